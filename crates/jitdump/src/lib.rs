@@ -1,0 +1,1 @@
+//! The jitdump format: reader, writer and checker.

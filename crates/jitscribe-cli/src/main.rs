@@ -1,0 +1,2 @@
+//! The jitscribe command.
+fn main() {}

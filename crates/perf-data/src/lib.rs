@@ -1,0 +1,1 @@
+//! perf.data recordings as a stream of events, in and out.

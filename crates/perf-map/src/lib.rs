@@ -1,0 +1,1 @@
+//! Perf maps (perf-PID.map): reader, writer and checker.
