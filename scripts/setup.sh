@@ -1,0 +1,146 @@
+#!/usr/bin/env bash
+# Installs what building jitscribe, its demo and its tests need on Debian 12.
+#
+#   scripts/setup.sh run     a Rust toolchain, perf and the tools perf calls
+#   scripts/setup.sh test    all of that, and every runtime and checker that the tests run (default)
+#
+# Run it as often as you like: it looks first and asks apt only for what is missing.
+# Set JITSCRIBE_CACHE to move what does not come from apt (default: ~/.cache/jitscribe).
+set -euo pipefail
+
+mode=${1:-test}
+case $mode in
+    run | test) ;;
+    *)
+        sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+        exit 2
+        ;;
+esac
+
+cache=${JITSCRIBE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/jitscribe}
+rust_needed=1.95
+
+# What is needed | how to see that it is there: a command, or a file when it starts with "/" | package
+run_needs='
+a C compiler and linker|cc|gcc
+the C library to link with|/usr/include/stdlib.h|libc6-dev
+perf|perf|linux-perf
+objdump, which perf annotate calls|objdump|binutils
+certificates|/etc/ssl/certs/ca-certificates.crt|ca-certificates
+'
+test_needs='
+xz, for the recordings|xz|xz-utils
+zstd|zstd|zstd
+unshare and nsenter|unshare|util-linux
+eu-elflint|eu-elflint|elfutils
+llvm-dwarfdump|llvm-dwarfdump|llvm
+lli|lli-14|llvm-14-runtime
+node|node|nodejs
+Erlang|erl|erlang-base
+PHP|php|php8.2-cli
+PHP opcache|/usr/lib/php/20220829/opcache.so|php8.2-opcache
+Java with its compiler and jcmd|jcmd|openjdk-17-jdk-headless
+JavaScriptCore|/usr/bin/jsc|libjavascriptcoregtk-4.0-bin
+Rakudo|rakudo|rakudo
+Mono|mono|mono-runtime-sgen
+the C# compiler|mcs|mono-mcs
+Python|python3|python3
+Python venv|/usr/share/doc/python3-venv|python3-venv
+mmdebstrap|mmdebstrap|mmdebstrap
+'
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+present() {
+    case $1 in
+        /*) [ -e "$1" ] ;;
+        *) command -v "$1" >/dev/null 2>&1 ;;
+    esac
+}
+
+needs=$run_needs
+[ "$mode" = test ] && needs+=$test_needs
+
+missing() {
+    local what check package
+    while IFS='|' read -r what check package; do
+        [ -n "$what" ] || continue
+        present "$check" || echo "$package"
+    done <<<"$needs"
+}
+
+rust_is_new_enough() {
+    local have
+    have=$(cargo --version 2>/dev/null | cut -d' ' -f2) || return 1
+    [ -n "$have" ] && [ "$(printf '%s\n%s\n' "$rust_needed" "$have" | sort -V | head -n1)" = "$rust_needed" ]
+}
+
+# cargo may lie where a login shell would find it and this one does not.
+PATH=$PATH:$HOME/.cargo/bin
+
+packages=$(missing)
+if ! rust_is_new_enough && ! present curl; then
+    packages+=$'\ncurl'
+fi
+if [ -n "${packages//[[:space:]]/}" ]; then
+    export DEBIAN_FRONTEND=noninteractive
+    as_root apt-get update -q
+    # Word splitting is meant: one package a word.
+    # shellcheck disable=SC2086
+    as_root apt-get install -q -y --no-install-recommends $packages
+fi
+
+if ! rust_is_new_enough; then
+    if present rustup; then
+        rustup toolchain install stable --profile minimal --component rustfmt --component clippy
+        rustup default stable
+    else
+        curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs |
+            sh -s -- -y --profile minimal --component rustfmt --component clippy
+    fi
+fi
+
+if [ "$mode" = test ]; then
+    # Debian packages no wasmtime. A venv of its own keeps the system's Python clean.
+    if [ ! -x "$cache/wasmtime/bin/python3" ] ||
+        ! "$cache/wasmtime/bin/python3" -c 'import wasmtime' 2>/dev/null; then
+        mkdir -p "$cache"
+        python3 -m venv "$cache/wasmtime"
+        "$cache/wasmtime/bin/pip" install --quiet wasmtime
+    fi
+    # perf 6.12 and Python 3.13, neither of which Debian 12 has.
+    "$(dirname "$0")/trixie.sh" "$cache/trixie"
+fi
+
+# What there is now, and what is still missing: that is an error, said at the end.
+failed=0
+report() {
+    local what check package where
+    while IFS='|' read -r what check package; do
+        [ -n "$what" ] || continue
+        if present "$check"; then
+            where=$(command -v "$check" || echo "$check")
+            printf '  %-36s %s\n' "$what" "$where"
+        else
+            printf '  %-36s MISSING (package %s)\n' "$what" "$package"
+            failed=1
+        fi
+    done <<<"$needs"
+}
+echo "scripts/setup.sh $mode:"
+report
+printf '  %-36s %s\n' "Rust" "$(cargo --version)"
+printf '  %-36s %s\n' "perf's version" "$(perf --version)"
+if [ "$mode" = test ]; then
+    printf '  %-36s %s\n' "wasmtime" "$cache/wasmtime"
+    printf '  %-36s %s\n' "perf 6.12 and Python 3.13" "$cache/trixie"
+fi
+
+paranoid=$(cat /proc/sys/kernel/perf_event_paranoid 2>/dev/null || echo 0)
+if [ "$(id -u)" != 0 ] && [ "$paranoid" -gt 1 ]; then
+    echo "note: kernel.perf_event_paranoid is $paranoid, so perf cannot record kernel samples for you;" >&2
+    echo "      run as root, or: sudo sysctl kernel.perf_event_paranoid=1 (-1 for perf record -a)" >&2
+fi
+exit $failed

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# All tests, from a bare Debian 12 on: installs what is missing, checks format, lints and docs, runs every test
+# with the real tools, and every fuzz target for a short while.
+#
+#   scripts/test.sh
+#
+# FUZZ_SECONDS (default 15) is the time for each fuzz target.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PATH=$PATH:$HOME/.cargo/bin
+
+step() {
+    printf '\n== %s (%d s so far)\n' "$1" "$SECONDS"
+}
+
+step "what the tests need"
+scripts/setup.sh test
+
+step "format"
+cargo fmt --all --check
+
+step "lints"
+cargo clippy --quiet --workspace --all-targets -- -D warnings
+
+step "documentation"
+RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
+
+step "tests"
+cargo test --quiet --workspace --no-fail-fast
+
+step "fuzz targets"
+scripts/fuzz.sh "${FUZZ_SECONDS:-15}"
+
+printf '\nscripts/test.sh: all passed in %d s\n' "$SECONDS"
