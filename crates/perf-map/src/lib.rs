@@ -1,1 +1,54 @@
-//! Perf maps (perf-PID.map): reader, writer and checker.
+//! Perf maps (`perf-PID.map`): reader, resolver, writer and checker.
+//!
+//! A perf map is the plainest way a JIT can tell its symbols: a text file
+//! `/tmp/perf-PID.map`, one line a code, `ADDRESS SIZE NAME`, both numbers in
+//! hexadecimal without a prefix. It has no times: a line says that the code was
+//! there at some moment, and nothing says when it went away. All that can be
+//! known is the order of the lines, so where two of them claim the same address,
+//! [`resolve`] believes the later one.
+//!
+//! ```
+//! let map = b"7f0000001000 40 fib\n7f0000001020 20 fact\n";
+//! let pieces = perf_map::resolve(perf_map::entries(map).flatten());
+//! let at = |address| perf_map::find(&pieces, address).map(|piece| piece.entry.name);
+//! assert_eq!(at(0x7f00_0000_1000), Some(&b"fib"[..]));
+//! assert_eq!(at(0x7f00_0000_1020), Some(&b"fact"[..]));
+//! assert_eq!(at(0x7f00_0000_1040), None);
+//! ```
+//!
+//! What real writers do wrong is read all the same: `0x` on either number,
+//! upper case, leading zeros, tabs, several blanks, CRLF, a last line without a
+//! newline, names with blanks or of any length, empty names, bytes that are not
+//! UTF-8. A line that cannot be read is an [`Error`] with its place, and reading
+//! goes on behind it. [`check`](check::check) says what each of these costs in
+//! the tools that are less patient.
+//!
+//! The crate is `no_std` with `alloc`, has no `unsafe`, and never panics on any
+//! input; its time is linear in the bytes read, and *n* log *n* in the entries
+//! resolved or checked.
+#![no_std]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::arithmetic_side_effects,
+        clippy::as_conversions
+    )
+)]
+
+extern crate alloc;
+
+pub mod check;
+mod error;
+mod line;
+mod read;
+mod resolve;
+mod write;
+
+pub use error::{Cause, Error};
+pub use read::{Entries, Entry, entries};
+pub use resolve::{Piece, find, resolve};
+pub use write::{push_line, safe_name};

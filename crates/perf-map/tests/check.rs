@@ -1,0 +1,116 @@
+//! Each rule caught once, by name and place; and nothing found where nothing is.
+
+use perf_map::check::{Finding, KEPT_PER_RULE, RULES, Severity, check};
+
+/// The findings as `rule@line+offset: what`.
+fn found(map: &[u8]) -> Vec<String> {
+    let told = |f: &Finding| format!("{}@{}+{}: {}", f.rule, f.line, f.offset, f.what);
+    check(map).findings.iter().map(told).collect()
+}
+
+#[test]
+fn a_clean_map_has_no_finding() {
+    let report = check(b"7f0000001000 40 fib(int, int)\n7f0000001040 4f $global::x\n");
+    assert_eq!(report.findings, []);
+    assert_eq!(report.tallies, []);
+    assert_eq!(report.entries, 2);
+}
+
+#[test]
+fn each_rule_is_caught_by_name() {
+    let cases: &[(&[u8], &str)] = &[
+        (
+            b"foo bar\n1000 20 fib\n",
+            "unreadable-line@1+0: the line does not begin with a hexadecimal address",
+        ),
+        (b"1000 20 fib\n2000\n", "unreadable-line@2+12: no hexadecimal size follows the address"),
+        (
+            b"1000 20 fib\n10000000000000000 20 f\n",
+            "address-overflow@2+12: the address does not fit in 64 bits",
+        ),
+        (
+            b"1000 20 fib\nffffffffffffffff 20 f\n",
+            "address-overflow@2+12: address 0xffffffffffffffff plus size 0x20 overflows 64 bits",
+        ),
+        (b"0x1000 0x20 fib\n", "hex-prefix@1+0: address and size bear a 0x prefix"),
+        (b"0X1000 20 fib\n", "hex-prefix@1+0: the address bears a 0x prefix"),
+        (b"1000 0x20 fib\n", "hex-prefix@1+0: the size bears a 0x prefix"),
+        (b"1000\t20 fib\n", "separator@1+0: the fields are separated by a tab"),
+        (b"1000 20\tfib\n", "separator@1+0: the fields are separated by a tab"),
+        (b"1000 20  fib\n", "separator@1+0: the fields are separated by more than one blank"),
+        (b" 1000 20 fib\n", "separator@1+0: the line begins with blanks"),
+        (b"1000 20 fib\r\n", "carriage-return@1+0: a carriage return ends the line"),
+        (b"1000 20\n", "empty-name@1+0: the code at 0x1000 has no name"),
+        (b"1000 20 \n", "empty-name@1+0: the code at 0x1000 has no name"),
+        (b"1000 20 fn\n", "short-name@1+0: the name \"fn\" has 2 bytes"),
+        (
+            b"1000 20 a\x1b[31mred\n",
+            "control-character@1+0: the name \"a\\x1b[31mred\" contains U+001B",
+        ),
+        (
+            b"1000 20 fib\xff\n",
+            "not-utf8@1+0: the name \"fib\\xff\" is not UTF-8 from its byte 3 on",
+        ),
+        (b"1000 0 fib\n", "zero-size@1+0: \"fib\" at 0x1000 has size 0"),
+        (b"40 20 fib\n", "unmappable-address@1+0: \"fib\" lies at 0x40"),
+        (b"1000 20 fib\n1000 20 fib\n", "duplicate@2+12: \"fib\" was already told in line 1"),
+        (
+            b"1000 20 fib\n1000 20 sum\n",
+            "overlap@2+12: \"sum\" [0x1000, 0x1020) lies over \"fib\" [0x1000, 0x1020) of line 1",
+        ),
+        (
+            b"1000 20 fib\n101f 20 sum\n",
+            "overlap@2+12: \"sum\" [0x101f, 0x103f) lies over \"fib\" [0x1000, 0x1020) of line 1",
+        ),
+        (b"1000 20 fib", "no-final-newline@1+0: the last line has no newline"),
+        (b"", "no-entries@1+0: the file has no entry"),
+    ];
+    for &(map, expected) in cases {
+        assert_eq!(found(map), [expected], "{}", map.escape_ascii());
+    }
+    for rule in RULES {
+        let caught = cases.iter().any(|(_, what)| what.starts_with(&format!("{}@", rule.name)));
+        assert!(caught, "no case for {}", rule.name);
+    }
+}
+
+#[test]
+fn an_overlap_is_told_of_the_youngest_that_gives_way() {
+    let map = b"1000 100 one\n1020 20 two\n1080 20 three\n1000 100 four\n1100 10 five\n";
+    assert_eq!(
+        found(map),
+        [
+            "overlap@2+13: \"two\" [0x1020, 0x1040) lies over \"one\" [0x1000, 0x1100) of line 1",
+            "overlap@3+25: \"three\" [0x1080, 0x10a0) lies over \"one\" [0x1000, 0x1100) of line 1",
+            "overlap@4+39: \"four\" [0x1000, 0x1100) lies over \"three\" [0x1080, 0x10a0) of line 3",
+        ]
+    );
+}
+
+#[test]
+fn many_findings_of_one_rule_are_counted_and_few_are_kept() {
+    let mut map = Vec::new();
+    for n in 0..1000 {
+        map.extend_from_slice(format!("0x{:x} 10 fib\n", 0x1000 + n * 0x10).as_bytes());
+    }
+    map.extend_from_slice(b"9000 10 x\n");
+    let report = check(&map);
+    let counts: Vec<_> = report.tallies.iter().map(|t| (t.rule.name, t.count)).collect();
+    assert_eq!(counts, [("hex-prefix", 1000), ("short-name", 1)]);
+    assert_eq!(report.findings.len() as u64, KEPT_PER_RULE + 1);
+    assert_eq!(report.count(Severity::Error), 1001);
+    assert_eq!(report.count(Severity::Warning), 0);
+}
+
+#[test]
+fn a_million_lines_over_one_another_take_no_time() {
+    // Each line covers all before it, then none: claims that would be quadratic if
+    // every older line were looked at again.
+    let mut map = Vec::new();
+    for n in 0..300_000_u64 {
+        perf_map::push_line(&mut map, 0x1000 + (n % 1000) * 8, 0x4000, b"one over another");
+    }
+    let start = std::time::Instant::now();
+    assert_eq!(check(&map).tallies.len(), 1);
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+}
