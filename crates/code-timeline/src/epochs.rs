@@ -1,0 +1,220 @@
+//! Spans of time that one object file each can show.
+//!
+//! An object file knows one owner per address. As long as no two pieces of code that were *seen
+//! running* share an address, one file shows them all; where they do, time is cut between them and
+//! a new epoch begins. Code that nobody saw running never forces a cut.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::ranges::{Canvas, overlap};
+use crate::timeline::{CodeId, Timeline};
+
+/// When code was seen running: the first and the last time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Time of the first sample.
+    pub first: u64,
+    /// Time of the last sample.
+    pub last: u64,
+}
+
+impl Usage {
+    /// Seen once, at `time`.
+    #[must_use]
+    pub fn once(time: u64) -> Self {
+        Self { first: time, last: time }
+    }
+
+    /// Seen at `time` as well.
+    pub fn again(&mut self, time: u64) {
+        self.first = self.first.min(time);
+        self.last = self.last.max(time);
+    }
+
+    /// Seen at some time from `epoch.from` until `epoch.until`, as far as this can tell.
+    #[must_use]
+    pub fn within(&self, epoch: &Epoch) -> bool {
+        self.first < epoch.until && epoch.from <= self.last
+    }
+}
+
+/// A span of time: from `from` until, not including, `until`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Epoch {
+    /// 0 for the first epoch.
+    pub from: u64,
+    /// `u64::MAX` for the last.
+    pub until: u64,
+}
+
+/// Cuts the history of `arena` where code seen running meets other code seen running.
+///
+/// A cut lies after the last sample of the old code and not after the first of the new: at the
+/// time the new code was loaded where that lies between them, since then it is true as well.
+/// Code whose samples interleave over time at one address (it was overwritten in part and ran on)
+/// cannot be told apart by a cut, and is left to [`visible`].
+#[must_use]
+pub fn cut(
+    timeline: &Timeline,
+    arena: &Range<u64>,
+    usage: impl Fn(CodeId) -> Option<Usage>,
+) -> Vec<Epoch> {
+    struct Seen {
+        range: Range<u64>,
+        since: u64,
+        usage: Usage,
+        code: CodeId,
+    }
+    let mut seen: Vec<Seen> = timeline
+        .pieces()
+        .iter()
+        .filter(|piece| overlap(&piece.range, arena))
+        .filter_map(|piece| {
+            let usage = usage(piece.code)?;
+            Some(Seen { range: piece.range.clone(), since: piece.since, usage, code: piece.code })
+        })
+        .collect();
+    seen.sort_by_key(|seen| (seen.usage.first, seen.since));
+
+    let mut starts = alloc::vec![0];
+    // Code seen so far that is still shown by the current epoch, newest on top.
+    let mut shown: Canvas<usize> = Canvas::new();
+    for (number, new) in seen.iter().enumerate() {
+        let last_of_old = shown
+            .under(&new.range)
+            .map(|old| &seen[old])
+            .filter(|old| old.code != new.code)
+            .map(|old| old.usage.last)
+            .filter(|&last| last < new.usage.first)
+            .max();
+        if let Some(last_of_old) = last_of_old {
+            let loaded_between = new.since > last_of_old && new.since <= new.usage.first;
+            let at = if loaded_between { new.since } else { new.usage.first };
+            starts.push(at);
+            shown.retain(|old| seen[old].usage.last >= at);
+        }
+        shown.paint(new.range.clone(), number);
+    }
+    let ends = starts[1..].iter().copied().chain([u64::MAX]);
+    starts.iter().copied().zip(ends).map(|(from, until)| Epoch { from, until }).collect()
+}
+
+/// Who is to be shown where in `epoch`, by address and without overlap.
+///
+/// Code seen running lies on top. Under it, where `everything` is asked for, lies all that lived at
+/// some time of the epoch, the later above the earlier.
+#[must_use]
+pub fn visible(
+    timeline: &Timeline,
+    arena: &Range<u64>,
+    epoch: &Epoch,
+    everything: bool,
+    usage: impl Fn(CodeId) -> Option<Usage>,
+) -> Vec<(Range<u64>, CodeId)> {
+    let mut strokes: Vec<(bool, u64, u32)> = Vec::new();
+    for (number, piece) in timeline.pieces().iter().enumerate() {
+        if !overlap(&piece.range, arena) {
+            continue;
+        }
+        let used = usage(piece.code).is_some_and(|usage| usage.within(epoch));
+        let lived = piece.since < epoch.until && epoch.from < piece.until;
+        if used || (everything && lived) {
+            strokes.push((used, piece.since, number as u32));
+        }
+    }
+    strokes.sort_unstable();
+    let mut canvas = Canvas::new();
+    for (.., number) in strokes {
+        let piece = &timeline.pieces()[number as usize];
+        canvas.paint(piece.range.clone(), piece.code);
+    }
+    let mut seen: Vec<(Range<u64>, CodeId)> = Vec::new();
+    for (range, code) in canvas.visible() {
+        match seen.last_mut() {
+            // The parts of one code that a short-lived neighbour had split are one again.
+            Some((last, owner)) if *owner == code && last.end == range.start => {
+                last.end = range.end
+            }
+            _ => seen.push((range, code)),
+        }
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::TimelineBuilder;
+    use alloc::{vec, vec::Vec};
+    use proptest::prelude::*;
+
+    const ALL: Range<u64> = 0..1000;
+
+    #[test]
+    fn one_epoch_where_nothing_seen_running_conflicts() {
+        let mut builder = TimelineBuilder::new();
+        for time in 0..50 {
+            builder.load(time, 0..10, CodeId(time as u32));
+        }
+        let timeline = builder.finish();
+        let usage = |code: CodeId| (code.0 == 7).then(|| Usage::once(7));
+        let epochs = cut(&timeline, &ALL, usage);
+        assert_eq!(epochs, [Epoch { from: 0, until: u64::MAX }]);
+        assert_eq!(visible(&timeline, &ALL, &epochs[0], true, usage), [(0..10, CodeId(7))]);
+    }
+
+    #[test]
+    fn a_cut_lies_at_the_load_that_replaced_running_code() {
+        let mut builder = TimelineBuilder::new();
+        builder.load(10, 0..10, CodeId(0));
+        builder.load(10, 20..30, CodeId(1));
+        builder.load(50, 0..10, CodeId(2));
+        let timeline = builder.finish();
+        let usage = |code: CodeId| {
+            Some([(12, 40), (15, 90), (60, 80)][code.index()])
+                .map(|(first, last)| Usage { first, last })
+        };
+        let epochs = cut(&timeline, &ALL, usage);
+        assert_eq!(epochs, [Epoch { from: 0, until: 50 }, Epoch { from: 50, until: u64::MAX }]);
+        let shown = |epoch| visible(&timeline, &ALL, &epochs[epoch], false, usage);
+        assert_eq!(shown(0), [(0..10, CodeId(0)), (20..30, CodeId(1))]);
+        assert_eq!(shown(1), [(0..10, CodeId(2)), (20..30, CodeId(1))]);
+    }
+
+    proptest! {
+        /// Whatever was loaded when and sampled where, the epoch of a sample shows its code there.
+        /// (Without partial overlap, which no cut can tell apart.)
+        #[test]
+        fn every_sample_is_shown_by_its_epoch(
+            loads in prop::collection::vec((0u64..5, 0u64..6), 1..30),
+            samples in prop::collection::vec((0u64..100, 0u64..60), 0..60),
+        ) {
+            let mut builder = TimelineBuilder::new();
+            let mut time = 0;
+            for (number, (step, slot)) in loads.into_iter().enumerate() {
+                time += step;
+                builder.load(time, slot * 10..slot * 10 + 10, CodeId(number as u32));
+            }
+            let timeline = builder.finish();
+            let mut usage: Vec<Option<Usage>> = vec![None; 30];
+            let mut hits = Vec::new();
+            for (time, address) in samples {
+                let Some(piece) = timeline.at(address, time).or_else(|| timeline.next(address, time, 100)) else { continue };
+                usage[piece.code.index()].get_or_insert(Usage::once(time)).again(time);
+                hits.push((time, address, piece.code));
+            }
+            let usage = |code: CodeId| usage[code.index()];
+            let epochs = cut(&timeline, &ALL, usage);
+            prop_assert!(epochs.windows(2).all(|pair| pair[0].until == pair[1].from && pair[0].from < pair[1].from));
+            for everything in [false, true] {
+                for &(time, address, code) in &hits {
+                    let epoch = epochs.iter().find(|epoch| epoch.from <= time && time < epoch.until).unwrap();
+                    let shown = visible(&timeline, &ALL, epoch, everything, usage);
+                    let owner = shown.iter().find(|(range, _)| range.contains(&address)).map(|(_, code)| *code);
+                    prop_assert_eq!(owner, Some(code));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Finds the rectangles over an address: a segment tree whose nodes are sorted by time.
+//!
+//! Every piece hangs at the O(log n) nodes that together make up its address range. All pieces at
+//! one node cover the same addresses, and pieces never overlap, so a node's pieces follow one
+//! another in time: a walk from leaf to root with a binary search at each node answers a query.
+
+use alloc::vec::Vec;
+
+use crate::timeline::Piece;
+
+#[derive(Debug, Default)]
+pub(crate) struct StabbingIndex {
+    /// Where some piece begins or ends, ascending. Leaf i stands for `bounds[i]..bounds[i + 1]`.
+    bounds: Vec<u64>,
+    /// Per node, where its pieces begin in `pieces`; one more than there are nodes.
+    begins: Vec<u32>,
+    /// Piece numbers by node and, within a node, by time.
+    pieces: Vec<u32>,
+}
+
+impl StabbingIndex {
+    pub(crate) fn new(pieces: &[Piece]) -> Self {
+        let mut bounds: Vec<u64> =
+            pieces.iter().flat_map(|piece| [piece.range.start, piece.range.end]).collect();
+        bounds.sort_unstable();
+        bounds.dedup();
+
+        let leaves = bounds.len().saturating_sub(1);
+        let leaf = |address| bounds.partition_point(|&bound| bound < address);
+        let mut hung: Vec<(u32, u64, u32)> = Vec::with_capacity(pieces.len());
+        for (number, piece) in pieces.iter().enumerate() {
+            let mut low = leaves + leaf(piece.range.start);
+            let mut high = leaves + leaf(piece.range.end);
+            while low < high {
+                if low % 2 == 1 {
+                    hung.push((low as u32, piece.since, number as u32));
+                    low += 1;
+                }
+                if high % 2 == 1 {
+                    high -= 1;
+                    hung.push((high as u32, piece.since, number as u32));
+                }
+                low /= 2;
+                high /= 2;
+            }
+        }
+        hung.sort_unstable();
+
+        let mut begins = Vec::with_capacity(2 * leaves + 1);
+        for node in 0..=2 * leaves {
+            begins.push(hung.partition_point(|&(at, ..)| (at as usize) < node) as u32);
+        }
+        Self { bounds, begins, pieces: hung.into_iter().map(|(.., piece)| piece).collect() }
+    }
+
+    /// The nodes over `address`, each the numbers of its pieces in the order of their time.
+    pub(crate) fn nodes(&self, address: u64) -> impl Iterator<Item = &[u32]> {
+        let leaves = self.bounds.len().saturating_sub(1);
+        let leaf = self.bounds.partition_point(|&bound| bound <= address);
+        // 0 is no node: outside the bounds there is nothing to walk.
+        let first = if leaf == 0 || leaf > leaves { 0 } else { leaves + leaf - 1 };
+        core::iter::successors(Some(first), |node| Some(node / 2))
+            .take_while(|&node| node > 0)
+            .map(|node| &self.pieces[self.begins[node] as usize..self.begins[node + 1] as usize])
+    }
+}

@@ -1,0 +1,161 @@
+//! The arithmetic of address ranges.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// Whether two ranges share an address.
+#[must_use]
+pub fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
+    a.start.max(b.start) < a.end.min(b.end)
+}
+
+/// Ranges in ascending order become fewer: those that touch, overlap, or lie apart by a gap for
+/// which `bridge` says yes, are one.
+pub fn merge(
+    sorted: impl IntoIterator<Item = Range<u64>>,
+    mut bridge: impl FnMut(Range<u64>) -> bool,
+) -> Vec<Range<u64>> {
+    let mut merged: Vec<Range<u64>> = Vec::new();
+    for range in sorted {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end || bridge(last.end..range.start) => {
+                last.end = last.end.max(range.end);
+            }
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+/// The members of `sorted` (ascending, disjoint) that share an address with `range`.
+#[must_use]
+pub fn overlapping<'a>(sorted: &'a [Range<u64>], range: &Range<u64>) -> &'a [Range<u64>] {
+    let first = sorted.partition_point(|one| one.end <= range.start);
+    let count = sorted[first..].partition_point(|one| one.start < range.end);
+    &sorted[first..first + count]
+}
+
+/// What is left of `range` without `holes` (ascending, disjoint).
+#[must_use]
+pub fn subtract(range: &Range<u64>, holes: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut left = Vec::new();
+    let mut at = range.start;
+    for hole in overlapping(holes, range) {
+        if at < hole.start {
+            left.push(at..hole.start);
+        }
+        at = hole.end;
+    }
+    if at < range.end {
+        left.push(at..range.end);
+    }
+    left
+}
+
+/// A canvas of addresses: what is painted later covers what was painted before.
+#[derive(Debug)]
+pub struct Canvas<T> {
+    painted: BTreeMap<u64, (u64, T)>,
+}
+
+impl<T: Copy> Canvas<T> {
+    /// A blank canvas.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { painted: BTreeMap::new() }
+    }
+
+    /// Paints `range`. An empty range paints nothing.
+    pub fn paint(&mut self, range: Range<u64>, colour: T) {
+        if range.is_empty() {
+            return;
+        }
+        let before = self
+            .painted
+            .range(..range.start)
+            .next_back()
+            .map(|(&start, &(end, c))| (start, end, c));
+        if let Some((start, end, under)) = before
+            && end > range.start
+        {
+            self.painted.insert(start, (range.start, under));
+            if end > range.end {
+                self.painted.insert(range.end, (end, under));
+            }
+        }
+        while let Some((&start, &(end, under))) = self.painted.range(range.clone()).next() {
+            self.painted.remove(&start);
+            if end > range.end {
+                self.painted.insert(range.end, (end, under));
+            }
+        }
+        self.painted.insert(range.start, (range.end, colour));
+    }
+
+    /// The colours that can be seen in `range`, by address.
+    pub fn under(&self, range: &Range<u64>) -> impl Iterator<Item = T> {
+        let before = self.painted.range(..range.start).next_back();
+        let reaching_in = before.filter(|(_, (end, _))| *end > range.start);
+        reaching_in
+            .into_iter()
+            .chain(self.painted.range(range.clone()))
+            .map(|(_, &(_, colour))| colour)
+    }
+
+    /// Wipes every colour for which `keep` says no.
+    pub fn retain(&mut self, mut keep: impl FnMut(T) -> bool) {
+        self.painted.retain(|_, (_, colour)| keep(*colour));
+    }
+
+    /// What can be seen, by address.
+    pub fn visible(&self) -> impl Iterator<Item = (Range<u64>, T)> {
+        self.painted.iter().map(|(&start, &(end, colour))| (start..end, colour))
+    }
+}
+
+impl<T: Copy> Default for Canvas<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use proptest::prelude::*;
+
+    #[test]
+    fn gaps_are_bridged_only_where_allowed() {
+        let merged = merge([0..4, 4..6, 8..9, 20..30, 25..27], |gap| gap.end - gap.start <= 2);
+        assert_eq!(merged, vec![0..9, 20..30]);
+    }
+
+    proptest! {
+        #[test]
+        fn canvas_and_subtraction_agree_with_a_table(strokes in prop::collection::vec((0u64..40, 0u64..20), 0..20), cut in (0u64..60, 0u64..60)) {
+            let mut canvas = Canvas::new();
+            let mut table = [None; 64];
+            for (colour, (start, len)) in strokes.into_iter().enumerate() {
+                canvas.paint(start..start + len, colour);
+                table[start as usize..(start + len) as usize].fill(Some(colour));
+            }
+            let mut seen = [None; 64];
+            for (range, colour) in canvas.visible() {
+                for slot in &mut seen[range.start as usize..range.end as usize] {
+                    prop_assert!(slot.replace(colour).is_none());
+                }
+            }
+            prop_assert_eq!(seen, table);
+
+            let holes = merge(canvas.visible().map(|(range, _)| range), |_| false);
+            let range = cut.0..cut.0.max(cut.1);
+            let left = subtract(&range, &holes);
+            for address in 0..64u64 {
+                let expected = range.contains(&address) && table[address as usize].is_none();
+                prop_assert_eq!(left.iter().any(|one| one.contains(&address)), expected);
+            }
+        }
+    }
+}

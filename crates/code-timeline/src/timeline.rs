@@ -1,0 +1,260 @@
+//! The code events of one address space, and the query that they serve.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::index::StabbingIndex;
+
+/// The caller's number of a piece of code; numbers should be dense, as they index tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CodeId(pub u32);
+
+impl CodeId {
+    /// This code's place in a table that is indexed by code number.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A rectangle in address and time: `code` was at every address of `range` from `since` until
+/// `until`. The pieces of a timeline never overlap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The addresses.
+    pub range: Range<u64>,
+    /// When the code came.
+    pub since: u64,
+    /// When it was gone; `u64::MAX` for code that is there to this day.
+    pub until: u64,
+    /// Whose code it was.
+    pub code: CodeId,
+}
+
+/// Gathers code events, in the order of their time.
+#[derive(Debug, Default)]
+pub struct TimelineBuilder {
+    live: BTreeMap<u64, Live>,
+    done: Vec<Piece>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Live {
+    end: u64,
+    since: u64,
+    code: CodeId,
+}
+
+impl TimelineBuilder {
+    /// A builder without events.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// `code` was written to `range` at `time`. What lay there before is gone; what it overlaps
+    /// only in part keeps the rest, as in perf's own maps. An empty range says nothing.
+    pub fn load(&mut self, time: u64, range: Range<u64>, code: CodeId) {
+        if range.is_empty() {
+            return;
+        }
+        self.clear(time, range.clone(), None);
+        self.live.insert(range.start, Live { end: range.end, since: time, code });
+    }
+
+    /// `code` is no longer in `range` from `time` on. What other code has taken of the range by
+    /// then stays with it.
+    pub fn unload(&mut self, time: u64, range: Range<u64>, code: CodeId) {
+        if !range.is_empty() {
+            self.clear(time, range, Some(code));
+        }
+    }
+
+    /// Ends at `time` whatever lives in `range`, or only what belongs to `whose`.
+    fn clear(&mut self, time: u64, range: Range<u64>, whose: Option<CodeId>) {
+        let first = match self.live.range(..range.start).next_back() {
+            Some((&start, live)) if live.end > range.start => start,
+            _ => range.start,
+        };
+        let hit: Vec<(u64, Live)> = self
+            .live
+            .range(first..range.end)
+            .filter(|(_, live)| whose.is_none_or(|code| code == live.code))
+            .map(|(&start, &live)| (start, live))
+            .collect();
+        for (start, live) in hit {
+            self.live.remove(&start);
+            if start < range.start {
+                self.live.insert(start, Live { end: range.start, ..live });
+            }
+            if live.end > range.end {
+                self.live.insert(range.end, live);
+            }
+            if live.since < time {
+                self.done.push(Piece {
+                    range: start.max(range.start)..live.end.min(range.end),
+                    since: live.since,
+                    until: time,
+                    code: live.code,
+                });
+            }
+        }
+    }
+
+    /// The history as it stands, ready to be asked.
+    #[must_use]
+    pub fn finish(self) -> Timeline {
+        let mut pieces = self.done;
+        pieces.extend(self.live.into_iter().map(|(start, live)| Piece {
+            range: start..live.end,
+            since: live.since,
+            until: u64::MAX,
+            code: live.code,
+        }));
+        pieces.sort_unstable_by_key(|piece| (piece.range.start, piece.since));
+        let index = StabbingIndex::new(&pieces);
+        Timeline { pieces, index }
+    }
+}
+
+/// The finished history of one address space.
+#[derive(Debug, Default)]
+pub struct Timeline {
+    pieces: Vec<Piece>,
+    index: StabbingIndex,
+}
+
+impl Timeline {
+    /// Who was at `address` at `time`?
+    #[must_use]
+    pub fn at(&self, address: u64, time: u64) -> Option<&Piece> {
+        self.index
+            .nodes(address)
+            .find_map(|node| {
+                let later = node.partition_point(|&piece| self.since(piece) <= time);
+                node.get(later.checked_sub(1)?).filter(|&&piece| time < self.piece(piece).until)
+            })
+            .map(|&piece| self.piece(piece))
+    }
+
+    /// Who came to `address` first after `time`, and by `time + within` at the latest?
+    #[must_use]
+    pub fn next(&self, address: u64, time: u64, within: u64) -> Option<&Piece> {
+        self.index
+            .nodes(address)
+            .filter_map(|node| node.get(node.partition_point(|&piece| self.since(piece) <= time)))
+            .map(|&piece| self.piece(piece))
+            .min_by_key(|piece| piece.since)
+            .filter(|piece| piece.since - time <= within)
+    }
+
+    /// Every piece, by address and, at one address, by time.
+    #[must_use]
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    fn piece(&self, number: u32) -> &Piece {
+        &self.pieces[number as usize]
+    }
+
+    fn since(&self, number: u32) -> u64 {
+        self.piece(number).since
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const A: CodeId = CodeId(0);
+    const B: CodeId = CodeId(1);
+
+    fn who(timeline: &Timeline, address: u64, time: u64) -> Option<CodeId> {
+        timeline.at(address, time).map(|piece| piece.code)
+    }
+
+    #[test]
+    fn rejit_at_the_same_address_is_told_apart_by_time() {
+        let mut builder = TimelineBuilder::new();
+        builder.load(10, 0x100..0x200, A);
+        builder.load(20, 0x100..0x180, B);
+        let timeline = builder.finish();
+        assert_eq!(who(&timeline, 0x100, 9), None);
+        assert_eq!(who(&timeline, 0x100, 10), Some(A));
+        assert_eq!(who(&timeline, 0x17f, 19), Some(A));
+        assert_eq!(who(&timeline, 0x17f, 20), Some(B));
+        assert_eq!(who(&timeline, 0x180, 20), Some(A), "the tail that was not overwritten stays");
+        assert_eq!(who(&timeline, 0x200, 20), None);
+    }
+
+    #[test]
+    fn code_that_comes_is_found_ahead_of_its_time() {
+        let mut builder = TimelineBuilder::new();
+        builder.load(100, 0..8, A);
+        builder.load(200, 0..16, B);
+        let timeline = builder.finish();
+        assert_eq!(timeline.next(4, 90, 10).map(|piece| piece.code), Some(A));
+        assert_eq!(timeline.next(4, 89, 10), None);
+        assert_eq!(timeline.next(4, 100, 100).map(|piece| piece.code), Some(B));
+        assert_eq!(timeline.next(12, 0, 1000).map(|piece| piece.code), Some(B));
+    }
+
+    #[test]
+    fn unload_leaves_what_others_took() {
+        let mut builder = TimelineBuilder::new();
+        builder.load(1, 0..100, A);
+        builder.load(2, 40..60, B);
+        builder.unload(3, 0..100, A);
+        let timeline = builder.finish();
+        assert_eq!(who(&timeline, 10, 2), Some(A));
+        assert_eq!(who(&timeline, 10, 3), None);
+        assert_eq!(who(&timeline, 50, 3), Some(B));
+        assert_eq!(who(&timeline, 90, 3), None);
+    }
+
+    proptest! {
+        /// Every query agrees with a table that holds each address at each time.
+        #[test]
+        fn agrees_with_the_table(events in prop::collection::vec((0u64..3, 0u64..40, 0u64..12, prop::option::of(0u32..4)), 0..40)) {
+            let mut builder = TimelineBuilder::new();
+            let mut table: Vec<[Option<CodeId>; 64]> = Vec::new();
+            let mut now = [None; 64];
+            let mut time = 0;
+            for (number, (step, start, len, unload)) in events.into_iter().enumerate() {
+                while table.len() < (time + step) as usize { table.push(now); }
+                time += step;
+                let range = start..start + len;
+                match unload {
+                    Some(code) => {
+                        builder.unload(time, range.clone(), CodeId(code));
+                        for slot in &mut now[start as usize..(start + len) as usize] {
+                            if *slot == Some(CodeId(code)) { *slot = None; }
+                        }
+                    }
+                    None => {
+                        let code = CodeId(number as u32 % 5);
+                        builder.load(time, range, code);
+                        now[start as usize..(start + len) as usize].fill(Some(code));
+                    }
+                }
+            }
+            table.push(now);
+            let timeline = builder.finish();
+            for (time, row) in table.iter().enumerate() {
+                for (address, expected) in row.iter().enumerate() {
+                    prop_assert_eq!(who(&timeline, address as u64, time as u64), *expected);
+                    let ahead = table[time + 1..].iter().enumerate()
+                        .find(|(_, later)| later[address].is_some());
+                    if expected.is_none() {
+                        let next = timeline.next(address as u64, time as u64, u64::MAX);
+                        prop_assert_eq!(next.map(|p| (p.since, p.code)),
+                            ahead.map(|(i, row)| ((time + 1 + i) as u64, row[address].unwrap())));
+                    }
+                }
+            }
+        }
+    }
+}
