@@ -1,0 +1,140 @@
+//! ELF's own structures: file header, program headers, section headers, the build-id note.
+
+use crate::encode::Encoder;
+use crate::target::{Endian, Target};
+
+pub(crate) const PT_LOAD: u32 = 1;
+pub(crate) const PT_NOTE: u32 = 4;
+pub(crate) const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
+pub(crate) const PT_GNU_STACK: u32 = 0x6474_e551;
+
+pub(crate) const PF_X: u32 = 1;
+pub(crate) const PF_W: u32 = 2;
+pub(crate) const PF_R: u32 = 4;
+
+pub(crate) const SHT_PROGBITS: u32 = 1;
+pub(crate) const SHT_SYMTAB: u32 = 2;
+pub(crate) const SHT_STRTAB: u32 = 3;
+pub(crate) const SHT_NOTE: u32 = 7;
+pub(crate) const SHT_NOBITS: u32 = 8;
+
+pub(crate) const SHF_ALLOC: u64 = 2;
+pub(crate) const SHF_EXECINSTR: u64 = 4;
+
+/// A program header. `memory_size` differs from `file_size` only where there are no bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Segment {
+    pub(crate) kind: u32,
+    pub(crate) flags: u32,
+    /// File offset and virtual address alike: the image mirrors the arena.
+    pub(crate) address: u64,
+    pub(crate) file_size: u64,
+    pub(crate) memory_size: u64,
+    pub(crate) align: u64,
+}
+
+/// A section header.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Section {
+    pub(crate) name: &'static str,
+    pub(crate) kind: u32,
+    pub(crate) flags: u64,
+    pub(crate) address: u64,
+    pub(crate) offset: u64,
+    pub(crate) size: u64,
+    pub(crate) link: u32,
+    pub(crate) info: u32,
+    pub(crate) align: u64,
+    pub(crate) entry_size: u64,
+}
+
+/// Sizes of the structures in one of the two classes.
+pub(crate) struct Sizes {
+    pub(crate) header: u16,
+    pub(crate) segment: u16,
+    pub(crate) section: u16,
+    pub(crate) symbol: u64,
+}
+
+impl Sizes {
+    pub(crate) fn of(target: Target) -> Self {
+        if target.is_64 {
+            Sizes { header: 64, segment: 56, section: 64, symbol: 24 }
+        } else {
+            Sizes { header: 52, segment: 32, section: 40, symbol: 16 }
+        }
+    }
+}
+
+/// The file header, followed by the program headers.
+pub(crate) fn file_header(
+    out: &mut Encoder,
+    target: Target,
+    segments: &[Segment],
+    sections_offset: u64,
+    section_count: u16,
+) {
+    let sizes = Sizes::of(target);
+    out.raw(b"\x7fELF");
+    out.u8(if target.is_64 { 2 } else { 1 });
+    out.u8(match target.endian {
+        Endian::Little => 1,
+        Endian::Big => 2,
+    });
+    out.u8(1); // EV_CURRENT
+    out.raw(&[0; 9]); // System V ABI, padding
+    out.u16(3); // ET_DYN: the addresses are relative to a load bias
+    out.u16(target.machine);
+    out.u32(1); // EV_CURRENT
+    out.word(0); // no entry point
+    out.word(u64::from(sizes.header)); // program headers follow
+    out.word(sections_offset);
+    out.u32(target.flags);
+    out.u16(sizes.header);
+    out.u16(sizes.segment);
+    out.u16(segments.len() as u16);
+    out.u16(sizes.section);
+    out.u16(section_count);
+    out.u16(section_count.saturating_sub(1)); // .shstrtab is the last
+    for segment in segments {
+        out.u32(segment.kind);
+        if target.is_64 {
+            out.u32(segment.flags);
+        }
+        out.word(segment.address); // file offset
+        out.word(segment.address); // virtual address
+        out.word(segment.address); // physical address
+        out.word(segment.file_size);
+        out.word(segment.memory_size);
+        if !target.is_64 {
+            out.u32(segment.flags);
+        }
+        out.word(segment.align);
+    }
+}
+
+/// One entry of the section header table; `name` is its offset in `.shstrtab`.
+pub(crate) fn section_header(out: &mut Encoder, section: &Section, name: u32) {
+    out.u32(name);
+    out.u32(section.kind);
+    out.word(section.flags);
+    out.word(section.address);
+    out.word(section.offset);
+    out.word(section.size);
+    out.u32(section.link);
+    out.u32(section.info);
+    out.word(section.align);
+    out.word(section.entry_size);
+}
+
+/// Bytes of the build-id note.
+pub(crate) const BUILD_ID_NOTE: u64 = 36;
+
+/// The note that `.note.gnu.build-id` holds.
+pub(crate) fn build_id_note(out: &mut Encoder, build_id: &[u8; 20]) {
+    out.u32(4); // with its NUL
+    out.u32(build_id.len() as u32);
+    out.u32(3); // NT_GNU_BUILD_ID
+    out.raw(b"GNU\0");
+    out.raw(build_id);
+}

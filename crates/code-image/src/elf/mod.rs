@@ -1,0 +1,8 @@
+//! The object file around the code: headers, symbols, build-id, layout.
+
+mod headers;
+mod image;
+mod sparse;
+mod symbols;
+
+pub use image::{Finished, ImageWriter, Mapping};

@@ -1,0 +1,84 @@
+//! Output with holes, hashed as it goes.
+
+use std::io::{self, Seek, SeekFrom, Write};
+
+/// Gaps up to this length are written as zeros: cheaper than a seek, and file systems store whole
+/// blocks anyway.
+const SMALL_GAP: u64 = 4096;
+const BUFFER: usize = 256 * 1024;
+
+/// Writes pieces of a file at rising offsets; what lies between them stays a hole.
+#[derive(Debug)]
+pub(crate) struct SparseWriter<W> {
+    out: W,
+    /// File offset of the buffer's first byte.
+    buffer_start: u64,
+    buffer: Vec<u8>,
+    hasher: blake3::Hasher,
+}
+
+impl<W: Write + Seek> SparseWriter<W> {
+    pub(crate) fn new(out: W) -> Self {
+        SparseWriter { out, buffer_start: 0, buffer: Vec::new(), hasher: blake3::Hasher::new() }
+    }
+
+    /// File offset behind the last byte written.
+    pub(crate) fn position(&self) -> u64 {
+        self.buffer_start.saturating_add(self.buffer.len() as u64)
+    }
+
+    /// Writes `bytes` at `offset`, which is not below [`position`](Self::position), and takes both
+    /// into the hash.
+    pub(crate) fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.hasher.update(&offset.to_le_bytes());
+        self.hasher.update(&(bytes.len() as u64).to_le_bytes());
+        self.hasher.update(bytes);
+        match offset.checked_sub(self.position()) {
+            Some(gap @ 0..=SMALL_GAP) => {
+                self.buffer.resize(self.buffer.len().saturating_add(gap as usize), 0);
+            }
+            _ => {
+                self.flush_buffer()?;
+                self.buffer_start = offset;
+            }
+        }
+        if self.buffer.len().saturating_add(bytes.len()) > BUFFER {
+            self.flush_buffer()?;
+        }
+        if bytes.len() >= BUFFER {
+            self.out.seek(SeekFrom::Start(self.buffer_start))?;
+            self.out.write_all(bytes)?;
+            self.buffer_start = self.buffer_start.saturating_add(bytes.len() as u64);
+        } else {
+            self.buffer.extend_from_slice(bytes);
+        }
+        Ok(())
+    }
+
+    /// The hash of all that was written so far and of where it was written.
+    pub(crate) fn hash(&self) -> blake3::Hash {
+        self.hasher.finalize()
+    }
+
+    /// Writes the first bytes of the file, which depend on all others, and ends.
+    pub(crate) fn finish(mut self, head: &[u8]) -> io::Result<W> {
+        self.flush_buffer()?;
+        self.out.seek(SeekFrom::Start(0))?;
+        self.out.write_all(head)?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    fn flush_buffer(&mut self) -> io::Result<()> {
+        if !self.buffer.is_empty() {
+            self.out.seek(SeekFrom::Start(self.buffer_start))?;
+            self.out.write_all(&self.buffer)?;
+            self.buffer_start = self.position();
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+}

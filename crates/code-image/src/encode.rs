@@ -1,0 +1,65 @@
+//! Numbers to bytes, in the target's byte order.
+
+use crate::target::{Endian, Target};
+
+/// A growing piece of the file in the target's byte order.
+#[derive(Debug, Clone)]
+pub(crate) struct Encoder {
+    pub(crate) bytes: Vec<u8>,
+    target: Target,
+}
+
+impl Encoder {
+    pub(crate) fn new(target: Target) -> Self {
+        Encoder { bytes: Vec::new(), target }
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    pub(crate) fn u8(&mut self, value: u8) {
+        self.bytes.push(value);
+    }
+
+    pub(crate) fn u16(&mut self, value: u16) {
+        match self.target.endian {
+            Endian::Little => self.bytes.extend_from_slice(&value.to_le_bytes()),
+            Endian::Big => self.bytes.extend_from_slice(&value.to_be_bytes()),
+        }
+    }
+
+    pub(crate) fn u32(&mut self, value: u32) {
+        match self.target.endian {
+            Endian::Little => self.bytes.extend_from_slice(&value.to_le_bytes()),
+            Endian::Big => self.bytes.extend_from_slice(&value.to_be_bytes()),
+        }
+    }
+
+    pub(crate) fn u64(&mut self, value: u64) {
+        match self.target.endian {
+            Endian::Little => self.bytes.extend_from_slice(&value.to_le_bytes()),
+            Endian::Big => self.bytes.extend_from_slice(&value.to_be_bytes()),
+        }
+    }
+
+    /// A number of the target's word size. On 32 bits the upper half is cut off: what goes in here
+    /// was checked against the word size, or wraps on purpose.
+    pub(crate) fn word(&mut self, value: u64) {
+        if self.target.is_64 {
+            self.u64(value);
+        } else {
+            self.u32(value as u32);
+        }
+    }
+
+    /// Bytes as they are.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Zeros up to a multiple of `alignment`.
+    pub(crate) fn align(&mut self, alignment: usize) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(alignment), 0);
+    }
+}
