@@ -1,0 +1,91 @@
+//! Byte order, and reading fields in it.
+
+/// The byte order of a dump, told by its magic number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Endian {
+    /// Least significant byte first.
+    Little,
+    /// Most significant byte first.
+    Big,
+}
+
+impl Endian {
+    /// The order of the machine this code runs on.
+    pub const NATIVE: Self = if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
+
+    pub(crate) fn u32(self, bytes: [u8; 4]) -> u32 {
+        match self {
+            Self::Little => u32::from_le_bytes(bytes),
+            Self::Big => u32::from_be_bytes(bytes),
+        }
+    }
+
+    pub(crate) fn u64(self, bytes: [u8; 8]) -> u64 {
+        match self {
+            Self::Little => u64::from_le_bytes(bytes),
+            Self::Big => u64::from_be_bytes(bytes),
+        }
+    }
+
+    pub(crate) fn put_u32(self, value: u32) -> [u8; 4] {
+        match self {
+            Self::Little => value.to_le_bytes(),
+            Self::Big => value.to_be_bytes(),
+        }
+    }
+
+    pub(crate) fn put_u64(self, value: u64) -> [u8; 8] {
+        match self {
+            Self::Little => value.to_le_bytes(),
+            Self::Big => value.to_be_bytes(),
+        }
+    }
+}
+
+/// Takes fields off the front of a slice; `None` when it has no more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fields<'a> {
+    pub(crate) rest: &'a [u8],
+    pub(crate) endian: Endian,
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) fn new(rest: &'a [u8], endian: Endian) -> Self {
+        Self { rest, endian }
+    }
+
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        let (first, rest) = self.rest.split_first_chunk()?;
+        self.rest = rest;
+        Some(self.endian.u32(*first))
+    }
+
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        let (first, rest) = self.rest.split_first_chunk()?;
+        self.rest = rest;
+        Some(self.endian.u64(*first))
+    }
+
+    pub(crate) fn take(&mut self, len: u64) -> Option<&'a [u8]> {
+        let (first, rest) = self.rest.split_at_checked(to_usize(len))?;
+        self.rest = rest;
+        Some(first)
+    }
+
+    /// The bytes up to the next NUL, which is taken too but not handed out.
+    pub(crate) fn c_str(&mut self) -> Option<&'a [u8]> {
+        let text = core::ffi::CStr::from_bytes_until_nul(self.rest).ok()?.to_bytes();
+        self.rest = self.rest.get(text.len().checked_add(1)?..)?;
+        Some(text)
+    }
+}
+
+/// A length in memory as a file offset; lossless where `usize` has at most 64 bits.
+pub(crate) fn to_u64(value: usize) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
+}
+
+/// A file offset as an index. What does not fit becomes an index that no slice has.
+pub(crate) fn to_usize(value: u64) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,114 @@
+//! The source lines of one code, normalised.
+
+use core::ops::Range;
+
+use crate::debug_info::{DebugEntries, DebugEntry, EntryName};
+
+/// From `address` on, the code comes from `line` of `file`, until the next entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineEntry<'a> {
+    /// Address of the first byte, absolute, within the code.
+    pub address: u64,
+    /// The source file as the writer named it: any bytes.
+    pub file: &'a [u8],
+    /// Line from 1, or 0: from here on the code comes from no line of the source.
+    pub line: u32,
+    /// Column from 1, or 0 for unknown.
+    pub column: u32,
+}
+
+/// How the addresses of a dump's debug entries are to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Addressing {
+    pub(crate) bias: u64,
+    pub(crate) thumb: bool,
+}
+
+impl Addressing {
+    pub(crate) fn code(self, address: u64) -> u64 {
+        if self.thumb { address & !1 } else { address }
+    }
+
+    fn entry(self, address: u64) -> Option<u64> {
+        Some(self.code(address.checked_sub(self.bias)?))
+    }
+}
+
+/// The lines of a code, decoded as they are asked for; see [`CodeLoad::lines`].
+///
+/// [`CodeLoad::lines`]: crate::CodeLoad::lines
+#[derive(Clone, Debug)]
+pub struct Lines<'a> {
+    entries: Option<DebugEntries<'a>>,
+    addressing: Addressing,
+    range: Range<u64>,
+    /// File of the entry before, which "same file" means.
+    file: &'a [u8],
+    /// The last entry that lies before the code; it holds where the code begins.
+    before: Option<LineEntry<'a>>,
+    /// An entry that must come after `before`.
+    after: Option<LineEntry<'a>>,
+    last: Option<LineEntry<'a>>,
+}
+
+impl<'a> Lines<'a> {
+    pub(crate) fn new(
+        entries: Option<DebugEntries<'a>>,
+        addressing: Addressing,
+        range: Range<u64>,
+    ) -> Self {
+        Self { entries, addressing, range, file: &[], before: None, after: None, last: None }
+    }
+
+    /// Takes in one entry; what comes of it is the next line, if anything.
+    fn take(&mut self, entry: DebugEntry<'a>) -> Option<LineEntry<'a>> {
+        if let EntryName::Path(path) = entry.name {
+            self.file = path;
+        }
+        let address = self.addressing.entry(entry.addr)?;
+        let blank = entry.line == 0 && self.file.is_empty();
+        let mut line =
+            LineEntry { address, file: self.file, line: entry.line, column: entry.discrim };
+        if address < self.range.start {
+            if self.last.is_none() {
+                line.address = self.range.start;
+                self.before = (!blank && !self.range.is_empty()).then_some(line);
+            }
+            return None;
+        }
+        if address >= self.range.end {
+            return None;
+        }
+        let before = self.before.take().filter(|_| address > self.range.start);
+        if blank {
+            // It ends the line before it; where there is none, it says nothing.
+            let ended = before.or(self.last).filter(|ended| ended.line != 0);
+            let Some(ended) = ended else { return before };
+            line.file = ended.file;
+            line.column = 0;
+        }
+        if before.is_some() {
+            self.after = Some(line);
+            return before;
+        }
+        Some(line)
+    }
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = LineEntry<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let line = self.after.take().or_else(|| {
+            while let Some(Ok(entry)) = self.entries.as_mut()?.next() {
+                if let Some(line) = self.take(entry) {
+                    return Some(line);
+                }
+            }
+            self.entries = None;
+            self.before.take()
+        })?;
+        self.last = Some(line);
+        Some(line)
+    }
+}

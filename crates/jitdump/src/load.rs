@@ -1,0 +1,90 @@
+//! LOAD and MOVE: code that was made, and code that was moved.
+
+use crate::endian::{Fields, to_u64};
+use crate::error::ErrorKind;
+
+/// Code was made, or replaced what was at its address before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load<'a> {
+    /// Process id as the writer saw it.
+    pub pid: u32,
+    /// Id of the thread that made the code.
+    pub tid: u32,
+    /// Meant to equal `code_addr`; some writers leave 0 here, and readers do not use it.
+    pub vma: u64,
+    /// Address of the code's first byte (on 32-bit ARM with the Thumb bit, if the writer left it).
+    pub code_addr: u64,
+    /// The number a later [`Move`] names this code by. Meant to be unique.
+    pub code_index: u64,
+    /// The code's name without its NUL: any bytes, mostly UTF-8.
+    pub name: &'a [u8],
+    /// The machine code, which begins right behind the name.
+    pub code: &'a [u8],
+    /// What the record has behind the code; empty from every writer seen. `perf inject` takes the
+    /// *last* `code_size` bytes of the record for the code and so goes wrong if there is any.
+    pub padding: &'a [u8],
+}
+
+impl<'a> Load<'a> {
+    /// Size of the code in bytes.
+    #[must_use]
+    pub fn code_size(&self) -> u64 {
+        to_u64(self.code.len())
+    }
+
+    pub(crate) fn parse(mut fields: Fields<'a>, too_small: ErrorKind) -> Result<Self, ErrorKind> {
+        let (mut load, code_size) = Self::fixed(&mut fields).ok_or(too_small)?;
+        load.name = fields.c_str().ok_or(ErrorKind::NameNotTerminated)?;
+        let available = to_u64(fields.rest.len());
+        load.code =
+            fields.take(code_size).ok_or(ErrorKind::CodeTooLarge { code_size, available })?;
+        load.padding = fields.rest;
+        Ok(load)
+    }
+
+    /// The fields of fixed size, and the size of the code.
+    fn fixed(fields: &mut Fields<'a>) -> Option<(Self, u64)> {
+        let pid = fields.u32()?;
+        let tid = fields.u32()?;
+        let vma = fields.u64()?;
+        let code_addr = fields.u64()?;
+        let code_size = fields.u64()?;
+        let code_index = fields.u64()?;
+        let load =
+            Self { pid, tid, vma, code_addr, code_index, name: &[], code: &[], padding: &[] };
+        Some((load, code_size))
+    }
+}
+
+/// Code was moved. No writer seen makes these records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// Process id as the writer saw it.
+    pub pid: u32,
+    /// Id of the thread that moved the code.
+    pub tid: u32,
+    /// Meant to equal `new_code_addr`.
+    pub vma: u64,
+    /// Where the code was.
+    pub old_code_addr: u64,
+    /// Where it is now.
+    pub new_code_addr: u64,
+    /// Its size in bytes.
+    pub code_size: u64,
+    /// Its [`Load::code_index`].
+    pub code_index: u64,
+}
+
+impl Move {
+    pub(crate) fn parse(mut fields: Fields<'_>) -> Option<Self> {
+        Some(Self {
+            pid: fields.u32()?,
+            tid: fields.u32()?,
+            vma: fields.u64()?,
+            old_code_addr: fields.u64()?,
+            new_code_addr: fields.u64()?,
+            code_size: fields.u64()?,
+            code_index: fields.u64()?,
+        })
+    }
+}

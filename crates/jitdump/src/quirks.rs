@@ -1,0 +1,242 @@
+//! What a dump's writer does otherwise than the format says, told from the data.
+
+use crate::codes::CodeEvent;
+use crate::reader::Dump;
+use crate::record::Body;
+
+/// ELF `e_machine` of 32-bit ARM.
+const EM_ARM: u32 = 40;
+/// ELF `e_machine` of x86-64.
+const EM_X86_64: u32 = 62;
+/// ELF `e_machine` of AArch64.
+const EM_AARCH64: u32 = 183;
+
+/// Sizes of the ELF header that writers add to debug addresses: 64-bit and 32-bit.
+const BIASES: [u64; 2] = [0x40, 0x34];
+
+/// How many events are looked at; a dump has one writer, and it shows early.
+const EVENTS: usize = 1 << 16;
+/// How many codes with debug entries decide about their bias.
+const DEBUG_SAMPLES: u32 = 1000;
+/// How many entries of one code are looked at.
+const ENTRIES: usize = 64;
+/// How many codes decide about the machine.
+const CODE_SAMPLES: u32 = 256;
+
+/// Nanoseconds in an hour.
+const HOUR: u64 = 3_600_000_000_000;
+/// Seconds from 1970 to the middle of 2001, and to the end of 2100: the range in which a number is
+/// taken for a wall clock's.
+const WALL_SECONDS: core::ops::Range<u64> = 1_000_000_000..4_133_980_800;
+
+/// What a dump's writer does otherwise than the format says, told from the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Quirks {
+    /// What debug entries' addresses are too high by: the size of an ELF header, 0x40 (0x34 on
+    /// 32-bit), from V8 and LLVM; else 0.
+    ///
+    /// Told from where the entries of each code lie. Without a bias, the lowest entry of nearly
+    /// every code lies within its first bytes. With one, (almost) none lies below the bias, many
+    /// lie at it exactly, and those of the code's last bytes run past its end by no more than the
+    /// bias.
+    pub debug_addr_bias: u64,
+    /// By which clock the file header's timestamp is. V8 and CPython write microseconds of the
+    /// wall clock.
+    pub header_clock: HeaderClock,
+    /// By which clock the records' timestamps are.
+    pub record_clock: RecordClock,
+    /// Code addresses may carry the Thumb bit (32-bit ARM), which is to be cleared.
+    pub thumb: bool,
+    /// ELF `e_machine` of the code. That of the header, unless the code itself says otherwise:
+    /// Erlang on AArch64 writes 62, x86-64.
+    pub machine: u32,
+}
+
+/// The clock of the file header's timestamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HeaderClock {
+    /// The records' clock.
+    Records,
+    /// Microseconds since 1970.
+    WallMicroseconds,
+    /// Nanoseconds since 1970, where the records have another clock.
+    WallNanoseconds,
+    /// Another one: the number stands in no relation to the records'.
+    Unknown,
+    /// There is no record to compare with.
+    NoRecords,
+}
+
+/// The clock of the records' timestamps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RecordClock {
+    /// `CLOCK_MONOTONIC` in nanoseconds, as far as can be told.
+    Monotonic,
+    /// `CLOCK_REALTIME` in nanoseconds: the numbers are those of this century.
+    Realtime,
+    /// Raw counts of the processor's clock, as the header says.
+    Arch,
+}
+
+impl Quirks {
+    /// Those of a writer that keeps to the format.
+    #[must_use]
+    pub fn none(dump: &Dump<'_>) -> Self {
+        let header = dump.header();
+        Self {
+            debug_addr_bias: 0,
+            header_clock: HeaderClock::Records,
+            record_clock: if header.arch_timestamp() {
+                RecordClock::Arch
+            } else {
+                RecordClock::Monotonic
+            },
+            thumb: header.elf_mach == EM_ARM,
+            machine: header.elf_mach,
+        }
+    }
+
+    /// Looks for quirks in the first records (up to 65,536 of them).
+    #[must_use]
+    pub fn detect(dump: &Dump<'_>) -> Self {
+        let mut quirks = Self::none(dump);
+        let first = dump.records().find_map(|record| {
+            record.ok().filter(|record| !matches!(record.body, Body::Unknown { .. }))
+        });
+        if let Some(first) = first {
+            if !dump.header().arch_timestamp() && is_wall(first.timestamp, 1_000_000_000) {
+                quirks.record_clock = RecordClock::Realtime;
+            }
+            quirks.header_clock = header_clock(dump.header().timestamp, first.timestamp);
+        } else {
+            quirks.header_clock = HeaderClock::NoRecords;
+        }
+
+        let mut biases = BIASES.map(BiasVotes::new);
+        let mut debug_samples = 0_u32;
+        let mut machine = MachineVotes::default();
+        for event in dump.codes_with(quirks).take(EVENTS) {
+            let Ok(CodeEvent::Load(code)) = event else { continue };
+            if machine.codes < CODE_SAMPLES {
+                machine.add(code.address, code.bytes);
+            }
+            let deltas = || {
+                code.raw_entries()
+                    .map_while(Result::ok)
+                    .take(ENTRIES)
+                    .filter(|entry| entry.line != 0)
+                    .map(|entry| entry.addr.wrapping_sub(code.address).cast_signed())
+            };
+            if let (Some(low), Some(high)) = (deltas().min(), deltas().max()) {
+                for votes in &mut biases {
+                    votes.add(low, high, code.size);
+                }
+                debug_samples = debug_samples.saturating_add(1);
+                if debug_samples >= DEBUG_SAMPLES {
+                    break;
+                }
+            }
+        }
+        quirks.debug_addr_bias =
+            biases.iter().find(|votes| votes.carried()).map_or(0, |votes| votes.bias);
+        if quirks.machine == EM_X86_64 && machine.is_aarch64() {
+            quirks.machine = EM_AARCH64;
+        }
+        quirks
+    }
+}
+
+/// Whether `time`, in the given fraction of a second, is a wall clock's of this century.
+fn is_wall(time: u64, per_second: u64) -> bool {
+    time.checked_div(per_second).is_some_and(|seconds| WALL_SECONDS.contains(&seconds))
+}
+
+/// A monotonic clock can reach a wall clock's microseconds after eleven days of uptime, so the
+/// records decide first: a header within an hour of the first record is by its clock.
+fn header_clock(header: u64, first: u64) -> HeaderClock {
+    if header.abs_diff(first) < HOUR {
+        HeaderClock::Records
+    } else if is_wall(header, 1_000_000) {
+        HeaderClock::WallMicroseconds
+    } else if is_wall(header, 1_000_000_000) {
+        HeaderClock::WallNanoseconds
+    } else if header != 0 && header < first {
+        // A dump opened long before the first code was made.
+        HeaderClock::Records
+    } else {
+        HeaderClock::Unknown
+    }
+}
+
+/// Counts what speaks for and against one bias of the debug addresses.
+#[derive(Clone, Copy, Debug)]
+struct BiasVotes {
+    bias: u64,
+    codes: u32,
+    /// Codes whose lowest entry lies below the bias: none may.
+    below: u32,
+    /// Codes whose lowest entry lies exactly at it.
+    exact: u32,
+    /// Codes with an entry past their end that the bias explains.
+    overrun: u32,
+}
+
+impl BiasVotes {
+    fn new(bias: u64) -> Self {
+        Self { bias, codes: 0, below: 0, exact: 0, overrun: 0 }
+    }
+
+    fn add(&mut self, low: i64, high: i64, size: u64) {
+        let bias = self.bias.cast_signed();
+        let size = size.cast_signed();
+        self.codes = self.codes.saturating_add(1);
+        self.below = self.below.saturating_add(u32::from(low < bias));
+        self.exact = self.exact.saturating_add(u32::from(low == bias));
+        let explained = high >= size && high.saturating_sub(bias) <= size;
+        self.overrun = self.overrun.saturating_add(u32::from(explained));
+    }
+
+    /// One in twenty may be wrong (a pair that does not belong together), a quarter must begin at
+    /// the code's start, and a handful of codes does not suffice unless one overruns.
+    fn carried(&self) -> bool {
+        self.codes > 0
+            && self.below.saturating_mul(20) <= self.codes
+            && self.exact.saturating_mul(4) >= self.codes
+            && (self.codes >= 8 || self.overrun > 0)
+    }
+}
+
+/// Counts what tells AArch64 code from x86-64 code.
+#[derive(Clone, Copy, Debug, Default)]
+struct MachineVotes {
+    codes: u32,
+    /// Codes whose address or size is no multiple of an instruction's four bytes.
+    unaligned: u32,
+    /// Instructions that end or begin functions: `ret` and `stp x29, x30, [sp, #…]!`.
+    idioms: u32,
+}
+
+impl MachineVotes {
+    fn add(&mut self, address: u64, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.codes = self.codes.saturating_add(1);
+        let (words, rest) = bytes.as_chunks::<4>();
+        self.unaligned = self
+            .unaligned
+            .saturating_add(u32::from(!rest.is_empty() || !address.is_multiple_of(4)));
+        let has_idiom = words.iter().take(4096).any(|word| {
+            let word = u32::from_le_bytes(*word);
+            word == 0xd65f_03c0 || word & 0xffc0_7fff == 0xa980_7bfd
+        });
+        self.idioms = self.idioms.saturating_add(u32::from(has_idiom));
+    }
+
+    fn is_aarch64(&self) -> bool {
+        self.codes > 0 && self.unaligned == 0 && self.idioms.saturating_mul(2) >= self.codes
+    }
+}

@@ -1,0 +1,209 @@
+//! The raw level: the records of a dump in the order of the file.
+
+use core::iter::FusedIterator;
+
+use crate::codes::Codes;
+use crate::endian::{to_u64, to_usize};
+use crate::error::{Error, ErrorKind};
+use crate::header::{HEADER_SIZE, Header};
+use crate::quirks::Quirks;
+use crate::record::{Prefix, RECORD_HEADER_SIZE, Record, RecordId, parse_body};
+use crate::resync::{self, Verdict};
+
+/// A jitdump in memory, complete or not.
+#[derive(Clone, Copy, Debug)]
+pub struct Dump<'a> {
+    data: &'a [u8],
+    header: Header,
+}
+
+impl<'a> Dump<'a> {
+    /// Reads the header; records are read when asked for.
+    ///
+    /// # Errors
+    /// Those of [`Header::parse`].
+    pub fn parse(data: &'a [u8]) -> Result<Self, Error> {
+        Ok(Self { data, header: Header::parse(data)? })
+    }
+
+    /// The file header.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The bytes of the whole file.
+    #[must_use]
+    pub fn data(&self) -> &'a [u8] {
+        self.data
+    }
+
+    /// The records, from the first.
+    #[must_use]
+    pub fn records(&self) -> Records<'a> {
+        // A header that claims to be smaller than it is was never filled in.
+        self.records_from(u64::from(self.header.total_size.max(HEADER_SIZE)))
+    }
+
+    /// The records from `offset` on, which must be where one begins: to go on with a dump that has
+    /// grown, at the offset that [`End::CutOff`] or [`End::Complete`] told.
+    #[must_use]
+    pub fn records_from(&self, offset: u64) -> Records<'a> {
+        Records { data: self.data, header: self.header, offset, last_timestamp: None, end: None }
+    }
+
+    /// One event per code, quirks of the writer taken out as [`Quirks::detect`] finds them.
+    #[must_use]
+    pub fn codes(&self) -> Codes<'a> {
+        self.codes_with(Quirks::detect(self))
+    }
+
+    /// Like [`codes`](Self::codes), with quirks known from elsewhere.
+    #[must_use]
+    pub fn codes_with(&self, quirks: Quirks) -> Codes<'a> {
+        Codes::new(self.records(), quirks)
+    }
+}
+
+/// How a dump ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// With a whole record.
+    Complete {
+        /// Length of the file: where the next record would be.
+        offset: u64,
+    },
+    /// Within a record: the file was cut off, or is still being written.
+    CutOff {
+        /// Where that record begins.
+        offset: u64,
+        /// How many bytes it lacks; `None` if not even its header is whole.
+        missing: Option<u64>,
+    },
+    /// With zeros: room that the writer reserved and did not use, or that a crash left empty.
+    Zeros {
+        /// Where the zeros begin.
+        offset: u64,
+    },
+    /// With bytes that are no records.
+    Damaged {
+        /// Where they begin.
+        offset: u64,
+    },
+}
+
+/// The records of a dump in the order of the file.
+///
+/// Damage is reported as one error for each damaged place, and reading goes on behind it: at the
+/// next record if the length of the bad one can be trusted, else at the next place that looks like
+/// one. A dump that is cut off, or still being written, yields its whole records and no error;
+/// [`end`](Self::end) tells.
+#[derive(Clone, Debug)]
+pub struct Records<'a> {
+    data: &'a [u8],
+    header: Header,
+    offset: u64,
+    last_timestamp: Option<u64>,
+    end: Option<End>,
+}
+
+impl<'a> Records<'a> {
+    /// How the dump ended; `None` until the iterator has.
+    #[must_use]
+    pub fn end(&self) -> Option<End> {
+        self.end
+    }
+
+    /// The file header.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Where the next record is looked for.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    fn finish(&mut self, end: End) -> Option<Result<Record<'a>, Error>> {
+        self.end = Some(end);
+        None
+    }
+
+    /// Reports the bytes from here on as no record and moves to the next, if any.
+    fn skip_gap(&mut self, zeros: bool) -> Option<Result<Record<'a>, Error>> {
+        let start = self.offset;
+        let from = if zeros { start } else { start.saturating_add(1) };
+        let endian = self.header.endian;
+        let found = resync::next_record(self.data, from, endian, self.last_timestamp);
+        let all_zeros =
+            || self.data.get(to_usize(start)..).unwrap_or(&[]).iter().all(|byte| *byte == 0);
+        if found.is_none() && zeros && all_zeros() {
+            return self.finish(End::Zeros { offset: start });
+        }
+        let resumed = found.unwrap_or(to_u64(self.data.len()));
+        self.offset = resumed;
+        if found.is_none() {
+            self.end = Some(End::Damaged { offset: start });
+        }
+        let len = resumed.saturating_sub(start);
+        Some(Err(Error::new(start, ErrorKind::Gap { len, zeros })))
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.end.is_some() {
+            return None;
+        }
+        let offset = self.offset;
+        let endian = self.header.endian;
+        let rest = match self.data.get(to_usize(offset)..) {
+            Some([]) => return self.finish(End::Complete { offset }),
+            Some(rest) => rest,
+            // The header claims to be larger than the file.
+            None => return self.finish(End::CutOff { offset, missing: None }),
+        };
+        let Some(prefix) = Prefix::read(rest, endian) else {
+            return self.finish(End::CutOff { offset, missing: None });
+        };
+        if prefix.total_size == 0 && prefix.id == RecordId::LOAD && prefix.timestamp == 0 {
+            return self.skip_gap(true);
+        }
+        if prefix.total_size < RECORD_HEADER_SIZE {
+            return self.skip_gap(false);
+        }
+        let size = u64::from(prefix.total_size);
+        let next = offset.saturating_add(size);
+        let head = to_usize(u64::from(RECORD_HEADER_SIZE));
+        let Some(record) = rest.get(..to_usize(size)) else {
+            let payload = rest.get(head..).unwrap_or(&[]);
+            return if resync::judge(prefix, payload, endian) == Verdict::Plausible {
+                let missing = Some(size.saturating_sub(to_u64(rest.len())));
+                self.finish(End::CutOff { offset, missing })
+            } else {
+                self.skip_gap(false)
+            };
+        };
+        let payload = record.get(head..).unwrap_or(&[]);
+        let body = parse_body(prefix, payload, endian);
+        // An unknown type is either an extension or garbage, and a bad body came with a good or a
+        // bad length: what follows tells which.
+        let sure = body.is_ok() && prefix.id.is_known();
+        if !sure && !resync::may_follow(self.data, next, endian) {
+            return self.skip_gap(false);
+        }
+        self.offset = next;
+        self.last_timestamp = Some(prefix.timestamp);
+        let Prefix { total_size, timestamp, .. } = prefix;
+        Some(match body {
+            Ok(body) => Ok(Record { offset, total_size, timestamp, body }),
+            Err(kind) => Err(Error::new(offset, kind)),
+        })
+    }
+}
+
+impl FusedIterator for Records<'_> {}

@@ -1,0 +1,125 @@
+//! Finding the next record behind bytes that are none.
+//!
+//! A process that is killed while it writes through a shared mapping, or a machine that crashes
+//! before its pages reach the disk, leaves a hole of zeros; writers without a lock leave halves of
+//! records. Records are not aligned, so every offset behind the damage is a candidate. Each is
+//! judged in constant time by what its fields say of one another and by what stands behind it, so
+//! the search is linear.
+
+use crate::endian::{Endian, Fields, to_u64, to_usize};
+use crate::record::{Prefix, RECORD_HEADER_SIZE, RecordId};
+
+/// How far timestamps of neighbouring records may lie apart for a candidate to be believed: 2^47
+/// ns are 39 hours.
+const TIME_WINDOW: u64 = 1 << 47;
+
+/// How many bytes of padding behind the code of a LOAD are looked through for the name's end.
+const LOAD_PADDING: u64 = 16;
+
+/// How a record's header looks to one who must decide whether to trust its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The fields that are there agree with one another.
+    Plausible,
+    /// They contradict one another: the length is not to be trusted.
+    Implausible,
+}
+
+/// Judges a record by the fields that are there, which need not be all (the file may end).
+pub(crate) fn judge(prefix: Prefix, payload: &[u8], endian: Endian) -> Verdict {
+    if prefix.total_size < prefix.id.min_size() {
+        return Verdict::Implausible;
+    }
+    let payload_size = u64::from(prefix.total_size).saturating_sub(u64::from(RECORD_HEADER_SIZE));
+    let fits = match prefix.id {
+        RecordId::LOAD => load_code_size(payload, endian)
+            .is_none_or(|code_size| code_size <= payload_size.saturating_sub(41)),
+        RecordId::DEBUG_INFO => debug_count(payload, endian)
+            .is_none_or(|count| count <= payload_size.saturating_sub(16) / 17),
+        RecordId::UNWINDING_INFO => unwinding_sizes(payload, endian)
+            .is_none_or(|(all, header)| header <= all && all <= payload_size.saturating_sub(24)),
+        _ => true,
+    };
+    if fits { Verdict::Plausible } else { Verdict::Implausible }
+}
+
+fn load_code_size(payload: &[u8], endian: Endian) -> Option<u64> {
+    Fields::new(payload.get(24..)?, endian).u64()
+}
+
+fn debug_count(payload: &[u8], endian: Endian) -> Option<u64> {
+    Fields::new(payload.get(8..)?, endian).u64()
+}
+
+fn unwinding_sizes(payload: &[u8], endian: Endian) -> Option<(u64, u64)> {
+    let mut fields = Fields::new(payload, endian);
+    fields.u64().zip(fields.u64())
+}
+
+/// Whether reading may go on at `offset`: the file ends there, or a hole or something like a
+/// record begins.
+pub(crate) fn may_follow(data: &[u8], offset: u64, endian: Endian) -> bool {
+    let Some(rest) = data.get(to_usize(offset)..) else { return false };
+    let Some(prefix) = Prefix::read(rest, endian) else { return true };
+    let is_hole = prefix.id.0 == 0 && prefix.total_size == 0 && prefix.timestamp == 0;
+    let fits = u64::from(prefix.total_size) <= to_u64(rest.len());
+    is_hole || (prefix.total_size >= prefix.id.min_size() && (prefix.id.is_known() || fits))
+}
+
+/// The first offset from `from` on where a whole record stands, to the best of our belief.
+///
+/// `last_timestamp` is that of the last record read, if there was one.
+pub(crate) fn next_record(
+    data: &[u8],
+    from: u64,
+    endian: Endian,
+    last_timestamp: Option<u64>,
+) -> Option<u64> {
+    let rest = data.get(to_usize(from)..)?;
+    // Zeros alone are no record, but the first one behind them may begin with zeros: the four
+    // bytes of a LOAD's type, and up to three of its size.
+    let zeros = rest.iter().position(|byte| *byte != 0)?;
+    let mut offset = from.saturating_add(to_u64(zeros).saturating_sub(7));
+    let last = to_u64(data.len()).checked_sub(u64::from(RECORD_HEADER_SIZE))?;
+    while offset <= last {
+        if is_record(data, offset, endian, last_timestamp) {
+            return Some(offset);
+        }
+        offset = offset.saturating_add(1);
+    }
+    None
+}
+
+fn is_record(data: &[u8], offset: u64, endian: Endian, last_timestamp: Option<u64>) -> bool {
+    let Some(rest) = data.get(to_usize(offset)..) else { return false };
+    let Some(prefix) = Prefix::read(rest, endian) else { return false };
+    if !prefix.id.is_known() || prefix.total_size < prefix.id.min_size() {
+        return false;
+    }
+    let Some(record) = rest.get(..to_usize(u64::from(prefix.total_size))) else { return false };
+    let in_time = match last_timestamp {
+        Some(last) => prefix.timestamp.abs_diff(last) < TIME_WINDOW,
+        None => prefix.timestamp != 0,
+    };
+    let payload = record.get(to_usize(u64::from(RECORD_HEADER_SIZE))..).unwrap_or(&[]);
+    in_time
+        && judge(prefix, payload, endian) == Verdict::Plausible
+        && shape_fits(prefix, payload, endian)
+        && may_follow(data, offset.saturating_add(u64::from(prefix.total_size)), endian)
+}
+
+/// What [`judge`] leaves open for the types whose fields prove little.
+fn shape_fits(prefix: Prefix, payload: &[u8], endian: Endian) -> bool {
+    match prefix.id {
+        RecordId::LOAD => {
+            let end = load_code_size(payload, endian)
+                .and_then(|code_size| to_u64(payload.len()).checked_sub(code_size));
+            let Some(end) = end else { return false };
+            let start = end.saturating_sub(LOAD_PADDING).max(40);
+            payload.get(to_usize(start)..to_usize(end)).is_some_and(|bytes| bytes.contains(&0))
+        }
+        RecordId::MOVE => prefix.total_size == prefix.id.min_size(),
+        RecordId::CLOSE => prefix.total_size == RECORD_HEADER_SIZE,
+        _ => true,
+    }
+}

@@ -1,0 +1,287 @@
+//! Making a dump.
+
+use alloc::vec::Vec;
+
+use crate::debug_info::{DebugEntry, EntryName};
+use crate::endian::{Endian, to_u64};
+use crate::header::{HEADER_SIZE, Header, MAGIC};
+use crate::load::{Load, Move};
+use crate::record::{Body, RECORD_HEADER_SIZE, Record, RecordId};
+use crate::sink::Sink;
+use crate::unwinding::{UnwindOrder, UnwindingInfo};
+
+/// What the header of a new dump says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriterConfig {
+    /// Byte order; the machine's own is [`Endian::NATIVE`].
+    pub endian: Endian,
+    /// ELF `e_machine` of the code: 62 for x86-64, 183 for AArch64.
+    pub machine: u32,
+    /// Id of the process that makes the code.
+    pub pid: u32,
+    /// Now, by the clock the records use.
+    pub timestamp: u64,
+    /// 0 for timestamps of `CLOCK_MONOTONIC` in nanoseconds, or
+    /// [`FLAG_ARCH_TIMESTAMP`](crate::FLAG_ARCH_TIMESTAMP).
+    pub flags: u64,
+}
+
+impl From<&Header> for WriterConfig {
+    /// What it takes to write a dump like another one.
+    fn from(header: &Header) -> Self {
+        Self {
+            endian: header.endian,
+            machine: header.elf_mach,
+            pid: header.pid,
+            timestamp: header.timestamp,
+            flags: header.flags,
+        }
+    }
+}
+
+/// Why a record was not written. Unless it is the sink that failed, nothing was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError<E> {
+    /// The sink failed.
+    #[error("{0}")]
+    Sink(E),
+    /// The record would have more than 2^32 - 1 bytes.
+    #[error("a jitdump record cannot have {size} bytes")]
+    TooLarge {
+        /// The size it would have.
+        size: u64,
+    },
+    /// A name holds a NUL, which ends a name in the file.
+    #[error("a name in a jitdump cannot hold a NUL")]
+    NulInName,
+    /// A file name is the one byte `0xff`, which readers take for "same file as before".
+    #[error("a file name of the one byte 0xff cannot be written")]
+    NameMeansSame,
+}
+
+/// Writes a dump: the header at once, then a record with each call, each in one piece.
+///
+/// Readers expect DEBUG_INFO and UNWINDING_INFO right before the LOAD of their code, and `perf`
+/// gives the tables to whatever LOAD comes next: hold one lock over the records of a code if
+/// several threads write.
+#[derive(Debug)]
+pub struct Writer<S> {
+    sink: S,
+    endian: Endian,
+    /// The record being made; kept for its capacity.
+    buffer: Vec<u8>,
+}
+
+impl<S: Sink> Writer<S> {
+    /// Writes the header.
+    ///
+    /// # Errors
+    /// When the sink fails.
+    pub fn new(sink: S, config: &WriterConfig) -> Result<Self, WriteError<S::Error>> {
+        let mut writer = Self { sink, endian: config.endian, buffer: Vec::new() };
+        for field in [MAGIC, 1, HEADER_SIZE, config.machine, 0, config.pid] {
+            writer.u32(field);
+        }
+        writer.u64(config.timestamp);
+        writer.u64(config.flags);
+        writer.sink.write_record(&writer.buffer).map_err(WriteError::Sink)?;
+        Ok(writer)
+    }
+
+    /// Goes on with a dump whose header `sink` has already.
+    pub fn append(sink: S, endian: Endian) -> Self {
+        Self { sink, endian, buffer: Vec::new() }
+    }
+
+    /// Code was made, or replaced what was at its address.
+    ///
+    /// # Errors
+    /// When the name holds a NUL, the record gets too large, or the sink fails.
+    pub fn load(&mut self, timestamp: u64, load: &Load<'_>) -> Result<(), WriteError<S::Error>> {
+        self.begin(RecordId::LOAD, timestamp);
+        self.u32(load.pid);
+        self.u32(load.tid);
+        self.u64(load.vma);
+        self.u64(load.code_addr);
+        self.u64(load.code_size());
+        self.u64(load.code_index);
+        self.c_str(load.name)?;
+        self.bytes(load.code);
+        self.bytes(load.padding);
+        self.end()
+    }
+
+    /// Code was moved.
+    ///
+    /// # Errors
+    /// When the sink fails.
+    pub fn move_code(&mut self, timestamp: u64, moved: &Move) -> Result<(), WriteError<S::Error>> {
+        self.begin(RecordId::MOVE, timestamp);
+        self.u32(moved.pid);
+        self.u32(moved.tid);
+        self.u64(moved.vma);
+        self.u64(moved.old_code_addr);
+        self.u64(moved.new_code_addr);
+        self.u64(moved.code_size);
+        self.u64(moved.code_index);
+        self.end()
+    }
+
+    /// The source lines of the code at `code_addr`, whose LOAD must follow.
+    ///
+    /// [`EntryName::Same`] saves room but `perf` before 6.12 takes it for a file of that name.
+    ///
+    /// # Errors
+    /// When a name cannot be written, the record gets too large, or the sink fails.
+    pub fn debug_info<'e>(
+        &mut self,
+        timestamp: u64,
+        code_addr: u64,
+        entries: impl IntoIterator<Item = DebugEntry<'e>>,
+    ) -> Result<(), WriteError<S::Error>> {
+        self.begin(RecordId::DEBUG_INFO, timestamp);
+        self.u64(code_addr);
+        let count_at = self.buffer.len();
+        self.u64(0);
+        let mut count = 0_u64;
+        for entry in entries {
+            self.u64(entry.addr);
+            self.u32(entry.line);
+            self.u32(entry.discrim);
+            match entry.name {
+                EntryName::Same => self.bytes(b"\xff\0"),
+                EntryName::Path(b"\xff") => return Err(WriteError::NameMeansSame),
+                EntryName::Path(path) => self.c_str(path)?,
+            }
+            count = count.saturating_add(1);
+        }
+        self.patch(count_at, &self.endian.put_u64(count));
+        self.end()
+    }
+
+    /// The unwind tables of the code whose LOAD must follow.
+    ///
+    /// # Errors
+    /// When the record gets too large, or the sink fails.
+    pub fn unwinding_info(
+        &mut self,
+        timestamp: u64,
+        info: &UnwindingInfo<'_>,
+    ) -> Result<(), WriteError<S::Error>> {
+        self.begin(RecordId::UNWINDING_INFO, timestamp);
+        self.u64(info.unwinding_size());
+        self.u64(to_u64(info.eh_frame_hdr.len()));
+        self.u64(info.mapped_size);
+        let (first, second) = match info.order {
+            UnwindOrder::FrameFirst => (info.eh_frame, info.eh_frame_hdr),
+            UnwindOrder::HeaderFirst => (info.eh_frame_hdr, info.eh_frame),
+        };
+        self.bytes(first);
+        self.bytes(second);
+        self.bytes(info.padding);
+        self.end()
+    }
+
+    /// The last record of a dump that ends in good order.
+    ///
+    /// # Errors
+    /// When the sink fails.
+    pub fn close(&mut self, timestamp: u64) -> Result<(), WriteError<S::Error>> {
+        self.begin(RecordId::CLOSE, timestamp);
+        self.end()
+    }
+
+    /// A record of a type that version 1 does not define. Readers skip it; `perf` warns.
+    ///
+    /// # Errors
+    /// When the record gets too large, or the sink fails.
+    pub fn unknown(
+        &mut self,
+        timestamp: u64,
+        id: u32,
+        bytes: &[u8],
+    ) -> Result<(), WriteError<S::Error>> {
+        self.begin(RecordId(id), timestamp);
+        self.bytes(bytes);
+        self.end()
+    }
+
+    /// A record as read from another dump, padding included.
+    ///
+    /// # Errors
+    /// Those of the method for its type. What does not fit its own count of debug entries is left
+    /// out.
+    pub fn record(&mut self, record: &Record<'_>) -> Result<(), WriteError<S::Error>> {
+        let timestamp = record.timestamp;
+        match &record.body {
+            Body::Load(load) => self.load(timestamp, load),
+            Body::Move(moved) => self.move_code(timestamp, moved),
+            Body::DebugInfo(info) => {
+                self.debug_info(timestamp, info.code_addr, info.entries().map_while(Result::ok))
+            }
+            Body::Close => self.close(timestamp),
+            Body::UnwindingInfo(info) => self.unwinding_info(timestamp, info),
+            Body::Unknown { id, bytes } => self.unknown(timestamp, *id, bytes),
+        }
+    }
+
+    /// The sink.
+    pub fn sink(&self) -> &S {
+        &self.sink
+    }
+
+    /// The sink, to flush it for instance.
+    pub fn sink_mut(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
+    /// Gives the sink back.
+    pub fn into_sink(self) -> S {
+        self.sink
+    }
+
+    fn begin(&mut self, id: RecordId, timestamp: u64) {
+        self.buffer.clear();
+        self.u32(id.0);
+        self.u32(0);
+        self.u64(timestamp);
+    }
+
+    fn end(&mut self) -> Result<(), WriteError<S::Error>> {
+        let size = to_u64(self.buffer.len());
+        let total_size = u32::try_from(size).map_err(|_| WriteError::TooLarge { size })?;
+        self.patch(4, &self.endian.put_u32(total_size));
+        self.sink.write_record(&self.buffer).map_err(WriteError::Sink)
+    }
+
+    /// Puts in what was not known when the bytes at `at` were written.
+    fn patch(&mut self, at: usize, bytes: &[u8]) {
+        for (place, byte) in self.buffer.iter_mut().skip(at).zip(bytes) {
+            *place = *byte;
+        }
+    }
+
+    fn u32(&mut self, value: u32) {
+        self.buffer.extend_from_slice(&self.endian.put_u32(value));
+    }
+
+    fn u64(&mut self, value: u64) {
+        self.buffer.extend_from_slice(&self.endian.put_u64(value));
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    fn c_str(&mut self, text: &[u8]) -> Result<(), WriteError<S::Error>> {
+        if text.contains(&0) {
+            return Err(WriteError::NulInName);
+        }
+        self.bytes(text);
+        self.bytes(&[0]);
+        Ok(())
+    }
+}
+
+// A record's header is what `begin` writes.
+const _: () = assert!(RECORD_HEADER_SIZE == 16);
