@@ -1,1 +1,14 @@
-//! What the end-to-end tests share: running the real tools, comparing what they print.
+//! What the end-to-end tests share: running the real tools, and comparing what they print.
+//!
+//! Everything here panics with a message made for the person who reads a failed test; a tool that is not
+//! installed is such a failure and never a reason to skip.
+
+pub mod chains;
+pub mod compare;
+pub mod corpus;
+pub mod jitscribe;
+pub mod live;
+pub mod map_oracle;
+pub mod perf;
+pub mod sample;
+pub mod tool;

@@ -1,0 +1,49 @@
+//! The command under test.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::tool::{Printed, run, tool};
+
+/// A command for the built `jitscribe`.
+pub fn jitscribe() -> Command {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    tool(BUILT.get_or_init(|| build("jitscribe-cli", "jitscribe")))
+}
+
+/// A command for the demo JIT.
+pub fn demo_jit() -> Command {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    tool(BUILT.get_or_init(|| build("jitscribe-demo", "demo-jit")))
+}
+
+/// Builds a binary of the workspace in the profile that the tests were built in, and says where it lies.
+fn build(package: &str, binary: &str) -> PathBuf {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--message-format", "json-render-diagnostics"]);
+    cargo.args(["--package", package, "--bin", binary]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    if !cfg!(debug_assertions) {
+        cargo.arg("--release");
+    }
+    run(&mut cargo)
+        .stdout
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["target"]["name"] == binary)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .unwrap_or_else(|| panic!("cargo built no {binary}"))
+}
+
+/// `jitscribe inject -i INPUT -o OUTPUT OPTIONS…`, which has to succeed.
+pub fn inject<I, S>(input: &Path, output: &Path, options: I) -> Printed
+where
+    I: IntoIterator<Item = S>,
+    S: AsRef<std::ffi::OsStr>,
+{
+    let mut command = jitscribe();
+    command.arg("inject").arg("-i").arg(input).arg("-o").arg(output).args(options);
+    run(&mut command)
+}

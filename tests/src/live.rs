@@ -1,0 +1,1 @@
+//! Recordings made while the test runs.

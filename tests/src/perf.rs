@@ -1,0 +1,74 @@
+//! The perf that is installed, in a home folder of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::chains::{self, Chain};
+use crate::sample::{self, FIELDS, Sample};
+use crate::tool::{cache, run, tool};
+
+/// One installed perf. Its build-id cache is its own and goes with it.
+#[derive(Debug)]
+pub struct Perf {
+    program: PathBuf,
+    home: TempDir,
+}
+
+impl Perf {
+    /// The machine's perf: 6.1 on Debian 12.
+    pub fn installed() -> Self {
+        Self::at("perf".into())
+    }
+
+    /// Debian 13's perf 6.12, which `scripts/trixie.sh` unpacks.
+    pub fn newer() -> Self {
+        Self::at(cache().join("trixie/run/perf"))
+    }
+
+    fn at(program: PathBuf) -> Self {
+        Self { program, home: TempDir::with_prefix("jitscribe-home-").expect("a temporary folder") }
+    }
+
+    /// `perf …` with nothing of the user's in its surroundings.
+    pub fn command(&self) -> Command {
+        let mut command = tool(&self.program);
+        command.env("HOME", self.home.path()).env_remove("DEBUGINFOD_URLS");
+        command.env("LC_ALL", "C.UTF-8");
+        command
+    }
+
+    /// The folder that perf takes for the user's home.
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Every sample of a recording with its own address, in the order of time.
+    pub fn samples(&self, data: &Path) -> Vec<Sample> {
+        self.samples_with(data, FIELDS)
+    }
+
+    /// The same with source positions: slow where objects are many.
+    pub fn samples_with_lines(&self, data: &Path) -> Vec<Sample> {
+        self.samples_with(data, &format!("{FIELDS},srcline"))
+    }
+
+    fn samples_with(&self, data: &Path, fields: &str) -> Vec<Sample> {
+        let mut command = self.command();
+        command.args(["script", "--ns", "-G", "-F", fields, "-i"]).arg(data);
+        sample::parse(&run(&mut command).stdout)
+    }
+
+    /// Every sample's call chain.
+    pub fn chains(&self, data: &Path) -> Vec<Chain> {
+        let mut command = self.command();
+        command.args(["script", "--ns", "--max-stack", "512", "-F", FIELDS, "-i"]).arg(data);
+        chains::parse(&run(&mut command).stdout)
+    }
+
+    /// `perf inject --jit`, which writes its objects beside the dump.
+    pub fn inject(&self, data: &Path, out: &Path) {
+        run(self.command().args(["inject", "--jit", "-i"]).arg(data).arg("-o").arg(out));
+    }
+}

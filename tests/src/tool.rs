@@ -1,0 +1,78 @@
+//! Running a tool, with failures that say what was run and what to install.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// What a tool printed, after it succeeded.
+#[derive(Debug)]
+pub struct Printed {
+    /// Its standard output; bytes that are not UTF-8 are replaced.
+    pub stdout: String,
+    /// Its standard error; bytes that are not UTF-8 are replaced.
+    pub stderr: String,
+}
+
+/// A command for `program`.
+///
+/// # Panics
+/// If `program` is neither a file nor found on `PATH`; the message names the set-up script.
+pub fn tool(program: impl AsRef<OsStr>) -> Command {
+    let program = program.as_ref();
+    let found = if Path::new(program).components().count() > 1 {
+        Path::new(program).exists()
+    } else {
+        std::env::var_os("PATH").is_some_and(|path| {
+            std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+        })
+    };
+    assert!(found, "{} is not installed: run scripts/setup.sh test", program.to_string_lossy());
+    Command::new(program)
+}
+
+/// Runs `command` to its end and gives its output, whatever its exit code.
+pub fn output(command: &mut Command) -> Output {
+    match command.output() {
+        Ok(output) => output,
+        Err(error) => panic!("cannot start {command:?}: {error}"),
+    }
+}
+
+/// Runs `command` to its end; a failure is shown with all that it printed.
+pub fn run(command: &mut Command) -> Printed {
+    let output = output(command);
+    let printed = Printed {
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    };
+    assert!(
+        output.status.success(),
+        "{command:?}\nended with {}\n--- stdout, its last lines\n{}\n--- stderr, its last lines\n{}",
+        output.status,
+        tail(&printed.stdout),
+        tail(&printed.stderr),
+    );
+    printed
+}
+
+/// The last lines of a text, enough to see why a tool failed.
+fn tail(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(30)..].join("\n")
+}
+
+/// Where `scripts/setup.sh` puts what comes from outside Debian's packages.
+pub fn cache() -> PathBuf {
+    if let Some(cache) = std::env::var_os("JITSCRIBE_CACHE") {
+        return PathBuf::from(cache);
+    }
+    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).unwrap_or_else(|| {
+        Path::new(&std::env::var_os("HOME").expect("HOME is set")).join(".cache")
+    });
+    base.join("jitscribe")
+}
+
+/// The folder of this crate, where its recordings and workloads lie.
+pub fn crate_dir() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
