@@ -53,13 +53,32 @@ impl Encoder {
         }
     }
 
+    /// An unsigned LEB128 number.
+    pub(crate) fn uleb(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.bytes.push(value as u8);
+    }
+
+    /// A signed LEB128 number.
+    pub(crate) fn sleb(&mut self, mut value: i64) {
+        while !(-0x40..0x40).contains(&value) {
+            self.bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.bytes.push(value as u8 & 0x7f);
+    }
+
+    /// Bytes, none of them NUL, and a NUL.
+    pub(crate) fn string(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        self.bytes.push(0);
+    }
+
     /// Bytes as they are.
     pub(crate) fn raw(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
-    }
-
-    /// Zeros up to a multiple of `alignment`.
-    pub(crate) fn align(&mut self, alignment: usize) {
-        self.bytes.resize(self.bytes.len().next_multiple_of(alignment), 0);
     }
 }

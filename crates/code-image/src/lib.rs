@@ -53,9 +53,11 @@
 )]
 
 mod code;
+mod dwarf;
 mod elf;
 mod encode;
 mod error;
+mod printable;
 mod target;
 
 pub use code::{Code, EhFrame, Line};

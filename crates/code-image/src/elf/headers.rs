@@ -5,7 +5,6 @@ use crate::target::{Endian, Target};
 
 pub(crate) const PT_LOAD: u32 = 1;
 pub(crate) const PT_NOTE: u32 = 4;
-pub(crate) const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 pub(crate) const PT_GNU_STACK: u32 = 0x6474_e551;
 
 pub(crate) const PF_X: u32 = 1;

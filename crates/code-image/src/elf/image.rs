@@ -7,6 +7,7 @@ use super::headers::{self, Section, Segment, Sizes};
 use super::sparse::SparseWriter;
 use super::symbols::SymbolTable;
 use crate::code::Code;
+use crate::dwarf::{self, DebugInfo};
 use crate::encode::Encoder;
 use crate::error::Error;
 use crate::target::Target;
@@ -57,6 +58,7 @@ pub struct ImageWriter<W> {
     target: Target,
     span: Range<u64>,
     symbols: SymbolTable,
+    debug_info: Option<DebugInfo>,
     previous_end: u64,
     has_bytes: bool,
 }
@@ -75,6 +77,7 @@ impl<W: Write + Seek> ImageWriter<W> {
             out: SparseWriter::new(out),
             target,
             symbols: SymbolTable::new(target),
+            debug_info: Some(DebugInfo::new(target)),
             previous_end: span.start,
             span,
             has_bytes: false,
@@ -84,6 +87,13 @@ impl<W: Write + Seek> ImageWriter<W> {
             return Err(Error::TooLarge { what: "arena", size: end });
         }
         Ok(image)
+    }
+
+    /// Whether to write source lines (the default). Without them the image is about a third smaller.
+    #[must_use]
+    pub fn debug_info(mut self, on: bool) -> Self {
+        self.debug_info = on.then(|| DebugInfo::new(self.target));
+        self
     }
 
     /// Adds a code. Codes come in ascending order of their `visible` parts, which do not overlap.
@@ -108,12 +118,22 @@ impl<W: Write + Seek> ImageWriter<W> {
         }
         self.previous_end = visible.end;
 
-        let address = self.virtual_address(visible.start);
+        let address = virtual_address(&self.span, visible.start);
         let size = visible.end.saturating_sub(visible.start);
         let bytes = visible_bytes(code);
         self.has_bytes |= !bytes.is_empty();
         self.out.write_at(address, bytes)?;
-        self.symbols.function(address | u64::from(code.thumb), size, code.name, TEXT_SECTION);
+        let value = address | u64::from(code.thumb);
+        let name = self.symbols.function(value, size, code.name, TEXT_SECTION);
+
+        if let Some(debug_info) = &mut self.debug_info {
+            let rows = dwarf::rows(code, |address| virtual_address(&self.span, address));
+            if rows.is_empty() {
+                debug_info.skip();
+            } else {
+                debug_info.add(name, address, address.saturating_add(size), &rows);
+            }
+        }
         Ok(())
     }
 
@@ -209,6 +229,20 @@ impl<W: Write + Seek> ImageWriter<W> {
         ];
 
         let mut tail = Tail { out: &mut self.out, end: PAGE + text_file_len };
+        if let Some(debug_info) = self.debug_info {
+            let debug = debug_info.finish();
+            for (name, bytes, align) in [
+                (".debug_abbrev", &debug.abbrev, 1),
+                (".debug_info", &debug.info, 1),
+                (".debug_aranges", &debug.aranges, 16),
+                (".debug_ranges", &debug.ranges, 16),
+                (".debug_line", &debug.line, 1),
+            ] {
+                if bytes.len() > 0 {
+                    sections.push(tail.section(name, &bytes.bytes, align)?);
+                }
+            }
+        }
         let symtab_index = sections.len() as u32;
         sections.push(Section {
             kind: headers::SHT_SYMTAB,
@@ -264,16 +298,16 @@ impl<W: Write + Seek> ImageWriter<W> {
         })
     }
 
-    /// The virtual address, and file offset, of an address in the process, which lies in the arena
-    /// or above it.
-    fn virtual_address(&self, address: u64) -> u64 {
-        address.saturating_sub(page_floor(self.span.start)).saturating_add(PAGE)
-    }
-
     /// The virtual address behind the text.
     fn text_end(&self) -> u64 {
-        self.virtual_address(self.span.end)
+        virtual_address(&self.span, self.span.end)
     }
+}
+
+/// The virtual address, and file offset, of an address in the process, which lies in the arena `span`
+/// or above it.
+fn virtual_address(span: &Range<u64>, address: u64) -> u64 {
+    address.saturating_sub(page_floor(span.start)).saturating_add(PAGE)
 }
 
 /// The sections behind everything that is mapped.

@@ -1,30 +1,8 @@
 //! `.symtab` and `.strtab`.
 
 use crate::encode::Encoder;
+use crate::printable::push_printable;
 use crate::target::Target;
-
-/// Bytes that tools write into lines of text or cut names at.
-fn is_control(byte: u8) -> bool {
-    byte < 0x20 || byte == 0x7f
-}
-
-/// Appends `name` in a form that every tool shows on one line: control characters become `\xNN`,
-/// and a code without a name is called `<unnamed>`, since a symbol without one counts as none.
-pub(crate) fn push_printable(name: &[u8], out: &mut Vec<u8>) {
-    if name.is_empty() {
-        out.extend_from_slice(b"<unnamed>");
-    } else if !name.iter().any(|&byte| is_control(byte)) {
-        out.extend_from_slice(name);
-    } else {
-        for &byte in name {
-            if is_control(byte) {
-                out.extend_from_slice(format!("\\x{byte:02x}").as_bytes());
-            } else {
-                out.push(byte);
-            }
-        }
-    }
-}
 
 /// Symbols of functions in one section.
 #[derive(Debug)]
@@ -49,9 +27,11 @@ impl SymbolTable {
         table
     }
 
-    /// Adds a function; returns its name as a tool will show it.
+    /// Adds a function; returns its name as a tool will show it. One without a name is called
+    /// `<unnamed>`, since readers take a symbol without a name for none at all.
     pub(crate) fn function(&mut self, value: u64, size: u64, name: &[u8], section: u16) -> &[u8] {
         let at = self.strtab.len();
+        let name = if name.is_empty() { b"<unnamed>" } else { name };
         push_printable(name, &mut self.strtab);
         self.strtab.push(0);
         // a table beyond 4 GiB is refused when the file is finished

@@ -1,0 +1,86 @@
+//! DWARF 4: which function and which source line an address belongs to.
+//!
+//! Independent of the object format: addresses come in as the file will have them, sections go out
+//! as bytes.
+
+mod constants;
+mod files;
+mod line_program;
+mod rows;
+mod unit;
+
+pub(crate) use rows::rows;
+
+use self::rows::Row;
+use self::unit::Unit;
+use crate::encode::Encoder;
+use crate::target::Target;
+
+/// Functions in one compilation unit.
+///
+/// Readers find the unit by `.debug_aranges` and then read all of it, some of them a list of
+/// functions or line sequences that they walk from its start: units must be small. Each unit costs
+/// some 150 bytes and its own file table: they must not be tiny.
+const FUNCTIONS_PER_UNIT: usize = 512;
+/// Rows after which a unit ends, however few functions it has.
+const ROWS_PER_UNIT: usize = 1 << 16;
+
+/// Collects functions, in ascending order of address, into compilation units.
+#[derive(Debug)]
+pub(crate) struct DebugInfo {
+    target: Target,
+    sections: Sections,
+    unit: Unit,
+}
+
+/// The sections of debug info; empty if there was nothing to say.
+#[derive(Debug)]
+pub(crate) struct Sections {
+    pub(crate) abbrev: Encoder,
+    pub(crate) info: Encoder,
+    pub(crate) aranges: Encoder,
+    pub(crate) ranges: Encoder,
+    pub(crate) line: Encoder,
+}
+
+impl DebugInfo {
+    pub(crate) fn new(target: Target) -> Self {
+        let section = || Encoder::new(target);
+        let sections = Sections {
+            abbrev: section(),
+            info: section(),
+            aranges: section(),
+            ranges: section(),
+            line: section(),
+        };
+        DebugInfo { target, sections, unit: Unit::new(target) }
+    }
+
+    /// Adds the function at `start..end` with its rows, of which there is at least one.
+    pub(crate) fn add(&mut self, name: &[u8], start: u64, end: u64, rows: &[Row<'_>]) {
+        self.unit.add(name, start, end, rows);
+        if self.unit.functions >= FUNCTIONS_PER_UNIT || self.unit.rows >= ROWS_PER_UNIT {
+            self.close_unit();
+        }
+    }
+
+    /// Something without lines lies between the function added last and the next one.
+    pub(crate) fn skip(&mut self) {
+        self.unit.skip();
+    }
+
+    pub(crate) fn finish(mut self) -> Sections {
+        self.close_unit();
+        self.sections
+    }
+
+    fn close_unit(&mut self) {
+        let unit = std::mem::replace(&mut self.unit, Unit::new(self.target));
+        if unit.functions > 0 {
+            if self.sections.abbrev.bytes.is_empty() {
+                unit::abbreviations(&mut self.sections.abbrev);
+            }
+            unit.write(self.target, &mut self.sections);
+        }
+    }
+}

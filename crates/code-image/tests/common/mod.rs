@@ -1,0 +1,86 @@
+//! Images written to disk, and the real tools run on them.
+#![allow(dead_code)] // each test file uses its part
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use code_image::{Code, Endian, Finished, ImageWriter, Target};
+
+pub const EM_386: u16 = 3;
+pub const EM_PPC64: u16 = 21;
+pub const EM_S390: u16 = 22;
+pub const EM_ARM: u16 = 40;
+pub const EM_X86_64: u16 = 62;
+pub const EM_AARCH64: u16 = 183;
+
+/// Machines of both word sizes and both byte orders.
+pub fn targets() -> [Target; 6] {
+    [
+        Target::new(EM_X86_64, Endian::Little),
+        Target::new(EM_AARCH64, Endian::Little),
+        Target::new(EM_386, Endian::Little),
+        Target::new(EM_ARM, Endian::Little),
+        Target::new(EM_S390, Endian::Big),
+        Target::new(EM_PPC64, Endian::Big),
+    ]
+}
+
+/// An image in a directory of its own.
+pub struct OnDisk {
+    directory: tempfile::TempDir,
+    pub finished: Finished,
+}
+
+impl OnDisk {
+    pub fn path(&self) -> PathBuf {
+        self.directory.path().join("image.so")
+    }
+}
+
+pub fn write(target: Target, span: Range<u64>, codes: &[Code<'_>]) -> OnDisk {
+    write_placed(target, span, codes, |_| None)
+}
+
+pub fn write_placed(
+    target: Target,
+    span: Range<u64>,
+    codes: &[Code<'_>],
+    place: impl FnOnce(u64) -> Option<u64>,
+) -> OnDisk {
+    let directory = tempfile::tempdir().unwrap();
+    let file = File::create_new(directory.path().join("image.so")).unwrap();
+    let mut image = ImageWriter::new(file, target, span).unwrap();
+    for code in codes {
+        image.add(code).unwrap();
+    }
+    let finished = image.finish(place).unwrap();
+    OnDisk { directory, finished }
+}
+
+/// Runs a tool on a file; returns its standard output and standard error, one after the other.
+///
+/// # Panics
+/// If the tool is not there, or fails.
+pub fn run(tool: &str, arguments: &[&str], file: &Path) -> String {
+    let (ok, text) = run_any(tool, arguments, file);
+    assert!(ok, "{tool} {arguments:?} fails:\n{text}");
+    text
+}
+
+/// As [`run`], but tells whether the tool succeeded.
+pub fn run_any(tool: &str, arguments: &[&str], file: &Path) -> (bool, String) {
+    let output = Command::new(tool)
+        .args(arguments)
+        .arg(file)
+        .env("LC_ALL", "C")
+        .env("DEBUGINFOD_URLS", "")
+        .output()
+        .unwrap_or_else(|error| {
+            panic!("cannot run {tool}: {error}. scripts/setup.sh installs what the tests need")
+        });
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&output.stderr));
+    (output.status.success(), text)
+}
