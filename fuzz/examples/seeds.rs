@@ -1,0 +1,97 @@
+//! Writes the seeds that are made and not recorded: `cargo run --example seeds` in `fuzz/`.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use jitdump::{
+    DebugEntry, Endian, EntryName, Load, Move, UnwindOrder, UnwindingInfo, Writer, WriterConfig,
+};
+
+const BASE: u64 = 0x7f00_0000_1000;
+
+/// A dump with every record; `bias` is what debug addresses are too high by.
+fn dump(endian: Endian, machine: u32, bias: u64, same_file: bool) -> Vec<u8> {
+    let config = WriterConfig { endian, machine, pid: 7, timestamp: 1000, flags: 0 };
+    let mut writer = Writer::new(Vec::new(), &config).expect("a header");
+    for index in 0..4 {
+        let address = BASE + index * 0x40;
+        let time = 2000 + index * 10;
+        let second = if same_file { EntryName::Same } else { EntryName::Path(b"/src/b.js") };
+        let entry = |offset, line, name| DebugEntry {
+            addr: address + offset + bias,
+            line,
+            discrim: 3,
+            name,
+        };
+        let entries = [entry(0, 10, EntryName::Path(b"/src/a.js")), entry(8, 11, second)];
+        writer.debug_info(time, address, entries).expect("lines");
+        // A CIE and an FDE as jitted code has them, and a binary search table of one row.
+        let eh_frame: &[u8] = &[
+            0x14, 0, 0, 0, 0, 0, 0, 0, 1, b'z', b'R', 0, 1, 0x78, 0x10, 1, 0x1b, 0x0c, 7, 8, 0x90,
+            1, 0, 0, 0x10, 0, 0, 0, 0x1c, 0, 0, 0, 0xc8, 0xff, 0xff, 0xff, 0x20, 0, 0, 0, 0, 0, 0,
+            0, 0, 0, 0, 0,
+        ];
+        let eh_frame_hdr: &[u8] = &[
+            1, 0x1b, 3, 0x3b, 0xcc, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0xb0, 0xff, 0xff, 0xff, 0xe8,
+            0xff, 0xff, 0xff,
+        ];
+        let unwinding = UnwindingInfo {
+            eh_frame,
+            eh_frame_hdr,
+            mapped_size: 0x48,
+            order: if index % 2 == 0 { UnwindOrder::FrameFirst } else { UnwindOrder::HeaderFirst },
+            padding: &[0; 4],
+        };
+        writer.unwinding_info(time, &unwinding).expect("unwind tables");
+        let load = Load {
+            pid: 7,
+            tid: 8,
+            vma: address,
+            code_addr: address,
+            code_index: index,
+            name: b"fib(int)",
+            code: &[0xc3; 0x20],
+            padding: &[],
+        };
+        writer.load(time, &load).expect("a load");
+    }
+    let moved = Move {
+        pid: 7,
+        tid: 8,
+        vma: BASE,
+        old_code_addr: BASE,
+        new_code_addr: BASE + 0x1000,
+        code_size: 0x20,
+        code_index: 0,
+    };
+    writer.move_code(3000, &moved).expect("a move");
+    writer.unknown(3001, 0x1000, b"extension").expect("an unknown record");
+    writer.close(3002).expect("an end");
+    writer.into_sink()
+}
+
+fn main() -> io::Result<()> {
+    let little = dump(Endian::Little, 62, 0, false);
+    let cut = little.len() - 90;
+    let mut hole = little.clone();
+    hole.splice(cut..cut, [0; 64]);
+    let mut truncated = little.clone();
+    truncated.truncate(cut + 20);
+    let seeds: [(&str, &[u8]); 6] = [
+        ("little", &little),
+        ("big", &dump(Endian::Big, 22, 0, false)),
+        ("v8", &dump(Endian::Little, 62, 0x40, true)),
+        ("arm", &dump(Endian::Little, 40, 0x34, true)),
+        ("hole", &hole),
+        ("truncated", &truncated),
+    ];
+    for target in ["jitdump_read", "jitdump_codes", "jitdump_check", "code_image"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
+        fs::create_dir_all(&folder)?;
+        for (name, bytes) in seeds {
+            fs::write(folder.join(name), bytes)?;
+        }
+    }
+    Ok(())
+}
