@@ -1,0 +1,128 @@
+//! All events of a recording, and which of them a record belongs to.
+
+use std::collections::HashMap;
+
+use crate::attr::{Attr, sample_type};
+use crate::endian::{Cursor, Endian};
+use crate::event::kind;
+use crate::sample_id::SampleId;
+
+/// The events of a recording, told apart as perf does: by the id in each record.
+#[derive(Clone, Debug)]
+pub struct Attrs {
+    endian: Endian,
+    list: Vec<Attr>,
+    by_id: HashMap<u64, usize>,
+    uniform: bool,
+}
+
+impl Attrs {
+    pub(crate) fn new(endian: Endian, list: Vec<Attr>) -> Self {
+        let mut by_id = HashMap::new();
+        for (index, attr) in list.iter().enumerate() {
+            for &id in attr.ids() {
+                by_id.entry(id).or_insert(index);
+            }
+        }
+        let uniform = list.first().is_none_or(|first| list.iter().all(|a| a.same_layout(first)));
+        Self { endian, list, by_id, uniform }
+    }
+
+    /// Byte order of the recording.
+    pub fn endian(&self) -> Endian {
+        self.endian
+    }
+
+    /// Every event, in the recording's order.
+    pub fn list(&self) -> &[Attr] {
+        &self.list
+    }
+
+    /// The event that reports mappings and forks; the first one where none says so.
+    pub fn tracking(&self) -> Option<&Attr> {
+        self.list.iter().find(|attr| attr.is_tracking()).or(self.list.first())
+    }
+
+    /// The event a kernel id belongs to.
+    pub fn by_id(&self, id: u64) -> Option<&Attr> {
+        self.by_id.get(&id).and_then(|&index| self.list.get(index))
+    }
+
+    /// Trailer for a record that is put into the recording: laid out as the tracking event's.
+    /// Empty where the recording's records have no trailers.
+    ///
+    /// The id is the tracking event's first, the CPU 0: neither is known for a made record, and
+    /// perf uses them only to find the layout.
+    pub fn trailer(&self, pid: u32, tid: u32, time: u64) -> Vec<u8> {
+        let Some(attr) = self.tracking() else { return Vec::new() };
+        let id = attr.ids().first().copied().unwrap_or_default();
+        let sample_id = SampleId {
+            pid: Some(pid),
+            tid: Some(tid),
+            time: Some(time),
+            id: Some(id),
+            stream_id: Some(id),
+            cpu: Some(0),
+        };
+        sample_id.encode(attr, self.endian)
+    }
+
+    pub(crate) fn name_all<'a>(&mut self, names: impl Iterator<Item = &'a [u8]>) {
+        for (attr, name) in self.list.iter_mut().zip(names) {
+            attr.set_name(name);
+        }
+    }
+
+    pub(crate) fn name_by_id(&mut self, id: u64, name: &[u8]) {
+        if let Some(attr) = self.by_id.get(&id).and_then(|&index| self.list.get_mut(index)) {
+            attr.set_name(name);
+        }
+    }
+
+    /// The event that a record belongs to; the first where the record has no id.
+    pub(crate) fn of(&self, event_kind: u32, body: &[u8]) -> Option<&Attr> {
+        let first = self.list.first()?;
+        if self.list.len() == 1 {
+            return Some(first);
+        }
+        match self.id_of(first, event_kind, body) {
+            // perf's own made-up records carry id 0.
+            None | Some(0) => Some(first),
+            Some(id) => self.by_id(id).or(Some(first)),
+        }
+    }
+
+    /// An event laid out as the record's own: without a look at the id where all are alike.
+    pub(crate) fn layout_of(&self, event_kind: u32, body: &[u8]) -> Option<&Attr> {
+        if self.uniform { self.list.first() } else { self.of(event_kind, body) }
+    }
+
+    /// The id in a record, at the place all events of a recording have in common.
+    fn id_of(&self, first: &Attr, event_kind: u32, body: &[u8]) -> Option<u64> {
+        let word = |index: usize| {
+            let start = index.checked_mul(8)?;
+            Cursor::new(body.get(start..)?, self.endian).u64()
+        };
+        let count_before =
+            |fields: &[u64]| fields.iter().filter(|&&field| first.has(field)).count();
+        if event_kind == kind::SAMPLE {
+            if first.has(sample_type::IDENTIFIER) {
+                return word(0);
+            }
+            let before = [sample_type::IP, sample_type::TID, sample_type::TIME, sample_type::ADDR];
+            return first.has(sample_type::ID).then(|| count_before(&before)).and_then(word);
+        }
+        if !first.sample_id_all() || event_kind >= kind::USER_TYPE_START {
+            return None;
+        }
+        let behind = if first.has(sample_type::IDENTIFIER) {
+            0
+        } else if first.has(sample_type::ID) {
+            count_before(&[sample_type::STREAM_ID, sample_type::CPU])
+        } else {
+            return None;
+        };
+        let words = body.len().checked_div(8)?;
+        word(words.checked_sub(behind)?.checked_sub(1)?)
+    }
+}

@@ -1,0 +1,110 @@
+//! Byte order of a recording, and a cursor that reads by it.
+
+/// Byte order of the machine that recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Endian {
+    /// Least significant byte first (x86, most ARM, RISC-V).
+    Little,
+    /// Most significant byte first (s390x, some POWER and MIPS).
+    Big,
+}
+
+impl Endian {
+    pub(crate) fn u16(self, bytes: [u8; 2]) -> u16 {
+        match self {
+            Self::Little => u16::from_le_bytes(bytes),
+            Self::Big => u16::from_be_bytes(bytes),
+        }
+    }
+
+    pub(crate) fn u32(self, bytes: [u8; 4]) -> u32 {
+        match self {
+            Self::Little => u32::from_le_bytes(bytes),
+            Self::Big => u32::from_be_bytes(bytes),
+        }
+    }
+
+    pub(crate) fn u64(self, bytes: [u8; 8]) -> u64 {
+        match self {
+            Self::Little => u64::from_le_bytes(bytes),
+            Self::Big => u64::from_be_bytes(bytes),
+        }
+    }
+
+    pub(crate) fn put_u16(self, value: u16) -> [u8; 2] {
+        match self {
+            Self::Little => value.to_le_bytes(),
+            Self::Big => value.to_be_bytes(),
+        }
+    }
+
+    pub(crate) fn put_u32(self, value: u32) -> [u8; 4] {
+        match self {
+            Self::Little => value.to_le_bytes(),
+            Self::Big => value.to_be_bytes(),
+        }
+    }
+
+    pub(crate) fn put_u64(self, value: u64) -> [u8; 8] {
+        match self {
+            Self::Little => value.to_le_bytes(),
+            Self::Big => value.to_be_bytes(),
+        }
+    }
+}
+
+/// Reads fields one after another; `None` once the bytes run out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor<'a> {
+    rest: &'a [u8],
+    endian: Endian,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(bytes: &'a [u8], endian: Endian) -> Self {
+        Self { rest: bytes, endian }
+    }
+
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.rest.split_first_chunk::<N>()?;
+        self.rest = rest;
+        Some(*head)
+    }
+
+    pub(crate) fn u16(&mut self) -> Option<u16> {
+        self.array().map(|bytes| self.endian.u16(bytes))
+    }
+
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        self.array().map(|bytes| self.endian.u32(bytes))
+    }
+
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.array().map(|bytes| self.endian.u64(bytes))
+    }
+
+    /// Two 32-bit fields, low address first, as in `{ pid, tid }`.
+    pub(crate) fn pair(&mut self) -> Option<(u32, u32)> {
+        Some((self.u32()?, self.u32()?))
+    }
+
+    pub(crate) fn bytes(&mut self, count: u64) -> Option<&'a [u8]> {
+        let (head, rest) = self.rest.split_at_checked(usize::try_from(count).ok()?)?;
+        self.rest = rest;
+        Some(head)
+    }
+
+    /// The text up to the first NUL of what is left (all of it where no NUL is).
+    pub(crate) fn text(&self) -> &'a [u8] {
+        until_nul(self.rest)
+    }
+}
+
+/// Bytes before the first NUL.
+pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
+    bytes.split(|&byte| byte == 0).next().unwrap_or_default()
+}
