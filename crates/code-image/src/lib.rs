@@ -52,6 +52,7 @@
     deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+mod cfi;
 mod code;
 mod dwarf;
 mod elf;
@@ -60,6 +61,7 @@ mod error;
 mod printable;
 mod target;
 
+pub use cfi::UnwindSummary;
 pub use code::{Code, EhFrame, Line};
 pub use elf::{Finished, ImageWriter, Mapping};
 pub use error::Error;

@@ -5,6 +5,7 @@ use crate::target::{Endian, Target};
 
 pub(crate) const PT_LOAD: u32 = 1;
 pub(crate) const PT_NOTE: u32 = 4;
+pub(crate) const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 pub(crate) const PT_GNU_STACK: u32 = 0x6474_e551;
 
 pub(crate) const PF_X: u32 = 1;
@@ -47,22 +48,14 @@ pub(crate) struct Section {
     pub(crate) entry_size: u64,
 }
 
-/// Sizes of the structures in one of the two classes.
-pub(crate) struct Sizes {
-    pub(crate) header: u16,
-    pub(crate) segment: u16,
-    pub(crate) section: u16,
-    pub(crate) symbol: u64,
+/// Sizes of the file header, of a program header and of a section header.
+fn header_sizes(target: Target) -> (u16, u16, u16) {
+    if target.is_64 { (64, 56, 64) } else { (52, 32, 40) }
 }
 
-impl Sizes {
-    pub(crate) fn of(target: Target) -> Self {
-        if target.is_64 {
-            Sizes { header: 64, segment: 56, section: 64, symbol: 24 }
-        } else {
-            Sizes { header: 52, segment: 32, section: 40, symbol: 16 }
-        }
-    }
+/// Size of an entry of the symbol table.
+pub(crate) fn symbol_size(target: Target) -> u64 {
+    if target.is_64 { 24 } else { 16 }
 }
 
 /// The file header, followed by the program headers.
@@ -73,7 +66,7 @@ pub(crate) fn file_header(
     sections_offset: u64,
     section_count: u16,
 ) {
-    let sizes = Sizes::of(target);
+    let (header_size, segment_size, section_size) = header_sizes(target);
     out.raw(b"\x7fELF");
     out.u8(if target.is_64 { 2 } else { 1 });
     out.u8(match target.endian {
@@ -86,13 +79,13 @@ pub(crate) fn file_header(
     out.u16(target.machine);
     out.u32(1); // EV_CURRENT
     out.word(0); // no entry point
-    out.word(u64::from(sizes.header)); // program headers follow
+    out.word(u64::from(header_size)); // program headers follow
     out.word(sections_offset);
     out.u32(target.flags);
-    out.u16(sizes.header);
-    out.u16(sizes.segment);
+    out.u16(header_size);
+    out.u16(segment_size);
     out.u16(segments.len() as u16);
-    out.u16(sizes.section);
+    out.u16(section_size);
     out.u16(section_count);
     out.u16(section_count.saturating_sub(1)); // .shstrtab is the last
     for segment in segments {

@@ -3,12 +3,13 @@
 use std::io::{Seek, Write};
 use std::ops::Range;
 
-use super::headers::{self, Section, Segment, Sizes};
+use super::headers::{self, Section, Segment};
+use super::object::Object;
 use super::sparse::SparseWriter;
 use super::symbols::SymbolTable;
+use crate::cfi::{UnwindSummary, UnwindTables};
 use crate::code::Code;
 use crate::dwarf::{self, DebugInfo};
-use crate::encode::Encoder;
 use crate::error::Error;
 use crate::target::Target;
 
@@ -16,11 +17,12 @@ use crate::target::Target;
 ///
 /// Machines with larger pages are no exception: a recording may hold mappings of any granularity.
 const PAGE: u64 = 0x1000;
-/// Index of `.text` in the section header table.
+/// Index of `.text` in the section header table: behind the null section and the build-id.
 const TEXT_SECTION: u16 = 2;
 /// Far beyond any address space, and far from overflow.
 const LARGEST_ARENA: u64 = 1 << 60;
-/// Unwind tables refer to the text by signed 32-bit distances.
+/// Unwind tables refer to the text by signed 32-bit distances: one further above the text than this
+/// reaches nothing.
 const REACH: u64 = i32::MAX as u64;
 
 /// A range of the file and the addresses at which the process has it, or is to be told to have it.
@@ -49,6 +51,8 @@ pub struct Finished {
     pub eh_frame: Option<Mapping>,
     /// Number of symbols, one for each code shown.
     pub symbols: u64,
+    /// What became of the codes' unwind info.
+    pub unwind: UnwindSummary,
 }
 
 /// Writes one image; see the [crate] for its layout.
@@ -59,6 +63,7 @@ pub struct ImageWriter<W> {
     span: Range<u64>,
     symbols: SymbolTable,
     debug_info: Option<DebugInfo>,
+    unwind: UnwindTables,
     previous_end: u64,
     has_bytes: bool,
 }
@@ -78,6 +83,7 @@ impl<W: Write + Seek> ImageWriter<W> {
             target,
             symbols: SymbolTable::new(target),
             debug_info: Some(DebugInfo::new(target)),
+            unwind: UnwindTables::new(target),
             previous_end: span.start,
             span,
             has_bytes: false,
@@ -134,6 +140,9 @@ impl<W: Write + Seek> ImageWriter<W> {
                 debug_info.add(name, address, address.saturating_add(size), &rows);
             }
         }
+        if let Some(eh_frame) = code.unwind {
+            self.unwind.add(code, eh_frame.bytes, |address| virtual_address(&self.span, address));
+        }
         Ok(())
     }
 
@@ -141,7 +150,7 @@ impl<W: Write + Seek> ImageWriter<W> {
     ///
     /// `place_eh_frame` is called if any code brought unwind info. It gets the size of the tables in
     /// bytes, a multiple of the page size, and says at which address the process is to be told to
-    /// have them: a multiple of the page size, above the text and within 2 GiB of its start, where
+    /// have them: a multiple of the page size, above the text and within 2 GiB of all code that matters, where
     /// nothing else is mapped. `None` puts them right behind the text.
     ///
     /// # Errors
@@ -150,152 +159,124 @@ impl<W: Write + Seek> ImageWriter<W> {
         mut self,
         place_eh_frame: impl FnOnce(u64) -> Option<u64>,
     ) -> Result<Finished, Error> {
-        let _ = (place_eh_frame, REACH);
-        let target = self.target;
-        let sizes = Sizes::of(target);
-        let text_len = self.text_end().saturating_sub(PAGE);
+        let text_end = self.text_end();
+        let text_len = text_end.saturating_sub(PAGE);
         let text_file_len = if self.has_bytes { text_len } else { 0 };
+        let tables_address = if self.unwind.is_empty() {
+            None
+        } else {
+            let size = self.unwind.size().next_multiple_of(PAGE);
+            Some((self.place(size, place_eh_frame)?, size))
+        };
+        let mut summary = self.unwind.summary();
 
-        let mut segments = vec![
-            Segment {
-                kind: headers::PT_LOAD,
+        let text_file_end = PAGE.saturating_add(text_file_len);
+        let mut object = Object::new(self.target, &mut self.out, text_file_end);
+        object.head_segment(PAGE);
+        object.segment(Segment {
+            kind: headers::PT_LOAD,
+            flags: headers::PF_R | headers::PF_X,
+            address: PAGE,
+            file_size: text_file_len,
+            memory_size: text_len,
+            align: PAGE,
+        });
+        object.note_segment();
+        object.section(Section {
+            name: ".text",
+            kind: if self.has_bytes { headers::SHT_PROGBITS } else { headers::SHT_NOBITS },
+            flags: headers::SHF_ALLOC | headers::SHF_EXECINSTR,
+            address: PAGE,
+            offset: PAGE,
+            size: text_len,
+            align: 16,
+            ..Section::default()
+        });
+
+        if let Some((address, size)) = tables_address {
+            let tables = self.unwind.emit(address);
+            summary = tables.summary;
+            object.mapped(".eh_frame_hdr", address, &tables.header.bytes, 4)?;
+            let frames_address = address.saturating_add(tables.frames_offset);
+            object.mapped(".eh_frame", frames_address, &tables.frames.bytes, 8)?;
+            object.segment(Segment {
+                kind: headers::PT_GNU_EH_FRAME,
                 flags: headers::PF_R,
-                address: 0,
-                file_size: 0,
-                memory_size: 0,
-                align: PAGE,
-            },
-            Segment {
-                kind: headers::PT_LOAD,
-                flags: headers::PF_R | headers::PF_X,
-                address: PAGE,
-                file_size: text_file_len,
-                memory_size: text_len,
-                align: PAGE,
-            },
-            Segment {
-                kind: headers::PT_NOTE,
-                flags: headers::PF_R,
-                address: 0,
-                file_size: headers::BUILD_ID_NOTE,
-                memory_size: headers::BUILD_ID_NOTE,
+                address,
+                file_size: tables.header.len(),
+                memory_size: tables.header.len(),
                 align: 4,
-            },
-            Segment {
-                kind: headers::PT_GNU_STACK,
-                flags: headers::PF_R | headers::PF_W,
-                address: 0,
-                file_size: 0,
-                memory_size: 0,
-                align: 16,
-            },
-        ];
-        let note_offset =
-            u64::from(sizes.header) + u64::from(sizes.segment) * segments.len() as u64;
-        let head_len = note_offset + headers::BUILD_ID_NOTE;
-        for segment in &mut segments {
-            match (segment.kind, segment.address) {
-                (headers::PT_LOAD, 0) => {
-                    segment.file_size = head_len;
-                    segment.memory_size = head_len;
-                }
-                (headers::PT_NOTE, _) => segment.address = note_offset,
-                _ => {}
-            }
+            });
+            object.skip_to(address.saturating_add(size));
         }
+        object.segment(Segment {
+            kind: headers::PT_GNU_STACK,
+            flags: headers::PF_R | headers::PF_W,
+            address: 0,
+            file_size: 0,
+            memory_size: 0,
+            align: 16,
+        });
 
-        let mut sections = vec![
-            Section::default(),
-            Section {
-                name: ".note.gnu.build-id",
-                kind: headers::SHT_NOTE,
-                flags: headers::SHF_ALLOC,
-                address: note_offset,
-                offset: note_offset,
-                size: headers::BUILD_ID_NOTE,
-                align: 4,
-                ..Section::default()
-            },
-            Section {
-                name: ".text",
-                kind: if self.has_bytes { headers::SHT_PROGBITS } else { headers::SHT_NOBITS },
-                flags: headers::SHF_ALLOC | headers::SHF_EXECINSTR,
-                address: PAGE,
-                offset: PAGE,
-                size: text_len,
-                align: 16,
-                ..Section::default()
-            },
-        ];
-
-        let mut tail = Tail { out: &mut self.out, end: PAGE + text_file_len };
         if let Some(debug_info) = self.debug_info {
             let debug = debug_info.finish();
-            for (name, bytes, align) in [
-                (".debug_abbrev", &debug.abbrev, 1),
-                (".debug_info", &debug.info, 1),
-                (".debug_aranges", &debug.aranges, 16),
-                (".debug_ranges", &debug.ranges, 16),
-                (".debug_line", &debug.line, 1),
+            for (name, section, align) in [
+                (".debug_abbrev", debug.abbrev, 1),
+                (".debug_info", debug.info, 1),
+                (".debug_aranges", debug.aranges, 16),
+                (".debug_ranges", debug.ranges, 16),
+                (".debug_line", debug.line, 1),
             ] {
-                if bytes.len() > 0 {
-                    sections.push(tail.section(name, &bytes.bytes, align)?);
+                if section.len() > 0 {
+                    object.append(name, &section.bytes, align, |usual| usual)?;
                 }
             }
         }
-        let symtab_index = sections.len() as u32;
-        sections.push(Section {
-            kind: headers::SHT_SYMTAB,
-            link: symtab_index + 1,
-            info: 1, // the first global symbol: all but the null symbol are
-            entry_size: sizes.symbol,
-            ..tail.section(".symtab", &self.symbols.symtab.bytes, 8)?
-        });
-        sections.push(Section {
+        let strtab = object.append(".strtab", &self.symbols.strtab, 1, |usual| Section {
             kind: headers::SHT_STRTAB,
-            ..tail.section(".strtab", &self.symbols.strtab, 1)?
-        });
-        let mut names = vec![0];
-        let mut name_offsets = vec![0];
-        for name in sections.iter().skip(1).map(|section| section.name).chain([".shstrtab"]) {
-            name_offsets.push(names.len() as u32);
-            names.extend_from_slice(name.as_bytes());
-            names.push(0);
-        }
-        sections
-            .push(Section { kind: headers::SHT_STRTAB, ..tail.section(".shstrtab", &names, 1)? });
+            ..usual
+        })?;
+        object.append(".symtab", &self.symbols.symtab.bytes, 8, |usual| Section {
+            kind: headers::SHT_SYMTAB,
+            link: strtab,
+            info: 1, // the first global symbol: all but the null symbol are
+            entry_size: headers::symbol_size(self.target),
+            ..usual
+        })?;
+        let (head, build_id, file_size) = object.finish()?;
+        self.out.finish(&head)?;
 
-        let mut table = Encoder::new(target);
-        for (section, &name) in sections.iter().zip(&name_offsets) {
-            headers::section_header(&mut table, section, name);
-        }
-        let table_offset = tail.section("section headers", &table.bytes, 8)?.offset;
-        let file_size = tail.end;
-        if !target.is_64 && file_size > u64::from(u32::MAX) {
-            return Err(Error::TooLarge { what: "file", size: file_size });
-        }
-
-        let mut head = Encoder::new(target);
-        headers::file_header(&mut head, target, &segments, table_offset, sections.len() as u16);
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(self.out.hash().as_bytes());
-        hasher.update(&head.bytes);
-        let mut build_id = [0; 20];
-        hasher.finalize_xof().fill(&mut build_id);
-        headers::build_id_note(&mut head, &build_id);
-        self.out.finish(&head.bytes)?;
-
+        let mapping = |address: u64, len| Mapping {
+            address: process_address(&self.span, address),
+            len,
+            file_offset: address,
+        };
         Ok(Finished {
             build_id,
             file_size,
-            text: Mapping {
-                address: page_floor(self.span.start),
-                len: text_len,
-                file_offset: PAGE,
-            },
-            eh_frame: None,
+            text: mapping(PAGE, text_len),
+            eh_frame: tables_address.map(|(address, size)| mapping(address, size)),
             symbols: self.symbols.count,
+            unwind: summary,
         })
+    }
+
+    /// The virtual address for unwind tables of `size` bytes.
+    fn place(&self, size: u64, choose: impl FnOnce(u64) -> Option<u64>) -> Result<u64, Error> {
+        let text_end = self.text_end();
+        let Some(chosen) = choose(size) else {
+            return Ok(text_end.next_multiple_of(PAGE));
+        };
+        let address = virtual_address(&self.span, chosen);
+        let fits = chosen.is_multiple_of(PAGE)
+            && chosen >= self.span.end
+            && address.saturating_add(size).saturating_sub(text_end) <= REACH
+            && (self.target.is_64 || address.saturating_add(size) <= u64::from(u32::MAX));
+        if fits {
+            Ok(address)
+        } else {
+            Err(Error::Placement { address: chosen, text: self.span.clone() })
+        }
     }
 
     /// The virtual address behind the text.
@@ -310,25 +291,9 @@ fn virtual_address(span: &Range<u64>, address: u64) -> u64 {
     address.saturating_sub(page_floor(span.start)).saturating_add(PAGE)
 }
 
-/// The sections behind everything that is mapped.
-struct Tail<'a, W> {
-    out: &'a mut SparseWriter<W>,
-    /// File offset behind the last of them.
-    end: u64,
-}
-
-impl<W: Write + Seek> Tail<'_, W> {
-    /// Appends a section's bytes; returns its header, as a `PROGBITS` section.
-    fn section(&mut self, name: &'static str, bytes: &[u8], align: u64) -> Result<Section, Error> {
-        let size = bytes.len() as u64;
-        if size > u64::from(u32::MAX) {
-            return Err(Error::TooLarge { what: name, size });
-        }
-        let offset = self.end.next_multiple_of(align);
-        self.out.write_at(offset, bytes)?;
-        self.end = offset + size;
-        Ok(Section { name, kind: headers::SHT_PROGBITS, offset, size, align, ..Section::default() })
-    }
+/// The inverse of [`virtual_address`].
+fn process_address(span: &Range<u64>, address: u64) -> u64 {
+    page_floor(span.start).wrapping_add(address.wrapping_sub(PAGE))
 }
 
 /// The bytes of the part to show, as far as they are known.

@@ -2,6 +2,7 @@
 
 mod headers;
 mod image;
+mod object;
 mod sparse;
 mod symbols;
 

@@ -1,0 +1,69 @@
+//! Call frame information: the unwind info of many codes as one `.eh_frame` with its search table.
+//!
+//! Independent of the object format: addresses come in as the file will have them.
+
+mod instructions;
+mod reader;
+mod tables;
+
+pub(crate) use tables::UnwindTables;
+
+/// What became of the unwind info that the codes brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct UnwindSummary {
+    /// Frame descriptions (FDEs) in the image.
+    pub fdes: u64,
+    /// Common parts (CIEs) in the image; equal ones were merged.
+    pub cies: u64,
+    /// Frame descriptions left out because an entry, or the section from there on, is damaged.
+    pub malformed: u64,
+    /// Left out because of an augmentation, a pointer encoding or an instruction that is not known.
+    pub unsupported: u64,
+    /// Left out because they describe nothing of the part of the code that is shown.
+    pub outside: u64,
+    /// Left out because another one of the same code describes the same instructions.
+    pub overlapping: u64,
+    /// Left out because the tables lie further than 2 GiB away from the code.
+    pub out_of_reach: u64,
+}
+
+/// Why a frame description is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    Malformed,
+    Unsupported,
+    Outside,
+    Overlapping,
+    OutOfReach,
+}
+
+impl UnwindSummary {
+    fn count(&mut self, cause: Cause) {
+        let counter = match cause {
+            Cause::Malformed => &mut self.malformed,
+            Cause::Unsupported => &mut self.unsupported,
+            Cause::Outside => &mut self.outside,
+            Cause::Overlapping => &mut self.overlapping,
+            Cause::OutOfReach => &mut self.out_of_reach,
+        };
+        *counter = counter.saturating_add(1);
+    }
+}
+
+impl From<gimli::Error> for Cause {
+    fn from(error: gimli::Error) -> Self {
+        use gimli::Error;
+        match error {
+            Error::UnknownAugmentation
+            | Error::UnknownVersion(_)
+            | Error::UnknownPointerEncoding(_)
+            | Error::UnsupportedPointerEncoding(_)
+            | Error::UnknownCallFrameInstruction(_)
+            | Error::TextRelativePointerButTextBaseIsUndefined
+            | Error::DataRelativePointerButDataBaseIsUndefined
+            | Error::FuncRelativePointerInBadContext => Cause::Unsupported,
+            _ => Cause::Malformed,
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! `.eh_frame` and `.eh_frame_hdr`.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::reader::FrameReader;
+use super::{Cause, UnwindSummary};
+use crate::code::Code;
+use crate::encode::Encoder;
+use crate::target::Target;
+
+/// `DW_EH_PE_pcrel | DW_EH_PE_sdata4`: a signed 32-bit distance from where it stands.
+pub(super) const PCREL_SDATA4: u8 = 0x1b;
+/// `DW_EH_PE_udata4`.
+const UDATA4: u8 = 0x03;
+/// `DW_EH_PE_datarel | DW_EH_PE_sdata4`: a signed 32-bit distance from the start of the section.
+const DATAREL_SDATA4: u8 = 0x3b;
+
+/// `.eh_frame_hdr` without its search table: version, encodings, pointer to `.eh_frame`, count.
+const HEADER: u64 = 12;
+/// One entry of the search table.
+const HEADER_ENTRY: u64 = 8;
+/// Length and id, or pointer to the CIE.
+const ENTRY_PREFIX: u64 = 8;
+/// Start, length and length of the (empty) augmentation data.
+const FDE_FIXED: u64 = 9;
+/// The zero length that ends `.eh_frame`.
+const TERMINATOR: u64 = 4;
+
+/// Collects the frame descriptions of many codes.
+#[derive(Debug)]
+pub(crate) struct UnwindTables {
+    target: Target,
+    cies: Vec<Cie>,
+    cie_numbers: HashMap<Vec<u8>, usize>,
+    /// Ascending, without overlap.
+    fdes: Vec<Fde>,
+    /// The instructions of all FDEs.
+    instructions: Vec<u8>,
+    summary: UnwindSummary,
+}
+
+#[derive(Debug)]
+struct Cie {
+    /// Everything behind length and id.
+    bytes: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Fde {
+    start: u64,
+    size: u32,
+    cie: usize,
+    instructions: Range<usize>,
+}
+
+/// The tables as they go into the file.
+#[derive(Debug)]
+pub(crate) struct Emitted {
+    /// `.eh_frame_hdr`, at the address asked for.
+    pub(crate) header: Encoder,
+    /// `.eh_frame`.
+    pub(crate) frames: Encoder,
+    /// Distance of `.eh_frame` from `.eh_frame_hdr`.
+    pub(crate) frames_offset: u64,
+    pub(crate) summary: UnwindSummary,
+}
+
+impl UnwindTables {
+    pub(crate) fn new(target: Target) -> Self {
+        UnwindTables {
+            target,
+            cies: Vec::new(),
+            cie_numbers: HashMap::new(),
+            fdes: Vec::new(),
+            instructions: Vec::new(),
+            summary: UnwindSummary::default(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fdes.is_empty()
+    }
+
+    pub(crate) fn summary(&self) -> UnwindSummary {
+        self.summary
+    }
+
+    /// Adds what `eh_frame` says of the visible part of `code`; `place` maps addresses in the process
+    /// to those of the file. Codes come in ascending order.
+    pub(crate) fn add(&mut self, code: &Code<'_>, eh_frame: &[u8], place: impl Fn(u64) -> u64) {
+        let first = self.fdes.len();
+        let mut reader = FrameReader::new(self.target, code, eh_frame);
+        while let Some(frame) = reader.next() {
+            let frame = match frame {
+                Ok(frame) => frame,
+                Err(cause) => {
+                    self.summary.count(cause);
+                    continue;
+                }
+            };
+            let Ok(size) = u32::try_from(frame.range.end.saturating_sub(frame.range.start)) else {
+                self.summary.count(Cause::OutOfReach);
+                continue;
+            };
+            let cie = match self.cie_numbers.get(frame.cie) {
+                Some(&number) => number,
+                None => {
+                    self.cies.push(Cie { bytes: frame.cie.to_vec() });
+                    let number = self.cies.len().saturating_sub(1);
+                    self.cie_numbers.insert(frame.cie.to_vec(), number);
+                    number
+                }
+            };
+            let at = self.instructions.len();
+            self.instructions.extend_from_slice(frame.instructions);
+            self.fdes.push(Fde {
+                start: place(frame.range.start),
+                size,
+                cie,
+                instructions: at..self.instructions.len(),
+            });
+        }
+
+        // Nearly always there is one, or they are in order.
+        let mut added = self.fdes.split_off(first);
+        added.sort_by_key(|fde| fde.start);
+        let mut covered = 0;
+        for fde in added {
+            if fde.start < covered {
+                self.summary.count(Cause::Overlapping);
+            } else {
+                covered = fde.start.saturating_add(fde.size.into());
+                self.fdes.push(fde);
+            }
+        }
+    }
+
+    /// Size in bytes of both tables, with what lies between them.
+    pub(crate) fn size(&self) -> u64 {
+        let cies = self.cies.iter().map(|cie| self.cie_size(cie));
+        let fdes = self.fdes.iter().map(|fde| self.fde_size(fde));
+        cies.chain(fdes).fold(self.frames_offset().saturating_add(TERMINATOR), u64::saturating_add)
+    }
+
+    fn frames_offset(&self) -> u64 {
+        let table = HEADER_ENTRY.saturating_mul(self.fdes.len() as u64);
+        HEADER.saturating_add(table).next_multiple_of(8)
+    }
+
+    fn padded(&self, size: u64) -> u64 {
+        size.next_multiple_of(self.target.address_size().into())
+    }
+
+    fn cie_size(&self, cie: &Cie) -> u64 {
+        self.padded(ENTRY_PREFIX.saturating_add(cie.bytes.len() as u64))
+    }
+
+    fn fde_size(&self, fde: &Fde) -> u64 {
+        let instructions = fde.instructions.len() as u64;
+        self.padded((ENTRY_PREFIX + FDE_FIXED).saturating_add(instructions))
+    }
+
+    /// Writes the tables for `address`, where `.eh_frame_hdr` begins.
+    pub(crate) fn emit(self, address: u64) -> Emitted {
+        let mut summary = self.summary;
+        let frames_offset = self.frames_offset();
+        let frames_address = address.saturating_add(frames_offset);
+
+        let mut frames = Encoder::new(self.target);
+        let mut cie_offsets = Vec::with_capacity(self.cies.len());
+        for cie in &self.cies {
+            cie_offsets.push(frames.len());
+            let size = self.cie_size(cie);
+            let end = frames.len().saturating_add(size);
+            frames.u32(size.saturating_sub(4) as u32);
+            frames.u32(0); // marks a CIE
+            frames.raw(&cie.bytes);
+            pad(&mut frames, end);
+        }
+
+        let mut table = Encoder::new(self.target);
+        for fde in &self.fdes {
+            let offset = frames.len();
+            let fde_address = frames_address.saturating_add(offset);
+            let cie_pointer = offset.saturating_add(4);
+            let start_field = fde_address.saturating_add(8);
+            let (Some(start), Some(table_start), Some(table_fde)) = (
+                self.distance(start_field, fde.start),
+                self.distance(address, fde.start),
+                self.distance(address, fde_address),
+            ) else {
+                summary.count(Cause::OutOfReach);
+                continue;
+            };
+            table.u32(table_start);
+            table.u32(table_fde);
+
+            let size = self.fde_size(fde);
+            frames.u32(size.saturating_sub(4) as u32);
+            let cie = cie_offsets.get(fde.cie).copied().unwrap_or_default();
+            frames.u32(cie_pointer.saturating_sub(cie) as u32);
+            frames.u32(start);
+            frames.u32(fde.size);
+            frames.uleb(0); // no augmentation data
+            frames.raw(self.instructions.get(fde.instructions.clone()).unwrap_or_default());
+            pad(&mut frames, offset.saturating_add(size));
+        }
+        frames.u32(0);
+
+        let entries = table.len() / HEADER_ENTRY;
+        let mut header = Encoder::new(self.target);
+        header.raw(&[1, PCREL_SDATA4, UDATA4, DATAREL_SDATA4]);
+        header.u32(frames_offset.saturating_sub(4) as u32);
+        header.u32(entries as u32);
+        header.raw(&table.bytes);
+
+        summary.cies = self.cies.len() as u64;
+        summary.fdes = entries;
+        Emitted { header, frames, frames_offset, summary }
+    }
+
+    /// The signed 32-bit distance from one address to another, if it has one. In a 32-bit address
+    /// space every one has, since distances wrap.
+    fn distance(&self, from: u64, to: u64) -> Option<u32> {
+        let distance = to.wrapping_sub(from);
+        if self.target.is_64 && i32::try_from(distance.cast_signed()).is_err() {
+            return None;
+        }
+        Some(distance as u32)
+    }
+}
+
+/// Fills up with `DW_CFA_nop`.
+fn pad(out: &mut Encoder, end: u64) {
+    let missing = end.saturating_sub(out.len());
+    out.bytes.resize(out.bytes.len().saturating_add(missing as usize), 0);
+}

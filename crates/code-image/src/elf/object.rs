@@ -1,0 +1,161 @@
+//! Sections and segments put together to a file.
+
+use std::io::{Seek, Write};
+
+use super::headers::{self, Section, Segment};
+use super::sparse::SparseWriter;
+use crate::encode::Encoder;
+use crate::error::Error;
+use crate::target::Target;
+
+/// Where the build-id note lies: behind the file header and up to seven program headers, in the
+/// first page, which readers have at hand.
+const NOTE_OFFSET: u64 = 0x200;
+/// The end of what stands at the beginning of the file.
+const HEAD_END: u64 = NOTE_OFFSET + headers::BUILD_ID_NOTE;
+
+/// The file around the text, which is written meanwhile.
+#[derive(Debug)]
+pub(super) struct Object<'a, W> {
+    target: Target,
+    out: &'a mut SparseWriter<W>,
+    segments: Vec<Segment>,
+    sections: Vec<Section>,
+    /// File offset behind the last section.
+    end: u64,
+}
+
+impl<'a, W: Write + Seek> Object<'a, W> {
+    /// A file that has headers and the build-id note as yet, and has been written up to `end`.
+    pub(super) fn new(target: Target, out: &'a mut SparseWriter<W>, end: u64) -> Self {
+        let note = Section {
+            name: ".note.gnu.build-id",
+            kind: headers::SHT_NOTE,
+            flags: headers::SHF_ALLOC,
+            address: NOTE_OFFSET,
+            offset: NOTE_OFFSET,
+            size: headers::BUILD_ID_NOTE,
+            align: 4,
+            ..Section::default()
+        };
+        let sections = vec![Section::default(), note];
+        Object { target, out, segments: Vec::new(), sections, end }
+    }
+
+    /// Adds a program header. They stand in the order added.
+    pub(super) fn segment(&mut self, segment: Segment) {
+        self.segments.push(segment);
+    }
+
+    /// Adds the program header for what stands at the beginning of the file, which becomes part of
+    /// the process's memory.
+    pub(super) fn head_segment(&mut self, align: u64) {
+        self.segment(Segment {
+            kind: headers::PT_LOAD,
+            flags: headers::PF_R,
+            address: 0,
+            file_size: HEAD_END,
+            memory_size: HEAD_END,
+            align,
+        });
+    }
+
+    /// Adds the program header of the build-id note.
+    pub(super) fn note_segment(&mut self) {
+        self.segment(Segment {
+            kind: headers::PT_NOTE,
+            flags: headers::PF_R,
+            address: NOTE_OFFSET,
+            file_size: headers::BUILD_ID_NOTE,
+            memory_size: headers::BUILD_ID_NOTE,
+            align: 4,
+        });
+    }
+
+    /// Adds the header of a section whose bytes are in the file already; returns its index.
+    pub(super) fn section(&mut self, section: Section) -> u32 {
+        self.sections.push(section);
+        self.sections.len().saturating_sub(1) as u32
+    }
+
+    /// Writes the bytes of a section that has a virtual address, which is its file offset, and adds
+    /// its header.
+    pub(super) fn mapped(
+        &mut self,
+        name: &'static str,
+        address: u64,
+        bytes: &[u8],
+        align: u64,
+    ) -> Result<(), Error> {
+        self.end = address;
+        let section = self.write(name, bytes, align)?;
+        self.section(Section { flags: headers::SHF_ALLOC, address, ..section });
+        Ok(())
+    }
+
+    /// What follows stands at `offset` or behind it.
+    pub(super) fn skip_to(&mut self, offset: u64) {
+        self.end = self.end.max(offset);
+    }
+
+    /// Writes the bytes of a section that is not mapped, behind all before; adds its header, as
+    /// `complete` makes it of the usual one, and returns its index.
+    pub(super) fn append(
+        &mut self,
+        name: &'static str,
+        bytes: &[u8],
+        align: u64,
+        complete: impl FnOnce(Section) -> Section,
+    ) -> Result<u32, Error> {
+        let section = self.write(name, bytes, align)?;
+        Ok(self.section(complete(section)))
+    }
+
+    fn write(&mut self, name: &'static str, bytes: &[u8], align: u64) -> Result<Section, Error> {
+        let size = bytes.len() as u64;
+        // offsets within debug info and string tables have 32 bits
+        if size > u64::from(u32::MAX) {
+            return Err(Error::TooLarge { what: name, size });
+        }
+        let offset = self.end.next_multiple_of(align);
+        self.out.write_at(offset, bytes)?;
+        self.end = offset.saturating_add(size);
+        Ok(Section { name, kind: headers::SHT_PROGBITS, offset, size, align, ..Section::default() })
+    }
+
+    /// Writes the section header table, and composes the beginning of the file. Returns it with the
+    /// build-id in it and the file's size.
+    pub(super) fn finish(mut self) -> Result<(Vec<u8>, [u8; 20], u64), Error> {
+        let mut names = vec![0];
+        let mut name_offsets = vec![0];
+        let last = ".shstrtab";
+        for name in self.sections.iter().skip(1).map(|section| section.name).chain([last]) {
+            name_offsets.push(names.len() as u32);
+            names.extend_from_slice(name.as_bytes());
+            names.push(0);
+        }
+        self.append(last, &names, 1, |usual| Section { kind: headers::SHT_STRTAB, ..usual })?;
+
+        let mut table = Encoder::new(self.target);
+        for (section, &name) in self.sections.iter().zip(&name_offsets) {
+            headers::section_header(&mut table, section, name);
+        }
+        let table_offset = self.write("section headers", &table.bytes, 8)?.offset;
+        if !self.target.is_64 && self.end > u64::from(u32::MAX) {
+            return Err(Error::TooLarge { what: "file", size: self.end });
+        }
+
+        let mut head = Encoder::new(self.target);
+        let section_count = self.sections.len() as u16;
+        headers::file_header(&mut head, self.target, &self.segments, table_offset, section_count);
+        head.bytes.resize(NOTE_OFFSET as usize, 0);
+
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(self.out.hash().as_bytes());
+        hasher.update(&head.bytes);
+        let mut build_id = [0; 20];
+        hasher.finalize_xof().fill(&mut build_id);
+        headers::build_id_note(&mut head, &build_id);
+        Ok((head.bytes, build_id, self.end))
+    }
+}
