@@ -1,10 +1,10 @@
 //! Each rule caught once, by name and place; and nothing found where nothing is.
 
-use perf_map::check::{Finding, KEPT_PER_RULE, RULES, Severity, check};
+use perf_map::check::{Finding, MAX_PLACES, Place, RULES, Severity, check};
 
 /// The findings as `rule@line+offset: what`.
 fn found(map: &[u8]) -> Vec<String> {
-    let told = |f: &Finding| format!("{}@{}+{}: {}", f.rule, f.line, f.offset, f.what);
+    let told = |f: &Finding| format!("{}@{}+{}: {}", f.rule, f.places[0].line, f.offset, f.what);
     check(map).findings.iter().map(told).collect()
 }
 
@@ -12,7 +12,6 @@ fn found(map: &[u8]) -> Vec<String> {
 fn a_clean_map_has_no_finding() {
     let report = check(b"7f0000001000 40 fib(int, int)\n7f0000001040 4f $global::x\n");
     assert_eq!(report.findings, []);
-    assert_eq!(report.tallies, []);
     assert_eq!(report.entries, 2);
 }
 
@@ -76,41 +75,55 @@ fn each_rule_is_caught_by_name() {
 
 #[test]
 fn an_overlap_is_told_of_the_youngest_that_gives_way() {
-    let map = b"1000 100 one\n1020 20 two\n1080 20 three\n1000 100 four\n1100 10 five\n";
-    assert_eq!(
-        found(map),
-        [
-            "overlap@2+13: \"two\" [0x1020, 0x1040) lies over \"one\" [0x1000, 0x1100) of line 1",
-            "overlap@3+25: \"three\" [0x1080, 0x10a0) lies over \"one\" [0x1000, 0x1100) of line 1",
-            "overlap@4+39: \"four\" [0x1000, 0x1100) lies over \"three\" [0x1080, 0x10a0) of line 3",
-        ]
-    );
+    let map = b"1000 100 one\n1020 20 two\n1080 20 three\n1100 10 five\n";
+    let first =
+        "overlap@2+13: \"two\" [0x1020, 0x1040) lies over \"one\" [0x1000, 0x1100) of line 1";
+    assert_eq!(found(map), [first]);
+    assert_eq!(check(map).findings[0].count, 2);
+
+    let map = b"1000 10 one\n1080 10 two\n1040 10 three\n1000 100 four\n";
+    let over =
+        "overlap@4+38: \"four\" [0x1000, 0x1100) lies over \"three\" [0x1040, 0x1050) of line 3";
+    assert_eq!(found(map), [over]);
 }
 
 #[test]
-fn many_findings_of_one_rule_are_counted_and_few_are_kept() {
-    let mut map = Vec::new();
+fn each_rule_is_told_once_the_worst_first_with_its_first_places() {
+    let mut map = b"1000 0 zero\n".to_vec();
     for n in 0..1000 {
         map.extend_from_slice(format!("0x{:x} 10 fib\n", 0x1000 + n * 0x10).as_bytes());
     }
-    map.extend_from_slice(b"9000 10 x\n");
+    map.extend_from_slice(b"9000 10 x\n9000 10 x\n");
     let report = check(&map);
-    let counts: Vec<_> = report.tallies.iter().map(|t| (t.rule.name, t.count)).collect();
-    assert_eq!(counts, [("hex-prefix", 1000), ("short-name", 1)]);
-    assert_eq!(report.findings.len() as u64, KEPT_PER_RULE + 1);
-    assert_eq!(report.count(Severity::Error), 1001);
-    assert_eq!(report.count(Severity::Warning), 0);
+    let told: Vec<_> = report.findings.iter().map(|f| (f.severity, f.rule, f.count)).collect();
+    assert_eq!(
+        told,
+        [
+            (Severity::Error, "hex-prefix", 1000),
+            (Severity::Error, "short-name", 2),
+            (Severity::Warning, "zero-size", 1),
+            (Severity::Note, "duplicate", 1),
+        ]
+    );
+    let hex_prefix = &report.findings[0];
+    assert_eq!(hex_prefix.places.len(), MAX_PLACES);
+    assert_eq!(
+        hex_prefix.places[..2],
+        [Place { offset: 12, line: 2 }, Place { offset: 26, line: 3 }]
+    );
+    assert!(report.has_errors());
+    assert_eq!(report.entries, 1003);
 }
 
 #[test]
-fn a_million_lines_over_one_another_take_no_time() {
-    // Each line covers all before it, then none: claims that would be quadratic if
-    // every older line were looked at again.
+fn many_lines_over_one_another_take_no_time() {
+    // Each line lies over many before it: claims that would be quadratic if every older
+    // line were looked at again.
     let mut map = Vec::new();
     for n in 0..300_000_u64 {
         perf_map::push_line(&mut map, 0x1000 + (n % 1000) * 8, 0x4000, b"one over another");
     }
     let start = std::time::Instant::now();
-    assert_eq!(check(&map).tallies.len(), 1);
+    assert_eq!(check(&map).findings.len(), 1);
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
 }

@@ -3,13 +3,14 @@
 //! [`entries`](crate::entries) reads nearly anything; the tools that users have do
 //! not. Each rule names one thing that some tool in use takes badly. A rule is an
 //! [`Severity::Error`] where a tool loses the symbol or names it wrongly, and a
-//! [`Severity::Warning`] where it may mislead.
+//! [`Severity::Warning`] where it may mislead, a [`Severity::Note`] where it only costs
+//! room.
 
 mod overlap;
 mod report;
 mod rules;
 
-pub use report::{Finding, KEPT_PER_RULE, Report, Severity, Tally};
+pub use report::{Finding, MAX_PLACES, Place, Report, Severity};
 pub use rules::{RULES, Rule};
 
 use alloc::format;
@@ -26,7 +27,7 @@ const SHORTEST_NAME: usize = 3;
 /// No process maps the page at address 0 (`vm.mmap_min_addr`).
 const FIRST_MAPPABLE: u64 = 0x1000;
 
-/// Checks a whole perf map. Findings come in the order of the file.
+/// Checks a whole perf map.
 #[must_use]
 pub fn check(bytes: &[u8]) -> Report {
     let mut report = Report::default();
@@ -55,6 +56,7 @@ pub fn check(bytes: &[u8]) -> Report {
     if report.entries == 0 {
         report.add(&rules::NO_ENTRIES, 0, 1, || "the file has no entry".into());
     }
+    report.sort();
     report
 }
 

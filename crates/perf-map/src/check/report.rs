@@ -1,17 +1,21 @@
 //! What a check found.
 
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use core::fmt;
 
-use super::Rule;
+use super::rules::{RULES, Rule};
 
-/// How many findings of one rule a [`Report`] keeps. All are counted.
-pub const KEPT_PER_RULE: u64 = 100;
+/// How many places a [`Finding`] keeps.
+pub const MAX_PLACES: usize = 8;
 
 /// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
+    /// Odd, but no tool known goes wrong on it.
+    Note,
     /// It may mislead a tool or its user.
     Warning,
     /// Some tool in use loses the symbol, or names it wrongly.
@@ -21,24 +25,37 @@ pub enum Severity {
 impl fmt::Display for Severity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
+            Severity::Note => "note",
             Severity::Warning => "warning",
             Severity::Error => "error",
         })
     }
 }
 
-/// One thing that is wrong.
+/// A line of the map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Offset of its first byte in the file.
+    pub offset: u64,
+    /// Its number, from 1.
+    pub line: u64,
+}
+
+/// All that one rule found in a map. A file of a million wrong lines has mostly one
+/// thing wrong with it, a million times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
-    /// The rule's name. It does not change between versions.
+    /// The rule's name. It does not change between versions; see [`RULES`].
     pub rule: &'static str,
-    /// Offset of the line's first byte in the file.
+    /// Offset in the file of the first place.
     pub offset: u64,
-    /// Number of the line, from 1.
-    pub line: u64,
-    /// What is wrong here.
+    /// The first places, at most [`MAX_PLACES`].
+    pub places: Vec<Place>,
+    /// How many places there are.
+    pub count: u64,
+    /// What is wrong at the first place.
     pub what: String,
     /// What it costs, and in which tool.
     pub cost: &'static str,
@@ -46,63 +63,60 @@ pub struct Finding {
     pub mend: &'static str,
 }
 
-/// How often a rule was broken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tally {
-    /// The rule.
-    pub rule: &'static Rule,
-    /// The number of its findings, kept or not.
-    pub count: u64,
-}
-
 /// What [`check`](super::check) found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// The number of entries that could be read.
     pub entries: u64,
-    /// The findings in the order of the file, of each rule the first
-    /// [`KEPT_PER_RULE`]. A file of a million wrong lines has one thing wrong with
-    /// it, a million times.
+    /// One for each rule that is broken: the worst first, those of one severity in the
+    /// order of [`RULES`].
     pub findings: Vec<Finding>,
-    /// The rules broken, each once, in the order of their first finding.
-    pub tallies: Vec<Tally>,
 }
 
 impl Report {
-    /// The number of findings of a severity, kept or not.
+    /// The worst severity found; `None` if there is no finding.
     #[must_use]
-    pub fn count(&self, severity: Severity) -> u64 {
-        let of_severity = self.tallies.iter().filter(|tally| tally.rule.severity == severity);
-        of_severity.fold(0, |sum, tally| sum.saturating_add(tally.count))
+    pub fn worst(&self) -> Option<Severity> {
+        self.findings.iter().map(|finding| finding.severity).max()
     }
 
+    /// Whether there is an error.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.worst() == Some(Severity::Error)
+    }
+
+    /// Notes that `rule` is broken at a place. `what` is asked for only the first time.
     pub(super) fn add(
         &mut self,
-        rule: &'static Rule,
+        rule: &Rule,
         offset: u64,
         line: u64,
         what: impl FnOnce() -> String,
     ) {
-        let count = match self.tallies.iter_mut().find(|tally| tally.rule.name == rule.name) {
-            Some(tally) => {
-                tally.count = tally.count.saturating_add(1);
-                tally.count
+        let place = Place { offset, line };
+        if let Some(finding) = self.findings.iter_mut().find(|f| f.rule == rule.name) {
+            finding.count = finding.count.saturating_add(1);
+            if finding.places.len() < MAX_PLACES {
+                finding.places.push(place);
             }
-            None => {
-                self.tallies.push(Tally { rule, count: 1 });
-                1
-            }
-        };
-        if count <= KEPT_PER_RULE {
-            self.findings.push(Finding {
-                severity: rule.severity,
-                rule: rule.name,
-                offset,
-                line,
-                what: what(),
-                cost: rule.cost,
-                mend: rule.mend,
-            });
+            return;
         }
+        self.findings.push(Finding {
+            severity: rule.severity,
+            rule: rule.name,
+            offset,
+            places: vec![place],
+            count: 1,
+            what: what(),
+            cost: rule.cost,
+            mend: rule.mend,
+        });
+    }
+
+    /// Puts the findings into their order.
+    pub(super) fn sort(&mut self) {
+        let position = |name| RULES.iter().position(|rule| rule.name == name);
+        self.findings.sort_by_key(|f| (Reverse(f.severity), position(f.rule)));
     }
 }

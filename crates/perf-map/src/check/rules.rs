@@ -124,7 +124,7 @@ pub(super) const UNMAPPABLE_ADDRESS: Rule = Rule {
 
 pub(super) const DUPLICATE: Rule = Rule {
     name: "duplicate",
-    severity: Severity::Warning,
+    severity: Severity::Note,
     cost: "nothing is named wrongly, but every reader loads and keeps the line again",
     mend: "write each code once",
 };
