@@ -5,6 +5,7 @@ use core::iter::FusedIterator;
 
 use crate::debug_info::{DebugEntries, DebugInfo};
 use crate::error::Error;
+use crate::garbled::NearEntries;
 use crate::lines::{Addressing, Lines};
 use crate::load::{Load, Move};
 use crate::quirks::Quirks;
@@ -69,11 +70,15 @@ impl<'a> CodeLoad<'a> {
     ///
     /// Addresses are absolute, freed of the writer's bias, and within the code: an entry past the
     /// end is left out, and of those before the start the last one becomes the line of the start.
-    /// "Same file" is resolved. Entries without line and file end the line before them, as line 0;
+    /// "Same file" is resolved, and names that V8 wrote from freed memory are mended as far as
+    /// possible. Entries without line and file end the line before them, as line 0;
     /// with no line before them they are left out.
     #[must_use]
     pub fn lines(&self) -> Lines<'a> {
-        let entries = self.debug_info.map(|info| info.entries());
+        let bias = self.addressing.bias;
+        let within = self.address.saturating_add(bias)..self.end().saturating_add(bias);
+        let entries =
+            self.debug_info.map(|info| NearEntries::new(info.entries(), within, self.name));
         Lines::new(entries, self.addressing, self.address..self.end())
     }
 

@@ -80,6 +80,21 @@ pub struct DebugEntries<'a> {
 }
 
 impl<'a> DebugEntries<'a> {
+    /// What is still to be read.
+    pub(crate) fn fields(&self) -> Fields<'a> {
+        self.fields
+    }
+
+    /// Whether all entries have been read.
+    pub(crate) fn is_done(&self) -> bool {
+        self.index >= self.nr_entry
+    }
+
+    /// Goes on at `rest`, a tail of what is still to be read.
+    pub(crate) fn skip_to(&mut self, rest: &'a [u8]) {
+        self.fields.rest = rest;
+    }
+
     fn entry(&mut self) -> Option<DebugEntry<'a>> {
         let mut fields = self.fields;
         let entry = DebugEntry {

@@ -13,6 +13,9 @@
 //!   records that belong to it, the quirks of known writers ([`Quirks`]) taken out.
 //! * [`Writer`] makes records, one write a record.
 //!
+//! [`check`](check::check) says what is wrong with a dump, what that costs, and how the writer
+//! mends it.
+//!
 //! ```
 //! use jitdump::{CodeEvent, Dump, Endian, Load, Writer, WriterConfig};
 //!
@@ -56,10 +59,12 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+pub mod check;
 mod codes;
 mod debug_info;
 mod endian;
 mod error;
+mod garbled;
 mod header;
 mod lines;
 mod load;

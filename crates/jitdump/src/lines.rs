@@ -2,7 +2,8 @@
 
 use core::ops::Range;
 
-use crate::debug_info::{DebugEntries, DebugEntry, EntryName};
+use crate::debug_info::{DebugEntry, EntryName};
+use crate::garbled::NearEntries;
 
 /// From `address` on, the code comes from `line` of `file`, until the next entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +40,7 @@ impl Addressing {
 /// [`CodeLoad::lines`]: crate::CodeLoad::lines
 #[derive(Clone, Debug)]
 pub struct Lines<'a> {
-    entries: Option<DebugEntries<'a>>,
+    entries: Option<NearEntries<'a>>,
     addressing: Addressing,
     range: Range<u64>,
     /// File of the entry before, which "same file" means.
@@ -53,7 +54,7 @@ pub struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     pub(crate) fn new(
-        entries: Option<DebugEntries<'a>>,
+        entries: Option<NearEntries<'a>>,
         addressing: Addressing,
         range: Range<u64>,
     ) -> Self {
@@ -100,7 +101,7 @@ impl<'a> Iterator for Lines<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let line = self.after.take().or_else(|| {
-            while let Some(Ok(entry)) = self.entries.as_mut()?.next() {
+            while let Some(entry) = self.entries.as_mut()?.next() {
                 if let Some(line) = self.take(entry) {
                     return Some(line);
                 }

@@ -92,6 +92,11 @@ impl<'a> UnwindingInfo<'a> {
             UnwindOrder::HeaderFirst => 0,
         }
     }
+
+    /// Whether both sections begin as such sections do.
+    pub(crate) fn is_well_formed(&self, endian: Endian) -> bool {
+        fits((self.eh_frame, self.eh_frame_hdr), endian)
+    }
 }
 
 /// Whether `frame` begins like an `.eh_frame` and `header` like an `.eh_frame_hdr`.

@@ -1,0 +1,114 @@
+//! Debug entries whose file names hold NULs.
+//!
+//! V8 writes the names of some files (those of optimised code whose script name is no flat one-byte
+//! string) from memory that it has already freed: the allocator has put its own 16 bytes over the
+//! name's first, and these hold NULs. Whoever takes the first NUL for the name's end reads all that
+//! follows at wrong places. Sizes are right, though, and addresses tell where entries begin.
+
+use core::ops::Range;
+
+use crate::debug_info::{DebugEntries, DebugEntry, EntryName};
+use crate::endian::{Endian, Fields, to_usize};
+
+/// How many bytes of a freed block the allocator (glibc's) writes over.
+const OVERWRITTEN: usize = 16;
+
+/// How far from its code an entry's address may lie to be one.
+const NEAR: u64 = 1 << 24;
+
+/// The entries of one code, read across NULs in their names.
+#[derive(Clone, Debug)]
+pub(crate) struct NearEntries<'a> {
+    entries: DebugEntries<'a>,
+    /// Where entries' addresses are believed: near the code.
+    near: Range<u64>,
+    /// Where the address behind a garbled name must be: within the code.
+    within: Range<u64>,
+    /// Name of the code, in which V8 puts the file's too.
+    code_name: &'a [u8],
+    /// Whether a name of this record held NULs.
+    garbled: bool,
+    /// Whether the entries can be mended no more.
+    lost: bool,
+}
+
+impl<'a> NearEntries<'a> {
+    /// `within` is where entries of the code may lie, as the dump counts addresses.
+    pub(crate) fn new(entries: DebugEntries<'a>, within: Range<u64>, code_name: &'a [u8]) -> Self {
+        let near = within.start.saturating_sub(NEAR)..within.end.saturating_add(NEAR);
+        Self { entries, near, within, code_name, garbled: false, lost: false }
+    }
+
+    /// Whether a name of this record held NULs, as far as it was read.
+    pub(crate) fn is_garbled(&self) -> bool {
+        self.garbled
+    }
+
+    /// Length of the name that begins at `start`, if it is longer than up to its first NUL.
+    fn garbled_len(&mut self, start: &'a [u8]) -> Option<usize> {
+        let rest = self.entries.fields();
+        let read = start.len().checked_sub(rest.rest.len())?;
+        if self.entries.is_done() {
+            // What is behind the last entry is the rest of its name only if names are garbled; it
+            // may be an extension.
+            let more = rest.rest.iter().rposition(|byte| *byte != 0).filter(|_| self.garbled)?;
+            return read.checked_add(more)?.checked_add(1);
+        }
+        if address(rest.rest, rest.endian).is_none_or(|next| self.near.contains(&next)) {
+            return None;
+        }
+        let found = (read..start.len()).find(|at| {
+            let behind_nul = at.checked_sub(1).and_then(|before| start.get(before)) == Some(&0);
+            let next = start.get(*at..).and_then(|bytes| address(bytes, rest.endian));
+            behind_nul && next.is_some_and(|next| self.within.contains(&next))
+        });
+        self.lost = found.is_none();
+        found?.checked_sub(1)
+    }
+
+    /// The file's name as far as it can be had: whole from the name of the code, which V8 ends in
+    /// `file:line` or `file:line:column`, or what the allocator left of it.
+    fn mended(&self, garbled: &'a [u8]) -> &'a [u8] {
+        let left = garbled.get(OVERWRITTEN..).unwrap_or(&[]);
+        let mut file = self.code_name;
+        while let Some((before, number)) = rsplit(file, b':') {
+            if number.is_empty() || !number.iter().all(u8::is_ascii_digit) {
+                break;
+            }
+            file = before;
+        }
+        let whole = file.len().checked_sub(garbled.len()).and_then(|start| file.get(start..));
+        whole.filter(|whole| !left.is_empty() && whole.ends_with(left)).unwrap_or(left)
+    }
+}
+
+impl<'a> Iterator for NearEntries<'a> {
+    type Item = DebugEntry<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // The name stands behind the entry's 16 bytes of fields.
+        let start = self.entries.fields().rest.get(to_usize(16)..).unwrap_or(&[]);
+        let mut entry = self.entries.next()?.ok()?;
+        if self.lost || entry.name == EntryName::Same {
+            return Some(entry);
+        }
+        if !self.near.contains(&entry.addr) {
+            self.lost = true;
+        } else if let Some(len) = self.garbled_len(start) {
+            self.garbled = true;
+            entry.name = EntryName::Path(self.mended(start.get(..len).unwrap_or(&[])));
+            self.entries.skip_to(start.get(len.saturating_add(1)..).unwrap_or(&[]));
+        }
+        Some(entry)
+    }
+}
+
+fn address(bytes: &[u8], endian: Endian) -> Option<u64> {
+    Fields::new(bytes, endian).u64()
+}
+
+/// What stands before and behind the last `separator`.
+fn rsplit(bytes: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
+    let at = bytes.iter().rposition(|byte| *byte == separator)?;
+    Some((bytes.get(..at)?, bytes.get(at.checked_add(1)?..)?))
+}
