@@ -1,6 +1,7 @@
 //! The raw level: the records of a dump in the order of the file.
 
 use core::iter::FusedIterator;
+use core::ops::Range;
 
 use crate::codes::Codes;
 use crate::endian::{to_u64, to_usize};
@@ -134,21 +135,45 @@ impl<'a> Records<'a> {
     /// Reports the bytes from here on as no record and moves to the next, if any.
     fn skip_gap(&mut self, zeros: bool) -> Option<Result<Record<'a>, Error>> {
         let start = self.offset;
+        let len = to_u64(self.data.len());
         let from = if zeros { start } else { start.saturating_add(1) };
-        let endian = self.header.endian;
-        let found = resync::next_record(self.data, from, endian, self.last_timestamp);
-        let all_zeros =
-            || self.data.get(to_usize(start)..).unwrap_or(&[]).iter().all(|byte| *byte == 0);
-        if found.is_none() && zeros && all_zeros() {
+        if let Some(found) = self.find_record(from..len) {
+            return Some(Err(self.gap(found, zeros)));
+        }
+        let rest = self.data.get(to_usize(start)..).unwrap_or(&[]);
+        if zeros && rest.iter().all(|byte| *byte == 0) {
             return self.finish(End::Zeros { offset: start });
         }
-        let resumed = found.unwrap_or(to_u64(self.data.len()));
+        self.end = Some(End::Damaged { offset: start });
+        Some(Err(self.gap(len, zeros)))
+    }
+
+    /// The first whole record that begins in `range`.
+    fn find_record(&self, range: Range<u64>) -> Option<u64> {
+        resync::next_record(self.data, range, self.header.endian, self.last_timestamp)
+    }
+
+    /// Goes on at `resumed`; the error says what is skipped.
+    fn gap(&mut self, resumed: u64, zeros: bool) -> Error {
+        let start = self.offset;
         self.offset = resumed;
-        if found.is_none() {
-            self.end = Some(End::Damaged { offset: start });
+        Error::new(start, ErrorKind::Gap { len: resumed.saturating_sub(start), zeros })
+    }
+
+    /// The file ends before this record does: it was cut off there, unless whole records stand
+    /// behind the header, or what stands there is no header.
+    fn cut_off(&mut self, prefix: Prefix, rest: &[u8]) -> Option<Result<Record<'a>, Error>> {
+        let payload = rest.get(to_usize(u64::from(RECORD_HEADER_SIZE))..).unwrap_or(&[]);
+        let is_header = resync::judge(prefix, payload, self.header.endian) == Verdict::Plausible
+            && (prefix.id.is_known() || resync::in_time(prefix, self.last_timestamp));
+        let offset = self.offset;
+        if !is_header
+            || self.find_record(offset.saturating_add(1)..to_u64(self.data.len())).is_some()
+        {
+            return self.skip_gap(false);
         }
-        let len = resumed.saturating_sub(start);
-        Some(Err(Error::new(start, ErrorKind::Gap { len, zeros })))
+        let missing = u64::from(prefix.total_size).saturating_sub(to_u64(rest.len()));
+        self.finish(End::CutOff { offset, missing: Some(missing) })
     }
 }
 
@@ -179,22 +204,18 @@ impl<'a> Iterator for Records<'a> {
         let size = u64::from(prefix.total_size);
         let next = offset.saturating_add(size);
         let head = to_usize(u64::from(RECORD_HEADER_SIZE));
-        let Some(record) = rest.get(..to_usize(size)) else {
-            let payload = rest.get(head..).unwrap_or(&[]);
-            return if resync::judge(prefix, payload, endian) == Verdict::Plausible {
-                let missing = Some(size.saturating_sub(to_u64(rest.len())));
-                self.finish(End::CutOff { offset, missing })
-            } else {
-                self.skip_gap(false)
-            };
-        };
+        let Some(record) = rest.get(..to_usize(size)) else { return self.cut_off(prefix, rest) };
         let payload = record.get(head..).unwrap_or(&[]);
         let body = parse_body(prefix, payload, endian);
-        // An unknown type is either an extension or garbage, and a bad body came with a good or a
-        // bad length: what follows tells which.
-        let sure = body.is_ok() && prefix.id.is_known();
-        if !sure && !resync::may_follow(self.data, next, endian) {
-            return self.skip_gap(false);
+        if !resync::may_follow(self.data, next, endian) {
+            // An unknown type is an extension or garbage, a bad body has a good or a bad length, and
+            // a good one may have been torn by another writer: what follows tells which.
+            if body.is_err() || !prefix.id.is_known() {
+                return self.skip_gap(false);
+            }
+            if let Some(inner) = self.find_record(offset.saturating_add(1)..next) {
+                return Some(Err(self.gap(inner, false)));
+            }
         }
         self.offset = next;
         self.last_timestamp = Some(prefix.timestamp);

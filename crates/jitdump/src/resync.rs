@@ -6,12 +6,14 @@
 //! judged in constant time by what its fields say of one another and by what stands behind it, so
 //! the search is linear.
 
+use core::ops::Range;
+
 use crate::endian::{Endian, Fields, to_u64, to_usize};
 use crate::record::{Prefix, RECORD_HEADER_SIZE, RecordId};
 
-/// How far timestamps of neighbouring records may lie apart for a candidate to be believed: 2^47
-/// ns are 39 hours.
-const TIME_WINDOW: u64 = 1 << 47;
+/// How far timestamps of neighbouring records may lie apart for a candidate to be believed. 2^46 ns
+/// are 19 hours; addresses, which stand in many places where a timestamp might, lie farther away.
+const TIME_WINDOW: u64 = 1 << 46;
 
 /// How many bytes of padding behind the code of a LOAD are looked through for the name's end.
 const LOAD_PADDING: u64 = 16;
@@ -66,28 +68,29 @@ pub(crate) fn may_follow(data: &[u8], offset: u64, endian: Endian) -> bool {
     is_hole || (prefix.total_size >= prefix.id.min_size() && (prefix.id.is_known() || fits))
 }
 
-/// The first offset from `from` on where a whole record stands, to the best of our belief.
+/// Whether a record of this time may stand behind one of `last_timestamp`.
+pub(crate) fn in_time(prefix: Prefix, last_timestamp: Option<u64>) -> bool {
+    match last_timestamp {
+        Some(last) => prefix.timestamp.abs_diff(last) < TIME_WINDOW,
+        None => prefix.timestamp != 0,
+    }
+}
+
+/// The first offset in `range` where a whole record stands, to the best of our belief.
 ///
 /// `last_timestamp` is that of the last record read, if there was one.
 pub(crate) fn next_record(
     data: &[u8],
-    from: u64,
+    range: Range<u64>,
     endian: Endian,
     last_timestamp: Option<u64>,
 ) -> Option<u64> {
-    let rest = data.get(to_usize(from)..)?;
+    let rest = data.get(to_usize(range.start)..)?;
     // Zeros alone are no record, but the first one behind them may begin with zeros: the four
     // bytes of a LOAD's type, and up to three of its size.
     let zeros = rest.iter().position(|byte| *byte != 0)?;
-    let mut offset = from.saturating_add(to_u64(zeros).saturating_sub(7));
-    let last = to_u64(data.len()).checked_sub(u64::from(RECORD_HEADER_SIZE))?;
-    while offset <= last {
-        if is_record(data, offset, endian, last_timestamp) {
-            return Some(offset);
-        }
-        offset = offset.saturating_add(1);
-    }
-    None
+    let first = range.start.saturating_add(to_u64(zeros).saturating_sub(7));
+    (first..range.end).find(|offset| is_record(data, *offset, endian, last_timestamp))
 }
 
 fn is_record(data: &[u8], offset: u64, endian: Endian, last_timestamp: Option<u64>) -> bool {
@@ -97,12 +100,8 @@ fn is_record(data: &[u8], offset: u64, endian: Endian, last_timestamp: Option<u6
         return false;
     }
     let Some(record) = rest.get(..to_usize(u64::from(prefix.total_size))) else { return false };
-    let in_time = match last_timestamp {
-        Some(last) => prefix.timestamp.abs_diff(last) < TIME_WINDOW,
-        None => prefix.timestamp != 0,
-    };
     let payload = record.get(to_usize(u64::from(RECORD_HEADER_SIZE))..).unwrap_or(&[]);
-    in_time
+    in_time(prefix, last_timestamp)
         && judge(prefix, payload, endian) == Verdict::Plausible
         && shape_fits(prefix, payload, endian)
         && may_follow(data, offset.saturating_add(u64::from(prefix.total_size)), endian)
