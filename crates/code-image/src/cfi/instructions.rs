@@ -1,174 +1,195 @@
 //! Call frame instructions, written anew.
 //!
 //! They are written in units of one byte of code, whatever the input counts in, so that a frame
-//! description may be cut at any address.
+//! description may be cut at any address. Only what moves the location is changed; everything else is
+//! copied.
 
-use gimli::{CallFrameInstruction as Instruction, UnwindExpression};
+use std::ops::Range;
 
 use super::Cause;
-use super::reader::{Section, Slice};
+use super::cursor::Cursor;
+use super::pointer::Encoding;
 use crate::encode::Encoder;
+use crate::target::Target;
 
-const DW_CFA_ADVANCE_LOC: u8 = 0x40;
-const DW_CFA_OFFSET: u8 = 0x80;
-const DW_CFA_RESTORE: u8 = 0xc0;
-/// Operands from here on do not fit into the opcode's byte.
-const OPCODE_OPERANDS: u16 = 0x40;
-const DW_CFA_ADVANCE_LOC1: u8 = 0x02;
-const DW_CFA_ADVANCE_LOC2: u8 = 0x03;
-const DW_CFA_ADVANCE_LOC4: u8 = 0x04;
-const DW_CFA_OFFSET_EXTENDED: u8 = 0x05;
-const DW_CFA_RESTORE_EXTENDED: u8 = 0x06;
-const DW_CFA_UNDEFINED: u8 = 0x07;
-const DW_CFA_SAME_VALUE: u8 = 0x08;
-const DW_CFA_REGISTER: u8 = 0x09;
-const DW_CFA_REMEMBER_STATE: u8 = 0x0a;
-const DW_CFA_RESTORE_STATE: u8 = 0x0b;
-const DW_CFA_DEF_CFA: u8 = 0x0c;
-const DW_CFA_DEF_CFA_REGISTER: u8 = 0x0d;
-const DW_CFA_DEF_CFA_OFFSET: u8 = 0x0e;
-const DW_CFA_DEF_CFA_EXPRESSION: u8 = 0x0f;
-const DW_CFA_EXPRESSION: u8 = 0x10;
-const DW_CFA_OFFSET_EXTENDED_SF: u8 = 0x11;
-const DW_CFA_DEF_CFA_SF: u8 = 0x12;
-const DW_CFA_DEF_CFA_OFFSET_SF: u8 = 0x13;
-const DW_CFA_VAL_OFFSET: u8 = 0x14;
-const DW_CFA_VAL_OFFSET_SF: u8 = 0x15;
-const DW_CFA_VAL_EXPRESSION: u8 = 0x16;
-const DW_CFA_AARCH64_NEGATE_RA_STATE: u8 = 0x2d;
-const DW_CFA_GNU_ARGS_SIZE: u8 = 0x2e;
-
-/// Appends `instruction`, which is none that moves the location, to `out`.
-pub(super) fn push(
-    instruction: &Instruction<usize>,
-    section: &Section<'_>,
-    out: &mut Encoder,
-) -> Result<(), Cause> {
-    match *instruction {
-        Instruction::DefCfa { register, offset } => {
-            out.u8(DW_CFA_DEF_CFA);
-            out.uleb(register.0.into());
-            out.uleb(offset);
-        }
-        Instruction::DefCfaSf { register, factored_offset } => {
-            out.u8(DW_CFA_DEF_CFA_SF);
-            out.uleb(register.0.into());
-            out.sleb(factored_offset);
-        }
-        Instruction::DefCfaRegister { register } => {
-            out.u8(DW_CFA_DEF_CFA_REGISTER);
-            out.uleb(register.0.into());
-        }
-        Instruction::DefCfaOffset { offset } => {
-            out.u8(DW_CFA_DEF_CFA_OFFSET);
-            out.uleb(offset);
-        }
-        Instruction::DefCfaOffsetSf { factored_offset } => {
-            out.u8(DW_CFA_DEF_CFA_OFFSET_SF);
-            out.sleb(factored_offset);
-        }
-        Instruction::DefCfaExpression { expression } => {
-            out.u8(DW_CFA_DEF_CFA_EXPRESSION);
-            push_expression(expression, section, out)?;
-        }
-        Instruction::Undefined { register } => {
-            out.u8(DW_CFA_UNDEFINED);
-            out.uleb(register.0.into());
-        }
-        Instruction::SameValue { register } => {
-            out.u8(DW_CFA_SAME_VALUE);
-            out.uleb(register.0.into());
-        }
-        Instruction::Offset { register, factored_offset } => {
-            push_register(DW_CFA_OFFSET, DW_CFA_OFFSET_EXTENDED, register, out);
-            out.uleb(factored_offset);
-        }
-        Instruction::OffsetExtendedSf { register, factored_offset } => {
-            out.u8(DW_CFA_OFFSET_EXTENDED_SF);
-            out.uleb(register.0.into());
-            out.sleb(factored_offset);
-        }
-        Instruction::ValOffset { register, factored_offset } => {
-            out.u8(DW_CFA_VAL_OFFSET);
-            out.uleb(register.0.into());
-            out.uleb(factored_offset);
-        }
-        Instruction::ValOffsetSf { register, factored_offset } => {
-            out.u8(DW_CFA_VAL_OFFSET_SF);
-            out.uleb(register.0.into());
-            out.sleb(factored_offset);
-        }
-        Instruction::Register { dest_register, src_register } => {
-            out.u8(DW_CFA_REGISTER);
-            out.uleb(dest_register.0.into());
-            out.uleb(src_register.0.into());
-        }
-        Instruction::Expression { register, expression } => {
-            out.u8(DW_CFA_EXPRESSION);
-            out.uleb(register.0.into());
-            push_expression(expression, section, out)?;
-        }
-        Instruction::ValExpression { register, expression } => {
-            out.u8(DW_CFA_VAL_EXPRESSION);
-            out.uleb(register.0.into());
-            push_expression(expression, section, out)?;
-        }
-        Instruction::Restore { register } => {
-            push_register(DW_CFA_RESTORE, DW_CFA_RESTORE_EXTENDED, register, out);
-        }
-        Instruction::RememberState => out.u8(DW_CFA_REMEMBER_STATE),
-        Instruction::RestoreState => out.u8(DW_CFA_RESTORE_STATE),
-        Instruction::ArgsSize { size } => {
-            out.u8(DW_CFA_GNU_ARGS_SIZE);
-            out.uleb(size);
-        }
-        Instruction::NegateRaState => out.u8(DW_CFA_AARCH64_NEGATE_RA_STATE),
-        Instruction::Nop => {}
-        // the caller's, or none that gimli knew when this was written
-        _ => return Err(Cause::Unsupported),
-    }
-    Ok(())
+/// An instruction that is copied has its operands in one of these forms.
+enum Operands {
+    None,
+    Unsigned,
+    Signed,
+    UnsignedUnsigned,
+    UnsignedSigned,
+    Block,
+    UnsignedBlock,
 }
 
-/// Appends what moves the location `distance` bytes on.
-pub(super) fn push_advance(distance: u64, out: &mut Encoder) -> Result<(), Cause> {
-    let distance = u32::try_from(distance).map_err(|_| Cause::Malformed)?;
+impl Operands {
+    fn skip(&self, input: &mut Cursor<'_>) -> Result<(), Cause> {
+        match self {
+            Operands::None => {}
+            Operands::Unsigned => drop(input.uleb()?),
+            Operands::Signed => drop(input.sleb()?),
+            Operands::UnsignedUnsigned => {
+                input.uleb()?;
+                input.uleb()?;
+            }
+            Operands::UnsignedSigned => {
+                input.uleb()?;
+                input.sleb()?;
+            }
+            Operands::Block => {
+                let len = input.uleb()?;
+                input.split(len)?;
+            }
+            Operands::UnsignedBlock => {
+                input.uleb()?;
+                let len = input.uleb()?;
+                input.split(len)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+enum Instruction {
+    /// Moves the location on, by so many units.
+    Advance(u64),
+    /// Sets the location.
+    Set(u64),
+    /// Pads.
+    Nothing,
+    /// Anything else: a rule for the current location.
+    Rule,
+}
+
+/// Reads one instruction.
+fn read(source: &Source<'_>, input: &mut Cursor<'_>) -> Result<Instruction, Cause> {
+    const HIGH_BITS: u8 = 0xc0;
+    let opcode = input.u8()?;
+    let operands = match opcode & HIGH_BITS {
+        0x40 => return Ok(Instruction::Advance(u64::from(opcode & !HIGH_BITS))), // advance_loc
+        0x80 => Operands::Unsigned,                                              // offset
+        0xc0 => Operands::None,                                                  // restore
+        _ => match opcode {
+            0x00 => return Ok(Instruction::Nothing),
+            // set_loc
+            0x01 => {
+                let to = source.encoding.pointer(source.target, source.text, input)?;
+                return Ok(Instruction::Set(to));
+            }
+            // advance_loc1, 2, 4, MIPS_advance_loc8
+            0x02 => return Ok(Instruction::Advance(input.u8()?.into())),
+            0x03 => return Ok(Instruction::Advance(input.u16()?.into())),
+            0x04 => return Ok(Instruction::Advance(input.u32()?.into())),
+            0x1d => return Ok(Instruction::Advance(input.u64()?)),
+            // remember_state, restore_state, AARCH64_negate_ra_state(_with_pc)
+            0x0a | 0x0b | 0x2c | 0x2d => Operands::None,
+            // restore_extended, undefined, same_value, def_cfa_register, def_cfa_offset, GNU_args_size
+            0x06 | 0x07 | 0x08 | 0x0d | 0x0e | 0x2e => Operands::Unsigned,
+            // def_cfa_offset_sf
+            0x13 => Operands::Signed,
+            // offset_extended, register, def_cfa, val_offset, GNU_negative_offset_extended
+            0x05 | 0x09 | 0x0c | 0x14 | 0x2f => Operands::UnsignedUnsigned,
+            // offset_extended_sf, def_cfa_sf, val_offset_sf
+            0x11 | 0x12 | 0x15 => Operands::UnsignedSigned,
+            // def_cfa_expression
+            0x0f => Operands::Block,
+            // expression, val_expression
+            0x10 | 0x16 => Operands::UnsignedBlock,
+            _ => return Err(Cause::Unsupported),
+        },
+    };
+    operands.skip(input)?;
+    Ok(Instruction::Rule)
+}
+
+/// What the instructions of an entry refer to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) target: Target,
+    /// The instructions, to the end of the entry.
+    pub(super) instructions: Cursor<'a>,
+    /// Bytes that an advance by one stands for.
+    pub(super) unit: u64,
+    /// How a location is written.
+    pub(super) encoding: Encoding,
+    /// Where the code begins.
+    pub(super) text: u64,
+}
+
+impl Source<'_> {
+    /// Copies instructions that hold from the start: those of a CIE.
+    pub(super) fn copy_initial(&self, out: &mut Encoder) -> Result<(), Cause> {
+        let mut input = self.instructions;
+        while !input.is_empty() {
+            let before = input;
+            match read(self, &mut input)? {
+                Instruction::Rule => out.raw(input.since(&before)),
+                Instruction::Nothing => {}
+                Instruction::Advance(_) | Instruction::Set(_) => return Err(Cause::Malformed),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the instructions of a description that begins at `begin` for the part `range` of it:
+    /// what is in force at the beginning of the part is said there.
+    pub(super) fn write_part(
+        &self,
+        begin: u64,
+        range: &Range<u64>,
+        out: &mut Encoder,
+    ) -> Result<(), Cause> {
+        let mut location = begin;
+        let mut written = range.start;
+        let mut input = self.instructions;
+        while !input.is_empty() {
+            let before = input;
+            match read(self, &mut input)? {
+                Instruction::Advance(units) => {
+                    location = units
+                        .checked_mul(self.unit)
+                        .and_then(|distance| location.checked_add(distance))
+                        .ok_or(Cause::Malformed)?;
+                }
+                Instruction::Set(to) if to >= location => location = to,
+                Instruction::Set(_) => return Err(Cause::Malformed),
+                Instruction::Nothing => {}
+                // read to the end all the same: a damaged description is worth nothing
+                Instruction::Rule if location >= range.end => {}
+                Instruction::Rule => {
+                    if let Some(distance) = location.checked_sub(written) {
+                        push_advance(distance, out)?;
+                        written = location;
+                    }
+                    out.raw(input.since(&before));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes what moves the location on by `distance` bytes.
+fn push_advance(distance: u64, out: &mut Encoder) -> Result<(), Cause> {
+    const ADVANCE_LOC: u8 = 0x40;
+    const ADVANCE_LOC1: u8 = 0x02;
+    const ADVANCE_LOC2: u8 = 0x03;
+    const ADVANCE_LOC4: u8 = 0x04;
     if let Ok(distance) = u8::try_from(distance) {
         if distance == 0 {
-        } else if distance < DW_CFA_ADVANCE_LOC {
-            out.u8(DW_CFA_ADVANCE_LOC | distance);
+        } else if distance < ADVANCE_LOC {
+            out.u8(ADVANCE_LOC | distance);
         } else {
-            out.u8(DW_CFA_ADVANCE_LOC1);
+            out.u8(ADVANCE_LOC1);
             out.u8(distance);
         }
     } else if let Ok(distance) = u16::try_from(distance) {
-        out.u8(DW_CFA_ADVANCE_LOC2);
+        out.u8(ADVANCE_LOC2);
         out.u16(distance);
     } else {
-        out.u8(DW_CFA_ADVANCE_LOC4);
-        out.u32(distance);
+        out.u8(ADVANCE_LOC4);
+        out.u32(u32::try_from(distance).map_err(|_| Cause::Malformed)?);
     }
-    Ok(())
-}
-
-/// An opcode that has its register in its low bits, or the extended form of it.
-fn push_register(short: u8, extended: u8, register: gimli::Register, out: &mut Encoder) {
-    match u8::try_from(register.0) {
-        Ok(number) if register.0 < OPCODE_OPERANDS => out.u8(short | number),
-        _ => {
-            out.u8(extended);
-            out.uleb(register.0.into());
-        }
-    }
-}
-
-fn push_expression(
-    expression: UnwindExpression<usize>,
-    section: &Section<'_>,
-    out: &mut Encoder,
-) -> Result<(), Cause> {
-    let bytes: Slice<'_> = expression.get(section)?.0;
-    out.uleb(bytes.len() as u64);
-    out.raw(bytes.slice());
     Ok(())
 }

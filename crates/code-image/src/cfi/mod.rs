@@ -1,8 +1,12 @@
 //! Call frame information: the unwind info of many codes as one `.eh_frame` with its search table.
 //!
 //! Independent of the object format: addresses come in as the file will have them.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+mod cie;
+mod cursor;
 mod instructions;
+mod pointer;
 mod reader;
 mod tables;
 
@@ -48,22 +52,5 @@ impl UnwindSummary {
             Cause::OutOfReach => &mut self.out_of_reach,
         };
         *counter = counter.saturating_add(1);
-    }
-}
-
-impl From<gimli::Error> for Cause {
-    fn from(error: gimli::Error) -> Self {
-        use gimli::Error;
-        match error {
-            Error::UnknownAugmentation
-            | Error::UnknownVersion(_)
-            | Error::UnknownPointerEncoding(_)
-            | Error::UnsupportedPointerEncoding(_)
-            | Error::UnknownCallFrameInstruction(_)
-            | Error::TextRelativePointerButTextBaseIsUndefined
-            | Error::DataRelativePointerButDataBaseIsUndefined
-            | Error::FuncRelativePointerInBadContext => Cause::Unsupported,
-            _ => Cause::Malformed,
-        }
     }
 }

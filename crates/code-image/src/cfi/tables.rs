@@ -1,16 +1,15 @@
 //! `.eh_frame` and `.eh_frame_hdr`.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
+use super::cie::CieTable;
+use super::pointer::Encoding;
 use super::reader::FrameReader;
 use super::{Cause, UnwindSummary};
 use crate::code::Code;
 use crate::encode::Encoder;
 use crate::target::Target;
 
-/// `DW_EH_PE_pcrel | DW_EH_PE_sdata4`: a signed 32-bit distance from where it stands.
-pub(super) const PCREL_SDATA4: u8 = 0x1b;
 /// `DW_EH_PE_udata4`.
 const UDATA4: u8 = 0x03;
 /// `DW_EH_PE_datarel | DW_EH_PE_sdata4`: a signed 32-bit distance from the start of the section.
@@ -31,19 +30,12 @@ const TERMINATOR: u64 = 4;
 #[derive(Debug)]
 pub(crate) struct UnwindTables {
     target: Target,
-    cies: Vec<Cie>,
-    cie_numbers: HashMap<Vec<u8>, usize>,
+    cies: CieTable,
     /// Ascending, without overlap.
     fdes: Vec<Fde>,
     /// The instructions of all FDEs.
     instructions: Vec<u8>,
     summary: UnwindSummary,
-}
-
-#[derive(Debug)]
-struct Cie {
-    /// Everything behind length and id.
-    bytes: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -70,8 +62,7 @@ impl UnwindTables {
     pub(crate) fn new(target: Target) -> Self {
         UnwindTables {
             target,
-            cies: Vec::new(),
-            cie_numbers: HashMap::new(),
+            cies: CieTable::default(),
             fdes: Vec::new(),
             instructions: Vec::new(),
             summary: UnwindSummary::default(),
@@ -90,7 +81,7 @@ impl UnwindTables {
     /// to those of the file. Codes come in ascending order.
     pub(crate) fn add(&mut self, code: &Code<'_>, eh_frame: &[u8], place: impl Fn(u64) -> u64) {
         let first = self.fdes.len();
-        let mut reader = FrameReader::new(self.target, code, eh_frame);
+        let mut reader = FrameReader::new(self.target, code, eh_frame, &mut self.cies);
         while let Some(frame) = reader.next() {
             let frame = match frame {
                 Ok(frame) => frame,
@@ -103,26 +94,23 @@ impl UnwindTables {
                 self.summary.count(Cause::OutOfReach);
                 continue;
             };
-            let cie = match self.cie_numbers.get(frame.cie) {
-                Some(&number) => number,
-                None => {
-                    self.cies.push(Cie { bytes: frame.cie.to_vec() });
-                    let number = self.cies.len().saturating_sub(1);
-                    self.cie_numbers.insert(frame.cie.to_vec(), number);
-                    number
-                }
-            };
             let at = self.instructions.len();
             self.instructions.extend_from_slice(frame.instructions);
             self.fdes.push(Fde {
                 start: place(frame.range.start),
                 size,
-                cie,
+                cie: frame.cie,
                 instructions: at..self.instructions.len(),
             });
         }
 
-        // Nearly always there is one, or they are in order.
+        if self.fdes.len().saturating_sub(first) > 1 {
+            self.sort_from(first);
+        }
+    }
+
+    /// Sorts the descriptions from the number `first` on, and drops those that overlap another.
+    fn sort_from(&mut self, first: usize) {
         let mut added = self.fdes.split_off(first);
         added.sort_by_key(|fde| fde.start);
         let mut covered = 0;
@@ -138,7 +126,7 @@ impl UnwindTables {
 
     /// Size in bytes of both tables, with what lies between them.
     pub(crate) fn size(&self) -> u64 {
-        let cies = self.cies.iter().map(|cie| self.cie_size(cie));
+        let cies = self.cies.written.iter().map(|cie| self.cie_size(cie));
         let fdes = self.fdes.iter().map(|fde| self.fde_size(fde));
         cies.chain(fdes).fold(self.frames_offset().saturating_add(TERMINATOR), u64::saturating_add)
     }
@@ -152,8 +140,8 @@ impl UnwindTables {
         size.next_multiple_of(self.target.address_size().into())
     }
 
-    fn cie_size(&self, cie: &Cie) -> u64 {
-        self.padded(ENTRY_PREFIX.saturating_add(cie.bytes.len() as u64))
+    fn cie_size(&self, cie: &[u8]) -> u64 {
+        self.padded(ENTRY_PREFIX.saturating_add(cie.len() as u64))
     }
 
     fn fde_size(&self, fde: &Fde) -> u64 {
@@ -168,14 +156,14 @@ impl UnwindTables {
         let frames_address = address.saturating_add(frames_offset);
 
         let mut frames = Encoder::new(self.target);
-        let mut cie_offsets = Vec::with_capacity(self.cies.len());
-        for cie in &self.cies {
+        let mut cie_offsets = Vec::with_capacity(self.cies.written.len());
+        for cie in &self.cies.written {
             cie_offsets.push(frames.len());
             let size = self.cie_size(cie);
             let end = frames.len().saturating_add(size);
             frames.u32(size.saturating_sub(4) as u32);
             frames.u32(0); // marks a CIE
-            frames.raw(&cie.bytes);
+            frames.raw(cie);
             pad(&mut frames, end);
         }
 
@@ -210,12 +198,12 @@ impl UnwindTables {
 
         let entries = table.len() / HEADER_ENTRY;
         let mut header = Encoder::new(self.target);
-        header.raw(&[1, PCREL_SDATA4, UDATA4, DATAREL_SDATA4]);
+        header.raw(&[1, Encoding::PC_RELATIVE_32.0, UDATA4, DATAREL_SDATA4]);
         header.u32(frames_offset.saturating_sub(4) as u32);
         header.u32(entries as u32);
         header.raw(&table.bytes);
 
-        summary.cies = self.cies.len() as u64;
+        summary.cies = self.cies.written.len() as u64;
         summary.fdes = entries;
         Emitted { header, frames, frames_offset, summary }
     }

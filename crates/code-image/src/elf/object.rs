@@ -151,7 +151,7 @@ impl<'a, W: Write + Seek> Object<'a, W> {
         head.bytes.resize(NOTE_OFFSET as usize, 0);
 
         let mut hasher = blake3::Hasher::new();
-        hasher.update(self.out.hash().as_bytes());
+        hasher.update(self.out.hash()?.as_bytes());
         hasher.update(&head.bytes);
         let mut build_id = [0; 20];
         hasher.finalize_xof().fill(&mut build_id);

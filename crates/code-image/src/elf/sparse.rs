@@ -27,15 +27,11 @@ impl<W: Write + Seek> SparseWriter<W> {
         self.buffer_start.saturating_add(self.buffer.len() as u64)
     }
 
-    /// Writes `bytes` at `offset`, which is not below [`position`](Self::position), and takes both
-    /// into the hash.
+    /// Writes `bytes` at `offset`, which is not below [`position`](Self::position).
     pub(crate) fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());
         }
-        self.hasher.update(&offset.to_le_bytes());
-        self.hasher.update(&(bytes.len() as u64).to_le_bytes());
-        self.hasher.update(bytes);
         match offset.checked_sub(self.position()) {
             Some(gap @ 0..=SMALL_GAP) => {
                 self.buffer.resize(self.buffer.len().saturating_add(gap as usize), 0);
@@ -49,9 +45,7 @@ impl<W: Write + Seek> SparseWriter<W> {
             self.flush_buffer()?;
         }
         if bytes.len() >= BUFFER {
-            self.out.seek(SeekFrom::Start(self.buffer_start))?;
-            self.out.write_all(bytes)?;
-            self.buffer_start = self.buffer_start.saturating_add(bytes.len() as u64);
+            self.write_out(bytes)?;
         } else {
             self.buffer.extend_from_slice(bytes);
         }
@@ -59,8 +53,9 @@ impl<W: Write + Seek> SparseWriter<W> {
     }
 
     /// The hash of all that was written so far and of where it was written.
-    pub(crate) fn hash(&self) -> blake3::Hash {
-        self.hasher.finalize()
+    pub(crate) fn hash(&mut self) -> io::Result<blake3::Hash> {
+        self.flush_buffer()?;
+        Ok(self.hasher.finalize())
     }
 
     /// Writes the first bytes of the file, which depend on all others, and ends.
@@ -73,12 +68,24 @@ impl<W: Write + Seek> SparseWriter<W> {
     }
 
     fn flush_buffer(&mut self) -> io::Result<()> {
-        if !self.buffer.is_empty() {
-            self.out.seek(SeekFrom::Start(self.buffer_start))?;
-            self.out.write_all(&self.buffer)?;
-            self.buffer_start = self.position();
-            self.buffer.clear();
+        let mut buffer = std::mem::take(&mut self.buffer);
+        if !buffer.is_empty() {
+            self.write_out(&buffer)?;
+            buffer.clear();
         }
+        self.buffer = buffer;
+        Ok(())
+    }
+
+    /// Writes `bytes` where the buffer, which is empty, begins.
+    fn write_out(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let len = bytes.len() as u64;
+        self.hasher.update(&self.buffer_start.to_le_bytes());
+        self.hasher.update(&len.to_le_bytes());
+        self.hasher.update(bytes);
+        self.out.seek(SeekFrom::Start(self.buffer_start))?;
+        self.out.write_all(bytes)?;
+        self.buffer_start = self.buffer_start.saturating_add(len);
         Ok(())
     }
 }

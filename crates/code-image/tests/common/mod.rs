@@ -1,6 +1,8 @@
 //! Images written to disk, and the real tools run on them.
 #![allow(dead_code)] // each test file uses its part
 
+pub mod cfi;
+
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
