@@ -7,7 +7,7 @@ use std::io::Read;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use crate::attr::Attr;
+use crate::attr::{ATTR_SIZE_MIN, Attr};
 use crate::attrs::Attrs;
 use crate::endian::{Cursor, Endian};
 use crate::error::{Cause, End, Error};
@@ -43,6 +43,7 @@ pub struct Input {
     header_extra: Vec<u8>,
     attr_slot: u64,
     pipe: bool,
+    features_end: Option<u64>,
     sources: Vec<Source>,
     merge: Option<Merge>,
     /// The source whose event was given last.
@@ -122,15 +123,17 @@ impl Input {
             hide_header_events: false,
         };
         let mut scan = Source::new(store, layout, CHUNK);
-        let PipeHeader { attrs, features } = PipeHeader::scan(&mut scan)?;
+        let PipeHeader { attrs, features, features_end } = PipeHeader::scan(&mut scan)?;
         let layout = Layout { unpack: true, hide_header_events: true, ..layout };
-        let attr_slot = attrs.list().iter().map(|attr| attr.raw().len()).max().unwrap_or_default();
+        let sizes = attrs.list().iter().map(|attr| u64::try_from(attr.raw().len()));
+        let attr_slot = sizes.flatten().fold(u64::from(ATTR_SIZE_MIN), u64::max);
         Ok(Self {
             attrs,
             features,
             header_extra: Vec::new(),
-            attr_slot: u64::try_from(attr_slot).unwrap_or_default(),
+            attr_slot,
             pipe: true,
+            features_end,
             sources: vec![Source::new(scan.store, layout, CHUNK)],
             merge: None,
             current: 0,
@@ -157,6 +160,7 @@ impl Input {
             header_extra: header.extra,
             attr_slot: header.attr_size.saturating_sub(IDS_SECTION_SIZE),
             pipe: false,
+            features_end: None,
             sources: vec![Source::new(store, layout, chunk)],
             merge: None,
             current: 0,
@@ -214,6 +218,11 @@ impl Input {
     /// Whether the recording has pipe format.
     pub fn is_pipe(&self) -> bool {
         self.pipe
+    }
+
+    /// The number that marks the end of a pipe's features.
+    pub(crate) fn features_end(&self) -> Option<u64> {
+        self.features_end
     }
 
     /// What a newer file header has behind the fields known here.
@@ -316,16 +325,24 @@ impl Merge {
 /// Size of the section that follows each attribute: where its ids are.
 const IDS_SECTION_SIZE: u64 = 16;
 
+/// Bytes of attributes that no recording reaches: a sparse file may claim any size.
+const ATTRS_MAX: u64 = 1 << 26;
+/// The same of all ids together.
+const IDS_MAX: u64 = 1 << 28;
+
 fn read_attrs(store: &Store, header: &FileHeader) -> Result<Vec<Attr>, Error> {
-    let table = store.section(header.attrs.offset, header.attrs.size)?;
     let wrong = |cause| Error::malformed(header.attrs.offset, cause);
+    if header.attrs.size > ATTRS_MAX {
+        return Err(wrong(Cause::SectionOutside));
+    }
+    let table = store.section(header.attrs.offset, header.attrs.size)?;
     let raw_size = header.attr_size.checked_sub(IDS_SECTION_SIZE);
-    let raw_size = raw_size.filter(|size| (64..1 << 16).contains(size));
+    let raw_size = raw_size.filter(|size| (ATTR_SIZE_MIN.into()..1 << 16).contains(size));
     let raw_size = raw_size.ok_or(wrong(Cause::AttrSize(header.attr_size)))?;
     let mut at = Cursor::new(&table, header.endian);
     let mut list = Vec::new();
     // Id lists that overlap could make much out of a small file.
-    let mut ids_budget = store.len();
+    let mut ids_budget = store.len().min(IDS_MAX);
     while let Some(raw) = at.bytes(raw_size) {
         let section = Section::read(&mut at).ok_or(wrong(Cause::SectionOutside))?;
         ids_budget = ids_budget.checked_sub(section.size).ok_or(wrong(Cause::IdsOverlap))?;

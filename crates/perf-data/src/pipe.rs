@@ -14,6 +14,7 @@ use crate::source::Source;
 pub(crate) struct PipeHeader {
     pub(crate) attrs: Attrs,
     pub(crate) features: Features,
+    pub(crate) features_end: Option<u64>,
 }
 
 const EVENT_UPDATE_NAME: u64 = 2;
@@ -27,17 +28,22 @@ impl PipeHeader {
         let mut names = Vec::new();
         let mut build_ids = Vec::new();
         let mut features = Features::default();
+        let mut features_end = None;
         while source.advance()? {
             let Some(event) = source.event(&none) else { break };
             let mut at = Cursor::new(event.body(), endian);
             match event.kind() {
                 kind::HEADER_ATTR => list.extend(read_attr(event.body(), endian)),
                 kind::HEADER_FEATURE => {
-                    // The number behind the last one marks the end of the features.
-                    if let Some(Ok(number)) = at.u64().map(u8::try_from)
-                        && !at.rest().is_empty()
-                    {
-                        features.set(number, at.rest().to_vec());
+                    match at.u64() {
+                        // The mark behind the last feature has a number and nothing else.
+                        end if at.rest().is_empty() => features_end = end,
+                        Some(number) => {
+                            if let Ok(number) = u8::try_from(number) {
+                                features.set(number, at.rest().to_vec());
+                            }
+                        }
+                        None => {}
                     }
                 }
                 kind::HEADER_BUILD_ID => build_ids.extend(BuildId::decode(event.bytes(), endian)),
@@ -62,7 +68,7 @@ impl PipeHeader {
             attrs.name_by_id(id, &name);
         }
         features.append_build_ids(&build_ids, endian);
-        Ok(Self { attrs, features })
+        Ok(Self { attrs, features, features_end })
     }
 }
 
@@ -76,9 +82,6 @@ fn read_attr(body: &[u8], endian: Endian) -> Option<Attr> {
     let ids = std::iter::from_fn(|| at.u64()).collect();
     Attr::parse(raw, ids, endian)
 }
-
-/// Behind the last number that any feature can have: perf's mark for the end of the features.
-const FEATURES_END: u64 = 256;
 
 /// Features that perf does not send as HEADER_FEATURE: others events carry them, or they are about
 /// places in a file.
@@ -94,8 +97,10 @@ const NOT_SENT: [u8; 7] = [
 
 /// A pipe's header and the events that stand for attributes and features, as perf orders them.
 ///
-/// A feature or id list larger than an event can be is left out, as perf does.
-pub(crate) fn preamble(attrs: &Attrs, features: &Features) -> Vec<u8> {
+/// A feature or id list larger than an event can be is left out, as perf does. perf marks the end of
+/// the features by the number of features it knows, and refuses any other: so the mark is only
+/// repeated (`features_end`), never made up.
+pub(crate) fn preamble(attrs: &Attrs, features: &Features, features_end: Option<u64>) -> Vec<u8> {
     let endian = attrs.endian();
     let mut out = Vec::new();
     out.extend(magic(endian));
@@ -110,7 +115,9 @@ pub(crate) fn preamble(attrs: &Attrs, features: &Features) -> Vec<u8> {
     for (number, bytes) in features.iter().filter(|(number, _)| !NOT_SENT.contains(number)) {
         put(kind::HEADER_FEATURE, &[&endian.put_u64(number.into()), bytes]);
     }
-    put(kind::HEADER_FEATURE, &[&endian.put_u64(FEATURES_END)]);
+    if let Some(number) = features_end {
+        put(kind::HEADER_FEATURE, &[&endian.put_u64(number)]);
+    }
     if let Some(tracing) = features.get(feature::TRACING_DATA)
         && let Ok(size) = u32::try_from(tracing.len().next_multiple_of(8))
     {

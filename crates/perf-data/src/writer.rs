@@ -32,7 +32,7 @@ pub struct Writer<'w> {
 
 enum Out<'w> {
     File { out: BufWriter<Box<dyn WriteSeek + 'w>>, header: FileHeader },
-    Pipe { out: BufWriter<Box<dyn Write + 'w>>, begun: bool },
+    Pipe { out: BufWriter<Box<dyn Write + 'w>>, begun: bool, features_end: Option<u64> },
 }
 
 /// What a file is written to: header fields are known only at the end.
@@ -71,7 +71,7 @@ impl<'w> Writer<'w> {
         let out: Box<dyn Write + 'w> = Box::new(out);
         let out = BufWriter::with_capacity(BUFFER, out);
         Self {
-            out: Out::Pipe { out, begun: false },
+            out: Out::Pipe { out, begun: false, features_end: input.features_end() },
             attrs: input.attrs().clone(),
             features: output_features(input),
             aux: AuxIndex::default(),
@@ -168,9 +168,9 @@ impl<'w> Writer<'w> {
     }
 
     fn begin(&mut self) -> Result<(), Error> {
-        if let Out::Pipe { out, begun: begun @ false } = &mut self.out {
+        if let Out::Pipe { out, begun: begun @ false, features_end } = &mut self.out {
             *begun = true;
-            let front = preamble(&self.attrs, &self.features);
+            let front = preamble(&self.attrs, &self.features, *features_end);
             out.write_all(&front).map_err(Error::Write)?;
             self.position = length(front.len());
         }
