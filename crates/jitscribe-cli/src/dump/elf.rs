@@ -1,0 +1,116 @@
+//! ELF images of the live code, one an arena.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use code_image::{Code, EhFrame, ImageWriter, Line, Target};
+use jitdump::{Dump, Endian};
+
+use super::input::Input;
+use super::live::{Live, Piece};
+use crate::output::Output;
+use crate::{Error, Result, note};
+
+/// Codes farther apart come into different files. Holes take no room on disk, yet tools that copy
+/// a file or map it whole see them.
+const FARTHEST: u64 = 16 << 20;
+
+/// What an arena's start is rounded down to.
+const PAGE: u64 = 0x1000;
+
+/// Writes the images into `folder`, which is made if need be.
+pub fn write(
+    dump: &Dump<'_>,
+    live: &Live<'_>,
+    folder: &Path,
+    force: bool,
+    input: &Input,
+) -> Result<()> {
+    let machine = dump.codes().quirks().machine;
+    let machine = u16::try_from(machine).map_err(|_| Error::Format {
+        path: input.name().to_owned(),
+        cause: format!("at offset 0xc: {machine} is no ELF machine"),
+    })?;
+    let endian = match dump.header().endian {
+        Endian::Little => code_image::Endian::Little,
+        Endian::Big => code_image::Endian::Big,
+    };
+    let target = Target::new(machine, endian);
+    let arenas = arenas(live);
+    if arenas.is_empty() {
+        note::warning(input.told("no code is live then, so no image is written"));
+        return Ok(());
+    }
+    fs::create_dir_all(folder).map_err(Error::file(folder))?;
+    let mut last = PathBuf::new();
+    for arena in &arenas {
+        let start = arena.first().map_or(0, arena_start);
+        let path = folder.join(format!("jit-{}-{start:x}.elf", dump.header().pid));
+        image(target, arena, &path, force)?;
+        last = path;
+    }
+    note::say(format_args!(
+        "{}: {} pieces of code in {} files; next: objdump -d {}",
+        input.name().display(),
+        arenas.iter().map(Vec::len).sum::<usize>(),
+        arenas.len(),
+        last.display()
+    ));
+    Ok(())
+}
+
+/// The live pieces, those near one another together.
+fn arenas<'l, 'a>(live: &'l Live<'a>) -> Vec<Vec<Piece<'l, 'a>>> {
+    let mut arenas: Vec<Vec<Piece<'l, 'a>>> = Vec::new();
+    for piece in live.pieces() {
+        match arenas.last_mut() {
+            Some(arena)
+                if arena.last().is_some_and(|last| piece.address - last.end <= FARTHEST) =>
+            {
+                arena.push(piece);
+            }
+            _ => arenas.push(vec![piece]),
+        }
+    }
+    arenas
+}
+
+/// The address that an image mirrors at its file offset 0x1000; it is in the file's name.
+fn arena_start(first: &Piece<'_, '_>) -> u64 {
+    first.address & !(PAGE - 1)
+}
+
+/// Writes one image.
+fn image(target: Target, arena: &[Piece<'_, '_>], path: &Path, force: bool) -> Result<()> {
+    let (Some(first), Some(last)) = (arena.first(), arena.last()) else { return Ok(()) };
+    let span: Range<u64> = arena_start(first)..last.end;
+    let mut output = Output::create(path, force)?;
+    let mut writer = ImageWriter::new(output.file(), target, span).map_err(Error::format(path))?;
+    let mut lines = Vec::new();
+    for piece in arena {
+        // Lines are told of where the code was made.
+        let moved = |address: u64| address - piece.load.address + piece.start;
+        lines.clear();
+        lines.extend(piece.load.lines().map(|line| Line {
+            address: moved(line.address),
+            file: line.file,
+            line: line.line,
+            column: line.column,
+        }));
+        let code = Code {
+            start: piece.start,
+            size: piece.load.size,
+            visible: piece.address..piece.end,
+            name: piece.load.name,
+            bytes: piece.load.bytes,
+            lines: &lines,
+            unwind: piece.load.unwind().map(|unwind| EhFrame { bytes: unwind.eh_frame }),
+            ..Code::default()
+        };
+        writer.add(&code).map_err(Error::format(path))?;
+    }
+    // The unwind tables come right above the text: nothing else is in this file's way.
+    writer.finish(|_size| None).map_err(Error::format(path))?;
+    output.finish()
+}

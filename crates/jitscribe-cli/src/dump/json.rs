@@ -1,0 +1,190 @@
+//! The listing for programs: one JSON object a line. The fields are told in `--help`.
+
+use std::borrow::Cow;
+use std::io::Write;
+
+use jitdump::{CodeEvent, CodeLoad, Dump, End, Endian, RecordClock};
+use serde::Serialize;
+
+use crate::{Error, Result};
+
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+enum Event<'a> {
+    Header {
+        version: u32,
+        endian: &'static str,
+        machine: u32,
+        pid: u32,
+        time: u64,
+        flags: u64,
+        clock: &'static str,
+        debug_address_bias: u64,
+    },
+    Load {
+        offset: u64,
+        time: u64,
+        pid: u32,
+        tid: u32,
+        address: String,
+        size: u64,
+        index: u64,
+        name: Cow<'a, str>,
+        lines: Vec<Line<'a>>,
+        unwind: Option<Unwind>,
+    },
+    Move {
+        offset: u64,
+        time: u64,
+        pid: u32,
+        tid: u32,
+        old_address: String,
+        new_address: String,
+        size: u64,
+        index: u64,
+    },
+    Close {
+        time: u64,
+    },
+    Entry {
+        offset: u64,
+        line: u64,
+        address: String,
+        size: u64,
+        name: Cow<'a, str>,
+    },
+    Error {
+        offset: u64,
+        cause: String,
+    },
+    End {
+        how: &'static str,
+        offset: u64,
+    },
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    address: String,
+    file: Cow<'a, str>,
+    line: u32,
+    column: u32,
+}
+
+#[derive(Serialize)]
+struct Unwind {
+    eh_frame_size: usize,
+    eh_frame_hdr_size: usize,
+    mapped_size: u64,
+}
+
+fn address(address: u64) -> String {
+    format!("{address:#x}")
+}
+
+fn print(out: &mut impl Write, event: &Event<'_>) -> Result<()> {
+    serde_json::to_writer(&mut *out, event).map_err(|error| Error::Stdout(error.into()))?;
+    out.write_all(b"\n").map_err(Error::Stdout)
+}
+
+/// What a jitdump holds.
+pub fn jitdump(dump: &Dump<'_>, out: &mut impl Write) -> Result<()> {
+    let header = dump.header();
+    let mut codes = dump.codes();
+    let quirks = *codes.quirks();
+    let first = Event::Header {
+        version: header.version,
+        endian: match header.endian {
+            Endian::Little => "little",
+            Endian::Big => "big",
+        },
+        machine: quirks.machine,
+        pid: header.pid,
+        time: header.timestamp,
+        flags: header.flags,
+        clock: match quirks.record_clock {
+            RecordClock::Arch => "arch",
+            RecordClock::Realtime => "realtime",
+            _ => "monotonic",
+        },
+        debug_address_bias: quirks.debug_addr_bias,
+    };
+    print(out, &first)?;
+    for event in codes.by_ref() {
+        print(out, &event.map_or_else(of_error, of_code))?;
+    }
+    let (how, offset) = match codes.end() {
+        Some(End::CutOff { offset, .. }) => ("cut-off", offset),
+        Some(End::Zeros { offset }) => ("zeros", offset),
+        Some(End::Damaged { offset }) => ("damaged", offset),
+        Some(End::Complete { offset }) => ("complete", offset),
+        None => ("complete", dump.data().len() as u64),
+    };
+    print(out, &Event::End { how, offset })
+}
+
+fn of_error<'a>(error: jitdump::Error) -> Event<'a> {
+    Event::Error { offset: error.offset, cause: error.kind.to_string() }
+}
+
+fn of_code(event: CodeEvent<'_>) -> Event<'_> {
+    match event {
+        CodeEvent::Load(code) => of_load(&code),
+        CodeEvent::Move(moved) => Event::Move {
+            offset: moved.offset,
+            time: moved.timestamp,
+            pid: moved.pid,
+            tid: moved.tid,
+            old_address: address(moved.old_address),
+            new_address: address(moved.new_address),
+            size: moved.size,
+            index: moved.index,
+        },
+        CodeEvent::Close { timestamp } => Event::Close { time: timestamp },
+    }
+}
+
+fn of_load<'a>(code: &CodeLoad<'a>) -> Event<'a> {
+    let line = |line: jitdump::LineEntry<'a>| Line {
+        address: address(line.address),
+        file: String::from_utf8_lossy(line.file),
+        line: line.line,
+        column: line.column,
+    };
+    Event::Load {
+        offset: code.offset,
+        time: code.timestamp,
+        pid: code.pid,
+        tid: code.tid,
+        address: address(code.address),
+        size: code.size,
+        index: code.index,
+        name: String::from_utf8_lossy(code.name),
+        lines: code.lines().map(line).collect(),
+        unwind: code.unwind().map(|unwind| Unwind {
+            eh_frame_size: unwind.eh_frame.len(),
+            eh_frame_hdr_size: unwind.eh_frame_hdr.len(),
+            mapped_size: unwind.mapped_size,
+        }),
+    }
+}
+
+/// What a perf map holds.
+pub fn perf_map(bytes: &[u8], out: &mut impl Write) -> Result<()> {
+    for entry in perf_map::entries(bytes) {
+        let event = match entry {
+            Ok(entry) => Event::Entry {
+                offset: entry.offset,
+                line: entry.line,
+                address: address(entry.address),
+                size: entry.size,
+                name: String::from_utf8_lossy(entry.name),
+            },
+            Err(error) => Event::Error { offset: error.offset, cause: error.cause.to_string() },
+        };
+        print(out, &event)?;
+    }
+    // A last line may lack its newline: the next write would go on with it.
+    let how = if bytes.last().is_none_or(|&last| last == b'\n') { "complete" } else { "cut-off" };
+    print(out, &Event::End { how, offset: bytes.len() as u64 })
+}

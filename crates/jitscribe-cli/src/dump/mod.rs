@@ -1,0 +1,159 @@
+//! `jitscribe dump`: shows what a JIT wrote, or turns it into something else.
+
+mod elf;
+pub mod input;
+mod json;
+mod listing;
+mod live;
+mod map;
+mod time;
+
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use clap::ArgGroup;
+use jitdump::{Dump, End};
+
+use crate::{Error, Result, note};
+use input::{Format, Input};
+use time::Time;
+
+/// Show what a jitdump or a perf map holds, or convert it
+///
+/// FILE is told to be a jitdump or a perf map by its content. Damage is named on standard error,
+/// with its offset, and all that can be read is shown.
+#[derive(Debug, clap::Args)]
+#[command(
+    group = ArgGroup::new("output").args(["json", "perf_map", "elf"]),
+    after_help = "EXAMPLES:
+  jitscribe dump jit-4711.dump                  one line a code: time, address, size, name
+  jitscribe dump /tmp/perf-4711.map             the same of a perf map
+  jitscribe dump --json jit-4711.dump | jq -r 'select(.event == \"load\") | .name'
+  jitscribe dump --perf-map jit-4711.dump > /tmp/perf-4711.map
+  jitscribe dump --elf images jit-4711.dump && objdump -d images/*.elf",
+    after_long_help = "EXAMPLES:
+  jitscribe dump jit-4711.dump                  one line a code: time, address, size, name
+  jitscribe dump /tmp/perf-4711.map             the same of a perf map
+  jitscribe dump --json jit-4711.dump | jq -r 'select(.event == \"load\") | .name'
+  jitscribe dump --perf-map jit-4711.dump > /tmp/perf-4711.map
+  jitscribe dump --elf images jit-4711.dump && objdump -d images/*.elf
+
+JSON: one object a line, written as the file is read. `event` says what it is:
+  header   of a jitdump: version, endian (little|big), machine (ELF e_machine), pid, time, flags,
+           clock (monotonic|realtime|arch), debug_address_bias
+  load     offset, time, pid, tid, address, size, index, name, lines, unwind
+  move     offset, time, pid, tid, old_address, new_address, size, index
+  close    time
+  entry    of a perf map: offset, line, address, size, name
+  error    offset, cause
+  end      how the file ended (complete|cut-off|zeros|damaged), offset
+`lines` is a list of {address, file, line, column}; column 0 is unknown, line 0 is no line of the
+source. `unwind` is null or {eh_frame_size, eh_frame_hdr_size, mapped_size}. Addresses are strings
+like \"0x7f0000001000\"; `time` is in nanoseconds, or in ticks where the clock is arch; offsets and
+sizes are in bytes. In names and paths U+FFFD stands for what is not UTF-8."
+)]
+pub struct Args {
+    /// The jitdump or perf map; `-` is standard input
+    file: PathBuf,
+
+    /// One JSON object a line, for programs (see --help for the fields)
+    #[arg(long)]
+    json: bool,
+
+    /// Print a perf map of the code that is live at the end
+    ///
+    /// A perf map has no time: of several codes that were at one address, the last one has it.
+    /// Lines do not overlap; a code that others cover in part has a line for each part left.
+    #[arg(long)]
+    perf_map: bool,
+
+    /// Write ELF images of the code that is live at the end into DIR, one an arena
+    ///
+    /// The images hold text, symbols, source lines and unwind tables, as far as the jitdump has
+    /// them. Code that lies less than 16 MiB apart comes into one file, jit-PID-ADDRESS.elf: what
+    /// is at 0x1000 in the file was at ADDRESS in the process, and so on byte by byte.
+    #[arg(long, value_name = "DIR")]
+    elf: Option<PathBuf>,
+
+    /// With --perf-map or --elf: the code that was live at TIME, in seconds as the listing shows
+    /// them (ticks for a dump with an arch clock)
+    #[arg(long, value_name = "TIME")]
+    at: Option<Time>,
+
+    /// With --elf: replace files that exist
+    #[arg(long, requires = "elf")]
+    force: bool,
+}
+
+/// Does what the arguments say.
+pub fn run(args: &Args) -> Result<()> {
+    if args.at.is_some() && !args.perf_map && args.elf.is_none() {
+        return Err(Error::Refused(
+            "--at says when code is to be live: add --perf-map or --elf DIR".to_owned(),
+        ));
+    }
+    let input = Input::read(&args.file)?;
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    match input.format()? {
+        Format::Jitdump => dump_jitdump(args, &input, &mut out)?,
+        Format::PerfMap => dump_perf_map(args, &input, &mut out)?,
+    }
+    out.flush().map_err(Error::Stdout)
+}
+
+fn dump_jitdump(args: &Args, input: &Input, out: &mut impl Write) -> Result<()> {
+    let dump = Dump::parse(input.bytes()).map_err(Error::format(input.name()))?;
+    if args.json {
+        return json::jitdump(&dump, out);
+    }
+    if !args.perf_map && args.elf.is_none() {
+        return listing::jitdump(&dump, input, out);
+    }
+    let until = args.at.map_or(Ok(u64::MAX), |at| at.of(dump.header())).map_err(Error::Refused)?;
+    let live = live::Live::at(&dump, until, |error| note::warning(input.told(error)));
+    if let Some(folder) = &args.elf {
+        elf::write(&dump, &live, folder, args.force, input)
+    } else {
+        map::from_jitdump(&live, out)
+    }
+}
+
+fn dump_perf_map(args: &Args, input: &Input, out: &mut impl Write) -> Result<()> {
+    if args.elf.is_some() {
+        return Err(Error::Refused(format!(
+            "{}: a perf map has names and addresses but no code, so there is nothing to make an \
+             ELF file of; --elf needs a jitdump",
+            input.name().display()
+        )));
+    }
+    if args.at.is_some() {
+        return Err(Error::Refused(format!(
+            "{}: a perf map has no times; --at needs a jitdump",
+            input.name().display()
+        )));
+    }
+    if args.json {
+        json::perf_map(input.bytes(), out)
+    } else if args.perf_map {
+        map::from_perf_map(input, out)
+    } else {
+        listing::perf_map(input, out)
+    }
+}
+
+/// How a dump ended, in words; nothing where all is well.
+fn ending(end: Option<End>) -> Option<String> {
+    match end? {
+        End::Complete { .. } => None,
+        End::CutOff { offset, missing: Some(missing) } => Some(format!(
+            "at offset {offset:#x}: the last record lacks {missing} bytes: the dump was cut off, \
+             or is still being written"
+        )),
+        End::CutOff { offset, missing: None } => Some(format!(
+            "at offset {offset:#x}: the file ends before a record's header does: the dump was cut \
+             off, or is still being written"
+        )),
+        End::Zeros { offset } => Some(format!("at offset {offset:#x}: zeros to the end")),
+        End::Damaged { offset } => Some(format!("at offset {offset:#x}: no record to the end")),
+    }
+}
