@@ -59,7 +59,7 @@ impl TimelineBuilder {
         if range.is_empty() {
             return;
         }
-        self.clear(time, range.clone(), None);
+        self.end(time, range.clone(), None);
         self.live.insert(range.start, Live { end: range.end, since: time, code });
     }
 
@@ -67,12 +67,19 @@ impl TimelineBuilder {
     /// then stays with it.
     pub fn unload(&mut self, time: u64, range: Range<u64>, code: CodeId) {
         if !range.is_empty() {
-            self.clear(time, range, Some(code));
+            self.end(time, range, Some(code));
+        }
+    }
+
+    /// Whatever code was in `range` is gone from `time` on: something else was put there.
+    pub fn clear(&mut self, time: u64, range: Range<u64>) {
+        if !range.is_empty() {
+            self.end(time, range, None);
         }
     }
 
     /// Ends at `time` whatever lives in `range`, or only what belongs to `whose`.
-    fn clear(&mut self, time: u64, range: Range<u64>, whose: Option<CodeId>) {
+    fn end(&mut self, time: u64, range: Range<u64>, whose: Option<CodeId>) {
         let first = match self.live.range(..range.start).next_back() {
             Some((&start, live)) if live.end > range.start => start,
             _ => range.start,

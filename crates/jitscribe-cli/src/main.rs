@@ -1,2 +1,54 @@
-//! The jitscribe command.
-fn main() {}
+//! The jitscribe command: brings what a JIT wrote into what a tool recorded.
+
+mod check;
+mod demo;
+mod dump;
+mod error;
+mod inject;
+mod note;
+mod output;
+mod record;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub use error::{Error, Result};
+
+/// Names, source lines, assembly and call stacks for jitted code, in what perf recorded.
+#[derive(Debug, Parser)]
+#[command(name = "jitscribe", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Record(record::Args),
+    Inject(inject::Args),
+    Dump(dump::Args),
+    Check(check::Args),
+    Demo(demo::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.verb {
+        Verb::Record(args) => record::run(&args),
+        Verb::Inject(args) => inject::run(&args),
+        Verb::Dump(args) => dump::run(&args),
+        Verb::Check(args) => check::run(&args),
+        Verb::Demo(args) => demo::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(Error::Reported) => ExitCode::FAILURE,
+        Err(Error::Child(code)) => ExitCode::from(code),
+        Err(error) => {
+            note::error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}

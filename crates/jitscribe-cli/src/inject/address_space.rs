@@ -1,0 +1,109 @@
+//! What each process had mapped, apart from the code of a JIT.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use code_timeline::{CodeId, LifeId, Timeline, TimelineBuilder, ranges};
+
+use super::survey::{MapEvent, Survey};
+
+/// The memory of every process over time.
+#[derive(Debug)]
+pub struct AddressSpaces {
+    spaces: BTreeMap<LifeId, AddressSpace>,
+}
+
+#[derive(Debug, Default)]
+struct AddressSpace {
+    /// Mappings by address and time; their numbers are those of [`Survey::maps`].
+    mappings: Timeline,
+    /// Where a file was ever mapped, ascending and disjoint.
+    files: Vec<Range<u64>>,
+    /// Where anything was ever mapped, ascending and disjoint.
+    taken: Vec<Range<u64>>,
+}
+
+impl AddressSpaces {
+    /// The memory of every process that a recording tells of.
+    pub fn of(survey: &Survey) -> Self {
+        let mut builders: BTreeMap<LifeId, (TimelineBuilder, Vec<Range<u64>>, Vec<Range<u64>>)> =
+            BTreeMap::new();
+        for (number, map) in survey.maps.iter().enumerate() {
+            let (builder, files, taken) = builders.entry(map.life).or_default();
+            let id = CodeId(u32::try_from(number).unwrap_or(u32::MAX));
+            builder.load(map.time, map.range.clone(), id);
+            taken.push(map.range.clone());
+            if !map.anonymous {
+                files.push(map.range.clone());
+            }
+        }
+        let union = |mut all: Vec<Range<u64>>| {
+            all.sort_by_key(|range| range.start);
+            ranges::merge(all, |_| false)
+        };
+        let spaces = builders
+            .into_iter()
+            .map(|(life, (builder, files, taken))| {
+                let space = AddressSpace {
+                    mappings: builder.finish(),
+                    files: union(files),
+                    taken: union(taken),
+                };
+                (life, space)
+            })
+            .collect();
+        Self { spaces }
+    }
+
+    /// Whether `address` belonged to no file at `time`: jitted code, as far as anyone can tell.
+    pub fn is_anonymous(&self, survey: &Survey, life: LifeId, address: u64, time: u64) -> bool {
+        let (mut life, mut time) = (life, time);
+        loop {
+            let here = self.spaces.get(&life).and_then(|space| space.mappings.at(address, time));
+            if let Some(piece) = here {
+                return survey.maps[piece.code.index()].anonymous;
+            }
+            match survey.processes.parent(life) {
+                Some((parent, forked)) if forked <= time => {
+                    (life, time) = (parent, forked.saturating_sub(1));
+                }
+                _ => return true,
+            }
+        }
+    }
+
+    /// Whether `map` puts a file where it was not just before.
+    pub fn brings_new_file(&self, survey: &Survey, map: &MapEvent) -> bool {
+        let before = || {
+            let space = self.spaces.get(&map.life)?;
+            let piece = space.mappings.at(map.range.start, map.time.checked_sub(1)?)?;
+            Some(survey.maps[piece.code.index()].name)
+        };
+        !map.anonymous && before() != Some(map.name)
+    }
+
+    /// Where a file was ever mapped in `life`, ascending and disjoint.
+    pub fn files(&self, life: LifeId) -> &[Range<u64>] {
+        self.spaces.get(&life).map_or(&[], |space| &space.files)
+    }
+
+    /// The first page at or above `from` with room for `size` bytes, where nothing was ever mapped
+    /// and nothing of `also` lies (ascending and disjoint).
+    pub fn free(&self, life: LifeId, from: u64, size: u64, also: &[Range<u64>]) -> Option<u64> {
+        const PAGE: u64 = 4096;
+        let taken = self.spaces.get(&life).map_or(&[][..], |space| &space.taken);
+        let mut at = from.checked_next_multiple_of(PAGE)?;
+        loop {
+            let wanted = at..at.checked_add(size)?;
+            let in_the_way = [taken, also]
+                .into_iter()
+                .filter_map(|ranges| ranges::overlapping(ranges, &wanted).last())
+                .map(|range| range.end)
+                .max();
+            match in_the_way {
+                Some(end) => at = end.checked_next_multiple_of(PAGE)?,
+                None => return Some(at),
+            }
+        }
+    }
+}

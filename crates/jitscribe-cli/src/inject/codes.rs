@@ -1,0 +1,236 @@
+//! All code that the sources tell of, and the timeline of every process.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use code_timeline::{CodeId, LifeId, Timeline, TimelineBuilder, ranges};
+use jitdump::{CodeEvent, CodeLoad};
+
+use super::address_space::AddressSpaces;
+use super::survey::Survey;
+
+/// Where a piece of code is known from.
+#[derive(Clone, Copy, Debug)]
+pub enum Origin {
+    /// A LOAD of a jitdump: its place among the loads.
+    Dump(u32),
+    /// A line of a perf map.
+    Map,
+}
+
+/// One piece of code at one place: code that moves is another.
+#[derive(Clone, Copy, Debug)]
+pub struct Code<'a> {
+    /// Its name, as told.
+    pub name: &'a [u8],
+    /// Address of its first byte.
+    pub address: u64,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Where it is known from.
+    pub origin: Origin,
+}
+
+impl Code<'_> {
+    /// The addresses.
+    pub fn range(&self) -> Range<u64> {
+        self.address..self.address.saturating_add(self.size)
+    }
+}
+
+/// Code by number, timelines by life.
+#[derive(Debug, Default)]
+pub struct CodeBook<'a> {
+    codes: Vec<Code<'a>>,
+    loads: Vec<CodeLoad<'a>>,
+    events: BTreeMap<LifeId, Vec<(u64, Event)>>,
+    timelines: BTreeMap<LifeId, Timeline>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Load(CodeId),
+    Unload(CodeId),
+    /// A file was mapped: its place among the mappings.
+    Mapped(usize),
+}
+
+/// How long before its LOAD was written code may have run.
+///
+/// Writers announce code after they have made it reachable, some in a thread of their own: 21 ms
+/// were seen with OpenJDK.
+pub const LEAD: u64 = 100_000_000;
+
+impl<'a> CodeBook<'a> {
+    /// The code with this number.
+    pub fn code(&self, id: CodeId) -> &Code<'a> {
+        &self.codes[id.index()]
+    }
+
+    /// What the dump says of code that is known from one.
+    pub fn load(&self, code: &Code<'a>) -> Option<&CodeLoad<'a>> {
+        match code.origin {
+            Origin::Dump(load) => self.loads.get(load as usize),
+            Origin::Map => None,
+        }
+    }
+
+    /// How many pieces of code there are.
+    pub fn len(&self) -> usize {
+        self.codes.len()
+    }
+
+    /// The timeline of each life that has code of its own.
+    pub fn timelines(&self) -> impl Iterator<Item = (LifeId, &Timeline)> {
+        self.timelines.iter().map(|(&life, timeline)| (life, timeline))
+    }
+
+    /// The timeline of `life`, if it has code of its own.
+    pub fn timeline(&self, life: LifeId) -> Option<&Timeline> {
+        self.timelines.get(&life)
+    }
+
+    /// Takes the code events of a dump. `life_of` says whose memory a record's pid means. Returns
+    /// how many pieces of code it told of.
+    pub fn add_dump(
+        &mut self,
+        events: impl Iterator<Item = CodeEvent<'a>>,
+        time_of: impl Fn(u64) -> u64,
+        life_of: impl Fn(u32) -> LifeId,
+    ) -> usize {
+        let before = self.codes.len();
+        // Where each code is now, by the number that a later MOVE will name.
+        let mut places: HashMap<u64, CodeId> = HashMap::new();
+        for event in events {
+            match event {
+                CodeEvent::Load(load) if load.size > 0 => {
+                    let life = life_of(load.pid);
+                    let origin = Origin::Dump(u32::try_from(self.loads.len()).unwrap_or(u32::MAX));
+                    let code =
+                        Code { name: load.name, address: load.address, size: load.size, origin };
+                    let id = self.push(code);
+                    places.insert(load.index, id);
+                    self.tell(life, time_of(load.timestamp), Event::Load(id));
+                    self.loads.push(load);
+                }
+                CodeEvent::Move(to) => {
+                    // A MOVE of code that was never told of says nothing that could be shown.
+                    let Some(&old) = places.get(&to.index) else { continue };
+                    let life = life_of(to.pid);
+                    let new = self.push(Code { address: to.new_address, ..*self.code(old) });
+                    places.insert(to.index, new);
+                    self.tell(life, time_of(to.timestamp), Event::Unload(old));
+                    self.tell(life, time_of(to.timestamp), Event::Load(new));
+                }
+                _ => {}
+            }
+        }
+        self.codes.len() - before
+    }
+
+    /// Takes the lines of a perf map, which have no times: they hold from the beginning, a later
+    /// line over an earlier one. `files` are addresses that belong to mapped files, whose own
+    /// symbols say more. Returns how many lines were of use.
+    pub fn add_map(
+        &mut self,
+        entries: impl Iterator<Item = perf_map::Entry<'a>>,
+        life: LifeId,
+        files: &[Range<u64>],
+    ) -> usize {
+        let before = self.codes.len();
+        for entry in entries {
+            let range = entry.address..entry.address.saturating_add(entry.size);
+            if range.is_empty() || !ranges::overlapping(files, &range).is_empty() {
+                continue;
+            }
+            let code = Code {
+                name: entry.name,
+                address: entry.address,
+                size: range.end - range.start,
+                origin: Origin::Map,
+            };
+            let id = self.push(code);
+            self.tell(life, 0, Event::Load(id));
+        }
+        self.codes.len() - before
+    }
+
+    fn push(&mut self, code: Code<'a>) -> CodeId {
+        let id = CodeId(u32::try_from(self.codes.len()).unwrap_or(u32::MAX));
+        self.codes.push(code);
+        id
+    }
+
+    fn tell(&mut self, life: LifeId, time: u64, event: Event) {
+        self.events.entry(life).or_default().push((time, event));
+    }
+
+    /// Puts the events of every life in order. Call once, when all sources are in.
+    pub fn finish(&mut self, survey: &Survey, spaces: &AddressSpaces) {
+        let mut events = std::mem::take(&mut self.events);
+        // A file that is mapped over code ends it; one that was there before, and is only told of
+        // once more, does not.
+        for (number, map) in survey.maps.iter().enumerate() {
+            if let Some(told) = events.get_mut(&map.life)
+                && spaces.brings_new_file(survey, map)
+            {
+                told.push((map.time, Event::Mapped(number)));
+            }
+        }
+        let mut lives: Vec<LifeId> = events.keys().copied().collect();
+        lives.sort_by_key(|&life| survey.processes.from(life));
+        for life in lives {
+            let mut builder = TimelineBuilder::new();
+            // A child that makes code of its own has its parent's as well, as it was at the fork.
+            if let Some((parent, forked)) = survey.processes.parent(life)
+                && let Some(timeline) = self.timelines.get(&parent)
+            {
+                let copied = timeline.pieces().iter();
+                for piece in copied.filter(|piece| piece.since <= forked && forked < piece.until) {
+                    builder.load(forked, piece.range.clone(), piece.code);
+                }
+            }
+            let mut told = events.remove(&life).unwrap_or_default();
+            // Stable: events of one time keep the order in which they were told, but that code
+            // comes after the mapping it lies in.
+            told.sort_by_key(|&(time, event)| (time, !matches!(event, Event::Mapped(_))));
+            for (time, event) in told {
+                match event {
+                    Event::Load(id) => builder.load(time, self.code(id).range(), id),
+                    Event::Unload(id) => builder.unload(time, self.code(id).range(), id),
+                    Event::Mapped(number) => builder.clear(time, survey.maps[number].range.clone()),
+                }
+            }
+            self.timelines.insert(life, builder.finish());
+        }
+    }
+
+    /// Who ran at `address` at `time` in `life`: its code, in whose timeline it is found and at
+    /// which time there.
+    pub fn find(
+        &self,
+        survey: &Survey,
+        life: LifeId,
+        address: u64,
+        time: u64,
+    ) -> Option<(LifeId, u64, CodeId)> {
+        let (mut life, mut asked) = (life, time);
+        // Up the line of parents, which a hostile recording cannot make endless: each fork lies
+        // before the one below it.
+        loop {
+            if let Some(timeline) = self.timelines.get(&life) {
+                let there = timeline.at(address, asked).map(|piece| piece.code);
+                let timed = there.filter(|&id| matches!(self.code(id).origin, Origin::Dump(_)));
+                let found = timed
+                    .or_else(|| timeline.next(address, asked, LEAD).map(|piece| piece.code))
+                    .or(there)?;
+                return Some((life, asked, found));
+            }
+            let (parent, forked) = survey.processes.parent(life)?;
+            if forked > asked {
+                return None;
+            }
+            (life, asked) = (parent, forked.saturating_sub(1));
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Writes the images of a plan, and the mapping events that bring them into a recording.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use code_image::{Code, EhFrame, Finished, ImageWriter, Line, Target};
+use code_timeline::{CodeId, ranges};
+use perf_data::{Attrs, FileIdentity, Mmap, MmapDetail, misc};
+
+use super::address_space::AddressSpaces;
+use super::codes::CodeBook;
+use super::plan::{Arena, Place, Plan, PlannedImage};
+use super::survey::Survey;
+use crate::output::Output;
+use crate::{Error, Result};
+
+/// `PROT_READ | PROT_EXEC`.
+const PROTECTION: u32 = 5;
+/// `PROT_READ`.
+const PROTECTION_OF_TABLES: u32 = 1;
+/// `MAP_PRIVATE`.
+const MAP_PRIVATE: u32 = 2;
+/// Unwind tables must lie within what a signed 32-bit offset reaches.
+const REACH: u64 = 1 << 31;
+
+/// An image that was written.
+#[derive(Debug)]
+pub struct Image {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// What it became.
+    pub finished: Finished,
+}
+
+/// All images, and the events that show them.
+#[derive(Debug, Default)]
+pub struct Images {
+    /// In the order of the plan.
+    pub written: Vec<Image>,
+    /// Mapping events, each where it goes, in order.
+    pub events: Vec<(Place, Vec<u8>)>,
+}
+
+/// Which machine the code of a life is for.
+pub type TargetOf<'t> = dyn Fn(code_timeline::LifeId) -> Target + 't;
+
+/// Where images go, and what is known of the recording.
+#[derive(Clone, Copy)]
+pub struct ImageFolder<'a> {
+    /// The folder; it exists.
+    pub path: &'a Path,
+    /// Whether images that lie there already are replaced.
+    pub force: bool,
+}
+
+impl Images {
+    /// Writes all images of `plan`.
+    pub fn write(
+        plan: &Plan,
+        survey: &Survey,
+        spaces: &AddressSpaces,
+        book: &CodeBook<'_>,
+        attrs: &Attrs,
+        target_of: &TargetOf<'_>,
+        folder: ImageFolder<'_>,
+        tick: impl Fn(u64),
+    ) -> Result<Self> {
+        let mut images = Self::default();
+        let mut written_before = 0;
+        for (number, arena) in plan.arenas.iter().enumerate() {
+            let others = other_spans(plan, number);
+            for (epoch, image) in arena.images.iter().enumerate() {
+                let pid = survey.processes.pid(arena.life);
+                let path = folder.path.join(format!("jit-{pid}-{number}-{epoch}.elf"));
+                let place = |from: u64, size: u64| {
+                    if !survey.stack_copies {
+                        return None;
+                    }
+                    let place = spaces.free(arena.life, from, size, &others)?;
+                    (place + size - arena.span.start < REACH).then_some(place)
+                };
+                let finished =
+                    write_image(&path, arena, image, book, target_of(arena.life), folder, place)?;
+                written_before += finished.file_size;
+                tick(written_before);
+                images.show(survey, attrs, arena, image, &path, &finished)?;
+                images.written.push(Image { path, finished });
+            }
+        }
+        // Stable, so that mappings that go to one place keep their order.
+        images.events.sort_by_key(|(place, _)| *place);
+        Ok(images)
+    }
+
+    /// Makes the events that map `image`.
+    fn show(
+        &mut self,
+        survey: &Survey,
+        attrs: &Attrs,
+        arena: &Arena,
+        image: &PlannedImage,
+        path: &Path,
+        finished: &Finished,
+    ) -> Result<()> {
+        let pid = survey.processes.pid(arena.life);
+        let bias = finished.text.address - finished.text.file_offset;
+        let mut map = |range: Range<u64>, place: Place, protection| {
+            let file = FileIdentity::Inode { major: 0, minor: 0, inode: 0, generation: 0 };
+            let mmap = Mmap {
+                misc: misc::USER,
+                pid,
+                tid: pid,
+                address: range.start,
+                len: range.end - range.start,
+                page_offset: range.start - bias,
+                detail: Some(MmapDetail { protection, flags: MAP_PRIVATE, file }),
+                filename: path.as_os_str().as_bytes(),
+            };
+            let trailer = attrs.trailer(pid, pid, place.time());
+            let too_long = || Error::Refused(format!("{}: the path is too long", path.display()));
+            let event = mmap.encode(attrs.endian(), &trailer).ok_or_else(too_long)?;
+            self.events.push((place, event));
+            Ok(())
+        };
+        for (range, place) in &image.mappings {
+            map(range.clone(), *place, PROTECTION)?;
+        }
+        let first_place = image.mappings.iter().map(|(_, place)| *place).min();
+        if let (Some(tables), Some(place), true) =
+            (&finished.eh_frame, first_place, survey.stack_copies)
+        {
+            map(tables.address..tables.address + tables.len, place, PROTECTION_OF_TABLES)?;
+        }
+        Ok(())
+    }
+}
+
+/// The spans of all other arenas of the same process, with room for their tables: ascending and
+/// disjoint.
+fn other_spans(plan: &Plan, number: usize) -> Vec<Range<u64>> {
+    let arena = &plan.arenas[number];
+    let others = plan.arenas.iter().enumerate();
+    let mut spans: Vec<Range<u64>> = others
+        .filter(|(other, candidate)| *other != number && candidate.life == arena.life)
+        .map(|(_, other)| other.span.clone())
+        .collect();
+    spans.push(arena.span.clone());
+    spans.sort_by_key(|span| span.start);
+    ranges::merge(spans, |_| false)
+}
+
+fn write_image(
+    path: &Path,
+    arena: &Arena,
+    image: &PlannedImage,
+    book: &CodeBook<'_>,
+    target: Target,
+    folder: ImageFolder<'_>,
+    place: impl Fn(u64, u64) -> Option<u64>,
+) -> Result<Finished> {
+    let failed = |error: code_image::Error| match error {
+        code_image::Error::Io(source) => Error::File { path: path.to_owned(), source },
+        other => Error::format(path)(other),
+    };
+    let mut output = Output::create(path, folder.force)?;
+    let mut writer = ImageWriter::new(output.file(), target, arena.span.clone()).map_err(failed)?;
+    let mut lines = Vec::new();
+    for (visible, id) in &image.visible {
+        add(&mut writer, book, *id, visible.clone(), &mut lines).map_err(failed)?;
+    }
+    let above = arena.span.end;
+    let finished = writer.finish(|size| place(above, size)).map_err(failed)?;
+    output.finish()?;
+    Ok(finished)
+}
+
+/// Adds one code to an image. `lines` is room that is used again for each.
+fn add<'a>(
+    writer: &mut ImageWriter<&mut File>,
+    book: &CodeBook<'a>,
+    id: CodeId,
+    visible: Range<u64>,
+    lines: &mut Vec<Line<'a>>,
+) -> Result<(), code_image::Error> {
+    let code = book.code(id);
+    let load = book.load(code);
+    lines.clear();
+    let mut unwind = None;
+    if let Some(load) = load {
+        // Code that moved takes its lines along.
+        let here = |address: u64| address.wrapping_sub(load.address).wrapping_add(code.address);
+        lines.extend(load.lines().map(|line| Line {
+            address: here(line.address),
+            file: line.file,
+            line: line.line,
+            column: line.column,
+        }));
+        unwind = load.unwind().map(|unwind| EhFrame { bytes: unwind.eh_frame });
+    }
+    writer.add(&Code {
+        start: code.address,
+        size: code.size,
+        visible,
+        name: code.name,
+        bytes: load.map_or(&[], |load| load.bytes),
+        lines,
+        unwind,
+        thumb: false,
+    })
+}

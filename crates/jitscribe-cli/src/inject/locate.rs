@@ -1,0 +1,409 @@
+//! Finds the jitdumps and perf maps that belong to a recording.
+//!
+//! A jitdump makes itself known by its **marker**: the process maps the file executable, for no
+//! other purpose than that perf sees it. A perf map is known by its name alone.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use code_timeline::LifeId;
+
+use super::interner::NameId;
+use super::survey::Survey;
+
+/// What kind of file a source is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A jitdump.
+    Jitdump,
+    /// A perf map.
+    PerfMap,
+}
+
+/// A file that tells of a process's code.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// What it is.
+    pub kind: Kind,
+    /// Where it lies now.
+    pub path: PathBuf,
+    /// Whose code it tells of.
+    pub life: LifeId,
+    /// When perf saw its marker; 0 for one that was mapped before the recording began.
+    pub marker: Option<u64>,
+    /// Whether perf would find a perf map here by itself.
+    pub known_to_perf: bool,
+}
+
+/// A file that the user named: `[PID=]FILE`.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// Whose it is; by default as its header or its name says.
+    pub pid: Option<u32>,
+    /// The file.
+    pub path: PathBuf,
+}
+
+impl std::str::FromStr for Named {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let split = text.split_once('=');
+        let with_pid = split.and_then(|(pid, path)| Some((pid.parse().ok()?, path)));
+        Ok(match with_pid {
+            Some((pid, path)) => Self { pid: Some(pid), path: path.into() },
+            None => Self { pid: None, path: text.into() },
+        })
+    }
+}
+
+/// Where to look.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// Jitdumps that the user named.
+    pub jitdumps: Vec<Named>,
+    /// Perf maps that the user named.
+    pub perf_maps: Vec<Named>,
+    /// Folders with files that moved here from another machine.
+    pub folders: Vec<PathBuf>,
+    /// The folder of the recording.
+    pub beside: Option<PathBuf>,
+}
+
+/// What was found, and what was not.
+#[derive(Debug, Default)]
+pub struct Located {
+    /// The sources.
+    pub sources: Vec<Source>,
+    /// What the user must know: files that are missing or belong to no one.
+    pub warnings: Vec<String>,
+    /// Whether the recording has any marker.
+    pub markers: usize,
+}
+
+/// Finds the sources of a recording.
+pub fn locate(survey: &Survey, places: &Places) -> Located {
+    let mut search = Search {
+        survey,
+        found: Located::default(),
+        folders: Index::of(places),
+        taken: BTreeSet::new(),
+        lives_with_dump: BTreeSet::new(),
+    };
+    search.named_jitdumps(places);
+    search.markers();
+    search.unmarked_jitdumps();
+    search.perf_maps(places);
+    search.found
+}
+
+struct Search<'s> {
+    survey: &'s Survey,
+    found: Located,
+    folders: Index,
+    /// Files that are a source already.
+    taken: BTreeSet<PathBuf>,
+    lives_with_dump: BTreeSet<LifeId>,
+}
+
+impl Search<'_> {
+    fn named_jitdumps(&mut self, places: &Places) {
+        for Named { pid, path } in &places.jitdumps {
+            let Some(header) = jitdump_pid(path) else {
+                let why = "is no jitdump that can be read";
+                self.warn(format!("{}: {why}; it is left out", path.display()));
+                continue;
+            };
+            let marker = self.marker_named_like(path, *pid);
+            let life = match (marker, *pid) {
+                (Some((life, _)), _) => Some(life),
+                (None, Some(pid)) => self.survey.processes.at(pid, u64::MAX),
+                (None, None) => [Some(header), pid_in_name(path)]
+                    .into_iter()
+                    .flatten()
+                    .find_map(|pid| self.survey.processes.at(pid, u64::MAX)),
+            };
+            match life {
+                Some(life) => {
+                    self.add(Kind::Jitdump, path.clone(), life, marker.map(|(_, time)| time));
+                }
+                None => {
+                    let pid = pid.unwrap_or(header);
+                    self.warn(format!(
+                        "{path}: the recording has no process {pid}; say whose code it is by \
+                         --jitdump PID={path}",
+                        path = path.display()
+                    ));
+                }
+            }
+        }
+    }
+
+    /// The life whose marker mapping has the same file name as `path`.
+    fn marker_named_like(&self, path: &Path, pid: Option<u32>) -> Option<(LifeId, u64)> {
+        let name = path.file_name()?.as_bytes();
+        let survey = self.survey;
+        let mut marked = survey.maps.iter().filter(|map| {
+            base_name(survey.name(map)) == name
+                && pid.is_none_or(|pid| survey.processes.pid(map.life) == pid)
+        });
+        marked.next().map(|map| (map.life, map.time))
+    }
+
+    /// Follows every marker mapping to its file.
+    fn markers(&mut self) {
+        let survey = self.survey;
+        let is_marker: Vec<bool> = survey.names.iter().map(looks_like_marker).collect();
+        let mut asked: HashMap<NameId, bool> = HashMap::new();
+        let mut seen: BTreeSet<(LifeId, usize)> = BTreeSet::new();
+        for map in survey.maps.iter().filter(|map| !map.anonymous) {
+            let name = survey.name(map);
+            let by_name = is_marker[map.name.index()];
+            // Any mapped file may be one, whatever its name: its header says.
+            let marked = by_name
+                || *asked.entry(map.name).or_insert_with(|| {
+                    worth_a_look(name) && jitdump_pid(Path::new(OsStr::from_bytes(name))).is_some()
+                });
+            if !marked || !seen.insert((map.life, map.name.index())) {
+                continue;
+            }
+            self.found.markers += 1;
+            if self.lives_with_dump.contains(&map.life)
+                && self.found.sources.iter().any(|source| {
+                    source.life == map.life
+                        && source.path.file_name().map(OsStr::as_bytes) == Some(base_name(name))
+                })
+            {
+                continue;
+            }
+            let pid = survey.processes.pid(map.life);
+            let recorded = Path::new(OsStr::from_bytes(name));
+            match self.find_dump(recorded, pid) {
+                Some(path) => self.add(Kind::Jitdump, path, map.life, Some(map.time)),
+                None => self.warn(format!(
+                    "{}: the jitdump of {} (pid {pid}) is not there; say where it is now by \
+                     --jitdump FILE or --aux-dir DIR",
+                    recorded.display(),
+                    survey.comm(pid)
+                )),
+            }
+        }
+    }
+
+    /// Where the jitdump with this recorded path is now.
+    fn find_dump(&self, recorded: &Path, pid: u32) -> Option<PathBuf> {
+        // A process in a container saw another root.
+        let in_container = recorded
+            .strip_prefix("/")
+            .ok()
+            .map(|inside| Path::new("/proc").join(pid.to_string()).join("root").join(inside));
+        let name = recorded.file_name()?;
+        self.folders
+            .named(name)
+            .chain([recorded])
+            .map(Path::to_owned)
+            .chain(in_container)
+            .find(|path| jitdump_pid(path).is_some())
+            .or_else(|| self.folders.jitdump_of(pid))
+    }
+
+    /// Jitdumps in the folders without a marker in the recording: those whose header or name says
+    /// a process that has none.
+    fn unmarked_jitdumps(&mut self) {
+        for (pid, path) in self.folders.jitdumps() {
+            if self.taken.contains(&path) {
+                continue;
+            }
+            let life = [Some(pid), pid_in_name(&path)]
+                .into_iter()
+                .flatten()
+                .find_map(|pid| self.survey.processes.at(pid, u64::MAX));
+            if let Some(life) = life.filter(|life| !self.lives_with_dump.contains(life)) {
+                self.add(Kind::Jitdump, path, life, None);
+            }
+        }
+    }
+
+    fn perf_maps(&mut self, places: &Places) {
+        let mut named: BTreeMap<u32, Vec<PathBuf>> = BTreeMap::new();
+        for Named { pid, path } in &places.perf_maps {
+            let whose = pid.or_else(|| pid_in_name(path)).or_else(|| self.only_process());
+            match whose.filter(|&pid| self.survey.processes.at(pid, u64::MAX).is_some()) {
+                Some(pid) => named.entry(pid).or_default().push(path.clone()),
+                None => self.warn(format!(
+                    "{path}: no process of the recording is named by it; say whose code it is by \
+                     --perf-map PID={path}",
+                    path = path.display()
+                )),
+            }
+        }
+        let pids: Vec<u32> = self.survey.processes.pids().collect();
+        for pid in pids {
+            // The last program that ran under this pid is the one that the file is of.
+            let Some(life) = self.survey.processes.at(pid, u64::MAX) else { continue };
+            let name = format!("perf-{pid}.map");
+            let paths = named.remove(&pid).unwrap_or_else(|| {
+                let usual = Path::new("/tmp").join(&name);
+                let in_container =
+                    PathBuf::from(format!("/proc/{pid}/root/tmp/perf-{}.map", inner_pid(pid)));
+                let folders = self.folders.named(OsStr::new(&name)).map(Path::to_owned);
+                folders
+                    .chain([usual, in_container])
+                    .find(|path| is_file(path))
+                    .into_iter()
+                    .collect()
+            });
+            for path in paths {
+                self.add(Kind::PerfMap, path, life, None);
+            }
+        }
+    }
+
+    /// The one process that has a name, if there is no other.
+    fn only_process(&self) -> Option<u32> {
+        let mut pids = self.survey.processes.pids().filter(|&pid| pid != 0);
+        let only = pids.next()?;
+        pids.next().is_none().then_some(only)
+    }
+
+    fn add(&mut self, kind: Kind, path: PathBuf, life: LifeId, marker: Option<u64>) {
+        if kind == Kind::Jitdump {
+            self.lives_with_dump.insert(life);
+        }
+        self.taken.insert(path.clone());
+        let pid = self.survey.processes.pid(life);
+        let known_to_perf =
+            kind == Kind::PerfMap && path == Path::new(&format!("/tmp/perf-{pid}.map"));
+        self.found.sources.push(Source { kind, path, life, marker, known_to_perf });
+    }
+
+    fn warn(&mut self, what: String) {
+        self.found.warnings.push(what);
+    }
+}
+
+/// The files in the folders that were named, and beside the recording.
+struct Index {
+    by_name: BTreeMap<Box<OsStr>, Vec<PathBuf>>,
+    jitdumps: Vec<(u32, PathBuf)>,
+}
+
+/// Folders within folders are searched to this depth: LLVM's lie in `.debug/jit/llvm-IR-jit-…/`.
+const DEPTH: usize = 6;
+
+/// More files than this are not looked at.
+const MANY_FILES: usize = 100_000;
+
+impl Index {
+    fn of(places: &Places) -> Self {
+        let mut index = Self { by_name: BTreeMap::new(), jitdumps: Vec::new() };
+        let mut left = MANY_FILES;
+        for folder in &places.folders {
+            index.add(folder, DEPTH, &mut left);
+        }
+        if let Some(beside) = &places.beside {
+            index.add(beside, 1, &mut left);
+        }
+        index
+    }
+
+    fn add(&mut self, folder: &Path, depth: usize, left: &mut usize) {
+        let Ok(entries) = fs::read_dir(folder) else { return };
+        let mut entries: Vec<fs::DirEntry> = entries.flatten().take(*left).collect();
+        *left -= entries.len();
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let Ok(kind) = entry.file_type() else { continue };
+            let path = entry.path();
+            if kind.is_dir() && depth > 1 {
+                self.add(&path, depth - 1, left);
+            } else if kind.is_file() {
+                if let Some(pid) = jitdump_pid(&path) {
+                    self.jitdumps.push((pid, path.clone()));
+                }
+                self.by_name.entry(entry.file_name().into()).or_default().push(path);
+            }
+        }
+    }
+
+    fn named(&self, name: &OsStr) -> impl Iterator<Item = &Path> {
+        self.by_name.get(name).into_iter().flatten().map(PathBuf::as_path)
+    }
+
+    fn jitdump_of(&self, pid: u32) -> Option<PathBuf> {
+        let mut of_pid = self.jitdumps.iter().filter(|(owner, _)| *owner == pid);
+        of_pid.next().map(|(_, path)| path.clone())
+    }
+
+    fn jitdumps(&self) -> Vec<(u32, PathBuf)> {
+        self.jitdumps.clone()
+    }
+}
+
+/// Whether a mapped file's name is one that JITs give their dumps: `jit-PID.dump`, and
+/// JavaScriptCore's `jit-TID-PID.dump`.
+fn looks_like_marker(name: &[u8]) -> bool {
+    let inner = base_name(name).strip_prefix(b"jit-").and_then(|rest| rest.strip_suffix(b".dump"));
+    inner.is_some_and(|numbers| {
+        let mut parts = numbers.split(|&byte| byte == b'-');
+        parts.clone().count() <= 2
+            && parts.all(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit))
+    })
+}
+
+/// Whether a mapped file could be a jitdump under another name. Libraries are not opened.
+fn worth_a_look(name: &[u8]) -> bool {
+    let base = base_name(name);
+    name.starts_with(b"/")
+        && !base.ends_with(b".so")
+        && !base.windows(4).any(|part| part == b".so.")
+        && !name.starts_with(b"/dev/")
+}
+
+fn base_name(name: &[u8]) -> &[u8] {
+    name.rsplit(|&byte| byte == b'/').next().unwrap_or(name)
+}
+
+/// The last number in a file's name: `perf-123.map`, `jit-123.dump`, `jit-9-123.dump`.
+fn pid_in_name(path: &Path) -> Option<u32> {
+    let name = path.file_stem()?.to_str()?;
+    name.rsplit('-').next()?.parse().ok()
+}
+
+/// Opens a regular file to read. Devices and FIFOs, which might wait or act, are not opened.
+pub fn open_regular(path: &Path) -> std::io::Result<File> {
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file"))
+    }
+}
+
+fn is_file(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|file| file.is_file())
+}
+
+/// The pid in a jitdump's header; `None` if the file is no jitdump.
+fn jitdump_pid(path: &Path) -> Option<u32> {
+    if !is_file(path) {
+        return None;
+    }
+    let mut header = [0; jitdump::HEADER_SIZE as usize];
+    open_regular(path).ok()?.read_exact(&mut header).ok()?;
+    jitdump::Dump::parse(&header).ok().map(|dump| dump.header().pid)
+}
+
+/// What a process calls itself: its pid in the innermost namespace, if it still lives.
+fn inner_pid(pid: u32) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("NStgid:"));
+    line.and_then(|pids| pids.split_whitespace().last()?.parse().ok()).unwrap_or(pid)
+}

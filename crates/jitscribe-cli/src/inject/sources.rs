@@ -1,0 +1,266 @@
+//! Reads jitdumps and perf maps into the book of code.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use code_image::{Endian, Target};
+use code_timeline::LifeId;
+use jitdump::{CodeEvent, Dump, End};
+use perf_data::Features;
+
+use super::address_space::AddressSpaces;
+use super::clock::{DumpTimes, RecordingClock};
+use super::codes::CodeBook;
+use super::locate::{Kind, Source, open_regular};
+use super::report::SourceReport;
+use super::survey::Survey;
+
+/// The bytes of the sources; what is read from them borrows from here.
+#[derive(Debug)]
+pub struct Contents(Vec<Vec<u8>>);
+
+impl Contents {
+    /// Reads all files. One that cannot be read stays empty and is named in `warnings`.
+    pub fn read(sources: &[Source], warnings: &mut Vec<String>) -> Self {
+        let read = |source: &Source| {
+            let mut bytes = Vec::new();
+            let done = open_regular(&source.path).and_then(|mut file| file.read_to_end(&mut bytes));
+            if let Err(error) = done {
+                warnings.push(format!("{}: {error}; it is left out", source.path.display()));
+            }
+            bytes
+        };
+        Self(sources.iter().map(read).collect())
+    }
+}
+
+/// All code, and for which machine each process's is.
+#[derive(Debug)]
+pub struct Sources<'a> {
+    /// All code.
+    pub book: CodeBook<'a>,
+    /// What each file gave.
+    pub reports: Vec<SourceReport>,
+    targets: BTreeMap<LifeId, Target>,
+}
+
+impl<'a> Sources<'a> {
+    /// Reads all sources.
+    pub fn of(
+        sources: &[Source],
+        contents: &'a Contents,
+        survey: &Survey,
+        spaces: &AddressSpaces,
+        warnings: &mut Vec<String>,
+    ) -> Self {
+        let mut all =
+            Self { book: CodeBook::default(), reports: Vec::new(), targets: BTreeMap::new() };
+        for (source, bytes) in sources.iter().zip(&contents.0) {
+            let (codes, clock_offset_ns) = match source.kind {
+                Kind::Jitdump => all.add_dump(source, bytes, survey, warnings),
+                Kind::PerfMap => (all.add_map(source, bytes, spaces, warnings), 0),
+            };
+            all.reports.push(SourceReport {
+                path: source.path.clone(),
+                kind: source.kind,
+                pid: survey.processes.pid(source.life),
+                codes,
+                clock_offset_ns,
+            });
+        }
+        all.book.finish(survey, spaces);
+        all
+    }
+
+    /// For which machine the code of `life` is: as its dump says, else as the recording does.
+    pub fn target(&self, survey: &Survey, life: LifeId, features: &Features) -> Target {
+        let mut at = Some(life);
+        while let Some(life) = at {
+            if let Some(&target) = self.targets.get(&life) {
+                return target;
+            }
+            at = survey.processes.parent(life).map(|(parent, _)| parent).filter(|&p| p < life);
+        }
+        recorded_on(features)
+    }
+
+    fn add_dump(
+        &mut self,
+        source: &Source,
+        bytes: &'a [u8],
+        survey: &Survey,
+        warnings: &mut Vec<String>,
+    ) -> (usize, i64) {
+        let path = source.path.display();
+        let dump = match Dump::parse(bytes) {
+            Ok(dump) => dump,
+            Err(error) => {
+                if !bytes.is_empty() {
+                    warnings.push(format!("{path}: {error}; it is left out"));
+                }
+                return (0, 0);
+            }
+        };
+        let mut codes = dump.codes();
+        let quirks = *codes.quirks();
+        let endian = match dump.header().endian {
+            jitdump::Endian::Little => Endian::Little,
+            jitdump::Endian::Big => Endian::Big,
+        };
+        let machine = u16::try_from(quirks.machine).unwrap_or(0);
+        self.targets.entry(source.life).or_insert(Target::new(machine, endian));
+
+        let times = translation(&dump, &survey.clock, source, warnings);
+        let time_of = |time| match times {
+            Some(times) => times.apply(time),
+            None => source.marker.unwrap_or(0),
+        };
+        let pid = survey.processes.pid(source.life);
+        let header_pid = dump.header().pid;
+        // A forked child that goes on writing says its own pid. In a pid namespace the numbers mean
+        // nothing here, but for the one that the marker translates.
+        let life_of = |recorded: u32| {
+            if recorded == header_pid || pid != header_pid {
+                source.life
+            } else {
+                survey.processes.at(recorded, u64::MAX).unwrap_or(source.life)
+            }
+        };
+        let mut damage = Damage::default();
+        let sound = std::iter::from_fn(|| {
+            loop {
+                match codes.next()? {
+                    Ok(event) => return Some(event),
+                    Err(error) => damage.note(&error),
+                }
+            }
+        });
+        let count = self.book.add_dump(sound, time_of, life_of);
+        damage.tell(&source.path, warnings);
+        match codes.end() {
+            Some(End::CutOff { offset, .. }) => warnings.push(format!(
+                "{path}: cut off at offset {offset:#x}, or still being written; its {count} codes \
+                 before that are applied"
+            )),
+            Some(End::Damaged { offset }) => warnings.push(format!(
+                "{path}: from offset {offset:#x} on there are no records; its {count} codes before \
+                 that are applied"
+            )),
+            _ => {}
+        }
+        if count == 0 {
+            warnings.push(format!("{path}: it tells of no code"));
+        }
+        (count, times.map_or(0, |times| times.offset))
+    }
+
+    fn add_map(
+        &mut self,
+        source: &Source,
+        bytes: &'a [u8],
+        spaces: &AddressSpaces,
+        warnings: &mut Vec<String>,
+    ) -> usize {
+        let mut damage = Damage::default();
+        let entries = perf_map::entries(bytes).filter_map(|entry| match entry {
+            Ok(entry) => Some(entry),
+            Err(error) => {
+                damage.note(&error);
+                None
+            }
+        });
+        let files = spaces.files(source.life);
+        let count = self.book.add_map(entries, source.life, files);
+        damage.tell(&source.path, warnings);
+        count
+    }
+}
+
+/// How a dump's times become the recording's; `None` if they cannot.
+fn translation(
+    dump: &Dump<'_>,
+    clock: &RecordingClock,
+    source: &Source,
+    warnings: &mut Vec<String>,
+) -> Option<super::clock::Translation> {
+    let codes = dump.codes();
+    let quirks = *codes.quirks();
+    let first_load = codes.flatten().find_map(|event| match event {
+        CodeEvent::Load(load) => Some(load.timestamp),
+        _ => None,
+    });
+    let times = DumpTimes {
+        records: quirks.record_clock,
+        header_clock: quirks.header_clock,
+        header: dump.header().timestamp,
+        first_load,
+    };
+    let path = source.path.display();
+    match clock.translate(&times, source.marker) {
+        Ok(translation) => {
+            if translation.offset != 0 {
+                let milliseconds = translation.offset as f64 / 1e6;
+                warnings.push(format!(
+                    "{path}: the recording was not made with -k mono; the dump's times are moved \
+                     by {milliseconds:.3} ms to fit it"
+                ));
+            } else if !clock.monotonic {
+                warnings.push(format!(
+                    "{path}: the recording was not made with -k mono, and nothing says how its \
+                     clock differs from the dump's; code that was replaced soon may be misnamed"
+                ));
+            }
+            Some(translation)
+        }
+        Err(error) => {
+            warnings.push(format!("{path}: {error}"));
+            None
+        }
+    }
+}
+
+/// The machine that a recording was made on, as its header says.
+fn recorded_on(features: &Features) -> Target {
+    /// `HEADER_ARCH` of perf: a length and the name that `uname -m` gives.
+    const ARCH: u8 = 6;
+    const MACHINES: [(&[u8], u16, Endian); 8] = [
+        (b"x86_64", 62, Endian::Little),
+        (b"aarch64", 183, Endian::Little),
+        (b"i686", 3, Endian::Little),
+        (b"armv7l", 40, Endian::Little),
+        (b"riscv64", 243, Endian::Little),
+        (b"ppc64le", 21, Endian::Little),
+        (b"s390x", 22, Endian::Big),
+        (b"loongarch64", 258, Endian::Little),
+    ];
+    let name = features.get(ARCH).and_then(|bytes| bytes.get(4..)).unwrap_or_default();
+    let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+    let known = MACHINES.iter().find(|(known, ..)| *known == name).unwrap_or(&MACHINES[0]);
+    Target::new(known.1, known.2)
+}
+
+/// Damaged places of one file: the first is told, the rest are counted.
+#[derive(Default)]
+struct Damage {
+    first: Option<String>,
+    more: usize,
+}
+
+impl Damage {
+    fn note(&mut self, error: &dyn std::fmt::Display) {
+        match self.first {
+            None => self.first = Some(error.to_string()),
+            Some(_) => self.more += 1,
+        }
+    }
+
+    fn tell(self, path: &std::path::Path, warnings: &mut Vec<String>) {
+        let Some(first) = self.first else { return };
+        let more = match self.more {
+            0 => String::new(),
+            more => format!(", and {more} more such places"),
+        };
+        let path = path.display();
+        warnings.push(format!("{path}: {first}{more}; jitscribe check {path} tells more"));
+    }
+}

@@ -1,0 +1,194 @@
+//! The first look at a recording: processes, their mappings, and the clock.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use code_timeline::{LifeId, Processes};
+use perf_data::{Input, Record, TimeConv, kind, misc, sample_type};
+
+use super::clock::RecordingClock;
+use super::interner::{Interner, NameId};
+
+/// The position of an event among all events of a recording; the same at every reading.
+pub type Ordinal = u64;
+
+/// One mapping that the recording tells of.
+#[derive(Clone, Debug)]
+pub struct MapEvent {
+    /// Whose memory.
+    pub life: LifeId,
+    /// The addresses.
+    pub range: Range<u64>,
+    /// When, in nanoseconds of the recording's clock; 0 for what was mapped before it began.
+    pub time: u64,
+    /// Which event.
+    pub ordinal: Ordinal,
+    /// The mapped file, or what stands for none.
+    pub name: NameId,
+    /// Whether the memory is no file's: what a JIT takes for its code.
+    pub anonymous: bool,
+}
+
+/// What the first reading of a recording found.
+#[derive(Debug)]
+pub struct Survey {
+    /// The lives of all processes.
+    pub processes: Processes,
+    /// All mappings, in the order of time.
+    pub maps: Vec<MapEvent>,
+    /// Names of mappings.
+    pub names: Interner,
+    /// The clock of the recording's times.
+    pub clock: RecordingClock,
+    /// Whether samples hold copies of the stack, to be unwound when the recording is read.
+    pub stack_copies: bool,
+    /// How many events there are.
+    pub events: u64,
+    /// How many of them are samples.
+    pub samples: u64,
+    /// The last name of each process.
+    comms: HashMap<u32, Vec<u8>>,
+    /// Which event began a life: a fork's or an exec's.
+    begun: HashMap<(u32, u64), Ordinal>,
+}
+
+impl Survey {
+    /// Reads the recording from its beginning to its end.
+    pub fn of(recording: &mut Input, tick: impl Fn(u64)) -> Result<Self, perf_data::Error> {
+        let mut found = Raw::default();
+        while let Some(event) = recording.next_event()? {
+            let ordinal = found.events;
+            found.events += 1;
+            match event.kind() {
+                kind::SAMPLE => found.samples += 1,
+                kind::MMAP | kind::MMAP2 | kind::COMM | kind::FORK | kind::TIME_CONV => {
+                    // What cannot be decoded is passed on as it is.
+                    if let Ok(record) = event.record() {
+                        found.take(record, event.timestamp().unwrap_or(0), ordinal);
+                    }
+                }
+                _ => {}
+            }
+            if ordinal.is_multiple_of(4096) {
+                tick(event.offset());
+            }
+        }
+        let attrs = recording.attrs();
+        let stack_copies = attrs.list().iter().any(|attr| attr.has(sample_type::STACK_USER));
+        let clock = RecordingClock::of(attrs, found.time_conv);
+        Ok(found.finish(stack_copies, clock))
+    }
+
+    /// The name of process `pid`, as the recording last tells it.
+    pub fn comm(&self, pid: u32) -> String {
+        match self.comms.get(&pid) {
+            Some(comm) => String::from_utf8_lossy(comm).into_owned(),
+            None => format!(":{pid}"),
+        }
+    }
+
+    /// When and by which event `life` began; the time is 0 for one that was there before.
+    pub fn begin(&self, life: LifeId) -> (u64, Option<Ordinal>) {
+        let (pid, from) = (self.processes.pid(life), self.processes.from(life));
+        (from, self.begun.get(&(pid, from)).copied())
+    }
+
+    /// The mappings of one life, in the order of time.
+    pub fn maps_of(&self, life: LifeId) -> impl Iterator<Item = &MapEvent> {
+        self.maps.iter().filter(move |map| map.life == life)
+    }
+
+    /// What is mapped in `life`, files' name by name.
+    pub fn name(&self, map: &MapEvent) -> &[u8] {
+        self.names.get(map.name)
+    }
+}
+
+#[derive(Default)]
+struct Raw {
+    processes: Processes,
+    maps: Vec<(u32, Range<u64>, u64, Ordinal, NameId)>,
+    names: Interner,
+    time_conv: Option<TimeConv>,
+    events: u64,
+    samples: u64,
+    comms: HashMap<u32, Vec<u8>>,
+    begun: HashMap<(u32, u64), Ordinal>,
+}
+
+impl Raw {
+    fn take(&mut self, record: Record<'_>, time: u64, ordinal: Ordinal) {
+        match record {
+            Record::Mmap(map) if map.misc & misc::CPU_MODE_MASK == misc::USER => {
+                self.processes.seen(map.pid);
+                let name = self.names.intern(map.filename);
+                let range = map.address..map.address.saturating_add(map.len);
+                self.maps.push((map.pid, range, time, ordinal, name));
+            }
+            Record::Comm(comm) => {
+                if comm.exec {
+                    self.processes.exec(comm.pid, time);
+                    self.begun.insert((comm.pid, time), ordinal);
+                } else {
+                    self.processes.seen(comm.pid);
+                }
+                if comm.pid == comm.tid {
+                    self.comms.insert(comm.pid, comm.name.to_vec());
+                }
+            }
+            Record::Fork(fork) if fork.pid != fork.parent_pid => {
+                // A recording that began later tells of older processes by forks at time 0.
+                if time == 0 {
+                    self.processes.seen(fork.pid);
+                } else {
+                    self.processes.fork(fork.pid, fork.parent_pid, time);
+                    self.begun.insert((fork.pid, time), ordinal);
+                    if let Some(comm) = self.comms.get(&fork.parent_pid).cloned() {
+                        self.comms.entry(fork.pid).or_insert(comm);
+                    }
+                }
+            }
+            Record::TimeConv(conv) => self.time_conv = Some(conv),
+            _ => {}
+        }
+    }
+
+    fn finish(self, stack_copies: bool, clock: RecordingClock) -> Survey {
+        let Self { processes, maps, names, events, samples, comms, begun, .. } = self;
+        let anonymous: Vec<bool> = names.iter().map(is_anonymous).collect();
+        let mut maps: Vec<MapEvent> = maps
+            .into_iter()
+            .filter_map(|(pid, range, time, ordinal, name)| {
+                let life = processes.at(pid, time)?;
+                Some(MapEvent {
+                    life,
+                    range,
+                    time,
+                    ordinal,
+                    name,
+                    anonymous: anonymous[name.index()],
+                })
+            })
+            .collect();
+        maps.sort_by_key(|map| (map.time, map.ordinal));
+        Survey { processes, maps, names, clock, stack_copies, events, samples, comms, begun }
+    }
+}
+
+/// Whether the name that the kernel or perf gives a mapping stands for memory without a file.
+///
+/// The list is that of perf's `is_anon_memory` and `is_no_dso_memory` (tools/perf/util/map.c) with
+/// what they leave out: memory that was given a name, and memfds.
+fn is_anonymous(name: &[u8]) -> bool {
+    const PREFIXES: [&[u8]; 8] = [
+        b"//anon",
+        b"[anon:",
+        b"/memfd:",
+        b"/dev/zero",
+        b"/anon_hugepage",
+        b"/SYSV",
+        b"[heap]",
+        b"[stack",
+    ];
+    name.is_empty() || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
