@@ -207,7 +207,7 @@ impl<'a> Iterator for Records<'a> {
         let Some(record) = rest.get(..to_usize(size)) else { return self.cut_off(prefix, rest) };
         let payload = record.get(head..).unwrap_or(&[]);
         let body = parse_body(prefix, payload, endian);
-        if !resync::may_follow(self.data, next, endian) {
+        if !resync::may_follow(self.data, next, endian, prefix.timestamp) {
             // An unknown type is an extension or garbage, a bad body has a good or a bad length, and
             // a good one may have been torn by another writer: what follows tells which.
             if body.is_err() || !prefix.id.is_known() {

@@ -58,14 +58,17 @@ fn unwinding_sizes(payload: &[u8], endian: Endian) -> Option<(u64, u64)> {
     fields.u64().zip(fields.u64())
 }
 
-/// Whether reading may go on at `offset`: the file ends there, or a hole or something like a
-/// record begins.
-pub(crate) fn may_follow(data: &[u8], offset: u64, endian: Endian) -> bool {
+/// Whether reading may go on at `offset`, behind a record of `timestamp`: the file ends there, or a
+/// hole or something like a record begins.
+pub(crate) fn may_follow(data: &[u8], offset: u64, endian: Endian, timestamp: u64) -> bool {
     let Some(rest) = data.get(to_usize(offset)..) else { return false };
     let Some(prefix) = Prefix::read(rest, endian) else { return true };
     let is_hole = prefix.id.0 == 0 && prefix.total_size == 0 && prefix.timestamp == 0;
-    let fits = u64::from(prefix.total_size) <= to_u64(rest.len());
-    is_hole || (prefix.total_size >= prefix.id.min_size() && (prefix.id.is_known() || fits))
+    // Of an unknown type, one that does not fit into the file may be cut off or be garbage.
+    let fits = prefix.id.is_known()
+        || u64::from(prefix.total_size) <= to_u64(rest.len())
+        || in_time(prefix, Some(timestamp));
+    is_hole || (prefix.total_size >= prefix.id.min_size() && fits)
 }
 
 /// Whether a record of this time may stand behind one of `last_timestamp`.
@@ -101,10 +104,11 @@ fn is_record(data: &[u8], offset: u64, endian: Endian, last_timestamp: Option<u6
     }
     let Some(record) = rest.get(..to_usize(u64::from(prefix.total_size))) else { return false };
     let payload = record.get(to_usize(u64::from(RECORD_HEADER_SIZE))..).unwrap_or(&[]);
+    let end = offset.saturating_add(u64::from(prefix.total_size));
     in_time(prefix, last_timestamp)
         && judge(prefix, payload, endian) == Verdict::Plausible
         && shape_fits(prefix, payload, endian)
-        && may_follow(data, offset.saturating_add(u64::from(prefix.total_size)), endian)
+        && may_follow(data, end, endian, prefix.timestamp)
 }
 
 /// What [`judge`] leaves open for the types whose fields prove little.
