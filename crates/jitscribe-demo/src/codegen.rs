@@ -102,7 +102,8 @@ impl Compiler {
         if !code.buffer.relocs().is_empty() {
             return Err(failed("its code needs relocations".to_owned()));
         }
-        let frame = frame::apply(isa.as_ref(), code, self.frames)
+        let exit = SourceLoc::new(positions.len() as u32 - 1);
+        let frame = frame::apply(isa.as_ref(), code, exit, self.frames)
             .map_err(|what| Error::Frame { function: function.name.clone(), what })?;
         let cie = isa
             .create_systemv_cie()
@@ -167,7 +168,7 @@ struct Lowering<'b> {
     locals: Vec<Variable>,
     /// Imported signatures by number of parameters.
     signatures: [Option<SigRef>; PARAMETERS_MAX + 1],
-    /// The only block that returns. It is cold, which puts it last: the epilogue ends the code.
+    /// The only block that returns.
     exit: Block,
     /// What the numbers in the source locations stand for.
     positions: Vec<Position>,
@@ -184,7 +185,6 @@ impl<'b> Lowering<'b> {
         let entry = builder.create_block();
         builder.append_block_params_for_function_params(entry);
         let exit = builder.create_block();
-        builder.set_cold_block(exit);
         let result = builder.append_block_param(exit, types::I64);
         builder.switch_to_block(entry);
         builder.seal_block(entry);
@@ -209,6 +209,9 @@ impl<'b> Lowering<'b> {
         lowering.builder.ins().jump(exit, &[BlockArg::Value(zero)]);
         lowering.builder.switch_to_block(exit);
         lowering.builder.seal_block(exit);
+        // A number of its own, though the position is known: the epilogue is found by it.
+        lowering.positions.push(function.end);
+        lowering.at(function.end);
         lowering.builder.ins().return_(&[result]);
         let positions = lowering.positions;
         lowering.builder.finalize(target);

@@ -6,6 +6,7 @@
 //! `rbp` to the register allocator: such code can be unwound by CFI alone.
 
 use cranelift_codegen::CompiledCode;
+use cranelift_codegen::ir::SourceLoc;
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::isa::unwind::UnwindInst;
 use gimli::write::CallFrameInstruction as Cfi;
@@ -43,11 +44,13 @@ const SETUP: i32 = 16;
 
 /// Describes the frame and, for [`FrameKind::None`], takes the frame pointer out.
 ///
-/// The generator puts the only return last (see `codegen`), so that both ends of the code are known
-/// without disassembling what is between; whatever does not look exactly so is refused.
+/// Of the code's instructions only its first and those at `exit` are looked at: the generator makes
+/// one return (see `codegen`), whose source location that is. Whatever does not look exactly as
+/// expected is refused.
 pub(crate) fn apply(
     isa: &dyn TargetIsa,
     code: &CompiledCode,
+    exit: SourceLoc,
     kind: FrameKind,
 ) -> Result<Frame, &'static str> {
     let mut bytes = code.buffer.data().to_vec();
@@ -60,16 +63,20 @@ pub(crate) fn apply(
     let pushed = PUSH.len();
     let set = pushed + SET.len();
     let allocated = set + adjustment(&bytes[set..], 0xec, below)?;
-    // Behind the last instruction there may be constants.
-    let end = code.buffer.get_srclocs_sorted().iter().map(|range| range.end as usize).max();
-    let end = end.filter(|end| *end <= bytes.len()).ok_or("no source locations")?;
+    let mut returns = code.buffer.get_srclocs_sorted().iter().filter(|range| range.loc == exit);
+    let (Some(last), None) = (returns.next(), returns.next()) else {
+        return Err("not one return");
+    };
+    let end = last.end as usize;
     let reset = end.checked_sub(RESET.len() + LEAVE.len()).ok_or("too short")?;
-    if bytes[reset..end] != [&RESET[..], &LEAVE[..]].concat() {
+    if bytes.get(reset..end).ok_or("too short")? != [&RESET[..], &LEAVE[..]].concat() {
         return Err("no mov, pop and ret at the end");
     }
     let released = reset;
     check_release(&bytes[allocated..released], below)?;
     let popped = reset + RESET.len() + 1;
+    // Behind the epilogue there may be more of the body, and constants.
+    let goes_on = end < bytes.len();
 
     let saves = saves(isa, code)?;
     // The places below a released frame are no longer the function's: a copy of the stack, as perf
@@ -87,6 +94,7 @@ pub(crate) fn apply(
         FrameKind::Pointer => {
             instructions.push((set, Cfi::CfaRegister(X86_64::RBP)));
             instructions.extend(saves);
+            instructions.push((released, Cfi::RememberState));
             instructions.extend(restored);
             instructions.push((popped, Cfi::Cfa(X86_64::RSP, 8)));
         }
@@ -97,6 +105,7 @@ pub(crate) fn apply(
                 instructions.push((allocated, Cfi::CfaOffset(SETUP + below)));
             }
             instructions.extend(saves);
+            instructions.push((released, Cfi::RememberState));
             if below > 0 {
                 instructions.push((released, Cfi::CfaOffset(SETUP)));
             }
@@ -106,6 +115,9 @@ pub(crate) fn apply(
     }
     // From here on the register holds the caller's value again.
     instructions.push((popped, Cfi::SameValue(X86_64::RBP)));
+    if goes_on {
+        instructions.push((end, Cfi::RestoreState));
+    }
     let instructions = instructions.into_iter().map(|(at, cfi)| (at as u32, cfi)).collect();
     Ok(Frame { bytes, instructions })
 }

@@ -22,7 +22,8 @@ pub enum MemoryKind {
     /// A private anonymous mapping; perf calls it `//anon`.
     #[default]
     Anonymous,
-    /// The same with a name: `[anon:demo code]`, where perf does not look for a perf map.
+    /// The same with a name: `[anon:demo code]`, where perf does not look for a perf map. The
+    /// kernel must have been built with `CONFIG_ANON_VMA_NAME`.
     Named,
     /// A memfd mapped twice, once to write and once to run: `/memfd:demo-code (deleted)`.
     Memfd,
@@ -165,7 +166,12 @@ mod tests {
     #[test]
     fn what_is_written_is_there_and_never_writable_and_executable() {
         for kind in [MemoryKind::Anonymous, MemoryKind::Named, MemoryKind::Memfd] {
-            let mut memory = Memory::new(kind, 1 << 16).unwrap();
+            let mut memory = match Memory::new(kind, 1 << 16) {
+                Ok(memory) => memory,
+                // A kernel without CONFIG_ANON_VMA_NAME.
+                Err(Error::System { action: "name the code memory", .. }) => continue,
+                Err(error) => panic!("{error}"),
+            };
             let within = memory
                 .write(|bytes| {
                     bytes[77] = 0xc3;

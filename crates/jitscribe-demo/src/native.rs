@@ -132,17 +132,41 @@ unsafe extern "C" fn print(table: TablePointer, value: i64) -> i64 {
 }
 
 /// The builtin `apply`: calls back.
+///
+/// It keeps a frame pointer, whatever the compiler was told about Rust's functions: without, a
+/// stack that is walked by frame pointers would miss the caller.
+#[unsafe(naked)]
 unsafe extern "C" fn apply(table: TablePointer, callee: i64, argument: i64) -> i64 {
-    // SAFETY: Called by generated code only, which passes the table.
+    // Between the calls, table and argument lie on the stack, which is aligned at both calls.
+    std::arch::naked_asm!(
+        ".cfi_startproc",
+        "push rbp",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset rbp, -16",
+        "mov rbp, rsp",
+        ".cfi_def_cfa_register rbp",
+        "push rdi",
+        "push rdx",
+        "call {code_of}",
+        "pop rsi",
+        "pop rdi",
+        "call rax",
+        "pop rbp",
+        ".cfi_def_cfa rsp, 8",
+        "ret",
+        ".cfi_endproc",
+        code_of = sym code_of,
+    )
+}
+
+/// The code that `apply` is to call, which takes the table and one number as [`Unary`] does: the
+/// parser lets no other function through.
+unsafe extern "C" fn code_of(table: TablePointer, callee: i64) -> *const () {
+    // SAFETY: Called by `apply` only, which generated code calls with the table.
     let functions = unsafe { state(table) }.functions;
-    let Some(callee) = usize::try_from(callee).ok().filter(|callee| *callee < functions) else {
-        return 0;
-    };
-    // SAFETY: The table has an entry for every function, and `callee` is one.
-    let code = unsafe { &*table.add(TABLE_FUNCTIONS + callee) }.get();
-    // SAFETY: As in `Table::call`, which is further up this stack and holds the borrows; the parser
-    // lets through functions of one parameter only.
-    let value = unsafe { mem::transmute::<*const (), Unary>(code)(table, argument) };
-    // Something to do after the call: a tail call would leave no native frame on the stack.
-    std::hint::black_box(value)
+    match usize::try_from(callee) {
+        // SAFETY: The table has an entry for every function, and `callee` is one.
+        Ok(callee) if callee < functions => unsafe { &*table.add(TABLE_FUNCTIONS + callee) }.get(),
+        _ => unloaded as *const (),
+    }
 }

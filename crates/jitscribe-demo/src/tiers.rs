@@ -186,3 +186,6 @@ fn parts(compiled: &Compiled) -> [(usize, &[u8]); 3] {
         (header, &compiled.unwind.eh_frame_hdr),
     ]
 }
+
+#[cfg(test)]
+mod tests;
