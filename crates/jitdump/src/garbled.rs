@@ -13,6 +13,9 @@ use crate::endian::{Endian, Fields, to_usize};
 /// How many bytes of a freed block the allocator (glibc's) writes over.
 const OVERWRITTEN: usize = 16;
 
+/// How many digits a line or a column has at most.
+const MAX_DIGITS: usize = 10;
+
 /// How far from its code an entry's address may lie to be one.
 const NEAR: u64 = 1 << 24;
 
@@ -70,13 +73,7 @@ impl<'a> NearEntries<'a> {
     /// `file:line` or `file:line:column`, or what the allocator left of it.
     fn mended(&self, garbled: &'a [u8]) -> &'a [u8] {
         let left = garbled.get(OVERWRITTEN..).unwrap_or(&[]);
-        let mut file = self.code_name;
-        while let Some((before, number)) = rsplit(file, b':') {
-            if number.is_empty() || !number.iter().all(u8::is_ascii_digit) {
-                break;
-            }
-            file = before;
-        }
+        let file = without_number(without_number(self.code_name));
         let whole = file.len().checked_sub(garbled.len()).and_then(|start| file.get(start..));
         whole.filter(|whole| !left.is_empty() && whole.ends_with(left)).unwrap_or(left)
     }
@@ -107,8 +104,13 @@ fn address(bytes: &[u8], endian: Endian) -> Option<u64> {
     Fields::new(bytes, endian).u64()
 }
 
-/// What stands before and behind the last `separator`.
-fn rsplit(bytes: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
-    let at = bytes.iter().rposition(|byte| *byte == separator)?;
-    Some((bytes.get(..at)?, bytes.get(at.checked_add(1)?..)?))
+/// `text` without a colon and a decimal number at its end, if that is how it ends.
+fn without_number(text: &[u8]) -> &[u8] {
+    let digits =
+        text.iter().rev().take(MAX_DIGITS).take_while(|byte| byte.is_ascii_digit()).count();
+    let split = text.len().checked_sub(digits).and_then(|at| text.split_at_checked(at));
+    match split {
+        Some(([before @ .., b':'], [_, ..])) => before,
+        _ => text,
+    }
 }

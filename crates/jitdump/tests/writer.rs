@@ -2,9 +2,7 @@
 
 mod made;
 
-use jitdump::{
-    DebugEntry, Dump, EntryName, IoSink, Sink, WriteError, Writer, WriterConfig, check::check,
-};
+use jitdump::{DebugEntry, Dump, EntryName, Sink, WriteError, Writer, WriterConfig, check::check};
 use made::{code, config, entry, load, same, tables, writer};
 
 #[test]
@@ -76,8 +74,11 @@ fn each_record_goes_out_in_one_piece() {
     assert_eq!(calls.0, [40, 80, 68, 68, 16]);
 }
 
+#[cfg(feature = "std")]
 #[test]
 fn a_file_is_a_sink() {
+    use jitdump::IoSink;
+
     let mut writer = Writer::new(IoSink(Vec::new()), &config(jitdump::Endian::Little)).unwrap();
     writer.close(1).unwrap();
     assert_eq!(writer.into_sink().0.len(), 56);
