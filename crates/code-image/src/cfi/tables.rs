@@ -156,6 +156,8 @@ impl UnwindTables {
         let frames_address = address.saturating_add(frames_offset);
 
         let mut frames = Encoder::new(self.target);
+        let frames_size = self.size().saturating_sub(frames_offset);
+        frames.bytes.reserve_exact(usize::try_from(frames_size).unwrap_or(0));
         let mut cie_offsets = Vec::with_capacity(self.cies.written.len());
         for cie in &self.cies.written {
             cie_offsets.push(frames.len());

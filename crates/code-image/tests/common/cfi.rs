@@ -55,7 +55,9 @@ pub fn rules(target: Target, bytes: &[u8], address: u64, text: u64) -> BTreeMap<
                 .collect();
             registers.sort();
             let rule = format!("{context} cfa {cfa} args {} {registers:?}", row.saved_args_size());
-            found.push((row.start_address()..row.end_address(), rule));
+            // a description may go on behind the end of what it describes
+            let end = row.end_address().min(fde.end_address());
+            found.push((row.start_address()..end, rule));
         }
     }
     found.sort_by_key(|(range, _)| range.start);
@@ -85,9 +87,21 @@ pub fn rules_of_image(target: Target, path: &Path) -> BTreeMap<u64, String> {
     let data = fs::read(path).unwrap();
     let file = object::File::parse(&*data).unwrap();
     let frames = file.section_by_name(".eh_frame").unwrap();
-    let header = file.section_by_name(".eh_frame_hdr").unwrap();
     let rules = rules(target, frames.data().unwrap(), frames.address(), 0x1000);
 
+    look_up(target, path, rules.keys().copied());
+    rules
+}
+
+/// Looks every address up in the search table of an image.
+///
+/// # Panics
+/// If the table does not lead to a frame description of the address.
+pub fn look_up(target: Target, path: &Path, addresses: impl IntoIterator<Item = u64>) {
+    let data = fs::read(path).unwrap();
+    let file = object::File::parse(&*data).unwrap();
+    let frames = file.section_by_name(".eh_frame").unwrap();
+    let header = file.section_by_name(".eh_frame_hdr").unwrap();
     let endian = endian(target);
     let address_size = if target.is_64 { 8 } else { 4 };
     let bases =
@@ -98,7 +112,7 @@ pub fn rules_of_image(target: Target, path: &Path) -> BTreeMap<u64, String> {
         gimli::EhFrameHdr::new(header.data().unwrap(), endian).parse(&bases, address_size).unwrap();
     assert_eq!(parsed.eh_frame_ptr(), gimli::Pointer::Direct(frames.address()));
     let table = parsed.table().unwrap();
-    for &address in rules.keys() {
+    for address in addresses {
         let fde = table
             .fde_for_address(
                 &section,
@@ -109,5 +123,4 @@ pub fn rules_of_image(target: Target, path: &Path) -> BTreeMap<u64, String> {
             .unwrap();
         assert!(fde.contains(address), "{address:#x}");
     }
-    rules
 }

@@ -2,6 +2,8 @@
 #![allow(dead_code)] // each test file uses its part
 
 pub mod cfi;
+pub mod frames;
+pub mod image;
 
 use std::fs::File;
 use std::ops::Range;

@@ -1,0 +1,180 @@
+//! Whatever goes in comes out: images of generated codes, read back and compared address by address.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use code_image::{Code, Line};
+use common::image::{Contents, Place, read};
+use common::{targets, write};
+use proptest::prelude::*;
+
+/// A code with its parts owned; addresses count from the end of the code before.
+#[derive(Debug, Clone)]
+struct Made {
+    gap: u64,
+    size: u64,
+    hidden_front: u64,
+    hidden_back: u64,
+    name: Vec<u8>,
+    bytes: Vec<u8>,
+    /// Offset from 8 bytes before the code, file, line, column.
+    lines: Vec<(u64, usize, u32, u32)>,
+}
+
+const FILES: [&[u8]; 6] =
+    [b"", b"/src/main.js", b"/src/lib/a.js", b"a.js", b"/top.js", b"node:internal/x"];
+
+fn made() -> impl Strategy<Value = Made> {
+    let line = (0..60_u64, 0..FILES.len(), prop_oneof![0..4_u32, any::<u32>()], 0..300_u32);
+    (
+        prop_oneof![Just(0), 0..100_u64, Just(0x1_2345)],
+        1..40_u64,
+        0..3_u64,
+        0..3_u64,
+        prop::collection::vec(any::<u8>(), 0..8),
+        prop::collection::vec(any::<u8>(), 0..40),
+        prop::collection::vec(line, 0..6),
+    )
+        .prop_map(|(gap, size, hidden_front, hidden_back, name, bytes, lines)| Made {
+            gap,
+            size,
+            hidden_front,
+            hidden_back,
+            name,
+            bytes,
+            lines,
+        })
+}
+
+fn shown(name: &[u8]) -> Vec<u8> {
+    if name.is_empty() {
+        return b"<unnamed>".to_vec();
+    }
+    let mut shown = Vec::new();
+    for &byte in name {
+        if byte < 32 || byte == 127 {
+            shown.extend(format!("\\x{byte:02x}").bytes());
+        } else {
+            shown.push(byte);
+        }
+    }
+    shown
+}
+
+/// The place of one address, by the definition of a line entry.
+fn place(code: &Code<'_>, address: u64) -> Option<Place> {
+    let in_code = code.lines.iter().filter(|line| code.start <= line.address);
+    let in_force = in_code.filter(|line| line.address <= address);
+    // of several with the same address `max_by_key` takes the last
+    let line = in_force.max_by_key(|line| line.address)?;
+    let known = line.line != 0 && !line.file.is_empty();
+    known.then(|| (line.file.to_vec(), line.line.into(), line.column.into()))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn every_symbol_every_line_and_every_byte(
+        made in prop::collection::vec(made(), 1..20),
+        target in 0..6_usize,
+        origin in prop_oneof![Just(0), Just(0x40_0000), 0..0x1000_0000_u64],
+    ) {
+        let mut end = origin;
+        let lines: Vec<Vec<Line<'_>>> = made.iter().map(|made| {
+            let start = end + made.gap;
+            end = start + made.size;
+            made.lines.iter().map(|&(offset, file, line, column)| {
+                Line { address: (start + offset).wrapping_sub(8), file: FILES[file], line, column }
+            }).collect()
+        }).collect();
+        let mut end = origin;
+        let codes: Vec<Code<'_>> = made.iter().zip(&lines).map(|(made, lines)| {
+            let start = end + made.gap;
+            end = start + made.size;
+            let visible = start + made.hidden_front..end - made.hidden_back.min(made.size);
+            Code { start, size: made.size, visible, name: &made.name, bytes: &made.bytes, lines,
+                ..Code::default() }
+        }).collect();
+
+        let mut expected = Contents::default();
+        let base = origin & !0xfff;
+        expected.text = vec![0; (end - base) as usize];
+        let mut any_bytes = false;
+        for code in codes.iter().filter(|code| !code.visible.is_empty()) {
+            let start = code.visible.start - base + 0x1000;
+            let size = code.visible.end - code.visible.start;
+            expected.symbols.push((start, size, shown(code.name)));
+            let places: BTreeMap<u64, Place> = code.visible.clone()
+                .filter_map(|at| Some((at - base + 0x1000, place(code, at)?))).collect();
+            if let Some((_, (_, line, _))) = places.first_key_value() {
+                expected.functions.push((shown(code.name), start, start + size, *line));
+            }
+            expected.lines.extend(places);
+            for at in code.visible.clone() {
+                if let Some(&byte) = code.bytes.get((at - code.start) as usize) {
+                    expected.text[(at - base) as usize] = byte;
+                    any_bytes = true;
+                }
+            }
+        }
+        if !any_bytes {
+            expected.text.clear(); // NOBITS
+        }
+        expected.units = if expected.functions.is_empty() { vec![] } else { vec![expected.functions.len()] };
+
+        let image = write(targets()[target], origin..end, &codes);
+        prop_assert_eq!(read(&image.path()), expected);
+        let again = write(targets()[target], origin..end, &codes);
+        prop_assert_eq!(fs::read(image.path()).unwrap(), fs::read(again.path()).unwrap());
+        prop_assert_eq!(image.finished.file_size, fs::metadata(image.path()).unwrap().len());
+    }
+}
+
+#[test]
+fn units_hold_at_most_512_functions() {
+    let lines: Vec<[Line<'_>; 1]> = (0..1300)
+        .map(|n| {
+            [Line { address: 0x10_0000 + n * 16, file: b"/a.js", line: n as u32 + 1, column: 1 }]
+        })
+        .collect();
+    let codes: Vec<Code<'_>> = lines
+        .iter()
+        .map(|lines| {
+            let start = lines[0].address;
+            Code {
+                start,
+                size: 16,
+                visible: start..start + 16,
+                name: b"same",
+                lines,
+                ..Code::default()
+            }
+        })
+        .collect();
+    let image = write(targets()[0], 0x10_0000..0x10_0000 + 1300 * 16, &codes);
+    let contents = read(&image.path());
+    assert_eq!(contents.units, [512, 512, 276]);
+    assert_eq!(contents.symbols.len(), 1300);
+    assert_eq!(contents.lines.len(), 1300 * 16);
+}
+
+#[test]
+fn one_function_of_many_rows_ends_a_unit() {
+    let lines: Vec<Line<'_>> = (0..70_000)
+        .map(|n| Line { address: 0x10_0000 + n, file: b"/a.js", line: n as u32 + 1, column: 0 })
+        .collect();
+    let code = |start: u64, size: u64| Code {
+        start,
+        size,
+        visible: start..start + size,
+        name: b"f",
+        lines: &lines,
+        ..Code::default()
+    };
+    let codes = [code(0x10_0000, 66_000), code(0x10_0000 + 66_000, 4_000)];
+    let image = write(targets()[0], 0x10_0000..0x10_0000 + 70_000, &codes);
+    assert_eq!(read(&image.path()).units, [1, 1]);
+}
