@@ -303,10 +303,7 @@ impl TimeConv {
 
     /// Perf's time for a counter reading.
     pub fn time(&self, counter: u64) -> u64 {
-        let counter = match self.cap {
-            Some(cap) => cap.cycles.wrapping_add(counter.wrapping_sub(cap.cycles) & cap.mask),
-            None => counter,
-        };
+        let counter = self.widen(counter);
         let shift = u32::try_from(self.shift).unwrap_or(u32::MAX);
         let whole = counter.checked_shr(shift).unwrap_or_default();
         let low = counter & 1_u64.checked_shl(shift).unwrap_or_default().wrapping_sub(1);
@@ -315,13 +312,43 @@ impl TimeConv {
     }
 
     /// Counter reading at a time of perf's; the inverse of [`Self::time`] but for rounding.
-    /// `None` where the record's factor is 0.
+    /// `None` where the record's numbers do not allow it.
     pub fn counter(&self, time: u64) -> Option<u64> {
         let shift = u32::try_from(self.shift).unwrap_or(u32::MAX);
         let since = time.wrapping_sub(self.zero);
         let whole = since.checked_div(self.mult)?;
         let low = since.checked_rem(self.mult)?;
         let high = whole.checked_shl(shift)?;
-        Some(high.wrapping_add(low.checked_shl(shift)?.checked_div(self.mult)?))
+        let counter = high.wrapping_add(low.checked_shl(shift)?.checked_div(self.mult)?);
+        Some(self.widen(counter))
+    }
+
+    /// A short counter's reading, with the high bits of the last known one.
+    fn widen(&self, counter: u64) -> u64 {
+        match self.cap {
+            Some(cap) => cap.cycles.wrapping_add(counter.wrapping_sub(cap.cycles) & cap.mask),
+            None => counter,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counter_and_time_convert() {
+        // A counter of 2.5 GHz: 0.4 ns a tick.
+        let conv = TimeConv { shift: 20, mult: 419_430, zero: 1000, cap: None };
+        assert_eq!(conv.time(0), 1000);
+        assert_eq!(conv.time(2_500_000_000), 1_000_000_000 + 1000 - 954);
+        let back = conv.counter(conv.time(2_500_000_000)).unwrap();
+        assert!(2_500_000_000 - back < 3, "{back}");
+        let short = TimeCap { cycles: 0x1_0000_0010, mask: 0xffff_ffff };
+        let conv = TimeConv { shift: 0, mult: 1, zero: 0, cap: Some(short) };
+        assert_eq!(conv.time(0x20), 0x1_0000_0020);
+        assert_eq!(conv.time(0x5), 0x2_0000_0005);
+        let broken = TimeConv { shift: u64::MAX, mult: 0, zero: 0, cap: None };
+        assert_eq!((broken.time(5), broken.counter(5)), (0, None));
     }
 }

@@ -62,7 +62,7 @@ impl Source {
             layout,
             at: layout.start,
             // The largest event must fit whole.
-            buffer: Buffer::new(capacity.max(1 << 16)),
+            buffer: Buffer::new(capacity.max(1 << 17)),
             pending: 0,
             unpacker: None,
             current: None,
@@ -170,13 +170,17 @@ impl Source {
             return Ok(Step::End(SourceEnd::CutOff(offset)));
         }
         let header = Header::of(self.buffer.unused(), endian);
-        let size = usize::from(header.size);
+        let mut size = usize::from(header.size);
+        if unpack && header.kind == kind::COMPRESSED2 && self.ensure(COMPRESSED2_FIELDS)? {
+            size = size.max(compressed2_size(self.buffer.unused(), endian));
+        }
         if size < EVENT_HEADER_SIZE {
             return Ok(Step::damaged(offset, Cause::EventSize(header.size)));
         }
         if !self.ensure(size)? {
             return Ok(Step::End(SourceEnd::CutOff(offset)));
         }
+        let length = u64::try_from(size).unwrap_or(u64::MAX);
         let body = self.buffer.unused().get(EVENT_HEADER_SIZE..size).unwrap_or_default();
         if unpack && matches!(header.kind, kind::COMPRESSED | kind::COMPRESSED2) {
             let packed = match packed_bytes(header.kind, body, endian) {
@@ -189,21 +193,21 @@ impl Source {
             if let Some(unpacker) = &mut self.unpacker {
                 unpacker.feed(packed);
             }
-            self.pending = u64::from(header.size);
+            self.pending = length;
             return Ok(Step::Again);
         }
         let payload = if has_payload(header.kind) {
             let Some(payload) = payload_size(header.kind, body, endian) else {
                 return Ok(Step::damaged(offset, Cause::EventTooShort));
             };
-            if payload > left.saturating_sub(u64::from(header.size)) {
+            if payload > left.saturating_sub(length) {
                 return Ok(Step::End(SourceEnd::CutOff(offset)));
             }
             Some(payload)
         } else {
             None
         };
-        self.pending = u64::from(header.size).saturating_add(payload.unwrap_or_default());
+        self.pending = length.saturating_add(payload.unwrap_or_default());
         if hide_header_events && is_header_event(header.kind) {
             return Ok(Step::Again);
         }
@@ -265,6 +269,20 @@ fn is_header_event(event_kind: u32) -> bool {
             | kind::HEADER_BUILD_ID
             | kind::HEADER_FEATURE
     )
+}
+
+/// Header and data size of a COMPRESSED2.
+const COMPRESSED2_FIELDS: usize = 16;
+
+/// Length of a COMPRESSED2 without its padding.
+///
+/// perf pads it to 8 bytes, and where that would make 65,536 the event's size says 0 and the padding
+/// is missing (perf 6.16). Data of more than one record is not made out.
+fn compressed2_size(event: &[u8], endian: Endian) -> usize {
+    let data_size = event.get(EVENT_HEADER_SIZE..).and_then(|body| Cursor::new(body, endian).u64());
+    let size = data_size.and_then(|size| usize::try_from(size).ok());
+    let size = size.and_then(|size| size.checked_add(COMPRESSED2_FIELDS));
+    size.filter(|&size| size <= usize::from(u16::MAX)).unwrap_or_default()
 }
 
 /// The zstd bytes of a compressed record.

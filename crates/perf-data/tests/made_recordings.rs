@@ -376,6 +376,41 @@ fn compressed_events_come_out_of_any_cut() {
     }
 }
 
+/// Padding a record to 65,536 bytes makes perf write a size of 0, and no padding.
+#[test]
+fn a_compressed_record_whose_size_overflowed() {
+    use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
+    let make = Maker(Endian::Little);
+    // Bytes that do not compress, so that the length can be chosen.
+    let mut state = 1_u64;
+    let noise: Vec<u8> = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 56) as u8
+    })
+    .take(65_499)
+    .collect();
+    let event = make.event(12345, 0, &noise);
+    let mut room = vec![0; 70_000];
+    let mut out = OutBuffer::around(&mut room);
+    let mut encoder = Encoder::new(1).unwrap();
+    let mut input = InBuffer::around(&event);
+    while input.pos() < event.len() {
+        encoder.run(&mut input, &mut out).unwrap();
+    }
+    assert_eq!(encoder.flush(&mut out).unwrap(), 0);
+    let packed = out.as_slice();
+    assert!((65_513..65_520).contains(&packed.len()), "{}", packed.len());
+    let record =
+        [&make.u32(kind::COMPRESSED2)[..], &[0; 4], &make.u64(packed.len() as u64), packed];
+    let data = [record.concat(), make.sample(1, 2, 3)].concat();
+    let mut input =
+        Input::from_bytes(make.file(&[(make.attr(PLAIN), vec![7])], &data, &[])).unwrap();
+    let (found, end) = events(&mut input);
+    assert_eq!(end, End::Complete);
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[0].1, event);
+}
+
 #[test]
 fn little_compressed_data_may_become_much() {
     let make = Maker(Endian::Little);
