@@ -37,7 +37,7 @@ pub mod feature {
 }
 
 /// Together the feature sections may be this large; what is behind is left out.
-const FEATURES_MAX: u64 = 1 << 28;
+pub(crate) const FEATURES_MAX: u64 = 1 << 28;
 
 /// The feature sections, in memory: number → bytes as in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

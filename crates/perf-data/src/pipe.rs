@@ -6,7 +6,7 @@ use crate::build_id::BuildId;
 use crate::endian::{Cursor, Endian};
 use crate::error::Error;
 use crate::event::{encode_event, kind};
-use crate::features::{Features, feature};
+use crate::features::{FEATURES_MAX, Features, feature};
 use crate::header::{PIPE_HEADER_SIZE, magic};
 use crate::source::Source;
 
@@ -48,7 +48,8 @@ impl PipeHeader {
                 }
                 kind::HEADER_BUILD_ID => build_ids.extend(BuildId::decode(event.bytes(), endian)),
                 kind::HEADER_TRACING_DATA => {
-                    if let Some(payload) = event.payload() {
+                    if let Some(payload) = event.payload().filter(|data| data.len() <= FEATURES_MAX)
+                    {
                         let mut bytes = Vec::new();
                         payload.copy_to(&mut bytes)?;
                         features.set(feature::TRACING_DATA, bytes);

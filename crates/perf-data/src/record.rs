@@ -58,7 +58,7 @@ impl<'a> Record<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mmap<'a> {
     /// The header's misc bits: CPU mode and [`misc::MMAP_DATA`]. [`misc::MMAP_BUILD_ID`] is set
-    /// exactly when [`Self::file`] is a build-id.
+    /// exactly when [`MmapDetail::file`] is a build-id.
     pub misc: u16,
     /// Process; `u32::MAX` for the kernel's own maps.
     pub pid: u32,

@@ -21,6 +21,11 @@ const BUFFER: usize = 1 << 20;
 ///
 /// The output is uncompressed, in one piece, in the byte order of the input. Whatever form the
 /// input had, it can be written as a file or as a pipe.
+///
+/// perf shows a copy as it shows the original, but for what follows from the form: the header no
+/// longer names compression or a directory; a pipe says neither when it was recorded nor which
+/// features it lacks; and of a pipe made from a file perf finds the features' end only by the first
+/// event, as the mark that it puts there is different in each of its versions.
 pub struct Writer<'w> {
     out: Out<'w>,
     attrs: Attrs,

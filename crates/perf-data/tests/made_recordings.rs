@@ -429,6 +429,74 @@ fn little_compressed_data_may_become_much() {
     assert_eq!((found, input.end()), (count, End::Complete));
 }
 
+/// Of a compressed recording cut anywhere comes what its whole records hold.
+#[test]
+fn compressed_and_cut_at_every_offset() {
+    let make = Maker(Endian::Little);
+    let samples: Vec<Vec<u8>> = (0..40).map(|i| make.sample(1, i * 8, i)).collect();
+    let records = compressed(make, &samples.concat(), 100, false);
+    let file = make.file(&[(make.attr(PLAIN), vec![7])], &records, &[]);
+    let front = file.len() - records.len();
+    let mut most = 0;
+    for cut in front..file.len() {
+        let mut input = Input::from_bytes(file[..cut].to_vec()).unwrap();
+        let (found, end) = events(&mut input);
+        assert!(found.iter().zip(&samples).all(|((_, event, _), sample)| event == sample));
+        assert!(found.len() >= most, "cut {cut}");
+        most = found.len();
+        assert!(matches!(end, End::CutOff { file: 0, .. }), "cut {cut}: {end:?}");
+    }
+    // Without the last of 16 records: 1,500 of 1,600 bytes.
+    assert_eq!(most, 37);
+}
+
+#[test]
+fn files_of_a_directory_are_merged_by_time() {
+    let make = Maker(Endian::Little);
+    let directory = tempfile::tempdir().unwrap();
+    let write =
+        |name: &str, bytes: &[u8]| std::fs::write(directory.path().join(name), bytes).unwrap();
+    let front = [make.comm(1, "made up", &make.trailer(1, 0)), make.event(12345, 0, &[])];
+    let features = [(feature::DIR_FORMAT, &make.u64(1)[..]), (feature::HOSTNAME, &hostname(make))];
+    write("data", &make.file(&[(make.attr(PLAIN), vec![7])], &front.concat(), &features));
+    // One processor has the even times and the others the odd ones; data.10 comes behind data.2.
+    let count = 30_000;
+    let of = |remainder: u64, modulus: u64| -> Vec<u8> {
+        let times = (1..=count).filter(|time| time % modulus == remainder);
+        times.flat_map(|time| make.sample(1, remainder, time)).collect()
+    };
+    write("data.0", &of(0, 2));
+    write("data.2", &of(1, 4));
+    write("data.10", &[of(3, 4), vec![9, 0, 0]].concat());
+    write("data.old", b"not of the recording");
+
+    let mut input = Input::open(directory.path()).unwrap();
+    for _ in 0..2 {
+        let (mut times, mut rounds, mut since_round) = (Vec::new(), 0, 0);
+        let mut kinds = Vec::new();
+        while let Some(event) = input.next_event().unwrap() {
+            since_round += event.bytes().len();
+            assert!(since_round < (1 << 20) + 100);
+            kinds.push(event.kind());
+            match event.kind() {
+                kind::SAMPLE => times.push(event.timestamp().unwrap()),
+                kind::FINISHED_ROUND => (rounds, since_round) = (rounds + 1, 0),
+                _ => {}
+            }
+        }
+        assert_eq!(kinds[..2], [kind::COMM, 12345]);
+        assert!(times.iter().copied().eq(1..=count));
+        assert_eq!(rounds, count * 40 / (1 << 20));
+        let offset = of(3, 4).len() as u64;
+        assert_eq!(input.end(), End::CutOff { file: 3, offset });
+        input.restart();
+        assert_eq!(input.end(), End::NotReached);
+    }
+    let copy = Input::from_bytes(copy_to_file(&mut input, |_| {}).unwrap()).unwrap();
+    assert_eq!(copy.features().get(feature::DIR_FORMAT), None);
+    assert!(copy.features().get(feature::HOSTNAME).is_some());
+}
+
 #[test]
 fn damage_in_compressed_data_keeps_what_was_before() {
     let make = Maker(Endian::Little);
