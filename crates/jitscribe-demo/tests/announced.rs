@@ -153,7 +153,7 @@ fn the_demo_has_every_kind_of_event() {
         .iter()
         .map(|phase| phase.calls.iter().map(|called| called.value).collect())
         .collect();
-    let same = [10946, 118, 6_444_646_913_788_741_210, 118];
+    let same = [10946, 118, 6_444_646_913_788_741_210, 948];
     for (phase, last) in values.iter().zip([4152, 4152, 4152, 111_127_776_111, 111_127_776_111]) {
         assert_eq!(*phase, [&same[..], &[last]].concat());
     }

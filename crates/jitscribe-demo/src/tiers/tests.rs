@@ -136,12 +136,9 @@ fn wishes_that_make_no_sense_are_refused() {
     let mut tiny =
         Engine::new(&program, FrameKind::Pointer, MemoryKind::Anonymous, 1, tiny).unwrap();
     let full = (0..100).find_map(|_| {
-        tiny.load(&[f], &Tier::ALL)
-            .and_then(|()| {
-                tiny.loaded[0] = None;
-                Ok(())
-            })
-            .err()
+        let loaded = tiny.load(&[f], &Tier::ALL);
+        tiny.loaded[0] = None;
+        loaded.err()
     });
     assert!(matches!(full, Some(Error::ArenaFull { .. })));
 }
