@@ -42,6 +42,17 @@
 //!
 //! The build-id is a hash of the content: the same input gives the same file, byte by byte.
 //!
+//! # What checkers say
+//!
+//! `readelf` and `llvm-dwarfdump --verify` find nothing. `eu-elflint --gnu-ld` says two things, which
+//! are meant so:
+//! - `.eh_frame_hdr` and `.eh_frame` have the alloc flag but lie in no loaded segment. A segment over
+//!   them would have the image reach across whatever the process has between them and the text, and
+//!   readers that reckon with the extent of an image would refuse one of the two. gdb, too, remarks on
+//!   it.
+//! - `.text` is `NOBITS` where no code brought its bytes. A `PROGBITS` section of zeros would claim
+//!   that the code consists of zeros.
+//!
 //! # What is hostile
 //!
 //! Names, line entries and above all the bytes of [`EhFrame`] come from other programs. They never
