@@ -105,9 +105,12 @@ impl Announcer {
         let index = self.next_index;
         self.next_index += 1;
         let symbol = format!("{}::{}", placed.tier.name(), placed.name);
+        if let Some(dump) = &mut self.dump {
+            dump.describe(&self.source, placed)?;
+        }
         let timestamp = now();
         if let Some(dump) = &mut self.dump {
-            dump.load(timestamp, index, &symbol, &self.source, placed)?;
+            dump.load(timestamp, index, &symbol, placed)?;
         }
         let compiled = placed.compiled;
         let version = CodeVersion {
@@ -220,15 +223,8 @@ impl DumpFile {
         Ok(Self { path, writer, _marker: marker })
     }
 
-    /// Writes DEBUG_INFO and UNWINDING_INFO, which belong to the LOAD that follows, and the LOAD.
-    fn load(
-        &mut self,
-        timestamp: u64,
-        code_index: u64,
-        symbol: &str,
-        source: &str,
-        placed: &Placed<'_>,
-    ) -> Result<(), Error> {
+    /// Writes DEBUG_INFO and UNWINDING_INFO, which belong to the LOAD that follows.
+    fn describe(&mut self, source: &str, placed: &Placed<'_>) -> Result<(), Error> {
         let Placed { compiled, address, .. } = *placed;
         let entries = lines(placed).map(|(addr, at)| DebugEntry {
             addr,
@@ -244,21 +240,30 @@ impl DumpFile {
             order: UnwindOrder::FrameFirst,
             padding: &[],
         };
+        self.writer
+            .debug_info(now(), address, entries)
+            .and_then(|()| self.writer.unwinding_info(now(), &unwinding))
+            .map_err(failed(&self.path))
+    }
+
+    fn load(
+        &mut self,
+        timestamp: u64,
+        code_index: u64,
+        symbol: &str,
+        placed: &Placed<'_>,
+    ) -> Result<(), Error> {
         let load = Load {
             pid: pid(),
             tid: tid(),
-            vma: address,
-            code_addr: address,
+            vma: placed.address,
+            code_addr: placed.address,
             code_index,
             name: symbol.as_bytes(),
-            code: &compiled.bytes,
+            code: &placed.compiled.bytes,
             padding: &[],
         };
-        self.writer
-            .debug_info(timestamp, address, entries)
-            .and_then(|()| self.writer.unwinding_info(timestamp, &unwinding))
-            .and_then(|()| self.writer.load(timestamp, &load))
-            .map_err(failed(&self.path))
+        self.writer.load(timestamp, &load).map_err(failed(&self.path))
     }
 }
 
