@@ -48,7 +48,9 @@ for name; do
         >"$log" 2>&1
     then
         echo "failed"
-        tail -n 40 "$log" >&2
+        # From the panic on, without its backtrace; libFuzzer's last lines name the input.
+        grep -A 2 'panicked at\|an allocation of' "$log" >&2 || true
+        tail -n 12 "$log" >&2
         exit 1
     fi
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
