@@ -50,8 +50,8 @@ pub struct Epoch {
 
 /// Cuts the history of `arena` where code seen running meets other code seen running.
 ///
-/// A cut lies after the last sample of the old code and not after the first of the new: at the
-/// time the new code was loaded where that lies between them, since then it is true as well.
+/// A cut lies after the last sample of the old code and not after the first of the new, see
+/// [`between`].
 /// Code whose samples interleave over time at one address (it was overwritten in part and ran on)
 /// cannot be told apart by a cut, and is left to [`visible`].
 #[must_use]
@@ -89,8 +89,7 @@ pub fn cut(
             .filter(|&last| last < new.usage.first)
             .max();
         if let Some(last_of_old) = last_of_old {
-            let loaded_between = new.since > last_of_old && new.since <= new.usage.first;
-            let at = if loaded_between { new.since } else { new.usage.first };
+            let at = between(Some(last_of_old), new.since, new.usage.first);
             starts.push(at);
             shown.retain(|old| seen[old].usage.last >= at);
         }
@@ -98,6 +97,14 @@ pub fn cut(
     }
     let ends = starts[1..].iter().copied().chain([u64::MAX]);
     starts.iter().copied().zip(ends).map(|(from, until)| Epoch { from, until }).collect()
+}
+
+/// When code that was loaded at `loaded` and first seen running at `first_of_new` took the place of
+/// code last seen at `last_of_old`: when it was loaded, if that lies between.
+#[must_use]
+pub fn between(last_of_old: Option<u64>, loaded: u64, first_of_new: u64) -> u64 {
+    let is_between = loaded <= first_of_new && last_of_old.is_none_or(|last| last < loaded);
+    if is_between { loaded } else { first_of_new }
 }
 
 /// Who is to be shown where in `epoch`, by address and without overlap.

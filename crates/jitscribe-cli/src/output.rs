@@ -37,11 +37,6 @@ impl Output {
         self.file.as_file_mut()
     }
 
-    /// Where the file will be.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Puts the file into its place.
     pub fn finish(self) -> Result<()> {
         let Self { file, path, replace } = self;

@@ -85,11 +85,6 @@ impl<'a> CodeBook<'a> {
         self.timelines.iter().map(|(&life, timeline)| (life, timeline))
     }
 
-    /// The timeline of `life`, if it has code of its own.
-    pub fn timeline(&self, life: LifeId) -> Option<&Timeline> {
-        self.timelines.get(&life)
-    }
-
     /// Takes the code events of a dump. `life_of` says whose memory a record's pid means. Returns
     /// how many pieces of code it told of.
     pub fn add_dump(

@@ -1,17 +1,18 @@
 //! Writes the images of a plan, and the mapping events that bring them into a recording.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use code_image::{Code, EhFrame, Finished, ImageWriter, Line, Target};
-use code_timeline::{CodeId, ranges};
+use code_timeline::ranges;
 use perf_data::{Attrs, FileIdentity, Mmap, MmapDetail, misc};
 
 use super::address_space::AddressSpaces;
 use super::codes::CodeBook;
-use super::plan::{Arena, Place, Plan, PlannedImage};
+use super::plan::{Arena, Place, Plan, PlannedImage, Shown};
 use super::survey::Survey;
 use crate::output::Output;
 use crate::{Error, Result};
@@ -69,11 +70,19 @@ impl Images {
     ) -> Result<Self> {
         let mut images = Self::default();
         let mut written_before = 0;
+        let mut arenas_of_pids: HashMap<u32, usize> = HashMap::new();
         for (number, arena) in plan.arenas.iter().enumerate() {
             let others = other_spans(plan, number);
+            let pid = survey.processes.pid(arena.life);
+            let arenas_of_pid: &mut usize = arenas_of_pids.entry(pid).or_default();
+            let arena_of_pid = *arenas_of_pid;
+            *arenas_of_pid += 1;
             for (epoch, image) in arena.images.iter().enumerate() {
-                let pid = survey.processes.pid(arena.life);
-                let path = folder.path.join(format!("jit-{pid}-{number}-{epoch}.elf"));
+                let name = match arena.images.len() {
+                    1 => format!("jit-{pid}-{arena_of_pid}.elf"),
+                    _ => format!("jit-{pid}-{arena_of_pid}-{epoch}.elf"),
+                };
+                let path = folder.path.join(name);
                 let place = |from: u64, size: u64| {
                     if !survey.stack_copies {
                         return None;
@@ -82,7 +91,7 @@ impl Images {
                     (place + size - arena.span.start < REACH).then_some(place)
                 };
                 let finished =
-                    write_image(&path, arena, image, book, target_of(arena.life), folder, place)?;
+                    write_image(&path, image, book, target_of(arena.life), folder, place)?;
                 written_before += finished.file_size;
                 tick(written_before);
                 images.show(survey, attrs, arena, image, &path, &finished)?;
@@ -106,7 +115,7 @@ impl Images {
     ) -> Result<()> {
         let pid = survey.processes.pid(arena.life);
         let bias = finished.text.address - finished.text.file_offset;
-        let mut map = |range: Range<u64>, place: Place, protection| {
+        let mut map = |range: Range<u64>, in_image: u64, place: Place, protection| {
             let file = FileIdentity::Inode { major: 0, minor: 0, inode: 0, generation: 0 };
             let mmap = Mmap {
                 misc: misc::USER,
@@ -114,7 +123,7 @@ impl Images {
                 tid: pid,
                 address: range.start,
                 len: range.end - range.start,
-                page_offset: range.start - bias,
+                page_offset: in_image - bias,
                 detail: Some(MmapDetail { protection, flags: MAP_PRIVATE, file }),
                 filename: path.as_os_str().as_bytes(),
             };
@@ -124,14 +133,17 @@ impl Images {
             self.events.push((place, event));
             Ok(())
         };
-        for (range, place) in &image.mappings {
-            map(range.clone(), *place, PROTECTION)?;
+        for mapping in &image.mappings {
+            let range = mapping.range.clone();
+            map(range.clone(), range.start + mapping.moved_by, mapping.place, PROTECTION)?;
         }
-        let first_place = image.mappings.iter().map(|(_, place)| *place).min();
+        let places = image.mappings.iter().map(|mapping| mapping.place);
+        let first_place = places.min_by_key(|place| place.time());
         if let (Some(tables), Some(place), true) =
             (&finished.eh_frame, first_place, survey.stack_copies)
         {
-            map(tables.address..tables.address + tables.len, place, PROTECTION_OF_TABLES)?;
+            let range = tables.address..tables.address + tables.len;
+            map(range, tables.address, place, PROTECTION_OF_TABLES)?;
         }
         Ok(())
     }
@@ -153,7 +165,6 @@ fn other_spans(plan: &Plan, number: usize) -> Vec<Range<u64>> {
 
 fn write_image(
     path: &Path,
-    arena: &Arena,
     image: &PlannedImage,
     book: &CodeBook<'_>,
     target: Target,
@@ -165,12 +176,12 @@ fn write_image(
         other => Error::format(path)(other),
     };
     let mut output = Output::create(path, folder.force)?;
-    let mut writer = ImageWriter::new(output.file(), target, arena.span.clone()).map_err(failed)?;
+    let mut writer = ImageWriter::new(output.file(), target, image.span.clone()).map_err(failed)?;
     let mut lines = Vec::new();
-    for (visible, id) in &image.visible {
-        add(&mut writer, book, *id, visible.clone(), &mut lines).map_err(failed)?;
+    for shown in &image.shown {
+        add(&mut writer, book, shown, &mut lines).map_err(failed)?;
     }
-    let above = arena.span.end;
+    let above = image.span.end;
     let finished = writer.finish(|size| place(above, size)).map_err(failed)?;
     output.finish()?;
     Ok(finished)
@@ -180,17 +191,17 @@ fn write_image(
 fn add<'a>(
     writer: &mut ImageWriter<&mut File>,
     book: &CodeBook<'a>,
-    id: CodeId,
-    visible: Range<u64>,
+    shown: &Shown,
     lines: &mut Vec<Line<'a>>,
 ) -> Result<(), code_image::Error> {
-    let code = book.code(id);
+    let code = book.code(shown.code);
     let load = book.load(code);
+    let start = code.address + shown.moved_by;
     lines.clear();
     let mut unwind = None;
     if let Some(load) = load {
         // Code that moved takes its lines along.
-        let here = |address: u64| address.wrapping_sub(load.address).wrapping_add(code.address);
+        let here = |address: u64| address.wrapping_sub(load.address).wrapping_add(start);
         lines.extend(load.lines().map(|line| Line {
             address: here(line.address),
             file: line.file,
@@ -200,9 +211,9 @@ fn add<'a>(
         unwind = load.unwind().map(|unwind| EhFrame { bytes: unwind.eh_frame });
     }
     writer.add(&Code {
-        start: code.address,
+        start,
         size: code.size,
-        visible,
+        visible: shown.visible.clone(),
         name: code.name,
         bytes: load.map_or(&[], |load| load.bytes),
         lines,

@@ -44,8 +44,6 @@ pub struct Survey {
     pub stack_copies: bool,
     /// How many events there are.
     pub events: u64,
-    /// How many of them are samples.
-    pub samples: u64,
     /// The last name of each process.
     comms: HashMap<u32, Vec<u8>>,
     /// Which event began a life: a fork's or an exec's.
@@ -60,7 +58,6 @@ impl Survey {
             let ordinal = found.events;
             found.events += 1;
             match event.kind() {
-                kind::SAMPLE => found.samples += 1,
                 kind::MMAP | kind::MMAP2 | kind::COMM | kind::FORK | kind::TIME_CONV => {
                     // What cannot be decoded is passed on as it is.
                     if let Ok(record) = event.record() {
@@ -111,7 +108,6 @@ struct Raw {
     names: Interner,
     time_conv: Option<TimeConv>,
     events: u64,
-    samples: u64,
     comms: HashMap<u32, Vec<u8>>,
     begun: HashMap<(u32, u64), Ordinal>,
 }
@@ -154,7 +150,7 @@ impl Raw {
     }
 
     fn finish(self, stack_copies: bool, clock: RecordingClock) -> Survey {
-        let Self { processes, maps, names, events, samples, comms, begun, .. } = self;
+        let Self { processes, maps, names, events, comms, begun, .. } = self;
         let anonymous: Vec<bool> = names.iter().map(is_anonymous).collect();
         let mut maps: Vec<MapEvent> = maps
             .into_iter()
@@ -171,7 +167,7 @@ impl Raw {
             })
             .collect();
         maps.sort_by_key(|map| (map.time, map.ordinal));
-        Survey { processes, maps, names, clock, stack_copies, events, samples, comms, begun }
+        Survey { processes, maps, names, clock, stack_copies, events, comms, begun }
     }
 }
 

@@ -1,0 +1,111 @@
+//! One image for all time: code that followed other code at its address gets a home of its own.
+//!
+//! The first code seen running at an address is shown there. What ran there later is shown behind
+//! the arena, and mapped from there when its time comes. So every piece of code has one place in
+//! one file, however often it came and went, and a profile has one row for it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use code_timeline::ranges::Canvas;
+use code_timeline::{CodeId, Epoch, Timeline, Usage, epochs, ranges};
+
+use super::extents::Extent;
+use super::{Mapping, Place, PlannedImage, Shown};
+use crate::inject::codes::CodeBook;
+
+/// Homes begin at multiples of this.
+const ALIGNMENT: u64 = 16;
+
+/// Code that was seen running.
+struct Seen {
+    code: CodeId,
+    range: Range<u64>,
+    since: u64,
+    usage: Usage,
+    moved_by: u64,
+}
+
+/// The image of an arena.
+pub fn image(
+    timeline: &Timeline,
+    book: &CodeBook<'_>,
+    span: &Range<u64>,
+    extents: &[Extent],
+    usage: impl Fn(CodeId) -> Option<Usage>,
+) -> PlannedImage {
+    let mut seen = seen_running(timeline, book, span, usage);
+
+    let base = extents.iter().map(|extent| Mapping {
+        range: extent.range.clone(),
+        moved_by: 0,
+        place: extent.place,
+    });
+    let mut mappings: Vec<Mapping> = base.collect();
+    let mut end = span.end;
+    // Who is mapped where so far, and who was the first there.
+    let mut mapped: Canvas<usize> = Canvas::new();
+    let mut at_home: Canvas<usize> = Canvas::new();
+    for number in 0..seen.len() {
+        let new = &seen[number];
+        let range = new.range.clone();
+        let followed = mapped.under(&range).next().is_some();
+        let gives_way = at_home.under(&range).next().is_some();
+        if followed {
+            let old = mapped.under(&range).map(|old| seen[old].usage.last);
+            let last_of_old = old.filter(|&last| last < new.usage.first).max();
+            let place = Place::At(epochs::between(last_of_old, new.since, new.usage.first));
+            if gives_way {
+                end = end.next_multiple_of(ALIGNMENT);
+                seen[number].moved_by = end - range.start;
+                end += range.end - range.start;
+            }
+            let moved_by = seen[number].moved_by;
+            mappings.push(Mapping { range: range.clone(), moved_by, place });
+        }
+        if !gives_way {
+            at_home.paint(range.clone(), number);
+        }
+        mapped.paint(range, number);
+    }
+
+    let by_code: BTreeMap<CodeId, &Seen> = seen.iter().map(|seen| (seen.code, seen)).collect();
+    let at_home =
+        |code| by_code.get(&code).filter(|seen| seen.moved_by == 0).map(|seen| seen.usage);
+    let all_time = Epoch { from: 0, until: u64::MAX };
+    let shown = epochs::visible(timeline, span, &all_time, true, at_home);
+    let mut shown: Vec<Shown> =
+        shown.into_iter().map(|(visible, code)| Shown { visible, moved_by: 0, code }).collect();
+    shown.extend(seen.iter().filter(|seen| seen.moved_by != 0).map(|seen| Shown {
+        visible: seen.range.start + seen.moved_by..seen.range.end + seen.moved_by,
+        moved_by: seen.moved_by,
+        code: seen.code,
+    }));
+    PlannedImage { span: span.start..end, shown, mappings, until: u64::MAX }
+}
+
+/// The code seen running in the arena, the earlier first.
+fn seen_running(
+    timeline: &Timeline,
+    book: &CodeBook<'_>,
+    span: &Range<u64>,
+    usage: impl Fn(CodeId) -> Option<Usage>,
+) -> Vec<Seen> {
+    let mut seen: BTreeMap<CodeId, Seen> = BTreeMap::new();
+    for piece in timeline.pieces().iter().filter(|piece| ranges::overlap(&piece.range, span)) {
+        let Some(usage) = usage(piece.code) else { continue };
+        let whole = book.code(piece.code).range();
+        let range = whole.start.max(span.start)..whole.end.min(span.end);
+        let seen = seen.entry(piece.code).or_insert(Seen {
+            code: piece.code,
+            range,
+            since: piece.since,
+            usage,
+            moved_by: 0,
+        });
+        seen.since = seen.since.min(piece.since);
+    }
+    let mut seen: Vec<Seen> = seen.into_values().collect();
+    seen.sort_by_key(|seen| (seen.since, seen.code));
+    seen
+}

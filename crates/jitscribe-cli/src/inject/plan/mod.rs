@@ -1,0 +1,184 @@
+//! What is to be mapped where and when: arenas, their images, and the mapping events that show them.
+//!
+//! An **arena** is a stretch of one process's memory with its code. Within it, an **extent** is a
+//! run of code without a gap to speak of: only extents are mapped, since what lies between them is
+//! not ours.
+//!
+//! An arena is shown by one image, in which code that followed other code at its address has a
+//! place of its own ([`mod@homes`]). Where the recording holds copies of stacks, which are unwound
+//! later, that will not do: unwinders want all of an image mapped by one rule. Then there is an
+//! image for each span of time ([`mod@epochs`]).
+
+mod epochs;
+mod extents;
+mod homes;
+mod restore;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use code_timeline::{CodeId, LifeId, ranges};
+
+use super::address_space::AddressSpaces;
+use super::codes::CodeBook;
+use super::survey::{MapEvent, Ordinal, Survey};
+use super::weigh::Weights;
+
+use extents::Extent;
+
+/// Where in the stream of events something is put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// Before the first event.
+    First,
+    /// Right behind this event, with its time.
+    After(Ordinal, u64),
+    /// In order of time.
+    At(u64),
+}
+
+impl Place {
+    /// Right behind the event of a mapping.
+    fn behind(map: &MapEvent) -> Self {
+        Self::After(map.ordinal, map.time)
+    }
+
+    /// The time that the event is given.
+    pub fn time(self) -> u64 {
+        match self {
+            Self::After(_, time) | Self::At(time) => time,
+            Self::First => 0,
+        }
+    }
+
+    /// Whether readers see this before the mapping `map`. They go by time: the order of events in
+    /// the file is that of the CPUs' buffers.
+    fn precedes(self, map: &MapEvent) -> bool {
+        let ordinal = match self {
+            Self::After(ordinal, _) => ordinal,
+            Self::First | Self::At(_) => 0,
+        };
+        (self.time(), ordinal) < (map.time, map.ordinal)
+    }
+}
+
+/// Code, or a part of it, that an image shows.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// The addresses in the image. They are the process's own, unless the code had to give way.
+    pub visible: Range<u64>,
+    /// How far from the process's own addresses that is.
+    pub moved_by: u64,
+    /// Whose code it is.
+    pub code: CodeId,
+}
+
+impl Shown {
+    /// The addresses in the process.
+    fn range(&self) -> Range<u64> {
+        self.visible.start - self.moved_by..self.visible.end - self.moved_by
+    }
+
+    /// Maps it at `place`.
+    fn mapped(&self, place: Place) -> Mapping {
+        Mapping { range: self.range(), moved_by: self.moved_by, place }
+    }
+}
+
+/// A mapping of an image.
+#[derive(Clone, Debug)]
+pub struct Mapping {
+    /// The addresses in the process.
+    pub range: Range<u64>,
+    /// How far behind them those of the image are.
+    pub moved_by: u64,
+    /// Where in the stream.
+    pub place: Place,
+}
+
+/// One image to be written, and where it is to be mapped.
+#[derive(Debug)]
+pub struct PlannedImage {
+    /// The span of its addresses.
+    pub span: Range<u64>,
+    /// What it shows, by address.
+    pub shown: Vec<Shown>,
+    /// How it is mapped; those of one time in their order.
+    pub mappings: Vec<Mapping>,
+    /// Until when it is the one that shows its arena.
+    until: u64,
+}
+
+/// A stretch of one process's memory with its code.
+#[derive(Debug)]
+pub struct Arena {
+    /// Whose memory.
+    pub life: LifeId,
+    /// From the first code to the end of the last.
+    pub span: Range<u64>,
+    /// Its images, in the order of time.
+    pub images: Vec<PlannedImage>,
+}
+
+/// All that is to be put into a recording.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// The arenas of all processes.
+    pub arenas: Vec<Arena>,
+    /// The extents of each life, by address.
+    extents: BTreeMap<LifeId, Vec<Extent>>,
+}
+
+impl Plan {
+    /// Plans images for all code in `book`.
+    pub fn of(
+        survey: &Survey,
+        spaces: &AddressSpaces,
+        book: &CodeBook<'_>,
+        weights: &Weights,
+    ) -> Self {
+        let mut plan = Self::default();
+        for (life, timeline) in book.timelines() {
+            let extents = extents::extents(survey, spaces, life, timeline);
+            for extents in extents::arenas(&extents) {
+                let span = extents[0].range.start..extents[extents.len() - 1].range.end;
+                let usage = |code| weights.usage(life, code);
+                let mut images = if survey.stack_copies {
+                    epochs::images(timeline, &span, extents, usage)
+                } else {
+                    vec![homes::image(timeline, book, &span, extents, usage)]
+                };
+                restore::restore(survey, life, timeline, extents, &mut images, usage);
+                plan.arenas.push(Arena { life, span, images });
+            }
+            plan.extents.insert(life, extents);
+        }
+        plan
+    }
+
+    /// What is left of an anonymous mapping where images show what it holds: all of it, if no
+    /// image was mapped there when it came.
+    pub fn uncovered(&self, survey: &Survey, map: &MapEvent) -> Vec<Range<u64>> {
+        let mut holes = Vec::new();
+        let (mut life, mut time) = (map.life, map.time);
+        loop {
+            if let Some(extents) = self.extents.get(&life) {
+                let first = extents.partition_point(|extent| extent.range.end <= map.range.start);
+                let behind = extents[first..].iter();
+                let within = behind.take_while(|extent| extent.range.start < map.range.end);
+                let shown = within
+                    .filter(|extent| extent.place.precedes(map) && extent.place.time() <= time);
+                holes.extend(shown.map(|extent| extent.range.clone()));
+                break;
+            }
+            // A child without code of its own sees its parent's through the mappings it inherits.
+            match survey.processes.parent(life) {
+                Some((parent, forked)) if forked <= time => {
+                    (life, time) = (parent, forked.saturating_sub(1));
+                }
+                _ => break,
+            }
+        }
+        ranges::subtract(&map.range, &holes)
+    }
+}

@@ -1,0 +1,55 @@
+//! Maps anew what a file's mapping hides of code that was seen running after it.
+//!
+//! A runtime that changes the protection of its own executable makes perf see it mapped once more,
+//! over the code that the dump knows there; and code may come to where a library was.
+
+use std::collections::HashMap;
+
+use code_timeline::{CodeId, LifeId, Timeline, Usage};
+
+use super::extents::Extent;
+use super::{Place, PlannedImage};
+use crate::inject::survey::{MapEvent, Survey};
+
+/// Adds to `images` what files' mappings hide.
+pub fn restore(
+    survey: &Survey,
+    life: LifeId,
+    timeline: &Timeline,
+    extents: &[Extent],
+    images: &mut [PlannedImage],
+    usage: impl Fn(CodeId) -> Option<Usage>,
+) {
+    let hiding = |map: &&MapEvent| {
+        let first = extents.partition_point(|extent| extent.range.end <= map.range.start);
+        let mut hit =
+            extents[first..].iter().take_while(|extent| extent.range.start < map.range.end);
+        !map.anonymous && hit.any(|extent| extent.place.precedes(map))
+    };
+    let mut maps = survey.maps_of(life).filter(hiding).peekable();
+    if maps.peek().is_none() {
+        return;
+    }
+    let mut since: HashMap<CodeId, u64> = HashMap::new();
+    for piece in timeline.pieces() {
+        let first = since.entry(piece.code).or_insert(piece.since);
+        *first = piece.since.min(*first);
+    }
+    for map in maps {
+        // Images of later epochs are mapped anew by themselves.
+        let Some(image) = images.iter_mut().find(|image| map.time < image.until) else { continue };
+        let mut hidden: Vec<(u64, _)> = Vec::new();
+        for shown in &image.shown {
+            let range = shown.range();
+            let is_hit = range.start < map.range.end && map.range.start < range.end;
+            if let Some(usage) = usage(shown.code).filter(|usage| is_hit && usage.last >= map.time)
+            {
+                let came = since.get(&shown.code).map_or(0, |&since| since.min(usage.first));
+                let place = if came <= map.time { Place::behind(map) } else { Place::At(came) };
+                hidden.push((came, shown.mapped(place)));
+            }
+        }
+        hidden.sort_by_key(|(came, _)| *came);
+        image.mappings.extend(hidden.into_iter().map(|(_, mapping)| mapping));
+    }
+}
