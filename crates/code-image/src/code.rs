@@ -46,7 +46,9 @@ pub struct Line<'a> {
 /// Unwind info of one code, as a jitdump's `JIT_CODE_UNWINDING_INFO` record carries it.
 ///
 /// Relative pointers in it are meant as if the section lay right behind the code, at
-/// `start + align8(size)`, and the header behind the section.
+/// `start + align8(size)`. If it begins to speak of addresses outside of the code then, the writer had
+/// it elsewhere (behind its header, or wherever the process has it), and it is read as if it stood such
+/// that what it speaks of begins where the code does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EhFrame<'a> {
     /// A whole `.eh_frame` section: CIEs and FDEs, with or without a terminator.

@@ -186,7 +186,9 @@ fn what_is_left_out_is_counted_by_cause() {
     assert_eq!(one(&with(16, 0x5b)), [0, 1, 0, 0, 0], "encoding");
     assert_eq!(one(&with(41, 0x3f)), [0, 1, 0, 0, 0], "instruction");
     assert_eq!(one(&with(28, 0x1b)), [1, 0, 0, 0, 0], "pointer to the CIE");
-    assert_eq!(one(&with(33, 0xfe)), [0, 0, 1, 0, 0], "address");
+    assert_eq!(one(&with(36, 16)), [0; 5], "longer than the code: clipped");
+    let longer_and_elsewhere = [&with(33, 0xfe)[..36], &[16], &sound[37..]].concat();
+    assert_eq!(one(&longer_and_elsewhere), [0, 0, 1, 0, 0], "of another code");
     let twice = [&sound[..], &bytes("1400000034000000 b8ffffff0f000000 00480e10460e0800")].concat();
     assert_eq!(one(&twice), [0, 0, 0, 1, 0], "the same again");
 
@@ -224,4 +226,34 @@ fn tables_lie_where_they_are_placed_or_nowhere() {
             file_offset: 0x7000_0000 - 0x40_0000 + 0x1000
         })
     );
+}
+
+/// A section that was written for another place: behind its header, or far from the code.
+#[test]
+fn misplaced_sections_are_moved_to_their_code() {
+    for (size, right) in [(15_u64, -0x30_i32), (60, -0x60)] {
+        let section = |distance: i32| {
+            let mut section = bytes(CPYTHON);
+            section[32..36].copy_from_slice(&distance.to_le_bytes());
+            section[36] = size as u8;
+            section
+        };
+        let sound = section(right);
+        let expected = rules_of_codes(x86_64(), &[code(0x1000, size, &sound)]);
+        assert_eq!(
+            expected.keys().copied().collect::<Vec<_>>(),
+            (0x1000..0x1000 + size).collect::<Vec<_>>()
+        );
+        for displaced in [-20, 20, -0x1000, 0x7000_0000] {
+            let section = section(right + displaced);
+            let image = write(x86_64(), 0x1000..0x1000 + size, &[code(0x1000, size, &section)]);
+            if displaced == 20 && size > 20 {
+                // it begins within the code: no reason to doubt it
+                assert_eq!(rules_of_image(x86_64(), &image.path()).len() as u64, size - 20);
+            } else {
+                assert_eq!(rules_of_image(x86_64(), &image.path()), expected, "{displaced:#x}");
+            }
+            assert_eq!(image.finished.unwind.outside, 0);
+        }
+    }
 }

@@ -32,20 +32,25 @@ pub(super) struct FrameReader<'a> {
     cies: &'a mut CieTable,
     /// What is to be read yet.
     rest: Cursor<'a>,
+    /// From the first to the last address that the descriptions read so far speak of.
+    extent: Option<Range<u64>>,
     scratch: Encoder,
 }
 
 impl<'a> FrameReader<'a> {
+    /// Reads `bytes` as if they stood behind the code, and `displacement` further.
     pub(super) fn new(
         target: Target,
         code: &Code<'_>,
         bytes: &'a [u8],
+        displacement: u64,
         cies: &'a mut CieTable,
     ) -> Self {
         cies.begin_section();
         // where the writers of such sections take them to be, relative to the code
         let behind_code = code.size.checked_next_multiple_of(8).unwrap_or(code.size);
-        let section = Cursor::new(target, bytes, code.start.wrapping_add(behind_code));
+        let address = code.start.wrapping_add(behind_code).wrapping_add(displacement);
+        let section = Cursor::new(target, bytes, address);
         FrameReader {
             target,
             section,
@@ -54,8 +59,20 @@ impl<'a> FrameReader<'a> {
             thumb: code.thumb,
             cies,
             rest: section,
+            extent: None,
             scratch: Encoder::new(target),
         }
+    }
+
+    /// How much further the section must have stood, when all of it was read and it begins to speak
+    /// of addresses outside of the code: so far that it begins where the code does. `None` if what it
+    /// speaks of does not fit into the code then either.
+    pub(super) fn displacement(&self) -> Option<u64> {
+        let extent = self.extent.clone()?;
+        let size = self.code.end.saturating_sub(self.code.start);
+        let fits = extent.end.saturating_sub(extent.start) <= size;
+        (fits && !self.code.contains(&extent.start))
+            .then(|| self.code.start.wrapping_sub(extent.start))
     }
 
     /// The next frame description; `None` at the end of the section.
@@ -108,6 +125,10 @@ impl<'a> FrameReader<'a> {
             let len = body.uleb()?;
             body.split(len)?;
         }
+        self.extent = Some(match self.extent.take() {
+            Some(extent) => extent.start.min(begin)..extent.end.max(end),
+            None => begin..end,
+        });
 
         let range = begin.max(self.visible.start)..end.min(self.visible.end);
         if range.is_empty() {

@@ -80,8 +80,28 @@ impl UnwindTables {
     /// Adds what `eh_frame` says of the visible part of `code`; `place` maps addresses in the process
     /// to those of the file. Codes come in ascending order.
     pub(crate) fn add(&mut self, code: &Code<'_>, eh_frame: &[u8], place: impl Fn(u64) -> u64) {
+        let (summary, fdes) = (self.summary, self.fdes.len());
+        let instructions = self.instructions.len();
+        if let Some(displacement) = self.collect(code, eh_frame, 0, &place) {
+            self.summary = summary;
+            self.fdes.truncate(fdes);
+            self.instructions.truncate(instructions);
+            self.collect(code, eh_frame, displacement, &place);
+        }
+    }
+
+    /// Adds what the section says when it stands `displacement` further than behind the code. Returns
+    /// how much further it is likely to stand, if what it says looks wrong.
+    fn collect(
+        &mut self,
+        code: &Code<'_>,
+        eh_frame: &[u8],
+        displacement: u64,
+        place: impl Fn(u64) -> u64,
+    ) -> Option<u64> {
         let first = self.fdes.len();
-        let mut reader = FrameReader::new(self.target, code, eh_frame, &mut self.cies);
+        let mut reader =
+            FrameReader::new(self.target, code, eh_frame, displacement, &mut self.cies);
         while let Some(frame) = reader.next() {
             let frame = match frame {
                 Ok(frame) => frame,
@@ -104,9 +124,11 @@ impl UnwindTables {
             });
         }
 
+        let displacement = reader.displacement();
         if self.fdes.len().saturating_sub(first) > 1 {
             self.sort_from(first);
         }
+        displacement
     }
 
     /// Sorts the descriptions from the number `first` on, and drops those that overlap another.
