@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use code_image::{Code, EhFrame, ImageWriter, Line, Target};
-use jitdump::{Dump, Endian};
+use jitdump::{Body, Dump, Endian};
 
 use super::input::Input;
 use super::live::{Live, Piece};
@@ -47,7 +47,7 @@ pub fn write(
     for arena in &arenas {
         let start = arena.first().map_or(0, arena_start);
         let path = folder.join(format!("jit-{}-{start:x}.elf", dump.header().pid));
-        image(target, arena, &path, force)?;
+        image(dump, target, arena, &path, force)?;
         last = path;
     }
     note::say(format_args!(
@@ -81,8 +81,28 @@ fn arena_start(first: &Piece<'_, '_>) -> u64 {
     first.address & !(PAGE - 1)
 }
 
+/// Whether the code is Thumb code, which an address with bit 0 set says.
+fn is_thumb(dump: &Dump<'_>, piece: &Piece<'_, '_>) -> bool {
+    const EM_ARM: u32 = 40;
+    if dump.header().elf_mach != EM_ARM {
+        return false;
+    }
+    match dump.records_from(piece.load.offset).next() {
+        Some(Ok(record)) => {
+            matches!(record.body, Body::Load(load) if load.code_addr != piece.load.address)
+        }
+        _ => false,
+    }
+}
+
 /// Writes one image.
-fn image(target: Target, arena: &[Piece<'_, '_>], path: &Path, force: bool) -> Result<()> {
+fn image(
+    dump: &Dump<'_>,
+    target: Target,
+    arena: &[Piece<'_, '_>],
+    path: &Path,
+    force: bool,
+) -> Result<()> {
     let (Some(first), Some(last)) = (arena.first(), arena.last()) else { return Ok(()) };
     let span: Range<u64> = arena_start(first)..last.end;
     let mut output = Output::create(path, force)?;
@@ -106,7 +126,7 @@ fn image(target: Target, arena: &[Piece<'_, '_>], path: &Path, force: bool) -> R
             bytes: piece.load.bytes,
             lines: &lines,
             unwind: piece.load.unwind().map(|unwind| EhFrame { bytes: unwind.eh_frame }),
-            ..Code::default()
+            thumb: is_thumb(dump, piece),
         };
         writer.add(&code).map_err(Error::format(path))?;
     }
