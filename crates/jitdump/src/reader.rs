@@ -207,10 +207,14 @@ impl<'a> Iterator for Records<'a> {
         let Some(record) = rest.get(..to_usize(size)) else { return self.cut_off(prefix, rest) };
         let payload = record.get(head..).unwrap_or(&[]);
         let body = parse_body(prefix, payload, endian);
-        if !resync::may_follow(self.data, next, endian, prefix.timestamp) {
+        let is_strange = body.is_err() || !prefix.id.is_known();
+        let in_time = prefix.id.is_known()
+            || self.last_timestamp.is_none()
+            || resync::in_time(prefix, self.last_timestamp);
+        if !in_time || !resync::may_follow(self.data, next, endian, prefix.timestamp) {
             // An unknown type is an extension or garbage, a bad body has a good or a bad length, and
             // a good one may have been torn by another writer: what follows tells which.
-            if body.is_err() || !prefix.id.is_known() {
+            if is_strange {
                 return self.skip_gap(false);
             }
             if let Some(inner) = self.find_record(offset.saturating_add(1)..next) {

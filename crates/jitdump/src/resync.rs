@@ -11,9 +11,9 @@ use core::ops::Range;
 use crate::endian::{Endian, Fields, to_u64, to_usize};
 use crate::record::{Prefix, RECORD_HEADER_SIZE, RecordId};
 
-/// How far timestamps of neighbouring records may lie apart for a candidate to be believed. 2^46 ns
-/// are 19 hours; addresses, which stand in many places where a timestamp might, lie farther away.
-const TIME_WINDOW: u64 = 1 << 46;
+/// How much later than the last record a candidate may be to be believed. 2^45 ns are nearly ten
+/// hours; most addresses, which stand in many places where a timestamp might, are larger numbers.
+const TIME_AHEAD: u64 = 1 << 45;
 
 /// How many bytes of padding behind the code of a LOAD are looked through for the name's end.
 const LOAD_PADDING: u64 = 16;
@@ -64,17 +64,17 @@ pub(crate) fn may_follow(data: &[u8], offset: u64, endian: Endian, timestamp: u6
     let Some(rest) = data.get(to_usize(offset)..) else { return false };
     let Some(prefix) = Prefix::read(rest, endian) else { return true };
     let is_hole = prefix.id.0 == 0 && prefix.total_size == 0 && prefix.timestamp == 0;
-    // Of an unknown type, one that does not fit into the file may be cut off or be garbage.
-    let fits = prefix.id.is_known()
-        || u64::from(prefix.total_size) <= to_u64(rest.len())
-        || in_time(prefix, Some(timestamp));
-    is_hole || (prefix.total_size >= prefix.id.min_size() && fits)
+    is_hole || (prefix.total_size >= prefix.id.min_size() && in_time(prefix, Some(timestamp)))
 }
 
-/// Whether a record of this time may stand behind one of `last_timestamp`.
+/// Whether a record of this time may stand behind one of `last_timestamp`. Small numbers, which are
+/// sizes and indices mostly, are no times near it.
 pub(crate) fn in_time(prefix: Prefix, last_timestamp: Option<u64>) -> bool {
     match last_timestamp {
-        Some(last) => prefix.timestamp.abs_diff(last) < TIME_WINDOW,
+        Some(last) => {
+            let earliest = last.saturating_sub(last / 4);
+            (earliest..=last.saturating_add(TIME_AHEAD)).contains(&prefix.timestamp)
+        }
         None => prefix.timestamp != 0,
     }
 }

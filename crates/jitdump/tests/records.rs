@@ -357,3 +357,27 @@ fn hostile_dumps_take_linear_time() {
         assert!(started.elapsed().as_secs() < 20, "{pattern:?}: {count}");
     }
 }
+
+#[test]
+fn fields_of_a_cut_off_record_are_not_taken_for_records() {
+    // In a big-endian LOAD, the halves of code_size and code_index look like the header of another
+    // LOAD whose time is the index, and code of zeros contradicts nothing.
+    let mut writer = writer_for(Endian::Big);
+    let code = [0; 400];
+    let time = 5_655_989_894_209;
+    for index in 200..206 {
+        writer.load(time + index, &load(0x7f40_7c12_ebe0, index, b"fib", &code)).unwrap();
+    }
+    let data = writer.into_sink();
+    let size = 56 + 4 + 400;
+    for cut in 40..data.len() {
+        let (records, end) = all(&data[..cut]);
+        assert_eq!(records.len(), (cut - 40) / size, "cut at {cut}");
+        assert!(records.iter().all(Result::is_ok), "cut at {cut}");
+        let start = (cut - (cut - 40) % size) as u64;
+        let (End::CutOff { offset, .. } | End::Complete { offset }) = end else {
+            panic!("{end:?}")
+        };
+        assert_eq!(offset, start, "cut at {cut}");
+    }
+}
