@@ -167,6 +167,10 @@ impl<'a> Records<'a> {
         let is_header = resync::judge(prefix, payload, self.header.endian) == Verdict::Plausible
             && (prefix.id.is_known() || resync::in_time(prefix, self.last_timestamp));
         let offset = self.offset;
+        if is_header {
+            // In lieu of a record before it, its own time says which times are near.
+            self.last_timestamp.get_or_insert(prefix.timestamp);
+        }
         if !is_header
             || self.find_record(offset.saturating_add(1)..to_u64(self.data.len())).is_some()
         {
@@ -217,6 +221,7 @@ impl<'a> Iterator for Records<'a> {
             if is_strange {
                 return self.skip_gap(false);
             }
+            self.last_timestamp.get_or_insert(prefix.timestamp);
             if let Some(inner) = self.find_record(offset.saturating_add(1)..next) {
                 return Some(Err(self.gap(inner, false)));
             }
