@@ -167,7 +167,7 @@ impl<'a> Records<'a> {
         let is_header = resync::judge(prefix, payload, self.header.endian) == Verdict::Plausible
             && (prefix.id.is_known() || resync::in_time(prefix, self.last_timestamp));
         let offset = self.offset;
-        if is_header {
+        if is_header && prefix.id.is_known() {
             // In lieu of a record before it, its own time says which times are near.
             self.last_timestamp.get_or_insert(prefix.timestamp);
         }
