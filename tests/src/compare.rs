@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 
+use crate::chains::Chain;
 use crate::sample::Sample;
 
 /// How many differences a failure shows.
@@ -121,6 +122,40 @@ impl<'a> Comparison<'a> {
         );
         verdict
     }
+}
+
+/// Checks call chains frame by frame: what the reference names in jitted code has the same symbol in ours, and
+/// no chain ends earlier.
+///
+/// # Panics
+/// Else, with the first differences.
+pub fn expect_chains_kept(reference: &[Chain], ours: &[Chain]) {
+    assert_eq!(reference.len(), ours.len(), "chains");
+    let mut report = String::new();
+    let mut worse = 0;
+    for (reference, ours) in reference.iter().zip(ours) {
+        assert_eq!((reference.time, reference.tid), (ours.time, ours.tid));
+        let kept = reference.frames.len() <= ours.frames.len()
+            && reference.frames.iter().zip(&ours.frames).all(|(reference, ours)| {
+                let jitted = reference.dso.rsplit('/').next().is_some_and(|name| {
+                    name.starts_with("jitted-")
+                        || (name.starts_with("perf-") && name.ends_with(".map"))
+                });
+                !jitted || reference.symbol.is_none() || reference.symbol == ours.symbol
+            });
+        if !kept {
+            worse += 1;
+            if worse <= SHOWN {
+                _ = writeln!(
+                    report,
+                    "  reference {}\n  ours      {}",
+                    reference.line(),
+                    ours.line()
+                );
+            }
+        }
+    }
+    assert!(worse == 0, "{worse} of {} call chains are worse:\n{report}", ours.len());
 }
 
 /// How samples in natively compiled code are compared.

@@ -8,10 +8,13 @@ use serde_json::Value;
 
 use crate::tool::{Printed, run, tool};
 
-/// A command for the built `jitscribe`.
+/// A command for `jitscribe`: the one that `JITSCRIBE_BIN` names, else it is built from the workspace.
 pub fn jitscribe() -> Command {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    tool(BUILT.get_or_init(|| build("jitscribe-cli", "jitscribe")))
+    tool(BUILT.get_or_init(|| match std::env::var_os("JITSCRIBE_BIN") {
+        Some(elsewhere) => elsewhere.into(),
+        None => build("jitscribe-cli", "jitscribe"),
+    }))
 }
 
 /// A command for the demo JIT.

@@ -1,1 +1,250 @@
 //! Recordings made while the test runs.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::compare::{Comparison, Natives, expect_chains_kept};
+use crate::jitscribe;
+use crate::perf::Perf;
+use crate::sample::Sample;
+use crate::tool::{Printed, crate_dir, run};
+
+/// A recording of a real program, with a folder of its own that was the program's working directory.
+///
+/// What the program and perf left in `/tmp` under its process ids is removed when this is dropped.
+#[derive(Debug)]
+pub struct Recording {
+    dir: TempDir,
+    perf: Perf,
+    /// What the recorded program printed.
+    pub printed: Printed,
+    raw: Vec<Sample>,
+}
+
+/// How a recording is made.
+#[derive(Debug)]
+pub struct Recorder {
+    dir: TempDir,
+    perf: Perf,
+    options: Vec<String>,
+    env: Vec<(String, String)>,
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Recorder {
+    /// A recording on the monotonic clock, with frame-pointer call chains.
+    pub fn new() -> Self {
+        Self {
+            dir: TempDir::with_prefix("jitscribe-live-").expect("a temporary folder"),
+            perf: Perf::installed(),
+            options: ["-k", "mono", "-F", "999", "-g"].map(str::to_owned).to_vec(),
+            env: Vec::new(),
+        }
+    }
+
+    /// Replaces the options given to `perf record`.
+    pub fn options(mut self, options: &[&str]) -> Self {
+        self.options = options.iter().map(|&option| option.to_owned()).collect();
+        self
+    }
+
+    /// Sets a variable for the recorded program.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The folder in which the program will run.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Records `program` with its arguments until it ends.
+    pub fn record<S: AsRef<OsStr>>(self, program: &[S]) -> Recording {
+        let mut command = self.command();
+        command.arg("--").args(program);
+        let printed = run(&mut command);
+        self.finish(printed)
+    }
+
+    /// `perf record` with its options, ready for what to record.
+    pub fn command(&self) -> Command {
+        let mut command = self.perf.command();
+        // Without -N each recording would copy the runtime's binary into the home folder.
+        command.args(["record", "-q", "-N", "-o"]).arg(self.dir.path().join("perf.data"));
+        command.args(&self.options).current_dir(self.dir.path());
+        // Runtimes that look for a home folder get the recording's.
+        command.env("JITDUMPDIR", self.dir.path()).envs(self.env.iter().map(|(n, v)| (n, v)));
+        command
+    }
+
+    /// Takes over what a command made from [`Recorder::command`] recorded.
+    pub fn finish(self, printed: Printed) -> Recording {
+        let raw = self.perf.samples(&self.dir.path().join("perf.data"));
+        assert!(raw.len() > 100, "only {} samples were recorded", raw.len());
+        Recording { dir: self.dir, perf: self.perf, printed, raw }
+    }
+}
+
+impl Recording {
+    /// The folder in which the program ran.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The recording itself.
+    pub fn data(&self) -> PathBuf {
+        self.dir.path().join("perf.data")
+    }
+
+    /// The perf that recorded it.
+    pub fn perf(&self) -> &Perf {
+        &self.perf
+    }
+
+    /// The one process that was recorded.
+    ///
+    /// # Panics
+    /// If there were several.
+    pub fn pid(&self) -> u32 {
+        let pids = self.pids();
+        assert_eq!(pids.len(), 1, "one process was expected, not {pids:?}");
+        *pids.first().expect("one")
+    }
+
+    /// The samples before any injection.
+    pub fn raw(&self) -> &[Sample] {
+        &self.raw
+    }
+
+    /// The process ids that were sampled.
+    pub fn pids(&self) -> BTreeSet<u32> {
+        self.raw.iter().map(|sample| sample.pid).collect()
+    }
+
+    /// The samples after stock `perf inject --jit`.
+    pub fn stock(&self) -> Vec<Sample> {
+        let out = self.dir.path().join("stock.data");
+        self.perf.inject(&self.data(), &out);
+        self.perf.samples(&out)
+    }
+
+    /// The samples after `jitscribe inject`.
+    pub fn ours(&self) -> Ours {
+        self.ours_with::<&OsStr>(&[])
+    }
+
+    /// The samples after `jitscribe inject` with options.
+    pub fn ours_with<S: AsRef<OsStr>>(&self, options: &[S]) -> Ours {
+        let data = self.dir.path().join("ours.data");
+        let printed = jitscribe::inject(&self.data(), &data, options);
+        let samples = self.perf.samples(&data);
+        Ours { data, printed, samples }
+    }
+
+    /// Injects, checks that nothing is lost against stock perf nor between perf 6.1 and 6.12, and says how it
+    /// went.
+    pub fn expect_as_good_as_stock(&self) -> Tally {
+        let stock = self.stock();
+        let ours = self.ours();
+        let verdict = Comparison::of(&stock, &ours.samples).expect_nothing_lost(Natives::BySymbol);
+        ours.expect_read_alike_by_newer_perf();
+        expect_chains_kept(
+            &self.perf.chains(&self.dir.path().join("stock.data")),
+            &self.perf.chains(&ours.data),
+        );
+        Tally {
+            same: verdict.same,
+            gained: verdict.gained.len(),
+            unknown: verdict.unknown.len(),
+            all: self.raw.len(),
+        }
+    }
+}
+
+/// How many samples became what; see [`Comparison`].
+#[derive(Debug, Clone, Copy)]
+pub struct Tally {
+    /// Resolved as stock perf did.
+    pub same: usize,
+    /// Resolved by ours alone.
+    pub gained: usize,
+    /// In anonymous memory and resolved by neither.
+    pub unknown: usize,
+    /// All samples.
+    pub all: usize,
+}
+
+/// A recording after `jitscribe inject`.
+#[derive(Debug)]
+pub struct Ours {
+    /// The injected recording.
+    pub data: PathBuf,
+    /// What the command printed.
+    pub printed: Printed,
+    /// Its samples, as the recording's perf reads them.
+    pub samples: Vec<Sample>,
+}
+
+impl Ours {
+    /// The folder of the injected recording, in which the images lie too.
+    fn folder(&self) -> &Path {
+        self.data.parent().expect("the recording lies in a folder")
+    }
+
+    /// Checks that perf 6.12 resolves jitted code as the recording's perf does.
+    pub fn expect_read_alike_by_newer_perf(&self) {
+        let newer = Perf::newer().samples(&self.data);
+        assert_eq!(newer.len(), self.samples.len(), "samples read by perf 6.12");
+        let differing: Vec<_> = self
+            .samples
+            .iter()
+            .zip(&newer)
+            .filter(|(ours, _)| ours.dso_in(self.folder()))
+            .filter(|(ours, newer)| ours.symbol != newer.symbol || ours.dso != newer.dso)
+            .collect();
+        assert!(
+            differing.is_empty(),
+            "perf 6.12 reads {} samples otherwise, the first ones:\n{:#?}",
+            differing.len(),
+            &differing[..differing.len().min(5)]
+        );
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        let pids = self.pids();
+        let Ok(entries) = std::fs::read_dir("/tmp") else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            let ours = ["jit-", "jitted-", "perf-", "perfinfo-"].iter().any(|prefix| {
+                let digits = name.strip_prefix(prefix).and_then(|rest| {
+                    rest.split(['-', '.']).next().and_then(|pid| pid.parse::<u32>().ok())
+                });
+                digits.is_some_and(|pid| pids.contains(&pid))
+            });
+            if ours {
+                // A file that went by itself is no failure.
+                _ = std::fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+/// A program of `tests/workloads`.
+pub fn workload(name: &str) -> PathBuf {
+    let path = crate_dir().join("workloads").join(name);
+    assert!(path.exists(), "there is no workload {name}");
+    path
+}

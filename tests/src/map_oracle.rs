@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::sample::Symbol;
+use crate::sample::{Sample, Symbol};
 
 /// The lines of a perf map, in the order of the file.
 #[derive(Debug)]
@@ -43,4 +43,51 @@ impl MapOracle {
             .find(|(start, size, _)| ip.checked_sub(*start).is_some_and(|offset| offset < *size))
             .map(|(start, _, name)| Symbol { name: name.clone(), offset: Some(ip - start) })
     }
+}
+
+/// What became of the samples in anonymous memory.
+#[derive(Debug, PartialEq, Eq)]
+pub struct MapTally {
+    /// Named by the map.
+    pub named: usize,
+    /// Covered by no line.
+    pub unknown: usize,
+    /// Where stock perf took another line than the last one.
+    pub perf_wrong: usize,
+}
+
+/// Checks that each sample in anonymous memory got the symbol of the last line that covers it, or none where
+/// there is no such line, and that native code was left alone.
+///
+/// # Panics
+/// Else, with the first differences.
+pub fn expect_map_applied(before: &[Sample], after: &[Sample], map: &MapOracle) -> MapTally {
+    assert_eq!(before.len(), after.len(), "samples before and after");
+    let mut tally = MapTally { named: 0, unknown: 0, perf_wrong: 0 };
+    let mut wrong: Vec<(&Sample, Option<Symbol>)> = Vec::new();
+    for (before, after) in before.iter().zip(after) {
+        assert_eq!((before.time, before.tid, before.ip), (after.time, after.tid, after.ip));
+        if !before.in_anonymous_memory() {
+            assert_eq!(before.dso, after.dso, "native code is left alone: {after}");
+            continue;
+        }
+        let expected = map.at(after.ip);
+        match &expected {
+            Some(symbol) => {
+                tally.named += 1;
+                tally.perf_wrong += usize::from(before.name() != Some(&symbol.name));
+            }
+            None => tally.unknown += 1,
+        }
+        if after.symbol != expected {
+            wrong.push((after, expected));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} samples are not named by the last line that covers them, the first ones: {:#?}",
+        wrong.len(),
+        &wrong[..wrong.len().min(5)]
+    );
+    tally
 }

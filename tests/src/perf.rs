@@ -63,7 +63,9 @@ impl Perf {
     /// Every sample's call chain.
     pub fn chains(&self, data: &Path) -> Vec<Chain> {
         let mut command = self.command();
-        command.args(["script", "--ns", "--max-stack", "512", "-F", FIELDS, "-i"]).arg(data);
+        command
+            .args(["script", "--ns", "--no-inline", "--max-stack", "512", "-F", FIELDS, "-i"])
+            .arg(data);
         chains::parse(&run(&mut command).stdout)
     }
 

@@ -56,6 +56,11 @@ impl Sample {
         self.dso.rsplit('/').next().unwrap_or(&self.dso)
     }
 
+    /// Whether the object lies in a folder.
+    pub fn dso_in(&self, folder: &std::path::Path) -> bool {
+        std::path::Path::new(&self.dso).starts_with(folder)
+    }
+
     /// Whether stock `perf inject --jit` made the object.
     pub fn in_stock_image(&self) -> bool {
         self.dso_name().starts_with("jitted-")

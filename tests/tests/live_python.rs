@@ -1,0 +1,72 @@
+//! CPython 3.13 of Debian 13: trampolines with unwinding information.
+
+use end_to_end::compare::expect_chains_kept;
+use end_to_end::live::{Recorder, Recording, workload};
+use end_to_end::map_oracle::{MapOracle, expect_map_applied};
+use end_to_end::perf::Perf;
+use end_to_end::tool::cache;
+
+fn record(options: &[&str], x: &str) -> Recording {
+    let python = cache().join("trixie/run/python3.13");
+    assert!(python.exists(), "Python 3.13 is not there: run scripts/setup.sh test");
+    let script = workload("spin.py");
+    Recorder::new().options(options).record(&[
+        python.as_os_str(),
+        "-X".as_ref(),
+        x.as_ref(),
+        script.as_os_str(),
+    ])
+}
+
+/// The workload's functions from the inside outwards, as Python names them in a perf map and a jitdump.
+fn python_frames() -> Vec<String> {
+    let script = workload("spin.py");
+    ["leaf", "middle", "outer", "<module>"]
+        .iter()
+        .map(|function| format!("py::{function}:{}", script.display()))
+        .collect()
+}
+
+/// How many chains pass through all of the workload's functions in their order and end in `_start`.
+fn complete_chains(perf: &Perf, data: &std::path::Path) -> usize {
+    let expected = python_frames();
+    perf.chains(data)
+        .iter()
+        .filter(|chain| {
+            let names: Vec<&str> = chain
+                .frames
+                .iter()
+                .filter_map(|frame| frame.name())
+                .filter(|name| expected.iter().any(|frame| frame == name))
+                .collect();
+            names == expected && chain.passes("_start")
+        })
+        .count()
+}
+
+#[test]
+fn dwarf_stacks_pass_through_trampolines() {
+    let recording = record(&["-k", "mono", "-F", "499", "--call-graph", "dwarf,16384"], "perf_jit");
+    let tally = recording.expect_as_good_as_stock();
+    assert_eq!(tally.unknown, 0, "{tally:?}");
+
+    let stock = complete_chains(recording.perf(), &recording.dir().join("stock.data"));
+    let ours = recording.dir().join("ours.data");
+    assert!(stock > tally.all / 4, "stock perf shows {stock} complete chains of {}", tally.all);
+    assert!(complete_chains(recording.perf(), &ours) >= stock, "perf 6.1");
+    assert!(complete_chains(&Perf::newer(), &ours) >= stock, "perf 6.12");
+}
+
+#[test]
+fn perf_map() {
+    let recording = record(&["-k", "mono", "-F", "999", "-g"], "perf");
+    let map = MapOracle::read(format!("/tmp/perf-{}.map", recording.pid()).as_ref());
+    let ours = recording.ours();
+    expect_map_applied(recording.raw(), &ours.samples, &map);
+    // The trampolines run for a few instructions: they are seen in call chains, and without frame pointers in
+    // the interpreter itself only in some.
+    expect_chains_kept(
+        &recording.perf().chains(&recording.data()),
+        &recording.perf().chains(&ours.data),
+    );
+}
