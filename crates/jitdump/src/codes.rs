@@ -54,6 +54,8 @@ pub struct CodeLoad<'a> {
     pub name: &'a [u8],
     /// The machine code; as many bytes as `size`.
     pub bytes: &'a [u8],
+    /// Whether its address had the Thumb bit: code of 32-bit ARM in that instruction set.
+    pub is_thumb: bool,
     debug_info: Option<DebugInfo<'a>>,
     unwinding_info: Option<UnwindingInfo<'a>>,
     addressing: Addressing,
@@ -212,6 +214,7 @@ impl<'a> Codes<'a> {
             index: load.code_index,
             name: load.name,
             bytes: load.code,
+            is_thumb: address != code_addr,
             debug_info,
             unwinding_info: self.unwinding_info.take(),
             addressing: self.addressing,

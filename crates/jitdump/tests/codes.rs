@@ -411,6 +411,8 @@ fn the_thumb_bit_is_cleared() {
     writer.move_code(3, &moved).unwrap();
     let data = writer.into_sink();
     assert!(quirks(&data).thumb);
+    let is_thumb = |event: &_| matches!(event, Ok(CodeEvent::Load(load)) if load.is_thumb);
+    assert_eq!(Dump::parse(&data).unwrap().codes().filter(is_thumb).count(), 1);
     let lines = vec![line(0x1000, b"a", 1), line(0x1010, b"a", 2)];
     assert_eq!(lines_by_name(&data), [(&b"f"[..], lines)]);
     let dump = Dump::parse(&data).unwrap();

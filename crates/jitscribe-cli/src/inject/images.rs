@@ -218,6 +218,6 @@ fn add<'a>(
         bytes: load.map_or(&[], |load| load.bytes),
         lines,
         unwind,
-        thumb: false,
+        thumb: load.is_some_and(|load| load.is_thumb),
     })
 }

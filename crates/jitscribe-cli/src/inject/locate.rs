@@ -74,6 +74,9 @@ pub struct Places {
     pub folders: Vec<PathBuf>,
     /// The folder of the recording.
     pub beside: Option<PathBuf>,
+    /// Whether the recording was made on this machine: else `/tmp` and `/proc` hold other
+    /// processes' files.
+    pub recorded_here: bool,
 }
 
 /// What was found, and what was not.
@@ -95,6 +98,7 @@ pub fn locate(survey: &Survey, places: &Places) -> Located {
         folders: Index::of(places),
         taken: BTreeSet::new(),
         lives_with_dump: BTreeSet::new(),
+        recorded_here: places.recorded_here,
     };
     search.named_jitdumps(places);
     search.markers();
@@ -110,6 +114,7 @@ struct Search<'s> {
     /// Files that are a source already.
     taken: BTreeSet<PathBuf>,
     lives_with_dump: BTreeSet<LifeId>,
+    recorded_here: bool,
 }
 
 impl Search<'_> {
@@ -208,7 +213,7 @@ impl Search<'_> {
             .named(name)
             .chain([recorded])
             .map(Path::to_owned)
-            .chain(in_container)
+            .chain(in_container.filter(|_| self.recorded_here))
             .find(|path| jitdump_pid(path).is_some())
             .or_else(|| self.folders.jitdump_of(pid))
     }

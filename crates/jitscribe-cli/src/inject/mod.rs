@@ -26,7 +26,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use perf_data::{BuildId, End, Input, Writer};
+use perf_data::{BuildId, End, Features, Input, Writer, feature};
 
 use crate::output::Output;
 use crate::{Error, Result, note};
@@ -35,7 +35,8 @@ use address_space::AddressSpaces;
 use images::{ImageFolder, Images};
 use locate::{Located, Named, Places, Source};
 use plan::Plan;
-use report::{ImageReport, Report, TopFunction};
+pub use report::{Report, shell_word};
+use report::{ImageReport, TopFunction};
 use sources::{Contents, Sources};
 use survey::Survey;
 use weigh::Weights;
@@ -141,7 +142,7 @@ pub fn inject(args: &Args) -> Result<Report> {
     }
 
     let Located { sources: found, warnings: missing, markers } =
-        locate::locate(&survey, &places(args));
+        locate::locate(&survey, &places(args, input.features()));
     warnings.extend(missing);
     let contents = Contents::read(&found, &mut warnings);
     let spaces = AddressSpaces::of(&survey);
@@ -212,7 +213,7 @@ pub fn inject(args: &Args) -> Result<Report> {
 
     Ok(Report {
         input: args.input.clone(),
-        output: Some(output),
+        output: (!to_stdout).then_some(output),
         events: survey.events,
         samples: weights.counts,
         top: top(&sources, &weights),
@@ -235,7 +236,7 @@ pub fn inject(args: &Args) -> Result<Report> {
     })
 }
 
-fn places(args: &Args) -> Places {
+fn places(args: &Args, features: &Features) -> Places {
     let beside = match args.input.parent() {
         _ if args.input.as_os_str() == "-" => None,
         Some(folder) if !folder.as_os_str().is_empty() => Some(folder.to_owned()),
@@ -246,7 +247,17 @@ fn places(args: &Args) -> Places {
         perf_maps: args.perf_map.clone(),
         folders: args.aux_dir.clone(),
         beside,
+        recorded_here: recorded_here(features),
     }
+}
+
+/// Whether the recording was made on this machine, as far as names tell. One without a name may
+/// have been.
+fn recorded_here(features: &Features) -> bool {
+    let system = rustix::system::uname();
+    // A length, and the name with a NUL.
+    let recorded = features.get(feature::HOSTNAME).and_then(|bytes| bytes.get(4..));
+    recorded.is_none_or(|name| name.split(|&byte| byte == 0).next() == Some(system.nodename().to_bytes()))
 }
 
 /// Why there is nothing to apply, and what to type instead.

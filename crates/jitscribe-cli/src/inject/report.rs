@@ -13,7 +13,7 @@ use crate::note;
 pub struct Report {
     /// The recording that was read.
     pub input: PathBuf,
-    /// The recording that was written; none where there was nothing to do.
+    /// The recording that was written; none for standard output.
     pub output: Option<PathBuf>,
     /// Events read.
     pub events: u64,
@@ -82,11 +82,8 @@ impl Report {
             self.images.len(),
         ));
         if let Some(output) = &self.output {
-            note::say(format_args!(
-                "written: {}; now: perf report -i {}",
-                output.display(),
-                shell_word(output)
-            ));
+            let output = shell_word(output);
+            note::say(format_args!("written: {output}; now: perf report -i {output}"));
         }
     }
 }

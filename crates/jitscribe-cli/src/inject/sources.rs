@@ -5,7 +5,7 @@ use std::io::Read;
 
 use code_image::{Endian, Target};
 use code_timeline::LifeId;
-use jitdump::{CodeEvent, Dump, End};
+use jitdump::{CodeEvent, Dump, End, Quirks};
 use perf_data::Features;
 
 use super::address_space::AddressSpaces;
@@ -14,6 +14,10 @@ use super::codes::CodeBook;
 use super::locate::{Kind, Source, open_regular};
 use super::report::SourceReport;
 use super::survey::Survey;
+
+/// A dump whose first code is told by more than this after the last sample is of another run. In
+/// nanoseconds.
+const AFTERWARDS: u64 = 1_000_000_000;
 
 /// The bytes of the sources; what is read from them borrows from here.
 #[derive(Debug)]
@@ -101,8 +105,8 @@ impl<'a> Sources<'a> {
                 return (0, 0);
             }
         };
-        let mut codes = dump.codes();
-        let quirks = *codes.quirks();
+        let quirks = Quirks::detect(&dump);
+        let mut codes = dump.codes_with(quirks);
         let endian = match dump.header().endian {
             jitdump::Endian::Little => Endian::Little,
             jitdump::Endian::Big => Endian::Big,
@@ -110,7 +114,17 @@ impl<'a> Sources<'a> {
         let machine = u16::try_from(quirks.machine).unwrap_or(0);
         self.targets.entry(source.life).or_insert(Target::new(machine, endian));
 
-        let times = translation(&dump, &survey.clock, source, warnings);
+        let first_load = first_load(&dump, quirks);
+        let times = translation(&dump, quirks, first_load, &survey.clock, source, warnings);
+        if let (Some(times), Some(first)) = (times, first_load)
+            && times.apply(first) > survey.last_sample.saturating_add(AFTERWARDS)
+        {
+            warnings.push(format!(
+                "{path}: all of its code was made after the recording ended: it is another run's, \
+                 and left out"
+            ));
+            return (0, times.offset);
+        }
         let time_of = |time| match times {
             Some(times) => times.apply(time),
             None => source.marker.unwrap_or(0),
@@ -176,19 +190,23 @@ impl<'a> Sources<'a> {
     }
 }
 
+/// When the first code of a dump was told.
+fn first_load(dump: &Dump<'_>, quirks: Quirks) -> Option<u64> {
+    dump.codes_with(quirks).flatten().find_map(|event| match event {
+        CodeEvent::Load(load) => Some(load.timestamp),
+        _ => None,
+    })
+}
+
 /// How a dump's times become the recording's; `None` if they cannot.
 fn translation(
     dump: &Dump<'_>,
+    quirks: Quirks,
+    first_load: Option<u64>,
     clock: &RecordingClock,
     source: &Source,
     warnings: &mut Vec<String>,
 ) -> Option<super::clock::Translation> {
-    let codes = dump.codes();
-    let quirks = *codes.quirks();
-    let first_load = codes.flatten().find_map(|event| match event {
-        CodeEvent::Load(load) => Some(load.timestamp),
-        _ => None,
-    });
     let times = DumpTimes {
         records: quirks.record_clock,
         header_clock: quirks.header_clock,

@@ -44,6 +44,8 @@ pub struct Survey {
     pub stack_copies: bool,
     /// How many events there are.
     pub events: u64,
+    /// The time of the last sample; 0 without any.
+    pub last_sample: u64,
     /// The last name of each process.
     comms: HashMap<u32, Vec<u8>>,
     /// Which event began a life: a fork's or an exec's.
@@ -58,6 +60,9 @@ impl Survey {
             let ordinal = found.events;
             found.events += 1;
             match event.kind() {
+                kind::SAMPLE => {
+                    found.last_sample = found.last_sample.max(event.timestamp().unwrap_or(0));
+                }
                 kind::MMAP | kind::MMAP2 | kind::COMM | kind::FORK | kind::TIME_CONV => {
                     // What cannot be decoded is passed on as it is.
                     if let Ok(record) = event.record() {
@@ -108,6 +113,7 @@ struct Raw {
     names: Interner,
     time_conv: Option<TimeConv>,
     events: u64,
+    last_sample: u64,
     comms: HashMap<u32, Vec<u8>>,
     begun: HashMap<(u32, u64), Ordinal>,
 }
@@ -150,7 +156,7 @@ impl Raw {
     }
 
     fn finish(self, stack_copies: bool, clock: RecordingClock) -> Survey {
-        let Self { processes, maps, names, events, comms, begun, .. } = self;
+        let Self { processes, maps, names, events, last_sample, comms, begun, .. } = self;
         let anonymous: Vec<bool> = names.iter().map(is_anonymous).collect();
         let mut maps: Vec<MapEvent> = maps
             .into_iter()
@@ -167,7 +173,7 @@ impl Raw {
             })
             .collect();
         maps.sort_by_key(|map| (map.time, map.ordinal));
-        Survey { processes, maps, names, clock, stack_copies, events, comms, begun }
+        Survey { processes, maps, names, clock, stack_copies, events, last_sample, comms, begun }
     }
 }
 
