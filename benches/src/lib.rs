@@ -1,1 +1,15 @@
-//! Workloads for the measurements.
+//! Workloads for the measurements, and how they are measured.
+//!
+//! * [`shape`] says what the code of a workload looks like;
+//! * [`jit`] is a process that has such code, runs it and dumps it, to be recorded by perf;
+//! * [`grow`] makes a long recording of a short one;
+//! * [`measure`] runs a command and says what it took;
+//! * [`case`](mod@case) records a workload, and sets jitscribe, perf and plain copying side by side on it;
+//! * [`table`] prints.
+
+pub mod case;
+pub mod grow;
+pub mod jit;
+pub mod measure;
+pub mod shape;
+pub mod table;

@@ -1,0 +1,240 @@
+//! One workload, recorded: jitscribe, perf and plain copying side by side on it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::grow;
+use crate::measure::{self, Cost};
+
+/// The programs that are measured, and where.
+#[derive(Debug)]
+pub struct Bench {
+    /// The `jitscribe` command.
+    pub jitscribe: PathBuf,
+    /// This program, which is also the recorded process.
+    pub itself: PathBuf,
+    /// An empty folder for all that is written.
+    pub folder: PathBuf,
+    /// A command that takes longer than this is stopped.
+    pub limit: Duration,
+}
+
+/// What is recorded.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// Functions in the arena.
+    pub functions: u32,
+    /// How many times all of them are made.
+    pub epochs: u32,
+    /// Processor time for which they run.
+    pub time: Duration,
+    /// Options of perf record beside `-k mono`.
+    pub options: &'static [&'static str],
+}
+
+/// A recording with its dump.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The recording.
+    pub recording: PathBuf,
+    /// The dump, where the recording's marker says.
+    pub dump: PathBuf,
+}
+
+/// What a way to inject took and left, in the median of its runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    /// What it took.
+    pub cost: Cost,
+    /// Files made beside the recording.
+    pub files: u64,
+    /// Their size in bytes.
+    pub bytes: u64,
+    /// Size of the new recording in bytes.
+    pub recording: u64,
+}
+
+/// The ways to inject, set side by side.
+#[derive(Clone, Copy, Debug)]
+pub struct Compared {
+    /// Copying the recording, the dump and the images once.
+    pub floor: Cost,
+    /// `jitscribe inject`.
+    pub ours: Taken,
+    /// `perf inject --jit`, where it was run.
+    pub stock: Option<Taken>,
+}
+
+/// An output of an inject that is kept for reading.
+#[derive(Debug)]
+pub struct Injected {
+    /// The new recording.
+    pub recording: PathBuf,
+    /// The `HOME` with perf's build-id cache that belongs to it.
+    pub home: PathBuf,
+}
+
+impl Bench {
+    /// Records `workload` into a folder called `name`.
+    ///
+    /// # Errors
+    /// When perf or the recorded process fails.
+    pub fn record(&self, name: &str, workload: &Workload) -> io::Result<Case> {
+        let folder = self.folder.join(name);
+        fs::create_dir_all(&folder)?;
+        let recording = folder.join("perf.data");
+        let mut command = Command::new("perf");
+        command.args(["record", "-q", "-k", "mono", "-o"]).arg(&recording);
+        command.args(workload.options).arg("--").arg(&self.itself).arg("jit").arg(&folder);
+        command.args([workload.functions.to_string(), workload.epochs.to_string()]);
+        command.arg(workload.time.as_millis().to_string());
+        measure::run(&mut command, self.limit, &self.folder.join("record.log"))?;
+        let dump = fs::read_dir(&folder)?
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .find(|path| path.extension().is_some_and(|extension| extension == "dump"))
+            .ok_or_else(|| io::Error::other("the recorded process left no dump"))?;
+        Ok(Case { recording, dump })
+    }
+
+    /// A recording like that of `case`, of about `bytes`.
+    ///
+    /// # Errors
+    /// As [`grow::grow`].
+    pub fn grow(&self, case: &Case, bytes: u64) -> io::Result<Case> {
+        let recording = case.recording.with_file_name(format!("{bytes}.data"));
+        grow::grow(&case.recording, &recording, bytes)
+            .map_err(|error| io::Error::other(error.to_string()))?;
+        Ok(Case { recording, dump: case.dump.clone() })
+    }
+
+    /// Runs each way `runs` times, perf's `stock_runs` times, by turns.
+    ///
+    /// # Errors
+    /// When one of them fails.
+    pub fn compare(&self, case: &Case, runs: usize, stock_runs: usize) -> io::Result<Compared> {
+        let kept = self.folder.join("kept");
+        let images = self.inject(case, &kept)?;
+        let mut copies = Vec::new();
+        let mut ours = Vec::new();
+        let mut stock = Vec::new();
+        for run in 0..runs {
+            copies.push(self.copy(case, &kept.join("out.data.jit"))?);
+            let folder = self.folder.join("ours");
+            ours.push(self.inject(case, &folder)?.cost);
+            fs::remove_dir_all(&folder)?;
+            if run < stock_runs {
+                let folder = self.folder.join("stock");
+                stock.push(self.inject_by_perf(case, &folder)?);
+                self.clean_up_after_perf(case, &folder)?;
+            }
+        }
+        fs::remove_dir_all(&kept)?;
+        let stock = stock.last().map(|last| {
+            let costs: Vec<Cost> = stock.iter().map(|taken| taken.cost).collect();
+            Taken { cost: measure::median(&costs), ..*last }
+        });
+        let ours = Taken { cost: measure::median(&ours), ..images };
+        Ok(Compared { floor: measure::median(&copies), ours, stock })
+    }
+
+    /// Runs `jitscribe inject` into `folder`: `out.data` and `out.data.jit/`.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn inject(&self, case: &Case, folder: &Path) -> io::Result<Taken> {
+        fs::create_dir_all(folder)?;
+        let output = folder.join("out.data");
+        let mut command = Command::new(&self.jitscribe);
+        command.arg("inject").arg("-i").arg(&case.recording).arg("-o").arg(&output);
+        let cost = self.run(&mut command, folder)?;
+        let (files, bytes) = measure::files(&folder.join("out.data.jit"))?;
+        Ok(Taken { cost, files, bytes, recording: fs::metadata(output)?.len() })
+    }
+
+    /// Runs `perf inject --jit` into `folder`, with a `HOME` of its own there. Its object files go
+    /// beside the dump.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn inject_by_perf(&self, case: &Case, folder: &Path) -> io::Result<Taken> {
+        let home = folder.join("home");
+        fs::create_dir_all(&home)?;
+        let output = folder.join("out.data");
+        let mut command = Command::new("perf");
+        command.env("HOME", &home).args(["inject", "--jit", "-i"]).arg(&case.recording);
+        command.arg("-o").arg(&output);
+        let cost = self.run(&mut command, folder)?;
+        let (mut files, mut bytes) = measure::files(&home)?;
+        for object in perf_objects(case)? {
+            files += 1;
+            bytes += fs::metadata(object)?.len();
+        }
+        let recording = fs::metadata(&output).map_or(0, |output| output.len());
+        Ok(Taken { cost, files, bytes, recording })
+    }
+
+    /// Removes what [`inject_by_perf`](Self::inject_by_perf) left.
+    ///
+    /// # Errors
+    /// When that cannot be removed.
+    pub fn clean_up_after_perf(&self, case: &Case, folder: &Path) -> io::Result<()> {
+        perf_objects(case)?.into_iter().try_for_each(fs::remove_file)?;
+        fs::remove_dir_all(folder)
+    }
+
+    fn copy(&self, case: &Case, images: &Path) -> io::Result<Cost> {
+        let folder = self.folder.join("copy");
+        fs::create_dir_all(&folder)?;
+        let mut command = Command::new("cp");
+        command.arg("-r").arg(&case.recording).arg(&case.dump).arg(images).arg(&folder);
+        let cost = self.run(&mut command, &self.folder)?;
+        fs::remove_dir_all(folder)?;
+        Ok(cost)
+    }
+
+    /// Runs a perf command that reads a recording, `runs` times for each of them by turns.
+    ///
+    /// # Errors
+    /// When one fails.
+    pub fn read(
+        &self,
+        arguments: &[&str],
+        recordings: &[Injected],
+        runs: usize,
+    ) -> io::Result<Vec<Cost>> {
+        let mut costs = vec![Vec::new(); recordings.len()];
+        for _ in 0..runs {
+            for (recording, costs) in recordings.iter().zip(&mut costs) {
+                let stopped_before = costs.last().is_some_and(|cost: &Cost| cost.stopped);
+                if stopped_before {
+                    continue;
+                }
+                let mut command = Command::new("perf");
+                command.env("HOME", &recording.home).args(arguments);
+                command.arg("-i").arg(&recording.recording);
+                costs.push(self.run(&mut command, &self.folder)?);
+            }
+        }
+        Ok(costs.iter().map(|runs| measure::median(runs)).collect())
+    }
+
+    /// Runs a command with nothing left to be written back from the one before.
+    fn run(&self, command: &mut Command, folder: &Path) -> io::Result<Cost> {
+        rustix::fs::sync();
+        command.stdin(Stdio::null());
+        measure::run(command, self.limit, &folder.join("stderr.log"))
+    }
+}
+
+/// The object files that perf made beside the dump.
+fn perf_objects(case: &Case) -> io::Result<Vec<PathBuf>> {
+    let folder = case.dump.parent().unwrap_or(Path::new("."));
+    let made = fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path()));
+    let is_object = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"jitted-"))
+    };
+    Ok(made.filter(is_object).collect())
+}

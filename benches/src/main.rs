@@ -1,0 +1,216 @@
+//! Measures jitscribe side by side with what users have today, and prints tables.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use benches::case::{Bench, Case, Compared, Injected, Taken, Workload};
+use benches::jit;
+use benches::table::{self, megabytes, seconds, times};
+use clap::{Parser, Subcommand};
+
+/// Measures jitscribe side by side with perf inject --jit and with plain copying.
+#[derive(Debug, Parser)]
+struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Make the workloads, measure, print tables
+    Run {
+        /// The jitscribe command to measure
+        #[arg(long)]
+        jitscribe: PathBuf,
+        /// Where to write; some 8 GB with --full
+        #[arg(long, default_value = "/var/tmp")]
+        folder: PathBuf,
+        /// All sizes, 1 million functions and 1 GB recordings among them: the better part of an hour
+        #[arg(long)]
+        full: bool,
+        /// Runs of each way to inject, of which the median counts
+        #[arg(long, default_value_t = 5)]
+        runs: usize,
+    },
+    /// Be the process that is recorded
+    #[command(hide = true)]
+    Jit { folder: PathBuf, functions: u32, epochs: u32, milliseconds: u64 },
+}
+
+fn main() -> io::Result<()> {
+    match Args::parse().verb {
+        Verb::Jit { folder, functions, epochs, milliseconds } => {
+            jit::run(&folder, functions, epochs, Duration::from_millis(milliseconds))
+        }
+        Verb::Run { jitscribe, folder, full, runs } => {
+            let folder = tempfile::Builder::new().prefix("jitscribe-bench-").tempdir_in(folder)?;
+            let bench = Bench {
+                jitscribe: jitscribe.canonicalize()?,
+                itself: std::env::current_exe()?,
+                folder: folder.path().to_owned(),
+                limit: Duration::from_secs(600),
+            };
+            by_functions(&bench, full, runs)?;
+            by_epochs(&bench, full, runs)?;
+            by_samples(&bench, full, runs)?;
+            reading(&bench, full, runs)
+        }
+    }
+}
+
+/// Samples of a workload: at 5 kHz for 3 s they take about half a megabyte.
+const PLAIN: Workload = Workload {
+    functions: 10_000,
+    epochs: 1,
+    time: Duration::from_secs(3),
+    options: &["-F", "5000"],
+};
+
+/// perf inject takes 4 ms and 17 KB of memory a function: beyond this it is not run.
+const STOCK_FUNCTIONS: u32 = 175_000;
+
+fn by_functions(bench: &Bench, full: bool, runs: usize) -> io::Result<()> {
+    let sizes: &[u32] =
+        if full { &[10_000, 50_000, 175_000, 1_000_000] } else { &[10_000, 50_000] };
+    let mut rows = Vec::new();
+    for &functions in sizes {
+        let case = bench.record("functions", &Workload { functions, ..PLAIN })?;
+        let stock_runs = match functions {
+            STOCK_FUNCTIONS.. => usize::from(functions == STOCK_FUNCTIONS),
+            _ => runs.min(3),
+        };
+        let compared = bench.compare(&case, runs, stock_runs)?;
+        rows.push(row(&format!("{functions} functions"), &case, &compared)?);
+        std::fs::remove_dir_all(bench.folder.join("functions"))?;
+    }
+    table::print("The same process with more functions.", &HEAD, &rows)
+}
+
+fn by_epochs(bench: &Bench, full: bool, runs: usize) -> io::Result<()> {
+    let counts: &[u32] = if full { &[1, 10, 100] } else { &[1, 10] };
+    let mut rows = Vec::new();
+    for &epochs in counts {
+        let case = bench.record("epochs", &Workload { epochs, ..PLAIN })?;
+        let compared = bench.compare(&case, runs, usize::from(epochs <= 10))?;
+        rows.push(row(&format!("10000 functions × {epochs}"), &case, &compared)?);
+        std::fs::remove_dir_all(bench.folder.join("epochs"))?;
+    }
+    table::print("All functions jitted anew at the same addresses, again and again.", &HEAD, &rows)
+}
+
+fn by_samples(bench: &Bench, full: bool, runs: usize) -> io::Result<()> {
+    const MEGABYTE: u64 = 1_000_000;
+    let mut rows = Vec::new();
+    let mut measure = |name: &str, case: &Case, stock: bool| -> io::Result<()> {
+        let compared = bench.compare(case, runs.min(3), usize::from(stock))?;
+        rows.push(row(name, case, &compared)?);
+        Ok(())
+    };
+    let plain = bench.record("plain", &PLAIN)?;
+    let packed = bench.record("packed", &Workload { options: &["-F", "5000", "-z"], ..PLAIN })?;
+    let options = &["-F", "5000", "--call-graph", "dwarf"];
+    let stacks = bench.record("stacks", &Workload { options, ..PLAIN })?;
+    measure("zstd", &packed, false)?;
+    measure("with stacks, 8 KB a sample", &stacks, true)?;
+    let hundred = bench.grow(&plain, 100 * MEGABYTE)?;
+    measure("100 MB of samples", &hundred, true)?;
+    if full {
+        let thousand = bench.grow(&plain, 1000 * MEGABYTE)?;
+        measure("1 GB of samples", &thousand, true)?;
+        let thousand = bench.grow(&stacks, 1000 * MEGABYTE)?;
+        measure("1 GB of stacks", &thousand, true)?;
+    }
+    for folder in ["plain", "packed", "stacks"] {
+        std::fs::remove_dir_all(bench.folder.join(folder))?;
+    }
+    table::print("10,000 functions in longer recordings.", &HEAD, &rows)
+}
+
+/// What perf takes to read the recordings.
+fn reading(bench: &Bench, full: bool, runs: usize) -> io::Result<()> {
+    let mut rows = Vec::new();
+    let sizes: &[u32] = if full { &[10_000, 175_000] } else { &[10_000] };
+    for &functions in sizes {
+        let case = bench.record("reading", &Workload { functions, ..PLAIN })?;
+        let ours = bench.folder.join("ours");
+        let stock = bench.folder.join("stock");
+        bench.inject(&case, &ours)?;
+        bench.inject_by_perf(&case, &stock)?;
+        let home = ours.join("home");
+        std::fs::create_dir_all(&home)?;
+        let recordings = [
+            Injected { recording: case.recording.clone(), home: home.clone() },
+            Injected { recording: ours.join("out.data"), home },
+            Injected { recording: stock.join("out.data"), home: stock.join("home") },
+        ];
+        let mut read = |what: &str, recordings: &[Injected], runs| -> io::Result<()> {
+            let costs =
+                bench.read(&what.split(' ').skip(1).collect::<Vec<_>>(), recordings, runs)?;
+            let mut row = vec![format!("{functions} functions: {what}")];
+            row.extend(costs.iter().map(|cost| match cost.stopped {
+                true => format!("> {}", seconds(cost.wall)),
+                false => seconds(cost.wall),
+            }));
+            row.resize(4, "-".to_owned());
+            rows.push(row);
+            Ok(())
+        };
+        read("perf report --stdio", &recordings, runs)?;
+        if functions == 10_000 {
+            // perf itself takes longer than anyone waits on what it made.
+            let with_stock = if full { 3 } else { 2 };
+            read("perf script -F ip,sym,srcline", &recordings[..with_stock], 1)?;
+        }
+        bench.clean_up_after_perf(&case, &stock)?;
+        std::fs::remove_dir_all(&ours)?;
+        std::fs::remove_dir_all(bench.folder.join("reading"))?;
+    }
+    let head = ["command", "as recorded", "jitscribe", "perf inject"];
+    table::print("What perf takes to read the recordings.", &head, &rows)
+}
+
+const HEAD: [&str; 13] = [
+    "workload",
+    "input",
+    "copy",
+    "jitscribe",
+    "to copy",
+    "cpu",
+    "memory",
+    "to dump",
+    "files",
+    "recording",
+    "perf inject",
+    "memory",
+    "to jitscribe",
+];
+
+fn row(name: &str, case: &Case, compared: &Compared) -> io::Result<Vec<String>> {
+    let recording = std::fs::metadata(&case.recording)?.len();
+    let dump = std::fs::metadata(&case.dump)?.len();
+    let Compared { floor, ours, stock } = compared;
+    let growth = (ours.recording as f64 / recording as f64 - 1.0) * 100.0;
+    let files = |taken: &Taken| format!("{} / {}", taken.files, megabytes(taken.bytes));
+    let mut row = vec![
+        name.to_owned(),
+        format!("{} + {}", megabytes(recording), megabytes(dump)),
+        seconds(floor.wall),
+        seconds(ours.cost.wall),
+        times(ours.cost.wall.as_secs_f64(), floor.wall.as_secs_f64()),
+        seconds(ours.cost.cpu),
+        megabytes(ours.cost.peak),
+        times(ours.cost.peak as f64, dump as f64),
+        files(ours),
+        format!("{growth:+.2} %"),
+    ];
+    match stock {
+        Some(stock) => row.extend([
+            format!("{}, {}", seconds(stock.cost.wall), files(stock)),
+            megabytes(stock.cost.peak),
+            times(stock.cost.wall.as_secs_f64(), ours.cost.wall.as_secs_f64()),
+        ]),
+        None => row.extend(["-", "-", "-"].map(String::from)),
+    }
+    Ok(row)
+}

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Measures jitscribe side by side with perf inject --jit and plain copying, and prints the tables of
+# docs/performance.md.
+#
+#   scripts/bench.sh quick    10,000 and 50,000 functions, recordings up to 100 MB; some minutes (default)
+#   scripts/bench.sh full     up to 1 million functions and 1 GB; the better part of an hour, 8 GB of disk
+#
+# Further words go to the program that measures: --runs N, --folder DIR. What it writes into DIR
+# (default /var/tmp) it removes at the end. `cargo bench -p benches` measures the parts by themselves.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PATH=$PATH:$HOME/.cargo/bin
+
+mode=${1:-quick}
+[ $# -gt 0 ] && shift
+case $mode in
+    quick) ;;
+    full) set -- --full "$@" ;;
+    *)
+        sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+        exit 2
+        ;;
+esac
+command -v perf >/dev/null || {
+    echo "bench.sh: perf is missing: run scripts/setup.sh" >&2
+    exit 1
+}
+
+cargo build --quiet --release --locked -p jitscribe-cli -p benches --bins
+release=${CARGO_TARGET_DIR:-target}/release
+
+printf '%s, Linux %s, %s processors; load %s\n\n' "$(perf --version)" "$(uname -r)" "$(nproc)" \
+    "$(cut -d' ' -f1 /proc/loadavg)"
+exec "$release/bench" run --jitscribe "$release/jitscribe" "$@"
