@@ -4,12 +4,13 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use code_image::{Code, EhFrame, ImageWriter, Line, Target};
-use jitdump::{Body, Dump, Endian};
+use code_image::{ImageWriter, Target};
+use jitdump::{Dump, Endian};
 
 use super::input::Input;
 use super::live::{Live, Piece};
 use crate::output::Output;
+use crate::shown::shown;
 use crate::{Error, Result, note};
 
 /// Codes farther apart come into different files. Holes take no room on disk, yet tools that copy
@@ -47,7 +48,7 @@ pub fn write(
     for arena in &arenas {
         let start = arena.first().map_or(0, arena_start);
         let path = folder.join(format!("jit-{}-{start:x}.elf", dump.header().pid));
-        image(dump, target, arena, &path, force)?;
+        image(target, arena, &path, force)?;
         last = path;
     }
     note::say(format_args!(
@@ -81,53 +82,15 @@ fn arena_start(first: &Piece<'_, '_>) -> u64 {
     first.address & !(PAGE - 1)
 }
 
-/// Whether the code is Thumb code, which an address with bit 0 set says.
-fn is_thumb(dump: &Dump<'_>, piece: &Piece<'_, '_>) -> bool {
-    const EM_ARM: u32 = 40;
-    if dump.header().elf_mach != EM_ARM {
-        return false;
-    }
-    match dump.records_from(piece.load.offset).next() {
-        Some(Ok(record)) => {
-            matches!(record.body, Body::Load(load) if load.code_addr != piece.load.address)
-        }
-        _ => false,
-    }
-}
-
 /// Writes one image.
-fn image(
-    dump: &Dump<'_>,
-    target: Target,
-    arena: &[Piece<'_, '_>],
-    path: &Path,
-    force: bool,
-) -> Result<()> {
+fn image(target: Target, arena: &[Piece<'_, '_>], path: &Path, force: bool) -> Result<()> {
     let (Some(first), Some(last)) = (arena.first(), arena.last()) else { return Ok(()) };
     let span: Range<u64> = arena_start(first)..last.end;
     let mut output = Output::create(path, force)?;
     let mut writer = ImageWriter::new(output.file(), target, span).map_err(Error::format(path))?;
     let mut lines = Vec::new();
     for piece in arena {
-        // Lines are told of where the code was made.
-        let moved = |address: u64| address - piece.load.address + piece.start;
-        lines.clear();
-        lines.extend(piece.load.lines().map(|line| Line {
-            address: moved(line.address),
-            file: line.file,
-            line: line.line,
-            column: line.column,
-        }));
-        let code = Code {
-            start: piece.start,
-            size: piece.load.size,
-            visible: piece.address..piece.end,
-            name: piece.load.name,
-            bytes: piece.load.bytes,
-            lines: &lines,
-            unwind: piece.load.unwind().map(|unwind| EhFrame { bytes: unwind.eh_frame }),
-            thumb: is_thumb(dump, piece),
-        };
+        let code = shown(piece.load, piece.start, piece.address..piece.end, &mut lines);
         writer.add(&code).map_err(Error::format(path))?;
     }
     // The unwind tables come right above the text: nothing else is in this file's way.

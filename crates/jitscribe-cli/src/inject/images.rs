@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use code_image::{Code, EhFrame, Finished, ImageWriter, Line, Target};
+use code_image::{Code, Finished, ImageWriter, Line, Target};
 use code_timeline::ranges;
 use perf_data::{Attrs, FileIdentity, Mmap, MmapDetail, misc};
 
@@ -195,29 +195,10 @@ fn add<'a>(
     lines: &mut Vec<Line<'a>>,
 ) -> Result<(), code_image::Error> {
     let code = book.code(shown.code);
-    let load = book.load(code);
     let start = code.address + shown.moved_by;
-    lines.clear();
-    let mut unwind = None;
-    if let Some(load) = load {
-        // Code that moved takes its lines along.
-        let here = |address: u64| address.wrapping_sub(load.address).wrapping_add(start);
-        lines.extend(load.lines().map(|line| Line {
-            address: here(line.address),
-            file: line.file,
-            line: line.line,
-            column: line.column,
-        }));
-        unwind = load.unwind().map(|unwind| EhFrame { bytes: unwind.eh_frame });
-    }
-    writer.add(&Code {
-        start,
-        size: code.size,
-        visible: shown.visible.clone(),
-        name: code.name,
-        bytes: load.map_or(&[], |load| load.bytes),
-        lines,
-        unwind,
-        thumb: load.is_some_and(|load| load.is_thumb),
+    let visible = shown.visible.clone();
+    writer.add(&match book.load(code) {
+        Some(load) => crate::shown::shown(load, start, visible, lines),
+        None => Code { start, size: code.size, visible, name: code.name, ..Code::default() },
     })
 }

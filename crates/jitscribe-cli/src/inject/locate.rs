@@ -310,15 +310,24 @@ impl Index {
         let mut index = Self { by_name: BTreeMap::new(), jitdumps: Vec::new() };
         let mut left = MANY_FILES;
         for folder in &places.folders {
-            index.add(folder, DEPTH, &mut left);
+            index.add(folder, DEPTH, &mut left, &|_| true);
         }
         if let Some(beside) = &places.beside {
-            index.add(beside, 1, &mut left);
+            index.add(beside, 1, &mut left, &|name| {
+                looks_like_marker(name) || name.starts_with(b"perf-") && name.ends_with(b".map")
+            });
         }
         index
     }
 
-    fn add(&mut self, folder: &Path, depth: usize, left: &mut usize) {
+    /// Adds the files of a folder whose names are `wanted`.
+    fn add(
+        &mut self,
+        folder: &Path,
+        depth: usize,
+        left: &mut usize,
+        wanted: &dyn Fn(&[u8]) -> bool,
+    ) {
         let Ok(entries) = fs::read_dir(folder) else { return };
         let mut entries: Vec<fs::DirEntry> = entries.flatten().take(*left).collect();
         *left -= entries.len();
@@ -327,8 +336,8 @@ impl Index {
             let Ok(kind) = entry.file_type() else { continue };
             let path = entry.path();
             if kind.is_dir() && depth > 1 {
-                self.add(&path, depth - 1, left);
-            } else if kind.is_file() {
+                self.add(&path, depth - 1, left, wanted);
+            } else if kind.is_file() && wanted(entry.file_name().as_bytes()) {
                 if let Some(pid) = jitdump_pid(&path) {
                     self.jitdumps.push((pid, path.clone()));
                 }

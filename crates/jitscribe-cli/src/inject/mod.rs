@@ -35,8 +35,8 @@ use address_space::AddressSpaces;
 use images::{ImageFolder, Images};
 use locate::{Located, Named, Places, Source};
 use plan::Plan;
-pub use report::{Report, shell_word};
 use report::{ImageReport, TopFunction};
+pub use report::{Report, shell_word};
 use sources::{Contents, Sources};
 use survey::Survey;
 use weigh::Weights;
@@ -257,7 +257,9 @@ fn recorded_here(features: &Features) -> bool {
     let system = rustix::system::uname();
     // A length, and the name with a NUL.
     let recorded = features.get(feature::HOSTNAME).and_then(|bytes| bytes.get(4..));
-    recorded.is_none_or(|name| name.split(|&byte| byte == 0).next() == Some(system.nodename().to_bytes()))
+    recorded.is_none_or(|name| {
+        name.split(|&byte| byte == 0).next() == Some(system.nodename().to_bytes())
+    })
 }
 
 /// Why there is nothing to apply, and what to type instead.

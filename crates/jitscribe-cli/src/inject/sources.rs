@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::ops::Range;
 
 use code_image::{Endian, Target};
 use code_timeline::LifeId;
@@ -15,9 +16,8 @@ use super::locate::{Kind, Source, open_regular};
 use super::report::SourceReport;
 use super::survey::Survey;
 
-/// A dump whose first code is told by more than this after the last sample is of another run. In
-/// nanoseconds.
-const AFTERWARDS: u64 = 1_000_000_000;
+/// By how much clocks may disagree before a dump is taken for another run's. In nanoseconds.
+const APART: u64 = 1_000_000_000;
 
 /// The bytes of the sources; what is read from them borrows from here.
 #[derive(Debug)]
@@ -114,15 +114,13 @@ impl<'a> Sources<'a> {
         let machine = u16::try_from(quirks.machine).unwrap_or(0);
         self.targets.entry(source.life).or_insert(Target::new(machine, endian));
 
-        let first_load = first_load(&dump, quirks);
-        let times = translation(&dump, quirks, first_load, &survey.clock, source, warnings);
-        if let (Some(times), Some(first)) = (times, first_load)
-            && times.apply(first) > survey.last_sample.saturating_add(AFTERWARDS)
+        let told = times_told(&dump, quirks);
+        let times = translation(&dump, quirks, told.as_ref(), &survey.clock, source, warnings);
+        if let (Some(times), Some(told)) = (times, &told)
+            && let Some(why) =
+                of_another_run(times.apply(told.first)..times.apply(told.last), survey, source)
         {
-            warnings.push(format!(
-                "{path}: all of its code was made after the recording ended: it is another run's, \
-                 and left out"
-            ));
+            warnings.push(format!("{path}: {why}: it is of another run, and left out"));
             return (0, times.offset);
         }
         let time_of = |time| match times {
@@ -190,19 +188,36 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// When the first code of a dump was told.
-fn first_load(dump: &Dump<'_>, quirks: Quirks) -> Option<u64> {
-    dump.codes_with(quirks).flatten().find_map(|event| match event {
+/// When the first and the last code of a dump were told.
+struct Told {
+    first: u64,
+    last: u64,
+}
+
+fn times_told(dump: &Dump<'_>, quirks: Quirks) -> Option<Told> {
+    let mut times = dump.codes_with(quirks).flatten().filter_map(|event| match event {
         CodeEvent::Load(load) => Some(load.timestamp),
         _ => None,
-    })
+    });
+    let first = times.next()?;
+    Some(Told { first, last: times.fold(first, u64::max) })
+}
+
+/// Why a dump with code from these times cannot be of the recorded process, if so.
+fn of_another_run(told: Range<u64>, survey: &Survey, source: &Source) -> Option<&'static str> {
+    if told.start > survey.last_sample.saturating_add(APART) {
+        return Some("all of its code was made after the recording ended");
+    }
+    let began = survey.processes.from(source.life);
+    (told.end.saturating_add(APART) < began)
+        .then_some("all of its code was made before the process began")
 }
 
 /// How a dump's times become the recording's; `None` if they cannot.
 fn translation(
     dump: &Dump<'_>,
     quirks: Quirks,
-    first_load: Option<u64>,
+    told: Option<&Told>,
     clock: &RecordingClock,
     source: &Source,
     warnings: &mut Vec<String>,
@@ -211,7 +226,7 @@ fn translation(
         records: quirks.record_clock,
         header_clock: quirks.header_clock,
         header: dump.header().timestamp,
-        first_load,
+        first_load: told.map(|told| told.first),
     };
     let path = source.path.display();
     match clock.translate(&times, source.marker) {
