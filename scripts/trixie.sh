@@ -23,9 +23,11 @@ as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
+# The mirror that this machine's own packages come from has Debian 13 too.
+mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | head -n 1)
 as_root rm -rf "$dir/root"
 as_root mmdebstrap --quiet --variant=extract --mode=root --include=linux-perf,python3.13 \
-    trixie "$dir/root" "$(apt-get indextargets --format "$(REPO_URI)" "Created-By: Packages" "Label: Debian" | head -n 1)"
+    trixie "$dir/root" "$mirror"
 
 mkdir -p "$dir/run"
 lib=$dir/root/usr/lib/x86_64-linux-gnu
