@@ -1,9 +1,199 @@
-//! To come.
-use crate::Result;
-/// To come.
-#[derive(Debug, clap::Args)]
-pub struct Args {}
-/// To come.
-pub fn run(_args: &Args) -> Result<()> {
+//! `jitscribe demo`: a JIT of our own under perf, before and after, shown on the terminal.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use jitscribe_demo::{Options, Pace};
+
+use crate::inject::{Report, shell_word};
+use crate::{Error, Result, note, record};
+
+/// Record a small JIT and show what perf says of it, before and after
+///
+/// The program compiles functions of a small language while it runs them: one is compiled three times
+/// at the same address, one is moved, one is freed and its place taken. It is recorded by jitscribe
+/// record; perf then shows its functions, its source lines and its call stacks.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "EXAMPLES:
+  jitscribe demo
+
+  # code without frame pointers, unwound by the tables that the JIT announced
+  jitscribe demo --dwarf")]
+pub struct Args {
+    /// Take call chains from stack copies, by the announced unwind tables; the generated code then
+    /// has no frame pointers
+    #[arg(long)]
+    pub dwarf: bool,
+    /// Let the generated code keep frame pointers also with --dwarf
+    #[arg(long)]
+    pub frame_pointers: bool,
+    /// Where to put the recording and all that belongs to it [default: a new folder in the temporary
+    /// one]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Milliseconds for each of the program's phases
+    #[arg(long, value_name = "MS", default_value_t = 350)]
+    pub phase: u64,
+    /// Be the program that is recorded, with its files in this folder
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub program: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<()> {
+    match &args.program {
+        Some(folder) => program(args, folder),
+        None => show(args),
+    }
+}
+
+/// The program that is recorded.
+fn program(args: &Args, folder: &Path) -> Result<()> {
+    let options = Options {
+        pace: Pace::Time(Duration::from_millis(args.phase)),
+        frame_pointers: args.frame_pointers || !args.dwarf,
+        dump_dir: Some(folder.to_owned()),
+        source_dir: Some(folder.to_owned()),
+        ..Options::default()
+    };
+    match jitscribe_demo::run(&options) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Error::Refused(error.to_string())),
+    }
+}
+
+/// Records it, and shows what perf makes of it.
+fn show(args: &Args) -> Result<()> {
+    let folder = folder(args)?;
+    let data = folder.join("perf.data");
+    let itself = std::env::current_exe().map_err(Error::file("/proc/self/exe"))?;
+    let mut command = vec![itself.into(), "demo".into(), "--program".into(), folder.clone().into()];
+    command.extend(["--phase".into(), args.phase.to_string().into()]);
+    command.extend(args.dwarf.then(|| "--dwarf".into()));
+    command.extend(args.frame_pointers.then(|| "--frame-pointers".into()));
+    note::say("recording a small JIT under perf...");
+    let recorded = record::record(&record::Args {
+        output: data.clone(),
+        pid: None,
+        duration: None,
+        call_graph: if args.dwarf { "dwarf" } else { "fp" }.into(),
+        no_env: true,
+        keep_raw: true,
+        image_dir: None,
+        force: false,
+        buildid_cache: false,
+        json: false,
+        perf_option: vec!["-F".into(), "999".into()],
+        command,
+    })?;
+    match recorded.ended.code() {
+        0 => {}
+        code => return Err(Error::Child(code)),
+    }
+    let raw = folder.join("perf.data.raw").join("perf.data");
+    present(&recorded.report, &raw, &data).map_err(Error::Stdout)?;
+    record::summary::say(&recorded.report, &data);
+    note::say(format_args!("     perf script -i {} -F +srcline", shell_word(&data)));
+    note::say(format_args!("the source that ran: {}", folder.join("demo.scribe").display()));
+    note::say(format_args!("to remove all of it: rm -r {}", shell_word(&folder)));
     Ok(())
+}
+
+/// The folder for all that the demo makes. It stays.
+fn folder(args: &Args) -> Result<PathBuf> {
+    let folder = match &args.output {
+        Some(folder) => {
+            fs::create_dir_all(folder).map_err(Error::file(folder))?;
+            folder.clone()
+        }
+        None => {
+            let temporary = std::env::temp_dir();
+            let mut builder = tempfile::Builder::new();
+            let made = builder.prefix("jitscribe-demo-").tempdir_in(&temporary);
+            made.map_err(Error::file(&temporary))?.keep()
+        }
+    };
+    fs::canonicalize(&folder).map_err(Error::file(&folder))
+}
+
+/// Prints what perf shows.
+fn present(report: &Report, raw: &Path, data: &Path) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let flat = ["report", "--stdio", "--no-children", "-g", "none", "--sort", "dso,symbol"];
+    for (when, recording) in [("before", raw), ("after", data)] {
+        writeln!(out, "\n── perf report, {when} ──")?;
+        for line in perf(recording, &flat).iter().filter(|line| !is_comment(line)).take(10) {
+            writeln!(out, "{line}")?;
+        }
+    }
+    if let Some(top) = report.top.first() {
+        writeln!(out, "\n── perf annotate {} ──", top.name)?;
+        let annotated = perf(data, &["annotate", "--stdio", "--symbol", &top.name]);
+        for line in excerpt(&annotated) {
+            writeln!(out, "{line}")?;
+        }
+    }
+    writeln!(out, "\n── perf script, a call stack through jitted code ──")?;
+    let stacks = perf(data, &["script", "-F", "comm,time,ip,sym,symoff,dso,srcline"]);
+    for line in deepest(&stacks) {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out)?;
+    out.flush()
+}
+
+/// What perf prints of a recording, a line each; nothing if it fails.
+fn perf(recording: &Path, words: &[&str]) -> Vec<String> {
+    let Some((verb, options)) = words.split_first() else { return Vec::new() };
+    let mut command = Command::new("perf");
+    command.arg(verb).arg("-i").arg(recording).args(options);
+    let printed = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let printed = printed.map(|printed| printed.stdout).unwrap_or_default();
+    let text = String::from_utf8_lossy(&printed);
+    text.lines().map(|line| line.trim_end_matches(['-', ' ']).to_owned()).collect()
+}
+
+fn is_comment(line: &str) -> bool {
+    line.is_empty() || line.starts_with('#')
+}
+
+/// The lines around the hottest instruction.
+fn excerpt(annotated: &[String]) -> &[String] {
+    const BEFORE: usize = 9;
+    const LINES: usize = 20;
+    let share = |line: &String| {
+        let first = line.split_whitespace().next().unwrap_or_default();
+        first.parse::<f64>().map_or(0, |percent| (percent * 100.0) as u64)
+    };
+    let hottest = annotated.iter().enumerate().max_by_key(|(_, line)| share(line));
+    let start = hottest.map_or(0, |(at, _)| at.saturating_sub(BEFORE));
+    let end = (start + LINES).min(annotated.len());
+    annotated.get(start..end).unwrap_or_default()
+}
+
+/// The sample with the most different jitted functions in its stack, the middle of a long one left
+/// out.
+fn deepest(stacks: &[String]) -> Vec<String> {
+    const ENDS: usize = 10;
+    let samples = stacks.split(|line| line.is_empty());
+    let jitted = |sample: &[String]| {
+        let of_jit = sample.iter().filter(|line| line.contains(".jit/"));
+        let mut functions: Vec<&str> =
+            of_jit.filter_map(|line| line.split_whitespace().nth(1)).collect();
+        functions.sort_unstable();
+        functions.dedup();
+        functions.len()
+    };
+    let Some(best) = samples.max_by_key(|sample| jitted(sample)) else { return Vec::new() };
+    if best.len() <= 2 * ENDS {
+        return best.to_vec();
+    }
+    let (first, last) = (&best[..ENDS], &best[best.len() - ENDS..]);
+    let mut lines = first.to_vec();
+    lines.push(format!("\t... {} lines more ...", best.len() - 2 * ENDS));
+    lines.extend_from_slice(last);
+    lines
 }

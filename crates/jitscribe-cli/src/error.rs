@@ -28,6 +28,9 @@ pub enum Error {
     /// The command cannot do what was asked; the text says why and what to type instead.
     #[error("{0}")]
     Refused(String),
+    /// The command line does not say what to do; the text says what is missing.
+    #[error("{0}")]
+    Usage(String),
     /// A report was printed whose content calls for exit code 1. There is nothing more to say.
     #[error("")]
     Reported,

@@ -8,6 +8,7 @@ mod inject;
 mod note;
 mod output;
 mod record;
+mod runtimes;
 
 use std::process::ExitCode;
 
@@ -33,7 +34,7 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(record::arguments(std::env::args_os()));
     let done = match cli.verb {
         Verb::Record(args) => record::run(&args),
         Verb::Inject(args) => inject::run(&args),
@@ -48,7 +49,7 @@ fn main() -> ExitCode {
         Err(Error::Child(code)) => ExitCode::from(code),
         Err(error) => {
             note::error(&error);
-            ExitCode::FAILURE
+            if matches!(error, Error::Usage(_)) { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

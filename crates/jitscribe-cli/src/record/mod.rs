@@ -1,0 +1,324 @@
+//! `jitscribe record`: from a command, or a running process, to a recording that names jitted code.
+//!
+//! [`arguments`] tells our options from perf's, [`crate::runtimes`] knows what the command's runtimes
+//! must be told, [`perf`] records into the [`workspace`], [`target`] asks running processes for what
+//! they would not tell by themselves, [`crate::inject`] applies it all, and [`summary`] says what came
+//! of it.
+
+mod arguments;
+mod perf;
+pub mod summary;
+mod target;
+mod workspace;
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::inject::{self, Report, shell_word};
+use crate::runtimes::{self, Preparation};
+use crate::{Error, Result, note};
+
+use workspace::Workspace;
+
+pub use arguments::arguments;
+
+/// Record a command or a process, jitted code included
+///
+/// Runs perf record with the clock and call chains that jitted code needs, tells the runtimes that it
+/// knows to announce their code, and brings what they wrote into the recording. Options that are
+/// not listed here are perf record's own and are passed on: -F 999, -e cycles, -a, -C 0.
+///
+/// The exit code is the command's own; 128 + N if signal N ended it. Ctrl-C ends the recording, not
+/// the work on it.
+#[derive(Clone, Debug, clap::Args)]
+#[command(
+    override_usage = "jitscribe record [OPTIONS] [PERF OPTIONS] -- COMMAND...\n       \
+                      jitscribe record [OPTIONS] [PERF OPTIONS] -p PID [-- COMMAND...]",
+    after_help = "EXAMPLES:
+  jitscribe record -- node app.js
+  perf report
+
+  jitscribe record -o out.data -F 999 --call-graph dwarf -- java -jar app.jar
+
+  # a running process, for ten seconds
+  jitscribe record -p 4711 --duration 10
+
+  # all that runs while a script does
+  jitscribe record -a -- ./load-test.sh",
+    after_long_help = after_long_help()
+)]
+pub struct Args {
+    /// Where to write the recording; the code goes into the folder FILE.jit beside it
+    #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
+    pub output: PathBuf,
+    /// Record these running processes until Ctrl-C, until they end, or while COMMAND runs
+    #[arg(short, long, value_name = "PID[,PID...]")]
+    pub pid: Option<String>,
+    /// Stop after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "command")]
+    pub duration: Option<String>,
+    /// How to take call chains: fp, dwarf[,BYTES], lbr or none
+    #[arg(long, value_name = "HOW", default_value = "fp", value_parser = call_graph)]
+    pub call_graph: String,
+    /// Leave the command and its environment as they are: what its runtimes announce by themselves
+    /// is all there is
+    #[arg(long)]
+    pub no_env: bool,
+    /// Keep the recording as perf made it, and the dumps, in the folder FILE.raw
+    #[arg(long)]
+    pub keep_raw: bool,
+    /// Where to write the object files; perf will look for them there [default: FILE.jit]
+    #[arg(long, value_name = "DIR")]
+    pub image_dir: Option<PathBuf>,
+    /// Replace the recording and the object files if they exist
+    #[arg(short, long)]
+    pub force: bool,
+    /// Add the object files, and what else was sampled, to perf's build-id cache (~/.debug) as well
+    #[arg(long)]
+    pub buildid_cache: bool,
+    /// Print what was done as JSON (sizes in bytes, times in nanoseconds) on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Pass one word on to perf record, as is done with all options that are not listed here
+    #[arg(long, value_name = "WORD", require_equals = true, allow_hyphen_values = true)]
+    pub perf_option: Vec<OsString>,
+    /// What to run
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+fn after_long_help() -> String {
+    format!(
+        "EXAMPLES:
+  jitscribe record -- node app.js
+  perf report
+
+  jitscribe record -o out.data -F 999 --call-graph dwarf -- java -jar app.jar
+
+  # a running process, for ten seconds
+  jitscribe record -p 4711 --duration 10
+
+  # all that runs while a script does
+  jitscribe record -a -- ./load-test.sh
+
+{}
+FILES:
+  FILE is the recording and FILE.jit/ holds the code in it: the two belong together, and nothing else
+  is needed. While it records, a folder .jitscribe-XXXXXX beside FILE holds what is not done yet; it
+  stays if the work on it fails. Dumps are put there where the runtime lets us choose; the others are
+  named at the end, with the command that removes them.",
+        runtimes::help()
+    )
+}
+
+fn seconds(text: &str) -> Result<String, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Ok(text.to_owned()),
+        _ => Err("a number of seconds above 0 is wanted".into()),
+    }
+}
+
+fn call_graph(text: &str) -> Result<String, String> {
+    let how = text.split(',').next().unwrap_or_default();
+    if ["fp", "dwarf", "lbr", "none"].contains(&how) {
+        Ok(text.to_owned())
+    } else {
+        Err("fp, dwarf, dwarf,BYTES, lbr or none is wanted".into())
+    }
+}
+
+/// A recording that was made.
+#[derive(Debug)]
+pub struct Recorded {
+    /// What was brought into it.
+    pub report: Report,
+    /// How the command ended.
+    pub ended: Ended,
+    /// Where everything was put while it came to be.
+    workspace: Workspace,
+}
+
+pub use perf::Ended;
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<()> {
+    let recorded = record(args)?;
+    summary::say(&recorded.report, &args.output);
+    if args.keep_raw {
+        let raw = recorded.workspace.recording();
+        note::say(format_args!("as perf made it: {}", raw.display()));
+    }
+    summary::say_left(&recorded.report, recorded.workspace.folder());
+    if args.json {
+        let mut out = std::io::stdout().lock();
+        serde_json::to_writer_pretty(&mut out, &recorded.report)
+            .map_err(|error| Error::Stdout(error.into()))?;
+        writeln!(out).map_err(Error::Stdout)?;
+    }
+    match recorded.ended.code() {
+        0 => Ok(()),
+        // An interrupt is how such a recording is meant to end.
+        _ if recorded.ended.interrupted() && args.command.is_empty() => Ok(()),
+        code => Err(Error::Child(code)),
+    }
+}
+
+/// Records and injects.
+pub fn record(args: &Args) -> Result<Recorded> {
+    check(args)?;
+    let pids = args.pid.as_deref().map(target::processes).transpose()?.unwrap_or_default();
+    if let Some(program) = args.command.first() {
+        target::check_program(program)?;
+    }
+    let raw = with_suffix(&args.output, ".raw");
+    let mut workspace = Workspace::new(&args.output, args.keep_raw.then_some(raw.as_path()))?;
+
+    let dwarf = args.call_graph.starts_with("dwarf");
+    // A command beside -p only says how long.
+    let prepared = if args.no_env || args.command.is_empty() || !pids.is_empty() {
+        Preparation { command: args.command.clone(), ..Preparation::default() }
+    } else {
+        Preparation::of(&args.command, workspace.folder(), dwarf)?
+    };
+    if !prepared.flags.is_empty() {
+        let flags: Vec<String> =
+            prepared.flags.iter().map(|flag| shell_word(Path::new(flag))).collect();
+        let name = prepared.runtime.map_or("the runtime", |runtime| runtime.name);
+        note::say(format_args!("{name} is given {} (--no-env leaves it)", flags.join(" ")));
+    }
+
+    let mut perf = perf_record(args, &workspace.recording(), &prepared);
+    target::ask_java_for_maps(&pids);
+    let ended = perf::run(&mut perf)?;
+    let recording = workspace.recording();
+    // perf makes the file before it knows whether it may record.
+    if fs::metadata(&recording).is_ok_and(|file| file.is_file() && file.len() == 0)
+        || fs::metadata(&recording).is_err()
+    {
+        if ended.interrupted() {
+            return Err(Error::Child(ended.code()));
+        }
+        return Err(perf::refused(&perf, ended));
+    }
+    // Those that still run tell of what they compiled meanwhile.
+    target::ask_java_for_maps(&pids);
+
+    let injected = inject::inject(&inject::Args {
+        input: recording.clone(),
+        output: Some(args.output.clone()),
+        jitdump: Vec::new(),
+        perf_map: Vec::new(),
+        aux_dir: vec![workspace.folder().to_owned()],
+        image_dir: args.image_dir.clone(),
+        force: args.force,
+        buildid_cache: args.buildid_cache,
+        json: false,
+    });
+    match injected {
+        Ok(report) => Ok(Recorded { report, ended, workspace }),
+        Err(error) => {
+            workspace.keep();
+            note::warning(format_args!(
+                "what perf recorded is kept; to try again: jitscribe inject -i {} -o {}",
+                shell_word(&recording),
+                shell_word(&args.output)
+            ));
+            Err(error)
+        }
+    }
+}
+
+/// Refuses before anything runs what could not be done afterwards.
+fn check(args: &Args) -> Result<()> {
+    if args.output.as_os_str() == "-" {
+        return Err(Error::Usage(
+            "record writes a file; for a stream: perf record -k mono -o - -- CMD | jitscribe inject \
+             -i - -o - --image-dir DIR"
+                .into(),
+        ));
+    }
+    let given = |option: &OsStr| {
+        let option = option.as_bytes();
+        let whom = [b"-a", b"-C", b"-t", b"-u"].iter().any(|short| option.starts_with(*short));
+        let whom_long = ["--all-cpus", "--cpu", "--tid", "--uid"]
+            .iter()
+            .any(|long| option.starts_with(long.as_bytes()));
+        whom || whom_long
+    };
+    let bounded = args.perf_option.iter().any(|option| given(option));
+    if args.command.is_empty() && args.pid.is_none() && !bounded {
+        return Err(Error::Usage(
+            "what is to be recorded? A command (jitscribe record -- COMMAND...; mind the two \
+             dashes), a process (-p PID) or all that runs (-a)"
+                .into(),
+        ));
+    }
+    if args.perf_option.iter().any(|option| option.as_bytes().starts_with(b"--switch-output")) {
+        return Err(Error::Usage(
+            "--switch-output makes several recordings; record them by perf record -k mono, then \
+             jitscribe inject each"
+                .into(),
+        ));
+    }
+    let mut places = vec![args.output.clone()];
+    places.extend(args.keep_raw.then(|| with_suffix(&args.output, ".raw")));
+    let replaceable = &args.output;
+    for place in &places {
+        if place.symlink_metadata().is_ok() && !(args.force && place == replaceable) {
+            let how =
+                if place == replaceable { "--force replaces it, or " } else { "remove it, or " };
+            return Err(Error::Refused(format!(
+                "{}: exists already; {how}-o FILE writes elsewhere",
+                place.display()
+            )));
+        }
+    }
+    let images = args.image_dir.clone().unwrap_or_else(|| with_suffix(&args.output, ".jit"));
+    let filled = images.read_dir().is_ok_and(|mut entries| entries.next().is_some());
+    if filled && !args.force && args.image_dir.is_none() {
+        return Err(Error::Refused(format!(
+            "{}: there is code of an earlier recording; --force replaces it, or -o FILE writes \
+             elsewhere",
+            images.display()
+        )));
+    }
+    Ok(())
+}
+
+/// The command that records.
+fn perf_record(args: &Args, recording: &Path, prepared: &Preparation) -> Command {
+    let mut perf = Command::new("perf");
+    // jitdumps are timed by this clock. What comes later wins, so that options passed on do.
+    perf.args(["record", "-k", "mono", "-o"]).arg(recording);
+    if !args.perf_option.iter().any(|option| option == "-v") {
+        // perf would name a file that is not what the user gets.
+        perf.arg("-q");
+    }
+    if !args.buildid_cache {
+        perf.arg("--no-buildid-cache");
+    }
+    if args.call_graph != "none" {
+        perf.arg("--call-graph").arg(&args.call_graph);
+    }
+    if let Some(pid) = &args.pid {
+        perf.arg("-p").arg(pid);
+    }
+    perf.args(&args.perf_option);
+    if let Some(seconds) = &args.duration {
+        perf.args(["--", "sleep", seconds]);
+    } else if !prepared.command.is_empty() {
+        perf.arg("--").args(&prepared.command);
+    }
+    perf.envs(&prepared.variables);
+    perf
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    name.into()
+}

@@ -1,0 +1,107 @@
+//! What a recording shows, in a few lines, and what to type next.
+
+use std::path::{Path, PathBuf};
+
+use crate::inject::{Report, shell_word};
+use crate::note;
+
+/// Says what was recorded.
+pub fn say(report: &Report, output: &Path) {
+    for warning in &report.warnings {
+        note::warning(warning);
+    }
+    let samples = report.samples;
+    let jitted = samples.jitted();
+    note::say(format_args!(
+        "{} samples, {jitted} of them ({}) in jitted code; of these have a name: {} before, {} now",
+        samples.samples,
+        percent(jitted, samples.samples),
+        percent(samples.named_before, jitted),
+        percent(samples.named, jitted),
+    ));
+    for function in &report.top {
+        note::say(format_args!(
+            "{:>8} {:>7}  {}",
+            percent(function.samples, samples.samples),
+            function.samples,
+            printable(&function.name)
+        ));
+    }
+    let folder = report.images.first().and_then(|image| image.path.parent());
+    match folder {
+        Some(folder) => {
+            note::say(format_args!(
+                "written: {}, and the code in it: {}",
+                output.display(),
+                folder.display(),
+            ));
+        }
+        None => note::say(format_args!("written: {}", output.display())),
+    }
+    note::say(format_args!("now: perf report -i {}", shell_word(output)));
+    if let Some(top) = report.top.first() {
+        note::say(format_args!(
+            "     perf annotate -i {} {}",
+            shell_word(output),
+            shell_word(Path::new(&top.name))
+        ));
+    }
+}
+
+/// Says which files the runtimes wrote where we could not choose the place. What they tell is in the
+/// images now; as they are not ours, they stay.
+pub fn say_left(report: &Report, workspace: &Path) {
+    let done = |pid: u32| !Path::new("/proc").join(pid.to_string()).exists();
+    let mut left: Vec<PathBuf> = Vec::new();
+    for source in report.sources.iter().filter(|source| done(source.pid)) {
+        if !source.path.starts_with(workspace) {
+            left.push(source.path.clone());
+            left.extend(logs_of_v8(source.path.parent(), source.pid));
+        }
+    }
+    left.sort();
+    left.dedup();
+    if left.is_empty() {
+        return;
+    }
+    let words: Vec<String> = left.iter().map(|path| shell_word(path)).collect();
+    note::say(format_args!("no longer needed: rm {}", words.join(" ")));
+}
+
+/// V8 makes a log beside its dump.
+fn logs_of_v8(folder: Option<&Path>, pid: u32) -> Vec<PathBuf> {
+    let Some(entries) = folder.and_then(|folder| folder.read_dir().ok()) else { return Vec::new() };
+    let is_log =
+        |name: &str| name.starts_with("isolate-0x") && name.ends_with(&format!("-{pid}-v8.log"));
+    let names = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_log));
+    names.map(|entry| entry.path()).collect()
+}
+
+/// A share with one digit behind the point.
+fn percent(part: u64, whole: u64) -> String {
+    let tenths = (u128::from(part) * 1000).checked_div(u128::from(whole)).unwrap_or(0);
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}
+
+/// A name from a dump must not command the terminal.
+fn printable(name: &str) -> String {
+    name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_have_one_digit_and_nothing_of_nothing_is_nothing() {
+        assert_eq!(percent(1, 3), "33.3 %");
+        assert_eq!(percent(7, 7), "100.0 %");
+        assert_eq!(percent(0, 0), "0.0 %");
+        assert_eq!(percent(u64::MAX, u64::MAX), "100.0 %");
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        assert_eq!(printable("a\u{1b}[2Jb\nü"), "a?[2Jb?ü");
+    }
+}

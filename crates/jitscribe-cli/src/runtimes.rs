@@ -1,0 +1,537 @@
+//! What known runtimes need to be told so that they announce their code: one table.
+//!
+//! Three rules keep a recording true to what would have run without it:
+//! - A variable is set for every command, since a script may start any runtime, and so it must be
+//!   harmless to versions that do not know it.
+//! - A user's own value stays. Where a variable is a list, ours is appended; elsewhere it is left.
+//! - What a runtime of the wrong version would refuse, and what turns on a JIT that is off, are
+//!   flags, given only where the command itself is that runtime and takes them.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::{Error, Result};
+
+/// A runtime, and what it needs.
+#[derive(Debug)]
+pub struct Runtime {
+    /// What it is called.
+    pub name: &'static str,
+    /// The commands that are this runtime; a version may follow (`python3.13`).
+    pub programs: &'static [&'static str],
+    /// The version from which on this holds.
+    pub since: &'static str,
+    /// Variables, set for every command.
+    pub variables: &'static [Variable],
+    /// Flags, each set given together if the runtime takes it.
+    pub flags: &'static [&'static [&'static str]],
+    /// The subcommands that take the flags. With these given, a word that is neither one of them nor
+    /// a file is some other subcommand, which gets none.
+    pub subcommands: &'static [&'static str],
+}
+
+/// An environment variable.
+#[derive(Debug)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value; [`DUMPS`] and [`PHP_INI`] stand for folders.
+    pub value: &'static str,
+    /// What happens to a value that the user has set.
+    pub merge: Merge,
+    /// When it is set.
+    pub when: When,
+}
+
+/// How our value of a variable joins the user's.
+#[derive(Clone, Copy, Debug)]
+pub enum Merge {
+    /// The user's stays alone.
+    Keep,
+    /// Both stand, this between them.
+    Append(&'static str),
+}
+
+/// When a variable is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Always.
+    Always,
+    /// When call chains are unwound by DWARF, so that unwind info is of use.
+    Dwarf,
+}
+
+/// Stands for the folder that takes the dumps.
+const DUMPS: &str = "{dumps}";
+/// Stands for the folder that holds our `.ini` for PHP.
+const PHP_INI: &str = "{php-ini}";
+
+/// Nothing here turns PHP's JIT on; what it compiles is dumped as a jitdump and a perf map. Without
+/// the second line, scripts written in the last two seconds are not compiled.
+const PHP_SETTINGS: &str = "opcache.jit_debug=32\nopcache.file_update_protection=0\n";
+
+const fn always(name: &'static str, value: &'static str, merge: Merge) -> Variable {
+    Variable { name, value, merge, when: When::Always }
+}
+
+const fn for_dwarf(name: &'static str, value: &'static str, merge: Merge) -> Variable {
+    Variable { name, value, merge, when: When::Dwarf }
+}
+
+const SPACE: Merge = Merge::Append(" ");
+
+/// The table. Where a row says "seen", the version was tried; else the source is named.
+pub const RUNTIMES: &[Runtime] = &[
+    // Seen with 18, 20 and 24. NODE_OPTIONS takes a fixed list of V8's options (src/node_options.cc),
+    // the last of these since 12.4, but not --perf-prof-path, which V8 has since 11.9 (node 21), nor
+    // --logfile: --perf-prof leaves an isolate-*-v8.log in the working directory. (Given /dev/null, V8
+    // logs to standard output.)
+    Runtime {
+        name: "node",
+        programs: &["node", "nodejs"],
+        since: "12.4",
+        variables: &[
+            always("NODE_OPTIONS", "--perf-prof --interpreted-frames-native-stack", SPACE),
+            for_dwarf("NODE_OPTIONS", "--perf-prof-unwinding-info", SPACE),
+        ],
+        flags: &[
+            &["--perf-prof-path={dumps}"],
+            &["--no-logfile-per-isolate", "--logfile={dumps}/v8.log"],
+        ],
+        subcommands: &[],
+    },
+    // The variable: cli/args/flags.rs of deno. It refuses flags that its V8 lacks: none of these two.
+    Runtime {
+        name: "deno",
+        programs: &["deno"],
+        since: "1.40",
+        variables: &[always(
+            "DENO_V8_FLAGS",
+            "--perf-prof,--perf-prof-path={dumps}",
+            Merge::Append(","),
+        )],
+        flags: &[],
+        subcommands: &[],
+    },
+    // Seen with 2.50 (WebKitGTK). Any option of JSC's is taken from JSC_NAME.
+    Runtime {
+        name: "JavaScriptCore",
+        programs: &["jsc"],
+        since: "2.44",
+        variables: &[
+            always("JSC_useJITDump", "1", Merge::Keep),
+            always("JSC_jitDumpDirectory", DUMPS, Merge::Keep),
+        ],
+        flags: &[],
+        subcommands: &[],
+    },
+    // The same options under a prefix of its own: bun's documentation, "Debugging JavaScriptCore".
+    Runtime {
+        name: "bun",
+        programs: &["bun"],
+        since: "1.2",
+        variables: &[
+            always("BUN_JSC_useJITDump", "1", Merge::Keep),
+            always("BUN_JSC_jitDumpDirectory", DUMPS, Merge::Keep),
+        ],
+        flags: &[],
+        subcommands: &[],
+    },
+    // Seen with 17. The first option lets versions before 17 start, which know no perf map. Java
+    // says on standard error that it picked these up.
+    Runtime {
+        name: "Java",
+        programs: &["java"],
+        since: "17",
+        variables: &[always(
+            "JAVA_TOOL_OPTIONS",
+            "-XX:+IgnoreUnrecognizedVMOptions -XX:+PreserveFramePointer \
+             -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit",
+            SPACE,
+        )],
+        flags: &[],
+        subcommands: &[],
+    },
+    // Seen with 25. ERL_AFLAGS goes before the command line, so +JPperf on that one wins.
+    Runtime {
+        name: "Erlang",
+        programs: &["erl", "elixir", "iex", "mix", "escript"],
+        since: "24",
+        variables: &[always("ERL_AFLAGS", "+JPperf true", SPACE)],
+        flags: &[],
+        subcommands: &[],
+    },
+    // Seen with 8.2. A colon with nothing before it stands for the folder PHP was built with. Ours is
+    // read last, and -d beats all.
+    Runtime {
+        name: "PHP",
+        programs: &["php"],
+        since: "8.0",
+        variables: &[always("PHP_INI_SCAN_DIR", PHP_INI, Merge::Append(":"))],
+        flags: &[&[
+            "-dopcache.enable_cli=1",
+            "-dopcache.jit=tracing",
+            "-dopcache.jit_buffer_size=64M",
+        ]],
+        subcommands: &[],
+    },
+    // Seen with 3.12 and 3.13. With both, 3.13 writes a jitdump with unwind info, 3.12 a perf map.
+    Runtime {
+        name: "Python",
+        programs: &["python", "python3"],
+        since: "3.12",
+        variables: &[
+            always("PYTHONPERFSUPPORT", "1", Merge::Keep),
+            for_dwarf("PYTHON_PERF_JIT_SUPPORT", "1", Merge::Keep),
+        ],
+        flags: &[],
+        subcommands: &[],
+    },
+    // News of Ruby 3.3. RUBYOPT would break a Ruby that was built without YJIT.
+    Runtime {
+        name: "Ruby",
+        programs: &["ruby"],
+        since: "3.3",
+        variables: &[],
+        flags: &[&["--yjit", "--yjit-perf"]],
+        subcommands: &[],
+    },
+    // clrconfignames.h; the prefix is COMPlus_ before 6.0. Since 8.0 the folder is the perf map's too.
+    Runtime {
+        name: ".NET",
+        programs: &["dotnet"],
+        since: "3.1",
+        variables: &[
+            always("DOTNET_PerfMapEnabled", "1", Merge::Keep),
+            always("DOTNET_PerfMapJitDumpPath", DUMPS, Merge::Keep),
+            always("COMPlus_PerfMapEnabled", "1", Merge::Keep),
+            always("COMPlus_PerfMapJitDumpPath", DUMPS, Merge::Keep),
+        ],
+        flags: &[],
+        subcommands: &[],
+    },
+    // Seen with 6.8.
+    Runtime {
+        name: "Mono",
+        programs: &["mono", "mono-sgen"],
+        since: "4.0",
+        variables: &[always("MONO_ENV_OPTIONS", "--jitmap", SPACE)],
+        flags: &[],
+        subcommands: &[],
+    },
+    // Julia's manual, "External Profiling"; it uses LLVM's listener, below.
+    Runtime {
+        name: "Julia",
+        programs: &["julia"],
+        since: "1.0",
+        variables: &[always("ENABLE_JITPROFILING", "1", Merge::Keep)],
+        flags: &[],
+        subcommands: &[],
+    },
+    // Seen with 14: PerfJITEventListener.cpp makes .debug/jit/ in here instead of in $HOME. perf's
+    // own agent for Java does the same.
+    Runtime {
+        name: "LLVM's JIT",
+        programs: &["lli"],
+        since: "7",
+        variables: &[always("JITDUMPDIR", DUMPS, Merge::Keep)],
+        flags: &[],
+        subcommands: &[],
+    },
+    // Wasmtime's book, "Profiling"; the command reads no variable.
+    Runtime {
+        name: "Wasmtime",
+        programs: &["wasmtime"],
+        since: "11",
+        variables: &[],
+        flags: &[&["--profile=jitdump"]],
+        subcommands: &["run", "serve", "wast"],
+    },
+    // Seen with 2022.12.
+    Runtime {
+        name: "Rakudo",
+        programs: &["rakudo", "raku", "perl6"],
+        since: "2019",
+        variables: &[always("MVM_JIT_PERF_MAP", "1", Merge::Keep)],
+        flags: &[],
+        subcommands: &[],
+    },
+    // linux-user/main.c.
+    Runtime {
+        name: "QEMU's user mode",
+        programs: &[],
+        since: "8.0",
+        variables: &[always("QEMU_PERFMAP", "1", Merge::Keep)],
+        flags: &[],
+        subcommands: &[],
+    },
+];
+
+/// What a command is given so that the runtimes in it announce their code.
+#[derive(Debug, Default)]
+pub struct Preparation {
+    /// Variables, by name.
+    pub variables: BTreeMap<OsString, OsString>,
+    /// The command with the flags it needs.
+    pub command: Vec<OsString>,
+    /// The runtime that the command itself is.
+    pub runtime: Option<&'static Runtime>,
+    /// The flags that were put into the command.
+    pub flags: Vec<OsString>,
+}
+
+impl Preparation {
+    /// Prepares `command`, whose runtimes may put what they write into the folder `dumps`; our own
+    /// settings go there as well. `dwarf` says that call chains are unwound by DWARF.
+    pub fn of(command: &[OsString], dumps: &Path, dwarf: bool) -> Result<Self> {
+        let php_ini = dumps.join("php-ini");
+        fs::create_dir(&php_ini).map_err(Error::file(&php_ini))?;
+        let settings = php_ini.join("jitscribe.ini");
+        fs::write(&settings, PHP_SETTINGS).map_err(Error::file(&settings))?;
+        let fill = |template: &str| fill(template, dumps, &php_ini);
+
+        let variables = variables(dwarf, &fill, &|name| std::env::var_os(name));
+        let runtime = command.first().and_then(|program| runtime_of(program));
+        let mut prepared = command.to_vec();
+        let mut flags = Vec::new();
+        if let (Some(runtime), Some(program)) = (runtime, command.first()) {
+            let taken = |set: &Vec<OsString>| takes(program, set);
+            let sets = runtime.flags.iter().map(|set| set.iter().map(|flag| fill(flag)).collect());
+            flags = sets.filter(taken).flatten().collect();
+            match insertion(runtime, command) {
+                Some(at) => drop(prepared.splice(at..at, flags.iter().cloned())),
+                None => flags.clear(),
+            }
+        }
+        Ok(Self { variables, command: prepared, runtime, flags })
+    }
+}
+
+/// Replaces what stands for folders.
+fn fill(template: &str, dumps: &Path, php_ini: &Path) -> OsString {
+    let mut filled = Vec::new();
+    let mut rest = template;
+    while let Some(at) = rest.find('{') {
+        let (before, holder) = rest.split_at(at);
+        filled.extend_from_slice(before.as_bytes());
+        let folder = if holder.starts_with(DUMPS) { dumps } else { php_ini };
+        filled.extend_from_slice(folder.as_os_str().as_bytes());
+        rest = holder.split_once('}').map_or("", |(_, behind)| behind);
+    }
+    filled.extend_from_slice(rest.as_bytes());
+    OsString::from_vec(filled)
+}
+
+/// The variables' values, given the user's.
+fn variables(
+    dwarf: bool,
+    fill: &dyn Fn(&str) -> OsString,
+    users: &dyn Fn(&str) -> Option<OsString>,
+) -> BTreeMap<OsString, OsString> {
+    let mut all: BTreeMap<OsString, OsString> = BTreeMap::new();
+    let rows = RUNTIMES.iter().flat_map(|runtime| runtime.variables);
+    for variable in rows.filter(|variable| dwarf || variable.when == When::Always) {
+        let name = OsString::from(variable.name);
+        let value = fill(variable.value);
+        let before = all.get(&name).cloned().or_else(|| users(variable.name));
+        let joined = match (before, variable.merge) {
+            (Some(_), Merge::Keep) => continue,
+            (Some(before), Merge::Append(_)) if names(&before, variable.value) => continue,
+            // An empty list of folders is no list with an empty name in it, but PHP's own default
+            // is, when nothing is set.
+            (None, Merge::Append(":")) => joined(OsStr::new(""), ":", &value),
+            (Some(before), Merge::Append(between)) if !before.is_empty() => {
+                joined(&before, between, &value)
+            }
+            _ => value,
+        };
+        all.insert(name, joined);
+    }
+    all
+}
+
+fn joined(before: &OsStr, between: &str, value: &OsStr) -> OsString {
+    let mut joined = before.to_owned();
+    joined.push(between);
+    joined.push(value);
+    joined
+}
+
+/// Whether the user's own value speaks of all that ours would switch on, so that nothing need be
+/// added.
+fn names(users: &OsStr, ours: &str) -> bool {
+    let users = users.as_bytes();
+    let has = |option: &str| {
+        users.split(|byte| b" ,".contains(byte)).any(|word| word == option.as_bytes())
+    };
+    let mut options = ours.split([' ', ',']).filter(|word| !word.contains('{'));
+    ours.starts_with(['-', '+']) && options.all(has)
+}
+
+/// The runtime that a command is, by the name of its program.
+fn runtime_of(program: &OsStr) -> Option<&'static Runtime> {
+    let name = Path::new(program).file_name()?.to_str()?;
+    RUNTIMES.iter().find(|runtime| {
+        runtime.programs.iter().any(|program| {
+            name.strip_prefix(program).is_some_and(|version| {
+                version.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-')
+            })
+        })
+    })
+}
+
+/// Where in a command of this runtime flags go, if they go anywhere.
+fn insertion(runtime: &Runtime, command: &[OsString]) -> Option<usize> {
+    let first = command.get(1).and_then(|word| word.to_str()).unwrap_or_default();
+    let other_subcommand =
+        || !first.is_empty() && !first.starts_with('-') && !first.contains(['.', '/']);
+    if runtime.subcommands.contains(&first) {
+        Some(2)
+    } else if !runtime.subcommands.is_empty() && other_subcommand() {
+        None
+    } else {
+        Some(1)
+    }
+}
+
+/// Whether a runtime takes these flags: asked for its version, it refuses those it does not know.
+fn takes(program: &OsStr, flags: &[OsString]) -> bool {
+    let asked = Command::new(program)
+        .args(flags)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    asked.is_ok_and(|status| status.success())
+}
+
+/// The table for `--help`.
+pub fn help() -> String {
+    let mut text = String::from(
+        "RUNTIMES (what is set for them; --no-env leaves all of it; a value of your own is kept, and \
+         extended where it is a list):\n",
+    );
+    for runtime in RUNTIMES {
+        let mut names: Vec<&str> = runtime.variables.iter().map(|variable| variable.name).collect();
+        names.dedup();
+        let flags = runtime.flags.concat().join(" ");
+        let what = match (names.is_empty(), flags.is_empty()) {
+            (false, true) => names.join(", "),
+            (true, _) => format!("{flags} (where it is the command)"),
+            (false, false) => format!("{}; {flags} (where it is the command)", names.join(", ")),
+        };
+        text.push_str(&format!("  {} from {}: {what}\n", runtime.name, runtime.since));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(dwarf: bool, users: &[(&str, &str)]) -> BTreeMap<String, String> {
+        let fill = |template: &str| fill(template, Path::new("/d"), Path::new("/d/php-ini"));
+        let value = |name: &str| {
+            users.iter().find(|(of, _)| *of == name).map(|(_, value)| OsString::from(value))
+        };
+        let all = variables(dwarf, &fill, &value).into_iter();
+        all.map(|(n, v)| (n.into_string().unwrap(), v.into_string().unwrap())).collect()
+    }
+
+    #[test]
+    fn values_stand_alone_where_the_user_has_none() {
+        let set = with(false, &[]);
+        assert_eq!(set["NODE_OPTIONS"], "--perf-prof --interpreted-frames-native-stack");
+        assert_eq!(set["DENO_V8_FLAGS"], "--perf-prof,--perf-prof-path=/d");
+        assert_eq!(set["JITDUMPDIR"], "/d");
+        assert_eq!(set["PHP_INI_SCAN_DIR"], ":/d/php-ini");
+        assert!(!set.contains_key("PYTHON_PERF_JIT_SUPPORT"));
+    }
+
+    #[test]
+    fn dwarf_call_chains_ask_for_unwind_info() {
+        let set = with(true, &[]);
+        assert_eq!(
+            set["NODE_OPTIONS"],
+            "--perf-prof --interpreted-frames-native-stack --perf-prof-unwinding-info"
+        );
+        assert_eq!(set["PYTHON_PERF_JIT_SUPPORT"], "1");
+    }
+
+    #[test]
+    fn lists_of_the_user_are_extended_and_other_values_kept() {
+        let set = with(
+            false,
+            &[
+                ("NODE_OPTIONS", "--max-old-space-size=99"),
+                ("ERL_AFLAGS", "-kernel shell_history enabled"),
+                ("JITDUMPDIR", "/mine"),
+                ("PHP_INI_SCAN_DIR", "/mine"),
+                ("PYTHONPERFSUPPORT", "0"),
+                ("MONO_ENV_OPTIONS", ""),
+            ],
+        );
+        assert_eq!(
+            set["NODE_OPTIONS"],
+            "--max-old-space-size=99 --perf-prof --interpreted-frames-native-stack"
+        );
+        assert_eq!(set["ERL_AFLAGS"], "-kernel shell_history enabled +JPperf true");
+        assert!(!set.contains_key("JITDUMPDIR") && !set.contains_key("PYTHONPERFSUPPORT"));
+        assert_eq!(set["PHP_INI_SCAN_DIR"], "/mine:/d/php-ini");
+        assert_eq!(set["MONO_ENV_OPTIONS"], "--jitmap");
+    }
+
+    #[test]
+    fn what_the_user_asked_for_is_not_asked_for_again() {
+        let set =
+            with(false, &[("MONO_ENV_OPTIONS", "--jitmap -O=all"), ("ERL_AFLAGS", "+JPperf true")]);
+        assert!(!set.contains_key("MONO_ENV_OPTIONS") && !set.contains_key("ERL_AFLAGS"));
+    }
+
+    #[test]
+    fn an_empty_scan_folder_of_php_stays_without_the_default() {
+        assert_eq!(with(false, &[("PHP_INI_SCAN_DIR", "")])["PHP_INI_SCAN_DIR"], "/d/php-ini");
+    }
+
+    #[test]
+    fn a_command_is_known_by_its_program() {
+        let name = |program: &str| runtime_of(OsStr::new(program)).map(|runtime| runtime.name);
+        assert_eq!(name("/usr/bin/node"), Some("node"));
+        assert_eq!(name("python3.13"), Some("Python"));
+        assert_eq!(name("php8.2"), Some("PHP"));
+        assert_eq!(name("lli-14"), Some("LLVM's JIT"));
+        assert_eq!(name("nodemon"), None);
+        assert_eq!(name("sh"), None);
+    }
+
+    #[test]
+    fn flags_go_behind_a_subcommand_that_takes_them() {
+        let wasmtime = runtime_of(OsStr::new("wasmtime")).unwrap();
+        let at = |words: &[&str]| {
+            insertion(wasmtime, &words.iter().map(OsString::from).collect::<Vec<_>>())
+        };
+        assert_eq!(at(&["wasmtime", "a.wasm"]), Some(1));
+        assert_eq!(at(&["wasmtime", "run", "a.wasm"]), Some(2));
+        assert_eq!(at(&["wasmtime", "compile", "a.wasm"]), None);
+        assert_eq!(at(&["wasmtime"]), Some(1));
+    }
+
+    #[test]
+    fn no_variable_stands_in_two_rows() {
+        let mut names: Vec<&str> = Vec::new();
+        for runtime in RUNTIMES {
+            let mut of_this: Vec<&str> = runtime.variables.iter().map(|v| v.name).collect();
+            of_this.dedup();
+            names.extend(of_this);
+        }
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+}
