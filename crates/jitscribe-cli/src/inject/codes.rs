@@ -85,17 +85,20 @@ impl<'a> CodeBook<'a> {
         self.timelines.iter().map(|(&life, timeline)| (life, timeline))
     }
 
-    /// Takes the code events of a dump. `life_of` says whose memory a record's pid means. Returns
+    /// Takes the code events of a dump. `life_of` says whose memory a record's pid means,
+    /// `parent_of` whose it began as. Returns
     /// how many pieces of code it told of.
     pub fn add_dump(
         &mut self,
         events: impl Iterator<Item = CodeEvent<'a>>,
         time_of: impl Fn(u64) -> u64,
         life_of: impl Fn(u32) -> LifeId,
+        parent_of: impl Fn(LifeId) -> Option<LifeId>,
     ) -> usize {
         let before = self.codes.len();
-        // Where each code is now, by the number that a later MOVE will name.
-        let mut places: HashMap<u64, CodeId> = HashMap::new();
+        // Where each code is now, by the number that a later MOVE will name. A forked child counts
+        // on by itself.
+        let mut places: HashMap<(LifeId, u64), CodeId> = HashMap::new();
         for event in events {
             match event {
                 CodeEvent::Load(load) if load.size > 0 => {
@@ -104,16 +107,18 @@ impl<'a> CodeBook<'a> {
                     let code =
                         Code { name: load.name, address: load.address, size: load.size, origin };
                     let id = self.push(code);
-                    places.insert(load.index, id);
+                    places.insert((life, load.index), id);
                     self.tell(life, time_of(load.timestamp), Event::Load(id));
                     self.loads.push(load);
                 }
                 CodeEvent::Move(to) => {
                     // A MOVE of code that was never told of says nothing that could be shown.
-                    let Some(&old) = places.get(&to.index) else { continue };
                     let life = life_of(to.pid);
+                    let inherited = || places.get(&(parent_of(life)?, to.index));
+                    let known = places.get(&(life, to.index)).or_else(inherited);
+                    let Some(&old) = known else { continue };
                     let new = self.push(Code { address: to.new_address, ..*self.code(old) });
-                    places.insert(to.index, new);
+                    places.insert((life, to.index), new);
                     self.tell(life, time_of(to.timestamp), Event::Unload(old));
                     self.tell(life, time_of(to.timestamp), Event::Load(new));
                 }

@@ -114,7 +114,8 @@ impl Images {
         finished: &Finished,
     ) -> Result<()> {
         let pid = survey.processes.pid(arena.life);
-        let bias = finished.text.address - finished.text.file_offset;
+        // Below the first page it is negative.
+        let bias = finished.text.address.wrapping_sub(finished.text.file_offset);
         let mut map = |range: Range<u64>, in_image: u64, place: Place, protection| {
             let file = FileIdentity::Inode { major: 0, minor: 0, inode: 0, generation: 0 };
             let mmap = Mmap {
@@ -123,11 +124,11 @@ impl Images {
                 tid: pid,
                 address: range.start,
                 len: range.end - range.start,
-                page_offset: in_image - bias,
+                page_offset: in_image.wrapping_sub(bias),
                 detail: Some(MmapDetail { protection, flags: MAP_PRIVATE, file }),
                 filename: path.as_os_str().as_bytes(),
             };
-            let trailer = attrs.trailer(pid, pid, place.time());
+            let trailer = attrs.trailer(pid, pid, place.time_of_event());
             let too_long = || Error::Refused(format!("{}: the path is too long", path.display()));
             let event = mmap.encode(attrs.endian(), &trailer).ok_or_else(too_long)?;
             self.events.push((place, event));

@@ -167,6 +167,8 @@ impl Search<'_> {
         let is_marker: Vec<bool> = survey.names.iter().map(looks_like_marker).collect();
         let mut asked: HashMap<NameId, bool> = HashMap::new();
         let mut seen: BTreeSet<(LifeId, usize)> = BTreeSet::new();
+        // Where the user said which dump it is, there is none to look for.
+        let said = self.lives_with_dump.clone();
         for map in survey.maps.iter().filter(|map| !map.anonymous) {
             let name = survey.name(map);
             let by_name = is_marker[map.name.index()];
@@ -179,12 +181,12 @@ impl Search<'_> {
                 continue;
             }
             self.found.markers += 1;
-            if self.lives_with_dump.contains(&map.life)
-                && self.found.sources.iter().any(|source| {
-                    source.life == map.life
-                        && source.path.file_name().map(OsStr::as_bytes) == Some(base_name(name))
-                })
-            {
+            if said.contains(&map.life) {
+                let mut of_life =
+                    self.found.sources.iter_mut().filter(|source| source.life == map.life);
+                if let Some(source) = of_life.find(|source| source.marker.is_none()) {
+                    source.marker = Some(map.time);
+                }
                 continue;
             }
             let pid = survey.processes.pid(map.life);

@@ -26,6 +26,8 @@ pub fn rewrite(
     maps.sort_by_key(|map| map.ordinal);
     let mut maps = maps.into_iter().peekable();
 
+    // Where records have no times, readers take all events as they come.
+    let ordered = input.attrs().list().iter().all(|attr| attr.sample_id_all());
     let mut ordinal: Ordinal = 0;
     let mut latest = 0;
     let mut begun = false;
@@ -38,7 +40,7 @@ pub fn rewrite(
         if let Some(time) = event.timestamp() {
             latest = latest.max(time);
         }
-        if event.kind() == kind::FINISHED_ROUND {
+        if event.kind() == kind::FINISHED_ROUND || !ordered {
             // Behind this event, readers take nothing any more that is older than what came
             // before the round before.
             let due = timed.partition_point(|(place, _)| place.time() <= latest);

@@ -138,6 +138,7 @@ impl<'a> Sources<'a> {
                 survey.processes.at(recorded, u64::MAX).unwrap_or(source.life)
             }
         };
+        let parent_of = |life| survey.processes.parent(life).map(|(parent, _)| parent);
         let mut damage = Damage::default();
         let sound = std::iter::from_fn(|| {
             loop {
@@ -147,7 +148,7 @@ impl<'a> Sources<'a> {
                 }
             }
         });
-        let count = self.book.add_dump(sound, time_of, life_of);
+        let count = self.book.add_dump(sound, time_of, life_of, parent_of);
         damage.tell(&source.path, warnings);
         match codes.end() {
             Some(End::CutOff { offset, .. }) => warnings.push(format!(

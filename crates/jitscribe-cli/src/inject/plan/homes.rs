@@ -54,11 +54,20 @@ pub fn image(
         if followed {
             let old = mapped.under(&range).map(|old| seen[old].usage.last);
             let last_of_old = old.filter(|&last| last < new.usage.first).max();
-            let place = Place::At(epochs::between(last_of_old, new.since, new.usage.first));
+            let from = epochs::between(last_of_old, new.since, new.usage.first);
+            let place = match base_of(extents, &range) {
+                // Not below what the arena begins with.
+                Some(base) if from <= base.time() => base,
+                _ => Place::At(from),
+            };
             if gives_way {
-                end = end.next_multiple_of(ALIGNMENT);
-                seen[number].moved_by = end - range.start;
-                end += range.end - range.start;
+                // At the top of the address space there is no room.
+                let home = end.checked_next_multiple_of(ALIGNMENT);
+                let home =
+                    home.and_then(|home| Some(home..home.checked_add(range.end - range.start)?));
+                let Some(home) = home else { continue };
+                seen[number].moved_by = home.start - range.start;
+                end = home.end;
             }
             let moved_by = seen[number].moved_by;
             mappings.push(Mapping { range: range.clone(), moved_by, place });
@@ -69,19 +78,36 @@ pub fn image(
         mapped.paint(range, number);
     }
 
-    let by_code: BTreeMap<CodeId, &Seen> = seen.iter().map(|seen| (seen.code, seen)).collect();
-    let at_home =
-        |code| by_code.get(&code).filter(|seen| seen.moved_by == 0).map(|seen| seen.usage);
     let all_time = Epoch { from: 0, until: u64::MAX };
-    let shown = epochs::visible(timeline, span, &all_time, true, at_home);
-    let mut shown: Vec<Shown> =
-        shown.into_iter().map(|(visible, code)| Shown { visible, moved_by: 0, code }).collect();
+    let mut canvas = Canvas::new();
+    for (range, code) in epochs::visible(timeline, span, &all_time, true, |_| None) {
+        canvas.paint(range, code);
+    }
+    // Whole, so that offsets count from the beginning: what covers a part of it is mapped over it.
+    for number in at_home.visible().map(|(_, number)| number) {
+        canvas.paint(seen[number].range.clone(), seen[number].code);
+    }
+    let mut shown: Vec<Shown> = Vec::new();
+    for (visible, code) in canvas.visible() {
+        match shown.last_mut() {
+            Some(last) if last.code == code && last.visible.end == visible.start => {
+                last.visible.end = visible.end;
+            }
+            _ => shown.push(Shown { visible, moved_by: 0, code }),
+        }
+    }
     shown.extend(seen.iter().filter(|seen| seen.moved_by != 0).map(|seen| Shown {
         visible: seen.range.start + seen.moved_by..seen.range.end + seen.moved_by,
         moved_by: seen.moved_by,
         code: seen.code,
     }));
     PlannedImage { span: span.start..end, shown, mappings, until: u64::MAX }
+}
+
+/// Where what lies in `range` is first mapped.
+fn base_of(extents: &[Extent], range: &Range<u64>) -> Option<Place> {
+    let first = extents.partition_point(|extent| extent.range.end <= range.start);
+    extents.get(first).map(|extent| extent.place)
 }
 
 /// The code seen running in the arena, the earlier first.

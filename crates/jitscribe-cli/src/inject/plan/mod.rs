@@ -43,11 +43,20 @@ impl Place {
         Self::After(map.ordinal, map.time)
     }
 
-    /// The time that the event is given.
+    /// From when on it holds.
     pub fn time(self) -> u64 {
         match self {
             Self::After(_, time) | Self::At(time) => time,
             Self::First => 0,
+        }
+    }
+
+    /// The time that the event is given. Of events with one time, readers take that first which
+    /// comes first in the file, and what goes by time is put behind the samples of its time.
+    pub fn time_of_event(self) -> u64 {
+        match self {
+            Self::At(time) => time.saturating_sub(1),
+            Self::First | Self::After(..) => self.time(),
         }
     }
 
