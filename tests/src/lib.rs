@@ -7,6 +7,7 @@ pub mod chains;
 pub mod compare;
 pub mod corpus;
 pub mod jitscribe;
+pub mod line_oracle;
 pub mod live;
 pub mod map_oracle;
 pub mod perf;

@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use crate::compare::{Comparison, Natives, expect_chains_kept};
 use crate::jitscribe;
+use crate::line_oracle::LineOracle;
 use crate::perf::Perf;
 use crate::sample::Sample;
 use crate::tool::{Printed, crate_dir, run};
@@ -169,6 +170,24 @@ impl Recording {
             all: self.raw.len(),
         }
     }
+}
+
+/// Checks every sample's source line against the dump's own table, and says how many have one.
+///
+/// # Panics
+/// If a line differs, or none was compared.
+pub fn expect_lines_of(dump: &Path, samples: &[Sample]) -> usize {
+    let oracle = LineOracle::read(dump);
+    let mut checked = 0;
+    for sample in samples.iter().filter(|sample| sample.symbol.is_some()) {
+        let Some(Some((file, line))) = oracle.at(sample.ip) else { continue };
+        let file = file.rsplit('/').next().unwrap_or(file);
+        let shown = sample.srcline.as_deref().and_then(|shown| shown.split_whitespace().next());
+        assert_eq!(shown, Some(format!("{file}:{line}").as_str()), "{sample}");
+        checked += 1;
+    }
+    assert!(checked > 0, "none of {} samples has a line in the dump", samples.len());
+    checked
 }
 
 /// How many samples became what; see [`Comparison`].

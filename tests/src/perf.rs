@@ -28,7 +28,12 @@ impl Perf {
     }
 
     fn at(program: PathBuf) -> Self {
-        Self { program, home: TempDir::with_prefix("jitscribe-home-").expect("a temporary folder") }
+        let home = TempDir::with_prefix("jitscribe-home-").expect("a temporary folder");
+        // perf inject puts five files a function into its cache, and reads a second injection's objects from
+        // the first's: without a cache the objects are read from where they lie.
+        std::fs::write(home.path().join(".perfconfig"), "[buildid]\n\tdir = /dev/null\n")
+            .expect("perf's configuration");
+        Self { program, home }
     }
 
     /// `perf …` with nothing of the user's in its surroundings.

