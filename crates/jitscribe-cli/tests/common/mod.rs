@@ -1,0 +1,163 @@
+//! A folder to work in, and commands that run there.
+
+#![allow(dead_code, reason = "each test program uses a part")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// An empty folder that is also the home of what runs in it.
+#[derive(Debug)]
+pub struct Bench {
+    folder: TempDir,
+    home: TempDir,
+}
+
+/// A command that ended.
+#[derive(Debug)]
+pub struct Done {
+    /// Its exit code, as a shell says it.
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        let make = |prefix| TempDir::with_prefix(prefix).expect("a temporary folder");
+        Self { folder: make("jitscribe-record-"), home: make("jitscribe-home-") }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).expect("a file");
+    }
+
+    /// The names of what lies in the folder, sorted.
+    pub fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.folder.path()).expect("a folder");
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
+            .collect();
+        names.sort();
+        names
+    }
+
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.folder.path()).env("HOME", self.home.path()).stdin(Stdio::null());
+        command
+    }
+
+    pub fn jitscribe(&self, verb: &str) -> Command {
+        let mut command = self.command(env!("CARGO_BIN_EXE_jitscribe"));
+        command.arg(verb);
+        command
+    }
+
+    pub fn record(&self, words: &[&str]) -> Done {
+        let mut command = self.jitscribe("record");
+        command.args(words);
+        finish(command)
+    }
+
+    /// Runs a command that must succeed, and returns what it printed.
+    pub fn run(&self, words: &[&str]) -> String {
+        let (program, rest) = words.split_first().expect("a program");
+        let mut command = self.command(program);
+        command.args(rest);
+        let done = finish(command);
+        assert_eq!(done.code, 0, "{words:?}: {}", done.stderr);
+        done.stdout
+    }
+
+    /// The symbols in which samples of a recording were taken.
+    pub fn symbols(&self, recording: &str) -> Vec<String> {
+        let printed = self.run(&["perf", "script", "-G", "-i", recording, "-F", "ip,sym"]);
+        let lines = printed.lines().filter_map(|line| line.trim().split_once(' '));
+        let mut symbols: Vec<String> = lines.map(|(_, symbol)| symbol.to_owned()).collect();
+        symbols.sort();
+        symbols.dedup();
+        symbols
+    }
+
+    /// Whether perf has begun to write into the folder that a recording comes to be in.
+    pub fn recording_has_begun(&self) -> bool {
+        let is_begun = |name: &String| {
+            let file = self.path(name).join("perf.data");
+            name.starts_with(".jitscribe-") && fs::metadata(file).is_ok_and(|file| file.len() > 0)
+        };
+        self.files().iter().any(is_begun)
+    }
+}
+
+/// Runs a command to its end.
+pub fn finish(mut command: Command) -> Done {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Done { code: code(output.status), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+fn code(status: ExitStatus) -> i32 {
+    status.code().or(status.signal().map(|signal| 128 + signal)).expect("it ended")
+}
+
+/// A command that runs; it is killed when this is dropped.
+#[derive(Debug)]
+pub struct Running(Child);
+
+impl Running {
+    /// Starts a command whose standard output is a pipe.
+    pub fn start(mut command: Command) -> Self {
+        Self(command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")))
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Waits until it has printed this line.
+    pub fn wait_for_line(&mut self, wanted: &str) {
+        let mut out = BufReader::new(self.0.stdout.as_mut().expect("a pipe"));
+        let mut line = String::new();
+        while line.trim_end() != wanted {
+            line.clear();
+            assert_ne!(out.read_line(&mut line).expect("a line"), 0, "it never said {wanted}");
+        }
+    }
+
+    /// Waits for its end.
+    pub fn code(&mut self) -> i32 {
+        code(self.0.wait().expect("a child"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended.
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+/// Does what Ctrl-C does, to this process alone.
+pub fn interrupt(pid: u32) {
+    let pid = Pid::from_raw(pid.try_into().expect("a process id")).expect("a process id");
+    kill_process(pid, Signal::INT).expect("it runs");
+}
+
+/// Fails where a tool is missing: a test that is skipped in silence shows nothing.
+pub fn expect_tool(name: &str) {
+    let path = std::env::var_os("PATH").expect("a PATH");
+    let there =
+        std::env::split_paths(&path).any(|folder: PathBuf| Path::new(&folder).join(name).exists());
+    assert!(there, "{name} is not installed: run scripts/setup.sh");
+}
