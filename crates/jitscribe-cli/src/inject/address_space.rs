@@ -82,6 +82,26 @@ impl AddressSpaces {
         !map.anonymous && before() != Some(map.name)
     }
 
+    /// Whether all of `map` was mapped just so before, and is only told of once more: something
+    /// about it changed, its protection for one.
+    pub fn repeats(&self, survey: &Survey, map: &MapEvent) -> bool {
+        let (Some(space), Some(before)) = (self.spaces.get(&map.life), map.time.checked_sub(1))
+        else {
+            return false;
+        };
+        let mut at = map.range.start;
+        while at < map.range.end {
+            let Some(piece) = space.mappings.at(at, before) else { return false };
+            let old = &survey.maps[piece.code.index()];
+            let same_place = map.anonymous || old.above_offset == map.above_offset;
+            if old.name != map.name || !same_place {
+                return false;
+            }
+            at = piece.range.end;
+        }
+        true
+    }
+
     /// Where a file was ever mapped in `life`, ascending and disjoint.
     pub fn files(&self, life: LifeId) -> &[Range<u64>] {
         self.spaces.get(&life).map_or(&[], |space| &space.files)

@@ -61,6 +61,10 @@ enum Event {
 /// were seen with OpenJDK.
 pub const LEAD: u64 = 100_000_000;
 
+/// A line of a perf map that claims more bytes than this is not believed. (A jitdump holds the
+/// bytes.)
+const LARGEST: u64 = 1 << 28;
+
 impl<'a> CodeBook<'a> {
     /// The code with this number.
     pub fn code(&self, id: CodeId) -> &Code<'a> {
@@ -140,15 +144,12 @@ impl<'a> CodeBook<'a> {
         let before = self.codes.len();
         for entry in entries {
             let range = entry.address..entry.address.saturating_add(entry.size);
-            if range.is_empty() || !ranges::overlapping(files, &range).is_empty() {
+            let size = range.end - range.start;
+            if range.is_empty() || size > LARGEST || !ranges::overlapping(files, &range).is_empty()
+            {
                 continue;
             }
-            let code = Code {
-                name: entry.name,
-                address: entry.address,
-                size: range.end - range.start,
-                origin: Origin::Map,
-            };
+            let code = Code { name: entry.name, address: entry.address, size, origin: Origin::Map };
             let id = self.push(code);
             self.tell(life, 0, Event::Load(id));
         }

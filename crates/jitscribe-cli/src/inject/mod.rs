@@ -198,7 +198,7 @@ pub fn inject(args: &Args) -> Result<Report> {
     }
     .map_err(writing)?;
     add_build_ids(&mut writer, &images, input.endian()).map_err(writing)?;
-    rewrite::rewrite(&mut input, &mut writer, &survey, &plan, &images.events, |at| {
+    rewrite::rewrite(&mut input, &mut writer, &survey, &spaces, &plan, &images.events, |at| {
         bar.set_position(at);
     })
     .map_err(writing)?;

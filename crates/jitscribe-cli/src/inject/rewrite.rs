@@ -4,15 +4,17 @@ use std::ops::Range;
 
 use perf_data::{Event, Input, Mmap, Record, Writer, kind};
 
+use super::address_space::AddressSpaces;
 use super::plan::{Place, Plan};
 use super::survey::{MapEvent, Ordinal, Survey};
 
 /// Copies `input` to `writer`, mapping events put in where they belong, and what the images show
-/// taken out of anonymous mappings.
+/// taken out of the others.
 pub fn rewrite(
     input: &mut Input,
     writer: &mut Writer<'_>,
     survey: &Survey,
+    spaces: &AddressSpaces,
     plan: &Plan,
     events: &[(Place, Vec<u8>)],
     tick: impl Fn(u64),
@@ -22,7 +24,7 @@ pub fn rewrite(
     let by_ordinal = rest.partition_point(|(place, _)| matches!(place, Place::After(..)));
     let (mut anchored, mut timed) = rest.split_at(by_ordinal);
 
-    let mut maps: Vec<&MapEvent> = survey.maps.iter().filter(|map| map.anonymous).collect();
+    let mut maps: Vec<&MapEvent> = survey.maps.iter().collect();
     maps.sort_by_key(|map| map.ordinal);
     let mut maps = maps.into_iter().peekable();
 
@@ -48,7 +50,7 @@ pub fn rewrite(
             timed = &timed[due..];
         }
         match maps.next_if(|map| map.ordinal == ordinal) {
-            Some(map) => copy_uncovered(writer, &event, &plan.uncovered(survey, map), map)?,
+            Some(map) => copy_uncovered(writer, &event, &plan.uncovered(survey, spaces, map), map)?,
             None => writer.write_event(&event)?,
         }
         let here = anchored
@@ -70,7 +72,7 @@ fn insert(writer: &mut Writer<'_>, events: &[(Place, Vec<u8>)]) -> Result<(), pe
     events.iter().try_for_each(|(_, event)| writer.insert(event))
 }
 
-/// Writes the parts of an anonymous mapping that no image covers.
+/// Writes the parts of a mapping that no image covers.
 fn copy_uncovered(
     writer: &mut Writer<'_>,
     event: &Event<'_>,

@@ -25,6 +25,8 @@ pub struct MapEvent {
     pub ordinal: Ordinal,
     /// The mapped file, or what stands for none.
     pub name: NameId,
+    /// How far the addresses are above the offsets in the file.
+    pub above_offset: u64,
     /// Whether the memory is no file's: what a JIT takes for its code.
     pub anonymous: bool,
 }
@@ -106,10 +108,20 @@ impl Survey {
     }
 }
 
+/// A mapping of a process, which is not a life yet.
+struct RawMap {
+    pid: u32,
+    range: Range<u64>,
+    time: u64,
+    ordinal: Ordinal,
+    name: NameId,
+    above_offset: u64,
+}
+
 #[derive(Default)]
 struct Raw {
     processes: Processes,
-    maps: Vec<(u32, Range<u64>, u64, Ordinal, NameId)>,
+    maps: Vec<RawMap>,
     names: Interner,
     time_conv: Option<TimeConv>,
     events: u64,
@@ -125,7 +137,8 @@ impl Raw {
                 self.processes.seen(map.pid);
                 let name = self.names.intern(map.filename);
                 let range = map.address..map.address.saturating_add(map.len);
-                self.maps.push((map.pid, range, time, ordinal, name));
+                let above_offset = map.address.wrapping_sub(map.page_offset);
+                self.maps.push(RawMap { pid: map.pid, range, time, ordinal, name, above_offset });
             }
             Record::Comm(comm) => {
                 if comm.exec {
@@ -160,7 +173,7 @@ impl Raw {
         let anonymous: Vec<bool> = names.iter().map(is_anonymous).collect();
         let mut maps: Vec<MapEvent> = maps
             .into_iter()
-            .filter_map(|(pid, range, time, ordinal, name)| {
+            .filter_map(|RawMap { pid, range, time, ordinal, name, above_offset }| {
                 let life = processes.at(pid, time)?;
                 Some(MapEvent {
                     life,
@@ -168,6 +181,7 @@ impl Raw {
                     time,
                     ordinal,
                     name,
+                    above_offset,
                     anonymous: anonymous[name.index()],
                 })
             })

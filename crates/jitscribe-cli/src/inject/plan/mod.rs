@@ -157,7 +157,7 @@ impl Plan {
                 } else {
                     vec![homes::image(timeline, book, &span, extents, usage)]
                 };
-                restore::restore(survey, life, timeline, extents, &mut images, usage);
+                restore::restore(survey, spaces, life, timeline, extents, &mut images, usage);
                 plan.arenas.push(Arena { life, span, images });
             }
             plan.extents.insert(life, extents);
@@ -165,9 +165,17 @@ impl Plan {
         plan
     }
 
-    /// What is left of an anonymous mapping where images show what it holds: all of it, if no
-    /// image was mapped there when it came.
-    pub fn uncovered(&self, survey: &Survey, map: &MapEvent) -> Vec<Range<u64>> {
+    /// What is left of a mapping where images show what it holds: all of it, if no image was
+    /// mapped there when it came; nothing, if it only says once more what was known.
+    ///
+    /// A file's mapping is left whole or taken out: where it says something new, it lies above the
+    /// images.
+    pub fn uncovered(
+        &self,
+        survey: &Survey,
+        spaces: &AddressSpaces,
+        map: &MapEvent,
+    ) -> Vec<Range<u64>> {
         let mut holes = Vec::new();
         let (mut life, mut time) = (map.life, map.time);
         loop {
@@ -188,6 +196,12 @@ impl Plan {
                 _ => break,
             }
         }
-        ranges::subtract(&map.range, &holes)
+        if !holes.is_empty() && spaces.repeats(survey, map) {
+            Vec::new()
+        } else if map.anonymous {
+            ranges::subtract(&map.range, &holes)
+        } else {
+            vec![map.range.clone()]
+        }
     }
 }

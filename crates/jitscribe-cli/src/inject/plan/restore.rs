@@ -1,7 +1,8 @@
 //! Maps anew what a file's mapping hides of code that was seen running after it.
 //!
-//! A runtime that changes the protection of its own executable makes perf see it mapped once more,
-//! over the code that the dump knows there; and code may come to where a library was.
+//! A runtime may map its own executable once more, in another way, over the code that the dump knows
+//! there; and code may come to where a library was. (What is mapped just as before is left out of the
+//! recording, see [`Plan::uncovered`](super::Plan::uncovered).)
 
 use std::collections::HashMap;
 
@@ -9,11 +10,13 @@ use code_timeline::{CodeId, LifeId, Timeline, Usage};
 
 use super::extents::Extent;
 use super::{Place, PlannedImage};
+use crate::inject::address_space::AddressSpaces;
 use crate::inject::survey::{MapEvent, Survey};
 
 /// Adds to `images` what files' mappings hide.
 pub fn restore(
     survey: &Survey,
+    spaces: &AddressSpaces,
     life: LifeId,
     timeline: &Timeline,
     extents: &[Extent],
@@ -24,7 +27,9 @@ pub fn restore(
         let first = extents.partition_point(|extent| extent.range.end <= map.range.start);
         let mut hit =
             extents[first..].iter().take_while(|extent| extent.range.start < map.range.end);
-        !map.anonymous && hit.any(|extent| extent.place.precedes(map))
+        !map.anonymous
+            && hit.any(|extent| extent.place.precedes(map))
+            && !spaces.repeats(survey, map)
     };
     let mut maps = survey.maps_of(life).filter(hiding).peekable();
     if maps.peek().is_none() {
