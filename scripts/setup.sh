@@ -31,6 +31,7 @@ certificates|/etc/ssl/certs/ca-certificates.crt|ca-certificates
 test_needs='
 xz, for the recordings|xz|xz-utils
 zstd|zstd|zstd
+a C++ compiler, for libFuzzer|c++|g++
 unshare and nsenter|unshare|util-linux
 eu-elflint|eu-elflint|elfutils
 llvm-dwarfdump|llvm-dwarfdump|llvm

@@ -13,3 +13,4 @@ pub mod map_oracle;
 pub mod perf;
 pub mod sample;
 pub mod tool;
+pub mod truth;

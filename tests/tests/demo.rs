@@ -1,0 +1,183 @@
+//! The demo JIT under every way to record it, compared with what it says it compiled.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use end_to_end::jitscribe::{demo_jit, inject, jitscribe};
+use end_to_end::live::{Recorder, Recording};
+use end_to_end::perf::Perf;
+use end_to_end::tool::{Printed, output, run, tool};
+use end_to_end::truth::Truth;
+
+const PLAIN: &[&str] = &["-k", "mono", "-F", "999", "-g"];
+const DWARF: &[&str] = &["-k", "mono", "-F", "499", "--call-graph", "dwarf,8192"];
+
+/// The demo's command line: dump, source and truth go into `dir`.
+fn demo(dir: &Path, truth: &str, more: &[&str]) -> Vec<String> {
+    let dir = dir.to_str().expect("a UTF-8 path").to_owned();
+    let program = demo_jit().get_program().to_string_lossy().into_owned();
+    let truth = format!("{dir}/{truth}");
+    let mut words = vec![program, "--dump-dir".into(), dir.clone(), "--source-dir".into(), dir];
+    words.extend(["--truth".into(), truth, "--phase".into(), "200".into()]);
+    words.extend(more.iter().map(|&word| word.to_owned()));
+    words
+}
+
+fn record(options: &[&str], more: &[&str]) -> (Recording, Truth) {
+    let recorder = Recorder::new().options(options);
+    let words = demo(recorder.dir(), "truth.json", more);
+    let recording = recorder.record(&words);
+    let truth = Truth::read(&recording.dir().join("truth.json"));
+    (recording, truth)
+}
+
+#[test]
+fn each_sample_gets_the_version_that_ran_then_and_its_line() {
+    let (recording, truth) = record(PLAIN, &[]);
+    assert!(truth.most_versions_at_one_address() >= 3);
+    let ours = recording.ours();
+    truth.expect(&recording.perf().samples_with_lines(&ours.data), true);
+    truth.expect(&Perf::newer().samples_with_lines(&ours.data), true);
+}
+
+/// Every stack that begins in a code without frame pointers reaches `main`.
+#[test]
+fn dwarf_stacks_reach_main_without_frame_pointers() {
+    let (recording, truth) = record(DWARF, &["--no-frame-pointers"]);
+    let ours = recording.ours();
+    truth.expect(&ours.samples, false);
+    for (name, perf) in [("6.1", &Perf::installed()), ("6.12", &Perf::newer())] {
+        let chains = perf.chains(&ours.data);
+        assert_eq!(chains.len(), ours.samples.len());
+        let mut stacks = 0;
+        for (sample, chain) in ours.samples.iter().zip(&chains) {
+            if truth.covers(sample.ip, sample.time) {
+                assert!(chain.passes("main"), "perf {name}: {sample}: {}", chain.line());
+                stacks += 1;
+            }
+        }
+        assert!(stacks > 50, "perf {name}: only {stacks} stacks");
+    }
+}
+
+#[test]
+fn annotate_shows_assembly_and_source() {
+    let (recording, _) = record(PLAIN, &[]);
+    let ours = recording.ours();
+    let mut annotate = recording.perf().command();
+    annotate.args(["annotate", "--stdio", "-l", "-i"]).arg(&ours.data).arg("baseline::fib");
+    let shown = run(&mut annotate).stdout;
+    assert!(shown.contains("ret"), "no assembly:\n{shown}");
+    assert!(shown.contains("demo.scribe:"), "no source lines:\n{shown}");
+}
+
+#[test]
+fn code_in_a_memfd_and_in_named_anonymous_memory() {
+    for memory in ["named", "memfd"] {
+        let (recording, truth) = record(PLAIN, &["--memory", memory]);
+        truth.expect(&recording.ours().samples, false);
+    }
+}
+
+#[test]
+fn a_compressed_recording() {
+    let (recording, truth) = record(&["-k", "mono", "-F", "999", "-g", "-z"], &[]);
+    truth.expect(&recording.ours().samples, false);
+}
+
+#[test]
+fn a_process_that_was_attached_to() {
+    let recorder = Recorder::new().options(PLAIN);
+    let words = demo(recorder.dir(), "truth.json", &[]);
+    let mut running =
+        tool(&words[0]).args(&words[1..]).stdout(Stdio::null()).spawn().expect("the demo starts");
+    std::thread::sleep(std::time::Duration::from_millis(150));
+    let printed = run(recorder.command().args(["-p", &running.id().to_string()]));
+    assert!(running.wait().expect("the demo ends").success());
+    let recording = recorder.finish(printed);
+    let truth = Truth::read(&recording.dir().join("truth.json"));
+    truth.expect(&recording.ours().samples, false);
+}
+
+#[test]
+fn a_pid_namespace() {
+    let recorder = Recorder::new().options(PLAIN);
+    let mut words = vec!["unshare".to_owned(), "-pf".into()];
+    words.extend(demo(recorder.dir(), "truth.json", &[]));
+    let recording = recorder.record(&words);
+    assert!(recording.dir().join("jit-1.dump").exists(), "the demo is process 1 of its namespace");
+    let truth = Truth::read(&recording.dir().join("truth.json"));
+    truth.expect(&recording.ours().samples, false);
+}
+
+#[test]
+fn two_jits_on_the_whole_machine() {
+    let recorder = Recorder::new().options(&["-k", "mono", "-F", "999", "-g", "-a"]);
+    let both: Vec<String> = ["one.json", "two.json"]
+        .map(|truth| {
+            let words = demo(recorder.dir(), truth, &[]);
+            words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ")
+        })
+        .to_vec();
+    let script = format!("{} & {}; wait", both[0], both[1]);
+    let recording = recorder.record(&["sh", "-c", &script]);
+    let ours = recording.ours();
+    let mut jits = 0;
+    for truth in ["one.json", "two.json"] {
+        let truth = Truth::read(&recording.dir().join(truth));
+        // Both may have used the same addresses: what tells them apart is the process.
+        for pid in recording.pids() {
+            let own: Vec<_> = ours.samples.iter().filter(|s| s.pid == pid).cloned().collect();
+            if own.iter().filter(|sample| truth.covers(sample.ip, sample.time)).count() > 50 {
+                truth.expect(&own, false);
+                jits += 1;
+            }
+        }
+    }
+    assert_eq!(jits, 2, "both JITs were sampled");
+}
+
+#[test]
+fn a_pipe() {
+    let recorder = Recorder::new();
+    let words = demo(recorder.dir(), "truth.json", &[]);
+    let out = recorder.dir().join("ours.data");
+    // A later -o wins over the recorder's own.
+    let mut recording =
+        recorder.command().args(["-o", "-", "--"]).args(&words).stdout(Stdio::piped()).spawn();
+    let recording = recording.as_mut().expect("perf starts");
+    let mut injecting = jitscribe();
+    injecting.args(["inject", "-i", "-", "-o"]).arg(&out);
+    injecting.stdin(recording.stdout.take().expect("a pipe"));
+    run(&mut injecting);
+    assert!(recording.wait().expect("perf ends").success());
+    let truth = Truth::read(&recorder.dir().join("truth.json"));
+    truth.expect(&Perf::installed().samples(&out), false);
+}
+
+#[test]
+fn a_dump_that_was_deleted_is_named_and_the_rest_goes_on() {
+    let (recording, _) = record(PLAIN, &[]);
+    let name = format!("jit-{}.dump", recording.pid());
+    std::fs::remove_file(recording.dir().join(&name)).expect("the dump");
+    let out = recording.dir().join("ours.data");
+    let mut command: Command = jitscribe();
+    command.arg("inject").arg("-i").arg(recording.data()).arg("-o").arg(&out);
+    let said = output(&mut command);
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(said.contains(&name), "the missing dump is not named:\n{said}");
+    assert_eq!(recording.perf().samples(&out).len(), recording.raw().len());
+}
+
+#[test]
+fn a_recording_that_was_cut_off() {
+    let (recording, truth) = record(PLAIN, &[]);
+    let whole = std::fs::read(recording.data()).expect("the recording");
+    let cut = recording.dir().join("cut.data");
+    let out = recording.dir().join("ours.data");
+    std::fs::write(&cut, &whole[..whole.len() / 3 * 2]).expect("a shorter recording");
+    let printed: Printed = inject::<_, &str>(&cut, &out, []);
+    let samples = recording.perf().samples(&out);
+    assert!(samples.len() > 50, "{} samples are left\n{}", samples.len(), printed.stderr);
+    truth.expect(&samples, false);
+}
