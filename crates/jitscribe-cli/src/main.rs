@@ -9,6 +9,8 @@ mod note;
 mod output;
 mod record;
 mod runtimes;
+mod shell;
+mod shown;
 
 use std::process::ExitCode;
 
@@ -31,6 +33,8 @@ enum Verb {
     Dump(dump::Args),
     Check(check::Args),
     Demo(demo::Args),
+    Completions(shell::CompletionsArgs),
+    Man(shell::ManArgs),
 }
 
 fn main() -> ExitCode {
@@ -41,6 +45,8 @@ fn main() -> ExitCode {
         Verb::Dump(args) => dump::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Demo(args) => demo::run(&args),
+        Verb::Completions(args) => shell::completions(&args),
+        Verb::Man(args) => shell::man(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
