@@ -1,5 +1,6 @@
 //! `jitscribe demo`: a JIT of our own under perf, before and after, shown on the terminal.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -137,8 +138,13 @@ fn present(report: &Report, raw: &Path, data: &Path) -> std::io::Result<()> {
         }
     }
     writeln!(out, "\n── perf script, a call stack through jitted code ──")?;
-    let stacks = perf(data, &["script", "-F", "comm,time,ip,sym,symoff,dso,srcline"]);
-    for line in deepest(&stacks) {
+    // Source lines are slow to be had: of one sample they are enough.
+    let stacks = perf(data, &["script", "--ns", "--no-inline", "-F", "time,ip,sym,dso"]);
+    let time = deepest(&stacks);
+    let span = format!("{time},{time}");
+    let fields = "comm,time,ip,sym,symoff,dso,srcline";
+    let stack = perf(data, &["script", "--ns", "--no-inline", "--time", &span, "-F", fields]);
+    for line in shortened(stack.split(|line| line.is_empty()).next().unwrap_or_default()) {
         writeln!(out, "{line}")?;
     }
     writeln!(out)?;
@@ -153,7 +159,7 @@ fn perf(recording: &Path, words: &[&str]) -> Vec<String> {
     let printed = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
     let printed = printed.map(|printed| printed.stdout).unwrap_or_default();
     let text = String::from_utf8_lossy(&printed);
-    text.lines().map(|line| line.trim_end_matches(['-', ' ']).to_owned()).collect()
+    text.lines().map(|line| line.trim_end_matches("-      -").trim_end().to_owned()).collect()
 }
 
 fn is_comment(line: &str) -> bool {
@@ -174,26 +180,26 @@ fn excerpt(annotated: &[String]) -> &[String] {
     annotated.get(start..end).unwrap_or_default()
 }
 
-/// The sample with the most different jitted functions in its stack, the middle of a long one left
-/// out.
-fn deepest(stacks: &[String]) -> Vec<String> {
-    const ENDS: usize = 10;
-    let samples = stacks.split(|line| line.is_empty());
-    let jitted = |sample: &[String]| {
+/// When the sample was taken that has the most different jitted functions in its stack.
+fn deepest(stacks: &[String]) -> &str {
+    let jitted = |sample: &&[String]| {
         let of_jit = sample.iter().filter(|line| line.contains(".jit/"));
-        let mut functions: Vec<&str> =
-            of_jit.filter_map(|line| line.split_whitespace().nth(1)).collect();
-        functions.sort_unstable();
-        functions.dedup();
-        functions.len()
+        let symbols = of_jit.filter_map(|line| line.split_whitespace().nth(1));
+        symbols.collect::<BTreeSet<_>>().len()
     };
-    let Some(best) = samples.max_by_key(|sample| jitted(sample)) else { return Vec::new() };
-    if best.len() <= 2 * ENDS {
-        return best.to_vec();
+    let best = stacks.split(|line| line.is_empty()).max_by_key(jitted);
+    let first = best.and_then(|sample| sample.first());
+    first.map_or("0", |line| line.trim().trim_end_matches(':'))
+}
+
+/// A stack with the middle of a long one left out.
+fn shortened(stack: &[String]) -> Vec<String> {
+    const ENDS: usize = 10;
+    if stack.len() <= 2 * ENDS {
+        return stack.to_vec();
     }
-    let (first, last) = (&best[..ENDS], &best[best.len() - ENDS..]);
-    let mut lines = first.to_vec();
-    lines.push(format!("\t... {} lines more ...", best.len() - 2 * ENDS));
-    lines.extend_from_slice(last);
+    let mut lines = stack[..ENDS].to_vec();
+    lines.push(format!("\t... {} lines more ...", stack.len() - 2 * ENDS));
+    lines.extend_from_slice(&stack[stack.len() - ENDS..]);
     lines
 }
