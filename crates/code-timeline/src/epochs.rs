@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::ranges::{Canvas, overlap};
-use crate::timeline::{CodeId, Timeline};
+use crate::timeline::{CodeId, Piece, Timeline};
 
 /// When code was seen running: the first and the last time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,34 +119,41 @@ pub fn visible(
     everything: bool,
     usage: impl Fn(CodeId) -> Option<Usage>,
 ) -> Vec<(Range<u64>, CodeId)> {
-    let mut strokes: Vec<(bool, u64, u32)> = Vec::new();
-    for (number, piece) in timeline.pieces().iter().enumerate() {
+    let mut strokes: Vec<(bool, u64, &Piece)> = Vec::new();
+    for piece in timeline.pieces() {
         if !overlap(&piece.range, arena) {
             continue;
         }
         let used = usage(piece.code).is_some_and(|usage| usage.within(epoch));
         let lived = piece.since < epoch.until && epoch.from < piece.until;
         if used || (everything && lived) {
-            strokes.push((used, piece.since, number as u32));
+            strokes.push((used, piece.since, piece));
         }
     }
-    strokes.sort_unstable();
+    // Pieces come by address: most often none covers another, and nothing need be painted.
+    if strokes.is_sorted_by(|(.., a), (.., b)| a.range.end <= b.range.start) {
+        return joined(strokes.iter().map(|(.., piece)| (piece.range.clone(), piece.code)));
+    }
+    strokes.sort_by_key(|&(used, since, _)| (used, since));
     let mut canvas = Canvas::new();
-    for (.., number) in strokes {
-        let piece = &timeline.pieces()[number as usize];
+    for (.., piece) in strokes {
         canvas.paint(piece.range.clone(), piece.code);
     }
-    let mut seen: Vec<(Range<u64>, CodeId)> = Vec::new();
-    for (range, code) in canvas.visible() {
-        match seen.last_mut() {
-            // The parts of one code that a short-lived neighbour had split are one again.
+    joined(canvas.visible())
+}
+
+/// The parts of one code that a short-lived neighbour had split are one again.
+fn joined(parts: impl Iterator<Item = (Range<u64>, CodeId)>) -> Vec<(Range<u64>, CodeId)> {
+    let mut joined: Vec<(Range<u64>, CodeId)> = Vec::new();
+    for (range, code) in parts {
+        match joined.last_mut() {
             Some((last, owner)) if *owner == code && last.end == range.start => {
-                last.end = range.end
+                last.end = range.end;
             }
-            _ => seen.push((range, code)),
+            _ => joined.push((range, code)),
         }
     }
-    seen
+    joined
 }
 
 #[cfg(test)]

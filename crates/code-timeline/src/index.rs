@@ -47,8 +47,10 @@ impl StabbingIndex {
         hung.sort_unstable();
 
         let mut begins = Vec::with_capacity(2 * leaves + 1);
+        let mut before = 0;
         for node in 0..=2 * leaves {
-            begins.push(hung.partition_point(|&(at, ..)| (at as usize) < node) as u32);
+            begins.push(before as u32);
+            before += hung[before..].iter().take_while(|(at, ..)| *at as usize == node).count();
         }
         Self { bounds, begins, pieces: hung.into_iter().map(|(.., piece)| piece).collect() }
     }

@@ -71,6 +71,11 @@ impl<T: Copy> Canvas<T> {
         if range.is_empty() {
             return;
         }
+        // The usual case: behind all else.
+        if self.painted.last_key_value().is_none_or(|(_, (end, _))| *end <= range.start) {
+            self.painted.insert(range.start, (range.end, colour));
+            return;
+        }
         let before = self
             .painted
             .range(..range.start)

@@ -80,6 +80,10 @@ impl TimelineBuilder {
 
     /// Ends at `time` whatever lives in `range`, or only what belongs to `whose`.
     fn end(&mut self, time: u64, range: Range<u64>, whose: Option<CodeId>) {
+        // The usual case: code behind all other.
+        if self.live.last_key_value().is_none_or(|(_, last)| last.end <= range.start) {
+            return;
+        }
         let first = match self.live.range(..range.start).next_back() {
             Some((&start, live)) if live.end > range.start => start,
             _ => range.start,
