@@ -26,28 +26,33 @@ struct AddressSpace {
 impl AddressSpaces {
     /// The memory of every process that a recording tells of.
     pub fn of(survey: &Survey) -> Self {
-        let mut builders: BTreeMap<LifeId, (TimelineBuilder, Vec<Range<u64>>, Vec<Range<u64>>)> =
-            BTreeMap::new();
+        #[derive(Default)]
+        struct Told {
+            mappings: TimelineBuilder,
+            files: Vec<Range<u64>>,
+            taken: Vec<Range<u64>>,
+        }
+        let mut told: BTreeMap<LifeId, Told> = BTreeMap::new();
         for (number, map) in survey.maps.iter().enumerate() {
-            let (builder, files, taken) = builders.entry(map.life).or_default();
+            let told = told.entry(map.life).or_default();
             let id = CodeId(u32::try_from(number).unwrap_or(u32::MAX));
-            builder.load(map.time, map.range.clone(), id);
-            taken.push(map.range.clone());
+            told.mappings.load(map.time, map.range.clone(), id);
+            told.taken.push(map.range.clone());
             if !map.anonymous {
-                files.push(map.range.clone());
+                told.files.push(map.range.clone());
             }
         }
         let union = |mut all: Vec<Range<u64>>| {
             all.sort_by_key(|range| range.start);
             ranges::merge(all, |_| false)
         };
-        let spaces = builders
+        let spaces = told
             .into_iter()
-            .map(|(life, (builder, files, taken))| {
+            .map(|(life, told)| {
                 let space = AddressSpace {
-                    mappings: builder.finish(),
-                    files: union(files),
-                    taken: union(taken),
+                    mappings: told.mappings.finish(),
+                    files: union(told.files),
+                    taken: union(told.taken),
                 };
                 (life, space)
             })
@@ -57,17 +62,28 @@ impl AddressSpaces {
 
     /// Whether `address` belonged to no file at `time`: jitted code, as far as anyone can tell.
     pub fn is_anonymous(&self, survey: &Survey, life: LifeId, address: u64, time: u64) -> bool {
+        self.mapping(survey, life, address, time).is_none_or(|map| map.anonymous)
+    }
+
+    /// What was mapped at `address` at `time`, by the process or by those it was forked from.
+    pub fn mapping<'s>(
+        &self,
+        survey: &'s Survey,
+        life: LifeId,
+        address: u64,
+        time: u64,
+    ) -> Option<&'s MapEvent> {
         let (mut life, mut time) = (life, time);
         loop {
             let here = self.spaces.get(&life).and_then(|space| space.mappings.at(address, time));
             if let Some(piece) = here {
-                return survey.maps[piece.code.index()].anonymous;
+                return survey.maps.get(piece.code.index());
             }
             match survey.processes.parent(life) {
                 Some((parent, forked)) if forked <= time => {
                     (life, time) = (parent, forked.saturating_sub(1));
                 }
-                _ => return true,
+                _ => return None,
             }
         }
     }

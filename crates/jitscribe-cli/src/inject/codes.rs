@@ -55,6 +55,19 @@ enum Event {
     Mapped(usize),
 }
 
+/// Code that came only after something else had run in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ahead {
+    /// In whose timeline the code stands.
+    pub owner: LifeId,
+    /// Who ran something else.
+    pub life: LifeId,
+    /// The code.
+    pub code: CodeId,
+    /// In another life than the owner's: until when it has what the owner had.
+    pub asked: u64,
+}
+
 /// How long before its LOAD was written code may have run.
 ///
 /// Writers announce code after they have made it reachable, some in a thread of their own: 21 ms
@@ -203,6 +216,29 @@ impl<'a> CodeBook<'a> {
                 }
             }
             self.timelines.insert(life, builder.finish());
+        }
+    }
+
+    /// The timeline of `life`, if it has code of its own.
+    pub fn timeline(&self, life: LifeId) -> Option<&Timeline> {
+        self.timelines.get(&life)
+    }
+
+    /// Which code comes to `address` after `time`, where [`Self::find`] finds none.
+    pub fn ahead(&self, survey: &Survey, life: LifeId, address: u64, time: u64) -> Option<Ahead> {
+        let (mut owner, mut asked) = (life, time);
+        loop {
+            if let Some(timeline) = self.timelines.get(&owner) {
+                let code = timeline.next(address, asked, u64::MAX)?.code;
+                // Of one life all is told by the code.
+                let asked = if owner == life { 0 } else { asked };
+                return Some(Ahead { owner, life, code, asked });
+            }
+            let (parent, forked) = survey.processes.parent(owner)?;
+            if forked > asked {
+                return None;
+            }
+            (owner, asked) = (parent, forked.saturating_sub(1));
         }
     }
 

@@ -12,7 +12,7 @@ use perf_data::{Attrs, FileIdentity, Mmap, MmapDetail, misc};
 
 use super::address_space::AddressSpaces;
 use super::codes::CodeBook;
-use super::plan::{Arena, Place, Plan, PlannedImage, Shown};
+use super::plan::{Arena, Place, Plan, PlannedImage, Shown, Veil};
 use super::survey::Survey;
 use crate::output::Output;
 use crate::{Error, Result};
@@ -66,10 +66,8 @@ impl Images {
         attrs: &Attrs,
         target_of: &TargetOf<'_>,
         folder: ImageFolder<'_>,
-        tick: impl Fn(u64),
     ) -> Result<Self> {
         let mut images = Self::default();
-        let mut written_before = 0;
         let mut arenas_of_pids: HashMap<u32, usize> = HashMap::new();
         for (number, arena) in plan.arenas.iter().enumerate() {
             let others = other_spans(plan, number);
@@ -92,15 +90,38 @@ impl Images {
                 };
                 let finished =
                     write_image(&path, image, book, target_of(arena.life), folder, place)?;
-                written_before += finished.file_size;
-                tick(written_before);
                 images.show(survey, attrs, arena, image, &path, &finished)?;
                 images.written.push(Image { path, finished });
             }
         }
+        for veil in &plan.veils {
+            images.hide(survey, spaces, attrs, veil);
+        }
         // Stable, so that mappings that go to one place keep their order.
         images.events.sort_by_key(|(place, _)| *place);
         Ok(images)
+    }
+
+    /// Makes the event that maps what was there over an image.
+    fn hide(&mut self, survey: &Survey, spaces: &AddressSpaces, attrs: &Attrs, veil: &Veil) {
+        let Veil { life, ref range, place } = *veil;
+        let pid = survey.processes.pid(life);
+        let map = spaces.mapping(survey, life, range.start, place.time());
+        let file = FileIdentity::Inode { major: 0, minor: 0, inode: 0, generation: 0 };
+        let mmap = Mmap {
+            misc: misc::USER,
+            pid,
+            tid: pid,
+            address: range.start,
+            len: range.end - range.start,
+            page_offset: map.map_or(0, |map| range.start.wrapping_sub(map.above_offset)),
+            detail: Some(MmapDetail { protection: PROTECTION, flags: MAP_PRIVATE, file }),
+            filename: map.map_or(b"//anon", |map| survey.name(map)),
+        };
+        let trailer = attrs.trailer(pid, pid, place.time_of_event());
+        if let Some(event) = mmap.encode(attrs.endian(), &trailer) {
+            self.events.push((place, event));
+        }
     }
 
     /// Makes the events that map `image`.

@@ -164,6 +164,13 @@ pub fn inject(args: &Args) -> Result<Report> {
 
     bar.set_message("writing object files");
     let plan = Plan::of(&survey, &spaces, book, &weights);
+    if plan.crowded > 0 {
+        warnings.push(
+            "code was replaced too often to show each state in an object file of its own; call \
+             stacks that perf unwinds from copies may end at replaced code"
+                .into(),
+        );
+    }
     let folder = image_folder(args, &output, to_stdout)?;
     if !plan.arenas.is_empty() {
         fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
@@ -182,7 +189,6 @@ pub fn inject(args: &Args) -> Result<Report> {
         input.attrs(),
         &|life| sources.target(&survey, life, input.features()),
         ImageFolder { path: &folder, force: args.force },
-        |_| {},
     )?;
 
     bar.set_message("writing the recording");

@@ -1,12 +1,12 @@
 //! The second look at a recording: which code was seen running, and when.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use code_timeline::{CodeId, LifeId, Usage};
 use perf_data::{Callchain, ChainEntry, Context, Input, Record, kind, misc};
 
 use super::address_space::AddressSpaces;
-use super::codes::CodeBook;
+use super::codes::{Ahead, CodeBook};
 use super::survey::Survey;
 
 /// What the samples say about the code.
@@ -18,6 +18,8 @@ pub struct Weights {
     pub hits: HashMap<CodeId, u64>,
     /// Samples by where they were taken.
     pub counts: Counts,
+    /// Code that came only after something else had run in its place, each once, in order.
+    ahead: BTreeSet<Ahead>,
 }
 
 /// Samples by where they were taken.
@@ -74,10 +76,12 @@ impl Weights {
                         weights.counts.named += 1;
                         weights.counts.named_before += u64::from(named_by_perf(pid));
                     }
-                    None if spaces.is_anonymous(survey, life, ip, time) => {
-                        weights.counts.unnamed += 1;
+                    None => {
+                        if spaces.is_anonymous(survey, life, ip, time) {
+                            weights.counts.unnamed += 1;
+                        }
+                        weights.ahead.extend(book.ahead(survey, life, ip, time));
                     }
-                    None => {}
                 }
             }
             for address in user_addresses(sample.callchain) {
@@ -94,6 +98,11 @@ impl Weights {
 
     fn note(&mut self, (life, time, code): (LifeId, u64, CodeId)) {
         self.usage.entry(life).or_default().entry(code).or_insert(Usage::once(time)).again(time);
+    }
+
+    /// Code that came only after something else had run in its place: each once, by owner.
+    pub fn ahead(&self) -> Vec<Ahead> {
+        self.ahead.iter().copied().collect()
     }
 
     /// When `code` was seen running in `life`, if it was.

@@ -201,6 +201,17 @@ fn two_hundred_thousand_codes_at_one_address_are_one_image() {
 }
 
 #[test]
+fn fifty_thousand_spans_of_time_have_no_image_each() {
+    // Were each to have its own, they would be as large as all code times all spans.
+    let attr = Attr::new(USUAL | REGS_USER | STACK_USER);
+    let (scene, injected) = alternating(attr, 50_000);
+    assert_eq!(injected.images(), ["jit-5000007-0.elf"]);
+    assert!(injected.said().contains("code was replaced too often"), "{}", injected.said());
+    let names = scene.script("out.data").into_iter().map(|mut sample| sample.frames.remove(0).0);
+    assert!(names.eq((0..50_000).map(|version| format!("v{version}+0x1"))));
+}
+
+#[test]
 fn many_mappings_over_many_codes() {
     // Files and memory, mapped over and over across runs of code that lie a page apart.
     for name in ["/nowhere/libx.so", "//anon"] {

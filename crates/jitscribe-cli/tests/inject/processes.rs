@@ -26,7 +26,8 @@ fn a_child_shows_its_parents_code_as_of_the_fork() {
         .sample(PID, CODE + 3, 65 * MS)
         .sample(OTHER, CODE + 4, 66 * MS)
         .sample(OTHER, CODE + 0x1000, 67 * MS)
-        .sample(PID, CODE + 0x8000, 300 * MS);
+        .sample(PID, CODE + 0x8000, 300 * MS)
+        .sample(OTHER, CODE + 0x8000, 301 * MS);
     let jit = jit()
         .load(20 * MS, CODE, 0x40, "before")
         .load(20 * MS, CODE + 0x1000, 0x40, "not seen in the parent")
@@ -43,6 +44,7 @@ fn a_child_shows_its_parents_code_as_of_the_fork() {
             "other 66 before+0x4 jit-5000007-0.elf",
             "other 67 not seen in the parent+0x0 jit-5000007-0.elf",
             "one 300 long after+0x0 jit-5000007-0.elf",
+            "other 301 [unknown] perf-5000008.map",
         ]
     );
 }

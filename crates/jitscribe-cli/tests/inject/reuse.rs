@@ -190,6 +190,21 @@ fn code_that_was_there_before_a_load_keeps_its_samples() {
 }
 
 #[test]
+fn a_second_before_its_load_no_code_was_there() {
+    let jit = jit().load(20 * MS, CODE + 0x40, 0x40, "other").load(2000 * MS, CODE, 0x40, "new");
+    let samples = [(CODE + 1, 900), (CODE + 0x41, 901), (CODE + 2, 2001)];
+    let (_scene, shown) = one(jit, &samples);
+    assert_eq!(
+        shown,
+        [
+            "900 [unknown] perf-5000007.map",
+            "901 other+0x1 jit-5000007-0.elf",
+            "2001 new+0x2 jit-5000007-0.elf"
+        ]
+    );
+}
+
+#[test]
 fn callers_mark_code_as_seen_running() {
     let scene = Scene::new();
     let mut recording = Recording::of(&[Attr::new(USUAL | CALLCHAIN)]);

@@ -11,15 +11,23 @@ use code_timeline::{CodeId, Timeline, Usage, epochs};
 use super::extents::Extent;
 use super::{Mapping, Place, PlannedImage, Shown};
 
-/// The images of an arena, in the order of time.
+/// More epochs than this have no image each: together they would be as large as all code times all
+/// epochs.
+const MANY: usize = 256;
+
+/// The images of an arena, in the order of time; `None` where they would be too many.
 pub fn images(
     timeline: &Timeline,
     span: &Range<u64>,
     extents: &[Extent],
     usage: impl Fn(CodeId) -> Option<Usage> + Copy,
-) -> Vec<PlannedImage> {
+) -> Option<Vec<PlannedImage>> {
+    let epochs = epochs::cut(timeline, span, usage);
+    if epochs.len() > MANY {
+        return None;
+    }
     let mut images: Vec<PlannedImage> = Vec::new();
-    for epoch in epochs::cut(timeline, span, usage) {
+    for epoch in epochs {
         let shown = epochs::visible(timeline, span, &epoch, true, usage);
         let shown = shown.into_iter().map(|(visible, code)| Shown { visible, moved_by: 0, code });
         let mappings = extents.iter().filter_map(|extent| {
@@ -37,5 +45,5 @@ pub fn images(
             until: epoch.until,
         });
     }
-    images
+    Some(images)
 }

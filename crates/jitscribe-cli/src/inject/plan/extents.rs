@@ -64,6 +64,12 @@ pub fn extents(
     with_place.map(|(range, place)| Extent { range, place }).collect()
 }
 
+/// Where what lies in `range` is first mapped.
+pub fn base_of(extents: &[Extent], range: &Range<u64>) -> Option<Place> {
+    let first = extents.partition_point(|extent| extent.range.end <= range.start);
+    extents.get(first).map(|extent| extent.place)
+}
+
 /// Which extents share an arena.
 pub fn arenas(extents: &[Extent]) -> impl Iterator<Item = &[Extent]> {
     let near = extents.chunk_by(|a, b| b.range.start - a.range.end < ARENA_GAP);

@@ -10,7 +10,7 @@ use std::ops::Range;
 use code_timeline::ranges::Canvas;
 use code_timeline::{CodeId, Epoch, Timeline, Usage, epochs, ranges};
 
-use super::extents::Extent;
+use super::extents::{Extent, base_of};
 use super::{Mapping, Place, PlannedImage, Shown};
 use crate::inject::codes::CodeBook;
 
@@ -102,12 +102,6 @@ pub fn image(
         code: seen.code,
     }));
     PlannedImage { span: span.start..end, shown, mappings, until: u64::MAX }
-}
-
-/// Where what lies in `range` is first mapped.
-fn base_of(extents: &[Extent], range: &Range<u64>) -> Option<Place> {
-    let first = extents.partition_point(|extent| extent.range.end <= range.start);
-    extents.get(first).map(|extent| extent.place)
 }
 
 /// The code seen running in the arena, the earlier first.

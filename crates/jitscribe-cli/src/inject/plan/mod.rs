@@ -13,6 +13,7 @@ mod epochs;
 mod extents;
 mod homes;
 mod restore;
+mod veil;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -25,6 +26,7 @@ use super::survey::{MapEvent, Ordinal, Survey};
 use super::weigh::Weights;
 
 use extents::Extent;
+pub use veil::Veil;
 
 /// Where in the stream of events something is put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,6 +136,10 @@ pub struct Arena {
 pub struct Plan {
     /// The arenas of all processes.
     pub arenas: Vec<Arena>,
+    /// What hides code before its time.
+    pub veils: Vec<Veil>,
+    /// How many arenas have one image though stacks in them are to be unwound later.
+    pub crowded: usize,
     /// The extents of each life, by address.
     extents: BTreeMap<LifeId, Vec<Extent>>,
 }
@@ -152,16 +158,18 @@ impl Plan {
             for extents in extents::arenas(&extents) {
                 let span = extents[0].range.start..extents[extents.len() - 1].range.end;
                 let usage = |code| weights.usage(life, code);
-                let mut images = if survey.stack_copies {
-                    epochs::images(timeline, &span, extents, usage)
-                } else {
-                    vec![homes::image(timeline, book, &span, extents, usage)]
-                };
+                let by_epoch =
+                    survey.stack_copies.then(|| epochs::images(timeline, &span, extents, usage));
+                plan.crowded += usize::from(matches!(by_epoch, Some(None)));
+                let mut images = by_epoch
+                    .flatten()
+                    .unwrap_or_else(|| vec![homes::image(timeline, book, &span, extents, usage)]);
                 restore::restore(survey, spaces, life, timeline, extents, &mut images, usage);
                 plan.arenas.push(Arena { life, span, images });
             }
             plan.extents.insert(life, extents);
         }
+        plan.veils = veil::veils(survey, book, weights, &plan.extents, &mut plan.arenas);
         plan
     }
 
