@@ -31,6 +31,7 @@ pub(crate) struct DebugInfo {
     target: Target,
     sections: Sections,
     unit: Unit,
+    has_lines: bool,
 }
 
 /// The sections of debug info; empty if there was nothing to say.
@@ -53,23 +54,26 @@ impl DebugInfo {
             ranges: section(),
             line: section(),
         };
-        DebugInfo { target, sections, unit: Unit::new(target) }
+        DebugInfo { target, sections, unit: Unit::new(target), has_lines: false }
     }
 
-    /// Adds the function at `start..end` with its rows, of which there is at least one.
+    /// Adds the function at `start..end` with its rows, if it has any.
+    ///
+    /// One without is told of all the same: perf asks a file no more for lines once it found no
+    /// function at the first 123 addresses that it asked for.
     pub(crate) fn add(&mut self, name: &[u8], start: u64, end: u64, rows: &[Row<'_>]) {
+        self.has_lines |= !rows.is_empty();
         self.unit.add(name, start, end, rows);
         if self.unit.functions >= FUNCTIONS_PER_UNIT || self.unit.rows >= ROWS_PER_UNIT {
             self.close_unit();
         }
     }
 
-    /// Something without lines lies between the function added last and the next one.
-    pub(crate) fn skip(&mut self) {
-        self.unit.skip();
-    }
-
+    /// The sections; all empty if no function had lines.
     pub(crate) fn finish(mut self) -> Sections {
+        if !self.has_lines {
+            return Self::new(self.target).sections;
+        }
         self.close_unit();
         self.sections
     }

@@ -13,6 +13,10 @@ use crate::target::Target;
 const UNIT_OF_ONE_RANGE: u64 = 1;
 const UNIT_OF_RANGES: u64 = 2;
 const FUNCTION: u64 = 3;
+const FUNCTION_WITHOUT_LINES: u64 = 4;
+
+/// The name of a unit none of whose functions has lines.
+const NO_SOURCE: &[u8] = b"<no source>";
 
 const PRODUCER: &[u8] = concat!("code-image ", env!("CARGO_PKG_VERSION")).as_bytes();
 
@@ -26,7 +30,7 @@ type Abbreviation = (u64, u64, u8, &'static [(u64, u64)]);
 pub(super) fn abbreviations(out: &mut Encoder) {
     const NO_CHILDREN: u8 = 0;
     const CHILDREN: u8 = 1;
-    let declarations: [Abbreviation; 3] = [
+    let declarations: [Abbreviation; 4] = [
         (
             UNIT_OF_ONE_RANGE,
             DW_TAG_COMPILE_UNIT,
@@ -66,6 +70,17 @@ pub(super) fn abbreviations(out: &mut Encoder) {
                 (DW_AT_HIGH_PC, DW_FORM_UDATA),
             ],
         ),
+        (
+            FUNCTION_WITHOUT_LINES,
+            DW_TAG_SUBPROGRAM,
+            NO_CHILDREN,
+            &[
+                (DW_AT_EXTERNAL, DW_FORM_FLAG_PRESENT),
+                (DW_AT_NAME, DW_FORM_STRING),
+                (DW_AT_LOW_PC, DW_FORM_ADDR),
+                (DW_AT_HIGH_PC, DW_FORM_UDATA),
+            ],
+        ),
     ];
     for (code, tag, children, attributes) in declarations {
         out.uleb(code);
@@ -85,13 +100,11 @@ pub(super) fn abbreviations(out: &mut Encoder) {
 pub(super) struct Unit {
     pub(super) functions: usize,
     pub(super) rows: usize,
-    /// The file of the first function stands for the unit.
+    /// The file of the first function with lines stands for the unit.
     name: Vec<u8>,
     entries: Encoder,
     lines: LineProgram,
     ranges: Vec<Range<u64>>,
-    /// Whether the next function may share the range of the last, if it is close enough.
-    adjoining: bool,
 }
 
 impl Unit {
@@ -103,39 +116,38 @@ impl Unit {
             entries: Encoder::new(target),
             lines: LineProgram::new(target),
             ranges: Vec::new(),
-            adjoining: false,
         }
-    }
-
-    pub(super) fn skip(&mut self) {
-        self.adjoining = false;
     }
 
     pub(super) fn add(&mut self, name: &[u8], start: u64, end: u64, rows: &[Row<'_>]) {
-        let Some(first) = rows.first() else { return };
-        if self.functions == 0 {
-            push_printable(first.file, &mut self.name);
-        }
         self.functions += 1;
         self.rows += rows.len();
 
         let out = &mut self.entries;
-        out.uleb(FUNCTION);
-        out.string(name);
-        out.uleb(self.lines.files().number(first.file));
-        out.uleb(u64::from(first.line));
+        match rows.first() {
+            Some(first) => {
+                if self.name.is_empty() {
+                    push_printable(first.file, &mut self.name);
+                }
+                out.uleb(FUNCTION);
+                out.string(name);
+                out.uleb(self.lines.files().number(first.file));
+                out.uleb(u64::from(first.line));
+            }
+            None => {
+                out.uleb(FUNCTION_WITHOUT_LINES);
+                out.string(name);
+            }
+        }
         out.word(start);
         out.uleb(end.saturating_sub(start));
 
         self.lines.function(rows, end);
 
         match self.ranges.last_mut() {
-            Some(last) if self.adjoining && start.saturating_sub(last.end) <= PADDING => {
-                last.end = end;
-            }
+            Some(last) if start.saturating_sub(last.end) <= PADDING => last.end = end,
             _ => self.ranges.push(start..end),
         }
-        self.adjoining = true;
     }
 
     pub(super) fn write(self, target: Target, sections: &mut Sections) {
@@ -153,7 +165,7 @@ impl Unit {
         unit.uleb(if one_range.is_some() { UNIT_OF_ONE_RANGE } else { UNIT_OF_RANGES });
         unit.string(PRODUCER);
         unit.u8(DW_LANG_C);
-        unit.string(&self.name);
+        unit.string(if self.name.is_empty() { NO_SOURCE } else { &self.name });
         unit.u32(line_offset as u32);
         if let Some(range) = one_range {
             unit.word(range.start);

@@ -134,11 +134,7 @@ impl<W: Write + Seek> ImageWriter<W> {
 
         if let Some(debug_info) = &mut self.debug_info {
             let rows = dwarf::rows(code, |address| virtual_address(&self.span, address));
-            if rows.is_empty() {
-                debug_info.skip();
-            } else {
-                debug_info.add(name, address, address.saturating_add(size), &rows);
-            }
+            debug_info.add(name, address, address.saturating_add(size), &rows);
         }
         if let Some(eh_frame) = code.unwind {
             self.unwind.add(code, eh_frame.bytes, |address| virtual_address(&self.span, address));

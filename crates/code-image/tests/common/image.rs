@@ -92,7 +92,8 @@ fn functions(dwarf: &Dwarf<'_>, unit: &Unit<'_>, out: &mut Vec<(Vec<u8>, u64, u6
         }
         let name = entry.attr_value(gimli::DW_AT_name).unwrap();
         let name = dwarf.attr_string(unit, name).unwrap().slice().to_vec();
-        let line = entry.attr_value(gimli::DW_AT_decl_line).unwrap().udata_value().unwrap();
+        let line = entry.attr_value(gimli::DW_AT_decl_line);
+        let line = line.map_or(0, |line| line.udata_value().unwrap());
         let mut ranges = dwarf.die_ranges(unit, entry).unwrap();
         let range = ranges.next().unwrap().unwrap();
         out.push((name, range.begin, range.end, line));
