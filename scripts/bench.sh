@@ -3,10 +3,10 @@
 # docs/performance.md.
 #
 #   scripts/bench.sh quick    10,000 and 50,000 functions, recordings up to 100 MB; some minutes (default)
-#   scripts/bench.sh full     up to 1 million functions and 1 GB; the better part of an hour, 8 GB of disk
+#   scripts/bench.sh full     up to 1 million functions and 1 GB; the better part of an hour, 5 GB of memory
 #
-# Further words go to the program that measures: --runs N, --folder DIR. What it writes into DIR
-# (default /var/tmp) it removes at the end. `cargo bench -p benches` measures the parts by themselves.
+# Further words go to the program that measures: --runs N, --only functions|epochs|samples|reading,
+# --folder DIR. What it writes into DIR (default /dev/shm) it removes at the end. `cargo bench -p benches` measures the parts by themselves.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:$HOME/.cargo/bin

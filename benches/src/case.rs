@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use crate::grow;
@@ -221,10 +221,7 @@ impl Bench {
         Ok(costs.iter().map(|runs| measure::median(runs)).collect())
     }
 
-    /// Runs a command with nothing left to be written back from the one before.
     fn run(&self, command: &mut Command, folder: &Path) -> io::Result<Cost> {
-        rustix::fs::sync();
-        command.stdin(Stdio::null());
         measure::run(command, self.limit, &folder.join("stderr.log"))
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use benches::case::{Bench, Case, Compared, Injected, Taken, Workload};
 use benches::jit;
+use benches::measure::Cost;
 use benches::table::{self, megabytes, seconds, times};
 use clap::{Parser, Subcommand};
 
@@ -23,12 +24,15 @@ enum Verb {
         /// The jitscribe command to measure
         #[arg(long)]
         jitscribe: PathBuf,
-        /// Where to write; some 8 GB with --full
-        #[arg(long, default_value = "/var/tmp")]
+        /// Where to write; some 5 GB with --full. In memory, no disk's speed is in the figures
+        #[arg(long, default_value = "/dev/shm")]
         folder: PathBuf,
         /// All sizes, 1 million functions and 1 GB recordings among them: the better part of an hour
         #[arg(long)]
         full: bool,
+        /// Measure only one of the tables
+        #[arg(long)]
+        only: Option<Part>,
         /// Runs of each way to inject, of which the median counts
         #[arg(long, default_value_t = 5)]
         runs: usize,
@@ -38,12 +42,25 @@ enum Verb {
     Jit { folder: PathBuf, functions: u32, epochs: u32, milliseconds: u64 },
 }
 
+/// One table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// More functions
+    Functions,
+    /// Functions jitted anew at the same addresses
+    Epochs,
+    /// Longer recordings
+    Samples,
+    /// perf on what was made
+    Reading,
+}
+
 fn main() -> io::Result<()> {
     match Args::parse().verb {
         Verb::Jit { folder, functions, epochs, milliseconds } => {
             jit::run(&folder, functions, epochs, Duration::from_millis(milliseconds))
         }
-        Verb::Run { jitscribe, folder, full, runs } => {
+        Verb::Run { jitscribe, folder, full, only, runs } => {
             let folder = tempfile::Builder::new().prefix("jitscribe-bench-").tempdir_in(folder)?;
             let bench = Bench {
                 jitscribe: jitscribe.canonicalize()?,
@@ -51,13 +68,20 @@ fn main() -> io::Result<()> {
                 folder: folder.path().to_owned(),
                 limit: Duration::from_secs(600),
             };
-            by_functions(&bench, full, runs)?;
-            by_epochs(&bench, full, runs)?;
-            by_samples(&bench, full, runs)?;
-            reading(&bench, full, runs)
+            let parts: [(Part, Table); 4] = [
+                (Part::Functions, by_functions),
+                (Part::Epochs, by_epochs),
+                (Part::Samples, by_samples),
+                (Part::Reading, reading),
+            ];
+            let chosen = parts.iter().filter(|(part, _)| only.is_none_or(|only| only == *part));
+            chosen.map(|(_, table)| table).try_for_each(|table| table(&bench, full, runs))
         }
     }
 }
+
+/// Measures and prints one table; whether all sizes, and how many runs.
+type Table = fn(&Bench, bool, usize) -> io::Result<()>;
 
 /// Samples of a workload: at 5 kHz for 3 s they take about half a megabyte.
 const PLAIN: Workload = Workload {
@@ -170,20 +194,19 @@ fn reading(bench: &Bench, full: bool, runs: usize) -> io::Result<()> {
     table::print("What perf takes to read the recordings.", &head, &rows)
 }
 
-const HEAD: [&str; 13] = [
+const HEAD: [&str; 12] = [
     "workload",
     "input",
-    "copy",
-    "jitscribe",
-    "to copy",
-    "cpu",
+    "copy (cpu)",
+    "jitscribe (cpu)",
+    "to copy (cpu)",
     "memory",
     "to dump",
     "files",
     "recording",
     "perf inject",
     "memory",
-    "to jitscribe",
+    "cpu to jitscribe",
 ];
 
 fn row(name: &str, case: &Case, compared: &Compared) -> io::Result<Vec<String>> {
@@ -195,10 +218,13 @@ fn row(name: &str, case: &Case, compared: &Compared) -> io::Result<Vec<String>> 
     let mut row = vec![
         name.to_owned(),
         format!("{} + {}", megabytes(recording), megabytes(dump)),
-        seconds(floor.wall),
-        seconds(ours.cost.wall),
-        times(ours.cost.wall.as_secs_f64(), floor.wall.as_secs_f64()),
-        seconds(ours.cost.cpu),
+        wall_and_cpu(floor),
+        wall_and_cpu(&ours.cost),
+        format!(
+            "{} ({})",
+            times(ours.cost.wall.as_secs_f64(), floor.wall.as_secs_f64()),
+            times(ours.cost.cpu.as_secs_f64(), floor.cpu.as_secs_f64())
+        ),
         megabytes(ours.cost.peak),
         times(ours.cost.peak as f64, dump as f64),
         files(ours),
@@ -206,11 +232,15 @@ fn row(name: &str, case: &Case, compared: &Compared) -> io::Result<Vec<String>> 
     ];
     match stock {
         Some(stock) => row.extend([
-            format!("{}, {}", seconds(stock.cost.wall), files(stock)),
+            format!("{}, {}", wall_and_cpu(&stock.cost), files(stock)),
             megabytes(stock.cost.peak),
-            times(stock.cost.wall.as_secs_f64(), ours.cost.wall.as_secs_f64()),
+            times(stock.cost.cpu.as_secs_f64(), ours.cost.cpu.as_secs_f64()),
         ]),
         None => row.extend(["-", "-", "-"].map(String::from)),
     }
     Ok(row)
+}
+
+fn wall_and_cpu(cost: &Cost) -> String {
+    format!("{} ({})", seconds(cost.wall), seconds(cost.cpu))
 }
