@@ -63,6 +63,24 @@ fn shown(name: &[u8]) -> Vec<u8> {
     shown
 }
 
+/// What debug info makes of a name: invalid UTF-8 byte by byte, the rest as C spells it.
+fn ascii(mut name: &[u8]) -> Vec<u8> {
+    let mut out = String::new();
+    while !name.is_empty() {
+        let length =
+            (1..=4.min(name.len())).find(|&length| std::str::from_utf8(&name[..length]).is_ok());
+        let text = length.and_then(|length| std::str::from_utf8(&name[..length]).ok());
+        match text.and_then(|text| text.chars().next()).map(u32::from) {
+            Some(code) if code < 0x80 => out.push(code as u8 as char),
+            Some(code) if code < 0x1_0000 => out += &format!("\\u{code:04x}"),
+            Some(code) => out += &format!("\\U{code:08x}"),
+            None => out += &format!("\\x{:02x}", name[0]),
+        }
+        name = &name[length.unwrap_or(1)..];
+    }
+    out.into_bytes()
+}
+
 /// The place of one address, by the definition of a line entry.
 fn place(code: &Code<'_>, address: u64) -> Option<Place> {
     let in_code = code.lines.iter().filter(|line| code.start <= line.address);
@@ -110,7 +128,7 @@ proptest! {
             let places: BTreeMap<u64, Place> = code.visible.clone()
                 .filter_map(|at| Some((at - base + 0x1000, place(code, at)?))).collect();
             let line = places.first_key_value().map_or(0, |(_, (_, line, _))| *line);
-            expected.functions.push((shown(code.name), start, start + size, line));
+            expected.functions.push((ascii(&shown(code.name)), start, start + size, line));
             expected.lines.extend(places);
             for at in code.visible.clone() {
                 if let Some(&byte) = code.bytes.get((at - code.start) as usize) {

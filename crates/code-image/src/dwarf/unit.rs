@@ -7,7 +7,7 @@ use super::constants::*;
 use super::line_program::LineProgram;
 use super::rows::Row;
 use crate::encode::Encoder;
-use crate::printable::push_printable;
+use crate::printable::{ascii, push_printable};
 use crate::target::Target;
 
 const UNIT_OF_ONE_RANGE: u64 = 1;
@@ -123,6 +123,7 @@ impl Unit {
         self.functions += 1;
         self.rows += rows.len();
 
+        let name = ascii(name);
         let out = &mut self.entries;
         match rows.first() {
             Some(first) => {
@@ -130,13 +131,13 @@ impl Unit {
                     push_printable(first.file, &mut self.name);
                 }
                 out.uleb(FUNCTION);
-                out.string(name);
+                out.string(&name);
                 out.uleb(self.lines.files().number(first.file));
                 out.uleb(u64::from(first.line));
             }
             None => {
                 out.uleb(FUNCTION_WITHOUT_LINES);
-                out.string(name);
+                out.string(&name);
             }
         }
         out.word(start);
