@@ -9,7 +9,7 @@ use crate::garbled::NearEntries;
 use crate::lines::{Addressing, Lines};
 use crate::load::{Load, Move};
 use crate::quirks::Quirks;
-use crate::reader::{End, Records};
+use crate::reader::{Dump, End, Records};
 use crate::record::{Body, Record};
 use crate::unwinding::UnwindingInfo;
 
@@ -56,9 +56,16 @@ pub struct CodeLoad<'a> {
     pub bytes: &'a [u8],
     /// Whether its address had the Thumb bit: code of 32-bit ARM in that instruction set.
     pub is_thumb: bool,
-    debug_info: Option<DebugInfo<'a>>,
-    unwinding_info: Option<UnwindingInfo<'a>>,
+    debug_info: Option<At<DebugInfo<'a>>>,
+    unwinding_info: Option<At<UnwindingInfo<'a>>>,
     addressing: Addressing,
+}
+
+/// A record's body and its offset in the file.
+#[derive(Clone, Copy, Debug)]
+struct At<T> {
+    offset: u64,
+    body: T,
 }
 
 impl<'a> CodeLoad<'a> {
@@ -80,7 +87,7 @@ impl<'a> CodeLoad<'a> {
         let bias = self.addressing.bias;
         let within = self.address.saturating_add(bias)..self.end().saturating_add(bias);
         let entries =
-            self.debug_info.map(|info| NearEntries::new(info.entries(), within, self.name));
+            self.debug_info.map(|info| NearEntries::new(info.body.entries(), within, self.name));
         Lines::new(entries, self.addressing, self.address..self.end())
     }
 
@@ -93,7 +100,7 @@ impl<'a> CodeLoad<'a> {
     /// Its unwind tables, if the dump has any.
     #[must_use]
     pub fn unwind(&self) -> Option<Unwind<'a>> {
-        self.unwinding_info.map(|info| Unwind {
+        self.unwinding_info.map(|At { body: info, .. }| Unwind {
             eh_frame: info.eh_frame,
             eh_frame_hdr: info.eh_frame_hdr,
             mapped_size: info.mapped_size,
@@ -102,9 +109,28 @@ impl<'a> CodeLoad<'a> {
         })
     }
 
-    pub(crate) fn raw_entries(&self) -> impl Iterator<Item = <DebugEntries<'a> as Iterator>::Item> {
-        self.debug_info.into_iter().flat_map(|info| info.entries())
+    /// Where its records stand, for [`Dump::code_at`](crate::Dump::code_at).
+    #[must_use]
+    pub fn place(&self) -> CodePlace {
+        CodePlace {
+            load: self.offset,
+            debug_info: self.debug_info.map_or(0, |info| info.offset),
+            unwinding_info: self.unwinding_info.map_or(0, |info| info.offset),
+        }
     }
+
+    pub(crate) fn raw_entries(&self) -> impl Iterator<Item = <DebugEntries<'a> as Iterator>::Item> {
+        self.debug_info.into_iter().flat_map(|info| info.body.entries())
+    }
+}
+
+/// Where in a dump a code's records stand: what is needed to read it again, in little room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodePlace {
+    load: u64,
+    /// 0, where the file header is, stands for none.
+    debug_info: u64,
+    unwinding_info: u64,
 }
 
 /// Unwind tables of a code.
@@ -161,8 +187,8 @@ pub struct Codes<'a> {
     /// Number of records read.
     count: u64,
     /// Debug info whose load has not come, with the number of its record.
-    debug_infos: VecDeque<(u64, DebugInfo<'a>)>,
-    unwinding_info: Option<UnwindingInfo<'a>>,
+    debug_infos: VecDeque<(u64, At<DebugInfo<'a>>)>,
+    unwinding_info: Option<At<UnwindingInfo<'a>>>,
     /// Whether the last of `debug_infos` may belong to the next load by its place alone.
     adjacent: bool,
 }
@@ -172,7 +198,7 @@ impl<'a> Codes<'a> {
         Self {
             records,
             quirks,
-            addressing: Addressing { bias: quirks.debug_addr_bias, thumb: quirks.thumb },
+            addressing: Addressing::of(&quirks),
             count: 0,
             debug_infos: VecDeque::new(),
             unwinding_info: None,
@@ -199,46 +225,31 @@ impl<'a> Codes<'a> {
     }
 
     fn load(&mut self, record: &Record<'a>, load: &Load<'a>) -> CodeLoad<'a> {
-        let code_addr = if load.code_addr == 0 { load.vma } else { load.code_addr };
-        let address = self.addressing.code(code_addr);
-        let size = load.code_size();
-        let debug_info = self.debug_info_of(address, size);
+        let mut code = self.addressing.load(record, load);
+        code.debug_info = self.debug_info_of(code.address, code.size);
+        code.unwinding_info = self.unwinding_info.take();
         self.adjacent = false;
-        CodeLoad {
-            offset: record.offset,
-            timestamp: record.timestamp,
-            pid: load.pid,
-            tid: load.tid,
-            address,
-            size,
-            index: load.code_index,
-            name: load.name,
-            bytes: load.code,
-            is_thumb: address != code_addr,
-            debug_info,
-            unwinding_info: self.unwinding_info.take(),
-            addressing: self.addressing,
-        }
+        code
     }
 
     /// Takes out the debug info of the code at `address`, and all that can belong to no code any
     /// more.
-    fn debug_info_of(&mut self, address: u64, size: u64) -> Option<DebugInfo<'a>> {
+    fn debug_info_of(&mut self, address: u64, size: u64) -> Option<At<DebugInfo<'a>>> {
         let oldest = self.count.saturating_sub(DEBUG_WINDOW);
         while self.debug_infos.front().is_some_and(|(count, _)| *count < oldest) {
             self.debug_infos.pop_front();
         }
         let range = address..address.saturating_add(size);
         let addressing = self.addressing;
-        let same = |info: &DebugInfo<'_>| addressing.code(info.code_addr) == address;
+        let same = |info: &At<DebugInfo<'_>>| addressing.code(info.body.code_addr) == address;
         let (_, last) = self.debug_infos.back()?;
         // The usual case: one record, that of this code.
-        let found = if same(last) || (self.adjacent && range.contains(&last.code_addr)) {
+        let found = if same(last) || (self.adjacent && range.contains(&last.body.code_addr)) {
             Some(*last)
         } else {
             self.debug_infos.iter().rev().map(|(_, info)| *info).find(same)
         };
-        self.debug_infos.retain(|(_, info)| !same(info) && !range.contains(&info.code_addr));
+        self.debug_infos.retain(|(_, info)| !same(info) && !range.contains(&info.body.code_addr));
         found
     }
 
@@ -254,6 +265,54 @@ impl<'a> Codes<'a> {
             index: moved.code_index,
         }
     }
+}
+
+impl Addressing {
+    /// The code that a LOAD tells of, without what other records say of it.
+    fn load<'a>(self, record: &Record<'a>, load: &Load<'a>) -> CodeLoad<'a> {
+        let code_addr = if load.code_addr == 0 { load.vma } else { load.code_addr };
+        let address = self.code(code_addr);
+        CodeLoad {
+            offset: record.offset,
+            timestamp: record.timestamp,
+            pid: load.pid,
+            tid: load.tid,
+            address,
+            size: load.code_size(),
+            index: load.code_index,
+            name: load.name,
+            bytes: load.code,
+            is_thumb: address != code_addr,
+            debug_info: None,
+            unwinding_info: None,
+            addressing: self,
+        }
+    }
+}
+
+/// The code whose records stand at `place`; `None` if there are no such records.
+pub(crate) fn code_at<'a>(
+    dump: &Dump<'a>,
+    quirks: &Quirks,
+    place: &CodePlace,
+) -> Option<CodeLoad<'a>> {
+    let record_at = |offset: u64| {
+        let record = dump.records_from(offset).next()?.ok()?;
+        (record.offset == offset).then_some(record)
+    };
+    let other = |offset: u64| if offset == 0 { None } else { record_at(offset) };
+    let record = record_at(place.load)?;
+    let Body::Load(load) = &record.body else { return None };
+    let mut code = Addressing::of(quirks).load(&record, load);
+    if let Some(Record { offset, body: Body::DebugInfo(body), .. }) = other(place.debug_info) {
+        code.debug_info = Some(At { offset, body });
+    }
+    if let Some(Record { offset, body: Body::UnwindingInfo(body), .. }) =
+        other(place.unwinding_info)
+    {
+        code.unwinding_info = Some(At { offset, body });
+    }
+    Some(code)
 }
 
 impl<'a> Iterator for Codes<'a> {
@@ -280,10 +339,13 @@ impl<'a> Iterator for Codes<'a> {
                     if self.debug_infos.len() >= to_capacity(DEBUG_WINDOW) {
                         self.debug_infos.pop_front();
                     }
-                    self.debug_infos.push_back((self.count, *info));
+                    self.debug_infos
+                        .push_back((self.count, At { offset: record.offset, body: *info }));
                     self.adjacent = true;
                 }
-                Body::UnwindingInfo(info) => self.unwinding_info = Some(*info),
+                Body::UnwindingInfo(info) => {
+                    self.unwinding_info = Some(At { offset: record.offset, body: *info });
+                }
                 Body::Unknown { .. } => {}
             }
         }

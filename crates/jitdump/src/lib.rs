@@ -76,7 +76,7 @@ mod sink;
 mod unwinding;
 mod writer;
 
-pub use codes::{CodeEvent, CodeLoad, CodeMove, Codes, Unwind};
+pub use codes::{CodeEvent, CodeLoad, CodeMove, CodePlace, Codes, Unwind};
 pub use debug_info::{DebugEntries, DebugEntry, DebugInfo, EntryName};
 pub use endian::Endian;
 pub use error::{Error, ErrorKind};

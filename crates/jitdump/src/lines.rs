@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use crate::debug_info::{DebugEntry, EntryName};
 use crate::garbled::NearEntries;
+use crate::quirks::Quirks;
 
 /// From `address` on, the code comes from `line` of `file`, until the next entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,10 @@ pub(crate) struct Addressing {
 }
 
 impl Addressing {
+    pub(crate) fn of(quirks: &Quirks) -> Self {
+        Self { bias: quirks.debug_addr_bias, thumb: quirks.thumb }
+    }
+
     pub(crate) fn code(self, address: u64) -> u64 {
         if self.thumb { address & !1 } else { address }
     }

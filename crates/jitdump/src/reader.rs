@@ -3,7 +3,7 @@
 use core::iter::FusedIterator;
 use core::ops::Range;
 
-use crate::codes::Codes;
+use crate::codes::{self, CodeLoad, CodePlace, Codes};
 use crate::endian::{to_u64, to_usize};
 use crate::error::{Error, ErrorKind};
 use crate::header::{HEADER_SIZE, Header};
@@ -57,6 +57,14 @@ impl<'a> Dump<'a> {
     #[must_use]
     pub fn codes(&self) -> Codes<'a> {
         self.codes_with(Quirks::detect(self))
+    }
+
+    /// Reads one code again, which [`codes_with`](Self::codes_with) these quirks gave before.
+    ///
+    /// `None` if this dump has no such records at that place.
+    #[must_use]
+    pub fn code_at(&self, place: &CodePlace, quirks: &Quirks) -> Option<CodeLoad<'a>> {
+        codes::code_at(self, quirks, place)
     }
 
     /// Like [`codes`](Self::codes), with quirks known from elsewhere.

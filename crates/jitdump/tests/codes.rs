@@ -498,3 +498,33 @@ fn code_of_aarch64_is_known_under_the_wrong_machine() {
     assert_eq!(dump_of(62, other), 62);
     assert_eq!(dump_of(62, &[0; 20]), 62);
 }
+
+#[test]
+fn a_code_is_read_again_at_its_place() {
+    let code = code(64);
+    let mut writer = Writer::new(Vec::new(), &config(Endian::Little)).unwrap();
+    writer.debug_info(1, 0x1000, [entry(0x1000, 1, b"a"), entry(0x1010, 2, b"a")]).unwrap();
+    writer.load(2, &load(0x1000, 1, b"f", &code)).unwrap();
+    writer.load(3, &load(0x2000, 2, b"g", &code)).unwrap();
+    let data = writer.into_sink();
+    let dump = Dump::parse(&data).unwrap();
+    let codes = dump.codes();
+    let quirks = *codes.quirks();
+    let mut names = Vec::new();
+    for event in codes {
+        let Ok(CodeEvent::Load(first)) = event else { panic!("a load") };
+        let again = dump.code_at(&first.place(), &quirks).expect("the same records");
+        assert_eq!(
+            (again.address, again.name, again.bytes),
+            (first.address, first.name, first.bytes)
+        );
+        assert!(again.lines().eq(first.lines()));
+        assert_eq!(again.unwind(), first.unwind());
+        assert_eq!(again.place(), first.place());
+        names.push((first.name, first.lines().count()));
+    }
+    assert_eq!(names, [(&b"f"[..], 2), (b"g", 0)]);
+    let other = Writer::new(Vec::new(), &config(Endian::Little)).unwrap().into_sink();
+    let Some(Ok(CodeEvent::Load(load))) = dump.codes().next() else { panic!("a load") };
+    assert!(Dump::parse(&other).unwrap().code_at(&load.place(), &quirks).is_none());
+}

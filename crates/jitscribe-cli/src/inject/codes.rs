@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use code_timeline::{CodeId, LifeId, Timeline, TimelineBuilder, ranges};
-use jitdump::{CodeEvent, CodeLoad};
+use jitdump::{CodeEvent, CodeLoad, CodePlace, Dump, Quirks};
 
 use super::address_space::AddressSpaces;
 use super::survey::Survey;
@@ -42,9 +42,19 @@ impl Code<'_> {
 #[derive(Debug, Default)]
 pub struct CodeBook<'a> {
     codes: Vec<Code<'a>>,
-    loads: Vec<CodeLoad<'a>>,
+    loads: Vec<Load>,
+    dumps: Vec<(Dump<'a>, Quirks)>,
     events: BTreeMap<LifeId, Vec<(u64, Event)>>,
     timelines: BTreeMap<LifeId, Timeline>,
+}
+
+/// Where a LOAD is told of: to be read again when its image is written, as all that it says would
+/// take much room.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    /// Which dump.
+    dump: u32,
+    place: CodePlace,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -85,11 +95,11 @@ impl<'a> CodeBook<'a> {
     }
 
     /// What the dump says of code that is known from one.
-    pub fn load(&self, code: &Code<'a>) -> Option<&CodeLoad<'a>> {
-        match code.origin {
-            Origin::Dump(load) => self.loads.get(load as usize),
-            Origin::Map => None,
-        }
+    pub fn load(&self, code: &Code<'a>) -> Option<CodeLoad<'a>> {
+        let Origin::Dump(load) = code.origin else { return None };
+        let Load { dump, place } = self.loads.get(load as usize)?;
+        let (dump, quirks) = self.dumps.get(*dump as usize)?;
+        dump.code_at(place, quirks)
     }
 
     /// How many pieces of code there are.
@@ -103,18 +113,22 @@ impl<'a> CodeBook<'a> {
     }
 
     /// Takes the code events of a dump. `life_of` says whose memory a record's pid means,
-    /// `parent_of` whose it began as. Returns
-    /// how many pieces of code it told of.
+    /// `parent_of` whose it began as. Returns how many pieces of code it told of.
     pub fn add_dump(
         &mut self,
+        dump: Dump<'a>,
+        quirks: Quirks,
         events: impl Iterator<Item = CodeEvent<'a>>,
         time_of: impl Fn(u64) -> u64,
         life_of: impl Fn(u32) -> LifeId,
         parent_of: impl Fn(LifeId) -> Option<LifeId>,
     ) -> usize {
         let before = self.codes.len();
-        // Where each code is now, by the number that a later MOVE will name. A forked child counts
-        // on by itself.
+        let number = u32::try_from(self.dumps.len()).unwrap_or(u32::MAX);
+        self.dumps.push((dump, quirks));
+        // Where each code is now, by the number that a MOVE names it by. A forked child counts on
+        // by itself. Few dumps have a MOVE, so this is filled when the first one comes.
+        let mut told: Vec<(LifeId, u64, CodeId)> = Vec::new();
         let mut places: HashMap<(LifeId, u64), CodeId> = HashMap::new();
         for event in events {
             match event {
@@ -124,11 +138,12 @@ impl<'a> CodeBook<'a> {
                     let code =
                         Code { name: load.name, address: load.address, size: load.size, origin };
                     let id = self.push(code);
-                    places.insert((life, load.index), id);
+                    told.push((life, load.index, id));
                     self.tell(life, time_of(load.timestamp), Event::Load(id));
-                    self.loads.push(load);
+                    self.loads.push(Load { dump: number, place: load.place() });
                 }
                 CodeEvent::Move(to) => {
+                    places.extend(told.drain(..).map(|(life, index, id)| ((life, index), id)));
                     // A MOVE of code that was never told of says nothing that could be shown.
                     let life = life_of(to.pid);
                     let inherited = || places.get(&(parent_of(life)?, to.index));
@@ -222,6 +237,11 @@ impl<'a> CodeBook<'a> {
     /// The timeline of `life`, if it has code of its own.
     pub fn timeline(&self, life: LifeId) -> Option<&Timeline> {
         self.timelines.get(&life)
+    }
+
+    /// Lets go of the timelines: who was where when is known no more, who says what still is.
+    pub fn forget_timelines(&mut self) {
+        self.timelines = BTreeMap::new();
     }
 
     /// Which code comes to `address` after `time`, where [`Self::find`] finds none.

@@ -220,7 +220,7 @@ fn add<'a>(
     let start = code.address + shown.moved_by;
     let visible = shown.visible.clone();
     writer.add(&match book.load(code) {
-        Some(load) => crate::shown::shown(load, start, visible, lines),
+        Some(load) => crate::shown::shown(&load, start, visible, lines),
         None => Code { start, size: code.size, visible, name: code.name, ..Code::default() },
     })
 }

@@ -146,7 +146,7 @@ pub fn inject(args: &Args) -> Result<Report> {
     warnings.extend(missing);
     let contents = Contents::read(&found, &mut warnings);
     let spaces = AddressSpaces::of(&survey);
-    let sources = Sources::of(&found, &contents, &survey, &spaces, &mut warnings);
+    let mut sources = Sources::of(&found, &contents, &survey, &spaces, &mut warnings);
     let book = &sources.book;
 
     bar.set_message("looking for the code");
@@ -164,6 +164,8 @@ pub fn inject(args: &Args) -> Result<Report> {
 
     bar.set_message("writing object files");
     let plan = Plan::of(&survey, &spaces, book, &weights);
+    // What is not needed any more makes room for the images' tables.
+    sources.book.forget_timelines();
     if plan.crowded > 0 {
         warnings.push(
             "code was replaced too often to show each state in an object file of its own; call \
@@ -185,7 +187,7 @@ pub fn inject(args: &Args) -> Result<Report> {
         &plan,
         &survey,
         &spaces,
-        book,
+        &sources.book,
         input.attrs(),
         &|life| sources.target(&survey, life, input.features()),
         ImageFolder { path: &folder, force: args.force },

@@ -148,7 +148,7 @@ impl<'a> Sources<'a> {
                 }
             }
         });
-        let count = self.book.add_dump(sound, time_of, life_of, parent_of);
+        let count = self.book.add_dump(dump, quirks, sound, time_of, life_of, parent_of);
         damage.tell(&source.path, warnings);
         match codes.end() {
             Some(End::CutOff { offset, .. }) => warnings.push(format!(

@@ -1,6 +1,6 @@
 //! `jitscribe record`: from a command, or a running process, to a recording that names jitted code.
 //!
-//! [`arguments`] tells our options from perf's, [`crate::runtimes`] knows what the command's runtimes
+//! [`mod@arguments`] tells our options from perf's, [`crate::runtimes`] knows what the command's runtimes
 //! must be told, [`perf`] records into the [`workspace`], [`target`] asks running processes for what
 //! they would not tell by themselves, [`crate::inject`] applies it all, and [`summary`] says what came
 //! of it.
@@ -61,7 +61,7 @@ pub struct Args {
     /// Stop after so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "command")]
     pub duration: Option<String>,
-    /// How to take call chains: fp, dwarf[,BYTES], lbr or none
+    /// How to take call chains: fp, dwarf or dwarf,BYTES, lbr, none
     #[arg(long, value_name = "HOW", default_value = "fp", value_parser = call_graph)]
     pub call_graph: String,
     /// Leave the command and its environment as they are: what its runtimes announce by themselves
