@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::ops::Range;
 
 use code_image::{Endian, Target};
 use code_timeline::LifeId;
@@ -114,14 +113,14 @@ impl<'a> Sources<'a> {
         let machine = u16::try_from(quirks.machine).unwrap_or(0);
         self.targets.entry(source.life).or_insert(Target::new(machine, endian));
 
-        let told = times_told(&dump, quirks);
-        let times = translation(&dump, quirks, told.as_ref(), &survey.clock, source, warnings);
-        if let (Some(times), Some(told)) = (times, &told)
-            && let Some(why) =
-                of_another_run(times.apply(told.first)..times.apply(told.last), survey, source)
-        {
-            warnings.push(format!("{path}: {why}: it is of another run, and left out"));
-            return (0, times.offset);
+        let first_load = load_times(&dump, quirks).next();
+        let times = translation(&dump, quirks, first_load, &survey.clock, source, warnings);
+        if let Some(times) = times {
+            let told = load_times(&dump, quirks).map(|time| times.apply(time));
+            if let Some(why) = of_another_run(told, survey, source) {
+                warnings.push(format!("{path}: {why}: it is of another run, and left out"));
+                return (0, times.offset);
+            }
         }
         let time_of = |time| match times {
             Some(times) => times.apply(time),
@@ -189,28 +188,28 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// When the first and the last code of a dump were told.
-struct Told {
-    first: u64,
-    last: u64,
-}
-
-fn times_told(dump: &Dump<'_>, quirks: Quirks) -> Option<Told> {
-    let mut times = dump.codes_with(quirks).flatten().filter_map(|event| match event {
+/// When the codes of a dump were told, in its own clock.
+fn load_times(dump: &Dump<'_>, quirks: Quirks) -> impl Iterator<Item = u64> {
+    dump.codes_with(quirks).flatten().filter_map(|event| match event {
         CodeEvent::Load(load) => Some(load.timestamp),
         _ => None,
-    });
-    let first = times.next()?;
-    Some(Told { first, last: times.fold(first, u64::max) })
+    })
 }
 
-/// Why a dump with code from these times cannot be of the recorded process, if so.
-fn of_another_run(told: Range<u64>, survey: &Survey, source: &Source) -> Option<&'static str> {
-    if told.start > survey.last_sample.saturating_add(APART) {
+/// Why a dump with code from these times cannot be of the recorded process, if so. Mostly the first
+/// time says that it can.
+fn of_another_run(
+    told: impl Iterator<Item = u64>,
+    survey: &Survey,
+    source: &Source,
+) -> Option<&'static str> {
+    let began = survey.processes.from(source.life);
+    let mut told = told.peekable();
+    let first = *told.peek()?;
+    if first > survey.last_sample.saturating_add(APART) {
         return Some("all of its code was made after the recording ended");
     }
-    let began = survey.processes.from(source.life);
-    (told.end.saturating_add(APART) < began)
+    told.all(|time| time.saturating_add(APART) < began)
         .then_some("all of its code was made before the process began")
 }
 
@@ -218,7 +217,7 @@ fn of_another_run(told: Range<u64>, survey: &Survey, source: &Source) -> Option<
 fn translation(
     dump: &Dump<'_>,
     quirks: Quirks,
-    told: Option<&Told>,
+    first_load: Option<u64>,
     clock: &RecordingClock,
     source: &Source,
     warnings: &mut Vec<String>,
@@ -227,7 +226,7 @@ fn translation(
         records: quirks.record_clock,
         header_clock: quirks.header_clock,
         header: dump.header().timestamp,
-        first_load: told.map(|told| told.first),
+        first_load,
     };
     let path = source.path.display();
     match clock.translate(&times, source.marker) {
