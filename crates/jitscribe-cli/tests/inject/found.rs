@@ -223,3 +223,27 @@ fn nothing_to_do_says_why() {
     let injected = scene.inject(&recording(None), &["--force"]);
     assert!(injected.said().contains("none of the files tells of any code"), "{}", injected.said());
 }
+
+/// Names come again: a pid's, and a container's `jit-1.dump`.
+#[test]
+fn but_not_the_dump_of_another_run() {
+    let scene = Scene::new();
+    let loaded_at = |time| Jit::new(PID, time).load(time, CODE, 0x40, "other").bytes();
+    let says = |scene: &Scene, recording: &Recording, why: &str| {
+        let injected = scene.inject(recording, &["--force"]);
+        let warnings = injected.warnings();
+        assert!(warnings.iter().any(|warning| warning.contains(why)), "{warnings:?}");
+        assert_eq!(injected.counts(), (0, 1));
+        assert!(scene.shown()[0].contains("[unknown]"), "{:?}", scene.shown());
+    };
+
+    scene.write("jit-5000007.dump", &loaded_at(2000 * MS));
+    let marker = scene.name("jit-5000007.dump");
+    says(&scene, &recording(Some(&marker)), "after the recording ended");
+
+    scene.write("jit-5000007.dump", &loaded_at(20 * MS));
+    let mut later = Recording::new();
+    later.exec(PID, "app", 3000 * MS).map(PID, ARENA, "//anon", 3001 * MS);
+    later.map(PID, MARKER, &marker, 3002 * MS).sample(PID, CODE + 1, 3003 * MS);
+    says(&scene, &later, "before the process began");
+}
