@@ -159,7 +159,9 @@ fn perf(recording: &Path, words: &[&str]) -> Vec<String> {
     let printed = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
     let printed = printed.map(|printed| printed.stdout).unwrap_or_default();
     let text = String::from_utf8_lossy(&printed);
-    text.lines().map(|line| line.trim_end_matches("-      -").trim_end().to_owned()).collect()
+    // perf fills columns that it has nothing for.
+    let plain = |line: &str| line.trim_end().trim_end_matches("-      -").trim_end().to_owned();
+    text.lines().map(plain).collect()
 }
 
 fn is_comment(line: &str) -> bool {
