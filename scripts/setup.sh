@@ -35,6 +35,9 @@ a C++ compiler, for libFuzzer|c++|g++
 unshare and nsenter|unshare|util-linux
 eu-elflint|eu-elflint|elfutils
 llvm-dwarfdump|llvm-dwarfdump|llvm
+llvm-readelf|llvm-readelf|llvm
+llvm-objdump|llvm-objdump|llvm
+gdb|gdb|gdb
 lli|lli-14|llvm-14-runtime
 node|node|nodejs
 Erlang|erl|erlang-base
