@@ -111,9 +111,12 @@ fn a_pid_namespace() {
 #[test]
 fn two_jits_on_the_whole_machine() {
     let recorder = Recorder::new().options(&["-k", "mono", "-F", "999", "-g", "-a"]);
-    let both: Vec<String> = ["one.json", "two.json"]
-        .map(|truth| {
-            let words = demo(recorder.dir(), truth, &[]);
+    // A folder each: both write their program's source.
+    let both: Vec<String> = ["one", "two"]
+        .map(|name| {
+            let dir = recorder.dir().join(name);
+            std::fs::create_dir(&dir).expect("a folder");
+            let words = demo(&dir, "truth.json", &[]);
             words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ")
         })
         .to_vec();
@@ -121,8 +124,8 @@ fn two_jits_on_the_whole_machine() {
     let recording = recorder.record(&["sh", "-c", &script]);
     let ours = recording.ours();
     let mut jits = 0;
-    for truth in ["one.json", "two.json"] {
-        let truth = Truth::read(&recording.dir().join(truth));
+    for name in ["one", "two"] {
+        let truth = Truth::read(&recording.dir().join(name).join("truth.json"));
         // Both may have used the same addresses: what tells them apart is the process.
         for pid in recording.pids() {
             let own: Vec<_> = ours.samples.iter().filter(|s| s.pid == pid).cloned().collect();
