@@ -1,9 +1,17 @@
-//! A code of a jitdump as a code of an image.
+//! What an image takes from a jitdump.
 
 use std::ops::Range;
 
-use code_image::{Code, EhFrame, Line};
-use jitdump::CodeLoad;
+use code_image::{Code, EhFrame, Endian, Line};
+use jitdump::{CodeLoad, Dump};
+
+/// The byte order of a dump's machine, for its image.
+pub fn endian(dump: &Dump<'_>) -> Endian {
+    match dump.header().endian {
+        jitdump::Endian::Little => Endian::Little,
+        jitdump::Endian::Big => Endian::Big,
+    }
+}
 
 /// What an image shows of `load` when it begins at `start`: code that moved takes its lines along.
 /// `lines` is room that is used again for each code.

@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use code_image::{ImageWriter, Target};
-use jitdump::{Dump, Endian};
+use jitdump::Dump;
 
 use super::input::Input;
 use super::live::{Live, Piece};
 use crate::output::Output;
-use crate::shown::shown;
+use crate::shown::{endian, shown};
 use crate::{Error, Result, note};
 
 /// Codes farther apart come into different files. Holes take no room on disk, yet tools that copy
@@ -33,11 +33,7 @@ pub fn write(
         path: input.name().to_owned(),
         cause: format!("at offset 0xc: {machine} is no ELF machine"),
     })?;
-    let endian = match dump.header().endian {
-        Endian::Little => code_image::Endian::Little,
-        Endian::Big => code_image::Endian::Big,
-    };
-    let target = Target::new(machine, endian);
+    let target = Target::new(machine, endian(dump));
     let arenas = arenas(live);
     if arenas.is_empty() {
         note::warning(input.told("no code is live then, so no image is written"));

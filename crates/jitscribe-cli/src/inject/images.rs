@@ -107,19 +107,10 @@ impl Images {
         let Veil { life, ref range, place } = *veil;
         let pid = survey.processes.pid(life);
         let map = spaces.mapping(survey, life, range.start, place.time());
-        let file = FileIdentity::Inode { major: 0, minor: 0, inode: 0, generation: 0 };
-        let mmap = Mmap {
-            misc: misc::USER,
-            pid,
-            tid: pid,
-            address: range.start,
-            len: range.end - range.start,
-            page_offset: map.map_or(0, |map| range.start.wrapping_sub(map.above_offset)),
-            detail: Some(MmapDetail { protection: PROTECTION, flags: MAP_PRIVATE, file }),
-            filename: map.map_or(b"//anon", |map| survey.name(map)),
-        };
-        let trailer = attrs.trailer(pid, pid, place.time_of_event());
-        if let Some(event) = mmap.encode(attrs.endian(), &trailer) {
+        let page_offset = map.map_or(0, |map| range.start.wrapping_sub(map.above_offset));
+        let name = map.map_or(&b"//anon"[..], |map| survey.name(map));
+        let mmap = mapping_of(pid, range, page_offset, PROTECTION, name);
+        if let Some(event) = encode(&mmap, attrs, place) {
             self.events.push((place, event));
         }
     }
@@ -138,20 +129,10 @@ impl Images {
         // Below the first page it is negative.
         let bias = finished.text.address.wrapping_sub(finished.text.file_offset);
         let mut map = |range: Range<u64>, in_image: u64, place: Place, protection| {
-            let file = FileIdentity::Inode { major: 0, minor: 0, inode: 0, generation: 0 };
-            let mmap = Mmap {
-                misc: misc::USER,
-                pid,
-                tid: pid,
-                address: range.start,
-                len: range.end - range.start,
-                page_offset: in_image.wrapping_sub(bias),
-                detail: Some(MmapDetail { protection, flags: MAP_PRIVATE, file }),
-                filename: path.as_os_str().as_bytes(),
-            };
-            let trailer = attrs.trailer(pid, pid, place.time_of_event());
+            let name = path.as_os_str().as_bytes();
+            let mmap = mapping_of(pid, &range, in_image.wrapping_sub(bias), protection, name);
             let too_long = || Error::Refused(format!("{}: the path is too long", path.display()));
-            let event = mmap.encode(attrs.endian(), &trailer).ok_or_else(too_long)?;
+            let event = encode(&mmap, attrs, place).ok_or_else(too_long)?;
             self.events.push((place, event));
             Ok(())
         };
@@ -169,6 +150,33 @@ impl Images {
         }
         Ok(())
     }
+}
+
+/// A mapping into a process, private and of no known inode.
+fn mapping_of<'n>(
+    pid: u32,
+    range: &Range<u64>,
+    page_offset: u64,
+    protection: u32,
+    filename: &'n [u8],
+) -> Mmap<'n> {
+    let file = FileIdentity::Inode { major: 0, minor: 0, inode: 0, generation: 0 };
+    Mmap {
+        misc: misc::USER,
+        pid,
+        tid: pid,
+        address: range.start,
+        len: range.end - range.start,
+        page_offset,
+        detail: Some(MmapDetail { protection, flags: MAP_PRIVATE, file }),
+        filename,
+    }
+}
+
+/// The event of a mapping at `place`; `None` if its name is too long for one.
+fn encode(mmap: &Mmap<'_>, attrs: &Attrs, place: Place) -> Option<Vec<u8>> {
+    let trailer = attrs.trailer(mmap.pid, mmap.tid, place.time_of_event());
+    mmap.encode(attrs.endian(), &trailer)
 }
 
 /// The spans of all other arenas of the same process, with room for their tables: ascending and

@@ -14,6 +14,7 @@ use super::codes::CodeBook;
 use super::locate::{Kind, Source, open_regular};
 use super::report::SourceReport;
 use super::survey::Survey;
+use crate::shown::endian;
 
 /// By how much clocks may disagree before a dump is taken for another run's. In nanoseconds.
 const APART: u64 = 1_000_000_000;
@@ -106,12 +107,8 @@ impl<'a> Sources<'a> {
         };
         let quirks = Quirks::detect(&dump);
         let mut codes = dump.codes_with(quirks);
-        let endian = match dump.header().endian {
-            jitdump::Endian::Little => Endian::Little,
-            jitdump::Endian::Big => Endian::Big,
-        };
         let machine = u16::try_from(quirks.machine).unwrap_or(0);
-        self.targets.entry(source.life).or_insert(Target::new(machine, endian));
+        self.targets.entry(source.life).or_insert(Target::new(machine, endian(&dump)));
 
         let first_load = load_times(&dump, quirks).next();
         let times = translation(&dump, quirks, first_load, &survey.clock, source, warnings);

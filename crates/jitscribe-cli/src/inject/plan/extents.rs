@@ -64,6 +64,13 @@ pub fn extents(
     with_place.map(|(range, place)| Extent { range, place }).collect()
 }
 
+/// The extents (by address) that reach into `range`.
+pub fn within<'e>(extents: &'e [Extent], range: &Range<u64>) -> &'e [Extent] {
+    let first = extents.partition_point(|extent| extent.range.end <= range.start);
+    let behind = &extents[first..];
+    &behind[..behind.partition_point(|extent| extent.range.start < range.end)]
+}
+
 /// Where what lies in `range` is first mapped.
 pub fn base_of(extents: &[Extent], range: &Range<u64>) -> Option<Place> {
     let first = extents.partition_point(|extent| extent.range.end <= range.start);

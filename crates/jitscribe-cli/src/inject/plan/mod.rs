@@ -188,10 +188,8 @@ impl Plan {
         let (mut life, mut time) = (map.life, map.time);
         loop {
             if let Some(extents) = self.extents.get(&life) {
-                let first = extents.partition_point(|extent| extent.range.end <= map.range.start);
-                let behind = extents[first..].iter();
-                let within = behind.take_while(|extent| extent.range.start < map.range.end);
-                let shown = within
+                let shown = extents::within(extents, &map.range)
+                    .iter()
                     .filter(|extent| extent.place.precedes(map) && extent.place.time() <= time);
                 holes.extend(shown.map(|extent| extent.range.clone()));
                 break;

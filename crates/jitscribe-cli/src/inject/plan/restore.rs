@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use code_timeline::{CodeId, LifeId, Timeline, Usage};
 
-use super::extents::Extent;
+use super::extents::{Extent, within};
 use super::{Place, PlannedImage};
 use crate::inject::address_space::AddressSpaces;
 use crate::inject::survey::{MapEvent, Survey};
@@ -24,9 +24,7 @@ pub fn restore(
     usage: impl Fn(CodeId) -> Option<Usage>,
 ) {
     let hiding = |map: &&MapEvent| {
-        let first = extents.partition_point(|extent| extent.range.end <= map.range.start);
-        let mut hit =
-            extents[first..].iter().take_while(|extent| extent.range.start < map.range.end);
+        let mut hit = within(extents, &map.range).iter();
         !map.anonymous
             && hit.any(|extent| extent.place.precedes(map))
             && !spaces.repeats(survey, map)
