@@ -64,6 +64,7 @@ mod codes;
 mod debug_info;
 mod endian;
 mod error;
+pub mod extension;
 mod garbled;
 mod header;
 mod lines;
