@@ -1,0 +1,101 @@
+//! What stands before the chunks of a log.
+
+use jitdump::RecordId;
+use jitdump::extension::{log, tag, tail};
+
+use crate::error::Error;
+use crate::words::{u32_at, u64_at};
+
+/// The header of the file, before the record with the LOG item.
+pub(crate) const FILE_HEADER: usize = 40;
+const ITEM: usize = FILE_HEADER + tail::FIRST_PAYLOAD;
+/// The least and the most that a chunk can sensibly have.
+const CHUNK_SIZES: std::ops::RangeInclusive<u32> = 4096..=1 << 28;
+
+/// A log's header and control words, as they were when read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The process that writes the log, as it knows itself. In a fork's child that has announced nothing
+    /// yet, this is the parent.
+    pub pid: u32,
+    /// Size of a chunk in bytes.
+    pub chunk_size: u32,
+    /// Number of chunks in use.
+    pub chunks: u32,
+    /// What the process is to do: [`jitdump::extension::control`].
+    pub control: u32,
+    /// Size to which the log may grow.
+    pub limit: u64,
+    /// Number of codes that were not written for want of room, and when the first and the last was.
+    pub left_out: u64,
+    /// Time of the first code that was left out.
+    pub left_out_first: u64,
+    /// Time of the last code that was left out.
+    pub left_out_last: u64,
+    /// When the log was turned off the last time; 0: never.
+    pub paused: u64,
+    /// When it was turned on again; 0: never.
+    pub resumed: u64,
+    /// When this process was forked from one with a log; 0: not known.
+    pub forked: u64,
+    /// The process it was forked from; 0: none.
+    pub parent: u32,
+}
+
+impl Head {
+    /// Bytes from the log's beginning that [`Self::parse`] needs.
+    pub const SIZE: usize = ITEM + log::SIZE;
+    /// Where the control word stands: the one that may be written from outside.
+    pub const CONTROL: u64 = (ITEM + log::CONTROL) as u64;
+
+    /// Reads a log's first bytes.
+    ///
+    /// # Errors
+    /// If this is no log, or one of a later version.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let short = Error::NotALog("it is too short");
+        let word = |at| u32_at(bytes, at).ok_or(Error::NotALog("it is too short"));
+        let long = |at: usize| {
+            u64_at(bytes, ITEM.saturating_add(at)).ok_or(Error::NotALog("it is too short"))
+        };
+        if bytes.len() < Self::SIZE {
+            return Err(short);
+        }
+        if word(0)? != jitdump::MAGIC {
+            return Err(Error::NotALog("it does not begin as a jitdump of this machine does"));
+        }
+        let tail = FILE_HEADER.saturating_add(tail::OFFSET_WITHOUT_ENTRIES);
+        let is_ours = word(FILE_HEADER)? == RecordId::DEBUG_INFO.0
+            && word(tail)? == tail::MAGIC
+            && bytes
+                .get(tail.saturating_add(tail::HEADER_SIZE)..)
+                .and_then(|item| item.first_chunk())
+                == Some(&tag::LOG.to_ne_bytes());
+        if !is_ours {
+            return Err(Error::NotALog("its first record tells of none"));
+        }
+        let item = |at: usize| word(ITEM.saturating_add(at));
+        let version = item(log::VERSION_AT)?;
+        if version != log::VERSION {
+            return Err(Error::Version { version });
+        }
+        let chunk_size = item(log::CHUNK_SIZE)?;
+        if !CHUNK_SIZES.contains(&chunk_size) || !chunk_size.is_multiple_of(8) {
+            return Err(Error::NotALog("its chunks are of no sensible size"));
+        }
+        Ok(Self {
+            pid: word(20)?,
+            chunk_size,
+            chunks: item(log::CHUNKS)?,
+            control: item(log::CONTROL)?,
+            limit: long(log::LIMIT)?,
+            left_out: long(log::LEFT_OUT)?,
+            left_out_first: long(log::LEFT_OUT_FIRST)?,
+            left_out_last: long(log::LEFT_OUT_LAST)?,
+            paused: long(log::PAUSED)?,
+            resumed: long(log::RESUMED)?,
+            forked: long(log::FORKED)?,
+            parent: item(log::PARENT)?,
+        })
+    }
+}

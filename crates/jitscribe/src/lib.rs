@@ -1,0 +1,36 @@
+//! jitscribe: a JIT says once what code it made, and every tool knows it.
+//!
+//! ```
+//! use jitscribe::{Code, Scribe};
+//! # let memory = [0x6a_u8, 42, 0x58, 0xc3];
+//! let scribe = Scribe::from_env();
+//! let code = scribe.load(&Code::new(&memory).named("answer"));
+//! // … the code runs, until it is freed:
+//! drop(code);
+//! ```
+//!
+//! The announcements go into the *code log*: a jitdump in memory that this process shares with
+//! whoever may look into it, so that `jitscribe record -p PID` and `jitscribe dump -p PID` know all
+//! code made so far, at any time, without the process having prepared for it. Writing to it takes
+//! no system call and no lock. Its format is specified in the project's `docs/format.md`.
+//!
+//! # A guest in the process
+//!
+//! Nothing here fails into the runtime: no panic, no signal, no error to handle. What cannot be had
+//! is off, and said once ([`Builder::on_notice`], or `log` with the feature of that name). No
+//! thread, no signal handler, no socket, no file on disk unless asked for. A child of `fork` gets a
+//! log of its own with what was alive, at its first announcement.
+
+mod clock;
+mod code;
+mod latch;
+mod log;
+mod notice;
+mod scribe;
+mod settings;
+mod thread;
+
+pub use code::{Code, Inlined, Kind, Line, Unwind};
+pub use notice::{Notice, Subject};
+pub use scribe::{LoadedCode, Scribe};
+pub use settings::Builder;

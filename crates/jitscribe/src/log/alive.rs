@@ -1,0 +1,81 @@
+//! What is alive, for publishers that begin late.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use jitdump::RecordId;
+use jitdump::extension::tag;
+
+use super::layout::{FIRST_ITEM, TAIL, code, unpair};
+use super::records::{State, pieces};
+use super::{Log, Position};
+
+/// Offset of the name in a LOAD record.
+const LOAD_NAME: usize = 56;
+
+impl Log {
+    /// Address, size and name of each code that is alive.
+    pub(crate) fn alive(&self) -> Vec<(u64, u64, Vec<u8>)> {
+        // While this is held no room is used anew, so that what counts stays what it is.
+        let _taking = self.chunks.taking();
+        let mut alive = Vec::new();
+        for (_, range) in self.chunks.ranges() {
+            for piece in pieces(&self.mapping, range).filter(|piece| piece.state == State::Alive) {
+                let word = |at| self.mapping.word(piece.at + at).load(Relaxed);
+                let name = self.name(piece.at, piece.size).unwrap_or_default();
+                alive.push((word(code::ADDRESS), word(code::CODE_SIZE), name));
+            }
+        }
+        alive
+    }
+
+    /// Address and size of the code at `position`.
+    pub(crate) fn place(&self, position: Position, index: u32) -> Option<(u64, u64)> {
+        let at = position.get() as usize * 8;
+        let word = |field| self.mapping.word(at + field).load(Relaxed);
+        self.is_code(position, index).then(|| (word(code::ADDRESS), word(code::CODE_SIZE)))
+    }
+
+    fn name(&self, at: usize, size: usize) -> Option<Vec<u8>> {
+        let items = unpair(self.mapping.word(at + TAIL).load(Relaxed)).1 as usize;
+        let mut item = at + FIRST_ITEM;
+        let end = (item + items).min(at + size);
+        while item + 8 <= end {
+            let header = self.mapping.word(item).load(Relaxed).to_ne_bytes();
+            let length = self.half_at(item + 4) as usize;
+            if header.first_chunk() == Some(&tag::NAME.to_ne_bytes()) {
+                return Some(self.bytes(item + 8, length.min(end - item)));
+            }
+            item += 8 + length.next_multiple_of(8);
+        }
+        let load = self.load_record(at, size)?;
+        let end = at + size;
+        let name = (load + LOAD_NAME..end).map(|at| self.mapping.byte(at).load(Relaxed));
+        Some(name.take_while(|byte| *byte != 0).collect())
+    }
+
+    /// Offset of the LOAD record in a group, if it has one.
+    pub(super) fn load_record(&self, at: usize, size: usize) -> Option<usize> {
+        let end = at + size;
+        let mut record = at + unpair(self.mapping.word(at).load(Relaxed)).1 as usize;
+        while record + LOAD_NAME <= end {
+            let (id, size) = (self.half_at(record), self.half_at(record + 4));
+            if id == RecordId::LOAD.0 {
+                return Some(record);
+            }
+            if size < 16 {
+                return None;
+            }
+            record += size as usize;
+        }
+        None
+    }
+
+    /// A number that need not be aligned: records within a group are not.
+    fn half_at(&self, at: usize) -> u32 {
+        u32::from_ne_bytes(std::array::from_fn(|byte| self.mapping.byte(at + byte).load(Relaxed)))
+    }
+
+    fn bytes(&self, at: usize, length: usize) -> Vec<u8> {
+        (at..at + length).map(|at| self.mapping.byte(at).load(Relaxed)).collect()
+    }
+}

@@ -1,0 +1,404 @@
+//! Chunks: which are in use, and whose room is used anew.
+
+use std::ops::Range;
+use std::sync::atomic::{
+    AtomicBool, AtomicU32, AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+use jitdump::RecordId;
+use jitdump::extension::tail::MAGIC as TAIL_MAGIC;
+use jitdump::extension::{chunk as chunk_item, tag};
+use rustix::mm::Advice;
+
+use super::lanes::Held;
+use super::layout::{
+    CHUNK, FILLER_MIN, FIRST_CHUNK, FIRST_ITEM, HEAD_SIZE, PAYLOAD, TAIL, chunk, control,
+    item_word, pair, record_word,
+};
+use super::records::{State, fill, pieces};
+use super::{Log, STARVE};
+use crate::latch::{Closed, Latch};
+
+/// Room for groups in a chunk.
+pub(crate) const ROOM: usize = CHUNK - HEAD_SIZE;
+/// How much of a chunk must be dead for its room to be used anew: each search for room yields as much.
+const WORTHWHILE: u64 = CHUNK as u64 / 8;
+
+/// What this process knows of the chunks. Readers outside do not see it, a fork's child has a copy.
+#[derive(Debug)]
+pub(crate) struct Chunks {
+    table: Box<[Chunk]>,
+    in_use: AtomicUsize,
+    /// Where the next search for dead room begins.
+    cursor: AtomicUsize,
+    /// Held while chunks change hands.
+    taking: Latch,
+}
+
+#[derive(Debug, Default)]
+struct Chunk {
+    /// Whether a lane has it.
+    held: AtomicBool,
+    /// Codes written to it. Only who holds the chunk counts here.
+    born: AtomicU32,
+    /// Codes that died in it, and how many bytes they took, with the room that was left behind: see
+    /// [`Deaths`].
+    deaths: AtomicU64,
+    /// Chunks from here on that were taken together: 1, or more at the head of a run, or 0 within one.
+    run: AtomicU32,
+    /// How many times its room was used anew.
+    epoch: AtomicU64,
+}
+
+/// Number and bytes in one word, so that one addition counts both.
+#[derive(Clone, Copy, Debug, Default)]
+struct Deaths(u64);
+
+impl Deaths {
+    const ONE: u64 = 1 << 40;
+
+    fn codes(self) -> u32 {
+        (self.0 / Self::ONE) as u32
+    }
+
+    fn bytes(self) -> u64 {
+        self.0 % Self::ONE
+    }
+}
+
+impl Chunk {
+    fn deaths(&self) -> Deaths {
+        Deaths(self.deaths.load(Relaxed))
+    }
+
+    /// Whether nothing lives in it, and something has.
+    fn is_dead(&self) -> bool {
+        let deaths = self.deaths();
+        deaths.bytes() > 0 && deaths.codes() >= self.born.load(Relaxed) && !self.held.load(Acquire)
+    }
+
+    /// So many codes live in it, and so many bytes are free.
+    fn settle(&self, live: u32, dead: usize) {
+        self.born.store(live, Relaxed);
+        self.deaths.store(dead as u64, Relaxed);
+    }
+}
+
+impl Chunks {
+    pub(crate) fn new(count: usize) -> Self {
+        Self {
+            table: (0..count).map(|_| Chunk::default()).collect(),
+            in_use: AtomicUsize::new(0),
+            cursor: AtomicUsize::new(0),
+            taking: Latch::default(),
+        }
+    }
+
+    fn of(&self, at: usize) -> Option<&Chunk> {
+        self.table.get(at.checked_sub(FIRST_CHUNK)? / CHUNK)
+    }
+
+    /// A code was written at `at`, by who holds the chunk.
+    pub(crate) fn born(&self, at: usize) {
+        if let Some(chunk) = self.of(at) {
+            chunk.born.store(chunk.born.load(Relaxed) + 1, Relaxed);
+        }
+    }
+
+    pub(crate) fn died(&self, at: usize, size: u32) {
+        if let Some(chunk) = self.of(at) {
+            chunk.deaths.fetch_add(Deaths::ONE + u64::from(size), Relaxed);
+        }
+    }
+
+    pub(super) fn in_use(&self) -> usize {
+        self.in_use.load(Acquire)
+    }
+
+    /// Until what is returned is dropped, no chunk changes hands.
+    pub(super) fn taking(&self) -> Closed<'_> {
+        self.taking.close()
+    }
+
+    pub(super) fn reset_latch(&self) {
+        self.taking.reset();
+    }
+
+    pub(super) fn epoch(&self, number: usize) -> u64 {
+        self.table.get(number).map_or(0, |chunk| chunk.epoch.load(Relaxed))
+    }
+
+    pub(super) fn live_in(&self, number: usize) -> u64 {
+        self.table.get(number).map_or(0, |chunk| {
+            chunk.born.load(Relaxed).saturating_sub(chunk.deaths().codes()).into()
+        })
+    }
+
+    /// What is true of a chunk in a fork's child.
+    pub(super) fn settle(&self, number: usize, live: u32, dead: usize) {
+        if let Some(chunk) = self.table.get(number) {
+            chunk.settle(live, dead);
+            chunk.held.store(false, Release);
+        }
+    }
+
+    /// The ranges of chunks in use, each run as one, without their heads.
+    pub(super) fn ranges(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
+        let in_use = self.in_use.load(Acquire);
+        let heads = self.table.iter().enumerate().take(in_use);
+        heads.filter_map(|(number, chunk)| match chunk.run.load(Relaxed) {
+            0 => None,
+            run => Some((number, start_of(number) + HEAD_SIZE..start_of(number + run as usize))),
+        })
+    }
+}
+
+fn start_of(chunk: usize) -> usize {
+    FIRST_CHUNK + chunk * CHUNK
+}
+
+impl Log {
+    /// Gives `lane` room for a group of `size` bytes: in its chunk, in a new one, or in one whose codes
+    /// have died.
+    pub(crate) fn next_room(&self, lane: &Held<'_>, size: usize) -> Option<()> {
+        let (at, end) = lane.room();
+        if end != 0 {
+            let number = (end - 1 - FIRST_CHUNK) / CHUNK;
+            self.leave_behind(at, end);
+            let chunk_end = start_of(number + 1);
+            if self.next_gap(lane, end..chunk_end, size) {
+                return Some(());
+            }
+            lane.set_room(0, 0);
+            if let Some(chunk) = self.chunks.table.get(number) {
+                chunk.held.store(false, Release);
+            }
+        }
+        if self.starving.load(Relaxed) > 0 {
+            self.starving.fetch_sub(1, Relaxed);
+            return None;
+        }
+        let taking = self.chunks.taking.close();
+        loop {
+            let Some(number) = self.grow(1, &taking).or_else(|| self.reuse(&taking)) else {
+                self.starving.store(STARVE, Relaxed);
+                return None;
+            };
+            let start = start_of(number);
+            if self.next_gap(lane, start + HEAD_SIZE..start + CHUNK, size) {
+                return Some(());
+            }
+            // Used anew, but in pieces that are too small: what is left of it is for smaller codes.
+            if let Some(chunk) = self.chunks.table.get(number) {
+                chunk.held.store(false, Release);
+            }
+            if size < ROOM / 8 {
+                return None;
+            }
+        }
+    }
+
+    /// The first filler in `range` with room for `size` bytes becomes the lane's.
+    fn next_gap(&self, lane: &Held<'_>, range: Range<usize>, size: usize) -> bool {
+        for piece in pieces(&self.mapping, range) {
+            if piece.state != State::Filler {
+                continue;
+            }
+            if piece.size >= size {
+                lane.set_room(piece.at, piece.at + piece.size);
+                return true;
+            }
+            self.leave_behind(piece.at, piece.at + piece.size);
+        }
+        false
+    }
+
+    /// Room that is not used now counts as dead: it may be joined with dead neighbours later.
+    fn leave_behind(&self, at: usize, end: usize) {
+        if let Some(chunk) = self.chunks.of(at).filter(|_| end > at) {
+            chunk.deaths.fetch_add((end - at) as u64, Relaxed);
+        }
+    }
+
+    /// Room for a group that is larger than a chunk, in chunks of its own.
+    pub(crate) fn take_run(&self, size: usize) -> Option<(usize, usize)> {
+        let count = (HEAD_SIZE + size).div_ceil(CHUNK);
+        let taking = self.chunks.taking.close();
+        let first = self.grow(count, &taking).or_else(|| self.join(count, &taking))?;
+        let chunk = self.chunks.table.get(first)?;
+        let at = start_of(first) + HEAD_SIZE;
+        let end = start_of(first + count);
+        let rest = end - at - size;
+        let size = if rest < FILLER_MIN { end - at } else { size };
+        if rest >= FILLER_MIN {
+            fill(&self.mapping, at + size, rest, 0);
+        }
+        // Nothing is dead in it, so nobody takes it while the caller writes.
+        chunk.held.store(false, Release);
+        Some((at, size))
+    }
+
+    /// Takes `count` new chunks together.
+    fn grow(&self, count: usize, _taking: &Closed<'_>) -> Option<usize> {
+        let first = self.chunks.in_use.load(Relaxed);
+        let new = self.chunks.table.get(first..first.checked_add(count)?)?;
+        let (start, length) = (start_of(first), count * CHUNK);
+        self.backing.grow(start, length).ok()?;
+        // All three are for speed and for small core files; kernels that cannot do it do without.
+        let _ = self.mapping.advise(start, length, Advice::LinuxDoDump);
+        let _ = self.mapping.advise(start, length, Advice::LinuxPopulateWrite);
+        for (number, chunk) in new.iter().enumerate() {
+            chunk.run.store(if number == 0 { count as u32 } else { 0 }, Relaxed);
+        }
+        new.first()?.held.store(true, Relaxed);
+        fill(&self.mapping, start + HEAD_SIZE, length - HEAD_SIZE, 0);
+        self.write_head(first, count);
+        self.chunks.in_use.store(first + count, Release);
+        let in_use = (first + count) as u32;
+        self.mapping.half(control::CHUNKS).store(in_use, Release);
+        Some(first)
+    }
+
+    /// Writes a chunk's first record; what follows it must be there already.
+    fn write_head(&self, number: usize, run: usize) {
+        let start = start_of(number);
+        let epoch = self.chunks.table.get(number).map_or(0, |chunk| chunk.epoch.load(Relaxed));
+        let word = |at: usize, value| self.mapping.word(start + at).store(value, Relaxed);
+        word(8, 0);
+        word(16, 0);
+        word(24, 0);
+        word(FIRST_ITEM, item_word(tag::CHUNK, 0, chunk_item::SIZE));
+        word(chunk::EPOCH, epoch);
+        word(chunk::SPAN, pair(run as u32, 0));
+        let head = record_word(RecordId::DEBUG_INFO.0, HEAD_SIZE);
+        self.mapping.word(start).store(head, Release);
+        let tail = pair(TAIL_MAGIC, (PAYLOAD - FIRST_ITEM + chunk_item::SIZE) as u32);
+        self.mapping.word(start + TAIL).store(tail, Release);
+    }
+
+    /// Tells readers that what they may have seen of the chunk is about to change.
+    fn next_epoch(&self, number: usize, chunk: &Chunk) {
+        let epoch = chunk.epoch.fetch_add(1, Relaxed) + 1;
+        self.mapping.word(start_of(number) + chunk::EPOCH).store(epoch, Relaxed);
+        std::sync::atomic::fence(Release);
+    }
+
+    /// Takes a chunk of which enough is dead, and makes room of that.
+    fn reuse(&self, _taking: &Closed<'_>) -> Option<usize> {
+        if !self.options.reuse {
+            return None;
+        }
+        let in_use = self.chunks.in_use.load(Relaxed);
+        let cursor = self.chunks.cursor.load(Relaxed);
+        let is_worthwhile = |number: &usize| {
+            self.chunks.table.get(*number).is_some_and(|chunk| match chunk.run.load(Relaxed) {
+                0 => false,
+                1 => chunk.deaths().bytes() >= WORTHWHILE && !chunk.held.load(Acquire),
+                _ => chunk.is_dead(),
+            })
+        };
+        let number = (cursor..in_use).chain(0..cursor).find(is_worthwhile)?;
+        self.chunks.cursor.store(number + 1, Relaxed);
+        let chunk = self.chunks.table.get(number)?;
+        self.next_epoch(number, chunk);
+        if chunk.run.load(Relaxed) > 1 {
+            self.split_run(number);
+        } else {
+            let start = start_of(number);
+            // Those that die from now on are counted again from nothing; the others are reclaimed, or found
+            // alive here and counted as one of those.
+            let deaths = chunk.deaths.swap(0, Relaxed);
+            chunk
+                .born
+                .store(chunk.born.load(Relaxed).saturating_sub(Deaths(deaths).codes()), Relaxed);
+            self.reclaim(start + HEAD_SIZE..start + CHUNK);
+        }
+        chunk.held.store(true, Relaxed);
+        Some(number)
+    }
+
+    /// Joins dead groups and fillers in `range` to fillers.
+    pub(super) fn reclaim(&self, range: Range<usize>) {
+        let mut room: Option<Range<usize>> = None;
+        let close = |room: Option<Range<usize>>| {
+            if let Some(room) = room {
+                fill(&self.mapping, room.start, room.len(), 0);
+            }
+        };
+        // The words of a piece are read before the piece in front of it grows over them.
+        for piece in pieces(&self.mapping, range) {
+            if piece.state == State::Alive {
+                close(room.take());
+            } else {
+                let end = piece.at + piece.size;
+                room = Some(room.map_or(piece.at, |room| room.start)..end);
+            }
+        }
+        close(room);
+    }
+
+    /// Makes single chunks of a run whose code has died, all of them empty.
+    ///
+    /// From its last chunk on, so that the log is valid at every step: all is behind one filler until the
+    /// last step cuts it.
+    fn split_run(&self, first: usize) {
+        let Some(head) = self.chunks.table.get(first) else { return };
+        let run = head.run.load(Relaxed) as usize;
+        let start = start_of(first);
+        fill(&self.mapping, start + HEAD_SIZE, run * CHUNK - HEAD_SIZE, 0);
+        for number in (first + 1..first + run).rev() {
+            let Some(chunk) = self.chunks.table.get(number) else { continue };
+            chunk.epoch.fetch_add(1, Relaxed);
+            fill(&self.mapping, start_of(number) + HEAD_SIZE, ROOM, 0);
+            self.write_head(number, 1);
+            chunk.settle(0, ROOM);
+            chunk.run.store(1, Relaxed);
+        }
+        fill(&self.mapping, start + HEAD_SIZE, ROOM, 0);
+        self.mapping.word(start + chunk::SPAN).store(pair(1, 0), Release);
+        head.settle(0, 0);
+        head.run.store(1, Relaxed);
+    }
+
+    /// Makes a run of neighbours in which nothing lives.
+    fn join(&self, count: usize, _taking: &Closed<'_>) -> Option<usize> {
+        if !self.options.reuse {
+            return None;
+        }
+        let in_use = self.chunks.in_use.load(Relaxed);
+        let table = self.chunks.table.get(..in_use)?;
+        let mut first = 0;
+        let mut number = 0;
+        while let Some(chunk) = table.get(number) {
+            let run = chunk.run.load(Relaxed).max(1) as usize;
+            number += run;
+            if !chunk.is_dead() {
+                first = number;
+            } else if number - first >= count {
+                return self.join_range(first, number, count);
+            }
+        }
+        None
+    }
+
+    fn join_range(&self, first: usize, end: usize, count: usize) -> Option<usize> {
+        // Runs among them become single chunks first: what is behind the new run stays of use.
+        for number in first..end {
+            let chunk = self.chunks.table.get(number)?;
+            self.next_epoch(number, chunk);
+            if chunk.run.load(Relaxed) > 1 {
+                self.split_run(number);
+                chunk.settle(0, ROOM);
+            }
+        }
+        let start = start_of(first);
+        for (number, chunk) in self.chunks.table.get(first..first + count)?.iter().enumerate() {
+            chunk.run.store(if number == 0 { count as u32 } else { 0 }, Relaxed);
+            chunk.settle(0, 0);
+        }
+        fill(&self.mapping, start + HEAD_SIZE, count * CHUNK - HEAD_SIZE, 0);
+        self.mapping.word(start + chunk::SPAN).store(pair(count as u32, 0), Release);
+        Some(first)
+    }
+}

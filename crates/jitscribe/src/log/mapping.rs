@@ -1,0 +1,193 @@
+//! Memory that this process writes and others read: the one module that touches it.
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+
+use rustix::io::{self, Errno};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous};
+
+/// A shared mapping that is never given back: a thread of the host may be in the middle of writing
+/// to it at any time, up to the process's end.
+///
+/// Only a part from the beginning on has memory behind it; callers keep to that (see
+/// [`Backing`](super::backing::Backing)). Words are atomic: other processes write the control
+/// words, and threads meet at the words that commit a group.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    base: NonNull<u8>,
+    size: usize,
+}
+
+// SAFETY: the mapping belongs to nobody but this value and stays for ever. All access through `&self` is
+// by atomics, or by `room`, whose callers vouch for being alone.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps `size` bytes of `file`, or of anonymous memory. Nothing is read or written yet.
+    pub(crate) fn new(file: Option<&OwnedFd>, size: usize) -> io::Result<Self> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice replaces nothing.
+        let base = unsafe {
+            match file {
+                Some(file) => {
+                    mmap(ptr::null_mut(), size, protection, MapFlags::SHARED, file.as_fd(), 0)
+                }
+                None => mmap_anonymous(
+                    ptr::null_mut(),
+                    size,
+                    protection,
+                    MapFlags::SHARED | MapFlags::NORESERVE,
+                ),
+            }
+        }?;
+        let base = NonNull::new(base.cast::<u8>()).ok_or(Errno::NOMEM)?;
+        let mapping = Self { base, size };
+        // Room for a log that never comes is not for core files. Older kernels know no such wish.
+        let _ = mapping.advise(0, size, Advice::LinuxDontDump);
+        Ok(mapping)
+    }
+
+    /// Puts `file`, or new anonymous memory, in the place of what is mapped, at once for all threads.
+    pub(crate) fn replace(&self, file: Option<&OwnedFd>) -> io::Result<()> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let at = self.base.as_ptr().cast::<c_void>();
+        // SAFETY: the range is this mapping's own. References into it hold no values that could change
+        // under them: words are atomic, and `room` is handed out to nobody while a fork's child
+        // changes its log (callers of this hold all lanes).
+        unsafe {
+            match file {
+                Some(file) => {
+                    let flags = MapFlags::SHARED | MapFlags::FIXED;
+                    mmap(at, self.size, protection, flags, file.as_fd(), 0)
+                }
+                None => {
+                    let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::NORESERVE;
+                    mmap_anonymous(at, self.size, protection, flags)
+                }
+            }
+        }
+        .map(drop)
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The 64-bit word at offset `at`, which must be a multiple of 8 within the mapping.
+    pub(crate) fn word(&self, at: usize) -> &AtomicU64 {
+        let at = self.inside(at, 8);
+        // SAFETY: `inside` made it 8 bytes within the mapping, aligned to 8, and the mapping stays for
+        // ever. Words are written by atomics alone, but for those in a `room`, whose user is alone.
+        unsafe { AtomicU64::from_ptr(self.base.add(at).as_ptr().cast::<u64>()) }
+    }
+
+    /// The 32-bit word at offset `at`, which must be a multiple of 4 within the mapping.
+    pub(crate) fn half(&self, at: usize) -> &AtomicU32 {
+        let at = self.inside(at, 4);
+        // SAFETY: as for `word`.
+        unsafe { AtomicU32::from_ptr(self.base.add(at).as_ptr().cast::<u32>()) }
+    }
+
+    /// The byte at offset `at`.
+    pub(crate) fn byte(&self, at: usize) -> &AtomicU8 {
+        let at = self.inside(at, 1);
+        // SAFETY: as for `word`.
+        unsafe { AtomicU8::from_ptr(self.base.add(at).as_ptr()) }
+    }
+
+    /// The bytes from `at` on, for writing.
+    ///
+    /// # Safety
+    /// Until the slice is gone, no one else of this process may touch these bytes, not even by
+    /// atomics. They must have memory behind them.
+    #[expect(clippy::mut_from_ref, reason = "the caller vouches for being alone")]
+    pub(crate) unsafe fn room(&self, at: usize, length: usize) -> &mut [u8] {
+        let length = if at.checked_add(length).is_some_and(|end| end <= self.size) {
+            length
+        } else {
+            debug_assert!(false, "room beyond the mapping");
+            0
+        };
+        // SAFETY: within the mapping, as just checked (and `at` does not matter for no bytes); any byte is a
+        // valid u8; the caller is alone.
+        unsafe {
+            let at = if length == 0 { 0 } else { at };
+            std::slice::from_raw_parts_mut(self.base.add(at).as_ptr(), length)
+        }
+    }
+
+    /// Tells the kernel about a range of whole pages.
+    pub(crate) fn advise(&self, at: usize, length: usize, advice: Advice) -> io::Result<()> {
+        if at.checked_add(length).is_none_or(|end| end > self.size) {
+            return Err(Errno::INVAL);
+        }
+        // SAFETY: a range of this mapping. The advices used (dump, do not dump, populate) change no
+        // content.
+        unsafe { madvise(self.base.add(at).as_ptr().cast::<c_void>(), length, advice) }
+    }
+
+    /// `at` if there are `length` aligned bytes; else 0. A wrong offset is a defect of this crate, and
+    /// even then it is not to bring the host down.
+    fn inside(&self, at: usize, length: usize) -> usize {
+        let fits = at.checked_add(length).is_some_and(|end| end <= self.size);
+        if fits && at.is_multiple_of(length) {
+            at
+        } else {
+            debug_assert!(false, "word at {at} of {}", self.size);
+            0
+        }
+    }
+}
+
+/// A page that the kernel clears in the child of a fork.
+#[derive(Debug)]
+pub(crate) struct ForkPage(NonNull<u8>);
+
+// SAFETY: the page stays for ever and is used by atomics alone.
+unsafe impl Send for ForkPage {}
+// SAFETY: as above.
+unsafe impl Sync for ForkPage {}
+
+impl ForkPage {
+    pub(crate) fn new() -> io::Result<Self> {
+        let size = rustix::param::page_size();
+        // SAFETY: a new mapping at an address of the kernel's choice, and advice about just that.
+        let base = unsafe {
+            let protection = ProtFlags::READ | ProtFlags::WRITE;
+            let base = mmap_anonymous(ptr::null_mut(), size, protection, MapFlags::PRIVATE)?;
+            if let Err(error) = madvise(base, size, Advice::LinuxWipeOnFork) {
+                let _ = rustix::mm::munmap(base, size);
+                return Err(error);
+            }
+            base
+        };
+        NonNull::new(base.cast::<u8>()).map(Self).ok_or(Errno::NOMEM)
+    }
+
+    pub(crate) fn word(&self) -> &AtomicU32 {
+        // SAFETY: the page is aligned, stays for ever and is used by atomics alone.
+        unsafe { AtomicU32::from_ptr(self.0.as_ptr().cast::<u32>()) }
+    }
+}
+
+/// Has the descriptor `old` stand for the file of `new` from now on.
+pub(crate) fn redirect(old: &OwnedFd, new: &OwnedFd) -> io::Result<()> {
+    // SAFETY: the descriptor stays open and stays owned by `old`: this second owner is never dropped.
+    let mut same = std::mem::ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(old.as_raw_fd()) });
+    rustix::io::dup3(new, &mut same, rustix::io::DupFlags::CLOEXEC)
+}
+
+/// The executable mapping of a dump's first page, by which perf learns of the file.
+///
+/// It stays for ever: `perf record -p` finds it only while it is there.
+pub(crate) fn map_marker(file: &OwnedFd) -> io::Result<()> {
+    let size = rustix::param::page_size();
+    let protection = ProtFlags::READ | ProtFlags::EXEC;
+    // SAFETY: a new mapping at an address of the kernel's choice, which nobody reads or runs.
+    unsafe { mmap(ptr::null_mut(), size, protection, MapFlags::PRIVATE, file.as_fd(), 0) }.map(drop)
+}

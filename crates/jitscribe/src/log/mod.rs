@@ -1,0 +1,305 @@
+//! The code log: a jitdump in shared memory that many threads write without waiting.
+//!
+//! `docs/format.md` specifies it, and says why it is a valid dump at every instant.
+
+mod alive;
+mod backing;
+mod chunks;
+mod fork;
+mod group;
+mod lanes;
+mod layout;
+mod mapping;
+mod moved;
+mod records;
+
+use std::num::NonZeroU32;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::sync::atomic::{
+    AtomicU32,
+    Ordering::{Relaxed, Release},
+};
+
+use jitdump::RecordId;
+use jitdump::extension::tail::MAGIC as TAIL_MAGIC;
+use jitdump::extension::{log as log_item, tag};
+
+use self::backing::Backing;
+pub(crate) use self::backing::Failure;
+use self::chunks::Chunks;
+pub(crate) use self::group::Tables;
+use self::group::{Plan, Stamp};
+use self::lanes::{Held, Lanes};
+use self::layout::{
+    CHUNK, FILLER_MIN, FIRST_CHUNK, FIRST_ITEM, PAYLOAD, TAIL, code, control, item_word, pair,
+    record_word,
+};
+pub(crate) use self::mapping::ForkPage;
+use self::mapping::Mapping;
+use crate::clock;
+use crate::code::Code;
+
+/// Where the log lies and how large it gets.
+#[derive(Clone, Debug)]
+pub(crate) struct LogOptions {
+    /// The file to make; `None`: memory.
+    pub(crate) file: Option<PathBuf>,
+    /// Bytes; the log never takes more.
+    pub(crate) limit: usize,
+    /// What [`control`](Log::control) is at first.
+    pub(crate) control: u32,
+    /// Whether room of dead codes is used again. Not in a file that is read afterwards.
+    pub(crate) reuse: bool,
+}
+
+/// Where a code stands in the log: offset of its group, in units of 8 bytes.
+pub(crate) type Position = NonZeroU32;
+
+/// A process's log.
+#[derive(Debug)]
+pub(crate) struct Log {
+    mapping: Mapping,
+    backing: Backing,
+    chunks: Chunks,
+    lanes: Lanes,
+    pid: AtomicU32,
+    /// Announcements for which no room is looked for, after none was found.
+    starving: AtomicU32,
+    options: LogOptions,
+}
+
+/// How many announcements pass between two searches for room when there is none.
+const STARVE: u32 = 64;
+
+/// The ELF `e_machine` of the code that runs here.
+pub(crate) const MACHINE: u32 = if cfg!(target_arch = "x86_64") {
+    62
+} else if cfg!(target_arch = "aarch64") {
+    183
+} else if cfg!(target_arch = "x86") {
+    3
+} else if cfg!(target_arch = "arm") {
+    40
+} else if cfg!(target_arch = "s390x") {
+    22
+} else if cfg!(any(target_arch = "riscv64", target_arch = "riscv32")) {
+    243
+} else if cfg!(target_arch = "powerpc64") {
+    21
+} else if cfg!(target_arch = "loongarch64") {
+    258
+} else {
+    0
+};
+
+impl Log {
+    /// Makes a log, and says what could not be had on the way to the one it made.
+    pub(crate) fn create(
+        options: LogOptions,
+        mut complain: impl FnMut(Failure),
+    ) -> Result<Self, Failure> {
+        let count = (options.limit.saturating_sub(FIRST_CHUNK) / CHUNK).max(1);
+        let mut size = FIRST_CHUNK + count * CHUNK;
+        let backing = match &options.file {
+            Some(path) => Backing::file(path)?,
+            None => Backing::memory().unwrap_or_else(|failure| {
+                complain(failure);
+                Backing::Anonymous
+            }),
+        };
+        // An address space limit may leave less room than the log's limit.
+        let mapping = loop {
+            match Mapping::new(backing.fd(), size) {
+                Ok(mapping) => break mapping,
+                Err(cause) if size <= FIRST_CHUNK + CHUNK => {
+                    return Err(Failure { what: "mapping the code log".to_owned(), cause });
+                }
+                Err(_) => size = FIRST_CHUNK + (size - FIRST_CHUNK) / CHUNK / 2 * CHUNK,
+            }
+        };
+        let count = (size - FIRST_CHUNK) / CHUNK;
+        let pid = process_id();
+        let log = Self {
+            mapping,
+            backing,
+            chunks: Chunks::new(count),
+            lanes: Lanes::default(),
+            pid: AtomicU32::new(pid),
+            starving: AtomicU32::new(0),
+            options,
+        };
+        log.begin(pid)?;
+        Ok(log)
+    }
+
+    /// Writes what stands before the chunks.
+    fn begin(&self, pid: u32) -> Result<(), Failure> {
+        let failed = |cause| Failure { what: "room for the code log".to_owned(), cause };
+        self.backing.grow(0, FIRST_CHUNK).map_err(failed)?;
+        if let Backing::File(file, path) = &self.backing {
+            let failed = |cause| Failure { what: path.display().to_string(), cause };
+            mapping::map_marker(file).map_err(failed)?;
+        }
+        let _ = self.mapping.advise(0, FIRST_CHUNK, rustix::mm::Advice::LinuxDoDump);
+        let mut header = [0; control::RECORD];
+        group::write_file_header(&mut header, MACHINE, pid, clock::now());
+        for (at, word) in header.chunks_exact(8).enumerate().skip(1) {
+            self.mapping
+                .word(8 * at)
+                .store(u64::from_ne_bytes(word.try_into().unwrap_or_default()), Relaxed);
+        }
+        let word = |at, value| self.mapping.word(at).store(value, Relaxed);
+        word(control::VERSION, pair(log_item::VERSION, CHUNK as u32));
+        word(control::CHUNKS, pair(0, self.options.control));
+        word(control::LIMIT, self.mapping.size() as u64);
+        word(control::RECORD + FIRST_ITEM, item_word(tag::LOG, 0, log_item::SIZE));
+        let items = (PAYLOAD - FIRST_ITEM + log_item::SIZE) as u32;
+        word(control::RECORD + TAIL, pair(TAIL_MAGIC, items));
+        word(control::RECORD + 8, clock::now());
+        let record = record_word(RecordId::DEBUG_INFO.0, FIRST_CHUNK - control::RECORD);
+        self.mapping.word(control::RECORD).store(record, Release);
+        // The magic comes last: whoever looks for logs in memory finds whole ones.
+        let magic = u64::from_ne_bytes(header.first_chunk().copied().unwrap_or_default());
+        self.mapping.word(0).store(magic, Release);
+        Ok(())
+    }
+
+    /// The word that says what is to be done. Others may write it.
+    #[inline]
+    pub(crate) fn control(&self) -> &AtomicU32 {
+        self.mapping.half(control::CONTROL)
+    }
+
+    /// Writes a code to the log. `None` if there was no room.
+    pub(crate) fn load(
+        &self,
+        code: &Code<'_>,
+        tables: Tables<'_>,
+        with_bytes: bool,
+        tid: u32,
+    ) -> Option<Position> {
+        let Some(plan) = Plan::new(code, tables, with_bytes) else {
+            self.left_out();
+            return None;
+        };
+        let lane = self.lanes.enter();
+        let Some((at, size)) = self.take_room(&lane, plan.size) else {
+            drop(lane);
+            self.left_out();
+            return None;
+        };
+        let stamp = Stamp {
+            time: clock::now(),
+            pid: self.pid.load(Relaxed),
+            tid,
+            index: lane.next_index(),
+        };
+        self.mapping.word(at + code::TIME).store(stamp.time, Relaxed);
+        self.mapping.word(at + code::ADDRESS).store(code.address, Relaxed);
+        // SAFETY: the lane is ours, and the room was cut from it or from a run that is ours. Others of this
+        // process read these bytes only once the group counts, which it does not before the stores below.
+        // Every chunk in use has memory behind it.
+        #[allow(unsafe_code)]
+        let room = unsafe { self.mapping.room(at + FIRST_ITEM, size - FIRST_ITEM) };
+        plan.write(room, code, tables, stamp);
+        self.commit(at, plan.first_size(size), plan.tail_word());
+        drop(lane);
+        position(at)
+    }
+
+    /// Makes the group at `at` count, whose first record has `first_size` bytes.
+    fn commit(&self, at: usize, first_size: usize, tail: u64) {
+        let first = record_word(RecordId::DEBUG_INFO.0, first_size);
+        self.mapping.word(at).store(first, Release);
+        self.mapping.word(at + TAIL).store(tail, Release);
+        self.chunks.born(at);
+    }
+
+    /// The code at `position` is gone. Nothing happens if it was gone already.
+    pub(crate) fn unload(&self, position: Position, index: u32) {
+        if !self.is_code(position, index) {
+            return;
+        }
+        let at = position.get() as usize * 8;
+        // Read first: once dead, the room may be used anew.
+        let size = self.mapping.half(at + code::GROUP_SIZE).load(Relaxed);
+        let died = self.mapping.word(at + code::DIED);
+        // No more than a load and a store: two threads that unload one code at the same moment have
+        // lost count of it, and all that comes of it is that it is counted twice.
+        if died.load(Relaxed) == 0 {
+            died.store(clock::now(), Release);
+            self.chunks.died(at, size);
+        }
+    }
+
+    /// Whether a code of this index is, or was, at `position`: handles may come from those who lost count.
+    fn is_code(&self, position: Position, index: u32) -> bool {
+        let at = position.get() as usize * 8;
+        at + PAYLOAD + log_item::SIZE < self.mapping.size() && self.index_of(position) == index
+    }
+
+    /// The descriptor of the log's file, if it has one.
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.backing.fd().map(AsFd::as_fd)
+    }
+
+    /// The path of the log's file, if it is one.
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        match &self.backing {
+            Backing::File(_, path) => {
+                let pid = self.pid.load(Relaxed);
+                Some(path.with_file_name(format!("jit-{pid}.dump")))
+            }
+            Backing::Memory(_) | Backing::Anonymous => None,
+        }
+    }
+
+    /// The low half of the code's index: it tells a handle of code from one whose room is reused.
+    pub(crate) fn index_of(&self, position: Position) -> u32 {
+        let word = self.mapping.word(position.get() as usize * 8 + code::INDEX);
+        word.load(Relaxed) as u32
+    }
+
+    /// Cuts room for a group of `size` bytes: where it is, and its size, which may be somewhat more.
+    fn take_room(&self, lane: &Held<'_>, size: usize) -> Option<(usize, usize)> {
+        if size > chunks::ROOM {
+            return self.take_run(size);
+        }
+        loop {
+            let (at, end) = lane.room();
+            if let Some(rest) = (end - at).checked_sub(size) {
+                let size = if rest < FILLER_MIN { end - at } else { size };
+                if rest >= FILLER_MIN {
+                    records::fill(&self.mapping, at + size, rest, 0);
+                }
+                lane.advance(at + size);
+                return Some((at, size));
+            }
+            self.next_room(lane, size)?;
+        }
+    }
+
+    fn left_out(&self) {
+        let now = clock::now();
+        let word = |at| self.mapping.word(at);
+        word(control::LEFT_OUT).fetch_add(1, Relaxed);
+        let _ = word(control::LEFT_OUT_FIRST).compare_exchange(0, now, Relaxed, Relaxed);
+        word(control::LEFT_OUT_LAST).fetch_max(now, Relaxed);
+    }
+
+    /// The log was turned off, or on again: readers are to know that codes are missing.
+    pub(crate) fn paused(&self, is_paused: bool) {
+        let at = if is_paused { control::PAUSED } else { control::RESUMED };
+        self.mapping.word(at).store(clock::now(), Relaxed);
+    }
+}
+
+pub(crate) fn process_id() -> u32 {
+    rustix::process::getpid().as_raw_nonzero().get().unsigned_abs()
+}
+
+/// The position of the group at offset `at`.
+fn position(at: usize) -> Option<Position> {
+    NonZeroU32::new(u32::try_from(at / 8).ok()?)
+}

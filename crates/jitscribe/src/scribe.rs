@@ -1,0 +1,389 @@
+//! The scribe: takes announcements, and passes them on to whoever is to know.
+
+use std::num::NonZeroU32;
+use std::sync::OnceLock;
+use std::sync::atomic::{
+    AtomicBool, AtomicU32,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+
+use jitdump::extension::control;
+use publish_perf_map::PerfMap;
+
+use crate::code::{Code, Unwind};
+use crate::latch::Latch;
+use crate::log::{ForkPage, Log, Position, Tables};
+use crate::notice::{self, Notice, Subject};
+use crate::settings::{Builder, Settings};
+use crate::thread;
+
+/// Takes announcements of code. Copies are the same scribe; it lives as long as the process.
+///
+/// All methods may be called from any thread at any time, and none of them fails, blocks on other
+/// threads for longer than these take to write a record, or calls back into the runtime (but for
+/// the callbacks that it was given, with no lock held).
+#[derive(Clone, Copy, Debug)]
+pub struct Scribe(&'static Shared);
+
+/// A code that was announced. Dropping it says that the code is gone.
+#[derive(Debug)]
+#[must_use = "dropping it says that the code is gone; `keep` it if it lives as long as the process"]
+pub struct LoadedCode {
+    shared: &'static Shared,
+    /// `None` if nothing was written.
+    position: Option<Position>,
+    index: u32,
+}
+
+/// What all copies of a scribe share. It is never freed: a thread may be in the middle of an announcement
+/// when another one ends the process.
+pub(crate) struct Shared {
+    log: Option<Log>,
+    /// 0 in a fork's child that does not know yet that it is one.
+    alive: Option<ForkPage>,
+    pid: AtomicU32,
+    /// Made when it is asked for the first time.
+    perf_map: OnceLock<PerfMap>,
+    obeying: Latch,
+    said_full: AtomicBool,
+    settings: Settings,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("log", &self.log).finish_non_exhaustive()
+    }
+}
+
+/// What the fork page holds in a process that knows itself, and in one that is finding out.
+const KNOWN: u32 = 1;
+const ADOPTING: u32 = 2;
+const ORPHAN: u32 = 3;
+
+/// A scribe that writes nothing, for those who need one before they have settings.
+static NOBODY: Shared = Shared {
+    log: None,
+    alive: None,
+    pid: AtomicU32::new(0),
+    perf_map: OnceLock::new(),
+    obeying: Latch::new(),
+    said_full: AtomicBool::new(false),
+    settings: Settings::off(),
+};
+
+impl Scribe {
+    /// The scribe that the environment asks for; see [`Builder::environment`].
+    #[must_use]
+    pub fn from_env() -> Self {
+        Self::builder().environment().build()
+    }
+
+    /// A scribe with settings of one's own.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A scribe that writes nothing, ever.
+    #[must_use]
+    pub fn off() -> Self {
+        Self(&NOBODY)
+    }
+
+    pub(crate) fn new(settings: Settings) -> Self {
+        let say = |subject, text: &dyn std::fmt::Display| {
+            notice::say(settings.listener.as_ref(), &Notice::new(subject, text));
+        };
+        let log = Log::create(settings.log.clone(), |failure| {
+            say(Subject::Log, &format_args!("{failure}; the code log lies in anonymous memory"));
+        })
+        .map_err(|failure| say(Subject::Log, &format_args!("{failure}; no code is announced")))
+        .ok();
+        let alive = ForkPage::new()
+            .inspect(|page| page.word().store(KNOWN, Relaxed))
+            .map_err(|error| {
+                say(Subject::Fork, &format_args!("no page is cleared on fork ({error}): each announcement asks for the process's id"));
+            })
+            .ok();
+        let shared = Box::leak(Box::new(Shared {
+            log,
+            alive,
+            pid: AtomicU32::new(crate::log::process_id()),
+            perf_map: OnceLock::new(),
+            obeying: Latch::new(),
+            said_full: AtomicBool::new(false),
+            settings,
+        }));
+        let scribe = Self(shared);
+        scribe.begin();
+        scribe
+    }
+
+    /// Whether announcements are written down. What takes time to prepare can be left when not.
+    #[inline]
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.0.control() != 0
+    }
+
+    /// Announces code: made, or put in the place of what was there. Call it before the code runs.
+    #[inline]
+    pub fn load(&self, code: &Code<'_>) -> LoadedCode {
+        if self.0.control() == 0 {
+            return LoadedCode { shared: self.0, position: None, index: 0 };
+        }
+        self.0.load(code)
+    }
+
+    /// Does what was asked for from outside, if anything was: `jitscribe ctl`. Announcements do so too; a
+    /// runtime that has none to make for a long time may call this now and then.
+    pub fn poll(&self) {
+        if self.0.control() & control::WISH != 0 {
+            self.0.obey();
+        }
+    }
+
+    /// The descriptor of the log's file: in memory, or the dump. It is closed when the process ends or runs
+    /// another program; whoever has a copy of it can still read the log then.
+    #[must_use]
+    pub fn log_fd(&self) -> Option<std::os::fd::BorrowedFd<'static>> {
+        self.0.log.as_ref()?.fd()
+    }
+
+    /// The dump that is being written, if it is a file.
+    #[must_use]
+    pub fn dump_path(&self) -> Option<std::path::PathBuf> {
+        self.0.log.as_ref()?.path()
+    }
+
+    fn begin(&self) {
+        let shared = self.0;
+        if shared.settings.watch && shared.log.is_some() {
+            let watch = move || shared.watch();
+            if let Err(error) =
+                std::thread::Builder::new().name("jitscribe".to_owned()).spawn(watch)
+            {
+                shared.say(Subject::Log, format_args!("no thread to wait for wishes: {error}"));
+            }
+        }
+        self.poll();
+    }
+}
+
+impl LoadedCode {
+    /// Says that the code lies at the address of `bytes` now, with everything else as it was. Call it before
+    /// it runs there.
+    pub fn moved_to(&mut self, bytes: &[u8]) {
+        self.moved(bytes.as_ptr().addr() as u64, Some(bytes));
+    }
+
+    /// [`Self::moved_to`] for code of which only the place is told, or that lies elsewhere than it runs.
+    pub fn moved_to_address(&mut self, address: u64) {
+        self.moved(address, None);
+    }
+
+    fn moved(&mut self, address: u64, bytes: Option<&[u8]>) {
+        let Some((log, position)) = self.shared.current().zip(self.position) else { return };
+        let new = log.move_to(position, self.index, address, bytes, thread::id());
+        if let Some((map, (old, size))) =
+            self.shared.perf_map.get().zip(log.place(position, self.index))
+        {
+            map.moved(old, address, size);
+        }
+        log.unload(position, self.index);
+        self.position = new;
+        self.index = new.map_or(0, |position| log.index_of(position));
+        if new.is_none() {
+            self.shared.full();
+        }
+    }
+
+    /// The code lives as long as the process.
+    pub fn keep(self) {
+        let _ = self.into_raw();
+    }
+
+    /// The handle as a number, for those who keep it in a place of their own. 0 if nothing was written.
+    #[must_use = "the code stays announced until `from_raw` gets it back"]
+    pub fn into_raw(self) -> u64 {
+        let position = self.position.map_or(0, NonZeroU32::get);
+        let raw = u64::from(position) << 32 | u64::from(self.index);
+        std::mem::forget(self);
+        raw
+    }
+
+    /// The handle that [`Self::into_raw`] gave as a number. A number of no handle does nothing, or ends some
+    /// other code of the same scribe for the tools' eyes.
+    pub fn from_raw(scribe: Scribe, raw: u64) -> Self {
+        let position = NonZeroU32::new((raw >> 32) as u32);
+        Self { shared: scribe.0, position, index: raw as u32 }
+    }
+}
+
+impl Drop for LoadedCode {
+    fn drop(&mut self) {
+        if let Some((log, position)) = self.shared.current().zip(self.position) {
+            if let Some((map, (address, size))) =
+                self.shared.perf_map.get().zip(log.place(position, self.index))
+            {
+                map.unload(address, size);
+            }
+            log.unload(position, self.index);
+        }
+    }
+}
+
+impl Shared {
+    #[inline]
+    fn control(&self) -> u32 {
+        self.log.as_ref().map_or(0, |log| log.control().load(Relaxed))
+    }
+
+    /// The log, of this process and not of the one it was forked from.
+    fn current(&self) -> Option<&Log> {
+        let log = self.log.as_ref()?;
+        match &self.alive {
+            Some(page) if page.word().load(Relaxed) == KNOWN => Some(log),
+            Some(page) => self.after_fork(log, page),
+            None => {
+                let pid = crate::log::process_id();
+                (pid == self.pid.load(Relaxed) || self.adopt(log)).then_some(log)
+            }
+        }
+    }
+
+    #[cold]
+    fn after_fork<'l>(&self, log: &'l Log, page: &ForkPage) -> Option<&'l Log> {
+        loop {
+            match page.word().load(Acquire) {
+                KNOWN => return Some(log),
+                ORPHAN => return None,
+                0 => {
+                    if page.word().compare_exchange(0, ADOPTING, AcqRel, Relaxed).is_ok() {
+                        let state = if self.adopt(log) { KNOWN } else { ORPHAN };
+                        page.word().store(state, Release);
+                    }
+                }
+                _ => rustix::thread::sched_yield(),
+            }
+        }
+    }
+
+    fn adopt(&self, log: &Log) -> bool {
+        thread::forget_ids();
+        self.obeying.reset();
+        self.pid.store(crate::log::process_id(), Relaxed);
+        match log.adopt() {
+            Ok(()) => {
+                if let Some(map) = self.perf_map.get() {
+                    map.forked();
+                }
+                true
+            }
+            Err(failure) => {
+                self.say(Subject::Fork, format_args!("{failure}; this process announces no code"));
+                false
+            }
+        }
+    }
+
+    fn load(&'static self, code: &Code<'_>) -> LoadedCode {
+        let nothing = LoadedCode { shared: self, position: None, index: 0 };
+        let Some(log) = self.current() else { return nothing };
+        if log.control().load(Relaxed) & control::WISH != 0 {
+            self.obey();
+        }
+        let wanted = log.control().load(Relaxed);
+        if wanted & control::LOG == 0 {
+            return nothing;
+        }
+        let tables = match code.unwind {
+            Unwind::EhFrame(eh_frame) => Tables { eh_frame, eh_frame_hdr: &[] },
+            _ => Tables::default(),
+        };
+        let position = log.load(code, tables, wanted & control::BYTES != 0, thread::id());
+        if wanted & control::PERF_MAP != 0
+            && let Some(map) = self.perf_map.get()
+        {
+            map.load(code.address, code.size, code.name);
+        }
+        match position {
+            Some(position) => {
+                LoadedCode { shared: self, position: Some(position), index: log.index_of(position) }
+            }
+            None => {
+                self.full();
+                nothing
+            }
+        }
+    }
+
+    /// Does what the control word asks for.
+    #[cold]
+    fn obey(&'static self) {
+        let Some(log) = self.current() else { return };
+        let mut is_new = false;
+        if let Some(_obeying) = self.obeying.try_close() {
+            while let wish @ control::WISH.. = log.control().load(Acquire) {
+                let wanted = wish & !control::WISH;
+                let is_on = wanted & control::LOG != 0;
+                let was_on = self.settings.was_on.swap(is_on, Relaxed);
+                if is_on != was_on {
+                    log.paused(!is_on);
+                }
+                is_new = is_on && !was_on;
+                if wanted & control::PERF_MAP != 0 {
+                    self.begin_perf_map(log);
+                }
+                let _ = log.control().compare_exchange(wish, wanted, AcqRel, Relaxed);
+            }
+        }
+        if is_new && let Some(replay) = &self.settings.replay {
+            replay(Scribe(self));
+        }
+    }
+
+    /// Opens the perf map, if it is not, and writes down what is alive.
+    fn begin_perf_map(&'static self, log: &Log) {
+        if self.perf_map.get().is_none() {
+            let report = move |why: &str| self.say(Subject::PerfMap, why);
+            let options = publish_perf_map::Options::new().reporter(report);
+            match PerfMap::create(options) {
+                Ok(map) => drop(self.perf_map.set(map)),
+                Err(error) => self.say(Subject::PerfMap, error),
+            }
+        }
+        if let Some(map) = self.perf_map.get() {
+            map.load_many(log.alive());
+        }
+    }
+
+    /// Waits for wishes, for ever.
+    fn watch(&'static self) {
+        use rustix::thread::futex;
+        let Some(log) = self.current() else { return };
+        loop {
+            let control = log.control().load(Acquire);
+            if control & control::WISH != 0 {
+                self.obey();
+                continue;
+            }
+            // Interrupted, changed or woken: each time the word is looked at anew.
+            let _ = futex::wait(log.control(), futex::Flags::empty(), control, None);
+        }
+    }
+
+    #[cold]
+    fn full(&self) {
+        if !self.said_full.swap(true, Relaxed) {
+            let limit = self.settings.log.limit >> 20;
+            self.say(
+                Subject::Full,
+                format_args!("the code log is full ({limit} MiB): new codes are left out until old ones die; JITSCRIBE_LIMIT sets another limit"),
+            );
+        }
+    }
+
+    fn say(&self, subject: Subject, text: impl std::fmt::Display) {
+        notice::say(self.settings.listener.as_ref(), &Notice::new(subject, text));
+    }
+}

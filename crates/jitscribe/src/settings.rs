@@ -1,0 +1,261 @@
+//! What a scribe is to do.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use jitdump::extension::control;
+
+use crate::log::LogOptions;
+use crate::notice::{self, Listener, Notice, Subject};
+use crate::scribe::Scribe;
+
+/// 64 MiB: some 400,000 functions with names of 40 bytes.
+const LIMIT: usize = 64 << 20;
+/// 4 GiB, for a dump that keeps all it was told.
+const FILE_LIMIT: usize = 4 << 30;
+
+/// Announces again all that is alive.
+pub(crate) type Replay = Box<dyn Fn(Scribe) + Send + Sync>;
+
+/// Settings of a [`Scribe`]. Without any, it keeps a lean log in memory.
+#[derive(Default)]
+#[must_use = "nothing is announced to a builder; `build` makes the scribe"]
+pub struct Builder {
+    is_off: bool,
+    bytes: bool,
+    perf_map: bool,
+    dump_dir: Option<Option<PathBuf>>,
+    limit: Option<usize>,
+    watch: bool,
+    replay: Option<Replay>,
+    listener: Option<Listener>,
+    wrong: Vec<String>,
+}
+
+/// What the builder came to.
+pub(crate) struct Settings {
+    pub(crate) log: LogOptions,
+    pub(crate) watch: bool,
+    pub(crate) replay: Option<Replay>,
+    pub(crate) listener: Option<Listener>,
+    /// Whether the log was on when it was looked at last.
+    pub(crate) was_on: AtomicBool,
+}
+
+impl Settings {
+    pub(crate) const fn off() -> Self {
+        Self {
+            log: LogOptions { file: None, limit: 0, control: 0, reuse: false },
+            watch: false,
+            replay: None,
+            listener: None,
+            was_on: AtomicBool::new(false),
+        }
+    }
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder")
+            .field("is_off", &self.is_off)
+            .field("bytes", &self.bytes)
+            .field("dump_dir", &self.dump_dir)
+            .field("limit", &self.limit)
+            .field("watch", &self.watch)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Builder {
+    /// Nothing is written until someone asks for it by `jitscribe ctl -p PID on`. Then the runtime is to
+    /// announce what is alive, see [`Self::replay`].
+    pub fn off(mut self) -> Self {
+        self.is_off = true;
+        self
+    }
+
+    /// The log gets the code's bytes too: tools show the assembly of code that is long gone. It costs what
+    /// copying them costs, and the room they take.
+    pub fn with_bytes(mut self) -> Self {
+        self.bytes = true;
+        self
+    }
+
+    /// `/tmp/perf-PID.map` is kept true too, for `perf report` and whoever else reads such maps.
+    pub fn perf_map(mut self) -> Self {
+        self.perf_map = true;
+        self
+    }
+
+    /// The log is a file, `jit-PID.dump`, with all that `perf inject --jit` wants: the code's bytes, and the
+    /// marker by which perf finds it. `dir` must be a directory to which only this user can write; `None`: a
+    /// folder `jitscribe` in the user's directory for such files (`XDG_RUNTIME_DIR`, else the home's
+    /// `.cache`).
+    pub fn dump(mut self, dir: Option<PathBuf>) -> Self {
+        self.dump_dir = Some(dir);
+        self
+    }
+
+    /// How many bytes the log may take: 64 MiB unless set, 4 GiB if it is a file. When they are used up, room of
+    /// dead codes is used anew (in memory, not in a file); then codes are left out, and the log says how many.
+    pub fn limit(mut self, bytes: usize) -> Self {
+        self.limit = Some(bytes);
+        self
+    }
+
+    /// A thread waits for `jitscribe ctl`, which else is heard with the next announcement.
+    pub fn watch(mut self) -> Self {
+        self.watch = true;
+        self
+    }
+
+    /// Called when the log is turned on from outside, from a thread that announces, polls or watches, with no
+    /// lock held: announce all that is alive.
+    pub fn replay(mut self, replay: impl Fn(Scribe) + Send + Sync + 'static) -> Self {
+        self.replay = Some(Box::new(replay));
+        self
+    }
+
+    /// Called for each thing that could not be had, once.
+    pub fn on_notice(mut self, listener: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
+        self.listener = Some(Box::new(listener));
+        self
+    }
+
+    /// Takes over what the environment says:
+    ///
+    /// - `JITSCRIBE`, a list with commas of: `log` (the default), `off`, `bytes`, `perf-map`,
+    ///   `jitdump`;
+    /// - `JITSCRIBE_DIR`, where to write a dump;
+    /// - `JITSCRIBE_LIMIT`, in bytes, or with `K`, `M`, `G`.
+    ///
+    /// A program that runs with more rights than its caller (set-user-id) takes nothing from the
+    /// environment.
+    pub fn environment(self) -> Self {
+        if has_more_rights() {
+            return self;
+        }
+        self.environment_from(|name| std::env::var_os(name))
+    }
+
+    fn environment_from(mut self, variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let dir = variable("JITSCRIBE_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        let words = variable("JITSCRIBE").unwrap_or_default();
+        for word in
+            words.to_string_lossy().split(',').map(str::trim).filter(|word| !word.is_empty())
+        {
+            match word {
+                "log" => self.is_off = false,
+                "off" => self.is_off = true,
+                "bytes" => self.bytes = true,
+                "perf-map" => self.perf_map = true,
+                "jitdump" => self.dump_dir = Some(dir.clone()),
+                _ => self.wrong.push(format!(
+                    "JITSCRIBE={word} means nothing: it takes log, off, bytes, perf-map, jitdump"
+                )),
+            }
+        }
+        if let Some(limit) = variable("JITSCRIBE_LIMIT") {
+            match parse_size(&limit.to_string_lossy()) {
+                Some(limit) => self.limit = Some(limit),
+                None => self.wrong.push(format!(
+                    "JITSCRIBE_LIMIT={} is no size: write a number, or one with K, M or G",
+                    limit.to_string_lossy()
+                )),
+            }
+        }
+        self
+    }
+
+    /// Makes the scribe. It never fails: what cannot be had is off, and said once.
+    #[must_use]
+    pub fn build(self) -> Scribe {
+        for text in &self.wrong {
+            notice::say(self.listener.as_ref(), &Notice::new(Subject::Setting, text));
+        }
+        let mut bits = control::LOG;
+        if self.bytes || self.dump_dir.is_some() {
+            bits |= control::BYTES;
+        }
+        if self.perf_map {
+            // Opened by the same path as one that is asked for later.
+            bits |= control::PERF_MAP | control::WISH;
+        }
+        if self.is_off {
+            bits = 0;
+        }
+        let file = match self.dump_dir {
+            None => None,
+            Some(dir) => match dump_file(dir) {
+                Ok(path) => Some(path),
+                Err(error) => {
+                    let text =
+                        format!("no directory for the dump: {error}; the log stays in memory");
+                    notice::say(self.listener.as_ref(), &Notice::new(Subject::Log, text));
+                    None
+                }
+            },
+        };
+        let limit = self.limit.unwrap_or(if file.is_some() { FILE_LIMIT } else { LIMIT });
+        Scribe::new(Settings {
+            log: LogOptions { reuse: file.is_none(), file, limit, control: bits },
+            watch: self.watch,
+            replay: self.replay,
+            listener: self.listener,
+            was_on: AtomicBool::new(bits != 0),
+        })
+    }
+}
+
+/// Whether the kernel gave the program more rights than its caller has (`AT_SECURE`).
+fn has_more_rights() -> bool {
+    const AT_SECURE: usize = 23;
+    // A process that may not be looked into cannot read this of itself: for this question, the same.
+    let Ok(vector) = std::fs::read("/proc/self/auxv") else { return true };
+    let word = size_of::<usize>();
+    vector.chunks_exact(2 * word).any(|entry| {
+        let (key, value) = entry.split_at(word);
+        key == AT_SECURE.to_ne_bytes() && value.iter().any(|byte| *byte != 0)
+    })
+}
+
+/// The path of this process's dump, in a directory that is there.
+fn dump_file(dir: Option<PathBuf>) -> std::io::Result<PathBuf> {
+    let dir = match dir {
+        Some(dir) => dir,
+        None => private_dir()?,
+    };
+    // perf finds the marker by the path as it was mapped, from wherever it is run.
+    let dir = std::path::absolute(dir)?;
+    Ok(dir.join(format!("jit-{}.dump", crate::log::process_id())))
+}
+
+/// A directory of this user alone.
+fn private_dir() -> std::io::Result<PathBuf> {
+    use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+    let base = std::env::var_os("XDG_RUNTIME_DIR")
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache").into()))
+        .ok_or_else(|| std::io::Error::other("set JITSCRIBE_DIR, XDG_RUNTIME_DIR or HOME"))?;
+    let dir = PathBuf::from(base).join("jitscribe");
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+    let found = std::fs::symlink_metadata(&dir)?;
+    if !found.is_dir()
+        || found.uid() != rustix::process::geteuid().as_raw()
+        || found.mode() & 0o022 != 0
+    {
+        return Err(std::io::Error::other(format!("{} is not this user's alone", dir.display())));
+    }
+    Ok(dir)
+}
+
+fn parse_size(text: &str) -> Option<usize> {
+    let text = text.trim();
+    let (digits, shift) = match text.as_bytes().last()? {
+        b'k' | b'K' => (&text[..text.len() - 1], 10),
+        b'm' | b'M' => (&text[..text.len() - 1], 20),
+        b'g' | b'G' => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    digits.parse::<usize>().ok()?.checked_mul(1 << shift)
+}
