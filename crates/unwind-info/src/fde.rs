@@ -1,0 +1,93 @@
+//! The entry (FDE) of one code.
+
+use alloc::vec::Vec;
+
+use crate::description::Unwind;
+use crate::error::Error;
+use crate::machine::Machine;
+use crate::program;
+use crate::prologue::Prologue;
+
+/// Where the field with the code's address stands in an entry.
+const BEGIN_AT: i64 = 8;
+/// Where the field with the distance of the CIE stands.
+const CIE_POINTER_AT: u32 = 4;
+/// Size of the length field.
+const LENGTH_SIZE: usize = 4;
+
+/// Appends the entry that describes one code, for sections that describe many.
+///
+/// Such a section begins with [`Machine::cie`] and ends with four zeros. The entry stands
+/// `cie_to_fde` bytes behind the start of the CIE, and the code starts `fde_to_code` bytes behind
+/// the entry (a negative number if it lies below). The entry's size is a multiple of 4.
+///
+/// # Errors
+/// See [`Error`]; `out` is then as it was.
+pub fn fde(
+    machine: Machine,
+    cie_to_fde: u32,
+    fde_to_code: i64,
+    code_size: u64,
+    unwind: &Unwind<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let start = out.len();
+    let result = append(machine, cie_to_fde, fde_to_code, code_size, unwind, out);
+    if result.is_err() {
+        out.truncate(start);
+    }
+    result
+}
+
+fn append(
+    machine: Machine,
+    cie_to_fde: u32,
+    fde_to_code: i64,
+    code_size: u64,
+    unwind: &Unwind<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let cie_pointer = cie_to_fde.checked_add(CIE_POINTER_AT).ok_or(Error::TooFar)?;
+    let begin = fde_to_code.checked_sub(BEGIN_AT).and_then(|begin| i32::try_from(begin).ok());
+    let begin = begin.ok_or(Error::TooFar)?;
+    let size = u32::try_from(code_size).map_err(|_| Error::TooFar)?;
+    if let Unwind::FramePointer { prologue, signed: false } = unwind
+        && let Some(fde) = Prologue::fde(machine, *prologue, cie_pointer, begin, size)
+    {
+        out.extend_from_slice(&fde);
+        return Ok(());
+    }
+
+    let start = out.len();
+    out.extend_from_slice(&[0; LENGTH_SIZE]);
+    out.extend_from_slice(&cie_pointer.to_le_bytes());
+    out.extend_from_slice(&begin.to_le_bytes());
+    out.extend_from_slice(&size.to_le_bytes());
+    out.push(0); // no augmentation data
+    match unwind {
+        Unwind::FramePointer { prologue, signed } => {
+            let rows = Prologue::rows(machine, *prologue, *signed);
+            // A code may end within its prologue.
+            let rows = rows.iter().take_while(|row| row.offset < size);
+            program::encode(machine, size, rows, out)?;
+        }
+        Unwind::FramePointerAlways { signed } => {
+            if size > 0 {
+                program::encode(machine, size, &[Prologue::always(machine, *signed)], out)?;
+            }
+        }
+        Unwind::Rows(rows) => program::encode(machine, size, *rows, out)?,
+        Unwind::EhFrame(_) => return Err(Error::ReadyAsEntry),
+    }
+
+    let mut length = out.len().saturating_sub(start);
+    while !length.is_multiple_of(4) {
+        out.push(0); // DW_CFA_nop
+        length = length.saturating_add(1);
+    }
+    let length = i32::try_from(length.saturating_sub(LENGTH_SIZE)).map_err(|_| Error::TooFar)?;
+    if let Some(field) = out.get_mut(start..).and_then(<[u8]>::first_chunk_mut) {
+        *field = length.to_le_bytes();
+    }
+    Ok(())
+}
