@@ -105,10 +105,7 @@ impl Compiler {
         let exit = SourceLoc::new(positions.len() as u32 - 1);
         let frame = frame::apply(isa.as_ref(), code, exit, self.frames)
             .map_err(|what| Error::Frame { function: function.name.clone(), what })?;
-        let cie = isa
-            .create_systemv_cie()
-            .ok_or_else(|| failed("no unwind information for this machine".to_owned()))?;
-        let unwind = unwind::eh_frame(cie, frame.bytes.len(), &frame.instructions)
+        let unwind = unwind::eh_frame(frame.bytes.len(), &frame.rows)
             .map_err(|error| failed(error.to_string()))?;
         let ranges = code.buffer.get_srclocs_sorted().iter();
         let rows = rows(function.position, ranges.map(|range| (range.start, range.loc)), positions);

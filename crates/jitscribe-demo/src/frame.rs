@@ -9,8 +9,7 @@ use cranelift_codegen::CompiledCode;
 use cranelift_codegen::ir::SourceLoc;
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::isa::unwind::UnwindInst;
-use gimli::write::CallFrameInstruction as Cfi;
-use gimli::{Register, X86_64};
+use unwind_info::{Machine, Row};
 
 /// What `rbp` is in generated code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,11 +20,37 @@ pub(crate) enum FrameKind {
     None,
 }
 
-/// The final bytes and their CFI, by offset.
+/// The final bytes and their CFI.
 pub(crate) struct Frame {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) instructions: Vec<(u32, Cfi)>,
+    /// By offset, ascending.
+    pub(crate) rows: Vec<FrameRow>,
 }
+
+/// The state of the frame from an offset on; see [`Row`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FrameRow {
+    offset: u32,
+    cfa: (u16, i32),
+    saved: Vec<(u16, i32)>,
+}
+
+impl FrameRow {
+    pub(crate) fn borrow(&self) -> Row<'_> {
+        Row {
+            offset: self.offset,
+            cfa_register: self.cfa.0,
+            cfa_offset: self.cfa.1,
+            saved: &self.saved,
+            ..Row::default()
+        }
+    }
+}
+
+/// What the code is for.
+pub(crate) const MACHINE: Machine = Machine::X86_64;
+const RSP: u16 = MACHINE.stack_pointer();
+const RBP: u16 = MACHINE.frame_pointer();
 
 /// `push rbp`
 const PUSH: [u8; 1] = [0x55];
@@ -78,48 +103,45 @@ pub(crate) fn apply(
     // Behind the epilogue there may be more of the body, and constants.
     let goes_on = end < bytes.len();
 
-    let saves = saves(isa, code)?;
-    // The places below a released frame are no longer the function's: a copy of the stack, as perf
-    // takes it for `--call-graph dwarf`, does not have them. The registers have their values again.
-    let restored: Vec<_> = saves
-        .iter()
-        .filter_map(|(_, save)| match save {
-            Cfi::Offset(register, _) => Some((released, Cfi::SameValue(*register))),
-            _ => None,
-        })
-        .collect();
-    let mut instructions =
-        vec![(pushed, Cfi::CfaOffset(SETUP)), (pushed, Cfi::Offset(X86_64::RBP, -SETUP))];
-    match kind {
-        FrameKind::Pointer => {
-            instructions.push((set, Cfi::CfaRegister(X86_64::RBP)));
-            instructions.extend(saves);
-            instructions.push((released, Cfi::RememberState));
-            instructions.extend(restored);
-            instructions.push((popped, Cfi::Cfa(X86_64::RSP, 8)));
-        }
+    // Where the frame is whole, its CFA from there on, and that where it has been released.
+    let (made, inside, outside) = match kind {
+        FrameKind::Pointer => (set, (RBP, SETUP), (RBP, SETUP)),
         FrameKind::None => {
             bytes[pushed..set].copy_from_slice(&SPOIL);
             bytes[reset..reset + RESET.len()].copy_from_slice(&NOTHING);
-            if below > 0 {
-                instructions.push((allocated, Cfi::CfaOffset(SETUP + below)));
-            }
-            instructions.extend(saves);
-            instructions.push((released, Cfi::RememberState));
-            if below > 0 {
-                instructions.push((released, Cfi::CfaOffset(SETUP)));
-            }
-            instructions.extend(restored);
-            instructions.push((popped, Cfi::CfaOffset(8)));
+            (allocated, (RSP, SETUP + below), (RSP, SETUP))
         }
+    };
+    let pushed_rbp = vec![(RBP, -SETUP)];
+    let mut saved = pushed_rbp.clone();
+    let mut rows = Rows::default();
+    rows.push(pushed, (RSP, SETUP), &saved);
+    rows.push(made, inside, &saved);
+    for (at, save) in saves(isa, code)? {
+        saved.push(save);
+        rows.push(at, inside, &saved);
     }
-    // From here on the register holds the caller's value again.
-    instructions.push((popped, Cfi::SameValue(X86_64::RBP)));
+    // The places below a released frame are no longer the function's: a copy of the stack, as perf
+    // takes it for `--call-graph dwarf`, does not have them. The registers have their values again.
+    rows.push(released, outside, &pushed_rbp);
+    rows.push(popped, (RSP, 8), &[]);
     if goes_on {
-        instructions.push((end, Cfi::RestoreState));
+        rows.push(end, inside, &saved);
     }
-    let instructions = instructions.into_iter().map(|(at, cfi)| (at as u32, cfi)).collect();
-    Ok(Frame { bytes, instructions })
+    Ok(Frame { bytes, rows: rows.0 })
+}
+
+/// Rows in the making.
+#[derive(Default)]
+struct Rows(Vec<FrameRow>);
+
+impl Rows {
+    /// Of several states at one offset the last holds.
+    fn push(&mut self, offset: usize, cfa: (u16, i32), saved: &[(u16, i32)]) {
+        let row = FrameRow { offset: offset as u32, cfa, saved: saved.to_vec() };
+        self.0.pop_if(|last| last.offset == row.offset);
+        self.0.push(row);
+    }
 }
 
 /// The length of `sub rsp, n` (`modrm` 0xec) or `add rsp, n` (0xc4) at the start of `bytes`.
@@ -145,8 +167,11 @@ fn check_release(body: &[u8], below: i32) -> Result<(), &'static str> {
     if found { Ok(()) } else { Err("the frame is not released at the end") }
 }
 
-/// Where the callee-saved registers lie, once the prologue has stored them.
-fn saves(isa: &dyn TargetIsa, code: &CompiledCode) -> Result<Vec<(usize, Cfi)>, &'static str> {
+/// A register, and how far from the CFA it lies.
+type Save = (u16, i32);
+
+/// Where the callee-saved registers lie, each from the offset on at which the prologue has stored it.
+fn saves(isa: &dyn TargetIsa, code: &CompiledCode) -> Result<Vec<(usize, Save)>, &'static str> {
     let mut downward = 0;
     let mut saves = Vec::new();
     for (at, inst) in &code.buffer.unwind_info {
@@ -160,8 +185,7 @@ fn saves(isa: &dyn TargetIsa, code: &CompiledCode) -> Result<Vec<(usize, Cfi)>, 
                     .map_regalloc_reg_to_dwarf((*reg).into())
                     .map_err(|_| "a saved register that DWARF has no number for")?;
                 let offset = i32::try_from(*clobber_offset).map_err(|_| "a huge frame")?;
-                let place = Cfi::Offset(Register(number), offset - downward - SETUP);
-                saves.push((*at as usize, place));
+                saves.push((*at as usize, (number, offset - downward - SETUP)));
             }
             UnwindInst::PushFrameRegs { .. } => {}
             _ => return Err("unwind information of another kind"),
