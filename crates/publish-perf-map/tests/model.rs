@@ -212,3 +212,29 @@ fn many_live_codes_stay_through_many_dead_ones() {
     }
     assert_eq!(find(&pieces, 0x7000_0000 + 999 * 0x40).unwrap().entry.name, b"dead_199999");
 }
+
+#[test]
+fn the_youngest_of_the_dead_keep_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let map = PerfMap::create(Options::new().directory(folder.path())).unwrap();
+    let live = |n: u64| 0x10_0000 + n * 0x100;
+    map.load_many((0..100).map(|n| (live(n), 0x80, format!("live_{n}"))));
+    // Downwards, so that the youngest have the lowest addresses.
+    let dead = |n: u64| 0x7000_0000 - n * 0x100;
+    for n in 0..50_000 {
+        map.load(dead(n), 0x80, format!("dead_{n}").as_bytes());
+        map.unload(dead(n), 0x80);
+    }
+    let file = fs::read(map.path().unwrap()).unwrap();
+    assert!(file.len() <= SLACK + 8192, "{}", file.len());
+    let pieces = resolve(entries(&file).map(Result::unwrap));
+    let name = |address| find(&pieces, address).map(|piece| piece.entry.name);
+    for n in 0..100 {
+        assert_eq!(name(live(n)), Some(format!("live_{n}").as_bytes()));
+    }
+    // 128 KiB of lines, each of 24 bytes or less.
+    for n in 45_000..50_000 {
+        assert_eq!(name(dead(n)), Some(format!("dead_{n}").as_bytes()));
+    }
+    assert_eq!(name(dead(0)), None);
+}
