@@ -11,6 +11,7 @@ pub mod line_oracle;
 pub mod live;
 pub mod map_oracle;
 pub mod perf;
+pub mod running;
 pub mod sample;
 pub mod tool;
 pub mod truth;

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use crate::compare::{Comparison, Natives, expect_chains_kept};
 use crate::jitscribe;
 use crate::line_oracle::LineOracle;
+use crate::map_oracle::{MapOracle, MapTally, expect_map_applied};
 use crate::perf::Perf;
 use crate::sample::Sample;
 use crate::tool::{Printed, crate_dir, run};
@@ -148,6 +149,11 @@ impl Recording {
     pub fn ours_with<S: AsRef<OsStr>>(&self, options: &[S]) -> Ours {
         let data = self.dir.path().join("ours.data");
         let printed = jitscribe::inject(&self.data(), &data, options);
+        self.injected(data, printed)
+    }
+
+    /// A recording that a command made of this one.
+    pub fn injected(&self, data: PathBuf, printed: Printed) -> Ours {
         let samples = self.perf.samples(&data);
         Ours { data, printed, samples }
     }
@@ -169,6 +175,20 @@ impl Recording {
             unknown: verdict.unknown.len(),
             all: self.raw.len(),
         }
+    }
+
+    /// Injects, and checks every sample against the map that the one recorded process wrote to `/tmp`.
+    pub fn expect_map_applied(&self) -> MapTally {
+        self.expect_map_applied_in(&self.ours())
+    }
+
+    /// The same of what was injected already.
+    pub fn expect_map_applied_in(&self, ours: &Ours) -> MapTally {
+        let map = MapOracle::read(format!("/tmp/perf-{}.map", self.pid()).as_ref());
+        let tally = expect_map_applied(&self.raw, &ours.samples, &map);
+        assert!(tally.named > self.raw.len() / 50, "{tally:?}");
+        ours.expect_read_alike_by_newer_perf();
+        tally
     }
 }
 

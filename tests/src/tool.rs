@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// What a tool printed, after it succeeded.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Printed {
     /// Its standard output; bytes that are not UTF-8 are replaced.
     pub stdout: String,

@@ -1,4 +1,4 @@
-/** About a second of work in several methods. */
+/** About a second of work in several methods, or as many milliseconds as are asked for. */
 public class Spin {
     static int fib(int n) {
         return n < 2 ? n : fib(n - 1) + fib(n - 2);
@@ -40,7 +40,9 @@ public class Spin {
     public static void main(String[] args) {
         Shape[] shapes = new Shape[1000];
         for (int i = 0; i < shapes.length; i++) shapes[i] = i % 2 == 0 ? new Square(i) : new Circle(i);
-        long end = System.nanoTime() + 1_500_000_000L;
+        long millis = args.length > 0 ? Long.parseLong(args[0]) : 1500;
+        System.out.println("running");
+        long end = System.nanoTime() + 1_000_000L * millis;
         double total = 0;
         while (System.nanoTime() < end) total += fib(20) + sieve(5000) + areas(shapes);
         System.out.println(total);
