@@ -101,8 +101,13 @@ if ! rust_is_new_enough; then
         rustup toolchain install stable --profile minimal --component rustfmt --component clippy
         rustup default stable
     else
-        curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs |
-            sh -s -- -y --profile minimal --component rustfmt --component clippy
+        # What the script at sh.rustup.rs would fetch, from the host that the toolchain comes from as well.
+        installer=$(mktemp -d)
+        curl --proto '=https' --tlsv1.2 -sSf -o "$installer/rustup-init" \
+            "https://static.rust-lang.org/rustup/dist/$(uname -m)-unknown-linux-gnu/rustup-init"
+        chmod +x "$installer/rustup-init"
+        "$installer/rustup-init" -y --profile minimal --component rustfmt --component clippy
+        rm -r "$installer"
     fi
 fi
 
