@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use code_timeline::LifeId;
@@ -205,19 +205,24 @@ impl Search<'_> {
 
     /// Where the jitdump with this recorded path is now.
     fn find_dump(&self, recorded: &Path, pid: u32) -> Option<PathBuf> {
-        // A process in a container saw another root.
-        let in_container = recorded
-            .strip_prefix("/")
-            .ok()
-            .map(|inside| Path::new("/proc").join(pid.to_string()).join("root").join(inside));
         let name = recorded.file_name()?;
         self.folders
             .named(name)
-            .chain([recorded])
             .map(Path::to_owned)
-            .chain(in_container.filter(|_| self.recorded_here))
+            .chain(self.of_living(pid, recorded, recorded))
             .find(|path| jitdump_pid(path).is_some())
             .or_else(|| self.folders.jitdump_of(pid))
+    }
+
+    /// Where a file of `pid` may lie that it calls `inside`, and that we would look for at `here`. A
+    /// process in a container sees other files than we do, and while it runs they can be reached.
+    fn of_living(&self, pid: u32, inside: &Path, here: &Path) -> Vec<PathBuf> {
+        let root = Path::new("/proc").join(pid.to_string()).join("root");
+        match inside.strip_prefix("/").map(|inside| root.join(inside)) {
+            Ok(inside) if self.recorded_here && same_file(&inside, here) => vec![here.to_owned()],
+            Ok(inside) if self.recorded_here => vec![inside, here.to_owned()],
+            _ => vec![here.to_owned()],
+        }
     }
 
     /// Jitdumps in the folders without a marker in the recording: those whose header or name says
@@ -256,15 +261,10 @@ impl Search<'_> {
             let Some(life) = self.survey.processes.at(pid, u64::MAX) else { continue };
             let name = format!("perf-{pid}.map");
             let paths = named.remove(&pid).unwrap_or_else(|| {
-                let usual = Path::new("/tmp").join(&name);
-                let in_container =
-                    PathBuf::from(format!("/proc/{pid}/root/tmp/perf-{}.map", inner_pid(pid)));
+                let inside = format!("/tmp/perf-{}.map", inner_pid(pid));
+                let places = self.of_living(pid, inside.as_ref(), &Path::new("/tmp").join(&name));
                 let folders = self.folders.named(OsStr::new(&name)).map(Path::to_owned);
-                folders
-                    .chain([usual, in_container])
-                    .find(|path| is_file(path))
-                    .into_iter()
-                    .collect()
+                folders.chain(places).find(|path| is_file(path)).into_iter().collect()
             });
             for path in paths {
                 self.add(Kind::PerfMap, path, life, None);
@@ -401,6 +401,12 @@ pub fn open_regular(path: &Path) -> std::io::Result<File> {
     } else {
         Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file"))
     }
+}
+
+/// Whether two paths lead to one file.
+pub fn same_file(a: &Path, b: &Path) -> bool {
+    let file = |path| fs::metadata(path).map(|file| (file.dev(), file.ino()));
+    matches!((file(a), file(b)), (Ok(a), Ok(b)) if a == b)
 }
 
 fn is_file(path: &Path) -> bool {

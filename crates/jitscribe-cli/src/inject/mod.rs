@@ -7,6 +7,7 @@
 //! files; [`rewrite`] copies the recording with the mappings put in; [`report`] tells what was done.
 
 mod address_space;
+mod cache;
 mod clock;
 mod codes;
 mod images;
@@ -24,7 +25,6 @@ use std::fs;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use perf_data::{BuildId, End, Features, Input, Writer, feature};
 
@@ -141,8 +141,9 @@ pub fn inject(args: &Args) -> Result<Report> {
         _ => {}
     }
 
+    let recorded_here = recorded_here(input.features());
     let Located { sources: found, warnings: missing, markers } =
-        locate::locate(&survey, &places(args, input.features()));
+        locate::locate(&survey, &places(args, recorded_here));
     warnings.extend(missing);
     let contents = Contents::read(&found, &mut warnings);
     let spaces = AddressSpaces::of(&survey);
@@ -215,8 +216,13 @@ pub fn inject(args: &Args) -> Result<Report> {
         file.finish()?;
     }
     bar.finish_and_clear();
+    let lives = plan.arenas.iter().flat_map(|arena| arena.images.iter().map(|_| arena.life));
+    let owners = lives.map(|life| survey.processes.pid(life));
+    let paths: Vec<&Path> = images.written.iter().map(|image| image.path.as_path()).collect();
     if args.buildid_cache {
-        add_to_cache(&images, &mut warnings);
+        cache::add(&paths, &mut warnings);
+    } else if recorded_here {
+        cache::add_unreachable(paths.into_iter().zip(owners), &mut warnings);
     }
 
     Ok(Report {
@@ -244,7 +250,7 @@ pub fn inject(args: &Args) -> Result<Report> {
     })
 }
 
-fn places(args: &Args, features: &Features) -> Places {
+fn places(args: &Args, recorded_here: bool) -> Places {
     let beside = match args.input.parent() {
         _ if args.input.as_os_str() == "-" => None,
         Some(folder) if !folder.as_os_str().is_empty() => Some(folder.to_owned()),
@@ -255,7 +261,7 @@ fn places(args: &Args, features: &Features) -> Places {
         perf_maps: args.perf_map.clone(),
         folders: args.aux_dir.clone(),
         beside,
-        recorded_here: recorded_here(features),
+        recorded_here,
     }
 }
 
@@ -318,18 +324,6 @@ fn add_build_ids(
         writer.features_mut()?.append_build_ids(ids.iter(), endian);
     }
     Ok(())
-}
-
-fn add_to_cache(images: &Images, warnings: &mut Vec<String>) {
-    for image in &images.written {
-        let done = Command::new("perf").args(["buildid-cache", "--add"]).arg(&image.path).status();
-        let failed = match done {
-            Ok(status) if status.success() => continue,
-            Ok(status) => status.to_string(),
-            Err(error) => error.to_string(),
-        };
-        warnings.push(format!("{}: perf buildid-cache: {failed}", image.path.display()));
-    }
 }
 
 /// The functions with most samples.
