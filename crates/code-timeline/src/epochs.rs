@@ -107,7 +107,8 @@ pub fn between(last_of_old: Option<u64>, loaded: u64, first_of_new: u64) -> u64 
     if is_between { loaded } else { first_of_new }
 }
 
-/// Who is to be shown where in `epoch`, by address and without overlap.
+/// Who is to be shown where in `epoch`, by address and without overlap. Of code that lies across an
+/// end of `arena`, that is the part within.
 ///
 /// Code seen running lies on top. Under it, where `everything` is asked for, lies all that lived at
 /// some time of the epoch, the later above the earlier.
@@ -130,14 +131,15 @@ pub fn visible(
             strokes.push((used, piece.since, piece));
         }
     }
+    let inside = |range: &Range<u64>| range.start.max(arena.start)..range.end.min(arena.end);
     // Pieces come by address: most often none covers another, and nothing need be painted.
     if strokes.is_sorted_by(|(.., a), (.., b)| a.range.end <= b.range.start) {
-        return joined(strokes.iter().map(|(.., piece)| (piece.range.clone(), piece.code)));
+        return joined(strokes.iter().map(|(.., piece)| (inside(&piece.range), piece.code)));
     }
     strokes.sort_by_key(|&(used, since, _)| (used, since));
     let mut canvas = Canvas::new();
     for (.., piece) in strokes {
-        canvas.paint(piece.range.clone(), piece.code);
+        canvas.paint(inside(&piece.range), piece.code);
     }
     joined(canvas.visible())
 }
@@ -194,6 +196,20 @@ mod tests {
         let shown = |epoch| visible(&timeline, &ALL, &epochs[epoch], false, usage);
         assert_eq!(shown(0), [(0..10, CodeId(0)), (20..30, CodeId(1))]);
         assert_eq!(shown(1), [(0..10, CodeId(2)), (20..30, CodeId(1))]);
+    }
+
+    #[test]
+    fn code_across_an_end_of_the_arena_is_shown_as_far_as_it_lies_within() {
+        let mut builder = TimelineBuilder::new();
+        builder.load(10, 0..10, CodeId(0));
+        builder.load(10, 10..20, CodeId(1));
+        let epoch = Epoch { from: 0, until: u64::MAX };
+        let timeline = builder.finish();
+        let shown = visible(&timeline, &(4..16), &epoch, true, |_| None);
+        assert_eq!(shown, [(4..10, CodeId(0)), (10..16, CodeId(1))]);
+        let usage = |code: CodeId| (code.0 == 0).then(|| Usage::once(15));
+        let shown = visible(&timeline, &(4..16), &epoch, true, usage);
+        assert_eq!(shown, [(4..10, CodeId(0)), (10..16, CodeId(1))]);
     }
 
     proptest! {

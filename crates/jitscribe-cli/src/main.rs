@@ -1,5 +1,6 @@
 //! The jitscribe command: brings what a JIT wrote into what a tool recorded.
 
+mod arena;
 mod check;
 mod demo;
 mod dump;

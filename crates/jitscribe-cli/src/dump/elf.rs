@@ -11,11 +11,7 @@ use super::input::Input;
 use super::live::{Live, Piece};
 use crate::output::Output;
 use crate::shown::{endian, shown};
-use crate::{Error, Result, note};
-
-/// Codes farther apart come into different files. Holes take no room on disk, yet tools that copy
-/// a file or map it whole see them.
-const FARTHEST: u64 = 16 << 20;
+use crate::{Error, Result, arena, note};
 
 /// What an arena's start is rounded down to.
 const PAGE: u64 = 0x1000;
@@ -34,14 +30,15 @@ pub fn write(
         cause: format!("at offset 0xc: {machine} is no ELF machine"),
     })?;
     let target = Target::new(machine, endian(dump));
-    let arenas = arenas(live);
+    let pieces: Vec<Piece<'_, '_>> = live.pieces().collect();
+    let arenas = arena::arenas(&pieces, |piece| piece.address..piece.end);
     if arenas.is_empty() {
         note::warning(input.told("no code is live then, so no image is written"));
         return Ok(());
     }
     fs::create_dir_all(folder).map_err(Error::file(folder))?;
     let mut last = PathBuf::new();
-    for arena in &arenas {
+    for &arena in &arenas {
         let start = arena.first().map_or(0, arena_start);
         let path = folder.join(format!("jit-{}-{start:x}.elf", dump.header().pid));
         image(target, arena, &path, force)?;
@@ -50,27 +47,11 @@ pub fn write(
     note::say(format_args!(
         "{}: {} pieces of code in {} files; next: objdump -d {}",
         input.name().display(),
-        arenas.iter().map(Vec::len).sum::<usize>(),
+        pieces.len(),
         arenas.len(),
         last.display()
     ));
     Ok(())
-}
-
-/// The live pieces, those near one another together.
-fn arenas<'l, 'a>(live: &'l Live<'a>) -> Vec<Vec<Piece<'l, 'a>>> {
-    let mut arenas: Vec<Vec<Piece<'l, 'a>>> = Vec::new();
-    for piece in live.pieces() {
-        match arenas.last_mut() {
-            Some(arena)
-                if arena.last().is_some_and(|last| piece.address - last.end <= FARTHEST) =>
-            {
-                arena.push(piece);
-            }
-            _ => arenas.push(vec![piece]),
-        }
-    }
-    arenas
 }
 
 /// The address that an image mirrors at its file offset 0x1000; it is in the file's name.

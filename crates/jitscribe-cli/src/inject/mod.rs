@@ -174,6 +174,13 @@ pub fn inject(args: &Args) -> Result<Report> {
                 .into(),
         );
     }
+    if plan.torn > 0 {
+        warnings.push(format!(
+            "code that lies without a gap is more than one object file can show, and {} of its \
+             functions are shown in parts; offsets count from the beginning of each part",
+            plan.torn
+        ));
+    }
     let folder = image_folder(args, &output, to_stdout)?;
     if !plan.arenas.is_empty() {
         fs::create_dir_all(&folder).map_err(Error::file(&folder))?;

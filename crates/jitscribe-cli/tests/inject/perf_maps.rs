@@ -3,6 +3,9 @@
 use crate::recording::Recording;
 use crate::scene::{ARENA, CODE, Jit, MARKER, MS, PID, Scene};
 
+/// `HEADER_ARCH`.
+const HEADER_ARCH: u32 = 6;
+
 const MAP: &str = "perf-5000007.map";
 
 /// One process with a perf map, seen at these addresses at 21 ms, 22 ms, …
@@ -135,5 +138,31 @@ fn a_line_of_absurd_size_spoils_nothing_else() {
         assert_eq!(scene.inject(&recording, &[]).counts(), (1, 0), "{huge}");
         let [shown] = &scene.shown()[..] else { panic!() };
         assert!(shown.starts_with("21 code+0x1 "), "{shown}");
+    }
+}
+
+#[test]
+fn code_without_a_gap_that_is_larger_than_one_image_can_be() {
+    // Lines of 256 MiB each, with no byte between them: more than 32 bits can count.
+    const LINE: u64 = 1 << 28;
+    for arch in ["x86_64", "i686"] {
+        let scene = Scene::new();
+        let mut recording = Recording::new();
+        let mut arch_name = 64u32.to_le_bytes().to_vec();
+        arch_name.extend(arch.as_bytes());
+        arch_name.resize(68, 0);
+        recording.feature(HEADER_ARCH, &arch_name);
+        recording.comm(PID, PID, "app", MS).map(PID, CODE..CODE + 18 * LINE, "[anon:JIT]", 2 * MS);
+        let mut map = String::new();
+        let mut expected = Vec::new();
+        for n in 0..18 {
+            let address = CODE + n * LINE;
+            map += &format!("{address:x} {LINE:x} f{n}\n");
+            recording.sample(PID, address + n, (21 + n) * MS);
+            expected.push(format!("{} f{n}+{n:#x} jit-5000007-{}.elf", 21 + n, n / 4));
+        }
+        scene.write(MAP, map.as_bytes());
+        assert_eq!(scene.inject(&recording, &[]).clean().counts(), (18, 0), "{arch}");
+        assert_eq!(scene.shown(), expected, "{arch}");
     }
 }

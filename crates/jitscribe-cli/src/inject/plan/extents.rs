@@ -1,22 +1,17 @@
 //! The runs of code in a process, and where each comes into being.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
-use code_timeline::{LifeId, Timeline, ranges};
+use code_timeline::{LifeId, Piece, Timeline, ranges};
 
 use super::Place;
+use crate::arena;
 use crate::inject::address_space::AddressSpaces;
 use crate::inject::survey::Survey;
 
 /// Code that lies apart by less than this is one extent: alignment and constants between functions.
 const EXTENT_GAP: u64 = 4096;
-
-/// An arena is not larger than this: offsets within an image must fit into 31 bits, with room for
-/// the unwind tables.
-const ARENA_SPAN: u64 = 1 << 30;
-
-/// Extents that lie apart by less than this share an arena.
-const ARENA_GAP: u64 = 16 << 20;
 
 /// A run of code.
 #[derive(Clone, Debug)]
@@ -41,11 +36,16 @@ pub fn extents(
     let runs = ranges::merge(code, |gap| {
         gap.end - gap.start < EXTENT_GAP && ranges::overlapping(files, &gap).is_empty()
     });
+    let runs = cut(runs, timeline.pieces());
 
     let mut first_load = vec![u64::MAX; runs.len()];
     for piece in timeline.pieces() {
-        let run = runs.partition_point(|run| run.end <= piece.range.start);
-        first_load[run] = first_load[run].min(piece.since);
+        let first = runs.partition_point(|run| run.end <= piece.range.start);
+        // More than one only where a cut goes through it.
+        let count = ranges::overlapping(&runs, &piece.range).len();
+        for first_load in &mut first_load[first..first + count] {
+            *first_load = piece.since.min(*first_load);
+        }
     }
     let (began, ordinal) = survey.begin(life);
     let begin = ordinal.map_or(Place::First, |ordinal| Place::After(ordinal, began));
@@ -78,21 +78,100 @@ pub fn base_of(extents: &[Extent], range: &Range<u64>) -> Option<Place> {
 }
 
 /// Which extents share an arena.
-pub fn arenas(extents: &[Extent]) -> impl Iterator<Item = &[Extent]> {
-    let near = extents.chunk_by(|a, b| b.range.start - a.range.end < ARENA_GAP);
-    near.flat_map(split_by_span)
+pub fn arenas(extents: &[Extent]) -> Vec<&[Extent]> {
+    arena::arenas(extents, |extent| extent.range.clone())
 }
 
-/// Cuts a run of extents where it would span more than one image can.
-fn split_by_span(extents: &[Extent]) -> Vec<&[Extent]> {
-    let mut parts = Vec::new();
-    let mut rest = extents;
-    while let Some(first) = rest.first() {
-        let limit = first.range.start.saturating_add(ARENA_SPAN);
-        let count = rest.partition_point(|extent| extent.range.end <= limit).max(1);
-        let (part, behind) = rest.split_at(count);
-        parts.push(part);
-        rest = behind;
+/// Cuts runs that are larger than an arena may be: where no code lies across, if there is such a
+/// place.
+fn cut(runs: Vec<Range<u64>>, pieces: &[Piece]) -> Vec<Range<u64>> {
+    let mut parts = Vec::with_capacity(runs.len());
+    for run in runs {
+        if run.end - run.start <= arena::SPAN {
+            parts.push(run);
+            continue;
+        }
+        let first = pieces.partition_point(|piece| piece.range.start < run.start);
+        let of_run = pieces[first..].iter().take_while(|piece| piece.range.start < run.end);
+        // Where the part begins that is not cut off yet, where the code so far ends, and where a
+        // cut goes through none.
+        let (mut start, mut end, mut between) = (run.start, run.start, run.start);
+        for piece in of_run {
+            if piece.range.start >= end {
+                between = piece.range.start;
+            }
+            end = end.max(piece.range.end);
+            while end - start > arena::SPAN {
+                let at = if between > start { between } else { start + arena::SPAN };
+                parts.push(start..at);
+                start = at;
+            }
+        }
+        parts.push(start..run.end);
     }
     parts
+}
+
+/// How many codes a cut goes through.
+pub fn torn(extents: &[Extent], timeline: &Timeline) -> usize {
+    // Extents that touch were one before. Each cut goes by a gigabyte of code: there are few.
+    let cuts = extents.windows(2).filter(|pair| pair[0].range.end == pair[1].range.start);
+    let across = |at: u64| {
+        let codes = |lies: fn(&Range<u64>, u64) -> bool| {
+            let pieces = timeline.pieces().iter().filter(move |piece| lies(&piece.range, at));
+            pieces.map(|piece| piece.code).collect::<BTreeSet<_>>()
+        };
+        let before = codes(|range, at| range.start < at && at <= range.end);
+        let behind = codes(|range, at| range.start <= at && at < range.end);
+        before.intersection(&behind).count()
+    };
+    cuts.map(|pair| across(pair[0].range.end)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use code_timeline::{CodeId, TimelineBuilder};
+
+    const QUARTER: u64 = arena::SPAN / 4;
+
+    fn timeline(loads: &[(u64, Range<u64>)]) -> Timeline {
+        let mut builder = TimelineBuilder::new();
+        for (number, (time, range)) in loads.iter().enumerate() {
+            builder.load(*time, range.clone(), CodeId(number as u32));
+        }
+        builder.finish()
+    }
+
+    fn parts(loads: &[(u64, Range<u64>)]) -> Vec<Range<u64>> {
+        let timeline = timeline(loads);
+        let ranges = timeline.pieces().iter().map(|piece| piece.range.clone());
+        cut(ranges::merge(ranges, |_| true), timeline.pieces())
+    }
+
+    #[test]
+    fn what_fits_is_not_cut() {
+        assert_eq!(parts(&[(1, 8..16), (1, 16..8 + arena::SPAN)]).len(), 1);
+    }
+
+    #[test]
+    fn a_cut_goes_between_codes() {
+        let loads: Vec<_> =
+            (0..9).map(|n| (1, n * QUARTER + 8 * n..(n + 1) * QUARTER + 8 * n)).collect();
+        let (a, b) = (3 * QUARTER + 24, 6 * QUARTER + 48);
+        assert_eq!(parts(&loads), [0..a, a..b, b..9 * QUARTER + 64]);
+    }
+
+    #[test]
+    fn or_through_them_where_they_overlap_all_the_way() {
+        // Each is replaced in part by the next.
+        let loads: Vec<_> =
+            (0..10).map(|n| (n + 1, n * QUARTER / 2..n * QUARTER / 2 + QUARTER)).collect();
+        let end = 11 * QUARTER / 2;
+        let both = parts(&loads);
+        assert_eq!(both, [0..arena::SPAN, arena::SPAN..end]);
+        let extents = both.into_iter().map(|range| Extent { range, place: Place::First });
+        assert_eq!(torn(&extents.collect::<Vec<_>>(), &timeline(&loads)), 1);
+        assert_eq!(parts(&[(1, 5..5 + 9 * QUARTER)]).len(), 3);
+    }
 }

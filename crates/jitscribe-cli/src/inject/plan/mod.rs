@@ -140,6 +140,8 @@ pub struct Plan {
     pub veils: Vec<Veil>,
     /// How many arenas have one image though stacks in them are to be unwound later.
     pub crowded: usize,
+    /// How many codes are shown in parts, as what is around them is too large for one image.
+    pub torn: usize,
     /// The extents of each life, by address.
     extents: BTreeMap<LifeId, Vec<Extent>>,
 }
@@ -167,6 +169,7 @@ impl Plan {
                 restore::restore(survey, spaces, life, timeline, extents, &mut images, usage);
                 plan.arenas.push(Arena { life, span, images });
             }
+            plan.torn += extents::torn(&extents, timeline);
             plan.extents.insert(life, extents);
         }
         plan.veils = veil::veils(survey, book, weights, &plan.extents, &mut plan.arenas);
