@@ -37,6 +37,7 @@ eu-elflint|eu-elflint|elfutils
 llvm-dwarfdump|llvm-dwarfdump|llvm
 llvm-readelf|llvm-readelf|llvm
 llvm-objdump|llvm-objdump|llvm
+llvm-symbolizer|llvm-symbolizer|llvm
 gdb|gdb|gdb
 lli|lli-14|llvm-14-runtime
 node|node|nodejs

@@ -2,8 +2,10 @@
 #![no_main]
 
 use std::io::Cursor;
+use std::ops::Range;
 
-use code_image::{Code, EhFrame, Endian, ImageWriter, Line, Target};
+use code_image::{Code, EhFrame, Endian, ImageWriter, Inlined, Line, Target};
+use gimli::{EndianSlice, RunTimeEndian};
 use jitdump::{CodeEvent, CodeLoad, Dump};
 use jitscribe_fuzz as _;
 use libfuzzer_sys::fuzz_target;
@@ -16,6 +18,73 @@ const LARGEST_HOLE: u64 = 1 << 12;
 /// The pieces, those near one another together.
 fn arenas<'p, 'a>(pieces: &'p [Piece<'a>]) -> impl Iterator<Item = &'p [Piece<'a>]> {
     pieces.chunk_by(|left, right| right.address - left.end() <= LARGEST_HOLE)
+}
+
+/// Bytes that one inlined call is made of.
+const CALL: usize = 8;
+
+/// Ranges for calls, two for each `CALL` bytes of the code: empty, upside down or outside as they come.
+fn ranges(load: &CodeLoad<'_>) -> Vec<Range<u64>> {
+    let at = |byte: u8| load.address.wrapping_add(u64::from(byte)).wrapping_sub(8);
+    let calls = load.bytes.chunks_exact(CALL);
+    calls.flat_map(|call| [at(call[0])..at(call[1]), at(call[2])..at(call[3])]).collect()
+}
+
+/// Calls out of the code's own bytes.
+fn inlined<'a>(load: &CodeLoad<'a>, ranges: &'a [Range<u64>]) -> Vec<Inlined<'a>> {
+    let calls = load.bytes.chunks_exact(CALL).zip(ranges.chunks_exact(2)).zip(0_u32..);
+    let call = |((call, ranges), number): ((&'a [u8], &'a [Range<u64>]), u32)| Inlined {
+        name: &call[..usize::from(call[4] % 8)],
+        // one not long before, none, or one that is not before
+        parent: number.checked_sub(u32::from(call[5] % 8)),
+        call_file: &call[..usize::from(call[6] % 4)],
+        call_line: u32::from(call[7]),
+        call_column: u32::from(call[6]),
+        ranges: &ranges[..usize::from(call[7] % 3)],
+    };
+    calls.map(call).collect()
+}
+
+/// Checks that entries of inlined calls lie within the parts of the entry around them, and are of a function
+/// that is there.
+fn check_inlined(elf: &object::File<'_>) {
+    let endian = match elf.endianness() {
+        object::Endianness::Little => RunTimeEndian::Little,
+        object::Endianness::Big => RunTimeEndian::Big,
+    };
+    let section = |id: gimli::SectionId| {
+        let bytes = elf.section_by_name(id.name()).map_or(&[][..], |s| s.data().expect("bytes"));
+        Ok::<_, gimli::Error>(EndianSlice::new(bytes, endian))
+    };
+    let dwarf = gimli::Dwarf::load(section).expect("debug info");
+    let mut units = dwarf.units();
+    while let Some(header) = units.next().expect("a unit") {
+        let unit = dwarf.unit(header).expect("a unit's header");
+        let mut around: Vec<Vec<gimli::Range>> = Vec::new();
+        let mut entries = unit.entries();
+        while let Some(entry) = entries.next_dfs().expect("an entry") {
+            around.truncate(usize::try_from(entry.depth()).expect("a depth"));
+            let mut parts = Vec::new();
+            let mut ranges = dwarf.die_ranges(&unit, entry).expect("ranges");
+            while let Some(range) = ranges.next().expect("a range") {
+                parts.push(range);
+            }
+            if entry.tag() == gimli::DW_TAG_inlined_subroutine {
+                let outer = around.last().expect("a function around a call");
+                for part in &parts {
+                    let mut outer = outer.iter();
+                    assert!(outer.any(|outer| outer.begin <= part.begin && part.end <= outer.end));
+                }
+                let origin = entry.attr_value(gimli::DW_AT_abstract_origin);
+                let Some(gimli::AttributeValue::UnitRef(origin)) = origin else {
+                    panic!("a call of {origin:?}")
+                };
+                let origin = unit.entry(origin).expect("a function");
+                assert!(origin.has_attr(gimli::DW_AT_inline));
+            }
+            around.push(parts);
+        }
+    }
 }
 
 fn image(target: Target, arena: &[Piece<'_>], loads: &[CodeLoad<'_>]) -> Option<Vec<u8>> {
@@ -32,6 +101,9 @@ fn image(target: Target, arena: &[Piece<'_>], loads: &[CodeLoad<'_>]) -> Option<
                 Line { address, file: entry.file, line, column }
             })
             .collect();
+        // every other code is without
+        let ranges = if load.index % 2 == 0 { Vec::new() } else { ranges(load) };
+        let inlined = inlined(load, &ranges);
         let code = Code {
             start: load.address,
             size: load.size,
@@ -39,6 +111,7 @@ fn image(target: Target, arena: &[Piece<'_>], loads: &[CodeLoad<'_>]) -> Option<
             name: load.name,
             bytes: load.bytes,
             lines: &lines,
+            inlined: &inlined,
             unwind: load.unwind().map(|unwind| EhFrame { bytes: unwind.eh_frame }),
             ..Code::default()
         };
@@ -77,6 +150,7 @@ fuzz_target!(|bytes: &[u8]| {
         let elf = object::File::parse(&*file).expect("an ELF file");
         let text = elf.section_by_name(".text").expect("a text section");
         let text = text.address()..text.address() + text.size();
+        check_inlined(&elf);
         let functions = elf.symbols().filter(|symbol| symbol.is_definition());
         for symbol in functions.filter(|symbol| symbol.kind() == object::SymbolKind::Text) {
             assert!(text.contains(&symbol.address()), "{:?} outside of {text:?}", symbol.name());

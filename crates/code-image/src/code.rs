@@ -20,6 +20,9 @@ pub struct Code<'a> {
     pub bytes: &'a [u8],
     /// Source lines, in any order.
     pub lines: &'a [Line<'a>],
+    /// The calls that the compiler replaced by the callee's code, each behind the one it lies in. Of an
+    /// address in such code the lines tell the place in the innermost callee.
+    pub inlined: &'a [Inlined<'a>],
     /// Unwind info.
     pub unwind: Option<EhFrame<'a>>,
     /// Thumb code of 32-bit ARM: its symbol gets the low bit set. `start` itself is even.
@@ -41,6 +44,30 @@ pub struct Line<'a> {
     pub line: u32,
     /// Column, from 1; 0 = unknown.
     pub column: u32,
+}
+
+/// A call that the compiler replaced by the callee's code.
+///
+/// `ranges` count only where the call's parent has them, too, and, of several calls with one parent,
+/// for the first in the list. A call that is left with none, one with a parent that does not stand
+/// before it, and one that lies in 127 others are left out, and those inlined into them are, too. So
+/// is what exceeds a few times the ranges given once the ranges of some calls have cut those of others
+/// into pieces, which no compiler makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Inlined<'a> {
+    /// Name of the function called, in whatever encoding.
+    pub name: &'a [u8],
+    /// Index of the call into whose code this one was inlined, smaller than its own; `None` stands
+    /// for the code itself.
+    pub parent: Option<u32>,
+    /// Path of the file with the call; empty = unknown.
+    pub call_file: &'a [u8],
+    /// Line of the call, from 1; 0 = unknown.
+    pub call_line: u32,
+    /// Column of the call, from 1; 0 = unknown.
+    pub call_column: u32,
+    /// The addresses in the process of what became of the callee, in any order.
+    pub ranges: &'a [Range<u64>],
 }
 
 /// Unwind info of one code, as a jitdump's `JIT_CODE_UNWINDING_INFO` record carries it.

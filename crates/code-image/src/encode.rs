@@ -36,6 +36,18 @@ impl Encoder {
         }
     }
 
+    /// Replaces the 32 bits written at `offset`.
+    pub(crate) fn set_u32(&mut self, offset: usize, value: u32) {
+        let bytes = match self.target.endian {
+            Endian::Little => value.to_le_bytes(),
+            Endian::Big => value.to_be_bytes(),
+        };
+        let end = offset.saturating_add(bytes.len());
+        if let Some(place) = self.bytes.get_mut(offset..end) {
+            place.copy_from_slice(&bytes);
+        }
+    }
+
     pub(crate) fn u64(&mut self, value: u64) {
         match self.target.endian {
             Endian::Little => self.bytes.extend_from_slice(&value.to_le_bytes()),

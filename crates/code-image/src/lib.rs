@@ -1,4 +1,4 @@
-//! Jitted code as one object file: text at mirrored addresses, symbols, DWARF lines, CFI, build-id.
+//! Jitted code as one object file: text at mirrored addresses, symbols, DWARF lines and inlined calls, CFI, build-id.
 //!
 //! A just-in-time compiler leaves no object file behind, and so the tools that read a recording
 //! have nothing to look names, lines, instructions and unwind rules up in. This crate writes that
@@ -55,7 +55,7 @@
 //!
 //! # What is hostile
 //!
-//! Names, line entries and above all the bytes of [`EhFrame`] come from other programs. They never
+//! Names, line entries, inlined calls and above all the bytes of [`EhFrame`] come from other programs. They never
 //! cause a panic; what cannot be used is left out and, for unwind info, counted by cause in
 //! [`UnwindSummary`].
 #![cfg_attr(
@@ -73,7 +73,7 @@ mod printable;
 mod target;
 
 pub use cfi::UnwindSummary;
-pub use code::{Code, EhFrame, Line};
+pub use code::{Code, EhFrame, Inlined, Line};
 pub use elf::{Finished, ImageWriter, Mapping};
 pub use error::Error;
 pub use target::{Endian, Target};

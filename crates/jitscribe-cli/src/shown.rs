@@ -38,6 +38,7 @@ where
         name: load.name,
         bytes: load.bytes,
         lines,
+        inlined: &[],
         unwind: load.unwind().map(|unwind| EhFrame { bytes: unwind.eh_frame }),
         thumb: load.is_thumb,
     }

@@ -3,14 +3,19 @@
 //! Independent of the object format: addresses come in as the file will have them, sections go out
 //! as bytes.
 
+mod abbreviations;
+mod calls;
 mod constants;
 mod files;
+mod inlining;
 mod line_program;
 mod rows;
 mod unit;
 
+pub(crate) use calls::calls;
 pub(crate) use rows::rows;
 
+use self::calls::Calls;
 use self::rows::Row;
 use self::unit::Unit;
 use crate::encode::Encoder;
@@ -24,6 +29,8 @@ use crate::target::Target;
 const FUNCTIONS_PER_UNIT: usize = 512;
 /// Rows after which a unit ends, however few functions it has.
 const ROWS_PER_UNIT: usize = 1 << 16;
+/// Inlined calls after which a unit ends, however few functions it has.
+const CALLS_PER_UNIT: usize = 1 << 12;
 
 /// Collects functions, in ascending order of address, into compilation units.
 #[derive(Debug)]
@@ -32,6 +39,7 @@ pub(crate) struct DebugInfo {
     sections: Sections,
     unit: Unit,
     has_lines: bool,
+    has_calls: bool,
 }
 
 /// The sections of debug info; empty if there was nothing to say.
@@ -54,36 +62,46 @@ impl DebugInfo {
             ranges: section(),
             line: section(),
         };
-        DebugInfo { target, sections, unit: Unit::new(target), has_lines: false }
+        DebugInfo { target, sections, unit: Unit::new(target), has_lines: false, has_calls: false }
     }
 
-    /// Adds the function at `start..end` with its rows, if it has any.
+    /// Adds the function at `start..end` with its rows and inlined calls, if it has any.
     ///
     /// One without is told of all the same: perf asks a file no more for lines once it found no
     /// function at the first 123 addresses that it asked for.
-    pub(crate) fn add(&mut self, name: &[u8], start: u64, end: u64, rows: &[Row<'_>]) {
+    pub(crate) fn add(
+        &mut self,
+        name: &[u8],
+        start: u64,
+        end: u64,
+        rows: &[Row<'_>],
+        calls: &Calls<'_>,
+    ) {
         self.has_lines |= !rows.is_empty();
-        self.unit.add(name, start, end, rows);
-        if self.unit.functions >= FUNCTIONS_PER_UNIT || self.unit.rows >= ROWS_PER_UNIT {
+        self.has_calls |= !calls.is_empty();
+        self.unit.add(name, start, end, rows, calls);
+        let Unit { functions, rows, inlining, .. } = &self.unit;
+        if *functions >= FUNCTIONS_PER_UNIT
+            || *rows >= ROWS_PER_UNIT
+            || inlining.calls >= CALLS_PER_UNIT
+        {
             self.close_unit();
         }
     }
 
-    /// The sections; all empty if no function had lines.
+    /// The sections; all empty if no function had lines or inlined calls.
     pub(crate) fn finish(mut self) -> Sections {
-        if !self.has_lines {
+        if !self.has_lines && !self.has_calls {
             return Self::new(self.target).sections;
         }
         self.close_unit();
+        abbreviations::write(&mut self.sections.abbrev, self.has_calls);
         self.sections
     }
 
     fn close_unit(&mut self) {
         let unit = std::mem::replace(&mut self.unit, Unit::new(self.target));
         if unit.functions > 0 {
-            if self.sections.abbrev.bytes.is_empty() {
-                unit::abbreviations(&mut self.sections.abbrev);
-            }
             unit.write(self.target, &mut self.sections);
         }
     }

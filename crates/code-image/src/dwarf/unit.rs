@@ -1,19 +1,19 @@
-//! One compilation unit: `.debug_info`, `.debug_abbrev`, `.debug_ranges`, `.debug_aranges`.
+//! One compilation unit: `.debug_info`, `.debug_ranges`, `.debug_aranges`.
 
 use std::ops::Range;
 
 use super::Sections;
-use super::constants::*;
+use super::abbreviations::{
+    FUNCTION, FUNCTION_WITHOUT_LINES, UNIT_OF_ONE_RANGE, UNIT_OF_RANGES, with_calls,
+};
+use super::calls::Calls;
+use super::constants::DW_LANG_C;
+use super::inlining::Inlining;
 use super::line_program::LineProgram;
 use super::rows::Row;
 use crate::encode::Encoder;
 use crate::printable::{ascii, push_printable};
 use crate::target::Target;
-
-const UNIT_OF_ONE_RANGE: u64 = 1;
-const UNIT_OF_RANGES: u64 = 2;
-const FUNCTION: u64 = 3;
-const FUNCTION_WITHOUT_LINES: u64 = 4;
 
 /// The name of a unit none of whose functions has lines.
 const NO_SOURCE: &[u8] = b"<no source>";
@@ -23,83 +23,12 @@ const PRODUCER: &[u8] = concat!("code-image ", env!("CARGO_PKG_VERSION")).as_byt
 /// Gaps up to this size between functions count as padding, and as part of the unit.
 const PADDING: u64 = 64;
 
-/// An abbreviation: code, tag, whether it has children, attributes with their forms.
-type Abbreviation = (u64, u64, u8, &'static [(u64, u64)]);
-
-/// The abbreviations that all units share.
-pub(super) fn abbreviations(out: &mut Encoder) {
-    const NO_CHILDREN: u8 = 0;
-    const CHILDREN: u8 = 1;
-    let declarations: [Abbreviation; 4] = [
-        (
-            UNIT_OF_ONE_RANGE,
-            DW_TAG_COMPILE_UNIT,
-            CHILDREN,
-            &[
-                (DW_AT_PRODUCER, DW_FORM_STRING),
-                (DW_AT_LANGUAGE, DW_FORM_DATA1),
-                (DW_AT_NAME, DW_FORM_STRING),
-                (DW_AT_STMT_LIST, DW_FORM_SEC_OFFSET),
-                (DW_AT_LOW_PC, DW_FORM_ADDR),
-                (DW_AT_HIGH_PC, DW_FORM_UDATA),
-            ],
-        ),
-        (
-            UNIT_OF_RANGES,
-            DW_TAG_COMPILE_UNIT,
-            CHILDREN,
-            &[
-                (DW_AT_PRODUCER, DW_FORM_STRING),
-                (DW_AT_LANGUAGE, DW_FORM_DATA1),
-                (DW_AT_NAME, DW_FORM_STRING),
-                (DW_AT_STMT_LIST, DW_FORM_SEC_OFFSET),
-                (DW_AT_LOW_PC, DW_FORM_ADDR),
-                (DW_AT_RANGES, DW_FORM_SEC_OFFSET),
-            ],
-        ),
-        (
-            FUNCTION,
-            DW_TAG_SUBPROGRAM,
-            NO_CHILDREN,
-            &[
-                (DW_AT_EXTERNAL, DW_FORM_FLAG_PRESENT),
-                (DW_AT_NAME, DW_FORM_STRING),
-                (DW_AT_DECL_FILE, DW_FORM_UDATA),
-                (DW_AT_DECL_LINE, DW_FORM_UDATA),
-                (DW_AT_LOW_PC, DW_FORM_ADDR),
-                (DW_AT_HIGH_PC, DW_FORM_UDATA),
-            ],
-        ),
-        (
-            FUNCTION_WITHOUT_LINES,
-            DW_TAG_SUBPROGRAM,
-            NO_CHILDREN,
-            &[
-                (DW_AT_EXTERNAL, DW_FORM_FLAG_PRESENT),
-                (DW_AT_NAME, DW_FORM_STRING),
-                (DW_AT_LOW_PC, DW_FORM_ADDR),
-                (DW_AT_HIGH_PC, DW_FORM_UDATA),
-            ],
-        ),
-    ];
-    for (code, tag, children, attributes) in declarations {
-        out.uleb(code);
-        out.uleb(tag);
-        out.u8(children);
-        for &(attribute, form) in attributes {
-            out.uleb(attribute);
-            out.uleb(form);
-        }
-        out.raw(&[0, 0]);
-    }
-    out.u8(0);
-}
-
 /// A unit that is being filled.
 #[derive(Debug)]
 pub(super) struct Unit {
     pub(super) functions: usize,
     pub(super) rows: usize,
+    pub(super) inlining: Inlining,
     /// The file of the first function with lines stands for the unit.
     name: Vec<u8>,
     entries: Encoder,
@@ -112,6 +41,7 @@ impl Unit {
         Unit {
             functions: 0,
             rows: 0,
+            inlining: Inlining::default(),
             name: Vec::new(),
             entries: Encoder::new(target),
             lines: LineProgram::new(target),
@@ -119,29 +49,40 @@ impl Unit {
         }
     }
 
-    pub(super) fn add(&mut self, name: &[u8], start: u64, end: u64, rows: &[Row<'_>]) {
+    pub(super) fn add(
+        &mut self,
+        name: &[u8],
+        start: u64,
+        end: u64,
+        rows: &[Row<'_>],
+        calls: &Calls<'_>,
+    ) {
         self.functions += 1;
         self.rows += rows.len();
 
+        let origins = self.inlining.origins(&mut self.entries, calls);
         let name = ascii(name);
         let out = &mut self.entries;
-        match rows.first() {
-            Some(first) => {
+        match declaration(rows, calls) {
+            Some((file, line)) => {
                 if self.name.is_empty() {
-                    push_printable(first.file, &mut self.name);
+                    push_printable(file, &mut self.name);
                 }
-                out.uleb(FUNCTION);
+                out.uleb(with_calls(FUNCTION, !calls.is_empty()));
                 out.string(&name);
-                out.uleb(self.lines.files().number(first.file));
-                out.uleb(u64::from(first.line));
+                out.uleb(self.lines.files().number(file));
+                out.uleb(u64::from(line));
             }
             None => {
-                out.uleb(FUNCTION_WITHOUT_LINES);
+                out.uleb(with_calls(FUNCTION_WITHOUT_LINES, !calls.is_empty()));
                 out.string(&name);
             }
         }
         out.word(start);
         out.uleb(end.saturating_sub(start));
+        if !calls.is_empty() {
+            self.inlining.tree(out, self.lines.files(), calls, &origins);
+        }
 
         self.lines.function(rows, end);
 
@@ -151,7 +92,7 @@ impl Unit {
         }
     }
 
-    pub(super) fn write(self, target: Target, sections: &mut Sections) {
+    pub(super) fn write(mut self, target: Target, sections: &mut Sections) {
         let line_offset = self.lines.write(&mut sections.line);
         let info_offset = sections.info.len();
 
@@ -182,6 +123,14 @@ impl Unit {
             sections.ranges.word(0);
         }
         let end_of_children = 1;
+        let length_field = 4;
+        let base = one_range.map_or(0, |range| range.start);
+        self.inlining.resolve(
+            &mut self.entries,
+            length_field + unit.len(),
+            base,
+            &mut sections.ranges,
+        );
         let length = unit.len() + self.entries.len() + end_of_children;
         sections.info.u32(length as u32);
         sections.info.raw(&unit.bytes);
@@ -189,6 +138,16 @@ impl Unit {
         sections.info.u8(0);
 
         address_ranges(target, info_offset, &self.ranges, &mut sections.aranges);
+    }
+}
+
+/// File and line of a function: those of its first row, or, if that one's code was inlined, of the
+/// call, which stands in the function itself.
+fn declaration<'a>(rows: &'a [Row<'_>], calls: &'a Calls<'_>) -> Option<(&'a [u8], u32)> {
+    let first = rows.first()?;
+    match calls.outermost(first.address) {
+        None => Some((first.file, first.line)),
+        Some(call) => call.place().map(|(file, line, _)| (file, line)),
     }
 }
 

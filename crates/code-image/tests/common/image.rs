@@ -87,7 +87,7 @@ type Unit<'a> = gimli::Unit<EndianSlice<'a, RunTimeEndian>>;
 fn functions(dwarf: &Dwarf<'_>, unit: &Unit<'_>, out: &mut Vec<(Vec<u8>, u64, u64, u64)>) {
     let mut entries = unit.entries();
     while let Some(entry) = entries.next_dfs().unwrap() {
-        if entry.tag() != gimli::DW_TAG_subprogram {
+        if entry.tag() != gimli::DW_TAG_subprogram || entry.has_attr(gimli::DW_AT_inline) {
             continue;
         }
         let name = entry.attr_value(gimli::DW_AT_name).unwrap();

@@ -4,6 +4,7 @@
 pub mod cfi;
 pub mod frames;
 pub mod image;
+pub mod inlining;
 
 use std::fs::File;
 use std::ops::Range;
