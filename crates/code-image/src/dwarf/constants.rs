@@ -23,6 +23,7 @@ pub(super) const DW_AT_CALL_LINE: u64 = 0x59;
 pub(super) const DW_FORM_ADDR: u64 = 0x01;
 pub(super) const DW_FORM_STRING: u64 = 0x08;
 pub(super) const DW_FORM_DATA1: u64 = 0x0b;
+pub(super) const DW_FORM_STRP: u64 = 0x0e;
 pub(super) const DW_FORM_UDATA: u64 = 0x0f;
 pub(super) const DW_FORM_REF4: u64 = 0x13;
 pub(super) const DW_FORM_SEC_OFFSET: u64 = 0x17;

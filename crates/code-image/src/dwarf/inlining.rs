@@ -7,8 +7,8 @@ use super::abbreviations::{INLINED_FUNCTION, call};
 use super::calls::{Call, Calls};
 use super::constants::DW_INL_INLINED;
 use super::files::FileTable;
+use super::names::Names;
 use crate::encode::Encoder;
-use crate::printable::{ascii, push_printable};
 
 /// What the entries of inlined calls refer to.
 ///
@@ -18,8 +18,8 @@ use crate::printable::{ascii, push_printable};
 pub(super) struct Inlining {
     /// Number of calls.
     pub(super) calls: usize,
-    /// By name, where among the entries the function stands that calls refer to.
-    functions: HashMap<Vec<u8>, u64>,
+    /// By the place of its name, where among the entries the function stands that calls refer to.
+    functions: HashMap<u32, u64>,
     /// Room among the entries for a reference to the function at some place among them.
     references: Vec<(usize, u64)>,
     /// Room among the entries for where a list of ranges is, for one list after the other.
@@ -31,20 +31,21 @@ pub(super) struct Inlining {
 impl Inlining {
     /// Where among `entries` the functions stand that the calls are of, in the order of the calls;
     /// those that are new in this unit are added.
-    pub(super) fn origins(&mut self, entries: &mut Encoder, calls: &Calls<'_>) -> Vec<u64> {
+    pub(super) fn origins(
+        &mut self,
+        entries: &mut Encoder,
+        names: &mut Names,
+        calls: &Calls<'_>,
+    ) -> Vec<u64> {
         let origin = |call: &Call<'_>| {
-            let name = call.inlined.name;
-            if let Some(&origin) = self.functions.get(name) {
-                return origin;
-            }
-            let origin = entries.len();
-            self.functions.insert(name.to_vec(), origin);
-            let mut printable = Vec::with_capacity(name.len());
-            push_printable(if name.is_empty() { b"<unnamed>" } else { name }, &mut printable);
-            entries.uleb(INLINED_FUNCTION);
-            entries.string(&ascii(&printable));
-            entries.u8(DW_INL_INLINED);
-            origin
+            let name = names.place(call.inlined.name);
+            *self.functions.entry(name).or_insert_with(|| {
+                let origin = entries.len();
+                entries.uleb(INLINED_FUNCTION);
+                entries.u32(name);
+                entries.u8(DW_INL_INLINED);
+                origin
+            })
         };
         calls.iter().map(origin).collect()
     }

@@ -9,6 +9,7 @@ mod constants;
 mod files;
 mod inlining;
 mod line_program;
+mod names;
 mod rows;
 mod unit;
 
@@ -16,6 +17,7 @@ pub(crate) use calls::calls;
 pub(crate) use rows::rows;
 
 use self::calls::Calls;
+use self::names::Names;
 use self::rows::Row;
 use self::unit::Unit;
 use crate::encode::Encoder;
@@ -30,7 +32,7 @@ const FUNCTIONS_PER_UNIT: usize = 512;
 /// Rows after which a unit ends, however few functions it has.
 const ROWS_PER_UNIT: usize = 1 << 16;
 /// Inlined calls after which a unit ends, however few functions it has.
-const CALLS_PER_UNIT: usize = 1 << 12;
+const CALLS_PER_UNIT: usize = 1 << 10;
 
 /// Collects functions, in ascending order of address, into compilation units.
 #[derive(Debug)]
@@ -38,6 +40,7 @@ pub(crate) struct DebugInfo {
     target: Target,
     sections: Sections,
     unit: Unit,
+    names: Names,
     has_lines: bool,
     has_calls: bool,
 }
@@ -50,6 +53,7 @@ pub(crate) struct Sections {
     pub(crate) aranges: Encoder,
     pub(crate) ranges: Encoder,
     pub(crate) line: Encoder,
+    pub(crate) strings: Encoder,
 }
 
 impl DebugInfo {
@@ -61,8 +65,16 @@ impl DebugInfo {
             aranges: section(),
             ranges: section(),
             line: section(),
+            strings: section(),
         };
-        DebugInfo { target, sections, unit: Unit::new(target), has_lines: false, has_calls: false }
+        DebugInfo {
+            target,
+            sections,
+            unit: Unit::new(target),
+            names: Names::new(target),
+            has_lines: false,
+            has_calls: false,
+        }
     }
 
     /// Adds the function at `start..end` with its rows and inlined calls, if it has any.
@@ -79,7 +91,7 @@ impl DebugInfo {
     ) {
         self.has_lines |= !rows.is_empty();
         self.has_calls |= !calls.is_empty();
-        self.unit.add(name, start, end, rows, calls);
+        self.unit.add(name, start, end, rows, calls, &mut self.names);
         let Unit { functions, rows, inlining, .. } = &self.unit;
         if *functions >= FUNCTIONS_PER_UNIT
             || *rows >= ROWS_PER_UNIT
@@ -96,6 +108,7 @@ impl DebugInfo {
         }
         self.close_unit();
         abbreviations::write(&mut self.sections.abbrev, self.has_calls);
+        self.sections.strings = self.names.section;
         self.sections
     }
 

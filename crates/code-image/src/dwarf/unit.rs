@@ -10,6 +10,7 @@ use super::calls::Calls;
 use super::constants::DW_LANG_C;
 use super::inlining::Inlining;
 use super::line_program::LineProgram;
+use super::names::Names;
 use super::rows::Row;
 use crate::encode::Encoder;
 use crate::printable::{ascii, push_printable};
@@ -56,11 +57,12 @@ impl Unit {
         end: u64,
         rows: &[Row<'_>],
         calls: &Calls<'_>,
+        names: &mut Names,
     ) {
         self.functions += 1;
         self.rows += rows.len();
 
-        let origins = self.inlining.origins(&mut self.entries, calls);
+        let origins = self.inlining.origins(&mut self.entries, names, calls);
         let name = ascii(name);
         let out = &mut self.entries;
         match declaration(rows, calls) {

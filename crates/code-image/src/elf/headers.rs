@@ -20,6 +20,8 @@ pub(crate) const SHT_NOBITS: u32 = 8;
 
 pub(crate) const SHF_ALLOC: u64 = 2;
 pub(crate) const SHF_EXECINSTR: u64 = 4;
+pub(crate) const SHF_MERGE: u64 = 0x10;
+pub(crate) const SHF_STRINGS: u64 = 0x20;
 
 /// A program header. `memory_size` differs from `file_size` only where there are no bytes.
 #[derive(Debug, Clone, Copy)]

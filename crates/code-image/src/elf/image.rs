@@ -229,6 +229,13 @@ impl<W: Write + Seek> ImageWriter<W> {
                     object.append(name, &section.bytes, align, |usual| usual)?;
                 }
             }
+            if debug.strings.len() > 0 {
+                object.append(".debug_str", &debug.strings.bytes, 1, |usual| Section {
+                    flags: headers::SHF_MERGE | headers::SHF_STRINGS,
+                    entry_size: 1,
+                    ..usual
+                })?;
+            }
         }
         let strtab = object.append(".strtab", &self.symbols.strtab, 1, |usual| Section {
             kind: headers::SHT_STRTAB,
