@@ -48,7 +48,7 @@
 //! # What it costs
 //!
 //! A load is three system calls (is the file still ours; one `write` of the whole line; where
-//! did it go), each older line that gives way two more. An unload is none. Memory: about 60
+//! did it go), each older line that gives way two more. An unload is none. Memory: 45 to 70
 //! bytes for each line in the file, without the names.
 //!
 //! # Limits
