@@ -4,8 +4,10 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use jitdump::extension::{FramePointer, Kind, LeftOut, log, tag};
 use jitdump::{
-    DebugEntry, Endian, EntryName, Load, Move, UnwindOrder, UnwindingInfo, Writer, WriterConfig,
+    DebugEntry, Endian, EntryName, ExtendedCode, Inlined, LineEntry, Load, Move, UnwindOrder,
+    UnwindingInfo, Writer, WriterConfig,
 };
 
 const BASE: u64 = 0x7f00_0000_1000;
@@ -71,6 +73,52 @@ fn dump(endian: Endian, machine: u32, bias: u64, same_file: bool) -> Vec<u8> {
     writer.into_sink()
 }
 
+/// A code log: codes with all that can be said of them, with bytes and without.
+fn code_log(endian: Endian) -> Vec<u8> {
+    let config = WriterConfig { endian, machine: 62, pid: 7, timestamp: 1000, flags: 0 };
+    let mut writer = Writer::new(Vec::new(), &config).expect("a header");
+    writer.tail(1000, 0, [(tag::LOG, 0, &[0; log::SIZE][..])]).expect("the log's head");
+    writer.tail(1000, 0, [(tag::CHUNK, 0, &[0; 16][..])]).expect("a chunk's head");
+    for index in 0..4 {
+        let address = BASE + index * 0x40;
+        let line =
+            |offset, file, line| LineEntry { address: address + offset, file, line, column: 3 };
+        let lines = [line(0, b"/src/a.js", 10), line(8, b"/src/b.js", 11)];
+        let ir_lines = [line(0, b"f.ir", 1), line(4, b"f.ir", 2)];
+        let call = |parent, name, start, end| Inlined {
+            parent,
+            name,
+            file: b"/src/a.js",
+            line: 10,
+            column: 4,
+            ranges: vec![address + start..address + end],
+        };
+        let inlined = [call(None, &b"add"[..], 4, 16), call(Some(0), b"carry", 8, 12)];
+        let code = ExtendedCode {
+            timestamp: 2000 + index * 10,
+            pid: 7,
+            tid: 8,
+            address,
+            size: 0x20,
+            index,
+            name: b"fib(int)",
+            bytes: (index % 2 == 0).then_some(&[0xc3; 0x20]),
+            died: (index == 3).then_some(2500),
+            kind: Kind::Stub,
+            tier: Some(b"baseline"),
+            lines: &lines,
+            ir_lines: &ir_lines,
+            inlined: &inlined,
+            eh_frame: &[8, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0],
+            frame_pointer: Some(FramePointer::Prologue),
+            ..ExtendedCode::default()
+        };
+        writer.extended(&code).expect("a code");
+    }
+    writer.left_out(3000, &LeftOut { count: 1, first: 2600, last: 2600 }).expect("a number");
+    writer.into_sink()
+}
+
 fn main() -> io::Result<()> {
     let little = dump(Endian::Little, 62, 0, false);
     let cut = little.len() - 90;
@@ -78,13 +126,15 @@ fn main() -> io::Result<()> {
     hole.splice(cut..cut, [0; 64]);
     let mut truncated = little.clone();
     truncated.truncate(cut + 20);
-    let seeds: [(&str, &[u8]); 6] = [
+    let seeds: [(&str, &[u8]); 8] = [
         ("little", &little),
         ("big", &dump(Endian::Big, 22, 0, false)),
         ("v8", &dump(Endian::Little, 62, 0x40, true)),
         ("arm", &dump(Endian::Little, 40, 0x34, true)),
         ("hole", &hole),
         ("truncated", &truncated),
+        ("log", &code_log(Endian::Little)),
+        ("log-big", &code_log(Endian::Big)),
     ];
     for target in ["jitdump_read", "jitdump_codes", "jitdump_check", "code_image"] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);

@@ -3,13 +3,14 @@
 use alloc::collections::VecDeque;
 use core::iter::FusedIterator;
 
-use crate::debug_info::{DebugEntries, DebugInfo};
+use crate::code_load::{At, CodeLoad};
+use crate::debug_info::DebugInfo;
 use crate::error::Error;
-use crate::garbled::NearEntries;
-use crate::lines::{Addressing, Lines};
+use crate::extension::{ItemBody, LeftOut, Tail};
+use crate::lines::Addressing;
 use crate::load::{Load, Move};
 use crate::quirks::Quirks;
-use crate::reader::{Dump, End, Records};
+use crate::reader::{End, Records};
 use crate::record::{Body, Record};
 use crate::unwinding::UnwindingInfo;
 
@@ -20,6 +21,7 @@ const DEBUG_WINDOW: u64 = 256;
 
 /// Something happened to a code.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all events are loads, and none is stored")]
 pub enum CodeEvent<'a> {
     /// It was made, or replaced what was at its address.
     Load(CodeLoad<'a>),
@@ -30,127 +32,6 @@ pub enum CodeEvent<'a> {
         /// When, by the records' clock.
         timestamp: u64,
     },
-}
-
-/// A code that was made.
-#[derive(Clone, Copy, Debug)]
-pub struct CodeLoad<'a> {
-    /// Offset of its LOAD record in the file.
-    pub offset: u64,
-    /// When the record was written, by the records' clock. Codes come in the order of the file,
-    /// which is not always that of their times; equal times are common.
-    pub timestamp: u64,
-    /// Process id as the writer saw it.
-    pub pid: u32,
-    /// Id of the thread that made it.
-    pub tid: u32,
-    /// Address of its first byte, without the Thumb bit.
-    pub address: u64,
-    /// Size in bytes; may be 0.
-    pub size: u64,
-    /// The number a later move names it by. Not always unique.
-    pub index: u64,
-    /// Its name as the writer gave it: any bytes but NUL, maybe none.
-    pub name: &'a [u8],
-    /// The machine code; as many bytes as `size`.
-    pub bytes: &'a [u8],
-    /// Whether its address had the Thumb bit: code of 32-bit ARM in that instruction set.
-    pub is_thumb: bool,
-    debug_info: Option<At<DebugInfo<'a>>>,
-    unwinding_info: Option<At<UnwindingInfo<'a>>>,
-    addressing: Addressing,
-}
-
-/// A record's body and its offset in the file.
-#[derive(Clone, Copy, Debug)]
-struct At<T> {
-    offset: u64,
-    body: T,
-}
-
-impl<'a> CodeLoad<'a> {
-    /// Address of the first byte behind it.
-    #[must_use]
-    pub fn end(&self) -> u64 {
-        self.address.saturating_add(self.size)
-    }
-
-    /// Its source lines, in the order of the dump (V8's addresses do not always ascend).
-    ///
-    /// Addresses are absolute, freed of the writer's bias, and within the code: an entry past the
-    /// end is left out, and of those before the start the last one becomes the line of the start.
-    /// "Same file" is resolved, and names that V8 wrote from freed memory are mended as far as
-    /// possible. Entries without line and file end the line before them, as line 0;
-    /// with no line before them they are left out.
-    #[must_use]
-    pub fn lines(&self) -> Lines<'a> {
-        let bias = self.addressing.bias;
-        let within = self.address.saturating_add(bias)..self.end().saturating_add(bias);
-        let entries =
-            self.debug_info.map(|info| NearEntries::new(info.body.entries(), within, self.name));
-        Lines::new(entries, self.addressing, self.address..self.end())
-    }
-
-    /// Whether the dump has a DEBUG_INFO record for it.
-    #[must_use]
-    pub fn has_debug_info(&self) -> bool {
-        self.debug_info.is_some()
-    }
-
-    /// Its unwind tables, if the dump has any.
-    #[must_use]
-    pub fn unwind(&self) -> Option<Unwind<'a>> {
-        self.unwinding_info.map(|At { body: info, .. }| Unwind {
-            eh_frame: info.eh_frame,
-            eh_frame_hdr: info.eh_frame_hdr,
-            mapped_size: info.mapped_size,
-            eh_frame_offset: info.eh_frame_offset(),
-            eh_frame_hdr_offset: info.eh_frame_hdr_offset(),
-        })
-    }
-
-    /// Where its records stand, for [`Dump::code_at`](crate::Dump::code_at).
-    #[must_use]
-    pub fn place(&self) -> CodePlace {
-        CodePlace {
-            load: self.offset,
-            debug_info: self.debug_info.map_or(0, |info| info.offset),
-            unwinding_info: self.unwinding_info.map_or(0, |info| info.offset),
-        }
-    }
-
-    pub(crate) fn raw_entries(&self) -> impl Iterator<Item = <DebugEntries<'a> as Iterator>::Item> {
-        self.debug_info.into_iter().flat_map(|info| info.body.entries())
-    }
-}
-
-/// Where in a dump a code's records stand: what is needed to read it again, in little room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CodePlace {
-    load: u64,
-    /// 0, where the file header is, stands for none.
-    debug_info: u64,
-    unwinding_info: u64,
-}
-
-/// Unwind tables of a code.
-///
-/// Pointers in them are relative to where they stand, and computed as if the tables lay behind the
-/// code at the next multiple of 8: `.eh_frame` at `eh_frame_offset` from there and `.eh_frame_hdr`
-/// at `eh_frame_hdr_offset`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unwind<'a> {
-    /// The `.eh_frame` section. Empty from V8 for codes to be unwound by frame pointer.
-    pub eh_frame: &'a [u8],
-    /// The `.eh_frame_hdr` section; may be empty.
-    pub eh_frame_hdr: &'a [u8],
-    /// How many bytes behind the code the tables take in the process's memory; 0 if they are not
-    /// there.
-    pub mapped_size: u64,
-    /// Offset of `.eh_frame` in the tables.
-    pub eh_frame_offset: u64,
-    /// Offset of `.eh_frame_hdr` in the tables.
-    pub eh_frame_hdr_offset: u64,
 }
 
 /// A code that was moved.
@@ -179,6 +60,10 @@ pub struct CodeMove {
 /// Debug info is given to the next load of the same address, also if records of other threads lie
 /// between (at most 256), or to the load right behind it whose range it lies in. It is never kept
 /// for a later load, nor across damage. Unwind tables carry no address and go to the next load.
+///
+/// A code of which a tail tells, in the way of this project, is one event like any other: a lean
+/// one at its only record, another at its LOAD. Records without entries and without such a tail say
+/// nothing and are passed over.
 #[derive(Clone, Debug)]
 pub struct Codes<'a> {
     records: Records<'a>,
@@ -191,6 +76,18 @@ pub struct Codes<'a> {
     unwinding_info: Option<At<UnwindingInfo<'a>>>,
     /// Whether the last of `debug_infos` may belong to the next load by its place alone.
     adjacent: bool,
+    /// The group whose load has not come.
+    group: Option<Group<'a>>,
+    left_out: LeftOut,
+}
+
+/// The first record of a group that has a LOAD.
+#[derive(Clone, Copy, Debug)]
+struct Group<'a> {
+    /// Number of the record.
+    count: u64,
+    address: u64,
+    tail: At<Tail<'a>>,
 }
 
 impl<'a> Codes<'a> {
@@ -203,6 +100,8 @@ impl<'a> Codes<'a> {
             debug_infos: VecDeque::new(),
             unwinding_info: None,
             adjacent: false,
+            group: None,
+            left_out: LeftOut::default(),
         }
     }
 
@@ -218,7 +117,14 @@ impl<'a> Codes<'a> {
         self.records.end()
     }
 
+    /// The codes that the writer left out for want of room, as far as was read.
+    #[must_use]
+    pub fn left_out(&self) -> LeftOut {
+        self.left_out
+    }
+
     fn forget(&mut self) {
+        self.group = None;
         self.debug_infos.clear();
         self.unwinding_info = None;
         self.adjacent = false;
@@ -226,6 +132,12 @@ impl<'a> Codes<'a> {
 
     fn load(&mut self, record: &Record<'a>, load: &Load<'a>) -> CodeLoad<'a> {
         let mut code = self.addressing.load(record, load);
+        if let Some(group) = self.group.take().filter(|group| group.address == code.address) {
+            code.group = Some(group.tail);
+            code.addressing.bias = 0;
+            // What was announced before belongs to another code.
+            self.debug_infos.retain(|(count, _)| *count > group.count);
+        }
         code.debug_info = self.debug_info_of(code.address, code.size);
         code.unwinding_info = self.unwinding_info.take();
         self.adjacent = false;
@@ -253,6 +165,33 @@ impl<'a> Codes<'a> {
         found
     }
 
+    /// A record that has no entries. Of a lean code, it is all there is.
+    fn tail(&mut self, record: &Record<'a>, info: &DebugInfo<'a>) -> Option<CodeLoad<'a>> {
+        let tail = info.tail()?;
+        if let Some(item) = tail.code() {
+            self.group = None;
+            self.unwinding_info = None;
+            if item.is_lean() {
+                let pid = self.records.header().pid;
+                return Some(self.addressing.lean(record, info.code_addr, pid, tail, &item));
+            }
+            self.group = Some(Group {
+                count: self.count,
+                address: self.addressing.code(info.code_addr),
+                tail: At { offset: record.offset, body: tail },
+            });
+            return None;
+        }
+        for item in tail.items() {
+            match item.body() {
+                Some(ItemBody::LeftOut(left_out)) => self.left_out.add(left_out),
+                Some(ItemBody::Log(log)) => self.left_out.add(log.left_out),
+                _ => {}
+            }
+        }
+        None
+    }
+
     fn moved(&self, record: &Record<'a>, moved: &Move) -> CodeMove {
         CodeMove {
             offset: record.offset,
@@ -265,54 +204,6 @@ impl<'a> Codes<'a> {
             index: moved.code_index,
         }
     }
-}
-
-impl Addressing {
-    /// The code that a LOAD tells of, without what other records say of it.
-    fn load<'a>(self, record: &Record<'a>, load: &Load<'a>) -> CodeLoad<'a> {
-        let code_addr = if load.code_addr == 0 { load.vma } else { load.code_addr };
-        let address = self.code(code_addr);
-        CodeLoad {
-            offset: record.offset,
-            timestamp: record.timestamp,
-            pid: load.pid,
-            tid: load.tid,
-            address,
-            size: load.code_size(),
-            index: load.code_index,
-            name: load.name,
-            bytes: load.code,
-            is_thumb: address != code_addr,
-            debug_info: None,
-            unwinding_info: None,
-            addressing: self,
-        }
-    }
-}
-
-/// The code whose records stand at `place`; `None` if there are no such records.
-pub(crate) fn code_at<'a>(
-    dump: &Dump<'a>,
-    quirks: &Quirks,
-    place: &CodePlace,
-) -> Option<CodeLoad<'a>> {
-    let record_at = |offset: u64| {
-        let record = dump.records_from(offset).next()?.ok()?;
-        (record.offset == offset).then_some(record)
-    };
-    let other = |offset: u64| if offset == 0 { None } else { record_at(offset) };
-    let record = record_at(place.load)?;
-    let Body::Load(load) = &record.body else { return None };
-    let mut code = Addressing::of(quirks).load(&record, load);
-    if let Some(Record { offset, body: Body::DebugInfo(body), .. }) = other(place.debug_info) {
-        code.debug_info = Some(At { offset, body });
-    }
-    if let Some(Record { offset, body: Body::UnwindingInfo(body), .. }) =
-        other(place.unwinding_info)
-    {
-        code.unwinding_info = Some(At { offset, body });
-    }
-    Some(code)
 }
 
 impl<'a> Iterator for Codes<'a> {
@@ -334,6 +225,11 @@ impl<'a> Iterator for Codes<'a> {
                 Body::Close => {
                     self.forget();
                     return Some(Ok(CodeEvent::Close { timestamp: record.timestamp }));
+                }
+                Body::DebugInfo(info) if info.nr_entry == 0 => {
+                    if let Some(code) = self.tail(&record, info) {
+                        return Some(Ok(CodeEvent::Load(code)));
+                    }
                 }
                 Body::DebugInfo(info) => {
                     if self.debug_infos.len() >= to_capacity(DEBUG_WINDOW) {

@@ -2,6 +2,7 @@
 
 use crate::endian::{Endian, Fields, to_u64};
 use crate::error::{Error, ErrorKind};
+use crate::extension::{Tail, tail};
 
 /// Offset of the first entry in the record: behind its header and two fields.
 const ENTRIES_OFFSET: u64 = 32;
@@ -28,6 +29,10 @@ impl<'a> DebugInfo<'a> {
         })
     }
 
+    pub(crate) fn endian(&self) -> Endian {
+        self.endian
+    }
+
     /// The entries in the order of the record, which is not always that of the addresses.
     #[must_use]
     pub fn entries(&self) -> DebugEntries<'a> {
@@ -39,12 +44,30 @@ impl<'a> DebugInfo<'a> {
         }
     }
 
-    /// What stands behind the last entry: padding, or an extension. Walks all entries.
+    /// What stands behind the last entry: padding, or a [`tail`](Self::tail). Walks all entries.
     #[must_use]
-    pub fn tail(&self) -> &'a [u8] {
+    pub fn behind_entries(&self) -> &'a [u8] {
         let mut entries = self.entries();
         while let Some(Ok(_)) = entries.next() {}
         entries.fields.rest
+    }
+
+    /// What this project says beyond the format, behind the last entry. Walks all entries.
+    #[must_use]
+    pub fn tail(&self) -> Option<Tail<'a>> {
+        let rest = self.behind_entries().len();
+        // Entries begin at a multiple of 8.
+        let at = self.bytes.len().checked_sub(rest)?.checked_next_multiple_of(tail::ALIGN)?;
+        Tail::parse(Fields::new(self.bytes.get(at..)?, self.endian))
+    }
+
+    /// Whether it is a filler: room of a code log that is not in use. What lies in it says nothing.
+    #[must_use]
+    pub fn is_filler(&self) -> bool {
+        self.code_addr == 0
+            && self.nr_entry == 0
+            && self.bytes.len().is_multiple_of(8)
+            && self.tail().is_none()
     }
 }
 

@@ -13,6 +13,13 @@ impl Endian {
     /// The order of the machine this code runs on.
     pub const NATIVE: Self = if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
 
+    pub(crate) fn u16(self, bytes: [u8; 2]) -> u16 {
+        match self {
+            Self::Little => u16::from_le_bytes(bytes),
+            Self::Big => u16::from_be_bytes(bytes),
+        }
+    }
+
     pub(crate) fn u32(self, bytes: [u8; 4]) -> u32 {
         match self {
             Self::Little => u32::from_le_bytes(bytes),
@@ -24,6 +31,13 @@ impl Endian {
         match self {
             Self::Little => u64::from_le_bytes(bytes),
             Self::Big => u64::from_be_bytes(bytes),
+        }
+    }
+
+    pub(crate) fn put_u16(self, value: u16) -> [u8; 2] {
+        match self {
+            Self::Little => value.to_le_bytes(),
+            Self::Big => value.to_be_bytes(),
         }
     }
 
@@ -43,7 +57,7 @@ impl Endian {
 }
 
 /// Takes fields off the front of a slice; `None` when it has no more.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fields<'a> {
     pub(crate) rest: &'a [u8],
     pub(crate) endian: Endian,
@@ -52,6 +66,18 @@ pub(crate) struct Fields<'a> {
 impl<'a> Fields<'a> {
     pub(crate) fn new(rest: &'a [u8], endian: Endian) -> Self {
         Self { rest, endian }
+    }
+
+    pub(crate) fn u8(&mut self) -> Option<u8> {
+        let (first, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(*first)
+    }
+
+    pub(crate) fn u16(&mut self) -> Option<u16> {
+        let (first, rest) = self.rest.split_first_chunk()?;
+        self.rest = rest;
+        Some(self.endian.u16(*first))
     }
 
     pub(crate) fn u32(&mut self) -> Option<u32> {

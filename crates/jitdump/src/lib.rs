@@ -60,6 +60,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod check;
+mod code_load;
 mod codes;
 mod debug_info;
 mod endian;
@@ -77,7 +78,8 @@ mod sink;
 mod unwinding;
 mod writer;
 
-pub use codes::{CodeEvent, CodeLoad, CodeMove, CodePlace, Codes, Unwind};
+pub use code_load::{CodeLoad, CodePlace, Unwind};
+pub use codes::{CodeEvent, CodeMove, Codes};
 pub use debug_info::{DebugEntries, DebugEntry, DebugInfo, EntryName};
 pub use endian::Endian;
 pub use error::{Error, ErrorKind};
@@ -91,4 +93,4 @@ pub use record::{Body, RECORD_HEADER_SIZE, Record, RecordId};
 pub use sink::IoSink;
 pub use sink::Sink;
 pub use unwinding::{UnwindOrder, UnwindingInfo};
-pub use writer::{WriteError, Writer, WriterConfig};
+pub use writer::{ExtendedCode, Inlined, WriteError, Writer, WriterConfig};

@@ -3,6 +3,7 @@
 use core::ops::Range;
 
 use crate::debug_info::{DebugEntry, EntryName};
+use crate::extension::LineRows;
 use crate::garbled::NearEntries;
 use crate::quirks::Quirks;
 
@@ -40,12 +41,35 @@ impl Addressing {
     }
 }
 
+/// What lines are made of.
+#[derive(Clone, Debug)]
+pub(crate) enum LineSource<'a> {
+    /// A DEBUG_INFO record.
+    Entries(NearEntries<'a>),
+    /// A line table of the code at this address.
+    Table(u64, LineRows<'a>),
+}
+
+impl<'a> LineSource<'a> {
+    fn next(&mut self) -> Option<DebugEntry<'a>> {
+        match self {
+            Self::Entries(entries) => entries.next(),
+            Self::Table(address, rows) => rows.next().map(|row| DebugEntry {
+                addr: address.saturating_add(row.offset.into()),
+                line: row.line,
+                discrim: row.column,
+                name: EntryName::Path(row.file),
+            }),
+        }
+    }
+}
+
 /// The lines of a code, decoded as they are asked for; see [`CodeLoad::lines`].
 ///
 /// [`CodeLoad::lines`]: crate::CodeLoad::lines
 #[derive(Clone, Debug)]
 pub struct Lines<'a> {
-    entries: Option<NearEntries<'a>>,
+    source: Option<LineSource<'a>>,
     addressing: Addressing,
     range: Range<u64>,
     /// File of the entry before, which "same file" means.
@@ -59,11 +83,11 @@ pub struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     pub(crate) fn new(
-        entries: Option<NearEntries<'a>>,
+        source: Option<LineSource<'a>>,
         addressing: Addressing,
         range: Range<u64>,
     ) -> Self {
-        Self { entries, addressing, range, file: &[], before: None, after: None, last: None }
+        Self { source, addressing, range, file: &[], before: None, after: None, last: None }
     }
 
     /// Takes in one entry; what comes of it is the next line, if anything.
@@ -106,12 +130,12 @@ impl<'a> Iterator for Lines<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let line = self.after.take().or_else(|| {
-            while let Some(entry) = self.entries.as_mut()?.next() {
+            while let Some(entry) = self.source.as_mut()?.next() {
                 if let Some(line) = self.take(entry) {
                     return Some(line);
                 }
             }
-            self.entries = None;
+            self.source = None;
             self.before.take()
         })?;
         self.last = Some(line);

@@ -123,6 +123,10 @@ impl Quirks {
             if machine.codes < CODE_SAMPLES {
                 machine.add(code.address, code.bytes);
             }
+            // What has a tail was written by a program that has no bias.
+            if code.tail().is_some() {
+                continue;
+            }
             let deltas = || {
                 code.raw_entries()
                     .map_while(Result::ok)

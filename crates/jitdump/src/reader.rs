@@ -3,13 +3,15 @@
 use core::iter::FusedIterator;
 use core::ops::Range;
 
-use crate::codes::{self, CodeLoad, CodePlace, Codes};
+use crate::code_load::{self, CodeLoad, CodePlace};
+use crate::codes::{CodeEvent, Codes};
 use crate::endian::{to_u64, to_usize};
 use crate::error::{Error, ErrorKind};
+use crate::extension::{ItemBody, LogItem};
 use crate::header::{HEADER_SIZE, Header};
 use crate::quirks::Quirks;
-use crate::record::{Prefix, RECORD_HEADER_SIZE, Record, RecordId, parse_body};
-use crate::resync::{self, Verdict};
+use crate::record::{Body, Prefix, RECORD_HEADER_SIZE, Record, RecordId, parse_body};
+use crate::resync::{self, OfLog, Verdict};
 
 /// A jitdump in memory, complete or not.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +55,16 @@ impl<'a> Dump<'a> {
         Records { data: self.data, header: self.header, offset, last_timestamp: None, end: None }
     }
 
+    /// The control words, if the dump is a code log.
+    #[must_use]
+    pub fn log(&self) -> Option<LogItem> {
+        let Body::DebugInfo(info) = self.records().next()?.ok()?.body else { return None };
+        info.tail()?.items().find_map(|item| match item.body()? {
+            ItemBody::Log(log) => Some(log),
+            _ => None,
+        })
+    }
+
     /// One event per code, quirks of the writer taken out as [`Quirks::detect`] finds them.
     #[must_use]
     pub fn codes(&self) -> Codes<'a> {
@@ -64,7 +76,14 @@ impl<'a> Dump<'a> {
     /// `None` if this dump has no such records at that place.
     #[must_use]
     pub fn code_at(&self, place: &CodePlace, quirks: &Quirks) -> Option<CodeLoad<'a>> {
-        codes::code_at(self, quirks, place)
+        code_load::code_at(self, quirks, place)
+    }
+
+    /// The code of the group that begins at `offset`.
+    pub(crate) fn code_of_group(&self, offset: u64, quirks: &Quirks) -> Option<CodeLoad<'a>> {
+        let mut codes = Codes::new(self.records_from(offset), *quirks);
+        let Some(Ok(CodeEvent::Load(code))) = codes.next() else { return None };
+        code.group.is_some_and(|group| group.offset == offset).then_some(code)
     }
 
     /// Like [`codes`](Self::codes), with quirks known from elsewhere.
@@ -175,12 +194,14 @@ impl<'a> Records<'a> {
         let is_header = resync::judge(prefix, payload, self.header.endian) == Verdict::Plausible
             && (prefix.id.is_known() || resync::in_time(prefix, self.last_timestamp));
         let offset = self.offset;
+        let is_filler = OfLog::at(rest, self.header.endian) == Some(OfLog::Filler);
         if is_header && prefix.id.is_known() {
             // In lieu of a record before it, its own time says which times are near.
             self.last_timestamp.get_or_insert(prefix.timestamp);
         }
-        if !is_header
-            || self.find_record(offset.saturating_add(1)..to_u64(self.data.len())).is_some()
+        if !is_filler
+            && (!is_header
+                || self.find_record(offset.saturating_add(1)..to_u64(self.data.len())).is_some())
         {
             return self.skip_gap(false);
         }
@@ -223,7 +244,10 @@ impl<'a> Iterator for Records<'a> {
         let in_time = prefix.id.is_known()
             || self.last_timestamp.is_none()
             || resync::in_time(prefix, self.last_timestamp);
-        if !in_time || !resync::may_follow(self.data, next, endian, prefix.timestamp) {
+        let of_log = OfLog::at(rest, endian);
+        if of_log != Some(OfLog::Filler)
+            && (!in_time || !resync::may_follow(self.data, next, endian, prefix.timestamp))
+        {
             // An unknown type is an extension or garbage, a bad body has a good or a bad length, and
             // a good one may have been torn by another writer: what follows tells which.
             if is_strange {
@@ -235,7 +259,9 @@ impl<'a> Iterator for Records<'a> {
             }
         }
         self.offset = next;
-        self.last_timestamp = Some(prefix.timestamp);
+        if of_log.is_none() {
+            self.last_timestamp = Some(prefix.timestamp);
+        }
         let Prefix { total_size, timestamp, .. } = prefix;
         Some(match body {
             Ok(body) => Ok(Record { offset, total_size, timestamp, body }),

@@ -9,6 +9,7 @@
 use core::ops::Range;
 
 use crate::endian::{Endian, Fields, to_u64, to_usize};
+use crate::extension::tail;
 use crate::record::{Prefix, RECORD_HEADER_SIZE, RecordId};
 
 /// How much later than the last record a candidate may be to be believed. 2^45 ns are nearly ten
@@ -58,13 +59,46 @@ fn unwinding_sizes(payload: &[u8], endian: Endian) -> Option<(u64, u64)> {
     fields.u64().zip(fields.u64())
 }
 
+/// How the records of a code log are told, which come in no order of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OfLog {
+    /// Room that is not in use. Whole records of old may lie in it.
+    Filler,
+    /// Nothing but a tail: the first record of a code, or one of the log's own.
+    Tail,
+}
+
+impl OfLog {
+    /// What begins at the start of `bytes`, if it is such a record.
+    pub(crate) fn at(bytes: &[u8], endian: Endian) -> Option<Self> {
+        let mut fields = Fields::new(bytes, endian);
+        if RecordId(fields.u32()?) != RecordId::DEBUG_INFO {
+            return None;
+        }
+        let (total_size, _time) = (fields.u32()?, fields.u64()?);
+        let (code_addr, nr_entry) = (fields.u64()?, fields.u64()?);
+        if nr_entry != 0 {
+            return None;
+        }
+        if total_size >= 40 && fields.u32() == Some(tail::MAGIC) {
+            Some(Self::Tail)
+        } else if code_addr == 0 && total_size >= 32 && total_size.is_multiple_of(8) {
+            Some(Self::Filler)
+        } else {
+            None
+        }
+    }
+}
+
 /// Whether reading may go on at `offset`, behind a record of `timestamp`: the file ends there, or a
 /// hole or something like a record begins.
 pub(crate) fn may_follow(data: &[u8], offset: u64, endian: Endian, timestamp: u64) -> bool {
     let Some(rest) = data.get(to_usize(offset)..) else { return false };
     let Some(prefix) = Prefix::read(rest, endian) else { return true };
     let is_hole = prefix.id.0 == 0 && prefix.total_size == 0 && prefix.timestamp == 0;
-    is_hole || (prefix.total_size >= prefix.id.min_size() && in_time(prefix, Some(timestamp)))
+    is_hole
+        || (prefix.total_size >= prefix.id.min_size() && in_time(prefix, Some(timestamp)))
+        || OfLog::at(rest, endian).is_some()
 }
 
 /// Whether a record of this time may stand behind one of `last_timestamp`. Small numbers, which are
@@ -105,7 +139,7 @@ fn is_record(data: &[u8], offset: u64, endian: Endian, last_timestamp: Option<u6
     let Some(record) = rest.get(..to_usize(u64::from(prefix.total_size))) else { return false };
     let payload = record.get(to_usize(u64::from(RECORD_HEADER_SIZE))..).unwrap_or(&[]);
     let end = offset.saturating_add(u64::from(prefix.total_size));
-    in_time(prefix, last_timestamp)
+    (in_time(prefix, last_timestamp) || OfLog::at(rest, endian).is_some())
         && judge(prefix, payload, endian) == Verdict::Plausible
         && shape_fits(prefix, payload, endian)
         && may_follow(data, end, endian, prefix.timestamp)

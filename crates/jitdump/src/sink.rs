@@ -11,7 +11,7 @@ pub trait Sink {
     /// Why a record could not be taken.
     type Error;
 
-    /// Takes one record (or the file header) in one piece.
+    /// Takes one record (or the file header, or all records of a code) in one piece.
     ///
     /// # Errors
     /// When the record could not be stored. Part of it may have been.

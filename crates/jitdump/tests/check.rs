@@ -5,7 +5,8 @@ mod made;
 use std::collections::BTreeSet;
 
 use jitdump::check::{Finding, MAX_OFFSETS, RULES, Report, Severity, check, check_named};
-use jitdump::{Endian, Load, Move, UnwindOrder, UnwindingInfo, Writer, WriterConfig};
+use jitdump::extension::LeftOut;
+use jitdump::{Endian, ExtendedCode, Load, Move, UnwindOrder, UnwindingInfo, Writer, WriterConfig};
 use made::{EH_FRAME_HDR, code, config, entry, load, same, tables};
 
 /// A time by the clock of the header of [`made::config`].
@@ -58,6 +59,20 @@ fn debugged(entries: &[jitdump::DebugEntry<'_>]) -> Vec<u8> {
         writer.debug_info(NOW, 0x1000, entries.iter().copied()).unwrap();
         writer.load(NOW + 1, &load(0x1000, 1, b"f", &code)).unwrap();
     })
+}
+
+/// A dump of one code with a tail, changed, and a lean one.
+fn grouped(bytes: Option<&[u8]>, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let extended =
+        ExtendedCode { timestamp: NOW, size: 32, name: b"f", pid: made::PID, ..Default::default() };
+    let mut writer = made::writer();
+    writer.extended(&ExtendedCode { address: 0x1000, index: 1, bytes, ..extended }).unwrap();
+    let mut data = writer.into_sink();
+    change(&mut data);
+    let mut writer = Writer::append(data, Endian::Little);
+    let lean = ExtendedCode { address: 0x2000, index: 2, timestamp: NOW + 1, ..extended };
+    writer.extended(&lean).unwrap();
+    finish(writer)
 }
 
 /// A record of one load, bytes changed.
@@ -433,6 +448,24 @@ fn cases() -> Vec<(&'static str, Vec<u8>, u64, u64, &'static [&'static str])> {
         (
             "unwinding-mapped-size",
             unwound(UnwindingInfo { mapped_size: 8, ..tables() }),
+            40,
+            1,
+            &[],
+        ),
+        ("extension-malformed", grouped(None, |data| data[76] = 0x99), 40, 1, &[]),
+        (
+            "group-without-load",
+            // Another group follows where the LOAD should be.
+            grouped(Some(&code(32)), |data| data.truncate(40 + usize::from(data[44]))),
+            40,
+            1,
+            &[],
+        ),
+        (
+            "left-out",
+            dump(|writer| {
+                writer.left_out(NOW, &LeftOut { count: 3, first: NOW, last: NOW + 1 }).unwrap();
+            }),
             40,
             1,
             &[],

@@ -3,9 +3,10 @@
 mod made;
 
 use jitdump::{
-    Body, CodeEvent, DebugEntry, Dump, End, Endian, EntryName, Load, Move, Record, UnwindOrder,
-    UnwindingInfo, Writer, WriterConfig, check::check,
+    Body, DebugEntry, Dump, End, Endian, EntryName, Load, Move, Record, UnwindOrder, UnwindingInfo,
+    Writer, WriterConfig,
 };
+use made::read_all;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -137,7 +138,7 @@ fn is_what_was_made(record: &Record<'_>, made: &Made) -> bool {
         }
         (Body::DebugInfo(info), Made::DebugInfo(code_addr, entries)) => {
             info.code_addr == *code_addr
-                && info.tail().is_empty()
+                && info.behind_entries().is_empty()
                 && info.entries().map(Result::unwrap).eq(entries.iter().map(
                     |(addr, line, discrim, name)| DebugEntry {
                         addr: *addr,
@@ -163,37 +164,6 @@ fn is_what_was_made(record: &Record<'_>, made: &Made) -> bool {
         (Body::Close, Made::Close) => true,
         _ => false,
     }
-}
-
-/// Reads all there is in all ways there are.
-fn read_all(data: &[u8]) {
-    let Ok(dump) = Dump::parse(data) else { return };
-    let mut records = dump.records();
-    let mut end = 0;
-    for record in &mut records {
-        match record {
-            Ok(record) => {
-                assert!(record.offset >= end, "records overlap");
-                end = record.offset + u64::from(record.total_size);
-                if let Body::DebugInfo(info) = record.body {
-                    let _ = (info.entries().count(), info.tail());
-                }
-            }
-            Err(error) => assert!(error.offset >= end, "an error within a record"),
-        }
-    }
-    assert!(end <= data.len() as u64 && records.end().is_some());
-    for event in dump.codes().flatten() {
-        if let CodeEvent::Load(code) = event {
-            for line in code.lines() {
-                assert!((code.address..code.end()).contains(&line.address));
-            }
-            assert_eq!(code.bytes.len() as u64, code.size);
-            let _ = code.unwind();
-        }
-    }
-    let report = check(data);
-    assert!(report.findings.iter().all(|finding| finding.count >= finding.offsets.len() as u64));
 }
 
 fn endian() -> impl Strategy<Value = Endian> {

@@ -7,6 +7,7 @@ use alloc::string::String;
 
 use super::findings::Findings;
 use super::rules;
+use crate::extension::{CodeItem, Tail, tag};
 use crate::header::Header;
 use crate::load::{Load, Move};
 use crate::quirks::{HeaderClock, Quirks};
@@ -46,7 +47,9 @@ impl<'a> CodeChecks<'a> {
         offset: u64,
         timestamp: u64,
         load: &Load<'a>,
+        item: Option<&CodeItem>,
     ) {
+        self.address(findings, offset, load.code_addr, load.code_size());
         self.fields(findings, offset, load);
         name(findings, offset, load.name);
         if self.quirks.header_clock == HeaderClock::Records && timestamp < self.header.timestamp {
@@ -58,19 +61,43 @@ impl<'a> CodeChecks<'a> {
         self.bytes(findings, offset, load);
 
         let place = Place { address: load.code_addr, size: load.code_size() };
-        match self.by_index.entry(load.code_index) {
+        self.number(findings, offset, load.code_index, place);
+        if item.is_none_or(|item| item.died == 0) {
+            self.occupy(findings, offset, place);
+        }
+        self.previous = Some(*load);
+    }
+
+    /// A code of which there is only the record that announces it.
+    pub(super) fn lean(
+        &mut self,
+        findings: &mut Findings,
+        offset: u64,
+        address: u64,
+        tail: &Tail<'_>,
+        item: &CodeItem,
+    ) {
+        let place = Place { address, size: item.code_size };
+        self.address(findings, offset, address, item.code_size);
+        name(findings, offset, tail.find(tag::NAME, None).map_or(&[], |item| item.payload));
+        self.number(findings, offset, item.code_index, place);
+        if item.died == 0 {
+            self.occupy(findings, offset, place);
+        }
+    }
+
+    /// Notes that the code of this index is at `place`.
+    fn number(&mut self, findings: &mut Findings, offset: u64, index: u64, place: Place) {
+        match self.by_index.entry(index) {
             Entry::Occupied(mut entry) => {
-                findings.add(&rules::DUPLICATE_INDEX, offset, || {
-                    format!("code_index {} again", load.code_index)
-                });
+                findings
+                    .add(&rules::DUPLICATE_INDEX, offset, || format!("code_index {index} again"));
                 entry.insert(place);
             }
             Entry::Vacant(entry) => {
                 entry.insert(place);
             }
         }
-        self.occupy(findings, offset, place);
-        self.previous = Some(*load);
     }
 
     pub(super) fn moved(&mut self, findings: &mut Findings, offset: u64, moved: &Move) {
@@ -95,9 +122,7 @@ impl<'a> CodeChecks<'a> {
         self.occupy(findings, offset, to);
     }
 
-    fn fields(&self, findings: &mut Findings, offset: u64, load: &Load<'_>) {
-        let address = load.code_addr;
-        let size = load.code_size();
+    fn address(&self, findings: &mut Findings, offset: u64, address: u64, size: u64) {
         if address == 0 {
             findings.add(&rules::ADDRESS_ZERO, offset, || String::from("code_addr 0"));
         }
@@ -105,16 +130,20 @@ impl<'a> CodeChecks<'a> {
             findings
                 .add(&rules::ADDRESS_WRAPS, offset, || format!("{size:#x} bytes at {address:#x}"));
         }
-        if load.vma != address {
-            findings.add(&rules::VMA_DIFFERS, offset, || {
-                format!("vma {:#x}, code_addr {address:#x}", load.vma)
-            });
-        }
         if self.quirks.thumb && address & 1 != 0 {
             findings.add(&rules::THUMB_BIT, offset, || format!("code_addr {address:#x}"));
         }
         if size == 0 {
             findings.add(&rules::CODE_EMPTY, offset, || String::from("code_size 0"));
+        }
+    }
+
+    fn fields(&self, findings: &mut Findings, offset: u64, load: &Load<'_>) {
+        let address = load.code_addr;
+        if load.vma != address {
+            findings.add(&rules::VMA_DIFFERS, offset, || {
+                format!("vma {:#x}, code_addr {address:#x}", load.vma)
+            });
         }
         if !load.padding.is_empty() {
             findings.add(&rules::LOAD_PADDING, offset, || {

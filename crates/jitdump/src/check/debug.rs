@@ -48,6 +48,9 @@ impl<'a> DebugChecks<'a> {
         info: &DebugInfo<'a>,
     ) {
         self.misplaced(findings);
+        if info.nr_entry == 0 && (info.is_filler() || info.tail().is_some()) {
+            return;
+        }
         entries(findings, offset, info);
         if self.quirks.debug_addr_bias != 0 {
             let bias = self.quirks.debug_addr_bias;
@@ -165,8 +168,8 @@ fn decoded(findings: &mut Findings, pending: &Pending<'_>) {
             _ => {}
         }
     }
-    let tail = info.tail();
-    if tail.len() > MAX_PADDING {
+    let tail = info.behind_entries();
+    if tail.len() > MAX_PADDING && info.tail().is_none() {
         findings.add(&rules::DEBUG_TAIL, *offset, || {
             format!("{} bytes behind the last entry", to_u64(tail.len()))
         });

@@ -8,6 +8,7 @@
 
 mod code;
 mod debug;
+mod extension;
 mod findings;
 mod header;
 mod rules;
@@ -21,11 +22,13 @@ use core::fmt;
 pub use rules::{RULES, Rule};
 
 use crate::error::{Error, ErrorKind};
+use crate::extension::CodeItem;
 use crate::quirks::Quirks;
 use crate::reader::{Dump, End};
 use crate::record::Body;
 use code::CodeChecks;
 use debug::DebugChecks;
+use extension::ExtensionChecks;
 use findings::Findings;
 use unwinding::UnwindingChecks;
 
@@ -81,7 +84,7 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// How many records could be read.
     pub records: u64,
-    /// How many codes were loaded.
+    /// How many codes were loaded, lean ones included.
     pub loads: u64,
 }
 
@@ -137,6 +140,9 @@ fn records(findings: &mut Findings, report: &mut Report, dump: &Dump<'_>) {
     let mut codes = CodeChecks::new(header, quirks);
     let mut debug = DebugChecks::new(quirks);
     let mut unwinding = UnwindingChecks::new(header.endian);
+    let mut extensions = ExtensionChecks::default();
+    // A log has no order, is never closed, and reserves room.
+    let is_log = dump.log().is_some();
     let mut previous_timestamp = None;
     let mut closed = false;
     let mut records = dump.records();
@@ -146,27 +152,43 @@ fn records(findings: &mut Findings, report: &mut Report, dump: &Dump<'_>) {
             Err(error) => {
                 damage(findings, &error);
                 debug.forget();
+                extensions.forget();
                 unwinding.forget();
                 continue;
             }
         };
         report.records = report.records.saturating_add(1);
         let (offset, timestamp) = (record.offset, record.timestamp);
-        if closed {
+        if closed && !is_filler(&record.body) {
             findings.add(&rules::RECORD_AFTER_CLOSE, offset, || {
                 format!("{} behind CLOSE", record.body.id())
             });
         }
-        time(findings, offset, timestamp, previous_timestamp.replace(timestamp));
+        if has_time(&record.body) && !extensions.is_within_group(offset) {
+            let previous = previous_timestamp.replace(timestamp).filter(|_| !is_log);
+            time(findings, offset, timestamp, previous);
+        }
+        if !matches!(record.body, Body::Load(_)) {
+            extensions.record(findings, offset);
+        }
         match &record.body {
             Body::Load(load) => {
                 report.loads = report.loads.saturating_add(1);
-                codes.load(findings, offset, timestamp, load);
+                let item = extensions.load(findings, &record, load);
+                codes.load(findings, offset, timestamp, load, item.as_ref());
                 debug.load(findings, load);
                 unwinding.load();
             }
             Body::Move(moved) => codes.moved(findings, offset, moved),
-            Body::DebugInfo(info) => debug.debug_info(findings, offset, info),
+            Body::DebugInfo(info) => {
+                debug.debug_info(findings, offset, info);
+                let Some(tail) = info.tail() else { continue };
+                let item = extensions.tail(findings, &record, info, &tail);
+                if let Some(item) = item.filter(CodeItem::is_lean) {
+                    report.loads = report.loads.saturating_add(1);
+                    codes.lean(findings, offset, info.code_addr, &tail, &item);
+                }
+            }
             Body::UnwindingInfo(info) => unwinding.unwinding_info(findings, offset, info),
             Body::Close => closed = true,
             Body::Unknown { id, bytes } => findings.add(&rules::UNKNOWN_RECORD, offset, || {
@@ -176,12 +198,23 @@ fn records(findings: &mut Findings, report: &mut Report, dump: &Dump<'_>) {
     }
     debug.finish(findings);
     unwinding.finish(findings);
-    end(findings, records.end());
+    extensions.finish(findings);
+    end(findings, records.end(), is_log);
     if report.loads == 0 {
         findings.add(&rules::NO_CODE, 0, || format!("{} records", report.records));
-    } else if !closed {
+    } else if !closed && !is_log {
         findings.add(&rules::NO_CLOSE, records.offset(), || String::from("the dump just ends"));
     }
+}
+
+fn is_filler(body: &Body<'_>) -> bool {
+    matches!(body, Body::DebugInfo(info) if info.is_filler())
+}
+
+/// Whether the time of such a record says anything: not if it is room, or about the log itself.
+fn has_time(body: &Body<'_>) -> bool {
+    let Body::DebugInfo(info) = body else { return true };
+    !info.is_filler() && info.tail().is_none_or(|tail| info.nr_entry != 0 || tail.code().is_some())
 }
 
 fn damage(findings: &mut Findings, error: &Error) {
@@ -212,7 +245,7 @@ fn time(findings: &mut Findings, offset: u64, timestamp: u64, previous: Option<u
     }
 }
 
-fn end(findings: &mut Findings, end: Option<End>) {
+fn end(findings: &mut Findings, end: Option<End>, is_log: bool) {
     match end {
         Some(End::CutOff { offset, missing }) => {
             findings.add(&rules::CUT_OFF, offset, || match missing {
@@ -220,10 +253,10 @@ fn end(findings: &mut Findings, end: Option<End>) {
                 None => String::from("the last record lacks part of its header"),
             });
         }
-        Some(End::Zeros { offset }) => {
+        Some(End::Zeros { offset }) if !is_log => {
             findings.add(&rules::ZERO_TAIL, offset, || String::from("zeros to the end"));
         }
         // Damage to the end of the file was reported as it was met.
-        Some(End::Complete { .. } | End::Damaged { .. }) | None => {}
+        Some(End::Complete { .. } | End::Zeros { .. } | End::Damaged { .. }) | None => {}
     }
 }

@@ -226,6 +226,17 @@ rules! {
         cost "none: all readers go by nr_entry; it may be entries that were not counted"
         mend "let total_size end with the last entry, padded to a multiple of 8 at most";
 
+    // Extensions.
+    EXTENSION_MALFORMED = Warning "extension-malformed"
+        cost "jitscribe loses what the extension tells of the code; other tools do not read it"
+        mend "write the tail as docs/format.md has it, its sizes last";
+    GROUP_WITHOUT_LOAD = Warning "group-without-load"
+        cost "no tool knows the code"
+        mend "write the LOAD into the group, or flag the code as lean";
+    LEFT_OUT = Warning "left-out"
+        cost "samples in codes that were not written stay unresolved, or are given to dead code"
+        mend "set a higher limit, or let dead code be unloaded so that its room is used anew";
+
     // UNWINDING_INFO.
     UNWINDING_SIZES = Error "unwinding-sizes"
         cost "perf inject reads beyond the record"

@@ -1,5 +1,7 @@
 //! The payload of a CHUNK item, which begins a chunk of a code log, and the fillers in it.
 
+use crate::endian::Fields;
+
 /// Size of the payload.
 pub const SIZE: usize = 16;
 
@@ -13,3 +15,20 @@ pub const SPAN: usize = 8;
 
 /// Smallest size of a filler: a DEBUG_INFO record of no address, with no entries and no tail.
 pub const FILLER_MIN: usize = 32;
+
+/// What a CHUNK item says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkItem {
+    /// Grows whenever room of the chunk is used anew.
+    pub epoch: u64,
+    /// How many chunks from here on belong together.
+    pub span: u32,
+}
+
+impl ChunkItem {
+    pub(crate) fn parse(mut fields: Fields<'_>) -> Option<Self> {
+        let item = Self { epoch: fields.u64()?, span: fields.u32()? };
+        fields.u32()?;
+        Some(item)
+    }
+}

@@ -1,5 +1,8 @@
 //! The payload of a LOG item: the control words of a code log.
 
+use super::LeftOut;
+use crate::endian::Fields;
+
 /// The version described here.
 pub const VERSION: u32 = 1;
 
@@ -33,3 +36,47 @@ pub const RESUMED: usize = 56;
 pub const FORKED: usize = 64;
 /// Offset of the u32 that tells the process it was forked from; 0: none.
 pub const PARENT: usize = 72;
+
+/// What a LOG item says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogItem {
+    /// Version of the log; [`VERSION`] is the one described.
+    pub version: u32,
+    /// Size of a chunk in bytes.
+    pub chunk_size: u32,
+    /// How many chunks are in use.
+    pub chunks: u32,
+    /// What the process is to do: bits of [`control`](super::control).
+    pub control: u32,
+    /// Size in bytes to which the file may grow.
+    pub limit: u64,
+    /// The codes that were not written for want of room.
+    pub left_out: LeftOut,
+    /// When the log was turned off the last time; 0: never.
+    pub paused: u64,
+    /// When it was turned on again; 0: never.
+    pub resumed: u64,
+    /// When the process was forked from one with a log; 0: not known.
+    pub forked: u64,
+    /// The process it was forked from; 0: none.
+    pub parent: u32,
+}
+
+impl LogItem {
+    pub(crate) fn parse(mut fields: Fields<'_>) -> Option<Self> {
+        let item = Self {
+            version: fields.u32()?,
+            chunk_size: fields.u32()?,
+            chunks: fields.u32()?,
+            control: fields.u32()?,
+            limit: fields.u64()?,
+            left_out: LeftOut::read(&mut fields)?,
+            paused: fields.u64()?,
+            resumed: fields.u64()?,
+            forked: fields.u64()?,
+            parent: fields.u32()?,
+        };
+        fields.u32()?;
+        Some(item)
+    }
+}

@@ -1,5 +1,10 @@
 //! The tail: what stands behind the last entry of a DEBUG_INFO record, made of items.
 
+use core::iter::FusedIterator;
+
+use super::{ChunkItem, CodeItem, InlinedCalls, LeftOut, LineTable, LogItem, tag};
+use crate::endian::{Endian, Fields, to_u64, to_usize};
+
 /// The word a tail begins with, in the byte order of the dump: `JSCR` in a little-endian one.
 pub const MAGIC: u32 = 0x5243_534a;
 
@@ -17,3 +22,153 @@ pub const OFFSET_WITHOUT_ENTRIES: usize = 32;
 
 /// Where the payload of the first item begins in a record without entries.
 pub const FIRST_PAYLOAD: usize = OFFSET_WITHOUT_ENTRIES + HEADER_SIZE + ITEM_HEADER_SIZE;
+
+/// The tail of a DEBUG_INFO record. Items are decoded as they are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tail<'a> {
+    items: Fields<'a>,
+    is_whole: bool,
+}
+
+impl<'a> Tail<'a> {
+    /// `bytes` begin where a tail may begin.
+    pub(crate) fn parse(mut bytes: Fields<'a>) -> Option<Self> {
+        if bytes.u32()? != MAGIC {
+            return None;
+        }
+        let size = u64::from(bytes.u32()?);
+        let is_whole = size.is_multiple_of(8) && size <= to_u64(bytes.rest.len());
+        if is_whole {
+            bytes.rest = bytes.take(size)?;
+        }
+        Some(Self { items: bytes, is_whole })
+    }
+
+    /// Its items.
+    #[must_use]
+    pub fn items(&self) -> Items<'a> {
+        Items { fields: self.items, is_whole: self.is_whole }
+    }
+
+    /// What is known of a code, if the tail tells of one. That is its first item then.
+    #[must_use]
+    pub fn code(&self) -> Option<CodeItem> {
+        match self.items().next()?.body()? {
+            ItemBody::Code(code) => Some(code),
+            _ => None,
+        }
+    }
+
+    /// The payload of the first item of `tag` with `detail`.
+    pub(crate) fn find(&self, tag: u16, detail: Option<u16>) -> Option<Item<'a>> {
+        self.items()
+            .find(|item| item.tag == tag && detail.is_none_or(|detail| item.detail == detail))
+    }
+}
+
+/// The items of a [`Tail`]. Ends at the first that does not fit into it.
+#[derive(Clone, Debug)]
+pub struct Items<'a> {
+    fields: Fields<'a>,
+    is_whole: bool,
+}
+
+impl Items<'_> {
+    /// Whether all sizes read so far agree with one another: the tail's with the record's, the
+    /// items' with the tail's.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Item<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.fields.rest.is_empty() {
+            return None;
+        }
+        let item = Item::parse(&mut self.fields);
+        if item.is_none() {
+            self.is_whole = false;
+            self.fields.rest = &[];
+        }
+        item
+    }
+}
+
+impl FusedIterator for Items<'_> {}
+
+/// An item of a [`Tail`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item<'a> {
+    /// What it tells: one of [`tag`], or unknown.
+    pub tag: u16,
+    /// By tag; 0 if not said.
+    pub detail: u16,
+    /// What it says.
+    pub payload: &'a [u8],
+    endian: Endian,
+}
+
+impl<'a> Item<'a> {
+    fn parse(fields: &mut Fields<'a>) -> Option<Self> {
+        let (tag, detail) = (fields.u16()?, fields.u16()?);
+        let size = u64::from(fields.u32()?);
+        let payload = fields.take(size)?;
+        // The padding of the last item may be missing.
+        let padding = to_usize(size.next_multiple_of(8).saturating_sub(size));
+        fields.rest = fields.rest.get(padding..).unwrap_or(&[]);
+        Some(Self { tag, detail, payload, endian: fields.endian })
+    }
+
+    /// What it says, by its tag; `None` if its payload is not what the tag promises.
+    #[must_use]
+    pub fn body(&self) -> Option<ItemBody<'a>> {
+        let fields = Fields::new(self.payload, self.endian);
+        Some(match self.tag {
+            tag::CODE => ItemBody::Code(CodeItem::parse(fields)?),
+            tag::NAME => ItemBody::Name(self.payload),
+            tag::TIER => ItemBody::Tier(self.payload),
+            tag::LINES => ItemBody::Lines { table: LineTable::parse(fields)?, detail: self.detail },
+            tag::INLINED => ItemBody::Inlined(InlinedCalls::parse(fields)?),
+            tag::EH_FRAME => ItemBody::EhFrame(self.payload),
+            tag::LEFT_OUT => ItemBody::LeftOut(LeftOut::parse(fields)?),
+            tag::LOG => ItemBody::Log(LogItem::parse(fields)?),
+            tag::CHUNK => ItemBody::Chunk(ChunkItem::parse(fields)?),
+            _ => ItemBody::Unknown,
+        })
+    }
+}
+
+/// What an [`Item`] says, by its tag.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum ItemBody<'a> {
+    /// What is known of a code.
+    Code(CodeItem),
+    /// The code's name, where no LOAD tells it.
+    Name(&'a [u8]),
+    /// Name of the compiler's tier.
+    Tier(&'a [u8]),
+    /// A line table.
+    Lines {
+        /// The table.
+        table: LineTable<'a>,
+        /// Of what: [`tag::LINES_SOURCE`] or [`tag::LINES_IR`].
+        detail: u16,
+    },
+    /// The calls inlined into the code.
+    Inlined(InlinedCalls<'a>),
+    /// An `.eh_frame` section, where no UNWINDING_INFO tells it.
+    EhFrame(&'a [u8]),
+    /// Codes that were not written.
+    LeftOut(LeftOut),
+    /// The control words of a code log.
+    Log(LogItem),
+    /// The head of a chunk of a code log.
+    Chunk(ChunkItem),
+    /// A tag not known here.
+    Unknown,
+}

@@ -3,8 +3,8 @@
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use jitdump::{
-    CodeEvent, CodeLoad, DebugEntry, Dump, Endian, EntryName, LineEntry, Load, UnwindOrder,
-    UnwindingInfo, Writer, WriterConfig,
+    Body, CodeEvent, CodeLoad, DebugEntry, Dump, Endian, EntryName, LineEntry, Load, Quirks,
+    UnwindOrder, UnwindingInfo, Writer, WriterConfig, check::check,
 };
 
 pub const PID: u32 = 700;
@@ -81,4 +81,49 @@ pub fn loads<'a>(dump: &Dump<'a>) -> Vec<CodeLoad<'a>> {
 pub fn lines_by_name(data: &[u8]) -> Vec<(&[u8], Vec<LineEntry<'_>>)> {
     let dump = Dump::parse(data).unwrap();
     loads(&dump).iter().map(|code| (code.name, code.lines().collect())).collect()
+}
+
+/// Reads all there is in all ways there are.
+pub fn read_all(data: &[u8]) {
+    let Ok(dump) = Dump::parse(data) else { return };
+    let mut records = dump.records();
+    let mut end = 0;
+    for record in &mut records {
+        match record {
+            Ok(record) => {
+                assert!(record.offset >= end, "records overlap");
+                end = record.offset + u64::from(record.total_size);
+                if let Body::DebugInfo(info) = record.body {
+                    let _ = (info.entries().count(), info.behind_entries());
+                    for item in info.tail().iter().flat_map(|tail| tail.items()) {
+                        assert!(item.payload.len() < data.len());
+                        let _ = item.body();
+                    }
+                }
+            }
+            Err(error) => assert!(error.offset >= end, "an error within a record"),
+        }
+    }
+    assert!(end <= data.len() as u64 && records.end().is_some());
+    for event in dump.codes().flatten() {
+        if let CodeEvent::Load(code) = event {
+            for line in code.lines() {
+                assert!((code.address..code.end()).contains(&line.address));
+            }
+            if !code.is_lean() {
+                assert_eq!(code.bytes.len() as u64, code.size);
+            }
+            assert!(code.died().is_none_or(|died| died >= code.timestamp));
+            for (index, call) in code.inlined().enumerate() {
+                assert!(call.parent.is_none_or(|parent| (parent as usize) < index));
+                for range in call.ranges {
+                    assert!(code.address <= range.start && range.end <= code.end());
+                }
+            }
+            let _ = (code.ir_lines().count(), code.unwind(), code.kind(), code.tier());
+            let _ = dump.code_at(&code.place(), &Quirks::none(&dump));
+        }
+    }
+    let report = check(data);
+    assert!(report.findings.iter().all(|finding| finding.count >= finding.offsets.len() as u64));
 }

@@ -1,5 +1,8 @@
 //! Making a dump.
 
+mod extended;
+mod unwind_header;
+
 use alloc::vec::Vec;
 
 use crate::debug_info::{DebugEntry, EntryName};
@@ -9,6 +12,8 @@ use crate::load::{Load, Move};
 use crate::record::{Body, RECORD_HEADER_SIZE, Record, RecordId};
 use crate::sink::Sink;
 use crate::unwinding::{UnwindOrder, UnwindingInfo};
+
+pub use extended::{ExtendedCode, Inlined};
 
 /// What the header of a new dump says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +62,12 @@ pub enum WriteError<E> {
     /// A file name is the one byte `0xff`, which readers take for "same file as before".
     #[error("a file name of the one byte 0xff cannot be written")]
     NameMeansSame,
+    /// An inlined call whose parent does not stand before it.
+    #[error("the parent of an inlined call must stand before it; that of call {index} does not")]
+    ParentBehind {
+        /// Number of the call, from 0.
+        index: usize,
+    },
 }
 
 /// Writes a dump: the header at once, then a record with each call, each in one piece.
@@ -98,7 +109,13 @@ impl<S: Sink> Writer<S> {
     /// # Errors
     /// When the name holds a NUL, the record gets too large, or the sink fails.
     pub fn load(&mut self, timestamp: u64, load: &Load<'_>) -> Result<(), WriteError<S::Error>> {
-        self.begin(RecordId::LOAD, timestamp);
+        self.buffer.clear();
+        self.put_load(timestamp, load)?;
+        self.flush()
+    }
+
+    fn put_load(&mut self, timestamp: u64, load: &Load<'_>) -> Result<(), WriteError<S::Error>> {
+        let start = self.begin(RecordId::LOAD, timestamp);
         self.u32(load.pid);
         self.u32(load.tid);
         self.u64(load.vma);
@@ -108,7 +125,7 @@ impl<S: Sink> Writer<S> {
         self.c_str(load.name)?;
         self.bytes(load.code);
         self.bytes(load.padding);
-        self.end()
+        self.end(start)
     }
 
     /// Code was moved.
@@ -116,7 +133,8 @@ impl<S: Sink> Writer<S> {
     /// # Errors
     /// When the sink fails.
     pub fn move_code(&mut self, timestamp: u64, moved: &Move) -> Result<(), WriteError<S::Error>> {
-        self.begin(RecordId::MOVE, timestamp);
+        self.buffer.clear();
+        let start = self.begin(RecordId::MOVE, timestamp);
         self.u32(moved.pid);
         self.u32(moved.tid);
         self.u64(moved.vma);
@@ -124,7 +142,8 @@ impl<S: Sink> Writer<S> {
         self.u64(moved.new_code_addr);
         self.u64(moved.code_size);
         self.u64(moved.code_index);
-        self.end()
+        self.end(start)?;
+        self.flush()
     }
 
     /// The source lines of the code at `code_addr`, whose LOAD must follow.
@@ -139,7 +158,19 @@ impl<S: Sink> Writer<S> {
         code_addr: u64,
         entries: impl IntoIterator<Item = DebugEntry<'e>>,
     ) -> Result<(), WriteError<S::Error>> {
-        self.begin(RecordId::DEBUG_INFO, timestamp);
+        self.buffer.clear();
+        let start = self.put_debug_info(timestamp, code_addr, entries)?;
+        self.end(start)?;
+        self.flush()
+    }
+
+    fn put_debug_info<'e>(
+        &mut self,
+        timestamp: u64,
+        code_addr: u64,
+        entries: impl IntoIterator<Item = DebugEntry<'e>>,
+    ) -> Result<usize, WriteError<S::Error>> {
+        let start = self.begin(RecordId::DEBUG_INFO, timestamp);
         self.u64(code_addr);
         let count_at = self.buffer.len();
         self.u64(0);
@@ -156,7 +187,7 @@ impl<S: Sink> Writer<S> {
             count = count.saturating_add(1);
         }
         self.patch(count_at, &self.endian.put_u64(count));
-        self.end()
+        Ok(start)
     }
 
     /// The unwind tables of the code whose LOAD must follow.
@@ -168,7 +199,17 @@ impl<S: Sink> Writer<S> {
         timestamp: u64,
         info: &UnwindingInfo<'_>,
     ) -> Result<(), WriteError<S::Error>> {
-        self.begin(RecordId::UNWINDING_INFO, timestamp);
+        self.buffer.clear();
+        self.put_unwinding_info(timestamp, info)?;
+        self.flush()
+    }
+
+    fn put_unwinding_info(
+        &mut self,
+        timestamp: u64,
+        info: &UnwindingInfo<'_>,
+    ) -> Result<(), WriteError<S::Error>> {
+        let start = self.begin(RecordId::UNWINDING_INFO, timestamp);
         self.u64(info.unwinding_size());
         self.u64(to_u64(info.eh_frame_hdr.len()));
         self.u64(info.mapped_size);
@@ -179,7 +220,7 @@ impl<S: Sink> Writer<S> {
         self.bytes(first);
         self.bytes(second);
         self.bytes(info.padding);
-        self.end()
+        self.end(start)
     }
 
     /// The last record of a dump that ends in good order.
@@ -187,8 +228,10 @@ impl<S: Sink> Writer<S> {
     /// # Errors
     /// When the sink fails.
     pub fn close(&mut self, timestamp: u64) -> Result<(), WriteError<S::Error>> {
-        self.begin(RecordId::CLOSE, timestamp);
-        self.end()
+        self.buffer.clear();
+        let start = self.begin(RecordId::CLOSE, timestamp);
+        self.end(start)?;
+        self.flush()
     }
 
     /// A record of a type that version 1 does not define. Readers skip it; `perf` warns.
@@ -201,23 +244,32 @@ impl<S: Sink> Writer<S> {
         id: u32,
         bytes: &[u8],
     ) -> Result<(), WriteError<S::Error>> {
-        self.begin(RecordId(id), timestamp);
+        self.buffer.clear();
+        let start = self.begin(RecordId(id), timestamp);
         self.bytes(bytes);
-        self.end()
+        self.end(start)?;
+        self.flush()
     }
 
-    /// A record as read from another dump, padding included.
+    /// A record as read from another dump, padding and tail included.
     ///
     /// # Errors
     /// Those of the method for its type. What does not fit its own count of debug entries is left
-    /// out.
+    /// out, and so is a tail of the other byte order.
     pub fn record(&mut self, record: &Record<'_>) -> Result<(), WriteError<S::Error>> {
         let timestamp = record.timestamp;
         match &record.body {
             Body::Load(load) => self.load(timestamp, load),
             Body::Move(moved) => self.move_code(timestamp, moved),
             Body::DebugInfo(info) => {
-                self.debug_info(timestamp, info.code_addr, info.entries().map_while(Result::ok))
+                self.buffer.clear();
+                let entries = info.entries().map_while(Result::ok);
+                let start = self.put_debug_info(timestamp, info.code_addr, entries)?;
+                if info.endian() == self.endian && info.entries().all(|entry| entry.is_ok()) {
+                    self.bytes(info.behind_entries());
+                }
+                self.end(start)?;
+                self.flush()
             }
             Body::Close => self.close(timestamp),
             Body::UnwindingInfo(info) => self.unwinding_info(timestamp, info),
@@ -240,17 +292,30 @@ impl<S: Sink> Writer<S> {
         self.sink
     }
 
-    fn begin(&mut self, id: RecordId, timestamp: u64) {
-        self.buffer.clear();
+    /// Begins a record behind what the buffer has, and says where.
+    fn begin(&mut self, id: RecordId, timestamp: u64) -> usize {
+        let start = self.buffer.len();
         self.u32(id.0);
         self.u32(0);
         self.u64(timestamp);
+        start
     }
 
-    fn end(&mut self) -> Result<(), WriteError<S::Error>> {
-        let size = to_u64(self.buffer.len());
-        let total_size = u32::try_from(size).map_err(|_| WriteError::TooLarge { size })?;
-        self.patch(4, &self.endian.put_u32(total_size));
+    /// Ends the record that begins at `start`.
+    fn end(&mut self, start: usize) -> Result<(), WriteError<S::Error>> {
+        let size = to_u64(self.buffer.len().saturating_sub(start));
+        let total_size = self.size(size)?;
+        self.patch(start.saturating_add(4), &self.endian.put_u32(total_size));
+        Ok(())
+    }
+
+    /// A size as records tell it.
+    #[expect(clippy::unused_self, reason = "to name the sink's error")]
+    fn size(&self, size: u64) -> Result<u32, WriteError<S::Error>> {
+        u32::try_from(size).map_err(|_| WriteError::TooLarge { size })
+    }
+
+    fn flush(&mut self) -> Result<(), WriteError<S::Error>> {
         self.sink.write_record(&self.buffer).map_err(WriteError::Sink)
     }
 
@@ -259,6 +324,10 @@ impl<S: Sink> Writer<S> {
         for (place, byte) in self.buffer.iter_mut().skip(at).zip(bytes) {
             *place = *byte;
         }
+    }
+
+    fn u16(&mut self, value: u16) {
+        self.buffer.extend_from_slice(&self.endian.put_u16(value));
     }
 
     fn u32(&mut self, value: u32) {

@@ -1,0 +1,313 @@
+//! A code that was made, with all that the dump says of it.
+
+use crate::debug_info::{DebugEntries, DebugInfo};
+use crate::extension::{
+    CodeItem, FramePointer, InlinedCalls, ItemBody, Kind, Tail, lines::LineTable, tag,
+};
+use crate::garbled::NearEntries;
+use crate::lines::{Addressing, LineSource, Lines};
+use crate::load::Load;
+use crate::quirks::Quirks;
+use crate::reader::Dump;
+use crate::record::{Body, Record};
+use crate::unwinding::UnwindingInfo;
+
+/// A code that was made.
+#[derive(Clone, Copy, Debug)]
+pub struct CodeLoad<'a> {
+    /// Offset in the file of its LOAD record, or of the only record of a lean code.
+    pub offset: u64,
+    /// When the record was written, by the records' clock. Codes come in the order of the file,
+    /// which is not always that of their times; equal times are common.
+    pub timestamp: u64,
+    /// Process id as the writer saw it.
+    pub pid: u32,
+    /// Id of the thread that made it.
+    pub tid: u32,
+    /// Address of its first byte, without the Thumb bit.
+    pub address: u64,
+    /// Size in bytes; may be 0.
+    pub size: u64,
+    /// The number a later move names it by. Not always unique.
+    pub index: u64,
+    /// Its name as the writer gave it: any bytes but NUL, maybe none.
+    pub name: &'a [u8],
+    /// The machine code: as many bytes as `size`, or none if the code [is lean](Self::is_lean).
+    pub bytes: &'a [u8],
+    /// Whether its address had the Thumb bit: code of 32-bit ARM in that instruction set.
+    pub is_thumb: bool,
+    pub(crate) debug_info: Option<At<DebugInfo<'a>>>,
+    pub(crate) unwinding_info: Option<At<UnwindingInfo<'a>>>,
+    /// The tail with its CODE item, and the offset of the record.
+    pub(crate) group: Option<At<Tail<'a>>>,
+    pub(crate) addressing: Addressing,
+}
+
+/// A record's body, or part of it, and the record's offset in the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At<T> {
+    pub(crate) offset: u64,
+    pub(crate) body: T,
+}
+
+impl<'a> CodeLoad<'a> {
+    /// Address of the first byte behind it.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.address.saturating_add(self.size)
+    }
+
+    /// Its source lines, in the order of the dump (V8's addresses do not always ascend), be they
+    /// entries of a DEBUG_INFO record or a table in a tail.
+    ///
+    /// Addresses are absolute, freed of the writer's bias, and within the code: an entry past the
+    /// end is left out, and of those before the start the last one becomes the line of the start.
+    /// "Same file" is resolved, and names that V8 wrote from freed memory are mended as far as
+    /// possible. Entries without line and file end the line before them, as line 0;
+    /// with no line before them they are left out.
+    #[must_use]
+    pub fn lines(&self) -> Lines<'a> {
+        let Some(info) = self.debug_info else { return self.table(tag::LINES_SOURCE) };
+        let bias = self.addressing.bias;
+        let within = self.address.saturating_add(bias)..self.end().saturating_add(bias);
+        let entries = NearEntries::new(info.body.entries(), within, self.name);
+        self.lines_of(Some(LineSource::Entries(entries)))
+    }
+
+    /// Its lines in the bytecode or intermediate representation it was made from, as
+    /// [`lines`](Self::lines) are.
+    #[must_use]
+    pub fn ir_lines(&self) -> Lines<'a> {
+        self.table(tag::LINES_IR)
+    }
+
+    /// The lines of the first table with this detail.
+    fn table(&self, detail: u16) -> Lines<'a> {
+        let table: Option<LineTable<'_>> = match self.item(tag::LINES, Some(detail)) {
+            Some(ItemBody::Lines { table, .. }) => Some(table),
+            _ => None,
+        };
+        self.lines_of(table.map(|table| LineSource::Table(self.address, table.rows())))
+    }
+
+    fn lines_of(&self, source: Option<LineSource<'a>>) -> Lines<'a> {
+        Lines::new(source, self.addressing, self.address..self.end())
+    }
+
+    /// The calls inlined into it. Their ranges are addresses within the code.
+    #[must_use]
+    pub fn inlined(&self) -> InlinedCalls<'a> {
+        match self.item(tag::INLINED, None) {
+            Some(ItemBody::Inlined(calls)) => calls.of_code(self.address, self.size),
+            _ => InlinedCalls::none(),
+        }
+    }
+
+    /// Whether the dump has a DEBUG_INFO record with entries for it.
+    #[must_use]
+    pub fn has_debug_info(&self) -> bool {
+        self.debug_info.is_some()
+    }
+
+    /// Its unwind tables, if the dump has any, be they an UNWINDING_INFO record or in a tail.
+    #[must_use]
+    pub fn unwind(&self) -> Option<Unwind<'a>> {
+        if let Some(At { body: info, .. }) = self.unwinding_info {
+            return Some(Unwind {
+                eh_frame: info.eh_frame,
+                eh_frame_hdr: info.eh_frame_hdr,
+                mapped_size: info.mapped_size,
+                eh_frame_offset: info.eh_frame_offset(),
+                eh_frame_hdr_offset: info.eh_frame_hdr_offset(),
+            });
+        }
+        match self.item(tag::EH_FRAME, None)? {
+            ItemBody::EhFrame(eh_frame) => Some(Unwind {
+                eh_frame,
+                eh_frame_hdr: &[],
+                mapped_size: 0,
+                eh_frame_offset: 0,
+                eh_frame_hdr_offset: crate::endian::to_u64(eh_frame.len()),
+            }),
+            _ => None,
+        }
+    }
+
+    /// How it keeps a frame pointer, if its writer said so.
+    #[must_use]
+    pub fn frame_pointer(&self) -> Option<FramePointer> {
+        self.code_item()?.frame_pointer()
+    }
+
+    /// What it is to its runtime; [`Kind::Function`] if its writer did not say.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.code_item().map_or(Kind::Function, |item| item.kind)
+    }
+
+    /// Name of the compiler's tier, if its writer said so: any bytes.
+    #[must_use]
+    pub fn tier(&self) -> Option<&'a [u8]> {
+        match self.item(tag::TIER, None)? {
+            ItemBody::Tier(tier) => Some(tier),
+            _ => None,
+        }
+    }
+
+    /// When it was unloaded or moved away, by the records' clock; `None` if it lives, or its
+    /// writer tells no such times. Not before it was made.
+    #[must_use]
+    pub fn died(&self) -> Option<u64> {
+        let died = self.code_item()?.died;
+        (died != 0).then(|| died.max(self.timestamp))
+    }
+
+    /// Whether its writer left out the bytes.
+    #[must_use]
+    pub fn is_lean(&self) -> bool {
+        self.code_item().is_some_and(|item| item.is_lean())
+    }
+
+    /// What this project's own writers say of it beyond the format, raw.
+    #[must_use]
+    pub fn tail(&self) -> Option<Tail<'a>> {
+        self.group.map(|group| group.body)
+    }
+
+    fn code_item(&self) -> Option<CodeItem> {
+        self.group?.body.code()
+    }
+
+    fn item(&self, tag: u16, detail: Option<u16>) -> Option<ItemBody<'a>> {
+        self.group?.body.find(tag, detail)?.body()
+    }
+
+    /// Where its records stand, for [`Dump::code_at`](crate::Dump::code_at).
+    #[must_use]
+    pub fn place(&self) -> CodePlace {
+        match self.group {
+            Some(group) => CodePlace { load: group.offset, debug_info: 0, unwinding_info: 0 },
+            None => CodePlace {
+                load: self.offset,
+                debug_info: self.debug_info.map_or(0, |info| info.offset),
+                unwinding_info: self.unwinding_info.map_or(0, |info| info.offset),
+            },
+        }
+    }
+
+    pub(crate) fn raw_entries(&self) -> impl Iterator<Item = <DebugEntries<'a> as Iterator>::Item> {
+        self.debug_info.into_iter().flat_map(|info| info.body.entries())
+    }
+}
+
+/// Where in a dump a code's records stand: what is needed to read it again, in little room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodePlace {
+    /// The first record of the group, which leads to the others, if the code has one.
+    load: u64,
+    /// 0, where the file header is, stands for none.
+    debug_info: u64,
+    unwinding_info: u64,
+}
+
+/// Unwind tables of a code.
+///
+/// Pointers in them are relative to where they stand, and computed as if the tables lay behind the
+/// code at the next multiple of 8: `.eh_frame` at `eh_frame_offset` from there and `.eh_frame_hdr`
+/// at `eh_frame_hdr_offset`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unwind<'a> {
+    /// The `.eh_frame` section. Empty from V8 for codes to be unwound by frame pointer.
+    pub eh_frame: &'a [u8],
+    /// The `.eh_frame_hdr` section; may be empty.
+    pub eh_frame_hdr: &'a [u8],
+    /// How many bytes behind the code the tables take in the process's memory; 0 if they are not
+    /// there.
+    pub mapped_size: u64,
+    /// Offset of `.eh_frame` in the tables.
+    pub eh_frame_offset: u64,
+    /// Offset of `.eh_frame_hdr` in the tables.
+    pub eh_frame_hdr_offset: u64,
+}
+
+impl Addressing {
+    /// The code that a LOAD tells of, without what other records say of it.
+    pub(crate) fn load<'a>(self, record: &Record<'a>, load: &Load<'a>) -> CodeLoad<'a> {
+        let code_addr = if load.code_addr == 0 { load.vma } else { load.code_addr };
+        let address = self.code(code_addr);
+        CodeLoad {
+            offset: record.offset,
+            timestamp: record.timestamp,
+            pid: load.pid,
+            tid: load.tid,
+            address,
+            size: load.code_size(),
+            index: load.code_index,
+            name: load.name,
+            bytes: load.code,
+            is_thumb: address != code_addr,
+            debug_info: None,
+            unwinding_info: None,
+            group: None,
+            addressing: self,
+        }
+    }
+
+    /// The lean code that the tail of a DEBUG_INFO record of `code_addr` tells of.
+    pub(crate) fn lean<'a>(
+        self,
+        record: &Record<'a>,
+        code_addr: u64,
+        pid: u32,
+        tail: Tail<'a>,
+        item: &CodeItem,
+    ) -> CodeLoad<'a> {
+        let address = self.code(code_addr);
+        let name = tail.find(tag::NAME, None).map_or(&[][..], |item| item.payload);
+        CodeLoad {
+            offset: record.offset,
+            timestamp: record.timestamp,
+            pid,
+            tid: item.tid,
+            address,
+            size: item.code_size,
+            index: item.code_index,
+            name: name.split(|byte| *byte == 0).next().unwrap_or(&[]),
+            bytes: &[],
+            is_thumb: address != code_addr,
+            debug_info: None,
+            unwinding_info: None,
+            group: Some(At { offset: record.offset, body: tail }),
+            addressing: Addressing { bias: 0, ..self },
+        }
+    }
+}
+
+/// The code whose records stand at `place`; `None` if there are no such records.
+pub(crate) fn code_at<'a>(
+    dump: &Dump<'a>,
+    quirks: &Quirks,
+    place: &CodePlace,
+) -> Option<CodeLoad<'a>> {
+    let record_at = |offset: u64| {
+        let record = dump.records_from(offset).next()?.ok()?;
+        (record.offset == offset).then_some(record)
+    };
+    let other = |offset: u64| if offset == 0 { None } else { record_at(offset) };
+    let record = record_at(place.load)?;
+    let load = match &record.body {
+        Body::Load(load) => load,
+        Body::DebugInfo(_) => return dump.code_of_group(place.load, quirks),
+        _ => return None,
+    };
+    let mut code = Addressing::of(quirks).load(&record, load);
+    if let Some(Record { offset, body: Body::DebugInfo(body), .. }) = other(place.debug_info) {
+        code.debug_info = Some(At { offset, body });
+    }
+    if let Some(Record { offset, body: Body::UnwindingInfo(body), .. }) =
+        other(place.unwinding_info)
+    {
+        code.unwinding_info = Some(At { offset, body });
+    }
+    Some(code)
+}
