@@ -104,14 +104,16 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         subcommands: &[],
     },
-    // The variable: cli/args/flags.rs of deno. It refuses flags that its V8 lacks: none of these two.
+    // Seen with 2.9. The variable: cli/args/flags.rs of deno. It refuses flags that its V8 lacks: none of
+    // these. Without the last two, a log stays in the working directory.
     Runtime {
         name: "deno",
         programs: &["deno"],
         since: "1.40",
         variables: &[always(
             "DENO_V8_FLAGS",
-            "--perf-prof,--perf-prof-path={dumps}",
+            "--perf-prof,--perf-prof-path={dumps},--interpreted-frames-native-stack,\
+             --no-logfile-per-isolate,--logfile={dumps}/v8.log",
             Merge::Append(","),
         )],
         flags: &[],
@@ -129,7 +131,7 @@ pub const RUNTIMES: &[Runtime] = &[
         flags: &[],
         subcommands: &[],
     },
-    // The same options under a prefix of its own: bun's documentation, "Debugging JavaScriptCore".
+    // Seen with 1.4. The same options under a prefix of its own: bun's documentation, "Debugging JavaScriptCore".
     Runtime {
         name: "bun",
         programs: &["bun"],
@@ -200,7 +202,7 @@ pub const RUNTIMES: &[Runtime] = &[
         flags: &[&["--yjit", "--yjit-perf"]],
         subcommands: &[],
     },
-    // clrconfignames.h; the prefix is COMPlus_ before 6.0. Since 8.0 the folder is the perf map's too.
+    // Seen with 3.1, which writes a perf map alone. clrconfignames.h; the prefix is COMPlus_ before 6.0. Since 8.0 the folder is the perf map's too.
     Runtime {
         name: ".NET",
         programs: &["dotnet"],
@@ -447,7 +449,11 @@ mod tests {
     fn values_stand_alone_where_the_user_has_none() {
         let set = with(false, &[]);
         assert_eq!(set["NODE_OPTIONS"], "--perf-prof --interpreted-frames-native-stack");
-        assert_eq!(set["DENO_V8_FLAGS"], "--perf-prof,--perf-prof-path=/d");
+        assert_eq!(
+            set["DENO_V8_FLAGS"],
+            "--perf-prof,--perf-prof-path=/d,--interpreted-frames-native-stack,\
+             --no-logfile-per-isolate,--logfile=/d/v8.log"
+        );
         assert_eq!(set["JITDUMPDIR"], "/d");
         assert_eq!(set["PHP_INI_SCAN_DIR"], ":/d/php-ini");
         assert!(!set.contains_key("PYTHON_PERF_JIT_SUPPORT"));

@@ -22,7 +22,7 @@ mod weigh;
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{BufWriter, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -95,10 +95,7 @@ pub fn run(args: &Args) -> Result<()> {
     let report = inject(args)?;
     report.say();
     if args.json {
-        let mut out = std::io::stdout().lock();
-        serde_json::to_writer_pretty(&mut out, &report)
-            .map_err(|error| Error::Stdout(error.into()))?;
-        writeln!(out).map_err(Error::Stdout)?;
+        report.print_json()?;
     }
     Ok(())
 }

@@ -1,12 +1,13 @@
 //! What an injection did: for the person at the terminal, and for programs.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use super::locate::Kind;
 use super::weigh::Counts;
-use crate::note;
+use crate::{Error, Result, note};
 
 /// What was done. With `--json` this is printed as it stands; sizes are bytes, times nanoseconds.
 #[derive(Debug, Serialize)]
@@ -65,11 +66,24 @@ pub struct TopFunction {
 }
 
 impl Report {
-    /// Says on standard error what was done.
-    pub fn say(&self) {
+    /// Says on standard error what must be known.
+    pub fn warn(&self) {
         for warning in &self.warnings {
             note::warning(warning);
         }
+    }
+
+    /// Prints it as JSON on standard output.
+    pub fn print_json(&self) -> Result<()> {
+        let mut out = std::io::stdout().lock();
+        serde_json::to_writer_pretty(&mut out, self)
+            .map_err(|error| Error::Stdout(error.into()))?;
+        writeln!(out).map_err(Error::Stdout)
+    }
+
+    /// Says on standard error what was done.
+    pub fn say(&self) {
+        self.warn();
         let Counts { samples, named, unnamed, .. } = self.samples;
         let codes: usize = self.sources.iter().map(|source| source.codes).sum();
         note::say(format_args!(

@@ -13,7 +13,6 @@ mod workspace;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -154,10 +153,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     summary::say_left(&recorded.report, recorded.workspace.folder());
     if args.json {
-        let mut out = std::io::stdout().lock();
-        serde_json::to_writer_pretty(&mut out, &recorded.report)
-            .map_err(|error| Error::Stdout(error.into()))?;
-        writeln!(out).map_err(Error::Stdout)?;
+        recorded.report.print_json()?;
     }
     match recorded.ended.code() {
         0 => Ok(()),

@@ -7,9 +7,7 @@ use crate::note;
 
 /// Says what was recorded.
 pub fn say(report: &Report, output: &Path) {
-    for warning in &report.warnings {
-        note::warning(warning);
-    }
+    report.warn();
     let samples = report.samples;
     let jitted = samples.jitted();
     note::say(format_args!(
@@ -56,7 +54,7 @@ pub fn say_left(report: &Report, workspace: &Path) {
     for source in report.sources.iter().filter(|source| done(source.pid)) {
         if !source.path.starts_with(workspace) {
             left.push(source.path.clone());
-            left.extend(logs_of_v8(source.path.parent(), source.pid));
+            left.extend(companions(source.path.parent(), source.pid));
         }
     }
     left.sort();
@@ -68,12 +66,13 @@ pub fn say_left(report: &Report, workspace: &Path) {
     note::say(format_args!("no longer needed: rm {}", words.join(" ")));
 }
 
-/// V8 makes a log beside its dump.
-fn logs_of_v8(folder: Option<&Path>, pid: u32) -> Vec<PathBuf> {
+/// What runtimes write beside their dump or map: V8 a log, .NET a list of the loaded files.
+fn companions(folder: Option<&Path>, pid: u32) -> Vec<PathBuf> {
     let Some(entries) = folder.and_then(|folder| folder.read_dir().ok()) else { return Vec::new() };
-    let is_log =
-        |name: &str| name.starts_with("isolate-0x") && name.ends_with(&format!("-{pid}-v8.log"));
-    let names = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_log));
+    let (log, list) = (format!("-{pid}-v8.log"), format!("perfinfo-{pid}.map"));
+    let is_one =
+        |name: &str| name.starts_with("isolate-0x") && name.ends_with(&log) || name == list;
+    let names = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_one));
     names.map(|entry| entry.path()).collect()
 }
 

@@ -7,6 +7,14 @@ fn jit() -> Jit {
     Jit::new(PID, 10 * MS)
 }
 
+/// The process that most tests begin with.
+fn begun() -> (Scene, Recording) {
+    let scene = Scene::new();
+    let mut recording = Recording::new();
+    process(&scene, &mut recording, PID);
+    (scene, recording)
+}
+
 /// PID, symbol and file of each sample.
 fn by_pid(scene: &Scene) -> Vec<String> {
     let name = |pid| if pid == PID { "one" } else { "other" };
@@ -16,9 +24,7 @@ fn by_pid(scene: &Scene) -> Vec<String> {
 
 #[test]
 fn a_child_shows_its_parents_code_as_of_the_fork() {
-    let scene = Scene::new();
-    let mut recording = Recording::new();
-    process(&scene, &mut recording, PID);
+    let (scene, mut recording) = begun();
     recording
         .sample(PID, CODE + 1, 25 * MS)
         .fork(OTHER, PID, 50 * MS)
@@ -51,9 +57,7 @@ fn a_child_shows_its_parents_code_as_of_the_fork() {
 
 #[test]
 fn a_child_with_a_dump_of_its_own_shows_both() {
-    let scene = Scene::new();
-    let mut recording = Recording::new();
-    process(&scene, &mut recording, PID);
+    let (scene, mut recording) = begun();
     recording
         .sample(PID, CODE + 1, 25 * MS)
         .fork(OTHER, PID, 50 * MS)
@@ -82,9 +86,7 @@ fn a_child_with_a_dump_of_its_own_shows_both() {
 
 #[test]
 fn a_forked_child_may_go_on_in_its_parents_dump() {
-    let scene = Scene::new();
-    let mut recording = Recording::new();
-    process(&scene, &mut recording, PID);
+    let (scene, mut recording) = begun();
     recording
         .fork(OTHER, PID, 50 * MS)
         .sample(PID, CODE + 1, 65 * MS)
@@ -116,9 +118,7 @@ fn a_forked_child_may_go_on_in_its_parents_dump() {
 
 #[test]
 fn exec_ends_all_code() {
-    let scene = Scene::new();
-    let mut recording = Recording::new();
-    process(&scene, &mut recording, PID);
+    let (scene, mut recording) = begun();
     recording
         .sample(PID, CODE + 1, 25 * MS)
         .exec(PID, "next", 50 * MS)
@@ -155,9 +155,7 @@ fn a_program_that_replaced_another_has_its_own_dump() {
 
 #[test]
 fn a_pid_that_is_used_again_is_another_process() {
-    let scene = Scene::new();
-    let mut recording = Recording::new();
-    process(&scene, &mut recording, PID);
+    let (scene, mut recording) = begun();
     recording
         .sample(PID, CODE + 1, 25 * MS)
         .exit(PID, 30 * MS)
@@ -173,9 +171,7 @@ fn a_pid_that_is_used_again_is_another_process() {
 
 #[test]
 fn threads_share_their_process_code() {
-    let scene = Scene::new();
-    let mut recording = Recording::new();
-    process(&scene, &mut recording, PID);
+    let (scene, mut recording) = begun();
     let thread = PID + 100;
     recording
         .thread(PID, thread, 12 * MS)
@@ -213,9 +209,7 @@ fn in_a_pid_namespace_the_marker_says_whose_dump_it_is() {
 
 #[test]
 fn two_processes_with_code_at_the_same_addresses() {
-    let scene = Scene::new();
-    let mut recording = Recording::new();
-    process(&scene, &mut recording, PID);
+    let (scene, mut recording) = begun();
     process(&scene, &mut recording, OTHER);
     let (mut one, mut other) = (jit(), Jit::new(OTHER, 10 * MS));
     let mut expected = Vec::new();
