@@ -26,11 +26,19 @@ impl StabbingIndex {
         bounds.dedup();
 
         let leaves = bounds.len().saturating_sub(1);
-        let leaf = |address| bounds.partition_point(|&bound| bound < address);
         let mut hung: Vec<(u32, u64, u32)> = Vec::with_capacity(pieces.len());
+        // Pieces come by address, so that each begins at the leaf of the one before or behind it.
+        let mut first = 0;
         for (number, piece) in pieces.iter().enumerate() {
-            let mut low = leaves + leaf(piece.range.start);
-            let mut high = leaves + leaf(piece.range.end);
+            while bounds[first] < piece.range.start {
+                first += 1;
+            }
+            let mut low = leaves + first;
+            // Most pieces are one leaf.
+            let mut high = match bounds[first + 1] {
+                end if end == piece.range.end => low + 1,
+                _ => low + bounds[first..].partition_point(|&bound| bound < piece.range.end),
+            };
             while low < high {
                 if low % 2 == 1 {
                     hung.push((low as u32, piece.since, number as u32));

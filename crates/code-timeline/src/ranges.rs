@@ -53,6 +53,31 @@ pub fn subtract(range: &Range<u64>, holes: &[Range<u64>]) -> Vec<Range<u64>> {
     left
 }
 
+/// Tells `show`, by address, what can be seen where `above` lies over `below` (both ascending, each
+/// disjoint).
+pub fn overlay<T: Copy>(
+    below: &[(Range<u64>, T)],
+    above: impl IntoIterator<Item = (Range<u64>, T)>,
+    mut show: impl FnMut(Range<u64>, T),
+) {
+    let mut above = above.into_iter().peekable();
+    let mut at = 0;
+    for (range, colour) in below {
+        at = range.start.max(at);
+        while let Some((cover, covering)) = above.next_if(|(cover, _)| cover.start < range.end) {
+            if at < cover.start {
+                show(at..cover.start, *colour);
+            }
+            at = cover.end.max(at);
+            show(cover, covering);
+        }
+        if at < range.end {
+            show(at..range.end, *colour);
+        }
+    }
+    above.for_each(|(cover, covering)| show(cover, covering));
+}
+
 /// A canvas of addresses: what is painted later covers what was painted before.
 #[derive(Debug)]
 pub struct Canvas<T> {
@@ -138,6 +163,27 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn laying_over_is_painting_later(
+            below in prop::collection::vec((0u64..40, 0u64..20), 0..20),
+            above in prop::collection::vec((0u64..40, 0u64..20), 0..20),
+        ) {
+            let painted = |strokes: &[(u64, u64)], first: usize| {
+                let mut canvas = Canvas::new();
+                for (colour, &(start, len)) in (first..).zip(strokes) {
+                    canvas.paint(start..start + len, colour);
+                }
+                canvas
+            };
+            let (lower, upper) = (painted(&below, 0), painted(&above, below.len()));
+            let mut overlaid = Vec::new();
+            let lower: Vec<_> = lower.visible().collect();
+            overlay(&lower, upper.visible(), |range, colour| overlaid.push((range, colour)));
+            let all = painted(&[below, above].concat(), 0);
+            // Painting splits what it covers in the middle, and so does laying over.
+            prop_assert!(overlaid.iter().cloned().eq(all.visible()));
+        }
+
         #[test]
         fn canvas_and_subtraction_agree_with_a_table(strokes in prop::collection::vec((0u64..40, 0u64..20), 0..20), cut in (0u64..60, 0u64..60)) {
             let mut canvas = Canvas::new();

@@ -36,6 +36,9 @@ pub struct Piece {
 #[derive(Debug, Default)]
 pub struct TimelineBuilder {
     live: BTreeMap<u64, Live>,
+    /// More of what lives, behind all in `live` and by address: many JITs put code behind code, and
+    /// need no tree for it.
+    behind: Vec<(u64, Live)>,
     done: Vec<Piece>,
 }
 
@@ -59,8 +62,19 @@ impl TimelineBuilder {
         if range.is_empty() {
             return;
         }
+        let live = Live { end: range.end, since: time, code };
+        if self.is_behind_all(range.start) {
+            self.behind.push((range.start, live));
+            return;
+        }
         self.end(time, range.clone(), None);
-        self.live.insert(range.start, Live { end: range.end, since: time, code });
+        self.live.insert(range.start, live);
+    }
+
+    fn is_behind_all(&self, address: u64) -> bool {
+        let last = self.behind.last().map(|(_, last)| last);
+        let last = last.or_else(|| self.live.last_key_value().map(|(_, last)| last));
+        last.is_none_or(|last| last.end <= address)
     }
 
     /// `code` is no longer in `range` from `time` on. What other code has taken of the range by
@@ -80,10 +94,10 @@ impl TimelineBuilder {
 
     /// Ends at `time` whatever lives in `range`, or only what belongs to `whose`.
     fn end(&mut self, time: u64, range: Range<u64>, whose: Option<CodeId>) {
-        // The usual case: code behind all other.
-        if self.live.last_key_value().is_none_or(|(_, last)| last.end <= range.start) {
+        if self.is_behind_all(range.start) {
             return;
         }
+        self.live.extend(self.behind.drain(..));
         let first = match self.live.range(..range.start).next_back() {
             Some((&start, live)) if live.end > range.start => start,
             _ => range.start,
@@ -117,7 +131,7 @@ impl TimelineBuilder {
     #[must_use]
     pub fn finish(self) -> Timeline {
         let mut pieces = self.done;
-        pieces.extend(self.live.into_iter().map(|(start, live)| Piece {
+        pieces.extend(self.live.into_iter().chain(self.behind).map(|(start, live)| Piece {
             range: start..live.end,
             since: live.since,
             until: u64::MAX,

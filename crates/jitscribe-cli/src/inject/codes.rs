@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use code_timeline::{CodeId, LifeId, Timeline, TimelineBuilder, ranges};
+use code_timeline::{CodeId, LifeId, Piece, Timeline, TimelineBuilder, ranges};
 use jitdump::{CodeEvent, CodeLoad, CodePlace, Dump, Quirks};
 
 use super::address_space::AddressSpaces;
@@ -63,6 +63,26 @@ enum Event {
     Unload(CodeId),
     /// A file was mapped: its place among the mappings.
     Mapped(usize),
+}
+
+/// Code that was found by address and time.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// In whose timeline it stands.
+    pub owner: LifeId,
+    /// At which time there.
+    pub time: u64,
+    /// The code.
+    pub code: CodeId,
+    /// Where else the same is found at the same time.
+    range: Range<u64>,
+}
+
+impl Found {
+    /// Whether the same is found at `address`. It may be without this saying so.
+    pub fn same_at(&self, address: u64) -> bool {
+        self.range.contains(&address)
+    }
 }
 
 /// Code that came only after something else had run in its place.
@@ -262,32 +282,28 @@ impl<'a> CodeBook<'a> {
         }
     }
 
-    /// Who ran at `address` at `time` in `life`: its code, in whose timeline it is found and at
-    /// which time there.
-    pub fn find(
-        &self,
-        survey: &Survey,
-        life: LifeId,
-        address: u64,
-        time: u64,
-    ) -> Option<(LifeId, u64, CodeId)> {
-        let (mut life, mut asked) = (life, time);
+    /// Who ran at `address` at `time` in `life`.
+    pub fn find(&self, survey: &Survey, life: LifeId, address: u64, time: u64) -> Option<Found> {
+        let (mut owner, mut asked) = (life, time);
         // Up the line of parents, which a hostile recording cannot make endless: each fork lies
         // before the one below it.
         loop {
-            if let Some(timeline) = self.timelines.get(&life) {
-                let there = timeline.at(address, asked).map(|piece| piece.code);
-                let timed = there.filter(|&id| matches!(self.code(id).origin, Origin::Dump(_)));
-                let found = timed
-                    .or_else(|| timeline.next(address, asked, LEAD).map(|piece| piece.code))
-                    .or(there)?;
-                return Some((life, asked, found));
+            if let Some(timeline) = self.timelines.get(&owner) {
+                let there = timeline.at(address, asked);
+                let is_timed =
+                    |piece: &&Piece| matches!(self.code(piece.code).origin, Origin::Dump(_));
+                if let Some(piece) = there.filter(is_timed) {
+                    let range = piece.range.clone();
+                    return Some(Found { owner, time: asked, code: piece.code, range });
+                }
+                let code = timeline.next(address, asked, LEAD).or(there)?.code;
+                return Some(Found { owner, time: asked, code, range: 0..0 });
             }
-            let (parent, forked) = survey.processes.parent(life)?;
+            let (parent, forked) = survey.processes.parent(owner)?;
             if forked > asked {
                 return None;
             }
-            (life, asked) = (parent, forked.saturating_sub(1));
+            (owner, asked) = (parent, forked.saturating_sub(1));
         }
     }
 }

@@ -20,9 +20,10 @@ mod sources;
 mod survey;
 mod weigh;
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
-use std::io::{BufWriter, IsTerminal};
+use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -206,7 +207,7 @@ pub fn inject(args: &Args) -> Result<Report> {
     };
     let mut target = target;
     let mut writer = match &mut target {
-        Some(file) => Writer::file(BufWriter::with_capacity(1 << 20, file.file()), &input),
+        Some(file) => Writer::file(file.file(), &input),
         None => Ok(Writer::pipe(std::io::stdout().lock(), &input)),
     }
     .map_err(writing)?;
@@ -333,12 +334,12 @@ fn add_build_ids(
 /// The functions with most samples.
 fn top(sources: &Sources<'_>, weights: &Weights) -> Vec<TopFunction> {
     const TOP: usize = 10;
-    let mut by_name: std::collections::BTreeMap<&[u8], u64> = std::collections::BTreeMap::new();
-    for (&code, &hits) in &weights.hits {
+    let mut by_name: HashMap<&[u8], u64> = HashMap::new();
+    for (code, hits) in weights.hits() {
         *by_name.entry(sources.book.code(code).name).or_default() += hits;
     }
     let mut sorted: Vec<(&[u8], u64)> = by_name.into_iter().collect();
-    sorted.sort_by_key(|&(_, hits)| std::cmp::Reverse(hits));
+    sorted.sort_unstable_by_key(|&(name, hits)| (std::cmp::Reverse(hits), name));
     let functions = sorted.into_iter().take(TOP);
     functions
         .map(|(name, samples)| TopFunction {

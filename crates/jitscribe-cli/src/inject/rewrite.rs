@@ -39,7 +39,9 @@ pub fn rewrite(
             begun = true;
             insert(writer, first)?;
         }
-        if let Some(time) = event.timestamp() {
+        if !timed.is_empty()
+            && let Some(time) = event.timestamp()
+        {
             latest = latest.max(time);
         }
         if event.kind() == kind::FINISHED_ROUND || !ordered {

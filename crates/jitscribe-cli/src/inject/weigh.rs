@@ -1,25 +1,33 @@
 //! The second look at a recording: which code was seen running, and when.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use code_timeline::{CodeId, LifeId, Usage};
 use perf_data::{Callchain, ChainEntry, Context, Input, Record, kind, misc};
+use rustc_hash::FxBuildHasher;
 
 use super::address_space::AddressSpaces;
-use super::codes::{Ahead, CodeBook};
+use super::codes::{Ahead, CodeBook, Found};
 use super::survey::Survey;
 
 /// What the samples say about the code.
 #[derive(Debug, Default)]
 pub struct Weights {
-    /// When each code was seen running, by the life in whose timeline it stands.
-    usage: BTreeMap<LifeId, HashMap<CodeId, Usage>>,
-    /// How many samples were taken in each code.
-    pub hits: HashMap<CodeId, u64>,
+    /// What was seen of each code, by the life in whose timeline it stands.
+    seen: HashMap<(LifeId, CodeId), Seen, FxBuildHasher>,
     /// Samples by where they were taken.
     pub counts: Counts,
     /// Code that came only after something else had run in its place, each once, in order.
     ahead: BTreeSet<Ahead>,
+}
+
+/// What the samples say about one code.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    /// When it was seen running, on top of a stack or within it.
+    usage: Usage,
+    /// How many samples were taken in it.
+    hits: u64,
 }
 
 /// Samples by where they were taken.
@@ -71,8 +79,7 @@ impl Weights {
             {
                 match book.find(survey, life, ip, time) {
                     Some(found) => {
-                        weights.note(found);
-                        *weights.hits.entry(found.2).or_default() += 1;
+                        weights.note(&found).hits += 1;
                         weights.counts.named += 1;
                         weights.counts.named_before += u64::from(named_by_perf(pid));
                     }
@@ -85,19 +92,27 @@ impl Weights {
                 }
             }
             for address in user_addresses(sample.callchain) {
+                let found = book.find(survey, life, address, time);
+                if let Some(found) = &found {
+                    weights.note(found);
+                }
                 // A return address may lie just behind the code that called.
-                for address in [address, address.wrapping_sub(1)] {
-                    if let Some(found) = book.find(survey, life, address, time) {
-                        weights.note(found);
-                    }
+                let call = address.wrapping_sub(1);
+                if !found.is_some_and(|found| found.same_at(call))
+                    && let Some(found) = book.find(survey, life, call, time)
+                {
+                    weights.note(&found);
                 }
             }
         }
         Ok(weights)
     }
 
-    fn note(&mut self, (life, time, code): (LifeId, u64, CodeId)) {
-        self.usage.entry(life).or_default().entry(code).or_insert(Usage::once(time)).again(time);
+    fn note(&mut self, found: &Found) -> &mut Seen {
+        let new = || Seen { usage: Usage::once(found.time), hits: 0 };
+        let seen = self.seen.entry((found.owner, found.code)).or_insert_with(new);
+        seen.usage.again(found.time);
+        seen
     }
 
     /// Code that came only after something else had run in its place: each once, by owner.
@@ -107,7 +122,13 @@ impl Weights {
 
     /// When `code` was seen running in `life`, if it was.
     pub fn usage(&self, life: LifeId, code: CodeId) -> Option<Usage> {
-        self.usage.get(&life)?.get(&code).copied()
+        self.seen.get(&(life, code)).map(|seen| seen.usage)
+    }
+
+    /// In which code samples were taken, and how many; code that several lives ran comes once for
+    /// each of their timelines.
+    pub fn hits(&self) -> impl Iterator<Item = (CodeId, u64)> {
+        self.seen.iter().map(|(&(_, code), seen)| (code, seen.hits)).filter(|&(_, hits)| hits > 0)
     }
 }
 

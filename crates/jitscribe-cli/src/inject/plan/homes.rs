@@ -78,24 +78,20 @@ pub fn image(
         mapped.paint(range, number);
     }
 
-    let all_time = Epoch { from: 0, until: u64::MAX };
-    let mut canvas = Canvas::new();
-    for (range, code) in epochs::visible(timeline, span, &all_time, true, |_| None) {
-        canvas.paint(range, code);
-    }
     // Whole, so that offsets count from the beginning: what covers a part of it is mapped over it.
+    let mut on_top = Canvas::new();
     for number in at_home.visible().map(|(_, number)| number) {
-        canvas.paint(seen[number].range.clone(), seen[number].code);
+        on_top.paint(seen[number].range.clone(), seen[number].code);
     }
-    let mut shown: Vec<Shown> = Vec::new();
-    for (visible, code) in canvas.visible() {
-        match shown.last_mut() {
-            Some(last) if last.code == code && last.visible.end == visible.start => {
-                last.visible.end = visible.end;
-            }
-            _ => shown.push(Shown { visible, moved_by: 0, code }),
+    let all_time = Epoch { from: 0, until: u64::MAX };
+    let below = epochs::visible(timeline, span, &all_time, true, |_| None);
+    let mut shown: Vec<Shown> = Vec::with_capacity(below.len());
+    ranges::overlay(&below, on_top.visible(), |visible, code| match shown.last_mut() {
+        Some(last) if last.code == code && last.visible.end == visible.start => {
+            last.visible.end = visible.end;
         }
-    }
+        _ => shown.push(Shown { visible, moved_by: 0, code }),
+    });
     shown.extend(seen.iter().filter(|seen| seen.moved_by != 0).map(|seen| Shown {
         visible: seen.range.start + seen.moved_by..seen.range.end + seen.moved_by,
         moved_by: seen.moved_by,
