@@ -2,12 +2,14 @@
 
 mod arena;
 mod check;
+mod ctl;
 mod demo;
 mod dump;
 mod error;
 mod inject;
 mod note;
 mod output;
+mod process;
 mod record;
 mod runtimes;
 mod shell;
@@ -33,6 +35,7 @@ enum Verb {
     Inject(inject::Args),
     Dump(dump::Args),
     Check(check::Args),
+    Ctl(ctl::Args),
     Demo(demo::Args),
     Completions(shell::CompletionsArgs),
     Man(shell::ManArgs),
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Verb::Inject(args) => inject::run(&args),
         Verb::Dump(args) => dump::run(&args),
         Verb::Check(args) => check::run(&args),
+        Verb::Ctl(args) => ctl::run(&args),
         Verb::Demo(args) => demo::run(&args),
         Verb::Completions(args) => shell::completions(&args),
         Verb::Man(args) => shell::man(&args),

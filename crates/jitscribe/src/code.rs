@@ -3,6 +3,7 @@
 use core::ops::Range;
 
 pub use jitdump::extension::Kind;
+pub use unwind_info::{Row, Unwind};
 
 /// One contiguous piece of machine code, and what is known of it.
 ///
@@ -32,7 +33,7 @@ pub struct Code<'a> {
     pub(crate) lines: &'a [Line<'a>],
     pub(crate) ir_lines: &'a [Line<'a>],
     pub(crate) inlined: &'a [Inlined<'a>],
-    pub(crate) unwind: Unwind<'a>,
+    pub(crate) unwind: Option<Unwind<'a>>,
 }
 
 /// From `offset` on, up to the next line or the code's end, code comes from this place.
@@ -66,23 +67,6 @@ pub struct Inlined<'a> {
     pub ranges: &'a [Range<u32>],
 }
 
-/// How to find the caller's frame from within the code.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Unwind<'a> {
-    /// Not told. Profilers that walk frame pointers may still come through.
-    #[default]
-    Unknown,
-    /// The code sets up a frame pointer by the machine's standard prologue, first of all, and
-    /// keeps it to its end: `push rbp; mov rbp, rsp`, or `stp x29, x30, [sp, #-16]!; mov x29, sp`.
-    FramePointer,
-    /// There is a frame pointer wherever the code runs, of this frame, not set up by the code.
-    FramePointerThroughout,
-    /// The content of an `.eh_frame` section, as it would stand at the code's end rounded up to a
-    /// multiple of 8.
-    EhFrame(&'a [u8]),
-}
-
 impl<'a> Code<'a> {
     /// The code that lies where `bytes` does.
     pub fn new(bytes: &'a [u8]) -> Self {
@@ -102,7 +86,7 @@ impl<'a> Code<'a> {
             lines: &[],
             ir_lines: &[],
             inlined: &[],
-            unwind: Unwind::Unknown,
+            unwind: None,
         }
     }
 
@@ -156,15 +140,16 @@ impl<'a> Code<'a> {
         self
     }
 
-    /// How to unwind through it.
+    /// How to find the caller's frame from within the code. Unless told, only profilers that walk frame
+    /// pointers may come through.
     pub fn unwind(mut self, unwind: Unwind<'a>) -> Self {
-        self.unwind = unwind;
+        self.unwind = Some(unwind);
         self
     }
 
-    /// [`Unwind::FramePointer`], the usual case.
+    /// [`Unwind::FRAME_POINTER`]: the usual prologue at the very start, and a frame pointer to the end.
     pub fn frame_pointer(self) -> Self {
-        self.unwind(Unwind::FramePointer)
+        self.unwind(Unwind::FRAME_POINTER)
     }
 
     /// Address of its first byte.

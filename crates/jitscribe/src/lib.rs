@@ -30,7 +30,7 @@ mod scribe;
 mod settings;
 mod thread;
 
-pub use code::{Code, Inlined, Kind, Line, Unwind};
+pub use code::{Code, Inlined, Kind, Line, Row, Unwind};
 pub use notice::{Notice, Subject};
 pub use scribe::{LoadedCode, Scribe};
 pub use settings::Builder;

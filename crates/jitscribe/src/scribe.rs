@@ -10,9 +10,9 @@ use std::sync::atomic::{
 use jitdump::extension::control;
 use publish_perf_map::PerfMap;
 
-use crate::code::{Code, Unwind};
+use crate::code::Code;
 use crate::latch::Latch;
-use crate::log::{ForkPage, Log, Position, Tables};
+use crate::log::{ForkPage, Log, Position};
 use crate::notice::{self, Notice, Subject};
 use crate::settings::{Builder, Settings};
 use crate::thread;
@@ -296,11 +296,7 @@ impl Shared {
         if wanted & control::LOG == 0 {
             return nothing;
         }
-        let tables = match code.unwind {
-            Unwind::EhFrame(eh_frame) => Tables { eh_frame, eh_frame_hdr: &[] },
-            _ => Tables::default(),
-        };
-        let position = log.load(code, tables, wanted & control::BYTES != 0, thread::id());
+        let position = log.load(code, wanted & control::BYTES != 0, thread::id());
         if wanted & control::PERF_MAP != 0
             && let Some(map) = self.perf_map.get()
         {

@@ -50,6 +50,11 @@ impl Input {
         Ok(Self { name, bytes, is_stdin: true })
     }
 
+    /// What was made elsewhere, under a name to call it by.
+    pub fn made(name: String, bytes: Vec<u8>) -> Self {
+        Self { name: name.into(), bytes, is_stdin: true }
+    }
+
     /// What to call it in a message.
     pub fn name(&self) -> &Path {
         &self.name

@@ -7,36 +7,48 @@ mod listing;
 mod live;
 mod map;
 mod time;
+mod told;
 
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ArgGroup;
 use jitdump::{Dump, End};
 
+use crate::output::Output;
 use crate::{Error, Result, note};
 use input::{Format, Input};
 use time::Time;
 
-/// Show what a jitdump or a perf map holds, or convert it
+/// Show what a jitdump, a perf map or a running process holds, or convert it
 ///
-/// FILE is told to be a jitdump or a perf map by its content. Damage is named on standard error,
+/// With -p it is the code that the process made so far, as its runtime announced it through the jitscribe
+/// library: nothing has to be prepared, and the process is not stopped. FILE is told to be a jitdump or a perf map by its content. Damage is named on standard error,
 /// with its offset, and all that can be read is shown.
 #[derive(Debug, clap::Args)]
 #[command(
-    group = ArgGroup::new("output").args(["json", "perf_map", "elf"]),
+    override_usage = "jitscribe dump [OPTIONS] FILE\n       jitscribe dump [OPTIONS] -p PID\n       \
+                      jitscribe dump [OPTIONS] --core FILE",
+    group = ArgGroup::new("output").args(["json", "perf_map", "elf", "jitdump", "map_for_perf"]),
+    group = ArgGroup::new("input").args(["file", "pid", "core"]).required(true),
     after_help = "EXAMPLES:
   jitscribe dump jit-4711.dump                  one line a code: time, address, size, name
   jitscribe dump /tmp/perf-4711.map             the same of a perf map
   jitscribe dump --json jit-4711.dump | jq -r 'select(.event == \"load\") | .name'
   jitscribe dump --perf-map jit-4711.dump > /tmp/perf-4711.map
-  jitscribe dump --elf images jit-4711.dump && objdump -d images/*.elf",
+  jitscribe dump --elf images jit-4711.dump && objdump -d images/*.elf
+  jitscribe dump -p 4711                        what a running process has made
+  jitscribe dump -p 4711 --map-for-perf         its perf map, where perf looks for it
+  jitscribe dump --core core --jitdump jit.dump what a process had made that is gone",
     after_long_help = "EXAMPLES:
   jitscribe dump jit-4711.dump                  one line a code: time, address, size, name
   jitscribe dump /tmp/perf-4711.map             the same of a perf map
   jitscribe dump --json jit-4711.dump | jq -r 'select(.event == \"load\") | .name'
   jitscribe dump --perf-map jit-4711.dump > /tmp/perf-4711.map
   jitscribe dump --elf images jit-4711.dump && objdump -d images/*.elf
+  jitscribe dump -p 4711                        what a running process has made
+  jitscribe dump -p 4711 --map-for-perf         its perf map, where perf looks for it
+  jitscribe dump --core core --jitdump jit.dump what a process had made that is gone
 
 JSON: one object a line, written as the file is read. `event` says what it is:
   header   of a jitdump: version, endian (little|big), machine (ELF e_machine), pid, time, flags,
@@ -54,7 +66,24 @@ sizes are in bytes. In names and paths U+FFFD stands for what is not UTF-8."
 )]
 pub struct Args {
     /// The jitdump or perf map; `-` is standard input
-    file: PathBuf,
+    file: Option<PathBuf>,
+
+    /// Take the code log of this running process
+    #[arg(short, long, value_name = "PID")]
+    pid: Option<u32>,
+
+    /// Take the code log in this core file
+    #[arg(long, value_name = "FILE")]
+    core: Option<PathBuf>,
+
+    /// Write a jitdump, with the machine code that is still in the process's memory
+    #[arg(long, value_name = "FILE")]
+    jitdump: Option<PathBuf>,
+
+    /// Write the perf map of the code that is live to where perf looks for it: /tmp/perf-PID.map, of the
+    /// process's own file system and by its own id
+    #[arg(long, requires = "pid")]
+    map_for_perf: bool,
 
     /// One JSON object a line, for programs (see --help for the fields)
     #[arg(long)]
@@ -80,19 +109,26 @@ pub struct Args {
     #[arg(long, value_name = "TIME")]
     at: Option<Time>,
 
-    /// With --elf: replace files that exist
-    #[arg(long, requires = "elf")]
+    /// Replace files that exist
+    #[arg(long)]
     force: bool,
 }
 
 /// Does what the arguments say.
 pub fn run(args: &Args) -> Result<()> {
-    if args.at.is_some() && !args.perf_map && args.elf.is_none() {
+    if args.at.is_some() && !args.perf_map && !args.map_for_perf && args.elf.is_none() {
         return Err(Error::Refused(
             "--at says when code is to be live: add --perf-map or --elf DIR".to_owned(),
         ));
     }
-    let input = Input::read(&args.file)?;
+    let input = match (&args.file, args.pid, &args.core) {
+        (_, Some(pid), _) => told::of_process(pid)?,
+        (_, _, Some(core)) => told::of_core(core)?,
+        (Some(file), ..) => Input::read(file)?,
+        (None, None, None) => {
+            return Err(Error::Usage("what is to be dumped? FILE, -p PID or --core FILE".into()));
+        }
+    };
     let mut out = BufWriter::new(std::io::stdout().lock());
     match input.format()? {
         Format::Jitdump => dump_jitdump(args, &input, &mut out)?,
@@ -102,27 +138,43 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 fn dump_jitdump(args: &Args, input: &Input, out: &mut impl Write) -> Result<()> {
+    if let Some(path) = &args.jitdump {
+        return write_file(path, input.bytes(), args.force);
+    }
     let dump = Dump::parse(input.bytes()).map_err(Error::format(input.name()))?;
     if args.json {
         return json::jitdump(&dump, out);
     }
-    if !args.perf_map && args.elf.is_none() {
+    if !args.perf_map && !args.map_for_perf && args.elf.is_none() {
         return listing::jitdump(&dump, input, out);
     }
     let until = args.at.map_or(Ok(u64::MAX), |at| at.of(dump.header())).map_err(Error::Refused)?;
     let live = live::Live::at(&dump, until, |error| note::warning(input.told(error)));
     if let Some(folder) = &args.elf {
         elf::write(&dump, &live, folder, args.force, input)
+    } else if let (true, Some(pid)) = (args.map_for_perf, args.pid) {
+        let mut map = Vec::new();
+        map::from_jitdump(&live, &mut map)?;
+        write_file(&told::map_path(pid), &map, args.force)
     } else {
         map::from_jitdump(&live, out)
     }
 }
 
+/// Writes a file of this user alone, through no link, and says so.
+fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
+    let mut output = Output::create(path, force)?;
+    output.file().write_all(bytes).map_err(Error::file(path))?;
+    output.finish()?;
+    note::say(format_args!("{}: {} bytes", path.display(), bytes.len()));
+    Ok(())
+}
+
 fn dump_perf_map(args: &Args, input: &Input, out: &mut impl Write) -> Result<()> {
-    if args.elf.is_some() {
+    if args.elf.is_some() || args.jitdump.is_some() {
         return Err(Error::Refused(format!(
             "{}: a perf map has names and addresses but no code, so there is nothing to make an \
-             ELF file of; --elf needs a jitdump",
+             ELF file or a jitdump of",
             input.name().display()
         )));
     }

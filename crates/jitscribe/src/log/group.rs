@@ -5,7 +5,9 @@ use jitdump::extension::{code as code_item, tag};
 use jitdump::{HEADER_SIZE, RecordId};
 
 use super::layout::{FIRST_ITEM, TAIL, item_word, pair};
-use crate::code::{Code, Inlined, Line, Unwind};
+use unwind_info::{Machine, Unwind};
+
+use crate::code::{Code, Inlined, Line};
 
 /// Fields of a LOAD record before its name.
 const LOAD_FIELDS: usize = 56;
@@ -39,11 +41,28 @@ pub(crate) struct Stamp {
     pub(crate) index: u64,
 }
 
-/// The tables of a code that is told of by its bytes.
+/// The unwind tables of a code, as far as they are to be written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tables<'a> {
     pub(crate) eh_frame: &'a [u8],
     pub(crate) eh_frame_hdr: &'a [u8],
+}
+
+/// A frame pointer of someone else's frame: like the usual one, this is told by a flag.
+const FRAME_POINTER_ALWAYS: Unwind<'static> = Unwind::FramePointerAlways { signed: false };
+
+/// Appends the unwind tables of `code` to `room`, and returns the size of the frames among them. What cannot
+/// be described is left out: the code is not.
+pub(crate) fn unwind_tables(code: &Code<'_>, with_bytes: bool, room: &mut Vec<u8>) -> usize {
+    let is_lean = !with_bytes || code.bytes.is_none();
+    let machine = Machine::from_elf(super::MACHINE);
+    let (Some(unwind), Some(machine)) = (code.unwind, machine) else { return 0 };
+    // Where nobody but us reads the log, a flag is enough.
+    if is_lean && [Unwind::FRAME_POINTER, FRAME_POINTER_ALWAYS].contains(&unwind) {
+        return 0;
+    }
+    let tables = unwind_info::behind_code(machine, code.size, &unwind, room);
+    tables.map_or(0, |tables| tables.eh_frame)
 }
 
 impl Plan {
@@ -179,9 +198,9 @@ impl Plan {
     fn flags(&self, code: &Code<'_>) -> u8 {
         let lean = if self.lean { code_item::LEAN } else { 0 };
         let frame = match code.unwind {
-            Unwind::FramePointer => code_item::FRAME_POINTER,
-            Unwind::FramePointerThroughout => code_item::FRAME_POINTER_THROUGHOUT,
-            Unwind::Unknown | Unwind::EhFrame(_) => 0,
+            Some(Unwind::FRAME_POINTER) => code_item::FRAME_POINTER,
+            Some(FRAME_POINTER_ALWAYS) => code_item::FRAME_POINTER_THROUGHOUT,
+            _ => 0,
         };
         lean | frame
     }

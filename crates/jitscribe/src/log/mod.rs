@@ -23,13 +23,12 @@ use std::sync::atomic::{
 
 use jitdump::RecordId;
 use jitdump::extension::tail::MAGIC as TAIL_MAGIC;
-use jitdump::extension::{log as log_item, tag};
+use jitdump::extension::{code as code_item, log as log_item, tag};
 
 use self::backing::Backing;
 pub(crate) use self::backing::Failure;
 use self::chunks::Chunks;
-pub(crate) use self::group::Tables;
-use self::group::{Plan, Stamp};
+use self::group::{Plan, Stamp, Tables};
 use self::lanes::{Held, Lanes};
 use self::layout::{
     CHUNK, FILLER_MIN, FIRST_CHUNK, FIRST_ITEM, PAYLOAD, TAIL, code, control, item_word, pair,
@@ -172,13 +171,11 @@ impl Log {
     }
 
     /// Writes a code to the log. `None` if there was no room.
-    pub(crate) fn load(
-        &self,
-        code: &Code<'_>,
-        tables: Tables<'_>,
-        with_bytes: bool,
-        tid: u32,
-    ) -> Option<Position> {
+    pub(crate) fn load(&self, code: &Code<'_>, with_bytes: bool, tid: u32) -> Option<Position> {
+        let mut room = Vec::new();
+        let frames = group::unwind_tables(code, with_bytes, &mut room);
+        let (eh_frame, eh_frame_hdr) = room.split_at_checked(frames).unwrap_or_default();
+        let tables = Tables { eh_frame, eh_frame_hdr };
         let Some(plan) = Plan::new(code, tables, with_bytes) else {
             self.left_out();
             return None;
@@ -236,7 +233,7 @@ impl Log {
     /// Whether a code of this index is, or was, at `position`: handles may come from those who lost count.
     fn is_code(&self, position: Position, index: u32) -> bool {
         let at = position.get() as usize * 8;
-        at + PAYLOAD + log_item::SIZE < self.mapping.size() && self.index_of(position) == index
+        at + PAYLOAD + code_item::SIZE <= self.mapping.size() && self.index_of(position) == index
     }
 
     /// The descriptor of the log's file, if it has one.

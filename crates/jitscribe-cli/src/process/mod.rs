@@ -1,0 +1,13 @@
+//! A running process, or the core file of one, and the code logs it keeps.
+
+mod core;
+mod logs;
+mod memory;
+mod told;
+mod wake;
+
+pub use self::core::Core;
+pub use logs::{Log, inner_pid, logs_of};
+pub use memory::Memory;
+pub use told::{CodeBytes, Told, dump_of};
+use wake::wake;
