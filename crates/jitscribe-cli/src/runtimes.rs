@@ -262,6 +262,18 @@ pub const RUNTIMES: &[Runtime] = &[
         flags: &[],
         subcommands: &[],
     },
+    // Seen: our own demo.
+    Runtime {
+        name: "what links jitscribe",
+        programs: &[],
+        since: "0.1",
+        variables: &[
+            always("JITSCRIBE", "jitdump", Merge::Keep),
+            always("JITSCRIBE_DIR", DUMPS, Merge::Keep),
+        ],
+        flags: &[],
+        subcommands: &[],
+    },
     // linux-user/main.c.
     Runtime {
         name: "QEMU's user mode",

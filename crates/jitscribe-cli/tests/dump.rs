@@ -258,7 +258,7 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
         (
             &["--elf", "images", "perf-7.map"],
             "perf-7.map: a perf map has names and addresses but no code, so there is nothing to \
-             make an ELF file of; --elf needs a jitdump",
+             make an ELF file or a jitdump of",
         ),
         (
             &["--perf-map", "--at", "1", "perf-7.map"],

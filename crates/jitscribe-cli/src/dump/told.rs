@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::input::Input;
-use crate::process::{CodeBytes, Core, Log, Memory, Told, dump_of, inner_pid, logs_of};
+use crate::process::{Beside, CodeBytes, Core, Log, Memory, Told, dump_of, inner_pid, logs_of};
 use crate::{Error, Result, note};
 
 /// What a running process has made so far.
@@ -24,7 +24,10 @@ pub fn of_process(pid: u32) -> Result<Input> {
         })
         .ok();
     let memory: Option<&dyn CodeBytes> = memory.as_ref().map(|memory| memory as _);
-    let read = |log: &Log| dump_of(log, memory, log.until()).map_err(Error::format(&log.place));
+    let read = |log: &Log| {
+        let beside = Beside { memory, until: log.until(), earlier: None };
+        dump_of(log, beside).map_err(Error::format(&log.place))
+    };
     let told = logs.iter().map(read).collect::<Result<Vec<_>>>()?;
     Ok(input(largest(told), format!("process {pid}")))
 }
@@ -40,7 +43,8 @@ pub fn of_core(path: &Path) -> Result<Input> {
             core.path().display()
         )));
     }
-    let read = |log| dump_of(log, Some(&core), None).map_err(Error::format(core.path()));
+    let beside = Beside { memory: Some(&core), ..Beside::default() };
+    let read = |log| dump_of(log, beside).map_err(Error::format(core.path()));
     let told = logs.iter().map(read).collect::<Result<Vec<_>>>()?;
     Ok(input(largest(told), path.display().to_string()))
 }

@@ -12,7 +12,7 @@ mod clock;
 mod codes;
 mod images;
 mod interner;
-mod locate;
+pub mod locate;
 mod plan;
 mod report;
 mod rewrite;

@@ -22,6 +22,7 @@ pub struct Log {
     pub head: Head,
     /// Where it was found, to tell logs apart.
     pub place: PathBuf,
+    is_dump: bool,
     source: Found,
 }
 
@@ -45,6 +46,11 @@ impl Log {
     /// parent's.
     pub fn is_own(&self) -> bool {
         inner_pid(self.pid).is_none_or(|pid| pid == self.head.pid)
+    }
+
+    /// Whether it is a file that others read as a dump.
+    pub fn is_dump(&self) -> bool {
+        self.is_dump
     }
 
     /// Up to when its codes are those of the process: for a log that it still shares with its parent, up to the
@@ -101,7 +107,8 @@ pub fn logs_of(pid: u32) -> Result<Vec<Log>> {
         }
         let Ok(file) = File::open(&place) else { continue };
         if let Some(head) = head_of(&file) {
-            logs.push(Log { pid, head, place, source: Found::File(file) });
+            let is_dump = !target.starts_with("/memfd:jitscribe (deleted)");
+            logs.push(Log { pid, head, place, is_dump, source: Found::File(file) });
         }
     }
     if logs.is_empty() {
@@ -129,7 +136,7 @@ fn anonymous_logs(pid: u32) -> Vec<Log> {
             let window = memory.window(map.range.clone()).ok()?;
             let head = head_of(&window)?;
             let place = PathBuf::from(format!("/proc/{pid}/mem at {:#x}", map.range.start));
-            Some(Log { pid, head, place, source: Found::Memory(window) })
+            Some(Log { pid, head, place, is_dump: false, source: Found::Memory(window) })
         })
         .collect()
 }
@@ -138,6 +145,12 @@ fn head_of(source: &impl Source) -> Option<Head> {
     let mut bytes = [0; Head::SIZE];
     let count = source.read_at(0, &mut bytes).ok()?;
     Head::parse(bytes.get(..count)?).ok()
+}
+
+/// All processes of this machine, as far as they can be seen.
+pub fn processes() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// The id of a process as it knows itself.

@@ -7,7 +7,7 @@ mod told;
 mod wake;
 
 pub use self::core::Core;
-pub use logs::{Log, inner_pid, logs_of};
+pub use logs::{Log, inner_pid, logs_of, processes};
 pub use memory::Memory;
-pub use told::{CodeBytes, Told, dump_of};
+pub use told::{Beside, CodeBytes, Told, dump_of};
 use wake::wake;

@@ -1,5 +1,6 @@
 //! What a log tells, as a jitdump for others: standard records, with the bytes that are still in memory.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use code_log::{Head, Source};
@@ -48,15 +49,19 @@ pub fn room(range: &Range<u64>) -> Option<Vec<u8>> {
     (size <= LARGEST).then(|| vec![0; size])
 }
 
+/// Where to take what the log itself does not have.
+#[derive(Clone, Copy, Default)]
+pub struct Beside<'a> {
+    /// The process's memory, for the bytes of a lean log's codes.
+    pub memory: Option<&'a dyn CodeBytes>,
+    /// For a log that was another process's first: what came later is not this one's.
+    pub until: Option<u64>,
+    /// What the log had told before: codes that are gone from it since, and bytes of those that are dead now.
+    pub earlier: Option<&'a Told>,
+}
+
 /// Makes a jitdump of the log of a running process.
-///
-/// `memory` is where the process's code lies; without it code of a lean log has no bytes. `until` is for a log
-/// that was another process's first: what came later is not this one's.
-pub fn dump_of(
-    source: &impl Source,
-    memory: Option<&dyn CodeBytes>,
-    until: Option<u64>,
-) -> Result<Told, code_log::Error> {
+pub fn dump_of(source: &impl Source, beside: Beside<'_>) -> Result<Told, code_log::Error> {
     let snapshot = code_log::snapshot(source)?;
     let mut told = Told {
         bytes: Vec::new(),
@@ -77,26 +82,51 @@ pub fn dump_of(
             LeftOut { count: head.left_out, first: head.left_out_first, last: head.left_out_last };
         writer.left_out(head.left_out_first, &left_out).map_err(failed)?;
     }
+    let earlier = beside.earlier.and_then(|earlier| Dump::parse(&earlier.bytes).ok());
+    let mut before: HashMap<Identity, CodeLoad<'_>> = HashMap::new();
+    for event in earlier.iter().flat_map(Dump::codes).flatten() {
+        if let CodeEvent::Load(code) = event {
+            before.insert(identity(&code), code);
+        }
+    }
+    // A name or a file that the format cannot hold costs its code, not the others.
+    let mut write = |code: &CodeLoad<'_>, bytes: Option<&[u8]>| {
+        told.codes += 1;
+        told.alive += u64::from(code.died().is_none());
+        told.without_bytes += u64::from(bytes.is_none() && code.is_lean());
+        let _ = writer.code(code, bytes);
+    };
     for event in dump.codes() {
         let Ok(CodeEvent::Load(code)) = event else { continue };
-        if until.is_some_and(|until| code.timestamp > until) {
+        if beside.until.is_some_and(|until| code.timestamp > until) {
             continue;
         }
-        let is_alive = code.died().is_none();
-        let fetched = fetch(&code, memory.filter(|_| is_alive));
-        told.codes += 1;
-        told.alive += u64::from(is_alive);
-        told.without_bytes += u64::from(fetched.is_none() && code.is_lean());
-        // A name or a file that the format cannot hold costs its code, not the others.
-        let _ = writer.code(&code, fetched.as_deref());
+        let known = before.remove(&identity(&code));
+        if !code.is_lean() {
+            write(&code, None);
+            continue;
+        }
+        let memory = beside.memory.filter(|_| code.died().is_none());
+        let fetched = memory.and_then(|memory| fetch(&code, memory));
+        let known = known.as_ref().filter(|known| !known.is_lean()).map(|known| known.bytes);
+        write(&code, fetched.as_deref().or(known));
+    }
+    let mut gone: Vec<_> = before.into_values().collect();
+    gone.sort_by_key(|code| (code.timestamp, code.index));
+    for code in &gone {
+        write(code, None);
     }
     told.bytes = writer.into_sink();
     Ok(told)
 }
 
-fn fetch(code: &CodeLoad<'_>, memory: Option<&dyn CodeBytes>) -> Option<Vec<u8>> {
-    if !code.is_lean() {
-        return None;
-    }
-    memory?.code_bytes(code.address..code.address.checked_add(code.size)?)
+/// What tells a code from all others of its process: an index is given once, but for forks.
+type Identity = (u64, u64);
+
+fn identity(code: &CodeLoad<'_>) -> Identity {
+    (code.index, code.timestamp)
+}
+
+fn fetch(code: &CodeLoad<'_>, memory: &dyn CodeBytes) -> Option<Vec<u8>> {
+    memory.code_bytes(code.address..code.address.checked_add(code.size)?)
 }

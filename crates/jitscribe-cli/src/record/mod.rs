@@ -6,6 +6,7 @@
 //! of it.
 
 mod arguments;
+mod logs;
 mod perf;
 pub mod summary;
 mod target;
@@ -189,7 +190,14 @@ pub fn record(args: &Args) -> Result<Recorded> {
 
     let mut perf = perf_record(args, &workspace.recording(), &prepared);
     target::ask_java_for_maps(&pids);
+    // What perf starts itself writes its dump into the workspace; what runs already has its log.
+    let logs = if !pids.is_empty() || records_running(args) {
+        logs::Logs::open(&pids, !args.no_env && !pids.is_empty())
+    } else {
+        logs::Logs::default()
+    };
     let ended = perf::run(&mut perf)?;
+    let dumps = logs.collect(workspace.folder());
     let recording = workspace.recording();
     // perf makes the file before it knows whether it may record.
     if fs::metadata(&recording).is_ok_and(|file| file.is_file() && file.len() == 0)
@@ -206,7 +214,7 @@ pub fn record(args: &Args) -> Result<Recorded> {
     let injected = inject::inject(&inject::Args {
         input: recording.clone(),
         output: Some(args.output.clone()),
-        jitdump: Vec::new(),
+        jitdump: dumps,
         perf_map: Vec::new(),
         aux_dir: vec![workspace.folder().to_owned()],
         image_dir: args.image_dir.clone(),
@@ -228,6 +236,19 @@ pub fn record(args: &Args) -> Result<Recorded> {
     }
 }
 
+/// Whether perf's own options name what is to be recorded: all processes, or those of a processor, a user.
+fn records_running(args: &Args) -> bool {
+    let given = |option: &OsStr| {
+        let option = option.as_bytes();
+        let whom = [b"-a", b"-C", b"-t", b"-u"].iter().any(|short| option.starts_with(*short));
+        let whom_long = ["--all-cpus", "--cpu", "--tid", "--uid"]
+            .iter()
+            .any(|long| option.starts_with(long.as_bytes()));
+        whom || whom_long
+    };
+    args.perf_option.iter().any(|option| given(option))
+}
+
 /// Refuses before anything runs what could not be done afterwards.
 fn check(args: &Args) -> Result<()> {
     if args.output.as_os_str() == "-" {
@@ -237,15 +258,7 @@ fn check(args: &Args) -> Result<()> {
                 .into(),
         ));
     }
-    let given = |option: &OsStr| {
-        let option = option.as_bytes();
-        let whom = [b"-a", b"-C", b"-t", b"-u"].iter().any(|short| option.starts_with(*short));
-        let whom_long = ["--all-cpus", "--cpu", "--tid", "--uid"]
-            .iter()
-            .any(|long| option.starts_with(long.as_bytes()));
-        whom || whom_long
-    };
-    let bounded = args.perf_option.iter().any(|option| given(option));
+    let bounded = records_running(args);
     if args.command.is_empty() && args.pid.is_none() && !bounded {
         return Err(Error::Usage(
             "what is to be recorded? A command (jitscribe record -- COMMAND...; mind the two \
