@@ -6,6 +6,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use jitdump::extension::{FramePointer, Kind, LeftOut};
+use jitdump::{Endian, ExtendedCode, Inlined, LineEntry, Writer};
 use made::{dump, ended, file, jitscribe, run};
 
 /// What a tool of binutils prints.
@@ -304,4 +306,71 @@ fn help_has_examples() {
         let (code, out, _) = run(folder.path(), &["dump", help]);
         assert!(code == 0 && out.contains("EXAMPLES:\n  jitscribe dump jit-4711.dump"), "{out}");
     }
+}
+
+/// A stub that lived from 1 s to 2 s, and one more code that there was no room for.
+fn told_in_full() -> Vec<u8> {
+    let line = |file: &'static [u8], line| LineEntry { address: made::BASE, file, line, column: 3 };
+    let mut writer = Writer::append(made::header(), Endian::Little);
+    writer
+        .extended(&ExtendedCode {
+            timestamp: 1_000_000_000,
+            pid: 7,
+            tid: 8,
+            address: made::BASE,
+            size: 0x20,
+            index: 5,
+            name: b"add",
+            died: Some(2_000_000_000),
+            kind: Kind::Stub,
+            tier: Some(b"baseline"),
+            lines: &[line(b"/a.js", 1)],
+            ir_lines: &[line(b"a.ir", 2)],
+            inlined: &[Inlined {
+                name: b"carry",
+                file: b"/a.js",
+                line: 9,
+                ranges: std::iter::once(made::BASE + 4..made::BASE + 8).collect(),
+                ..Inlined::default()
+            }],
+            frame_pointer: Some(FramePointer::Prologue),
+            ..ExtendedCode::default()
+        })
+        .unwrap();
+    let left_out = LeftOut { count: 1, first: 1_500_000_000, last: 1_500_000_000 };
+    writer.left_out(1_500_000_000, &left_out).unwrap();
+    writer.into_sink()
+}
+
+#[test]
+fn what_tails_tell_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    file(folder.path(), "jit-7.dump", &told_in_full());
+    let (code, out, err) = run(folder.path(), &["dump", "jit-7.dump"]);
+    let name = "add [stub, baseline, 1 IR lines, 1 calls inlined, died at 2.000000000]";
+    assert!(out.lines().any(|line| line.ends_with(name)), "{out}");
+    assert!(err.contains("1 codes are missing: there was no room for them"), "{err}");
+    assert!(
+        err.ends_with("1 loads (1 with lines, 0 with unwind tables, 1 without bytes), 0 moves\n")
+    );
+    assert_eq!(code, 0);
+
+    let (_, out, _) = run(folder.path(), &["dump", "--json", "jit-7.dump"]);
+    let lines: Vec<_> = out.lines().collect();
+    assert!(
+        lines[1].ends_with(
+            r#""name":"add","lines":[{"address":"0x7f0000001000","file":"/a.js","line":1,"column":3}],"unwind":null,"kind":"stub","tier":"baseline","died":2000000000,"lean":true,"frame_pointer":"prologue","ir_lines":[{"address":"0x7f0000001000","file":"a.ir","line":2,"column":3}],"inlined":[{"parent":null,"name":"carry","file":"/a.js","line":9,"column":0,"ranges":[["0x7f0000001004","0x7f0000001008"]]}]}"#
+        ),
+        "{out}"
+    );
+    assert_eq!(lines[2], r#"{"event":"left-out","count":1,"first":1500000000,"last":1500000000}"#);
+}
+
+#[test]
+fn dead_code_is_not_live() {
+    let folder = tempfile::tempdir().unwrap();
+    file(folder.path(), "jit-7.dump", &told_in_full());
+    let map = |at: &str| run(folder.path(), &["dump", "--perf-map", "--at", at, "jit-7.dump"]).1;
+    assert_eq!(map("1.9"), "7f0000001000 20 add\n");
+    assert_eq!(map("2"), "");
 }

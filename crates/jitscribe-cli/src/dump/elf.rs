@@ -10,7 +10,7 @@ use jitdump::Dump;
 use super::input::Input;
 use super::live::{Live, Piece};
 use crate::output::Output;
-use crate::shown::{endian, shown};
+use crate::shown::{LineTable, Room, endian, shown};
 use crate::{Error, Result, arena, note};
 
 /// What an arena's start is rounded down to.
@@ -65,10 +65,13 @@ fn image(target: Target, arena: &[Piece<'_, '_>], path: &Path, force: bool) -> R
     let span: Range<u64> = arena_start(first)..last.end;
     let mut output = Output::create(path, force)?;
     let mut writer = ImageWriter::new(output.file(), target, span).map_err(Error::format(path))?;
-    let mut lines = Vec::new();
+    let mut room = Room::default();
     for piece in arena {
-        let code = shown(piece.load, piece.start, piece.address..piece.end, &mut lines);
-        writer.add(&code).map_err(Error::format(path))?;
+        let visible = piece.address..piece.end;
+        shown(piece.load, piece.start, visible, LineTable::Source, &mut room, |code| {
+            writer.add(code)
+        })
+        .map_err(Error::format(path))?;
     }
     // The unwind tables come right above the text: nothing else is in this file's way.
     writer.finish(|_size| None).map_err(Error::format(path))?;

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::io::Write;
 
+use jitdump::extension::{FramePointer, InlinedCall};
 use jitdump::{CodeEvent, CodeLoad, Dump, End, Endian, RecordClock};
 use serde::Serialize;
 
 use crate::{Error, Result};
 
 #[derive(Serialize)]
-#[serde(tag = "event", rename_all = "lowercase")]
+#[serde(tag = "event", rename_all = "kebab-case")]
 enum Event<'a> {
     Header {
         version: u32,
@@ -32,6 +33,8 @@ enum Event<'a> {
         name: Cow<'a, str>,
         lines: Vec<Line<'a>>,
         unwind: Option<Unwind>,
+        #[serde(flatten)]
+        more: Option<More<'a>>,
     },
     Move {
         offset: u64,
@@ -57,6 +60,11 @@ enum Event<'a> {
         offset: u64,
         cause: String,
     },
+    LeftOut {
+        count: u64,
+        first: u64,
+        last: u64,
+    },
     End {
         how: &'static str,
         offset: u64,
@@ -69,6 +77,28 @@ struct Line<'a> {
     file: Cow<'a, str>,
     line: u32,
     column: u32,
+}
+
+/// What only dumps of this project say.
+#[derive(Serialize)]
+struct More<'a> {
+    kind: &'static str,
+    tier: Option<Cow<'a, str>>,
+    died: Option<u64>,
+    lean: bool,
+    frame_pointer: Option<&'static str>,
+    ir_lines: Vec<Line<'a>>,
+    inlined: Vec<Inlined<'a>>,
+}
+
+#[derive(Serialize)]
+struct Inlined<'a> {
+    parent: Option<u32>,
+    name: Cow<'a, str>,
+    file: Cow<'a, str>,
+    line: u32,
+    column: u32,
+    ranges: Vec<[String; 2]>,
 }
 
 #[derive(Serialize)]
@@ -112,6 +142,11 @@ pub fn jitdump(dump: &Dump<'_>, out: &mut impl Write) -> Result<()> {
     print(out, &first)?;
     for event in codes.by_ref() {
         print(out, &event.map_or_else(of_error, of_code))?;
+    }
+    let left_out = codes.left_out();
+    if left_out.count > 0 {
+        let jitdump::extension::LeftOut { count, first, last } = left_out;
+        print(out, &Event::LeftOut { count, first, last })?;
     }
     let (how, offset) = match codes.end() {
         Some(End::CutOff { offset, .. }) => ("cut-off", offset),
@@ -166,6 +201,29 @@ fn of_load<'a>(code: &CodeLoad<'a>) -> Event<'a> {
             eh_frame_hdr_size: unwind.eh_frame_hdr.len(),
             mapped_size: unwind.mapped_size,
         }),
+        more: code.tail().map(|_| More {
+            kind: code.kind().name(),
+            tier: code.tier().map(String::from_utf8_lossy),
+            died: code.died(),
+            lean: code.is_lean(),
+            frame_pointer: code.frame_pointer().map(|kept| match kept {
+                FramePointer::Prologue => "prologue",
+                FramePointer::Throughout => "throughout",
+            }),
+            ir_lines: code.ir_lines().map(line).collect(),
+            inlined: code.inlined().map(of_call).collect(),
+        }),
+    }
+}
+
+fn of_call(call: InlinedCall<'_>) -> Inlined<'_> {
+    Inlined {
+        parent: call.parent,
+        name: String::from_utf8_lossy(call.name),
+        file: String::from_utf8_lossy(call.file),
+        line: call.line,
+        column: call.column,
+        ranges: call.ranges.map(|range| [address(range.start), address(range.end)]).collect(),
     }
 }
 

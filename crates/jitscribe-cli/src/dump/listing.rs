@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Write;
 
-use jitdump::{CodeEvent, Dump, Endian};
+use jitdump::{CodeEvent, CodeLoad, Dump, Endian};
 
 use super::ending;
 use super::input::Input;
@@ -46,14 +46,16 @@ pub fn jitdump(dump: &Dump<'_>, input: &Input, out: &mut impl Write) -> Result<(
                 sum.loads += 1;
                 sum.with_lines += u64::from(lines > 0);
                 sum.with_unwind += u64::from(unwind);
+                sum.lean += u64::from(code.is_lean());
                 print(format_args!(
-                    "{} {:>16x} {:>8x} {:>8} {lines:>6} {:>6} {}",
+                    "{} {:>16x} {:>8x} {:>8} {lines:>6} {:>6} {}{}",
                     Shown { time: code.timestamp, ticks },
                     code.address,
                     code.size,
                     code.tid,
                     if unwind { "yes" } else { "no" },
-                    shown(code.name)
+                    shown(code.name),
+                    besides(&code, ticks)
                 ))?;
             }
             Ok(CodeEvent::Move(moved)) => {
@@ -78,8 +80,18 @@ pub fn jitdump(dump: &Dump<'_>, input: &Input, out: &mut impl Write) -> Result<(
     if let Some(ending) = ending(codes.end()) {
         note::warning(input.told(ending));
     }
+    let left_out = codes.left_out();
+    if left_out.count > 0 {
+        note::warning(input.told(format_args!(
+            "{} codes are missing: there was no room for them from {} to {}",
+            left_out.count,
+            Shown { time: left_out.first, ticks },
+            Shown { time: left_out.last, ticks },
+        )));
+    }
+    let lean = if sum.lean > 0 { format!(", {} without bytes", sum.lean) } else { String::new() };
     note::say(format_args!(
-        "{}: {} loads ({} with lines, {} with unwind tables), {} moves",
+        "{}: {} loads ({} with lines, {} with unwind tables{lean}), {} moves",
         input.name().display(),
         sum.loads,
         sum.with_lines,
@@ -94,7 +106,23 @@ struct Sum {
     loads: u64,
     with_lines: u64,
     with_unwind: u64,
+    lean: u64,
     moves: u64,
+}
+
+/// What a dump of ours says of a code beyond what has a column, in brackets behind its name.
+fn besides(code: &CodeLoad<'_>, ticks: bool) -> String {
+    if code.tail().is_none() {
+        return String::new();
+    }
+    let mut said = vec![code.kind().to_string()];
+    said.extend(code.tier().map(|tier| shown(tier).into_owned()));
+    let count = |number: usize, what: &str| (number > 0).then(|| format!("{number} {what}"));
+    said.extend(count(code.ir_lines().count(), "IR lines"));
+    said.extend(count(code.inlined().count(), "calls inlined"));
+    let died = code.died().map(|time| Shown { time, ticks }.to_string());
+    said.extend(died.map(|died| format!("died at {}", died.trim_start())));
+    format!(" [{}]", said.join(", "))
 }
 
 /// What a perf map holds, in the order of the file.

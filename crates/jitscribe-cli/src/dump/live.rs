@@ -44,23 +44,28 @@ impl<'a> Live<'a> {
                 Err(error) => damaged(error),
             }
         }
-        events.retain(|event| time(event) <= until);
-        events.sort_by_key(time);
+        let mut events: Vec<(u64, What<'a>)> = events.into_iter().flat_map(what).collect();
+        events.retain(|(time, _)| *time <= until);
+        events.sort_by_key(|(time, _)| *time);
 
         let mut codes: Vec<Placed<'a>> = Vec::new();
         let mut by_index: HashMap<u64, CodeId> = HashMap::new();
         let mut by_start: HashMap<u64, CodeId> = HashMap::new();
         let mut builder = TimelineBuilder::new();
-        for event in events {
-            match event {
-                CodeEvent::Load(load) => {
+        let mut by_offset: HashMap<u64, CodeId> = HashMap::new();
+        for (time, what) in events {
+            match what {
+                What::Event(CodeEvent::Load(load)) => {
                     let Ok(id) = u32::try_from(codes.len()).map(CodeId) else { break };
                     builder.load(load.timestamp, load.address..load.end(), id);
                     by_index.insert(load.index, id);
                     by_start.insert(load.address, id);
+                    if load.died().is_some() {
+                        by_offset.insert(load.offset, id);
+                    }
                     codes.push(Placed { start: load.address, load });
                 }
-                CodeEvent::Move(moved) => {
+                What::Event(CodeEvent::Move(moved)) => {
                     // Indices are meant to be unique, and are not always.
                     let at = |id: &&CodeId| codes[id.index()].start == moved.old_address;
                     let named = by_index.get(&moved.index).filter(at);
@@ -70,7 +75,13 @@ impl<'a> Live<'a> {
                     move_code(&mut builder, code, id, &moved);
                     by_start.insert(moved.new_address, id);
                 }
-                CodeEvent::Close { .. } => {}
+                What::Event(CodeEvent::Close { .. }) => {}
+                What::Died { offset } => {
+                    let Some(&id) = by_offset.get(&offset) else { continue };
+                    let code = &codes[id.index()];
+                    let end = code.start.saturating_add(code.load.size);
+                    builder.unload(time, code.start..end, id);
+                }
             }
         }
         let timeline = builder.finish();
@@ -98,6 +109,26 @@ fn move_code(builder: &mut TimelineBuilder, code: &mut Placed<'_>, id: CodeId, m
     builder.unload(moved.timestamp, code.start..code.start.saturating_add(size), id);
     code.start = moved.new_address;
     builder.load(moved.timestamp, code.start..code.start.saturating_add(size), id);
+}
+
+/// What happens at a time.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are the larger one")]
+enum What<'a> {
+    Event(CodeEvent<'a>),
+    /// The code that was loaded at this offset of the file dies.
+    Died {
+        offset: u64,
+    },
+}
+
+/// What an event says: of a load, also when the code died.
+fn what(event: CodeEvent<'_>) -> impl Iterator<Item = (u64, What<'_>)> {
+    let died = match &event {
+        CodeEvent::Load(load) => load.died().map(|died| (died, What::Died { offset: load.offset })),
+        _ => None,
+    };
+    [(time(&event), What::Event(event))].into_iter().chain(died)
 }
 
 fn time(event: &CodeEvent<'_>) -> u64 {

@@ -53,12 +53,19 @@ use time::Time;
 JSON: one object a line, written as the file is read. `event` says what it is:
   header   of a jitdump: version, endian (little|big), machine (ELF e_machine), pid, time, flags,
            clock (monotonic|realtime|arch), debug_address_bias
-  load     offset, time, pid, tid, address, size, index, name, lines, unwind
+  load     offset, time, pid, tid, address, size, index, name, lines, unwind; of code that jitscribe's
+           own library announced also kind, tier, died, lean, frame_pointer, ir_lines, inlined
   move     offset, time, pid, tid, old_address, new_address, size, index
   close    time
+  left-out number of codes the process had no room for: count, first, last (times)
   entry    of a perf map: offset, line, address, size, name
   error    offset, cause
   end      how the file ended (complete|cut-off|zeros|damaged), offset
+`kind` is what the code is to its runtime (function, stub, trampoline ...), `tier` the compiler's,
+`died` the time of its end; tier, died and frame_pointer (prologue|throughout) are null where not
+known. A `lean` code's bytes are not in the dump. `ir_lines` are those of the bytecode or
+intermediate representation. `inlined` is a list of calls: {parent, name, file, line, column,
+ranges}; parent is the number in the list of the call it lies in, or null.
 `lines` is a list of {address, file, line, column}; column 0 is unknown, line 0 is no line of the
 source. `unwind` is null or {eh_frame_size, eh_frame_hdr_size, mapped_size}. Addresses are strings
 like \"0x7f0000001000\"; `time` is in nanoseconds, or in ticks where the clock is arch; offsets and

@@ -160,6 +160,9 @@ impl<'a> CodeBook<'a> {
                     let id = self.push(code);
                     told.push((life, load.index, id));
                     self.tell(life, time_of(load.timestamp), Event::Load(id));
+                    if let Some(died) = load.died() {
+                        self.tell(life, time_of(died), Event::Unload(id));
+                    }
                     self.loads.push(Load { dump: number, place: load.place() });
                 }
                 CodeEvent::Move(to) => {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use code_image::{Code, Finished, ImageWriter, Line, Target};
+use code_image::{Code, Finished, ImageWriter, Target};
 use code_timeline::ranges;
 use perf_data::{Attrs, FileIdentity, Mmap, MmapDetail, misc};
 
@@ -15,6 +15,7 @@ use super::codes::CodeBook;
 use super::plan::{Arena, Place, Plan, PlannedImage, Shown, Veil};
 use super::survey::Survey;
 use crate::output::Output;
+use crate::shown::{LineTable, Room};
 use crate::{Error, Result};
 
 /// `PROT_READ | PROT_EXEC`.
@@ -54,6 +55,8 @@ pub struct ImageFolder<'a> {
     pub path: &'a Path,
     /// Whether images that lie there already are replaced.
     pub force: bool,
+    /// Which lines the images show.
+    pub lines: LineTable,
 }
 
 impl Images {
@@ -207,9 +210,9 @@ fn write_image(
     };
     let mut output = Output::create(path, folder.force)?;
     let mut writer = ImageWriter::new(output.file(), target, image.span.clone()).map_err(failed)?;
-    let mut lines = Vec::new();
+    let mut room = Room::default();
     for shown in &image.shown {
-        add(&mut writer, book, shown, &mut lines).map_err(failed)?;
+        add(&mut writer, book, shown, folder.lines, &mut room).map_err(failed)?;
     }
     let above = image.span.end;
     let finished = writer.finish(|size| place(above, size)).map_err(failed)?;
@@ -217,18 +220,27 @@ fn write_image(
     Ok(finished)
 }
 
-/// Adds one code to an image. `lines` is room that is used again for each.
+/// Adds one code to an image.
 fn add<'a>(
     writer: &mut ImageWriter<&mut File>,
     book: &CodeBook<'a>,
     shown: &Shown,
-    lines: &mut Vec<Line<'a>>,
+    lines: LineTable,
+    room: &mut Room<'a>,
 ) -> Result<(), code_image::Error> {
     let code = book.code(shown.code);
     let start = code.address + shown.moved_by;
     let visible = shown.visible.clone();
-    writer.add(&match book.load(code) {
-        Some(load) => crate::shown::shown(&load, start, visible, lines),
-        None => Code { start, size: code.size, visible, name: code.name, ..Code::default() },
-    })
+    match book.load(code) {
+        Some(load) => {
+            crate::shown::shown(&load, start, visible, lines, room, |code| writer.add(code))
+        }
+        None => writer.add(&Code {
+            start,
+            size: code.size,
+            visible,
+            name: code.name,
+            ..Code::default()
+        }),
+    }
 }

@@ -30,6 +30,7 @@ use std::path::{Path, PathBuf};
 use perf_data::{BuildId, End, Features, Input, Writer, feature};
 
 use crate::output::Output;
+use crate::shown::LineTable;
 use crate::{Error, Result, note};
 
 use address_space::AddressSpaces;
@@ -80,6 +81,9 @@ pub struct Args {
     /// Where to write the object files; perf will look for them there [default: OUTPUT.jit]
     #[arg(long, value_name = "DIR")]
     pub image_dir: Option<PathBuf>,
+    /// Which lines to show, where a dump has both
+    #[arg(long, value_enum, default_value_t, value_name = "WHICH")]
+    pub lines: LineTable,
     /// Replace the output and the object files if they exist
     #[arg(short, long)]
     pub force: bool,
@@ -196,7 +200,7 @@ pub fn inject(args: &Args) -> Result<Report> {
         &sources.book,
         input.attrs(),
         &|life| sources.target(&survey, life, input.features()),
-        ImageFolder { path: &folder, force: args.force },
+        ImageFolder { path: &folder, force: args.force, lines: args.lines },
     )?;
 
     bar.set_message("writing the recording");

@@ -146,6 +146,12 @@ impl<'a> Sources<'a> {
         });
         let count = self.book.add_dump(dump, quirks, sound, time_of, life_of, parent_of);
         damage.tell(&source.path, warnings);
+        let left_out = codes.left_out().count;
+        if left_out > 0 {
+            warnings.push(format!(
+                "{path}: {left_out} codes are missing: the process had no room for them in its log"
+            ));
+        }
         match codes.end() {
             Some(End::CutOff { offset, .. }) => warnings.push(format!(
                 "{path}: cut off at offset {offset:#x}, or still being written; its {count} codes \

@@ -20,6 +20,7 @@ use std::process::Command;
 
 use crate::inject::{self, Report, shell_word};
 use crate::runtimes::{self, Preparation};
+use crate::shown::LineTable;
 use crate::{Error, Result, note};
 
 use workspace::Workspace;
@@ -220,6 +221,7 @@ pub fn record(args: &Args) -> Result<Recorded> {
         image_dir: args.image_dir.clone(),
         force: args.force,
         buildid_cache: args.buildid_cache,
+        lines: LineTable::default(),
         json: false,
     });
     match injected {

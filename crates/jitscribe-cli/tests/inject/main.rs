@@ -12,3 +12,4 @@ mod reuse;
 mod scene;
 mod shapes;
 mod stacks;
+mod tails;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use jitdump::{DebugEntry, Endian, EntryName, Load, Move, Writer, WriterConfig};
+use jitdump::{DebugEntry, Endian, EntryName, ExtendedCode, Load, Move, Writer, WriterConfig};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -295,6 +295,14 @@ impl Jit {
             padding: &[],
         };
         self.writer.load(time, &load).unwrap();
+        self.next_index += 1;
+        self
+    }
+
+    /// Code came, of which all is told.
+    pub fn extended(mut self, code: &ExtendedCode<'_>) -> Self {
+        let index = self.next_index;
+        self.writer.extended(&ExtendedCode { pid: self.pid, index, ..*code }).unwrap();
         self.next_index += 1;
         self
     }

@@ -33,13 +33,18 @@ fn load(index: u64, address: u64, size: usize, name: &'static [u8]) -> Load<'sta
     }
 }
 
+/// The header of a dump.
+pub fn header() -> Vec<u8> {
+    let config =
+        WriterConfig { endian: Endian::Little, machine: 62, pid: 7, timestamp: SECOND, flags: 0 };
+    Writer::new(Vec::new(), &config).unwrap().into_sink()
+}
+
 /// What happens: `fib` with lines and unwind tables at 1.5 s; `sum` behind it at 1.6 s; `fib` made
 /// anew in its place at 2 s, though a record behind that tells of other code there at 1.7 s; `sum`
 /// moved away at 3 s; code with a nasty name at 4 s over a part of the new `fib`.
 pub fn dump() -> Vec<u8> {
-    let config =
-        WriterConfig { endian: Endian::Little, machine: 62, pid: 7, timestamp: SECOND, flags: 0 };
-    let mut writer = Writer::new(Vec::new(), &config).unwrap();
+    let mut writer = Writer::append(header(), Endian::Little);
     let entry = |offset, line, name| DebugEntry { addr: BASE + offset, line, discrim: 5, name };
     let entries = [entry(0, 10, EntryName::Path(b"/src/fib.js")), entry(0x10, 11, EntryName::Same)];
     writer.debug_info(3 * SECOND / 2, BASE, entries).unwrap();
