@@ -6,7 +6,7 @@ use core::iter::FusedIterator;
 use crate::code_load::{At, CodeLoad};
 use crate::debug_info::DebugInfo;
 use crate::error::Error;
-use crate::extension::{ItemBody, LeftOut, Tail};
+use crate::extension::{ItemBody, LeftOut, Tail, code};
 use crate::lines::Addressing;
 use crate::load::{Load, Move};
 use crate::quirks::Quirks;
@@ -172,6 +172,9 @@ impl<'a> Codes<'a> {
             self.group = None;
             self.unwinding_info = None;
             if item.is_lean() {
+                if item.code_size > code::LARGEST_LEAN {
+                    return None;
+                }
                 let pid = self.records.header().pid;
                 return Some(self.addressing.lean(record, info.code_addr, pid, tail, &item));
             }

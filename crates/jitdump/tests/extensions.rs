@@ -439,6 +439,15 @@ fn malformed_items_give_what_they_can_and_are_reported() {
 }
 
 #[test]
+fn no_size_is_believed_that_nothing_speaks_for() {
+    let mut writer = writer();
+    writer.extended(&ExtendedCode { size: u64::MAX / 2, ..all(&[], &[], &[]) }).unwrap();
+    let data = writer.into_sink();
+    assert_eq!(loads(&Dump::parse(&data).unwrap()).len(), 0);
+    assert!(check(&data).findings.iter().any(|finding| finding.rule == "extension-malformed"));
+}
+
+#[test]
 fn unknown_items_and_tags_are_passed_over() {
     let data = with_item(0x7777, b"later");
     let dump = Dump::parse(&data).unwrap();

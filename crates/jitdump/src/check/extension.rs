@@ -6,7 +6,7 @@ use alloc::string::String;
 use super::findings::Findings;
 use super::rules;
 use crate::debug_info::DebugInfo;
-use crate::extension::{CodeItem, ItemBody, LeftOut, Tail};
+use crate::extension::{CodeItem, ItemBody, LeftOut, Tail, code};
 use crate::load::Load;
 use crate::record::Record;
 
@@ -96,6 +96,12 @@ impl ExtensionChecks {
             findings.add(&rules::EXTENSION_MALFORMED, offset, || {
                 format!("group_size {} in a record of {total_size}", item.group_size)
             });
+        }
+        if item.is_lean() && item.code_size > code::LARGEST_LEAN {
+            findings.add(&rules::EXTENSION_MALFORMED, offset, || {
+                format!("a lean code of {:#x} bytes", item.code_size)
+            });
+            return None;
         }
         self.end = offset.saturating_add(item.group_size.into());
         // A group in one record that is not lean is room that was being cleared.

@@ -21,6 +21,10 @@ pub const KIND: usize = 32;
 /// Offset of the u8 that holds the flags.
 pub const FLAGS: usize = 33;
 
+/// A lean code that claims more bytes than this is not believed: nothing but its own word speaks for
+/// it, as the dump does not hold the bytes.
+pub const LARGEST_LEAN: u64 = 1 << 28;
+
 /// Flag: no LOAD follows.
 pub const LEAN: u8 = 1;
 /// Flag: the code keeps a frame pointer, set up by the machine's standard prologue.
