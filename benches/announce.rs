@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::sync::Mutex;
 
 use divan::Bencher;
-use jitscribe::{Code, Line, LoadedCode, Scribe};
+use jitscribe::{Code, Line, Scribe};
 use wasmtime_internal_jit_debug::perf_jitdump::JitDumpFile;
 
 const NAME: &str = "a_function_name_of_32_bytes_long";
@@ -88,7 +88,9 @@ fn moved(bencher: Bencher<'_, '_>) {
             code.moved_to_address(black_box(address));
         }
     });
-    code.into_inner().unwrap().map(LoadedCode::keep);
+    if let Some(code) = code.into_inner().unwrap() {
+        code.keep();
+    }
 }
 
 /// The copying that cannot be spared: of the code, into memory that was not touched before, and once more.

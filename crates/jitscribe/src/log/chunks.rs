@@ -13,10 +13,10 @@ use rustix::mm::Advice;
 
 use super::lanes::Held;
 use super::layout::{
-    CHUNK, FILLER_MIN, FIRST_CHUNK, FIRST_ITEM, HEAD_SIZE, PAYLOAD, TAIL, chunk, control,
+    CHUNK, FILLER_MIN, FIRST_CHUNK, FIRST_ITEM, HEAD_SIZE, PAYLOAD, TAIL, chunk, code, control,
     item_word, pair, record_word,
 };
-use super::records::{State, fill, pieces};
+use super::records::{State, pieces};
 use super::{Log, STARVE};
 use crate::latch::{Closed, Latch};
 
@@ -232,7 +232,7 @@ impl Log {
         let rest = end - at - size;
         let size = if rest < FILLER_MIN { end - at } else { size };
         if rest >= FILLER_MIN {
-            fill(&self.mapping, at + size, rest, 0);
+            self.fill(at + size, rest);
         }
         // Nothing is dead in it, so nobody takes it while the caller writes.
         chunk.held.store(false, Release);
@@ -252,7 +252,7 @@ impl Log {
             chunk.run.store(if number == 0 { count as u32 } else { 0 }, Relaxed);
         }
         new.first()?.held.store(true, Relaxed);
-        fill(&self.mapping, start + HEAD_SIZE, length - HEAD_SIZE, 0);
+        self.fill(start + HEAD_SIZE, length - HEAD_SIZE);
         self.write_head(first, count);
         self.chunks.in_use.store(first + count, Release);
         let in_use = (first + count) as u32;
@@ -265,9 +265,9 @@ impl Log {
         let start = start_of(number);
         let epoch = self.chunks.table.get(number).map_or(0, |chunk| chunk.epoch.load(Relaxed));
         let word = |at: usize, value| self.mapping.word(start + at).store(value, Relaxed);
-        word(8, 0);
-        word(16, 0);
-        word(24, 0);
+        word(code::TIME, self.began.load(Relaxed));
+        word(code::ADDRESS, 0);
+        word(code::ENTRIES, 0);
         word(FIRST_ITEM, item_word(tag::CHUNK, 0, chunk_item::SIZE));
         word(chunk::EPOCH, epoch);
         word(chunk::SPAN, pair(run as u32, 0));
@@ -323,7 +323,7 @@ impl Log {
         let mut room: Option<Range<usize>> = None;
         let close = |room: Option<Range<usize>>| {
             if let Some(room) = room {
-                fill(&self.mapping, room.start, room.len(), 0);
+                self.fill(room.start, room.len());
             }
         };
         // The words of a piece are read before the piece in front of it grows over them.
@@ -346,16 +346,16 @@ impl Log {
         let Some(head) = self.chunks.table.get(first) else { return };
         let run = head.run.load(Relaxed) as usize;
         let start = start_of(first);
-        fill(&self.mapping, start + HEAD_SIZE, run * CHUNK - HEAD_SIZE, 0);
+        self.fill(start + HEAD_SIZE, run * CHUNK - HEAD_SIZE);
         for number in (first + 1..first + run).rev() {
             let Some(chunk) = self.chunks.table.get(number) else { continue };
             chunk.epoch.fetch_add(1, Relaxed);
-            fill(&self.mapping, start_of(number) + HEAD_SIZE, ROOM, 0);
+            self.fill(start_of(number) + HEAD_SIZE, ROOM);
             self.write_head(number, 1);
             chunk.settle(0, ROOM);
             chunk.run.store(1, Relaxed);
         }
-        fill(&self.mapping, start + HEAD_SIZE, ROOM, 0);
+        self.fill(start + HEAD_SIZE, ROOM);
         self.mapping.word(start + chunk::SPAN).store(pair(1, 0), Release);
         head.settle(0, 0);
         head.run.store(1, Relaxed);
@@ -397,7 +397,7 @@ impl Log {
             chunk.run.store(if number == 0 { count as u32 } else { 0 }, Relaxed);
             chunk.settle(0, 0);
         }
-        fill(&self.mapping, start + HEAD_SIZE, count * CHUNK - HEAD_SIZE, 0);
+        self.fill(start + HEAD_SIZE, count * CHUNK - HEAD_SIZE);
         self.mapping.word(start + chunk::SPAN).store(pair(count as u32, 0), Release);
         Some(first)
     }

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::backing::{Backing, Failure};
 use super::layout::{CHUNK, FIRST_CHUNK, HEAD_SIZE, chunk, code, control, pair};
-use super::records::{State, fill, pieces};
+use super::records::{State, pieces};
 use super::{Log, mapping, process_id};
 use crate::clock;
 
@@ -48,7 +48,7 @@ impl Log {
         }
         drop(old);
         for room in rooms {
-            fill(&self.mapping, room.start, room.len(), 0);
+            self.fill(room.start, room.len());
         }
         let lost = self.settle(pid, forked);
         self.mapping.half(control::CHUNKS).store(in_use as u32, Release);
@@ -93,7 +93,7 @@ impl Log {
                 self.mapping.word(start + chunk::EPOCH).store(self.chunks.epoch(number), Relaxed);
                 let span = pair((range.end - start).div_euclid(CHUNK) as u32, 0);
                 self.mapping.word(start + chunk::SPAN).store(span, Relaxed);
-                fill(&self.mapping, range.start, range.len(), 0);
+                self.fill(range.start, range.len());
             }
             let mut live = 0;
             for piece in pieces(&self.mapping, range.clone()) {

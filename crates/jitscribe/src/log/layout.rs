@@ -19,6 +19,7 @@ pub(crate) mod code {
     use super::{PAYLOAD, code_item};
     pub(crate) const TIME: usize = 8;
     pub(crate) const ADDRESS: usize = 16;
+    pub(crate) const ENTRIES: usize = 24;
     pub(crate) const DIED: usize = PAYLOAD + code_item::DIED;
     pub(crate) const CODE_SIZE: usize = PAYLOAD + code_item::CODE_SIZE;
     pub(crate) const INDEX: usize = PAYLOAD + code_item::CODE_INDEX;

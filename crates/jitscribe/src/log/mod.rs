@@ -17,7 +17,7 @@ use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{
-    AtomicU32,
+    AtomicU32, AtomicU64,
     Ordering::{Relaxed, Release},
 };
 
@@ -63,6 +63,8 @@ pub(crate) struct Log {
     chunks: Chunks,
     lanes: Lanes,
     pid: AtomicU32,
+    /// Time in the file's header, which all records have that tell of no code.
+    began: AtomicU64,
     /// Announcements for which no room is looked for, after none was found.
     starving: AtomicU32,
     options: LogOptions,
@@ -125,6 +127,7 @@ impl Log {
             chunks: Chunks::new(count),
             lanes: Lanes::default(),
             pid: AtomicU32::new(pid),
+            began: AtomicU64::new(0),
             starving: AtomicU32::new(0),
             options,
         };
@@ -142,7 +145,13 @@ impl Log {
         }
         let _ = self.mapping.advise(0, FIRST_CHUNK, rustix::mm::Advice::LinuxDoDump);
         let mut header = [0; control::RECORD];
-        group::write_file_header(&mut header, MACHINE, pid, clock::now());
+        // A fork's child keeps it: its fillers are copies of the parent's.
+        let now = match self.began.load(Relaxed) {
+            0 => clock::now(),
+            began => began,
+        };
+        self.began.store(now, Relaxed);
+        group::write_file_header(&mut header, MACHINE, pid, now);
         for (at, word) in header.chunks_exact(8).enumerate().skip(1) {
             self.mapping
                 .word(8 * at)
@@ -155,7 +164,7 @@ impl Log {
         word(control::RECORD + FIRST_ITEM, item_word(tag::LOG, 0, log_item::SIZE));
         let items = (PAYLOAD - FIRST_ITEM + log_item::SIZE) as u32;
         word(control::RECORD + TAIL, pair(TAIL_MAGIC, items));
-        word(control::RECORD + 8, clock::now());
+        word(control::RECORD + code::TIME, now);
         let record = record_word(RecordId::DEBUG_INFO.0, FIRST_CHUNK - control::RECORD);
         self.mapping.word(control::RECORD).store(record, Release);
         // The magic comes last: whoever looks for logs in memory finds whole ones.
@@ -192,23 +201,24 @@ impl Log {
             tid,
             index: lane.next_index(),
         };
-        self.mapping.word(at + code::TIME).store(stamp.time, Relaxed);
-        self.mapping.word(at + code::ADDRESS).store(code.address, Relaxed);
         // SAFETY: the lane is ours, and the room was cut from it or from a run that is ours. Others of this
         // process read these bytes only once the group counts, which it does not before the stores below.
         // Every chunk in use has memory behind it.
         #[allow(unsafe_code)]
         let room = unsafe { self.mapping.room(at + FIRST_ITEM, size - FIRST_ITEM) };
         plan.write(room, code, tables, stamp);
-        self.commit(at, plan.first_size(size), plan.tail_word());
+        self.commit(at, plan.first_size(size), plan.tail_word(), stamp.time, code.address);
         drop(lane);
         position(at)
     }
 
-    /// Makes the group at `at` count, whose first record has `first_size` bytes.
-    fn commit(&self, at: usize, first_size: usize, tail: u64) {
+    /// Makes the group at `at` count, whose first record has `first_size` bytes. At each step it is a filler, or
+    /// counts.
+    fn commit(&self, at: usize, first_size: usize, tail: u64, time: u64, address: u64) {
         let first = record_word(RecordId::DEBUG_INFO.0, first_size);
         self.mapping.word(at).store(first, Release);
+        self.mapping.word(at + code::TIME).store(time, Relaxed);
+        self.mapping.word(at + code::ADDRESS).store(address, Relaxed);
         self.mapping.word(at + TAIL).store(tail, Release);
         self.chunks.born(at);
     }
@@ -268,13 +278,18 @@ impl Log {
             if let Some(rest) = (end - at).checked_sub(size) {
                 let size = if rest < FILLER_MIN { end - at } else { size };
                 if rest >= FILLER_MIN {
-                    records::fill(&self.mapping, at + size, rest, 0);
+                    self.fill(at + size, rest);
                 }
                 lane.advance(at + size);
                 return Some((at, size));
             }
             self.next_room(lane, size)?;
         }
+    }
+
+    /// Makes a filler; nobody else writes there.
+    fn fill(&self, at: usize, size: usize) {
+        records::fill(&self.mapping, at, size, self.began.load(Relaxed));
     }
 
     fn left_out(&self) {

@@ -62,8 +62,6 @@ impl Log {
             index: lane.next_index(),
         };
         Moved { from: old_address, to: address, bytes, stamp }.patch(&mut group, first, room);
-        self.mapping.word(at + code::TIME).store(stamp.time, Relaxed);
-        self.mapping.word(at + code::ADDRESS).store(address, Relaxed);
         // SAFETY: as in `Log::load`.
         #[allow(unsafe_code)]
         let place = unsafe { self.mapping.room(at + FIRST_ITEM, room - FIRST_ITEM) };
@@ -75,7 +73,7 @@ impl Log {
             rest.copy_from_slice(records);
         }
         let tail = u64::from_ne_bytes(group.get(TAIL..FIRST_ITEM)?.try_into().ok()?);
-        self.commit(at, first + padding, tail);
+        self.commit(at, first + padding, tail, stamp.time, address);
         super::position(at)
     }
 }

@@ -57,13 +57,16 @@ fn piece(mapping: &Mapping, at: usize) -> Option<Piece> {
     Some(Piece { at, size, state })
 }
 
-/// Makes a filler of `size` bytes at `at`, of memory that nobody else writes.
+/// Makes a filler of `size` bytes at `at`, of memory that nobody else writes. `time` is that of the file.
+///
+/// Where dead groups stood, the first store covers them all; the last one takes away what made the first of them
+/// count.
 pub(crate) fn fill(mapping: &Mapping, at: usize, size: usize, time: u64) {
-    if size >= FIRST_ITEM {
-        mapping.word(at + TAIL).store(0, Relaxed);
-    }
+    mapping.word(at).store(record_word(RecordId::DEBUG_INFO.0, size), Release);
     mapping.word(at + code::TIME).store(time, Relaxed);
     mapping.word(at + code::ADDRESS).store(0, Relaxed);
-    mapping.word(at + 24).store(0, Relaxed);
-    mapping.word(at).store(record_word(RecordId::DEBUG_INFO.0, size), Release);
+    mapping.word(at + code::ENTRIES).store(0, Relaxed);
+    if size >= FIRST_ITEM {
+        mapping.word(at + TAIL).store(0, Release);
+    }
 }
