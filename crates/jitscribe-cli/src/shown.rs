@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
-use code_image::{Code, EhFrame, Endian, Inlined, Line};
+use code_image::{Code, EhFrame, Endian, Inlined, Line, Target};
+use jitdump::extension::code::FramePointer;
 use jitdump::{CodeLoad, Dump};
+use unwind_info::{Machine, Unwind};
 
 /// The byte order of a dump's machine, for its image.
 pub fn endian(dump: &Dump<'_>) -> Endian {
@@ -23,11 +25,21 @@ pub enum LineTable {
     Ir,
 }
 
-/// Room that is used again for each code.
-#[derive(Debug, Default)]
+/// Room that is used again for each code of an image.
+#[derive(Debug)]
 pub struct Room<'a> {
+    machine: Option<Machine>,
     lines: Vec<Line<'a>>,
     ranges: Vec<Range<u64>>,
+    frames: Vec<u8>,
+}
+
+impl Room<'_> {
+    /// For an image of this machine's code.
+    pub fn new(target: Target) -> Self {
+        let machine = Machine::from_elf(target.machine.into());
+        Self { machine, lines: Vec::new(), ranges: Vec::new(), frames: Vec::new() }
+    }
 }
 
 /// Gives `take` what an image shows of `load` when it begins at `start`: code that moved takes its
@@ -73,6 +85,12 @@ pub fn shown<'a, T>(
             });
         }
     }
+    room.frames.clear();
+    if load.unwind().is_none() {
+        frame_pointer_tables(load, room.machine, &mut room.frames);
+    }
+    let tables = load.unwind().map(|unwind| unwind.eh_frame);
+    let frames = tables.or((!room.frames.is_empty()).then_some(room.frames.as_slice()));
     take(&Code {
         start,
         size: load.size,
@@ -81,7 +99,20 @@ pub fn shown<'a, T>(
         bytes: load.bytes,
         lines: &room.lines,
         inlined: &inlined,
-        unwind: load.unwind().map(|unwind| EhFrame { bytes: unwind.eh_frame }),
+        unwind: frames.map(|bytes| EhFrame { bytes }),
         thumb: load.is_thumb,
     })
+}
+
+/// The tables of code of which is only told that it keeps a frame pointer.
+fn frame_pointer_tables(load: &CodeLoad<'_>, machine: Option<Machine>, out: &mut Vec<u8>) {
+    let unwind = match load.frame_pointer() {
+        Some(FramePointer::Prologue) => Unwind::FRAME_POINTER,
+        Some(FramePointer::Throughout) => Unwind::FramePointerAlways { signed: false },
+        None => return,
+    };
+    let Some((machine, distance)) = machine.zip(unwind_info::offset_behind(load.size)) else { return };
+    let Ok(distance) = i64::try_from(distance) else { return };
+    // What cannot be described is left out; names and lines are not.
+    let _ = unwind_info::eh_frame(machine, load.size, distance, &unwind, out);
 }

@@ -65,7 +65,7 @@ fn image(target: Target, arena: &[Piece<'_, '_>], path: &Path, force: bool) -> R
     let span: Range<u64> = arena_start(first)..last.end;
     let mut output = Output::create(path, force)?;
     let mut writer = ImageWriter::new(output.file(), target, span).map_err(Error::format(path))?;
-    let mut room = Room::default();
+    let mut room = Room::new(target);
     for piece in arena {
         let visible = piece.address..piece.end;
         shown(piece.load, piece.start, visible, LineTable::Source, &mut room, |code| {

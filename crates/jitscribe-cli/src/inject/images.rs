@@ -210,7 +210,7 @@ fn write_image(
     };
     let mut output = Output::create(path, folder.force)?;
     let mut writer = ImageWriter::new(output.file(), target, image.span.clone()).map_err(failed)?;
-    let mut room = Room::default();
+    let mut room = Room::new(target);
     for shown in &image.shown {
         add(&mut writer, book, shown, folder.lines, &mut room).map_err(failed)?;
     }
