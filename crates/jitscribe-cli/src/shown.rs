@@ -111,7 +111,9 @@ fn frame_pointer_tables(load: &CodeLoad<'_>, machine: Option<Machine>, out: &mut
         Some(FramePointer::Throughout) => Unwind::FramePointerAlways { signed: false },
         None => return,
     };
-    let Some((machine, distance)) = machine.zip(unwind_info::offset_behind(load.size)) else { return };
+    let Some((machine, distance)) = machine.zip(unwind_info::offset_behind(load.size)) else {
+        return;
+    };
     let Ok(distance) = i64::try_from(distance) else { return };
     // What cannot be described is left out; names and lines are not.
     let _ = unwind_info::eh_frame(machine, load.size, distance, &unwind, out);
