@@ -53,6 +53,7 @@ impl Drop for Announcer {
 
 #[test]
 #[ignore = "the process that the other tests look at, started by them"]
+#[allow(clippy::print_stdout, reason = "standard output is how it answers")]
 fn announcer() {
     let Ok(how) = std::env::var("ANNOUNCER") else { return };
     let mut builder = Scribe::builder().environment();

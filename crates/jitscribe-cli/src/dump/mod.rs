@@ -155,6 +155,7 @@ fn dump_jitdump(args: &Args, input: &Input, out: &mut impl Write) -> Result<()> 
     if !args.perf_map && !args.map_for_perf && args.elf.is_none() {
         return listing::jitdump(&dump, input, out);
     }
+    told::warn_of_left_out(&dump, input);
     let until = args.at.map_or(Ok(u64::MAX), |at| at.of(dump.header())).map_err(Error::Refused)?;
     let live = live::Live::at(&dump, until, |error| note::warning(input.told(error)));
     if let Some(folder) = &args.elf {

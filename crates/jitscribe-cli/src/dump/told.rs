@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use jitdump::Dump;
+
 use super::input::Input;
 use crate::process::{Beside, CodeBytes, Core, Log, Memory, Told, dump_of, inner_pid, logs_of};
 use crate::{Error, Result, note};
@@ -75,12 +77,6 @@ fn input(told: Option<Told>, name: String) -> Input {
             told.torn
         ));
     }
-    if told.head.left_out > 0 {
-        note::warning(format_args!(
-            "{name}: {} codes were not written for want of room: JITSCRIBE_LIMIT sets another limit",
-            told.head.left_out
-        ));
-    }
     if told.without_bytes > 0 {
         note::say(format_args!(
             "{name}: {} codes, {} alive; {} have no bytes (dead, or out of reach)",
@@ -90,4 +86,16 @@ fn input(told: Option<Told>, name: String) -> Input {
         note::say(format_args!("{name}: {} codes, {} alive", told.codes, told.alive));
     }
     Input::made(name, told.bytes)
+}
+
+/// Says how many codes are missing, where what is made of the dump does not say so itself.
+pub fn warn_of_left_out(dump: &Dump<'_>, input: &Input) {
+    let mut codes = dump.codes();
+    codes.by_ref().for_each(drop);
+    let count = codes.left_out().count;
+    if count > 0 {
+        note::warning(input.told(format_args!(
+            "{count} codes were not written for want of room: JITSCRIBE_LIMIT sets another limit"
+        )));
+    }
 }
