@@ -9,6 +9,8 @@ use crate::words::{u32_at, u64_at};
 /// The header of the file, before the record with the LOG item.
 pub(crate) const FILE_HEADER: usize = 40;
 const ITEM: usize = FILE_HEADER + tail::FIRST_PAYLOAD;
+/// As far as the library writes.
+const LARGEST: u64 = 32 << 30;
 /// The least and the most that a chunk can sensibly have.
 const CHUNK_SIZES: std::ops::RangeInclusive<u32> = 4096..=1 << 28;
 
@@ -83,10 +85,14 @@ impl Head {
         if !CHUNK_SIZES.contains(&chunk_size) || !chunk_size.is_multiple_of(8) {
             return Err(Error::NotALog("its chunks are of no sensible size"));
         }
+        let chunks = item(log::CHUNKS)?;
+        if u64::from(chunk_size).saturating_mul(u64::from(chunks)) > LARGEST {
+            return Err(Error::NotALog("it has more chunks than can be"));
+        }
         Ok(Self {
             pid: word(20)?,
             chunk_size,
-            chunks: item(log::CHUNKS)?,
+            chunks,
             control: item(log::CONTROL)?,
             limit: long(log::LIMIT)?,
             left_out: long(log::LEFT_OUT)?,

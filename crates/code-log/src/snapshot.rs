@@ -5,7 +5,7 @@ use std::ops::Range;
 use jitdump::extension::chunk::HEAD_SIZE;
 use jitdump::extension::log::FIRST_CHUNK;
 
-use crate::chunk::{ChunkHead, groups};
+use crate::chunk::{ChunkHead, groups, is_group};
 use crate::error::Error;
 use crate::head::Head;
 use crate::source::Source;
@@ -54,10 +54,10 @@ pub fn snapshot(source: &impl Source) -> Result<Snapshot, Error> {
             None => break,
         }
     }
-    let Collected { bytes, mut groups, torn } = collected;
+    let Collected { bytes, mut groups, torn, .. } = collected;
     groups.sort_by_key(|group| group.time);
     let mut out = first;
-    out.reserve(bytes.len());
+    reserve(&mut out, bytes.len(), 0)?;
     for group in &groups {
         out.extend_from_slice(bytes.get(group.range.clone()).unwrap_or_default());
     }
@@ -70,6 +70,8 @@ struct Collected {
     bytes: Vec<u8>,
     groups: Vec<Group>,
     torn: u64,
+    /// Before this chunk no heads are looked for again.
+    searched: u32,
 }
 
 struct Group {
@@ -88,21 +90,46 @@ impl Collected {
         let start = chunk_start(head, number);
         let chunks_left = head.chunks.saturating_sub(number);
         for _ in 0..ATTEMPTS {
-            let Some(before) = read_head(source, start)? else {
-                // Within a run that was joined since the head of the log was read, or damage.
-                self.torn = self.torn.saturating_add(1);
-                return Ok(Some(1));
+            let before = match head_at(source, start)? {
+                HeadAt::Found(before) => before,
+                HeadAt::End => return Ok(None),
+                HeadAt::None => return self.without_head(source, head, number).map(Some),
             };
             let span = before.span.min(chunks_left);
             let size = (head.chunk_size as usize).saturating_mul(span as usize);
-            let Some(stable) = read_stable(source, start, size)? else { return Ok(None) };
-            if read_head(source, start)? == Some(before) {
+            let Some(stable) = read_stable(source, start, size, head.chunk_size as usize)? else {
+                return Ok(None);
+            };
+            if stable.is_consistent && head_at(source, start)? == HeadAt::Found(before) {
+                reserve(&mut self.bytes, stable.bytes.len(), start)?;
                 self.add(&stable);
                 return Ok(Some(span));
             }
         }
         self.torn = self.torn.saturating_add(1);
         Ok(Some(1))
+    }
+
+    /// How many chunks to pass over at `number`, where no head stands. They may belong to one before them which
+    /// was read alone: then all that lived in them was dead, and they were joined since.
+    fn without_head(
+        &mut self,
+        source: &impl Source,
+        head: &Head,
+        number: u32,
+    ) -> Result<u32, Error> {
+        for before in (self.searched..number).rev() {
+            if let HeadAt::Found(found) = head_at(source, chunk_start(head, before))? {
+                let left = before.saturating_add(found.span).saturating_sub(number);
+                if left > 0 {
+                    return Ok(left);
+                }
+                break;
+            }
+        }
+        self.torn = self.torn.saturating_add(1);
+        self.searched = number;
+        Ok(1)
     }
 
     fn add(&mut self, stable: &Stable) {
@@ -122,16 +149,25 @@ struct Stable {
     bytes: Vec<u8>,
     groups: Vec<Range<usize>>,
     is_damaged: bool,
+    /// Whether the second reading found what the first did.
+    is_consistent: bool,
 }
 
 /// Reads a chunk twice: what counts by the first reading is whole in the second. `None` behind the end.
-fn read_stable(source: &impl Source, at: u64, size: usize) -> Result<Option<Stable>, Error> {
+fn read_stable(
+    source: &impl Source,
+    at: u64,
+    size: usize,
+    chunk_size: usize,
+) -> Result<Option<Stable>, Error> {
     let mut bytes = Vec::new();
     // Room by and by: the size comes from the log, the bytes are there or not.
     const STEP: usize = 1 << 20;
     while bytes.len() < size {
         let start = bytes.len();
-        bytes.resize(size.min(start.saturating_add(STEP)), 0);
+        let end = size.min(start.saturating_add(STEP));
+        reserve(&mut bytes, end.saturating_sub(start), at)?;
+        bytes.resize(end, 0);
         let room = bytes.get_mut(start..).unwrap_or_default();
         let wanted = room.len();
         let count = read(source, at.saturating_add(start as u64), room)?;
@@ -144,16 +180,29 @@ fn read_stable(source: &impl Source, at: u64, size: usize) -> Result<Option<Stab
         return Ok(None);
     }
     let mut found = Vec::new();
-    let damaged = groups(&bytes, |range| found.push(range));
+    let damaged = groups(&bytes, chunk_size, |range| found.push(range));
     let again = read(source, at, &mut bytes)?;
     found.retain(|range| range.end <= again);
-    Ok(Some(Stable { bytes, groups: found, is_damaged: damaged.is_some() }))
+    // Words of the first reading may be of different moments: a tail that was there, and a size that was not.
+    let is_consistent = found.iter().all(|range| is_group(&bytes, range));
+    Ok(Some(Stable { bytes, groups: found, is_damaged: damaged.is_some(), is_consistent }))
 }
 
-fn read_head(source: &impl Source, at: u64) -> Result<Option<ChunkHead>, Error> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HeadAt {
+    Found(ChunkHead),
+    /// Something else stands there.
+    None,
+    /// The log ends.
+    End,
+}
+
+fn head_at(source: &impl Source, at: u64) -> Result<HeadAt, Error> {
     let mut bytes = [0; HEAD_SIZE];
-    let count = read(source, at, &mut bytes)?;
-    Ok(bytes.get(..count).and_then(ChunkHead::parse))
+    if read(source, at, &mut bytes)? < HEAD_SIZE {
+        return Ok(HeadAt::End);
+    }
+    Ok(ChunkHead::parse(&bytes).map_or(HeadAt::None, HeadAt::Found))
 }
 
 fn chunk_start(head: &Head, number: u32) -> u64 {
@@ -163,4 +212,11 @@ fn chunk_start(head: &Head, number: u32) -> u64 {
 
 fn read(source: &impl Source, at: u64, room: &mut [u8]) -> Result<usize, Error> {
     source.read_at(at, room).map_err(|cause| Error::Read { at, cause })
+}
+
+/// What a process says that it holds may be more than this one can.
+fn reserve(bytes: &mut Vec<u8>, more: usize, at: u64) -> Result<(), Error> {
+    bytes
+        .try_reserve(more)
+        .map_err(|_| Error::Read { at, cause: std::io::ErrorKind::OutOfMemory.into() })
 }

@@ -93,8 +93,8 @@ impl Scribe {
         let say = |subject, text: &dyn std::fmt::Display| {
             notice::say(settings.listener.as_ref(), &Notice::new(subject, text));
         };
-        let log = Log::create(settings.log.clone(), |failure| {
-            say(Subject::Log, &format_args!("{failure}; the code log lies in anonymous memory"));
+        let log = Log::create(settings.log.clone(), |failure, instead| {
+            say(Subject::Log, &format_args!("{failure}; {instead}"));
         })
         .map_err(|failure| say(Subject::Log, &format_args!("{failure}; no code is announced")))
         .ok();
@@ -370,11 +370,14 @@ impl Shared {
 
     #[cold]
     fn full(&self) {
-        if !self.said_full.swap(true, Relaxed) {
-            let limit = self.settings.log.limit >> 20;
+        if let Some(log) = &self.log
+            && !self.said_full.swap(true, Relaxed)
+        {
+            let (taken, limit) = log.extent();
+            let (taken, limit) = (taken >> 10, limit >> 10);
             self.say(
                 Subject::Full,
-                format_args!("the code log is full ({limit} MiB): new codes are left out until old ones die; JITSCRIBE_LIMIT sets another limit"),
+                format_args!("the code log is full ({taken} KiB taken, the limit is {limit} KiB): new codes are left out until old ones die; JITSCRIBE_LIMIT sets another limit"),
             );
         }
     }

@@ -6,12 +6,10 @@ use std::sync::atomic::AtomicBool;
 
 use jitdump::extension::control;
 
-use crate::log::LogOptions;
+use crate::log::{LogOptions, MEMORY_LIMIT};
 use crate::notice::{self, Listener, Notice, Subject};
 use crate::scribe::Scribe;
 
-/// 64 MiB: some 400,000 functions with names of 40 bytes.
-const LIMIT: usize = 64 << 20;
 /// 4 GiB, for a dump that keeps all it was told.
 const FILE_LIMIT: usize = 4 << 30;
 
@@ -197,7 +195,7 @@ impl Builder {
                 }
             },
         };
-        let limit = self.limit.unwrap_or(if file.is_some() { FILE_LIMIT } else { LIMIT });
+        let limit = self.limit.unwrap_or(if file.is_some() { FILE_LIMIT } else { MEMORY_LIMIT });
         Scribe::new(Settings {
             log: LogOptions { reuse: file.is_none(), file, limit, control: bits },
             watch: self.watch,

@@ -58,6 +58,10 @@ impl<'a> DebugChecks<'a> {
                 format!("addresses are {bias:#x} too high")
             });
         }
+        // Wherever it stands, there is nothing to lose.
+        if info.nr_entry == 0 {
+            return;
+        }
         let after_load = self.last_load == Some(info.code_addr);
         self.pending = Some(Pending { offset, info: *info, after_load });
     }

@@ -6,7 +6,7 @@ use jitdump::RecordId;
 use jitdump::extension::tag;
 
 use super::layout::{FIRST_ITEM, TAIL, code, unpair};
-use super::records::{State, pieces};
+use super::records::{State, half_anywhere, pieces};
 use super::{Log, Position};
 
 /// Offset of the name in a LOAD record.
@@ -41,7 +41,7 @@ impl Log {
         let end = (item + items).min(at + size);
         while item + 8 <= end {
             let header = self.mapping.word(item).load(Relaxed).to_ne_bytes();
-            let length = self.half_at(item + 4) as usize;
+            let length = half_anywhere(&self.mapping, item + 4) as usize;
             if header.first_chunk() == Some(&tag::NAME.to_ne_bytes()) {
                 return Some(self.bytes(item + 8, length.min(end - item)));
             }
@@ -58,7 +58,8 @@ impl Log {
         let end = at + size;
         let mut record = at + unpair(self.mapping.word(at).load(Relaxed)).1 as usize;
         while record + LOAD_NAME <= end {
-            let (id, size) = (self.half_at(record), self.half_at(record + 4));
+            let (id, size) =
+                (half_anywhere(&self.mapping, record), half_anywhere(&self.mapping, record + 4));
             if id == RecordId::LOAD.0 {
                 return Some(record);
             }
@@ -68,11 +69,6 @@ impl Log {
             record += size as usize;
         }
         None
-    }
-
-    /// A number that need not be aligned: records within a group are not.
-    fn half_at(&self, at: usize) -> u32 {
-        u32::from_ne_bytes(std::array::from_fn(|byte| self.mapping.byte(at + byte).load(Relaxed)))
     }
 
     fn bytes(&self, at: usize, length: usize) -> Vec<u8> {

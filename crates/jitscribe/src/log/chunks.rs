@@ -9,6 +9,7 @@ use std::sync::atomic::{
 use jitdump::RecordId;
 use jitdump::extension::tail::MAGIC as TAIL_MAGIC;
 use jitdump::extension::{chunk as chunk_item, tag};
+use rustix::io::Errno;
 use rustix::mm::Advice;
 
 use super::lanes::Held;
@@ -24,6 +25,9 @@ use crate::latch::{Closed, Latch};
 pub(crate) const ROOM: usize = CHUNK - HEAD_SIZE;
 /// How much of a chunk must be dead for its room to be used anew: each search for room yields as much.
 const WORTHWHILE: u64 = CHUNK as u64 / 8;
+
+/// How many chunks are searched for room before a code is left out.
+const SEARCHES: usize = 8;
 
 /// What this process knows of the chunks. Readers outside do not see it, a fork's child has a copy.
 #[derive(Debug)]
@@ -49,6 +53,10 @@ struct Chunk {
     run: AtomicU32,
     /// How many times its room was used anew.
     epoch: AtomicU64,
+    /// When a code was written to it last, and when one died. The child of a fork tells by these, which are
+    /// as they were then, what its parent did since.
+    last_birth: AtomicU64,
+    last_death: AtomicU64,
 }
 
 /// Number and bytes in one word, so that one addition counts both.
@@ -100,9 +108,17 @@ impl Chunks {
     }
 
     /// A code was written at `at`, by who holds the chunk.
-    pub(crate) fn born(&self, at: usize) {
+    pub(crate) fn born(&self, at: usize, time: u64) {
         if let Some(chunk) = self.of(at) {
-            chunk.born.store(chunk.born.load(Relaxed) + 1, Relaxed);
+            chunk.born.store(chunk.born.load(Relaxed).wrapping_add(1), Relaxed);
+            chunk.last_birth.store(time, Relaxed);
+        }
+    }
+
+    /// The code at `at` is about to die.
+    pub(crate) fn dies(&self, at: usize, time: u64) {
+        if let Some(chunk) = self.of(at) {
+            chunk.last_death.fetch_max(time, Relaxed);
         }
     }
 
@@ -125,8 +141,11 @@ impl Chunks {
         self.taking.reset();
     }
 
-    pub(super) fn epoch(&self, number: usize) -> u64 {
-        self.table.get(number).map_or(0, |chunk| chunk.epoch.load(Relaxed))
+    /// When a code was written to the chunk last, and when one died, as this process knows.
+    pub(super) fn last_times(&self, number: usize) -> (u64, u64) {
+        self.table.get(number).map_or((0, 0), |chunk| {
+            (chunk.last_birth.load(Relaxed), chunk.last_death.load(Relaxed))
+        })
     }
 
     pub(super) fn live_in(&self, number: usize) -> u64 {
@@ -135,10 +154,20 @@ impl Chunks {
         })
     }
 
-    /// What is true of a chunk in a fork's child.
+    /// What is true of a chunk, or a run of them, in a fork's child.
     pub(super) fn settle(&self, number: usize, live: u32, dead: usize) {
-        if let Some(chunk) = self.table.get(number) {
-            chunk.settle(live, dead);
+        let Some(head) = self.table.get(number) else { return };
+        head.settle(live, dead);
+        let run = head.run.load(Relaxed) as usize;
+        // A fork in the middle of splitting a run has left marks of single chunks within it.
+        for chunk in self.table.iter().skip(number + 1).take(run.saturating_sub(1)) {
+            chunk.run.store(0, Relaxed);
+        }
+    }
+
+    /// No lane has any of the chunks: in a fork's child.
+    pub(super) fn let_go(&self) {
+        for chunk in &self.table {
             chunk.held.store(false, Release);
         }
     }
@@ -146,10 +175,12 @@ impl Chunks {
     /// The ranges of chunks in use, each run as one, without their heads.
     pub(super) fn ranges(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
         let in_use = self.in_use.load(Acquire);
-        let heads = self.table.iter().enumerate().take(in_use);
-        heads.filter_map(|(number, chunk)| match chunk.run.load(Relaxed) {
-            0 => None,
-            run => Some((number, start_of(number) + HEAD_SIZE..start_of(number + run as usize))),
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            let number = next;
+            let chunk = self.table.get(number).filter(|_| number < in_use)?;
+            next = in_use.min(number + chunk.run.load(Relaxed).max(1) as usize);
+            Some((number, start_of(number) + HEAD_SIZE..start_of(next)))
         })
     }
 }
@@ -175,28 +206,25 @@ impl Log {
                 chunk.held.store(false, Release);
             }
         }
-        if self.starving.load(Relaxed) > 0 {
-            self.starving.fetch_sub(1, Relaxed);
+        if self.starving.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
             return None;
         }
         let taking = self.chunks.taking.close();
-        loop {
-            let Some(number) = self.grow(1, &taking).or_else(|| self.reuse(&taking)) else {
-                self.starving.store(STARVE, Relaxed);
-                return None;
-            };
+        // Room of the dead may lie in pieces that are too small for this code. Not all chunks are looked at
+        // for one announcement: the search goes on from there the next time.
+        for _ in 0..SEARCHES {
+            let Some(number) = self.grow(1, &taking).or_else(|| self.reuse(&taking)) else { break };
             let start = start_of(number);
             if self.next_gap(lane, start + HEAD_SIZE..start + CHUNK, size) {
                 return Some(());
             }
-            // Used anew, but in pieces that are too small: what is left of it is for smaller codes.
+            // What is left of it is for smaller codes.
             if let Some(chunk) = self.chunks.table.get(number) {
                 chunk.held.store(false, Release);
             }
-            if size < ROOM / 8 {
-                return None;
-            }
         }
+        self.starving.store(STARVE, Relaxed);
+        None
     }
 
     /// The first filler in `range` with room for `size` bytes becomes the lane's.
@@ -245,13 +273,19 @@ impl Log {
         let new = self.chunks.table.get(first..first.checked_add(count)?)?;
         let (start, length) = (start_of(first), count * CHUNK);
         self.backing.grow(start, length).ok()?;
-        // All three are for speed and for small core files; kernels that cannot do it do without.
+        // For core files, and for speed; kernels that cannot do it do without.
         let _ = self.mapping.advise(start, length, Advice::LinuxDoDump);
-        let _ = self.mapping.advise(start, length, Advice::LinuxPopulateWrite);
+        let populated = self.mapping.advise(start, length, Advice::LinuxPopulateWrite);
+        // Of anonymous memory nothing else says whether it can be had.
+        if let Err(Errno::NOMEM | Errno::FAULT | Errno::HWPOISON) = populated {
+            return None;
+        }
         for (number, chunk) in new.iter().enumerate() {
             chunk.run.store(if number == 0 { count as u32 } else { 0 }, Relaxed);
         }
         new.first()?.held.store(true, Relaxed);
+        // One filler, whose word 0 comes first, so that there is no hole in front of it; then cut for the head.
+        self.fill(start, length);
         self.fill(start + HEAD_SIZE, length - HEAD_SIZE);
         self.write_head(first, count);
         self.chunks.in_use.store(first + count, Release);
@@ -261,7 +295,7 @@ impl Log {
     }
 
     /// Writes a chunk's first record; what follows it must be there already.
-    fn write_head(&self, number: usize, run: usize) {
+    pub(super) fn write_head(&self, number: usize, run: usize) {
         let start = start_of(number);
         let epoch = self.chunks.table.get(number).map_or(0, |chunk| chunk.epoch.load(Relaxed));
         let word = |at: usize, value| self.mapping.word(start + at).store(value, Relaxed);
@@ -295,7 +329,7 @@ impl Log {
             self.chunks.table.get(*number).is_some_and(|chunk| match chunk.run.load(Relaxed) {
                 0 => false,
                 1 => chunk.deaths().bytes() >= WORTHWHILE && !chunk.held.load(Acquire),
-                _ => chunk.is_dead(),
+                _ => self.is_dead(*number, chunk),
             })
         };
         let number = (cursor..in_use).chain(0..cursor).find(is_worthwhile)?;
@@ -319,7 +353,7 @@ impl Log {
     }
 
     /// Joins dead groups and fillers in `range` to fillers.
-    pub(super) fn reclaim(&self, range: Range<usize>) {
+    fn reclaim(&self, range: Range<usize>) {
         let mut room: Option<Range<usize>> = None;
         let close = |room: Option<Range<usize>>| {
             if let Some(room) = room {
@@ -336,6 +370,14 @@ impl Log {
             }
         }
         close(room);
+    }
+
+    /// Whether nothing lives in the chunk or run, of which the counts say so: they are wrong where a runtime
+    /// has unloaded a code twice.
+    fn is_dead(&self, number: usize, chunk: &Chunk) -> bool {
+        let end = start_of(number + chunk.run.load(Relaxed).max(1) as usize);
+        let range = start_of(number) + HEAD_SIZE..end;
+        chunk.is_dead() && pieces(&self.mapping, range).all(|piece| piece.state != State::Alive)
     }
 
     /// Makes single chunks of a run whose code has died, all of them empty.
@@ -373,7 +415,7 @@ impl Log {
         while let Some(chunk) = table.get(number) {
             let run = chunk.run.load(Relaxed).max(1) as usize;
             number += run;
-            if !chunk.is_dead() {
+            if !self.is_dead(number - run, chunk) {
                 first = number;
             } else if number - first >= count {
                 return self.join_range(first, number, count);
@@ -397,8 +439,8 @@ impl Log {
             chunk.run.store(if number == 0 { count as u32 } else { 0 }, Relaxed);
             chunk.settle(0, 0);
         }
-        self.fill(start + HEAD_SIZE, count * CHUNK - HEAD_SIZE);
         self.mapping.word(start + chunk::SPAN).store(pair(count as u32, 0), Release);
+        self.fill(start + HEAD_SIZE, count * CHUNK - HEAD_SIZE);
         Some(first)
     }
 }

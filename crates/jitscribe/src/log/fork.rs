@@ -1,20 +1,36 @@
 //! The log of a fork's child: a copy of what was alive, at the same places.
 //!
 //! Handles tell codes by their places in the log, so the child's log has to have them where the parent's
-//! has. What the parent did since the fork is not to be seen in it: the child's private memory still has
-//! the rooms and epochs of the moment of the fork, and what lies beyond them is left out.
+//! has. The parent goes on writing to its log until the child takes its own, and what it does is not to be
+//! seen there: the child's private memory still has, for each chunk, the time of the last birth and of the
+//! last death before the fork. A code that was alive then stays whole as long as it lives, and after its
+//! death until its room is used anew; those codes alone are lost to the child, and counted.
 
-use std::ops::Range;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{
+    Ordering::{Acquire, Relaxed, Release},
+    fence,
+};
+
+use rustix::io::Errno;
 
 use super::backing::{Backing, Failure};
-use super::layout::{CHUNK, FIRST_CHUNK, HEAD_SIZE, chunk, code, control, pair};
+use super::layout::{CHUNK, FILLER_MIN, FIRST_CHUNK, HEAD_SIZE, chunk, code, control};
 use super::records::{State, pieces};
 use super::{Log, mapping, process_id};
 use crate::clock;
 
 /// Offset of the process id in a LOAD record.
 const LOAD_PID: usize = 16;
+/// How often a chunk is read again when its room was used anew meanwhile.
+const ATTEMPTS: usize = 8;
+
+/// Codes that were alive at the fork: their words, and where each stands and how many bytes it has.
+#[derive(Default)]
+struct Survivors {
+    words: Vec<u64>,
+    places: Vec<(usize, usize)>,
+    lost: u64,
+}
 
 impl Log {
     /// Makes this log the child's own. No other thread may use it meanwhile.
@@ -22,47 +38,114 @@ impl Log {
         self.chunks.reset_latch();
         let parent = self.pid.load(Relaxed);
         let pid = process_id();
-        let forked = start_of_process();
         let in_use = self.chunks.in_use();
-
-        let old = self.copy_of_chunks(in_use);
-        let rooms: Vec<Range<usize>> = self.lanes.rooms().filter(|room| !room.is_empty()).collect();
+        let failed = |cause| Failure { what: "room for the code log after fork".to_owned(), cause };
+        let survivors = self.survivors().map_err(failed)?;
         let control = self.control().load(Relaxed);
         self.take_new_backing(pid)?;
         self.begin(pid)?;
         self.control().store(control, Relaxed);
-        self.mapping.word(control::FORKED).store(forked.unwrap_or(0), Relaxed);
+        self.mapping.word(control::FORKED).store(start_of_process().unwrap_or(0), Relaxed);
         self.mapping.half(control::PARENT).store(parent, Relaxed);
         self.lanes.reset();
+        self.chunks.let_go();
+        self.starving.store(0, Relaxed);
         self.pid.store(pid, Relaxed);
 
         let length = in_use * CHUNK;
         if length > 0 {
-            let failed =
-                |cause| Failure { what: "room for the code log after fork".to_owned(), cause };
             self.backing.grow(FIRST_CHUNK, length).map_err(failed)?;
             let _ = self.mapping.advise(FIRST_CHUNK, length, rustix::mm::Advice::LinuxDoDump);
         }
-        for (word, value) in old.iter().enumerate() {
-            self.mapping.word(FIRST_CHUNK + 8 * word).store(*value, Relaxed);
-        }
-        drop(old);
-        for room in rooms {
-            self.fill(room.start, room.len());
-        }
-        let lost = self.settle(pid, forked);
+        self.settle(&survivors, pid);
         self.mapping.half(control::CHUNKS).store(in_use as u32, Release);
-        for _ in 0..lost {
+        for _ in 0..survivors.lost {
             self.left_out();
         }
         Ok(())
     }
 
-    /// The words of all chunks, as they are now.
-    fn copy_of_chunks(&self, in_use: usize) -> Vec<u64> {
-        (0..in_use * CHUNK / 8)
-            .map(|word| self.mapping.word(FIRST_CHUNK + 8 * word).load(Acquire))
-            .collect()
+    /// What was alive at the fork, as far as it is still there.
+    fn survivors(&self) -> Result<Survivors, Errno> {
+        let mut all = Survivors::default();
+        for (number, range) in self.chunks.ranges() {
+            let before = (all.words.len(), all.places.len());
+            let epoch = self.mapping.word(range.start - HEAD_SIZE + chunk::EPOCH);
+            for attempt in 1.. {
+                let epoch_before = epoch.load(Acquire);
+                self.survivors_in(number, range.clone(), &mut all)?;
+                fence(Acquire);
+                if epoch.load(Relaxed) == epoch_before {
+                    break;
+                }
+                all.words.truncate(before.0);
+                all.places.truncate(before.1);
+                if attempt == ATTEMPTS {
+                    break;
+                }
+            }
+            let found = (all.places.len() - before.1) as u64;
+            all.lost += self.chunks.live_in(number).saturating_sub(found);
+        }
+        Ok(all)
+    }
+
+    fn survivors_in(
+        &self,
+        number: usize,
+        range: std::ops::Range<usize>,
+        all: &mut Survivors,
+    ) -> Result<(), Errno> {
+        let (last_birth, last_death) = self.chunks.last_times(number);
+        let mut end = range.start;
+        for piece in pieces(&self.mapping, range) {
+            let died_before = match piece.state {
+                State::Filler => continue,
+                State::Alive => false,
+                State::Dead(died) => died <= last_death,
+            };
+            let word = |at| self.mapping.word(at).load(Acquire);
+            // The gap between two of them was pieces too; else this is not what it seems.
+            let is_in_place = piece.at == end || piece.at >= end + FILLER_MIN;
+            if died_before || word(piece.at + code::TIME) > last_birth || !is_in_place {
+                continue;
+            }
+            all.words.try_reserve(piece.size / 8).map_err(|_| Errno::NOMEM)?;
+            all.places.try_reserve(1).map_err(|_| Errno::NOMEM)?;
+            end = piece.at + piece.size;
+            all.words.extend((piece.at..end).step_by(8).map(word));
+            all.places.push((piece.at, piece.size));
+        }
+        Ok(())
+    }
+
+    /// Writes all chunks: the survivors at their places, and fillers between them.
+    fn settle(&self, survivors: &Survivors, pid: u32) {
+        let mut places = survivors.places.iter().copied().peekable();
+        let mut words = survivors.words.iter();
+        for (number, range) in self.chunks.ranges() {
+            self.chunks.settle(number, 0, 0);
+            self.write_head(number, (range.end - range.start).div_ceil(CHUNK));
+            let (mut at, mut live, mut room) = (range.start, 0, 0);
+            let fill_up_to = |at: usize, end: usize| {
+                if end > at {
+                    self.fill(at, end - at);
+                }
+                end - at
+            };
+            while let Some((place, size)) = places.next_if(|(place, _)| *place < range.end) {
+                room += fill_up_to(at, place);
+                for (word, value) in (place..).step_by(8).zip(words.by_ref().take(size / 8)) {
+                    self.mapping.word(word).store(*value, Relaxed);
+                }
+                self.mapping.word(place + code::DIED).store(0, Relaxed);
+                self.set_load_pid(place, size, pid);
+                live += 1;
+                at = place + size;
+            }
+            room += fill_up_to(at, range.end);
+            self.chunks.settle(number, live, room);
+        }
     }
 
     fn take_new_backing(&self, pid: u32) -> Result<(), Failure> {
@@ -80,39 +163,6 @@ impl Log {
             mapping::redirect(old, new).map_err(failed)?;
         }
         Ok(())
-    }
-
-    /// Puts the copied chunks right: the parent's process id, its codes that were dead, and what it did
-    /// since the fork. Returns how many codes were lost to the latter.
-    fn settle(&self, pid: u32, forked: Option<u64>) -> u64 {
-        let mut lost = 0;
-        for (number, range) in self.chunks.ranges() {
-            let start = range.start - HEAD_SIZE;
-            if self.mapping.word(start + chunk::EPOCH).load(Relaxed) != self.chunks.epoch(number) {
-                lost += self.chunks.live_in(number);
-                self.mapping.word(start + chunk::EPOCH).store(self.chunks.epoch(number), Relaxed);
-                let span = pair((range.end - start).div_euclid(CHUNK) as u32, 0);
-                self.mapping.word(start + chunk::SPAN).store(span, Relaxed);
-                self.fill(range.start, range.len());
-            }
-            let mut live = 0;
-            for piece in pieces(&self.mapping, range.clone()) {
-                let died_later = |died| forked.is_some_and(|forked| died >= forked);
-                match piece.state {
-                    State::Filler => {}
-                    State::Dead(died) if !died_later(died) => {}
-                    State::Dead(_) | State::Alive => {
-                        self.mapping.word(piece.at + code::DIED).store(0, Relaxed);
-                        self.set_load_pid(piece.at, piece.size, pid);
-                        live += 1;
-                    }
-                }
-            }
-            self.reclaim(range.clone());
-            let room = pieces(&self.mapping, range).filter(|piece| piece.state == State::Filler);
-            self.chunks.settle(number, live, room.map(|piece| piece.size).sum());
-        }
-        lost
     }
 
     /// Gives the LOAD of a group, if there is one, another process id.

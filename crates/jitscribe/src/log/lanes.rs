@@ -62,11 +62,6 @@ impl Lanes {
         }
     }
 
-    /// The rooms of all lanes, whoever holds them.
-    pub(crate) fn rooms(&self) -> impl Iterator<Item = std::ops::Range<usize>> {
-        self.0.iter().map(|lane| lane.at.load(Relaxed)..lane.end.load(Relaxed))
-    }
-
     /// Takes all rooms from all threads: in the child of a fork, where those threads are not.
     pub(crate) fn reset(&self) {
         for lane in &self.0 {

@@ -25,6 +25,9 @@ pub(crate) mod code {
     pub(crate) const INDEX: usize = PAYLOAD + code_item::CODE_INDEX;
     pub(crate) const GROUP_SIZE: usize = PAYLOAD + code_item::GROUP_SIZE;
     pub(crate) const TID: usize = PAYLOAD + code_item::TID;
+    pub(crate) const FLAGS: usize = PAYLOAD + code_item::FLAGS;
+    /// Where the item ends.
+    pub(crate) const END: usize = PAYLOAD + code_item::SIZE;
 }
 
 /// Offsets in a chunk.

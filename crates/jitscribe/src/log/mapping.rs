@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 use rustix::io::{self, Errno};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous};
 
-/// A shared mapping that is never given back: a thread of the host may be in the middle of writing
-/// to it at any time, up to the process's end.
+/// A shared mapping. That of a log in use is never given back: a thread of the host may be in the middle of
+/// writing to it at any time, up to the process's end.
 ///
 /// Only a part from the beginning on has memory behind it; callers keep to that (see
 /// [`Backing`](super::backing::Backing)). Words are atomic: other processes write the control
@@ -21,7 +21,7 @@ pub(crate) struct Mapping {
     size: usize,
 }
 
-// SAFETY: the mapping belongs to nobody but this value and stays for ever. All access through `&self` is
+// SAFETY: the mapping belongs to nobody but this value and stays as long. All access through `&self` is
 // by atomics, or by `room`, whose callers vouch for being alone.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
@@ -81,8 +81,8 @@ impl Mapping {
     /// The 64-bit word at offset `at`, which must be a multiple of 8 within the mapping.
     pub(crate) fn word(&self, at: usize) -> &AtomicU64 {
         let at = self.inside(at, 8);
-        // SAFETY: `inside` made it 8 bytes within the mapping, aligned to 8, and the mapping stays for
-        // ever. Words are written by atomics alone, but for those in a `room`, whose user is alone.
+        // SAFETY: `inside` made it 8 bytes within the mapping, aligned to 8, and the mapping stays as
+        // long as it is borrowed. Words are written by atomics alone, but for those in a `room`, whose user is alone.
         unsafe { AtomicU64::from_ptr(self.base.add(at).as_ptr().cast::<u64>()) }
     }
 
@@ -134,6 +134,8 @@ impl Mapping {
     /// `at` if there are `length` aligned bytes; else 0. A wrong offset is a defect of this crate, and
     /// even then it is not to bring the host down.
     fn inside(&self, at: usize, length: usize) -> usize {
+        #[cfg(test)]
+        observe::call(self);
         let fits = at.checked_add(length).is_some_and(|end| end <= self.size);
         if fits && at.is_multiple_of(length) {
             at
@@ -141,6 +143,13 @@ impl Mapping {
             debug_assert!(false, "word at {at} of {}", self.size);
             0
         }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range is this mapping's own, and nobody borrows it any more.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast::<c_void>(), self.size) };
     }
 }
 
@@ -190,4 +199,34 @@ pub(crate) fn map_marker(file: &OwnedFd) -> io::Result<()> {
     let protection = ProtFlags::READ | ProtFlags::EXEC;
     // SAFETY: a new mapping at an address of the kernel's choice, which nobody reads or runs.
     unsafe { mmap(ptr::null_mut(), size, protection, MapFlags::PRIVATE, file.as_fd(), 0) }.map(drop)
+}
+
+/// Tests look at the log before each access to one of its words: whoever is killed there leaves it so.
+#[cfg(test)]
+pub(crate) mod observe {
+    use std::cell::RefCell;
+
+    use super::Mapping;
+
+    type Observer = Box<dyn FnMut(&[u8])>;
+
+    thread_local! {
+        static OBSERVER: RefCell<Option<Observer>> = const { RefCell::new(None) };
+    }
+
+    /// Until `action` is done, `observer` gets the log's bytes before each access by this thread.
+    pub(crate) fn during(observer: impl FnMut(&[u8]) + 'static, action: impl FnOnce()) {
+        OBSERVER.set(Some(Box::new(observer)));
+        action();
+        OBSERVER.set(None);
+    }
+
+    pub(super) fn call(mapping: &Mapping) {
+        // Taken out, lest it observes itself.
+        let Some(mut observer) = OBSERVER.take() else { return };
+        // SAFETY: the mapping is as large, all of it has memory behind it as the file was made so large for
+        // the test, and no other thread of the test writes to it.
+        observer(unsafe { std::slice::from_raw_parts(mapping.base.as_ptr(), mapping.size) });
+        OBSERVER.set(Some(observer));
+    }
 }

@@ -12,6 +12,8 @@ mod layout;
 mod mapping;
 mod moved;
 mod records;
+#[cfg(test)]
+mod tests;
 
 use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -51,6 +53,21 @@ pub(crate) struct LogOptions {
     /// Whether room of dead codes is used again. Not in a file that is read afterwards.
     pub(crate) reuse: bool,
 }
+
+impl LogOptions {
+    /// The same, where the file cannot be had.
+    fn in_memory(self) -> Self {
+        Self { file: None, limit: self.limit.min(MEMORY_LIMIT), reuse: true, ..self }
+    }
+}
+
+/// 64 MiB: some 400,000 functions with names of 40 bytes.
+pub(crate) const MEMORY_LIMIT: usize = 64 << 20;
+/// As far as [`Position`] reaches.
+const LARGEST: usize = match 32_usize.checked_mul(1 << 30) {
+    Some(size) => size,
+    None => 1 << 30,
+};
 
 /// Where a code stands in the log: offset of its group, in units of 8 bytes.
 pub(crate) type Position = NonZeroU32;
@@ -95,20 +112,36 @@ pub(crate) const MACHINE: u32 = if cfg!(target_arch = "x86_64") {
 };
 
 impl Log {
-    /// Makes a log, and says what could not be had on the way to the one it made.
+    /// Makes a log, and says what could not be had on the way to the one it made: a file, else a memfd, else
+    /// anonymous memory.
     pub(crate) fn create(
-        options: LogOptions,
-        mut complain: impl FnMut(Failure),
+        mut options: LogOptions,
+        mut complain: impl FnMut(Failure, &str),
     ) -> Result<Self, Failure> {
-        let count = (options.limit.saturating_sub(FIRST_CHUNK) / CHUNK).max(1);
+        if let Some(path) = options.file.take() {
+            match Backing::file(&path) {
+                Ok(backing) => match Self::begin_in(backing, options.clone()) {
+                    Ok(log) => return Ok(log),
+                    Err(failure) => {
+                        // Of no use to anyone: it has no records.
+                        let _ = rustix::fs::unlink(&path);
+                        complain(failure, "the code log stays in memory");
+                    }
+                },
+                Err(failure) => complain(failure, "the code log stays in memory"),
+            }
+            options = options.in_memory();
+        }
+        let memory = Backing::memory().and_then(|backing| Self::begin_in(backing, options.clone()));
+        memory.or_else(|failure| {
+            complain(failure, "the code log lies in anonymous memory");
+            Self::begin_in(Backing::Anonymous, options)
+        })
+    }
+
+    fn begin_in(backing: Backing, options: LogOptions) -> Result<Self, Failure> {
+        let count = (options.limit.min(LARGEST).saturating_sub(FIRST_CHUNK) / CHUNK).max(1);
         let mut size = FIRST_CHUNK + count * CHUNK;
-        let backing = match &options.file {
-            Some(path) => Backing::file(path)?,
-            None => Backing::memory().unwrap_or_else(|failure| {
-                complain(failure);
-                Backing::Anonymous
-            }),
-        };
         // An address space limit may leave less room than the log's limit.
         let mapping = loop {
             match Mapping::new(backing.fd(), size) {
@@ -116,7 +149,7 @@ impl Log {
                 Err(cause) if size <= FIRST_CHUNK + CHUNK => {
                     return Err(Failure { what: "mapping the code log".to_owned(), cause });
                 }
-                Err(_) => size = FIRST_CHUNK + (size - FIRST_CHUNK) / CHUNK / 2 * CHUNK,
+                Err(_) => size = FIRST_CHUNK + ((size - FIRST_CHUNK) / CHUNK / 2).max(1) * CHUNK,
             }
         };
         let count = (size - FIRST_CHUNK) / CHUNK;
@@ -220,7 +253,7 @@ impl Log {
         self.mapping.word(at + code::TIME).store(time, Relaxed);
         self.mapping.word(at + code::ADDRESS).store(address, Relaxed);
         self.mapping.word(at + TAIL).store(tail, Release);
-        self.chunks.born(at);
+        self.chunks.born(at, time);
     }
 
     /// The code at `position` is gone. Nothing happens if it was gone already.
@@ -235,7 +268,10 @@ impl Log {
         // No more than a load and a store: two threads that unload one code at the same moment have
         // lost count of it, and all that comes of it is that it is counted twice.
         if died.load(Relaxed) == 0 {
-            died.store(clock::now(), Release);
+            let now = clock::now();
+            // Noted first: what a fork's child finds dead and not noted, died after the fork.
+            self.chunks.dies(at, now);
+            died.store(now, Release);
             self.chunks.died(at, size);
         }
     }
@@ -290,6 +326,11 @@ impl Log {
     /// Makes a filler; nobody else writes there.
     fn fill(&self, at: usize, size: usize) {
         records::fill(&self.mapping, at, size, self.began.load(Relaxed));
+    }
+
+    /// Bytes that the log takes, and bytes that it may take.
+    pub(crate) fn extent(&self) -> (usize, usize) {
+        (FIRST_CHUNK + self.chunks.in_use() * CHUNK, self.mapping.size())
     }
 
     fn left_out(&self) {

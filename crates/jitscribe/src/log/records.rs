@@ -5,11 +5,12 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use jitdump::RecordId;
 use jitdump::extension::tail::MAGIC as TAIL_MAGIC;
+use jitdump::extension::{code as code_item, tag};
 
-use super::layout::{FILLER_MIN, FIRST_ITEM, TAIL, code, record_word, unpair};
+use super::layout::{FILLER_MIN, FIRST_ITEM, TAIL, code, item_word, record_word, unpair};
 use super::mapping::Mapping;
 
-/// A group or a filler.
+/// A group, or a record that tells of no code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) at: usize,
@@ -20,7 +21,7 @@ pub(crate) struct Piece {
 /// What a piece is at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Room, or a group that does not count yet.
+    /// Room, or a record of a group that does not count yet, or no more.
     Filler,
     Alive,
     /// Died at this time.
@@ -31,41 +32,65 @@ pub(crate) enum State {
 pub(crate) fn pieces(mapping: &Mapping, range: Range<usize>) -> impl Iterator<Item = Piece> {
     let mut at = range.start;
     std::iter::from_fn(move || {
-        if range.end.checked_sub(at)? < FILLER_MIN {
-            return None;
-        }
-        let piece = piece(mapping, at)?;
-        at = at.checked_add(piece.size)?;
-        (at <= range.end).then_some(piece)
+        let piece = piece(mapping, at, range.end)?;
+        at += piece.size;
+        Some(piece)
     })
 }
 
-fn piece(mapping: &Mapping, at: usize) -> Option<Piece> {
+fn piece(mapping: &Mapping, at: usize, end: usize) -> Option<Piece> {
+    let left = end.checked_sub(at).filter(|left| *left >= FILLER_MIN)?;
+    if !at.is_multiple_of(8) {
+        // Groups and fillers are aligned: this is within a group whose first record is there and whose
+        // tail is not, yet. Its records were written before.
+        let size = half_anywhere(mapping, at + 4) as usize;
+        return (16..=left).contains(&size).then_some(Piece { at, size, state: State::Filler });
+    }
     // Loaded in the order opposite to that of the stores: a tail counts only when the filler is cut.
-    let has_tail = at + FIRST_ITEM <= mapping.size()
-        && unpair(mapping.word(at + TAIL).load(Acquire)).0 == TAIL_MAGIC;
-    let size = unpair(mapping.word(at).load(Acquire)).1 as usize;
-    if size < FILLER_MIN {
+    let has_tail = left >= FIRST_ITEM
+        && unpair(mapping.word(at + TAIL).load(Acquire)).0 == TAIL_MAGIC
+        && mapping.word(at + code::ENTRIES).load(Relaxed) == 0;
+    let (id, size) = unpair(mapping.word(at).load(Acquire));
+    let size = size as usize;
+    if size < 16 || size > left {
         return None;
     }
-    if size < FIRST_ITEM || !has_tail {
-        return Some(Piece { at, size, state: State::Filler });
+    let filler = Piece { at, size, state: State::Filler };
+    if !has_tail || id != RecordId::DEBUG_INFO.0 || left < code::END {
+        return Some(filler);
     }
-    let size = mapping.half(at + code::GROUP_SIZE).load(Relaxed) as usize;
+    let item = item_word(tag::CODE, 0, code_item::SIZE);
+    if mapping.word(at + FIRST_ITEM).load(Relaxed) != item {
+        return Some(filler);
+    }
+    let group = mapping.half(at + code::GROUP_SIZE).load(Relaxed) as usize;
+    let is_lean = mapping.byte(at + code::FLAGS).load(Relaxed) & code_item::LEAN != 0;
+    // Being cleared: word 0 takes in all of the group already, and perhaps more.
+    if size > group || (size == group && !is_lean) {
+        return Some(filler);
+    }
+    if group > left || !group.is_multiple_of(8) {
+        return None;
+    }
     let died = mapping.word(at + code::DIED).load(Relaxed);
     let state = if died == 0 { State::Alive } else { State::Dead(died) };
-    Some(Piece { at, size, state })
+    Some(Piece { at, size: group, state })
+}
+
+/// A number that need not be aligned: records within a group are not.
+pub(super) fn half_anywhere(mapping: &Mapping, at: usize) -> u32 {
+    u32::from_ne_bytes(std::array::from_fn(|byte| mapping.byte(at + byte).load(Relaxed)))
 }
 
 /// Makes a filler of `size` bytes at `at`, of memory that nobody else writes. `time` is that of the file.
 ///
 /// Where dead groups stood, the first store covers them all; the last one takes away what made the first of them
-/// count.
+/// count. Were that the first to go, a dead group with a LOAD would look alive to tools that know of no tails.
 pub(crate) fn fill(mapping: &Mapping, at: usize, size: usize, time: u64) {
     mapping.word(at).store(record_word(RecordId::DEBUG_INFO.0, size), Release);
-    mapping.word(at + code::TIME).store(time, Relaxed);
-    mapping.word(at + code::ADDRESS).store(0, Relaxed);
-    mapping.word(at + code::ENTRIES).store(0, Relaxed);
+    mapping.word(at + code::TIME).store(time, Release);
+    mapping.word(at + code::ADDRESS).store(0, Release);
+    mapping.word(at + code::ENTRIES).store(0, Release);
     if size >= FIRST_ITEM {
         mapping.word(at + TAIL).store(0, Release);
     }

@@ -22,3 +22,26 @@ pub fn codes(dump: &[u8]) -> Vec<CodeLoad<'_>> {
         })
         .collect()
 }
+
+/// The log itself, as a tool that knows nothing of logs would read it.
+#[allow(dead_code)]
+pub fn raw(scribe: Scribe) -> Vec<u8> {
+    let fd = scribe.log_fd().expect("a log in a file").try_clone_to_owned().unwrap();
+    let mut file = File::from(fd);
+    let mut bytes = Vec::new();
+    std::io::Seek::rewind(&mut file).unwrap();
+    std::io::Read::read_to_end(&mut file, &mut bytes).unwrap();
+    bytes
+}
+
+/// Fails at whatever the checker calls an error.
+#[allow(dead_code)]
+pub fn assert_valid(dump: &[u8]) {
+    let report = jitdump::check::check(dump);
+    let errors: Vec<_> = report
+        .findings
+        .iter()
+        .filter(|finding| finding.severity == jitdump::check::Severity::Error)
+        .collect();
+    assert!(errors.is_empty(), "{errors:?}");
+}
