@@ -1,6 +1,9 @@
 //! A code that was made, with all that the dump says of it.
 
+use core::num::NonZeroU32;
+
 use crate::debug_info::{DebugEntries, DebugInfo};
+use crate::extension::code::LARGEST_LEAN;
 use crate::extension::{
     CodeItem, FramePointer, InlinedCalls, ItemBody, Kind, Tail, lines::LineTable, tag,
 };
@@ -185,13 +188,41 @@ impl<'a> CodeLoad<'a> {
     /// Where its records stand, for [`Dump::code_at`](crate::Dump::code_at).
     #[must_use]
     pub fn place(&self) -> CodePlace {
-        match self.group {
-            Some(group) => CodePlace { load: group.offset, debug_info: 0, unwinding_info: 0 },
-            None => CodePlace {
-                load: self.offset,
-                debug_info: self.debug_info.map_or(0, |info| info.offset),
-                unwinding_info: self.unwinding_info.map_or(0, |info| info.offset),
-            },
+        let before = |offset: Option<u64>| {
+            offset.and_then(|offset| {
+                NonZeroU32::new(self.offset.checked_sub(offset)?.try_into().ok()?)
+            })
+        };
+        CodePlace {
+            load: self.offset,
+            group: before(self.group.map(|group| group.offset)),
+            debug_info: before(self.debug_info.map(|info| info.offset)),
+            unwinding_info: before(self.unwinding_info.map(|info| info.offset)),
+        }
+    }
+
+    /// Adds what the records at these offsets say.
+    pub(crate) fn attach(
+        &mut self,
+        dump: &Dump<'a>,
+        group: Option<u64>,
+        debug_info: Option<u64>,
+        unwinding_info: Option<u64>,
+    ) {
+        let record_at = |offset: Option<u64>| dump.record_at(offset?);
+        if let Some(Record { offset, body: Body::DebugInfo(body), .. }) = record_at(group)
+            && let Some(body) = body.tail()
+        {
+            self.group = Some(At { offset, body });
+            self.addressing.bias = 0;
+        }
+        if let Some(Record { offset, body: Body::DebugInfo(body), .. }) = record_at(debug_info) {
+            self.debug_info = Some(At { offset, body });
+        }
+        if let Some(Record { offset, body: Body::UnwindingInfo(body), .. }) =
+            record_at(unwinding_info)
+        {
+            self.unwinding_info = Some(At { offset, body });
         }
     }
 
@@ -201,13 +232,29 @@ impl<'a> CodeLoad<'a> {
 }
 
 /// Where in a dump a code's records stand: what is needed to read it again, in little room.
+///
+/// A record that stands 4 GB or more before the LOAD is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodePlace {
-    /// The first record of the group, which leads to the others, if the code has one.
-    load: u64,
-    /// 0, where the file header is, stands for none.
-    debug_info: u64,
-    unwinding_info: u64,
+    /// Offset of the LOAD, or of the only record of a lean code.
+    pub(crate) load: u64,
+    /// How many bytes before it the record with the tail begins.
+    group: Option<NonZeroU32>,
+    debug_info: Option<NonZeroU32>,
+    unwinding_info: Option<NonZeroU32>,
+}
+
+impl CodePlace {
+    fn offset(&self, before: Option<NonZeroU32>) -> Option<u64> {
+        self.load.checked_sub(before?.get().into())
+    }
+
+    /// Where the first of the records begins.
+    #[cfg(feature = "std")]
+    pub(crate) fn first(&self) -> u64 {
+        let farthest = self.group.max(self.debug_info).max(self.unwinding_info);
+        self.offset(farthest).unwrap_or(self.load)
+    }
 }
 
 /// Unwind tables of a code.
@@ -289,25 +336,20 @@ pub(crate) fn code_at<'a>(
     quirks: &Quirks,
     place: &CodePlace,
 ) -> Option<CodeLoad<'a>> {
-    let record_at = |offset: u64| {
-        let record = dump.records_from(offset).next()?.ok()?;
-        (record.offset == offset).then_some(record)
-    };
-    let other = |offset: u64| if offset == 0 { None } else { record_at(offset) };
-    let record = record_at(place.load)?;
-    let load = match &record.body {
-        Body::Load(load) => load,
-        Body::DebugInfo(_) => return dump.code_of_group(place.load, quirks),
+    let record = dump.record_at(place.load)?;
+    let addressing = Addressing::of(quirks);
+    let mut code = match &record.body {
+        Body::Load(load) => addressing.load(&record, load),
+        Body::DebugInfo(info) => {
+            let tail = info.tail()?;
+            let is_lean = |item: &CodeItem| item.is_lean() && item.code_size <= LARGEST_LEAN;
+            let item = tail.code().filter(is_lean)?;
+            return Some(addressing.lean(&record, info.code_addr, dump.header().pid, tail, &item));
+        }
         _ => return None,
     };
-    let mut code = Addressing::of(quirks).load(&record, load);
-    if let Some(Record { offset, body: Body::DebugInfo(body), .. }) = other(place.debug_info) {
-        code.debug_info = Some(At { offset, body });
-    }
-    if let Some(Record { offset, body: Body::UnwindingInfo(body), .. }) =
-        other(place.unwinding_info)
-    {
-        code.unwinding_info = Some(At { offset, body });
-    }
+    let [group, debug_info, unwinding_info] =
+        [place.group, place.debug_info, place.unwinding_info].map(|before| place.offset(before));
+    code.attach(dump, group, debug_info, unwinding_info);
     Some(code)
 }

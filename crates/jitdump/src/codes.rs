@@ -3,16 +3,15 @@
 use alloc::collections::VecDeque;
 use core::iter::FusedIterator;
 
-use crate::code_load::{At, CodeLoad};
+use crate::code_load::CodeLoad;
 use crate::debug_info::DebugInfo;
 use crate::error::Error;
-use crate::extension::{ItemBody, LeftOut, Tail, code};
+use crate::extension::{ItemBody, LeftOut, code};
 use crate::lines::Addressing;
 use crate::load::{Load, Move};
 use crate::quirks::Quirks;
-use crate::reader::{End, Records};
+use crate::reader::{Dump, End, Records};
 use crate::record::{Body, Record};
-use crate::unwinding::UnwindingInfo;
 
 /// How many records may lie between a DEBUG_INFO and its LOAD. Threads that take a lock per record
 /// and not per code (the JVMTI agent of perf) bring records of one another in between, a few for
@@ -69,25 +68,54 @@ pub struct Codes<'a> {
     records: Records<'a>,
     quirks: Quirks,
     addressing: Addressing,
-    /// Number of records read.
-    count: u64,
-    /// Debug info whose load has not come, with the number of its record.
-    debug_infos: VecDeque<(u64, At<DebugInfo<'a>>)>,
-    unwinding_info: Option<At<UnwindingInfo<'a>>>,
-    /// Whether the last of `debug_infos` may belong to the next load by its place alone.
-    adjacent: bool,
-    /// The group whose load has not come.
-    group: Option<Group<'a>>,
+    pending: Pending,
     left_out: LeftOut,
 }
 
-/// The first record of a group that has a LOAD.
-#[derive(Clone, Copy, Debug)]
-struct Group<'a> {
-    /// Number of the record.
+/// What is known of records that belong to codes whose LOAD has not come.
+#[derive(Clone, Debug, Default)]
+struct Pending {
+    /// Number of records read.
     count: u64,
-    address: u64,
-    tail: At<Tail<'a>>,
+    /// Debug info, the oldest first.
+    debug_infos: VecDeque<Waiting>,
+    /// Offset of the last unwind tables.
+    unwinding_info: Option<u64>,
+    /// Whether the last of `debug_infos` may belong to the next load by its place alone.
+    adjacent: bool,
+    /// The first record of the group whose load has not come.
+    group: Option<Waiting>,
+}
+
+/// A record of a code whose load has not come.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    /// The number of the record.
+    count: u64,
+    offset: u64,
+    /// The code's address as the record tells it.
+    code_addr: u64,
+}
+
+/// Where reading stopped at the end of a part of a file.
+#[cfg(feature = "std")]
+#[derive(Clone, Debug)]
+pub(crate) struct Paused {
+    offset: u64,
+    last_timestamp: Option<u64>,
+    pending: Pending,
+    left_out: LeftOut,
+}
+
+#[cfg(feature = "std")]
+impl Paused {
+    /// Where the part must begin that is read next.
+    pub(crate) fn needs(&self) -> u64 {
+        let Pending { debug_infos, unwinding_info, group, .. } = &self.pending;
+        let oldest = debug_infos.front().map(|oldest| oldest.offset);
+        let group = group.map(|group| group.offset);
+        [oldest, *unwinding_info, group].into_iter().flatten().fold(self.offset, u64::min)
+    }
 }
 
 impl<'a> Codes<'a> {
@@ -96,13 +124,34 @@ impl<'a> Codes<'a> {
             records,
             quirks,
             addressing: Addressing::of(&quirks),
-            count: 0,
-            debug_infos: VecDeque::new(),
-            unwinding_info: None,
-            adjacent: false,
-            group: None,
+            pending: Pending::default(),
             left_out: LeftOut::default(),
         }
+    }
+
+    /// Goes on in another part of the same file.
+    #[cfg(feature = "std")]
+    pub(crate) fn resume(dump: &Dump<'a>, quirks: Quirks, paused: Paused) -> Self {
+        let Paused { offset, last_timestamp, pending, left_out } = paused;
+        let records = dump.records_from(offset).behind(last_timestamp);
+        Self { pending, left_out, ..Self::new(records, quirks) }
+    }
+
+    /// Where to go on, if the iterator ended because the part of the file did.
+    #[cfg(feature = "std")]
+    pub(crate) fn pause(self) -> Option<Paused> {
+        let Self { records, pending, left_out, .. } = self;
+        records.is_starved().then(|| Paused {
+            offset: records.offset(),
+            last_timestamp: records.last_timestamp(),
+            pending,
+            left_out,
+        })
+    }
+
+    /// Whether more of the file would have to be seen.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.records.is_starved()
     }
 
     /// The quirks that are taken out.
@@ -123,54 +172,51 @@ impl<'a> Codes<'a> {
         self.left_out
     }
 
-    fn forget(&mut self) {
-        self.group = None;
-        self.debug_infos.clear();
-        self.unwinding_info = None;
-        self.adjacent = false;
-    }
-
     fn load(&mut self, record: &Record<'a>, load: &Load<'a>) -> CodeLoad<'a> {
         let mut code = self.addressing.load(record, load);
-        if let Some(group) = self.group.take().filter(|group| group.address == code.address) {
-            code.group = Some(group.tail);
-            code.addressing.bias = 0;
+        let addressing = self.addressing;
+        let same = |group: &Waiting| addressing.code(group.code_addr) == code.address;
+        let group = self.pending.group.take().filter(same);
+        if let Some(group) = group {
             // What was announced before belongs to another code.
-            self.debug_infos.retain(|(count, _)| *count > group.count);
+            self.pending.debug_infos.retain(|info| info.count > group.count);
         }
-        code.debug_info = self.debug_info_of(code.address, code.size);
-        code.unwinding_info = self.unwinding_info.take();
-        self.adjacent = false;
+        let debug_info = self.debug_info_of(code.address, code.size);
+        let unwinding_info = self.pending.unwinding_info.take();
+        self.pending.adjacent = false;
+        let group = group.map(|group| group.offset);
+        code.attach(self.records.dump(), group, debug_info, unwinding_info);
         code
     }
 
     /// Takes out the debug info of the code at `address`, and all that can belong to no code any
-    /// more.
-    fn debug_info_of(&mut self, address: u64, size: u64) -> Option<At<DebugInfo<'a>>> {
-        let oldest = self.count.saturating_sub(DEBUG_WINDOW);
-        while self.debug_infos.front().is_some_and(|(count, _)| *count < oldest) {
-            self.debug_infos.pop_front();
+    /// more. Returns its offset.
+    fn debug_info_of(&mut self, address: u64, size: u64) -> Option<u64> {
+        let Pending { count, debug_infos, adjacent, .. } = &mut self.pending;
+        let oldest = count.saturating_sub(DEBUG_WINDOW);
+        while debug_infos.front().is_some_and(|info| info.count < oldest) {
+            debug_infos.pop_front();
         }
         let range = address..address.saturating_add(size);
         let addressing = self.addressing;
-        let same = |info: &At<DebugInfo<'_>>| addressing.code(info.body.code_addr) == address;
-        let (_, last) = self.debug_infos.back()?;
+        let same = |info: &Waiting| addressing.code(info.code_addr) == address;
+        let last = debug_infos.back()?;
         // The usual case: one record, that of this code.
-        let found = if same(last) || (self.adjacent && range.contains(&last.body.code_addr)) {
+        let found = if same(last) || (*adjacent && range.contains(&last.code_addr)) {
             Some(*last)
         } else {
-            self.debug_infos.iter().rev().map(|(_, info)| *info).find(same)
+            debug_infos.iter().rev().copied().find(same)
         };
-        self.debug_infos.retain(|(_, info)| !same(info) && !range.contains(&info.body.code_addr));
-        found
+        debug_infos.retain(|info| !same(info) && !range.contains(&info.code_addr));
+        found.map(|found| found.offset)
     }
 
     /// A record that has no entries. Of a lean code, it is all there is.
     fn tail(&mut self, record: &Record<'a>, info: &DebugInfo<'a>) -> Option<CodeLoad<'a>> {
         let tail = info.tail()?;
         if let Some(item) = tail.code() {
-            self.group = None;
-            self.unwinding_info = None;
+            self.pending.group = None;
+            self.pending.unwinding_info = None;
             if item.is_lean() {
                 if item.code_size > code::LARGEST_LEAN {
                     return None;
@@ -178,11 +224,8 @@ impl<'a> Codes<'a> {
                 let pid = self.records.header().pid;
                 return Some(self.addressing.lean(record, info.code_addr, pid, tail, &item));
             }
-            self.group = Some(Group {
-                count: self.count,
-                address: self.addressing.code(info.code_addr),
-                tail: At { offset: record.offset, body: tail },
-            });
+            let (count, offset) = (self.pending.count, record.offset);
+            self.pending.group = Some(Waiting { count, offset, code_addr: info.code_addr });
             return None;
         }
         for item in tail.items() {
@@ -217,16 +260,17 @@ impl<'a> Iterator for Codes<'a> {
             let record = match self.records.next()? {
                 Ok(record) => record,
                 Err(error) => {
-                    self.forget();
+                    self.pending.forget();
                     return Some(Err(error));
                 }
             };
-            self.count = self.count.saturating_add(1);
+            let offset = record.offset;
+            self.pending.count = self.pending.count.saturating_add(1);
             match &record.body {
                 Body::Load(load) => return Some(Ok(CodeEvent::Load(self.load(&record, load)))),
                 Body::Move(moved) => return Some(Ok(CodeEvent::Move(self.moved(&record, moved)))),
                 Body::Close => {
-                    self.forget();
+                    self.pending.forget();
                     return Some(Ok(CodeEvent::Close { timestamp: record.timestamp }));
                 }
                 Body::DebugInfo(info) if info.nr_entry == 0 => {
@@ -234,20 +278,28 @@ impl<'a> Iterator for Codes<'a> {
                         return Some(Ok(CodeEvent::Load(code)));
                     }
                 }
-                Body::DebugInfo(info) => {
-                    if self.debug_infos.len() >= to_capacity(DEBUG_WINDOW) {
-                        self.debug_infos.pop_front();
-                    }
-                    self.debug_infos
-                        .push_back((self.count, At { offset: record.offset, body: *info }));
-                    self.adjacent = true;
-                }
-                Body::UnwindingInfo(info) => {
-                    self.unwinding_info = Some(At { offset: record.offset, body: *info });
-                }
+                Body::DebugInfo(info) => self.pending.debug_info(offset, info.code_addr),
+                Body::UnwindingInfo(_) => self.pending.unwinding_info = Some(offset),
                 Body::Unknown { .. } => {}
             }
         }
+    }
+}
+
+impl Pending {
+    fn forget(&mut self) {
+        self.group = None;
+        self.debug_infos.clear();
+        self.unwinding_info = None;
+        self.adjacent = false;
+    }
+
+    fn debug_info(&mut self, offset: u64, code_addr: u64) {
+        if self.debug_infos.len() >= to_capacity(DEBUG_WINDOW) {
+            self.debug_infos.pop_front();
+        }
+        self.debug_infos.push_back(Waiting { count: self.count, offset, code_addr });
+        self.adjacent = true;
     }
 }
 

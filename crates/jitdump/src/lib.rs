@@ -5,12 +5,13 @@
 //! --jit`, samply and hotspot read it. The layout of every record, and what real writers and
 //! readers make of it, stands in `docs/format.md` of the project.
 //!
-//! Three levels, each usable alone:
+//! Each usable alone:
 //!
 //! * [`Dump`] and [`Records`] hand out the records as they stand in the file, borrowed from it.
 //!   Both byte orders, cut-off files, holes and damage are dealt with here.
 //! * [`Dump::codes`] is what a consumer wants: one event per code with the debug and unwind
 //!   records that belong to it, the quirks of known writers ([`Quirks`]) taken out.
+//! * [`DumpFile`] gives the same of a file, without holding all of it in memory.
 //! * [`Writer`] makes records, one write a record.
 //!
 //! [`check`](check::check) says what is wrong with a dump, what that costs, and how the writer
@@ -76,6 +77,8 @@ mod record;
 mod resync;
 mod sink;
 mod unwinding;
+#[cfg(feature = "std")]
+mod window;
 mod writer;
 
 pub use code_load::{CodeLoad, CodePlace, Unwind};
@@ -93,4 +96,6 @@ pub use record::{Body, RECORD_HEADER_SIZE, Record, RecordId};
 pub use sink::IoSink;
 pub use sink::Sink;
 pub use unwinding::{UnwindOrder, UnwindingInfo};
+#[cfg(feature = "std")]
+pub use window::{DumpFile, OpenError, Outcome, ReadAt};
 pub use writer::{ExtendedCode, Inlined, WriteError, Writer, WriterConfig};

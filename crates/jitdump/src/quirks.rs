@@ -102,8 +102,14 @@ impl Quirks {
     /// Looks for quirks in the first records (up to 65,536 of them).
     #[must_use]
     pub fn detect(dump: &Dump<'_>) -> Self {
+        Self::detect_in(dump).0
+    }
+
+    /// The same, and whether more of the file would have to be seen.
+    pub(crate) fn detect_in(dump: &Dump<'_>) -> (Self, bool) {
         let mut quirks = Self::none(dump);
-        let first = dump.records().find_map(|record| {
+        let mut records = dump.records();
+        let first = records.find_map(|record| {
             record.ok().filter(|record| !matches!(record.body, Body::Unknown { .. }))
         });
         if let Some(first) = first {
@@ -118,7 +124,8 @@ impl Quirks {
         let mut biases = BIASES.map(BiasVotes::new);
         let mut debug_samples = 0_u32;
         let mut machine = MachineVotes::default();
-        for event in dump.codes_with(quirks).take(EVENTS) {
+        let mut codes = dump.codes_with(quirks);
+        for event in codes.by_ref().take(EVENTS) {
             let Ok(CodeEvent::Load(code)) = event else { continue };
             if machine.codes < CODE_SAMPLES {
                 machine.add(code.address, code.bytes);
@@ -149,7 +156,7 @@ impl Quirks {
         if quirks.machine == EM_X86_64 && machine.is_aarch64() {
             quirks.machine = EM_AARCH64;
         }
-        quirks
+        (quirks, records.is_starved() || codes.is_starved())
     }
 }
 

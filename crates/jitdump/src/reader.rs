@@ -4,7 +4,7 @@ use core::iter::FusedIterator;
 use core::ops::Range;
 
 use crate::code_load::{self, CodeLoad, CodePlace};
-use crate::codes::{CodeEvent, Codes};
+use crate::codes::Codes;
 use crate::endian::{to_u64, to_usize};
 use crate::error::{Error, ErrorKind};
 use crate::extension::{ItemBody, LogItem};
@@ -18,6 +18,10 @@ use crate::resync::{self, OfLog, Verdict};
 pub struct Dump<'a> {
     data: &'a [u8],
     header: Header,
+    /// Offset in the file of the first of `data`.
+    start: u64,
+    /// Whether the file goes on behind `data`.
+    more: bool,
 }
 
 impl<'a> Dump<'a> {
@@ -26,7 +30,35 @@ impl<'a> Dump<'a> {
     /// # Errors
     /// Those of [`Header::parse`].
     pub fn parse(data: &'a [u8]) -> Result<Self, Error> {
-        Ok(Self { data, header: Header::parse(data)? })
+        Ok(Self { data, header: Header::parse(data)?, start: 0, more: false })
+    }
+
+    /// A part of a file: `data` stands at `start`.
+    #[cfg(feature = "std")]
+    pub(crate) fn part(header: Header, data: &'a [u8], start: u64, more: bool) -> Self {
+        Self { data, header, start, more }
+    }
+
+    /// What stands at `offset` and behind it; `None` outside.
+    fn at(&self, offset: u64) -> Option<&'a [u8]> {
+        self.data.get(to_usize(offset.checked_sub(self.start)?)..)
+    }
+
+    /// Where the record at `offset` ends, as it says.
+    #[cfg(feature = "std")]
+    pub(crate) fn record_end(&self, offset: u64) -> u64 {
+        let prefix = self.at(offset).and_then(|rest| Prefix::read(rest, self.header.endian));
+        offset.saturating_add(prefix.map_or(0, |prefix| u64::from(prefix.total_size)))
+    }
+
+    /// The record at `offset`, where one was read before.
+    pub(crate) fn record_at(&self, offset: u64) -> Option<Record<'a>> {
+        let rest = self.at(offset)?;
+        let prefix = Prefix::read(rest, self.header.endian)?;
+        let Prefix { total_size, timestamp, .. } = prefix;
+        let record = rest.get(..to_usize(u64::from(total_size)))?;
+        let body = parse_body(prefix, payload(record), self.header.endian).ok()?;
+        Some(Record { offset, total_size, timestamp, body })
     }
 
     /// The file header.
@@ -52,7 +84,7 @@ impl<'a> Dump<'a> {
     /// grown, at the offset that [`End::CutOff`] or [`End::Complete`] told.
     #[must_use]
     pub fn records_from(&self, offset: u64) -> Records<'a> {
-        Records { data: self.data, header: self.header, offset, last_timestamp: None, end: None }
+        Records { dump: *self, offset, last_timestamp: None, end: None, starved: false }
     }
 
     /// The control words, if the dump is a code log.
@@ -77,13 +109,6 @@ impl<'a> Dump<'a> {
     #[must_use]
     pub fn code_at(&self, place: &CodePlace, quirks: &Quirks) -> Option<CodeLoad<'a>> {
         code_load::code_at(self, quirks, place)
-    }
-
-    /// The code of the group that begins at `offset`.
-    pub(crate) fn code_of_group(&self, offset: u64, quirks: &Quirks) -> Option<CodeLoad<'a>> {
-        let mut codes = Codes::new(self.records_from(offset), *quirks);
-        let Some(Ok(CodeEvent::Load(code))) = codes.next() else { return None };
-        code.group.is_some_and(|group| group.offset == offset).then_some(code)
     }
 
     /// Like [`codes`](Self::codes), with quirks known from elsewhere.
@@ -128,11 +153,12 @@ pub enum End {
 /// [`end`](Self::end) tells.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
-    data: &'a [u8],
-    header: Header,
+    dump: Dump<'a>,
     offset: u64,
     last_timestamp: Option<u64>,
     end: Option<End>,
+    /// Whether what stands here can be told only when more of the file is seen.
+    starved: bool,
 }
 
 impl<'a> Records<'a> {
@@ -145,7 +171,28 @@ impl<'a> Records<'a> {
     /// The file header.
     #[must_use]
     pub fn header(&self) -> &Header {
-        &self.header
+        &self.dump.header
+    }
+
+    pub(crate) fn dump(&self) -> &Dump<'a> {
+        &self.dump
+    }
+
+    /// Whether the iterator ended because the part of the file did.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.starved
+    }
+
+    /// The timestamp of the record read last.
+    #[cfg(feature = "std")]
+    pub(crate) fn last_timestamp(&self) -> Option<u64> {
+        self.last_timestamp
+    }
+
+    /// The same as if the record before had been read just now, and had this time.
+    #[cfg(feature = "std")]
+    pub(crate) fn behind(self, last_timestamp: Option<u64>) -> Self {
+        Self { last_timestamp, ..self }
     }
 
     /// Where the next record is looked for.
@@ -162,12 +209,12 @@ impl<'a> Records<'a> {
     /// Reports the bytes from here on as no record and moves to the next, if any.
     fn skip_gap(&mut self, zeros: bool) -> Option<Result<Record<'a>, Error>> {
         let start = self.offset;
-        let len = to_u64(self.data.len());
+        let len = self.len();
         let from = if zeros { start } else { start.saturating_add(1) };
         if let Some(found) = self.find_record(from..len) {
             return Some(Err(self.gap(found, zeros)));
         }
-        let rest = self.data.get(to_usize(start)..).unwrap_or(&[]);
+        let rest = self.dump.at(start).unwrap_or(&[]);
         if zeros && rest.iter().all(|byte| *byte == 0) {
             return self.finish(End::Zeros { offset: start });
         }
@@ -177,7 +224,15 @@ impl<'a> Records<'a> {
 
     /// The first whole record that begins in `range`.
     fn find_record(&self, range: Range<u64>) -> Option<u64> {
-        resync::next_record(self.data, range, self.header.endian, self.last_timestamp)
+        let Dump { data, start, header, .. } = self.dump;
+        let range = range.start.saturating_sub(start)..range.end.saturating_sub(start);
+        resync::next_record(data, range, header.endian, self.last_timestamp)
+            .map(|found| found.saturating_add(start))
+    }
+
+    /// Where the file ends.
+    fn len(&self) -> u64 {
+        self.dump.start.saturating_add(to_u64(self.dump.data.len()))
     }
 
     /// Goes on at `resumed`; the error says what is skipped.
@@ -190,18 +245,17 @@ impl<'a> Records<'a> {
     /// The file ends before this record does: it was cut off there, unless whole records stand
     /// behind the header, or what stands there is no header.
     fn cut_off(&mut self, prefix: Prefix, rest: &[u8]) -> Option<Result<Record<'a>, Error>> {
-        let payload = rest.get(to_usize(u64::from(RECORD_HEADER_SIZE))..).unwrap_or(&[]);
-        let is_header = resync::judge(prefix, payload, self.header.endian) == Verdict::Plausible
+        let endian = self.dump.header.endian;
+        let is_header = resync::judge(prefix, payload(rest), endian) == Verdict::Plausible
             && (prefix.id.is_known() || resync::in_time(prefix, self.last_timestamp));
         let offset = self.offset;
-        let is_filler = OfLog::at(rest, self.header.endian) == Some(OfLog::Filler);
+        let is_filler = OfLog::at(rest, endian) == Some(OfLog::Filler);
         if is_header && prefix.id.is_known() {
             // In lieu of a record before it, its own time says which times are near.
             self.last_timestamp.get_or_insert(prefix.timestamp);
         }
         if !is_filler
-            && (!is_header
-                || self.find_record(offset.saturating_add(1)..to_u64(self.data.len())).is_some())
+            && (!is_header || self.find_record(offset.saturating_add(1)..self.len()).is_some())
         {
             return self.skip_gap(false);
         }
@@ -214,12 +268,20 @@ impl<'a> Iterator for Records<'a> {
     type Item = Result<Record<'a>, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.end.is_some() {
+        if self.end.is_some() || self.starved {
             return None;
         }
         let offset = self.offset;
-        let endian = self.header.endian;
-        let rest = match self.data.get(to_usize(offset)..) {
+        let rest = self.dump.at(offset);
+        if let Some((prefix, record)) = rest.and_then(|rest| self.sound(rest)) {
+            return Some(self.take(prefix, record));
+        }
+        if self.dump.more {
+            self.starved = true;
+            return None;
+        }
+        let endian = self.dump.header.endian;
+        let rest = match rest {
             Some([]) => return self.finish(End::Complete { offset }),
             Some(rest) => rest,
             // The header claims to be larger than the file.
@@ -235,39 +297,58 @@ impl<'a> Iterator for Records<'a> {
             return self.skip_gap(false);
         }
         let size = u64::from(prefix.total_size);
-        let next = offset.saturating_add(size);
-        let head = to_usize(u64::from(RECORD_HEADER_SIZE));
         let Some(record) = rest.get(..to_usize(size)) else { return self.cut_off(prefix, rest) };
-        let payload = record.get(head..).unwrap_or(&[]);
-        let body = parse_body(prefix, payload, endian);
-        let is_strange = body.is_err() || !prefix.id.is_known();
-        let in_time = prefix.id.is_known()
-            || self.last_timestamp.is_none()
-            || resync::in_time(prefix, self.last_timestamp);
-        let of_log = OfLog::at(rest, endian);
-        if of_log != Some(OfLog::Filler)
-            && (!in_time || !resync::may_follow(self.data, next, endian, prefix.timestamp))
-        {
-            // An unknown type is an extension or garbage, a bad body has a good or a bad length, and
-            // a good one may have been torn by another writer: what follows tells which.
-            if is_strange {
-                return self.skip_gap(false);
-            }
-            self.last_timestamp.get_or_insert(prefix.timestamp);
-            if let Some(inner) = self.find_record(offset.saturating_add(1)..next) {
-                return Some(Err(self.gap(inner, false)));
-            }
+        // An unknown type is an extension or garbage, a bad body has a good or a bad length, and a
+        // good one may have been torn by another writer: what follows tells which.
+        if !prefix.id.is_known() || parse_body(prefix, payload(record), endian).is_err() {
+            return self.skip_gap(false);
         }
-        self.offset = next;
-        if of_log.is_none() {
-            self.last_timestamp = Some(prefix.timestamp);
+        self.last_timestamp.get_or_insert(prefix.timestamp);
+        let next = offset.saturating_add(size);
+        if let Some(inner) = self.find_record(offset.saturating_add(1)..next) {
+            return Some(Err(self.gap(inner, false)));
         }
+        Some(self.take(prefix, record))
+    }
+}
+
+impl<'a> Records<'a> {
+    /// The record that `rest` begins with, if it is whole and goes with what stands before and
+    /// behind it. In a part of a file, what stands behind it must be seen.
+    fn sound(&self, rest: &'a [u8]) -> Option<(Prefix, &'a [u8])> {
+        let endian = self.dump.header.endian;
+        let prefix = Prefix::read(rest, endian)?;
+        let (record, behind) = rest.split_at_checked(to_usize(u64::from(prefix.total_size)))?;
+        let is_seen = !self.dump.more || behind.len() >= to_usize(u64::from(RECORD_HEADER_SIZE));
+        let in_time = || {
+            prefix.id.is_known()
+                || self.last_timestamp.is_none()
+                || resync::in_time(prefix, self.last_timestamp)
+        };
+        let is_sound = prefix.total_size >= RECORD_HEADER_SIZE
+            && (OfLog::at(record, endian) == Some(OfLog::Filler)
+                || (is_seen && in_time() && resync::may_follow(behind, endian, prefix.timestamp)));
+        is_sound.then_some((prefix, record))
+    }
+
+    /// Goes on behind `record`.
+    fn take(&mut self, prefix: Prefix, record: &'a [u8]) -> Result<Record<'a>, Error> {
+        let offset = self.offset;
         let Prefix { total_size, timestamp, .. } = prefix;
-        Some(match body {
+        self.offset = offset.saturating_add(u64::from(total_size));
+        if OfLog::at(record, self.dump.header.endian).is_none() {
+            self.last_timestamp = Some(timestamp);
+        }
+        match parse_body(prefix, payload(record), self.dump.header.endian) {
             Ok(body) => Ok(Record { offset, total_size, timestamp, body }),
             Err(kind) => Err(Error::new(offset, kind)),
-        })
+        }
     }
+}
+
+/// What stands behind a record's header.
+fn payload(record: &[u8]) -> &[u8] {
+    record.get(to_usize(u64::from(RECORD_HEADER_SIZE))..).unwrap_or(&[])
 }
 
 impl FusedIterator for Records<'_> {}

@@ -90,10 +90,9 @@ impl OfLog {
     }
 }
 
-/// Whether reading may go on at `offset`, behind a record of `timestamp`: the file ends there, or a
+/// Whether reading may go on with `rest`, behind a record of `timestamp`: the file ends there, or a
 /// hole or something like a record begins.
-pub(crate) fn may_follow(data: &[u8], offset: u64, endian: Endian, timestamp: u64) -> bool {
-    let Some(rest) = data.get(to_usize(offset)..) else { return false };
+pub(crate) fn may_follow(rest: &[u8], endian: Endian, timestamp: u64) -> bool {
     let Some(prefix) = Prefix::read(rest, endian) else { return true };
     let is_hole = prefix.id.0 == 0 && prefix.total_size == 0 && prefix.timestamp == 0;
     is_hole
@@ -136,13 +135,13 @@ fn is_record(data: &[u8], offset: u64, endian: Endian, last_timestamp: Option<u6
     if !prefix.id.is_known() || prefix.total_size < prefix.id.min_size() {
         return false;
     }
-    let Some(record) = rest.get(..to_usize(u64::from(prefix.total_size))) else { return false };
+    let split = rest.split_at_checked(to_usize(u64::from(prefix.total_size)));
+    let Some((record, behind)) = split else { return false };
     let payload = record.get(to_usize(u64::from(RECORD_HEADER_SIZE))..).unwrap_or(&[]);
-    let end = offset.saturating_add(u64::from(prefix.total_size));
     (in_time(prefix, last_timestamp) || OfLog::at(rest, endian).is_some())
         && judge(prefix, payload, endian) == Verdict::Plausible
         && shape_fits(prefix, payload, endian)
-        && may_follow(data, end, endian, prefix.timestamp)
+        && may_follow(behind, endian, prefix.timestamp)
 }
 
 /// What [`judge`] leaves open for the types whose fields prove little.

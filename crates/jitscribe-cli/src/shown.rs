@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use code_image::{Code, EhFrame, Endian, Inlined, Line, Target};
+use jitdump::CodeLoad;
 use jitdump::extension::code::FramePointer;
-use jitdump::{CodeLoad, Dump};
 use unwind_info::{Machine, Unwind};
 
 /// The byte order of a dump's machine, for its image.
-pub fn endian(dump: &Dump<'_>) -> Endian {
-    match dump.header().endian {
+pub fn endian(of_dump: jitdump::Endian) -> Endian {
+    match of_dump {
         jitdump::Endian::Little => Endian::Little,
         jitdump::Endian::Big => Endian::Big,
     }

@@ -29,7 +29,7 @@ pub fn write(
         path: input.name().to_owned(),
         cause: format!("at offset 0xc: {machine} is no ELF machine"),
     })?;
-    let target = Target::new(machine, endian(dump));
+    let target = Target::new(machine, endian(dump.header().endian));
     let pieces: Vec<Piece<'_, '_>> = live.pieces().collect();
     let arenas = arena::arenas(&pieces, |piece| piece.address..piece.end);
     if arenas.is_empty() {

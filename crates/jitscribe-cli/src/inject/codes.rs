@@ -1,34 +1,37 @@
 //! All code that the sources tell of, and the timeline of every process.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Range;
+use std::fs::File;
+use std::io;
+use std::ops::{ControlFlow, Range};
+use std::path::PathBuf;
 
 use code_timeline::{CodeId, LifeId, Piece, Timeline, TimelineBuilder, ranges};
-use jitdump::{CodeEvent, CodeLoad, CodePlace, Dump, Quirks};
+use jitdump::{CodeEvent, CodeLoad, CodePlace, DumpFile, Outcome, Quirks};
 
 use super::address_space::AddressSpaces;
 use super::survey::Survey;
+use crate::{Error, Result};
 
 /// Where a piece of code is known from.
 #[derive(Clone, Copy, Debug)]
-pub enum Origin {
+pub enum Origin<'a> {
     /// A LOAD of a jitdump: its place among the loads.
     Dump(u32),
-    /// A line of a perf map.
-    Map,
+    /// A line of a perf map: the name it gives.
+    Map(&'a [u8]),
 }
 
 /// One piece of code at one place: code that moves is another.
 #[derive(Clone, Copy, Debug)]
 pub struct Code<'a> {
-    /// Its name, as told.
-    pub name: &'a [u8],
     /// Address of its first byte.
     pub address: u64,
     /// Its size in bytes.
     pub size: u64,
     /// Where it is known from.
-    pub origin: Origin,
+    pub origin: Origin<'a>,
 }
 
 impl Code<'_> {
@@ -43,13 +46,24 @@ impl Code<'_> {
 pub struct CodeBook<'a> {
     codes: Vec<Code<'a>>,
     loads: Vec<Load>,
-    dumps: Vec<(Dump<'a>, Quirks)>,
+    dumps: Vec<OpenDump>,
     events: BTreeMap<LifeId, Vec<(u64, Event)>>,
     timelines: BTreeMap<LifeId, Timeline>,
 }
 
-/// Where a LOAD is told of: to be read again when its image is written, as all that it says would
-/// take much room.
+/// A jitdump that codes are read from again.
+#[derive(Debug)]
+pub struct OpenDump {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its file.
+    pub file: DumpFile<File>,
+    /// What its writer does otherwise than the format says.
+    pub quirks: Quirks,
+}
+
+/// Where a LOAD is told of: to be read again when its image is written, as all that it says, its
+/// name among it, would take much room.
 #[derive(Clone, Copy, Debug)]
 struct Load {
     /// Which dump.
@@ -114,12 +128,24 @@ impl<'a> CodeBook<'a> {
         &self.codes[id.index()]
     }
 
-    /// What the dump says of code that is known from one.
-    pub fn load(&self, code: &Code<'a>) -> Option<CodeLoad<'a>> {
-        let Origin::Dump(load) = code.origin else { return None };
-        let Load { dump, place } = self.loads.get(load as usize)?;
-        let (dump, quirks) = self.dumps.get(*dump as usize)?;
-        dump.code_at(place, quirks)
+    /// What the dump says of code that is known from one; `None` for other code, and where the dump
+    /// does not say it any more.
+    pub fn load(&mut self, code: &Code<'_>) -> Result<Option<CodeLoad<'_>>> {
+        let Origin::Dump(load) = code.origin else { return Ok(None) };
+        let Some(Load { dump, place }) = self.loads.get(load as usize) else { return Ok(None) };
+        let Some(dump) = self.dumps.get_mut(*dump as usize) else { return Ok(None) };
+        let OpenDump { path, file, quirks } = dump;
+        let load = file.code_at(place, quirks).map_err(Error::file(path))?;
+        Ok(load.filter(|load| load.size == code.size))
+    }
+
+    /// The name of a code, as told.
+    pub fn name(&mut self, id: CodeId) -> Result<Cow<'_, [u8]>> {
+        let code = *self.code(id);
+        Ok(match code.origin {
+            Origin::Map(name) => name.into(),
+            Origin::Dump(_) => self.load(&code)?.map(|load| load.name).unwrap_or_default().into(),
+        })
     }
 
     /// How many pieces of code there are.
@@ -132,32 +158,29 @@ impl<'a> CodeBook<'a> {
         self.timelines.iter().map(|(&life, timeline)| (life, timeline))
     }
 
-    /// Takes the code events of a dump. `life_of` says whose memory a record's pid means,
-    /// `parent_of` whose it began as. Returns how many pieces of code it told of.
+    /// Takes the code events of a dump; damage goes to `damaged`. `life_of` says whose memory a
+    /// record's pid means, `parent_of` whose it began as. Returns how many pieces of code it told of,
+    /// and how it ended.
     pub fn add_dump(
         &mut self,
-        dump: Dump<'a>,
-        quirks: Quirks,
-        events: impl Iterator<Item = CodeEvent<'a>>,
+        mut dump: OpenDump,
+        mut damaged: impl FnMut(jitdump::Error),
         time_of: impl Fn(u64) -> u64,
         life_of: impl Fn(u32) -> LifeId,
         parent_of: impl Fn(LifeId) -> Option<LifeId>,
-    ) -> usize {
+    ) -> (usize, io::Result<Option<Outcome>>) {
         let before = self.codes.len();
         let number = u32::try_from(self.dumps.len()).unwrap_or(u32::MAX);
-        self.dumps.push((dump, quirks));
         // Where each code is now, by the number that a MOVE names it by. A forked child counts on
         // by itself. Few dumps have a MOVE, so this is filled when the first one comes.
         let mut told: Vec<(LifeId, u64, CodeId)> = Vec::new();
         let mut places: HashMap<(LifeId, u64), CodeId> = HashMap::new();
-        for event in events {
+        let outcome = dump.file.for_each_code(dump.quirks, |event| {
             match event {
-                CodeEvent::Load(load) if load.size > 0 => {
+                Ok(CodeEvent::Load(load)) if load.size > 0 => {
                     let life = life_of(load.pid);
                     let origin = Origin::Dump(u32::try_from(self.loads.len()).unwrap_or(u32::MAX));
-                    let code =
-                        Code { name: load.name, address: load.address, size: load.size, origin };
-                    let id = self.push(code);
+                    let id = self.push(Code { address: load.address, size: load.size, origin });
                     told.push((life, load.index, id));
                     self.tell(life, time_of(load.timestamp), Event::Load(id));
                     if let Some(died) = load.died() {
@@ -165,22 +188,25 @@ impl<'a> CodeBook<'a> {
                     }
                     self.loads.push(Load { dump: number, place: load.place() });
                 }
-                CodeEvent::Move(to) => {
+                Ok(CodeEvent::Move(to)) => {
                     places.extend(told.drain(..).map(|(life, index, id)| ((life, index), id)));
                     // A MOVE of code that was never told of says nothing that could be shown.
                     let life = life_of(to.pid);
                     let inherited = || places.get(&(parent_of(life)?, to.index));
                     let known = places.get(&(life, to.index)).or_else(inherited);
-                    let Some(&old) = known else { continue };
+                    let Some(&old) = known else { return ControlFlow::Continue(()) };
                     let new = self.push(Code { address: to.new_address, ..*self.code(old) });
                     places.insert((life, to.index), new);
                     self.tell(life, time_of(to.timestamp), Event::Unload(old));
                     self.tell(life, time_of(to.timestamp), Event::Load(new));
                 }
-                _ => {}
+                Ok(_) => {}
+                Err(error) => damaged(error),
             }
-        }
-        self.codes.len() - before
+            ControlFlow::Continue(())
+        });
+        self.dumps.push(dump);
+        (self.codes.len() - before, outcome)
     }
 
     /// Takes the lines of a perf map, which have no times: they hold from the beginning, a later
@@ -200,7 +226,7 @@ impl<'a> CodeBook<'a> {
             {
                 continue;
             }
-            let code = Code { name: entry.name, address: entry.address, size, origin: Origin::Map };
+            let code = Code { address: entry.address, size, origin: Origin::Map(entry.name) };
             let id = self.push(code);
             self.tell(life, 0, Event::Load(id));
         }

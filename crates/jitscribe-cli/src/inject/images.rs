@@ -1,7 +1,6 @@
 //! Writes the images of a plan, and the mapping events that bring them into a recording.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -11,8 +10,8 @@ use code_timeline::ranges;
 use perf_data::{Attrs, FileIdentity, Mmap, MmapDetail, misc};
 
 use super::address_space::AddressSpaces;
-use super::codes::CodeBook;
-use super::plan::{Arena, Place, Plan, PlannedImage, Shown, Veil};
+use super::codes::{CodeBook, Origin};
+use super::plan::{Arena, Place, Plan, PlannedImage, Veil};
 use super::survey::Survey;
 use crate::output::Output;
 use crate::shown::{LineTable, Room};
@@ -65,7 +64,7 @@ impl Images {
         plan: &Plan,
         survey: &Survey,
         spaces: &AddressSpaces,
-        book: &CodeBook<'_>,
+        book: &mut CodeBook<'_>,
         attrs: &Attrs,
         target_of: &TargetOf<'_>,
         folder: ImageFolder<'_>,
@@ -199,7 +198,7 @@ fn other_spans(plan: &Plan, number: usize) -> Vec<Range<u64>> {
 fn write_image(
     path: &Path,
     image: &PlannedImage,
-    book: &CodeBook<'_>,
+    book: &mut CodeBook<'_>,
     target: Target,
     folder: ImageFolder<'_>,
     place: impl Fn(u64, u64) -> Option<u64>,
@@ -210,37 +209,27 @@ fn write_image(
     };
     let mut output = Output::create(path, folder.force)?;
     let mut writer = ImageWriter::new(output.file(), target, image.span.clone()).map_err(failed)?;
-    let mut room = Room::new(target);
     for shown in &image.shown {
-        add(&mut writer, book, shown, folder.lines, &mut room).map_err(failed)?;
+        let code = *book.code(shown.code);
+        let start = code.address + shown.moved_by;
+        let visible = shown.visible.clone();
+        match (book.load(&code)?, code.origin) {
+            (Some(load), _) => {
+                let mut room = Room::new(target);
+                crate::shown::shown(&load, start, visible, folder.lines, &mut room, |code| {
+                    writer.add(code)
+                })
+            }
+            (None, Origin::Map(name)) => {
+                writer.add(&Code { start, size: code.size, visible, name, ..Code::default() })
+            }
+            // The file was changed meanwhile.
+            (None, Origin::Dump(_)) => Ok(()),
+        }
+        .map_err(failed)?;
     }
     let above = image.span.end;
     let finished = writer.finish(|size| place(above, size)).map_err(failed)?;
     output.finish()?;
     Ok(finished)
-}
-
-/// Adds one code to an image.
-fn add<'a>(
-    writer: &mut ImageWriter<&mut File>,
-    book: &CodeBook<'a>,
-    shown: &Shown,
-    lines: LineTable,
-    room: &mut Room<'a>,
-) -> Result<(), code_image::Error> {
-    let code = book.code(shown.code);
-    let start = code.address + shown.moved_by;
-    let visible = shown.visible.clone();
-    match book.load(code) {
-        Some(load) => {
-            crate::shown::shown(&load, start, visible, lines, room, |code| writer.add(code))
-        }
-        None => writer.add(&Code {
-            start,
-            size: code.size,
-            visible,
-            name: code.name,
-            ..Code::default()
-        }),
-    }
 }

@@ -27,6 +27,7 @@ use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use code_timeline::CodeId;
 use perf_data::{BuildId, End, Features, Input, Writer, feature};
 
 use crate::output::Output;
@@ -34,6 +35,7 @@ use crate::shown::LineTable;
 use crate::{Error, Result, note};
 
 use address_space::AddressSpaces;
+use codes::CodeBook;
 use images::{ImageFolder, Images};
 use locate::{Located, Named, Places, Source};
 use plan::Plan;
@@ -197,9 +199,9 @@ pub fn inject(args: &Args) -> Result<Report> {
         &plan,
         &survey,
         &spaces,
-        &sources.book,
+        &mut sources.book,
         input.attrs(),
-        &|life| sources.target(&survey, life, input.features()),
+        &|life| sources.targets.of(&survey, life, input.features()),
         ImageFolder { path: &folder, force: args.force, lines: args.lines },
     )?;
 
@@ -239,7 +241,7 @@ pub fn inject(args: &Args) -> Result<Report> {
         output: (!to_stdout).then_some(output),
         events: survey.events,
         samples: weights.counts,
-        top: top(&sources, &weights),
+        top: top(&mut sources.book, &weights)?,
         sources: sources.reports,
         images: images
             .written
@@ -336,19 +338,26 @@ fn add_build_ids(
 }
 
 /// The functions with most samples.
-fn top(sources: &Sources<'_>, weights: &Weights) -> Vec<TopFunction> {
+fn top(book: &mut CodeBook<'_>, weights: &Weights) -> Result<Vec<TopFunction>> {
     const TOP: usize = 10;
-    let mut by_name: HashMap<&[u8], u64> = HashMap::new();
-    for (code, hits) in weights.hits() {
-        *by_name.entry(sources.book.code(code).name).or_default() += hits;
+    let mut hits: Vec<(CodeId, u64)> = weights.hits().collect();
+    // Names are read from the sources, best in their order.
+    hits.sort_unstable();
+    let mut by_name: HashMap<Vec<u8>, u64> = HashMap::new();
+    for (code, hits) in hits {
+        let name = book.name(code)?;
+        match by_name.get_mut(&*name) {
+            Some(sum) => *sum += hits,
+            None => {
+                by_name.insert(name.into_owned(), hits);
+            }
+        }
     }
-    let mut sorted: Vec<(&[u8], u64)> = by_name.into_iter().collect();
-    sorted.sort_unstable_by_key(|&(name, hits)| (std::cmp::Reverse(hits), name));
-    let functions = sorted.into_iter().take(TOP);
-    functions
-        .map(|(name, samples)| TopFunction {
-            name: String::from_utf8_lossy(name).into_owned(),
-            samples,
-        })
-        .collect()
+    let mut sorted: Vec<(Vec<u8>, u64)> = by_name.into_iter().collect();
+    sorted.sort_unstable_by(|(a, more), (b, less)| less.cmp(more).then(a.cmp(b)));
+    let functions = sorted.into_iter().take(TOP).map(|(name, samples)| TopFunction {
+        name: String::from_utf8_lossy(&name).into_owned(),
+        samples,
+    });
+    Ok(functions.collect())
 }

@@ -1,16 +1,18 @@
 //! Reads jitdumps and perf maps into the book of code.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::ControlFlow;
 
 use code_image::{Endian, Target};
 use code_timeline::LifeId;
-use jitdump::{CodeEvent, Dump, End, Quirks};
+use jitdump::{CodeEvent, DumpFile, End, Header, OpenError, Quirks};
 use perf_data::Features;
 
 use super::address_space::AddressSpaces;
-use super::clock::{DumpTimes, RecordingClock};
-use super::codes::CodeBook;
+use super::clock::{DumpTimes, RecordingClock, Translation};
+use super::codes::{CodeBook, OpenDump};
 use super::locate::{Kind, Source, open_regular};
 use super::report::SourceReport;
 use super::survey::Survey;
@@ -19,18 +21,22 @@ use crate::shown::endian;
 /// By how much clocks may disagree before a dump is taken for another run's. In nanoseconds.
 const APART: u64 = 1_000_000_000;
 
-/// The bytes of the sources; what is read from them borrows from here.
+/// The bytes of the perf maps; what is read from them borrows from here.
 #[derive(Debug)]
 pub struct Contents(Vec<Vec<u8>>);
 
 impl Contents {
-    /// Reads all files. One that cannot be read stays empty and is named in `warnings`.
+    /// Reads all perf maps: jitdumps, which are large, are read piece by piece where they are used.
+    /// One that cannot be read stays empty and is named in `warnings`.
     pub fn read(sources: &[Source], warnings: &mut Vec<String>) -> Self {
         let read = |source: &Source| {
             let mut bytes = Vec::new();
-            let done = open_regular(&source.path).and_then(|mut file| file.read_to_end(&mut bytes));
-            if let Err(error) = done {
-                warnings.push(format!("{}: {error}; it is left out", source.path.display()));
+            if source.kind == Kind::PerfMap {
+                let done =
+                    open_regular(&source.path).and_then(|mut file| file.read_to_end(&mut bytes));
+                if let Err(error) = done {
+                    warnings.push(format!("{}: {error}; it is left out", source.path.display()));
+                }
             }
             bytes
         };
@@ -45,8 +51,13 @@ pub struct Sources<'a> {
     pub book: CodeBook<'a>,
     /// What each file gave.
     pub reports: Vec<SourceReport>,
-    targets: BTreeMap<LifeId, Target>,
+    /// For which machine each process's is.
+    pub targets: Targets,
 }
+
+/// For which machine the code of each life is that has a dump.
+#[derive(Debug, Default)]
+pub struct Targets(BTreeMap<LifeId, Target>);
 
 impl<'a> Sources<'a> {
     /// Reads all sources.
@@ -58,10 +69,10 @@ impl<'a> Sources<'a> {
         warnings: &mut Vec<String>,
     ) -> Self {
         let mut all =
-            Self { book: CodeBook::default(), reports: Vec::new(), targets: BTreeMap::new() };
+            Self { book: CodeBook::default(), reports: Vec::new(), targets: Targets::default() };
         for (source, bytes) in sources.iter().zip(&contents.0) {
             let (codes, clock_offset_ns) = match source.kind {
-                Kind::Jitdump => all.add_dump(source, bytes, survey, warnings),
+                Kind::Jitdump => all.add_dump(source, survey, warnings),
                 Kind::PerfMap => (all.add_map(source, bytes, spaces, warnings), 0),
             };
             all.reports.push(SourceReport {
@@ -76,55 +87,49 @@ impl<'a> Sources<'a> {
         all
     }
 
-    /// For which machine the code of `life` is: as its dump says, else as the recording does.
-    pub fn target(&self, survey: &Survey, life: LifeId, features: &Features) -> Target {
-        let mut at = Some(life);
-        while let Some(life) = at {
-            if let Some(&target) = self.targets.get(&life) {
-                return target;
-            }
-            at = survey.processes.parent(life).map(|(parent, _)| parent).filter(|&p| p < life);
-        }
-        recorded_on(features)
-    }
-
     fn add_dump(
         &mut self,
         source: &Source,
-        bytes: &'a [u8],
         survey: &Survey,
         warnings: &mut Vec<String>,
     ) -> (usize, i64) {
-        let path = source.path.display();
-        let dump = match Dump::parse(bytes) {
-            Ok(dump) => dump,
-            Err(error) => {
-                if !bytes.is_empty() {
-                    warnings.push(format!("{path}: {error}; it is left out"));
-                }
-                return (0, 0);
-            }
-        };
-        let quirks = Quirks::detect(&dump);
-        let mut codes = dump.codes_with(quirks);
-        let machine = u16::try_from(quirks.machine).unwrap_or(0);
-        self.targets.entry(source.life).or_insert(Target::new(machine, endian(&dump)));
+        let told = self.try_add_dump(source, survey, warnings);
+        told.unwrap_or_else(|error| {
+            warnings.push(format!("{}: {error}; it is left out", source.path.display()));
+            (0, 0)
+        })
+    }
 
-        let first_load = load_times(&dump, quirks).next();
-        let times = translation(&dump, quirks, first_load, &survey.clock, source, warnings);
-        if let Some(times) = times {
-            let told = load_times(&dump, quirks).map(|time| times.apply(time));
-            if let Some(why) = of_another_run(told, survey, source) {
-                warnings.push(format!("{path}: {why}: it is of another run, and left out"));
-                return (0, times.offset);
-            }
+    fn try_add_dump(
+        &mut self,
+        source: &Source,
+        survey: &Survey,
+        warnings: &mut Vec<String>,
+    ) -> Result<(usize, i64), OpenError> {
+        let path = source.path.display();
+        let file = open_regular(&source.path)?;
+        let size = file.metadata()?.len();
+        let mut dump = DumpFile::open(file, size)?;
+        let header = *dump.header();
+        let quirks = dump.quirks()?;
+        let machine = u16::try_from(quirks.machine).unwrap_or(0);
+        let target = Target::new(machine, endian(header.endian));
+        self.targets.0.entry(source.life).or_insert(target);
+
+        let first_load = first_load(&mut dump, quirks, |_| true)?;
+        let times = translation(&header, quirks, first_load, &survey.clock, source, warnings);
+        if let (Some(times), Some(first)) = (times, first_load)
+            && let Some(why) = of_another_run(&mut dump, quirks, times, first, survey, source)?
+        {
+            warnings.push(format!("{path}: {why}: it is of another run, and left out"));
+            return Ok((0, times.offset));
         }
         let time_of = |time| match times {
             Some(times) => times.apply(time),
             None => source.marker.unwrap_or(0),
         };
         let pid = survey.processes.pid(source.life);
-        let header_pid = dump.header().pid;
+        let header_pid = header.pid;
         // A forked child that goes on writing says its own pid. In a pid namespace the numbers mean
         // nothing here, but for the one that the marker translates.
         let life_of = |recorded: u32| {
@@ -136,23 +141,25 @@ impl<'a> Sources<'a> {
         };
         let parent_of = |life| survey.processes.parent(life).map(|(parent, _)| parent);
         let mut damage = Damage::default();
-        let sound = std::iter::from_fn(|| {
-            loop {
-                match codes.next()? {
-                    Ok(event) => return Some(event),
-                    Err(error) => damage.note(&error),
-                }
-            }
-        });
-        let count = self.book.add_dump(dump, quirks, sound, time_of, life_of, parent_of);
+        let damaged = |error| damage.note(&error);
+        let dump = OpenDump { path: source.path.clone(), file: dump, quirks };
+        let (count, outcome) = self.book.add_dump(dump, damaged, time_of, life_of, parent_of);
         damage.tell(&source.path, warnings);
-        let left_out = codes.left_out().count;
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                warnings
+                    .push(format!("{path}: {error}; its {count} codes before that are applied"));
+                None
+            }
+        };
+        let left_out = outcome.map_or(0, |outcome| outcome.left_out.count);
         if left_out > 0 {
             warnings.push(format!(
                 "{path}: {left_out} codes are missing: the process had no room for them in its log"
             ));
         }
-        match codes.end() {
+        match outcome.map(|outcome| outcome.end) {
             Some(End::CutOff { offset, .. }) => warnings.push(format!(
                 "{path}: cut off at offset {offset:#x}, or still being written; its {count} codes \
                  before that are applied"
@@ -166,7 +173,7 @@ impl<'a> Sources<'a> {
         if count == 0 {
             warnings.push(format!("{path}: it tells of no code"));
         }
-        (count, times.map_or(0, |times| times.offset))
+        Ok((count, times.map_or(0, |times| times.offset)))
     }
 
     fn add_map(
@@ -191,44 +198,69 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// When the codes of a dump were told, in its own clock.
-fn load_times(dump: &Dump<'_>, quirks: Quirks) -> impl Iterator<Item = u64> {
-    dump.codes_with(quirks).flatten().filter_map(|event| match event {
-        CodeEvent::Load(load) => Some(load.timestamp),
-        _ => None,
-    })
+impl Targets {
+    /// For which machine the code of `life` is: as its dump says, else as the recording does.
+    pub fn of(&self, survey: &Survey, life: LifeId, features: &Features) -> Target {
+        let mut at = Some(life);
+        while let Some(life) = at {
+            if let Some(&target) = self.0.get(&life) {
+                return target;
+            }
+            at = survey.processes.parent(life).map(|(parent, _)| parent).filter(|&p| p < life);
+        }
+        recorded_on(features)
+    }
 }
 
-/// Why a dump with code from these times cannot be of the recorded process, if so. Mostly the first
-/// time says that it can.
+/// When the first code of a dump was told for whose time `wanted` holds, in the dump's own clock.
+fn first_load(
+    dump: &mut DumpFile<File>,
+    quirks: Quirks,
+    wanted: impl Fn(u64) -> bool,
+) -> io::Result<Option<u64>> {
+    let mut found = None;
+    dump.for_each_code(quirks, |event| match event {
+        Ok(CodeEvent::Load(load)) if wanted(load.timestamp) => {
+            found = Some(load.timestamp);
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    })?;
+    Ok(found)
+}
+
+/// Why a dump whose first code was told at `first` cannot be of the recorded process, if so. Mostly
+/// the first time says that it can.
 fn of_another_run(
-    told: impl Iterator<Item = u64>,
+    dump: &mut DumpFile<File>,
+    quirks: Quirks,
+    times: Translation,
+    first: u64,
     survey: &Survey,
     source: &Source,
-) -> Option<&'static str> {
-    let began = survey.processes.from(source.life);
-    let mut told = told.peekable();
-    let first = *told.peek()?;
-    if first > survey.last_sample.saturating_add(APART) {
-        return Some("all of its code was made after the recording ended");
+) -> io::Result<Option<&'static str>> {
+    if times.apply(first) > survey.last_sample.saturating_add(APART) {
+        return Ok(Some("all of its code was made after the recording ended"));
     }
-    told.all(|time| time.saturating_add(APART) < began)
-        .then_some("all of its code was made before the process began")
+    let began = survey.processes.from(source.life);
+    let in_time = |told| times.apply(told).saturating_add(APART) >= began;
+    let is_before = first_load(dump, quirks, in_time)?.is_none();
+    Ok(is_before.then_some("all of its code was made before the process began"))
 }
 
 /// How a dump's times become the recording's; `None` if they cannot.
 fn translation(
-    dump: &Dump<'_>,
+    header: &Header,
     quirks: Quirks,
     first_load: Option<u64>,
     clock: &RecordingClock,
     source: &Source,
     warnings: &mut Vec<String>,
-) -> Option<super::clock::Translation> {
+) -> Option<Translation> {
     let times = DumpTimes {
         records: quirks.record_clock,
         header_clock: quirks.header_clock,
-        header: dump.header().timestamp,
+        header: header.timestamp,
         first_load,
     };
     let path = source.path.display();
