@@ -17,14 +17,19 @@ pub fn jitscribe() -> Command {
     }))
 }
 
-/// A command for the demo JIT.
+/// A command for the demo JIT: the one that `DEMO_JIT_BIN` names, else it is built as well, which
+/// may take minutes where its own JIT compiler was never built.
 pub fn demo_jit() -> Command {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    tool(BUILT.get_or_init(|| build("jitscribe-demo", "demo-jit")))
+    tool(BUILT.get_or_init(|| match std::env::var_os("DEMO_JIT_BIN") {
+        Some(elsewhere) => elsewhere.into(),
+        None => build("jitscribe-demo", "demo-jit"),
+    }))
 }
 
 /// Builds a binary of the workspace in the profile that the tests were built in, and says where it lies.
 fn build(package: &str, binary: &str) -> PathBuf {
+    eprintln!("building {binary}");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--quiet", "--message-format", "json-render-diagnostics"]);
     cargo.args(["--package", package, "--bin", binary]).current_dir(env!("CARGO_MANIFEST_DIR"));
