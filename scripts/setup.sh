@@ -39,6 +39,10 @@ llvm-readelf|llvm-readelf|llvm
 llvm-objdump|llvm-objdump|llvm
 llvm-symbolizer|llvm-symbolizer|llvm
 gdb|gdb|gdb
+valgrind|valgrind|valgrind
+debug symbols of the C library, for valgrind|/usr/share/doc/libc6-dbg|libc6-dbg
+make|make|make
+pkg-config|pkg-config|pkg-config
 lli|lli-14|llvm-14-runtime
 node|node|nodejs
 Erlang|erl|erlang-base

@@ -1,0 +1,37 @@
+//! The library jitscribe for C.
+//!
+//! What there is stands in `include/jitscribe.h`, which is made from this source and explains all of
+//! it in C's terms. A function here checks what it was given, makes of it what [`jitscribe`] takes, and
+//! hands that on.
+//!
+//! # What is `unsafe` here
+//!
+//! C passes pointers. They are followed in the module `raw` alone, by functions that check all that can
+//! be checked; what cannot be (that memory is readable, and stays so for the call) is the contract
+//! of the header, and stands as `# Safety` at each function.
+
+// The functions of a C header stand in no Rust documentation that anybody would look for.
+mod announce;
+mod api;
+mod code;
+mod guard;
+mod notice;
+mod opaque;
+mod outcome;
+mod raw;
+mod settings;
+mod text;
+mod unwind;
+
+pub use api::{
+    jitscribe_dump_path, jitscribe_is_on, jitscribe_load, jitscribe_log_fd, jitscribe_moved,
+    jitscribe_moved_to_address, jitscribe_open, jitscribe_open_from_env, jitscribe_poll,
+    jitscribe_result_name, jitscribe_unload, jitscribe_version,
+};
+pub use code::{Code, Inlined, Kind, Line, Range};
+pub use notice::Subject;
+pub use opaque::{Handle, OpaqueScribe};
+pub use outcome::Outcome;
+pub use settings::{Flag, NoticeFn, ReplayFn, Settings};
+pub use text::Str;
+pub use unwind::{Row, RowFlag, Saved, Unwind, UnwindFlag, UnwindKind};

@@ -1,0 +1,40 @@
+//! The committed header is what the source says.
+
+use std::path::Path;
+
+/// Set to write the header instead of comparing it.
+const WRITE: &str = "JITSCRIBE_WRITE_HEADER";
+
+#[test]
+fn the_header_is_that_of_the_source() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let config = cbindgen::Config::from_file(root.join("cbindgen.toml")).expect("a configuration");
+    assert!(
+        config.after_includes.as_deref().unwrap_or_default().contains(concat!(
+            "JITSCRIBE_VERSION \"",
+            env!("CARGO_PKG_VERSION"),
+            "\""
+        )),
+        "cbindgen.toml tells of another version"
+    );
+    let bindings = cbindgen::Builder::new()
+        .with_crate(root)
+        .with_config(config)
+        .generate()
+        .expect("cbindgen understands the source");
+    let mut made = Vec::new();
+    bindings.write(&mut made);
+    // "# Safety" is for Rust; in C the contract stands at the top.
+    let made = String::from_utf8(made).expect("UTF-8");
+    let made = made.replace("//\n// # Safety\n// The contract of the header.\n", "");
+
+    let path = root.join("include/jitscribe.h");
+    if std::env::var_os(WRITE).is_some() {
+        std::fs::write(&path, &made).expect("the header can be written");
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        committed == made,
+        "include/jitscribe.h is not up to date; run {WRITE}=1 cargo test -p jitscribe-capi --test header"
+    );
+}

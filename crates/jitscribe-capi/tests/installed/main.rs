@@ -1,0 +1,6 @@
+//! The library as it is installed: by `make install`, found by pkg-config, used from C and C++.
+
+mod announced;
+mod package;
+mod programs;
+mod tree;
