@@ -11,6 +11,7 @@ mod lanes;
 mod layout;
 mod mapping;
 mod moved;
+mod put;
 mod records;
 #[cfg(test)]
 mod tests;

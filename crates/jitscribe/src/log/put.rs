@@ -1,0 +1,244 @@
+//! The parts that groups are put together from.
+
+use jitdump::extension::tag;
+
+use super::layout::{item_word, pair};
+use crate::code::{Inlined, Line};
+
+/// Files of a line table that are looked for again, before one is written twice.
+const FILES: usize = 16;
+
+/// Numbers the files of a line table, the same way each time.
+struct Files<'a> {
+    known: [&'a str; FILES],
+    count: u32,
+    latest: (&'a str, u32),
+}
+
+impl<'a> Files<'a> {
+    fn new() -> Self {
+        Self { known: [""; FILES], count: 0, latest: ("", u32::MAX) }
+    }
+
+    /// The number of `file`, and whether it is a new one.
+    #[inline]
+    fn number(&mut self, file: &'a str) -> (u32, bool) {
+        let (latest, number) = self.latest;
+        // Most often the very same string.
+        if std::ptr::eq(latest, file) && number != u32::MAX {
+            return (number, false);
+        }
+        self.search(file)
+    }
+
+    fn search(&mut self, file: &'a str) -> (u32, bool) {
+        let known = self.known.iter().take(self.count as usize).position(|known| *known == file);
+        let (number, new) = match known {
+            Some(number) => (number as u32, false),
+            None => {
+                if let Some(place) = self.known.get_mut(self.count as usize) {
+                    *place = file;
+                }
+                self.count += 1;
+                (self.count - 1, true)
+            }
+        };
+        self.latest = (file, number);
+        (number, new)
+    }
+}
+
+/// Payload of a line table.
+pub(crate) fn lines_size(lines: &[Line<'_>]) -> usize {
+    let mut files = Files::new();
+    let names: usize = lines
+        .iter()
+        .map(|line| match files.number(line.file) {
+            (_, true) => line.file.len() + 1,
+            (_, false) => 0,
+        })
+        .sum();
+    8 + 16 * lines.len() + names
+}
+
+/// Payload of inlined calls.
+pub(crate) fn inlined_size(calls: &[Inlined<'_>]) -> usize {
+    let mut size = 8;
+    let mut file = "";
+    for call in calls {
+        size += 16 + 8 * call.ranges.len() + call.name.len() + 1 + 1;
+        if call.file != file {
+            size += call.file.len();
+            file = call.file;
+        }
+    }
+    size
+}
+
+/// Writes field after field; what does not fit is dropped, which the sizes of `Plan` rule out.
+pub(crate) struct Put<'b>(pub(crate) &'b mut [u8]);
+
+impl<'b> Put<'b> {
+    fn next(&mut self, length: usize) -> Option<&'b mut [u8]> {
+        let (next, rest) = std::mem::take(&mut self.0).split_at_mut_checked(length)?;
+        self.0 = rest;
+        Some(next)
+    }
+
+    #[inline]
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        if let Some(room) = self.next(bytes.len()) {
+            room.copy_from_slice(bytes);
+        }
+    }
+
+    /// Some 64-bit fields, or pairs of smaller ones, for which there is room at once.
+    #[inline]
+    pub(crate) fn words<const N: usize>(&mut self, words: [u64; N]) {
+        let room = self.next(8 * N).map(|room| room.as_chunks_mut().0);
+        if let Some(room) = room.and_then(|room| room.first_chunk_mut()) {
+            *room = words.map(u64::to_ne_bytes);
+        }
+    }
+
+    pub(crate) fn item(&mut self, tag: u16, detail: u16, size: usize) {
+        self.words([item_word(tag, detail, size)]);
+    }
+
+    /// A name without what breaks the lines of those who print it.
+    fn name(&mut self, name: &[u8]) {
+        if let Some(room) = self.next(name.len()) {
+            copy_name(room, name);
+        }
+    }
+
+    /// A name and a NUL. Returns what was written.
+    #[inline]
+    pub(crate) fn terminated_name(&mut self, name: &[u8]) -> &'b [u8] {
+        let Some(room) = self.next(name.len() + 1) else { return &[] };
+        if let Some((end, room)) = room.split_last_mut() {
+            copy_name(room, name);
+            *end = 0;
+        }
+        room
+    }
+
+    #[inline]
+    pub(crate) fn padded_name(&mut self, name: &[u8]) {
+        if let Some(room) = self.padded_room(name.len()) {
+            copy_name(room, name);
+        }
+    }
+
+    pub(crate) fn padded(&mut self, bytes: &[u8]) {
+        if let Some(room) = self.padded_room(bytes.len()) {
+            room.copy_from_slice(bytes);
+        }
+    }
+
+    /// Room for a payload of this length, with zeros up to the next multiple of 8.
+    #[inline]
+    fn padded_room(&mut self, length: usize) -> Option<&'b mut [u8]> {
+        let room = self.next(length.next_multiple_of(8))?;
+        if let Some(last) = room.last_chunk_mut::<8>() {
+            *last = [0; 8];
+        }
+        room.get_mut(..length)
+    }
+
+    fn pad(&mut self, length: usize) {
+        if let Some(room) = self.next(length.next_multiple_of(8) - length) {
+            room.fill(0);
+        }
+    }
+
+    pub(crate) fn line_table(&mut self, detail: u16, lines: &[Line<'_>], size: usize) {
+        self.item(tag::LINES, detail, size);
+        let (rows, names) = (16 * lines.len(), size - 8 - 16 * lines.len());
+        let counts = self.next(8);
+        let mut put_rows = Put(self.next(rows).unwrap_or_default());
+        let mut put_names = Put(self.next(names).unwrap_or_default());
+        let mut files = Files::new();
+        for line in lines {
+            let (file, new) = files.number(line.file);
+            if new {
+                put_names.terminated_name(line.file.as_bytes());
+            }
+            put_rows.words([pair(line.offset, line.line), pair(line.column, file)]);
+        }
+        Put(counts.unwrap_or_default()).words([pair(lines.len() as u32, files.count)]);
+        self.pad(size);
+    }
+
+    pub(crate) fn inlined(&mut self, calls: &[Inlined<'_>], size: usize) {
+        self.item(tag::INLINED, 0, size);
+        let ranges = calls.iter().map(|call| call.ranges.len() as u32).sum();
+        self.words([pair(calls.len() as u32, ranges)]);
+        for call in calls {
+            let parent = call.parent.unwrap_or(tag::NO_PARENT);
+            self.words([pair(parent, call.line), pair(call.column, call.ranges.len() as u32)]);
+        }
+        for range in calls.iter().flat_map(|call| call.ranges) {
+            self.words([pair(range.start, range.end)]);
+        }
+        let mut file = "";
+        for call in calls {
+            self.terminated_name(call.name.as_bytes());
+            if call.file != file {
+                self.name(call.file.as_bytes());
+                file = call.file;
+            }
+            self.bytes(&[0]);
+        }
+        self.pad(size);
+    }
+}
+
+/// Copies a name to room of its size, but for what breaks the lines of those who print it.
+fn copy_name(room: &mut [u8], name: &[u8]) {
+    let (words, rest) = name.as_chunks::<8>();
+    let (room_words, room_rest) = room.as_chunks_mut::<8>();
+    for (room, word) in room_words.iter_mut().zip(words) {
+        *room = printable(u64::from_ne_bytes(*word)).to_ne_bytes();
+    }
+    for (room, byte) in room_rest.iter_mut().zip(rest) {
+        *room = if byte.is_ascii_control() { b' ' } else { *byte };
+    }
+}
+
+/// Eight bytes of a name, with spaces for control characters.
+#[inline]
+fn printable(word: u64) -> u64 {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    const TOP: u64 = 0x80 * EACH;
+    // In the top bit of each byte: whether its other bits make at least 0x20, and whether they make 0x7f.
+    // No sum reaches into the next byte.
+    let low = word & !TOP;
+    let is_visible = low + 0x60 * EACH;
+    let is_delete = low + EACH;
+    let controls = !(is_visible & !is_delete | word) & TOP;
+    if controls == 0 {
+        return word;
+    }
+    let bytes = (controls >> 7) * 0xff;
+    word & !bytes | 0x20 * EACH & bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::copy_name;
+
+    #[test]
+    fn no_control_character_gets_into_a_name() {
+        let all: Vec<u8> = (0..=255).collect();
+        for start in 0..all.len() {
+            for name in [&all[start..], &all[..start]] {
+                let mut room = vec![1; name.len()];
+                copy_name(&mut room, name);
+                let control = |byte: &u8| *byte < 0x20 || *byte == 0x7f;
+                let expected = name.iter().map(|byte| if control(byte) { b' ' } else { *byte });
+                assert!(room.into_iter().eq(expected), "from {start}");
+            }
+        }
+    }
+}
