@@ -222,8 +222,8 @@ impl LoadedCode {
 impl Drop for LoadedCode {
     fn drop(&mut self) {
         if let Some((log, position)) = self.shared.current().zip(self.position) {
-            if let Some((map, (address, size))) =
-                self.shared.perf_map.get().zip(log.place(position, self.index))
+            if let Some(map) = self.shared.perf_map.get()
+                && let Some((address, size)) = log.place(position, self.index)
             {
                 map.unload(address, size);
             }
@@ -239,6 +239,7 @@ impl Shared {
     }
 
     /// The log, of this process and not of the one it was forked from.
+    #[inline]
     fn current(&self) -> Option<&Log> {
         let log = self.log.as_ref()?;
         match &self.alive {
@@ -289,23 +290,22 @@ impl Shared {
     fn load(&'static self, code: &Code<'_>) -> LoadedCode {
         let nothing = LoadedCode { shared: self, position: None, index: 0 };
         let Some(log) = self.current() else { return nothing };
-        if log.control().load(Relaxed) & control::WISH != 0 {
+        let mut wanted = log.control().load(Relaxed);
+        if wanted & control::WISH != 0 {
             self.obey();
+            wanted = log.control().load(Relaxed);
         }
-        let wanted = log.control().load(Relaxed);
         if wanted & control::LOG == 0 {
             return nothing;
         }
-        let position = log.load(code, wanted & control::BYTES != 0, thread::id());
+        let written = log.load(code, wanted & control::BYTES != 0, thread::id());
         if wanted & control::PERF_MAP != 0
             && let Some(map) = self.perf_map.get()
         {
             map.load(code.address, code.size, code.name);
         }
-        match position {
-            Some(position) => {
-                LoadedCode { shared: self, position: Some(position), index: log.index_of(position) }
-            }
+        match written {
+            Some((position, index)) => LoadedCode { shared: self, position: Some(position), index },
             None => {
                 self.full();
                 nothing

@@ -40,7 +40,9 @@ pub(crate) struct Chunks {
     taking: Latch,
 }
 
+/// In a cache line of its own: each is another thread's.
 #[derive(Debug, Default)]
+#[repr(align(64))]
 struct Chunk {
     /// Whether a lane has it.
     held: AtomicBool,
@@ -192,6 +194,8 @@ fn start_of(chunk: usize) -> usize {
 impl Log {
     /// Gives `lane` room for a group of `size` bytes: in its chunk, in a new one, or in one whose codes
     /// have died.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn next_room(&self, lane: &Held<'_>, size: usize) -> Option<()> {
         let (at, end) = lane.room();
         if end != 0 {

@@ -58,12 +58,12 @@ const FRAME_POINTER_ALWAYS: Unwind<'static> = Unwind::FramePointerAlways { signe
 /// be described is left out: the code is not.
 pub(crate) fn unwind_tables(code: &Code<'_>, with_bytes: bool, room: &mut Vec<u8>) -> usize {
     let is_lean = !with_bytes || code.bytes.is_none();
-    let machine = Machine::from_elf(super::MACHINE);
-    let (Some(unwind), Some(machine)) = (code.unwind, machine) else { return 0 };
+    let Some(unwind) = code.unwind else { return 0 };
     // Where nobody but us reads the log, a flag is enough.
     if is_lean && matches!(unwind, Unwind::FRAME_POINTER | FRAME_POINTER_ALWAYS) {
         return 0;
     }
+    let Some(machine) = Machine::from_elf(super::MACHINE) else { return 0 };
     // At once: growing with each field, it takes longer than all the rest.
     room.reserve(TABLES);
     let tables = unwind_info::behind_code(machine, code.size, &unwind, room);
@@ -71,9 +71,8 @@ pub(crate) fn unwind_tables(code: &Code<'_>, with_bytes: bool, room: &mut Vec<u8
 }
 
 impl Plan {
-    /// `None` for what cannot be written: more than fits a record.
     #[inline]
-    pub(crate) fn new(code: &Code<'_>, tables: Tables<'_>, with_bytes: bool) -> Option<Self> {
+    pub(crate) fn new(code: &Code<'_>, tables: Tables<'_>, with_bytes: bool) -> Self {
         let mut plan = Self { items: ITEM_HEADER_SIZE + code_item::SIZE, ..Self::default() };
         if let Some(bytes) = code.bytes.filter(|_| with_bytes) {
             plan.load = LOAD_FIELDS + code.name.len() + 1 + bytes.len();
@@ -91,8 +90,13 @@ impl Plan {
         }
         let size = FIRST_ITEM + plan.items + plan.debug + plan.unwinding + plan.load;
         plan.size = size.next_multiple_of(8);
-        // Sizes in records have 32 bits; so has the group's.
-        (plan.size <= u32::MAX as usize / 2).then_some(plan)
+        plan
+    }
+
+    /// Whether it can be written: sizes in records have 32 bits, and so has the group's.
+    #[inline]
+    pub(crate) fn fits(&self) -> bool {
+        self.size <= u32::MAX as usize / 2
     }
 
     /// The sizes of what not every code has. Apart, so that the others are not slowed down.

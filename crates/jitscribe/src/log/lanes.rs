@@ -38,20 +38,29 @@ impl Lanes {
     /// Takes the lane this thread used last, or the next that is free.
     ///
     /// All lanes start from the first one, so that a process of few threads fills few chunks.
+    #[inline]
     pub(crate) fn enter(&self) -> Held<'_> {
-        let before = thread::lane();
-        let mut number = before;
+        let number = thread::lane();
+        self.try_lane(number).unwrap_or_else(|| self.find_lane(number))
+    }
+
+    #[inline]
+    fn try_lane(&self, number: usize) -> Option<Held<'_>> {
+        let lane = self.0.get(number)?;
+        let is_ours = lane.busy.compare_exchange(false, true, Acquire, Relaxed).is_ok();
+        // Not `then_some`: a `Held` that is made and dropped gives up the lane, whosever it is.
+        is_ours.then(|| Held { lane, number })
+    }
+
+    #[cold]
+    fn find_lane(&self, mut number: usize) -> Held<'_> {
         let mut tries = 0_usize;
         loop {
-            if let Some(lane) = self.0.get(number)
-                && lane.busy.compare_exchange(false, true, Acquire, Relaxed).is_ok()
-            {
-                if number != before {
-                    thread::set_lane(number);
-                }
-                return Held { lane, number };
-            }
             number = (number + 1) % LANES;
+            if let Some(held) = self.try_lane(number) {
+                thread::set_lane(number);
+                return held;
+            }
             tries += 1;
             if tries.is_multiple_of(LANES) {
                 // 32 threads are announcing at this moment, most of them without a processor.

@@ -78,9 +78,23 @@ impl Mapping {
         self.size
     }
 
+    /// The first `N` words from offset `at` on, which must be a multiple of 8 so far within the mapping.
+    #[inline]
+    pub(crate) fn words<const N: usize>(&self, at: usize) -> Words<'_, N> {
+        let at = self.inside(at, 8 * N, 8);
+        // SAFETY: as for `word`; an array of atomics is as the same number of them one behind the other.
+        let words = unsafe { self.base.add(at).cast::<[AtomicU64; N]>().as_ref() };
+        Words {
+            words,
+            #[cfg(test)]
+            mapping: self,
+        }
+    }
+
     /// The 64-bit word at offset `at`, which must be a multiple of 8 within the mapping.
+    #[inline]
     pub(crate) fn word(&self, at: usize) -> &AtomicU64 {
-        let at = self.inside(at, 8);
+        let at = self.inside(at, 8, 8);
         // SAFETY: `inside` made it 8 bytes within the mapping, aligned to 8, and the mapping stays as
         // long as it is borrowed. Words are written by atomics alone, but for those in a `room`, whose user is alone.
         unsafe { AtomicU64::from_ptr(self.base.add(at).as_ptr().cast::<u64>()) }
@@ -88,14 +102,14 @@ impl Mapping {
 
     /// The 32-bit word at offset `at`, which must be a multiple of 4 within the mapping.
     pub(crate) fn half(&self, at: usize) -> &AtomicU32 {
-        let at = self.inside(at, 4);
+        let at = self.inside(at, 4, 4);
         // SAFETY: as for `word`.
         unsafe { AtomicU32::from_ptr(self.base.add(at).as_ptr().cast::<u32>()) }
     }
 
     /// The byte at offset `at`.
     pub(crate) fn byte(&self, at: usize) -> &AtomicU8 {
-        let at = self.inside(at, 1);
+        let at = self.inside(at, 1, 1);
         // SAFETY: as for `word`.
         unsafe { AtomicU8::from_ptr(self.base.add(at).as_ptr()) }
     }
@@ -131,18 +145,38 @@ impl Mapping {
         unsafe { madvise(self.base.add(at).as_ptr().cast::<c_void>(), length, advice) }
     }
 
-    /// `at` if there are `length` aligned bytes; else 0. A wrong offset is a defect of this crate, and
+    /// `at` if it is aligned and there are `length` bytes; else 0. A wrong offset is a defect of this crate, and
     /// even then it is not to bring the host down.
-    fn inside(&self, at: usize, length: usize) -> usize {
+    #[inline]
+    fn inside(&self, at: usize, length: usize, align: usize) -> usize {
         #[cfg(test)]
         observe::call(self);
         let fits = at.checked_add(length).is_some_and(|end| end <= self.size);
-        if fits && at.is_multiple_of(length) {
+        if fits && at.is_multiple_of(align) {
             at
         } else {
             debug_assert!(false, "word at {at} of {}", self.size);
             0
         }
+    }
+}
+
+/// Words that stand together, of which one look has shown that they are inside.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Words<'m, const N: usize> {
+    words: &'m [AtomicU64; N],
+    #[cfg(test)]
+    mapping: &'m Mapping,
+}
+
+impl<'m, const N: usize> Words<'m, N> {
+    /// The word that stands `OFFSET` bytes behind the first.
+    #[inline]
+    pub(crate) fn at<const OFFSET: usize>(self) -> &'m AtomicU64 {
+        const { assert!(OFFSET.is_multiple_of(8) && OFFSET / 8 < N) };
+        #[cfg(test)]
+        observe::call(self.mapping);
+        &self.words[OFFSET / 8]
     }
 }
 

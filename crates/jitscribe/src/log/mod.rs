@@ -26,7 +26,7 @@ use std::sync::atomic::{
 
 use jitdump::RecordId;
 use jitdump::extension::tail::MAGIC as TAIL_MAGIC;
-use jitdump::extension::{code as code_item, log as log_item, tag};
+use jitdump::extension::{log as log_item, tag};
 
 use self::backing::Backing;
 pub(crate) use self::backing::Failure;
@@ -35,7 +35,7 @@ use self::group::{Plan, Stamp, Tables};
 use self::lanes::{Held, Lanes};
 use self::layout::{
     CHUNK, FILLER_MIN, FIRST_CHUNK, FIRST_ITEM, PAYLOAD, TAIL, code, control, item_word, pair,
-    record_word,
+    record_word, unpair,
 };
 pub(crate) use self::mapping::ForkPage;
 use self::mapping::Mapping;
@@ -213,16 +213,22 @@ impl Log {
         self.mapping.half(control::CONTROL)
     }
 
-    /// Writes a code to the log. `None` if there was no room.
-    pub(crate) fn load(&self, code: &Code<'_>, with_bytes: bool, tid: u32) -> Option<Position> {
+    /// Writes a code to the log. `None` if there was no room. The number is [`Self::index_of`] it.
+    pub(crate) fn load(
+        &self,
+        code: &Code<'_>,
+        with_bytes: bool,
+        tid: u32,
+    ) -> Option<(Position, u32)> {
         let mut room = Vec::new();
         let frames = group::unwind_tables(code, with_bytes, &mut room);
         let (eh_frame, eh_frame_hdr) = room.split_at_checked(frames).unwrap_or_default();
         let tables = Tables { eh_frame, eh_frame_hdr };
-        let Some(plan) = Plan::new(code, tables, with_bytes) else {
+        let plan = Plan::new(code, tables, with_bytes);
+        if !plan.fits() {
             self.left_out();
             return None;
-        };
+        }
         let lane = self.lanes.enter();
         let Some((at, size)) = self.take_room(&lane, plan.size) else {
             drop(lane);
@@ -243,29 +249,35 @@ impl Log {
         plan.write(room, code, tables, stamp);
         self.commit(at, plan.first_size(size), plan.tail_word(), stamp.time, code.address);
         drop(lane);
-        position(at)
+        position(at).map(|position| (position, stamp.index as u32))
     }
 
     /// Makes the group at `at` count, whose first record has `first_size` bytes. At each step it is a filler, or
     /// counts.
     fn commit(&self, at: usize, first_size: usize, tail: u64, time: u64, address: u64) {
         let first = record_word(RecordId::DEBUG_INFO.0, first_size);
-        self.mapping.word(at).store(first, Release);
-        self.mapping.word(at + code::TIME).store(time, Relaxed);
-        self.mapping.word(at + code::ADDRESS).store(address, Relaxed);
-        self.mapping.word(at + TAIL).store(tail, Release);
+        let group = self.mapping.words::<{ FIRST_ITEM / 8 }>(at);
+        group.at::<0>().store(first, Release);
+        group.at::<{ code::TIME }>().store(time, Relaxed);
+        group.at::<{ code::ADDRESS }>().store(address, Relaxed);
+        group.at::<TAIL>().store(tail, Release);
         self.chunks.born(at, time);
     }
 
     /// The code at `position` is gone. Nothing happens if it was gone already.
     pub(crate) fn unload(&self, position: Position, index: u32) {
-        if !self.is_code(position, index) {
+        let at = position.get() as usize * 8;
+        // Handles may come from those who lost count.
+        if at + code::END > self.mapping.size() {
             return;
         }
-        let at = position.get() as usize * 8;
+        let group = self.mapping.words::<{ code::END / 8 }>(at);
+        if group.at::<{ code::INDEX }>().load(Relaxed) as u32 != index {
+            return;
+        }
         // Read first: once dead, the room may be used anew.
-        let size = self.mapping.half(at + code::GROUP_SIZE).load(Relaxed);
-        let died = self.mapping.word(at + code::DIED);
+        let size = unpair(group.at::<{ code::GROUP_SIZE }>().load(Relaxed)).0;
+        let died = group.at::<{ code::DIED }>();
         // No more than a load and a store: two threads that unload one code at the same moment have
         // lost count of it, and all that comes of it is that it is counted twice.
         if died.load(Relaxed) == 0 {
@@ -280,7 +292,7 @@ impl Log {
     /// Whether a code of this index is, or was, at `position`: handles may come from those who lost count.
     fn is_code(&self, position: Position, index: u32) -> bool {
         let at = position.get() as usize * 8;
-        at + PAYLOAD + code_item::SIZE <= self.mapping.size() && self.index_of(position) == index
+        at + code::END <= self.mapping.size() && self.index_of(position) == index
     }
 
     /// The descriptor of the log's file, if it has one.
@@ -307,9 +319,6 @@ impl Log {
 
     /// Cuts room for a group of `size` bytes: where it is, and its size, which may be somewhat more.
     fn take_room(&self, lane: &Held<'_>, size: usize) -> Option<(usize, usize)> {
-        if size > chunks::ROOM {
-            return self.take_run(size);
-        }
         loop {
             let (at, end) = lane.room();
             if let Some(rest) = (end - at).checked_sub(size) {
@@ -319,6 +328,9 @@ impl Log {
                 }
                 lane.advance(at + size);
                 return Some((at, size));
+            }
+            if size > chunks::ROOM {
+                return self.take_run(size);
             }
             self.next_room(lane, size)?;
         }

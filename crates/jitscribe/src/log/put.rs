@@ -195,33 +195,40 @@ impl<'b> Put<'b> {
 }
 
 /// Copies a name to room of its size, but for what breaks the lines of those who print it.
+#[inline]
 fn copy_name(room: &mut [u8], name: &[u8]) {
+    room.copy_from_slice(name);
     let (words, rest) = name.as_chunks::<8>();
-    let (room_words, room_rest) = room.as_chunks_mut::<8>();
-    for (room, word) in room_words.iter_mut().zip(words) {
-        *room = printable(u64::from_ne_bytes(*word)).to_ne_bytes();
-    }
-    for (room, byte) in room_rest.iter_mut().zip(rest) {
-        *room = if byte.is_ascii_control() { b' ' } else { *byte };
+    let suspects = words.iter().fold(0, |suspects, word| suspects | controls(*word));
+    let suspects = match name.last_chunk() {
+        // Some of its bytes were in the last whole word.
+        Some(last) if !rest.is_empty() => suspects | controls(*last),
+        None => u64::MAX,
+        Some(_) => suspects,
+    };
+    if suspects & TOP_BITS != 0 {
+        clean(room);
     }
 }
 
-/// Eight bytes of a name, with spaces for control characters.
+const TOP_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
+
+/// Has a top bit set if any of the bytes is a control character: what is less than 0x20 or equal to 0x7f borrows
+/// from the top bit of its own byte, and others have borrowed from them only.
 #[inline]
-fn printable(word: u64) -> u64 {
-    const EACH: u64 = 0x0101_0101_0101_0101;
-    const TOP: u64 = 0x80 * EACH;
-    // In the top bit of each byte: whether its other bits make at least 0x20, and whether they make 0x7f.
-    // No sum reaches into the next byte.
-    let low = word & !TOP;
-    let is_visible = low + 0x60 * EACH;
-    let is_delete = low + EACH;
-    let controls = !(is_visible & !is_delete | word) & TOP;
-    if controls == 0 {
-        return word;
+fn controls(bytes: [u8; 8]) -> u64 {
+    let word = u64::from_ne_bytes(bytes);
+    let low = word.wrapping_sub(u64::from_ne_bytes([0x20; 8]));
+    let delete = (word ^ u64::from_ne_bytes([0x7f; 8])).wrapping_sub(u64::from_ne_bytes([1; 8]));
+    (low | delete) & !word
+}
+
+#[cold]
+#[inline(never)]
+fn clean(name: &mut [u8]) {
+    for byte in name {
+        *byte = if byte.is_ascii_control() { b' ' } else { *byte };
     }
-    let bytes = (controls >> 7) * 0xff;
-    word & !bytes | 0x20 * EACH & bytes
 }
 
 #[cfg(test)]

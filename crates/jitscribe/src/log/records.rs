@@ -46,24 +46,29 @@ fn piece(mapping: &Mapping, at: usize, end: usize) -> Option<Piece> {
         let size = half_anywhere(mapping, at + 4) as usize;
         return (16..=left).contains(&size).then_some(Piece { at, size, state: State::Filler });
     }
+    if left < code::END {
+        // Too small for a group.
+        let size = unpair(mapping.word(at).load(Acquire)).1 as usize;
+        return (16..=left).contains(&size).then_some(Piece { at, size, state: State::Filler });
+    }
+    let words = mapping.words::<{ code::END / 8 }>(at);
     // Loaded in the order opposite to that of the stores: a tail counts only when the filler is cut.
-    let has_tail = left >= FIRST_ITEM
-        && unpair(mapping.word(at + TAIL).load(Acquire)).0 == TAIL_MAGIC
-        && mapping.word(at + code::ENTRIES).load(Relaxed) == 0;
-    let (id, size) = unpair(mapping.word(at).load(Acquire));
+    let has_tail = unpair(words.at::<TAIL>().load(Acquire)).0 == TAIL_MAGIC
+        && words.at::<{ code::ENTRIES }>().load(Relaxed) == 0;
+    let (id, size) = unpair(words.at::<0>().load(Acquire));
     let size = size as usize;
     if size < 16 || size > left {
         return None;
     }
     let filler = Piece { at, size, state: State::Filler };
-    if !has_tail || id != RecordId::DEBUG_INFO.0 || left < code::END {
+    if !has_tail || id != RecordId::DEBUG_INFO.0 {
         return Some(filler);
     }
     let item = item_word(tag::CODE, 0, code_item::SIZE);
-    if mapping.word(at + FIRST_ITEM).load(Relaxed) != item {
+    if words.at::<FIRST_ITEM>().load(Relaxed) != item {
         return Some(filler);
     }
-    let group = mapping.half(at + code::GROUP_SIZE).load(Relaxed) as usize;
+    let group = unpair(words.at::<{ code::GROUP_SIZE }>().load(Relaxed)).0 as usize;
     let is_lean = mapping.byte(at + code::FLAGS).load(Relaxed) & code_item::LEAN != 0;
     // Being cleared: word 0 takes in all of the group already, and perhaps more.
     if size > group || (size == group && !is_lean) {
@@ -72,7 +77,7 @@ fn piece(mapping: &Mapping, at: usize, end: usize) -> Option<Piece> {
     if group > left || !group.is_multiple_of(8) {
         return None;
     }
-    let died = mapping.word(at + code::DIED).load(Relaxed);
+    let died = words.at::<{ code::DIED }>().load(Relaxed);
     let state = if died == 0 { State::Alive } else { State::Dead(died) };
     Some(Piece { at, size: group, state })
 }
@@ -87,10 +92,11 @@ pub(super) fn half_anywhere(mapping: &Mapping, at: usize) -> u32 {
 /// Where dead groups stood, the first store covers them all; the last one takes away what made the first of them
 /// count. Were that the first to go, a dead group with a LOAD would look alive to tools that know of no tails.
 pub(crate) fn fill(mapping: &Mapping, at: usize, size: usize, time: u64) {
-    mapping.word(at).store(record_word(RecordId::DEBUG_INFO.0, size), Release);
-    mapping.word(at + code::TIME).store(time, Release);
-    mapping.word(at + code::ADDRESS).store(0, Release);
-    mapping.word(at + code::ENTRIES).store(0, Release);
+    let filler = mapping.words::<{ FILLER_MIN / 8 }>(at);
+    filler.at::<0>().store(record_word(RecordId::DEBUG_INFO.0, size), Release);
+    filler.at::<{ code::TIME }>().store(time, Release);
+    filler.at::<{ code::ADDRESS }>().store(0, Release);
+    filler.at::<{ code::ENTRIES }>().store(0, Release);
     if size >= FIRST_ITEM {
         mapping.word(at + TAIL).store(0, Release);
     }

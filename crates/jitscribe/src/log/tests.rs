@@ -101,11 +101,11 @@ impl Test {
         let lines = [1, 2].map(|line| Line { offset: line, file: "f", line, column: 0 });
         let code = Code::new(&self.bytes[..size]).runs_at(address).named(&name).lines(&lines);
         let with_bytes = self.with_bytes;
-        let position = self.observed(&[address], |log| log.load(&code, with_bytes, 1));
-        if let Some(position) = position {
-            self.handles.insert(address, (position, self.log.index_of(position)));
+        let handle = self.observed(&[address], |log| log.load(&code, with_bytes, 1));
+        if let Some(handle) = handle {
+            self.handles.insert(address, handle);
         }
-        position.is_some()
+        handle.is_some()
     }
 
     fn unload(&mut self, address: u64) {
@@ -170,8 +170,8 @@ fn whoever_is_killed_while_room_is_used_anew_leaves_what_lives() {
                 if !with_bytes && next % 100 != 0 {
                     // Only the changes of chunks are of interest here.
                     let code = Code::at(next << 20, size as u64).named("code");
-                    let Some(at) = test.log.load(&code, false, 1) else { break };
-                    test.handles.insert(next << 20, (at, test.log.index_of(at)));
+                    let Some(handle) = test.log.load(&code, false, 1) else { break };
+                    test.handles.insert(next << 20, handle);
                 } else if !test.load(next << 20, size) {
                     break;
                 }
