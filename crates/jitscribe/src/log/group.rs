@@ -71,26 +71,26 @@ pub(crate) fn unwind_tables(code: &Code<'_>, with_bytes: bool, room: &mut Vec<u8
 }
 
 impl Plan {
+    /// Measures a code. In place: a plan that is moved waits for the processor's stores.
     #[inline]
-    pub(crate) fn new(code: &Code<'_>, tables: Tables<'_>, with_bytes: bool) -> Self {
-        let mut plan = Self { items: ITEM_HEADER_SIZE + code_item::SIZE, ..Self::default() };
+    pub(crate) fn measure(&mut self, code: &Code<'_>, tables: Tables<'_>, with_bytes: bool) {
+        self.items = ITEM_HEADER_SIZE + code_item::SIZE;
         if let Some(bytes) = code.bytes.filter(|_| with_bytes) {
-            plan.load = LOAD_FIELDS + code.name.len() + 1 + bytes.len();
+            self.load = LOAD_FIELDS + code.name.len() + 1 + bytes.len();
         } else {
-            plan.lean = true;
-            plan.items += item_size(code.name.len());
+            self.lean = true;
+            self.items += item_size(code.name.len());
         }
-        plan.has_more = !(code.tier.is_empty()
+        self.has_more = !(code.tier.is_empty()
             && code.lines.is_empty()
             && code.ir_lines.is_empty()
             && code.inlined.is_empty()
             && tables.eh_frame.is_empty());
-        if plan.has_more {
-            plan.add_more(code, tables);
+        if self.has_more {
+            self.add_more(code, tables);
         }
-        let size = FIRST_ITEM + plan.items + plan.debug + plan.unwinding + plan.load;
-        plan.size = size.next_multiple_of(8);
-        plan
+        let size = FIRST_ITEM + self.items + self.debug + self.unwinding + self.load;
+        self.size = size.next_multiple_of(8);
     }
 
     /// Whether it can be written: sizes in records have 32 bits, and so has the group's.

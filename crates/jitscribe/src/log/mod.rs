@@ -224,7 +224,8 @@ impl Log {
         let frames = group::unwind_tables(code, with_bytes, &mut room);
         let (eh_frame, eh_frame_hdr) = room.split_at_checked(frames).unwrap_or_default();
         let tables = Tables { eh_frame, eh_frame_hdr };
-        let plan = Plan::new(code, tables, with_bytes);
+        let mut plan = Plan::default();
+        plan.measure(code, tables, with_bytes);
         if !plan.fits() {
             self.left_out();
             return None;
