@@ -11,6 +11,8 @@ mod lanes;
 mod layout;
 mod mapping;
 mod moved;
+#[cfg(test)]
+mod plain;
 mod put;
 mod records;
 #[cfg(test)]

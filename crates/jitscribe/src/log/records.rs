@@ -77,7 +77,8 @@ fn piece(mapping: &Mapping, at: usize, end: usize) -> Option<Piece> {
     if group > left || !group.is_multiple_of(8) {
         return None;
     }
-    let died = words.at::<{ code::DIED }>().load(Relaxed);
+    // Who ended the code had read it before: its room may be written by plain stores from then on.
+    let died = words.at::<{ code::DIED }>().load(Acquire);
     let state = if died == 0 { State::Alive } else { State::Dead(died) };
     Some(Piece { at, size: group, state })
 }

@@ -2,11 +2,13 @@
 //!
 //!     cargo test -p jitscribe --test processes [-- PART-OF-A-NAME...]
 //!
-//! `JITSCRIBE_STRESS_OPS` (1,000,000 unless set) is how many codes the stress test loads, moves and unloads.
+//! `JITSCRIBE_STRESS_OPS` (1,000,000 unless set) is how many codes the stress test loads, moves and unloads, and
+//! `JITSCRIBE_CHURN` (2,000,000) how many are made and die at the same addresses.
 //! Tests that need root to make a hostile surrounding fail without: run them as root, or in a user namespace
 //! (`unshare -r`).
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::exit, reason = "a test")]
 
+mod churn;
 mod degraded;
 mod hostile;
 mod live;
@@ -33,7 +35,8 @@ fn main() -> ExitCode {
     }
     let wanted: Vec<&String> =
         arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
-    let tests = [stress::TESTS, hostile::TESTS, degraded::TESTS, live::TESTS].concat();
+    let tests =
+        [stress::TESTS, hostile::TESTS, degraded::TESTS, live::TESTS, churn::TESTS].concat();
     let mut failed = Vec::new();
     for (name, test) in tests {
         if !wanted.is_empty() && !wanted.iter().any(|part| name.contains(part.as_str())) {
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
 /// What a process started by [`logs::player`] does.
 fn play(role: &str, arguments: &[&str]) {
     match role {
+        "churn" => churn::play(arguments),
         "worker" => stress::worker(arguments),
         "hostile" => hostile::play(arguments),
         "degraded" => degraded::play(arguments),

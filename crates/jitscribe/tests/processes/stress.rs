@@ -12,7 +12,10 @@ use crate::logs::{bytes_of, errors_in, log_of, player, wait_until};
 use crate::roster::{Hand, Roster, SLOTS, Slot, THREADS, WORDS, compare};
 use crate::sys::{self, Shared};
 
-pub const TESTS: &[Test] = &[("stress_of_threads_forks_and_kills", stress)];
+pub const TESTS: &[Test] = &[
+    ("stress_of_threads_forks_and_kills", stress),
+    ("a_child_starts_with_what_was_alive_whatever_its_parent_did_since", late_child),
+];
 
 /// A small generator of numbers that look random: xorshift.
 pub struct Random(pub u64);
@@ -211,4 +214,41 @@ fn child(hand: &mut Hand, parent: u32, before: &[Slot], after: &[Slot]) -> Resul
     compare(&snapshot.bytes, &expected, &expected_after, hand.with_bytes, of_child)?;
     drop(mark);
     Ok(())
+}
+
+/// The child announces for the first time when its parent has unloaded, moved and loaded as much again as there was.
+fn late_child() {
+    let (shared, _fd) = Shared::new(WORDS);
+    let roster = Roster(shared);
+    for with_bytes in [false, true] {
+        let scribe = Scribe::builder();
+        let scribe = if with_bytes { scribe.with_bytes() } else { scribe }.build();
+        let mut hand = Hand::new(roster, scribe, 0, with_bytes);
+        let mut random = Random(4711);
+        (0..1_000).for_each(|_| hand.act(random.next()));
+        let before = roster.slots();
+        let parent = std::process::id();
+        let told = Shared::anonymous(1);
+        let Some(pid) = sys::fork() else {
+            while told.word(0).load(SeqCst) == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let result = child(&mut hand, parent, &before, &before);
+            let file = File::from(scribe.log_fd().unwrap().try_clone_to_owned().unwrap());
+            let left_out = code_log::snapshot(&file).unwrap().head.left_out;
+            if result.is_err() || left_out > 0 {
+                sys::complain(&format!("{result:?}, {left_out} left out\n"));
+            }
+            sys::exit(i32::from(result.is_err() || left_out > 0));
+        };
+        (0..1_000).for_each(|_| hand.act(random.next()));
+        let after = roster.slots();
+        told.word(0).store(1, SeqCst);
+        assert_eq!(sys::wait_for(pid), 0);
+        // Nothing of the child is in its parent's log.
+        let file = File::from(scribe.log_fd().unwrap().try_clone_to_owned().unwrap());
+        let snapshot = code_log::snapshot(&file).unwrap();
+        assert_eq!(compare(&snapshot.bytes, &after, &after, with_bytes, |_| false), Ok(0));
+        (0..SLOTS).for_each(|slot| hand.unload(slot));
+    }
 }
