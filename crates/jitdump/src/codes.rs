@@ -10,7 +10,9 @@ use crate::extension::{ItemBody, LeftOut, code};
 use crate::lines::Addressing;
 use crate::load::{Load, Move};
 use crate::quirks::Quirks;
-use crate::reader::{Dump, End, Records};
+#[cfg(feature = "std")]
+use crate::reader::Dump;
+use crate::reader::{End, Records};
 use crate::record::{Body, Record};
 
 /// How many records may lie between a DEBUG_INFO and its LOAD. Threads that take a lock per record
