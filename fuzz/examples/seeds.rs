@@ -9,6 +9,7 @@ use jitdump::{
     DebugEntry, Endian, EntryName, ExtendedCode, Inlined, LineEntry, Load, Move, UnwindOrder,
     UnwindingInfo, Writer, WriterConfig,
 };
+use jitscribe::{Code, Scribe};
 
 const BASE: u64 = 0x7f00_0000_1000;
 
@@ -74,7 +75,7 @@ fn dump(endian: Endian, machine: u32, bias: u64, same_file: bool) -> Vec<u8> {
 }
 
 /// A code log: codes with all that can be said of them, with bytes and without.
-fn code_log(endian: Endian) -> Vec<u8> {
+fn made_log(endian: Endian) -> Vec<u8> {
     let config = WriterConfig { endian, machine: 62, pid: 7, timestamp: 1000, flags: 0 };
     let mut writer = Writer::new(Vec::new(), &config).expect("a header");
     writer.tail(1000, 0, [(tag::LOG, 0, &[0; log::SIZE][..])]).expect("the log's head");
@@ -133,8 +134,8 @@ fn main() -> io::Result<()> {
         ("arm", &dump(Endian::Little, 40, 0x34, true)),
         ("hole", &hole),
         ("truncated", &truncated),
-        ("log", &code_log(Endian::Little)),
-        ("log-big", &code_log(Endian::Big)),
+        ("log", &made_log(Endian::Little)),
+        ("log-big", &made_log(Endian::Big)),
     ];
     for target in ["jitdump_read", "jitdump_codes", "jitdump_check", "code_image"] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
@@ -143,5 +144,33 @@ fn main() -> io::Result<()> {
             fs::write(folder.join(name), bytes)?;
         }
     }
-    Ok(())
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join("code_log");
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join("lean"), library_log(false)?)?;
+    fs::write(folder.join("bytes"), library_log(true)?)
+}
+
+/// The beginning of a log that the library wrote, told to be of smaller chunks, lest it be too large.
+fn library_log(with_bytes: bool) -> io::Result<Vec<u8>> {
+    const CHUNK: u32 = 4096;
+    let scribe = Scribe::builder();
+    let scribe = if with_bytes { scribe.with_bytes() } else { scribe }.build();
+    let bytes = [0xc3; 24];
+    let lines = [jitscribe::Line { offset: 3, file: "/src/a.js", line: 7, column: 2 }];
+    for n in 0..12 {
+        let code = Code::new(&bytes).runs_at(BASE + 64 * n).named("fib(int)").lines(&lines);
+        let mut code = scribe.load(&code.tier("baseline").frame_pointer());
+        if n % 3 == 0 {
+            code.moved_to_address(BASE + 0x1000 + 64 * n);
+        }
+        if n % 4 != 0 {
+            code.keep();
+        }
+    }
+    let fd = scribe.log_fd().expect("a log").try_clone_to_owned()?;
+    let mut log = vec![0; log::FIRST_CHUNK + 2 * CHUNK as usize];
+    std::os::unix::fs::FileExt::read_exact_at(&fs::File::from(fd), &mut log, 0)?;
+    let chunk_size = code_log::Head::CONTROL as usize - log::CONTROL + log::CHUNK_SIZE;
+    log[chunk_size..chunk_size + 4].copy_from_slice(&CHUNK.to_ne_bytes());
+    Ok(log)
 }
