@@ -13,7 +13,8 @@ fn dump(code: &Code<'_>, with_bytes: bool, more: usize) -> Vec<u8> {
     let frames = unwind_tables(code, with_bytes, &mut room);
     let (eh_frame, eh_frame_hdr) = room.split_at(frames);
     let tables = Tables { eh_frame, eh_frame_hdr };
-    let plan = Plan::new(code, tables, with_bytes);
+    let mut plan = Plan::default();
+    plan.measure(code, tables, with_bytes);
     assert!(plan.fits());
     let size = plan.size + more;
     let mut dump = vec![0; 40 + size];
