@@ -342,7 +342,10 @@ impl Shared {
     fn begin_perf_map(&'static self, log: &Log) {
         if self.perf_map.get().is_none() {
             let report = move |why: &str| self.say(Subject::PerfMap, why);
-            let options = publish_perf_map::Options::new().reporter(report);
+            let mut options = publish_perf_map::Options::new().reporter(report);
+            if let Some(dir) = &self.settings.perf_map_dir {
+                options = options.directory(dir);
+            }
             match PerfMap::create(options) {
                 Ok(map) => drop(self.perf_map.set(map)),
                 Err(error) => self.say(Subject::PerfMap, error),

@@ -23,6 +23,7 @@ pub struct Builder {
     is_off: bool,
     bytes: bool,
     perf_map: bool,
+    perf_map_dir: Option<PathBuf>,
     dump_dir: Option<Option<PathBuf>>,
     limit: Option<usize>,
     watch: bool,
@@ -34,6 +35,8 @@ pub struct Builder {
 /// What the builder came to.
 pub(crate) struct Settings {
     pub(crate) log: LogOptions,
+    /// Where the perf map is kept, if not where perf looks for it.
+    pub(crate) perf_map_dir: Option<PathBuf>,
     pub(crate) watch: bool,
     pub(crate) replay: Option<Replay>,
     pub(crate) listener: Option<Listener>,
@@ -45,6 +48,7 @@ impl Settings {
     pub(crate) const fn off() -> Self {
         Self {
             log: LogOptions { file: None, limit: 0, control: 0, reuse: false },
+            perf_map_dir: None,
             watch: false,
             replay: None,
             listener: None,
@@ -84,6 +88,12 @@ impl Builder {
     pub fn perf_map(mut self) -> Self {
         self.perf_map = true;
         self
+    }
+
+    /// [`Self::perf_map`] in another folder than `/tmp`, which must be there. perf does not look into it.
+    pub fn perf_map_in(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.perf_map_dir = Some(dir.into());
+        self.perf_map()
     }
 
     /// The log is a file, `jit-PID.dump`, with all that `perf inject --jit` wants: the code's bytes, and the
@@ -198,6 +208,7 @@ impl Builder {
         let limit = self.limit.unwrap_or(if file.is_some() { FILE_LIMIT } else { MEMORY_LIMIT });
         Scribe::new(Settings {
             log: LogOptions { reuse: file.is_none(), file, limit, control: bits },
+            perf_map_dir: self.perf_map_dir,
             watch: self.watch,
             replay: self.replay,
             listener: self.listener,
