@@ -14,8 +14,23 @@ struct Version {
     size: u64,
     loaded: u64,
     died: u64,
-    /// Each row's first address and its line, ascending.
-    lines: Vec<(u64, u64)>,
+    /// Ascending.
+    lines: Vec<Row>,
+}
+
+/// From an address on.
+#[derive(Debug)]
+struct Row {
+    address: u64,
+    line: u64,
+    /// The inlined calls around, from the innermost outward: the callee, and the line of the call.
+    inlined: Vec<(String, u64)>,
+}
+
+impl Version {
+    fn row(&self, ip: u64) -> Option<&Row> {
+        self.lines.iter().rfind(|row| row.address <= ip)
+    }
 }
 
 /// All that a run of the demo JIT compiled.
@@ -46,8 +61,8 @@ impl Truth {
                 "{sample}"
             );
             if with_lines {
-                let row = version.lines.iter().rfind(|(address, _)| *address <= sample.ip);
-                let expected = row.map(|(_, line)| format!("demo.scribe:{line}"));
+                let row = version.row(sample.ip);
+                let expected = row.map(|row| format!("demo.scribe:{}", row.line));
                 let shown = sample.srcline.as_deref().and_then(|line| line.split(' ').next());
                 assert_eq!(shown, expected.as_deref(), "{sample}");
             }
@@ -60,6 +75,21 @@ impl Truth {
     /// Whether a sample ran in a code of the demo.
     pub fn covers(&self, ip: u64, time: u64) -> bool {
         self.at(ip, time).is_some()
+    }
+
+    /// The functions and lines at an address, from the innermost outward, the last one that of the code itself.
+    /// `None` if no code of the demo ran there then.
+    pub fn inline_chain(&self, ip: u64, time: u64) -> Option<Vec<(String, u64)>> {
+        let version = self.at(ip, time)?;
+        let row = version.row(ip)?;
+        let mut chain = Vec::new();
+        let mut line = row.line;
+        for (callee, call) in &row.inlined {
+            chain.push((callee.clone(), line));
+            line = *call;
+        }
+        chain.push((version.symbol.clone(), line));
+        Some(chain)
     }
 
     /// How many different symbols were at one address, at most.
@@ -79,13 +109,9 @@ impl Truth {
 fn version(line: &str) -> Version {
     let json: Value = serde_json::from_str(line).expect("a JSON object a line");
     let number = |name: &str| json[name].as_u64().unwrap_or_else(|| panic!("no {name}: {line}"));
-    let mut lines: Vec<(u64, u64)> = json["lines"]
-        .as_array()
-        .expect("lines")
-        .iter()
-        .map(|row| (row["address"].as_u64().expect("address"), row["line"].as_u64().expect("line")))
-        .collect();
-    lines.sort_unstable();
+    let lines = json["lines"].as_array().expect("lines");
+    let mut lines: Vec<Row> = lines.iter().map(row).collect();
+    lines.sort_by_key(|row| row.address);
     Version {
         symbol: json["symbol"].as_str().expect("a symbol").to_owned(),
         address: number("address"),
@@ -93,5 +119,16 @@ fn version(line: &str) -> Version {
         loaded: number("loaded"),
         died: json["died"].as_u64().unwrap_or(u64::MAX),
         lines,
+    }
+}
+
+fn row(json: &Value) -> Row {
+    let number = |json: &Value, name: &str| json[name].as_u64().expect("a number");
+    let call =
+        |call: &Value| (call["callee"].as_str().expect("a name").to_owned(), number(call, "line"));
+    Row {
+        address: number(json, "address"),
+        line: number(json, "line"),
+        inlined: json["inlined"].as_array().expect("inlined calls").iter().map(call).collect(),
     }
 }

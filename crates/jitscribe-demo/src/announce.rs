@@ -1,28 +1,24 @@
-//! Announcing code: to a jitdump, to a perf map, and to the record of the truth.
+//! Announcing code through the library, and the record of the truth.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use jitdump::{
-    DebugEntry, Endian, EntryName, IoSink, Load, Move, UnwindOrder, UnwindingInfo, WriteError,
-    Writer, WriterConfig,
-};
+use jitscribe::{Code, LoadedCode, Notice, Scribe, Unwind};
+use jitscribe_cranelift::{Call, Place};
 use rustix::process::getpid;
-use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::ast::Position;
-use crate::codegen::{Compiled, Tier};
+use crate::ast::{FunctionId, Position, Program};
+use crate::codegen::{Compiled, Row, Tier};
 use crate::error::Error;
-use crate::memory::Marker;
-use crate::truth::{CodeLine, CodeVersion};
+use crate::frame::FrameRow;
+use crate::options::Options;
+use crate::truth::{CodeLine, CodeVersion, InlinedInto};
 
-/// ELF `e_machine` of the code this crate makes: x86-64.
-const MACHINE: u32 = 62;
-
-/// Now, by the clock of `perf record -k mono`, in nanoseconds.
+/// Now, by the clock of `perf record -k mono` and of the library, in nanoseconds.
 pub(crate) fn now() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     // Neither is ever negative on this clock.
@@ -31,36 +27,28 @@ pub(crate) fn now() -> u64 {
 
 /// A code that was placed, to be announced.
 pub(crate) struct Placed<'a> {
-    pub(crate) name: &'a str,
+    pub(crate) program: &'a Program,
+    pub(crate) id: FunctionId,
     pub(crate) tier: Tier,
     pub(crate) compiled: &'a Compiled,
+    /// Where it runs.
     pub(crate) address: u64,
-}
-
-/// A dump that is being written.
-#[derive(Debug)]
-struct DumpFile {
-    path: PathBuf,
-    writer: Writer<IoSink<File>>,
-    _marker: Marker,
-}
-
-#[derive(Debug)]
-struct MapFile {
-    path: PathBuf,
-    file: BufWriter<File>,
+    /// It, there.
+    pub(crate) code: &'a [u8],
 }
 
 /// Tells whoever is to know.
 #[derive(Debug)]
 pub(crate) struct Announcer {
-    dump: Option<DumpFile>,
-    map: Option<MapFile>,
+    scribe: Scribe,
     /// The source's path, as the debug information names it.
     source: String,
+    ir_dir: Option<PathBuf>,
+    map: Option<PathBuf>,
     frame_pointer: bool,
-    next_index: u64,
     versions: Vec<CodeVersion>,
+    /// By version: the library's handle, while the code lives.
+    alive: Vec<Option<LoadedCode>>,
 }
 
 /// Makes a file that was not there, for this user alone, through no link.
@@ -78,214 +66,199 @@ pub(crate) fn create(path: &Path) -> Result<File, Error> {
 }
 
 impl Announcer {
-    pub(crate) fn new(
-        dump_dir: Option<&Path>,
-        map_dir: Option<&Path>,
-        source: String,
-        frame_pointer: bool,
-    ) -> Result<Self, Error> {
+    pub(crate) fn new(options: &Options, source: String) -> Result<Self, Error> {
+        let Options { dump_dir, perf_map_dir, log, .. } = options;
         let pid = getpid().as_raw_nonzero();
-        let dump = dump_dir.map(|dir| DumpFile::new(dir.join(format!("jit-{pid}.dump"))));
-        let map = map_dir.map(|dir| {
-            let path = dir.join(format!("perf-{pid}.map"));
-            Ok::<_, Error>(MapFile { file: BufWriter::new(create(&path)?), path })
-        });
+        let map = perf_map_dir.as_ref().map(|dir| dir.join(format!("perf-{pid}.map")));
+        let scribe = if *log || dump_dir.is_some() || map.is_some() {
+            // The library goes on without what it cannot have. Who asked for a file here wants to know.
+            let notices = Arc::new(Mutex::new(Vec::new()));
+            let notes = Arc::clone(&notices);
+            let note = move |notice: &Notice| {
+                notes.lock().unwrap_or_else(PoisonError::into_inner).push(notice.to_string());
+            };
+            let mut builder = Scribe::builder().on_notice(note);
+            if *log {
+                builder = builder.environment();
+            }
+            if let Some(dir) = dump_dir {
+                builder = builder.dump(Some(dir.clone()));
+            }
+            if let Some(dir) = perf_map_dir {
+                builder = builder.perf_map_in(dir);
+            }
+            let scribe = builder.build();
+            let dump = dump_dir.as_ref().map(|dir| dir.join(format!("jit-{pid}.dump")));
+            let missing = dump.filter(|_| scribe.dump_path().is_none());
+            let missing = missing.or_else(|| map.clone().filter(|map| !map.exists()));
+            if let Some(path) = missing {
+                let notices = notices.lock().unwrap_or_else(PoisonError::into_inner);
+                let cause = io::Error::other(notices.join("; "));
+                return Err(Error::File { path, cause });
+            }
+            scribe
+        } else {
+            Scribe::off()
+        };
         Ok(Self {
-            dump: dump.transpose()?,
-            map: map.transpose()?,
+            scribe,
             source,
-            frame_pointer,
-            next_index: 0,
+            ir_dir: options.ir_dir.clone(),
+            map,
+            frame_pointer: options.frame_pointers,
             versions: Vec::new(),
+            alive: Vec::new(),
         })
     }
 
     /// Code was loaded; it may run only afterwards. Returns its number in [`Self::versions`].
     pub(crate) fn load(&mut self, placed: &Placed<'_>) -> Result<usize, Error> {
-        let index = self.next_index;
-        self.next_index += 1;
-        let symbol = format!("{}::{}", placed.tier.name(), placed.name);
-        if let Some(dump) = &mut self.dump {
-            dump.describe(&self.source, placed)?;
+        let Placed { program, id, tier, compiled, address, code } = *placed;
+        let name = &program.function(id).name;
+        let symbol = format!("{}::{name}", tier.name());
+        let listing = match &self.ir_dir {
+            Some(dir) => Some(write_listing(dir, &symbol, compiled.listing.text())?),
+            None => None,
+        };
+        let at = |position: Position| Place {
+            file: &self.source,
+            line: position.line,
+            column: position.column,
+        };
+        let announcing = now();
+        if self.scribe.is_on() {
+            let calls: Vec<Call<'_>> = compiled
+                .calls
+                .iter()
+                .map(|call| Call {
+                    name: &program.function(call.callee).name,
+                    parent: call.parent,
+                    place: at(call.position),
+                })
+                .collect();
+            let mut announcement = compiled
+                .announcement
+                .clone()
+                .named(&symbol)
+                .tier(tier.name())
+                .starts_at(at(program.function(id).position))
+                .lines(|loc| Some(at(compiled.place(loc)?.position)))
+                .inlined(&calls, |loc| compiled.place(loc)?.call);
+            if let Some(listing) = &listing {
+                announcement = announcement.ir_listing(listing, 0);
+            }
+            // The frame was changed behind Cranelift's back: its own rows tell of another one.
+            let rows: Vec<_> = compiled.frame.iter().map(FrameRow::borrow).collect();
+            let loaded = announcement.with(Code::new(code).runs_at(address), |code| {
+                self.scribe.load(&code.unwind(Unwind::Rows(&rows)))
+            });
+            self.alive.push(Some(loaded));
+        } else {
+            self.alive.push(None);
         }
-        let timestamp = now();
-        if let Some(dump) = &mut self.dump {
-            dump.load(timestamp, index, &symbol, placed)?;
-        }
-        let compiled = placed.compiled;
-        let version = CodeVersion {
-            name: placed.name.to_owned(),
+        self.versions.push(CodeVersion {
+            name: name.clone(),
             symbol,
-            tier: placed.tier,
-            code_index: index,
-            address: placed.address,
+            tier,
+            address,
             size: compiled.bytes.len() as u64,
             unwind_size: compiled.unwind.size() as u64,
-            loaded: timestamp,
+            announcing,
+            loaded: now(),
             died: None,
             moved_from: None,
             frame_pointer: self.frame_pointer,
             file: self.source.clone(),
-            lines: lines(placed)
-                .map(|(address, at)| CodeLine { address, line: at.line, column: at.column })
-                .collect(),
+            lines: compiled.rows.iter().map(|row| line(placed, row)).collect(),
             bytes: compiled.bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-        };
-        self.map(&version)?;
-        self.versions.push(version);
+        });
         Ok(self.versions.len() - 1)
     }
 
-    /// Code was copied to `address` and runs there from now on. Returns the new version's number.
-    pub(crate) fn moved(&mut self, version: usize, address: u64) -> Result<usize, Error> {
-        let timestamp = now();
+    /// Code was copied to where `memory` begins and runs there from now on. Returns the new version's number.
+    pub(crate) fn moved(&mut self, version: usize, address: u64, memory: &[u8]) -> usize {
+        let announcing = now();
         let old = &mut self.versions[version];
-        old.died = Some(timestamp);
+        old.died = Some(announcing);
         let mut new = old.clone();
         new.address = address;
-        new.loaded = timestamp;
+        new.announcing = announcing;
         new.died = None;
         new.moved_from = Some(old.address);
         for line in &mut new.lines {
             line.address = line.address - old.address + address;
         }
-        if let Some(dump) = &mut self.dump {
-            let moved = Move {
-                pid: pid(),
-                tid: tid(),
-                vma: address,
-                old_code_addr: old.address,
-                new_code_addr: address,
-                code_size: new.size,
-                code_index: new.code_index,
-            };
-            dump.writer.move_code(timestamp, &moved).map_err(failed(&dump.path))?;
+        let mut loaded = self.alive[version].take();
+        if let Some(loaded) = &mut loaded {
+            loaded.moved_to(&memory[..new.size as usize]);
         }
-        self.map(&new)?;
+        new.loaded = now();
         self.versions.push(new);
-        Ok(self.versions.len() - 1)
+        self.alive.push(loaded);
+        self.versions.len() - 1
     }
 
-    /// Code has run for the last time. Neither format can say so; the truth does.
+    /// Code has run for the last time.
     pub(crate) fn died(&mut self, version: usize) {
         self.versions[version].died = Some(now());
-    }
-
-    /// Ends the files.
-    pub(crate) fn close(&mut self) -> Result<(), Error> {
-        if let Some(dump) = &mut self.dump {
-            dump.writer.close(now()).map_err(failed(&dump.path))?;
-        }
-        self.flush()
-    }
-
-    /// Lets readers see all that was announced.
-    pub(crate) fn flush(&mut self) -> Result<(), Error> {
-        match &mut self.map {
-            Some(map) => map.file.flush().map_err(Error::file(&map.path)),
-            None => Ok(()),
-        }
+        self.alive[version] = None;
     }
 
     pub(crate) fn versions(&self) -> &[CodeVersion] {
         &self.versions
     }
 
-    pub(crate) fn dump_path(&self) -> Option<&Path> {
-        self.dump.as_ref().map(|dump| dump.path.as_path())
+    pub(crate) fn dump_path(&self) -> Option<PathBuf> {
+        self.scribe.dump_path()
     }
 
     pub(crate) fn map_path(&self) -> Option<&Path> {
-        self.map.as_ref().map(|map| map.path.as_path())
-    }
-
-    fn map(&mut self, version: &CodeVersion) -> Result<(), Error> {
-        let Some(map) = &mut self.map else { return Ok(()) };
-        let mut line = Vec::new();
-        perf_map::push_line(&mut line, version.address, version.size, version.symbol.as_bytes());
-        map.file.write_all(&line).map_err(Error::file(&map.path))
+        self.map.as_deref()
     }
 }
 
-impl DumpFile {
-    fn new(path: PathBuf) -> Result<Self, Error> {
-        let file = create(&path)?;
-        // The page that the marker maps need not be in the file yet, as nobody reads it there.
-        let marker = Marker::new(&file)?;
-        let config = WriterConfig {
-            endian: Endian::NATIVE,
-            machine: MACHINE,
-            pid: pid(),
-            timestamp: now(),
-            flags: 0,
-        };
-        let writer = Writer::new(IoSink(file), &config).map_err(failed(&path))?;
-        Ok(Self { path, writer, _marker: marker })
-    }
-
-    /// Writes DEBUG_INFO and UNWINDING_INFO, which belong to the LOAD that follows.
-    fn describe(&mut self, source: &str, placed: &Placed<'_>) -> Result<(), Error> {
-        let Placed { compiled, address, .. } = *placed;
-        let entries = lines(placed).map(|(addr, at)| DebugEntry {
-            addr,
-            line: at.line,
-            // What the format calls a discriminator, its writers and readers take for the column.
-            discrim: at.column,
-            name: EntryName::Path(source.as_bytes()),
-        });
-        let unwinding = UnwindingInfo {
-            eh_frame: &compiled.unwind.eh_frame,
-            eh_frame_hdr: &compiled.unwind.eh_frame_hdr,
-            mapped_size: compiled.unwind.size() as u64,
-            order: UnwindOrder::FrameFirst,
-            padding: &[],
-        };
-        self.writer
-            .debug_info(now(), address, entries)
-            .and_then(|()| self.writer.unwinding_info(now(), &unwinding))
-            .map_err(failed(&self.path))
-    }
-
-    fn load(
-        &mut self,
-        timestamp: u64,
-        code_index: u64,
-        symbol: &str,
-        placed: &Placed<'_>,
-    ) -> Result<(), Error> {
-        let load = Load {
-            pid: pid(),
-            tid: tid(),
-            vma: placed.address,
-            code_addr: placed.address,
-            code_index,
-            name: symbol.as_bytes(),
-            code: &placed.compiled.bytes,
-            padding: &[],
-        };
-        self.writer.load(timestamp, &load).map_err(failed(&self.path))
+impl Drop for Announcer {
+    /// What lives at the end of a run lives to the end of the process, for all that tools care.
+    fn drop(&mut self) {
+        self.alive.drain(..).flatten().for_each(LoadedCode::keep);
     }
 }
 
-fn lines<'a>(placed: &Placed<'a>) -> impl Iterator<Item = (u64, Position)> + use<'a> {
-    let address = placed.address;
-    placed.compiled.rows.iter().map(move |row| (address + u64::from(row.offset), row.position))
-}
-
-fn pid() -> u32 {
-    getpid().as_raw_nonzero().get().unsigned_abs()
-}
-
-fn tid() -> u32 {
-    gettid().as_raw_nonzero().get().unsigned_abs()
-}
-
-fn failed(path: &Path) -> impl FnOnce(WriteError<io::Error>) -> Error {
-    move |error| {
-        let cause = match error {
-            WriteError::Sink(cause) => cause,
-            other => io::Error::new(io::ErrorKind::InvalidInput, other),
-        };
-        Error::File { path: path.to_owned(), cause }
+/// A row as the truth has it.
+fn line(placed: &Placed<'_>, row: &Row) -> CodeLine {
+    let Placed { program, compiled, address, .. } = *placed;
+    let calls = &compiled.calls;
+    let mut around = row.place.call;
+    let inlined = std::iter::from_fn(|| {
+        let call = calls[around? as usize];
+        around = call.parent;
+        Some(InlinedInto {
+            callee: program.function(call.callee).name.clone(),
+            line: call.position.line,
+            column: call.position.column,
+        })
+    });
+    CodeLine {
+        address: address + u64::from(row.offset),
+        line: row.place.position.line,
+        column: row.place.position.column,
+        inlined: inlined.collect(),
     }
+}
+
+/// Writes a listing and returns its absolute path. One of the same content may be there.
+fn write_listing(dir: &Path, symbol: &str, text: &str) -> Result<String, Error> {
+    let path = dir.join(format!("{}.clif", symbol.replace("::", "-")));
+    let path = write_text(&path, text)?;
+    Ok(path.display().to_string())
+}
+
+/// Writes a file and returns its absolute path. One of the same content may be there.
+pub(crate) fn write_text(path: &Path, text: &str) -> Result<PathBuf, Error> {
+    let path = std::path::absolute(path).map_err(Error::file(path))?;
+    if std::fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
+        return Ok(path);
+    }
+    create(&path)?.write_all(text.as_bytes()).map_err(Error::file(&path))?;
+    Ok(path)
 }

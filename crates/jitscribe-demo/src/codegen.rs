@@ -4,7 +4,8 @@
 //! table of pointers (see [`crate::native`]) as a hidden first argument and calls through it, so
 //! that a function may be replaced, moved or freed without touching its callers.
 
-use cranelift_codegen::Context;
+use std::mem;
+
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
@@ -13,7 +14,9 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa, TargetFrontendConfig};
 use cranelift_codegen::settings::{self, Configurable};
+use cranelift_codegen::{Context, Final, MachSrcLoc};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use jitscribe_cranelift::{Announcement, Listing};
 use serde::{Deserialize, Serialize};
 
 use crate::ast::{
@@ -21,7 +24,8 @@ use crate::ast::{
     Statement, UnaryOperator,
 };
 use crate::error::Error;
-use crate::frame::{self, FrameKind};
+use crate::frame::{self, FrameKind, FrameRow};
+use crate::inline::{self, InlinedCall};
 use crate::native::{TABLE_APPLY, TABLE_FUNCTIONS, TABLE_PRINT};
 use crate::parser::PARAMETERS_MAX;
 use crate::unwind::{self, EhFrame};
@@ -32,9 +36,9 @@ use crate::unwind::{self, EhFrame};
 pub enum Tier {
     /// Quick to compile: no optimisation, one pass of register allocation.
     Baseline,
-    /// Optimised for speed.
+    /// Optimised for speed, with small callees inlined.
     Speed,
-    /// Optimised for speed and size.
+    /// Optimised for speed and size, with small callees inlined.
     Compact,
 }
 
@@ -53,20 +57,44 @@ impl Tier {
     }
 }
 
-/// From `offset` on, the code belongs to `position`, up to the next row.
+/// What a source location stands for: a position, and the inlined call whose callee it is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) position: Position,
+    /// Its number in [`Compiled::calls`].
+    pub(crate) call: Option<u32>,
+}
+
+/// From `offset` on, the code belongs to `place`, up to the next row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) offset: u32,
-    pub(crate) position: Position,
+    pub(crate) place: Place,
 }
 
 /// A function's machine code and what is known of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Compiled {
     pub(crate) bytes: Vec<u8>,
-    /// By offset; the first is at 0, neighbours differ in position.
+    /// By offset; the first is at 0, neighbours differ in place.
     pub(crate) rows: Vec<Row>,
+    /// The frame's states, and the same as tables.
+    pub(crate) frame: Vec<FrameRow>,
     pub(crate) unwind: EhFrame,
+    /// What Cranelift says of it.
+    pub(crate) announcement: Announcement<'static>,
+    pub(crate) listing: Listing,
+    /// What the numbers in its source locations stand for.
+    pub(crate) places: Vec<Place>,
+    /// The calls that were inlined, a caller before what was inlined into it.
+    pub(crate) calls: Vec<InlinedCall>,
+}
+
+impl Compiled {
+    /// What a source location stands for.
+    pub(crate) fn place(&self, loc: SourceLoc) -> Option<Place> {
+        self.places.get(loc.bits() as usize).copied()
+    }
 }
 
 /// Compiles functions at every tier.
@@ -94,7 +122,9 @@ impl Compiler {
         let mut ir =
             Ir::with_name_signature(UserFuncName::default(), signature(function.parameters));
         let target = isa.frontend_config();
-        let positions = Lowering::lower(&mut ir, &mut self.builder, function, target);
+        let lowered = Lowering::lower(&mut ir, &mut self.builder, program, id, tier, target);
+        let Lowered { places, calls } = lowered;
+        let listing = Listing::number(&mut ir);
         let mut context = Context::for_function(ir);
         let code = context
             .compile(isa.as_ref(), &mut ControlPlane::default())
@@ -102,33 +132,42 @@ impl Compiler {
         if !code.buffer.relocs().is_empty() {
             return Err(failed("its code needs relocations".to_owned()));
         }
-        let exit = SourceLoc::new(positions.len() as u32 - 1);
-        let frame = frame::apply(isa.as_ref(), code, exit, self.frames)
+        let exit = SourceLoc::new(places.len() as u32 - 1);
+        let is_exit = |loc| listing.source(loc) == exit;
+        let frame = frame::apply(isa.as_ref(), code, is_exit, self.frames)
             .map_err(|what| Error::Frame { function: function.name.clone(), what })?;
         let unwind = unwind::eh_frame(frame.bytes.len(), &frame.rows)
             .map_err(|error| failed(error.to_string()))?;
+        let announcement = Announcement::listed(isa.as_ref(), code, &listing);
+        let mut compiled = Compiled {
+            bytes: frame.bytes,
+            rows: Vec::new(),
+            frame: frame.rows,
+            unwind,
+            announcement,
+            listing,
+            places,
+            calls,
+        };
         let ranges = code.buffer.get_srclocs_sorted().iter();
-        let rows = rows(function.position, ranges.map(|range| (range.start, range.loc)), positions);
-        Ok(Compiled { bytes: frame.bytes, rows, unwind })
+        let source = |range: &MachSrcLoc<Final>| compiled.listing.source(range.loc);
+        let known = ranges.filter_map(|range| Some((range.start, compiled.place(source(range))?)));
+        compiled.rows = rows(Place { position: function.position, call: None }, known);
+        Ok(compiled)
     }
 }
 
 /// The compiler's source ranges as a table; the prologue belongs to the function's name.
-fn rows(
-    start: Position,
-    ranges: impl Iterator<Item = (u32, SourceLoc)>,
-    positions: Vec<Position>,
-) -> Vec<Row> {
-    let mut rows = vec![Row { offset: 0, position: start }];
+fn rows(start: Place, ranges: impl Iterator<Item = (u32, Place)>) -> Vec<Row> {
+    let mut rows = vec![Row { offset: 0, place: start }];
     for (offset, place) in ranges {
-        let Some(&position) = positions.get(place.bits() as usize) else { continue };
         match rows.last_mut() {
-            Some(last) if last.position == position => {}
-            Some(last) if last.offset == offset => last.position = position,
-            _ => rows.push(Row { offset, position }),
+            Some(last) if last.place == place => {}
+            Some(last) if last.offset == offset => last.place = place,
+            _ => rows.push(Row { offset, place }),
         }
     }
-    rows.dedup_by_key(|row| row.position);
+    rows.dedup_by_key(|row| row.place);
     rows
 }
 
@@ -158,74 +197,132 @@ fn signature(parameters: usize) -> Signature {
     signature
 }
 
-/// One function on its way to Cranelift's IR.
+/// One function on its way to Cranelift's IR, with what is inlined into it.
 struct Lowering<'b> {
     builder: FunctionBuilder<'b>,
+    program: &'b Program,
+    inlines: bool,
     table: Value,
-    locals: Vec<Variable>,
     /// Imported signatures by number of parameters.
     signatures: [Option<SigRef>; PARAMETERS_MAX + 1],
-    /// The only block that returns.
-    exit: Block,
+    /// The function whose body is being lowered.
+    body: Body,
+    /// The functions around, from the outermost to this one.
+    around: Vec<FunctionId>,
     /// What the numbers in the source locations stand for.
-    positions: Vec<Position>,
+    places: Vec<Place>,
+    calls: Vec<InlinedCall>,
+}
+
+/// A function's body: the one that is compiled, or one that stands in place of a call.
+struct Body {
+    locals: Vec<Variable>,
+    /// Where its `return` leads.
+    exit: Block,
+    /// The call in whose place it stands.
+    call: Option<u32>,
+}
+
+impl Body {
+    /// With the value that it returns.
+    fn new(
+        builder: &mut FunctionBuilder<'_>,
+        function: &Function,
+        call: Option<u32>,
+    ) -> (Self, Value) {
+        let locals = (0..function.locals).map(|_| builder.declare_var(types::I64)).collect();
+        let exit = builder.create_block();
+        let result = builder.append_block_param(exit, types::I64);
+        (Self { locals, exit, call }, result)
+    }
+}
+
+/// What lowering leaves besides the IR.
+struct Lowered {
+    places: Vec<Place>,
+    calls: Vec<InlinedCall>,
 }
 
 impl<'b> Lowering<'b> {
     fn lower(
         ir: &'b mut Ir,
         context: &'b mut FunctionBuilderContext,
-        function: &Function,
+        program: &'b Program,
+        id: FunctionId,
+        tier: Tier,
         target: TargetFrontendConfig,
-    ) -> Vec<Position> {
+    ) -> Lowered {
+        let function = program.function(id);
         let mut builder = FunctionBuilder::new(ir, context);
         let entry = builder.create_block();
         builder.append_block_params_for_function_params(entry);
-        let exit = builder.create_block();
-        let result = builder.append_block_param(exit, types::I64);
         builder.switch_to_block(entry);
         builder.seal_block(entry);
-        let locals = (0..function.locals).map(|_| builder.declare_var(types::I64)).collect();
         let table = builder.block_params(entry)[0];
+        let arguments = builder.block_params(entry)[1..].to_vec();
+        let (body, result) = Body::new(&mut builder, function, None);
         let mut lowering = Self {
             builder,
+            program,
+            inlines: tier != Tier::Baseline,
             table,
-            locals,
             signatures: [None; PARAMETERS_MAX + 1],
-            exit,
-            positions: Vec::new(),
+            body,
+            around: vec![id],
+            places: Vec::new(),
+            calls: Vec::new(),
         };
-        lowering.at(function.position);
-        for parameter in 0..function.parameters {
-            let value = lowering.builder.block_params(entry)[parameter + 1];
-            lowering.builder.def_var(lowering.locals[parameter], value);
-        }
-        lowering.block(&function.body);
-        lowering.at(function.end);
-        let zero = lowering.builder.ins().iconst(types::I64, 0);
-        lowering.builder.ins().jump(exit, &[BlockArg::Value(zero)]);
-        lowering.builder.switch_to_block(exit);
-        lowering.builder.seal_block(exit);
+        lowering.body(function, &arguments);
         // A number of its own, though the position is known: the epilogue is found by it.
-        lowering.positions.push(function.end);
+        lowering.places.push(Place { position: function.end, call: None });
         lowering.at(function.end);
         lowering.builder.ins().return_(&[result]);
-        let positions = lowering.positions;
-        lowering.builder.finalize(target);
-        positions
+        let Self { builder, places, calls, .. } = lowering;
+        builder.finalize(target);
+        Lowered { places, calls }
+    }
+
+    /// Lowers the body that [`Self::body`] is for, and goes on where it returns to.
+    fn body(&mut self, function: &Function, arguments: &[Value]) {
+        self.at(function.position);
+        for (local, value) in arguments.iter().enumerate() {
+            self.builder.def_var(self.body.locals[local], *value);
+        }
+        self.block(&function.body);
+        self.at(function.end);
+        let zero = self.builder.ins().iconst(types::I64, 0);
+        self.builder.ins().jump(self.body.exit, &[BlockArg::Value(zero)]);
+        self.builder.switch_to_block(self.body.exit);
+        self.builder.seal_block(self.body.exit);
+    }
+
+    /// Puts the callee in place of its call.
+    fn inline(&mut self, callee: FunctionId, position: Position, arguments: &[Value]) -> Value {
+        let function = self.program.function(callee);
+        let number = self.calls.len() as u32;
+        self.calls.push(InlinedCall { callee, parent: self.body.call, position });
+        let (body, result) = Body::new(&mut self.builder, function, Some(number));
+        let outer = mem::replace(&mut self.body, body);
+        self.around.push(callee);
+        self.body(function, arguments);
+        self.around.pop();
+        self.body = outer;
+        self.at(position);
+        result
     }
 
     /// What is emitted next belongs to this place.
     fn at(&mut self, position: Position) {
-        if self.positions.last() != Some(&position) {
-            self.positions.push(position);
+        let place = Place { position, call: self.body.call };
+        if self.places.last() != Some(&place) {
+            self.places.push(place);
         }
-        let number = self.positions.len() as u32 - 1;
+        let number = self.places.len() as u32 - 1;
         self.builder.set_srcloc(SourceLoc::new(number));
     }
 
     fn variable(&self, local: Local) -> Variable {
-        self.locals[local.0]
+        self.body.locals[local.0]
     }
 
     fn block(&mut self, statements: &[Statement]) {
@@ -247,7 +344,7 @@ impl<'b> Lowering<'b> {
             Statement::Return(position, value) => {
                 let value = self.expression(value);
                 self.at(*position);
-                self.builder.ins().jump(self.exit, &[BlockArg::Value(value)]);
+                self.builder.ins().jump(self.body.exit, &[BlockArg::Value(value)]);
                 // What follows a return is never reached, but must go somewhere.
                 let unreached = self.builder.create_block();
                 self.builder.switch_to_block(unreached);
@@ -328,6 +425,9 @@ impl<'b> Lowering<'b> {
                 let arguments: Vec<Value> =
                     arguments.iter().map(|argument| self.expression(argument)).collect();
                 self.at(position);
+                if self.inlines && inline::is_worth_it(self.program, *callee, &self.around) {
+                    return self.inline(*callee, position, &arguments);
+                }
                 self.call(TABLE_FUNCTIONS + callee.0, &arguments)
             }
             ExpressionKind::Print(value) => {

@@ -69,13 +69,13 @@ const SETUP: i32 = 16;
 
 /// Describes the frame and, for [`FrameKind::None`], takes the frame pointer out.
 ///
-/// Of the code's instructions only its first and those at `exit` are looked at: the generator makes
+/// Of the code's instructions only its first and those at the exit are looked at: the generator makes
 /// one return (see `codegen`), whose source location that is. Whatever does not look exactly as
 /// expected is refused.
 pub(crate) fn apply(
     isa: &dyn TargetIsa,
     code: &CompiledCode,
-    exit: SourceLoc,
+    is_exit: impl Fn(SourceLoc) -> bool,
     kind: FrameKind,
 ) -> Result<Frame, &'static str> {
     let mut bytes = code.buffer.data().to_vec();
@@ -88,7 +88,7 @@ pub(crate) fn apply(
     let pushed = PUSH.len();
     let set = pushed + SET.len();
     let allocated = set + adjustment(&bytes[set..], 0xec, below)?;
-    let mut returns = code.buffer.get_srclocs_sorted().iter().filter(|range| range.loc == exit);
+    let mut returns = code.buffer.get_srclocs_sorted().iter().filter(|range| is_exit(range.loc));
     let (Some(last), None) = (returns.next(), returns.next()) else {
         return Err("not one return");
     };

@@ -2,9 +2,9 @@
 //!
 //! [`run`] compiles a program of this language while it runs it: functions that call one another
 //! and recurse, also through native code; one is compiled three times at the same address, one is
-//! moved, one freed and its place taken. What it made it announces in a jitdump and a perf map, so
-//! that profilers can name it, and, for whoever checks the profilers, writes down the truth about
-//! it ([`CodeVersion`]).
+//! moved, one freed and its place taken. What it made it announces through the library
+//! [`jitscribe`], so that profilers can name it, and, for whoever checks the profilers, writes down
+//! the truth about it ([`CodeVersion`]). Its optimising tiers compile small callees in place.
 //!
 //! # The language
 //! Values are 64-bit integers, arithmetic wraps, dividing by 0 gives 0.
@@ -40,6 +40,7 @@ mod codegen;
 mod error;
 mod evaluate;
 mod frame;
+mod inline;
 mod lexer;
 mod memory;
 mod native;
@@ -59,4 +60,4 @@ pub use native::Printed;
 pub use options::{Called, Options, Pace, Phase, Report};
 pub use parser::{PARAMETERS_MAX, parse};
 pub use run::run;
-pub use truth::{CodeLine, CodeVersion};
+pub use truth::{CodeLine, CodeVersion, InlinedInto};

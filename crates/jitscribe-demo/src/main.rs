@@ -30,6 +30,12 @@ struct Arguments {
     /// Write perf-PID.map into this directory (perf looks in /tmp)
     #[arg(long, value_name = "DIR")]
     perf_map_dir: Option<PathBuf>,
+    /// Keep the code log in memory, or where JITSCRIBE=... says, for `jitscribe record -p`
+    #[arg(long)]
+    log: bool,
+    /// Write listings of the intermediate representation into this directory
+    #[arg(long, value_name = "DIR")]
+    ir_dir: Option<PathBuf>,
     /// Write the program's source into this directory
     #[arg(long, value_name = "DIR")]
     source_dir: Option<PathBuf>,
@@ -56,6 +62,8 @@ impl From<Arguments> for Options {
             },
             dump_dir: arguments.dump_dir,
             perf_map_dir: arguments.perf_map_dir,
+            log: arguments.log,
+            ir_dir: arguments.ir_dir,
             source_dir: arguments.source_dir,
             many: arguments.many,
             truth: arguments.truth,

@@ -1,10 +1,9 @@
-//! Executable memory that is never writable and executable at once, and the marker mapping.
+//! Executable memory that is never writable and executable at once.
 //!
 //! All system calls on memory of this crate are here.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
-use std::fs::File;
 use std::ptr::{self, NonNull};
 use std::slice;
 
@@ -138,24 +137,6 @@ impl Memory {
             target.protect(MprotectFlags::READ | MprotectFlags::EXEC)?;
         }
         Ok(result)
-    }
-}
-
-/// The mapping of a dump's first page that tells perf where the dump is; see jitdump's
-/// specification. It is there to be seen and never read.
-#[derive(Debug)]
-pub(crate) struct Marker {
-    _mapping: Mapping,
-}
-
-impl Marker {
-    /// Maps the first page of `file`, executable as perf records no other.
-    pub(crate) fn new(file: &File) -> Result<Self, Error> {
-        let size = rustix::param::page_size();
-        let protection = ProtFlags::READ | ProtFlags::EXEC;
-        // SAFETY: A fresh mapping at a free place; nothing ever accesses it.
-        let mapped = unsafe { mmap(ptr::null_mut(), size, protection, MapFlags::PRIVATE, file, 0) };
-        Ok(Self { _mapping: Mapping::new(mapped, size)? })
     }
 }
 

@@ -22,6 +22,12 @@ pub struct Options {
     pub dump_dir: Option<PathBuf>,
     /// Where to write `perf-PID.map`, which must not exist; perf looks in `/tmp`.
     pub perf_map_dir: Option<PathBuf>,
+    /// Whether to keep the code log that `jitscribe record -p` and `jitscribe dump -p` read: in memory
+    /// unless there is a dump, and with whatever `JITSCRIBE` in the environment asks for.
+    pub log: bool,
+    /// Where to write a listing of each code's intermediate representation, `TIER-FUNCTION.clif`, which
+    /// the second line table then names.
+    pub ir_dir: Option<PathBuf>,
     /// Where to write the program's source, so that tools can show its lines; the debug
     /// information names it by its absolute path. `None` writes none and names the bare file.
     pub source_dir: Option<PathBuf>,
@@ -39,6 +45,8 @@ impl Default for Options {
             memory: MemoryKind::default(),
             dump_dir: None,
             perf_map_dir: None,
+            log: false,
+            ir_dir: None,
             source_dir: None,
             many: None,
             truth: None,

@@ -39,7 +39,7 @@ pub(crate) fn demo(program: &Program) -> Vec<Step> {
     };
     let warm = ("warm_up", 40);
     let cool = ("cool_down", 10_000);
-    let baseline = ["fib", "longest", "mix", "tower", "roof", "warm_up"];
+    let baseline = ["fib", "longest", "mix", "tower", "roof", "next", "odd", "warm_up"];
     vec![
         Step::Load(baseline.map(id).into(), vec![Tier::Baseline]),
         Step::Load(vec![id("collatz")], Tier::ALL.into()),

@@ -1,7 +1,6 @@
 //! A run: the program is compiled, announced and called, step by step.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -37,17 +36,15 @@ pub fn run(options: &Options) -> Result<Report, Error> {
         None => plan::demo(&program),
         Some(_) => plan::many(&program),
     };
+    if let Some(dir) = &options.ir_dir {
+        fs::create_dir_all(dir).map_err(Error::file(dir))?;
+    }
     let source = match &options.source_dir {
         Some(dir) => Some(write_source(dir, file, &text)?),
         None => None,
     };
     let source_name = source.as_deref().unwrap_or(Path::new(file)).display().to_string();
-    let announcer = Announcer::new(
-        options.dump_dir.as_deref(),
-        options.perf_map_dir.as_deref(),
-        source_name,
-        options.frame_pointers,
-    )?;
+    let announcer = Announcer::new(options, source_name)?;
     let frames = if options.frame_pointers { FrameKind::Pointer } else { FrameKind::None };
     let arena = ARENA_BASE + options.many.unwrap_or(0) as usize * ARENA_EACH;
     let mut engine = Engine::new(&program, frames, options.memory, arena, announcer)?;
@@ -65,7 +62,6 @@ pub fn run(options: &Options) -> Result<Report, Error> {
             }
         }
     }
-    engine.announcer().close()?;
     if let Some(path) = &options.truth {
         truth::write(path, engine.versions())?;
     }
@@ -77,22 +73,16 @@ pub fn run(options: &Options) -> Result<Report, Error> {
         loads: versions.len() - moves,
         moves,
         versions,
-        dump: engine.announcer().dump_path().map(Path::to_owned),
+        dump: engine.announcer().dump_path(),
         perf_map: engine.announcer().map_path().map(Path::to_owned),
         source,
     })
 }
 
-/// Writes the source and returns its absolute path. One of the same content may be there.
+/// Writes the source and returns its absolute path.
 fn write_source(dir: &Path, file: &str, text: &str) -> Result<PathBuf, Error> {
     let dir = fs::canonicalize(dir).map_err(Error::file(dir))?;
-    let path = dir.join(file);
-    if fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
-        return Ok(path);
-    }
-    let written = announce::create(&path)?.write_all(text.as_bytes());
-    written.map_err(Error::file(&path))?;
-    Ok(path)
+    announce::write_text(&dir.join(file), text)
 }
 
 /// Calls the functions in turn, each so often or so long.

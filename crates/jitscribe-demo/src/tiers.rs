@@ -88,7 +88,9 @@ impl<'p> Engine<'p> {
         let old = self.loaded(id)?;
         let slot = self.arena.allocate(old.slot.size)?;
         self.arena.copy(old.slot, slot)?;
-        let version = self.announcer.moved(old.version, self.arena.address(slot.offset))?;
+        let address = self.arena.address(slot.offset);
+        let memory = &self.arena.memory().bytes()[slot.offset..];
+        let version = self.announcer.moved(old.version, address, memory);
         // SAFETY: The slot holds what `place` put into the old one, which is the function's code
         // and needs no change to run elsewhere: it has no relocations. Before `release` or another
         // `place` changes the slot, the entry is changed.
@@ -128,8 +130,8 @@ impl<'p> Engine<'p> {
         self.announcer.versions()
     }
 
-    pub(crate) fn announcer(&mut self) -> &mut Announcer {
-        &mut self.announcer
+    pub(crate) fn announcer(&self) -> &Announcer {
+        &self.announcer
     }
 
     #[allow(unsafe_code)]
@@ -139,18 +141,21 @@ impl<'p> Engine<'p> {
         }
         self.arena.fill(placed.iter().map(|(_, slot, compiled)| (*slot, parts(compiled))))?;
         for (id, slot, compiled) in placed {
-            let version = self.announcer.load(&Placed {
-                name: self.name(*id),
+            let placed = Placed {
+                program: self.program,
+                id: *id,
                 tier,
                 compiled,
                 address: self.arena.address(slot.offset),
-            })?;
+                code: &self.arena.memory().bytes()[slot.offset..][..compiled.bytes.len()],
+            };
+            let version = self.announcer.load(&placed)?;
             // SAFETY: `fill` has just put the function's code there, compiled from this program.
             // Whatever changes the slot later (`place`, `release`) changes the entry before.
             unsafe { self.table.set(*id, self.arena.memory(), slot.offset) };
             self.loaded[id.0] = Some(Loaded { slot: *slot, version });
         }
-        self.announcer.flush()
+        Ok(())
     }
 
     pub(crate) fn name(&self, id: FunctionId) -> &'p str {

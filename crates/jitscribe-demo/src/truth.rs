@@ -18,17 +18,18 @@ pub struct CodeVersion {
     pub symbol: String,
     /// How it was compiled.
     pub tier: Tier,
-    /// The number that was announced. A moved code keeps it.
-    pub code_index: u64,
     /// Where its first byte was.
     pub address: u64,
     /// Its size in bytes, without the unwind tables behind it.
     pub size: u64,
     /// The size of its unwind tables, which start at the next multiple of 8 behind it.
     pub unwind_size: u64,
-    /// From when on it could run, in nanoseconds of `CLOCK_MONOTONIC`: the announced timestamp.
+    /// When it was about to be announced, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub announcing: u64,
+    /// From when on it could run: it had been announced.
     pub loaded: u64,
-    /// When it had run for the last time; `None` if it lived to the end.
+    /// When it had run for the last time, and was about to be announced dead; `None` if it lived to
+    /// the end.
     pub died: Option<u64>,
     /// Where it was before, if it was moved here.
     pub moved_from: Option<u64>,
@@ -43,11 +44,24 @@ pub struct CodeVersion {
 }
 
 /// A row of a code's line table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeLine {
     /// From which address on.
     pub address: u64,
     /// The line, from 1.
+    pub line: u32,
+    /// The byte in the line, from 1.
+    pub column: u32,
+    /// The inlined calls that it lies in, from the innermost outward.
+    pub inlined: Vec<InlinedInto>,
+}
+
+/// A call in whose place the callee was compiled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InlinedInto {
+    /// The function called.
+    pub callee: String,
+    /// The line of the call, from 1.
     pub line: u32,
     /// The byte in the line, from 1.
     pub column: u32,

@@ -6,11 +6,12 @@ use proptest::sample::select;
 
 use super::*;
 use crate::evaluate::evaluate;
+use crate::options::Options;
 use crate::parser::parse;
 use crate::plan::{self, Step};
 
 fn engine(program: &Program, frames: FrameKind, memory: MemoryKind) -> Engine<'_> {
-    let announcer = Announcer::new(None, None, "test".into(), true).unwrap();
+    let announcer = Announcer::new(&Options::default(), "test".into()).unwrap();
     Engine::new(program, frames, memory, 1 << 18, announcer).unwrap()
 }
 
@@ -102,8 +103,6 @@ fn a_replaced_code_has_its_predecessors_address_and_a_freed_one_is_succeeded() {
         let places: Vec<u64> = versions.iter().map(|version| version.address).collect();
         assert_eq!(places, [first, first, moved, moved, first]);
         assert_eq!(versions[2].moved_from, Some(first));
-        let indices: Vec<u64> = versions.iter().map(|version| version.code_index).collect();
-        assert_eq!(indices, [0, 1, 1, 2, 3]);
         for (dead, successor) in [(0, 1), (1, 2), (2, 3), (1, 4)] {
             assert!(versions[dead].died.unwrap() <= versions[successor].loaded);
         }
@@ -132,7 +131,7 @@ fn wishes_that_make_no_sense_are_refused() {
     engine.load(&[f, g], &[Tier::Speed]).unwrap();
     assert!(matches!(engine.load(&[f], &[Tier::Speed]), Err(Error::Plan { .. })));
     assert!(matches!(engine.call(g, 0), Err(Error::Plan { .. })));
-    let tiny = Announcer::new(None, None, "test".into(), true).unwrap();
+    let tiny = Announcer::new(&Options::default(), "test".into()).unwrap();
     let mut tiny =
         Engine::new(&program, FrameKind::Pointer, MemoryKind::Anonymous, 1, tiny).unwrap();
     let full = (0..100).find_map(|_| {
@@ -141,6 +140,28 @@ fn wishes_that_make_no_sense_are_refused() {
         loaded.err()
     });
     assert!(matches!(full, Some(Error::ArenaFull { .. })));
+}
+
+/// Small callees are compiled in place by the optimising tiers, with all that they call, but no function
+/// into itself and none that is large.
+#[test]
+fn small_callees_are_inlined() {
+    let text = "fn main(n) { return outer(n) + inner(n) + large(n); }
+        fn outer(n) { return inner(n) + main(n - 1); }
+        fn inner(n) { if n > 5 { return 1; } return n; }
+        fn large(n) { return n + n + n + n + n + n + n + n + n + n + n + n; }";
+    let program = parse(text).unwrap();
+    let mut compiler = Compiler::new(FrameKind::Pointer).unwrap();
+    let mut calls = |name: &str, tier| -> Vec<(String, Option<u32>)> {
+        let compiled = compiler.compile(&program, program.find(name).unwrap(), tier).unwrap();
+        let name = |id: FunctionId| program.function(id).name.clone();
+        compiled.calls.iter().map(|call| (name(call.callee), call.parent)).collect()
+    };
+    assert_eq!(calls("main", Tier::Baseline), []);
+    for tier in [Tier::Speed, Tier::Compact] {
+        let expected = [("outer", None), ("inner", Some(0)), ("inner", None)];
+        assert_eq!(calls("main", tier), expected.map(|(name, at)| (name.to_owned(), at)));
+    }
 }
 
 /// An expression over `a`, `b`, `c` and the functions before number `callable`.
