@@ -30,6 +30,9 @@ RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
 step "tests"
 cargo test --quiet --workspace --no-fail-fast
 
+step "sanitizers"
+scripts/sanitize.sh
+
 step "fuzz targets"
 scripts/fuzz.sh "${FUZZ_SECONDS:-15}"
 

@@ -66,6 +66,10 @@ impl Head {
         if word(0)? != jitdump::MAGIC {
             return Err(Error::NotALog("it does not begin as a jitdump of this machine does"));
         }
+        // Its header is that of every snapshot.
+        if word(8)? as usize != FILE_HEADER || jitdump::Dump::parse(bytes).is_err() {
+            return Err(Error::NotALog("its header is not that of a jitdump"));
+        }
         let tail = FILE_HEADER.saturating_add(tail::OFFSET_WITHOUT_ENTRIES);
         let is_ours = word(FILE_HEADER)? == RecordId::DEBUG_INFO.0
             && word(tail)? == tail::MAGIC
