@@ -21,7 +21,8 @@ impl Source for Changing<'_> {
         let count = self.bytes.read_at(at, room)?;
         let number = self.reads.replace(self.reads.get() + 1);
         if let [low, high, byte] = self.changes.get(3 * number..3 * number + 3).unwrap_or_default()
-            && let Some(place) = room[..count].get_mut(usize::from(u16::from_le_bytes([*low, *high])))
+            && let Some(place) =
+                room[..count].get_mut(usize::from(u16::from_le_bytes([*low, *high])))
         {
             *place ^= byte;
         }
