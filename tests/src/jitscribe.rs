@@ -28,6 +28,7 @@ pub fn demo_jit() -> Command {
 }
 
 /// Builds a binary of the workspace in the profile that the tests were built in, and says where it lies.
+#[expect(clippy::print_stderr, reason = "who waits for a test should know what for")]
 fn build(package: &str, binary: &str) -> PathBuf {
     eprintln!("building {binary}");
     let mut cargo = Command::new(env!("CARGO"));
