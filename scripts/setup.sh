@@ -44,6 +44,9 @@ debug symbols of the C library, for valgrind|/usr/share/doc/libc6-dbg|libc6-dbg
 make|make|make
 pkg-config|pkg-config|pkg-config
 lli|lli-14|llvm-14-runtime
+llc|llc-14|llvm-14
+LLVM's headers|/usr/include/llvm-14/llvm/IR/Module.h|llvm-14-dev
+wasm-ld, for modules with debug information|wasm-ld-14|lld-14
 node|node|nodejs
 Erlang|erl|erlang-base
 PHP|php|php8.2-cli

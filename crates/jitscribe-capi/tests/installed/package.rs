@@ -67,6 +67,7 @@ fn a_package_is_made_elsewhere_than_it_will_lie() {
     let mut expected = vec![
         "usr/include/jitscribe.h".to_owned(),
         "usr/include/jitscribe.hpp".to_owned(),
+        "usr/include/jitscribe/llvm.hpp".to_owned(),
         format!("{lib}/libjitscribe.a"),
         format!("{lib}/libjitscribe.so"),
         format!("{lib}/libjitscribe.so.0"),

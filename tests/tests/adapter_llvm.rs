@@ -1,0 +1,200 @@
+//! `jitscribe/llvm.hpp`: a program in C++ that compiles modules with LLVM's ORC and MCJIT.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use end_to_end::jitscribe::jitscribe;
+use end_to_end::live::workload;
+use end_to_end::perf::Perf;
+use end_to_end::running::Running;
+use end_to_end::tool::{crate_dir, run, tool};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The program, compiled once as a user of the header is told to.
+fn program() -> Command {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    Command::new(BUILT.get_or_init(|| {
+        // …/target/debug/deps/this
+        let this = std::env::current_exe().expect("this program");
+        let target = this.ancestors().nth(3).expect("the target folder");
+        let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
+        let prefix = target.join("tmp/llvm");
+        let mut make = tool("make");
+        make.arg("-C").arg(crate_dir().join("../crates/jitscribe-capi")).arg("install");
+        make.arg(format!("PREFIX={}", prefix.display())).arg(format!("PROFILE={profile}"));
+        run(make.env("CARGO_TARGET_DIR", target).env("CARGO", env!("CARGO")));
+
+        let words = |arguments: &[&str]| {
+            let printed = run(tool("llvm-config-14").args(arguments)).stdout;
+            printed.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let program = prefix.join("orc");
+        let mut compile = tool("c++");
+        compile.args(["-std=c++17", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion"]);
+        compile.arg("-Werror").arg("-isystem").args(words(&["--includedir"]));
+        compile.arg("-I").arg(prefix.join("include")).arg(workload("orc.cpp")).arg("-o");
+        compile.arg(&program).arg(prefix.join("lib/libjitscribe.a"));
+        compile.args(words(&["--ldflags", "--libs"])).args(["-lpthread", "-ldl"]);
+        run(&mut compile);
+        program
+    }))
+}
+
+/// The codes that `jitscribe dump` tells of.
+fn codes(arguments: &[&str]) -> Vec<Value> {
+    let printed = run(jitscribe().arg("dump").arg("--json").args(arguments)).stdout;
+    let events = printed.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    events.filter(|event| event["event"] == "load").collect()
+}
+
+/// Offset, file, line and column.
+type Line = (u64, String, u64, u64);
+
+/// Name, size and lines, of which a dump of LLVM's has no columns.
+fn told(codes: &[Value], columns: bool) -> Vec<(String, u64, Vec<Line>)> {
+    let number = |hex: &Value| {
+        let hex = hex.as_str().and_then(|hex| hex.strip_prefix("0x")).expect("an address");
+        u64::from_str_radix(hex, 16).expect("a number")
+    };
+    let told = |code: &Value| {
+        let start = number(&code["address"]);
+        let lines = code["lines"].as_array().expect("lines").iter().map(|line| {
+            let file = line["file"].as_str().expect("a path").to_owned();
+            let column = if columns { line["column"].as_u64().expect("a column") } else { 0 };
+            let line_number = line["line"].as_u64().expect("a line");
+            (number(&line["address"]) - start, file, line_number, column)
+        });
+        let name = code["name"].as_str().expect("a name").to_owned();
+        (name, code["size"].as_u64().expect("a size"), lines.collect())
+    };
+    codes.iter().map(told).collect()
+}
+
+/// Runs a module for a moment. Gives what its log tells while the code is there, and when it is gone.
+fn announced(mode: &str, module: &Path, function: &str, dumps: &Path) -> [Vec<Value>; 2] {
+    let mut command = program();
+    command.arg(mode).arg(module).arg(function).arg("0.2").env("JITDUMPDIR", dumps);
+    command.env_remove("JITSCRIBE");
+    let mut running = Running::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let pid = running.pid().to_string();
+    running.wait_for_line("freed");
+    let after = codes(&["-p", &pid]);
+    drop(running);
+
+    let mut command = program();
+    command.arg(mode).arg(module).arg(function).arg("60").env("JITDUMPDIR", dumps.join("more"));
+    command.env_remove("JITSCRIBE");
+    let mut running = Running::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let pid = running.pid().to_string();
+    running.wait_for_line("loaded");
+    [codes(&["-p", &pid]), after]
+}
+
+#[test]
+fn orc_s_code_is_told_of_as_llvm_s_own_listener_does() {
+    let folder = TempDir::with_prefix("jitscribe-llvm-").expect("a temporary folder");
+    let [there, gone] = announced("both", &workload("spin.ll"), "main", folder.path());
+    let names: Vec<_> = there.iter().map(|code| code["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["fib", "mix of words", "main"]);
+    for code in &there {
+        assert!(code["died"].is_null() && code["unwind"].is_object(), "{code}");
+        assert_eq!(code["tier"], "llvm");
+    }
+    assert_eq!(told(&there, true), told(&gone, true));
+    assert!(gone.iter().all(|code| code["died"].is_u64()), "{gone:#?}");
+
+    let find = run(tool("find").arg(folder.path()).args(["-name", "*.dump"])).stdout;
+    let theirs = find.lines().find(|path| !path.contains("/more/")).expect("LLVM's dump");
+    assert_eq!(told(&gone, false), told(&codes(&[theirs]), false));
+    let columns = told(&gone, true).into_iter().flat_map(|(_, _, lines)| lines);
+    assert!(columns.filter(|line| line.3 != 0).count() > 8);
+}
+
+#[test]
+fn mcjit_s_code_is_told_of_as_orc_s() {
+    let folder = TempDir::with_prefix("jitscribe-llvm-").expect("a temporary folder");
+    let [by_orc, _] = announced("orc", &workload("spin.ll"), "main", folder.path());
+    let [there, gone] = announced("mcjit", &workload("spin.ll"), "main", folder.path());
+    let functions = |codes: &[Value]| {
+        told(codes, true)
+            .into_iter()
+            .map(|(name, _, lines)| (name, lines.len()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(functions(&there), functions(&by_orc));
+    assert!(there.iter().all(|code| code["unwind"].is_object()), "{there:#?}");
+    assert!(gone.iter().all(|code| code["died"].is_u64()), "{gone:#?}");
+}
+
+#[test]
+fn inlined_calls_are_those_of_the_module() {
+    let folder = TempDir::with_prefix("jitscribe-llvm-").expect("a temporary folder");
+    let [there, _] = announced("orc", &workload("lines.ll"), "run", folder.path());
+    let names: Vec<_> = there.iter().map(|code| code["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["mix", "fib", "run"]);
+    let calls = there[0]["inlined"].as_array().expect("calls");
+    let sites: Vec<_> = calls
+        .iter()
+        .map(|call| {
+            let text = |field: &str| call[field].as_str().expect("text").to_owned();
+            let number = |field: &str| call[field].as_u64();
+            (text("name"), number("parent"), text("file"), number("line"), number("column"))
+        })
+        .collect();
+    let site = |name: &str, parent, file: &str, line, column| {
+        (name.to_owned(), parent, file.to_owned(), Some(line), Some(column))
+    };
+    let expected =
+        [site("step", None, "/src/mix.src", 12, 9), site("twist", Some(0), "/src/step.src", 31, 4)];
+    assert_eq!(sites, expected);
+    // Their lines lie in them, and no others'.
+    for (call, own) in calls.iter().zip([30..50, 40..50]) {
+        let ranges = call["ranges"].as_array().expect("ranges");
+        assert!(!ranges.is_empty());
+        let within = |address: &Value| {
+            let address = address.as_str().expect("an address");
+            ranges.iter().any(|range| {
+                let bound = |at: usize| range[at].as_str().expect("an address");
+                (bound(0)..bound(1)).contains(&address)
+            })
+        };
+        for line in there[0]["lines"].as_array().expect("lines") {
+            let number = line["line"].as_u64().expect("a line");
+            if number != 0 {
+                assert_eq!(within(&line["address"]), own.contains(&number), "{line} in {call}");
+            }
+        }
+    }
+    assert_eq!(there[2]["lines"].as_array().map(Vec::len), Some(0));
+}
+
+/// `fib` has no frame pointer: the stacks come from what was in .eh_frame.
+#[test]
+fn a_recorded_module_has_names_and_stacks_to_its_beginning() {
+    let folder = TempDir::with_prefix("jitscribe-llvm-").expect("a temporary folder");
+    let mut record = jitscribe();
+    record.current_dir(folder.path()).env("HOME", folder.path()).stdin(Stdio::null());
+    record.args(["record", "-F", "999", "--call-graph", "dwarf", "--"]);
+    record.arg(program().get_program()).arg("orc").arg(workload("spin.ll")).args(["main", "1"]);
+    run(&mut record);
+    let chains = Perf::installed().chains(&folder.path().join("perf.data"));
+    let mut seen = [0, 0];
+    for chain in &chains {
+        let Some(first) = chain.frames.first() else { continue };
+        match first.name() {
+            Some("fib" | "mix of words") => {
+                seen[usize::from(first.name() == Some("fib"))] += 1;
+                assert!(
+                    chain.frames.iter().filter(|frame| frame.name() == Some("main")).count() == 2,
+                    "{}",
+                    chain.line()
+                );
+            }
+            Some(_) => {}
+            None => assert!(!first.dso.contains("anon"), "{}", chain.line()),
+        }
+    }
+    assert!(seen.iter().all(|count| *count > 100), "{seen:?}");
+}
