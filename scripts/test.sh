@@ -27,8 +27,14 @@ cargo clippy --quiet -p jitdump --no-default-features -- -D warnings
 step "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
 
+step "building the tests"
+cargo test --quiet --workspace --no-run
+
 step "tests"
-cargo test --quiet --workspace --no-fail-fast
+# What was built with them. Else the end-to-end tests build these programs by themselves, for which dependencies have
+# fewer features: Cranelift would be compiled once more.
+built=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
+JITSCRIBE_BIN=$built/jitscribe DEMO_JIT_BIN=$built/demo-jit cargo test --quiet --workspace --no-fail-fast
 
 step "sanitizers"
 scripts/sanitize.sh

@@ -1,0 +1,17 @@
+Counts sixteen million times
+-[
+  >-[
+    >-[>+<-]
+  <-]
+<-]
+and again with more work each time
+-[
+  >-[
+    >-[
+      >+>+
+      <<-]
+  <-]
+<-]
+and says so
+>>>>>>++++++++[>++++++++<-]>+.
+[-]++++++++++.
