@@ -28,6 +28,10 @@ struct Row {
 }
 
 impl Version {
+    fn holds(&self, ip: u64) -> bool {
+        ip.checked_sub(self.address).is_some_and(|offset| offset < self.size)
+    }
+
     fn row(&self, ip: u64) -> Option<&Row> {
         self.lines.iter().rfind(|row| row.address <= ip)
     }
@@ -77,6 +81,14 @@ impl Truth {
         self.at(ip, time).is_some()
     }
 
+    /// Whether different codes were at an address, at different times.
+    ///
+    /// perf's libunwind remembers by address how a frame is unwound, and is told of no new mapping: now and then it
+    /// takes the rule of the code that was there before.
+    pub fn is_reused(&self, ip: u64) -> bool {
+        self.0.iter().filter(|version| version.holds(ip)).count() > 1
+    }
+
     /// The functions and lines at an address, from the innermost outward, the last one that of the code itself.
     /// `None` if no code of the demo ran there then.
     pub fn inline_chain(&self, ip: u64, time: u64) -> Option<Vec<(String, u64)>> {
@@ -99,10 +111,9 @@ impl Truth {
     }
 
     fn at(&self, ip: u64, time: u64) -> Option<&Version> {
-        self.0.iter().find(|version| {
-            ip.checked_sub(version.address).is_some_and(|offset| offset < version.size)
-                && (version.loaded..version.died).contains(&time)
-        })
+        self.0
+            .iter()
+            .find(|version| version.holds(ip) && (version.loaded..version.died).contains(&time))
     }
 }
 
