@@ -45,7 +45,7 @@ make|make|make
 pkg-config|pkg-config|pkg-config
 lli|lli-14|llvm-14-runtime
 llc|llc-14|llvm-14
-LLVM's headers|/usr/include/llvm-14/llvm/IR/Module.h|llvm-14-dev
+the headers of LLVM|/usr/include/llvm-14/llvm/IR/Module.h|llvm-14-dev
 wasm-ld, for modules with debug information|wasm-ld-14|lld-14
 node|node|nodejs
 Erlang|erl|erlang-base
