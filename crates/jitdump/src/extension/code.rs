@@ -16,7 +16,7 @@ pub const CODE_INDEX: usize = 16;
 pub const GROUP_SIZE: usize = 24;
 /// Offset of the u32 that tells the thread that made the code.
 pub const TID: usize = 28;
-/// Offset of the u8 that tells the [`Kind`](super::Kind).
+/// Offset of the u8 that tells the [`Kind`].
 pub const KIND: usize = 32;
 /// Offset of the u8 that holds the flags.
 pub const FLAGS: usize = 33;
