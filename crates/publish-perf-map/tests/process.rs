@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use publish_perf_map::{Options, PerfMap};
 use unsafe_parts::{close_all, in_a_fork};
@@ -147,6 +148,15 @@ fn a_fork_amid_writes_neither_hangs_nor_spoils_the_parents_file() {
     }
 }
 
+/// Says so when a scope is left, however it is.
+struct StopAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 fn fork_amid_writes(folder: &Path) {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let map = create(folder, &said);
@@ -158,8 +168,14 @@ fn fork_amid_writes(folder: &Path) {
             while !stop.load(Ordering::Relaxed) {
                 n += 1;
                 map.load(0x10_0000 + n % 500 * 0x10, 0x10, format!("parent_{n}").as_bytes());
+                // Else forks would hardly ever find the map at rest.
+                if n.is_multiple_of(20) {
+                    std::thread::sleep(Duration::from_micros(200));
+                }
             }
         });
+        // A panic here has to end the writer too: the scope waits for it.
+        let _stop = StopAtEnd(&stop);
         while lost.load(Ordering::Relaxed) < 5 || forked.load(Ordering::Relaxed) < 5 {
             let status = in_a_fork(|| {
                 map.forked();
@@ -173,7 +189,6 @@ fn fork_amid_writes(folder: &Path) {
             };
             assert!(forked.load(Ordering::Relaxed) + lost.load(Ordering::Relaxed) < 5000);
         }
-        stop.store(true, Ordering::Relaxed);
     });
     println!("{lost:?} lost, {forked:?} forked");
     assert!(!map.is_off());
