@@ -1,8 +1,9 @@
 //! An installed tree, and programs compiled against it.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 /// The crate's folder.
 pub fn root() -> &'static Path {
@@ -60,9 +61,11 @@ pub enum Link {
 }
 
 /// Compiles a C or C++ file of this crate as users are told to, and every warning an error.
+///
+/// Once, whichever tests ask for it: what runs in one test must not be written again for another.
 pub fn compile(source: &str, link: Link, more: &[&str]) -> PathBuf {
-    let (compiler, standard) =
-        if source.ends_with(".c") { ("cc", "-std=c11") } else { ("c++", "-std=c++17") };
+    static COMPILED: LazyLock<Mutex<HashMap<PathBuf, Arc<OnceLock<()>>>>> =
+        LazyLock::new(Mutex::default);
     let mut name = source.replace(['/', '.'], "_");
     for word in more {
         name += &word.replace(|c: char| !c.is_alphanumeric(), "_");
@@ -70,10 +73,18 @@ pub fn compile(source: &str, link: Link, more: &[&str]) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs");
     std::fs::create_dir_all(&folder).expect("a folder");
     let program = folder.join(format!("{name}-{link:?}"));
+    let compiled = COMPILED.lock().expect("the list").entry(program.clone()).or_default().clone();
+    compiled.get_or_init(|| compile_to(&program, source, link, more));
+    program
+}
+
+fn compile_to(program: &Path, source: &str, link: Link, more: &[&str]) {
+    let (compiler, standard) =
+        if source.ends_with(".c") { ("cc", "-std=c11") } else { ("c++", "-std=c++17") };
     let mut command = Command::new(compiler);
     command.args([standard, "-g", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion"]);
     command.args(["-Werror", "-pthread"]).args(more).arg(root().join(source));
-    command.args(pkg_config(&["--cflags"])).arg("-o").arg(&program);
+    command.args(pkg_config(&["--cflags"])).arg("-o").arg(program);
     match link {
         Link::Shared => {
             command.args(pkg_config(&["--libs"]));
@@ -91,5 +102,4 @@ pub fn compile(source: &str, link: Link, more: &[&str]) -> PathBuf {
         }
     }
     run(&mut command);
-    program
 }
