@@ -51,5 +51,5 @@ fn sees(pid: u32, path: &Path) -> bool {
     let ours = namespace(Path::new("/proc/self/ns/mnt"));
     let apart = matches!((namespace(&of_process("ns/mnt")), ours), (Ok(a), Ok(b)) if a != b);
     let inside = of_process("root").join(path.strip_prefix("/").unwrap_or(path));
-    !apart || super::locate::same_file(&inside, path)
+    !apart || crate::files::same_file(&inside, path)
 }

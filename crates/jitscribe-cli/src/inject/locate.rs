@@ -5,26 +5,18 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
-use std::io::Read;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use code_timeline::LifeId;
 
+use crate::files::{
+    Index, Kind, Named, base_name, is_file, jitdump_pid, looks_like_marker, pid_in_name, same_file,
+};
+
 use super::interner::NameId;
 use super::survey::Survey;
-
-/// What kind of file a source is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// A jitdump.
-    Jitdump,
-    /// A perf map.
-    PerfMap,
-}
 
 /// A file that tells of a process's code.
 #[derive(Clone, Debug)]
@@ -39,28 +31,6 @@ pub struct Source {
     pub marker: Option<u64>,
     /// Whether perf would find a perf map here by itself.
     pub known_to_perf: bool,
-}
-
-/// A file that the user named: `[PID=]FILE`.
-#[derive(Clone, Debug)]
-pub struct Named {
-    /// Whose it is; by default as its header or its name says.
-    pub pid: Option<u32>,
-    /// The file.
-    pub path: PathBuf,
-}
-
-impl std::str::FromStr for Named {
-    type Err = std::convert::Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let split = text.split_once('=');
-        let with_pid = split.and_then(|(pid, path)| Some((pid.parse().ok()?, path)));
-        Ok(match with_pid {
-            Some((pid, path)) => Self { pid: Some(pid), path: path.into() },
-            None => Self { pid: None, path: text.into() },
-        })
-    }
 }
 
 /// Where to look.
@@ -95,7 +65,7 @@ pub fn locate(survey: &Survey, places: &Places) -> Located {
     let mut search = Search {
         survey,
         found: Located::default(),
-        folders: Index::of(places),
+        folders: index(places),
         taken: BTreeSet::new(),
         lives_with_dump: BTreeSet::new(),
         recorded_here: places.recorded_here,
@@ -295,84 +265,6 @@ impl Search<'_> {
     }
 }
 
-/// The files in the folders that were named, and beside the recording.
-struct Index {
-    by_name: BTreeMap<Box<OsStr>, Vec<PathBuf>>,
-    jitdumps: Vec<(u32, PathBuf)>,
-}
-
-/// Folders within folders are searched to this depth: LLVM's lie in `.debug/jit/llvm-IR-jit-…/`.
-const DEPTH: usize = 6;
-
-/// More files than this are not looked at.
-const MANY_FILES: usize = 100_000;
-
-impl Index {
-    fn of(places: &Places) -> Self {
-        let mut index = Self { by_name: BTreeMap::new(), jitdumps: Vec::new() };
-        let mut left = MANY_FILES;
-        for folder in &places.folders {
-            index.add(folder, DEPTH, &mut left, &|_| true);
-        }
-        if let Some(beside) = &places.beside {
-            index.add(beside, 1, &mut left, &|name| {
-                looks_like_marker(name) || name.starts_with(b"perf-") && name.ends_with(b".map")
-            });
-        }
-        index
-    }
-
-    /// Adds the files of a folder whose names are `wanted`.
-    fn add(
-        &mut self,
-        folder: &Path,
-        depth: usize,
-        left: &mut usize,
-        wanted: &dyn Fn(&[u8]) -> bool,
-    ) {
-        let Ok(entries) = fs::read_dir(folder) else { return };
-        let mut entries: Vec<fs::DirEntry> = entries.flatten().take(*left).collect();
-        *left -= entries.len();
-        entries.sort_by_key(fs::DirEntry::file_name);
-        for entry in entries {
-            let Ok(kind) = entry.file_type() else { continue };
-            let path = entry.path();
-            if kind.is_dir() && depth > 1 {
-                self.add(&path, depth - 1, left, wanted);
-            } else if kind.is_file() && wanted(entry.file_name().as_bytes()) {
-                if let Some(pid) = jitdump_pid(&path) {
-                    self.jitdumps.push((pid, path.clone()));
-                }
-                self.by_name.entry(entry.file_name().into()).or_default().push(path);
-            }
-        }
-    }
-
-    fn named(&self, name: &OsStr) -> impl Iterator<Item = &Path> {
-        self.by_name.get(name).into_iter().flatten().map(PathBuf::as_path)
-    }
-
-    fn jitdump_of(&self, pid: u32) -> Option<PathBuf> {
-        let mut of_pid = self.jitdumps.iter().filter(|(owner, _)| *owner == pid);
-        of_pid.next().map(|(_, path)| path.clone())
-    }
-
-    fn jitdumps(&self) -> Vec<(u32, PathBuf)> {
-        self.jitdumps.clone()
-    }
-}
-
-/// Whether a mapped file's name is one that JITs give their dumps: `jit-PID.dump`, and
-/// JavaScriptCore's `jit-TID-PID.dump`.
-fn looks_like_marker(name: &[u8]) -> bool {
-    let inner = base_name(name).strip_prefix(b"jit-").and_then(|rest| rest.strip_suffix(b".dump"));
-    inner.is_some_and(|numbers| {
-        let mut parts = numbers.split(|&byte| byte == b'-');
-        parts.clone().count() <= 2
-            && parts.all(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit))
-    })
-}
-
 /// Whether a mapped file could be a jitdump under another name. Libraries are not opened.
 fn worth_a_look(name: &[u8]) -> bool {
     let base = base_name(name);
@@ -382,45 +274,18 @@ fn worth_a_look(name: &[u8]) -> bool {
         && !name.starts_with(b"/dev/")
 }
 
-fn base_name(name: &[u8]) -> &[u8] {
-    name.rsplit(|&byte| byte == b'/').next().unwrap_or(name)
-}
-
-/// The last number in a file's name: `perf-123.map`, `jit-123.dump`, `jit-9-123.dump`.
-fn pid_in_name(path: &Path) -> Option<u32> {
-    let name = path.file_stem()?.to_str()?;
-    name.rsplit('-').next()?.parse().ok()
-}
-
-/// Opens a regular file to read. Devices and FIFOs, which might wait or act, are not opened.
-pub fn open_regular(path: &Path) -> std::io::Result<File> {
-    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
-    if file.metadata()?.is_file() {
-        Ok(file)
-    } else {
-        Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file"))
+/// The files in the folders that were named, and beside the recording.
+fn index(places: &Places) -> Index {
+    let mut index = Index::default();
+    for folder in &places.folders {
+        index.add_all(folder);
     }
-}
-
-/// Whether two paths lead to one file.
-pub fn same_file(a: &Path, b: &Path) -> bool {
-    let file = |path| fs::metadata(path).map(|file| (file.dev(), file.ino()));
-    matches!((file(a), file(b)), (Ok(a), Ok(b)) if a == b)
-}
-
-fn is_file(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|file| file.is_file())
-}
-
-/// The pid in a jitdump's header; `None` if the file is no jitdump.
-fn jitdump_pid(path: &Path) -> Option<u32> {
-    if !is_file(path) {
-        return None;
+    if let Some(beside) = &places.beside {
+        index.add_some(beside, &|name| {
+            looks_like_marker(name) || name.starts_with(b"perf-") && name.ends_with(b".map")
+        });
     }
-    let mut header = [0; jitdump::HEADER_SIZE as usize];
-    open_regular(path).ok()?.read_exact(&mut header).ok()?;
-    jitdump::Dump::parse(&header).ok().map(|dump| dump.header().pid)
+    index
 }
 
 /// What a process calls itself: its pid in the innermost namespace, if it still lives.

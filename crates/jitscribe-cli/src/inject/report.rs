@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::locate::Kind;
 use super::weigh::Counts;
+use crate::files::Kind;
 use crate::{Error, Result, note};
 
 /// What was done. With `--json` this is printed as it stands; sizes are bytes, times nanoseconds.

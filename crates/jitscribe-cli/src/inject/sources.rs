@@ -7,15 +7,16 @@ use std::ops::ControlFlow;
 
 use code_image::{Endian, Target};
 use code_timeline::LifeId;
-use jitdump::{CodeEvent, DumpFile, End, Header, OpenError, Quirks};
+use jitdump::{CodeEvent, DumpFile, Header, OpenError, Quirks};
 use perf_data::Features;
 
 use super::address_space::AddressSpaces;
 use super::clock::{DumpTimes, RecordingClock, Translation};
 use super::codes::{CodeBook, OpenDump};
-use super::locate::{Kind, Source, open_regular};
+use super::locate::Source;
 use super::report::SourceReport;
 use super::survey::Survey;
+use crate::files::{Damage, Kind, open_regular, tell_end};
 use crate::shown::endian;
 
 /// By how much clocks may disagree before a dump is taken for another run's. In nanoseconds.
@@ -145,31 +146,7 @@ impl<'a> Sources<'a> {
         let dump = OpenDump { path: source.path.clone(), file: dump, quirks };
         let (count, outcome) = self.book.add_dump(dump, damaged, time_of, life_of, parent_of);
         damage.tell(&source.path, warnings);
-        let outcome = match outcome {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                warnings
-                    .push(format!("{path}: {error}; its {count} codes before that are applied"));
-                None
-            }
-        };
-        let left_out = outcome.map_or(0, |outcome| outcome.left_out.count);
-        if left_out > 0 {
-            warnings.push(format!(
-                "{path}: {left_out} codes are missing: the process had no room for them in its log"
-            ));
-        }
-        match outcome.map(|outcome| outcome.end) {
-            Some(End::CutOff { offset, .. }) => warnings.push(format!(
-                "{path}: cut off at offset {offset:#x}, or still being written; its {count} codes \
-                 before that are applied"
-            )),
-            Some(End::Damaged { offset }) => warnings.push(format!(
-                "{path}: from offset {offset:#x} on there are no records; its {count} codes before \
-                 that are applied"
-            )),
-            _ => {}
-        }
+        tell_end(&source.path, count, outcome, warnings);
         if count == 0 {
             warnings.push(format!("{path}: it tells of no code"));
         }
@@ -305,30 +282,4 @@ fn recorded_on(features: &Features) -> Target {
     let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
     let known = MACHINES.iter().find(|(known, ..)| *known == name).unwrap_or(&MACHINES[0]);
     Target::new(known.1, known.2)
-}
-
-/// Damaged places of one file: the first is told, the rest are counted.
-#[derive(Default)]
-struct Damage {
-    first: Option<String>,
-    more: usize,
-}
-
-impl Damage {
-    fn note(&mut self, error: &dyn std::fmt::Display) {
-        match self.first {
-            None => self.first = Some(error.to_string()),
-            Some(_) => self.more += 1,
-        }
-    }
-
-    fn tell(self, path: &std::path::Path, warnings: &mut Vec<String>) {
-        let Some(first) = self.first else { return };
-        let more = match self.more {
-            0 => String::new(),
-            more => format!(", and {more} more such places"),
-        };
-        let path = path.display();
-        warnings.push(format!("{path}: {first}{more}; jitscribe check {path} tells more"));
-    }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use jitdump::extension::control;
 
-use crate::inject::locate::Named;
+use crate::files::Named;
 use crate::process::{Beside, CodeBytes, Log, Memory, Told, dump_of, logs_of, processes};
 use crate::{Error, Result, note};
 
