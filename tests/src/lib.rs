@@ -3,6 +3,7 @@
 //! Everything here panics with a message made for the person who reads a failed test; a tool that is not
 //! installed is such a failure and never a reason to skip.
 
+pub mod calls;
 pub mod chains;
 pub mod compare;
 pub mod corpus;
@@ -11,6 +12,7 @@ pub mod line_oracle;
 pub mod live;
 pub mod map_oracle;
 pub mod perf;
+pub mod profile;
 pub mod running;
 pub mod sample;
 pub mod tool;

@@ -1,0 +1,84 @@
+//! The program of `workloads/calls`, run under callgrind as a shared object and as jitted code.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::profile::{ByName, Profile, callgrind};
+use crate::tool::{crate_dir, run, tool};
+
+/// The inclusive costs that no profile of unknown code has in it, and why:
+///
+/// - Of two functions that jump to one, in one call of theirs, nothing says how much of its cost was for whom.
+/// - In a ring of jumps nothing says how often it was gone round at a time, and so how much each jump led to.
+pub const UNRECOVERABLE: &[(&str, &str)] = &[];
+
+/// How often `run` does everything.
+const ROUNDS: &str = "40";
+
+/// The shared object, compiled into a folder.
+#[derive(Debug)]
+pub struct Calls {
+    dir: PathBuf,
+    library: PathBuf,
+    runner: PathBuf,
+}
+
+impl Calls {
+    /// Compiles the shared object into `dir`, which is also where the profiles will be. `runner` is the program
+    /// `run-calls`.
+    pub fn build(dir: &Path, runner: &str) -> Self {
+        let sources = crate_dir().join("workloads/calls");
+        let library = dir.join("calls.so");
+        let mut compile = tool("cc");
+        compile.args(["-O2", "-g", "-fPIC", "-fvisibility=hidden", "-fno-jump-tables"]);
+        compile.args([
+            "-fcf-protection=none",
+            "-fno-stack-protector",
+            "-fno-asynchronous-unwind-tables",
+        ]);
+        compile.args(["-nostdlib", "-shared", "-Wl,-Bsymbolic,-z,text", "-o"]).arg(&library);
+        run(compile.arg(sources.join("calls.c")).arg(sources.join("moves.S")));
+        Self { dir: dir.to_owned(), library, runner: runner.into() }
+    }
+
+    /// Runs it as the dynamic linker loads it, and reads the profile.
+    pub fn as_library(&self, options: &[&str]) -> Profile {
+        Profile::read(&self.profile("library", options, &[]))
+    }
+
+    /// Runs it from anonymous memory with these variables, and says where the profile is.
+    pub fn as_copy(&self, options: &[&str], variables: &[(&str, &str)]) -> PathBuf {
+        self.profile("copy", options, variables)
+    }
+
+    fn profile(&self, how: &str, options: &[&str], variables: &[(&str, &str)]) -> PathBuf {
+        let mut command = Command::new(&self.runner);
+        command.arg(how).arg(&self.library).arg(ROUNDS).envs(variables.iter().copied());
+        let (profile, printed) = callgrind(&self.dir, options, &command);
+        assert_eq!(printed.stdout.trim(), self.expected(), "the code computes something else");
+        profile
+    }
+
+    /// What it prints without valgrind.
+    fn expected(&self) -> String {
+        let printed = run(Command::new(&self.runner).arg("library").arg(&self.library).arg(ROUNDS));
+        printed.stdout.trim().to_owned()
+    }
+
+    /// The names of the functions in it.
+    pub fn functions(&self) -> BTreeSet<String> {
+        let printed = run(tool("nm").arg("--defined-only").arg(&self.library)).stdout;
+        let lines = printed.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        lines.filter(|line| matches!(line[1], "t" | "T")).map(|line| line[2].to_owned()).collect()
+    }
+
+    /// A profile's part that the functions in it have a part in.
+    pub fn part_of(&self, profile: &Profile) -> ByName {
+        let functions = self.functions();
+        // The caller of `run` is the runner, compiled once for both: two functions, then.
+        let mut part = profile.by_name().of(|name| functions.contains(name));
+        part.calls.retain(|(caller, _), _| functions.contains(caller) || caller == "qsort_r");
+        part
+    }
+}
