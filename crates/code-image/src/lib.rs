@@ -74,6 +74,6 @@ mod target;
 
 pub use cfi::UnwindSummary;
 pub use code::{Code, EhFrame, Inlined, Line};
-pub use elf::{Finished, ImageWriter, Mapping};
+pub use elf::{Finished, ImageWriter, Mapping, Part};
 pub use error::Error;
 pub use target::{Endian, Target};

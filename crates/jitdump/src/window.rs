@@ -92,6 +92,14 @@ impl<R: ReadAt> DumpFile<R> {
         Ok(Self { header: Header::parse(window.held())?, window })
     }
 
+    /// Reads the same file through a window of its own: for another thread.
+    pub fn another(&self) -> DumpFile<&R> {
+        let Window { source, len, chunk, .. } = &self.window;
+        let window =
+            Window { source, len: *len, chunk: *chunk, bytes: Vec::new(), start: 0, held: 0 };
+        DumpFile { header: self.header, window }
+    }
+
     /// The file header.
     pub fn header(&self) -> &Header {
         &self.header
@@ -382,6 +390,11 @@ mod tests {
             code.map(|code| format!("{code:?}"))
         });
         let again: Vec<_> = again.collect();
+        let mut another = file.another();
+        for (place, again) in places.iter().zip(&again).step_by(3) {
+            let code = another.code_at(place, &quirks).unwrap();
+            assert_eq!(&code.map(|code| format!("{code:?}")), again);
+        }
         Some(told(quirks, end.unwrap(), &events, &again))
     }
 

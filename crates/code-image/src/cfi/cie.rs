@@ -23,7 +23,7 @@ pub(super) struct Cie {
 
 /// The common parts of all codes, each read and written once, however many codes bring it and however
 /// many frame descriptions refer to it.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct CieTable {
     /// What is to be written, by number: all of it behind length and id.
     pub(super) written: Vec<Vec<u8>>,
@@ -74,14 +74,17 @@ impl CieTable {
         if let Some(known) = self.by_source.get(body.rest()) {
             return *known;
         }
-        let cie = Cie::read(target, body, text, |bytes| {
-            *self.numbers.entry(bytes).or_insert_with_key(|bytes| {
-                self.written.push(bytes.clone());
-                self.written.len().saturating_sub(1)
-            })
-        });
+        let cie = Cie::read(target, body, text, |bytes| self.number(bytes));
         self.by_source.insert(body.rest().to_vec(), cie);
         cie
+    }
+
+    /// The number of the common part that is written so.
+    pub(super) fn number(&mut self, written: Vec<u8>) -> usize {
+        *self.numbers.entry(written).or_insert_with_key(|bytes| {
+            self.written.push(bytes.clone());
+            self.written.len().saturating_sub(1)
+        })
     }
 }
 

@@ -43,6 +43,22 @@ enum Cause {
 }
 
 impl UnwindSummary {
+    /// Adds what became of other unwind info.
+    fn add(&mut self, other: &Self) {
+        let Self { fdes, cies, malformed, unsupported, outside, overlapping, out_of_reach } = other;
+        for (sum, more) in [
+            (&mut self.fdes, fdes),
+            (&mut self.cies, cies),
+            (&mut self.malformed, malformed),
+            (&mut self.unsupported, unsupported),
+            (&mut self.outside, outside),
+            (&mut self.overlapping, overlapping),
+            (&mut self.out_of_reach, out_of_reach),
+        ] {
+            *sum = sum.saturating_add(*more);
+        }
+    }
+
     fn count(&mut self, cause: Cause) {
         let counter = match cause {
             Cause::Malformed => &mut self.malformed,

@@ -27,7 +27,7 @@ const FDE_FIXED: u64 = 9;
 const TERMINATOR: u64 = 4;
 
 /// Collects the frame descriptions of many codes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct UnwindTables {
     target: Target,
     cies: CieTable,
@@ -38,7 +38,7 @@ pub(crate) struct UnwindTables {
     summary: UnwindSummary,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Fde {
     start: u64,
     size: u32,
@@ -88,6 +88,22 @@ impl UnwindTables {
             self.instructions.truncate(instructions);
             self.collect(code, eh_frame, displacement, &place);
         }
+    }
+
+    /// Adds what is in `part`, which describes code above all that is described here, and empties it.
+    pub(crate) fn append(&mut self, part: &mut Self) {
+        self.summary.add(&part.summary);
+        let cies = std::mem::take(&mut part.cies).written;
+        let numbers: Vec<usize> = cies.into_iter().map(|cie| self.cies.number(cie)).collect();
+        let before = self.instructions.len();
+        self.instructions.append(&mut part.instructions);
+        let behind = |at: usize| at.saturating_add(before);
+        self.fdes.extend(part.fdes.drain(..).map(|fde| Fde {
+            cie: numbers.get(fde.cie).copied().unwrap_or_default(),
+            instructions: behind(fde.instructions.start)..behind(fde.instructions.end),
+            ..fde
+        }));
+        part.summary = UnwindSummary::default();
     }
 
     /// Adds what the section says when it stands `displacement` further than behind the code. Returns

@@ -7,7 +7,7 @@ use crate::printable::push_printable;
 use crate::target::Target;
 
 /// Numbers paths, with their directories split off.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct FileTable {
     files: HashMap<Vec<u8>, u64>,
     directories: HashMap<Vec<u8>, u64>,
@@ -26,6 +26,15 @@ impl FileTable {
             directory_entries: Encoder::new(target),
             latest: (Vec::new(), 0),
         }
+    }
+
+    /// Forgets all but its room.
+    pub(super) fn clear(&mut self) {
+        self.files.clear();
+        self.directories.clear();
+        self.file_entries.bytes.clear();
+        self.directory_entries.bytes.clear();
+        self.latest.1 = 0;
     }
 
     /// The number of `path`, from 1.

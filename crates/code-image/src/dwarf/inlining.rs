@@ -12,14 +12,16 @@ use crate::encode::Encoder;
 
 /// What the entries of inlined calls refer to.
 ///
-/// References count from the beginning of the unit and of a section, which are known once the unit
-/// is complete: until then there is room for them.
-#[derive(Debug, Default)]
+/// References count from the beginning of the unit and of sections, which are known once the unit is
+/// complete and its place in the image is, too: until then there is room for them.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Inlining {
     /// Number of calls.
     pub(super) calls: usize,
-    /// By the place of its name, where among the entries the function stands that calls refer to.
-    functions: HashMap<u32, u64>,
+    /// By its name, where among the entries the function stands that calls refer to.
+    functions: HashMap<Vec<u8>, u64>,
+    /// Room among the entries for where a name is, in the order in which names came up.
+    names: Vec<(usize, Vec<u8>)>,
     /// Room among the entries for a reference to the function at some place among them.
     references: Vec<(usize, u64)>,
     /// Room among the entries for where a list of ranges is, for one list after the other.
@@ -31,21 +33,19 @@ pub(super) struct Inlining {
 impl Inlining {
     /// Where among `entries` the functions stand that the calls are of, in the order of the calls;
     /// those that are new in this unit are added.
-    pub(super) fn origins(
-        &mut self,
-        entries: &mut Encoder,
-        names: &mut Names,
-        calls: &Calls<'_>,
-    ) -> Vec<u64> {
+    pub(super) fn origins(&mut self, entries: &mut Encoder, calls: &Calls<'_>) -> Vec<u64> {
         let origin = |call: &Call<'_>| {
-            let name = names.place(call.inlined.name);
-            *self.functions.entry(name).or_insert_with(|| {
-                let origin = entries.len();
-                entries.uleb(INLINED_FUNCTION);
-                entries.u32(name);
-                entries.u8(DW_INL_INLINED);
-                origin
-            })
+            let name = call.inlined.name;
+            if let Some(&origin) = self.functions.get(name) {
+                return origin;
+            }
+            let origin = entries.len();
+            entries.uleb(INLINED_FUNCTION);
+            self.names.push((entries.bytes.len(), name.to_vec()));
+            entries.u32(0);
+            entries.u8(DW_INL_INLINED);
+            self.functions.insert(name.to_vec(), origin);
+            origin
         };
         calls.iter().map(origin).collect()
     }
@@ -102,8 +102,12 @@ impl Inlining {
         entries: &mut Encoder,
         entries_offset: u64,
         base: u64,
+        names: &mut Names,
         section: &mut Encoder,
     ) {
+        for (room, name) in &self.names {
+            entries.set_u32(*room, names.place(name));
+        }
         // sections beyond 4 GiB are refused when the file is finished
         for &(room, origin) in &self.references {
             entries.set_u32(room, entries_offset.saturating_add(origin) as u32);
@@ -116,5 +120,14 @@ impl Inlining {
                 section.word(range.end.saturating_sub(base));
             }
         }
+    }
+    /// Forgets all but its room.
+    pub(super) fn clear(&mut self) {
+        self.calls = 0;
+        self.functions.clear();
+        self.names.clear();
+        self.references.clear();
+        self.lists.clear();
+        self.ranges.clear();
     }
 }

@@ -14,7 +14,7 @@ const OPCODE_BASE: u8 = 13;
 const OPERANDS: [u8; OPCODE_BASE as usize - 1] = [0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1];
 
 /// The line table of one unit.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct LineProgram {
     target: Target,
     files: FileTable,
@@ -32,6 +32,12 @@ struct Registers {
 impl LineProgram {
     pub(super) fn new(target: Target) -> Self {
         LineProgram { target, files: FileTable::new(target), opcodes: Encoder::new(target) }
+    }
+
+    /// Forgets all but its room.
+    pub(super) fn clear(&mut self) {
+        self.files.clear();
+        self.opcodes.bytes.clear();
     }
 
     pub(super) fn files(&mut self) -> &mut FileTable {

@@ -24,12 +24,23 @@ const PRODUCER: &[u8] = concat!("code-image ", env!("CARGO_PKG_VERSION")).as_byt
 /// Gaps up to this size between functions count as padding, and as part of the unit.
 const PADDING: u64 = 64;
 
-/// A unit that is being filled.
-#[derive(Debug)]
-pub(super) struct Unit {
-    pub(super) functions: usize,
-    pub(super) rows: usize,
-    pub(super) inlining: Inlining,
+/// Functions in one compilation unit.
+///
+/// Readers find the unit by `.debug_aranges` and then read all of it, some of them a list of
+/// functions or line sequences that they walk from its start: units must be small. Each unit costs
+/// some 150 bytes and its own file table: they must not be tiny.
+const FUNCTIONS_PER_UNIT: usize = 512;
+/// Rows after which a unit ends, however few functions it has.
+const ROWS_PER_UNIT: usize = 1 << 16;
+/// Inlined calls after which a unit ends, however few functions it has.
+const CALLS_PER_UNIT: usize = 1 << 10;
+
+/// A unit that is being filled, with functions in ascending order of address.
+#[derive(Debug, Clone)]
+pub(crate) struct Unit {
+    functions: usize,
+    rows: usize,
+    inlining: Inlining,
     /// The file of the first function with lines stands for the unit.
     name: Vec<u8>,
     entries: Encoder,
@@ -38,7 +49,7 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    pub(super) fn new(target: Target) -> Self {
+    pub(crate) fn new(target: Target) -> Self {
         Unit {
             functions: 0,
             rows: 0,
@@ -50,19 +61,52 @@ impl Unit {
         }
     }
 
-    pub(super) fn add(
+    /// Whether it is large enough.
+    pub(crate) fn is_full(&self) -> bool {
+        self.functions >= FUNCTIONS_PER_UNIT
+            || self.rows >= ROWS_PER_UNIT
+            || self.inlining.calls >= CALLS_PER_UNIT
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.functions == 0
+    }
+
+    pub(super) fn has_lines(&self) -> bool {
+        self.rows > 0
+    }
+
+    pub(super) fn has_calls(&self) -> bool {
+        self.inlining.calls > 0
+    }
+
+    /// Forgets all but its room.
+    pub(super) fn clear(&mut self) {
+        self.functions = 0;
+        self.rows = 0;
+        self.inlining.clear();
+        self.name.clear();
+        self.entries.bytes.clear();
+        self.lines.clear();
+        self.ranges.clear();
+    }
+
+    /// Adds the function at `start..end` with its rows and inlined calls, if it has any.
+    ///
+    /// One without is told of all the same: perf asks a file no more for lines once it found no
+    /// function at the first 123 addresses that it asked for.
+    pub(crate) fn add(
         &mut self,
         name: &[u8],
         start: u64,
         end: u64,
         rows: &[Row<'_>],
         calls: &Calls<'_>,
-        names: &mut Names,
     ) {
         self.functions += 1;
         self.rows += rows.len();
 
-        let origins = self.inlining.origins(&mut self.entries, names, calls);
+        let origins = self.inlining.origins(&mut self.entries, calls);
         let name = ascii(name);
         let out = &mut self.entries;
         match declaration(rows, calls) {
@@ -94,7 +138,8 @@ impl Unit {
         }
     }
 
-    pub(super) fn write(mut self, target: Target, sections: &mut Sections) {
+    /// Writes it behind what is in the sections. It can only be cleared then.
+    pub(super) fn write(&mut self, target: Target, names: &mut Names, sections: &mut Sections) {
         let line_offset = self.lines.write(&mut sections.line);
         let info_offset = sections.info.len();
 
@@ -131,6 +176,7 @@ impl Unit {
             &mut self.entries,
             length_field + unit.len(),
             base,
+            names,
             &mut sections.ranges,
         );
         let length = unit.len() + self.entries.len() + end_of_children;

@@ -5,11 +5,12 @@ use std::ops::Range;
 
 use super::headers::{self, Section, Segment};
 use super::object::Object;
+use super::part::Part;
 use super::sparse::SparseWriter;
 use super::symbols::SymbolTable;
 use crate::cfi::{UnwindSummary, UnwindTables};
 use crate::code::Code;
-use crate::dwarf::{self, DebugInfo};
+use crate::dwarf::DebugInfo;
 use crate::error::Error;
 use crate::target::Target;
 
@@ -64,6 +65,8 @@ pub struct ImageWriter<W> {
     symbols: SymbolTable,
     debug_info: Option<DebugInfo>,
     unwind: UnwindTables,
+    /// What was added and is not written yet.
+    added: Part,
     previous_end: u64,
     has_bytes: bool,
 }
@@ -84,6 +87,7 @@ impl<W: Write + Seek> ImageWriter<W> {
             symbols: SymbolTable::new(target),
             debug_info: Some(DebugInfo::new(target)),
             unwind: UnwindTables::new(target),
+            added: Part::new(target, span.clone(), true),
             previous_end: span.start,
             span,
             has_bytes: false,
@@ -99,6 +103,7 @@ impl<W: Write + Seek> ImageWriter<W> {
     #[must_use]
     pub fn debug_info(mut self, on: bool) -> Self {
         self.debug_info = on.then(|| DebugInfo::new(self.target));
+        self.added = Part::new(self.target, self.span.clone(), on);
         self
     }
 
@@ -110,37 +115,57 @@ impl<W: Write + Seek> ImageWriter<W> {
     /// # Errors
     /// [`Error::Outside`], [`Error::Order`], [`Error::Io`]. After the first two nothing was added.
     pub fn add(&mut self, code: &Code<'_>) -> Result<(), Error> {
-        let visible = code.visible.clone();
-        if visible.start >= visible.end {
-            return Ok(());
-        }
-        for within in [self.span.clone(), code.start..code.start.saturating_add(code.size)] {
-            if visible.start < within.start || visible.end > within.end {
-                return Err(Error::Outside { visible, within });
-            }
-        }
-        if visible.start < self.previous_end {
-            return Err(Error::Order { start: visible.start, previous_end: self.previous_end });
-        }
-        self.previous_end = visible.end;
+        self.added.add(code)?;
+        if self.added.is_full() { self.append_added() } else { Ok(()) }
+    }
 
-        let address = virtual_address(&self.span, visible.start);
-        let size = visible.end.saturating_sub(visible.start);
-        let bytes = visible_bytes(code);
-        self.has_bytes |= !bytes.is_empty();
-        self.out.write_at(address, bytes)?;
-        let value = address | u64::from(code.thumb);
-        let name = self.symbols.function(value, size, code.name, TEXT_SECTION);
+    /// An empty part of this image.
+    #[must_use]
+    pub fn part(&self) -> Part {
+        Part::new(self.target, self.span.clone(), self.debug_info.is_some())
+    }
 
-        if let Some(debug_info) = &mut self.debug_info {
-            let place = |address| virtual_address(&self.span, address);
-            let rows = dwarf::rows(code, place);
-            let calls = dwarf::calls(code, place);
-            debug_info.add(name, address, address.saturating_add(size), &rows, &calls);
+    /// Adds the codes in a part of this image, and empties it. They come behind all that was added
+    /// before.
+    ///
+    /// # Errors
+    /// [`Error::Outside`] if it is another image's part, [`Error::Order`], [`Error::Io`]. After the
+    /// first two nothing was added.
+    pub fn append(&mut self, part: &mut Part) -> Result<(), Error> {
+        self.append_added()?;
+        self.append_part(part)?;
+        self.added.goes_on_behind(self.previous_end);
+        Ok(())
+    }
+
+    fn append_added(&mut self) -> Result<(), Error> {
+        let empty = self.part();
+        let mut added = std::mem::replace(&mut self.added, empty);
+        let done = self.append_part(&mut added);
+        self.added = added;
+        done
+    }
+
+    fn append_part(&mut self, part: &mut Part) -> Result<(), Error> {
+        if part.span != self.span {
+            return Err(Error::Outside { visible: part.span.clone(), within: self.span.clone() });
         }
-        if let Some(eh_frame) = code.unwind {
-            self.unwind.add(code, eh_frame.bytes, |address| virtual_address(&self.span, address));
+        let Some(Range { start, end }) = part.covers.clone() else { return Ok(()) };
+        if start < self.previous_end {
+            return Err(Error::Order { start, previous_end: self.previous_end });
         }
+        part.covers = None;
+        self.previous_end = end;
+        self.has_bytes |= !part.text.is_empty();
+        for (address, bytes) in part.texts() {
+            self.out.write_at(address, bytes)?;
+        }
+        part.clear_text();
+        self.symbols.append(&mut part.functions, TEXT_SECTION);
+        if let Some((debug_info, unit)) = self.debug_info.as_mut().zip(part.unit.as_mut()) {
+            debug_info.append(unit);
+        }
+        self.unwind.append(&mut part.unwind);
         Ok(())
     }
 
@@ -157,6 +182,7 @@ impl<W: Write + Seek> ImageWriter<W> {
         mut self,
         place_eh_frame: impl FnOnce(u64) -> Option<u64>,
     ) -> Result<Finished, Error> {
+        self.append_added()?;
         let text_end = self.text_end();
         let text_len = text_end.saturating_sub(PAGE);
         let text_file_len = if self.has_bytes { text_len } else { 0 };
@@ -292,7 +318,7 @@ impl<W: Write + Seek> ImageWriter<W> {
 
 /// The virtual address, and file offset, of an address in the process, which lies in the arena `span`
 /// or above it.
-fn virtual_address(span: &Range<u64>, address: u64) -> u64 {
+pub(super) fn virtual_address(span: &Range<u64>, address: u64) -> u64 {
     address.saturating_sub(page_floor(span.start)).saturating_add(PAGE)
 }
 
@@ -302,7 +328,7 @@ fn process_address(span: &Range<u64>, address: u64) -> u64 {
 }
 
 /// The bytes of the part to show, as far as they are known.
-fn visible_bytes<'a>(code: &Code<'a>) -> &'a [u8] {
+pub(super) fn visible_bytes<'a>(code: &Code<'a>) -> &'a [u8] {
     let from = usize::try_from(code.visible.start.saturating_sub(code.start)).unwrap_or(usize::MAX);
     let to = usize::try_from(code.visible.end.saturating_sub(code.start)).unwrap_or(usize::MAX);
     code.bytes.get(from..to.min(code.bytes.len())).unwrap_or_default()

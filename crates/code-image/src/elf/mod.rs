@@ -3,7 +3,9 @@
 mod headers;
 mod image;
 mod object;
+mod part;
 mod sparse;
 mod symbols;
 
 pub use image::{Finished, ImageWriter, Mapping};
+pub use part::Part;

@@ -1,6 +1,5 @@
 //! All code that the sources tell of, and the timeline of every process.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io;
@@ -71,6 +70,29 @@ struct Load {
     place: CodePlace,
 }
 
+/// Reads again what the dumps say of codes, best in the order of the file.
+#[derive(Debug)]
+pub struct CodeReader<'a> {
+    loads: &'a [Load],
+    dumps: &'a [OpenDump],
+    files: Vec<DumpFile<&'a File>>,
+}
+
+impl CodeReader<'_> {
+    /// What the dump says of code that is known from one; `None` for other code, and where the dump
+    /// does not say it any more.
+    pub fn load(&mut self, code: &Code<'_>) -> Result<Option<CodeLoad<'_>>> {
+        let Origin::Dump(load) = code.origin else { return Ok(None) };
+        let Some(&Load { dump, place }) = self.loads.get(load as usize) else { return Ok(None) };
+        let dump = dump as usize;
+        let Some((file, dump)) = self.files.get_mut(dump).zip(self.dumps.get(dump)) else {
+            return Ok(None);
+        };
+        let load = file.code_at(&place, &dump.quirks).map_err(Error::file(&dump.path))?;
+        Ok(load.filter(|load| load.size == code.size))
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Load(CodeId),
@@ -128,24 +150,10 @@ impl<'a> CodeBook<'a> {
         &self.codes[id.index()]
     }
 
-    /// What the dump says of code that is known from one; `None` for other code, and where the dump
-    /// does not say it any more.
-    pub fn load(&mut self, code: &Code<'_>) -> Result<Option<CodeLoad<'_>>> {
-        let Origin::Dump(load) = code.origin else { return Ok(None) };
-        let Some(Load { dump, place }) = self.loads.get(load as usize) else { return Ok(None) };
-        let Some(dump) = self.dumps.get_mut(*dump as usize) else { return Ok(None) };
-        let OpenDump { path, file, quirks } = dump;
-        let load = file.code_at(place, quirks).map_err(Error::file(path))?;
-        Ok(load.filter(|load| load.size == code.size))
-    }
-
-    /// The name of a code, as told.
-    pub fn name(&mut self, id: CodeId) -> Result<Cow<'_, [u8]>> {
-        let code = *self.code(id);
-        Ok(match code.origin {
-            Origin::Map(name) => name.into(),
-            Origin::Dump(_) => self.load(&code)?.map(|load| load.name).unwrap_or_default().into(),
-        })
+    /// Reads again what the sources say of codes: each reader for itself.
+    pub fn reader(&self) -> CodeReader<'_> {
+        let files = self.dumps.iter().map(|dump| dump.file.another());
+        CodeReader { files: files.collect(), loads: &self.loads, dumps: &self.dumps }
     }
 
     /// How many pieces of code there are.

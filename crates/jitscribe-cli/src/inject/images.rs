@@ -5,16 +5,17 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use code_image::{Code, Finished, ImageWriter, Target};
+use code_image::{Finished, Target};
 use code_timeline::ranges;
 use perf_data::{Attrs, FileIdentity, Mmap, MmapDetail, misc};
 
 use super::address_space::AddressSpaces;
-use super::codes::{CodeBook, Origin};
+use super::codes::CodeBook;
+use super::image;
 use super::plan::{Arena, Place, Plan, PlannedImage, Veil};
 use super::survey::Survey;
-use crate::output::Output;
-use crate::shown::{LineTable, Room};
+use super::top::{Hits, Top};
+use crate::shown::LineTable;
 use crate::{Error, Result};
 
 /// `PROT_READ | PROT_EXEC`.
@@ -42,20 +43,24 @@ pub struct Images {
     pub written: Vec<Image>,
     /// Mapping events, each where it goes, in order.
     pub events: Vec<(Place, Vec<u8>)>,
+    /// What is known of the functions with most samples.
+    pub top: Top,
 }
 
 /// Which machine the code of a life is for.
 pub type TargetOf<'t> = dyn Fn(code_timeline::LifeId) -> Target + 't;
 
-/// Where images go, and what is known of the recording.
+/// What is wanted of images.
 #[derive(Clone, Copy)]
-pub struct ImageFolder<'a> {
-    /// The folder; it exists.
-    pub path: &'a Path,
+pub struct Wanted<'a> {
+    /// The folder they go to; it exists.
+    pub folder: &'a Path,
     /// Whether images that lie there already are replaced.
     pub force: bool,
-    /// Which lines the images show.
+    /// Which lines they show.
     pub lines: LineTable,
+    /// Of which codes the names are wanted: those with samples.
+    pub hits: &'a Hits,
 }
 
 impl Images {
@@ -64,10 +69,10 @@ impl Images {
         plan: &Plan,
         survey: &Survey,
         spaces: &AddressSpaces,
-        book: &mut CodeBook<'_>,
+        book: &CodeBook<'_>,
         attrs: &Attrs,
         target_of: &TargetOf<'_>,
-        folder: ImageFolder<'_>,
+        wanted: Wanted<'_>,
     ) -> Result<Self> {
         let mut images = Self::default();
         let mut arenas_of_pids: HashMap<u32, usize> = HashMap::new();
@@ -82,7 +87,7 @@ impl Images {
                     1 => format!("jit-{pid}-{arena_of_pid}.elf"),
                     _ => format!("jit-{pid}-{arena_of_pid}-{epoch}.elf"),
                 };
-                let path = folder.path.join(name);
+                let path = wanted.folder.join(name);
                 let place = |from: u64, size: u64| {
                     if !survey.stack_copies {
                         return None;
@@ -90,8 +95,9 @@ impl Images {
                     let place = spaces.free(arena.life, from, size, &others)?;
                     (place + size - arena.span.start < REACH).then_some(place)
                 };
-                let finished =
-                    write_image(&path, image, book, target_of(arena.life), folder, place)?;
+                let target = target_of(arena.life);
+                let top = &mut images.top;
+                let finished = image::write(&path, image, book, target, wanted, top, place)?;
                 images.show(survey, attrs, arena, image, &path, &finished)?;
                 images.written.push(Image { path, finished });
             }
@@ -193,43 +199,4 @@ fn other_spans(plan: &Plan, number: usize) -> Vec<Range<u64>> {
     spans.push(arena.span.clone());
     spans.sort_by_key(|span| span.start);
     ranges::merge(spans, |_| false)
-}
-
-fn write_image(
-    path: &Path,
-    image: &PlannedImage,
-    book: &mut CodeBook<'_>,
-    target: Target,
-    folder: ImageFolder<'_>,
-    place: impl Fn(u64, u64) -> Option<u64>,
-) -> Result<Finished> {
-    let failed = |error: code_image::Error| match error {
-        code_image::Error::Io(source) => Error::File { path: path.to_owned(), source },
-        other => Error::format(path)(other),
-    };
-    let mut output = Output::create(path, folder.force)?;
-    let mut writer = ImageWriter::new(output.file(), target, image.span.clone()).map_err(failed)?;
-    for shown in &image.shown {
-        let code = *book.code(shown.code);
-        let start = code.address + shown.moved_by;
-        let visible = shown.visible.clone();
-        match (book.load(&code)?, code.origin) {
-            (Some(load), _) => {
-                let mut room = Room::new(target);
-                crate::shown::shown(&load, start, visible, folder.lines, &mut room, |code| {
-                    writer.add(code)
-                })
-            }
-            (None, Origin::Map(name)) => {
-                writer.add(&Code { start, size: code.size, visible, name, ..Code::default() })
-            }
-            // The file was changed meanwhile.
-            (None, Origin::Dump(_)) => Ok(()),
-        }
-        .map_err(failed)?;
-    }
-    let above = image.span.end;
-    let finished = writer.finish(|size| place(above, size)).map_err(failed)?;
-    output.finish()?;
-    Ok(finished)
 }

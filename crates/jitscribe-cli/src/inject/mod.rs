@@ -10,6 +10,7 @@ mod address_space;
 mod cache;
 mod clock;
 mod codes;
+mod image;
 mod images;
 mod interner;
 mod locate;
@@ -18,16 +19,16 @@ mod report;
 mod rewrite;
 mod sources;
 mod survey;
+mod top;
+mod turns;
 mod weigh;
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use code_timeline::CodeId;
 use perf_data::{BuildId, End, Features, Input, Writer, feature};
 
 use crate::files::Named;
@@ -36,14 +37,14 @@ use crate::shown::LineTable;
 use crate::{Error, Result, note};
 
 use address_space::AddressSpaces;
-use codes::CodeBook;
-use images::{ImageFolder, Images};
+use images::{Images, Wanted};
 use locate::{Located, Places, Source};
 use plan::Plan;
-use report::{ImageReport, TopFunction};
+use report::ImageReport;
 pub use report::{Report, shell_word};
 use sources::{Contents, Sources};
 use survey::Survey;
+use top::Hits;
 use weigh::Weights;
 
 /// Bring what JITs wrote into a recording of perf's
@@ -196,14 +197,15 @@ pub fn inject(args: &Args) -> Result<Report> {
     } else {
         fs::canonicalize(&folder).map_err(Error::file(&folder))?
     };
+    let hits = Hits::of(&weights, sources.book.len());
     let images = Images::write(
         &plan,
         &survey,
         &spaces,
-        &mut sources.book,
+        &sources.book,
         input.attrs(),
         &|life| sources.targets.of(&survey, life, input.features()),
-        ImageFolder { path: &folder, force: args.force, lines: args.lines },
+        Wanted { folder: &folder, force: args.force, lines: args.lines, hits: &hits },
     )?;
 
     bar.set_message("writing the recording");
@@ -242,7 +244,7 @@ pub fn inject(args: &Args) -> Result<Report> {
         output: (!to_stdout).then_some(output),
         events: survey.events,
         samples: weights.counts,
-        top: top(&mut sources.book, &weights)?,
+        top: images.top.finish(&hits, &sources.book)?,
         sources: sources.reports,
         images: images
             .written
@@ -336,29 +338,4 @@ fn add_build_ids(
         writer.features_mut()?.append_build_ids(ids.iter(), endian);
     }
     Ok(())
-}
-
-/// The functions with most samples.
-fn top(book: &mut CodeBook<'_>, weights: &Weights) -> Result<Vec<TopFunction>> {
-    const TOP: usize = 10;
-    let mut hits: Vec<(CodeId, u64)> = weights.hits().collect();
-    // Names are read from the sources, best in their order.
-    hits.sort_unstable();
-    let mut by_name: HashMap<Vec<u8>, u64> = HashMap::new();
-    for (code, hits) in hits {
-        let name = book.name(code)?;
-        match by_name.get_mut(&*name) {
-            Some(sum) => *sum += hits,
-            None => {
-                by_name.insert(name.into_owned(), hits);
-            }
-        }
-    }
-    let mut sorted: Vec<(Vec<u8>, u64)> = by_name.into_iter().collect();
-    sorted.sort_unstable_by(|(a, more), (b, less)| less.cmp(more).then(a.cmp(b)));
-    let functions = sorted.into_iter().take(TOP).map(|(name, samples)| TopFunction {
-        name: String::from_utf8_lossy(&name).into_owned(),
-        samples,
-    });
-    Ok(functions.collect())
 }

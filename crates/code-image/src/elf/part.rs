@@ -1,0 +1,117 @@
+//! A part of an image, made apart from it.
+
+use std::ops::Range;
+
+use super::image::{virtual_address, visible_bytes};
+use super::symbols::Functions;
+use crate::cfi::UnwindTables;
+use crate::code::Code;
+use crate::dwarf::{self, Unit};
+use crate::error::Error;
+use crate::target::Target;
+
+/// Some codes that follow one another in an image, ready to be
+/// [appended](crate::ImageWriter::append) to it.
+///
+/// Getting them ready is most of the work and needs nothing of the image: threads can make the parts
+/// of one image at the same time. Each part has one unit of debug info at the most, so parts that are
+/// filled up give the image that [`ImageWriter::add`](crate::ImageWriter::add) gives.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// Of the image.
+    pub(super) span: Range<u64>,
+    /// From the first visible address to the last.
+    pub(super) covers: Option<Range<u64>>,
+    /// No code may come below this.
+    previous_end: u64,
+    /// The machine code, one piece behind the other.
+    pub(super) text: Vec<u8>,
+    /// Where in the file the pieces go, and how long they are.
+    pieces: Vec<(u64, usize)>,
+    pub(super) functions: Functions,
+    pub(super) unit: Option<Unit>,
+    pub(super) unwind: UnwindTables,
+}
+
+impl Part {
+    pub(super) fn new(target: Target, span: Range<u64>, debug_info: bool) -> Self {
+        Part {
+            previous_end: span.start,
+            span,
+            covers: None,
+            text: Vec::new(),
+            pieces: Vec::new(),
+            functions: Functions::default(),
+            unit: debug_info.then(|| Unit::new(target)),
+            unwind: UnwindTables::new(target),
+        }
+    }
+
+    /// As [`ImageWriter::add`](crate::ImageWriter::add).
+    ///
+    /// # Errors
+    /// [`Error::Outside`], [`Error::Order`]; nothing was added then.
+    pub fn add(&mut self, code: &Code<'_>) -> Result<(), Error> {
+        let visible = code.visible.clone();
+        if visible.start >= visible.end {
+            return Ok(());
+        }
+        for within in [self.span.clone(), code.start..code.start.saturating_add(code.size)] {
+            if visible.start < within.start || visible.end > within.end {
+                return Err(Error::Outside { visible, within });
+            }
+        }
+        if visible.start < self.previous_end {
+            return Err(Error::Order { start: visible.start, previous_end: self.previous_end });
+        }
+        self.previous_end = visible.end;
+        self.covers.get_or_insert(visible.clone()).end = visible.end;
+
+        let place = |address| virtual_address(&self.span, address);
+        let address = place(visible.start);
+        let size = visible.end.saturating_sub(visible.start);
+        let bytes = visible_bytes(code);
+        if !bytes.is_empty() {
+            self.text.extend_from_slice(bytes);
+            self.pieces.push((address, bytes.len()));
+        }
+        let name = self.functions.add(address | u64::from(code.thumb), size, code.name);
+        if let Some(unit) = &mut self.unit {
+            let rows = dwarf::rows(code, place);
+            let calls = dwarf::calls(code, place);
+            unit.add(name, address, address.saturating_add(size), &rows, &calls);
+        }
+        if let Some(eh_frame) = code.unwind {
+            self.unwind.add(code, eh_frame.bytes, place);
+        }
+        Ok(())
+    }
+
+    /// Whether the debug info of what it holds is as large as that of one part should be. More can be
+    /// added all the same.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.functions.is_full() || self.unit.as_ref().is_some_and(Unit::is_full)
+    }
+
+    /// No code that is added may lie below `end`.
+    pub(super) fn goes_on_behind(&mut self, end: u64) {
+        self.previous_end = self.previous_end.max(end);
+    }
+
+    /// The machine code by file offset.
+    pub(super) fn texts(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let mut rest = self.text.as_slice();
+        self.pieces.iter().map(move |&(address, len)| {
+            let (bytes, behind) = rest.split_at_checked(len).unwrap_or_default();
+            rest = behind;
+            (address, bytes)
+        })
+    }
+
+    /// Forgets the machine code.
+    pub(super) fn clear_text(&mut self) {
+        self.text.clear();
+        self.pieces.clear();
+    }
+}

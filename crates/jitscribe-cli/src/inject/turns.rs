@@ -1,0 +1,108 @@
+//! Work that threads share, and whose results are taken in order.
+
+use std::sync::mpsc;
+use std::thread;
+
+/// Has `work` make something of each of `items`, on as many threads as there are processors, and
+/// `take` what was made, in the order of the items. Stops at the first error.
+///
+/// Threads take turns: with two, one works on every other item. Each begins with a `worker`, which
+/// gets room that was used before and taken from, if there is any. No thread is ahead of what is
+/// taken by more than two items, so little is held at a time.
+pub fn in_turns<Item, Made, Error, Worker>(
+    items: impl ExactSizeIterator<Item = Item> + Clone + Send,
+    worker: impl Fn() -> Worker + Sync,
+    mut take: impl FnMut(&mut Made) -> Result<(), Error>,
+) -> Result<(), Error>
+where
+    Item: Send,
+    Made: Default + Send,
+    Error: Send,
+    Worker: FnMut(Item, &mut Made) -> Result<(), Error>,
+{
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let threads = processors.min(items.len()).min(MOST);
+    if threads < 2 {
+        let (mut work, mut made) = (worker(), Made::default());
+        for item in items {
+            work(item, &mut made)?;
+            take(&mut made)?;
+        }
+        return Ok(());
+    }
+    let count = items.len();
+    thread::scope(|scope| {
+        let begin = |first: usize| {
+            let items = items.clone().skip(first).step_by(threads);
+            let (give, taken) = mpsc::sync_channel(1);
+            let (give_back, used) = mpsc::channel::<Made>();
+            let worker = &worker;
+            scope.spawn(move || {
+                let mut work = worker();
+                for item in items {
+                    let mut made = used.try_recv().unwrap_or_default();
+                    let done = work(item, &mut made);
+                    // Nobody takes any more once something failed.
+                    if give.send(done.map(|()| made)).is_err() {
+                        break;
+                    }
+                }
+            });
+            (taken, give_back)
+        };
+        let threads: Vec<_> = (0..threads).map(begin).collect();
+        for (taken, give_back) in threads.iter().cycle().take(count) {
+            // A thread that panicked has the scope do so.
+            let Ok(made) = taken.recv() else { break };
+            let mut made = made?;
+            take(&mut made)?;
+            // The thread may have ended.
+            let _ = give_back.send(made);
+        }
+        Ok(())
+    })
+}
+
+/// Taking is one thread's work, which more than these would wait for.
+const MOST: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn squares(count: u64, bad: u64, refused: u64) -> (Vec<u64>, Result<(), u64>) {
+        let mut taken = Vec::new();
+        let worker = || {
+            |number: u64, made: &mut Vec<u64>| {
+                assert!(made.is_empty());
+                made.push(number * number);
+                if number == bad { Err(number) } else { Ok(()) }
+            }
+        };
+        let numbers: Vec<u64> = (0..count).collect();
+        let done = in_turns(numbers.into_iter(), worker, |made| {
+            let made = made.pop().expect("one");
+            taken.push(made);
+            if made == refused { Err(made) } else { Ok(()) }
+        });
+        (taken, done)
+    }
+
+    #[test]
+    fn results_come_in_order() {
+        for count in [0, 1, 2, 3, 50] {
+            let (taken, done) = squares(count, 99, 1);
+            let expected: Vec<u64> = (0..count).map(|number| number * number).collect();
+            let refused = count > 1;
+            assert_eq!(taken, expected[..if refused { 2 } else { count as usize }]);
+            assert_eq!(done, if refused { Err(1) } else { Ok(()) });
+        }
+        assert_eq!(squares(50, 99, 99).0.len(), 50);
+    }
+
+    #[test]
+    fn the_first_error_ends_all() {
+        let (taken, done) = squares(1000, 7, u64::MAX);
+        assert_eq!((taken.len(), done), (7, Err(7)));
+    }
+}
