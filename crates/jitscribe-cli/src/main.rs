@@ -16,6 +16,7 @@ mod record;
 mod runtimes;
 mod shell;
 mod shown;
+mod valgrind;
 
 use std::process::ExitCode;
 
@@ -38,6 +39,10 @@ enum Verb {
     Dump(dump::Args),
     Check(check::Args),
     Ctl(ctl::Args),
+    Memcheck(valgrind::memcheck::Args),
+    Massif(valgrind::massif::Args),
+    Dhat(valgrind::dhat::Args),
+    Cachegrind(valgrind::cachegrind::Args),
     Demo(demo::Args),
     Completions(shell::CompletionsArgs),
     Man(shell::ManArgs),
@@ -51,6 +56,10 @@ fn main() -> ExitCode {
         Verb::Dump(args) => dump::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Ctl(args) => ctl::run(&args),
+        Verb::Memcheck(args) => valgrind::memcheck::run(&args),
+        Verb::Massif(args) => valgrind::massif::run(&args),
+        Verb::Dhat(args) => valgrind::dhat::run(&args),
+        Verb::Cachegrind(args) => valgrind::cachegrind::run(&args),
         Verb::Demo(args) => demo::run(&args),
         Verb::Completions(args) => shell::completions(&args),
         Verb::Man(args) => shell::man(&args),

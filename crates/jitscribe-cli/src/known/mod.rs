@@ -175,6 +175,12 @@ impl KnownCode {
         &self.sources
     }
 
+    /// The file that tells of a code.
+    pub fn source_of(&self, known: &Known) -> Option<&Path> {
+        let file = self.owners.code(known.id).origin.file();
+        self.sources.get(file as usize).map(|source| source.path.as_path())
+    }
+
     /// For which machine the code is, if a dump says it.
     pub fn target(&self) -> Option<Target> {
         self.target

@@ -1,0 +1,74 @@
+//! A file piece by piece, each up to a byte that ends it.
+
+use std::io::{self, BufRead, Read};
+
+use crate::Error;
+
+/// A piece that is longer than this is handed out in parts: nothing that long is of interest.
+const LONGEST: usize = 1 << 16;
+
+/// Reads pieces into room that is used again.
+#[derive(Debug)]
+pub struct Pieces<R> {
+    input: R,
+    piece: Vec<u8>,
+    end: u8,
+    /// Whether the piece before was whole.
+    fresh: bool,
+}
+
+/// A piece of a file.
+#[derive(Debug)]
+pub struct Piece<'a> {
+    /// Its bytes, with the one that ends it. Only the last piece of a file, and parts, may lack it.
+    pub bytes: &'a [u8],
+    /// Whether it is a part of one that is too long.
+    pub part: bool,
+}
+
+impl<R: BufRead> Pieces<R> {
+    /// Pieces that `end` ends.
+    pub fn new(input: R, end: u8) -> Self {
+        Self { input, piece: Vec::new(), end, fresh: true }
+    }
+
+    /// The next piece; `None` at the end of the file.
+    pub fn next(&mut self) -> Result<Option<Piece<'_>>, Error> {
+        self.piece.clear();
+        let limit = u64::try_from(LONGEST).unwrap_or(u64::MAX);
+        loop {
+            match self.input.by_ref().take(limit).read_until(self.end, &mut self.piece) {
+                Ok(_) => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::Read(error)),
+            }
+        }
+        if self.piece.is_empty() {
+            return Ok(None);
+        }
+        let whole = self.piece.last() == Some(&self.end) || self.piece.len() < LONGEST;
+        let part = !(whole && self.fresh);
+        self.fresh = whole;
+        Ok(Some(Piece { bytes: &self.piece, part }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_come_in_parts_and_short_ones_whole() {
+        let long = [vec![b'x'; 2 * LONGEST + 5], b"\nend".to_vec()].concat();
+        let text = [b"a\n\n".as_slice(), &long].concat();
+        let mut pieces = Pieces::new(&text[..], b'\n');
+        let mut seen = Vec::new();
+        while let Some(Piece { bytes, part }) = pieces.next().unwrap() {
+            seen.push((bytes.len(), part));
+        }
+        assert_eq!(
+            seen,
+            [(2, false), (1, false), (LONGEST, true), (LONGEST, true), (6, true), (3, false)]
+        );
+    }
+}
