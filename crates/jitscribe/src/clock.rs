@@ -15,5 +15,5 @@ pub(crate) fn since_boot() -> u64 {
 fn read(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);
     // Neither is ever negative on this clock.
-    now.tv_sec.unsigned_abs().wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec.unsigned_abs())
+    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
 }

@@ -190,8 +190,8 @@ impl LoadedCode {
             map.moved(old, address, size);
         }
         log.unload(position, self.index);
-        self.position = new;
-        self.index = new.map_or(0, |position| log.index_of(position));
+        self.position = new.map(|(position, _)| position);
+        self.index = new.map_or(0, |(_, index)| index);
         if new.is_none() {
             self.shared.full();
         }
@@ -288,15 +288,16 @@ impl Shared {
     }
 
     fn load(&'static self, code: &Code<'_>) -> LoadedCode {
-        let nothing = LoadedCode { shared: self, position: None, index: 0 };
-        let Some(log) = self.current() else { return nothing };
+        // Made where it is returned: one that is not is dropped, and that is no small matter.
+        let nothing = || LoadedCode { shared: self, position: None, index: 0 };
+        let Some(log) = self.current() else { return nothing() };
         let mut wanted = log.control().load(Relaxed);
         if wanted & control::WISH != 0 {
             self.obey();
             wanted = log.control().load(Relaxed);
         }
         if wanted & control::LOG == 0 {
-            return nothing;
+            return nothing();
         }
         let written = log.load(code, wanted & control::BYTES != 0, thread::id());
         if wanted & control::PERF_MAP != 0
@@ -308,7 +309,7 @@ impl Shared {
             Some((position, index)) => LoadedCode { shared: self, position: Some(position), index },
             None => {
                 self.full();
-                nothing
+                nothing()
             }
         }
     }

@@ -6,26 +6,39 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 /// Counts forks: what a thread remembers of its ids from before one is of the parent.
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 
+/// In one place: finding it may be a call, in a shared library.
+struct Known {
+    /// The generation, and the id in it.
+    id: Cell<(u32, u32)>,
+    lane: Cell<u32>,
+}
+
 thread_local! {
-    static ID: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
-    static LANE: Cell<usize> = const { Cell::new(0) };
+    static KNOWN: Known = const { Known { id: Cell::new((0, 0)), lane: Cell::new(0) } };
 }
 
 /// The kernel's id of this thread.
+#[inline]
 pub(crate) fn id() -> u32 {
     let generation = GENERATION.load(Relaxed);
     // A thread that is ending may have no thread-local memory any more.
-    ID.try_with(|known| match known.get() {
-        (of, id) if of == generation => id,
-        _ => {
-            let id = ask();
-            known.set((generation, id));
-            id
-        }
-    })
-    .unwrap_or_else(|_| ask())
+    KNOWN
+        .try_with(|known| match known.id.get() {
+            (of, id) if of == generation => id,
+            _ => learn(known, generation),
+        })
+        .unwrap_or_else(|_| ask())
 }
 
+#[cold]
+#[inline(never)]
+fn learn(known: &Known, generation: u32) -> u32 {
+    let id = ask();
+    known.id.set((generation, id));
+    id
+}
+
+#[cold]
 fn ask() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
@@ -36,11 +49,12 @@ pub(crate) fn forget_ids() {
 }
 
 /// The lane in which this thread wrote last.
+#[inline]
 pub(crate) fn lane() -> usize {
-    LANE.try_with(Cell::get).unwrap_or(0)
+    KNOWN.try_with(|known| known.lane.get()).unwrap_or(0) as usize
 }
 
 /// Remembers [`lane`].
 pub(crate) fn set_lane(lane: usize) {
-    let _ = LANE.try_with(|known| known.set(lane));
+    let _ = KNOWN.try_with(|known| known.lane.set(lane as u32));
 }

@@ -5,12 +5,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use jitdump::RecordId;
 use jitdump::extension::tag;
 
-use super::layout::{FIRST_ITEM, TAIL, code, unpair};
+use super::layout::{FIRST_ITEM, TAIL, code, load, unpair};
 use super::records::{State, half_anywhere, pieces};
 use super::{Log, Position};
-
-/// Offset of the name in a LOAD record.
-const LOAD_NAME: usize = 56;
 
 impl Log {
     /// Address, size and name of each code that is alive.
@@ -30,9 +27,9 @@ impl Log {
 
     /// Address and size of the code at `position`.
     pub(crate) fn place(&self, position: Position, index: u32) -> Option<(u64, u64)> {
-        let at = position.get() as usize * 8;
-        let word = |field| self.mapping.word(at + field).load(Relaxed);
-        self.is_code(position, index).then(|| (word(code::ADDRESS), word(code::CODE_SIZE)))
+        let (_, group) = self.code_at(position, index)?;
+        let address = group.at::<{ code::ADDRESS }>().load(Relaxed);
+        Some((address, group.at::<{ code::CODE_SIZE }>().load(Relaxed)))
     }
 
     fn name(&self, at: usize, size: usize) -> Option<Vec<u8>> {
@@ -47,9 +44,9 @@ impl Log {
             }
             item += 8 + length.next_multiple_of(8);
         }
-        let load = self.load_record(at, size)?;
+        let record = self.load_record(at, size)?;
         let end = at + size;
-        let name = (load + LOAD_NAME..end).map(|at| self.mapping.byte(at).load(Relaxed));
+        let name = (record + load::NAME..end).map(|at| self.mapping.byte(at).load(Relaxed));
         Some(name.take_while(|byte| *byte != 0).collect())
     }
 
@@ -57,7 +54,7 @@ impl Log {
     pub(super) fn load_record(&self, at: usize, size: usize) -> Option<usize> {
         let end = at + size;
         let mut record = at + unpair(self.mapping.word(at).load(Relaxed)).1 as usize;
-        while record + LOAD_NAME <= end {
+        while record + load::NAME <= end {
             let (id, size) =
                 (half_anywhere(&self.mapping, record), half_anywhere(&self.mapping, record + 4));
             if id == RecordId::LOAD.0 {

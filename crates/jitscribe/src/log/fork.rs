@@ -14,13 +14,11 @@ use std::sync::atomic::{
 use rustix::io::Errno;
 
 use super::backing::{Backing, Failure};
-use super::layout::{CHUNK, FILLER_MIN, FIRST_CHUNK, HEAD_SIZE, chunk, code, control};
+use super::layout::{CHUNK, FILLER_MIN, FIRST_CHUNK, HEAD_SIZE, chunk, code, control, load};
 use super::records::{State, pieces};
 use super::{Log, mapping, process_id};
 use crate::clock;
 
-/// Offset of the process id in a LOAD record.
-const LOAD_PID: usize = 16;
 /// How often a chunk is read again when its room was used anew meanwhile.
 const ATTEMPTS: usize = 8;
 
@@ -59,8 +57,8 @@ impl Log {
         }
         self.settle(&survivors, pid);
         self.mapping.half(control::CHUNKS).store(in_use as u32, Release);
-        for _ in 0..survivors.lost {
-            self.left_out();
+        if survivors.lost > 0 {
+            self.left_out(survivors.lost);
         }
         Ok(())
     }
@@ -167,8 +165,8 @@ impl Log {
 
     /// Gives the LOAD of a group, if there is one, another process id.
     fn set_load_pid(&self, at: usize, size: usize, pid: u32) {
-        if let Some(load) = self.load_record(at, size) {
-            self.set_bytes_at(load + LOAD_PID, pid);
+        if let Some(record) = self.load_record(at, size) {
+            self.set_bytes_at(record + load::PID, pid);
         }
     }
 

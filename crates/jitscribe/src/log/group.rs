@@ -1,17 +1,15 @@
 //! A code as its group of records.
 
-use jitdump::extension::tail::{ITEM_HEADER_SIZE, MAGIC as TAIL_MAGIC};
+use jitdump::extension::tail::ITEM_HEADER_SIZE;
 use jitdump::extension::{code as code_item, tag};
 use jitdump::{HEADER_SIZE, RecordId};
 
 use unwind_info::{Machine, Unwind};
 
-use super::layout::{FIRST_ITEM, TAIL, item_word, pair, record_word};
-use super::put::{Put, inlined_size, lines_size};
+use super::layout::{FIRST_ITEM, debug, item_word, load, pair, record_word};
+use super::put::{Put, inlined_size, lines_size, one_file};
 use crate::code::Code;
 
-/// Fields of a LOAD record before its name.
-const LOAD_FIELDS: usize = 56;
 /// Fields of UNWINDING_INFO before its tables.
 const UNWINDING_FIELDS: usize = 40;
 /// What unwind tables made from rows seldom exceed.
@@ -72,11 +70,10 @@ pub(crate) fn unwind_tables(code: &Code<'_>, with_bytes: bool, room: &mut Vec<u8
 
 impl Plan {
     /// Measures a code. In place: a plan that is moved waits for the processor's stores.
-    #[inline]
     pub(crate) fn measure(&mut self, code: &Code<'_>, tables: Tables<'_>, with_bytes: bool) {
         self.items = ITEM_HEADER_SIZE + code_item::SIZE;
         if let Some(bytes) = code.bytes.filter(|_| with_bytes) {
-            self.load = LOAD_FIELDS + code.name.len() + 1 + bytes.len();
+            self.load = load::NAME + code.name.len() + 1 + bytes.len();
         } else {
             self.lean = true;
             self.items += item_size(code.name.len());
@@ -89,18 +86,16 @@ impl Plan {
         if self.has_more {
             self.add_more(code, tables);
         }
-        let size = FIRST_ITEM + self.items + self.debug + self.unwinding + self.load;
+        let size = FIRST_ITEM + self.items + self.behind();
         self.size = size.next_multiple_of(8);
     }
 
     /// Whether it can be written: sizes in records have 32 bits, and so has the group's.
-    #[inline]
     pub(crate) fn fits(&self) -> bool {
         self.size <= u32::MAX as usize / 2
     }
 
-    /// The sizes of what not every code has. Apart, so that the others are not slowed down.
-    #[inline(never)]
+    /// The sizes of what not every code has.
     fn add_more(&mut self, code: &Code<'_>, tables: Tables<'_>) {
         if self.lean {
             if !code.lines.is_empty() {
@@ -112,8 +107,9 @@ impl Plan {
             }
         } else {
             if !code.lines.is_empty() {
-                let entries = code.lines.iter().map(|line| 17 + line.file.len());
-                self.debug = TAIL + entries.sum::<usize>();
+                let fixed = debug::ENTRY_FILE + 1;
+                let entries = code.lines.iter().map(|line| fixed + line.file.len());
+                self.debug = debug::ENTRIES + entries.sum::<usize>();
             }
             let tables = tables.eh_frame.len() + tables.eh_frame_hdr.len();
             if tables > 0 {
@@ -133,30 +129,22 @@ impl Plan {
         }
     }
 
-    /// The first word of the group's tail, which makes it count.
-    pub(crate) fn tail_word(&self) -> u64 {
-        pair(TAIL_MAGIC, self.items as u32)
+    /// Size of the tail's items.
+    pub(crate) fn items(&self) -> usize {
+        self.items
     }
 
-    /// Size of the first record of a group that takes `size` bytes in all: what is more than needed
-    /// is padding behind its tail, so that the last byte of the group is the code's.
-    pub(crate) fn first_size(&self, size: usize) -> usize {
-        size - self.debug - self.unwinding - self.load
+    /// Size of the records behind the first. What of a group is more than needed is padding before them, behind
+    /// the first one's tail, so that the last byte of the group is the code's.
+    pub(crate) fn behind(&self) -> usize {
+        self.debug + self.unwinding + self.load
     }
 
     /// Writes all of the group from its first item on.
-    #[inline]
     pub(crate) fn write(&self, room: &mut [u8], code: &Code<'_>, tables: Tables<'_>, stamp: Stamp) {
-        let group_size = room.len() + FIRST_ITEM;
+        let words = code_words(code, flags(code, self.lean), room.len(), stamp);
         let mut put = Put(room);
-        put.words([
-            item_word(tag::CODE, 0, code_item::SIZE),
-            0,
-            code.size,
-            stamp.index,
-            pair(group_size as u32, stamp.tid),
-            u64::from_ne_bytes([code.kind.into(), self.flags(code), 0, 0, 0, 0, 0, 0]),
-        ]);
+        put.words(words);
         if self.lean {
             put.item(tag::NAME, 0, code.name.len());
             put.padded_name(code.name);
@@ -169,7 +157,6 @@ impl Plan {
         }
     }
 
-    #[inline(never)]
     fn write_more(&self, put: &mut Put<'_>, code: &Code<'_>, tables: Tables<'_>) {
         if self.lines > 0 {
             put.line_table(tag::LINES_SOURCE, code.lines, self.lines);
@@ -199,7 +186,7 @@ impl Plan {
         tables: Tables<'_>,
         stamp: Stamp,
     ) {
-        let left = put.0.len().checked_sub(self.debug + self.unwinding + self.load);
+        let left = put.0.len().checked_sub(self.behind());
         let Some((_, records)) = left.and_then(|padding| put.0.split_at_mut_checked(padding))
         else {
             return;
@@ -214,16 +201,32 @@ impl Plan {
         }
         write_load(load, code, bytes, stamp);
     }
+}
 
-    fn flags(&self, code: &Code<'_>) -> u8 {
-        let lean = if self.lean { code_item::LEAN } else { 0 };
-        let frame = match code.unwind {
-            Some(Unwind::FRAME_POINTER) => code_item::FRAME_POINTER,
-            Some(FRAME_POINTER_ALWAYS) => code_item::FRAME_POINTER_THROUGHOUT,
-            _ => 0,
-        };
-        lean | frame
-    }
+/// What a byte in a group's first item says.
+#[inline]
+pub(crate) fn flags(code: &Code<'_>, is_lean: bool) -> u8 {
+    let lean = if is_lean { code_item::LEAN } else { 0 };
+    let frame = match code.unwind {
+        Some(Unwind::FRAME_POINTER) => code_item::FRAME_POINTER,
+        Some(FRAME_POINTER_ALWAYS) => code_item::FRAME_POINTER_THROUGHOUT,
+        _ => 0,
+    };
+    lean | frame
+}
+
+/// A group's first item, whose room from there on has `room` bytes.
+#[inline]
+pub(crate) fn code_words(code: &Code<'_>, flags: u8, room: usize, stamp: Stamp) -> [u64; 6] {
+    let group_size = (FIRST_ITEM + room) as u32;
+    [
+        item_word(tag::CODE, 0, code_item::SIZE),
+        0, // it lives
+        code.size,
+        stamp.index,
+        pair(group_size, stamp.tid),
+        u64::from_ne_bytes([code.kind.into(), flags, 0, 0, 0, 0, 0, 0]),
+    ]
 }
 
 /// What an item with a payload of `size` bytes takes.
@@ -236,6 +239,25 @@ fn write_debug(room: &mut [u8], code: &Code<'_>, time: u64) {
     let mut put = Put(room);
     let count = code.lines.len() as u64;
     put.words([record_word(RecordId::DEBUG_INFO.0, size), time, code.address, count]);
+    if let Some(file) = one_file(code.lines) {
+        let mut written: Option<&[u8]> = None;
+        for (entry, line) in
+            put.0.chunks_exact_mut(debug::ENTRY_FILE + file.len() + 1).zip(code.lines)
+        {
+            let address = code.address.wrapping_add(u64::from(line.offset));
+            let Some((fields, name)) = entry.split_first_chunk_mut::<{ debug::ENTRY_FILE }>()
+            else {
+                return;
+            };
+            let words = [address, pair(line.line, line.column)];
+            fields.copy_from_slice(words.map(u64::to_ne_bytes).as_flattened());
+            match written {
+                Some(written) => name.copy_from_slice(written),
+                None => written = Some(Put(name).terminated_name(file.as_bytes())),
+            }
+        }
+        return;
+    }
     // Each entry has the file's name, and most have the one before's.
     let (mut file, mut written): (&str, &[u8]) = ("", &[0]);
     for line in code.lines {
@@ -264,7 +286,8 @@ fn write_unwinding(room: &mut [u8], tables: Tables<'_>, time: u64) {
     put.bytes(tables.eh_frame_hdr);
 }
 
-fn write_load(room: &mut [u8], code: &Code<'_>, bytes: &[u8], stamp: Stamp) {
+#[inline]
+pub(crate) fn write_load(room: &mut [u8], code: &Code<'_>, bytes: &[u8], stamp: Stamp) {
     let size = room.len();
     let mut put = Put(room);
     put.words([

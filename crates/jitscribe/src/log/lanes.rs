@@ -83,20 +83,24 @@ impl Lanes {
 
 impl Held<'_> {
     /// Where the room begins and ends.
+    #[inline]
     pub(crate) fn room(&self) -> (usize, usize) {
         (self.lane.at.load(Relaxed), self.lane.end.load(Relaxed))
     }
 
+    #[inline]
     pub(crate) fn set_room(&self, at: usize, end: usize) {
         self.lane.at.store(at, Relaxed);
         self.lane.end.store(end, Relaxed);
     }
 
+    #[inline]
     pub(crate) fn advance(&self, at: usize) {
         self.lane.at.store(at, Relaxed);
     }
 
     /// A number that no other code of the log has.
+    #[inline]
     pub(crate) fn next_index(&self) -> u64 {
         let count = self.lane.next_index.load(Relaxed);
         self.lane.next_index.store(count + 1, Relaxed);

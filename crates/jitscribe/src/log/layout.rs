@@ -30,6 +30,27 @@ pub(crate) mod code {
     pub(crate) const END: usize = PAYLOAD + code_item::SIZE;
 }
 
+/// Offsets in a LOAD record. Within a group it need not be aligned.
+pub(crate) mod load {
+    pub(crate) const PID: usize = 16;
+    pub(crate) const TID: usize = 20;
+    pub(crate) const VMA: usize = 24;
+    pub(crate) const ADDRESS: usize = 32;
+    pub(crate) const SIZE: usize = 40;
+    pub(crate) const INDEX: usize = 48;
+    /// The name, a NUL, and the bytes.
+    pub(crate) const NAME: usize = 56;
+}
+
+/// Offsets in a DEBUG_INFO record with entries, and in one of these.
+pub(crate) mod debug {
+    pub(crate) const ADDRESS: usize = 16;
+    pub(crate) const COUNT: usize = 24;
+    pub(crate) const ENTRIES: usize = 32;
+    /// The file's name, and a NUL.
+    pub(crate) const ENTRY_FILE: usize = 16;
+}
+
 /// Offsets in a chunk.
 pub(crate) mod chunk {
     use super::{PAYLOAD, chunk_item};

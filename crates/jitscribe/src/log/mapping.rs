@@ -83,7 +83,20 @@ impl Mapping {
     pub(crate) fn words<const N: usize>(&self, at: usize) -> Words<'_, N> {
         let at = self.inside(at, 8 * N, 8);
         // SAFETY: as for `word`; an array of atomics is as the same number of them one behind the other.
-        let words = unsafe { self.base.add(at).cast::<[AtomicU64; N]>().as_ref() };
+        self.as_words(unsafe { self.base.add(at).cast().as_ref() })
+    }
+
+    /// All words of `size` bytes from offset `at` on, both multiples of 8; `None` if they are not all inside.
+    pub(crate) fn many_words(&self, at: usize, size: usize) -> Option<&[AtomicU64]> {
+        let fits = at.checked_add(size).is_some_and(|end| end <= self.size);
+        // SAFETY: as for `words`.
+        (fits && (at | size).is_multiple_of(8)).then(|| unsafe {
+            std::slice::from_raw_parts(self.base.add(at).cast().as_ptr(), size / 8)
+        })
+    }
+
+    #[inline]
+    fn as_words<'m, const N: usize>(&'m self, words: &'m [AtomicU64; N]) -> Words<'m, N> {
         Words {
             words,
             #[cfg(test)]
@@ -114,25 +127,34 @@ impl Mapping {
         unsafe { AtomicU8::from_ptr(self.base.add(at).as_ptr()) }
     }
 
-    /// The bytes from `at` on, for writing.
+    /// The room of `size` bytes at `at`, which must be a multiple of 8, for writing: its first `N` words, and the
+    /// bytes behind them. `None` if they are not all inside.
     ///
     /// # Safety
-    /// Until the slice is gone, no one else of this process may touch these bytes, not even by
+    /// Until the slice is gone, no one else of this process may touch its bytes, not even by
     /// atomics. They must have memory behind them.
     #[expect(clippy::mut_from_ref, reason = "the caller vouches for being alone")]
-    pub(crate) unsafe fn room(&self, at: usize, length: usize) -> &mut [u8] {
-        let length = if at.checked_add(length).is_some_and(|end| end <= self.size) {
-            length
-        } else {
-            debug_assert!(false, "room beyond the mapping");
-            0
-        };
-        // SAFETY: within the mapping, as just checked (and `at` does not matter for no bytes); any byte is a
-        // valid u8; the caller is alone.
-        unsafe {
-            let at = if length == 0 { 0 } else { at };
-            std::slice::from_raw_parts_mut(self.base.add(at).as_ptr(), length)
+    #[inline]
+    pub(crate) unsafe fn room<const N: usize>(
+        &self,
+        at: usize,
+        size: usize,
+    ) -> Option<(Words<'_, N>, &mut [u8])> {
+        let fits = at.checked_add(size).is_some_and(|end| end <= self.size);
+        let length = size.checked_sub(8 * N)?;
+        if !fits || !at.is_multiple_of(8) {
+            self.outside(at);
+            return None;
         }
+        // SAFETY: from `at` on there are `size` bytes within the mapping, as just checked, of which the words take
+        // the first 8 * N, aligned as `at` is. The bytes are no part of them; any byte is a valid u8; the
+        // caller is alone with them. For the words, see `words`.
+        let (words, bytes) = unsafe {
+            let base = self.base.add(at);
+            let bytes = base.add(8 * N).as_ptr();
+            (base.cast().as_ref(), std::slice::from_raw_parts_mut(bytes, length))
+        };
+        Some((self.as_words(words), bytes))
     }
 
     /// Tells the kernel about a range of whole pages.
@@ -152,12 +174,14 @@ impl Mapping {
         #[cfg(test)]
         observe::call(self);
         let fits = at.checked_add(length).is_some_and(|end| end <= self.size);
-        if fits && at.is_multiple_of(align) {
-            at
-        } else {
-            debug_assert!(false, "word at {at} of {}", self.size);
-            0
-        }
+        if fits && at.is_multiple_of(align) { at } else { self.outside(at) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn outside(&self, at: usize) -> usize {
+        debug_assert!(false, "{at} of {}", self.size);
+        0
     }
 }
 

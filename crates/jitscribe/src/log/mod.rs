@@ -17,6 +17,7 @@ mod put;
 mod records;
 #[cfg(test)]
 mod tests;
+mod usual;
 
 use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -40,7 +41,7 @@ use self::layout::{
     record_word, unpair,
 };
 pub(crate) use self::mapping::ForkPage;
-use self::mapping::Mapping;
+use self::mapping::{Mapping, Words};
 use crate::clock;
 use crate::code::Code;
 
@@ -74,6 +75,12 @@ const LARGEST: usize = match 32_usize.checked_mul(1 << 30) {
 
 /// Where a code stands in the log: offset of its group, in units of 8 bytes.
 pub(crate) type Position = NonZeroU32;
+
+/// Where a code stands, and the low half of its index, which tells it from one that stands there later.
+pub(crate) type Announced = (Position, u32);
+
+/// The words of a group up to the end of its first item.
+type GroupWords<'m> = Words<'m, { code::END / 8 }>;
 
 /// A process's log.
 #[derive(Debug)]
@@ -215,13 +222,22 @@ impl Log {
         self.mapping.half(control::CONTROL)
     }
 
-    /// Writes a code to the log. `None` if there was no room. The number is [`Self::index_of`] it.
-    pub(crate) fn load(
-        &self,
-        code: &Code<'_>,
-        with_bytes: bool,
-        tid: u32,
-    ) -> Option<(Position, u32)> {
+    /// Writes a code to the log. `None` if there was no room.
+    #[inline]
+    pub(crate) fn load(&self, code: &Code<'_>, with_bytes: bool, tid: u32) -> Option<Announced> {
+        let bytes = code.bytes.filter(|_| with_bytes);
+        let flags = group::flags(code, bytes.is_none());
+        if !usual::is_usual(code, bytes, flags) {
+            return self.load_in_full(code, with_bytes, tid);
+        }
+        match bytes {
+            None => self.load_usual_lean(code, flags, tid),
+            Some(bytes) => self.load_usual(code, bytes, flags, tid),
+        }
+    }
+
+    #[inline(never)]
+    fn load_in_full(&self, code: &Code<'_>, with_bytes: bool, tid: u32) -> Option<Announced> {
         let mut room = Vec::new();
         let frames = group::unwind_tables(code, with_bytes, &mut room);
         let (eh_frame, eh_frame_hdr) = room.split_at_checked(frames).unwrap_or_default();
@@ -229,13 +245,31 @@ impl Log {
         let mut plan = Plan::default();
         plan.measure(code, tables, with_bytes);
         if !plan.fits() {
-            self.left_out();
+            self.left_out(1);
             return None;
         }
+        let (items, behind) = (plan.items(), plan.behind());
+        self.write_group(plan.size, behind, items, code.address, tid, |room, stamp| {
+            plan.write(room, code, tables, stamp);
+        })
+    }
+
+    /// Takes room for a group of `size` bytes, has `write` fill it from its first item on, and makes it count.
+    /// `behind` are the bytes of the records behind the first, whose tail has `items` bytes.
+    #[inline]
+    fn write_group(
+        &self,
+        size: usize,
+        behind: usize,
+        items: usize,
+        address: u64,
+        tid: u32,
+        write: impl FnOnce(&mut [u8], Stamp),
+    ) -> Option<Announced> {
         let lane = self.lanes.enter();
-        let Some((at, size)) = self.take_room(&lane, plan.size) else {
+        let Some((at, size)) = self.take_room(&lane, size) else {
             drop(lane);
-            self.left_out();
+            self.left_out(1);
             return None;
         };
         let stamp = Stamp {
@@ -248,36 +282,18 @@ impl Log {
         // process read these bytes only once the group counts, which it does not before the stores below.
         // Every chunk in use has memory behind it.
         #[allow(unsafe_code)]
-        let room = unsafe { self.mapping.room(at + FIRST_ITEM, size - FIRST_ITEM) };
-        plan.write(room, code, tables, stamp);
-        self.commit(at, plan.first_size(size), plan.tail_word(), stamp.time, code.address);
+        let (group, room) = unsafe { self.mapping.room(at, size) }?;
+        write(room, stamp);
+        let first = record_word(RecordId::DEBUG_INFO.0, size - behind);
+        commit(group, first, pair(TAIL_MAGIC, items as u32), stamp.time, address);
+        self.chunks.born(at, stamp.time);
         drop(lane);
-        position(at).map(|position| (position, stamp.index as u32))
-    }
-
-    /// Makes the group at `at` count, whose first record has `first_size` bytes. At each step it is a filler, or
-    /// counts.
-    fn commit(&self, at: usize, first_size: usize, tail: u64, time: u64, address: u64) {
-        let first = record_word(RecordId::DEBUG_INFO.0, first_size);
-        let group = self.mapping.words::<{ FIRST_ITEM / 8 }>(at);
-        group.at::<0>().store(first, Release);
-        group.at::<{ code::TIME }>().store(time, Relaxed);
-        group.at::<{ code::ADDRESS }>().store(address, Relaxed);
-        group.at::<TAIL>().store(tail, Release);
-        self.chunks.born(at, time);
+        Some((position(at)?, stamp.index as u32))
     }
 
     /// The code at `position` is gone. Nothing happens if it was gone already.
     pub(crate) fn unload(&self, position: Position, index: u32) {
-        let at = position.get() as usize * 8;
-        // Handles may come from those who lost count.
-        if at + code::END > self.mapping.size() {
-            return;
-        }
-        let group = self.mapping.words::<{ code::END / 8 }>(at);
-        if group.at::<{ code::INDEX }>().load(Relaxed) as u32 != index {
-            return;
-        }
+        let Some((at, group)) = self.code_at(position, index) else { return };
         // Read first: once dead, the room may be used anew.
         let size = unpair(group.at::<{ code::GROUP_SIZE }>().load(Relaxed)).0;
         let died = group.at::<{ code::DIED }>();
@@ -292,10 +308,16 @@ impl Log {
         }
     }
 
-    /// Whether a code of this index is, or was, at `position`: handles may come from those who lost count.
-    fn is_code(&self, position: Position, index: u32) -> bool {
+    /// Offset and words of the code of this index at `position`, alive or dead. `None` if there is no such code:
+    /// handles may come from those who lost count.
+    #[inline]
+    fn code_at(&self, position: Position, index: u32) -> Option<(usize, GroupWords<'_>)> {
         let at = position.get() as usize * 8;
-        at + code::END <= self.mapping.size() && self.index_of(position) == index
+        if at + code::END > self.mapping.size() {
+            return None;
+        }
+        let group = self.mapping.words::<{ code::END / 8 }>(at);
+        (group.at::<{ code::INDEX }>().load(Relaxed) as u32 == index).then_some((at, group))
     }
 
     /// The descriptor of the log's file, if it has one.
@@ -314,14 +336,24 @@ impl Log {
         }
     }
 
-    /// The low half of the code's index: it tells a handle of code from one whose room is reused.
-    pub(crate) fn index_of(&self, position: Position) -> u32 {
-        let word = self.mapping.word(position.get() as usize * 8 + code::INDEX);
-        word.load(Relaxed) as u32
+    /// Cuts room for a group of `size` bytes: where it is, and its size, which may be somewhat more.
+    #[inline]
+    fn take_room(&self, lane: &Held<'_>, size: usize) -> Option<(usize, usize)> {
+        let (at, end) = lane.room();
+        match (end - at).checked_sub(size) {
+            Some(rest) if rest >= FIRST_ITEM => {
+                self.fill(at + size, rest);
+                lane.advance(at + size);
+                Some((at, size))
+            }
+            _ => self.take_other_room(lane, size),
+        }
     }
 
-    /// Cuts room for a group of `size` bytes: where it is, and its size, which may be somewhat more.
-    fn take_room(&self, lane: &Held<'_>, size: usize) -> Option<(usize, usize)> {
+    /// [`Self::take_room`] where the lane's room is nearly, or too far, used up.
+    #[cold]
+    #[inline(never)]
+    fn take_other_room(&self, lane: &Held<'_>, size: usize) -> Option<(usize, usize)> {
         loop {
             let (at, end) = lane.room();
             if let Some(rest) = (end - at).checked_sub(size) {
@@ -340,6 +372,7 @@ impl Log {
     }
 
     /// Makes a filler; nobody else writes there.
+    #[inline]
     fn fill(&self, at: usize, size: usize) {
         records::fill(&self.mapping, at, size, self.began.load(Relaxed));
     }
@@ -349,10 +382,12 @@ impl Log {
         (FIRST_CHUNK + self.chunks.in_use() * CHUNK, self.mapping.size())
     }
 
-    fn left_out(&self) {
+    /// So many codes are missing.
+    #[cold]
+    fn left_out(&self, count: u64) {
         let now = clock::now();
         let word = |at| self.mapping.word(at);
-        word(control::LEFT_OUT).fetch_add(1, Relaxed);
+        word(control::LEFT_OUT).fetch_add(count, Relaxed);
         let _ = word(control::LEFT_OUT_FIRST).compare_exchange(0, now, Relaxed, Relaxed);
         word(control::LEFT_OUT_LAST).fetch_max(now, Relaxed);
     }
@@ -362,6 +397,15 @@ impl Log {
         let at = if is_paused { control::PAUSED } else { control::RESUMED };
         self.mapping.word(at).store(clock::now(), Relaxed);
     }
+}
+
+/// Makes a group count, of which these are the first words. At each step it is a filler, or counts.
+#[inline]
+fn commit(group: Words<'_, { FIRST_ITEM / 8 }>, first: u64, tail: u64, time: u64, address: u64) {
+    group.at::<0>().store(first, Release);
+    group.at::<{ code::TIME }>().store(time, Relaxed);
+    group.at::<{ code::ADDRESS }>().store(address, Relaxed);
+    group.at::<TAIL>().store(tail, Release);
 }
 
 pub(crate) fn process_id() -> u32 {

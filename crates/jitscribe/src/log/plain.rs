@@ -1,10 +1,11 @@
 //! Groups on plain memory, which Miri can look at: what is written is what a reader finds.
 
+use jitdump::extension::tail::MAGIC as TAIL_MAGIC;
 use jitdump::{CodeEvent, CodeLoad, Dump, RecordId};
 use unwind_info::{Row, Unwind};
 
 use super::group::{Plan, Stamp, Tables, unwind_tables, write_file_header};
-use super::layout::{FIRST_ITEM, TAIL, record_word};
+use super::layout::{FIRST_ITEM, TAIL, pair, record_word};
 use crate::code::{Code, Inlined, Kind, Line};
 
 /// A dump of this one code, with `more` bytes of room than it needs.
@@ -23,10 +24,10 @@ fn dump(code: &Code<'_>, with_bytes: bool, more: usize) -> Vec<u8> {
     let stamp = Stamp { time: 2_000, pid: 7, tid: 8, index: 9 };
     plan.write(&mut group[FIRST_ITEM..], code, tables, stamp);
     let mut put = |at: usize, word: u64| group[at..at + 8].copy_from_slice(&word.to_ne_bytes());
-    put(0, record_word(RecordId::DEBUG_INFO.0, plan.first_size(size)));
+    put(0, record_word(RecordId::DEBUG_INFO.0, size - plan.behind()));
     put(8, stamp.time);
     put(16, code.address);
-    put(TAIL, plan.tail_word());
+    put(TAIL, pair(TAIL_MAGIC, plan.items() as u32));
     dump
 }
 

@@ -48,8 +48,18 @@ impl<'a> Files<'a> {
     }
 }
 
+/// The file of all these lines, if it is the very same string each time. That is what most codes have, and what
+/// can be written fast.
+pub(crate) fn one_file<'a>(lines: &[Line<'a>]) -> Option<&'a str> {
+    let file = lines.first()?.file;
+    lines.iter().all(|line| std::ptr::eq(line.file, file)).then_some(file)
+}
+
 /// Payload of a line table.
 pub(crate) fn lines_size(lines: &[Line<'_>]) -> usize {
+    if let Some(file) = one_file(lines) {
+        return 8 + 16 * lines.len() + file.len() + 1;
+    }
     let mut files = Files::new();
     let names: usize = lines
         .iter()
@@ -156,7 +166,18 @@ impl<'b> Put<'b> {
         self.item(tag::LINES, detail, size);
         let (rows, names) = (16 * lines.len(), size - 8 - 16 * lines.len());
         let counts = self.next(8);
-        let mut put_rows = Put(self.next(rows).unwrap_or_default());
+        let rows = self.next(rows).unwrap_or_default();
+        if let Some(file) = one_file(lines) {
+            for (row, line) in rows.as_chunks_mut::<16>().0.iter_mut().zip(lines) {
+                let words = [pair(line.offset, line.line), pair(line.column, 0)];
+                row.copy_from_slice(words.map(u64::to_ne_bytes).as_flattened());
+            }
+            self.terminated_name(file.as_bytes());
+            Put(counts.unwrap_or_default()).words([pair(lines.len() as u32, 1)]);
+            self.pad(size);
+            return;
+        }
+        let mut put_rows = Put(rows);
         let mut put_names = Put(self.next(names).unwrap_or_default());
         let mut files = Files::new();
         for line in lines {
@@ -195,40 +216,44 @@ impl<'b> Put<'b> {
 }
 
 /// Copies a name to room of its size, but for what breaks the lines of those who print it.
+///
+/// In blocks for which there are instructions, the last one over part of the one before: names are short, and
+/// calling someone to copy them takes longer than that.
 #[inline]
 fn copy_name(room: &mut [u8], name: &[u8]) {
-    room.copy_from_slice(name);
-    let (words, rest) = name.as_chunks::<8>();
-    let suspects = words.iter().fold(0, |suspects, word| suspects | controls(*word));
-    let suspects = match name.last_chunk() {
-        // Some of its bytes were in the last whole word.
-        Some(last) if !rest.is_empty() => suspects | controls(*last),
-        None => u64::MAX,
-        Some(_) => suspects,
-    };
-    if suspects & TOP_BITS != 0 {
-        clean(room);
+    if name.len() >= 16 {
+        copy_blocks::<16>(room, name);
+    } else if name.len() >= 8 {
+        copy_blocks::<8>(room, name);
+    } else {
+        for (place, byte) in room.iter_mut().zip(name) {
+            *place = clean(*byte);
+        }
     }
 }
 
-const TOP_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
-
-/// Has a top bit set if any of the bytes is a control character: what is less than 0x20 or equal to 0x7f borrows
-/// from the top bit of its own byte, and others have borrowed from them only.
 #[inline]
-fn controls(bytes: [u8; 8]) -> u64 {
-    let word = u64::from_ne_bytes(bytes);
-    let low = word.wrapping_sub(u64::from_ne_bytes([0x20; 8]));
-    let delete = (word ^ u64::from_ne_bytes([0x7f; 8])).wrapping_sub(u64::from_ne_bytes([1; 8]));
-    (low | delete) & !word
+fn copy_blocks<const N: usize>(room: &mut [u8], name: &[u8]) {
+    if let (Some(place), Some(block)) = (room.last_chunk_mut::<N>(), name.last_chunk::<N>()) {
+        *place = clean_block(*block);
+    }
+    for (place, block) in room.as_chunks_mut::<N>().0.iter_mut().zip(name.as_chunks::<N>().0) {
+        *place = clean_block(*block);
+    }
 }
 
-#[cold]
-#[inline(never)]
-fn clean(name: &mut [u8]) {
-    for byte in name {
-        *byte = if byte.is_ascii_control() { b' ' } else { *byte };
+/// A loop, of which the compiler makes some instructions; of `map` it makes a call.
+#[inline]
+fn clean_block<const N: usize>(mut block: [u8; N]) -> [u8; N] {
+    for byte in &mut block {
+        *byte = clean(*byte);
     }
+    block
+}
+
+#[inline]
+fn clean(byte: u8) -> u8 {
+    if byte < b' ' || byte == 0x7f { b' ' } else { byte }
 }
 
 #[cfg(test)]

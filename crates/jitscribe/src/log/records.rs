@@ -8,7 +8,7 @@ use jitdump::extension::tail::MAGIC as TAIL_MAGIC;
 use jitdump::extension::{code as code_item, tag};
 
 use super::layout::{FILLER_MIN, FIRST_ITEM, TAIL, code, item_word, record_word, unpair};
-use super::mapping::Mapping;
+use super::mapping::{Mapping, Words};
 
 /// A group, or a record that tells of no code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,13 +92,21 @@ pub(super) fn half_anywhere(mapping: &Mapping, at: usize) -> u32 {
 ///
 /// Where dead groups stood, the first store covers them all; the last one takes away what made the first of them
 /// count. Were that the first to go, a dead group with a LOAD would look alive to tools that know of no tails.
+#[inline]
 pub(crate) fn fill(mapping: &Mapping, at: usize, size: usize, time: u64) {
-    let filler = mapping.words::<{ FILLER_MIN / 8 }>(at);
+    if size >= FIRST_ITEM {
+        let filler = mapping.words::<{ FIRST_ITEM / 8 }>(at);
+        fill_fields(filler, size, time);
+        filler.at::<TAIL>().store(0, Release);
+    } else {
+        fill_fields(mapping.words::<{ FILLER_MIN / 8 }>(at), size, time);
+    }
+}
+
+#[inline]
+fn fill_fields<const N: usize>(filler: Words<'_, N>, size: usize, time: u64) {
     filler.at::<0>().store(record_word(RecordId::DEBUG_INFO.0, size), Release);
     filler.at::<{ code::TIME }>().store(time, Release);
     filler.at::<{ code::ADDRESS }>().store(0, Release);
     filler.at::<{ code::ENTRIES }>().store(0, Release);
-    if size >= FIRST_ITEM {
-        mapping.word(at + TAIL).store(0, Release);
-    }
 }

@@ -122,8 +122,8 @@ impl Test {
             new
         });
         self.handles.remove(&from);
-        if let Some(position) = new {
-            self.handles.insert(to, (position, self.log.index_of(position)));
+        if let Some(handle) = new {
+            self.handles.insert(to, handle);
         }
     }
 
