@@ -81,3 +81,34 @@ fn threads_leave_what_they_hold() {
     assert!(std::fs::read_to_string(&map).unwrap().lines().count() > 100);
     std::fs::remove_file(map).unwrap();
 }
+
+#[test]
+fn two_threads_that_unload_the_same_codes_take_no_room_of_others() {
+    const ROUNDS: u64 = 200;
+    const CODES: u64 = 300;
+    // Room for some of them: chunks are used anew by how many of their codes have died.
+    let scribe = Scribe::builder().limit(1 << 20).build();
+    let code = |n: u64| Code::at(n << 8, 100).named("of two threads");
+    for round in 0..ROUNDS {
+        scribe.load(&code(CODES * round)).keep();
+        let doomed: Vec<u64> = (1..CODES)
+            .map(|n| scribe.load(&code(CODES * round + n)).into_raw())
+            .filter(|raw| *raw != 0)
+            .collect();
+        let start = std::sync::Barrier::new(2);
+        let unload = || {
+            start.wait();
+            doomed.iter().for_each(|raw| drop(LoadedCode::from_raw(scribe, *raw)));
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(unload);
+            unload();
+        });
+    }
+    let snapshot = common::snapshot(scribe);
+    let codes = common::codes(&snapshot.bytes);
+    let alive: Vec<u64> =
+        codes.iter().filter(|code| code.died().is_none()).map(|code| code.address >> 8).collect();
+    assert_eq!(alive, (0..ROUNDS).map(|round| CODES * round).collect::<Vec<_>>());
+    assert_eq!((snapshot.torn, snapshot.head.left_out), (0, 0));
+}

@@ -78,8 +78,9 @@ impl Deaths {
 }
 
 impl Chunk {
+    /// Those that are counted have nobody any more who looks at their words.
     fn deaths(&self) -> Deaths {
-        Deaths(self.deaths.load(Relaxed))
+        Deaths(self.deaths.load(Acquire))
     }
 
     /// Whether nothing lives in it, and something has.
@@ -105,11 +106,13 @@ impl Chunks {
         }
     }
 
+    #[inline]
     fn of(&self, at: usize) -> Option<&Chunk> {
         self.table.get(at.checked_sub(FIRST_CHUNK)? / CHUNK)
     }
 
     /// A code was written at `at`, by who holds the chunk.
+    #[inline]
     pub(crate) fn born(&self, at: usize, time: u64) {
         if let Some(chunk) = self.of(at) {
             chunk.born.store(chunk.born.load(Relaxed).wrapping_add(1), Relaxed);
@@ -126,7 +129,7 @@ impl Chunks {
 
     pub(crate) fn died(&self, at: usize, size: u32) {
         if let Some(chunk) = self.of(at) {
-            chunk.deaths.fetch_add(Deaths::ONE + u64::from(size), Relaxed);
+            chunk.deaths.fetch_add(Deaths::ONE + u64::from(size), Release);
         }
     }
 
@@ -346,11 +349,15 @@ impl Log {
             let start = start_of(number);
             // Those that die from now on are counted again from nothing; the others are reclaimed, or found
             // alive here and counted as one of those.
-            let deaths = chunk.deaths.swap(0, Relaxed);
-            chunk
-                .born
-                .store(chunk.born.load(Relaxed).saturating_sub(Deaths(deaths).codes()), Relaxed);
-            self.reclaim(start + HEAD_SIZE..start + CHUNK);
+            let deaths = Deaths(chunk.deaths.swap(0, Acquire));
+            let live = chunk.born.load(Relaxed).saturating_sub(deaths.codes());
+            chunk.born.store(live, Relaxed);
+            if live == 0 {
+                // To look at each would be to wait for memory, again and again.
+                self.fill(start + HEAD_SIZE, ROOM);
+            } else {
+                self.reclaim(start + HEAD_SIZE..start + CHUNK);
+            }
         }
         chunk.held.store(true, Relaxed);
         Some(number)

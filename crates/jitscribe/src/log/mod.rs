@@ -297,14 +297,15 @@ impl Log {
         // Read first: once dead, the room may be used anew.
         let size = unpair(group.at::<{ code::GROUP_SIZE }>().load(Relaxed)).0;
         let died = group.at::<{ code::DIED }>();
-        // No more than a load and a store: two threads that unload one code at the same moment have
-        // lost count of it, and all that comes of it is that it is counted twice.
         if died.load(Relaxed) == 0 {
             let now = clock::now();
             // Noted first: what a fork's child finds dead and not noted, died after the fork.
             self.chunks.dies(at, now);
-            died.store(now, Release);
-            self.chunks.died(at, size);
+            // Each death is counted once, even if two threads have lost count of a code and unload it at the same
+            // moment: by the counts the room of others is used anew.
+            if died.compare_exchange(0, now, Release, Relaxed).is_ok() {
+                self.chunks.died(at, size);
+            }
         }
     }
 
