@@ -1,4 +1,4 @@
-/* A call that is wrong in the way that the library cannot see: a string that is shorter than it is said to be. */
+/* A call that is wrong in the way that the library cannot see: code that is shorter than it is said to be. */
 #include <jitscribe.h>
 
 #include <string.h>
@@ -7,18 +7,21 @@
 
 int main(void)
 {
+    const jitscribe_settings settings = {
+        .struct_size = sizeof settings,
+        .flags = JITSCRIBE_FLAG_BYTES,
+    };
     const jitscribe_scribe *scribe;
-    OK(jitscribe_open(NULL, &scribe));
-    char *name = malloc(8);
-    MUST(name != NULL);
-    memset(name, 'x', 8);
+    OK(jitscribe_open(&settings, &scribe));
+    char *memory = malloc(512);
+    MUST(memory != NULL);
+    memset(memory, 0x90, 512);
     const jitscribe_code code = {
         .struct_size = sizeof code,
-        .address = 0x1000,
-        .size = 16,
-        .name = {.data = name, .size = 64},
+        .bytes = memory,
+        .size = 1024,
     };
     OK(jitscribe_load(scribe, &code, NULL));
-    free(name);
+    free(memory);
     return 0;
 }
