@@ -14,6 +14,8 @@ use perf_map::{Entry, Piece};
 
 /// A hole is room in memory here, unlike in a file.
 const LARGEST_HOLE: u64 = 1 << 12;
+/// And so is code of which only the size is told.
+const LARGEST_ARENA: u64 = 1 << 22;
 
 /// The pieces, those near one another together.
 fn arenas<'p, 'a>(pieces: &'p [Piece<'a>]) -> impl Iterator<Item = &'p [Piece<'a>]> {
@@ -89,6 +91,9 @@ fn check_inlined(elf: &object::File<'_>) {
 
 fn image(target: Target, arena: &[Piece<'_>], loads: &[CodeLoad<'_>]) -> Option<Vec<u8>> {
     let span = arena.first()?.address & !0xfff..arena.last()?.end();
+    if span.end - span.start > LARGEST_ARENA {
+        return None;
+    }
     let mut file = Cursor::new(Vec::new());
     let mut writer = ImageWriter::new(&mut file, target, span).ok()?;
     for piece in arena {
