@@ -100,10 +100,29 @@ impl<'a> Fields<'a> {
 
     /// The bytes up to the next NUL, which is taken too but not handed out.
     pub(crate) fn c_str(&mut self) -> Option<&'a [u8]> {
-        let text = core::ffi::CStr::from_bytes_until_nul(self.rest).ok()?.to_bytes();
-        self.rest = self.rest.get(text.len().checked_add(1)?..)?;
+        let (text, behind) = self.rest.split_at_checked(first_nul(self.rest)?)?;
+        self.rest = behind.get(1..)?;
         Some(text)
     }
+}
+
+/// Where the first NUL is. Names are short, so this looks at eight bytes at a time and no more.
+fn first_nul(bytes: &[u8]) -> Option<usize> {
+    const LOW: u64 = u64::MAX / 0xff;
+    const HIGH: u64 = LOW << 7;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (number, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        // The lowest bit that is set stands for the first byte that is 0.
+        let nuls = word.wrapping_sub(LOW) & !word & HIGH;
+        if nuls != 0 {
+            return number
+                .checked_mul(8)?
+                .checked_add(to_usize(u64::from(nuls.trailing_zeros() / 8)));
+        }
+    }
+    let behind = bytes.len().checked_sub(rest.len())?;
+    rest.iter().position(|byte| *byte == 0)?.checked_add(behind)
 }
 
 /// A length in memory as a file offset; lossless where `usize` has at most 64 bits.
@@ -114,4 +133,25 @@ pub(crate) fn to_u64(value: usize) -> u64 {
 /// A file offset as an index. What does not fit becomes an index that no slice has.
 pub(crate) fn to_usize(value: u64) -> usize {
     usize::try_from(value).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_first_nul_is_found(
+            bytes in prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(0x80), any::<u8>()], 0..40),
+            without in 0usize..40,
+        ) {
+            let mut bytes = bytes;
+            for byte in bytes.iter_mut().take(without) {
+                *byte = (*byte).max(1);
+            }
+            prop_assert_eq!(first_nul(&bytes), bytes.iter().position(|byte| *byte == 0));
+        }
+    }
 }

@@ -22,35 +22,36 @@ impl Row<'_> {
 /// The rows for the visible part of a code, with addresses as `place` has them: sorted, each address
 /// once (the last entry wins), clipped, without repetitions, beginning with a real line.
 pub(crate) fn rows<'a>(code: &Code<'a>, place: impl Fn(u64) -> u64) -> Vec<Row<'a>> {
-    let Code { visible, lines, .. } = code;
-    let code = code.start..code.start.saturating_add(code.size);
-    let mut rows = Vec::with_capacity(lines.len());
-    let in_code = lines.iter().filter(|line| code.contains(&line.address));
-    rows.extend(in_code.map(|line| {
-        if line.line == 0 || line.file.is_empty() {
-            Row { address: line.address, file: b"", line: 0, column: 0 }
-        } else {
-            Row { address: line.address, file: line.file, line: line.line, column: line.column }
+    let (visible, lines) = (&code.visible, code.lines);
+    let whole = code.start..code.start.saturating_add(code.size);
+    let mut sorted = Vec::new();
+    let lines = if lines.is_sorted_by_key(|line| line.address) {
+        lines
+    } else {
+        sorted.extend_from_slice(lines);
+        sorted.sort_by_key(|line| line.address); // stable: equals stay in their order
+        &sorted
+    };
+    let mut rows: Vec<Row<'a>> = Vec::with_capacity(lines.len());
+    for line in lines.iter().filter(|line| whole.contains(&line.address)) {
+        if line.address >= visible.end {
+            break;
         }
-    }));
-    if !rows.is_sorted_by_key(|row| row.address) {
-        rows.sort_by_key(|row| row.address); // stable: equals stay in their order
-    }
-    rows.retain(|row| row.address < visible.end);
-    for row in rows.iter_mut() {
         // what holds where the visible part begins may have been said before it
-        row.address = row.address.max(visible.start);
-    }
-    // the last of those at one address: the first, seen from the end
-    rows.reverse();
-    rows.dedup_by_key(|row| row.address);
-    rows.reverse();
-    rows.dedup_by(|row, previous| row.same_place(previous));
-    if rows.first().is_some_and(|row| row.line == 0) {
-        rows.remove(0);
-    }
-    for row in &mut rows {
-        row.address = place(row.address);
+        let address = place(line.address.max(visible.start));
+        let row = if line.line == 0 || line.file.is_empty() {
+            Row { address, file: b"", line: 0, column: 0 }
+        } else {
+            Row { address, file: line.file, line: line.line, column: line.column }
+        };
+        rows.pop_if(|previous| previous.address == address);
+        let says_more = match rows.last() {
+            Some(previous) => !row.same_place(previous),
+            None => row.line != 0,
+        };
+        if says_more {
+            rows.push(row);
+        }
     }
     rows
 }

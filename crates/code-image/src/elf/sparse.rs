@@ -1,11 +1,14 @@
 //! Output with holes, hashed as it goes.
 
 use std::io::{self, Seek, SeekFrom, Write};
+use std::thread;
 
 /// Gaps up to this length are written as zeros: cheaper than a seek, and file systems store whole
 /// blocks anyway.
 const SMALL_GAP: u64 = 4096;
 const BUFFER: usize = 256 * 1024;
+/// What is as large as this is hashed by a thread of its own while it is written.
+const LARGE: usize = 1024 * 1024;
 
 /// Writes pieces of a file at rising offsets; what lies between them stays a hole.
 #[derive(Debug)]
@@ -82,9 +85,16 @@ impl<W: Write + Seek> SparseWriter<W> {
         let len = bytes.len() as u64;
         self.hasher.update(&self.buffer_start.to_le_bytes());
         self.hasher.update(&len.to_le_bytes());
-        self.hasher.update(bytes);
         self.out.seek(SeekFrom::Start(self.buffer_start))?;
-        self.out.write_all(bytes)?;
+        if bytes.len() < LARGE {
+            self.hasher.update(bytes);
+            self.out.write_all(bytes)?;
+        } else {
+            thread::scope(|scope| {
+                scope.spawn(|| self.hasher.update(bytes));
+                self.out.write_all(bytes)
+            })?;
+        }
         self.buffer_start = self.buffer_start.saturating_add(len);
         Ok(())
     }

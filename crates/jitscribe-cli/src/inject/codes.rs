@@ -7,10 +7,11 @@ use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 
 use code_timeline::{CodeId, LifeId, Piece, Timeline, TimelineBuilder, ranges};
-use jitdump::{CodeEvent, CodeLoad, CodePlace, DumpFile, Outcome, Quirks};
+use jitdump::{CodeEvent, CodeLoad, CodeMove, CodePlace, DumpFile, Outcome, Quirks};
 
 use super::address_space::AddressSpaces;
 use super::survey::Survey;
+use super::turns::ahead;
 use crate::{Error, Result};
 
 /// Where a piece of code is known from.
@@ -90,6 +91,43 @@ impl CodeReader<'_> {
         };
         let load = file.code_at(&place, &dump.quirks).map_err(Error::file(&dump.path))?;
         Ok(load.filter(|load| load.size == code.size))
+    }
+}
+
+/// What a dump tells, as far as the book wants it.
+enum Told {
+    Load(ToldLoad),
+    Move(CodeMove),
+    Damage(jitdump::Error),
+}
+
+/// What a dump tells first of code: see [`CodeLoad`].
+struct ToldLoad {
+    timestamp: u64,
+    pid: u32,
+    address: u64,
+    size: u64,
+    index: u64,
+    died: Option<u64>,
+    place: CodePlace,
+}
+
+impl Told {
+    fn of(event: std::result::Result<CodeEvent<'_>, jitdump::Error>) -> Option<Self> {
+        match event {
+            Ok(CodeEvent::Load(load)) if load.size > 0 => Some(Self::Load(ToldLoad {
+                timestamp: load.timestamp,
+                pid: load.pid,
+                address: load.address,
+                size: load.size,
+                index: load.index,
+                died: load.died(),
+                place: load.place(),
+            })),
+            Ok(CodeEvent::Move(to)) => Some(Self::Move(to)),
+            Ok(_) => None,
+            Err(error) => Some(Self::Damage(error)),
+        }
     }
 }
 
@@ -183,35 +221,39 @@ impl<'a> CodeBook<'a> {
         // by itself. Few dumps have a MOVE, so this is filled when the first one comes.
         let mut told: Vec<(LifeId, u64, CodeId)> = Vec::new();
         let mut places: HashMap<(LifeId, u64), CodeId> = HashMap::new();
-        let outcome = dump.file.for_each_code(dump.quirks, |event| {
-            match event {
-                Ok(CodeEvent::Load(load)) if load.size > 0 => {
-                    let life = life_of(load.pid);
-                    let origin = Origin::Dump(u32::try_from(self.loads.len()).unwrap_or(u32::MAX));
-                    let id = self.push(Code { address: load.address, size: load.size, origin });
-                    told.push((life, load.index, id));
-                    self.tell(life, time_of(load.timestamp), Event::Load(id));
-                    if let Some(died) = load.died() {
-                        self.tell(life, time_of(died), Event::Unload(id));
-                    }
-                    self.loads.push(Load { dump: number, place: load.place() });
+        let quirks = dump.quirks;
+        let file = &mut dump.file;
+        let read = |give: &mut dyn FnMut(Told)| {
+            file.for_each_code(quirks, |event| {
+                Told::of(event).map(&mut *give);
+                ControlFlow::Continue(())
+            })
+        };
+        let outcome = ahead(read, |event| match event {
+            Told::Load(load) => {
+                let life = life_of(load.pid);
+                let origin = Origin::Dump(u32::try_from(self.loads.len()).unwrap_or(u32::MAX));
+                let id = self.push(Code { address: load.address, size: load.size, origin });
+                told.push((life, load.index, id));
+                self.tell(life, time_of(load.timestamp), Event::Load(id));
+                if let Some(died) = load.died {
+                    self.tell(life, time_of(died), Event::Unload(id));
                 }
-                Ok(CodeEvent::Move(to)) => {
-                    places.extend(told.drain(..).map(|(life, index, id)| ((life, index), id)));
-                    // A MOVE of code that was never told of says nothing that could be shown.
-                    let life = life_of(to.pid);
-                    let inherited = || places.get(&(parent_of(life)?, to.index));
-                    let known = places.get(&(life, to.index)).or_else(inherited);
-                    let Some(&old) = known else { return ControlFlow::Continue(()) };
-                    let new = self.push(Code { address: to.new_address, ..*self.code(old) });
-                    places.insert((life, to.index), new);
-                    self.tell(life, time_of(to.timestamp), Event::Unload(old));
-                    self.tell(life, time_of(to.timestamp), Event::Load(new));
-                }
-                Ok(_) => {}
-                Err(error) => damaged(error),
+                self.loads.push(Load { dump: number, place: load.place });
             }
-            ControlFlow::Continue(())
+            Told::Move(to) => {
+                places.extend(told.drain(..).map(|(life, index, id)| ((life, index), id)));
+                // A MOVE of code that was never told of says nothing that could be shown.
+                let life = life_of(to.pid);
+                let inherited = || places.get(&(parent_of(life)?, to.index));
+                let known = places.get(&(life, to.index)).or_else(inherited);
+                let Some(&old) = known else { return };
+                let new = self.push(Code { address: to.new_address, ..*self.code(old) });
+                places.insert((life, to.index), new);
+                self.tell(life, time_of(to.timestamp), Event::Unload(old));
+                self.tell(life, time_of(to.timestamp), Event::Load(new));
+            }
+            Told::Damage(error) => damaged(error),
         });
         self.dumps.push(dump);
         (self.codes.len() - before, outcome)

@@ -1,7 +1,43 @@
 //! Work that threads share, and whose results are taken in order.
 
+use std::panic;
 use std::sync::mpsc;
 use std::thread;
+
+/// How many items go from one thread to another at a time: what a processor's cache holds.
+const BATCH: usize = 1024;
+/// How many batches one thread may be ahead of the other.
+const AHEAD: usize = 4;
+/// How many threads share work: taking is for one, which more than these would wait for.
+const MOST: usize = 8;
+
+/// Has `give` run in a thread of its own, and `take` what it gives, in order. Returns what `give`
+/// does.
+pub fn ahead<Item: Send, Told: Send>(
+    give: impl FnOnce(&mut dyn FnMut(Item)) -> Told + Send,
+    mut take: impl FnMut(Item),
+) -> Told {
+    thread::scope(|scope| {
+        let (sender, given) = mpsc::sync_channel::<Vec<Item>>(AHEAD);
+        let giver = scope.spawn(move || {
+            let mut batch = Vec::with_capacity(BATCH);
+            let told = give(&mut |item| {
+                batch.push(item);
+                if batch.len() >= BATCH {
+                    let full = std::mem::replace(&mut batch, Vec::with_capacity(BATCH));
+                    // All is taken, unless taking panics.
+                    let _ = sender.send(full);
+                }
+            });
+            let _ = sender.send(batch);
+            told
+        });
+        for batch in given {
+            batch.into_iter().for_each(&mut take);
+        }
+        giver.join().unwrap_or_else(|panicked| panic::resume_unwind(panicked))
+    })
+}
 
 /// Has `work` make something of each of `items`, on as many threads as there are processors, and
 /// `take` what was made, in the order of the items. Stops at the first error.
@@ -63,9 +99,6 @@ where
     })
 }
 
-/// Taking is one thread's work, which more than these would wait for.
-const MOST: usize = 8;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,5 +137,21 @@ mod tests {
     fn the_first_error_ends_all() {
         let (taken, done) = squares(1000, 7, u64::MAX);
         assert_eq!((taken.len(), done), (7, Err(7)));
+    }
+
+    #[test]
+    fn what_is_given_is_taken_in_order() {
+        for count in [0, 1, BATCH, 10 * BATCH + 7] {
+            let mut taken = Vec::new();
+            let told = ahead(
+                |give| {
+                    (0..count).for_each(give);
+                    "done"
+                },
+                |number| taken.push(number),
+            );
+            assert_eq!(told, "done");
+            assert!(taken.into_iter().eq(0..count));
+        }
     }
 }
