@@ -48,6 +48,15 @@ impl Encoder {
         }
     }
 
+    /// The 32 bits at `offset`; 0 if there are none.
+    pub(crate) fn get_u32(&self, offset: usize) -> u32 {
+        let field = self.bytes.get(offset..).and_then(|rest| rest.first_chunk()).copied();
+        match self.target.endian {
+            Endian::Little => u32::from_le_bytes(field.unwrap_or_default()),
+            Endian::Big => u32::from_be_bytes(field.unwrap_or_default()),
+        }
+    }
+
     pub(crate) fn u64(&mut self, value: u64) {
         match self.target.endian {
             Endian::Little => self.bytes.extend_from_slice(&value.to_le_bytes()),

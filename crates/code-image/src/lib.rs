@@ -58,6 +58,8 @@
 //! Names, line entries, inlined calls and above all the bytes of [`EhFrame`] come from other programs. They never
 //! cause a panic; what cannot be used is left out and, for unwind info, counted by cause in
 //! [`UnwindSummary`].
+// What is for images alone is left out piece by piece only where it needs others.
+#![cfg_attr(not(feature = "image"), allow(dead_code, unused_imports))]
 #![cfg_attr(
     not(test),
     deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)
@@ -74,6 +76,8 @@ mod target;
 
 pub use cfi::UnwindSummary;
 pub use code::{Code, EhFrame, Inlined, Line};
+#[cfg(feature = "image")]
 pub use elf::{Finished, ImageWriter, Mapping, Part};
+pub use elf::{Symfile, SymfileCode, TAG, TAG_AT};
 pub use error::Error;
 pub use target::{Endian, Target};

@@ -23,8 +23,10 @@ pub(super) struct Cie {
 
 /// The common parts of all codes, each read and written once, however many codes bring it and however
 /// many frame descriptions refer to it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct CieTable {
+    /// How addresses are to be written.
+    encoding: Encoding,
     /// What is to be written, by number: all of it behind length and id.
     pub(super) written: Vec<Vec<u8>>,
     numbers: HashMap<Vec<u8>, usize>,
@@ -35,6 +37,12 @@ pub(super) struct CieTable {
 }
 
 impl CieTable {
+    pub(super) fn new(encoding: Encoding) -> Self {
+        let (written, numbers) = (Vec::new(), HashMap::new());
+        let (by_source, by_offset) = (HashMap::new(), HashMap::new());
+        CieTable { encoding, written, numbers, by_source, by_offset }
+    }
+
     /// Another section follows.
     pub(super) fn begin_section(&mut self) {
         const USUAL: usize = 64;
@@ -74,7 +82,8 @@ impl CieTable {
         if let Some(known) = self.by_source.get(body.rest()) {
             return *known;
         }
-        let cie = Cie::read(target, body, text, |bytes| self.number(bytes));
+        let encoding = self.encoding;
+        let cie = Cie::read(target, body, text, encoding, |bytes| self.number(bytes));
         self.by_source.insert(body.rest().to_vec(), cie);
         cie
     }
@@ -89,13 +98,14 @@ impl CieTable {
 }
 
 impl Cie {
-    /// Reads the common part whose id `body` follows, and writes it anew: with relative addresses in four bytes,
-    /// and without personality routine and language data, which mean nothing outside of the process.
+    /// Reads the common part whose id `body` follows, and writes it anew: with addresses as `written_as` has
+    /// them, and without personality routine and language data, which mean nothing outside of the process.
     /// Its number is given by `number`.
     fn read(
         target: Target,
         mut body: Cursor<'_>,
         text: u64,
+        written_as: Encoding,
         number: impl FnOnce(Vec<u8>) -> usize,
     ) -> Result<Cie, Cause> {
         const VERSION_WITH_SHORT_REGISTER: u8 = 1;
@@ -147,7 +157,7 @@ impl Cie {
             Err(_) => out.uleb(return_register),
         }
         out.uleb(1); // length of the augmentation data
-        out.u8(Encoding::PC_RELATIVE_32.0);
+        out.u8(written_as.0);
         let source = Source { target, instructions: body, unit: code_alignment, encoding, text };
         source.copy_initial(&mut out)?;
         Ok(Cie { number: number(out.bytes), code_alignment, encoding, has_augmentation_data })

@@ -3,6 +3,7 @@
 //! Independent of the object format: addresses come in as the file will have them.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+mod absolute;
 mod cie;
 mod cursor;
 mod instructions;
@@ -10,6 +11,7 @@ mod pointer;
 mod reader;
 mod tables;
 
+pub(crate) use absolute::{absolute, silence};
 pub(crate) use tables::UnwindTables;
 
 /// What became of the unwind info that the codes brought.

@@ -29,21 +29,21 @@ const TERMINATOR: u64 = 4;
 /// Collects the frame descriptions of many codes.
 #[derive(Debug, Clone)]
 pub(crate) struct UnwindTables {
-    target: Target,
-    cies: CieTable,
+    pub(super) target: Target,
+    pub(super) cies: CieTable,
     /// Ascending, without overlap.
-    fdes: Vec<Fde>,
+    pub(super) fdes: Vec<Fde>,
     /// The instructions of all FDEs.
-    instructions: Vec<u8>,
+    pub(super) instructions: Vec<u8>,
     summary: UnwindSummary,
 }
 
 #[derive(Debug, Clone)]
-struct Fde {
-    start: u64,
-    size: u32,
-    cie: usize,
-    instructions: Range<usize>,
+pub(super) struct Fde {
+    pub(super) start: u64,
+    pub(super) size: u32,
+    pub(super) cie: usize,
+    pub(super) instructions: Range<usize>,
 }
 
 /// The tables as they go into the file.
@@ -60,9 +60,14 @@ pub(crate) struct Emitted {
 
 impl UnwindTables {
     pub(crate) fn new(target: Target) -> Self {
+        Self::with_encoding(target, Encoding::PC_RELATIVE_32)
+    }
+
+    /// Tables whose common parts say that addresses are written in this way.
+    pub(super) fn with_encoding(target: Target, encoding: Encoding) -> Self {
         UnwindTables {
             target,
-            cies: CieTable::default(),
+            cies: CieTable::new(encoding),
             fdes: Vec::new(),
             instructions: Vec::new(),
             summary: UnwindSummary::default(),
@@ -93,7 +98,8 @@ impl UnwindTables {
     /// Adds what is in `part`, which describes code above all that is described here, and empties it.
     pub(crate) fn append(&mut self, part: &mut Self) {
         self.summary.add(&part.summary);
-        let cies = std::mem::take(&mut part.cies).written;
+        let cies =
+            std::mem::replace(&mut part.cies, CieTable::new(Encoding::PC_RELATIVE_32)).written;
         let numbers: Vec<usize> = cies.into_iter().map(|cie| self.cies.number(cie)).collect();
         let before = self.instructions.len();
         self.instructions.append(&mut part.instructions);
@@ -260,7 +266,7 @@ impl UnwindTables {
 }
 
 /// Fills up with `DW_CFA_nop`.
-fn pad(out: &mut Encoder, end: u64) {
+pub(super) fn pad(out: &mut Encoder, end: u64) {
     let missing = end.saturating_sub(out.len());
     out.bytes.resize(out.bytes.len().saturating_add(missing as usize), 0);
 }

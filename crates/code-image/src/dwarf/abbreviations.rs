@@ -24,23 +24,24 @@ pub(super) fn call(has_calls: bool, has_ranges: bool, has_place: bool) -> u64 {
 }
 
 /// An attribute with its form.
-type Attribute = (u64, u64);
+pub(super) type Attribute = (u64, u64);
 
-const ONE_RANGE: &[Attribute] = &[(DW_AT_LOW_PC, DW_FORM_ADDR), (DW_AT_HIGH_PC, DW_FORM_UDATA)];
-const RANGES: &[Attribute] = &[(DW_AT_RANGES, DW_FORM_SEC_OFFSET)];
+pub(super) const ONE_RANGE: &[Attribute] =
+    &[(DW_AT_LOW_PC, DW_FORM_ADDR), (DW_AT_HIGH_PC, DW_FORM_UDATA)];
+pub(super) const RANGES: &[Attribute] = &[(DW_AT_RANGES, DW_FORM_SEC_OFFSET)];
 const UNIT: &[Attribute] = &[
     (DW_AT_PRODUCER, DW_FORM_STRING),
     (DW_AT_LANGUAGE, DW_FORM_DATA1),
     (DW_AT_NAME, DW_FORM_STRING),
     (DW_AT_STMT_LIST, DW_FORM_SEC_OFFSET),
 ];
-const EXTERNAL_NAME: &[Attribute] =
+pub(super) const EXTERNAL_NAME: &[Attribute] =
     &[(DW_AT_EXTERNAL, DW_FORM_FLAG_PRESENT), (DW_AT_NAME, DW_FORM_STRING)];
-const DECLARATION: &[Attribute] =
+pub(super) const DECLARATION: &[Attribute] =
     &[(DW_AT_DECL_FILE, DW_FORM_UDATA), (DW_AT_DECL_LINE, DW_FORM_UDATA)];
 const ABSTRACT: &[Attribute] = &[(DW_AT_NAME, DW_FORM_STRP), (DW_AT_INLINE, DW_FORM_DATA1)];
-const ORIGIN: &[Attribute] = &[(DW_AT_ABSTRACT_ORIGIN, DW_FORM_REF4)];
-const CALL_PLACE: &[Attribute] = &[
+pub(super) const ORIGIN: &[Attribute] = &[(DW_AT_ABSTRACT_ORIGIN, DW_FORM_REF4)];
+pub(super) const CALL_PLACE: &[Attribute] = &[
     (DW_AT_CALL_FILE, DW_FORM_UDATA),
     (DW_AT_CALL_LINE, DW_FORM_UDATA),
     (DW_AT_CALL_COLUMN, DW_FORM_UDATA),
@@ -74,7 +75,7 @@ pub(super) fn write(out: &mut Encoder, has_calls: bool) {
     out.u8(0);
 }
 
-fn declare(
+pub(super) fn declare(
     out: &mut Encoder,
     code: u64,
     tag: u64,

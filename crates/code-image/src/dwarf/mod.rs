@@ -11,10 +11,12 @@ mod inlining;
 mod line_program;
 mod names;
 mod rows;
+mod single;
 mod unit;
 
 pub(crate) use calls::calls;
 pub(crate) use rows::rows;
+pub(crate) use single::{EMPTY_UNIT, Single, UNIT_LINES_AT, UNIT_ROOT_AT, single_abbreviations};
 pub(crate) use unit::Unit;
 
 use self::names::Names;

@@ -17,7 +17,7 @@ use crate::printable::{ascii, push_printable};
 use crate::target::Target;
 
 /// The name of a unit none of whose functions has lines.
-const NO_SOURCE: &[u8] = b"<no source>";
+pub(super) const NO_SOURCE: &[u8] = b"<no source>";
 
 const PRODUCER: &[u8] = concat!("code-image ", env!("CARGO_PKG_VERSION")).as_bytes();
 
@@ -191,7 +191,10 @@ impl Unit {
 
 /// File and line of a function: those of its first row, or, if that one's code was inlined, of the
 /// call, which stands in the function itself.
-fn declaration<'a>(rows: &'a [Row<'_>], calls: &'a Calls<'_>) -> Option<(&'a [u8], u32)> {
+pub(super) fn declaration<'a>(
+    rows: &'a [Row<'_>],
+    calls: &'a Calls<'_>,
+) -> Option<(&'a [u8], u32)> {
     let first = rows.first()?;
     match calls.outermost(first.address) {
         None => Some((first.file, first.line)),

@@ -55,6 +55,16 @@ fn header_sizes(target: Target) -> (u16, u16, u16) {
     if target.is_64 { (64, 56, 64) } else { (52, 32, 40) }
 }
 
+/// Size of the file header.
+pub(crate) fn file_header_size(target: Target) -> usize {
+    usize::from(header_sizes(target).0)
+}
+
+/// Size of a section header.
+pub(crate) fn section_header_size(target: Target) -> usize {
+    usize::from(header_sizes(target).2)
+}
+
 /// Size of an entry of the symbol table.
 pub(crate) fn symbol_size(target: Target) -> u64 {
     if target.is_64 { 24 } else { 16 }
@@ -81,7 +91,8 @@ pub(crate) fn file_header(
     out.u16(target.machine);
     out.u32(1); // EV_CURRENT
     out.word(0); // no entry point
-    out.word(u64::from(header_size)); // program headers follow
+    // program headers follow, if any
+    out.word(if segments.is_empty() { 0 } else { u64::from(header_size) });
     out.word(sections_offset);
     out.u32(target.flags);
     out.u16(header_size);

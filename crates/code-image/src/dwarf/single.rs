@@ -1,0 +1,207 @@
+//! A compilation unit of one function, that can be moved about: with others of its kind it makes sections of debug info
+//! by being copied behind them.
+//!
+//! What in it depends on where it stands is the place of its line table, at a fixed offset, and those of lists of ranges,
+//! which are told of. Names stand in it, and not in a section of their own.
+
+use std::collections::HashMap;
+
+use super::abbreviations::{
+    Attribute, CALL_PLACE, DECLARATION, EXTERNAL_NAME, FUNCTION, FUNCTION_WITHOUT_LINES,
+    INLINED_FUNCTION, ONE_RANGE, ORIGIN, RANGES, call, declare, with_calls,
+};
+use super::calls::Calls;
+use super::constants::*;
+use super::line_program::LineProgram;
+use super::rows::Row;
+use super::unit::{NO_SOURCE, declaration};
+use crate::encode::Encoder;
+use crate::printable::push_printable;
+use crate::target::Target;
+
+/// Where in a unit the kind of its root stands, in one byte.
+pub(crate) const UNIT_ROOT_AT: usize = 11;
+/// Where in a unit the place of its line table stands.
+pub(crate) const UNIT_LINES_AT: usize = 12;
+/// The kind of root that makes a unit one of nothing.
+pub(crate) const EMPTY_UNIT: u8 = 2;
+
+/// The kind of root of all other units.
+const UNIT: u64 = 1;
+
+/// The parts of debug info that one function takes.
+#[derive(Debug)]
+pub(crate) struct Single {
+    /// Its unit; empty if there is nothing to say.
+    pub(crate) info: Encoder,
+    pub(crate) line: Encoder,
+    pub(crate) ranges: Encoder,
+    /// Where in `info` the places of lists in `ranges` stand.
+    pub(crate) lists: Vec<u32>,
+}
+
+impl Single {
+    /// The parts of the function at `start..end`. `name` is printable.
+    pub(crate) fn new(
+        target: Target,
+        name: &[u8],
+        start: u64,
+        end: u64,
+        rows: &[Row<'_>],
+        calls: &Calls<'_>,
+    ) -> Self {
+        let section = || Encoder::new(target);
+        let (info, line, ranges) = (section(), section(), section());
+        let mut single = Single { info, line, ranges, lists: Vec::new() };
+        if !rows.is_empty() || !calls.is_empty() {
+            single.write(target, name, start, end, rows, calls);
+        }
+        single
+    }
+
+    fn write(
+        &mut self,
+        target: Target,
+        name: &[u8],
+        start: u64,
+        end: u64,
+        rows: &[Row<'_>],
+        calls: &Calls<'_>,
+    ) {
+        let mut lines = LineProgram::new(target);
+        let declaration = declaration(rows, calls);
+        let size = end.saturating_sub(start);
+
+        let out = &mut self.info;
+        out.u32(0); // length, filled in below
+        out.u16(4); // DWARF version
+        out.u32(0); // offset in .debug_abbrev
+        out.u8(target.address_size());
+        out.uleb(UNIT);
+        out.u32(0); // in .debug_line
+        out.u8(DW_LANG_C);
+        match declaration {
+            Some((file, _)) => push_printable(file, &mut out.bytes),
+            None => out.raw(NO_SOURCE),
+        }
+        out.u8(0);
+        out.word(start);
+        out.uleb(size);
+
+        let origins = origins(out, calls);
+        let has_calls = !calls.is_empty();
+        if let Some((file, line)) = declaration {
+            out.uleb(with_calls(FUNCTION, has_calls));
+            out.string(name);
+            out.uleb(lines.files().number(file));
+            out.uleb(u64::from(line));
+        } else {
+            out.uleb(with_calls(FUNCTION_WITHOUT_LINES, has_calls));
+            out.string(name);
+        }
+        out.word(start);
+        out.uleb(size);
+        if has_calls {
+            self.tree(&mut lines, calls, &origins, start);
+        }
+        self.info.u8(0);
+        let length = self.info.len().saturating_sub(4);
+        self.info.set_u32(0, length as u32);
+
+        lines.function(rows, end);
+        lines.write(&mut self.line);
+    }
+
+    /// The entries of the calls, up to the end of the function's children.
+    fn tree(
+        &mut self,
+        lines: &mut LineProgram,
+        calls: &Calls<'_>,
+        origins: &[u32],
+        base_of_ranges: u64,
+    ) {
+        let depths = calls.iter().map(|call| call.depth);
+        // behind the last one comes what stands beside the function
+        let next_depths = depths.skip(1).map(Some).chain([None]);
+        for ((inlined, next_depth), &origin) in calls.iter().zip(next_depths).zip(origins) {
+            let parts = calls.parts(inlined);
+            let place = inlined.place();
+            let has_calls = next_depth > Some(inlined.depth);
+            let out = &mut self.info;
+            out.uleb(call(has_calls, parts.len() != 1, place.is_some()));
+            out.u32(origin);
+            if let Some((file, line, column)) = place {
+                out.uleb(lines.files().number(file));
+                out.uleb(u64::from(line));
+                out.uleb(u64::from(column));
+            }
+            if let [part] = parts {
+                out.word(part.start);
+                out.uleb(part.end.saturating_sub(part.start));
+            } else {
+                self.lists.push(out.len() as u32);
+                out.u32(self.ranges.len() as u32);
+                for part in parts {
+                    self.ranges.word(part.start.saturating_sub(base_of_ranges));
+                    self.ranges.word(part.end.saturating_sub(base_of_ranges));
+                }
+                self.ranges.word(0);
+                self.ranges.word(0);
+            }
+            // the ends of the calls around this one that the next does not lie in
+            for _ in next_depth.unwrap_or(0)..inlined.depth {
+                out.u8(0);
+            }
+        }
+        self.info.u8(0);
+    }
+}
+
+/// Where in the unit the functions stand that the calls are of, in the order of the calls.
+fn origins(out: &mut Encoder, calls: &Calls<'_>) -> Vec<u32> {
+    let mut known: HashMap<&[u8], u32> = HashMap::new();
+    let mut origins = Vec::with_capacity(calls.iter().len());
+    for call in calls.iter() {
+        let name = call.inlined.name;
+        let origin = *known.entry(name).or_insert_with(|| {
+            let origin = out.len() as u32;
+            out.uleb(INLINED_FUNCTION);
+            push_printable(if name.is_empty() { b"<unnamed>" } else { name }, &mut out.bytes);
+            out.u8(0);
+            out.u8(DW_INL_INLINED);
+            origin
+        });
+        origins.push(origin);
+    }
+    origins
+}
+
+/// The abbreviations that all units of one function share.
+pub(crate) fn single_abbreviations(out: &mut Encoder) {
+    const ATTRIBUTES: &[Attribute] = &[
+        (DW_AT_STMT_LIST, DW_FORM_SEC_OFFSET),
+        (DW_AT_LANGUAGE, DW_FORM_DATA1),
+        (DW_AT_NAME, DW_FORM_STRING),
+    ];
+    const ABSTRACT: &[Attribute] = &[(DW_AT_NAME, DW_FORM_STRING), (DW_AT_INLINE, DW_FORM_DATA1)];
+    declare(out, UNIT, DW_TAG_COMPILE_UNIT, true, &[ATTRIBUTES, ONE_RANGE]);
+    declare(out, u64::from(EMPTY_UNIT), DW_TAG_COMPILE_UNIT, false, &[]);
+    for has_calls in [false, true] {
+        for (code, attributes) in [
+            (FUNCTION, &[EXTERNAL_NAME, DECLARATION, ONE_RANGE][..]),
+            (FUNCTION_WITHOUT_LINES, &[EXTERNAL_NAME, ONE_RANGE]),
+        ] {
+            declare(out, with_calls(code, has_calls), DW_TAG_SUBPROGRAM, has_calls, attributes);
+        }
+    }
+    declare(out, INLINED_FUNCTION, DW_TAG_SUBPROGRAM, false, &[ABSTRACT]);
+    for kind in 0..8 {
+        let [has_calls, has_ranges, has_place] = [1, 2, 4].map(|bit| kind & bit != 0);
+        let place = if has_place { CALL_PLACE } else { &[] };
+        let extent = if has_ranges { RANGES } else { ONE_RANGE };
+        let attributes = [ORIGIN, place, extent];
+        let code = call(has_calls, has_ranges, has_place);
+        declare(out, code, DW_TAG_INLINED_SUBROUTINE, has_calls, &attributes);
+    }
+    out.u8(0);
+}
