@@ -1,0 +1,75 @@
+//! Announces many functions one at a time and says what it took: what debuggers are measured on.
+//!
+//! `many COUNT [each|scatter|churn]`: by name `f0`, `f1`, … of four lines each, with unwind info. Then it waits for a line on
+//! its standard input, if that is a pipe or a terminal.
+
+use std::io::Read;
+use std::time::Instant;
+
+use code_image::{Code, EhFrame, Endian, Line, Target};
+use publish_gdb::{Gdb, Options};
+use unwind_info::{Machine, Unwind};
+
+const SIZE: usize = 64;
+
+fn main() {
+    let mut words = std::env::args().skip(1);
+    let count: usize = words.next().and_then(|count| count.parse().ok()).unwrap_or(1000);
+    let how = words.next().unwrap_or_default();
+    let machine = Machine::host().expect("a machine whose frames can be described");
+    let number = if machine == Machine::X86_64 { 62 } else { 183 };
+    let options = if how == "each" { Options::default().each() } else { Options::default() };
+    let gdb = Gdb::create(Target::new(number, Endian::Little), options);
+
+    let memory = vec![0xc3_u8; SIZE * count.max(1)];
+    let base = memory.as_ptr().addr() as u64;
+    let mut frames = Vec::new();
+    unwind_info::eh_frame(machine, SIZE as u64, SIZE as i64, &Unwind::FRAME_POINTER, &mut frames)
+        .expect("a frame pointer can be described");
+
+    let names: Vec<String> = (0..count).map(|number| format!("f{number}")).collect();
+    let load = |key: usize, place: usize| {
+        let start = base + (place * SIZE) as u64;
+        let line = |number: u32| Line {
+            address: start + u64::from(number) * 8,
+            file: b"/src/many.lang",
+            line: 5 * key as u32 + number,
+            column: 1,
+        };
+        let lines = [line(1), line(2), line(3), line(4)];
+        gdb.load(
+            key as u64,
+            &Code {
+                start,
+                size: SIZE as u64,
+                visible: start..start + SIZE as u64,
+                name: names[key].as_bytes(),
+                lines: &lines,
+                unwind: Some(EhFrame { bytes: &frames }),
+                ..Code::default()
+            },
+        );
+    };
+    let began = Instant::now();
+    let mut place = 0;
+    for key in 0..count {
+        if how == "scatter" {
+            // In no order: a step that has no divisor in common with the count.
+            place = (place + 7919) % count;
+        } else {
+            place = key;
+        }
+        load(key, place);
+        if how == "churn" && key >= 100 {
+            gdb.unload((key - 100) as u64, base + ((key - 100) * SIZE) as u64);
+        }
+    }
+    let took = began.elapsed();
+    let each = took.as_nanos() / count.max(1) as u128;
+    #[allow(clippy::print_stderr)]
+    {
+        eprintln!("{count} functions in {:.3} s, {each} ns each", took.as_secs_f64());
+    }
+    let _ = std::io::stdin().read(&mut [0]);
+    drop(memory);
+}

@@ -1,0 +1,107 @@
+//! How much of the process's time debuggers may take.
+
+use std::time::{Duration, Instant};
+
+/// Time that calls may take before anything waits.
+const CREDIT: u64 = 100_000_000;
+/// The share of the time that is given back: one in so many nanoseconds.
+const SHARE: u64 = 2;
+/// A call that takes less had no breakpoint in it: stopping and going on takes gdb and lldb 100 µs.
+const UNHEARD: u64 = 15_000;
+/// What one call can come to at most: where it took longer, its user was thinking, or other threads' breakpoints were hit.
+const LONGEST: u64 = 50_000_000;
+
+/// What was spent, in nanoseconds, and when.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    spent: u64,
+    at: Instant,
+    is_unlimited: bool,
+}
+
+impl Budget {
+    pub(crate) fn new(is_unlimited: bool) -> Self {
+        Self { spent: 0, at: Instant::now(), is_unlimited }
+    }
+
+    /// Whether nothing need wait now.
+    pub(crate) fn allows(&mut self) -> bool {
+        if self.spent <= CREDIT || self.is_unlimited {
+            return true;
+        }
+        self.give_back(Instant::now());
+        self.spent <= CREDIT
+    }
+
+    /// How long until something may be done.
+    pub(crate) fn wait(&self) -> Duration {
+        Duration::from_nanos(self.spent.saturating_sub(CREDIT).saturating_mul(SHARE))
+    }
+
+    /// A call began and ended.
+    pub(crate) fn spend(&mut self, began: Instant, ended: Instant) {
+        let took = nanos(ended.saturating_duration_since(began));
+        if took >= UNHEARD {
+            self.give_back(ended);
+            self.spent = self.spent.saturating_add(took.min(LONGEST)).min(CREDIT + LONGEST);
+        }
+    }
+
+    fn give_back(&mut self, now: Instant) {
+        let passed = nanos(now.saturating_duration_since(self.at));
+        self.spent = self.spent.saturating_sub(passed / SHARE);
+        self.at = now;
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(start: Instant, micros: u64) -> Instant {
+        start + Duration::from_micros(micros)
+    }
+
+    #[test]
+    fn calls_that_nobody_hears_cost_nothing() {
+        let mut budget = Budget::new(false);
+        let start = budget.at;
+        for call in 0..1_000_000 {
+            budget.spend(after(start, call), after(start, call + 1));
+        }
+        assert_eq!(budget.spent, 0);
+    }
+
+    #[test]
+    fn a_burst_is_stopped_and_half_of_the_time_given_back() {
+        let mut budget = Budget::new(false);
+        let start = budget.at + Duration::from_secs(3600);
+        let mut now = 0;
+        let mut calls = 0;
+        while budget.spent <= CREDIT {
+            budget.spend(after(start, now), after(start, now + 1000));
+            now += 1000;
+            calls += 1;
+        }
+        // One whole millisecond, and then half of each.
+        assert_eq!(calls, 200);
+        assert_eq!(budget.wait(), Duration::from_millis(1));
+        budget.give_back(after(start, now + 1000));
+        assert_eq!(budget.wait(), Duration::ZERO);
+    }
+
+    #[test]
+    fn who_thinks_long_pays_for_a_short_while() {
+        let mut budget = Budget::new(false);
+        let start = budget.at;
+        for minute in 0..5 {
+            let begin = after(start, minute);
+            budget.spend(begin, begin + Duration::from_secs(60));
+        }
+        assert!(budget.wait() <= Duration::from_millis(100));
+    }
+}
