@@ -23,6 +23,7 @@
 
 mod clock;
 mod code;
+mod debuggers;
 mod latch;
 mod log;
 mod notice;

@@ -11,6 +11,7 @@ use jitdump::extension::control;
 use publish_perf_map::PerfMap;
 
 use crate::code::Code;
+use crate::debuggers::Debuggers;
 use crate::latch::Latch;
 use crate::log::{ForkPage, Log, Position};
 use crate::notice::{self, Notice, Subject};
@@ -44,6 +45,7 @@ pub(crate) struct Shared {
     pid: AtomicU32,
     /// Made when it is asked for the first time.
     perf_map: OnceLock<PerfMap>,
+    debuggers: Debuggers,
     obeying: Latch,
     said_full: AtomicBool,
     settings: Settings,
@@ -66,6 +68,7 @@ static NOBODY: Shared = Shared {
     alive: None,
     pid: AtomicU32::new(0),
     perf_map: OnceLock::new(),
+    debuggers: Debuggers::new(),
     obeying: Latch::new(),
     said_full: AtomicBool::new(false),
     settings: Settings::off(),
@@ -109,6 +112,7 @@ impl Scribe {
             alive,
             pid: AtomicU32::new(crate::log::process_id()),
             perf_map: OnceLock::new(),
+            debuggers: Debuggers::new(),
             obeying: Latch::new(),
             said_full: AtomicBool::new(false),
             settings,
@@ -189,6 +193,10 @@ impl LoadedCode {
         {
             map.moved(old, address, size);
         }
+        self.shared.debuggers.unload(log, position, self.index);
+        if let Some((position, index)) = new {
+            self.shared.debuggers.load_from(log, position, index);
+        }
         log.unload(position, self.index);
         self.position = new.map(|(position, _)| position);
         self.index = new.map_or(0, |(_, index)| index);
@@ -227,6 +235,7 @@ impl Drop for LoadedCode {
             {
                 map.unload(address, size);
             }
+            self.shared.debuggers.unload(log, position, self.index);
             log.unload(position, self.index);
         }
     }
@@ -278,6 +287,7 @@ impl Shared {
                 if let Some(map) = self.perf_map.get() {
                     map.forked();
                 }
+                self.debuggers.forked(log);
                 true
             }
             Err(failure) => {
@@ -305,6 +315,11 @@ impl Shared {
         {
             map.load(code.address, code.size, code.name);
         }
+        if wanted & control::GDB != 0
+            && let Some((position, index)) = written
+        {
+            self.debuggers.load(position, index, code);
+        }
         match written {
             Some((position, index)) => LoadedCode { shared: self, position: Some(position), index },
             None => {
@@ -330,6 +345,9 @@ impl Shared {
                 is_new = is_on && !was_on;
                 if wanted & control::PERF_MAP != 0 {
                     self.begin_perf_map(log);
+                }
+                if wanted & control::GDB != 0 {
+                    self.debuggers.begin(log, self.settings.gdb_each);
                 }
                 let _ = log.control().compare_exchange(wish, wanted, AcqRel, Relaxed);
             }

@@ -24,6 +24,8 @@ pub struct Builder {
     bytes: bool,
     perf_map: bool,
     perf_map_dir: Option<PathBuf>,
+    debuggers: Debuggers,
+    gdb_each: bool,
     dump_dir: Option<Option<PathBuf>>,
     limit: Option<usize>,
     watch: bool,
@@ -32,9 +34,22 @@ pub struct Builder {
     wrong: Vec<String>,
 }
 
+/// When code is shown to debuggers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Debuggers {
+    /// If one is there at the start.
+    #[default]
+    Present,
+    #[cfg(feature = "gdb")]
+    Always,
+    Never,
+}
+
 /// What the builder came to.
 pub(crate) struct Settings {
     pub(crate) log: LogOptions,
+    /// Whether each code is shown to debuggers before its announcement is done.
+    pub(crate) gdb_each: bool,
     /// Where the perf map is kept, if not where perf looks for it.
     pub(crate) perf_map_dir: Option<PathBuf>,
     pub(crate) watch: bool,
@@ -48,6 +63,7 @@ impl Settings {
     pub(crate) const fn off() -> Self {
         Self {
             log: LogOptions { file: None, limit: 0, control: 0, reuse: false },
+            gdb_each: false,
             perf_map_dir: None,
             watch: false,
             replay: None,
@@ -96,6 +112,29 @@ impl Builder {
         self.perf_map()
     }
 
+    /// The code is shown to gdb, lldb and whoever else knows the GDB JIT interface. Without this it is if a debugger
+    /// is attached when the scribe is made, or once someone asks (`jitscribe ctl -p PID on --gdb`).
+    #[cfg(feature = "gdb")]
+    pub fn gdb(mut self) -> Self {
+        self.debuggers = Debuggers::Always;
+        self
+    }
+
+    /// [`Self::gdb`], and a code that is announced has been shown when [`Scribe::load`] returns, always. Without this,
+    /// where codes are announced so fast that the debugger would take more than half of the time, those wait for up to
+    /// 200 ms that come too fast.
+    #[cfg(feature = "gdb")]
+    pub fn gdb_each(mut self) -> Self {
+        self.gdb_each = true;
+        self.gdb()
+    }
+
+    /// Nothing is shown to debuggers unless someone asks, even if one is attached.
+    pub fn no_gdb(mut self) -> Self {
+        self.debuggers = Debuggers::Never;
+        self
+    }
+
     /// The log is a file, `jit-PID.dump`, with all that `perf inject --jit` wants: the code's bytes, and the
     /// marker by which perf finds it. `dir` must be a directory to which only this user can write; `None`: a
     /// folder `jitscribe` in the user's directory for such files (`XDG_RUNTIME_DIR`, else the home's
@@ -134,7 +173,7 @@ impl Builder {
     /// Takes over what the environment says:
     ///
     /// - `JITSCRIBE`, a list with commas of: `log` (the default), `off`, `bytes`, `perf-map`,
-    ///   `jitdump`;
+    ///   `jitdump`, `gdb`, `gdb-each`, `no-gdb`;
     /// - `JITSCRIBE_DIR`, where to write a dump;
     /// - `JITSCRIBE_LIMIT`, in bytes, or with `K`, `M`, `G`.
     ///
@@ -159,8 +198,14 @@ impl Builder {
                 "bytes" => self.bytes = true,
                 "perf-map" => self.perf_map = true,
                 "jitdump" => self.dump_dir = Some(dir.clone()),
+                #[cfg(feature = "gdb")]
+                "gdb" => self = self.gdb(),
+                #[cfg(feature = "gdb")]
+                "gdb-each" => self = self.gdb_each(),
+                "no-gdb" => self = self.no_gdb(),
                 _ => self.wrong.push(format!(
-                    "JITSCRIBE={word} means nothing: it takes log, off, bytes, perf-map, jitdump"
+                    "JITSCRIBE={word} means nothing: it takes log, off, bytes, perf-map, jitdump, {}",
+                    if cfg!(feature = "gdb") { "gdb, gdb-each, no-gdb" } else { "no-gdb" }
                 )),
             }
         }
@@ -190,6 +235,15 @@ impl Builder {
             // Opened by the same path as one that is asked for later.
             bits |= control::PERF_MAP | control::WISH;
         }
+        let for_debuggers = match self.debuggers {
+            Debuggers::Present => cfg!(feature = "gdb") && is_traced(),
+            #[cfg(feature = "gdb")]
+            Debuggers::Always => true,
+            Debuggers::Never => false,
+        };
+        if for_debuggers {
+            bits |= control::GDB | control::WISH;
+        }
         if self.is_off {
             bits = 0;
         }
@@ -208,6 +262,7 @@ impl Builder {
         let limit = self.limit.unwrap_or(if file.is_some() { FILE_LIMIT } else { MEMORY_LIMIT });
         Scribe::new(Settings {
             log: LogOptions { reuse: file.is_none(), file, limit, control: bits },
+            gdb_each: self.gdb_each,
             perf_map_dir: self.perf_map_dir,
             watch: self.watch,
             replay: self.replay,
@@ -227,6 +282,14 @@ fn has_more_rights() -> bool {
         let (key, value) = entry.split_at(word);
         key == AT_SECURE.to_ne_bytes() && value.iter().any(|byte| *byte != 0)
     })
+}
+
+/// Whether a debugger is attached, or another program that traces this one.
+fn is_traced() -> bool {
+    let Ok(status) = std::fs::read("/proc/self/status") else { return false };
+    let mut lines = status.split(|byte| *byte == b'\n');
+    let tracer = lines.find_map(|line| line.strip_prefix(b"TracerPid:"));
+    tracer.is_some_and(|tracer| tracer.trim_ascii() != b"0")
 }
 
 /// The path of this process's dump, in a directory that is there.

@@ -6,5 +6,7 @@ pub const LOG: u32 = 1;
 pub const BYTES: u32 = 2;
 /// Keep a perf map.
 pub const PERF_MAP: u32 = 4;
+/// Show the code to debuggers.
+pub const GDB: u32 = 8;
 /// The other bits are a wish from outside; the process clears this one when it has done so.
 pub const WISH: u32 = 1 << 31;

@@ -25,6 +25,49 @@ impl Log {
         alive
     }
 
+    /// Position, index and address of each code that is alive.
+    #[cfg(feature = "gdb")]
+    pub(crate) fn positions(&self) -> Vec<(Position, u32, u64)> {
+        let _taking = self.chunks.taking();
+        let mut alive = Vec::new();
+        for (_, range) in self.chunks.ranges() {
+            for piece in pieces(&self.mapping, range).filter(|piece| piece.state == State::Alive) {
+                let word = |at| self.mapping.word(piece.at + at).load(Relaxed);
+                if let Some(position) = super::position(piece.at) {
+                    alive.push((position, word(code::INDEX) as u32, word(code::ADDRESS)));
+                }
+            }
+        }
+        alive
+    }
+
+    /// A dump of the code at `position` alone, if it is alive.
+    #[cfg(feature = "gdb")]
+    pub(crate) fn dump_of(&self, position: Position, index: u32) -> Option<Vec<u8>> {
+        let at = position.get() as usize * 8;
+        let _taking = self.chunks.taking();
+        if !self.is_alive(position, index) {
+            return None;
+        }
+        let size = self.mapping.half(at + code::GROUP_SIZE).load(Relaxed) as usize;
+        let end = at.checked_add(size).filter(|end| *end <= self.mapping.size())?;
+        let mut dump = vec![0; jitdump::HEADER_SIZE as usize];
+        dump.reserve_exact(size);
+        let pid = self.pid.load(Relaxed);
+        super::group::write_file_header(&mut dump, super::MACHINE, pid, self.began.load(Relaxed));
+        for word in (at..end).step_by(8) {
+            dump.extend_from_slice(&self.mapping.word(word).load(Relaxed).to_ne_bytes());
+        }
+        Some(dump)
+    }
+
+    /// Whether the code of this index is at `position`, and has not died.
+    #[cfg(feature = "gdb")]
+    pub(crate) fn is_alive(&self, position: Position, index: u32) -> bool {
+        let alive = |group: super::GroupWords<'_>| group.at::<{ code::DIED }>().load(Relaxed) == 0;
+        self.code_at(position, index).is_some_and(|(_, group)| alive(group))
+    }
+
     /// Address and size of the code at `position`.
     pub(crate) fn place(&self, position: Position, index: u32) -> Option<(u64, u64)> {
         let (_, group) = self.code_at(position, index)?;
