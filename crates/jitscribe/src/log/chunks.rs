@@ -18,6 +18,7 @@ use super::layout::{
     item_word, pair, record_word,
 };
 use super::records::{State, pieces};
+use super::table::{Table, Zeroable};
 use super::{Log, STARVE};
 use crate::latch::{Closed, Latch};
 
@@ -32,7 +33,7 @@ const SEARCHES: usize = 8;
 /// What this process knows of the chunks. Readers outside do not see it, a fork's child has a copy.
 #[derive(Debug)]
 pub(crate) struct Chunks {
-    table: Box<[Chunk]>,
+    table: Table<Chunk>,
     in_use: AtomicUsize,
     /// Where the next search for dead room begins.
     cursor: AtomicUsize,
@@ -41,7 +42,7 @@ pub(crate) struct Chunks {
 }
 
 /// In a cache line of its own: each is another thread's.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[repr(align(64))]
 struct Chunk {
     /// Whether a lane has it.
@@ -60,6 +61,10 @@ struct Chunk {
     last_birth: AtomicU64,
     last_death: AtomicU64,
 }
+
+// SAFETY: atomics of which 0 is a value each, aligned to 64 bytes.
+#[allow(unsafe_code)]
+unsafe impl Zeroable for Chunk {}
 
 /// Number and bytes in one word, so that one addition counts both.
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,13 +102,13 @@ impl Chunk {
 }
 
 impl Chunks {
-    pub(crate) fn new(count: usize) -> Self {
-        Self {
-            table: (0..count).map(|_| Chunk::default()).collect(),
+    pub(crate) fn new(count: usize) -> Result<Self, Errno> {
+        Ok(Self {
+            table: Table::new(count)?,
             in_use: AtomicUsize::new(0),
             cursor: AtomicUsize::new(0),
             taking: Latch::default(),
-        }
+        })
     }
 
     #[inline]
@@ -172,7 +177,7 @@ impl Chunks {
 
     /// No lane has any of the chunks: in a fork's child.
     pub(super) fn let_go(&self) {
-        for chunk in &self.table {
+        for chunk in self.table.iter().take(self.in_use()) {
             chunk.held.store(false, Release);
         }
     }

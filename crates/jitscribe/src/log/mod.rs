@@ -15,6 +15,7 @@ mod moved;
 mod plain;
 mod put;
 mod records;
+mod table;
 #[cfg(test)]
 mod tests;
 mod usual;
@@ -152,22 +153,25 @@ impl Log {
     fn begin_in(backing: Backing, options: LogOptions) -> Result<Self, Failure> {
         let count = (options.limit.min(LARGEST).saturating_sub(FIRST_CHUNK) / CHUNK).max(1);
         let mut size = FIRST_CHUNK + count * CHUNK;
+        let map = |size: usize| {
+            let mapping = Mapping::new(backing.fd(), size)?;
+            Ok((mapping, Chunks::new((size - FIRST_CHUNK) / CHUNK)?))
+        };
         // An address space limit may leave less room than the log's limit.
-        let mapping = loop {
-            match Mapping::new(backing.fd(), size) {
-                Ok(mapping) => break mapping,
+        let (mapping, chunks) = loop {
+            match map(size) {
+                Ok(mapped) => break mapped,
                 Err(cause) if size <= FIRST_CHUNK + CHUNK => {
                     return Err(Failure { what: "mapping the code log".to_owned(), cause });
                 }
                 Err(_) => size = FIRST_CHUNK + ((size - FIRST_CHUNK) / CHUNK / 2).max(1) * CHUNK,
             }
         };
-        let count = (size - FIRST_CHUNK) / CHUNK;
         let pid = process_id();
         let log = Self {
             mapping,
             backing,
-            chunks: Chunks::new(count),
+            chunks,
             lanes: Lanes::default(),
             pid: AtomicU32::new(pid),
             began: AtomicU64::new(0),
