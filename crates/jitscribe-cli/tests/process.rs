@@ -62,7 +62,7 @@ fn announcer() {
     }
     builder =
         builder.replay(|scribe| scribe.load(&Code::at(0xfeed_0000, 16).named("replayed")).keep());
-    let scribe = builder.build();
+    let scribe = if how == "anonymous" { without_descriptors(builder) } else { builder.build() };
     let memory: &'static [u8] = Box::leak((0..=255).collect::<Vec<u8>>().into_boxed_slice());
     let lines = [Line { offset: 0, file: "/src/a.lang", line: 7, column: 1 }];
     let mut loaded: Vec<LoadedCode> = Vec::new();
@@ -82,6 +82,17 @@ fn announcer() {
         }
         println!("done");
     }
+}
+
+/// No file and no memfd is to be had: the log lies in anonymous memory, which only the list of mappings shows.
+fn without_descriptors(builder: jitscribe::Builder) -> Scribe {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let before = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(0), ..before }).unwrap();
+    let scribe = builder.build();
+    setrlimit(Resource::Nofile, before).unwrap();
+    assert!(scribe.log_fd().is_none());
+    scribe
 }
 
 fn jitscribe(bench: &Bench, words: &[&str]) -> Done {
@@ -197,6 +208,31 @@ fn a_log_is_turned_on_and_off_from_outside() {
     let names = ok(&bench, &["dump", "-p", &pid]);
     assert!(!names.contains("unheard"), "{names}");
     assert!(ok(&bench, &["ctl", "-p", &pid, "status"]).contains(": off\n"));
+}
+
+#[test]
+fn a_log_in_anonymous_memory_is_found_read_and_turned_on_and_off() {
+    let bench = Bench::new();
+    let mut process = Announcer::start("anonymous", &[]);
+    for name in ["first", "second", "third"] {
+        process.tell(&format!("load {name}"));
+    }
+    process.tell("free 1");
+    let pid = process.pid();
+    let map = ok(&bench, &["dump", "-p", &pid, "--perf-map"]);
+    let names: Vec<_> = map.lines().map(|line| line.rsplit(' ').next().unwrap()).collect();
+    assert_eq!(names, ["first", "third"]);
+    let status = ok(&bench, &["ctl", "-p", &pid, "status"]);
+    assert!(status.contains(": on\n") && status.contains("2 codes alive, 1 dead"), "{status}");
+    assert!(status.contains(&format!("(/proc/{pid}/mem at 0x")), "{status}");
+
+    ok(&bench, &["ctl", "-p", &pid, "off", "--wait", "0"]);
+    process.tell("load unheard");
+    assert!(ok(&bench, &["ctl", "-p", &pid, "status"]).contains(": off\n"));
+    ok(&bench, &["ctl", "-p", &pid, "on", "--wait", "0"]);
+    process.tell("load heard");
+    let map = ok(&bench, &["dump", "-p", &pid, "--perf-map"]);
+    assert!(map.contains("replayed") && map.contains("heard") && !map.contains("unheard"), "{map}");
 }
 
 #[test]
