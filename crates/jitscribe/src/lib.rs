@@ -21,6 +21,7 @@
 //! thread, no signal handler, no socket, no file on disk unless asked for. A child of `fork` gets a
 //! log of its own with what was alive, at its first announcement.
 
+mod cgroup;
 mod clock;
 mod code;
 mod debuggers;

@@ -144,7 +144,8 @@ impl Builder {
         self
     }
 
-    /// How many bytes the log may take: 64 MiB unless set, 4 GiB if it is a file. When they are used up, room of
+    /// How many bytes the log may take: 64 MiB unless set, or a quarter of what the process's memory cgroup may have
+    /// if that is less; 4 GiB if it is a file. When they are used up, room of
     /// dead codes is used anew (in memory, not in a file); then codes are left out, and the log says how many.
     pub fn limit(mut self, bytes: usize) -> Self {
         self.limit = Some(bytes);
@@ -259,7 +260,10 @@ impl Builder {
                 }
             },
         };
-        let limit = self.limit.unwrap_or(if file.is_some() { FILE_LIMIT } else { MEMORY_LIMIT });
+        let limit = self.limit.unwrap_or_else(|| match file {
+            Some(_) => FILE_LIMIT,
+            None => memory_limit(crate::cgroup::memory_limit()),
+        });
         Scribe::new(Settings {
             log: LogOptions { reuse: file.is_none(), file, limit, control: bits },
             gdb_each: self.gdb_each,
@@ -270,6 +274,13 @@ impl Builder {
             was_on: AtomicBool::new(bits != 0),
         })
     }
+}
+
+/// The usual limit, or a quarter of what the process's group may have: the log's memory is counted as the group's,
+/// and where that ends the kernel kills.
+fn memory_limit(group: Option<u64>) -> usize {
+    let quarter = group.and_then(|limit| usize::try_from(limit / 4).ok()).unwrap_or(usize::MAX);
+    quarter.min(MEMORY_LIMIT)
 }
 
 /// Whether the kernel gave the program more rights than its caller has (`AT_SECURE`).

@@ -1,0 +1,72 @@
+//! How much memory the process's group may have: a log of the usual limit is not to fill a small container.
+
+use std::fs;
+use std::path::Path;
+
+/// Groups are within groups; nobody sets limits deeper than this below the one that counts.
+const DEPTH: usize = 5;
+
+/// The least of the limits under which the process is, in bytes; `None` if there are none, or none can be read.
+pub(crate) fn memory_limit() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    least(Path::new("/sys/fs/cgroup"), &groups)
+}
+
+/// The lines of `groups` are those of `/proc/self/cgroup`: number, controllers, path (cgroups(7)).
+fn least(root: &Path, groups: &str) -> Option<u64> {
+    let mut least: Option<u64> = None;
+    for line in groups.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+        let (root, files) = if controllers.is_empty() {
+            (root.to_owned(), &["memory.max", "memory.high"][..])
+        } else if controllers.split(',').any(|name| name == "memory") {
+            (root.join("memory"), &["memory.limit_in_bytes"][..])
+        } else {
+            continue;
+        };
+        let path = path.trim_start_matches('/');
+        // A path that leads out of the namespace is of groups that cannot be seen.
+        if path.split('/').any(|part| part == "..") {
+            continue;
+        }
+        for group in Path::new(path).ancestors().take(DEPTH) {
+            let limits = files.iter().filter_map(|file| limit(&root.join(group).join(file)));
+            least = least.into_iter().chain(limits).min();
+        }
+    }
+    least
+}
+
+/// `max`, and version 1's very large number, are none worth the name.
+fn limit(file: &Path) -> Option<u64> {
+    fs::read_to_string(file).ok()?.trim().parse().ok().filter(|limit| *limit < 1 << 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::least;
+
+    #[test]
+    fn the_least_limit_of_all_groups_around_counts() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let least = |groups: &str| least(root.path(), groups);
+        assert_eq!(least("0::/a/b\n"), None);
+        write("a/b/memory.max", "max\n");
+        assert_eq!(least("0::/a/b\n"), None);
+        write("a/memory.max", "9000\n");
+        assert_eq!(least("0::/a/b\n"), Some(9000));
+        write("a/b/memory.high", "7000\n");
+        assert_eq!((least("0::/a/b\n"), least("0::/a\n")), (Some(7000), Some(9000)));
+        write("memory/a/memory.limit_in_bytes", "5000\n");
+        write("memory/memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(least("5:cpu,memory:/a\n0::/\n"), Some(5000));
+        assert_eq!(least("5:cpu:/a\n4:memory:/\n0::/\n"), None);
+        assert_eq!(least("0::/../a\nno line\n::\n"), None);
+    }
+}
