@@ -138,6 +138,7 @@ impl<'a> Iterator for DebugEntries<'a> {
     /// The error's offset counts from the start of the record.
     type Item = Result<DebugEntry<'a>, Error>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.index >= self.nr_entry {
             return None;

@@ -82,6 +82,7 @@ impl<'a> NearEntries<'a> {
 impl<'a> Iterator for NearEntries<'a> {
     type Item = DebugEntry<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         // The name stands behind the entry's 16 bytes of fields.
         let start = self.entries.fields().rest.get(to_usize(16)..).unwrap_or(&[]);

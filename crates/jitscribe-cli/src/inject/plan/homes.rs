@@ -4,7 +4,6 @@
 //! the arena, and mapped from there when its time comes. So every piece of code has one place in
 //! one file, however often it came and went, and a profile has one row for it.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use code_timeline::ranges::Canvas;
@@ -43,6 +42,41 @@ pub fn image(
     });
     let mut mappings: Vec<Mapping> = base.collect();
     let mut end = span.end;
+    let on_top = by_address(&seen)
+        .unwrap_or_else(|| give_homes(&mut seen, extents, &mut mappings, &mut end));
+
+    let all_time = Epoch { from: 0, until: u64::MAX };
+    let below = epochs::visible(timeline, span, &all_time, true, |_| None);
+    let mut shown: Vec<Shown> = Vec::with_capacity(below.len());
+    ranges::overlay(&below, on_top, |visible, code| match shown.last_mut() {
+        Some(last) if last.code == code && last.visible.end == visible.start => {
+            last.visible.end = visible.end;
+        }
+        _ => shown.push(Shown { visible, moved_by: 0, code }),
+    });
+    shown.extend(seen.iter().filter(|seen| seen.moved_by != 0).map(|seen| Shown {
+        visible: seen.range.start + seen.moved_by..seen.range.end + seen.moved_by,
+        moved_by: seen.moved_by,
+        code: seen.code,
+    }));
+    PlannedImage { span: span.start..end, shown, mappings, until: u64::MAX }
+}
+
+/// Who is where, by address, if no code shares an address with another: the usual case.
+fn by_address(seen: &[Seen]) -> Option<Vec<(Range<u64>, CodeId)>> {
+    let mut placed: Vec<_> = seen.iter().map(|seen| (seen.range.clone(), seen.code)).collect();
+    placed.sort_unstable_by_key(|(range, _)| range.start);
+    placed.is_sorted_by(|(a, _), (b, _)| a.end <= b.start).then_some(placed)
+}
+
+/// Gives code that ran where other code had run before a home behind `end`, and maps it from there.
+/// Returns who stays where, by address.
+fn give_homes(
+    seen: &mut [Seen],
+    extents: &[Extent],
+    mappings: &mut Vec<Mapping>,
+    end: &mut u64,
+) -> Vec<(Range<u64>, CodeId)> {
     // Who is mapped where so far, and who was the first there.
     let mut mapped: Canvas<usize> = Canvas::new();
     let mut at_home: Canvas<usize> = Canvas::new();
@@ -67,7 +101,7 @@ pub fn image(
                     home.and_then(|home| Some(home..home.checked_add(range.end - range.start)?));
                 let Some(home) = home else { continue };
                 seen[number].moved_by = home.start - range.start;
-                end = home.end;
+                *end = home.end;
             }
             let moved_by = seen[number].moved_by;
             mappings.push(Mapping { range: range.clone(), moved_by, place });
@@ -83,21 +117,7 @@ pub fn image(
     for number in at_home.visible().map(|(_, number)| number) {
         on_top.paint(seen[number].range.clone(), seen[number].code);
     }
-    let all_time = Epoch { from: 0, until: u64::MAX };
-    let below = epochs::visible(timeline, span, &all_time, true, |_| None);
-    let mut shown: Vec<Shown> = Vec::with_capacity(below.len());
-    ranges::overlay(&below, on_top.visible(), |visible, code| match shown.last_mut() {
-        Some(last) if last.code == code && last.visible.end == visible.start => {
-            last.visible.end = visible.end;
-        }
-        _ => shown.push(Shown { visible, moved_by: 0, code }),
-    });
-    shown.extend(seen.iter().filter(|seen| seen.moved_by != 0).map(|seen| Shown {
-        visible: seen.range.start + seen.moved_by..seen.range.end + seen.moved_by,
-        moved_by: seen.moved_by,
-        code: seen.code,
-    }));
-    PlannedImage { span: span.start..end, shown, mappings, until: u64::MAX }
+    on_top.visible().collect()
 }
 
 /// The code seen running in the arena, the earlier first.
@@ -107,21 +127,17 @@ fn seen_running(
     span: &Range<u64>,
     usage: impl Fn(CodeId) -> Option<Usage>,
 ) -> Vec<Seen> {
-    let mut seen: BTreeMap<CodeId, Seen> = BTreeMap::new();
+    let mut seen: Vec<Seen> = Vec::new();
     for piece in timeline.pieces().iter().filter(|piece| ranges::overlap(&piece.range, span)) {
         let Some(usage) = usage(piece.code) else { continue };
         let whole = book.code(piece.code).range();
         let range = whole.start.max(span.start)..whole.end.min(span.end);
-        let seen = seen.entry(piece.code).or_insert(Seen {
-            code: piece.code,
-            range,
-            since: piece.since,
-            usage,
-            moved_by: 0,
-        });
-        seen.since = seen.since.min(piece.since);
+        let (code, since) = (piece.code, piece.since);
+        seen.push(Seen { code, range, since, usage, moved_by: 0 });
     }
-    let mut seen: Vec<Seen> = seen.into_values().collect();
+    // Of a code in several pieces the earliest stays.
+    seen.sort_unstable_by_key(|seen| (seen.code, seen.since));
+    seen.dedup_by_key(|seen| seen.code);
     seen.sort_by_key(|seen| (seen.since, seen.code));
     seen
 }
