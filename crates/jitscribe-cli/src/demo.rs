@@ -77,6 +77,7 @@ fn show(args: &Args) -> Result<()> {
     command.extend(args.frame_pointers.then(|| "--frame-pointers".into()));
     note::say("recording a small JIT under perf...");
     let recorded = record::record(&record::Args {
+        tool: None,
         output: data.clone(),
         pid: None,
         duration: None,

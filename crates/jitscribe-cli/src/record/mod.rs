@@ -3,13 +3,14 @@
 //! [`mod@arguments`] tells our options from perf's, [`crate::runtimes`] knows what the command's runtimes
 //! must be told, [`perf`] records into the [`workspace`], [`target`] asks running processes for what
 //! they would not tell by themselves, [`crate::inject`] applies it all, and [`summary`] says what came
-//! of it.
+//! of it. [`mod@valgrind`] does the same with a tool of valgrind's instead of perf.
 
 mod arguments;
 mod logs;
 mod perf;
 pub mod summary;
 mod target;
+mod valgrind;
 mod workspace;
 
 use std::ffi::{OsStr, OsString};
@@ -38,7 +39,8 @@ pub use arguments::arguments;
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     override_usage = "jitscribe record [OPTIONS] [PERF OPTIONS] -- COMMAND...\n       \
-                      jitscribe record [OPTIONS] [PERF OPTIONS] -p PID [-- COMMAND...]",
+                      jitscribe record [OPTIONS] [PERF OPTIONS] -p PID [-- COMMAND...]\n       \
+                      jitscribe record --tool=TOOL [OPTIONS] [VALGRIND OPTIONS] -- COMMAND...",
     after_help = "EXAMPLES:
   jitscribe record -- node app.js
   perf report
@@ -49,12 +51,19 @@ pub use arguments::arguments;
   jitscribe record -p 4711 --duration 10
 
   # all that runs while a script does
-  jitscribe record -a -- ./load-test.sh",
+  jitscribe record -a -- ./load-test.sh
+
+  # under valgrind
+  jitscribe record --tool=memcheck --leak-check=full -- node app.js",
     after_long_help = after_long_help()
 )]
 pub struct Args {
+    /// Run the command under this tool of valgrind's instead of perf; options that are not listed here
+    /// are valgrind's then. Each process makes a file FILE.PID [default: TOOL.out.PID]
+    #[arg(long, value_name = "TOOL", value_enum)]
+    pub tool: Option<valgrind::Tool>,
     /// Where to write the recording; the code goes into the folder FILE.jit beside it
-    #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
+    #[arg(short, long, value_name = "FILE", default_value = OUTPUT)]
     pub output: PathBuf,
     /// Record these running processes until Ctrl-C, until they end, or while COMMAND runs
     #[arg(short, long, value_name = "PID[,PID...]")]
@@ -106,6 +115,9 @@ fn after_long_help() -> String {
   # all that runs while a script does
   jitscribe record -a -- ./load-test.sh
 
+  # under valgrind
+  jitscribe record --tool=memcheck --leak-check=full -- node app.js
+
 {}
 FILES:
   FILE is the recording and FILE.jit/ holds the code in it: the two belong together, and nothing else
@@ -132,6 +144,9 @@ fn call_graph(text: &str) -> Result<String, String> {
     }
 }
 
+/// Where a recording goes unless said otherwise.
+const OUTPUT: &str = "perf.data";
+
 /// A recording that was made.
 #[derive(Debug)]
 pub struct Recorded {
@@ -147,6 +162,9 @@ pub use perf::Ended;
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
+    if let Some(tool) = args.tool {
+        return valgrind::run(args, tool);
+    }
     let recorded = record(args)?;
     summary::say(&recorded.report, &args.output);
     if args.keep_raw {
@@ -182,12 +200,7 @@ pub fn record(args: &Args) -> Result<Recorded> {
     } else {
         Preparation::of(&args.command, workspace.folder(), dwarf)?
     };
-    if !prepared.flags.is_empty() {
-        let flags: Vec<String> =
-            prepared.flags.iter().map(|flag| shell_word(Path::new(flag))).collect();
-        let name = prepared.runtime.map_or("the runtime", |runtime| runtime.name);
-        note::say(format_args!("{name} is given {} (--no-env leaves it)", flags.join(" ")));
-    }
+    say_flags(&prepared);
 
     let mut perf = perf_record(args, &workspace.recording(), &prepared);
     target::ask_java_for_maps(&pids);
@@ -197,7 +210,7 @@ pub fn record(args: &Args) -> Result<Recorded> {
     } else {
         logs::Logs::default()
     };
-    let ended = perf::run(&mut perf)?;
+    let ended = perf::run(&mut perf, perf::MISSING)?;
     let dumps = logs.collect(workspace.folder());
     let recording = workspace.recording();
     // perf makes the file before it knows whether it may record.
@@ -236,6 +249,17 @@ pub fn record(args: &Args) -> Result<Recorded> {
             Err(error)
         }
     }
+}
+
+/// Says what was put into the command.
+fn say_flags(prepared: &Preparation) {
+    if prepared.flags.is_empty() {
+        return;
+    }
+    let flags: Vec<String> =
+        prepared.flags.iter().map(|flag| shell_word(Path::new(flag))).collect();
+    let name = prepared.runtime.map_or("the runtime", |runtime| runtime.name);
+    note::say(format_args!("{name} is given {} (--no-env leaves it)", flags.join(" ")));
 }
 
 /// Whether perf's own options name what is to be recorded: all processes, or those of a processor, a user.

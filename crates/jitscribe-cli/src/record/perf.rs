@@ -39,18 +39,19 @@ impl Ended {
     }
 }
 
-/// Runs perf to its end. An interrupt or a request to terminate is handed on to it as an interrupt,
+/// What to type where there is no perf.
+pub const MISSING: &str = "there is no perf here; on Debian: apt-get install linux-perf, elsewhere it \
+                           comes with the kernel's tools";
+
+/// Runs perf, or another that records, to its end; `missing` is said where it is not installed. An interrupt or a request to terminate is handed on to it as an interrupt,
 /// upon which it stops recording, ends the command and completes its file.
-pub fn run(perf: &mut Command) -> Result<Ended> {
-    let failed = |source: io::Error| Error::File { path: "perf".into(), source };
+pub fn run(perf: &mut Command, missing: &str) -> Result<Ended> {
+    let program = perf.get_program().to_owned();
+    let failed = |source: io::Error| Error::File { path: program.clone().into(), source };
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
     let handle = signals.handle();
     let mut child = perf.spawn().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Error::Refused(
-            "there is no perf here; on Debian: apt-get install linux-perf, elsewhere it comes \
-             with the kernel's tools"
-                .into(),
-        ),
+        io::ErrorKind::NotFound => Error::Refused(missing.into()),
         _ => failed(error),
     })?;
     let pid = Pid::from_child(&child);

@@ -75,10 +75,7 @@ impl Report {
 
     /// Says on standard error what was done.
     pub fn say(&self) {
-        for warning in &self.warnings {
-            note::warning(warning);
-        }
-        note::say(self.line());
+        self.say_what();
         if let Some(output) = &self.output {
             let output = shell_word(output);
             note::say(match self.tool {
@@ -89,8 +86,16 @@ impl Report {
         }
     }
 
+    /// The same, but for where it was written.
+    pub fn say_what(&self) {
+        for warning in &self.warnings {
+            note::warning(warning);
+        }
+        note::say(self.line());
+    }
+
     /// What was done, in one line.
-    pub fn line(&self) -> String {
+    fn line(&self) -> String {
         let Summary { frames, unknown, named, .. } = self.summary;
         let codes: usize = self.sources.iter().map(|source| source.codes).sum();
         format!(

@@ -1,0 +1,254 @@
+//! `jitscribe record --tool`: a command under a tool of valgrind's, and names in what that wrote.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Serialize;
+
+use super::workspace::Workspace;
+use super::{Args, perf, target};
+use crate::inject::shell_word;
+use crate::known::SourceArgs;
+use crate::output::Output;
+use crate::runtimes::Preparation;
+use crate::valgrind::{self, FileArgs, cachegrind, dhat, massif, memcheck};
+use crate::{Error, Result, note};
+
+/// A tool of valgrind's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Tool {
+    /// Which heap accesses are wrong, and what is never freed
+    Memcheck,
+    /// Who allocates how much, over time
+    Massif,
+    /// Who allocates, and what becomes of it
+    Dhat,
+    /// What runs how often, by function and line
+    Cachegrind,
+}
+
+impl Tool {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Memcheck => "memcheck",
+            Self::Massif => "massif",
+            Self::Dhat => "dhat",
+            Self::Cachegrind => "cachegrind",
+        }
+    }
+
+    /// What the user types next to see the file.
+    fn next(self, file: &Path) -> String {
+        let file = shell_word(file);
+        match self {
+            Self::Memcheck => format!("less {file}"),
+            Self::Massif => format!("ms_print {file}"),
+            Self::Dhat => format!("load {file} into dh_view.html, which comes with valgrind"),
+            Self::Cachegrind => format!("cg_annotate {file}"),
+        }
+    }
+}
+
+/// What was done to one file. With `--json` a list of these is printed.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Done {
+    Named(valgrind::Report),
+    Counted(cachegrind::Report),
+}
+
+/// Where the files go that valgrind makes, without the process id behind it.
+fn base(args: &Args, tool: Tool) -> PathBuf {
+    // What perf's recording is called unless said otherwise is no name for any of these.
+    if args.output == Path::new(super::OUTPUT) {
+        PathBuf::from(format!("{}.out", tool.name()))
+    } else {
+        args.output.clone()
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args, tool: Tool) -> Result<()> {
+    check(args)?;
+    let base = base(args, tool);
+    if let Some(program) = args.command.first() {
+        target::check_program(program)?;
+    }
+    let raw = super::with_suffix(&base, ".raw");
+    let mut workspace = Workspace::new(&base, args.keep_raw.then_some(raw.as_path()))?;
+    let prepared = if args.no_env {
+        Preparation { command: args.command.clone(), ..Preparation::default() }
+    } else {
+        Preparation::of(&args.command, workspace.folder(), false)?
+    };
+    super::say_flags(&prepared);
+    let name = base.file_name().unwrap_or(OsStr::new(tool.name()));
+    let mut command = command(args, tool, &prepared, &workspace.folder().join(name));
+    let ended = perf::run(&mut command, MISSING)?;
+
+    let files = made(workspace.folder(), name)?;
+    if files.is_empty() {
+        if !ended.interrupted() {
+            note::error(&format_args!(
+                "valgrind wrote nothing (it ended with {}); to see why, leave out jitscribe record",
+                ended.code()
+            ));
+        }
+        return Err(Error::Child(ended.code().max(1)));
+    }
+    let (mut all, mut failed) = (Vec::new(), false);
+    for file in files {
+        let output = base.with_file_name(file.file_name().unwrap_or(name));
+        match done(args, tool, &file, &output, workspace.folder()) {
+            Ok(done) => all.push(done),
+            Err(error) => {
+                note::error(&error);
+                failed = true;
+            }
+        }
+    }
+    if failed {
+        workspace.keep();
+        note::warning(format_args!(
+            "what valgrind wrote is kept in {}",
+            workspace.folder().display()
+        ));
+    }
+    if args.json {
+        print_json(&all)?;
+    }
+    match ended.code() {
+        0 if failed => Err(Error::Reported),
+        0 => Ok(()),
+        code => Err(Error::Child(code)),
+    }
+}
+
+const MISSING: &str = "there is no valgrind here; on Debian: apt-get install valgrind";
+
+/// Refuses what perf alone can do, and what would put files where they are not looked for.
+fn check(args: &Args) -> Result<()> {
+    let perfs = [
+        (args.pid.is_some(), "-p"),
+        (args.duration.is_some(), "--duration"),
+        (args.image_dir.is_some(), "--image-dir"),
+        (args.buildid_cache, "--buildid-cache"),
+    ];
+    if let Some((_, option)) = perfs.iter().find(|(given, _)| *given) {
+        return Err(Error::Usage(format!("{option} is for recordings of perf's, not for --tool")));
+    }
+    if args.command.is_empty() {
+        return Err(Error::Usage(
+            "what is to be run? jitscribe record --tool=TOOL -- COMMAND... (mind the two dashes)"
+                .into(),
+        ));
+    }
+    let is_place = |option: &&OsString| {
+        let option = option.as_bytes();
+        let name = option.split(|&byte| byte == b'=').next().unwrap_or_default();
+        name.ends_with(b"-out-file") || name.ends_with(b"ml-file") || name.starts_with(b"--log-")
+    };
+    if let Some(option) = args.perf_option.iter().find(is_place) {
+        return Err(Error::Usage(format!(
+            "{}: -o FILE says where valgrind's output goes (FILE.PID)",
+            option.display()
+        )));
+    }
+    Ok(())
+}
+
+/// The command that runs the user's. What comes later wins, so that the user's options do.
+fn command(args: &Args, tool: Tool, prepared: &Preparation, file: &Path) -> Command {
+    let mut valgrind = Command::new("valgrind");
+    valgrind.arg(format!("--tool={}", tool.name()));
+    // Code is written anew all the time, and most JITs are started by a script.
+    valgrind.args(["--smc-check=all-non-file", "--trace-children=yes"]);
+    let xml = args.perf_option.iter().any(|option| option == "--xml=yes");
+    let out = match tool {
+        Tool::Memcheck if xml => "--xml-file".to_owned(),
+        Tool::Memcheck => "--log-file".to_owned(),
+        _ => format!("--{}-out-file", tool.name()),
+    };
+    let mut place = OsString::from(out);
+    place.push("=");
+    // A `%` begins the name of something else.
+    place.push(OsStr::from_bytes(&escaped(file.as_os_str().as_bytes())));
+    place.push(".%p");
+    valgrind.arg(place);
+    match tool {
+        // Libraries that are unloaded are in stacks all the same.
+        Tool::Memcheck => drop(valgrind.arg("--keep-debuginfo=yes")),
+        Tool::Massif | Tool::Dhat => drop(valgrind.args(["-q", "--keep-debuginfo=yes"])),
+        Tool::Cachegrind => drop(valgrind.arg("-q")),
+    }
+    valgrind.args(&args.perf_option).arg("--").args(&prepared.command);
+    valgrind.envs(&prepared.variables);
+    if tool == Tool::Memcheck && !args.no_env && std::env::var_os("JITSCRIBE_LIMIT").is_none() {
+        // A leak check reads all that is mapped, and a dump of ours is mapped with all the room it
+        // may take.
+        valgrind.env("JITSCRIBE_LIMIT", "64M");
+    }
+    valgrind
+}
+
+fn escaped(path: &[u8]) -> Vec<u8> {
+    let parts: Vec<&[u8]> = path.split(|&byte| byte == b'%').collect();
+    parts.join(&b"%%"[..])
+}
+
+/// The files that valgrind made: one a process, and more where it was told so.
+fn made(folder: &Path, name: &OsStr) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).map_err(Error::file(folder))?;
+    let mut files: Vec<PathBuf> = entries
+        .flatten()
+        .filter(|entry| {
+            let rest = entry.file_name();
+            let rest = rest.as_bytes().strip_prefix(name.as_bytes());
+            let rest = rest.and_then(|rest| rest.strip_prefix(b"."));
+            rest.is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit))
+        })
+        .map(|entry| entry.path())
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+/// Names what is in one file, and says so.
+fn done(args: &Args, tool: Tool, file: &Path, output: &Path, folder: &Path) -> Result<Done> {
+    if tool == Tool::Cachegrind {
+        let mut target = Output::create(output, args.force)?;
+        let mut input = fs::File::open(file).map_err(Error::file(file))?;
+        std::io::copy(&mut input, target.file()).map_err(Error::file(output))?;
+        target.finish()?;
+        let report = cachegrind::read(output)?;
+        report.say();
+        return Ok(Done::Counted(report));
+    }
+    let files = FileArgs {
+        input: file.to_owned(),
+        output: Some(output.to_owned()),
+        sources: SourceArgs { aux_dir: vec![folder.to_owned()], ..SourceArgs::default() },
+        full_path: args.perf_option.iter().any(|it| it.as_bytes().starts_with(b"--fullpath-after")),
+        force: args.force,
+        json: args.json,
+    };
+    let report = match tool {
+        Tool::Memcheck => memcheck::name(&files)?,
+        Tool::Massif => massif::name(&files)?,
+        Tool::Dhat | Tool::Cachegrind => dhat::name(&files)?,
+    };
+    report.say_what();
+    let (written, next) = (shell_word(output), tool.next(output));
+    note::say(format_args!("written: {written}; now: {next}"));
+    Ok(Done::Named(report))
+}
+
+fn print_json(all: &[Done]) -> Result<()> {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, all).map_err(|error| Error::Stdout(error.into()))?;
+    writeln!(out).map_err(Error::Stdout)
+}
