@@ -235,11 +235,13 @@ fn done(args: &Args, tool: Tool, file: &Path, output: &Path, folder: &Path) -> R
         force: args.force,
         json: args.json,
     };
-    let report = match tool {
+    let mut report = match tool {
         Tool::Memcheck => memcheck::name(&files)?,
         Tool::Massif => massif::name(&files)?,
         Tool::Dhat | Tool::Cachegrind => dhat::name(&files)?,
     };
+    // What valgrind wrote goes with the workspace.
+    output.clone_into(&mut report.input);
     report.say_what();
     let (written, next) = (shell_word(output), tool.next(output));
     note::say(format_args!("written: {written}; now: {next}"));
