@@ -1,6 +1,7 @@
 //! How much memory the process's group may have: a log of the usual limit is not to fill a small container.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 /// Groups are within groups; nobody sets limits deeper than this below the one that counts.
@@ -8,8 +9,15 @@ const DEPTH: usize = 5;
 
 /// The least of the limits under which the process is, in bytes; `None` if there are none, or none can be read.
 pub(crate) fn memory_limit() -> Option<u64> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let groups = begin_of::<4096>(Path::new("/proc/self/cgroup"))?;
     least(Path::new("/sys/fs/cgroup"), &groups)
+}
+
+/// The first `N` bytes of a file, or all of it, by as few system calls as can be: the process waits for them at its start.
+fn begin_of<const N: usize>(path: &Path) -> Option<String> {
+    let mut room = [0; N];
+    let length = File::open(path).ok()?.read(&mut room).ok()?;
+    String::from_utf8(room.get(..length)?.to_vec()).ok()
 }
 
 /// The lines of `groups` are those of `/proc/self/cgroup`: number, controllers, path (cgroups(7)).
@@ -40,7 +48,7 @@ fn least(root: &Path, groups: &str) -> Option<u64> {
 
 /// `max`, and version 1's very large number, are none worth the name.
 fn limit(file: &Path) -> Option<u64> {
-    fs::read_to_string(file).ok()?.trim().parse().ok().filter(|limit| *limit < 1 << 60)
+    begin_of::<32>(file)?.trim().parse().ok().filter(|limit| *limit < 1 << 60)
 }
 
 #[cfg(test)]
