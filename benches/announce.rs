@@ -2,6 +2,8 @@
 //!
 //! A function of 512 bytes with a name of 32, and 12 lines where lines are told. What users have today does
 //! the same beside it: wasmtime's jitdump writer, which knows no lines.
+//!
+//! Behind that, what threads take together: `cargo bench -p benches --bench announce -- together` is that alone.
 
 use std::hint::black_box;
 use std::sync::Mutex;
@@ -20,6 +22,53 @@ static CODE: [u8; 512] = [0x90; 512];
 
 fn main() {
     divan::main();
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    if words.is_empty() || words == ["together"] {
+        together();
+    }
+}
+
+/// Processor time of one announcement and unloading, by one thread and by 16 that do as many in all, by turns. The
+/// time by the clock would tell of how many processors there are.
+#[allow(clippy::print_stdout, reason = "a table, as divan prints its own")]
+fn together() {
+    const ALL: u32 = 1_600_000;
+    const ROUNDS: usize = 5;
+    let lines = lines();
+    let lean = Code::new(&CODE).named(NAME).frame_pointer();
+    let in_full = Code::new(&CODE).named(NAME).lines(&lines);
+    let scribes = [
+        ("lean", Scribe::builder().limit(8 << 20).build(), lean),
+        ("bytes, lines", Scribe::builder().limit(64 << 20).with_bytes().build(), in_full),
+    ];
+    println!("\nprocessor time, ns: announced and unloaded, {ALL} in all, {ROUNDS} times by turns");
+    for (what, scribe, code) in scribes {
+        let mut took = [1, 16].map(|threads| (threads, Vec::new()));
+        for _ in 0..ROUNDS {
+            for (threads, took) in &mut took {
+                let before = processor_time();
+                std::thread::scope(|scope| {
+                    for _ in 0..*threads {
+                        scope.spawn(|| {
+                            (0..ALL / *threads).for_each(|_| drop(scribe.load(black_box(&code))));
+                        });
+                    }
+                });
+                took.push((processor_time() - before) / f64::from(ALL));
+            }
+        }
+        for (threads, mut took) in took {
+            took.sort_by(f64::total_cmp);
+            let (fastest, median) = (took[0], took[ROUNDS / 2]);
+            println!("  {what:12} {threads:2} threads: fastest {fastest:.0}, median {median:.0}");
+        }
+    }
+}
+
+/// Nanoseconds that all threads of this process had a processor.
+fn processor_time() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
 fn lines() -> Vec<Line<'static>> {
@@ -61,20 +110,50 @@ fn bytes_with_lines(bencher: Bencher<'_, '_>) {
     announce(bencher, growing(true), Code::new(&CODE).named(NAME).lines(&lines()));
 }
 
+/// Announced into room that was used before, so that it has memory: what a runtime waits for once its log is full. Codes
+/// are unloaded between samples, of which there are enough that the log has no other room.
+fn into_used_room(bencher: Bencher<'_, '_>, mib: usize, with_bytes: bool, code: Code<'_>) {
+    let builder = Scribe::builder().limit(mib << 20);
+    let scribe = if with_bytes { builder.with_bytes() } else { builder }.build();
+    (0..100_000).for_each(|_| drop(scribe.load(&code)));
+    bencher.bench(|| scribe.load(black_box(&code)));
+}
+
 /// Announced and gone, in room that is used anew: what a log in its limit costs for ever.
-#[divan::bench(sample_count = SAMPLES, sample_size = SIZE, threads = [1, 16])]
+#[divan::bench(sample_count = SAMPLES, sample_size = SIZE)]
 fn lean_and_unload(bencher: Bencher<'_, '_>) {
     let scribe = Scribe::builder().limit(8 << 20).build();
     let code = Code::new(&CODE).named(NAME).frame_pointer();
     bencher.bench(|| drop(scribe.load(black_box(&code))));
 }
 
-#[divan::bench(sample_count = SAMPLES, sample_size = SIZE, threads = [1, 16])]
+#[divan::bench(sample_count = SAMPLES, sample_size = SIZE)]
 fn bytes_with_lines_and_unload(bencher: Bencher<'_, '_>) {
     let scribe = Scribe::builder().limit(64 << 20).with_bytes().build();
     let lines = lines();
     let code = Code::new(&CODE).named(NAME).lines(&lines);
     bencher.bench(|| drop(scribe.load(black_box(&code))));
+}
+
+#[divan::bench(sample_count = 10 * SAMPLES, sample_size = SIZE / 10)]
+fn lean_in_used_room(bencher: Bencher<'_, '_>) {
+    into_used_room(bencher, 8, false, Code::new(&CODE).named(NAME).frame_pointer());
+}
+
+#[divan::bench(sample_count = 10 * SAMPLES, sample_size = SIZE / 10)]
+fn lean_with_lines_in_used_room(bencher: Bencher<'_, '_>) {
+    into_used_room(bencher, 8, false, Code::new(&CODE).named(NAME).lines(&lines()));
+}
+
+/// In a log that is in the processor's cache, and in one of the usual size, which is not.
+#[divan::bench(sample_count = 10 * SAMPLES, sample_size = SIZE / 10, args = [2, 64])]
+fn bytes_in_used_room(bencher: Bencher<'_, '_>, mib: usize) {
+    into_used_room(bencher, mib, true, Code::new(&CODE).named(NAME));
+}
+
+#[divan::bench(sample_count = 10 * SAMPLES, sample_size = SIZE / 10, args = [2, 64])]
+fn bytes_with_lines_in_used_room(bencher: Bencher<'_, '_>, mib: usize) {
+    into_used_room(bencher, mib, true, Code::new(&CODE).named(NAME).lines(&lines()));
 }
 
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE)]
