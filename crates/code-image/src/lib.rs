@@ -77,7 +77,7 @@ mod target;
 pub use cfi::UnwindSummary;
 pub use code::{Code, EhFrame, Inlined, Line};
 #[cfg(feature = "image")]
-pub use elf::{Finished, ImageWriter, Mapping, Part};
+pub use elf::{Finished, ImageWriter, Mapping, Part, PlacedImage};
 pub use elf::{Symfile, SymfileCode, TAG, TAG_AT};
 pub use error::Error;
 pub use target::{Endian, Target};

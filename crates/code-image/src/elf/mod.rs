@@ -8,6 +8,8 @@ mod object;
 #[cfg(feature = "image")]
 mod part;
 #[cfg(feature = "image")]
+mod placed;
+#[cfg(feature = "image")]
 mod sparse;
 #[cfg(feature = "image")]
 mod symbols;
@@ -17,4 +19,6 @@ mod symfile;
 pub use image::{Finished, ImageWriter, Mapping};
 #[cfg(feature = "image")]
 pub use part::Part;
+#[cfg(feature = "image")]
+pub use placed::PlacedImage;
 pub use symfile::{Symfile, SymfileCode, TAG, TAG_AT};
