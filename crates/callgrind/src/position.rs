@@ -1,0 +1,372 @@
+//! Positions: a number a column, whole or as the distance from the line before.
+
+use crate::error::Cause;
+use crate::line::number;
+
+/// What a column is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Column {
+    /// The instruction's address.
+    Instr,
+    /// The line in the source.
+    Line,
+    /// The address of the basic block (`--dump-bb=yes`), or what else there may be.
+    Other,
+}
+
+/// More than any version of callgrind writes.
+const MOST: usize = 4;
+
+/// The columns of a profile, from its line `positions:`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Columns {
+    columns: [Column; MOST],
+    count: usize,
+}
+
+impl Default for Columns {
+    /// Without such a line: source lines alone.
+    fn default() -> Self {
+        Self { columns: [Column::Line; MOST], count: 1 }
+    }
+}
+
+impl Columns {
+    /// Reads what stands behind `positions:`.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub fn parse(value: &[u8]) -> Result<Self, Cause> {
+        let mut columns = Self { columns: [Column::Other; MOST], count: 0 };
+        let words = value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        for word in words {
+            let place = columns.columns.get_mut(columns.count).ok_or(Cause::TooManyColumns)?;
+            *place = match word {
+                b"instr" | b"addr" => Column::Instr,
+                b"line" => Column::Line,
+                _ => Column::Other,
+            };
+            columns.count = columns.count.saturating_add(1);
+        }
+        Ok(columns)
+    }
+
+    /// The columns, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = Column> {
+        self.columns.iter().copied().take(self.count)
+    }
+
+    /// Whether instructions are told apart.
+    pub fn has_instr(&self) -> bool {
+        self.iter().any(|column| column == Column::Instr)
+    }
+
+    /// Takes a line's positions off its front; those that are distances count from `last`.
+    ///
+    /// # Errors
+    /// If there are fewer than columns.
+    pub fn take(&self, text: &mut &[u8], last: &Positions) -> Result<Positions, Cause> {
+        let mut positions = *last;
+        for value in positions.0.iter_mut().take(self.count) {
+            *value = position(text, *value)?;
+        }
+        Ok(positions)
+    }
+
+    /// Takes whole lines off the front that have costs, jumps, or nothing, as long as they are well-formed, and moves
+    /// `last` on with them. Says how many bytes and lines these were, and whether there was a jump.
+    ///
+    /// Most of a profile goes through here.
+    pub(crate) fn skip(&self, text: &[u8], last: &mut Positions) -> Skipped {
+        let (mut rest, mut skipped) = (text, Skipped::default());
+        loop {
+            let behind = match rest.first() {
+                Some(b'0'..=b'9' | b'+' | b'-' | b'*') => self.skip_costs(rest, last),
+                Some(b'\n') => rest.get(1..),
+                Some(b'j') if rest.starts_with(b"jump=") || rest.starts_with(b"jcnd=") => {
+                    // The line behind it has its place. Both are there, or neither is taken.
+                    let behind = self.skip_jump(rest, last);
+                    skipped.lines = skipped.lines.saturating_add(u64::from(behind.is_some()));
+                    skipped.has_jumps |= behind.is_some();
+                    behind
+                }
+                _ => None,
+            };
+            let Some(behind) = behind else { break };
+            rest = behind;
+            skipped.lines = skipped.lines.saturating_add(1);
+        }
+        skipped.bytes = text.len().saturating_sub(rest.len());
+        skipped
+    }
+
+    #[inline]
+    fn skip_costs<'a>(&self, line: &'a [u8], last: &mut Positions) -> Option<&'a [u8]> {
+        let mut rest = line;
+        let mut positions = *last;
+        for value in positions.0.iter_mut().take(self.count) {
+            rest = skip_position(rest, value)?;
+        }
+        // What the costs are is for who reads the copy.
+        while rest.first()? != &b'\n' {
+            rest = rest.get(1..)?;
+        }
+        *last = positions;
+        rest.get(1..)
+    }
+
+    fn skip_jump<'a>(&self, line: &'a [u8], last: &mut Positions) -> Option<&'a [u8]> {
+        let place = line.get(memchr::memchr(b'\n', line)?.saturating_add(1)..)?;
+        match place.first()? {
+            b'0'..=b'9' | b'+' | b'-' | b'*' => self.skip_costs(place, last),
+            _ => None,
+        }
+    }
+
+    /// Takes as [`Self::take`] does, and says whether all of them were whole numbers.
+    pub(crate) fn are_whole(&self, mut text: &[u8]) -> bool {
+        (0..self.count).all(|_| {
+            text = text.trim_ascii_start();
+            text.first().is_some_and(u8::is_ascii_digit) && number(&mut text).is_ok()
+        })
+    }
+
+    /// The positions of an address and a line.
+    pub fn of(&self, address: u64, line: u64) -> Positions {
+        let mut positions = Positions::default();
+        for (value, column) in positions.0.iter_mut().zip(self.iter()) {
+            *value = if column == Column::Line { line } else { address };
+        }
+        positions
+    }
+
+    /// The address of positions; `None` where instructions are not told apart.
+    pub fn address(&self, positions: &Positions) -> Option<u64> {
+        let mut columns = self.iter().zip(positions.0);
+        columns.find(|(column, _)| *column == Column::Instr).map(|(_, value)| value)
+    }
+
+    /// The line of positions; 0 where there is none.
+    pub fn line(&self, positions: &Positions) -> u64 {
+        let mut columns = self.iter().zip(positions.0);
+        columns.find(|(column, _)| *column == Column::Line).map_or(0, |(_, value)| value)
+    }
+
+    /// Writes positions, each with a blank behind it: what is near to `last`, if there is one, as the distance.
+    pub fn push(&self, out: &mut Vec<u8>, positions: &Positions, last: Option<&Positions>) {
+        let lasts = last.map(|last| last.0);
+        for (index, (column, value)) in self.iter().zip(positions.0).enumerate() {
+            let last = lasts.and_then(|lasts| lasts.get(index).copied());
+            let near = last.filter(|&last| last != 0).map(|last| value.wrapping_sub(last) as i64);
+            match near {
+                Some(0) => out.push(b'*'),
+                Some(distance @ -99..100) => {
+                    out.push(if distance > 0 { b'+' } else { b'-' });
+                    push_number(out, distance.unsigned_abs());
+                }
+                _ if column == Column::Line => push_number(out, value),
+                _ => push_address(out, value),
+            }
+            out.push(b' ');
+        }
+    }
+}
+
+/// Writes a number as decimal digits.
+pub(crate) fn push_number(out: &mut Vec<u8>, number: u64) {
+    let mut digits = [0_u8; 20];
+    let (mut rest, mut count) = (number, 0_usize);
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' | (rest % 10) as u8;
+        rest /= 10;
+        count = count.wrapping_add(1);
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(digits.get(digits.len().wrapping_sub(count)..).unwrap_or_default());
+}
+
+/// Writes an address with `0x`.
+fn push_address(out: &mut Vec<u8>, address: u64) {
+    out.extend_from_slice(b"0x");
+    let digits = (u64::BITS.wrapping_sub(address.leading_zeros())).div_ceil(4).max(1);
+    for digit in (0..digits).rev() {
+        let value = (address >> digit.wrapping_mul(4) & 0xf) as u8;
+        out.push(if value < 10 { b'0' | value } else { b'a'.wrapping_add(value).wrapping_sub(10) });
+    }
+}
+
+/// What [`Columns::skip`] took.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Skipped {
+    pub(crate) bytes: usize,
+    pub(crate) lines: u64,
+    pub(crate) has_jumps: bool,
+}
+
+/// A number for each column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Positions(pub [u64; MOST]);
+
+/// As [`position`], of what has a blank behind it: gives what is behind that.
+#[inline]
+fn skip_position<'a>(text: &'a [u8], value: &mut u64) -> Option<&'a [u8]> {
+    let (&first, mut rest) = text.split_first()?;
+    if first == b'0' && rest.first() == Some(&b'x') {
+        rest = rest.get(1..)?;
+        let (mut number, mut digits) = (0_u64, 0_u32);
+        loop {
+            let (&byte, behind) = rest.split_first()?;
+            let digit = match byte {
+                b'0'..=b'9' => byte & 0xf,
+                b'a'..=b'f' | b'A'..=b'F' => (byte & 0xf).wrapping_add(9),
+                b' ' => {
+                    *value = number;
+                    return if digits > 0 && digits <= 16 { Some(behind) } else { None };
+                }
+                _ => return None,
+            };
+            number = number << 4 | u64::from(digit);
+            digits = digits.wrapping_add(1);
+            rest = behind;
+        }
+    }
+    if first == b'*' {
+        return rest.strip_prefix(b" ");
+    }
+    match first {
+        b'+' | b'-' => {}
+        b'0'..=b'9' => rest = text,
+        _ => return None,
+    }
+    let (mut number, mut digits) = (0_u64, 0_u32);
+    loop {
+        let (&byte, behind) = rest.split_first()?;
+        rest = behind;
+        match byte {
+            b'0'..=b'9' => {
+                number = number.wrapping_mul(10).wrapping_add(u64::from(byte & 0xf));
+                digits = digits.wrapping_add(1);
+            }
+            b' ' => break,
+            _ => return None,
+        }
+    }
+    // What may be too large is looked at again, with care.
+    if digits == 0 || digits > 18 {
+        return None;
+    }
+    *value = match first {
+        b'+' => value.wrapping_add(number),
+        b'-' => value.wrapping_sub(number),
+        _ => number,
+    };
+    Some(rest)
+}
+
+fn position(text: &mut &[u8], last: u64) -> Result<u64, Cause> {
+    let mut rest = *text;
+    while let Some((b' ' | b'\t', behind)) = rest.split_first() {
+        rest = behind;
+    }
+    let value = match rest.split_first() {
+        Some((b'*', behind)) => {
+            rest = behind;
+            last
+        }
+        Some((b'+', behind)) => {
+            rest = behind;
+            last.wrapping_add(number(&mut rest)?)
+        }
+        Some((b'-', behind)) => {
+            rest = behind;
+            last.wrapping_sub(number(&mut rest)?)
+        }
+        _ => number(&mut rest)?,
+    };
+    *text = rest;
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn columns() -> impl Strategy<Value = Columns> {
+        prop::sample::select(vec![&b"line"[..], b"instr", b"instr line", b"instr bb line"])
+            .prop_map(|text| Columns::parse(text).expect("columns"))
+    }
+
+    /// Numbers near to others, and any.
+    fn number() -> impl Strategy<Value = u64> {
+        prop_oneof![0_u64..300, any::<u64>(), 0x7f00_0000_0000_u64..0x7f00_0000_0100]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            columns in columns(),
+            lines in prop::collection::vec((number(), 0_u64..500, any::<bool>()), 1..20),
+        ) {
+            let mut out = Vec::new();
+            let (mut last_written, mut last_read) = (None, Positions::default());
+            for (address, line, whole) in lines {
+                let positions = columns.of(address, line);
+                out.clear();
+                columns.push(&mut out, &positions, last_written.as_ref().filter(|_| !whole));
+                let mut text = out.as_slice();
+                let read = columns.take(&mut text, &last_read).expect("positions");
+                prop_assert!(text.trim_ascii().is_empty());
+                prop_assert_eq!(read, positions);
+                (last_written, last_read) = (Some(positions), read);
+            }
+        }
+    }
+
+    proptest! {
+        /// The quick way takes what the careful one takes, and nothing else.
+        #[test]
+        fn quickly_or_with_care(
+            columns in columns(),
+            text in prop::collection::vec("[-+*]?[0-9]{1,3} |jump=3 |0x[0-9a-f]{1,17} |[0-9]{17,21} |\n|[ x]", 0..30),
+        ) {
+            let text = text.concat();
+            let mut quick = Positions([7; MOST]);
+            let skipped = columns.skip(text.as_bytes(), &mut quick);
+            let (done, _) = text.split_at(skipped.bytes);
+            let mut careful = Positions([7; MOST]);
+            let mut has_jumps = false;
+            for line in done.lines() {
+                if line.starts_with("jump=") {
+                    has_jumps = true;
+                } else if !line.is_empty() {
+                    careful = columns.take(&mut line.as_bytes(), &careful).expect("positions");
+                }
+            }
+            prop_assert_eq!(careful, quick);
+            prop_assert_eq!(skipped.has_jumps, has_jumps);
+            prop_assert_eq!(done.lines().count() as u64, skipped.lines);
+            prop_assert!(done.is_empty() || done.ends_with('\n'));
+        }
+
+        #[test]
+        fn numbers_are_written_as_ever(number in number()) {
+            let (mut decimal, mut address) = (Vec::new(), Vec::new());
+            push_number(&mut decimal, number);
+            push_address(&mut address, number);
+            prop_assert_eq!(String::from_utf8(decimal), Ok(number.to_string()));
+            prop_assert_eq!(String::from_utf8(address), Ok(format!("{number:#x}")));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_positions() {
+        let columns = Columns::parse(b"instr line").expect("columns");
+        for wrong in [&b""[..], b"1", b"0x 1", b"+ 1", b"1 x", b"0x10000000000000000 1"] {
+            assert!(columns.take(&mut &*wrong, &Positions::default()).is_err());
+        }
+        assert_eq!(Columns::parse(b"a b c d e"), Err(Cause::TooManyColumns));
+    }
+}

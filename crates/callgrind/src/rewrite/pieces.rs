@@ -1,0 +1,208 @@
+//! A context taken apart into the functions that it is of.
+
+use std::collections::BTreeMap;
+
+use super::collected::{Call, Collected, Cost, Jump};
+use super::flow::{Edge, inclusive};
+use super::shares::{Shares, split};
+use crate::known::{CodeMap, Owner};
+
+/// What one function has in a context.
+#[derive(Debug, Default)]
+pub(crate) struct Piece {
+    /// Who it is; nobody known for code that only was run through.
+    pub owner: Option<Owner>,
+    /// Self costs, by address, each address once.
+    pub rows: Vec<Cost>,
+    /// The costs, one behind another.
+    pub values: Vec<u64>,
+    /// Calls, with what they cost.
+    pub calls: Vec<(Call, Vec<u64>)>,
+    /// Jumps that stay jumps.
+    pub jumps: Vec<Jump>,
+    /// Jumps to a function's beginning.
+    pub entries: Vec<Entry>,
+}
+
+impl Piece {
+    /// The costs of a row, an entry an event.
+    pub fn values(&self, row: &Cost, events: usize) -> &[u64] {
+        self.values.get(row.values..row.values.saturating_add(events)).unwrap_or_default()
+    }
+}
+
+/// A jump that counts as a call.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub address: u64,
+    pub line: u64,
+    /// The piece that is entered.
+    pub to: usize,
+    pub target: u64,
+    pub count: u64,
+    pub inclusive: Vec<u64>,
+}
+
+/// Takes a context apart. The first piece is that of the context's own function.
+pub(crate) fn pieces(
+    context: &Collected,
+    map: &mut impl CodeMap,
+    events: usize,
+    ir: usize,
+    has_jumps: bool,
+) -> Vec<Piece> {
+    let shares = Shares::of(context, map, ir, has_jumps);
+    let mut pieces: Vec<Piece> = shares
+        .labels
+        .iter()
+        .map(|label| Piece { owner: label.owner.clone(), ..Piece::default() })
+        .collect();
+
+    costs(context, &shares, events, &mut pieces);
+    for call in &context.calls {
+        let of = shares.at(call.address);
+        if let [only] = of {
+            let costs = context.values(call.values, events).to_vec();
+            if let Some(piece) = pieces.get_mut(only.label) {
+                piece.calls.push((call.clone(), costs));
+            }
+            continue;
+        }
+        let mut parts: BTreeMap<usize, (u64, Vec<u64>)> = BTreeMap::new();
+        split(call.count, of, |label, count| {
+            parts.insert(label, (count, vec![0; events]));
+        });
+        for (event, &value) in context.values(call.values, events).iter().enumerate() {
+            split(value, of, |label, part| {
+                if let Some((_, costs)) = parts.get_mut(&label) {
+                    add_at(costs, event, part);
+                }
+            });
+        }
+        for (label, (count, costs)) in parts {
+            if let Some(piece) = pieces.get_mut(label).filter(|_| count > 0 || any(&costs)) {
+                piece.calls.push((Call { count, ..call.clone() }, costs));
+            }
+        }
+    }
+    for jump in &context.jumps {
+        let of = shares.at(jump.address);
+        let enters = shares.entered_at(jump.target, map);
+        if let ([only], None) = (of, enters) {
+            pieces.get_mut(only.label).into_iter().for_each(|piece| piece.jumps.push(*jump));
+            continue;
+        }
+        let mut executed = BTreeMap::new();
+        split(jump.executed.unwrap_or(0), of, |label, part| _ = executed.insert(label, part));
+        split(jump.taken, of, |label, taken| {
+            let Some(piece) = pieces.get_mut(label).filter(|_| taken > 0) else { return };
+            match enters {
+                Some(to) => piece.entries.push(Entry {
+                    address: jump.address,
+                    line: jump.line,
+                    to,
+                    target: jump.target,
+                    count: taken,
+                    inclusive: Vec::new(),
+                }),
+                None => {
+                    let executed = jump.executed.and_then(|_| executed.get(&label).copied());
+                    piece.jumps.push(Jump { taken, executed, ..*jump });
+                }
+            }
+        });
+    }
+    if !has_jumps {
+        guess_entries(&shares, context, &mut pieces);
+    }
+    cost_entries(context, events, &mut pieces);
+    pieces
+}
+
+/// Gives each piece its self costs.
+fn costs(context: &Collected, shares: &Shares, events: usize, pieces: &mut [Piece]) {
+    let mut lines = context.costs.clone();
+    lines.sort_by_key(|line| line.address);
+    let mut sum = vec![0_u64; events];
+    for lines in lines.chunk_by(|a, b| a.address == b.address) {
+        let Some(&Cost { address, line, .. }) = lines.first() else { continue };
+        sum.fill(0);
+        for line in lines {
+            let values = context.values(line.values, events);
+            sum.iter_mut().zip(values).for_each(|(sum, cost)| *sum = sum.saturating_add(*cost));
+        }
+        let of = shares.at(address);
+        for share in of {
+            if let Some(piece) = pieces.get_mut(share.label) {
+                let values = piece.values.len();
+                piece.rows.push(Cost { address, line, values });
+                match of {
+                    [_] => piece.values.extend_from_slice(&sum),
+                    _ => piece.values.resize(values.saturating_add(events), 0),
+                }
+            }
+        }
+        if let [_] = of {
+            continue;
+        }
+        for (event, &value) in sum.iter().enumerate() {
+            split(value, of, |label, part| {
+                let Some(piece) = pieces.get_mut(label) else { return };
+                let begin = piece.values.len().saturating_sub(events);
+                add_at(piece.values.get_mut(begin..).unwrap_or_default(), event, part);
+            });
+        }
+    }
+}
+
+/// Without jumps, who was not called was jumped to, and by whom but the context's own function is not known. That it
+/// did so last is likely.
+fn guess_entries(shares: &Shares, context: &Collected, pieces: &mut [Piece]) {
+    for (to, count) in shares.entered_somehow() {
+        let target = pieces.get(to).and_then(|piece| piece.owner.as_ref()).map(|owner| owner.start);
+        let Some((own, target)) = pieces.first_mut().zip(target) else { continue };
+        let last = own.rows.last().map(|row| (row.address, row.line));
+        let (address, line) = last.unwrap_or((context.context.address, 0));
+        own.entries.push(Entry { address, line, to, target, count, inclusive: Vec::new() });
+    }
+}
+
+fn cost_entries(context: &Collected, events: usize, pieces: &mut [Piece]) {
+    if pieces.iter().all(|piece| piece.entries.is_empty()) {
+        return;
+    }
+    let own: Vec<Vec<u64>> = pieces
+        .iter()
+        .map(|piece| {
+            let mut sum = vec![0_u64; events];
+            let rows = piece.rows.iter().map(|row| piece.values(row, events));
+            for costs in rows.chain(piece.calls.iter().map(|(_, costs)| costs.as_slice())) {
+                sum.iter_mut().zip(costs).for_each(|(sum, cost)| *sum = sum.saturating_add(*cost));
+            }
+            sum
+        })
+        .collect();
+    let entries = |(from, piece): (usize, &Piece)| {
+        let edges = piece.entries.iter().map(|entry| (from, entry.to, entry.count));
+        edges.collect::<Vec<_>>()
+    };
+    let edges: Vec<Edge> = pieces
+        .iter()
+        .enumerate()
+        .flat_map(entries)
+        .map(|(from, to, count)| Edge { from, to, count })
+        .collect();
+    let costs = inclusive(&own, &edges, context.entries);
+    let entries = pieces.iter_mut().flat_map(|piece| &mut piece.entries);
+    entries.zip(costs).for_each(|(entry, costs)| entry.inclusive = costs);
+}
+
+fn add_at(costs: &mut [u64], event: usize, value: u64) {
+    if let Some(sum) = costs.get_mut(event) {
+        *sum = sum.saturating_add(value);
+    }
+}
+
+fn any(costs: &[u64]) -> bool {
+    costs.iter().any(|&cost| cost > 0)
+}

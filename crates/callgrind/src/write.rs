@@ -1,0 +1,126 @@
+//! Functions as a profile has them.
+
+use crate::line::NameRef;
+use crate::position::{Columns, Positions, push_number};
+
+/// Writes `key=name`. Control characters become blanks; a name that readers would take for a number gets a `_`
+/// before it.
+pub(crate) fn push_name(out: &mut Vec<u8>, key: &str, name: &[u8]) {
+    out.extend_from_slice(key.as_bytes());
+    out.push(b'=');
+    if NameRef::parse(name).id.is_some() || name.first().is_some_and(u8::is_ascii_whitespace) {
+        out.push(b'_');
+    }
+    if name.is_empty() {
+        out.extend_from_slice(b"???");
+    }
+    out.extend(name.iter().map(|&byte| if byte.is_ascii_control() { b' ' } else { byte }));
+    out.push(b'\n');
+}
+
+/// The lines of one function.
+#[derive(Debug)]
+pub(crate) struct Body<'a> {
+    out: &'a mut Vec<u8>,
+    columns: Columns,
+    last: Option<Positions>,
+    /// The file of the function, and that of the line before.
+    file: Vec<u8>,
+    line_file: Vec<u8>,
+}
+
+impl<'a> Body<'a> {
+    /// Begins a function.
+    pub(crate) fn new(
+        out: &'a mut Vec<u8>,
+        columns: Columns,
+        object: &[u8],
+        file: &[u8],
+        name: &[u8],
+    ) -> Self {
+        out.push(b'\n');
+        push_name(out, "ob", object);
+        push_name(out, "fl", file);
+        push_name(out, "fn", name);
+        Self { out, columns, last: None, file: file.to_vec(), line_file: file.to_vec() }
+    }
+
+    /// What follows is of this file.
+    pub(crate) fn file(&mut self, file: &[u8]) {
+        if self.line_file != file {
+            push_name(self.out, if self.file == file { "fe" } else { "fi" }, file);
+            self.line_file = file.to_vec();
+        }
+    }
+
+    /// Self cost.
+    pub(crate) fn cost(&mut self, address: u64, line: u64, costs: &[u64]) {
+        let positions = self.columns.of(address, line);
+        self.columns.push(self.out, &positions, self.last.as_ref());
+        self.last = Some(positions);
+        push_costs(self.out, costs);
+    }
+
+    /// A call: to whom, `count` times to the address and line `target`, from the address and line `from`.
+    pub(crate) fn call(
+        &mut self,
+        callee: [&[u8]; 3],
+        count: u64,
+        target: (u64, u64),
+        from: (u64, u64),
+        costs: &[u64],
+    ) {
+        let [object, file, name] = callee;
+        push_name(self.out, "cob", object);
+        push_name(self.out, "cfi", file);
+        push_name(self.out, "cfn", name);
+        self.out.extend_from_slice(b"calls=");
+        push_number(self.out, count);
+        self.out.push(b' ');
+        self.targeted(target);
+        self.cost(from.0, from.1, costs);
+    }
+
+    /// A jump.
+    pub(crate) fn jump(
+        &mut self,
+        taken: u64,
+        executed: Option<u64>,
+        target: (u64, u64),
+        from: (u64, u64),
+    ) {
+        push_jump(self.out, taken, executed);
+        self.targeted(target);
+        self.cost(from.0, from.1, &[]);
+    }
+
+    fn targeted(&mut self, (address, line): (u64, u64)) {
+        let positions = self.columns.of(address, line);
+        self.columns.push(self.out, &positions, self.last.as_ref());
+        self.out.push(b'\n');
+    }
+}
+
+/// Writes costs; zeros at the end may be left out, and are.
+fn push_costs(out: &mut Vec<u8>, costs: &[u64]) {
+    let count = costs.iter().rposition(|&cost| cost > 0).map_or(0, |last| last.saturating_add(1));
+    let mut separator: &[u8] = b"";
+    let shown = count.max(costs.len().min(1));
+    for cost in costs.iter().take(shown) {
+        out.extend_from_slice(separator);
+        push_number(out, *cost);
+        separator = b" ";
+    }
+    out.push(b'\n');
+}
+
+/// Writes a jump up to its target.
+pub(crate) fn push_jump(out: &mut Vec<u8>, taken: u64, executed: Option<u64>) {
+    out.extend_from_slice(if executed.is_some() { b"jcnd=" } else { b"jump=" });
+    push_number(out, taken);
+    if let Some(executed) = executed {
+        out.push(b'/');
+        push_number(out, executed);
+    }
+    out.push(b' ');
+}

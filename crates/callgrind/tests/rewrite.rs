@@ -1,0 +1,162 @@
+//! Whole profiles: what stays, and what is named.
+
+mod common;
+
+use callgrind::{Cause, Error, rewrite};
+use common::{Map, Nothing, sums};
+use proptest::prelude::*;
+
+const HEADER: &str =
+    "# callgrind format\nversion: 1\npid: 7\npositions: instr line\nevents: Ir\n\n";
+
+fn named(profile: &str) -> String {
+    let mut out = Vec::new();
+    rewrite(profile.as_bytes(), &mut out, &mut Map).expect("a profile");
+    String::from_utf8(out).expect("UTF-8")
+}
+
+fn with(body: &str) -> String {
+    format!("{HEADER}{body}")
+}
+
+#[test]
+fn what_is_known_stays_byte_for_byte() {
+    let profile = with(
+        "ob=(1) /bin/x\nfl=(1) x.c\nfn=(1) main\n0x10 3 5\n+3 * 7\ncob=(2) /lib/y.so\ncfi=(2) y.c\n\
+         cfn=(2) f\ncalls=1 0x99 4\n* * 100\njcnd=1/2 +4 +1\n* *\nfi=(2)\n+1 +1 3\nfe=(1)\n+1 -1 2\n\n\
+         ob=(2)\nfl=(2)\nfn=(2)\n0x99 4 100\n\ntotals: 117\n",
+    );
+    assert_eq!(named(&profile), profile);
+}
+
+#[test]
+fn names_first_said_in_unknown_code_are_said_where_they_are_needed() {
+    let out = named(&with(
+        "ob=(1) ???\nfl=(1) ???\nfn=(1) 0x0000000000001000\n0x1000 0 5\ncob=(2) /lib/y.so\ncfi=(2) y.c\n\
+         cfn=(2) f\ncalls=1 0x99 4\n* * 100\n\nob=(2)\nfl=(2)\nfn=(2)\n0x99 4 100\n\ntotals: 105\n",
+    ));
+    assert!(out.contains("ob=(2) /lib/y.so\nfl=(2) y.c\nfn=(2) f\n0x99 4 100\n"), "{out}");
+    assert!(out.contains("cob=/lib/y.so\ncfi=y.c\ncfn=f\ncalls=1 0x99 4 \n"), "{out}");
+}
+
+#[test]
+fn a_caller_says_the_name_object_and_file_of_what_it_calls() {
+    let out = named(&with(
+        "ob=(1) /bin/x\nfl=(1) x.c\nfn=(1) main\n0x10 3 5\ncob=(2) ???\ncfi=(2) ???\n\
+         cfn=(2) 0x0000000000001043\ncalls=9 0x1043 0\n* * 90\n\nob=(2)\nfl=(2)\nfn=(2)\n0x1043 0 90\n\n\
+         totals: 95\n",
+    ));
+    assert!(out.contains("cob=jit.so\ncfi=a.lang\ncfn=g\ncalls=9 0x1043 3 \n* * 90\n"), "{out}");
+    assert!(out.contains("ob=jit.so\nfl=a.lang\nfn=g\n0x1043 3 90\n"), "{out}");
+    assert!(!out.contains("0x00000"), "{out}");
+}
+
+/// `f` runs to its end and jumps to `g`, whose cost was `f`'s.
+#[test]
+fn a_jump_to_a_beginning_is_a_call() {
+    let out = named(&with(
+        "ob=(1) /bin/x\nfl=(1) x.c\nfn=(1) main\n0x10 3 5\ncob=(2) ???\ncfi=(2) ???\n\
+         cfn=(2) 0x1000\ncalls=2 0x1000 0\n* * 26\n\nob=(2)\nfl=(2)\nfn=(2)\n0x1000 0 2\n+4 0 2\n\
+         jump=2 0x1040 0\n* 0\n0x1040 0 2\n+4 0 20\n\ntotals: 31\n",
+    ));
+    // A name that would be read as a number is not written as it is.
+    assert!(out.contains("fn=_(1) f\n"), "{out}");
+    assert!(out.contains("cfn=g\ncalls=2 +60"), "{out}");
+    assert!(out.contains("\n* * 22\n"), "{out}");
+    assert_eq!(sums(out.as_bytes()), [31]);
+}
+
+#[test]
+fn callers_in_names_are_named() {
+    let out = named(&with(
+        "ob=(1) /bin/x\nfl=(1) x.c\nfn=(1) f'0x0000000000001040'2'main\n0x10 3 5\n\ntotals: 5\n",
+    ));
+    assert!(out.contains("fn=(1) f'g'2'main\n"), "{out}");
+}
+
+#[test]
+fn without_instructions_code_is_renamed() {
+    let profile = "positions: line\nevents: Ir\nob=(1) ???\nfl=(1) ???\nfn=(1) 0x1040\n0 7\ncfn=(2) 0x9000\n\
+        calls=1 0\n0 3\nfn=(2)\n0 3\nfn=(3) 0x2000\n0 1\n\ntotals: 11\n";
+    let mut out = Vec::new();
+    let summary = rewrite(profile.as_bytes(), &mut out, &mut Map).expect("a profile");
+    let out = String::from_utf8(out).expect("UTF-8");
+    assert!(out.contains("ob=jit.so\nfl=a.lang\nfn=g\n0 7\n"), "{out}");
+    assert!(out.contains("ob=(1) ???\nfl=(1) ???\nfn=(2)\n0 3\n"), "{out}");
+    assert_eq!((summary.unknown[0], summary.named[0], summary.total[0]), (11, 8, 11));
+    assert!(!summary.has_instructions);
+}
+
+#[test]
+fn each_part_has_its_own() {
+    let part = "ob=(1) ???\nfl=(1) ???\nfn=(1) 0x1000\n0x1000 0 4\n\ntotals: 4\n";
+    let out = named(&with(&format!(
+        "{part}\npart: 2\n\n{}",
+        part.replace(" ???", "").replace(" 0x1000\n0", "\n0")
+    )));
+    assert_eq!(out.matches("fl=a.lang\nfn=_(1) f\n0x1000 0 4\n").count(), 2, "{out}");
+}
+
+#[test]
+fn damage_is_told_with_its_place() {
+    let error =
+        |profile: &str| rewrite(profile.as_bytes(), std::io::sink(), &mut Map).expect_err("damage");
+    let Error::Damaged { offset, line, cause } = error(&with("fn=(1) f\n0x10 3 5\nfn=(2)\n"))
+    else {
+        panic!("damage")
+    };
+    let place = (HEADER.len() + 18) as u64;
+    assert_eq!((offset, line, cause), (place, 9, Cause::UnknownName(2)));
+    assert!(error(&with("fn=(1) f\nwhat\n")).to_string().contains("line 8 "));
+    assert!(error("").to_string().contains("no profile"));
+}
+
+/// Lines such as profiles have, in any order.
+fn line() -> impl Strategy<Value = String> {
+    let address = prop::sample::select(vec![
+        0x10_u64, 0x1000, 0x1003, 0x1040, 0x1044, 0x2000, 0x2010, 0x3000,
+    ]);
+    let position = prop_oneof![
+        address.clone().prop_map(|address| format!("{address:#x}")),
+        (1..64_u64).prop_map(|distance| format!("+{distance}")),
+        Just("*".to_owned()),
+    ];
+    let id = 1..4_u64;
+    prop_oneof![
+        6 => (position.clone(), 0..50_u64).prop_map(|(at, cost)| format!("{at} 0 {cost}")),
+        2 => (address.clone(), "('2|'3)?").prop_map(|(at, level)| format!("fn={at:#018x}{level}")),
+        1 => Just("fn=main".to_owned()),
+        2 => prop::sample::select(vec!["ob=???", "ob=/bin/x", "fl=???", "fl=x.c", "fi=y.c", ""])
+            .prop_map(str::to_owned),
+        3 => (prop::sample::select(vec!["cob=???\n", "cob=/bin/x\n", ""]), address.clone(), position.clone(), 1..9_u64)
+            .prop_map(|(object, to, at, count)| {
+                format!("{object}cfn={to:#x}\ncalls={count} {to:#x} 0\n{at} 0 {}", count * 7)
+            }),
+        3 => (address, position, 1..9_u64)
+            .prop_map(|(to, at, count)| format!("jcnd={count}/9 {to:#x} 0\n{at} 0")),
+        1 => (prop::sample::select(vec!["ob", "fl", "fn", "cfn"]), id)
+            .prop_map(|(key, id)| format!("{key}=({id}) n{id}")),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn no_cost_is_lost(lines in prop::collection::vec(line(), 0..80)) {
+        let profile = with(&format!("ob=???\nfl=???\nfn=0x1000\n{}\n", lines.join("\n")));
+        let mut out = Vec::new();
+        let summary = rewrite(profile.as_bytes(), &mut out, &mut Map).expect("a profile");
+        prop_assert_eq!(sums(&out), sums(profile.as_bytes()), "{}", String::from_utf8_lossy(&out));
+        prop_assert!(summary.named[0] <= summary.unknown[0]);
+        // What is named is not named again, and stays.
+        let mut again = Vec::new();
+        let left = rewrite(&*out, &mut again, &mut Nothing).expect("a profile");
+        prop_assert_eq!(left.unknown[0], summary.unknown[0] - summary.named[0]);
+        prop_assert_eq!(sums(&again), sums(&out));
+    }
+
+    #[test]
+    fn any_bytes_are_read(bytes in "[fcobnlj=0-9x()+* \n:'a-z]{0,200}") {
+        let profile = format!("events: Ir\n{bytes}");
+        _ = rewrite(profile.as_bytes(), std::io::sink(), &mut Map);
+    }
+}
