@@ -54,6 +54,7 @@ PHP opcache|/usr/lib/php/20220829/opcache.so|php8.2-opcache
 Java with its compiler and jcmd|jcmd|openjdk-17-jdk-headless
 JavaScriptCore|/usr/bin/jsc|libjavascriptcoregtk-4.0-bin
 Rakudo|rakudo|rakudo
+Rakudo on MoarVM by name|rakudo-m|rakudo
 Mono|mono|mono-runtime-sgen
 the C# compiler|mcs|mono-mcs
 Python|python3|python3

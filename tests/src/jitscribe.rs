@@ -56,3 +56,13 @@ where
     command.arg("inject").arg("-i").arg(input).arg("-o").arg(output).args(options);
     run(&mut command)
 }
+
+/// Runs `jitscribe callgrind` on a profile, and gives what it reports with `--json`.
+///
+/// # Panics
+/// If it fails, or prints no JSON.
+pub fn callgrind<S: AsRef<std::ffi::OsStr>>(profile: &Path, options: &[S]) -> Value {
+    let mut command = jitscribe();
+    command.args(["callgrind", "--json", "--force"]).args(options).arg(profile);
+    serde_json::from_str(&run(&mut command).stdout).expect("JSON")
+}

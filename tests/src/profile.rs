@@ -273,7 +273,9 @@ impl Reading {
         else {
             return Some(written.to_owned());
         };
-        let key = (kind, number.parse().ok()?);
+        // Some names begin like numbers do: (below main).
+        let Ok(number) = number.parse() else { return Some(written.to_owned()) };
+        let key = (kind, number);
         let name = name.trim_start();
         if !name.is_empty() {
             self.names.insert(key, name.to_owned());

@@ -1,7 +1,11 @@
 //! Profiles of jitted code against profiles of the same code as a shared object.
 
-use end_to_end::calls::Calls;
+use std::path::{Path, PathBuf};
+
+use end_to_end::calls::{Calls, UNRECOVERABLE};
+use end_to_end::jitscribe;
 use end_to_end::profile::Profile;
+use end_to_end::tool::{run, tool};
 use tempfile::TempDir;
 
 fn calls() -> (TempDir, Calls) {
@@ -40,4 +44,141 @@ fn a_copy_costs_what_the_shared_object_does() {
         of(&mut unknown.map(|(_, costs)| costs)) >= of(&mut known.own.values()),
         "some of the code's cost is nowhere"
     );
+}
+
+/// The profile that `jitscribe callgrind` makes of one of code that wrote a jitdump into `dir`.
+fn named(dir: &Path, calls: &Calls, options: &[&str]) -> (PathBuf, serde_json::Value) {
+    let variables = [("JITSCRIBE", "jitdump"), ("JITSCRIBE_DIR", dir.to_str().expect("UTF-8"))];
+    let profile = calls.as_copy(options, &variables);
+    let report = jitscribe::callgrind::<&str>(&profile, &[]);
+    (PathBuf::from(report["output"].as_str().expect("a path")), report)
+}
+
+#[test]
+fn what_is_named_afterwards_is_what_callgrind_would_have_counted() {
+    let (dir, calls) = calls();
+    let known = calls.part_of(&calls.as_library(&[]));
+    let (output, report) = named(dir.path(), &calls, &[]);
+    assert_eq!(report["warnings"], serde_json::json!([]), "{report}");
+    let named = Profile::read(&output);
+    assert_eq!(named.sum(), named.totals);
+    assert_eq!(known.differences(&calls.part_of(&named), UNRECOVERABLE), "");
+    // The list is not longer than it has to be.
+    for call in UNRECOVERABLE {
+        let inclusive = |part: &end_to_end::profile::ByName| {
+            part.calls[&(call.0.to_owned(), call.1.to_owned())].inclusive.clone()
+        };
+        assert_ne!(inclusive(&known), inclusive(&calls.part_of(&named)), "{call:?}");
+    }
+}
+
+/// Threads, callers in names, deeper recursion, several parts, more events: costs and counts are the same.
+#[test]
+fn whatever_callgrind_is_asked_for() {
+    let (dir, calls) = calls();
+    for options in [
+        &["--separate-recs=4"][..],
+        &["--separate-callers=3"],
+        &["--separate-callers=2", "--separate-recs=1"],
+        &["--compress-strings=no", "--compress-pos=no"],
+        &["--cache-sim=yes", "--branch-sim=yes", "--collect-bus=yes"],
+        &["--dump-line=no"],
+        &["--compress-mangled=yes", "--separate-callers=2"],
+    ] {
+        let known = calls.part_of(&calls.as_library(options));
+        let (output, report) = named(dir.path(), &calls, options);
+        let named = Profile::read(&output);
+        assert_eq!(named.sum(), named.totals, "{options:?}");
+        let own = |profile: &end_to_end::profile::ByName| {
+            profile.own.iter().map(|(name, costs)| (name.clone(), costs[0])).collect::<Vec<_>>()
+        };
+        let named = calls.part_of(&named);
+        // Where caches and branches are simulated, the same at another address costs something else.
+        assert_eq!(own(&known), own(&named), "{options:?}\n{report}");
+        let counts = |part: &end_to_end::profile::ByName| {
+            part.calls.iter().map(|(call, sum)| (call.clone(), sum.count)).collect::<Vec<_>>()
+        };
+        assert_eq!(counts(&known), counts(&named), "{options:?}");
+    }
+}
+
+/// Every instruction has the line that the debug info of the shared object says, and the object file the bytes.
+#[test]
+fn lines_and_bytes_are_the_codes_own() {
+    let (dir, calls) = calls();
+    let known = calls.as_library(&[]);
+    let (output, report) = named(dir.path(), &calls, &[]);
+    let named = Profile::read(&output);
+    let functions = calls.functions();
+    let lines = |profile: &Profile| {
+        let mut lines: Vec<_> = profile
+            .places
+            .iter()
+            .filter(|((function, ..), _)| functions.contains(&function.name))
+            .map(|((function, _, file, line), costs)| {
+                let file = file.rsplit('/').next().unwrap_or(file).to_owned();
+                (function.name.clone(), file, *line, costs.clone())
+            })
+            .collect();
+        lines.sort();
+        lines
+    };
+    // Of functions that call themselves, the level is a part of the name.
+    let exact = |mut lines: Vec<(String, String, u64, Vec<u64>)>| {
+        let jumped = ["ping", "pong", "self_jump"];
+        lines.retain(|(name, ..)| !jumped.contains(&name.as_str()));
+        lines
+    };
+    let mut sums = std::collections::BTreeMap::new();
+    for (profile, place) in [(&known, 0), (&named, 1)] {
+        for (name, file, line, costs) in exact(lines(profile)) {
+            sums.entry((name, file, line)).or_insert([0; 2])[place] += costs[0];
+        }
+    }
+    assert!(sums.len() > 100, "{}", sums.len());
+    let differing: Vec<_> = sums.iter().filter(|(_, [known, named])| known != named).collect();
+    assert!(differing.is_empty(), "{differing:#?}");
+
+    let image = report["image"].as_str().expect("an object file");
+    let (function, address, ..) = named
+        .places
+        .keys()
+        .find(|(function, ..)| function.name == "chain_a")
+        .expect("an instruction of chain_a");
+    assert_eq!(function.object, image);
+    let disassembly = run(tool("objdump")
+        .args(["-C", "-d", &format!("--start-address={address:#x}")])
+        .arg(format!("--stop-address={:#x}", address + 6))
+        .arg(image));
+    assert!(disassembly.stdout.contains("<chain_a>:"), "{}", disassembly.stdout);
+    assert!(disassembly.stdout.contains("<chain_b>"), "{}", disassembly.stdout);
+    run(tool("eu-readelf").args(["-a"]).arg(image));
+}
+
+/// Without instructions or without jumps less can be done, and what would have helped is said.
+#[test]
+fn what_could_not_be_done_is_said() {
+    let (dir, calls) = calls();
+    for (option, named_functions) in [("--dump-instr=no", 30), ("--collect-jumps=no", 42)] {
+        let (output, report) = named(dir.path(), &calls, &[option]);
+        let named = Profile::read(&output);
+        assert_eq!(named.sum(), named.totals, "{option}");
+        let wanted = option.replace("=no", "=yes");
+        assert!(report["warnings"].to_string().contains(&wanted), "{report}");
+        assert!(report["functions"].as_u64().expect("a number") >= named_functions, "{report}");
+        let unknown = &report["events"][0];
+        assert!(unknown["named"].as_u64() > Some(500_000), "{report}");
+    }
+}
+
+/// The file of perf's is enough for everything but lines and bytes.
+#[test]
+fn a_perf_map_is_enough_for_names() {
+    let (_dir, calls) = calls();
+    let known = calls.part_of(&calls.as_library(&[]));
+    let profile = calls.as_copy(&[], &[("JITSCRIBE", "perf-map")]);
+    let report = jitscribe::callgrind::<&str>(&profile, &[]);
+    let named = Profile::read(report["output"].as_str().expect("a path").as_ref());
+    assert_eq!(known.differences(&calls.part_of(&named), UNRECOVERABLE), "");
+    std::fs::remove_file(format!("/tmp/perf-{}.map", named.pid)).expect("the map");
 }

@@ -1,6 +1,7 @@
 //! The jitscribe command: brings what a JIT wrote into what a tool recorded.
 
 mod arena;
+mod callgrind;
 mod check;
 mod ctl;
 mod demo;
@@ -39,6 +40,7 @@ enum Verb {
     Dump(dump::Args),
     Check(check::Args),
     Ctl(ctl::Args),
+    Callgrind(callgrind::Args),
     Memcheck(valgrind::memcheck::Args),
     Massif(valgrind::massif::Args),
     Dhat(valgrind::dhat::Args),
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         Verb::Dump(args) => dump::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Ctl(args) => ctl::run(&args),
+        Verb::Callgrind(args) => callgrind::run(&args),
         Verb::Memcheck(args) => valgrind::memcheck::run(&args),
         Verb::Massif(args) => valgrind::massif::run(&args),
         Verb::Dhat(args) => valgrind::dhat::run(&args),

@@ -104,6 +104,11 @@ impl Places {
         })
     }
 
+    /// The file of the first line, wherever it is.
+    pub fn first_file(&self) -> Option<&[u8]> {
+        self.lines.iter().find(|line| line.line != 0).map(|line| self.file(line.file))
+    }
+
     fn line_at(&self, address: u64) -> Option<&Line> {
         let behind = self.lines.partition_point(|line| line.address <= address);
         self.lines.get(behind.checked_sub(1)?).filter(|line| line.line != 0)

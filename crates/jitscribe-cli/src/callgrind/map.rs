@@ -1,0 +1,139 @@
+//! What the profile is told of code that callgrind did not know.
+
+use std::collections::{HashMap, HashSet};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::rc::Rc;
+
+use callgrind::{CodeMap, Function, Owner, Place};
+
+use crate::files::Kind;
+use crate::known::{Known, KnownCode};
+use crate::{Error, Result};
+
+/// As many source files are kept by name.
+const FILES: usize = 1 << 16;
+
+/// The known code, as the profile is told of it.
+pub struct Map {
+    known: KnownCode,
+    /// The object file with the bytes of code.
+    image: Rc<[u8]>,
+    /// What stands for the object of code whose bytes nobody wrote down: the perf map.
+    no_image: Rc<[u8]>,
+    seen: HashMap<u32, Seen>,
+    files: HashSet<Rc<[u8]>>,
+    doubtful: HashSet<u32>,
+    has_bytes: bool,
+    error: Option<Error>,
+}
+
+#[derive(Clone)]
+struct Seen {
+    known: Known,
+    function: Option<Function>,
+}
+
+impl Map {
+    /// Of `known`, with the bytes to be in the object file `image`.
+    pub fn new(known: KnownCode, image: &Path) -> Self {
+        let map = known.sources().iter().find(|source| source.kind == Kind::PerfMap);
+        let no_image = map.map_or(image, |map| &map.path).as_os_str().as_bytes().into();
+        Self {
+            known,
+            image: image.as_os_str().as_bytes().into(),
+            no_image,
+            seen: HashMap::new(),
+            files: HashSet::new(),
+            doubtful: HashSet::new(),
+            has_bytes: false,
+            error: None,
+        }
+    }
+
+    /// What was known; how many functions lie where others lay before; whether there are bytes for an object file.
+    ///
+    /// # Errors
+    /// The first of what went wrong in looking code up.
+    pub fn finish(self) -> Result<(KnownCode, usize, bool)> {
+        match self.error {
+            Some(error) => Err(error),
+            None => Ok((self.known, self.doubtful.len(), self.has_bytes)),
+        }
+    }
+
+    /// What `result` has, or nothing: the error is told in the end.
+    fn kept<T>(error: &mut Option<Error>, result: Result<T>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(failed) => {
+                error.get_or_insert(failed);
+                None
+            }
+        }
+    }
+
+    fn file(&mut self, name: &[u8]) -> Rc<[u8]> {
+        if let Some(file) = self.files.get(name) {
+            return Rc::clone(file);
+        }
+        if self.files.len() > FILES {
+            self.files.clear();
+        }
+        let file: Rc<[u8]> = name.into();
+        self.files.insert(Rc::clone(&file));
+        file
+    }
+}
+
+impl CodeMap for Map {
+    fn at(&mut self, address: u64) -> Option<Owner> {
+        let known = self.known.at(address)?;
+        let (function, start, visible) = (known.id(), known.start, known.visible.clone());
+        if !self.doubtful.contains(&function) && self.known.was_other_at(address) {
+            self.doubtful.insert(function);
+        }
+        self.seen.entry(function).or_insert(Seen { known, function: None });
+        Some(Owner { function, start, visible })
+    }
+
+    fn function(&mut self, function: u32) -> Function {
+        let Some(Seen { known, function: named }) = self.seen.get(&function).cloned() else {
+            let unknown: Rc<[u8]> = b"???".as_slice().into();
+            return Function { name: unknown.clone(), object: unknown.clone(), file: unknown };
+        };
+        if let Some(named) = named {
+            return named;
+        }
+        let name =
+            Self::kept(&mut self.error, self.known.name(&known).map(|name| name.into_owned()));
+        let load = Self::kept(&mut self.error, self.known.load(&known)).flatten();
+        let has_bytes = load.is_some_and(|load| !load.bytes.is_empty());
+        self.has_bytes |= has_bytes;
+        // The file of its first line, and not of what may be inlined there.
+        let places = Self::kept(&mut self.error, self.known.places(&known));
+        let file = places.and_then(|places| {
+            let last = places.at(known.start).last();
+            let first =
+                last.filter(|place| !place.file.is_empty()).map(|place| place.file.to_vec());
+            first.or_else(|| places.first_file().map(<[u8]>::to_vec))
+        });
+        let name = name.filter(|name| !name.is_empty());
+        let named = Function {
+            name: name.unwrap_or_else(|| format!("{:#x}", known.start).into_bytes()).into(),
+            object: Rc::clone(if has_bytes { &self.image } else { &self.no_image }),
+            file: self.file(file.as_deref().unwrap_or(b"???")),
+        };
+        if let Some(seen) = self.seen.get_mut(&function) {
+            seen.function = Some(named.clone());
+        }
+        named
+    }
+
+    fn place(&mut self, function: u32, address: u64) -> Option<Place> {
+        let known = &self.seen.get(&function)?.known;
+        let places = Self::kept(&mut self.error, self.known.places(known))?;
+        let place = places.at(address).next().filter(|place| place.line > 0)?;
+        Some(Place { file: self.file(place.file), line: place.line })
+    }
+}

@@ -1,0 +1,146 @@
+//! Runtimes that know nothing of valgrind, profiled by callgrind and named afterwards.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use end_to_end::jitscribe;
+use end_to_end::map_oracle::MapOracle;
+use end_to_end::profile::{Profile, callgrind};
+use end_to_end::tool::{run, tool};
+use tempfile::TempDir;
+
+/// A profile before and after, and the map that says who was where.
+struct Both {
+    dir: TempDir,
+    before: Profile,
+    after: Profile,
+    report: serde_json::Value,
+    map: MapOracle,
+}
+
+impl Both {
+    /// Profiles `command`, which writes a perf map.
+    fn of(command: impl FnOnce(&Path) -> Command) -> Self {
+        let dir = TempDir::with_prefix("jitscribe-callgrind-").expect("a temporary folder");
+        let command = command(dir.path());
+        let (path, _) = callgrind(dir.path(), &["--smc-check=all-non-file"], &command);
+        let report = jitscribe::callgrind::<&str>(&path, &[]);
+        let before = Profile::read(&path);
+        let after = Profile::read(report["output"].as_str().expect("a path").as_ref());
+        let written = format!("/tmp/perf-{}.map", before.pid);
+        let map = MapOracle::read(written.as_ref());
+        _ = std::fs::remove_file(written);
+        Self { dir, before, after, report, map }
+    }
+
+    /// No function that the map knows is left as an address, none is two, and nothing is lost.
+    fn expect_named(&self) -> u64 {
+        assert_eq!(self.before.totals, self.after.totals);
+        assert_eq!(self.after.sum(), self.after.totals, "self costs");
+        let own_before = cost_of_known(&self.before);
+        assert_eq!(own_before, cost_of_known(&self.after), "what callgrind knew");
+        for function in self.after.own.keys().chain(self.after.calls.keys().map(|(_, to)| to)) {
+            if function.object != "???" {
+                continue;
+            }
+            let address = function.name.split('\'').next().and_then(|name| name.strip_prefix("0x"));
+            let address = address.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+            let owner = address.and_then(|address| self.map.at(address));
+            assert_eq!(owner, None, "{function:?} is not named");
+        }
+        // One function, one object and one file.
+        let mut identities: BTreeMap<&str, BTreeSet<(&str, &str)>> = BTreeMap::new();
+        let callers = self.after.calls.keys().flat_map(|(from, to)| [from, to]);
+        for function in self.after.own.keys().chain(callers) {
+            if function.object.contains("perf-") {
+                let identity = (function.object.as_str(), function.file.as_str());
+                identities.entry(&function.name).or_default().insert(identity);
+            }
+        }
+        assert!(!identities.is_empty(), "{}", self.report);
+        let split: Vec<_> = identities.iter().filter(|(_, of)| of.len() > 1).collect();
+        assert!(split.is_empty(), "{split:?}");
+        self.report["events"][0]["named"].as_u64().expect("a number")
+    }
+}
+
+fn cost_of_known(profile: &Profile) -> u64 {
+    let jitted = |object: &str| object == "???" || object.contains("perf-");
+    let known = profile.own.iter().filter(|(function, _)| !jitted(&function.object));
+    known.map(|(_, costs)| costs[0]).sum()
+}
+
+/// The case of KDE's bug 492835.
+#[test]
+fn rakudo() {
+    let both = Both::of(|dir| {
+        let mut words = String::new();
+        for number in 0..12_000_u64 {
+            _ = writeln!(words, "word{}abc{}", number * 7919 % 100_003, number % 13);
+        }
+        std::fs::write(dir.join("words"), words).expect("a file");
+        let mut command = tool("rakudo-m");
+        command.args([
+            "-e",
+            "my %idx; for \"words\".IO.lines { for .comb { %idx{$_}++ } }; say %idx.sort.tail(10);",
+        ]);
+        command.env("MVM_JIT_PERF_MAP", "1").current_dir(dir);
+        command
+    });
+    let named = both.expect_named();
+    assert!(named > both.after.totals[0] / 50, "{}", both.report);
+    // Each is called by the interpreter, and calls what it calls.
+    let tree = run(tool("callgrind_annotate")
+        .args(["--tree=both", "--inclusive=no"])
+        .arg(both.report["output"].as_str().expect("a path"))
+        .current_dir(both.dir.path()));
+    let mut with_both = 0;
+    for (number, line) in tree.stdout.lines().enumerate() {
+        if line.contains("  *  ") && line.contains("/perf-") {
+            let lines: Vec<&str> = tree.stdout.lines().collect();
+            let above = lines[..number].iter().rev().take_while(|line| !line.is_empty()).count();
+            let below =
+                lines[number + 1..].iter().take_while(|line| line.contains("  >  ")).count();
+            assert!(above > 0, "nobody calls {line}");
+            with_both += usize::from(below > 0);
+        }
+    }
+    assert!(with_both >= 5, "{with_both} functions with callers and callees\n{}", tree.stdout);
+}
+
+#[test]
+fn php() {
+    let both = Both::of(|dir| {
+        let script = "<?php function fib($n) { return $n < 2 ? $n : fib($n - 1) + fib($n - 2); }
+            function sum($n) { $s = 0; for ($i = 0; $i < $n; $i++) { $s += $i & 7; } return $s; }
+            for ($i = 0; $i < 12; $i++) { echo fib(14) + sum(9000), \"\\n\"; }";
+        std::fs::write(dir.join("spin.php"), script).expect("a file");
+        let mut command = tool("php");
+        command.args([
+            "-dopcache.enable_cli=1",
+            "-dopcache.jit=tracing",
+            "-dopcache.jit_buffer_size=16M",
+        ]);
+        command.args(["-dopcache.jit_debug=16", "-dopcache.file_update_protection=0", "spin.php"]);
+        command.current_dir(dir);
+        command
+    });
+    assert!(both.expect_named() > 100_000, "{}", both.report);
+}
+
+#[test]
+fn node() {
+    let both = Both::of(|dir| {
+        let script = "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+            let sum = 0; for (let i = 0; i < 40; i++) sum += fib(15); console.log(sum);";
+        std::fs::write(dir.join("spin.js"), script).expect("a file");
+        let mut command = tool("node");
+        command
+            .args(["--perf-basic-prof", "--single-threaded", "--max-lazy", "spin.js"])
+            .current_dir(dir);
+        command
+    });
+    assert!(both.expect_named() > 1_000_000, "{}", both.report);
+}
