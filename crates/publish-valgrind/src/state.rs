@@ -1,0 +1,262 @@
+//! What valgrind was shown, and what it is to be shown.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::os::fd::AsFd;
+
+use crate::code::{Code, Line};
+use crate::elf;
+use crate::error::{Cause, Error};
+use crate::files::Files;
+use crate::memory::{self, Kind};
+use crate::object::Folder;
+use crate::options::Options;
+use crate::region::{Region, pages};
+use crate::request;
+use crate::window::{self, PAGE};
+
+/// A region takes in the pages beside it until it has so many codes or is so large. The time that one
+/// more code takes grows with the codes of its region, and with the number of regions.
+const FULL: usize = 128;
+const LARGE: u64 = 64 << 10;
+/// For each so many regions, they are so much larger.
+const MANY: usize = 512;
+/// Valgrind's table of mappings has 30,000 places, of which each region takes some.
+const MOST: usize = 4000;
+/// Larger than any code. What is larger is passed over.
+const LARGEST: u64 = 64 << 20;
+
+/// All regions, by their first address. No two share a page.
+#[derive(Debug)]
+pub(crate) struct State {
+    regions: BTreeMap<u64, Region>,
+    files: Files,
+    folder: Folder,
+    /// A mapping that was found to be no object file's.
+    known: Range<u64>,
+}
+
+impl State {
+    pub(crate) fn new(options: &Options) -> Self {
+        Self {
+            regions: BTreeMap::new(),
+            files: Files::new(),
+            folder: Folder::new(&options.directory),
+            known: 0..0,
+        }
+    }
+
+    /// Shows valgrind a page of ours, to see whether it looks.
+    pub(crate) fn test(&mut self) -> Result<(), Error> {
+        let page = window::spare_page().map_err(|cause| self.error(cause))?;
+        let code = Code {
+            address: page.address(),
+            size: 16,
+            name: b"jitscribe::self_test",
+            bytes: Some(&[0; 16]),
+            unwind: None,
+        };
+        let line = Line { offset: 0, file: "jitscribe", line: 1 };
+        let mut region = Region::new(page.address(), page.address() + PAGE);
+        region.add(&code, &[0; 16], &mut self.files, [line].into_iter());
+        let result = self.show(&mut region).map(|()| request::has_line(page.address()));
+        page.unmap();
+        if let Some(anchor) = region.anchor.take() {
+            anchor.unmap();
+        }
+        let path = region.shown.map(|file| {
+            file.remove();
+            file.path().to_owned()
+        });
+        match result {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                Err(Error::new(path.as_deref().unwrap_or(&self.folder.path), Cause::Ignored))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn error(&self, cause: Cause) -> Error {
+        Error::new(&self.folder.path, cause)
+    }
+
+    pub(crate) fn load<'l>(
+        &mut self,
+        code: &Code<'_>,
+        lines: impl Iterator<Item = Line<'l>>,
+    ) -> Result<(), Error> {
+        let Some(mut home) = self.home(code.address, code.size)? else { return Ok(()) };
+        let read;
+        let bytes = match code.bytes {
+            Some(bytes) => bytes,
+            None => {
+                read = memory::read(code.address, usize::try_from(code.size).unwrap_or(0));
+                &read
+            }
+        };
+        home.add(code, bytes, &mut self.files, lines);
+        self.settle(home)
+    }
+
+    pub(crate) fn unload(&mut self, address: u64, size: u64) {
+        if let Some(region) = self.region_at(address) {
+            region.unload(address, size);
+        }
+    }
+
+    pub(crate) fn moved(&mut self, from: u64, to: u64, size: u64) -> Result<(), Error> {
+        let taken = self.region_at(from).and_then(|region| region.take_out(from, size, to));
+        let Some(alone) = taken else { return Ok(()) };
+        let Some(mut home) = self.home(to, size)? else { return Ok(()) };
+        home.take_codes(&alone);
+        home.put_text(to, &memory::read(to, usize::try_from(size).unwrap_or(0)));
+        self.settle(home)
+    }
+
+    /// In the child of a fork: files and all that is learned from now on are its own.
+    pub(crate) fn forked(&mut self) {
+        self.folder.forked();
+        for region in self.regions.values_mut() {
+            region.shown = None;
+        }
+    }
+
+    fn region_at(&mut self, address: u64) -> Option<&mut Region> {
+        let (_, region) = self.regions.range_mut(..=address).next_back()?;
+        (address < region.end).then_some(region)
+    }
+
+    /// The region for a code, out of the table, with room for it; `None` if it cannot be shown.
+    fn home(&mut self, address: u64, size: u64) -> Result<Option<Region>, Error> {
+        let (start, end) = pages(address, size);
+        let is_code = size > 0 && size <= LARGEST && address.checked_add(size + PAGE).is_some();
+        if !is_code || !window::is_mapped(start, end) {
+            return Ok(None);
+        }
+        let mut keys: Vec<u64> = self.regions.range(start..end).map(|(&key, _)| key).collect();
+        let below = self.regions.range(..start).next_back();
+        if let Some((&key, region)) = below
+            && (region.end > start
+                || region.end == start && keys.is_empty() && self.has_room(region))
+        {
+            keys.insert(0, key);
+        }
+        if keys.is_empty()
+            && let Some((&key, region)) = self.regions.range(end..).next()
+            && key == end
+            && self.has_room(region)
+        {
+            keys.push(key);
+        }
+        let is_inside = |region: &Region| region.start <= start && end <= region.end;
+        let is_inside = matches!(keys[..], [key] if self.regions.get(&key).is_some_and(is_inside));
+        if !is_inside && self.is_object(start, end) {
+            return Ok(None);
+        }
+        if keys.is_empty() && self.regions.len() >= MOST {
+            return Err(self.error(Cause::TooMany));
+        }
+        // The largest one stays itself, and takes the others in.
+        let mut found: Vec<Region> =
+            keys.iter().filter_map(|key| self.regions.remove(key)).collect();
+        let largest = (0..found.len()).max_by_key(|at| found[*at].len());
+        let mut home = match largest {
+            Some(at) => found.swap_remove(at),
+            None => Region::new(start, end),
+        };
+        home.extend(start, end);
+        for other in &mut found {
+            home.extend(other.start, other.end);
+            home.absorb(other);
+            if let Some(anchor) = other.anchor.take() {
+                // What valgrind knew by it is about to be replaced.
+                anchor.unmap();
+            }
+        }
+        Ok(Some(home))
+    }
+
+    fn has_room(&self, region: &Region) -> bool {
+        let more = 1 + self.regions.len() / MANY;
+        region.len() < FULL * more && region.end - region.start < LARGE * more as u64
+    }
+
+    /// Whether any of the pages belongs to an object file that was mapped.
+    fn is_object(&mut self, start: u64, end: u64) -> bool {
+        let mut at = start;
+        while at < end {
+            if !self.known.contains(&at) {
+                match memory::kind(at) {
+                    Some(Kind::Other(range)) => self.known = range,
+                    Some(Kind::Object) | None => return true,
+                }
+            }
+            at = self.known.end;
+        }
+        false
+    }
+
+    /// Shows a region, and puts it into the table.
+    fn settle(&mut self, mut region: Region) -> Result<(), Error> {
+        if window::is_mapped(region.start, region.end) {
+            let result = self.show(&mut region);
+            self.regions.insert(region.start, region);
+            return result;
+        }
+        // Pages were given back. Valgrind has forgotten what lay in the same object file.
+        if let Some(anchor) = region.anchor.take() {
+            anchor.unmap();
+        }
+        let mut at = region.start;
+        while at < region.end {
+            let mut end = at;
+            while end < region.end && window::is_mapped(end, end + PAGE) {
+                end += PAGE;
+            }
+            if end > at {
+                let mut part = region.part(at, end);
+                part.shown = None;
+                if part.has_life() {
+                    let result = self.show(&mut part);
+                    self.regions.insert(part.start, part);
+                    result?;
+                }
+            }
+            at = end + PAGE;
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, region: &mut Region) -> Result<(), Error> {
+        // Callgrind believes to know the blocks of an object file of this name. After the memory was
+        // given back, other blocks may lie there: they need another name, or callgrind stops.
+        if let Some(witness) = region.doubt()
+            && !witness.is_some_and(request::has_line)
+        {
+            region.shown = None;
+            region.bury();
+        }
+        let mut shown = region.shown.take();
+        let (folder, files, start) = (&self.folder, &self.files, region.start);
+        let written = region.parts(files, |parts| {
+            elf::compose(parts, |pieces| {
+                if let Some(file) = &mut shown
+                    && let Some(fd) = folder.replace(file, &mut pieces.to_vec())?
+                {
+                    return Ok(fd);
+                }
+                let (file, fd) = folder.create(start, pieces)?;
+                shown = Some(file);
+                Ok(fd)
+            })
+        });
+        region.shown = shown;
+        let shown = written.and_then(|fd| {
+            let place = (region.start, region.end);
+            window::show(fd.as_fd(), elf::TEXT_AT, place, &mut region.anchor)
+        });
+        let path = || region.shown.as_ref().map_or(&*self.folder.path, |file| file.path());
+        shown.map_err(|cause| Error::new(path(), cause))
+    }
+}
