@@ -19,10 +19,12 @@ use crate::window::PAGE;
 
 /// Where the text stands.
 pub(crate) const TEXT_AT: u64 = PAGE;
-const HEADER: u16 = 64;
-const SEGMENT: u16 = 56;
-const SECTION: u16 = 64;
-const SECTIONS: u16 = NAMES.len() as u16;
+const HEADER: usize = 64;
+const SEGMENT: usize = 56;
+const SECTION: usize = 64;
+/// The file header with two program headers.
+const HEAD: usize = HEADER + 2 * SEGMENT;
+const SECTIONS: u64 = NAMES.len() as u64;
 const NAMES: [&str; 9] = [
     "",
     ".text",
@@ -35,9 +37,12 @@ const NAMES: [&str; 9] = [
     ".shstrtab",
 ];
 
-const EXECUTE: u32 = 1;
-const WRITE: u32 = 2;
-const READ: u32 = 4;
+/// Bytes of all names with their zeros.
+const NAMES_SIZE: usize = 84;
+
+const EXECUTE: u64 = 1;
+const WRITE: u64 = 2;
+const READ: u64 = 4;
 
 /// One compile unit without children: a place for the line table. Valgrind takes names from
 /// the symbols.
@@ -90,12 +95,16 @@ pub(crate) const SYMBOL_SIZE_AT: usize = 16;
 
 /// Composes the file, and hands its pieces to `write`.
 pub(crate) fn compose<R>(parts: &Parts<'_>, write: impl FnOnce(&mut [IoSlice<'_>]) -> R) -> R {
-    let mut section_names = Vec::with_capacity(80);
+    static ZEROS: [u8; PAGE as usize] = [0; PAGE as usize];
+    let mut section_names = [0; NAMES_SIZE];
     let mut name_at = [0; NAMES.len()];
+    let mut end = 0;
     for (at, name) in name_at.iter_mut().zip(NAMES) {
-        *at = section_names.len() as u32;
-        section_names.extend_from_slice(name.as_bytes());
-        section_names.push(0);
+        *at = end as u64;
+        if let Some(room) = section_names.get_mut(end..end + name.len()) {
+            room.copy_from_slice(name.as_bytes());
+        }
+        end += name.len() + 1;
     }
     let text = parts.text.len() as u64;
     let bodies: [&[&[u8]]; 7] = [
@@ -107,79 +116,72 @@ pub(crate) fn compose<R>(parts: &Parts<'_>, write: impl FnOnce(&mut [IoSlice<'_>
         &parts.frames,
         &[&section_names],
     ];
-    let mut slices = vec![IoSlice::new(&[]), IoSlice::new(parts.text)];
-    let mut headers = vec![0; SECTION.into()];
-    section(&mut headers, (name_at[1], 1, 2 | 4), (parts.address, TEXT_AT, text), (0, 0, 16, 0));
+    let mut head = [0; HEAD];
+    let mut headers = [0; SECTION * NAMES.len()];
+    let mut slices = Vec::with_capacity(16);
+    slices.extend([IoSlice::new(&[]), IoSlice::new(&ZEROS[HEAD..]), IoSlice::new(parts.text)]);
+    let (mut sections, _) = headers.as_chunks_mut::<8>();
+    // The first section is none.
+    put_words(&mut sections, &[0; 8]);
+    let flags = 2 | 4; // allocated, executable
+    put_words(
+        &mut sections,
+        &[name_at[1] | 1 << 32, flags, parts.address, TEXT_AT, text, 0, 16, 0],
+    );
     let mut at = TEXT_AT + text;
     for (number, body) in (2..).zip(bodies) {
         let size: usize = body.iter().map(|piece| piece.len()).sum();
         slices.extend(body.iter().map(|piece| IoSlice::new(piece)));
         let size = size as u64;
-        let (kind, detail) = match number {
+        let (kind, link, align, entry) = match number {
             // The names are in the next section; no symbol is a local one but the first.
-            2 => (2, (3, 1, 8, SYMBOL as u64)),
-            3 | 8 => (3, (0, 0, 1, 0)),
-            _ => (1, (0, 0, 1, 0)),
+            2 => (2, 3 | 1 << 32, 8, SYMBOL as u64),
+            3 | 8 => (3, 0, 1, 0),
+            _ => (1, 0, 1, 0),
         };
-        section(&mut headers, (name_at[number], kind, 0), (0, at, size), detail);
+        let name = name_at[number] | kind << 32;
+        put_words(&mut sections, &[name, 0, 0, at, size, link, align, entry]);
         at += size;
     }
     slices.push(IoSlice::new(&headers));
 
-    let mut head = Vec::with_capacity(PAGE as usize);
-    file_header(&mut head, at);
-    segment(&mut head, READ | EXECUTE, TEXT_AT, parts.address, text, text);
+    let (mut words, _) = head.as_chunks_mut::<8>();
+    put_words(&mut words, &file_header(at));
+    put_words(&mut words, &segment(READ | EXECUTE, TEXT_AT, parts.address, text, text));
     // Behind the text, and in no one's way: it is not mapped there.
-    segment(&mut head, READ | WRITE, 0, parts.address.saturating_add(text), 0, PAGE);
-    head.resize(PAGE as usize, 0);
+    let behind = parts.address.saturating_add(text);
+    put_words(&mut words, &segment(READ | WRITE, 0, behind, 0, PAGE));
     slices[0] = IoSlice::new(&head);
     write(&mut slices)
 }
 
-fn file_header(out: &mut Vec<u8>, sections_at: u64) {
+/// Writes numbers into the first places, and leaves the others.
+fn put_words(room: &mut &mut [[u8; 8]], words: &[u64]) {
+    let (first, rest) = std::mem::take(room).split_at_mut(words.len());
+    for (place, word) in first.iter_mut().zip(words) {
+        *place = word.to_le_bytes();
+    }
+    *room = rest;
+}
+
+/// `Elf64_Ehdr`.
+fn file_header(sections_at: u64) -> [u64; 8] {
+    const ET_DYN: u64 = 3;
     let machine = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
-    // 64 bits, little-endian, version 1.
-    out.extend_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
-    out.u16(3); // ET_DYN
-    out.u16(machine);
-    out.u32(1);
-    out.u64(0); // no entry
-    out.u64(HEADER.into());
-    out.u64(sections_at);
-    out.u32(0);
-    out.u16(HEADER);
-    out.u16(SEGMENT);
-    out.u16(2);
-    out.u16(SECTION);
-    out.u16(SECTIONS);
-    out.u16(SECTIONS - 1);
+    let segments = 2;
+    [
+        u64::from_le_bytes(*b"\x7fELF\x02\x01\x01\0"), // 64 bits, little-endian, version 1
+        0,
+        ET_DYN | machine << 16 | 1 << 32,
+        0, // no entry
+        HEADER as u64,
+        sections_at,
+        (HEADER as u64) << 32 | (SEGMENT as u64) << 48, // no flags
+        segments | (SECTION as u64) << 16 | SECTIONS << 32 | (SECTIONS - 1) << 48,
+    ]
 }
 
-fn segment(out: &mut Vec<u8>, flags: u32, at: u64, address: u64, in_file: u64, in_memory: u64) {
-    out.u32(1); // PT_LOAD
-    out.u32(flags);
-    out.u64(at);
-    out.u64(address);
-    out.u64(address);
-    out.u64(in_file);
-    out.u64(in_memory);
-    out.u64(PAGE);
-}
-
-fn section(
-    out: &mut Vec<u8>,
-    (name, kind, flags): (u32, u32, u64),
-    (address, at, size): (u64, u64, u64),
-    (link, info, align, entry): (u32, u32, u64, u64),
-) {
-    out.u32(name);
-    out.u32(kind);
-    out.u64(flags);
-    out.u64(address);
-    out.u64(at);
-    out.u64(size);
-    out.u32(link);
-    out.u32(info);
-    out.u64(align);
-    out.u64(entry);
+/// `Elf64_Phdr` of a `PT_LOAD`.
+fn segment(flags: u64, at: u64, address: u64, in_file: u64, in_memory: u64) -> [u64; 7] {
+    [1 | flags << 32, at, address, address, in_file, in_memory, PAGE]
 }

@@ -130,7 +130,7 @@ pub(crate) fn show(
         .map_err(Cause::system("reserve memory"))?;
     let aside = Span { start: aside.expose_provenance(), len: span.len };
     request::begin_turn();
-    let mut moved = Pieces::default();
+    let mut moved = Pieces::none();
     let result = moved.take_aside(span, aside).and_then(|()| {
         // SAFETY: the range is a hole now. Valgrind takes this as the end of what it knows of it.
         let _ = unsafe { munmap(span.pointer(), span.len) };
@@ -163,38 +163,49 @@ fn holds_stack(span: Span) -> bool {
     here.saturating_add(reach) >= span.start && here < span.start.saturating_add(span.len + reach)
 }
 
-/// What was moved aside: offsets and lengths, ascending. No memory is taken for it, since the
-/// pages moved may be the allocator's.
+/// What was moved aside: the lengths of pieces that follow one another, in pages. No memory is taken for it,
+/// since the pages moved may be the allocator's.
 struct Pieces {
-    list: [(usize, usize); PIECES],
+    pages: [u16; PIECES],
     count: usize,
 }
 
-impl Default for Pieces {
-    fn default() -> Self {
-        Self { list: [(0, 0); PIECES], count: 0 }
-    }
-}
-
 impl Pieces {
+    const fn none() -> Self {
+        Self { pages: [0; PIECES], count: 0 }
+    }
+
+    /// Offset and length of each piece, ascending.
+    fn each(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.pages[..self.count].iter().scan(0, |end, &pages| {
+            let (at, len) = (*end, usize::from(pages) * PAGE as usize);
+            *end += len;
+            Some((at, len))
+        })
+    }
+
+    /// Bytes that were moved aside.
+    fn extent(&self) -> usize {
+        self.each().last().map_or(0, |(at, len)| at + len)
+    }
+
     /// Moves all pages aside, in as few pieces as the kernel and valgrind take: one whose pages
     /// differ in their protection is not taken whole.
     fn take_aside(&mut self, span: Span, aside: Span) -> Result<(), Errno> {
         let page = PAGE as usize;
-        let (mut at, mut len) = (0, span.len);
+        let largest = usize::from(u16::MAX) * page;
+        let (mut at, mut len) = (0, span.len.min(largest));
         while at < span.len {
-            if self.count == PIECES {
-                return Err(Errno::NOMEM);
-            }
+            let Some(place) = self.pages.get_mut(self.count) else { return Err(Errno::NOMEM) };
             // SAFETY: the destination is a part of what was reserved. The source is pages that
             // come back before anybody else runs.
             let moved = unsafe { relocate(span.start + at, aside.start + at, len) };
             match moved {
                 Ok(()) => {
-                    self.list[self.count] = (at, len);
+                    *place = (len / page) as u16;
                     self.count += 1;
                     at += len;
-                    len = span.len - at;
+                    len = (span.len - at).min(largest);
                 }
                 Err(errno) if len <= page => return Err(errno),
                 Err(_) => len = (len / 2).next_multiple_of(page),
@@ -205,7 +216,7 @@ impl Pieces {
 
     /// Moves all back.
     fn bring_back(&self, span: Span, aside: Span) {
-        for &(at, len) in &self.list[..self.count] {
+        for (at, len) in self.each() {
             // SAFETY: the destination is a hole, or the object file's pages, which nobody uses; the
             // source is what was there before.
             let back = unsafe { relocate(aside.start + at, span.start + at, len) };
@@ -218,11 +229,6 @@ impl Pieces {
                 let _ = unsafe { relocate(aside.start + at, span.start + at, len) };
             }
         }
-    }
-
-    /// Bytes that were moved aside.
-    fn extent(&self) -> usize {
-        self.list[..self.count].last().map_or(0, |&(at, len)| at + len)
     }
 }
 
