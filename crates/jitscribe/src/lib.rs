@@ -31,6 +31,7 @@ mod notice;
 mod scribe;
 mod settings;
 mod thread;
+mod valgrind;
 
 pub use code::{Code, Inlined, Kind, Line, Row, Unwind};
 pub use notice::{Notice, Subject};

@@ -21,6 +21,8 @@ pub enum Subject {
     Fork,
     /// The perf map.
     PerfMap,
+    /// What valgrind is shown.
+    Valgrind,
     /// A setting in the environment that means nothing.
     Setting,
 }

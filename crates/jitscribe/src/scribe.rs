@@ -17,6 +17,7 @@ use crate::log::{ForkPage, Log, Position};
 use crate::notice::{self, Notice, Subject};
 use crate::settings::{Builder, Settings};
 use crate::thread;
+use crate::valgrind::Valgrind;
 
 /// Takes announcements of code. Copies are the same scribe; it lives as long as the process.
 ///
@@ -46,6 +47,7 @@ pub(crate) struct Shared {
     /// Made when it is asked for the first time.
     perf_map: OnceLock<PerfMap>,
     debuggers: Debuggers,
+    valgrind: Valgrind,
     obeying: Latch,
     said_full: AtomicBool,
     settings: Settings,
@@ -69,6 +71,7 @@ static NOBODY: Shared = Shared {
     pid: AtomicU32::new(0),
     perf_map: OnceLock::new(),
     debuggers: Debuggers::new(),
+    valgrind: Valgrind::new(),
     obeying: Latch::new(),
     said_full: AtomicBool::new(false),
     settings: Settings::off(),
@@ -113,6 +116,7 @@ impl Scribe {
             pid: AtomicU32::new(crate::log::process_id()),
             perf_map: OnceLock::new(),
             debuggers: Debuggers::new(),
+            valgrind: Valgrind::new(),
             obeying: Latch::new(),
             said_full: AtomicBool::new(false),
             settings,
@@ -169,6 +173,9 @@ impl Scribe {
                 shared.say(Subject::Log, format_args!("no thread to wait for wishes: {error}"));
             }
         }
+        if let Some(directory) = &shared.settings.valgrind {
+            shared.valgrind.begin(shared, directory.clone());
+        }
         self.poll();
     }
 }
@@ -193,6 +200,7 @@ impl LoadedCode {
         {
             map.moved(old, address, size);
         }
+        self.shared.valgrind.moved(log, position, self.index, address);
         self.shared.debuggers.unload(log, position, self.index);
         if let Some((position, index)) = new {
             self.shared.debuggers.load_from(log, position, index);
@@ -235,6 +243,7 @@ impl Drop for LoadedCode {
             {
                 map.unload(address, size);
             }
+            self.shared.valgrind.unload(log, position, self.index);
             self.shared.debuggers.unload(log, position, self.index);
             log.unload(position, self.index);
         }
@@ -287,6 +296,7 @@ impl Shared {
                 if let Some(map) = self.perf_map.get() {
                     map.forked();
                 }
+                self.valgrind.forked();
                 self.debuggers.forked(log);
                 true
             }
@@ -320,6 +330,7 @@ impl Shared {
         {
             self.debuggers.load(position, index, code);
         }
+        self.valgrind.load(code);
         match written {
             Some((position, index)) => LoadedCode { shared: self, position: Some(position), index },
             None => {
@@ -404,7 +415,7 @@ impl Shared {
         }
     }
 
-    fn say(&self, subject: Subject, text: impl std::fmt::Display) {
+    pub(crate) fn say(&self, subject: Subject, text: impl std::fmt::Display) {
         notice::say(self.settings.listener.as_ref(), &Notice::new(subject, text));
     }
 }

@@ -9,6 +9,7 @@ use jitdump::extension::control;
 use crate::log::{LogOptions, MEMORY_LIMIT};
 use crate::notice::{self, Listener, Notice, Subject};
 use crate::scribe::Scribe;
+use crate::valgrind::Valgrind;
 
 /// 4 GiB, for a dump that keeps all it was told.
 const FILE_LIMIT: usize = 4 << 30;
@@ -26,6 +27,8 @@ pub struct Builder {
     perf_map_dir: Option<PathBuf>,
     debuggers: Debuggers,
     gdb_each: bool,
+    valgrind: Option<bool>,
+    valgrind_dir: Option<PathBuf>,
     dump_dir: Option<Option<PathBuf>>,
     limit: Option<usize>,
     watch: bool,
@@ -50,6 +53,8 @@ pub(crate) struct Settings {
     pub(crate) log: LogOptions,
     /// Whether each code is shown to debuggers before its announcement is done.
     pub(crate) gdb_each: bool,
+    /// Where the object files for valgrind go, if it is to be shown any.
+    pub(crate) valgrind: Option<PathBuf>,
     /// Where the perf map is kept, if not where perf looks for it.
     pub(crate) perf_map_dir: Option<PathBuf>,
     pub(crate) watch: bool,
@@ -64,6 +69,7 @@ impl Settings {
         Self {
             log: LogOptions { file: None, limit: 0, control: 0, reuse: false },
             gdb_each: false,
+            valgrind: None,
             perf_map_dir: None,
             watch: false,
             replay: None,
@@ -135,6 +141,22 @@ impl Builder {
         self
     }
 
+    /// The code is shown to the valgrind that runs the process, by way of object files in `dir`, which stay: profiles
+    /// name them. `dir` must be a directory to which only this user can write; `None`: as for [`Self::dump`]. This is
+    /// the default, but that nothing is said where no valgrind is.
+    #[cfg(feature = "valgrind")]
+    pub fn valgrind(mut self, dir: Option<PathBuf>) -> Self {
+        self.valgrind = Some(true);
+        self.valgrind_dir = dir;
+        self
+    }
+
+    /// Nothing is shown to valgrind.
+    pub fn no_valgrind(mut self) -> Self {
+        self.valgrind = Some(false);
+        self
+    }
+
     /// The log is a file, `jit-PID.dump`, with all that `perf inject --jit` wants: the code's bytes, and the
     /// marker by which perf finds it. `dir` must be a directory to which only this user can write; `None`: a
     /// folder `jitscribe` in the user's directory for such files (`XDG_RUNTIME_DIR`, else the home's
@@ -174,8 +196,8 @@ impl Builder {
     /// Takes over what the environment says:
     ///
     /// - `JITSCRIBE`, a list with commas of: `log` (the default), `off`, `bytes`, `perf-map`,
-    ///   `jitdump`, `gdb`, `gdb-each`, `no-gdb`;
-    /// - `JITSCRIBE_DIR`, where to write a dump;
+    ///   `jitdump`, `gdb`, `gdb-each`, `no-gdb`, `valgrind`, `no-valgrind`;
+    /// - `JITSCRIBE_DIR`, where to write a dump, and the object files for valgrind;
     /// - `JITSCRIBE_LIMIT`, in bytes, or with `K`, `M`, `G`.
     ///
     /// A program that runs with more rights than its caller (set-user-id) takes nothing from the
@@ -204,11 +226,18 @@ impl Builder {
                 #[cfg(feature = "gdb")]
                 "gdb-each" => self = self.gdb_each(),
                 "no-gdb" => self = self.no_gdb(),
+                #[cfg(feature = "valgrind")]
+                "valgrind" => self.valgrind = Some(true),
+                "no-valgrind" => self = self.no_valgrind(),
                 _ => self.wrong.push(format!(
-                    "JITSCRIBE={word} means nothing: it takes log, off, bytes, perf-map, jitdump, {}",
-                    if cfg!(feature = "gdb") { "gdb, gdb-each, no-gdb" } else { "no-gdb" }
+                    "JITSCRIBE={word} means nothing: it takes log, off, bytes, perf-map, jitdump, {}, {}",
+                    if cfg!(feature = "gdb") { "gdb, gdb-each, no-gdb" } else { "no-gdb" },
+                    if cfg!(feature = "valgrind") { "valgrind, no-valgrind" } else { "no-valgrind" },
                 )),
             }
+        }
+        if self.valgrind_dir.is_none() {
+            self.valgrind_dir = dir;
         }
         if let Some(limit) = variable("JITSCRIBE_LIMIT") {
             match parse_size(&limit.to_string_lossy()) {
@@ -260,6 +289,15 @@ impl Builder {
                 }
             },
         };
+        let for_valgrind = self.valgrind.unwrap_or_else(Valgrind::is_running) && !self.is_off;
+        let valgrind = for_valgrind.then(|| self.valgrind_dir.map_or_else(private_dir, Ok));
+        let valgrind = valgrind.and_then(|dir| {
+            let complain = |error: &std::io::Error| {
+                let text = format!("no directory for what valgrind is shown: {error}");
+                notice::say(self.listener.as_ref(), &Notice::new(Subject::Valgrind, text));
+            };
+            dir.inspect_err(complain).ok()
+        });
         let limit = self.limit.unwrap_or_else(|| match file {
             Some(_) => FILE_LIMIT,
             None => memory_limit(crate::cgroup::memory_limit()),
@@ -267,6 +305,7 @@ impl Builder {
         Scribe::new(Settings {
             log: LogOptions { reuse: file.is_none(), file, limit, control: bits },
             gdb_each: self.gdb_each,
+            valgrind,
             perf_map_dir: self.perf_map_dir,
             watch: self.watch,
             replay: self.replay,

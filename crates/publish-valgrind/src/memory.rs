@@ -1,7 +1,7 @@
 //! What lies at an address of this process.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
@@ -26,9 +26,16 @@ pub(crate) enum Kind {
 
 /// What lies there; `None` if nothing does.
 pub(crate) fn kind(address: u64) -> Option<Kind> {
-    let mut maps = Vec::with_capacity(1 << 16);
-    File::open("/proc/self/maps").and_then(|mut file| file.read_to_end(&mut maps)).ok()?;
-    maps.split(|byte| *byte == b'\n').find_map(|line| kind_of(line, address))
+    // A small buffer, for the profile may be one of the heap.
+    let mut maps = BufReader::with_capacity(1 << 12, File::open("/proc/self/maps").ok()?);
+    let mut line = Vec::with_capacity(128);
+    while maps.read_until(b'\n', &mut line).ok()? > 0 {
+        if let Some(kind) = kind_of(line.trim_ascii_end(), address) {
+            return Some(kind);
+        }
+        line.clear();
+    }
+    None
 }
 
 fn kind_of(line: &[u8], address: u64) -> Option<Kind> {

@@ -18,8 +18,11 @@ use crate::state::State;
 pub struct Valgrind {
     /// Nothing is done any more.
     off: AtomicBool,
-    /// Never dropped while a thread that a fork left behind has it in hands.
-    state: std::mem::ManuallyDrop<Box<Mutex<State>>>,
+    /// Taken only when the publisher is dropped.
+    state: Option<Box<Mutex<State>>>,
+    /// The state was in the hands of a thread that a fork left behind: it is never touched
+    /// again, not even to drop it.
+    lost: AtomicBool,
     options: Options,
 }
 
@@ -43,7 +46,8 @@ impl Valgrind {
         state.test()?;
         Ok(Valgrind {
             off: AtomicBool::new(false),
-            state: std::mem::ManuallyDrop::new(Box::new(Mutex::new(state))),
+            state: Some(Box::new(Mutex::new(state))),
+            lost: AtomicBool::new(false),
             options,
         })
     }
@@ -83,10 +87,12 @@ impl Valgrind {
         if self.is_off() {
             return;
         }
-        match self.state.try_lock() {
+        let Some(lock) = &self.state else { return };
+        match lock.try_lock() {
             Ok(mut state) => state.forked(),
             Err(TryLockError::Poisoned(state)) => state.into_inner().forked(),
             Err(TryLockError::WouldBlock) => {
+                self.lost.store(true, Ordering::Relaxed);
                 self.off.store(true, Ordering::Relaxed);
                 self.report(&Error::new(&self.options.directory, Cause::ForkedAmidWork));
             }
@@ -118,13 +124,22 @@ impl Valgrind {
         if self.is_off() {
             return None;
         }
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
         (!self.is_off()).then_some(state)
     }
 
     fn report(&self, error: &Error) {
         if let Some(reporter) = &self.options.reporter {
             reporter(&error.to_string());
+        }
+    }
+}
+
+impl Drop for Valgrind {
+    fn drop(&mut self) {
+        let state = self.state.take();
+        if self.lost.load(Ordering::Relaxed) {
+            std::mem::forget(state);
         }
     }
 }

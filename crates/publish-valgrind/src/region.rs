@@ -201,9 +201,7 @@ impl Region {
         if entry.told != (address, size) || entry.size != size || !entry.is_live {
             return None;
         }
-        let mut alone = Self::default();
-        alone.symbols = vec![0; SYMBOL];
-        alone.names = vec![0];
+        let mut alone = Self::new(0, 0);
         alone.copy(self, address, entry);
         self.remove(address);
         self.is_doubtful = true;

@@ -1,6 +1,6 @@
 //! Programs for valgrind to run.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use publish_valgrind::{Options, Valgrind};
 
@@ -26,8 +26,7 @@ pub fn play(role: &str) {
         "moves" => moves(),
         "threads" => threads(),
         "fork" => fork(),
-        "idle" => drop(publisher()),
-        "quiet" => quiet(),
+        "race" => race(),
         other => panic!("no role is called {other}"),
     }
 }
@@ -183,7 +182,7 @@ fn threads() {
                 }
             });
         }
-        for number in 0..2000 {
+        for number in 0..400 {
             memory.put_named(&valgrind, 0x40 + 16 * (number % 200), "new", &COUNT);
             memory.run(0x40 + 16 * (number % 200), 50, 0);
         }
@@ -209,11 +208,16 @@ fn fork() {
     memory.run(0x100, 1000, 0);
 }
 
-/// The same as [`many`], and nobody is told.
-fn quiet() {
-    let memory = Memory::private(BASE, 1 << 21);
-    for number in 0..10_000 {
-        memory.write(number * 112, COUNT.bytes);
-        memory.run(number * 112, 10, 0);
-    }
+/// Two threads that read and write one word, the one in jitted code.
+fn race() {
+    let valgrind = publisher();
+    let memory = Memory::private(BASE, 1 << 14);
+    memory.put(&valgrind, 0x100, &CALL);
+    memory.put(&valgrind, 0x200, &READ);
+    let word = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| word.store(1, Relaxed));
+        let place = (&raw const word).expose_provenance();
+        memory.run(0x100, memory.address + 0x200, place);
+    });
 }
