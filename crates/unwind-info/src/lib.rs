@@ -20,7 +20,8 @@
 //!
 //! * [`behind_code`] makes `.eh_frame` and `.eh_frame_hdr` as a jitdump's UNWINDING_INFO has them.
 //! * [`eh_frame`] and [`eh_frame_hdr`] make them for any place, [`fde`] one entry of a section that
-//!   describes many codes.
+//!   describes many codes; [`absolute`]
+//!   makes entries that may be copied anywhere.
 //!
 //! All that is written is relative to where it stands: code and tables may be moved together. It is
 //! little-endian, as the machines known here are.
@@ -44,6 +45,7 @@
 
 extern crate alloc;
 
+mod absolute;
 mod description;
 mod error;
 mod fde;
@@ -55,6 +57,7 @@ mod prologue;
 mod ready;
 mod section;
 
+pub use absolute::absolute;
 pub use description::{Row, Unwind};
 pub use error::Error;
 pub use fde::fde;
