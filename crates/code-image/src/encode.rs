@@ -14,6 +14,10 @@ impl Encoder {
         Encoder { bytes: Vec::new(), target }
     }
 
+    pub(crate) fn target(&self) -> Target {
+        self.target
+    }
+
     pub(crate) fn len(&self) -> u64 {
         self.bytes.len() as u64
     }

@@ -1,19 +1,24 @@
 //! Announces many functions one at a time and says what it took: what debuggers are measured on.
 //!
-//! `many COUNT [each|scatter|churn]`: by name `f0`, `f1`, … of four lines each, with unwind info. Then it waits for a line on
+//! `many COUNT [each|scatter|churn|linger]`: by name `f0`, `f1`, … of four lines each, with unwind info. Then it waits for a line on
 //! its standard input, if that is a pipe or a terminal.
 
 use std::io::Read;
 use std::time::Instant;
 
-use code_image::{Code, EhFrame, Endian, Line, Target};
+use code_image::{Code, Endian, Line, Target};
 use publish_gdb::{Gdb, Options};
 use unwind_info::{Machine, Unwind};
 
 const SIZE: usize = 64;
 
+#[cfg_attr(test, allow(dead_code))]
 fn main() {
-    let mut words = std::env::args().skip(1);
+    run(std::env::args().skip(1));
+}
+
+/// The example, with its arguments.
+pub fn run(mut words: impl Iterator<Item = String>) {
     let count: usize = words.next().and_then(|count| count.parse().ok()).unwrap_or(1000);
     let how = words.next().unwrap_or_default();
     let machine = Machine::host().expect("a machine whose frames can be described");
@@ -23,10 +28,6 @@ fn main() {
 
     let memory = vec![0xc3_u8; SIZE * count.max(1)];
     let base = memory.as_ptr().addr() as u64;
-    let mut frames = Vec::new();
-    unwind_info::eh_frame(machine, SIZE as u64, SIZE as i64, &Unwind::FRAME_POINTER, &mut frames)
-        .expect("a frame pointer can be described");
-
     let names: Vec<String> = (0..count).map(|number| format!("f{number}")).collect();
     let load = |key: usize, place: usize| {
         let start = base + (place * SIZE) as u64;
@@ -36,8 +37,11 @@ fn main() {
             line: 5 * key as u32 + number,
             column: 1,
         };
+        let mut frames = Vec::with_capacity(64);
+        unwind_info::absolute(machine, start, SIZE as u64, &Unwind::FRAME_POINTER, &mut frames)
+            .expect("a frame pointer can be described");
         let lines = [line(1), line(2), line(3), line(4)];
-        gdb.load(
+        gdb.load_with_frames(
             key as u64,
             &Code {
                 start,
@@ -45,9 +49,9 @@ fn main() {
                 visible: start..start + SIZE as u64,
                 name: names[key].as_bytes(),
                 lines: &lines,
-                unwind: Some(EhFrame { bytes: &frames }),
                 ..Code::default()
             },
+            &frames,
         );
     };
     let began = Instant::now();
@@ -69,6 +73,10 @@ fn main() {
     #[allow(clippy::print_stderr)]
     {
         eprintln!("{count} functions in {:.3} s, {each} ns each", took.as_secs_f64());
+    }
+    if how == "linger" || how == "churn" {
+        // What came too fast for the debugger is shown meanwhile.
+        std::thread::sleep(std::time::Duration::from_secs(2));
     }
     let _ = std::io::stdin().read(&mut [0]);
     drop(memory);

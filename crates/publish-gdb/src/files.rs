@@ -9,13 +9,13 @@ use crate::budget::Budget;
 use crate::descriptor::Entry;
 
 /// So many files of one level are joined to one of the next.
-const FAN: usize = 10;
+const FAN: usize = 32;
 /// A file of so many codes or more is joined to no other.
 const LARGE: usize = 1000;
-/// Files of fewer than 10, 100 and 1,000 codes.
-const LEVELS: usize = 3;
+/// Files of fewer than 32, and of fewer than 1,000 codes.
+const LEVELS: usize = 2;
 /// So many files of one level are joined even if the debugger was given enough to do: then it would have more with them.
-const TOO_MANY: usize = 8 * FAN;
+const TOO_MANY: usize = 4 * FAN;
 
 /// What is shown.
 #[derive(Debug)]
@@ -76,7 +76,10 @@ impl Files {
         if self.codes.get(&code.start).is_some_and(|live| live.key == code.key) {
             return; // told twice
         }
-        self.make_room(code.start, end);
+        // As a rule, it lies behind all others.
+        if self.codes.last_key_value().is_some_and(|(_, last)| last.end > code.start) {
+            self.make_room(code.start, end);
+        }
         self.codes.insert(code.start, Live { end, key: code.key });
         self.waiting.push_back(symfile);
     }
@@ -125,9 +128,12 @@ impl Files {
             self.stale.pop();
             self.refresh(slot);
         }
-        while !self.waiting.is_empty() && self.budget.allows() {
-            let file = self.next_waiting();
-            self.show(file);
+        if !self.waiting.is_empty() && self.budget.allows() {
+            // All of it, so that nothing waits longer than for its turn.
+            while !self.waiting.is_empty() {
+                let file = self.next_waiting();
+                self.show(file);
+            }
             self.join(false);
         }
         self.join(true);
@@ -251,8 +257,7 @@ impl Files {
 fn level(live: usize) -> usize {
     match live {
         LARGE.. => LEVELS,
-        100.. => 2,
-        10.. => 1,
+        FAN.. => 1,
         _ => 0,
     }
 }

@@ -25,12 +25,13 @@
 //!
 //! - **At once.** When [`Gdb::load`] returns the code is in a file of its own in the list, and the debugger has taken note.
 //! - **Few.** A debugger's work for a file grows with the number of those it has: one file a function takes it minutes for ten
-//!   thousand. So ten small files are joined to a larger one, and ten of those again, up to 1,000 codes or somewhat more: the
-//!   work for all of n codes is linear, and there are n / 1,000 files and some thirty. The new file is in the list before
+//!   thousand. So 32 small files are joined to a larger one, and 32 of those again to one of some 1,000 codes: the work for
+//!   all of n codes is linear, and there are n / 1,000 files and at most 64. The new file is in the list before
 //!   the old ones leave it.
 //! - **In bounds.** Each call stops the process and has the debugger work: 100 µs at least, a millisecond often. When
-//!   calls have taken 100 ms, they may take up half of the time and no more: what is announced faster than that waits for
-//!   its turn in which all that waits is shown by one call, 200 ms at most. [`Options::each`] waits for nothing.
+//!   256 calls have been made in a row, and have taken 100 ms, more may take up half of the time only: what is announced
+//!   faster than that waits for its turn, 200 ms at most, in which all that waits is shown by one call. It is
+//!   a thread that comes back for it, which is made when it is needed first. With [`Options::each`] nothing waits.
 //! - **True.** Code that is gone is taken out of its file, where it stands, and the debugger is told to read it again. Code
 //!   loaded over other code says that the other is gone.
 //!

@@ -91,6 +91,14 @@ impl Gdb {
         }
     }
 
+    /// [`Self::load`] for a code whose unwind info is `frames`: see [`Symfile::with_frames`].
+    pub fn load_with_frames(&self, key: u64, code: &Code<'_>, frames: &[u8]) {
+        let Shared { target, tag, .. } = *self.0;
+        if let Ok(symfile) = Symfile::with_frames(target, tag, key, code, frames) {
+            self.0.submit(Event::Load(symfile));
+        }
+    }
+
     /// Many codes, to begin with what lives already: in files of up to 1,000 codes at once.
     pub fn load_many(&self, codes: impl FnOnce(&mut dyn FnMut(u64, &Code<'_>))) {
         let mut many = Vec::new();

@@ -13,6 +13,9 @@ const OPCODE_BASE: u8 = 13;
 /// Operand counts of the standard opcodes 1 to 12.
 const OPERANDS: [u8; OPCODE_BASE as usize - 1] = [0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1];
 
+/// Bytes that most headers need no more than.
+const HEADER: usize = 128;
+
 /// The line table of one unit.
 #[derive(Debug, Clone)]
 pub(super) struct LineProgram {
@@ -115,6 +118,7 @@ impl LineProgram {
     /// Appends header and program; returns the offset at which they begin.
     pub(super) fn write(&self, out: &mut Encoder) -> u64 {
         let mut header = Encoder::new(self.target);
+        header.bytes.reserve(HEADER);
         header.u8(1); // minimum instruction length: addresses count in bytes
         header.u8(1); // operations per instruction
         header.u8(1); // every row is a statement

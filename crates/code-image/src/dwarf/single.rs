@@ -4,6 +4,7 @@
 //! What in it depends on where it stands is the place of its line table, at a fixed offset, and those of lists of ranges,
 //! which are told of. Names stand in it, and not in a section of their own.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use super::abbreviations::{
@@ -25,6 +26,9 @@ pub(crate) const UNIT_ROOT_AT: usize = 11;
 pub(crate) const UNIT_LINES_AT: usize = 12;
 /// The kind of root that makes a unit one of nothing.
 pub(crate) const EMPTY_UNIT: u8 = 2;
+
+/// Bytes that a function's parts seldom exceed.
+const USUAL: usize = 192;
 
 /// The kind of root of all other units.
 const UNIT: u64 = 1;
@@ -54,7 +58,11 @@ impl Single {
         let (info, line, ranges) = (section(), section(), section());
         let mut single = Single { info, line, ranges, lists: Vec::new() };
         if !rows.is_empty() || !calls.is_empty() {
-            single.write(target, name, start, end, rows, calls);
+            let mut lines = lines_of(target);
+            single.info.bytes.reserve(USUAL.saturating_add(name.len()));
+            single.line.bytes.reserve(USUAL);
+            single.write(target, &mut lines, name, (start, end), rows, calls);
+            LINES.set(Some((target, lines)));
         }
         single
     }
@@ -62,13 +70,12 @@ impl Single {
     fn write(
         &mut self,
         target: Target,
+        lines: &mut LineProgram,
         name: &[u8],
-        start: u64,
-        end: u64,
+        (start, end): (u64, u64),
         rows: &[Row<'_>],
         calls: &Calls<'_>,
     ) {
-        let mut lines = LineProgram::new(target);
         let declaration = declaration(rows, calls);
         let size = end.saturating_sub(start);
 
@@ -102,7 +109,7 @@ impl Single {
         out.word(start);
         out.uleb(size);
         if has_calls {
-            self.tree(&mut lines, calls, &origins, start);
+            self.tree(lines, calls, &origins, start);
         }
         self.info.u8(0);
         let length = self.info.len().saturating_sub(4);
@@ -154,6 +161,21 @@ impl Single {
             }
         }
         self.info.u8(0);
+    }
+}
+
+thread_local! {
+    /// Room for line tables, used again and again.
+    static LINES: Cell<Option<(Target, LineProgram)>> = const { Cell::new(None) };
+}
+
+fn lines_of(target: Target) -> LineProgram {
+    match LINES.take() {
+        Some((of, mut lines)) if of == target => {
+            lines.clear();
+            lines
+        }
+        _ => LineProgram::new(target),
     }
 }
 

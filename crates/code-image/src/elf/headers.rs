@@ -120,6 +120,20 @@ pub(crate) fn file_header(
 
 /// One entry of the section header table; `name` is its offset in `.shstrtab`.
 pub(crate) fn section_header(out: &mut Encoder, section: &Section, name: u32) {
+    if target_is_usual(out) {
+        let low = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        let words = [
+            low(name, section.kind),
+            section.flags,
+            section.address,
+            section.offset,
+            section.size,
+            low(section.link, section.info),
+            section.align,
+            section.entry_size,
+        ];
+        return out.raw(words.map(u64::to_le_bytes).as_flattened());
+    }
     out.u32(name);
     out.u32(section.kind);
     out.word(section.flags);
@@ -130,6 +144,12 @@ pub(crate) fn section_header(out: &mut Encoder, section: &Section, name: u32) {
     out.u32(section.info);
     out.word(section.align);
     out.word(section.entry_size);
+}
+
+/// Whether entries can be written as words at once.
+fn target_is_usual(out: &Encoder) -> bool {
+    let Target { endian, is_64, .. } = out.target();
+    is_64 && endian == Endian::Little
 }
 
 /// Bytes of the build-id note.

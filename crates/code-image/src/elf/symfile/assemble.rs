@@ -205,6 +205,14 @@ fn symbols(out: &mut Encoder, target: Target, fragments: &[Fragment<'_>]) {
     for (number, fragment) in fragments.iter().enumerate() {
         let section = FIXED.saturating_add(number) as u16;
         let value = fragment.code.start | u64::from(fragment.thumb);
+        if target.is_64 && target.endian == crate::target::Endian::Little {
+            let first =
+                u64::from(name) | u64::from(GLOBAL_FUNCTION) << 32 | u64::from(section) << 48;
+            let words = [first, value, fragment.code.size];
+            out.raw(words.map(u64::to_le_bytes).as_flattened());
+            name = name.saturating_add(fragment.name.len() as u32);
+            continue;
+        }
         out.u32(name);
         if target.is_64 {
             out.u8(GLOBAL_FUNCTION);

@@ -15,7 +15,6 @@ use super::headers;
 use crate::cfi;
 use crate::code::Code;
 use crate::dwarf::{self, EMPTY_UNIT, Single, UNIT_ROOT_AT};
-use crate::encode::Encoder;
 use crate::error::Error;
 use crate::printable::push_printable;
 use crate::target::Target;
@@ -99,6 +98,26 @@ impl Symfile {
     /// [`Error::Outside`] if there is nothing to show, or something outside of the code; [`Error::TooLarge`] if it takes
     /// more than 4 GiB.
     pub fn new(target: Target, tag: [u8; TAG], key: u64, code: &Code<'_>) -> Result<Self, Error> {
+        let frames = match code.unwind {
+            Some(eh_frame) => cfi::absolute(target, code, eh_frame.bytes).bytes,
+            None => Vec::new(),
+        };
+        Self::with_frames(target, tag, key, code, &frames)
+    }
+
+    /// [`Self::new`] for a code whose unwind info is `frames`, and not `code.unwind`: the entries of an `.eh_frame`
+    /// without a terminator, whose common parts they bring, whose addresses are whole ones, and whose sizes are
+    /// multiples of an address's. They are taken as they are.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn with_frames(
+        target: Target,
+        tag: [u8; TAG],
+        key: u64,
+        code: &Code<'_>,
+        frames: &[u8],
+    ) -> Result<Self, Error> {
         let Range { start, end } = code.visible.clone();
         let within = code.start..code.start.saturating_add(code.size);
         if start >= end || start < within.start.max(1) || end > within.end {
@@ -110,10 +129,6 @@ impl Symfile {
         let calls = dwarf::calls(code, |address| address);
         let debug = Single::new(target, &name, start, end, &rows, &calls);
         name.push(0);
-        let frames = match code.unwind {
-            Some(eh_frame) => cfi::absolute(target, code, eh_frame.bytes),
-            None => Encoder::new(target),
-        };
         let size = end.saturating_sub(start);
         let fragment = Fragment {
             code: SymfileCode { key, start, size, is_shown: true },
@@ -122,7 +137,7 @@ impl Symfile {
             info: &debug.info.bytes,
             line: &debug.line.bytes,
             ranges: &debug.ranges.bytes,
-            frames: &frames.bytes,
+            frames,
             lists: &debug.lists,
             lists_from: 0,
             ranges_from: 0,
