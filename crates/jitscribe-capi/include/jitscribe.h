@@ -141,8 +141,8 @@ enum jitscribe_flag
     // A thread waits for `jitscribe ctl`, which else is heard with the next announcement or poll.
     JITSCRIBE_FLAG_WATCH = 16,
     // What the environment says is added: JITSCRIBE, a list with commas of log, off, bytes,
-    // perf-map, jitdump; JITSCRIBE_DIR, where to write a dump; JITSCRIBE_LIMIT, in bytes or with
-    // K, M, G. A program that runs set-user-id takes nothing from there.
+    // perf-map, jitdump, gdb, gdb-each, no-gdb; JITSCRIBE_DIR, where to write a dump;
+    // JITSCRIBE_LIMIT, in bytes or with K, M, G. A program that runs set-user-id takes nothing from there.
     JITSCRIBE_FLAG_ENVIRONMENT = 32,
 };
 #ifndef __cplusplus

@@ -46,8 +46,8 @@ pub enum Flag {
     /// A thread waits for `jitscribe ctl`, which else is heard with the next announcement or poll.
     Watch = 16,
     /// What the environment says is added: JITSCRIBE, a list with commas of log, off, bytes,
-    /// perf-map, jitdump; JITSCRIBE_DIR, where to write a dump; JITSCRIBE_LIMIT, in bytes or with
-    /// K, M, G. A program that runs set-user-id takes nothing from there.
+    /// perf-map, jitdump, gdb, gdb-each, no-gdb; JITSCRIBE_DIR, where to write a dump;
+    /// JITSCRIBE_LIMIT, in bytes or with K, M, G. A program that runs set-user-id takes nothing from there.
     Environment = 32,
 }
 

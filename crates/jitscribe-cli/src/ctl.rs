@@ -17,6 +17,7 @@ use crate::{Error, Result, note};
   jitscribe ctl -p 4711 status
   jitscribe ctl -p 4711 on                # from now on; the runtime tells again what is alive
   jitscribe ctl -p 4711 on --perf-map     # keep /tmp/perf-4711.map too, for perf and bpftrace
+  jitscribe ctl -p 4711 on --gdb          # show all code to gdb and lldb, also what is alive already
   jitscribe ctl -p 4711 on --bytes        # keep the machine code of all code from now on
   jitscribe ctl -p 4711 off")]
 pub struct Args {
@@ -26,6 +27,9 @@ pub struct Args {
     /// Keep a perf map as well
     #[arg(long)]
     perf_map: bool,
+    /// Show the code to debuggers as well
+    #[arg(long)]
+    gdb: bool,
     /// Keep the code's bytes as well, to show the assembly of code that is gone
     #[arg(long)]
     bytes: bool,
@@ -51,9 +55,9 @@ enum What {
 
 /// Does what the arguments say.
 pub fn run(args: &Args) -> Result<()> {
-    if args.what != What::On && (args.perf_map || args.bytes) {
+    if args.what != What::On && (args.perf_map || args.bytes || args.gdb) {
         return Err(Error::Usage(
-            "--perf-map and --bytes say what is to be on: add `on`".to_owned(),
+            "--perf-map, --gdb and --bytes say what is to be on: add `on`".to_owned(),
         ));
     }
     let logs = own_logs(args.pid)?;
@@ -63,7 +67,8 @@ pub fn run(args: &Args) -> Result<()> {
         What::On => {
             let bytes = if args.bytes { control::BYTES } else { 0 };
             let perf_map = if args.perf_map { control::PERF_MAP } else { 0 };
-            control::WISH | control::LOG | bytes | perf_map
+            let gdb = if args.gdb { control::GDB } else { 0 };
+            control::WISH | control::LOG | bytes | perf_map | gdb
         }
     };
     for log in &logs {
@@ -114,6 +119,7 @@ struct Status {
     on: bool,
     bytes: bool,
     perf_map: bool,
+    gdb: bool,
     asked: bool,
     alive: u64,
     dead: u64,
@@ -145,6 +151,7 @@ fn status(args: &Args, logs: &[Log]) -> Result<()> {
             on: head.control & control::LOG != 0,
             bytes: head.control & control::BYTES != 0,
             perf_map: head.control & control::PERF_MAP != 0,
+            gdb: head.control & control::GDB != 0,
             asked: head.control & control::WISH != 0,
             alive,
             dead,
@@ -179,7 +186,8 @@ impl Status {
             (false, true) => ", with a perf map",
             (false, false) => "",
         };
-        writeln!(out, "process {}: {state}{with}", self.pid)?;
+        let gdb = if self.gdb { ", shown to debuggers" } else { "" };
+        writeln!(out, "process {}: {state}{with}{gdb}", self.pid)?;
         writeln!(
             out,
             "  {} codes alive, {} dead; {} KiB of {} KiB used ({})",

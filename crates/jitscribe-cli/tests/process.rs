@@ -194,6 +194,12 @@ fn a_log_is_turned_on_and_off_from_outside() {
     assert_eq!((&status["on"], &status["alive"]), (&true.into(), &2.into()));
     assert!(status["resumed"].as_u64() > Some(0));
 
+    assert_eq!(status["gdb"], false);
+    ok(&bench, &["ctl", "-p", &pid, "on", "--gdb", "--wait", "0"]);
+    process.tell("load debugged");
+    let status = ok(&bench, &["ctl", "-p", &pid, "status"]);
+    assert!(status.contains(", shown to debuggers\n"), "{status}");
+
     let perf_map = format!("/tmp/perf-{pid}.map");
     ok(&bench, &["ctl", "-p", &pid, "on", "--perf-map", "--bytes", "--wait", "0"]);
     process.tell("load mapped");

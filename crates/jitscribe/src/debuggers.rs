@@ -70,7 +70,12 @@ mod shown {
 
         pub(crate) fn load(&self, position: Position, index: u32, code: &Code<'_>) {
             if let Some(gdb) = self.0.get() {
-                announced(code, |code| gdb.load(key(position, index), code));
+                let key = key(position, index);
+                announced(code, |code, frames| match code.unwind {
+                    // A ready section of the runtime's own.
+                    Some(_) => gdb.load(key, code),
+                    None => gdb.load_with_frames(key, code, frames),
+                });
             }
         }
 
@@ -122,7 +127,7 @@ mod shown {
     }
 
     /// A code as it is announced.
-    fn announced(code: &Code<'_>, show: impl FnOnce(&code_image::Code<'_>)) {
+    fn announced(code: &Code<'_>, show: impl FnOnce(&code_image::Code<'_>, &[u8])) {
         let at = |offset: u32| code.address.wrapping_add(offset.into());
         let line = |line: &crate::code::Line<'_>| (at(line.offset), line.line, line.column);
         let lines: Vec<Line<'_>> = code
@@ -157,19 +162,28 @@ mod shown {
             })
             .collect();
         let mut frames = Vec::new();
-        if let Some(unwind) = code.unwind {
-            frame_tables(code.size, &unwind, &mut frames);
+        let mut ready = None;
+        match code.unwind.zip(Machine::from_elf(MACHINE)) {
+            Some((Unwind::EhFrame(bytes), _)) => ready = Some(EhFrame { bytes }),
+            Some((unwind, machine)) => {
+                frames.reserve(128);
+                // What cannot be described is left out; names and lines are not.
+                let (at, size) = (code.address, code.size);
+                let _ = unwind_info::absolute(machine, at, size, &unwind, &mut frames);
+            }
+            None => {}
         }
-        show(&code_image::Code {
+        let shown = code_image::Code {
             start: code.address,
             size: code.size,
             visible: code.address..code.address.saturating_add(code.size),
             name: code.name,
             lines: &lines,
             inlined: &inlined,
-            unwind: (!frames.is_empty()).then_some(EhFrame { bytes: &frames }),
+            unwind: ready,
             ..code_image::Code::default()
-        });
+        };
+        show(&shown, &frames);
     }
 
     /// The one code of a dump.

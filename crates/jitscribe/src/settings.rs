@@ -127,8 +127,8 @@ impl Builder {
     }
 
     /// [`Self::gdb`], and a code that is announced has been shown when [`Scribe::load`] returns, always. Without this,
-    /// where codes are announced so fast that the debugger would take more than half of the time, those wait for up to
-    /// 200 ms that come too fast.
+    /// where more than 256 codes are announced so fast that the debugger would take more than half of the time, those
+    /// that come too fast wait for up to 200 ms.
     #[cfg(feature = "gdb")]
     pub fn gdb_each(mut self) -> Self {
         self.gdb_each = true;
