@@ -39,6 +39,7 @@ llvm-readelf|llvm-readelf|llvm
 llvm-objdump|llvm-objdump|llvm
 llvm-symbolizer|llvm-symbolizer|llvm
 gdb|gdb|gdb
+lldb|lldb|lldb
 valgrind|valgrind|valgrind
 debug symbols of the C library, for valgrind|/usr/share/doc/libc6-dbg|libc6-dbg
 make|make|make
