@@ -72,9 +72,10 @@ fn each_process_has_a_log_with_names_and_the_exit_code_is_passed_through() {
 }
 
 #[test]
-fn massif_dhat_and_cachegrind_are_run_as_well() {
+fn all_other_tools_are_run_as_well() {
     let bench = bench();
     for (tool, text) in [
+        ("callgrind", ") jit code"),
         ("massif", ": jit code (in /tmp/perf-"),
         ("dhat", ": jit code (in /tmp/perf-"),
         ("cachegrind", "fn=main"),

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::workspace::Workspace;
 use super::{Args, perf, target};
+use crate::callgrind;
 use crate::inject::shell_word;
 use crate::known::SourceArgs;
 use crate::output::Output;
@@ -20,6 +21,8 @@ use crate::{Error, Result, note};
 /// A tool of valgrind's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Tool {
+    /// What runs how often and who calls it, by function, line and instruction
+    Callgrind,
     /// Which heap accesses are wrong, and what is never freed
     Memcheck,
     /// Who allocates how much, over time
@@ -33,21 +36,11 @@ pub enum Tool {
 impl Tool {
     fn name(self) -> &'static str {
         match self {
+            Self::Callgrind => "callgrind",
             Self::Memcheck => "memcheck",
             Self::Massif => "massif",
             Self::Dhat => "dhat",
             Self::Cachegrind => "cachegrind",
-        }
-    }
-
-    /// What the user types next to see the file.
-    fn next(self, file: &Path) -> String {
-        let file = shell_word(file);
-        match self {
-            Self::Memcheck => format!("less {file}"),
-            Self::Massif => format!("ms_print {file}"),
-            Self::Dhat => format!("load {file} into dh_view.html, which comes with valgrind"),
-            Self::Cachegrind => format!("cg_annotate {file}"),
         }
     }
 }
@@ -56,6 +49,7 @@ impl Tool {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Done {
+    Profiled(callgrind::Report),
     Named(valgrind::Report),
     Counted(cachegrind::Report),
 }
@@ -183,6 +177,10 @@ fn command(args: &Args, tool: Tool, prepared: &Preparation, file: &Path) -> Comm
         Tool::Memcheck => drop(valgrind.arg("--keep-debuginfo=yes")),
         Tool::Massif | Tool::Dhat => drop(valgrind.args(["-q", "--keep-debuginfo=yes"])),
         Tool::Cachegrind => drop(valgrind.arg("-q")),
+        // By which jitted code is taken apart into functions.
+        Tool::Callgrind => {
+            valgrind.args(["-q", "--dump-instr=yes", "--collect-jumps=yes"]);
+        }
     }
     valgrind.args(&args.perf_option).arg("--").args(&prepared.command);
     valgrind.envs(&prepared.variables);
@@ -218,34 +216,53 @@ fn made(folder: &Path, name: &OsStr) -> Result<Vec<PathBuf>> {
 
 /// Names what is in one file, and says so.
 fn done(args: &Args, tool: Tool, file: &Path, output: &Path, folder: &Path) -> Result<Done> {
-    if tool == Tool::Cachegrind {
-        let mut target = Output::create(output, args.force)?;
-        let mut input = fs::File::open(file).map_err(Error::file(file))?;
-        std::io::copy(&mut input, target.file()).map_err(Error::file(output))?;
-        target.finish()?;
-        let report = cachegrind::read(output)?;
-        report.say();
-        return Ok(Done::Counted(report));
-    }
-    let files = FileArgs {
+    let sources = SourceArgs { aux_dir: vec![folder.to_owned()], ..SourceArgs::default() };
+    let shown = shell_word(output);
+    let (name, next): (fn(&FileArgs) -> Result<valgrind::Report>, _) = match tool {
+        Tool::Callgrind => return profiled(args, file, output, sources),
+        Tool::Cachegrind => return counted(args, file, output),
+        Tool::Memcheck => (memcheck::name, format!("less {shown}")),
+        Tool::Massif => (massif::name, format!("ms_print {shown}")),
+        Tool::Dhat => {
+            (dhat::name, format!("load {shown} into dh_view.html, which comes with valgrind"))
+        }
+    };
+    let mut report = name(&FileArgs {
         input: file.to_owned(),
         output: Some(output.to_owned()),
-        sources: SourceArgs { aux_dir: vec![folder.to_owned()], ..SourceArgs::default() },
+        sources,
         full_path: args.perf_option.iter().any(|it| it.as_bytes().starts_with(b"--fullpath-after")),
         force: args.force,
         json: args.json,
-    };
-    let mut report = match tool {
-        Tool::Memcheck => memcheck::name(&files)?,
-        Tool::Massif => massif::name(&files)?,
-        Tool::Dhat | Tool::Cachegrind => dhat::name(&files)?,
-    };
+    })?;
     // What valgrind wrote goes with the workspace.
     output.clone_into(&mut report.input);
     report.say_what();
-    let (written, next) = (shell_word(output), tool.next(output));
-    note::say(format_args!("written: {written}; now: {next}"));
+    note::say(format_args!("written: {shown}; now: {next}"));
     Ok(Done::Named(report))
+}
+
+fn profiled(args: &Args, file: &Path, output: &Path, sources: SourceArgs) -> Result<Done> {
+    let mut report = callgrind::rewrite(&callgrind::Args {
+        input: file.to_owned(),
+        output: Some(output.to_owned()),
+        sources,
+        force: args.force,
+        json: args.json,
+    })?;
+    output.clone_into(&mut report.input);
+    report.say();
+    Ok(Done::Profiled(report))
+}
+
+fn counted(args: &Args, file: &Path, output: &Path) -> Result<Done> {
+    let mut target = Output::create(output, args.force)?;
+    let mut input = fs::File::open(file).map_err(Error::file(file))?;
+    std::io::copy(&mut input, target.file()).map_err(Error::file(output))?;
+    target.finish()?;
+    let report = cachegrind::read(output)?;
+    report.say();
+    Ok(Done::Counted(report))
 }
 
 fn print_json(all: &[Done]) -> Result<()> {
