@@ -48,7 +48,8 @@ fn a_copy_costs_what_the_shared_object_does() {
 
 /// The profile that `jitscribe callgrind` makes of one of code that wrote a jitdump into `dir`.
 fn named(dir: &Path, calls: &Calls, options: &[&str]) -> (PathBuf, serde_json::Value) {
-    let variables = [("JITSCRIBE", "jitdump"), ("JITSCRIBE_DIR", dir.to_str().expect("UTF-8"))];
+    let variables =
+        [("JITSCRIBE", "jitdump,no-valgrind"), ("JITSCRIBE_DIR", dir.to_str().expect("UTF-8"))];
     let profile = calls.as_copy(options, &variables);
     let report = jitscribe::callgrind::<&str>(&profile, &[]);
     (PathBuf::from(report["output"].as_str().expect("a path")), report)
@@ -176,7 +177,7 @@ fn what_could_not_be_done_is_said() {
 fn a_perf_map_is_enough_for_names() {
     let (_dir, calls) = calls();
     let known = calls.part_of(&calls.as_library(&[]));
-    let profile = calls.as_copy(&[], &[("JITSCRIBE", "perf-map")]);
+    let profile = calls.as_copy(&[], &[("JITSCRIBE", "perf-map,no-valgrind")]);
     let report = jitscribe::callgrind::<&str>(&profile, &[]);
     let named = Profile::read(report["output"].as_str().expect("a path").as_ref());
     assert_eq!(known.differences(&calls.part_of(&named), UNRECOVERABLE), "");
