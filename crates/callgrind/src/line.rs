@@ -228,6 +228,14 @@ pub(crate) fn number(text: &mut &[u8]) -> Result<u64, Cause> {
     Ok(value)
 }
 
+/// Takes a cost off the front: a decimal number up to the next blank.
+pub(crate) fn cost(text: &mut &[u8]) -> Result<u64, Cause> {
+    let end = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());
+    let (digits, behind) = text.split_at_checked(end).ok_or(Cause::NoNumber)?;
+    *text = behind;
+    decimal(digits).ok_or(Cause::NoNumber)
+}
+
 /// All of `digits` as a number.
 pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
     let mut rest = digits;

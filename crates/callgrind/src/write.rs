@@ -3,8 +3,8 @@
 use crate::line::NameRef;
 use crate::position::{Columns, Positions, push_number};
 
-/// Writes `key=name`. Control characters become blanks; a name that readers would take for a number gets a `_`
-/// before it.
+/// Writes `key=name`. Control characters become `_` (readers would cut blanks off); a name that readers would take for a
+/// number gets a `_` before it.
 pub(crate) fn push_name(out: &mut Vec<u8>, key: &str, name: &[u8]) {
     out.extend_from_slice(key.as_bytes());
     out.push(b'=');
@@ -14,7 +14,7 @@ pub(crate) fn push_name(out: &mut Vec<u8>, key: &str, name: &[u8]) {
     if name.is_empty() {
         out.extend_from_slice(b"???");
     }
-    out.extend(name.iter().map(|&byte| if byte.is_ascii_control() { b' ' } else { byte }));
+    out.extend(name.iter().map(|&byte| if byte.is_ascii_control() { b'_' } else { byte }));
     out.push(b'\n');
 }
 

@@ -67,6 +67,23 @@ fn a_jump_to_a_beginning_is_a_call() {
 }
 
 #[test]
+fn a_call_of_nothing_that_was_named_stays_with_its_costs() {
+    let profile =
+        with("ob=(1) /bin/x\nfl=(1) x.c\nfn=(1) main\ncalls=1 0x99 4\n0x10 3 5\n\ntotals: 0\n");
+    assert_eq!(named(&profile), profile);
+}
+
+#[test]
+fn a_cost_that_is_no_number_is_damage() {
+    let profile = with("ob=(1) ???\nfl=(1) ???\nfn=(1) 0x1000\n0x1000 0 2x4\n\ntotals: 2\n");
+    let damaged = rewrite(profile.as_bytes(), Vec::new(), &mut Map);
+    assert!(
+        matches!(damaged, Err(Error::Damaged { line: 10, cause: Cause::NoNumber, .. })),
+        "{damaged:?}"
+    );
+}
+
+#[test]
 fn callers_in_names_are_named() {
     let out = named(&with(
         "ob=(1) /bin/x\nfl=(1) x.c\nfn=(1) f'0x0000000000001040'2'main\n0x10 3 5\n\ntotals: 5\n",

@@ -238,13 +238,12 @@ impl<'m, M: CodeMap, W: Write> Rewriter<'m, M, W> {
         let positions = self.columns.take(&mut rest, &self.last)?;
         if self.is_in_step || self.columns.are_whole(line) {
             self.raw(line);
-            self.is_in_step = true;
         } else {
             self.columns.push(&mut self.out, &positions, None);
             let rest = rest.trim_ascii_start();
             self.raw(rest);
-            self.is_in_step = true;
         }
+        self.is_in_step = true;
         self.last = positions;
         match std::mem::replace(&mut self.next, Next::Own) {
             Next::Own => self.count(rest)?,
@@ -261,7 +260,7 @@ impl<'m, M: CodeMap, W: Write> Rewriter<'m, M, W> {
             if costs.is_empty() || self.copied == Copied::Known {
                 break;
             }
-            let cost = crate::line::number(&mut costs)?;
+            let cost = crate::line::cost(&mut costs)?;
             *unknown = unknown.saturating_add(cost);
             if self.copied == Copied::Named {
                 *named = named.saturating_add(cost);
@@ -320,7 +319,7 @@ impl<'m, M: CodeMap, W: Write> Rewriter<'m, M, W> {
                     if rest.is_empty() {
                         break;
                     }
-                    *sum = sum.saturating_add(crate::line::number(&mut rest)?);
+                    *sum = sum.saturating_add(crate::line::cost(&mut rest)?);
                 }
             }
             _ => {}
@@ -628,6 +627,10 @@ impl<'m, M: CodeMap, W: Write> Rewriter<'m, M, W> {
         if self.mode != Mode::Copy {
             return Ok(());
         }
+        // Nothing may come between this line and its costs.
+        if self.is_elsewhere {
+            self.say_where();
+        }
         let context = self.target.context.and_then(|index| self.contexts.get_mut(index));
         let mut owner = None;
         if let Some(context) = context {
@@ -709,7 +712,7 @@ impl<'m, M: CodeMap, W: Write> Rewriter<'m, M, W> {
         let values = context.values.len();
         for _ in 0..self.events {
             rest = rest.trim_ascii_start();
-            let value = if rest.is_empty() { 0 } else { crate::line::number(&mut rest)? };
+            let value = if rest.is_empty() { 0 } else { crate::line::cost(&mut rest)? };
             context.values.push(value);
         }
         if next == Next::Own {

@@ -54,7 +54,13 @@ pub fn sums(profile: &[u8]) -> Vec<u64> {
     let (mut sums, mut events) = (Vec::new(), 0);
     let (mut columns, mut is_own) = (Columns::default(), true);
     for line in profile.split(|&byte| byte == b'\n') {
-        match callgrind::parse(line.strip_suffix(b"\r").unwrap_or(line)).expect("a line") {
+        let parsed = callgrind::parse(line.strip_suffix(b"\r").unwrap_or(line));
+        // Jumps of what was known are copied unread.
+        if parsed.is_err() && (line.starts_with(b"jump=") || line.starts_with(b"jcnd=")) {
+            is_own = false;
+            continue;
+        }
+        match parsed.expect("a line") {
             Line::Header { key: b"positions", value } => {
                 columns = Columns::parse(value).expect("columns");
             }
