@@ -3,19 +3,25 @@
 use crate::line::NameRef;
 use crate::position::{Columns, Positions, push_number};
 
-/// Writes `key=name`. Control characters become `_` (readers would cut blanks off); a name that readers would take for a
-/// number gets a `_` before it.
+/// Writes `key=name`. Control characters become blanks; a name that readers would take for a number, or whose beginning
+/// they would cut off, gets a `_` before it.
 pub(crate) fn push_name(out: &mut Vec<u8>, key: &str, name: &[u8]) {
     out.extend_from_slice(key.as_bytes());
     out.push(b'=');
-    if NameRef::parse(name).id.is_some() || name.first().is_some_and(u8::is_ascii_whitespace) {
+    let is_cut = |byte: &u8| byte.is_ascii_whitespace() || byte.is_ascii_control();
+    if NameRef::parse(name).id.is_some() || name.first().is_some_and(is_cut) {
         out.push(b'_');
     }
     if name.is_empty() {
         out.extend_from_slice(b"???");
     }
-    out.extend(name.iter().map(|&byte| if byte.is_ascii_control() { b'_' } else { byte }));
+    push_text(out, name);
     out.push(b'\n');
+}
+
+/// Writes a name, with blanks for control characters: a line's end would be one.
+pub(crate) fn push_text(out: &mut Vec<u8>, name: &[u8]) {
+    out.extend(name.iter().map(|&byte| if byte.is_ascii_control() { b' ' } else { byte }));
 }
 
 /// The lines of one function.

@@ -92,6 +92,14 @@ fn callers_in_names_are_named() {
 }
 
 #[test]
+fn a_line_end_in_a_callers_name_ends_no_line() {
+    let out = named(&with(
+        "ob=(1) /bin/x\nfl=(1) x.c\nfn=(1) main'0x0000000000001000\n0x10 3 5\n\ntotals: 5\n",
+    ));
+    assert!(out.contains("fn=(1) main'(1) f\n0x10 3 5\n"), "{out}");
+}
+
+#[test]
 fn without_instructions_code_is_renamed() {
     let profile = "positions: line\nevents: Ir\nob=(1) ???\nfl=(1) ???\nfn=(1) 0x1040\n0 7\ncfn=(2) 0x9000\n\
         calls=1 0\n0 3\nfn=(2)\n0 3\nfn=(3) 0x2000\n0 1\n\ntotals: 11\n";

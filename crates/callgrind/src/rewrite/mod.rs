@@ -20,7 +20,7 @@ use crate::line::{Field, Kind, Line, NameRef, parse};
 use crate::lines::{Lines, Raw};
 use crate::name::{Context, Names, UNKNOWN, split_part};
 use crate::position::{Columns, Positions, Skipped, push_number};
-use crate::write::{Body, push_jump, push_name};
+use crate::write::{Body, push_jump, push_name, push_text};
 
 use collected::{Call, Callee, Collected, Cost, Jump};
 use pieces::{Piece, pieces};
@@ -422,7 +422,7 @@ impl<'m, M: CodeMap, W: Write> Rewriter<'m, M, W> {
                 self.out.push(b')');
                 if let Some(name) = name {
                     self.out.push(b' ');
-                    self.out.extend_from_slice(name);
+                    push_text(&mut self.out, name);
                 }
                 self.out.push(b'\n');
             }
