@@ -75,7 +75,7 @@ fn each_process_has_a_log_with_names_and_the_exit_code_is_passed_through() {
 fn all_other_tools_are_run_as_well() {
     let bench = bench();
     for (tool, text) in [
-        ("callgrind", ") jit code"),
+        ("callgrind", "fn=jit code"),
         ("massif", ": jit code (in /tmp/perf-"),
         ("dhat", ": jit code (in /tmp/perf-"),
         ("cachegrind", "fn=main"),
