@@ -86,6 +86,8 @@ fn rakudo() {
             "-e",
             "my %idx; for \"words\".IO.lines { for .comb { %idx{$_}++ } }; say %idx.sort.tail(10);",
         ]);
+        // Code is compiled by a thread; what it is too late for on a busy machine would not be jitted.
+        command.env("MVM_SPESH_BLOCKING", "1");
         command.env("MVM_JIT_PERF_MAP", "1").current_dir(dir);
         command
     });
