@@ -7,12 +7,6 @@
 //! [`mod@search`] finds the jitdumps and perf maps of a process, [`read`] reads them, [`owners`] says
 //! who was where last, and [`places`] which lines, of which functions, an address is of.
 
-#![allow(
-    dead_code,
-    unused_imports,
-    reason = "the verbs that read valgrind's files each use a part"
-)]
-
 mod owners;
 mod places;
 mod read;
@@ -31,7 +25,7 @@ use crate::files::{Kind, Named};
 use crate::{Error, Result};
 
 use owners::Owners;
-pub use places::{Place, Places};
+pub use places::Places;
 use read::{Code, Files, Origin};
 
 /// Where to look for what a JIT wrote.
@@ -95,11 +89,6 @@ impl Known {
     /// The code's number: equal for what is of the same code.
     pub fn id(&self) -> u32 {
         self.id
-    }
-
-    /// The addresses of the whole code.
-    pub fn range(&self) -> Range<u64> {
-        self.start..self.start.saturating_add(self.size)
     }
 }
 

@@ -175,7 +175,7 @@ fn a_perf_map_is_known_where_no_dump_says_more() {
     let code = known.at(0x1000).unwrap();
     assert!(known.load(&code).unwrap().is_none());
     let places = known.places(&code).unwrap();
-    let place = Place { function: b"of the map", file: b"", line: 0, inlined: false };
+    let place = places::Place { function: b"of the map", file: b"", line: 0, inlined: false };
     assert_eq!(places.at(0x1000).collect::<Vec<_>>(), [place]);
     assert_eq!(known.sources().len(), 2);
 }
