@@ -84,6 +84,9 @@ enum jitscribe_result
     JITSCRIBE_RESULT_ERROR_ARGUMENT = 3,
     // A fault of the library was caught. Please report it.
     JITSCRIBE_RESULT_ERROR_INTERNAL = 4,
+    // The handle is of no code that is alive: it was used after jitscribe_unload, or it is the number that it was before
+    // jitscribe_moved. Nothing was done. In a fork's child it is also that of a code for which its log had no room.
+    JITSCRIBE_RESULT_ERROR_HANDLE = 5,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -501,8 +504,8 @@ jitscribe_result jitscribe_moved_to_address(const struct jitscribe_scribe *scrib
 
 // Says that a code is gone. Call it before its memory is used for something else.
 //
-// @param handle  the code. It means nothing afterwards; used once more, it does nothing, or ends some other code
-//                for the tools' eyes. 0 does nothing.
+// @param handle  the code. It means nothing afterwards; used once more, it is JITSCRIBE_RESULT_ERROR_HANDLE. 0 does
+//                nothing.
 jitscribe_result jitscribe_unload(const struct jitscribe_scribe *scribe,
                                   jitscribe_handle handle);
 

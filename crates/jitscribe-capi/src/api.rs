@@ -15,6 +15,16 @@ use crate::outcome::{self, Failure, Outcome};
 use crate::raw::{self, Out};
 use crate::settings::{self, Settings};
 
+/// The code of a handle, if it is alive. One that was never written is never stale.
+fn loaded(scribe: Scribe, handle: Handle) -> Result<LoadedCode, Failure> {
+    let code = LoadedCode::from_raw(scribe, handle);
+    if code.is_stale() {
+        code.keep();
+        return Err(Failure::Handle);
+    }
+    Ok(code)
+}
+
 /// Makes a scribe with settings of one's own.
 ///
 /// What cannot be had is off, and said once by the notice callback; it is no error.
@@ -139,7 +149,7 @@ pub unsafe extern "C" fn jitscribe_moved(
             }
             (scribe, handle, raw::slice(bytes.cast::<u8>(), size)?)
         };
-        let mut code = LoadedCode::from_raw(scribe, *handle);
+        let mut code = loaded(scribe, *handle)?;
         code.moved_to(bytes);
         *handle = code.into_raw();
         Ok(())
@@ -162,7 +172,7 @@ pub unsafe extern "C" fn jitscribe_moved_to_address(
     guard(|| {
         // SAFETY: the contract of the header.
         let (scribe, handle) = unsafe { (raw::shared(scribe)?.scribe, raw::in_out(handle)?) };
-        let mut code = LoadedCode::from_raw(scribe, *handle);
+        let mut code = loaded(scribe, *handle)?;
         code.moved_to_address(address);
         *handle = code.into_raw();
         Ok(())
@@ -171,8 +181,8 @@ pub unsafe extern "C" fn jitscribe_moved_to_address(
 
 /// Says that a code is gone. Call it before its memory is used for something else.
 ///
-/// @param handle  the code. It means nothing afterwards; used once more, it does nothing, or ends some other code
-///                for the tools' eyes. 0 does nothing.
+/// @param handle  the code. It means nothing afterwards; used once more, it is JITSCRIBE_RESULT_ERROR_HANDLE. 0 does
+///                nothing.
 ///
 /// # Safety
 /// The contract of the header.
@@ -181,7 +191,7 @@ pub unsafe extern "C" fn jitscribe_unload(scribe: *const OpaqueScribe, handle: H
     guard(|| {
         // SAFETY: the contract of the header.
         let scribe = unsafe { raw::shared(scribe) }?.scribe;
-        drop(LoadedCode::from_raw(scribe, handle));
+        drop(loaded(scribe, handle)?);
         Ok(())
     })
 }

@@ -19,6 +19,9 @@ pub enum Outcome {
     ErrorArgument = 3,
     /// A fault of the library was caught. Please report it.
     ErrorInternal = 4,
+    /// The handle is of no code that is alive: it was used after jitscribe_unload, or it is the number that it was before
+    /// jitscribe_moved. Nothing was done. In a fork's child it is also that of a code for which its log had no room.
+    ErrorHandle = 5,
 }
 
 /// Why nothing was done.
@@ -27,6 +30,7 @@ pub(crate) enum Failure {
     Null,
     StructSize,
     Argument,
+    Handle,
 }
 
 impl From<Failure> for Outcome {
@@ -35,6 +39,7 @@ impl From<Failure> for Outcome {
             Failure::Null => Self::ErrorNull,
             Failure::StructSize => Self::ErrorStructSize,
             Failure::Argument => Self::ErrorArgument,
+            Failure::Handle => Self::ErrorHandle,
         }
     }
 }
@@ -47,6 +52,7 @@ pub(crate) const fn name(number: i32) -> &'static core::ffi::CStr {
         2 => c"JITSCRIBE_RESULT_ERROR_STRUCT_SIZE",
         3 => c"JITSCRIBE_RESULT_ERROR_ARGUMENT",
         4 => c"JITSCRIBE_RESULT_ERROR_INTERNAL",
+        5 => c"JITSCRIBE_RESULT_ERROR_HANDLE",
         _ => c"unknown result",
     }
 }

@@ -192,8 +192,16 @@ impl LoadedCode {
         self.moved(address, None);
     }
 
+    /// Whether this is no handle of a code that is alive: one that was made by [`Self::from_raw`] from the number of a
+    /// code that has moved or is gone since, or that was left out of a fork's child for want of room. It does nothing.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        let log = self.shared.current().zip(self.position);
+        log.is_some_and(|(log, position)| !log.is_alive(position, self.index))
+    }
+
     fn moved(&mut self, address: u64, bytes: Option<&[u8]>) {
-        let Some((log, position)) = self.shared.current().zip(self.position) else { return };
+        let Some((log, position)) = self.living() else { return };
         let new = log.move_to(position, self.index, address, bytes, thread::id());
         if let Some((map, (old, size))) =
             self.shared.perf_map.get().zip(log.place(position, self.index))
@@ -213,6 +221,12 @@ impl LoadedCode {
         }
     }
 
+    /// The log and the place of the code in it, if it has not died.
+    fn living(&self) -> Option<(&'static Log, Position)> {
+        let log = self.shared.current().zip(self.position);
+        log.filter(|(log, position)| log.is_alive(*position, self.index))
+    }
+
     /// The code lives as long as the process.
     pub fn keep(self) {
         let _ = self.into_raw();
@@ -227,8 +241,8 @@ impl LoadedCode {
         raw
     }
 
-    /// The handle that [`Self::into_raw`] gave as a number. A number of no handle does nothing, or ends some
-    /// other code of the same scribe for the tools' eyes.
+    /// The handle that [`Self::into_raw`] gave as a number. Of a code that is gone, or of none at all, it does
+    /// nothing: see [`Self::is_stale`].
     pub fn from_raw(scribe: Scribe, raw: u64) -> Self {
         let position = NonZeroU32::new((raw >> 32) as u32);
         Self { shared: scribe.0, position, index: raw as u32 }
@@ -237,7 +251,7 @@ impl LoadedCode {
 
 impl Drop for LoadedCode {
     fn drop(&mut self) {
-        if let Some((log, position)) = self.shared.current().zip(self.position) {
+        if let Some((log, position)) = self.living() {
             if let Some(map) = self.shared.perf_map.get()
                 && let Some((address, size)) = log.place(position, self.index)
             {

@@ -141,6 +141,42 @@ fn death_and_moves_are_told() {
 }
 
 #[test]
+fn a_handle_of_code_that_is_gone_does_nothing() {
+    let scribe = Scribe::builder().limit(2 << 20).with_bytes().build();
+    // Bytes that look like handles' places from within.
+    let memory: Vec<u8> = (0..400_u32).flat_map(u32::to_ne_bytes).collect();
+    let code = Code::new(&memory).named("code");
+    let gone: Vec<u64> = (0..100)
+        .map(|_| {
+            let handle = scribe.load(&code).into_raw();
+            drop(LoadedCode::from_raw(scribe, handle));
+            handle
+        })
+        .collect();
+    let mut living = Vec::new();
+    for _ in 0..20 {
+        let more: Vec<_> = (0..400).map(|_| scribe.load(&code)).collect();
+        living.extend(more.into_iter().enumerate().filter_map(|(n, code)| {
+            // The others die here.
+            (n % 20 == 0).then_some(code)
+        }));
+        for &handle in &gone {
+            let mut stale = LoadedCode::from_raw(scribe, handle);
+            assert!(stale.is_stale());
+            stale.moved_to_address(0x1234);
+            stale.keep();
+            drop(LoadedCode::from_raw(scribe, handle));
+        }
+    }
+    assert!(living.iter().all(|code| !code.is_stale()));
+    let snapshot = snapshot(scribe);
+    let codes = codes(&snapshot.bytes);
+    let alive: Vec<_> = codes.iter().filter(|code| code.died().is_none()).collect();
+    assert_eq!((alive.len(), snapshot.head.left_out), (living.len(), 0));
+    assert!(alive.iter().all(|code| code.address == memory.as_ptr().addr() as u64));
+}
+
+#[test]
 fn room_of_dead_code_is_used_anew_and_the_living_stay() {
     let scribe = Scribe::builder().limit(1 << 20).build();
     let mut living = Vec::new();

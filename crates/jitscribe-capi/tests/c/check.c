@@ -122,11 +122,44 @@ static void counts(const jitscribe_scribe *scribe)
     OK(jitscribe_moved(scribe, &handle, "x", 1));
     OK(jitscribe_moved_to_address(scribe, &handle, 1));
     MUST(handle == 0);
-    /* Of no code, or one that is gone. */
-    OK(jitscribe_unload(scribe, UINT64_MAX));
-    handle = (uint64_t)1 << 63;
-    OK(jitscribe_moved_to_address(scribe, &handle, 1));
-    MUST(handle == 0);
+}
+
+/* Handles of no code, of code that is gone, and of code that is elsewhere now. */
+static void stale(const jitscribe_scribe *scribe)
+{
+    const jitscribe_code code = {
+        .struct_size = sizeof code, .address = 0x1000, .size = 16, .name = JITSCRIBE_STR("x")};
+    const jitscribe_result no_code = JITSCRIBE_RESULT_ERROR_HANDLE;
+    const jitscribe_handle wrong[] = {1, (uint64_t)1 << 32, (uint64_t)1 << 63, UINT64_MAX};
+    jitscribe_handle handle;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        handle = wrong[i];
+        MUST(jitscribe_unload(scribe, handle) == (i == 0 ? JITSCRIBE_RESULT_OK : no_code));
+        if (i > 0) {
+            MUST(jitscribe_moved(scribe, &handle, "x", 1) == no_code);
+            MUST(jitscribe_moved_to_address(scribe, &handle, 1) == no_code);
+        }
+        MUST(handle == wrong[i]);
+    }
+    OK(jitscribe_load(scribe, &code, &handle));
+    const jitscribe_handle before = handle;
+    OK(jitscribe_moved_to_address(scribe, &handle, 0x2000));
+    MUST(handle != before && jitscribe_unload(scribe, before) == no_code);
+    OK(jitscribe_unload(scribe, handle));
+    MUST(jitscribe_unload(scribe, handle) == no_code);
+    /* Its room is used anew, many times. */
+    jitscribe_handle live[64] = {0};
+    for (unsigned i = 0; i < 100000; i++) {
+        OK(jitscribe_unload(scribe, live[i % 64]));
+        OK(jitscribe_load(scribe, &code, &live[i % 64]));
+        if (i % 100 == 0) {
+            MUST(jitscribe_unload(scribe, handle) == no_code);
+            MUST(jitscribe_unload(scribe, before) == no_code);
+        }
+    }
+    for (unsigned i = 0; i < 64; i++) {
+        OK(jitscribe_unload(scribe, live[i]));
+    }
 }
 
 /* Programs that were compiled with an earlier header, and with a later one. */
@@ -359,6 +392,7 @@ int main(int argc, char **argv)
     MUST(fd >= 0);
     null_pointers(scribe);
     counts(scribe);
+    stale(scribe);
     versions(scribe);
     off();
     notices();

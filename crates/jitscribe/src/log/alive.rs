@@ -61,13 +61,6 @@ impl Log {
         Some(dump)
     }
 
-    /// Whether the code of this index is at `position`, and has not died.
-    #[cfg(feature = "gdb")]
-    pub(crate) fn is_alive(&self, position: Position, index: u32) -> bool {
-        let alive = |group: super::GroupWords<'_>| group.at::<{ code::DIED }>().load(Relaxed) == 0;
-        self.code_at(position, index).is_some_and(|(_, group)| alive(group))
-    }
-
     /// Address and size of the code at `position`.
     pub(crate) fn place(&self, position: Position, index: u32) -> Option<(u64, u64)> {
         let (_, group) = self.code_at(position, index)?;

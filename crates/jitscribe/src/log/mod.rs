@@ -30,7 +30,7 @@ use std::sync::atomic::{
 
 use jitdump::RecordId;
 use jitdump::extension::tail::MAGIC as TAIL_MAGIC;
-use jitdump::extension::{log as log_item, tag};
+use jitdump::extension::{code as code_item, log as log_item, tag};
 
 use self::backing::Backing;
 pub(crate) use self::backing::Failure;
@@ -313,8 +313,16 @@ impl Log {
         }
     }
 
+    /// Whether the code of this index is at `position`, and has not died.
+    #[inline]
+    pub(crate) fn is_alive(&self, position: Position, index: u32) -> bool {
+        let alive = |group: GroupWords<'_>| group.at::<{ code::DIED }>().load(Relaxed) == 0;
+        self.code_at(position, index).is_some_and(|(_, group)| alive(group))
+    }
+
     /// Offset and words of the code of this index at `position`, alive or dead. `None` if there is no such code:
-    /// handles may come from those who lost count.
+    /// handles may come from those who lost count. Where room was used anew, what stands there may be any part of
+    /// another code, so more is looked at than the index.
     #[inline]
     fn code_at(&self, position: Position, index: u32) -> Option<(usize, GroupWords<'_>)> {
         let at = position.get() as usize * 8;
@@ -322,7 +330,10 @@ impl Log {
             return None;
         }
         let group = self.mapping.words::<{ code::END / 8 }>(at);
-        (group.at::<{ code::INDEX }>().load(Relaxed) as u32 == index).then_some((at, group))
+        let is_code = group.at::<{ code::INDEX }>().load(Relaxed) as u32 == index
+            && group.at::<FIRST_ITEM>().load(Relaxed) == item_word(tag::CODE, 0, code_item::SIZE)
+            && unpair(group.at::<TAIL>().load(Relaxed)).0 == TAIL_MAGIC;
+        is_code.then_some((at, group))
     }
 
     /// The descriptor of the log's file, if it has one.
