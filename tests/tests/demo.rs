@@ -142,6 +142,65 @@ fn a_process_that_wrote_nothing_down_and_had_announced_all_before_perf_came() {
 }
 
 #[test]
+fn processes_that_began_meanwhile_and_wrote_nothing_down() {
+    let recorder = Recorder::new();
+    let mut record = jitscribe();
+    let script = later(recorder.dir());
+    record.args(["record", "-F", "499", "--no-env", "-o"]).arg(recorder.dir().join("perf.data"));
+    record.args(["-a", "--", "sh", "-c", &script]);
+    let printed = run(&mut record);
+    expect_later(recorder, printed);
+}
+
+#[test]
+fn children_that_a_process_made_meanwhile_and_that_wrote_nothing_down() {
+    let recorder = Recorder::new();
+    let mut shell = Command::new("sh");
+    let shell = shell.arg("-c").arg(later(recorder.dir())).stdout(Stdio::null()).spawn();
+    let mut shell = shell.expect("a shell starts");
+    let mut record = jitscribe();
+    record.args(["record", "-F", "499", "-o"]).arg(recorder.dir().join("perf.data"));
+    record.args(["--duration", "3", "-p", &shell.id().to_string()]);
+    let printed = run(&mut record);
+    assert!(shell.wait().expect("it ends").success());
+    expect_later(recorder, printed);
+}
+
+/// A script that begins the demo after a second, ends three seconds later, and leaves the demo running. All that tells of
+/// its code is the log in its memory.
+fn later(dir: &Path) -> String {
+    let mut words = demo(dir, "truth.json", &[]);
+    let phase = words.iter_mut().find(|word| *word == "200").expect("a length");
+    *phase = "1000".to_owned();
+    let dump = words.iter().position(|word| word == "--dump-dir").expect("an option");
+    words.splice(dump..dump + 2, ["--log".to_owned()]);
+    let quoted: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
+    let (quoted, done) = (quoted.join(" "), dir.join("done"));
+    format!("sleep 1; ({quoted}; touch '{}') >/dev/null 2>&1 & sleep 4", done.display())
+}
+
+/// Waits for the demo that [`later`] began, and compares what was recorded of it.
+fn expect_later(recorder: Recorder, printed: Printed) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !recorder.dir().join("done").exists() {
+        assert!(std::time::Instant::now() < deadline, "the demo does not end");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let recording = recorder.finish(printed);
+    let truth = Truth::read(&recording.dir().join("truth.json"));
+    // Without lines: perf would look for those of all that ran on the machine.
+    let samples = recording.perf().samples(&recording.data());
+    // Others may have run at the same addresses.
+    let of_demo = |pid: u32| {
+        let own = samples.iter().filter(|sample| sample.pid == pid);
+        own.filter(|sample| truth.covers(sample.ip, sample.time)).count()
+    };
+    let pid = recording.pids().into_iter().max_by_key(|pid| of_demo(*pid)).expect("a process");
+    let own: Vec<_> = samples.iter().filter(|sample| sample.pid == pid).cloned().collect();
+    truth.expect(&own, false);
+}
+
+#[test]
 fn a_pid_namespace() {
     let recorder = Recorder::new().options(PLAIN);
     let mut words = vec!["unshare".to_owned(), "-pf".into()];

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use code_log::{Head, Source};
@@ -57,6 +58,20 @@ impl Log {
     /// fork.
     pub fn until(&self) -> Option<u64> {
         if self.is_own() { None } else { started(self.pid) }
+    }
+
+    /// What tells it from other logs, also from one that its process makes later: the process and its file, or the place
+    /// in its memory.
+    pub fn identity(&self) -> (u32, u64, u64) {
+        match &self.source {
+            // A file that cannot be asked is told of twice, which does no harm.
+            Found::File(file) => {
+                let (device, number) =
+                    file.metadata().map_or((0, 0), |file| (file.dev(), file.ino()));
+                (self.pid, device, number)
+            }
+            Found::Memory(window) => (self.pid, 0, window.start()),
+        }
     }
 
     /// Reads the control words anew.
@@ -160,12 +175,21 @@ pub fn inner_pid(pid: u32) -> Option<u32> {
     line.split_ascii_whitespace().last()?.parse().ok()
 }
 
-/// When a process began, in nanoseconds of `CLOCK_MONOTONIC`, to a hundredth of a second.
-fn started(pid: u32) -> Option<u64> {
+/// The process that made this one, or took it over when that ended.
+pub fn parent(pid: u32) -> Option<u32> {
+    stat(pid)?.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// What `/proc/PID/stat` has behind the process's name.
+fn stat(pid: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name, in brackets, may hold anything.
-    let (_, behind_name) = stat.rsplit_once(')')?;
-    let ticks: u64 = behind_name.split_ascii_whitespace().nth(19)?.parse().ok()?;
+    stat.rsplit_once(')').map(|(_, behind_name)| behind_name.to_owned())
+}
+
+/// When a process began, in nanoseconds of `CLOCK_MONOTONIC`, to a hundredth of a second.
+fn started(pid: u32) -> Option<u64> {
+    let ticks: u64 = stat(pid)?.split_ascii_whitespace().nth(19)?.parse().ok()?;
     let since_boot = ticks.checked_mul(1_000_000_000 / rustix::param::clock_ticks_per_second())?;
     let asleep = nanoseconds(ClockId::Boottime).saturating_sub(nanoseconds(ClockId::Monotonic));
     since_boot.checked_sub(asleep)

@@ -63,6 +63,11 @@ impl Memory {
 }
 
 impl Window {
+    /// Address of its first byte.
+    pub fn start(&self) -> u64 {
+        self.range.start
+    }
+
     /// Writes to it.
     pub fn write_at(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
         let file = OpenOptions::new().write(true).open(format!("/proc/{}/mem", self.pid))?;

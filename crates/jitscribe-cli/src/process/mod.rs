@@ -7,7 +7,7 @@ mod told;
 mod wake;
 
 pub use self::core::Core;
-pub use logs::{Log, inner_pid, logs_of, processes};
+pub use logs::{Log, inner_pid, logs_of, parent, processes};
 pub use memory::Memory;
 pub use told::{Beside, CodeBytes, Told, dump_of};
 use wake::wake;

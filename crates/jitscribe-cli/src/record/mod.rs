@@ -205,11 +205,12 @@ pub fn record(args: &Args) -> Result<Recorded> {
     let mut perf = perf_record(args, &workspace.recording(), &prepared);
     target::ask_java_for_maps(&pids);
     // What perf starts itself writes its dump into the workspace; what runs already has its log.
-    let logs = if !pids.is_empty() || records_running(args) {
-        logs::Logs::open(&pids, !args.no_env && !pids.is_empty())
-    } else {
-        logs::Logs::default()
+    let whose = match records_running(args) {
+        _ if !pids.is_empty() => logs::Whose::Processes(pids.clone()),
+        true => logs::Whose::Everyone,
+        false => logs::Whose::Nobody,
     };
+    let logs = logs::Logs::open(whose, !args.no_env && !pids.is_empty());
     let ended = perf::run(&mut perf, perf::MISSING)?;
     let dumps = logs.collect(workspace.folder());
     let recording = workspace.recording();
