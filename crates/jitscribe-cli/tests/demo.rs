@@ -19,6 +19,13 @@ fn the_demo_shows_names_lines_and_stacks() {
     // perf annotate shows lines of the source between those of the code.
     assert!(after.contains("── perf annotate "), "{after}");
     assert!(after.contains("demo.scribe:"), "{after}");
+    let (_, ir) = after.split_once("── the same with jitscribe inject --lines ir ──").expect("IR");
+    let (ir, rest) = ir.split_once("\n\n").expect("more");
+    // A line of the listing: where in the source, and an instruction.
+    assert!(ir.contains(" @00"), "{ir}");
+    let (_, inlined) = rest.split_once("── addr2line -i, ").expect("inlined calls");
+    let (inlined, _) = inlined.split_once("\n\n").expect("more");
+    assert!(inlined.contains(" (inlined by) "), "{inlined}");
     assert!(done.stderr.contains("now: perf report -i "), "{}", done.stderr);
     assert_eq!(bench.files(), ["demo"]);
     assert!(bench.path("demo/perf.data").exists());

@@ -1,5 +1,7 @@
 //! `jitscribe demo`: a JIT of our own under perf, before and after, shown on the terminal.
 
+mod inlined;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
@@ -9,14 +11,16 @@ use std::time::Duration;
 
 use jitscribe_demo::{Options, Pace};
 
-use crate::inject::{Report, shell_word};
+use crate::inject::{self, Report, shell_word};
+use crate::shown::LineTable;
 use crate::{Error, Result, note, record};
 
 /// Record a small JIT and show what perf says of it, before and after
 ///
 /// The program compiles functions of a small language while it runs them: one is compiled three times
 /// at the same address, one is moved, one is freed and its place taken. It is recorded by jitscribe
-/// record; perf then shows its functions, its source lines and its call stacks.
+/// record; perf then shows its functions, its source lines and its call stacks, addr2line the calls that the JIT
+/// inlined, and perf once more the lines of the JIT's intermediate representation.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "EXAMPLES:
   jitscribe demo
@@ -58,6 +62,7 @@ fn program(args: &Args, folder: &Path) -> Result<()> {
         frame_pointers: args.frame_pointers || !args.dwarf,
         dump_dir: Some(folder.to_owned()),
         source_dir: Some(folder.to_owned()),
+        ir_dir: Some(folder.to_owned()),
         ..Options::default()
     };
     match jitscribe_demo::run(&options) {
@@ -96,7 +101,20 @@ fn show(args: &Args) -> Result<()> {
         code => return Err(Error::Child(code)),
     }
     let raw = folder.join("perf.data.raw").join("perf.data");
-    present(&recorded.report, &raw, &data).map_err(Error::Stdout)?;
+    let with_ir = folder.join("perf.ir.data");
+    inject::inject(&inject::Args {
+        input: raw.clone(),
+        output: Some(with_ir.clone()),
+        jitdump: Vec::new(),
+        perf_map: Vec::new(),
+        aux_dir: vec![folder.clone()],
+        image_dir: None,
+        force: false,
+        buildid_cache: false,
+        lines: LineTable::Ir,
+        json: false,
+    })?;
+    present(&recorded.report, &raw, &data, &with_ir).map_err(Error::Stdout)?;
     record::summary::say(&recorded.report, &data);
     note::say(format_args!("     perf script -i {} -F +srcline", shell_word(&data)));
     note::say(format_args!("the source that ran: {}", folder.join("demo.scribe").display()));
@@ -122,7 +140,7 @@ fn folder(args: &Args) -> Result<PathBuf> {
 }
 
 /// Prints what perf shows.
-fn present(report: &Report, raw: &Path, data: &Path) -> std::io::Result<()> {
+fn present(report: &Report, raw: &Path, data: &Path, with_ir: &Path) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     let flat = ["report", "--stdio", "--no-children", "-g", "none", "--sort", "dso,symbol"];
     for (when, recording) in [("before", raw), ("after", data)] {
@@ -134,8 +152,19 @@ fn present(report: &Report, raw: &Path, data: &Path) -> std::io::Result<()> {
     if let Some(top) = report.top.first() {
         writeln!(out, "\n── perf annotate {} ──", top.name)?;
         let annotated = perf(data, &["annotate", "--stdio", "--symbol", &top.name]);
-        for line in excerpt(&annotated) {
+        for line in excerpt(&annotated, 20) {
             writeln!(out, "{line}")?;
+        }
+        writeln!(out, "\n── the same with jitscribe inject --lines ir ──")?;
+        let annotated = perf(with_ir, &["annotate", "--stdio", "--symbol", &top.name]);
+        for line in excerpt(&annotated, 12) {
+            writeln!(out, "{line}")?;
+        }
+    }
+    if let Some((at, calls)) = inlined::deepest(data) {
+        writeln!(out, "\n── addr2line -i, the calls inlined at {at} ──")?;
+        for call in calls {
+            writeln!(out, "{call}")?;
         }
     }
     writeln!(out, "\n── perf script, a call stack through jitted code ──")?;
@@ -156,7 +185,11 @@ fn present(report: &Report, raw: &Path, data: &Path) -> std::io::Result<()> {
 fn perf(recording: &Path, words: &[&str]) -> Vec<String> {
     let Some((verb, options)) = words.split_first() else { return Vec::new() };
     let mut command = Command::new("perf");
-    command.arg(verb).arg("-i").arg(recording).args(options);
+    printed(command.arg(verb).arg("-i").arg(recording).args(options))
+}
+
+/// What a command prints, a line each; nothing if it fails.
+fn printed(command: &mut Command) -> Vec<String> {
     let printed = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
     let printed = printed.map(|printed| printed.stdout).unwrap_or_default();
     let text = String::from_utf8_lossy(&printed);
@@ -169,17 +202,15 @@ fn is_comment(line: &str) -> bool {
     line.is_empty() || line.starts_with('#')
 }
 
-/// The lines around the hottest instruction.
-fn excerpt(annotated: &[String]) -> &[String] {
-    const BEFORE: usize = 9;
-    const LINES: usize = 20;
+/// So many lines around the hottest instruction.
+fn excerpt(annotated: &[String], lines: usize) -> &[String] {
     let share = |line: &String| {
         let first = line.split_whitespace().next().unwrap_or_default();
         first.parse::<f64>().map_or(0, |percent| (percent * 100.0) as u64)
     };
     let hottest = annotated.iter().enumerate().max_by_key(|(_, line)| share(line));
-    let start = hottest.map_or(0, |(at, _)| at.saturating_sub(BEFORE));
-    let end = (start + LINES).min(annotated.len());
+    let start = hottest.map_or(0, |(at, _)| at.saturating_sub(lines / 2));
+    let end = (start + lines).min(annotated.len());
     annotated.get(start..end).unwrap_or_default()
 }
 
