@@ -45,7 +45,7 @@ mod shown {
     use std::path::PathBuf;
     use std::sync::OnceLock;
 
-    use publish_valgrind::{Code as Shown, Line, Options};
+    use publish_valgrind::{Code as Shown, Inlined, Line, Options};
 
     use crate::code::Code;
     use crate::log::{Log, Position};
@@ -90,7 +90,15 @@ mod shown {
                     bytes: code.bytes,
                     unwind: code.unwind,
                 };
-                valgrind.load(&shown, lines);
+                let inlined = code.inlined.iter();
+                let inlined = inlined.map(|call| Inlined {
+                    name: call.name,
+                    parent: call.parent,
+                    file: call.file,
+                    line: call.line,
+                    ranges: call.ranges,
+                });
+                valgrind.load(&shown, lines, inlined);
             }
         }
 

@@ -1,5 +1,7 @@
 //! A piece of code, as a runtime tells of it.
 
+use std::ops::Range;
+
 use unwind_info::Unwind;
 
 /// One contiguous piece of machine code of this process.
@@ -29,4 +31,20 @@ pub struct Line<'a> {
     pub file: &'a str,
     /// From 1; 0 for code that comes from no line.
     pub line: u32,
+}
+
+/// A call whose callee was compiled into the code in place of the call. Memcheck shows it as a frame of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Inlined<'a> {
+    /// Name of the callee.
+    pub name: &'a str,
+    /// The call into whose callee this one was inlined: its index among the code's calls, which is less than
+    /// this one's own. `None`: into the code itself.
+    pub parent: Option<u32>,
+    /// File of the call. The lines of the callee are those of the code.
+    pub file: &'a str,
+    /// Line of the call, from 1; 0 if unknown.
+    pub line: u32,
+    /// Where in the code the callee lies, in bytes from the code's first byte.
+    pub ranges: &'a [Range<u32>],
 }

@@ -15,6 +15,7 @@
 use std::io::IoSlice;
 
 use crate::encode::Encode;
+use crate::units;
 use crate::window::PAGE;
 
 /// Where the text stands.
@@ -44,26 +45,6 @@ const EXECUTE: u64 = 1;
 const WRITE: u64 = 2;
 const READ: u64 = 4;
 
-/// One compile unit without children: a place for the line table. Valgrind takes names from
-/// the symbols.
-const ABBREVIATIONS: [u8; 12] = [
-    1, 0x11, 0, // DW_TAG_compile_unit, no children
-    0x10, 0x17, // DW_AT_stmt_list, DW_FORM_sec_offset
-    0x03, 0x08, // DW_AT_name, DW_FORM_string
-    0, 0, 0, // end of the attributes, end of the table
-    0, 0,
-];
-
-const UNIT: [u8; 24] = [
-    20, 0, 0, 0, // length of what follows
-    4, 0, // version
-    0, 0, 0, 0, // the abbreviations
-    8, // size of an address
-    1, 0, 0, 0, 0, // the unit, its line table
-    b'j', b'i', b't', b't', b'e', b'd', 0, // its name
-    0,
-];
-
 /// What an object file is made of. What consists of several pieces is written one after another.
 #[derive(Debug)]
 pub(crate) struct Parts<'a> {
@@ -74,6 +55,7 @@ pub(crate) struct Parts<'a> {
     /// The symbols, with the one at the beginning that is none.
     pub(crate) symbols: &'a [u8],
     pub(crate) names: &'a [u8],
+    pub(crate) unit: [&'a [u8]; 3],
     pub(crate) lines: [&'a [u8]; 3],
     pub(crate) frames: [&'a [u8]; 2],
 }
@@ -110,15 +92,15 @@ pub(crate) fn compose<R>(parts: &Parts<'_>, write: impl FnOnce(&mut [IoSlice<'_>
     let bodies: [&[&[u8]]; 7] = [
         &[parts.symbols],
         &[parts.names],
-        &[&ABBREVIATIONS],
-        &[&UNIT],
+        &[units::ABBREVIATIONS],
+        &parts.unit,
         &parts.lines,
         &parts.frames,
         &[&section_names],
     ];
     let mut head = [0; HEAD];
     let mut headers = [0; SECTION * NAMES.len()];
-    let mut slices = Vec::with_capacity(16);
+    let mut slices = Vec::with_capacity(18);
     slices.extend([IoSlice::new(&[]), IoSlice::new(&ZEROS[HEAD..]), IoSlice::new(parts.text)]);
     let (mut sections, _) = headers.as_chunks_mut::<8>();
     // The first section is none.

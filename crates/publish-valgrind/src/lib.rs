@@ -1,6 +1,6 @@
 //! Shows the jitted code of the process it is linked into to the valgrind that runs it, at once:
 //! callgrind, cachegrind, memcheck, massif, DHAT and helgrind name functions and source lines of
-//! code as soon as it is announced, and walk stacks through it.
+//! code as soon as it is announced, and walk stacks through it, with inlined calls as frames of their own.
 //!
 //! ```
 //! use publish_valgrind::{Code, Options, Valgrind};
@@ -9,7 +9,7 @@
 //! // Elsewhere than under valgrind: `Err`, at the cost of a few instructions.
 //! if let Ok(valgrind) = Valgrind::create(Options::new(directory)) {
 //!     let address = memory.as_ptr().addr() as u64;
-//!     valgrind.load(&Code { address, size: 1, name: b"nothing", ..Code::default() }, []);
+//!     valgrind.load(&Code { address, size: 1, name: b"nothing", ..Code::default() }, [], []);
 //! }
 //! ```
 //!
@@ -61,9 +61,10 @@ mod publisher;
 mod region;
 mod request;
 mod state;
+mod units;
 mod window;
 
-pub use code::{Code, Line};
+pub use code::{Code, Inlined, Line};
 pub use error::{Cause, Error};
 pub use options::Options;
 pub use publisher::Valgrind;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use crate::code::{Code, Line};
+use crate::code::{Code, Inlined, Line};
 use crate::error::{Cause, Error};
 use crate::options::Options;
 use crate::request;
@@ -52,15 +52,21 @@ impl Valgrind {
         })
     }
 
-    /// New code, with its source lines, to be told before it runs. Code whose first byte was in its
+    /// New code, with its source lines and the calls that were inlined into it, to be told before it runs. Code whose first byte was in its
     /// place is dead from now on.
     ///
     /// Code of no bytes, of more than 64 MiB, where nothing is mapped or where an object file is, is
     /// passed over.
-    pub fn load<'l>(&self, code: &Code<'_>, lines: impl IntoIterator<Item = Line<'l>>) {
-        // What the caller's iterator does is its own affair: no lock is held yet.
+    pub fn load<'l>(
+        &self,
+        code: &Code<'_>,
+        lines: impl IntoIterator<Item = Line<'l>>,
+        inlined: impl IntoIterator<Item = Inlined<'l>>,
+    ) {
+        // What the caller's iterators do is their own affair: no lock is held yet.
         let lines: Vec<Line<'l>> = lines.into_iter().collect();
-        self.with(|state| state.load(code, lines.iter().copied()));
+        let inlined: Vec<Inlined<'l>> = inlined.into_iter().collect();
+        self.with(|state| state.load(code, lines.iter().copied(), &inlined));
     }
 
     /// The code that was loaded with this address and size is dead. It keeps its name until its

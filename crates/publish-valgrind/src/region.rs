@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::code::{Code, Line};
+use crate::code::{Code, Inlined, Line};
 use crate::elf::{self, Parts, SYMBOL, SYMBOL_ADDRESS_AT, SYMBOL_SIZE_AT};
 use crate::encode::put;
 use crate::files::Files;
@@ -11,6 +11,7 @@ use crate::frames::{self, Commons};
 use crate::lines;
 use crate::name;
 use crate::object::ObjectFile;
+use crate::units::{self, Codes};
 use crate::window::{Anchor, PAGE};
 
 /// Dead entries are thrown out when they are more than those in use, and more than these.
@@ -27,6 +28,7 @@ struct Entry {
     symbol: usize,
     lines: Range<usize>,
     frame: Range<usize>,
+    inlined: Range<usize>,
     /// The highest number of a source file.
     file: u32,
     /// An address that has a line.
@@ -48,6 +50,7 @@ pub(crate) struct Region {
     lines: Vec<u8>,
     commons: Commons,
     frames: Vec<u8>,
+    inlined: Codes,
     file: u32,
     /// The object file that valgrind was shown for this region.
     pub(crate) shown: Option<ObjectFile>,
@@ -96,6 +99,7 @@ impl Region {
         bytes: &[u8],
         files: &mut Files,
         lines: impl Iterator<Item = Line<'l>>,
+        inlined: &[Inlined<'_>],
     ) {
         let place = (code.address, code.size);
         self.cut(code.address, code.size);
@@ -108,7 +112,9 @@ impl Region {
         if let Some(unwind) = &code.unwind {
             frames::push(&mut self.frames, &mut self.commons, place, unwind);
         }
-        self.file = self.file.max(rows.file);
+        let inlined_from = self.inlined.bytes.len();
+        let file = rows.file.max(self.inlined.push(files, place, inlined));
+        self.file = self.file.max(file);
         let entry = Entry {
             size: code.size,
             told: place,
@@ -116,7 +122,8 @@ impl Region {
             symbol: 0,
             lines: lines_from..self.lines.len(),
             frame: frame_from..self.frames.len(),
-            file: rows.file,
+            inlined: inlined_from..self.inlined.bytes.len(),
+            file,
             line_at: rows.first.map(|offset| code.address.saturating_add(offset.into())),
             is_live: true,
         };
@@ -157,7 +164,13 @@ impl Region {
                 // What is left of it before is its own still, and not worth a name.
                 self.remove(start);
             } else {
-                let tail = Entry { size: old_end - end, lines: 0..0, frame: 0..0, ..entry.clone() };
+                let tail = Entry {
+                    size: old_end - end,
+                    lines: 0..0,
+                    frame: 0..0,
+                    inlined: 0..0,
+                    ..entry.clone()
+                };
                 self.resize(start, address - start);
                 self.insert(end, tail);
             }
@@ -178,6 +191,7 @@ impl Region {
         }
         lines::silence(self.lines.get_mut(entry.lines.clone()).unwrap_or_default());
         frames::silence(self.frames.get_mut(entry.frame.clone()).unwrap_or_default());
+        self.inlined.silence(entry.inlined.clone());
         self.dead += 1;
         Some(entry)
     }
@@ -208,6 +222,7 @@ impl Region {
         let mut entry = alone.codes.remove(&address)?;
         lines::move_to(alone.lines.get_mut(entry.lines.clone()).unwrap_or_default(), to);
         frames::move_to(alone.frames.get_mut(entry.frame.clone()).unwrap_or_default(), to);
+        alone.inlined.move_by(to.wrapping_sub(address));
         put(&mut alone.symbols, entry.symbol + SYMBOL_ADDRESS_AT, to.to_le_bytes());
         entry.line_at = entry.line_at.map(|at| at.wrapping_sub(address).wrapping_add(to));
         entry.told = (to, size);
@@ -240,10 +255,13 @@ impl Region {
         let frame_from = self.frames.len();
         let frame = from.frames.get(entry.frame.clone()).unwrap_or_default();
         frames::copy(&mut self.frames, &mut self.commons, &from.commons, frame);
+        let inlined_from = self.inlined.bytes.len();
+        self.inlined.copy(&from.inlined, entry.inlined.clone());
         self.file = self.file.max(entry.file);
         let lines = lines_from..self.lines.len();
         let frame = frame_from..self.frames.len();
-        self.insert(address, Entry { name, lines, frame, ..entry.clone() });
+        let inlined = inlined_from..self.inlined.bytes.len();
+        self.insert(address, Entry { name, lines, frame, inlined, ..entry.clone() });
     }
 
     /// The same, with the codes alone that are chosen by their addresses and whether they live, and without
@@ -303,12 +321,14 @@ impl Region {
         let (witness, mark) = self.choose_witness();
         self.witness = witness;
         self.is_doubtful = false;
+        let place = (self.start, self.end);
         let header = lines::header(files.up_to(self.file.max(1)), self.lines.len() + mark.len());
         write(&Parts {
             address: self.start,
             text: &self.text,
             symbols: &self.symbols,
             names: &self.names,
+            unit: [&units::head(place, self.inlined.bytes.len()), &self.inlined.bytes, &[0]],
             lines: [&header, &self.lines, &mark],
             frames: [&self.commons.bytes, &self.frames],
         })

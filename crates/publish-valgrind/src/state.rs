@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::os::fd::AsFd;
 
-use crate::code::{Code, Line};
+use crate::code::{Code, Inlined, Line};
 use crate::elf;
 use crate::error::{Cause, Error};
 use crate::files::Files;
@@ -58,7 +58,7 @@ impl State {
         };
         let line = Line { offset: 0, file: "jitscribe", line: 1 };
         let mut region = Region::new(page.address(), page.address() + PAGE);
-        region.add(&code, &[0; 16], &mut self.files, [line].into_iter());
+        region.add(&code, &[0; 16], &mut self.files, [line].into_iter(), &[]);
         let result = self.show(&mut region).map(|()| request::has_line(page.address()));
         page.unmap();
         if let Some(anchor) = region.anchor.take() {
@@ -85,6 +85,7 @@ impl State {
         &mut self,
         code: &Code<'_>,
         lines: impl Iterator<Item = Line<'l>>,
+        inlined: &[Inlined<'_>],
     ) -> Result<(), Error> {
         let Some(mut home) = self.home(code.address, code.size)? else { return Ok(()) };
         let read;
@@ -95,7 +96,7 @@ impl State {
                 &read
             }
         };
-        home.add(code, bytes, &mut self.files, lines);
+        home.add(code, bytes, &mut self.files, lines, inlined);
         self.settle(home)
     }
 

@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 use std::io::Error;
 
-use publish_valgrind::{Code, Line, Row, Unwind, Valgrind};
+use publish_valgrind::{Code, Inlined, Line, Row, Unwind, Valgrind};
 
 /// A function that the roles put somewhere.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +14,7 @@ pub struct Function {
     pub rows: &'static [Row<'static>],
     /// Offset and line.
     pub lines: &'static [(u32, u32)],
+    pub inlined: &'static [Inlined<'static>],
 }
 
 /// The source that the functions claim to come from.
@@ -34,6 +35,7 @@ pub const CALL: Function = Function {
         Row { offset: 16, cfa_register: RSP, cfa_offset: 8, saved: &[], signed: false },
     ],
     lines: &[(0, 20), (10, 21), (12, 22)],
+    inlined: &[],
 };
 
 /// `fn(pointer) -> u64`: reads what it points to, on line 11.
@@ -43,6 +45,32 @@ pub const READ: Function = Function {
     bytes: &[0x48, 0x8b, 0x07, 0xc3],
     rows: &[],
     lines: &[(0, 11), (3, 12)],
+    inlined: &[],
+};
+
+/// The same, by a function that was inlined into one that was inlined.
+pub const INLINED: Function = Function {
+    name: "jit::outer",
+    // nop; mov rax, [rdi]; ret
+    bytes: &[0x90, 0x48, 0x8b, 0x07, 0xc3],
+    rows: &[],
+    lines: &[(0, 40), (1, 11), (4, 42)],
+    inlined: &[
+        Inlined {
+            name: "jit::middle",
+            parent: None,
+            file: SOURCE,
+            line: 41,
+            ranges: &[1..2, 2..4],
+        },
+        Inlined {
+            name: "jit::inner",
+            parent: Some(0),
+            file: "/src/other.lang",
+            line: 51,
+            ranges: &[0..1, 1..4],
+        },
+    ],
 };
 
 /// `fn(n)`: counts down, on line 31: 2n + 2 instructions.
@@ -52,6 +80,7 @@ pub const COUNT: Function = Function {
     bytes: &[0x89, 0xf9, 0xff, 0xc9, 0x75, 0xfc, 0xc3],
     rows: &[],
     lines: &[(0, 30), (2, 31), (6, 32)],
+    inlined: &[],
 };
 
 /// Where a role's code lies.
@@ -94,6 +123,19 @@ impl Memory {
         Self { address, writable, length }
     }
 
+    /// A block of the heap that `brk` makes, with what else lies in its pages.
+    pub fn on_the_heap(length: usize) -> Self {
+        // SAFETY: a block of its own, which is never given back; nothing but a number goes in.
+        let (address, end) = unsafe { (libc::malloc(length) as usize, libc::sbrk(0) as usize) };
+        assert!((end - (64 << 20)..end).contains(&address), "{address:x} is not below {end:x}");
+        let first = address & !4095;
+        let pages = (address + length - first).next_multiple_of(4096);
+        let all = READ_WRITE | libc::PROT_EXEC;
+        // SAFETY: nothing is taken away from whoever has the rest of these pages.
+        assert_eq!(unsafe { libc::mprotect(first as *mut c_void, pages, all) }, 0);
+        Self { address, writable: address, length }
+    }
+
     /// Gives it back.
     pub fn unmap(self) {
         // SAFETY: no code of it runs any more, and no reference to it is kept.
@@ -131,7 +173,7 @@ impl Memory {
             bytes: None,
             unwind: Some(Unwind::Rows(function.rows)),
         };
-        valgrind.load(&code, lines);
+        valgrind.load(&code, lines, function.inlined.iter().copied());
     }
 
     /// Writes a function, and announces it.

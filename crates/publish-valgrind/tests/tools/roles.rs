@@ -1,11 +1,13 @@
 //! Programs for valgrind to run.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 use publish_valgrind::{Options, Valgrind};
 
 use crate::jit::{
-    CALL, COUNT, Function, Memory, READ, READ_EXECUTE, READ_WRITE, freed_block, in_a_fork, leak,
+    CALL, COUNT, Function, INLINED, Memory, READ, READ_EXECUTE, READ_WRITE, freed_block, in_a_fork,
+    leak,
 };
 
 /// Valgrind 3.19 and 3.24 name no function at 0x70_0000_0000, whichever way they come to know it.
@@ -19,7 +21,10 @@ fn publisher() -> Valgrind {
 pub fn play(role: &str) {
     match role {
         "calls" => calls(),
+        "inlined" => inlined(),
         "layouts" => layouts(),
+        "heap" => heap(),
+        "full" => full(),
         "many" => many(),
         "rejit" => rejit(),
         "remap" => remap(),
@@ -42,6 +47,22 @@ fn calls() {
     memory.run(0x100, leak as *const () as usize, 0);
     memory.run(0x100, at(0x200), freed_block());
     memory.run(0x100, at(0x300), 1000);
+}
+
+/// Calls that were inlined, in code that is announced again and again, and then moved.
+fn inlined() {
+    let valgrind = publisher();
+    let memory = Memory::private(BASE, 1 << 14);
+    memory.put(&valgrind, 0x100, &CALL);
+    for _ in 0..200 {
+        memory.put(&valgrind, 0x200, &INLINED);
+    }
+    memory.put(&valgrind, 0x280, &INLINED);
+    memory.run(0x100, memory.address + 0x200, freed_block());
+    memory.write(0x1300, INLINED.bytes);
+    let at = |offset: usize| (memory.address + offset) as u64;
+    valgrind.moved(at(0x280), at(0x1300), INLINED.bytes.len() as u64);
+    memory.run(0x100, memory.address + 0x1300, freed_block());
 }
 
 /// Memory of other sorts: mapped twice; protected page by page; on the heap of `brk`; never announced beside.
@@ -72,6 +93,51 @@ fn layouts() {
             memory.run(other * 4096, 100, 0);
         }
         assert_eq!(memory.address, BASE);
+    }
+}
+
+/// Code on the heap, which goes on being used.
+fn heap() {
+    let valgrind = publisher();
+    let mut kept = Vec::new();
+    for number in 0..20_usize {
+        let memory = Memory::on_the_heap(5000);
+        for offset in [0, 4950] {
+            memory.put_named(&valgrind, offset, &format!("on_heap_{number}_{offset}"), &COUNT);
+        }
+        kept.extend((0..200).map(|size| vec![number; size]));
+        memory.run(0, 1000, 0);
+        memory.run(4950, 1000, 0);
+    }
+    assert!(kept.iter().enumerate().all(|(at, each)| each.iter().all(|&it| it == at / 200)));
+}
+
+/// Code that is announced until the disk is full, and beyond.
+fn full() {
+    let folder = std::path::PathBuf::from(std::env::var_os("ROLE_DIR").unwrap()).join("small");
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let listener = Arc::clone(&said);
+    let options = Options::new(&folder);
+    let options = options.reporter(move |why| listener.lock().unwrap().push(why.to_owned()));
+    let valgrind = Valgrind::create(options).unwrap();
+    let memory = Memory::private(BASE, 1 << 21);
+    let mut number = 0;
+    // Files of their own, and one that is written anew.
+    while !valgrind.is_off() {
+        assert!(number < 100, "the disk is large");
+        for offset in [(number + 1) << 14, 16 * number] {
+            memory.put_named(&valgrind, offset, &format!("fills_{offset}"), &COUNT);
+            memory.run(offset, 10, 0);
+        }
+        number += 1;
+    }
+    memory.put_named(&valgrind, 16 * number, "too_late", &COUNT);
+    memory.run(16 * number, 10, 0);
+    let said = said.lock().unwrap();
+    assert!(matches!(&said[..], [why] if why.contains("No space left on device")), "{said:?}");
+    for file in std::fs::read_dir(folder).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        assert!(name.starts_with("jit-"), "{name} was left behind");
     }
 }
 
@@ -134,7 +200,7 @@ fn remap() {
                 name: b"grows",
                 ..Default::default()
             };
-            valgrind.load(&code, []);
+            valgrind.load(&code, [], []);
             memory.run(offset + 0x100, 10, 0);
             if function.name == COUNT.name {
                 memory.run(offset, 10, 0);

@@ -14,10 +14,25 @@ pub struct Ran {
 
 /// Runs this program in a role, under the tool of valgrind that `options` name first.
 pub fn run(role: &str, options: &[&str]) -> Ran {
+    run_within("", role, options)
+}
+
+/// The same, where a shell did something before, in a mount namespace of its own.
+pub fn run_within(before: &str, role: &str, options: &[&str]) -> Ran {
     let folder = tempfile::tempdir().unwrap();
     // JITSCRIBE_VALGRIND names another version than the one installed.
     let valgrind = std::env::var_os("JITSCRIBE_VALGRIND").unwrap_or_else(|| "valgrind".into());
-    let output = Command::new(valgrind)
+    let mut command = if before.is_empty() {
+        Command::new(valgrind)
+    } else {
+        // Whoever is not root is to be within.
+        let user_too = if rustix::process::geteuid().is_root() { "-m" } else { "-rm" };
+        let mut unshare = Command::new("unshare");
+        unshare.args([user_too, "sh", "-ec", &format!("{before}; exec \"$@\""), "sh"]);
+        unshare.arg(valgrind);
+        unshare
+    };
+    let output = command
         .args(options.iter().map(|option| option.replace("DIR", folder.path().to_str().unwrap())))
         .arg(std::env::current_exe().unwrap())
         .env("ROLE", role)

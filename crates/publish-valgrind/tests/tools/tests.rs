@@ -3,21 +3,24 @@
 use std::collections::BTreeMap;
 
 use crate::jit::SOURCE;
-use crate::run::{Function, Ran, profile, run};
+use crate::run::{Function, Ran, profile, run, run_within};
 
 /// All tests, by name.
-pub const ALL: [(&str, fn()); 13] = [
+pub const ALL: [(&str, fn()); 16] = [
     ("callgrind_has_names_lines_and_calls", callgrind),
     ("cachegrind_has_names_and_lines", cachegrind),
     ("memcheck_has_whole_stacks", memcheck),
+    ("memcheck_shows_inlined_calls", inlined),
     ("massif_has_whole_stacks", massif),
     ("dhat_has_whole_stacks", dhat),
     ("helgrind_has_whole_stacks", helgrind),
     ("memory_of_other_layouts", layouts),
+    ("code_on_the_heap", heap),
     ("code_that_moves", moves),
     ("memory_that_is_given_back", remap),
     ("other_threads_run_the_same_pages", threads),
     ("a_fork_has_files_of_its_own", fork),
+    ("a_full_disk_ends_it", full_disk),
     ("ten_thousand_functions_one_at_a_time", many),
     ("ten_thousand_functions_in_one_place", rejit),
 ];
@@ -120,6 +123,21 @@ fn memcheck() {
     }
 }
 
+fn inlined() {
+    let ran = run("inlined", &["--tool=memcheck"]);
+    let stack = [
+        "Invalid read of size 8",
+        "jit::inner (jitted.lang:11)",
+        "jit::middle (other.lang:51)",
+        "jit::outer (jitted.lang:41)",
+        "jit::call (jitted.lang:21)",
+    ];
+    assert_stack(&ran.said, &stack);
+    for frame in &stack {
+        assert_eq!(ran.said.matches(frame).count(), 2, "{frame}\n{}", ran.said);
+    }
+}
+
 fn massif() {
     let ran = run("calls", &["--tool=massif", "--threshold=0.0", "--massif-out-file=DIR/out.%p"]);
     let text = ran.text("out.");
@@ -155,6 +173,26 @@ fn layouts() {
         let function = &profile[&format!("in_page_{page}")];
         assert_eq!(lines(function), [(30, times), (31, 200 * times), (32, times)], "{page}");
     }
+}
+
+fn heap() {
+    let profile = profile_of(&run("heap", CALLGRIND));
+    assert_eq!(nameless(&profile), [""; 0]);
+    let on_heap: Vec<_> = profile.iter().filter(|(name, _)| name.starts_with("on_heap_")).collect();
+    assert_eq!(on_heap.len(), 40);
+    for (name, function) in on_heap {
+        assert_eq!(lines(function), [(30, 1), (31, 2000), (32, 1)], "{name}");
+    }
+}
+
+fn full_disk() {
+    let mount = "mkdir small; mount -t tmpfs -o size=300k none small";
+    let profile = profile_of(&run_within(mount, "full", CALLGRIND));
+    // What it knew by then it goes on knowing.
+    let named: Vec<_> = profile.iter().filter(|(name, _)| name.starts_with("fills_")).collect();
+    assert!(named.len() > 20, "{named:?}");
+    assert!(named.iter().all(|(_, function)| function.cost() == 22), "{named:?}");
+    assert!(!profile.contains_key("too_late"));
 }
 
 fn moves() {
