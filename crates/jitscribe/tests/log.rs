@@ -205,6 +205,25 @@ fn room_of_dead_code_is_used_anew_and_the_living_stay() {
 }
 
 #[test]
+fn room_is_used_anew_before_the_log_has_grown_to_its_limit() {
+    let scribe = Scribe::builder().limit(8 << 20).build();
+    let taken = || u64::from(snapshot(scribe).head.chunks) * (64 << 10);
+    let code = Code::at(0x1000, 1).named("short-lived");
+    // What died stays known, up to a quarter of the limit.
+    (0..10_000).for_each(|_| drop(scribe.load(&code)));
+    assert_eq!(codes(&snapshot(scribe).bytes).len(), 10_000);
+    // Some live on, here and there.
+    let living: Vec<_> = (0..500_000)
+        .filter_map(|number| Some(scribe.load(&code)).filter(|_| number % 100 == 0))
+        .collect();
+    assert!(taken() < 4 << 20, "{}", taken());
+    let living_on: Vec<_> = (0..40_000).map(|_| scribe.load(&code)).collect();
+    assert!(taken() > 4 << 20, "{}", taken());
+    assert_eq!(snapshot(scribe).head.left_out, 0);
+    drop((living, living_on));
+}
+
+#[test]
 fn a_full_log_says_how_much_is_missing() {
     let notices = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let heard = notices.clone();

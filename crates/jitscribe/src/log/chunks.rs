@@ -30,6 +30,15 @@ const WORTHWHILE: u64 = CHUNK as u64 / 8;
 /// How many chunks are searched for room before a code is left out.
 const SEARCHES: usize = 8;
 
+/// While the log may still grow, room of the dead is used anew once the log has this share of its limit: until then
+/// all that died is kept, for those who ask later.
+const HISTORY: usize = 4;
+/// How much of a chunk must be dead then: what lives has to be passed over one by one, which takes longer than new
+/// memory if it is more than this.
+const MOSTLY: u64 = CHUNK as u64 / 4 * 3;
+/// How many chunks are looked at for that before the log grows.
+const LOOKS: usize = 16;
+
 /// What this process knows of the chunks. Readers outside do not see it, a fork's child has a copy.
 #[derive(Debug)]
 pub(crate) struct Chunks {
@@ -224,8 +233,12 @@ impl Log {
         let taking = self.chunks.taking.close();
         // Room of the dead may lie in pieces that are too small for this code. Not all chunks are looked at
         // for one announcement: the search goes on from there the next time.
-        for _ in 0..SEARCHES {
-            let Some(number) = self.grow(1, &taking).or_else(|| self.reuse(&taking)) else { break };
+        for search in 0..SEARCHES {
+            let early = if search == 0 { self.reuse_early(&taking) } else { None };
+            let found = early
+                .or_else(|| self.grow(1, &taking))
+                .or_else(|| self.reuse(usize::MAX, WORTHWHILE, &taking));
+            let Some(number) = found else { break };
             let start = start_of(number);
             if self.next_gap(lane, start + HEAD_SIZE..start + CHUNK, size) {
                 return Some(());
@@ -330,22 +343,34 @@ impl Log {
         std::sync::atomic::fence(Release);
     }
 
-    /// Takes a chunk of which enough is dead, and makes room of that.
-    fn reuse(&self, _taking: &Closed<'_>) -> Option<usize> {
+    /// [`Self::reuse`] while the log may still grow: less memory is taken, and more of it is in the processor's cache.
+    fn reuse_early(&self, taking: &Closed<'_>) -> Option<usize> {
+        let (taken, limit) = self.extent();
+        if taken < limit / HISTORY {
+            return None;
+        }
+        self.reuse(LOOKS, MOSTLY, taking)
+    }
+
+    /// Takes a chunk of which so many bytes are dead, and makes room of that; it looks at so many chunks.
+    fn reuse(&self, looks: usize, least: u64, _taking: &Closed<'_>) -> Option<usize> {
         if !self.options.reuse {
             return None;
         }
         let in_use = self.chunks.in_use.load(Relaxed);
-        let cursor = self.chunks.cursor.load(Relaxed);
+        let cursor = self.chunks.cursor.load(Relaxed).min(in_use);
         let is_worthwhile = |number: &usize| {
             self.chunks.table.get(*number).is_some_and(|chunk| match chunk.run.load(Relaxed) {
                 0 => false,
-                1 => chunk.deaths().bytes() >= WORTHWHILE && !chunk.held.load(Acquire),
-                _ => self.is_dead(*number, chunk),
+                1 => chunk.deaths().bytes() >= least && !chunk.held.load(Acquire),
+                // Large codes want them whole, as long as there is other room.
+                _ => least <= WORTHWHILE && self.is_dead(*number, chunk),
             })
         };
-        let number = (cursor..in_use).chain(0..cursor).find(is_worthwhile)?;
-        self.chunks.cursor.store(number + 1, Relaxed);
+        let mut searched = (cursor..in_use).chain(0..cursor).take(looks).inspect(|number| {
+            self.chunks.cursor.store(number + 1, Relaxed);
+        });
+        let number = searched.find(is_worthwhile)?;
         let chunk = self.chunks.table.get(number)?;
         self.next_epoch(number, chunk);
         if chunk.run.load(Relaxed) > 1 {
