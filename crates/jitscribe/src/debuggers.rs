@@ -120,7 +120,7 @@ mod shown {
         });
         // Who ended one meanwhile may have done so before it was shown.
         for (position, index, address) in alive {
-            if !log.is_alive(position, index) {
+            if log.living(position, index).is_none() {
                 gdb.unload(key(position, index), address);
             }
         }

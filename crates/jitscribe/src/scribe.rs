@@ -13,7 +13,7 @@ use publish_perf_map::PerfMap;
 use crate::code::Code;
 use crate::debuggers::Debuggers;
 use crate::latch::Latch;
-use crate::log::{ForkPage, Log, Position};
+use crate::log::{Announced, ForkPage, Living, Log, Position};
 use crate::notice::{self, Notice, Subject};
 use crate::settings::{Builder, Settings};
 use crate::thread;
@@ -197,11 +197,11 @@ impl LoadedCode {
     #[must_use]
     pub fn is_stale(&self) -> bool {
         let log = self.shared.current().zip(self.position);
-        log.is_some_and(|(log, position)| !log.is_alive(position, self.index))
+        log.is_some_and(|(log, position)| log.living(position, self.index).is_none())
     }
 
     fn moved(&mut self, address: u64, bytes: Option<&[u8]>) {
-        let Some((log, position)) = self.living() else { return };
+        let Some((log, position, living)) = self.living() else { return };
         let new = log.move_to(position, self.index, address, bytes, thread::id());
         if let Some((map, (old, size))) =
             self.shared.perf_map.get().zip(log.place(position, self.index))
@@ -213,7 +213,7 @@ impl LoadedCode {
         if let Some((position, index)) = new {
             self.shared.debuggers.load_from(log, position, index);
         }
-        log.unload(position, self.index);
+        log.end(living);
         self.position = new.map(|(position, _)| position);
         self.index = new.map_or(0, |(_, index)| index);
         if new.is_none() {
@@ -222,9 +222,10 @@ impl LoadedCode {
     }
 
     /// The log and the place of the code in it, if it has not died.
-    fn living(&self) -> Option<(&'static Log, Position)> {
-        let log = self.shared.current().zip(self.position);
-        log.filter(|(log, position)| log.is_alive(*position, self.index))
+    #[inline]
+    fn living(&self) -> Option<(&'static Log, Position, Living<'static>)> {
+        let (log, position) = self.shared.current().zip(self.position)?;
+        Some((log, position, log.living(position, self.index)?))
     }
 
     /// The code lives as long as the process.
@@ -251,7 +252,7 @@ impl LoadedCode {
 
 impl Drop for LoadedCode {
     fn drop(&mut self) {
-        if let Some((log, position)) = self.living() {
+        if let Some((log, position, living)) = self.living() {
             if let Some(map) = self.shared.perf_map.get()
                 && let Some((address, size)) = log.place(position, self.index)
             {
@@ -259,7 +260,7 @@ impl Drop for LoadedCode {
             }
             self.shared.valgrind.unload(log, position, self.index);
             self.shared.debuggers.unload(log, position, self.index);
-            log.unload(position, self.index);
+            log.end(living);
         }
     }
 }
@@ -334,6 +335,23 @@ impl Shared {
             return nothing();
         }
         let written = log.load(code, wanted & control::BYTES != 0, thread::id());
+        if wanted & (control::PERF_MAP | control::GDB) != 0 || self.valgrind.is_on() {
+            self.publish(code, wanted, written);
+        }
+        match written {
+            Some((position, index)) => LoadedCode { shared: self, position: Some(position), index },
+            None => {
+                self.full();
+                nothing()
+            }
+        }
+    }
+
+    /// Passes a code on to those who are told beside the log. By itself: what stands in the way of an announcement that
+    /// goes to nobody else, if only as room on the stack, is paid for by each.
+    #[cold]
+    #[inline(never)]
+    fn publish(&self, code: &Code<'_>, wanted: u32, written: Option<Announced>) {
         if wanted & control::PERF_MAP != 0
             && let Some(map) = self.perf_map.get()
         {
@@ -345,13 +363,6 @@ impl Shared {
             self.debuggers.load(position, index, code);
         }
         self.valgrind.load(code);
-        match written {
-            Some((position, index)) => LoadedCode { shared: self, position: Some(position), index },
-            None => {
-                self.full();
-                nothing()
-            }
-        }
     }
 
     /// Does what the control word asks for.

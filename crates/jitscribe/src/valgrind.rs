@@ -30,6 +30,10 @@ mod hidden {
 
         pub(crate) fn begin(&self, _: &'static Shared, _: PathBuf) {}
 
+        pub(crate) fn is_on(&self) -> bool {
+            false
+        }
+
         pub(crate) fn load(&self, _: &Code<'_>) {}
 
         pub(crate) fn moved(&self, _: &Log, _: Position, _: u32, _: u64) {}
@@ -73,6 +77,12 @@ mod shown {
                 Ok(valgrind) => drop(self.0.set(valgrind)),
                 Err(error) => shared.say(Subject::Valgrind, error),
             }
+        }
+
+        /// Whether it has begun.
+        #[inline]
+        pub(crate) fn is_on(&self) -> bool {
+            self.0.get().is_some()
         }
 
         pub(crate) fn load(&self, code: &Code<'_>) {

@@ -46,9 +46,7 @@ impl Log {
     pub(crate) fn dump_of(&self, position: Position, index: u32) -> Option<Vec<u8>> {
         let at = position.get() as usize * 8;
         let _taking = self.chunks.taking();
-        if !self.is_alive(position, index) {
-            return None;
-        }
+        self.living(position, index)?;
         let size = self.mapping.half(at + code::GROUP_SIZE).load(Relaxed) as usize;
         let end = at.checked_add(size).filter(|end| *end <= self.mapping.size())?;
         let mut dump = vec![0; jitdump::HEADER_SIZE as usize];

@@ -83,6 +83,13 @@ pub(crate) type Announced = (Position, u32);
 /// The words of a group up to the end of its first item.
 type GroupWords<'m> = Words<'m, { code::END / 8 }>;
 
+/// A code in the log that had not died when it was looked up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Living<'m> {
+    at: usize,
+    group: GroupWords<'m>,
+}
+
 /// A process's log.
 #[derive(Debug)]
 pub(crate) struct Log {
@@ -97,6 +104,11 @@ pub(crate) struct Log {
     starving: AtomicU32,
     options: LogOptions,
 }
+
+/// How far behind a group memory is fetched, and how much: so far that it is there when it is wanted, and less than a
+/// processor fetches at once.
+const AHEAD: usize = 2048;
+const MOST_AHEAD: usize = 2048;
 
 /// How many announcements pass between two searches for room when there is none.
 const STARVE: u32 = 64;
@@ -282,6 +294,8 @@ impl Log {
             tid,
             index: lane.next_index(),
         };
+        // As much as this one takes, as the next ones may: they find it there.
+        self.mapping.prefetch(at + AHEAD, size.min(MOST_AHEAD));
         // SAFETY: the lane is ours, and the room was cut from it or from a run that is ours. Others of this
         // process read these bytes only once the group counts, which it does not before the stores below.
         // Every chunk in use has memory behind it.
@@ -295,29 +309,27 @@ impl Log {
         Some((position(at)?, stamp.index as u32))
     }
 
-    /// The code at `position` is gone. Nothing happens if it was gone already.
-    pub(crate) fn unload(&self, position: Position, index: u32) {
-        let Some((at, group)) = self.code_at(position, index) else { return };
+    /// The code is gone.
+    #[inline]
+    pub(crate) fn end(&self, Living { at, group }: Living<'_>) {
         // Read first: once dead, the room may be used anew.
         let size = unpair(group.at::<{ code::GROUP_SIZE }>().load(Relaxed)).0;
+        let now = clock::now();
+        // Noted first: what a fork's child finds dead and not noted, died after the fork.
+        self.chunks.dies(at, now);
+        // Each death is counted once, even if two threads have lost count of a code and unload it at the same
+        // moment: by the counts the room of others is used anew.
         let died = group.at::<{ code::DIED }>();
-        if died.load(Relaxed) == 0 {
-            let now = clock::now();
-            // Noted first: what a fork's child finds dead and not noted, died after the fork.
-            self.chunks.dies(at, now);
-            // Each death is counted once, even if two threads have lost count of a code and unload it at the same
-            // moment: by the counts the room of others is used anew.
-            if died.compare_exchange(0, now, Release, Relaxed).is_ok() {
-                self.chunks.died(at, size);
-            }
+        if died.compare_exchange(0, now, Release, Relaxed).is_ok() {
+            self.chunks.died(at, size);
         }
     }
 
-    /// Whether the code of this index is at `position`, and has not died.
+    /// The code of this index at `position`, if it has not died.
     #[inline]
-    pub(crate) fn is_alive(&self, position: Position, index: u32) -> bool {
-        let alive = |group: GroupWords<'_>| group.at::<{ code::DIED }>().load(Relaxed) == 0;
-        self.code_at(position, index).is_some_and(|(_, group)| alive(group))
+    pub(crate) fn living(&self, position: Position, index: u32) -> Option<Living<'_>> {
+        let (at, group) = self.code_at(position, index)?;
+        (group.at::<{ code::DIED }>().load(Relaxed) == 0).then_some(Living { at, group })
     }
 
     /// Offset and words of the code of this index at `position`, alive or dead. `None` if there is no such code:

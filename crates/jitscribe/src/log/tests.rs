@@ -110,7 +110,7 @@ impl Test {
 
     fn unload(&mut self, address: u64) {
         let (position, index) = self.handles[&address];
-        self.observed(&[address], |log| log.unload(position, index));
+        self.observed(&[address], |log| log.end(log.living(position, index).unwrap()));
         self.handles.remove(&address);
     }
 
@@ -118,7 +118,7 @@ impl Test {
         let (position, index) = self.handles[&from];
         let new = self.observed(&[from, to], |log| {
             let new = log.move_to(position, index, to, None, 1);
-            log.unload(position, index);
+            log.end(log.living(position, index).unwrap());
             new
         });
         self.handles.remove(&from);
