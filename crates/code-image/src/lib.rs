@@ -78,6 +78,6 @@ pub use cfi::UnwindSummary;
 pub use code::{Code, EhFrame, Inlined, Line};
 #[cfg(feature = "image")]
 pub use elf::{Finished, ImageWriter, Mapping, Part, PlacedImage};
-pub use elf::{Symfile, SymfileCode, TAG, TAG_AT};
+pub use elf::{SIGNPOST_SECTION, Symfile, SymfileCode, TAG, TAG_AT, signpost};
 pub use error::Error;
 pub use target::{Endian, Target};

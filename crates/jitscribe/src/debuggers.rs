@@ -21,6 +21,8 @@ mod hidden {
             Self
         }
 
+        pub(crate) fn put_up_signpost(_: &Log) {}
+
         pub(crate) fn begin(&self, _: &Log, _: bool) {}
 
         pub(crate) fn load(&self, _: Position, _: u32, _: &Code<'_>) {}
@@ -55,16 +57,23 @@ mod shown {
             Self(OnceLock::new())
         }
 
+        /// Says to debuggers where the log is: those that can read it need nothing else.
+        pub(crate) fn put_up_signpost(log: &Log) {
+            if let Some(target) = target() {
+                let (address, size) = log.mapped();
+                publish_gdb::put_up_signpost(target, address, size);
+            }
+        }
+
         /// Shows all that is alive, and all that comes.
         pub(crate) fn begin(&self, log: &Log, each: bool) {
             if self.0.get().is_some() {
                 return;
             }
-            let endian = if cfg!(target_endian = "little") { Endian::Little } else { Endian::Big };
-            let Ok(machine) = u16::try_from(MACHINE) else { return };
+            let Some(target) = target() else { return };
             let options = if each { Options::default().each() } else { Options::default() };
             // From here on others show what they announce: what is in the log already comes behind.
-            let gdb = self.0.get_or_init(|| Gdb::create(Target::new(machine, endian), options));
+            let gdb = self.0.get_or_init(|| Gdb::create(target, options));
             load_all(gdb, log);
         }
 
@@ -103,6 +112,11 @@ mod shown {
                 load_all(gdb, log);
             }
         }
+    }
+
+    fn target() -> Option<Target> {
+        let endian = if cfg!(target_endian = "little") { Endian::Little } else { Endian::Big };
+        Some(Target::new(u16::try_from(MACHINE).ok()?, endian))
     }
 
     fn key(position: Position, index: u32) -> u64 {

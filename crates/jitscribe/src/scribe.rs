@@ -173,6 +173,9 @@ impl Scribe {
                 shared.say(Subject::Log, format_args!("no thread to wait for wishes: {error}"));
             }
         }
+        if let Some(log) = &shared.log {
+            Debuggers::put_up_signpost(log);
+        }
         if let Some(directory) = &shared.settings.valgrind {
             shared.valgrind.begin(shared, directory.clone());
         }

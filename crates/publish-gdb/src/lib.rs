@@ -58,5 +58,7 @@ mod descriptor;
 mod files;
 mod latch;
 mod publisher;
+mod signpost;
 
 pub use publisher::{Forked, Gdb, Options};
+pub use signpost::put_up_signpost;

@@ -9,6 +9,7 @@ mod object;
 mod part;
 #[cfg(feature = "image")]
 mod placed;
+mod signpost;
 #[cfg(feature = "image")]
 mod sparse;
 #[cfg(feature = "image")]
@@ -21,4 +22,5 @@ pub use image::{Finished, ImageWriter, Mapping};
 pub use part::Part;
 #[cfg(feature = "image")]
 pub use placed::PlacedImage;
+pub use signpost::{SIGNPOST_SECTION, signpost};
 pub use symfile::{Symfile, SymfileCode, TAG, TAG_AT};

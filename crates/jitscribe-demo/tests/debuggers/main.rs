@@ -1,6 +1,7 @@
 //! What gdb and lldb are shown of the demo's code, which spoils `rbp` in every function: compared with what they should
 //! print, word by word but for addresses, and with the truth.
 
+mod reader;
 mod session;
 
 use std::process::{Command, Stdio};

@@ -82,6 +82,11 @@ impl Mapping {
         self.size
     }
 
+    #[cfg(feature = "gdb")]
+    pub(crate) fn address(&self) -> u64 {
+        self.base.addr().get() as u64
+    }
+
     /// The first `N` words from offset `at` on, which must be a multiple of 8 so far within the mapping.
     #[inline]
     pub(crate) fn words<const N: usize>(&self, at: usize) -> Words<'_, N> {

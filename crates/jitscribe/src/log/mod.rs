@@ -410,6 +410,12 @@ impl Log {
         (FIRST_CHUNK + self.chunks.in_use() * CHUNK, self.mapping.size())
     }
 
+    /// Where the log lies in this process's memory, and how many bytes it may take there. It stays, also in a child.
+    #[cfg(feature = "gdb")]
+    pub(crate) fn mapped(&self) -> (u64, u64) {
+        (self.mapping.address(), self.mapping.size() as u64)
+    }
+
     /// So many codes are missing.
     #[cold]
     fn left_out(&self, count: u64) {

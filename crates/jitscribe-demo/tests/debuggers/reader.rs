@@ -1,0 +1,131 @@
+//! What gdb is told by the reader, of code that was never shown to it: the same as by the symbol files of the same code.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::session::{Demo, Said, gdb_with};
+
+/// The library that gdb loads, which is built with the tests.
+fn load_reader() -> String {
+    let tests = std::env::current_exe().expect("a path");
+    let library: PathBuf = tests.with_file_name("libjitscribe_gdb.so");
+    assert!(library.is_file(), "no {}", library.display());
+    format!("jit-reader-load {}", library.display())
+}
+
+/// The demo up to the twelfth call of the host by its code: twelve floors up in the tower, and what is asked there.
+fn in_the_tower(setting: &str, before: &[&str], then: &[&str]) -> Said {
+    let demo = Demo::new();
+    let setting = format!("set environment JITSCRIBE {setting}");
+    let mut script = vec![
+        setting.as_str(),
+        "break jitscribe_demo::native::code_of",
+        "run",
+        "ignore 1 10",
+        "continue",
+    ];
+    script.extend(before);
+    script.extend(then);
+    let words: Vec<String> = std::iter::once("--args".to_owned()).chain(demo.words()).collect();
+    gdb_with(&words, &script)
+}
+
+const QUESTIONS: [&str; 14] = [
+    "echo @stack\\n",
+    "backtrace -frame-info short-location",
+    "echo @frame\\n",
+    "frame 2",
+    "echo @line\\n",
+    "info line",
+    "echo @list\\n",
+    "list",
+    "echo @assembly\\n",
+    "disassemble /s",
+    "echo @registers\\n",
+    "info registers rsp rbp rbx r12 r13 r14 r15 rip",
+    "echo @end\\n",
+    "up",
+];
+
+#[test]
+fn the_reader_says_what_symbol_files_do() {
+    let shown = in_the_tower("gdb", &[], &QUESTIONS);
+    let reader = load_reader();
+    // The first time, gdb has the signpost for a file without symbols.
+    let read = in_the_tower("no-gdb", &[&reader, "jit-reader-unload", &reader], &QUESTIONS);
+    let unread = in_the_tower("no-gdb", &[], &QUESTIONS);
+    for part in ["stack", "frame", "line", "list", "assembly", "registers"] {
+        assert_eq!(read.part(part), shown.part(part), "{part}");
+        assert_ne!(unread.part(part), shown.part(part), "{part}");
+    }
+    let stack = read.part("stack");
+    assert_eq!(stack.matches(" in baseline::tower ()").count(), 12, "{stack}");
+    assert!(stack.lines().last().unwrap_or_default().ends_with("_start ()"), "{stack}");
+}
+
+/// Code that is announced after gdb asked for names is unwound all the same.
+#[test]
+fn code_that_came_later_is_unwound() {
+    let demo = Demo::new();
+    let reader = load_reader();
+    let words: Vec<String> = std::iter::once("--args".to_owned()).chain(demo.words()).collect();
+    let said = gdb_with(
+        &words,
+        &[
+            &reader,
+            "set environment JITSCRIBE no-gdb",
+            "break jitscribe_demo::native::code_of",
+            "run",
+            "ignore 1 10",
+            "continue",
+            "echo @stack\\n",
+            "backtrace",
+        ],
+    );
+    let stack = said.part("stack");
+    assert_eq!(stack.matches(" in jitscribe_demo::native::apply").count(), 12, "{stack}");
+    assert!(stack.lines().last().unwrap_or_default().ends_with(" in _start ()"), "{stack}");
+}
+
+#[test]
+fn the_reader_reads_a_process_that_runs_and_its_core() {
+    let demo = Demo::new();
+    let mut words = demo.words();
+    words.extend(["--phase".to_owned(), "30000".to_owned()]);
+    let calls = words.iter().position(|word| word == "--calls").expect("a pace");
+    words.drain(calls..calls + 2);
+    let mut child = Command::new(&words[0])
+        .args(&words[1..])
+        .env("JITSCRIBE", "no-gdb")
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the demo starts");
+    std::thread::sleep(Duration::from_millis(1500));
+    let core = demo.dir().join("core");
+    let save = format!("generate-core-file {}", core.display());
+    let reader = load_reader();
+    let live = gdb_with(
+        &["-iex".to_owned(), reader.clone(), "-p".to_owned(), child.id().to_string()],
+        &["echo @stack\\n", "backtrace", "echo @core\\n", &save],
+    );
+    child.kill().expect("it runs");
+    child.wait().expect("it is a child of ours");
+    let stack = live.part("stack");
+    // Wherever it is now: in code of the first phase, and up from there.
+    let jitted: Vec<&str> =
+        stack.lines().take_while(|frame| !frame.contains(" jitscribe_demo::native::")).collect();
+    assert!(!jitted.is_empty(), "{stack}");
+    for frame in jitted {
+        assert!(
+            frame.contains(" baseline::") && frame.contains(" () at DIR/demo.scribe:"),
+            "{stack}"
+        );
+    }
+    assert!(stack.lines().last().unwrap_or_default().ends_with(" in _start ()"), "{stack}");
+    let of_core = gdb_with(
+        &["-iex".to_owned(), reader, words[0].clone(), core.display().to_string()],
+        &["echo @stack\\n", "backtrace"],
+    );
+    assert_eq!(of_core.part("stack"), stack);
+}
