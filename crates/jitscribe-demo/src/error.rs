@@ -85,6 +85,15 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
+    /// The shared object that was to be run does not hold the code.
+    #[error("{}: {cause}", path.display())]
+    Library {
+        /// Its path.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        cause: io::Error,
+    },
     /// A file could not be made or written.
     #[error("cannot write {}: {cause}", path.display())]
     File {

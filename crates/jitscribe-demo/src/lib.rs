@@ -42,6 +42,7 @@ mod evaluate;
 mod frame;
 mod inline;
 mod lexer;
+mod library;
 mod memory;
 mod native;
 mod options;

@@ -42,6 +42,10 @@ struct Arguments {
     /// Compile N generated functions instead of the demo program
     #[arg(long, value_name = "N")]
     many: Option<u32>,
+    /// Run the code from this shared object, which holds it under the names that --truth tells, instead of
+    /// from memory
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["log", "dump_dir", "perf_map_dir", "truth"])]
+    code_from: Option<PathBuf>,
     /// Write every code's place, time, lines and bytes to this file, a JSON object a line
     #[arg(long, value_name = "FILE")]
     truth: Option<PathBuf>,
@@ -66,6 +70,7 @@ impl From<Arguments> for Options {
             ir_dir: arguments.ir_dir,
             source_dir: arguments.source_dir,
             many: arguments.many,
+            library: arguments.code_from,
             truth: arguments.truth,
         }
     }

@@ -79,6 +79,15 @@ impl Table {
         self.entries[TABLE_FUNCTIONS + id.0].set(code.cast());
     }
 
+    /// Lets calls of the function reach code that lies elsewhere.
+    ///
+    /// # Safety
+    /// It is the function's code, made by `codegen` for this table's program, for as long as the entry
+    /// stands.
+    pub(crate) unsafe fn set_elsewhere(&mut self, id: FunctionId, code: *const ()) {
+        self.entries[TABLE_FUNCTIONS + id.0].set(code);
+    }
+
     /// Lets calls of the function go astray, which [`Table::take_strayed`] tells.
     pub(crate) fn clear(&mut self, id: FunctionId) {
         self.entries[TABLE_FUNCTIONS + id.0].set(unloaded as *const ());

@@ -33,6 +33,10 @@ pub struct Options {
     pub source_dir: Option<PathBuf>,
     /// Instead of the demo program, compile this many generated functions of four lines each.
     pub many: Option<u32>,
+    /// Compile everything as ever, but run the code that this shared object has under the same names
+    /// ([`CodeVersion::symbol`]): what a profiler says of it by itself is what it should say of the
+    /// code in memory. The file is trusted.
+    pub library: Option<PathBuf>,
     /// Where to write the truth: one JSON object ([`CodeVersion`]) a line.
     pub truth: Option<PathBuf>,
 }
@@ -49,6 +53,7 @@ impl Default for Options {
             ir_dir: None,
             source_dir: None,
             many: None,
+            library: None,
             truth: None,
         }
     }

@@ -8,6 +8,7 @@ use crate::announce::{self, Announcer};
 use crate::ast::FunctionId;
 use crate::error::Error;
 use crate::frame::FrameKind;
+use crate::library::Library;
 use crate::options::{Called, Options, Pace, Phase, Report};
 use crate::parser;
 use crate::plan::{self, Step};
@@ -24,8 +25,8 @@ const ARENA_EACH: usize = 1 << 10;
 /// Compiles a program, announces its code, and calls it.
 ///
 /// # Errors
-/// When a file cannot be made (it exists already, for instance), memory cannot be had, or the
-/// machine is not x86-64.
+/// When a file cannot be made (it exists already, for instance), memory cannot be had, the shared object
+/// to be run has other code, or the machine is not x86-64.
 pub fn run(options: &Options) -> Result<Report, Error> {
     let (file, text) = match options.many {
         None => ("demo.scribe", plan::DEMO.to_owned()),
@@ -47,7 +48,8 @@ pub fn run(options: &Options) -> Result<Report, Error> {
     let announcer = Announcer::new(options, source_name)?;
     let frames = if options.frame_pointers { FrameKind::Pointer } else { FrameKind::None };
     let arena = ARENA_BASE + options.many.unwrap_or(0) as usize * ARENA_EACH;
-    let mut engine = Engine::new(&program, frames, options.memory, arena, announcer)?;
+    let library = options.library.as_deref().map(Library::open).transpose()?;
+    let mut engine = Engine::new(&program, frames, options.memory, arena, announcer, library)?;
 
     let mut phases = Vec::new();
     for step in &steps {

@@ -7,6 +7,7 @@ use crate::ast::{FunctionId, Program};
 use crate::codegen::{Compiled, Compiler, Tier};
 use crate::error::Error;
 use crate::frame::FrameKind;
+use crate::library::Library;
 use crate::memory::MemoryKind;
 use crate::native::{Printed, Table};
 use crate::truth::CodeVersion;
@@ -21,6 +22,8 @@ pub(crate) struct Engine<'p> {
     /// By function: where its code is.
     loaded: Vec<Option<Loaded>>,
     announcer: Announcer,
+    /// Where code is run instead of in the arena.
+    library: Option<Library>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +40,7 @@ impl<'p> Engine<'p> {
         memory: MemoryKind,
         arena_size: usize,
         announcer: Announcer,
+        library: Option<Library>,
     ) -> Result<Self, Error> {
         let functions = program.functions.len();
         Ok(Self {
@@ -46,6 +50,7 @@ impl<'p> Engine<'p> {
             table: Table::new(functions),
             loaded: vec![None; functions],
             announcer,
+            library,
         })
     }
 
@@ -91,10 +96,12 @@ impl<'p> Engine<'p> {
         let address = self.arena.address(slot.offset);
         let memory = &self.arena.memory().bytes()[slot.offset..];
         let version = self.announcer.moved(old.version, address, memory);
-        // SAFETY: The slot holds what `place` put into the old one, which is the function's code
-        // and needs no change to run elsewhere: it has no relocations. Before `release` or another
-        // `place` changes the slot, the entry is changed.
-        unsafe { self.table.set(id, self.arena.memory(), slot.offset) };
+        if self.library.is_none() {
+            // SAFETY: The slot holds what `place` put into the old one, which is the function's code
+            // and needs no change to run elsewhere: it has no relocations. Before `release` or another
+            // `place` changes the slot, the entry is changed.
+            unsafe { self.table.set(id, self.arena.memory(), slot.offset) };
+        }
         self.arena.release(old.slot)?;
         self.loaded[id.0] = Some(Loaded { slot, version });
         Ok(())
@@ -150,9 +157,16 @@ impl<'p> Engine<'p> {
                 code: &self.arena.memory().bytes()[slot.offset..][..compiled.bytes.len()],
             };
             let version = self.announcer.load(&placed)?;
-            // SAFETY: `fill` has just put the function's code there, compiled from this program.
-            // Whatever changes the slot later (`place`, `release`) changes the entry before.
-            unsafe { self.table.set(*id, self.arena.memory(), slot.offset) };
+            if let Some(library) = &self.library {
+                let symbol = &self.announcer.versions()[version].symbol;
+                let code = library.find(symbol, &compiled.bytes)?;
+                // SAFETY: It is the same code, which needs no change to run elsewhere, and stays there.
+                unsafe { self.table.set_elsewhere(*id, code) };
+            } else {
+                // SAFETY: `fill` has just put the function's code there, compiled from this program.
+                // Whatever changes the slot later (`place`, `release`) changes the entry before.
+                unsafe { self.table.set(*id, self.arena.memory(), slot.offset) };
+            }
             self.loaded[id.0] = Some(Loaded { slot: *slot, version });
         }
         Ok(())

@@ -12,7 +12,7 @@ use crate::plan::{self, Step};
 
 fn engine(program: &Program, frames: FrameKind, memory: MemoryKind) -> Engine<'_> {
     let announcer = Announcer::new(&Options::default(), "test".into()).unwrap();
-    Engine::new(program, frames, memory, 1 << 18, announcer).unwrap()
+    Engine::new(program, frames, memory, 1 << 18, announcer, None).unwrap()
 }
 
 fn all(program: &Program) -> Vec<FunctionId> {
@@ -133,7 +133,7 @@ fn wishes_that_make_no_sense_are_refused() {
     assert!(matches!(engine.call(g, 0), Err(Error::Plan { .. })));
     let tiny = Announcer::new(&Options::default(), "test".into()).unwrap();
     let mut tiny =
-        Engine::new(&program, FrameKind::Pointer, MemoryKind::Anonymous, 1, tiny).unwrap();
+        Engine::new(&program, FrameKind::Pointer, MemoryKind::Anonymous, 1, tiny, None).unwrap();
     let full = (0..100).find_map(|_| {
         let loaded = tiny.load(&[f], &Tier::ALL);
         tiny.loaded[0] = None;
