@@ -111,7 +111,9 @@ pub fn rewrite(args: &Args) -> Result<Report> {
     if let Some(file) = target {
         file.finish()?;
     }
-    warn(&summary, doubtful, has_bytes, known.is_empty(), &mut warnings);
+    let has_named = summary.named.first().is_some_and(|&named| named > 0);
+    let is_done = known.is_empty() || args.sources.named_at_once && !has_named;
+    warn(&summary, doubtful, has_bytes, is_done, &mut warnings);
     Ok(Report {
         input: args.input.clone(),
         output: (!to_stdout).then_some(output),
@@ -153,7 +155,7 @@ fn warn(
     summary: &Summary,
     doubtful: usize,
     has_bytes: bool,
-    nothing_is_known: bool,
+    nothing_to_do: bool,
     warnings: &mut Vec<String>,
 ) {
     let first = |costs: &[u64]| costs.first().copied().unwrap_or(0);
@@ -161,7 +163,7 @@ fn warn(
     if summary.is_cut_off {
         warnings.push("the profile ends in the middle of a line: it is not whole".into());
     }
-    if nothing_is_known {
+    if nothing_to_do {
         return;
     }
     if unknown == 0 {

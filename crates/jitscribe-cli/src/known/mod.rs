@@ -43,6 +43,12 @@ pub struct SourceArgs {
     /// Look for perf maps and jitdumps in this folder, and those within it, first
     #[arg(long, value_name = "DIR")]
     pub aux_dir: Vec<PathBuf>,
+    /// Folders that are taken away afterwards: what is written does not name files in them.
+    #[arg(skip)]
+    pub leaving: Vec<PathBuf>,
+    /// The process told valgrind of its code by itself, so that nothing may be left to name.
+    #[arg(skip)]
+    pub named_at_once: bool,
 }
 
 /// A file that told of code.

@@ -7,6 +7,7 @@
 
 mod arguments;
 mod logs;
+mod objects;
 mod perf;
 pub mod summary;
 mod target;

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use serde::Serialize;
 
+use super::objects::Objects;
 use super::workspace::Workspace;
 use super::{Args, perf, target};
 use crate::callgrind;
@@ -47,6 +48,14 @@ impl Tool {
 
 /// What was done to one file. With `--json` a list of these is printed.
 #[derive(Debug, Serialize)]
+struct Item {
+    #[serde(flatten)]
+    done: Done,
+    /// Whether the process told valgrind of its code by itself, while it ran.
+    named_at_once: bool,
+}
+
+#[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Done {
     Profiled(callgrind::Report),
@@ -73,12 +82,13 @@ pub fn run(args: &Args, tool: Tool) -> Result<()> {
     }
     let raw = super::with_suffix(&base, ".raw");
     let mut workspace = Workspace::new(&base, args.keep_raw.then_some(raw.as_path()))?;
-    let prepared = if args.no_env {
+    let mut prepared = if args.no_env {
         Preparation { command: args.command.clone(), ..Preparation::default() }
     } else {
         Preparation::of(&args.command, workspace.folder(), false)?
     };
     super::say_flags(&prepared);
+    let mut objects = Objects::new(args, &base, workspace.folder(), &mut prepared)?;
     let name = base.file_name().unwrap_or(OsStr::new(tool.name()));
     let mut command = command(args, tool, &prepared, &workspace.folder().join(name));
     let ended = perf::run(&mut command, MISSING)?;
@@ -96,8 +106,21 @@ pub fn run(args: &Args, tool: Tool) -> Result<()> {
     let (mut all, mut failed) = (Vec::new(), false);
     for file in files {
         let output = base.with_file_name(file.file_name().unwrap_or(name));
-        match done(args, tool, &file, &output, workspace.folder()) {
-            Ok(done) => all.push(done),
+        let named_at_once = objects.are_of(&file);
+        let leaving = if args.keep_raw { Vec::new() } else { objects.folders(workspace.folder()) };
+        let sources = SourceArgs {
+            aux_dir: objects.folders(workspace.folder()),
+            leaving,
+            named_at_once,
+            ..SourceArgs::default()
+        };
+        match done(args, tool, &file, &output, sources) {
+            Ok(done) => {
+                if named_at_once {
+                    note::say(objects.line());
+                }
+                all.push(Item { done, named_at_once });
+            }
             Err(error) => {
                 note::error(&error);
                 failed = true;
@@ -105,6 +128,7 @@ pub fn run(args: &Args, tool: Tool) -> Result<()> {
         }
     }
     if failed {
+        objects.keep();
         workspace.keep();
         note::warning(format_args!(
             "what valgrind wrote is kept in {}",
@@ -215,8 +239,7 @@ fn made(folder: &Path, name: &OsStr) -> Result<Vec<PathBuf>> {
 }
 
 /// Names what is in one file, and says so.
-fn done(args: &Args, tool: Tool, file: &Path, output: &Path, folder: &Path) -> Result<Done> {
-    let sources = SourceArgs { aux_dir: vec![folder.to_owned()], ..SourceArgs::default() };
+fn done(args: &Args, tool: Tool, file: &Path, output: &Path, sources: SourceArgs) -> Result<Done> {
     let shown = shell_word(output);
     let (name, next): (fn(&FileArgs) -> Result<valgrind::Report>, _) = match tool {
         Tool::Callgrind => return profiled(args, file, output, sources),
@@ -265,7 +288,7 @@ fn counted(args: &Args, file: &Path, output: &Path) -> Result<Done> {
     Ok(Done::Counted(report))
 }
 
-fn print_json(all: &[Done]) -> Result<()> {
+fn print_json(all: &[Item]) -> Result<()> {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
     serde_json::to_writer_pretty(&mut out, all).map_err(|error| Error::Stdout(error.into()))?;

@@ -134,8 +134,10 @@ impl<'a> CodeNamer<'a> {
         let Some(Process { code, .. }) = self.processes.get_mut(&pid) else { return Ok(None) };
         let Some(known) = code.at(address) else { return Ok(None) };
         let places = code.places(&known)?;
-        let object = code.source_of(&known).map(|path| path.as_os_str().as_encoded_bytes());
-        let object = object.unwrap_or_default();
+        let leaving = &self.args.sources.leaving;
+        let stays = |path: &&Path| !leaving.iter().any(|folder| path.starts_with(folder));
+        let object = code.source_of(&known).filter(stays);
+        let object = object.map(|path| path.as_os_str().as_encoded_bytes()).unwrap_or_default();
         let mut frames: Vec<Frame> = places
             .at(address)
             .map(|place| {

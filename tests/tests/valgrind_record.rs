@@ -1,0 +1,144 @@
+//! `jitscribe record --tool` with real runtimes, and with programs that link the library.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use end_to_end::jitscribe::{demo_jit, jitscribe};
+use end_to_end::profile::Profile;
+use end_to_end::tool::{crate_dir, run, tool};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// `jitscribe record --tool` in a folder of its own, and what it left there.
+struct Recorded {
+    dir: TempDir,
+    said: String,
+    report: Value,
+}
+
+impl Recorded {
+    fn new(of: &str, variables: &[(&str, &str)], command: &Command) -> Self {
+        Self::within(
+            TempDir::with_prefix("jitscribe-record-").expect("a folder"),
+            of,
+            variables,
+            command,
+        )
+    }
+
+    fn within(dir: TempDir, of: &str, variables: &[(&str, &str)], command: &Command) -> Self {
+        let mut record = jitscribe();
+        record.args(["record", "--json", &format!("--tool={of}"), "--"]);
+        record.arg(command.get_program()).args(command.get_args());
+        record.env_remove("JITSCRIBE").env_remove("JITSCRIBE_DIR").env_remove("JITSCRIBE_LIMIT");
+        record.envs(variables.iter().copied()).current_dir(dir.path());
+        let printed = run(&mut record);
+        // What the program prints stands before it.
+        let json = printed.stdout.find("[\n  {").map_or("", |at| &printed.stdout[at..]);
+        let report: Value = serde_json::from_str(json).expect("a report");
+        assert_eq!(report.as_array().map(Vec::len), Some(1), "{report}");
+        Self { dir, said: printed.stderr, report: report[0].clone() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn files(&self, folder: &Path) -> Vec<String> {
+        let Ok(entries) = self.dir.path().join(folder).read_dir() else { return Vec::new() };
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into()).collect()
+    }
+
+    /// What was written, which is named behind the tool and ends with the process.
+    fn output(&self, prefix: &str) -> PathBuf {
+        let files = self.files(Path::new(""));
+        let is_it = |name: &&String| {
+            name.strip_prefix(prefix)
+                .is_some_and(|pid| pid.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        let found: Vec<_> = files.iter().filter(is_it).collect();
+        assert_eq!(found.len(), 1, "{files:?}");
+        self.path(found[0])
+    }
+}
+
+/// The cost of jitted functions of this name, with or without what V8 and PHP put around it.
+fn cost(profile: &Profile, name: &str) -> u64 {
+    let of_name = profile.own.iter().filter(|(function, _)| {
+        let words = function.name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        function.object.contains("callgrind.out") && words.into_iter().any(|word| word == name)
+    });
+    of_name.map(|(_, costs)| costs[0]).sum()
+}
+
+#[test]
+fn node_under_callgrind() {
+    let script = "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+        let sum = 0; for (let i = 0; i < 40; i++) sum += fib(15); console.log(sum);";
+    let dir = TempDir::with_prefix("jitscribe-record-").expect("a folder");
+    std::fs::write(dir.path().join("fib.js"), script).expect("a file");
+    let mut node = tool("node");
+    node.args(["--single-threaded", "fib.js"]);
+    let recorded = Recorded::within(dir, "callgrind", &[], &node);
+    assert_eq!(recorded.report["named_at_once"], false);
+    let profile = Profile::read(&recorded.output("callgrind.out."));
+    assert_eq!(profile.sum(), profile.totals);
+    assert!(cost(&profile, "fib") > 1_000_000, "{}", recorded.said);
+    // Its machine code is there, the dump that told of it is gone.
+    let image = recorded.report["image"].as_str().expect("an object file");
+    let code = run(tool("objdump").args(["-d", "-C"]).arg(recorded.path(image))).stdout;
+    assert!(code.contains("fib"), "{code}");
+    assert_eq!(recorded.files(Path::new("callgrind.out.jit")), [""; 0]);
+}
+
+#[test]
+fn php_under_callgrind() {
+    let script = "<?php function fib($n) { return $n < 2 ? $n : fib($n - 1) + fib($n - 2); }
+        for ($i = 0; $i < 30; $i++) { echo fib(14), \"\\n\"; }";
+    let dir = TempDir::with_prefix("jitscribe-record-").expect("a folder");
+    std::fs::write(dir.path().join("fib.php"), script).expect("a file");
+    let mut php = tool("php");
+    php.arg("fib.php");
+    let recorded = Recorded::within(dir, "callgrind", &[], &php);
+    let profile = Profile::read(&recorded.output("callgrind.out."));
+    assert_eq!(profile.sum(), profile.totals);
+    assert!(cost(&profile, "fib") > 100_000, "{}", recorded.said);
+    _ = std::fs::remove_file(format!("/tmp/perf-{}.map", profile.pid));
+}
+
+/// Its code has names while it runs, and the object files that these are of stay.
+#[test]
+fn a_program_that_links_the_library() {
+    let mut demo = demo_jit();
+    demo.args(["--log", "--calls", "1"]);
+    let recorded = Recorded::new("callgrind", &[], &demo);
+    assert_eq!(recorded.report["named_at_once"], true);
+    assert_eq!(recorded.report["warnings"], serde_json::json!([]), "{}", recorded.said);
+    assert!(recorded.said.contains("had its names while it ran"), "{}", recorded.said);
+    let profile = Profile::read(&recorded.output("callgrind.out."));
+    let fib = profile.own.keys().find(|function| function.name == "baseline::fib").expect("fib");
+    assert!(Path::new(&fib.object).is_file(), "{} is gone", fib.object);
+    let objects = recorded.files(Path::new("callgrind.out.jit"));
+    assert!(!objects.is_empty() && objects.iter().all(|name| name.ends_with(".so")), "{objects:?}");
+}
+
+/// Code without lines is said to be in the file that told of it, unless that is gone by then.
+#[test]
+fn nothing_names_a_file_that_is_gone() {
+    let dir = TempDir::with_prefix("jitscribe-record-").expect("a folder");
+    let library = dir.path().join("heap.so");
+    let mut compile = tool("cc");
+    compile.args(["-O1", "-g0", "-fPIC", "-fno-optimize-sibling-calls", "-fno-omit-frame-pointer"]);
+    compile.args(["-fcf-protection=none", "-fno-stack-protector", "-nostdlib", "-shared"]);
+    compile.args(["-Wl,-Bsymbolic,-z,text", "-o"]).arg(&library);
+    run(compile.arg(crate_dir().join("workloads/heap.c")));
+    let mut copy = Command::new(env!("CARGO_BIN_EXE_run-calls"));
+    copy.arg("copy").arg(&library).arg("3");
+    // A leak check reads all of the log.
+    let words = [("JITSCRIBE", "jitdump,no-valgrind"), ("JITSCRIBE_LIMIT", "1M")];
+    let recorded = Recorded::within(dir, "memcheck", &words, &copy);
+    let log = std::fs::read_to_string(recorded.output("memcheck.out.")).expect("a log");
+    assert!(log.contains(": read_behind\n"), "{log}");
+    assert!(!log.contains(".dump"), "{log}");
+    assert_eq!(recorded.files(Path::new("memcheck.out.jit")), [""; 0]);
+}
