@@ -121,6 +121,15 @@ if ! rust_is_new_enough; then
     fi
 fi
 
+# What the tests look at but cannot run here. Where there is no rustup it has to come with the toolchain.
+other=aarch64-unknown-linux-gnu
+other_is_there() {
+    [ -d "$(rustc --print sysroot)/lib/rustlib/$other/lib" ]
+}
+if [ "$mode" = test ] && ! other_is_there && present rustup; then
+    rustup target add "$other"
+fi
+
 if [ "$mode" = test ]; then
     # Debian packages no wasmtime. A venv of its own keeps the system's Python clean.
     if [ ! -x "$cache/wasmtime/bin/python3" ] ||
@@ -153,6 +162,12 @@ report
 printf '  %-36s %s\n' "Rust" "$(cargo --version)"
 printf '  %-36s %s\n' "perf's version" "$(perf --version)"
 if [ "$mode" = test ]; then
+    if other_is_there; then
+        printf '  %-36s %s\n' "Rust's library for another machine" "$other"
+    else
+        printf '  %-36s MISSING (rustup target add %s)\n' "Rust's library for another machine" "$other"
+        failed=1
+    fi
     printf '  %-36s %s\n' "wasmtime" "$cache/wasmtime"
     printf '  %-36s %s\n' "perf 6.12 and Python 3.13" "$cache/trixie"
 fi

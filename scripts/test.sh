@@ -23,6 +23,8 @@ step "lints"
 cargo clippy --quiet --workspace --all-targets -- -D warnings
 # The workspace turns features on that runtimes do without.
 cargo clippy --quiet -p jitdump --no-default-features -- -D warnings
+# Instructions of another machine, that the tests here never see.
+cargo build --quiet -p publish-valgrind --target aarch64-unknown-linux-gnu
 
 step "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
