@@ -111,8 +111,9 @@ impl<'a> Node<'a> {
     fn parse(bytes: &'a [u8]) -> Option<Self> {
         let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
         let end = bytes.get(body.len()..)?;
-        let node = body.trim_ascii_start();
-        let indent = body.len().checked_sub(node.len())?;
+        // Other white space is no indentation of massif's, and would not be written again.
+        let indent = body.iter().take_while(|&&byte| byte == b' ').count();
+        let node = body.get(indent..)?;
         let node = node.strip_prefix(b"n")?;
         let (children, rest) = split_at(node, b": ")?;
         let (size, text) = split_at(rest, b" ")?;

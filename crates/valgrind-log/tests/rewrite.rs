@@ -209,6 +209,17 @@ fn frames_of_xml_get_the_elements_that_valgrind_would_write() {
     assert_eq!((counts.frames, counts.unknown, counts.named, counts.stacks), (3, 2, 2, 1));
 }
 
+/// Only blanks indent a tree: a line that begins otherwise is none of it.
+#[test]
+fn other_white_space_in_a_file_of_massifs_stays() {
+    let file =
+        "desc: x\nsnapshot=0\n\u{c} n1: 4096 0x48: f (a.c:1)\n\tn0: 1 0x49: ???\n n0: 1 0x50: g\n";
+    let mut out = Vec::new();
+    let counts = massif::rewrite(file.as_bytes(), &mut out, &mut Nobody).unwrap();
+    assert_eq!(String::from_utf8(out).unwrap(), file);
+    assert_eq!(counts.frames, 1);
+}
+
 #[test]
 fn inlined_calls_make_a_tree_of_massif_deeper() {
     let file = "desc: x
