@@ -189,6 +189,20 @@ fn clock(bencher: Bencher<'_, '_>) {
     bencher.bench(|| rustix::time::clock_gettime(rustix::time::ClockId::Monotonic));
 }
 
+/// What the clock costs where the kernel gives processes no page to read it from (a hidden vDSO).
+#[divan::bench(sample_count = SAMPLES, sample_size = SIZE)]
+fn clock_by_system_call(bencher: Bencher<'_, '_>) {
+    bencher.bench_local(|| {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the kernel writes to the one place that it is given.
+        #[allow(unsafe_code)]
+        unsafe {
+            libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, &raw mut time)
+        };
+        black_box(time);
+    });
+}
+
 /// wasmtime's writer: no lines, no unwind tables.
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE / 10)]
 fn wasmtime_jitdump(bencher: Bencher<'_, '_>) {
