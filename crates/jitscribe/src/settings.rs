@@ -167,8 +167,10 @@ impl Builder {
     }
 
     /// How many bytes the log may take: 64 MiB unless set, or a quarter of what the process's memory cgroup may have
-    /// if that is less; 4 GiB if it is a file. When they are used up, room of
-    /// dead codes is used anew (in memory, not in a file); then codes are left out, and the log says how many.
+    /// if that is less; 4 GiB if it is a file. From a quarter of them on, room of dead codes is used anew (in memory, not
+    /// in a file) where most of a part has died; when they are used up, wherever some has. Then codes are left out, and
+    /// the log says how many. With a limit above what its memory cgroup has left, the kernel ends the process when
+    /// the log fills it, as with any other memory.
     pub fn limit(mut self, bytes: usize) -> Self {
         self.limit = Some(bytes);
         self
