@@ -144,8 +144,8 @@ fn full() {
 /// Ten thousand functions, announced and run one at a time.
 fn many() {
     let valgrind = publisher();
-    let memory = Memory::private(BASE, 1 << 21);
     let count: usize = std::env::var("ROLE_COUNT").map_or(10_000, |count| count.parse().unwrap());
+    let memory = Memory::private(BASE, (count * 112).next_multiple_of(4096));
     for number in 0..count {
         memory.put_named(&valgrind, number * 112, &format!("many_{number}"), &COUNT);
         memory.run(number * 112, 10, 0);
