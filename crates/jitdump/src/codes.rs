@@ -142,18 +142,16 @@ impl<'a> Codes<'a> {
     /// Where to go on, if the iterator ended because the part of the file did.
     #[cfg(feature = "std")]
     pub(crate) fn pause(self) -> Option<Paused> {
-        let Self { records, pending, left_out, .. } = self;
+        let Self { records, mut pending, left_out, .. } = self;
+        if records.passed() {
+            pending.count = pending.count.saturating_add(1);
+        }
         records.is_starved().then(|| Paused {
             offset: records.offset(),
             last_timestamp: records.last_timestamp(),
             pending,
             left_out,
         })
-    }
-
-    /// Whether more of the file would have to be seen.
-    pub(crate) fn is_starved(&self) -> bool {
-        self.records.is_starved()
     }
 
     /// The quirks that are taken out.

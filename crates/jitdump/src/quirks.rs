@@ -1,6 +1,10 @@
 //! What a dump's writer does otherwise than the format says, told from the data.
 
+use core::ops::ControlFlow;
+
+use crate::code_load::CodeLoad;
 use crate::codes::CodeEvent;
+use crate::error::Error;
 use crate::reader::Dump;
 use crate::record::Body;
 
@@ -102,11 +106,14 @@ impl Quirks {
     /// Looks for quirks in the first records (up to 65,536 of them).
     #[must_use]
     pub fn detect(dump: &Dump<'_>) -> Self {
-        Self::detect_in(dump).0
+        let (quirks, _) = Self::of_clocks(dump);
+        let mut detector = Detector::new(quirks);
+        let _ = dump.codes_with(quirks).try_for_each(|event| detector.look_at(&event));
+        detector.finish()
     }
 
-    /// The same, and whether more of the file would have to be seen.
-    pub(crate) fn detect_in(dump: &Dump<'_>) -> (Self, bool) {
+    /// What the first record tells, and whether more of the file would have to be seen for it.
+    pub(crate) fn of_clocks(dump: &Dump<'_>) -> (Self, bool) {
         let mut quirks = Self::none(dump);
         let mut records = dump.records();
         let first = records.find_map(|record| {
@@ -120,43 +127,75 @@ impl Quirks {
         } else {
             quirks.header_clock = HeaderClock::NoRecords;
         }
+        (quirks, records.is_starved())
+    }
+}
 
-        let mut biases = BIASES.map(BiasVotes::new);
-        let mut debug_samples = 0_u32;
-        let mut machine = MachineVotes::default();
-        let mut codes = dump.codes_with(quirks);
-        for event in codes.by_ref().take(EVENTS) {
-            let Ok(CodeEvent::Load(code)) = event else { continue };
-            if machine.codes < CODE_SAMPLES {
-                machine.add(code.address, code.bytes);
-            }
-            // What has a tail was written by a program that has no bias.
-            if code.tail().is_some() {
-                continue;
-            }
-            let deltas = || {
-                code.raw_entries()
-                    .map_while(Result::ok)
-                    .take(ENTRIES)
-                    .filter(|entry| entry.line != 0)
-                    .map(|entry| entry.addr.wrapping_sub(code.address).cast_signed())
-            };
-            if let (Some(low), Some(high)) = (deltas().min(), deltas().max()) {
-                for votes in &mut biases {
-                    votes.add(low, high, code.size);
-                }
-                debug_samples = debug_samples.saturating_add(1);
-                if debug_samples >= DEBUG_SAMPLES {
-                    break;
-                }
-            }
+/// Looks for quirks in the codes of a dump, from the first on.
+#[derive(Clone, Debug)]
+pub(crate) struct Detector {
+    quirks: Quirks,
+    events: usize,
+    biases: [BiasVotes; 2],
+    debug_samples: u32,
+    machine: MachineVotes,
+}
+
+impl Detector {
+    /// `quirks` are those known from the first record.
+    pub(crate) fn new(quirks: Quirks) -> Self {
+        Self {
+            quirks,
+            events: 0,
+            biases: BIASES.map(BiasVotes::new),
+            debug_samples: 0,
+            machine: MachineVotes::default(),
         }
+    }
+
+    /// Takes what [`Dump::codes_with`] gives; breaks when it has seen enough.
+    pub(crate) fn look_at(&mut self, event: &Result<CodeEvent<'_>, Error>) -> ControlFlow<()> {
+        self.events = self.events.saturating_add(1);
+        if let Ok(CodeEvent::Load(code)) = event {
+            self.look_at_code(code);
+        }
+        if self.events >= EVENTS || self.debug_samples >= DEBUG_SAMPLES {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn look_at_code(&mut self, code: &CodeLoad<'_>) {
+        if self.machine.codes < CODE_SAMPLES {
+            self.machine.add(code.address, code.bytes);
+        }
+        // What has a tail was written by a program that has no bias.
+        if code.tail().is_some() {
+            return;
+        }
+        let deltas = || {
+            code.raw_entries()
+                .map_while(Result::ok)
+                .take(ENTRIES)
+                .filter(|entry| entry.line != 0)
+                .map(|entry| entry.addr.wrapping_sub(code.address).cast_signed())
+        };
+        if let (Some(low), Some(high)) = (deltas().min(), deltas().max()) {
+            for votes in &mut self.biases {
+                votes.add(low, high, code.size);
+            }
+            self.debug_samples = self.debug_samples.saturating_add(1);
+        }
+    }
+
+    pub(crate) fn finish(self) -> Quirks {
+        let Self { mut quirks, biases, machine, .. } = self;
         quirks.debug_addr_bias =
             biases.iter().find(|votes| votes.carried()).map_or(0, |votes| votes.bias);
         if quirks.machine == EM_X86_64 && machine.is_aarch64() {
             quirks.machine = EM_AARCH64;
         }
-        (quirks, records.is_starved() || codes.is_starved())
+        quirks
     }
 }
 

@@ -20,8 +20,8 @@ pub struct Dump<'a> {
     header: Header,
     /// Offset in the file of the first of `data`.
     start: u64,
-    /// Whether the file goes on behind `data`.
-    more: bool,
+    /// Where the file ends, as far as is known: behind `data`, or at its end.
+    len: u64,
 }
 
 impl<'a> Dump<'a> {
@@ -30,13 +30,18 @@ impl<'a> Dump<'a> {
     /// # Errors
     /// Those of [`Header::parse`].
     pub fn parse(data: &'a [u8]) -> Result<Self, Error> {
-        Ok(Self { data, header: Header::parse(data)?, start: 0, more: false })
+        Ok(Self { data, header: Header::parse(data)?, start: 0, len: to_u64(data.len()) })
     }
 
-    /// A part of a file: `data` stands at `start`.
+    /// A part of a file of `len` bytes: `data` stands at `start`.
     #[cfg(feature = "std")]
-    pub(crate) fn part(header: Header, data: &'a [u8], start: u64, more: bool) -> Self {
-        Self { data, header, start, more }
+    pub(crate) fn part(header: Header, data: &'a [u8], start: u64, len: u64) -> Self {
+        Self { data, header, start, len }
+    }
+
+    /// Whether the file goes on behind `data`.
+    fn goes_on(&self) -> bool {
+        self.start.saturating_add(to_u64(self.data.len())) < self.len
     }
 
     /// What stands at `offset` and behind it; `None` outside.
@@ -84,7 +89,7 @@ impl<'a> Dump<'a> {
     /// grown, at the offset that [`End::CutOff`] or [`End::Complete`] told.
     #[must_use]
     pub fn records_from(&self, offset: u64) -> Records<'a> {
-        Records { dump: *self, offset, last_timestamp: None, end: None, starved: false }
+        Records { dump: *self, offset, last_timestamp: None, end: None, starved: Starved::No }
     }
 
     /// The control words, if the dump is a code log.
@@ -157,8 +162,16 @@ pub struct Records<'a> {
     offset: u64,
     last_timestamp: Option<u64>,
     end: Option<End>,
-    /// Whether what stands here can be told only when more of the file is seen.
-    starved: bool,
+    starved: Starved,
+}
+
+/// Whether what stands next can be told only when more of the file is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Starved {
+    No,
+    Yes,
+    /// It is, behind a record that was not given, as there is nothing in it to be seen.
+    BehindRoom,
 }
 
 impl<'a> Records<'a> {
@@ -180,7 +193,13 @@ impl<'a> Records<'a> {
 
     /// Whether the iterator ended because the part of the file did.
     pub(crate) fn is_starved(&self) -> bool {
-        self.starved
+        self.starved != Starved::No
+    }
+
+    /// Whether it ended behind a record that it did not give, as there is nothing in it.
+    #[cfg(feature = "std")]
+    pub(crate) fn passed(&self) -> bool {
+        self.starved == Starved::BehindRoom
     }
 
     /// The timestamp of the record read last.
@@ -268,7 +287,7 @@ impl<'a> Iterator for Records<'a> {
     type Item = Result<Record<'a>, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.end.is_some() || self.starved {
+        if self.end.is_some() || self.is_starved() {
             return None;
         }
         let offset = self.offset;
@@ -276,8 +295,13 @@ impl<'a> Iterator for Records<'a> {
         if let Some((prefix, record)) = rest.and_then(|rest| self.sound(rest)) {
             return Some(self.take(prefix, record));
         }
-        if self.dump.more {
-            self.starved = true;
+        if self.dump.goes_on() {
+            if let Some(end) = rest.and_then(|rest| self.end_of_filler(rest)) {
+                self.offset = end;
+                self.starved = Starved::BehindRoom;
+            } else {
+                self.starved = Starved::Yes;
+            }
             return None;
         }
         let endian = self.dump.header.endian;
@@ -319,7 +343,8 @@ impl<'a> Records<'a> {
         let endian = self.dump.header.endian;
         let prefix = Prefix::read(rest, endian)?;
         let (record, behind) = rest.split_at_checked(to_usize(u64::from(prefix.total_size)))?;
-        let is_seen = !self.dump.more || behind.len() >= to_usize(u64::from(RECORD_HEADER_SIZE));
+        let is_seen =
+            !self.dump.goes_on() || behind.len() >= to_usize(u64::from(RECORD_HEADER_SIZE));
         let in_time = || {
             prefix.id.is_known()
                 || self.last_timestamp.is_none()
@@ -329,6 +354,17 @@ impl<'a> Records<'a> {
             && (OfLog::at(record, endian) == Some(OfLog::Filler)
                 || (is_seen && in_time() && resync::may_follow(behind, endian, prefix.timestamp)));
         is_sound.then_some((prefix, record))
+    }
+
+    /// Where the room of a code log ends that `rest` begins with and goes on behind it: what lies
+    /// in it need not be seen. `None` if it is none, or the file ends before.
+    fn end_of_filler(&self, rest: &[u8]) -> Option<u64> {
+        let endian = self.dump.header.endian;
+        // As much as tells it from a tail.
+        let rest = rest.get(..40)?;
+        OfLog::at(rest, endian).filter(|is| *is == OfLog::Filler)?;
+        let size = u64::from(Prefix::read(rest, endian)?.total_size);
+        self.offset.checked_add(size).filter(|end| *end <= self.dump.len)
     }
 
     /// Goes on behind `record`.

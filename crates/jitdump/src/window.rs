@@ -10,7 +10,7 @@ use crate::endian::{to_u64, to_usize};
 use crate::error::Error;
 use crate::extension::LeftOut;
 use crate::header::Header;
-use crate::quirks::Quirks;
+use crate::quirks::{Detector, Quirks};
 use crate::reader::{Dump, End};
 use crate::record::RECORD_HEADER_SIZE;
 
@@ -111,14 +111,17 @@ impl<R: ReadAt> DumpFile<R> {
     /// When the file cannot be read.
     pub fn quirks(&mut self) -> io::Result<Quirks> {
         let mut room = self.window.chunk;
-        loop {
+        let quirks = loop {
             self.window.show(0, room)?;
-            let (quirks, more) = Quirks::detect_in(&self.window.dump(self.header));
+            let (quirks, more) = Quirks::of_clocks(&self.window.dump(self.header));
             if !more {
-                return Ok(quirks);
+                break quirks;
             }
             room = room.saturating_mul(2);
-        }
+        };
+        let mut detector = Detector::new(quirks);
+        self.for_each_code(quirks, |event| detector.look_at(&event))?;
+        Ok(detector.finish())
     }
 
     /// Tells `each` what [`Dump::codes_with`] gives, until it breaks; `None` is returned then.
@@ -196,7 +199,7 @@ impl<R: ReadAt> Window<R> {
     }
 
     fn dump(&self, header: Header) -> Dump<'_> {
-        Dump::part(header, self.held(), self.start, self.end() < self.len)
+        Dump::part(header, self.held(), self.start, self.len)
     }
 
     /// Makes the window begin at `from` and hold `room` bytes, or all up to the file's end. What it
@@ -311,12 +314,7 @@ mod tests {
                     ..ExtendedCode::default()
                 };
                 writer.extended(&extended).unwrap();
-                // Room not in use, in which an old record stands.
-                let mut room = [0; 32];
-                room[16] = 3;
-                room[20] = 16;
-                room[24] = 200;
-                writer.unknown(0, 2, &room).unwrap();
+                writer.unknown(0, 2, &filler(48)[16..]).unwrap();
                 continue;
             }
             if number % 5 != 4 {
@@ -341,6 +339,17 @@ mod tests {
         }
         writer.left_out(20_000, &LEFT_OUT).unwrap();
         writer.into_sink()
+    }
+
+    /// Room not in use, in which an old record stands.
+    fn filler(size: u32) -> Vec<u8> {
+        let mut filler = alloc::vec![0; to_usize(size.into())];
+        filler[0] = 2;
+        filler[4..8].copy_from_slice(&size.to_le_bytes());
+        filler[32] = 3;
+        filler[36] = 16;
+        filler[40] = 200;
+        filler
     }
 
     const LEFT_OUT: LeftOut = LeftOut { count: 3, first: 5, last: 9 };
@@ -400,16 +409,21 @@ mod tests {
 
     #[test]
     fn a_window_stays_small_where_nothing_is_damaged() {
-        let data = dump(2_000);
+        let mut data = dump(2_000);
+        let half = data.len();
+        // Much unused room of a log, and as much again behind it.
+        data.extend_from_slice(&filler(1 << 20));
+        data.extend_from_within(40..half);
         let mut file = DumpFile::open_in_chunks(&*data, to_u64(data.len()), 4096).unwrap();
         let mut loads = 0;
-        let quirks = Quirks::detect(&Dump::parse(&data).unwrap());
+        let quirks = file.quirks().unwrap();
+        assert_eq!(quirks, Quirks::detect(&Dump::parse(&data).unwrap()));
         file.for_each_code(quirks, |event| {
             loads += usize::from(matches!(event, Ok(CodeEvent::Load(_))));
             ControlFlow::Continue(())
         })
         .unwrap();
-        assert_eq!(loads, 2_000);
+        assert_eq!(loads, 4_000);
         assert!(file.window.bytes.len() <= 8192, "{}", file.window.bytes.len());
     }
 
