@@ -120,7 +120,7 @@ pub fn visible(
     everything: bool,
     usage: impl Fn(CodeId) -> Option<Usage>,
 ) -> Vec<(Range<u64>, CodeId)> {
-    let mut strokes: Vec<(bool, u64, &Piece)> = Vec::new();
+    let mut strokes: Vec<(bool, u64, &Piece)> = Vec::with_capacity(timeline.pieces().len());
     for piece in timeline.pieces() {
         if !overlap(&piece.range, arena) {
             continue;
@@ -146,7 +146,7 @@ pub fn visible(
 
 /// The parts of one code that a short-lived neighbour had split are one again.
 fn joined(parts: impl Iterator<Item = (Range<u64>, CodeId)>) -> Vec<(Range<u64>, CodeId)> {
-    let mut joined: Vec<(Range<u64>, CodeId)> = Vec::new();
+    let mut joined: Vec<(Range<u64>, CodeId)> = Vec::with_capacity(parts.size_hint().0);
     for (range, code) in parts {
         match joined.last_mut() {
             Some((last, owner)) if *owner == code && last.end == range.start => {

@@ -5,13 +5,19 @@
 //! another in time: a walk from leaf to root with a binary search at each node answers a query.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::timeline::Piece;
+
+/// Bounds that are searched at once: some cache lines that follow one another.
+const BLOCK: usize = 64;
 
 #[derive(Debug, Default)]
 pub(crate) struct StabbingIndex {
     /// Where some piece begins or ends, ascending. Leaf i stands for `bounds[i]..bounds[i + 1]`.
     bounds: Vec<u64>,
+    /// Every [`BLOCK`]th of these: few enough to stay in the processor's cache.
+    blocks: Vec<u64>,
     /// Per node, where its pieces begin in `pieces`; one more than there are nodes.
     begins: Vec<u32>,
     /// Piece numbers by node and, within a node, by time.
@@ -20,8 +26,8 @@ pub(crate) struct StabbingIndex {
 
 impl StabbingIndex {
     pub(crate) fn new(pieces: &[Piece]) -> Self {
-        let mut bounds: Vec<u64> =
-            pieces.iter().flat_map(|piece| [piece.range.start, piece.range.end]).collect();
+        let mut bounds: Vec<u64> = Vec::with_capacity(2 * pieces.len());
+        bounds.extend(pieces.iter().flat_map(|piece| [piece.range.start, piece.range.end]));
         bounds.sort_unstable();
         bounds.dedup();
 
@@ -60,13 +66,37 @@ impl StabbingIndex {
             begins.push(before as u32);
             before += hung[before..].iter().take_while(|(at, ..)| *at as usize == node).count();
         }
-        Self { bounds, begins, pieces: hung.into_iter().map(|(.., piece)| piece).collect() }
+        let blocks = bounds.iter().copied().step_by(BLOCK).collect();
+        Self { bounds, blocks, begins, pieces: hung.into_iter().map(|(.., piece)| piece).collect() }
     }
 
     /// The nodes over `address`, each the numbers of its pieces in the order of their time.
     pub(crate) fn nodes(&self, address: u64) -> impl Iterator<Item = &[u32]> {
+        self.nodes_above(self.leaf(address))
+    }
+
+    /// The nodes over `address`, and the addresses that have the same over them.
+    pub(crate) fn nodes_and_range(
+        &self,
+        address: u64,
+    ) -> (impl Iterator<Item = &[u32]>, Range<u64>) {
+        let leaf = self.leaf(address);
+        let bound = |number: usize| self.bounds.get(number).copied();
+        let start = leaf.checked_sub(1).and_then(bound).unwrap_or(0);
+        (self.nodes_above(leaf), start..bound(leaf).unwrap_or(u64::MAX))
+    }
+
+    /// The number of the leaf over `address`, from 1; outside the bounds lie 0 and what follows
+    /// the last.
+    fn leaf(&self, address: u64) -> usize {
+        let block = self.blocks.partition_point(|&bound| bound <= address);
+        let Some(start) = block.checked_sub(1).map(|before| before * BLOCK) else { return 0 };
+        let end = self.bounds.len().min(start + BLOCK);
+        start + self.bounds[start..end].partition_point(|&bound| bound <= address)
+    }
+
+    fn nodes_above(&self, leaf: usize) -> impl Iterator<Item = &[u32]> {
         let leaves = self.bounds.len().saturating_sub(1);
-        let leaf = self.bounds.partition_point(|&bound| bound <= address);
         // 0 is no node: outside the bounds there is nothing to walk.
         let first = if leaf == 0 || leaf > leaves { 0 } else { leaves + leaf - 1 };
         core::iter::successors(Some(first), |node| Some(node / 2))

@@ -26,4 +26,4 @@ mod timeline;
 
 pub use epochs::{Epoch, Usage};
 pub use process::{LifeId, Processes};
-pub use timeline::{CodeId, Piece, Timeline, TimelineBuilder};
+pub use timeline::{Around, CodeId, Piece, Timeline, TimelineBuilder, Who};

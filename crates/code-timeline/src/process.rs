@@ -2,6 +2,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// One address space: a process from its fork or exec to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,9 +73,17 @@ impl Processes {
     /// process never heard of.
     #[must_use]
     pub fn at(&self, pid: u32, time: u64) -> Option<LifeId> {
+        self.around(pid, time).map(|(life, _)| life)
+    }
+
+    /// The same, and for which times that is so: without the last of all, `u64::MAX`.
+    #[must_use]
+    pub fn around(&self, pid: u32, time: u64) -> Option<(LifeId, Range<u64>)> {
         let of_pid = self.by_pid.get(&pid)?;
-        let later = of_pid.partition_point(|&id| self.from(id) <= time);
-        of_pid.get(later.saturating_sub(1)).copied()
+        let later = of_pid.partition_point(|&id| self.from(id) <= time).max(1);
+        let life = *of_pid.get(later - 1)?;
+        let from = if later == 1 { 0 } else { self.from(life) };
+        Some((life, from..of_pid.get(later).map_or(u64::MAX, |&next| self.from(next))))
     }
 
     /// The life whose memory `life` began with, and when it was copied.
@@ -123,6 +132,9 @@ mod tests {
         let life = |pid, time| processes.at(pid, time).expect("a known pid");
         let [forked, execed, reused] = [150, 250, 350].map(|time| life(2, time));
         assert_eq!(processes.at(3, 0), None);
+        for (time, times) in [(150, 0..200), (0, 0..200), (299, 200..300), (300, 300..u64::MAX)] {
+            assert_eq!(processes.around(2, time), Some((life(2, time), times)));
+        }
         assert_eq!(life(2, 0), forked, "before the beginning: the first life");
         assert!(forked != execed && execed != reused);
         assert_eq!(processes.parent(forked), Some((life(1, 0), 100)));

@@ -7,7 +7,13 @@ use core::ops::Range;
 /// Whether two ranges share an address.
 #[must_use]
 pub fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
-    a.start.max(b.start) < a.end.min(b.end)
+    !intersection(a, b).is_empty()
+}
+
+/// What two ranges share; empty if that is nothing.
+#[must_use]
+pub fn intersection(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
+    a.start.max(b.start)..a.end.min(b.end)
 }
 
 /// Ranges in ascending order become fewer: those that touch, overlap, or lie apart by a gap for

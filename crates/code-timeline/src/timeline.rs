@@ -143,6 +143,28 @@ impl TimelineBuilder {
     }
 }
 
+/// Who was where, and how far that holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Around<'t> {
+    /// Who was there, or came there next.
+    pub who: Who<'t>,
+    /// At which addresses this is so: without the last of all, `u64::MAX`.
+    pub addresses: Range<u64>,
+    /// At which times: without the last of all, `u64::MAX`.
+    pub times: Range<u64>,
+}
+
+/// Who was at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who<'t> {
+    /// This one.
+    Here(&'t Piece),
+    /// Nobody; this one came next.
+    Next(&'t Piece),
+    /// Nobody, then or later.
+    Nobody,
+}
+
 /// The finished history of one address space.
 #[derive(Debug, Default)]
 pub struct Timeline {
@@ -172,6 +194,41 @@ impl Timeline {
             .map(|&piece| self.piece(piece))
             .min_by_key(|piece| piece.since)
             .filter(|piece| piece.since - time <= within)
+    }
+
+    /// What [`Self::at`] says or, where that is nobody, [`Self::next`]; and for which addresses and
+    /// times it says the same: to be asked but once where many ask.
+    #[must_use]
+    pub fn around(&self, address: u64, time: u64) -> Around<'_> {
+        let (nodes, addresses) = self.index.nodes_and_range(address);
+        let mut vacant = Around { who: Who::Nobody, addresses, times: 0..u64::MAX };
+        for node in nodes {
+            let later = node.partition_point(|&piece| self.since(piece) <= time);
+            if let Some(&last) = later.checked_sub(1).and_then(|last| node.get(last)) {
+                let last = self.piece(last);
+                if time < last.until {
+                    let (addresses, times) = (last.range.clone(), last.since..last.until);
+                    return Around { who: Who::Here(last), addresses, times };
+                }
+                vacant.times.start = vacant.times.start.max(last.until);
+            }
+            if let Some(&next) = node.get(later)
+                && self.since(next) < vacant.times.end
+            {
+                let next = self.piece(next);
+                vacant.who = Who::Next(next);
+                vacant.times.end = next.since;
+            }
+        }
+        vacant
+    }
+
+    /// Who came to `address` first after `time`, as [`Self::next`] has it, and at which addresses
+    /// it is the same.
+    #[must_use]
+    pub fn next_around(&self, address: u64, time: u64) -> (Option<&Piece>, Range<u64>) {
+        let (_, addresses) = self.index.nodes_and_range(address);
+        (self.next(address, time, u64::MAX), addresses)
     }
 
     /// Every piece, by address and, at one address, by time.
@@ -228,6 +285,21 @@ mod tests {
     }
 
     #[test]
+    fn each_of_many_pieces_is_found() {
+        let mut builder = TimelineBuilder::new();
+        for number in 0..1000 {
+            let start = u64::from(number) * 7 + 10;
+            builder.load(1, start..start + 2 + u64::from(number % 6), CodeId(number));
+        }
+        let timeline = builder.finish();
+        for address in 0..7100 {
+            let number = (address >= 10).then(|| (address - 10) / 7).filter(|&n| n < 1000);
+            let code = number.filter(|n| (address - 10) % 7 < 2 + n % 6);
+            assert_eq!(who(&timeline, address, 1), code.map(|n| CodeId(n as u32)), "{address}");
+        }
+    }
+
+    #[test]
     fn unload_leaves_what_others_took() {
         let mut builder = TimelineBuilder::new();
         builder.load(1, 0..100, A);
@@ -271,6 +343,30 @@ mod tests {
             for (time, row) in table.iter().enumerate() {
                 for (address, expected) in row.iter().enumerate() {
                     prop_assert_eq!(who(&timeline, address as u64, time as u64), *expected);
+                    let around = timeline.around(address as u64, time as u64);
+                    let next = timeline.next(address as u64, time as u64, u64::MAX);
+                    let who = match (timeline.at(address as u64, time as u64), next) {
+                        (Some(here), _) => Who::Here(here),
+                        (None, Some(next)) => Who::Next(next),
+                        (None, None) => Who::Nobody,
+                    };
+                    prop_assert_eq!(around.who, who);
+                    let (found, addresses) = timeline.next_around(address as u64, time as u64);
+                    prop_assert_eq!(found, next);
+                    prop_assert!(addresses.contains(&(address as u64)));
+                    prop_assert!(around.addresses.contains(&(address as u64)));
+                    prop_assert!(around.times.contains(&(time as u64)));
+                    // Step by step, the same holds up to the ends.
+                    for (address, time) in [(address as u64 + 1, time as u64), (address as u64, time as u64 + 1)] {
+                        if around.addresses.contains(&address) && around.times.contains(&time) {
+                            prop_assert_eq!(&timeline.around(address, time), &around);
+                        }
+                        if addresses.contains(&address) {
+                            let there = timeline.next_around(address, time);
+                            prop_assert!(there.0 == next || next.is_some_and(|next| next.since <= time));
+                            prop_assert_eq!(&there.1, &addresses);
+                        }
+                    }
                     let ahead = table[time + 1..].iter().enumerate()
                         .find(|(_, later)| later[address].is_some());
                     if expected.is_none() {

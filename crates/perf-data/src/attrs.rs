@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crate::attr::{Attr, sample_type};
 use crate::endian::{Cursor, Endian};
 use crate::event::kind;
+use crate::layout::SampleLayout;
 use crate::sample_id::SampleId;
 
 /// The events of a recording, told apart as perf does: by the id in each record.
@@ -13,6 +14,8 @@ pub struct Attrs {
     endian: Endian,
     list: Vec<Attr>,
     by_id: HashMap<u64, usize>,
+    /// How each event's samples are laid out.
+    layouts: Vec<SampleLayout>,
     uniform: bool,
 }
 
@@ -25,7 +28,8 @@ impl Attrs {
             }
         }
         let uniform = list.first().is_none_or(|first| list.iter().all(|a| a.same_layout(first)));
-        Self { endian, list, by_id, uniform }
+        let layouts = list.iter().map(SampleLayout::of).collect();
+        Self { endian, list, by_id, layouts, uniform }
     }
 
     /// Byte order of the recording.
@@ -81,20 +85,22 @@ impl Attrs {
 
     /// The event that a record belongs to; the first where the record has no id.
     pub(crate) fn of(&self, event_kind: u32, body: &[u8]) -> Option<&Attr> {
-        let first = self.list.first()?;
-        if self.list.len() == 1 {
-            return Some(first);
-        }
-        match self.id_of(first, event_kind, body) {
-            // perf's own made-up records carry id 0.
-            None | Some(0) => Some(first),
-            Some(id) => self.by_id(id).or(Some(first)),
-        }
+        self.list.get(self.index_of(event_kind, body))
     }
 
     /// An event laid out as the record's own: without a look at the id where all are alike.
-    pub(crate) fn layout_of(&self, event_kind: u32, body: &[u8]) -> Option<&Attr> {
-        if self.uniform { self.list.first() } else { self.of(event_kind, body) }
+    pub(crate) fn layout_of(&self, event_kind: u32, body: &[u8]) -> Option<(&Attr, SampleLayout)> {
+        let index = if self.uniform { 0 } else { self.index_of(event_kind, body) };
+        self.list.get(index).zip(self.layouts.get(index).copied())
+    }
+
+    fn index_of(&self, event_kind: u32, body: &[u8]) -> usize {
+        let [first, _, ..] = self.list.as_slice() else { return 0 };
+        match self.id_of(first, event_kind, body) {
+            // perf's own made-up records carry id 0.
+            None | Some(0) => 0,
+            Some(id) => self.by_id.get(&id).copied().unwrap_or(0),
+        }
     }
 
     /// The id in a record, at the place all events of a recording have in common.

@@ -7,7 +7,6 @@ use crate::attrs::Attrs;
 use crate::endian::{Cursor, Endian};
 use crate::error::{Cause, Error};
 use crate::record::Record;
-use crate::sample::Sample;
 use crate::sample_id::SampleId;
 use crate::store::Store;
 
@@ -125,20 +124,23 @@ impl<'a> Event<'a> {
 
     /// Who and when: of a sample its own fields, of other kernel records their trailer.
     pub fn sample_id(&self) -> Option<SampleId> {
-        let event_kind = self.kind();
+        let (event_kind, body, endian) = (self.kind(), self.body(), self.endian());
         if event_kind >= kind::USER_TYPE_START {
             return None;
         }
-        let attr = self.attrs.layout_of(event_kind, self.body())?;
+        let (attr, layout) = self.attrs.layout_of(event_kind, body)?;
         if event_kind == kind::SAMPLE {
-            return Sample::decode_id(&mut Cursor::new(self.body(), self.endian()), attr)
-                .map(|head| head.id);
+            return layout.split(body, endian).map(|(fixed, _)| fixed.sample_id());
         }
-        SampleId::decode(self.body(), attr, self.endian())
+        SampleId::decode(body, attr, endian)
     }
 
     /// Timestamp in nanoseconds of the recording's clock, where the record says one.
     pub fn timestamp(&self) -> Option<u64> {
+        if self.kind() == kind::SAMPLE {
+            let (_, layout) = self.attrs.layout_of(kind::SAMPLE, self.body())?;
+            return layout.split(self.body(), self.endian())?.0.time();
+        }
         self.sample_id().and_then(|id| id.time)
     }
 

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::{self, File};
 use std::io::Read;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
@@ -259,6 +260,15 @@ impl Input {
                 Merged::End => Ok(None),
             },
         }
+    }
+
+    /// Ends the events, and gives those that [`Self::next_event`] has not given as bytes in a file;
+    /// `None`, and nothing changes, where they do not stand in one file as they are given (packed, a
+    /// directory's, a pipe's, with payloads), or were not read to their end before.
+    pub(crate) fn take_rest(&mut self) -> Option<(&Store, Range<u64>)> {
+        let ([source], None) = (self.sources.as_mut_slice(), &self.merge) else { return None };
+        let rest = source.take_rest()?;
+        Some((&source.store, rest))
     }
 
     /// How the events ended, once [`Self::next_event`] has given `None`. Of a directory's files,

@@ -56,6 +56,7 @@ mod event;
 mod features;
 mod header;
 mod input;
+mod layout;
 mod pipe;
 mod record;
 mod sample;

@@ -31,9 +31,13 @@ impl<'a> Record<'a> {
     pub(crate) fn decode(event: &Event<'a>) -> Option<Self> {
         let endian = event.endian();
         let event_kind = event.kind();
-        let attr = event.attrs().layout_of(event_kind, event.body());
-        let fields = match attr {
-            Some(attr) if event_kind < kind::USER_TYPE_START && event_kind != kind::SAMPLE => {
+        let layout = event.attrs().layout_of(event_kind, event.body());
+        if event_kind == kind::SAMPLE {
+            let (attr, layout) = layout?;
+            return Sample::decode(event.body(), attr, layout, endian).map(Self::Sample);
+        }
+        let fields = match layout {
+            Some((attr, _)) if event_kind < kind::USER_TYPE_START => {
                 let trailer = SampleId::encoded_len(attr);
                 event.body().get(..event.body().len().checked_sub(trailer)?)?
             }
@@ -46,7 +50,6 @@ impl<'a> Record<'a> {
             kind::COMM => Self::Comm(Comm::decode(at, event.misc())?),
             kind::FORK => Self::Fork(Task::decode(at)?),
             kind::EXIT => Self::Exit(Task::decode(at)?),
-            kind::SAMPLE => Self::Sample(Sample::decode(at, attr?, endian)?),
             kind::FINISHED_ROUND => Self::FinishedRound,
             kind::TIME_CONV => Self::TimeConv(TimeConv::decode(at)?),
             _ => Self::Other,

@@ -2,6 +2,7 @@
 
 use crate::attr::{Attr, sample_type};
 use crate::endian::{Cursor, Endian};
+use crate::layout::SampleLayout;
 use crate::sample_id::SampleId;
 
 const FORMAT_TOTAL_TIME_ENABLED: u64 = 1;
@@ -33,41 +34,20 @@ pub struct Sample<'a> {
     pub user_stack: &'a [u8],
 }
 
-/// The fixed fields in front of a sample's variable ones.
-pub(crate) struct SampleHead {
-    pub(crate) id: SampleId,
-    ip: Option<u64>,
-    address: Option<u64>,
-    period: Option<u64>,
-}
-
 impl<'a> Sample<'a> {
-    pub(crate) fn decode_id(at: &mut Cursor<'_>, attr: &Attr) -> Option<SampleHead> {
-        let mut id = SampleId::default();
-        let identifier = word(at, attr, sample_type::IDENTIFIER)?;
-        let ip = word(at, attr, sample_type::IP)?;
-        if attr.has(sample_type::TID) {
-            let (pid, tid) = at.pair()?;
-            (id.pid, id.tid) = (Some(pid), Some(tid));
-        }
-        id.time = word(at, attr, sample_type::TIME)?;
-        let address = word(at, attr, sample_type::ADDR)?;
-        id.id = word(at, attr, sample_type::ID)?.or(identifier);
-        id.stream_id = word(at, attr, sample_type::STREAM_ID)?;
-        if attr.has(sample_type::CPU) {
-            id.cpu = Some(at.pair()?.0);
-        }
-        let period = word(at, attr, sample_type::PERIOD)?;
-        Some(SampleHead { id, ip, address, period })
-    }
-
-    pub(crate) fn decode(mut at: Cursor<'a>, attr: &Attr, endian: Endian) -> Option<Self> {
-        let SampleHead { id, ip, address, period } = Self::decode_id(&mut at, attr)?;
+    pub(crate) fn decode(
+        body: &'a [u8],
+        attr: &Attr,
+        layout: SampleLayout,
+        endian: Endian,
+    ) -> Option<Self> {
+        let (fixed, behind) = layout.split(body, endian)?;
+        let mut at = Cursor::new(behind, endian);
         let mut sample = Self {
-            id,
-            ip,
-            address,
-            period,
+            id: fixed.sample_id(),
+            ip: fixed.ip(),
+            address: fixed.address(),
+            period: fixed.period(),
             callchain: Callchain(Words { bytes: &[], endian }),
             branches: Branches(Words { bytes: &[], endian }),
             user_registers: Words { bytes: &[], endian },
@@ -108,12 +88,6 @@ impl<'a> Sample<'a> {
         }
         Some(sample)
     }
-}
-
-/// A 64-bit field if the sample has it; the outer `None` when the bytes run out.
-#[expect(clippy::option_option, reason = "the outer one is for `?`")]
-fn word(at: &mut Cursor<'_>, attr: &Attr, field: u64) -> Option<Option<u64>> {
-    if attr.has(field) { at.u64().map(Some) } else { Some(None) }
 }
 
 fn words<'a>(at: &mut Cursor<'a>, count: u64, each: u64, endian: Endian) -> Option<Words<'a>> {

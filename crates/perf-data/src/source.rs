@@ -1,5 +1,7 @@
 //! The events of one file, in its order.
 
+use std::ops::Range;
+
 use crate::attrs::Attrs;
 use crate::buffer::Buffer;
 use crate::endian::{Cursor, Endian};
@@ -21,6 +23,10 @@ pub(crate) struct Source {
     unpacker: Option<Box<Unpacker>>,
     current: Option<Current>,
     end: SourceEnd,
+    /// Whether the events so far stand in the file as they are given, with nothing between them.
+    verbatim: bool,
+    /// Whether all of them do, once they were read to the end.
+    all_verbatim: bool,
 }
 
 /// What of a file is to be read, and how.
@@ -67,6 +73,8 @@ impl Source {
             unpacker: None,
             current: None,
             end: SourceEnd::NotReached,
+            verbatim: true,
+            all_verbatim: false,
         }
     }
 
@@ -77,6 +85,19 @@ impl Source {
         self.unpacker = None;
         self.current = None;
         self.end = SourceEnd::NotReached;
+        self.verbatim = true;
+    }
+
+    /// Ends the events, and says where those stand in the file that were not given: `None` if bytes
+    /// and events are not the same there, or were not read to their end before.
+    pub(crate) fn take_rest(&mut self) -> Option<Range<u64>> {
+        if !self.all_verbatim || self.end != SourceEnd::NotReached {
+            return None;
+        }
+        self.drop_pending();
+        self.current = None;
+        self.end = SourceEnd::Complete;
+        Some(self.at..self.layout.end)
     }
 
     pub(crate) fn end(&self) -> SourceEnd {
@@ -111,6 +132,7 @@ impl Source {
                 Step::Again => {}
                 Step::End(end) => {
                     self.current = None;
+                    self.all_verbatim = self.verbatim && end == SourceEnd::Complete;
                     self.end = end;
                     return Ok(false);
                 }
@@ -194,6 +216,7 @@ impl Source {
                 unpacker.feed(packed);
             }
             self.pending = length;
+            self.verbatim = false;
             return Ok(Step::Again);
         }
         let payload = if has_payload(header.kind) {
@@ -208,7 +231,9 @@ impl Source {
             None
         };
         self.pending = length.saturating_add(payload.unwrap_or_default());
+        self.verbatim &= payload.is_none();
         if hide_header_events && is_header_event(header.kind) {
+            self.verbatim = false;
             return Ok(Step::Again);
         }
         self.current = Some(Current { offset, size, unpacked: false, payload });

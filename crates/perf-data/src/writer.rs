@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::ops::Range;
 
 use crate::attr::Attr;
 use crate::attrs::Attrs;
@@ -132,6 +133,27 @@ impl<'w> Writer<'w> {
         }
         self.begin()?;
         self.put(event)
+    }
+
+    /// Copies all events of `input` that it has not given yet, if they can be copied without a look
+    /// at each: they stand in one file, not packed and without payloads, and were read to the end
+    /// before. Else nothing happens. `tick` is told how far in the file it came.
+    ///
+    /// # Errors
+    /// [`Error::Write`], and [`Error::Read`] from the input.
+    pub fn write_rest(&mut self, input: &mut Input, tick: impl Fn(u64)) -> Result<bool, Error> {
+        self.begin()?;
+        let Some((store, Range { mut start, end })) = input.take_rest() else { return Ok(false) };
+        let mut room = vec![0; BUFFER];
+        while start < end {
+            let left = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
+            let piece = room.get_mut(..left.min(BUFFER)).unwrap_or_default();
+            store.read_exact_at(piece, start)?;
+            self.put(piece)?;
+            start = start.saturating_add(length(left.min(BUFFER)));
+            tick(start);
+        }
+        Ok(true)
     }
 
     /// Writes what comes last, and gives the length of the output in bytes.
