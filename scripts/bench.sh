@@ -5,8 +5,15 @@
 #   scripts/bench.sh quick    10,000 and 50,000 functions, recordings up to 100 MB; some minutes (default)
 #   scripts/bench.sh full     up to 1 million functions and 1 GB; the better part of an hour, 5 GB of memory
 #
+#   scripts/bench.sh full --only functions --stock-functions 1000000 --limit 6000
+#                             perf inject beside ours at 1 million functions, too: over an hour, 20 GB of memory
+#   scripts/bench.sh full --only reading
+#                             among others how long perf takes for source lines of what it injected itself
+#                             (stopped after --limit, 600 seconds)
+#
 # Further words go to the program that measures: --runs N, --only functions|epochs|samples|reading,
-# --folder DIR. What it writes into DIR (default /dev/shm) it removes at the end. `cargo bench -p benches` measures the parts by themselves.
+# --folder DIR, --stock-functions N, --limit SECONDS. What it writes into DIR (default /dev/shm) it removes at the end.
+# `cargo bench -p benches` measures the parts by themselves.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:$HOME/.cargo/bin
@@ -17,7 +24,7 @@ case $mode in
     quick) ;;
     full) set -- --full "$@" ;;
     *)
-        sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+        sed -n '/^set/q;2,$s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
 esac

@@ -20,6 +20,8 @@ pub struct Bench {
     pub folder: PathBuf,
     /// A command that takes longer than this is stopped.
     pub limit: Duration,
+    /// perf inject is run on no more functions than this.
+    pub stock_functions: u32,
 }
 
 /// What is recorded.

@@ -36,6 +36,13 @@ enum Verb {
         /// Runs of each way to inject, of which the median counts
         #[arg(long, default_value_t = 5)]
         runs: usize,
+        /// Run perf inject on no more functions than this: it takes 4 ms and 17 KB of memory a
+        /// function
+        #[arg(long, default_value_t = 175_000)]
+        stock_functions: u32,
+        /// A command that takes longer than this is stopped, and its row says so
+        #[arg(long, default_value_t = 600, value_name = "SECONDS")]
+        limit: u64,
     },
     /// Be the process that is recorded
     #[command(hide = true)]
@@ -60,13 +67,14 @@ fn main() -> io::Result<()> {
         Verb::Jit { folder, functions, epochs, milliseconds } => {
             jit::run(&folder, functions, epochs, Duration::from_millis(milliseconds))
         }
-        Verb::Run { jitscribe, folder, full, only, runs } => {
+        Verb::Run { jitscribe, folder, full, only, runs, stock_functions, limit } => {
             let folder = tempfile::Builder::new().prefix("jitscribe-bench-").tempdir_in(folder)?;
             let bench = Bench {
                 jitscribe: jitscribe.canonicalize()?,
                 itself: std::env::current_exe()?,
                 folder: folder.path().to_owned(),
-                limit: Duration::from_secs(600),
+                limit: Duration::from_secs(limit),
+                stock_functions,
             };
             let parts: [(Part, Table); 4] = [
                 (Part::Functions, by_functions),
@@ -91,8 +99,8 @@ const PLAIN: Workload = Workload {
     options: &["-F", "5000"],
 };
 
-/// perf inject takes 4 ms and 17 KB of memory a function: beyond this it is not run.
-const STOCK_FUNCTIONS: u32 = 175_000;
+/// From so many functions on, perf inject is run once: that takes minutes.
+const MANY_FUNCTIONS: u32 = 175_000;
 
 fn by_functions(bench: &Bench, full: bool, runs: usize) -> io::Result<()> {
     let sizes: &[u32] =
@@ -101,7 +109,8 @@ fn by_functions(bench: &Bench, full: bool, runs: usize) -> io::Result<()> {
     for &functions in sizes {
         let case = bench.record("functions", &Workload { functions, ..PLAIN })?;
         let stock_runs = match functions {
-            STOCK_FUNCTIONS.. => usize::from(functions == STOCK_FUNCTIONS),
+            _ if functions > bench.stock_functions => 0,
+            MANY_FUNCTIONS.. => 1,
             _ => runs.min(3),
         };
         let compared = bench.compare(&case, runs, stock_runs)?;
@@ -242,5 +251,6 @@ fn row(name: &str, case: &Case, compared: &Compared) -> io::Result<Vec<String>> 
 }
 
 fn wall_and_cpu(cost: &Cost) -> String {
-    format!("{} ({})", seconds(cost.wall), seconds(cost.cpu))
+    let more = if cost.stopped { "stopped after " } else { "" };
+    format!("{more}{} ({})", seconds(cost.wall), seconds(cost.cpu))
 }
