@@ -74,6 +74,11 @@ impl DebugInfo {
         }
     }
 
+    /// The bytes of the sections that are large, to be given room.
+    pub(crate) fn large_tables(&mut self) -> [&mut Vec<u8>; 2] {
+        [&mut self.sections.info.bytes, &mut self.sections.line.bytes]
+    }
+
     /// The sections; all empty if no function had lines or inlined calls.
     pub(crate) fn finish(mut self) -> Sections {
         if !self.has_lines && !self.has_calls {

@@ -22,6 +22,8 @@ const PAGE: u64 = 0x1000;
 const TEXT_SECTION: u16 = 2;
 /// Far beyond any address space, and far from overflow.
 const LARGEST_ARENA: u64 = 1 << 60;
+/// No table is given more room than this ahead.
+const MOST_ROOM: u64 = 1 << 26;
 /// Unwind tables refer to the text by signed 32-bit distances: one further above the text than this
 /// reaches nothing.
 const REACH: u64 = i32::MAX as u64;
@@ -69,6 +71,8 @@ pub struct ImageWriter<W> {
     added: Part,
     previous_end: u64,
     has_bytes: bool,
+    /// How many codes the caller expects to add, until room was made for them.
+    expected: usize,
 }
 
 impl<W: Write + Seek> ImageWriter<W> {
@@ -91,6 +95,7 @@ impl<W: Write + Seek> ImageWriter<W> {
             previous_end: span.start,
             span,
             has_bytes: false,
+            expected: 0,
         };
         let end = image.text_end();
         if end > LARGEST_ARENA || !target.is_64 && end > u64::from(u32::MAX) {
@@ -105,6 +110,12 @@ impl<W: Write + Seek> ImageWriter<W> {
         self.debug_info = on.then(|| DebugInfo::new(self.target));
         self.added = Part::new(self.target, self.span.clone(), on);
         self
+    }
+
+    /// Says how many codes will be added, so that tables need not grow step by step. It is no harm
+    /// if there are more or fewer.
+    pub fn expect(&mut self, codes: usize) {
+        self.expected = codes;
     }
 
     /// Adds a code. Codes come in ascending order of their `visible` parts, which do not overlap.
@@ -166,7 +177,29 @@ impl<W: Write + Seek> ImageWriter<W> {
             debug_info.append(unit);
         }
         self.unwind.append(&mut part.unwind);
+        self.make_room();
         Ok(())
+    }
+
+    /// Makes room for what is expected, if it is as large for each code as what was added first.
+    fn make_room(&mut self) {
+        let expected = std::mem::take(&mut self.expected) as u64;
+        let added = self.symbols.count;
+        if expected <= added || added == 0 {
+            return;
+        }
+        let reserve = |table: &mut Vec<u8>| {
+            let all = (table.len() as u64).saturating_mul(expected).checked_div(added);
+            // Some more, as they differ; and not too much, if the first ones are very large.
+            let room = all.map_or(0, |all| all.saturating_add(all / 8)).min(MOST_ROOM);
+            // Without it, the tables grow as they do.
+            let _ = table.try_reserve(room as usize);
+        };
+        reserve(&mut self.symbols.symtab.bytes);
+        reserve(&mut self.symbols.strtab);
+        if let Some(debug_info) = &mut self.debug_info {
+            debug_info.large_tables().into_iter().for_each(reserve);
+        }
     }
 
     /// Writes everything else.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use code_timeline::{CodeId, LifeId, Timeline, TimelineBuilder, ranges};
+use code_timeline::ranges::{self, intersection};
+use code_timeline::{CodeId, LifeId, Timeline, TimelineBuilder, Who};
 
 use super::survey::{MapEvent, Survey};
 
@@ -21,6 +22,17 @@ struct AddressSpace {
     files: Vec<Range<u64>>,
     /// Where anything was ever mapped, ascending and disjoint.
     taken: Vec<Range<u64>>,
+}
+
+/// What is known of the memory at an address.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// Whether it is no file's: jitted code, as far as anyone can tell.
+    pub is_anonymous: bool,
+    /// At which addresses, of those below `u64::MAX`, this is so.
+    pub addresses: Range<u64>,
+    /// At which times.
+    pub times: Range<u64>,
 }
 
 impl AddressSpaces {
@@ -60,9 +72,34 @@ impl AddressSpaces {
         Self { spaces }
     }
 
-    /// Whether `address` belonged to no file at `time`: jitted code, as far as anyone can tell.
-    pub fn is_anonymous(&self, survey: &Survey, life: LifeId, address: u64, time: u64) -> bool {
-        self.mapping(survey, life, address, time).is_none_or(|map| map.anonymous)
+    /// Whether `address` belonged to a file at `time`.
+    pub fn around(&self, survey: &Survey, life: LifeId, address: u64, time: u64) -> Memory {
+        let (mut life, mut asked, mut inherited) = (life, time, false);
+        let mut memory = Memory { is_anonymous: true, addresses: 0..u64::MAX, times: 0..u64::MAX };
+        loop {
+            if let Some(space) = self.spaces.get(&life) {
+                let around = space.mappings.around(address, asked);
+                memory.addresses = intersection(&memory.addresses, &around.addresses);
+                if !inherited {
+                    memory.times = intersection(&memory.times, &around.times);
+                }
+                if let Who::Here(piece) = around.who {
+                    let map = survey.maps.get(piece.code.index());
+                    memory.is_anonymous = map.is_none_or(|map| map.anonymous);
+                    return memory;
+                }
+            }
+            let Some((parent, forked)) = survey.processes.parent(life) else { return memory };
+            // What a child inherited does not change any more.
+            if !inherited {
+                let times = if forked <= asked { forked..u64::MAX } else { 0..forked };
+                memory.times = intersection(&memory.times, &times);
+            }
+            if forked > asked {
+                return memory;
+            }
+            (life, asked, inherited) = (parent, forked.saturating_sub(1), true);
+        }
     }
 
     /// What was mapped at `address` at `time`, by the process or by those it was forked from.

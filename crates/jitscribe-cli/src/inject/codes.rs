@@ -6,7 +6,7 @@ use std::io;
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 
-use code_timeline::{CodeId, LifeId, Piece, Timeline, TimelineBuilder, ranges};
+use code_timeline::{CodeId, LifeId, Timeline, TimelineBuilder, ranges};
 use jitdump::{CodeEvent, CodeLoad, CodeMove, CodePlace, DumpFile, Outcome, Quirks};
 
 use super::address_space::AddressSpaces;
@@ -139,26 +139,6 @@ enum Event {
     Mapped(usize),
 }
 
-/// Code that was found by address and time.
-#[derive(Clone, Debug)]
-pub struct Found {
-    /// In whose timeline it stands.
-    pub owner: LifeId,
-    /// At which time there.
-    pub time: u64,
-    /// The code.
-    pub code: CodeId,
-    /// Where else the same is found at the same time.
-    range: Range<u64>,
-}
-
-impl Found {
-    /// Whether the same is found at `address`. It may be without this saying so.
-    pub fn same_at(&self, address: u64) -> bool {
-        self.range.contains(&address)
-    }
-}
-
 /// Code that came only after something else had run in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ahead {
@@ -172,11 +152,10 @@ pub struct Ahead {
     pub asked: u64,
 }
 
-/// How long before its LOAD was written code may have run.
-///
-/// Writers announce code after they have made it reachable, some in a thread of their own: 21 ms
-/// were seen with OpenJDK.
-pub const LEAD: u64 = 100_000_000;
+/// A dump rarely takes fewer bytes for a code with lines.
+const SMALL_CODE: u64 = 300;
+/// More codes than this are not expected: a file may claim any size.
+const MANY: usize = 1 << 20;
 
 /// A line of a perf map that claims more bytes than this is not believed. (A jitdump holds the
 /// bytes.)
@@ -202,6 +181,15 @@ impl<'a> CodeBook<'a> {
     /// The timeline of each life that has code of its own.
     pub fn timelines(&self) -> impl Iterator<Item = (LifeId, &Timeline)> {
         self.timelines.iter().map(|(&life, timeline)| (life, timeline))
+    }
+
+    /// Makes room for what a dump of `size` bytes may well tell of `life`, so that the tables need
+    /// not grow step by step: memory that is not touched costs nothing.
+    pub fn expect(&mut self, life: LifeId, size: u64) {
+        let codes = usize::try_from(size / SMALL_CODE).unwrap_or(MANY).min(MANY);
+        self.codes.reserve(codes);
+        self.loads.reserve(codes);
+        self.events.entry(life).or_default().reserve(codes);
     }
 
     /// Takes the code events of a dump; damage goes to `damaged`. `life_of` says whose memory a
@@ -256,6 +244,8 @@ impl<'a> CodeBook<'a> {
             Told::Damage(error) => damaged(error),
         });
         self.dumps.push(dump);
+        // Room alone is no code.
+        self.events.retain(|_, events| !events.is_empty());
         (self.codes.len() - before, outcome)
     }
 
@@ -341,48 +331,5 @@ impl<'a> CodeBook<'a> {
     /// Lets go of the timelines: who was where when is known no more, who says what still is.
     pub fn forget_timelines(&mut self) {
         self.timelines = BTreeMap::new();
-    }
-
-    /// Which code comes to `address` after `time`, where [`Self::find`] finds none.
-    pub fn ahead(&self, survey: &Survey, life: LifeId, address: u64, time: u64) -> Option<Ahead> {
-        let (mut owner, mut asked) = (life, time);
-        loop {
-            if let Some(timeline) = self.timelines.get(&owner) {
-                let code = timeline.next(address, asked, u64::MAX)?.code;
-                // Of one life all is told by the code.
-                let asked = if owner == life { 0 } else { asked };
-                return Some(Ahead { owner, life, code, asked });
-            }
-            let (parent, forked) = survey.processes.parent(owner)?;
-            if forked > asked {
-                return None;
-            }
-            (owner, asked) = (parent, forked.saturating_sub(1));
-        }
-    }
-
-    /// Who ran at `address` at `time` in `life`.
-    pub fn find(&self, survey: &Survey, life: LifeId, address: u64, time: u64) -> Option<Found> {
-        let (mut owner, mut asked) = (life, time);
-        // Up the line of parents, which a hostile recording cannot make endless: each fork lies
-        // before the one below it.
-        loop {
-            if let Some(timeline) = self.timelines.get(&owner) {
-                let there = timeline.at(address, asked);
-                let is_timed =
-                    |piece: &&Piece| matches!(self.code(piece.code).origin, Origin::Dump(_));
-                if let Some(piece) = there.filter(is_timed) {
-                    let range = piece.range.clone();
-                    return Some(Found { owner, time: asked, code: piece.code, range });
-                }
-                let code = timeline.next(address, asked, LEAD).or(there)?.code;
-                return Some(Found { owner, time: asked, code, range: 0..0 });
-            }
-            let (parent, forked) = survey.processes.parent(owner)?;
-            if forked > asked {
-                return None;
-            }
-            (owner, asked) = (parent, forked.saturating_sub(1));
-        }
     }
 }

@@ -35,6 +35,7 @@ pub fn write(
     };
     let mut output = Output::create(path, wanted.force)?;
     let mut writer = ImageWriter::new(output.file(), target, image.span.clone()).map_err(failed)?;
+    writer.expect(image.shown.len());
     let empty = writer.part();
     let worker = || {
         let mut maker =

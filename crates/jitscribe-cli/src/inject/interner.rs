@@ -1,7 +1,7 @@
 //! Names that occur many times, kept once.
 
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The number of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,8 +17,8 @@ impl NameId {
 /// Numbers names in the order of their first appearance.
 #[derive(Debug, Default)]
 pub struct Interner {
-    names: Vec<Rc<[u8]>>,
-    numbers: HashMap<Rc<[u8]>, NameId>,
+    names: Vec<Arc<[u8]>>,
+    numbers: HashMap<Arc<[u8]>, NameId>,
 }
 
 impl Interner {
@@ -28,8 +28,8 @@ impl Interner {
             return id;
         }
         let id = NameId(u32::try_from(self.names.len()).unwrap_or(u32::MAX));
-        let name: Rc<[u8]> = name.into();
-        self.names.push(Rc::clone(&name));
+        let name: Arc<[u8]> = name.into();
+        self.names.push(Arc::clone(&name));
         self.numbers.insert(name, id);
         id
     }

@@ -7,9 +7,11 @@
 //! files; [`rewrite`] copies the recording with the mappings put in; [`report`] tells what was done.
 
 mod address_space;
+mod answers;
 mod cache;
 mod clock;
 mod codes;
+mod huge;
 mod image;
 mod images;
 mod interner;
@@ -17,6 +19,7 @@ mod locate;
 mod plan;
 mod report;
 mod rewrite;
+mod seen;
 mod sources;
 mod survey;
 mod top;
@@ -39,12 +42,13 @@ use crate::{Error, Result, note};
 use address_space::AddressSpaces;
 use images::{Images, Wanted};
 use locate::{Located, Places, Source};
-use plan::Plan;
+use plan::{Grounds, Plan};
 use report::ImageReport;
 pub use report::{Report, shell_word};
 use sources::{Contents, Sources};
 use survey::Survey;
 use top::Hits;
+use turns::beside;
 use weigh::Weights;
 
 /// Bring what JITs wrote into a recording of perf's
@@ -162,15 +166,21 @@ pub fn inject(args: &Args) -> Result<Report> {
         let mut of_pid = found.iter().filter(|source| survey.processes.pid(source.life) == pid);
         of_pid.any(|source| source.known_to_perf)
     };
-    let weights =
-        Weights::of(&mut input, &survey, &spaces, book, &known_to_perf, |at| bar.set_position(at))
-            .map_err(reading)?;
+    let (grounds, weights) = beside(
+        || Grounds::of(&survey, &spaces, book),
+        || {
+            Weights::of(&mut input, &survey, &spaces, book, &known_to_perf, |at| {
+                bar.set_position(at)
+            })
+        },
+    );
+    let weights = weights.map_err(reading)?;
     if book.len() == 0 {
         warnings.push(nothing_found(&found, markers));
     }
 
     bar.set_message("writing object files");
-    let plan = Plan::of(&survey, &spaces, book, &weights);
+    let plan = Plan::of(&survey, &spaces, book, &weights, grounds);
     // What is not needed any more makes room for the images' tables.
     sources.book.forget_timelines();
     if plan.crowded > 0 {

@@ -24,9 +24,11 @@ pub fn rewrite(
     let by_ordinal = rest.partition_point(|(place, _)| matches!(place, Place::After(..)));
     let (mut anchored, mut timed) = rest.split_at(by_ordinal);
 
-    let mut maps: Vec<&MapEvent> = survey.maps.iter().collect();
-    maps.sort_by_key(|map| map.ordinal);
-    let mut maps = maps.into_iter().peekable();
+    // The mappings of which something is taken out.
+    let is_changed = |map: &&MapEvent| plan.uncovered(survey, spaces, map) != [map.range.clone()];
+    let mut changed: Vec<&MapEvent> = survey.maps.iter().filter(is_changed).collect();
+    changed.sort_by_key(|map| map.ordinal);
+    let mut changed = changed.into_iter().peekable();
 
     // Where records have no times, readers take all events as they come.
     let ordered = input.attrs().list().iter().all(|attr| attr.sample_id_all());
@@ -51,8 +53,8 @@ pub fn rewrite(
             insert(writer, &timed[..due])?;
             timed = &timed[due..];
         }
-        match maps.next_if(|map| map.ordinal == ordinal) {
-            Some(map) => copy_uncovered(writer, &event, &plan.uncovered(survey, spaces, map), map)?,
+        match changed.next_if(|map| map.ordinal == ordinal) {
+            Some(map) => copy_parts(writer, &event, &plan.uncovered(survey, spaces, map), map)?,
             None => writer.write_event(&event)?,
         }
         let here = anchored
@@ -62,6 +64,10 @@ pub fn rewrite(
         ordinal += 1;
         if ordinal.is_multiple_of(4096) {
             tick(event.offset());
+        }
+        let is_done = begun && anchored.is_empty() && timed.is_empty();
+        if is_done && changed.peek().is_none() && writer.write_rest(input, &tick)? {
+            break;
         }
     }
     if !begun {
@@ -75,15 +81,12 @@ fn insert(writer: &mut Writer<'_>, events: &[(Place, Vec<u8>)]) -> Result<(), pe
 }
 
 /// Writes the parts of a mapping that no image covers.
-fn copy_uncovered(
+fn copy_parts(
     writer: &mut Writer<'_>,
     event: &Event<'_>,
     parts: &[Range<u64>],
     map: &MapEvent,
 ) -> Result<(), perf_data::Error> {
-    if parts == [map.range.clone()] {
-        return writer.write_event(event);
-    }
     let Ok(Record::Mmap(whole)) = event.record() else { return writer.write_event(event) };
     for part in parts {
         let page_offset = whole.page_offset.wrapping_add(part.start - whole.address);

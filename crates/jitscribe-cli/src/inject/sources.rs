@@ -143,6 +143,7 @@ impl<'a> Sources<'a> {
         let parent_of = |life| survey.processes.parent(life).map(|(parent, _)| parent);
         let mut damage = Damage::default();
         let damaged = |error| damage.note(&error);
+        self.book.expect(source.life, size);
         let dump = OpenDump { path: source.path.clone(), file: dump, quirks };
         let (count, outcome) = self.book.add_dump(dump, damaged, time_of, life_of, parent_of);
         damage.tell(&source.path, warnings);

@@ -11,6 +11,18 @@ const AHEAD: usize = 4;
 /// How many threads share work: taking is for one, which more than these would wait for.
 const MOST: usize = 8;
 
+/// Has `other` run in a thread of its own while `this` runs, and returns what both do.
+pub fn beside<Other: Send, This>(
+    other: impl FnOnce() -> Other + Send,
+    this: impl FnOnce() -> This,
+) -> (Other, This) {
+    thread::scope(|scope| {
+        let other = scope.spawn(other);
+        let this = this();
+        (other.join().unwrap_or_else(|panicked| panic::resume_unwind(panicked)), this)
+    })
+}
+
 /// Has `give` run in a thread of its own, and `take` what it gives, in order. Returns what `give`
 /// does.
 pub fn ahead<Item: Send, Told: Send>(

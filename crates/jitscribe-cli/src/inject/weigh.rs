@@ -1,33 +1,24 @@
 //! The second look at a recording: which code was seen running, and when.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use code_timeline::{CodeId, LifeId, Usage};
 use perf_data::{Callchain, ChainEntry, Context, Input, Record, kind, misc};
-use rustc_hash::FxBuildHasher;
 
 use super::address_space::AddressSpaces;
-use super::codes::{Ahead, CodeBook, Found};
+use super::answers::{Answers, Says};
+use super::codes::{Ahead, CodeBook};
+use super::seen::SeenTable;
 use super::survey::Survey;
 
 /// What the samples say about the code.
 #[derive(Debug, Default)]
 pub struct Weights {
-    /// What was seen of each code, by the life in whose timeline it stands.
-    seen: HashMap<(LifeId, CodeId), Seen, FxBuildHasher>,
+    seen: SeenTable,
     /// Samples by where they were taken.
     pub counts: Counts,
     /// Code that came only after something else had run in its place, each once, in order.
     ahead: BTreeSet<Ahead>,
-}
-
-/// What the samples say about one code.
-#[derive(Clone, Copy, Debug)]
-struct Seen {
-    /// When it was seen running, on top of a stack or within it.
-    usage: Usage,
-    /// How many samples were taken in it.
-    hits: u64,
 }
 
 /// Samples by where they were taken.
@@ -60,59 +51,54 @@ impl Weights {
         named_by_perf: &dyn Fn(u32) -> bool,
         tick: impl Fn(u64),
     ) -> Result<Self, perf_data::Error> {
-        let mut weights = Self::default();
-        let mut seen = 0u64;
+        let mut weights = Self { seen: SeenTable::new(book.len()), ..Self::default() };
+        let mut answers = Answers::new(survey, spaces, book, named_by_perf);
+        let mut read = 0u64;
         while let Some(event) = recording.next_event()? {
             if event.kind() != kind::SAMPLE {
                 continue;
             }
-            seen += 1;
-            if seen.is_multiple_of(4096) {
+            read += 1;
+            if read.is_multiple_of(4096) {
                 tick(event.offset());
             }
             let Ok(Record::Sample(sample)) = event.record() else { continue };
             weights.counts.samples += 1;
             let Some(pid) = sample.id.pid else { continue };
             let time = sample.id.time.unwrap_or(u64::MAX);
-            let Some(life) = survey.processes.at(pid, time) else { continue };
+            let Some(process) = answers.process(pid, time) else { continue };
+            let time_of_code = process.time_of_code(time);
+            let Self { seen, counts, ahead } = &mut weights;
             if let Some(ip) = sample.ip.filter(|_| event.misc() & misc::CPU_MODE_MASK == misc::USER)
             {
-                match book.find(survey, life, ip, time) {
-                    Some(found) => {
-                        weights.note(&found).hits += 1;
-                        weights.counts.named += 1;
-                        weights.counts.named_before += u64::from(named_by_perf(pid));
+                match &mut answers.at(&process, ip, time, seen).says {
+                    Says::Code(code) => {
+                        seen.again(*code, time_of_code, 1);
+                        counts.named += 1;
+                        counts.named_before += u64::from(process.named_by_perf);
                     }
-                    None => {
-                        if spaces.is_anonymous(survey, life, ip, time) {
-                            weights.counts.unnamed += 1;
-                        }
-                        weights.ahead.extend(book.ahead(survey, life, ip, time));
+                    Says::Nothing { unnamed, ahead: came } => {
+                        counts.unnamed += u64::from(*unnamed);
+                        // Told once, it is known.
+                        ahead.extend(came.take().and_then(|code| process.ahead(code)));
                     }
                 }
             }
             for address in user_addresses(sample.callchain) {
-                let found = book.find(survey, life, address, time);
-                if let Some(found) = &found {
-                    weights.note(found);
+                let answer = answers.at(&process, address, time, seen);
+                if let Says::Code(code) = answer.says {
+                    seen.again(code, time_of_code, 0);
                 }
                 // A return address may lie just behind the code that called.
                 let call = address.wrapping_sub(1);
-                if !found.is_some_and(|found| found.same_at(call))
-                    && let Some(found) = book.find(survey, life, call, time)
+                if !answer.is_for(call)
+                    && let Says::Code(code) = answers.at(&process, call, time, seen).says
                 {
-                    weights.note(&found);
+                    seen.again(code, time_of_code, 0);
                 }
             }
         }
         Ok(weights)
-    }
-
-    fn note(&mut self, found: &Found) -> &mut Seen {
-        let new = || Seen { usage: Usage::once(found.time), hits: 0 };
-        let seen = self.seen.entry((found.owner, found.code)).or_insert_with(new);
-        seen.usage.again(found.time);
-        seen
     }
 
     /// Code that came only after something else had run in its place: each once, by owner.
@@ -122,13 +108,13 @@ impl Weights {
 
     /// When `code` was seen running in `life`, if it was.
     pub fn usage(&self, life: LifeId, code: CodeId) -> Option<Usage> {
-        self.seen.get(&(life, code)).map(|seen| seen.usage)
+        self.seen.usage(life, code)
     }
 
     /// In which code samples were taken, and how many; code that several lives ran comes once for
     /// each of their timelines.
     pub fn hits(&self) -> impl Iterator<Item = (CodeId, u64)> {
-        self.seen.iter().map(|(&(_, code), seen)| (code, seen.hits)).filter(|&(_, hits)| hits > 0)
+        self.seen.hits()
     }
 }
 

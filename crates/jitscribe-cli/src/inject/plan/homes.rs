@@ -25,12 +25,20 @@ struct Seen {
     moved_by: u64,
 }
 
-/// The image of an arena.
+/// What lies at the bottom of an image: all code of the arena, the later above the earlier, by
+/// address.
+pub fn below(timeline: &Timeline, span: &Range<u64>) -> Vec<(Range<u64>, CodeId)> {
+    let all_time = Epoch { from: 0, until: u64::MAX };
+    epochs::visible(timeline, span, &all_time, true, |_| None)
+}
+
+/// The image of an arena, with `below` at its bottom.
 pub fn image(
     timeline: &Timeline,
     book: &CodeBook<'_>,
     span: &Range<u64>,
     extents: &[Extent],
+    below: &[(Range<u64>, CodeId)],
     usage: impl Fn(CodeId) -> Option<Usage>,
 ) -> PlannedImage {
     let mut seen = seen_running(timeline, book, span, usage);
@@ -45,10 +53,8 @@ pub fn image(
     let on_top = by_address(&seen)
         .unwrap_or_else(|| give_homes(&mut seen, extents, &mut mappings, &mut end));
 
-    let all_time = Epoch { from: 0, until: u64::MAX };
-    let below = epochs::visible(timeline, span, &all_time, true, |_| None);
     let mut shown: Vec<Shown> = Vec::with_capacity(below.len());
-    ranges::overlay(&below, on_top, |visible, code| match shown.last_mut() {
+    ranges::overlay(below, on_top, |visible, code| match shown.last_mut() {
         Some(last) if last.code == code && last.visible.end == visible.start => {
             last.visible.end = visible.end;
         }

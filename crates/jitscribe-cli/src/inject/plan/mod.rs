@@ -146,31 +146,75 @@ pub struct Plan {
     extents: BTreeMap<LifeId, Vec<Extent>>,
 }
 
+/// How the code of each life lies, whatever was seen running: by life.
+#[derive(Debug)]
+pub struct Grounds(Vec<Ground>);
+
+#[derive(Debug)]
+struct Ground {
+    /// By address.
+    extents: Vec<Extent>,
+    /// How many codes the extents' ends go through.
+    torn: usize,
+    /// What is at the bottom of each arena's image, where there is one for all time.
+    below: Vec<Vec<(Range<u64>, CodeId)>>,
+}
+
+impl Grounds {
+    /// How the code in `book` lies.
+    pub fn of(survey: &Survey, spaces: &AddressSpaces, book: &CodeBook<'_>) -> Self {
+        let ground = |(life, timeline)| {
+            let extents = extents::extents(survey, spaces, life, timeline);
+            let torn = extents::torn(&extents, timeline);
+            let mut below = Vec::new();
+            if !survey.stack_copies {
+                let spans = extents::arenas(&extents).into_iter().map(span_of);
+                below.extend(spans.map(|span| homes::below(timeline, &span)));
+            }
+            Ground { extents, torn, below }
+        };
+        Self(book.timelines().map(ground).collect())
+    }
+}
+
+/// From the first of some extents to the end of the last.
+fn span_of(extents: &[Extent]) -> Range<u64> {
+    match extents {
+        [] => 0..0,
+        [first, ..] => first.range.start..extents[extents.len() - 1].range.end,
+    }
+}
+
 impl Plan {
-    /// Plans images for all code in `book`.
+    /// Plans images for all code in `book`, which lies as `grounds` say.
     pub fn of(
         survey: &Survey,
         spaces: &AddressSpaces,
         book: &CodeBook<'_>,
         weights: &Weights,
+        grounds: Grounds,
     ) -> Self {
         let mut plan = Self::default();
-        for (life, timeline) in book.timelines() {
-            let extents = extents::extents(survey, spaces, life, timeline);
-            for extents in extents::arenas(&extents) {
-                let span = extents[0].range.start..extents[extents.len() - 1].range.end;
+        for ((life, timeline), ground) in book.timelines().zip(grounds.0) {
+            let arenas = extents::arenas(&ground.extents);
+            for (number, extents) in arenas.into_iter().enumerate() {
+                let span = span_of(extents);
                 let usage = |code| weights.usage(life, code);
                 let by_epoch =
                     survey.stack_copies.then(|| epochs::images(timeline, &span, extents, usage));
                 plan.crowded += usize::from(matches!(by_epoch, Some(None)));
-                let mut images = by_epoch
-                    .flatten()
-                    .unwrap_or_else(|| vec![homes::image(timeline, book, &span, extents, usage)]);
+                let mut images = by_epoch.flatten().unwrap_or_else(|| {
+                    let known = ground.below.get(number);
+                    let anew =
+                        if known.is_none() { homes::below(timeline, &span) } else { Vec::new() };
+                    let below = known.unwrap_or(&anew);
+                    vec![homes::image(timeline, book, &span, extents, below, usage)]
+                });
                 restore::restore(survey, spaces, life, timeline, extents, &mut images, usage);
                 plan.arenas.push(Arena { life, span, images });
             }
-            plan.torn += extents::torn(&extents, timeline);
-            plan.extents.insert(life, extents);
+            plan.torn += ground.torn;
+            plan.extents.insert(life, ground.extents);
         }
         plan.veils = veil::veils(survey, book, weights, &plan.extents, &mut plan.arenas);
         plan
