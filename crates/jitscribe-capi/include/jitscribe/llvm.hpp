@@ -71,7 +71,10 @@ class frames {
 public:
     frames(const llvm::object::ObjectFile &object,
            const llvm::RuntimeDyld::LoadedObjectInfo &loaded)
-        : parsed_(object.getArch(), /*IsEH=*/true)
+        : parsed_(object.getArch(), /*IsEH=*/true),
+          // The ABIs number no register above 31 whose value a caller could miss, but for return address and
+          // floating-point registers; x86-64's has none of these, and the return address behind the others.
+          registers_(object.getArch() == llvm::Triple::x86_64 ? 17 : 128)
     {
         for (const llvm::object::SectionRef &section : object.sections()) {
             const auto name = value_or_null(section.getName());
@@ -183,9 +186,8 @@ private:
         made.cfa_reg = static_cast<std::uint16_t>(cfa.getRegister());
         made.cfa_offset = cfa.getOffset();
         auto &saved_here = saved_.emplace_back();
-        // The ABIs number no register above 31 whose value a caller could miss, but for return address and
-        // floating-point registers.
-        for (std::uint32_t number = 0; number < 128; ++number) {
+        // Each is looked for by itself, so that it matters how many there are.
+        for (std::uint32_t number = 0; number < registers_; ++number) {
             const auto where = state.getRegisterLocations().getRegisterLocation(number);
             if (!where) {
                 continue;
@@ -213,6 +215,7 @@ private:
     }
 
     llvm::DWARFDebugFrame parsed_;
+    std::uint32_t registers_;
     bool is_little_ = true;
     std::uint8_t address_size_ = 8;
     std::unordered_map<std::uint64_t, const llvm::dwarf::FDE *> functions_;
