@@ -42,6 +42,7 @@ gdb|gdb|gdb
 lldb|lldb|lldb
 valgrind|valgrind|valgrind
 debug symbols of the C library, for valgrind|/usr/share/doc/libc6-dbg|libc6-dbg
+libunwind|/usr/share/doc/libunwind8|libunwind8
 make|make|make
 pkg-config|pkg-config|pkg-config
 lli|lli-14|llvm-14-runtime

@@ -70,6 +70,7 @@ mod code;
 mod dwarf;
 mod elf;
 mod encode;
+mod entry;
 mod error;
 mod printable;
 mod target;
@@ -79,5 +80,6 @@ pub use code::{Code, EhFrame, Inlined, Line};
 #[cfg(feature = "image")]
 pub use elf::{Finished, ImageWriter, Mapping, Part, PlacedImage};
 pub use elf::{SIGNPOST_SECTION, Symfile, SymfileCode, TAG, TAG_AT, signpost};
+pub use entry::{DebugEntry, FrameEntry, frame_entries, push_name, ready_frames, whole_frames};
 pub use error::Error;
 pub use target::{Endian, Target};

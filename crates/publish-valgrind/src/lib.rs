@@ -32,7 +32,8 @@
 //!
 //! # Limits
 //!
-//! - Code that shares a page with a stack that is in use, or an object file, is not shown.
+//! - Code that shares a page with a stack that is in use, or an object file, is not shown (but for the files of the crate
+//!   `code-arena`).
 //! - Code that is neither unloaded nor announced keeps the name of the code that was there before.
 //! - When memory is unmapped, valgrind forgets the lines of the region's code, not its name.
 //! - Where functions lie packed without a gap at any page's boundary, the region grows on. Regions

@@ -9,9 +9,11 @@ mod cursor;
 mod instructions;
 mod pointer;
 mod reader;
+mod relative;
 mod tables;
 
 pub(crate) use absolute::{absolute, silence};
+pub(crate) use relative::relative;
 pub(crate) use tables::UnwindTables;
 
 /// What became of the unwind info that the codes brought.

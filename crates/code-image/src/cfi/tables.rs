@@ -175,7 +175,7 @@ impl UnwindTables {
         cies.chain(fdes).fold(self.frames_offset().saturating_add(TERMINATOR), u64::saturating_add)
     }
 
-    fn frames_offset(&self) -> u64 {
+    pub(super) fn frames_offset(&self) -> u64 {
         let table = HEADER_ENTRY.saturating_mul(self.fdes.len() as u64);
         HEADER.saturating_add(table).next_multiple_of(8)
     }

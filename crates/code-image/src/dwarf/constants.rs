@@ -3,6 +3,7 @@
 pub(super) const DW_TAG_COMPILE_UNIT: u64 = 0x11;
 pub(super) const DW_TAG_INLINED_SUBROUTINE: u64 = 0x1d;
 pub(super) const DW_TAG_SUBPROGRAM: u64 = 0x2e;
+pub(super) const DW_TAG_LO_USER: u64 = 0x4080;
 
 pub(super) const DW_AT_NAME: u64 = 0x03;
 pub(super) const DW_AT_STMT_LIST: u64 = 0x10;
@@ -19,9 +20,11 @@ pub(super) const DW_AT_RANGES: u64 = 0x55;
 pub(super) const DW_AT_CALL_COLUMN: u64 = 0x57;
 pub(super) const DW_AT_CALL_FILE: u64 = 0x58;
 pub(super) const DW_AT_CALL_LINE: u64 = 0x59;
+pub(super) const DW_AT_LO_USER: u64 = 0x2000;
 
 pub(super) const DW_FORM_ADDR: u64 = 0x01;
 pub(super) const DW_FORM_STRING: u64 = 0x08;
+pub(super) const DW_FORM_BLOCK: u64 = 0x09;
 pub(super) const DW_FORM_DATA1: u64 = 0x0b;
 pub(super) const DW_FORM_STRP: u64 = 0x0e;
 pub(super) const DW_FORM_UDATA: u64 = 0x0f;

@@ -16,7 +16,10 @@ mod unit;
 
 pub(crate) use calls::calls;
 pub(crate) use rows::rows;
-pub(crate) use single::{EMPTY_UNIT, Single, UNIT_LINES_AT, UNIT_ROOT_AT, single_abbreviations};
+pub(crate) use single::{
+    DEAD_UNIT, EMPTY_UNIT, FILLER, FILLER_BYTE, Single, UNIT_LINES_AT, UNIT_ROOT_AT,
+    entry_abbreviations, single_abbreviations,
+};
 pub(crate) use unit::Unit;
 
 use self::names::Names;

@@ -27,6 +27,12 @@ pub(crate) const UNIT_LINES_AT: usize = 12;
 /// The kind of root that makes a unit one of nothing.
 pub(crate) const EMPTY_UNIT: u8 = 2;
 
+/// The kind of root that makes all of a unit bytes of no meaning: their number follows.
+pub(crate) const DEAD_UNIT: u8 = 16;
+/// An entry of bytes of no meaning, whose number follows, and one of none.
+pub(crate) const FILLER: u8 = 17;
+pub(crate) const FILLER_BYTE: u8 = 18;
+
 /// Bytes that a function's parts seldom exceed.
 const USUAL: usize = 192;
 
@@ -200,6 +206,21 @@ fn origins(out: &mut Encoder, calls: &Calls<'_>) -> Vec<u32> {
 
 /// The abbreviations that all units of one function share.
 pub(crate) fn single_abbreviations(out: &mut Encoder) {
+    declare_singles(out);
+    out.u8(0);
+}
+
+/// [`single_abbreviations`], and those of what says nothing.
+pub(crate) fn entry_abbreviations(out: &mut Encoder) {
+    const BYTES: &[Attribute] = &[(DW_AT_LO_USER, DW_FORM_BLOCK)];
+    declare_singles(out);
+    declare(out, DEAD_UNIT.into(), DW_TAG_COMPILE_UNIT, false, &[BYTES]);
+    declare(out, FILLER.into(), DW_TAG_LO_USER, false, &[BYTES]);
+    declare(out, FILLER_BYTE.into(), DW_TAG_LO_USER, false, &[]);
+    out.u8(0);
+}
+
+fn declare_singles(out: &mut Encoder) {
     const ATTRIBUTES: &[Attribute] = &[
         (DW_AT_STMT_LIST, DW_FORM_SEC_OFFSET),
         (DW_AT_LANGUAGE, DW_FORM_DATA1),
@@ -225,5 +246,4 @@ pub(crate) fn single_abbreviations(out: &mut Encoder) {
         let code = call(has_calls, has_ranges, has_place);
         declare(out, code, DW_TAG_INLINED_SUBROUTINE, has_calls, &attributes);
     }
-    out.u8(0);
 }

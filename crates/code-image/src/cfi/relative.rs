@@ -1,0 +1,31 @@
+//! One code's `.eh_frame` for a place of its own, with addresses relative to where they stand.
+
+use super::tables::UnwindTables;
+use crate::code::Code;
+use crate::target::Target;
+
+/// Size of the zero length that ends a section.
+const TERMINATOR: usize = 4;
+
+/// Appends what `eh_frame` says of the visible part of `code`, as entries for the address `at`, without a terminator.
+/// What cannot be used is left out.
+pub(crate) fn relative(
+    target: Target,
+    code: &Code<'_>,
+    eh_frame: &[u8],
+    at: u64,
+    out: &mut Vec<u8>,
+) {
+    let mut tables = UnwindTables::new(target);
+    tables.add(code, eh_frame, |address| address);
+    if tables.is_empty() {
+        return;
+    }
+    let before = tables.frames_offset();
+    let emitted = tables.emit(at.wrapping_sub(before));
+    if emitted.summary.fdes == 0 {
+        return;
+    }
+    let entries = emitted.frames.bytes.len().saturating_sub(TERMINATOR);
+    out.extend_from_slice(emitted.frames.bytes.get(..entries).unwrap_or_default());
+}
