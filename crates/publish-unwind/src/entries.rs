@@ -1,0 +1,70 @@
+//! What is said of a code's frames, in pieces of one description each.
+
+use std::ops::Range;
+
+use code_image::{Code, Endian, Target};
+use unwind_info::{Machine, Unwind};
+
+/// A description behind its common part, with whole addresses, so that it may stand anywhere.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) code: Range<u64>,
+    pub(crate) bytes: Vec<u8>,
+}
+
+const MACHINE: u16 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
+const TARGET: Target = Target { machine: MACHINE, endian: Endian::Little, is_64: true, flags: 0 };
+
+/// The entries of a code; none if nothing is known of its frames.
+pub(crate) fn entries(code: &Code<'_>, unwind: Option<&Unwind<'_>>) -> Vec<Entry> {
+    let Some(machine) = Machine::host() else { return Vec::new() };
+    match unwind {
+        None | Some(Unwind::EhFrame(_)) => ready(code),
+        Some(unwind) => {
+            let mut bytes = Vec::with_capacity(96);
+            match unwind_info::absolute(machine, code.start, code.size, unwind, &mut bytes) {
+                Ok(()) => {
+                    vec![Entry { code: code.start..code.start.saturating_add(code.size), bytes }]
+                }
+                Err(_) => Vec::new(),
+            }
+        }
+    }
+}
+
+/// Those of a ready section.
+fn ready(code: &Code<'_>) -> Vec<Entry> {
+    let section = code_image::whole_frames(TARGET, code);
+    let word = |at: usize| -> Option<usize> {
+        let field = section.get(at..)?.first_chunk()?;
+        Some(u32::from_le_bytes(*field) as usize)
+    };
+    let long = |at: usize| -> Option<u64> {
+        let field = section.get(at..)?.first_chunk()?;
+        Some(u64::from_le_bytes(*field))
+    };
+    let entry = |at: usize| -> Option<&[u8]> {
+        section.get(at..at.checked_add(word(at)?)?.checked_add(4)?)
+    };
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(one) = entry(at).filter(|one| one.len() >= 8) {
+        let begins = at;
+        at += one.len();
+        let field = begins + 4;
+        let (Some(back @ 1..), Some(start), Some(size)) =
+            (word(field), long(begins + 8), long(begins + 16))
+        else {
+            continue;
+        };
+        let Some(common) = field.checked_sub(back).and_then(entry) else { continue };
+        let mut bytes = common.to_vec();
+        bytes.extend_from_slice(one);
+        let distance = (common.len() + 4) as u32;
+        if let Some(place) = bytes.get_mut(common.len() + 4..).and_then(<[u8]>::first_chunk_mut) {
+            *place = distance.to_le_bytes();
+        }
+        found.push(Entry { code: start..start.saturating_add(size), bytes });
+    }
+    found
+}

@@ -1,0 +1,103 @@
+//! The unwinder that this process has.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_void};
+
+/// Which unwinder takes frames in this process: what they do with them differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// libgcc up to 12: registrations are in a list, which every walk goes through, and each new one is put in its order
+    /// by the next walk.
+    OldLibgcc,
+    /// libgcc from 13 on: registrations are in a tree.
+    Libgcc,
+    /// LLVM's libunwind: a registration is one description.
+    Llvm,
+}
+
+type Register = unsafe extern "C" fn(*const c_void);
+
+/// The unwinder's functions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub(crate) kind: Kind,
+    register: Register,
+    /// Not there in LLVM's.
+    register_table: Option<Register>,
+    deregister: Register,
+}
+
+impl Found {
+    /// Looks for it among the symbols of the process.
+    pub(crate) fn look() -> Option<Self> {
+        let register = function(symbol(c"__register_frame")?);
+        let register_table = symbol(c"__register_frame_table").map(function);
+        let deregister = function(symbol(c"__deregister_frame")?);
+        // LLVM's alone has this one. libgcc has had a version node for each release that added something to it, and 13
+        // did on every machine.
+        let kind = if symbol(c"__unw_add_dynamic_fde").is_some() {
+            Kind::Llvm
+        } else if is_new_libgcc() || register_table.is_none() {
+            Kind::Libgcc
+        } else {
+            Kind::OldLibgcc
+        };
+        Some(Self { kind, register, register_table, deregister })
+    }
+
+    /// # Safety
+    /// `descriptions` points to descriptions of frames, each behind its common part, that end with a zero length. All
+    /// stays as it is until it is deregistered.
+    pub(crate) unsafe fn register(&self, descriptions: *const u8) {
+        // SAFETY: the caller's promise.
+        unsafe { (self.register)(descriptions.cast()) }
+    }
+
+    /// # Safety
+    /// `list` points to pointers to descriptions, as [`Self::register`] takes them, and ends with null. All stays as
+    /// it is until it is deregistered.
+    pub(crate) unsafe fn register_table(&self, list: *const *const u8) {
+        if let Some(register) = self.register_table {
+            // SAFETY: the caller's promise.
+            unsafe { register(list.cast()) }
+        }
+    }
+
+    /// # Safety
+    /// What is there was registered, and not deregistered since.
+    pub(crate) unsafe fn deregister(&self, registered: *const u8) {
+        // SAFETY: the caller's promise.
+        unsafe { (self.deregister)(registered.cast()) }
+    }
+}
+
+fn symbol(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: a lookup by a name that ends with a NUL.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    (!found.is_null()).then_some(found)
+}
+
+fn function(symbol: *mut c_void) -> Register {
+    // SAFETY: both functions looked for by `Found::look` have this type, in libgcc and in LLVM's libunwind.
+    unsafe { std::mem::transmute::<*mut c_void, Register>(symbol) }
+}
+
+/// Whether the libgcc that is loaded is of version 13 or later.
+#[cfg(target_env = "gnu")]
+fn is_new_libgcc() -> bool {
+    // Conversions of 16-bit floats, which are new in 13: on x86, and on 64-bit ARM.
+    [c"__floattibf", c"__fixbfti", c"__extendbfsf2", c"__truncsfbf2"].into_iter().any(|name| {
+        [c"GCC_13.0.0", c"GCC_14.0.0"].into_iter().any(|version| {
+            // SAFETY: a lookup by names that end with a NUL.
+            let found =
+                unsafe { libc::dlvsym(libc::RTLD_DEFAULT, name.as_ptr(), version.as_ptr()) };
+            !found.is_null()
+        })
+    })
+}
+
+/// What is not known to be new is treated as old, which is right for both.
+#[cfg(not(target_env = "gnu"))]
+fn is_new_libgcc() -> bool {
+    false
+}

@@ -1,0 +1,96 @@
+//! Descriptions of frames in memory that an unwinder knows.
+#![allow(unsafe_code)]
+
+use std::ptr;
+
+use crate::entries::Entry;
+use crate::found::Found;
+
+/// A description of frames, behind its common part and before a word of zeros, which stays where it is: a walk that has
+/// found it goes on reading it when the unwinder has opened its lock again.
+#[derive(Debug)]
+pub(crate) struct Description {
+    /// Words, since unwinders read fields of 8 bytes.
+    words: Box<[u64]>,
+    /// Size of the common part.
+    common: usize,
+}
+
+impl Description {
+    /// `None` if it is too short to be one.
+    pub(crate) fn new(entry: &Entry) -> Option<Self> {
+        let length: [u8; 4] = *entry.bytes.first_chunk()?;
+        let common = (u32::from_ne_bytes(length) as usize).checked_add(4)?;
+        let (chunks, _) = entry.bytes.as_chunks::<8>();
+        let mut words = Vec::with_capacity(chunks.len().saturating_add(1));
+        words.extend(chunks.iter().map(|chunk| u64::from_ne_bytes(*chunk)));
+        words.push(0);
+        (common < entry.bytes.len()).then(|| Self { words: words.into_boxed_slice(), common })
+    }
+
+    fn pointer(&self) -> *const u8 {
+        self.words.as_ptr().cast::<u8>().wrapping_add(self.common)
+    }
+}
+
+/// A description that is registered by itself; dropping it deregisters it.
+#[derive(Debug)]
+pub(crate) struct Single {
+    found: Found,
+    description: Description,
+}
+
+impl Single {
+    pub(crate) fn register(found: Found, description: Description) -> Self {
+        // SAFETY: one description with zeros behind it, which stays until this value is dropped.
+        unsafe { found.register(description.pointer()) };
+        Self { found, description }
+    }
+}
+
+impl Drop for Single {
+    fn drop(&mut self) {
+        // SAFETY: registered when this was made.
+        unsafe { self.found.deregister(self.description.pointer()) };
+    }
+}
+
+/// A list of descriptions that is registered; dropping it deregisters it.
+#[derive(Debug)]
+pub(crate) struct Table {
+    found: Found,
+    /// Ends with null.
+    list: Box<[*const u8]>,
+}
+
+// SAFETY: the pointers are to memory that no thread changes; they are read by the unwinder, under its lock.
+unsafe impl Send for Table {}
+
+impl Table {
+    /// Registers descriptions; `None` if there are none.
+    ///
+    /// # Safety
+    /// They stay until this value is dropped.
+    pub(crate) unsafe fn register<'d>(
+        found: Found,
+        descriptions: impl ExactSizeIterator<Item = &'d Description>,
+    ) -> Option<Self> {
+        if descriptions.len() == 0 {
+            return None;
+        }
+        let mut list = Vec::with_capacity(descriptions.len().saturating_add(1));
+        list.extend(descriptions.map(Description::pointer));
+        list.push(ptr::null());
+        let list = list.into_boxed_slice();
+        // SAFETY: descriptions with zeros behind each, which stay, says the caller; so does the list.
+        unsafe { found.register_table(list.as_ptr()) };
+        Some(Self { found, list })
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        // SAFETY: registered when this was made.
+        unsafe { self.found.deregister(self.list.as_ptr().cast()) };
+    }
+}

@@ -1,0 +1,350 @@
+//! Exceptions, panics and backtraces pass through code that was made at run time, in frames without a frame pointer.
+#![cfg(target_arch = "x86_64")]
+#![allow(unsafe_code)]
+
+use std::panic::catch_unwind;
+use std::process::Command;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use publish_unwind::{Code, EhFrame, Row, Unwind, Unwinders};
+
+type Callback = extern "C-unwind" fn(usize, usize);
+type Caller = extern "C-unwind" fn(Callback, usize);
+
+/// Calls its first argument with both, in a frame that has no frame pointer and in which rbp is 0.
+const CALLER: [u8; 17] = [
+    0x53, 0x55, 0x48, 0x83, 0xec, 0x08, 0x31, 0xed, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x08, 0x5d, 0x5b,
+    0xc3,
+];
+const ROOM: usize = 32;
+const ROWS: [Row<'static>; 6] = {
+    const fn row(offset: u32, cfa_offset: i32, saved: &'static [(u16, i32)]) -> Row<'static> {
+        Row { offset, cfa_register: 7, cfa_offset, saved, signed: false }
+    }
+    [
+        row(1, 16, &[(3, -16)]),
+        row(2, 24, &[(3, -16), (6, -24)]),
+        row(6, 32, &[(3, -16), (6, -24)]),
+        row(14, 24, &[(3, -16), (6, -24)]),
+        row(15, 16, &[(3, -16)]),
+        row(16, 8, &[]),
+    ]
+};
+
+/// One lock for all tests: they measure, and change what all walks go through.
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn unwinders() -> &'static Unwinders {
+    static FOUND: OnceLock<Unwinders> = OnceLock::new();
+    FOUND.get_or_init(|| Unwinders::find().expect("an unwinder"))
+}
+
+/// Pages full of callers, which are announced one by one.
+struct Page {
+    base: *mut libc::c_void,
+    size: usize,
+}
+
+impl Page {
+    fn new(count: usize) -> Self {
+        let size = (count * ROOM).next_multiple_of(4096);
+        let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: new memory.
+        let base = unsafe { libc::mmap(ptr::null_mut(), size, protection, flags, -1, 0) };
+        assert_ne!(base, libc::MAP_FAILED);
+        for number in 0..count {
+            // SAFETY: within the memory from above.
+            unsafe {
+                ptr::copy_nonoverlapping(
+                    CALLER.as_ptr(),
+                    base.cast::<u8>().add(number * ROOM),
+                    CALLER.len(),
+                )
+            };
+        }
+        Self { base, size }
+    }
+
+    fn address(&self, number: usize) -> u64 {
+        (self.base.addr() + number * ROOM) as u64
+    }
+
+    fn load(&self, number: usize) -> Caller {
+        let start = self.address(number);
+        let code = Code { start, size: 17, visible: start..start + 17, ..Code::default() };
+        unwinders().load(&code, Some(&Unwind::Rows(&ROWS)));
+        self.caller(number)
+    }
+
+    fn unload(&self, number: usize) {
+        unwinders().unload(self.address(number), 17);
+    }
+
+    fn caller(&self, number: usize) -> Caller {
+        // SAFETY: the code above, which has this type.
+        unsafe { std::mem::transmute::<*mut u8, Caller>(self.base.cast::<u8>().add(number * ROOM)) }
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // SAFETY: ours.
+        unsafe { libc::munmap(self.base, self.size) };
+    }
+}
+
+// SAFETY: memory that any thread may run.
+unsafe impl Sync for Page {}
+
+extern "C-unwind" fn throw(_: usize, number: usize) {
+    std::panic::resume_unwind(Box::new(number));
+}
+
+fn passes(call: Caller, number: usize) {
+    let caught = catch_unwind(|| call(throw, number)).expect_err("a panic");
+    assert_eq!(caught.downcast_ref(), Some(&number));
+}
+
+#[test]
+fn a_panic_passes_through_each_of_many() {
+    let _alone = alone();
+    let page = Page::new(2000);
+    // In an order in which each lies between others.
+    let order: Vec<usize> = (0..2000).map(|number| number * 77 % 2000).collect();
+    for &number in &order {
+        page.load(number);
+    }
+    for number in 0..2000 {
+        passes(page.caller(number), number);
+    }
+    // Half of them go, the others stay.
+    for number in (0..2000).step_by(2) {
+        page.unload(number);
+    }
+    for number in (1..2000).step_by(2) {
+        passes(page.caller(number), number);
+        page.unload(number);
+    }
+}
+
+static CALL: AtomicUsize = AtomicUsize::new(0);
+
+extern "C-unwind" fn deeper(_: usize, depth: usize) {
+    if depth == 0 {
+        throw(0, 5);
+    }
+    // SAFETY: what the test has put there.
+    let call = unsafe { std::mem::transmute::<usize, Caller>(CALL.load(Relaxed)) };
+    call(deeper, depth - 1);
+}
+
+#[test]
+fn a_panic_passes_through_a_thousand_frames() {
+    let _alone = alone();
+    let page = Page::new(1);
+    let call = page.load(0);
+    CALL.store(page.address(0) as usize, Relaxed);
+    let caught = catch_unwind(|| call(deeper, 1000)).expect_err("a panic");
+    assert_eq!(caught.downcast_ref(), Some(&5_usize));
+    page.unload(0);
+}
+
+extern "C-unwind" fn look(_: usize, to: usize) {
+    let text = std::backtrace::Backtrace::force_capture().to_string();
+    // SAFETY: the test's own, which waits.
+    unsafe { *(to as *mut String) = text };
+}
+
+#[inline(never)]
+fn native_bottom(call: Caller, callback: Callback, argument: usize) {
+    call(callback, argument);
+    std::hint::black_box(());
+}
+
+#[test]
+fn a_backtrace_passes_through() {
+    let _alone = alone();
+    let page = Page::new(1);
+    let call = page.load(0);
+    let mut text = String::new();
+    native_bottom(call, look, (&raw mut text).expose_provenance());
+    let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what} in\n{text}"));
+    assert!(place("look") < place("native_bottom"), "{text}");
+    page.unload(0);
+}
+
+/// Code whose compiler made the tables.
+#[test]
+fn a_ready_section_serves_as_well() {
+    let _alone = alone();
+    let page = Page::new(1);
+    let start = page.address(0);
+    let mut section = Vec::new();
+    let machine = unwind_info::Machine::host().expect("a machine with frames");
+    let behind = unwind_info::offset_behind(17).expect("a place") as i64;
+    unwind_info::eh_frame(machine, 17, behind, &Unwind::Rows(&ROWS), &mut section)
+        .expect("a section");
+    let code = Code {
+        start,
+        size: 17,
+        visible: start..start + 17,
+        unwind: Some(EhFrame { bytes: &section }),
+        ..Code::default()
+    };
+    unwinders().load(&code, None);
+    passes(page.caller(0), 3);
+    page.unload(0);
+}
+
+const THROWER: &str = r#"
+#include <stdexcept>
+#include <cstring>
+extern "C" {
+typedef void (*callback)(unsigned long, unsigned long);
+typedef void (*caller)(callback, unsigned long);
+static void thrower(unsigned long, unsigned long) { throw std::runtime_error("through"); }
+int through(caller call) {
+    try { call(thrower, 1); } catch (const std::exception &error) { return !std::strcmp(error.what(), "through"); }
+    return 0;
+}
+}
+"#;
+
+#[test]
+fn a_cpp_exception_passes_through() {
+    let _alone = alone();
+    let folder = std::env::temp_dir().join(format!("publish-unwind-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (source, library) = (folder.join("through.cpp"), folder.join("through.so"));
+    std::fs::write(&source, THROWER).unwrap();
+    let built = Command::new("c++")
+        .args(["-shared", "-fPIC", "-O2", "-o"])
+        .arg(&library)
+        .arg(&source)
+        .status();
+    assert!(built.expect("c++; see scripts/setup.sh").success());
+    let path = std::ffi::CString::new(library.to_str().unwrap()).unwrap();
+    // SAFETY: the library from above, and its function.
+    let through = unsafe {
+        let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
+        assert!(!handle.is_null());
+        let found = libc::dlsym(handle, c"through".as_ptr());
+        assert!(!found.is_null());
+        std::mem::transmute::<*mut libc::c_void, extern "C" fn(Caller) -> i32>(found)
+    };
+    let page = Page::new(1);
+    let call = page.load(0);
+    assert_eq!(through(call), 1);
+    page.unload(0);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// One thread loads and unloads, three throw all the while, through code among it.
+#[test]
+fn others_throw_while_code_comes_and_goes() {
+    let _alone = alone();
+    const OFTEN: usize = 10_000;
+    let page = Page::new(1200);
+    for number in (0..1200).step_by(3) {
+        page.load(number);
+    }
+    let done = AtomicBool::new(false);
+    let thrown = AtomicUsize::new(0);
+    let page = &page;
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let (done, thrown) = (&done, &thrown);
+            scope.spawn(move || {
+                let mut number = thread * 3;
+                while !done.load(Relaxed) {
+                    passes(page.caller(number), number);
+                    number = (number + 21) % 1200;
+                    // Pauses, lest the unwinder's lock is taken all the time.
+                    if thrown.fetch_add(1, Relaxed).is_multiple_of(10) {
+                        std::thread::sleep(Duration::from_micros(100));
+                    }
+                }
+            });
+        }
+        for round in 0..OFTEN {
+            let number = (round * 7 % 400) * 3 + 1;
+            let call = page.load(number);
+            if round % 100 == 0 {
+                passes(call, round);
+            }
+            page.unload(number);
+        }
+        done.store(true, Relaxed);
+    });
+    assert!(thrown.load(Relaxed) > 100, "{thrown:?}");
+    for number in (0..1200).step_by(3) {
+        page.unload(number);
+    }
+}
+
+#[test]
+fn a_fork_goes_on() {
+    let _alone = alone();
+    let page = Page::new(2);
+    page.load(0);
+    // SAFETY: the child runs code of this test alone, and ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        unwinders().forked();
+        passes(page.caller(0), 1);
+        passes(page.load(1), 2);
+        // SAFETY: ends the child without what the harness would do.
+        unsafe { libc::_exit(0) };
+    }
+    let mut status = -1;
+    // SAFETY: the child from above.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0);
+    page.unload(0);
+}
+
+/// The shortest time of a panic through the first code, and the time of loading, with so many loaded.
+fn cost(count: usize) -> (Duration, Duration, Duration) {
+    let page = Page::new(count);
+    let began = Instant::now();
+    for number in 0..count {
+        page.load(number * 7919 % count);
+    }
+    let load = began.elapsed();
+    let began = Instant::now();
+    passes(page.caller(count / 2), 1);
+    let first = began.elapsed();
+    let walk = |_| {
+        let began = Instant::now();
+        passes(page.caller(count / 2), 1);
+        began.elapsed()
+    };
+    let least = (0..300).map(walk).min().unwrap_or_default();
+    for number in 0..count {
+        page.unload(number);
+    }
+    (load, first, least)
+}
+
+/// With a hundred times as many, loading takes a hundred times as long, and not ten thousand times; a walk is hardly longer.
+#[test]
+#[expect(clippy::print_stderr, reason = "what docs/unwinders.md tells")]
+fn the_cost_is_linear() {
+    let _alone = alone();
+    let (few, _, short) = cost(101);
+    let (many, first, long) = cost(10_001);
+    eprintln!(
+        "{:?}: 101: {few:?}, {short:?}; 10,001: {many:?}, first {first:?}, {long:?}",
+        unwinders().kind()
+    );
+    assert!(many < few * 2000 + Duration::from_millis(50), "{few:?} {many:?}");
+    assert!(first < Duration::from_millis(100), "{first:?}");
+    assert!(long < short * 4, "{short:?} {long:?}");
+}
