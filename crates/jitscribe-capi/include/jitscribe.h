@@ -23,7 +23,8 @@
  * no out-parameter was written. All failures are mistakes in the call; a runtime may ignore them. What
  * cannot be had (no memory, a full log) is no failure: it is off, and said once by the notice callback.
  *
- * Ownership. A scribe lives as long as the process; there is nothing to close or to free. A handle is a number.
+ * Ownership. A scribe and an arena live as long as the process; there is nothing to close or to free, but for rooms of an
+ * arena. A handle is a number.
  * What is passed in belongs to the caller, is read during the call, and not kept (but for callbacks
  * and their data).
  *
@@ -144,15 +145,37 @@ enum jitscribe_flag
     // A thread waits for `jitscribe ctl`, which else is heard with the next announcement or poll.
     JITSCRIBE_FLAG_WATCH = 16,
     // What the environment says is added: JITSCRIBE, a list with commas of log, off, bytes,
-    // perf-map, jitdump, gdb, gdb-each, no-gdb; JITSCRIBE_DIR, where to write a dump;
+    // perf-map, jitdump, gdb, gdb-each, no-gdb, unwinders, no-unwinders; JITSCRIBE_DIR, where to write a dump;
     // JITSCRIBE_LIMIT, in bytes or with K, M, G. A program that runs set-user-id takes nothing from there.
     JITSCRIBE_FLAG_ENVIRONMENT = 32,
+    // Unwinders in the process learn of code before its announcement is done, until it is unloaded: then exceptions pass
+    // through it, and backtraces do not end at it. It must be announced with its unwind info. What the log does not take
+    // (it is full, or off) they do not learn. Code in an arena needs no asking.
+    JITSCRIBE_FLAG_UNWINDERS = 64,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
 typedef enum jitscribe_flag jitscribe_flag;
 #else
 typedef uint32_t jitscribe_flag;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// What an arena does. Bits that a library does not know are ignored.
+enum jitscribe_arena_flag
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // Every fork of this process ends in an exec: code that was made before it may still be changed and freed after it.
+    // Without this, such code is both processes' for ever.
+    JITSCRIBE_ARENA_FLAG_FORKS_ONLY_TO_EXEC = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum jitscribe_arena_flag jitscribe_arena_flag;
+#else
+typedef uint32_t jitscribe_arena_flag;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -174,6 +197,12 @@ enum jitscribe_subject
     JITSCRIBE_SUBJECT_PERF_MAP = 4,
     // A setting in the environment that means nothing.
     JITSCRIBE_SUBJECT_SETTING = 5,
+    // What valgrind is shown.
+    JITSCRIBE_SUBJECT_VALGRIND = 6,
+    // An arena for code.
+    JITSCRIBE_SUBJECT_ARENA = 7,
+    // What unwinders in the process know.
+    JITSCRIBE_SUBJECT_UNWINDERS = 8,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -245,6 +274,13 @@ typedef enum jitscribe_row_flag jitscribe_row_flag;
 typedef uint16_t jitscribe_row_flag;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
+
+// Memory for code that is a growing object file. It lives as long as the process, and is never freed; use it from any
+// thread.
+typedef struct jitscribe_arena jitscribe_arena;
+
+// Room for code, from jitscribe_arena_allocate to jitscribe_room_free. One thread at a time may use it.
+typedef struct jitscribe_room jitscribe_room;
 
 // Takes announcements of code. It lives as long as the process, and is never freed; use it from any
 // thread.
@@ -447,6 +483,24 @@ typedef struct jitscribe_code {
 // One thread at a time may use a handle.
 typedef uint64_t jitscribe_handle;
 
+// Settings of an arena. Set all to zero but struct_size, and then what you want.
+typedef struct jitscribe_arena_settings {
+    // sizeof(jitscribe_arena_settings)
+    size_t struct_size;
+    // Bits of jitscribe_arena_flag.
+    uint32_t flags;
+    // 0.
+    uint32_t reserved;
+    // Bytes of code that lie in one file, and so side by side: from 64 KiB to 256 MiB. 0: 16 MiB.
+    uint64_t segment;
+    // Bytes of code in all files. 0: 1 GiB.
+    uint64_t limit;
+    // Where the files go: a directory to which only this user can write, on a file system whose files may be executed.
+    // Empty: JITSCRIBE_DIR if the environment is asked, else a folder `jitscribe` in XDG_RUNTIME_DIR, or in the home's
+    // .cache.
+    struct jitscribe_str dir;
+} jitscribe_arena_settings;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -536,6 +590,46 @@ const char *jitscribe_version(void);
 //
 // @param result  any number.
 const char *jitscribe_result_name(int32_t result);
+
+// Makes an arena. perf, debuggers that attach later, dladdr and unwinders in the process read from its files, with
+// no further step, what is announced by jitscribe_load of code that lies there. The files stay when the process
+// ends.
+//
+// @param scribe    from jitscribe_open or jitscribe_open_from_env: its notice callback hears why there is no arena.
+// @param settings  NULL: the usual ones.
+// @param arena     out: the arena; NULL if none can be had. Then go on with memory of your own.
+jitscribe_result jitscribe_arena_open(const struct jitscribe_scribe *scribe,
+                                      const struct jitscribe_arena_settings *settings,
+                                      const struct jitscribe_arena **arena);
+
+// Room for code, to be written at `bytes`, which will run at `address`: the two are different, and the code is never
+// written where it runs. Call jitscribe_room_finish before it does.
+//
+// @param size     in bytes.
+// @param align    a power of two, of a page at most; code lies at multiples of 32 in any case.
+// @param room     out: the room; NULL if there is none, on the disk or within the limit.
+// @param bytes    out: where to write it, as long as it is not finished.
+// @param address  out: where it will run.
+jitscribe_result jitscribe_arena_allocate(const struct jitscribe_arena *arena,
+                                          size_t size,
+                                          size_t align,
+                                          struct jitscribe_room **room,
+                                          void **bytes,
+                                          uint64_t *address);
+
+// The code is complete, and may run; `bytes` must not be written to any more. Nothing happens if it was finished before.
+jitscribe_result jitscribe_room_finish(struct jitscribe_room *room);
+
+// To change code that is finished, where it stands; it must not run meanwhile.
+//
+// @param bytes  out: where to write it; NULL if it may not be changed, as another process has it since a fork.
+jitscribe_result jitscribe_room_edit(struct jitscribe_room *room,
+                                     void **bytes);
+
+// Frees code, finished or not: it must not run any more, nor be on any stack. Call jitscribe_unload before.
+//
+// @param room  NULL does nothing. It means nothing afterwards.
+jitscribe_result jitscribe_room_free(struct jitscribe_room *room);
 
 #ifdef __cplusplus
 }  // extern "C"

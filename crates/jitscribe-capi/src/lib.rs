@@ -13,6 +13,7 @@
 // The functions of a C header stand in no Rust documentation that anybody would look for.
 mod announce;
 mod api;
+mod arena;
 mod code;
 mod guard;
 mod notice;
@@ -27,6 +28,10 @@ pub use api::{
     jitscribe_dump_path, jitscribe_is_on, jitscribe_load, jitscribe_log_fd, jitscribe_moved,
     jitscribe_moved_to_address, jitscribe_open, jitscribe_open_from_env, jitscribe_poll,
     jitscribe_result_name, jitscribe_unload, jitscribe_version,
+};
+pub use arena::{
+    ArenaFlag, ArenaSettings, OpaqueArena, OpaqueRoom, jitscribe_arena_allocate,
+    jitscribe_arena_open, jitscribe_room_edit, jitscribe_room_finish, jitscribe_room_free,
 };
 pub use code::{Code, Inlined, Kind, Line, Range};
 pub use notice::Subject;

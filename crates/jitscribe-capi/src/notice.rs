@@ -16,6 +16,12 @@ pub enum Subject {
     PerfMap = 4,
     /// A setting in the environment that means nothing.
     Setting = 5,
+    /// What valgrind is shown.
+    Valgrind = 6,
+    /// An arena for code.
+    Arena = 7,
+    /// What unwinders in the process know.
+    Unwinders = 8,
 }
 
 impl From<jitscribe::Subject> for Subject {
@@ -26,6 +32,9 @@ impl From<jitscribe::Subject> for Subject {
             jitscribe::Subject::Fork => Self::Fork,
             jitscribe::Subject::PerfMap => Self::PerfMap,
             jitscribe::Subject::Setting => Self::Setting,
+            jitscribe::Subject::Valgrind => Self::Valgrind,
+            jitscribe::Subject::Arena => Self::Arena,
+            jitscribe::Subject::Unwinders => Self::Unwinders,
             _ => Self::Other,
         }
     }

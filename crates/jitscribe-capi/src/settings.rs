@@ -46,9 +46,13 @@ pub enum Flag {
     /// A thread waits for `jitscribe ctl`, which else is heard with the next announcement or poll.
     Watch = 16,
     /// What the environment says is added: JITSCRIBE, a list with commas of log, off, bytes,
-    /// perf-map, jitdump, gdb, gdb-each, no-gdb; JITSCRIBE_DIR, where to write a dump;
+    /// perf-map, jitdump, gdb, gdb-each, no-gdb, unwinders, no-unwinders; JITSCRIBE_DIR, where to write a dump;
     /// JITSCRIBE_LIMIT, in bytes or with K, M, G. A program that runs set-user-id takes nothing from there.
     Environment = 32,
+    /// Unwinders in the process learn of code before its announcement is done, until it is unloaded: then exceptions pass
+    /// through it, and backtraces do not end at it. It must be announced with its unwind info. What the log does not take
+    /// (it is full, or off) they do not learn. Code in an arena needs no asking.
+    Unwinders = 64,
 }
 
 /// Settings of a scribe. Set all to zero but struct_size, and then what you want.
@@ -142,6 +146,9 @@ unsafe fn apply(
     }
     if has(Flag::Watch) {
         builder = builder.watch();
+    }
+    if has(Flag::Unwinders) {
+        builder = builder.unwinders();
     }
     if settings.limit != 0 {
         builder = builder.limit(usize::try_from(settings.limit).unwrap_or(usize::MAX));

@@ -39,13 +39,12 @@ mod hidden {
 mod shown {
     use std::sync::OnceLock;
 
-    use code_image::{EhFrame, Endian, Inlined, Line, Target};
-    use jitdump::extension::code::FramePointer;
-    use jitdump::{CodeEvent, CodeLoad, Dump};
+    use code_image::{Endian, Target};
     use publish_gdb::{Forked, Gdb, Options};
     use unwind_info::{Machine, Unwind};
 
     use crate::code::Code;
+    use crate::image::{announced, logged};
     use crate::log::{Log, MACHINE, Position};
 
     /// What debuggers are shown; nothing until it [begins](Self::begin).
@@ -80,10 +79,16 @@ mod shown {
         pub(crate) fn load(&self, position: Position, index: u32, code: &Code<'_>) {
             if let Some(gdb) = self.0.get() {
                 let key = key(position, index);
-                announced(code, |code, frames| match code.unwind {
+                announced(code, |shown| match code.unwind.zip(Machine::from_elf(MACHINE)) {
                     // A ready section of the runtime's own.
-                    Some(_) => gdb.load(key, code),
-                    None => gdb.load_with_frames(key, code, frames),
+                    Some((Unwind::EhFrame(_), _)) | None => gdb.load(key, shown),
+                    Some((unwind, machine)) => {
+                        let mut frames = Vec::with_capacity(128);
+                        // What cannot be described is left out; names and lines are not.
+                        let (at, size) = (code.address, code.size);
+                        let _ = unwind_info::absolute(machine, at, size, &unwind, &mut frames);
+                        gdb.load_with_frames(key, shown, &frames);
+                    }
                 });
             }
         }
@@ -137,139 +142,6 @@ mod shown {
             if log.living(position, index).is_none() {
                 gdb.unload(key(position, index), address);
             }
-        }
-    }
-
-    /// A code as it is announced.
-    fn announced(code: &Code<'_>, show: impl FnOnce(&code_image::Code<'_>, &[u8])) {
-        let at = |offset: u32| code.address.wrapping_add(offset.into());
-        let line = |line: &crate::code::Line<'_>| (at(line.offset), line.line, line.column);
-        let lines: Vec<Line<'_>> = code
-            .lines
-            .iter()
-            .map(|entry| {
-                let (address, line, column) = line(entry);
-                Line { address, file: entry.file.as_bytes(), line, column }
-            })
-            .collect();
-        let ranges: Vec<_> = code
-            .inlined
-            .iter()
-            .flat_map(|call| call.ranges)
-            .map(|range| at(range.start)..at(range.end))
-            .collect();
-        let mut rest = ranges.as_slice();
-        let inlined: Vec<Inlined<'_>> = code
-            .inlined
-            .iter()
-            .map(|call| {
-                let (ranges, behind) = rest.split_at(call.ranges.len());
-                rest = behind;
-                Inlined {
-                    name: call.name.as_bytes(),
-                    parent: call.parent,
-                    call_file: call.file.as_bytes(),
-                    call_line: call.line,
-                    call_column: call.column,
-                    ranges,
-                }
-            })
-            .collect();
-        let mut frames = Vec::new();
-        let mut ready = None;
-        match code.unwind.zip(Machine::from_elf(MACHINE)) {
-            Some((Unwind::EhFrame(bytes), _)) => ready = Some(EhFrame { bytes }),
-            Some((unwind, machine)) => {
-                frames.reserve(128);
-                // What cannot be described is left out; names and lines are not.
-                let (at, size) = (code.address, code.size);
-                let _ = unwind_info::absolute(machine, at, size, &unwind, &mut frames);
-            }
-            None => {}
-        }
-        let shown = code_image::Code {
-            start: code.address,
-            size: code.size,
-            visible: code.address..code.address.saturating_add(code.size),
-            name: code.name,
-            lines: &lines,
-            inlined: &inlined,
-            unwind: ready,
-            ..code_image::Code::default()
-        };
-        show(&shown, &frames);
-    }
-
-    /// The one code of a dump.
-    fn logged(dump: &[u8], show: impl FnOnce(&code_image::Code<'_>)) {
-        let Ok(dump) = Dump::parse(dump) else { return };
-        let load = dump.codes().find_map(|event| match event {
-            Ok(CodeEvent::Load(load)) => Some(load),
-            _ => None,
-        });
-        let Some(load) = load else { return };
-        let lines: Vec<Line<'_>> = load
-            .lines()
-            .map(|line| Line {
-                address: line.address,
-                file: line.file,
-                line: line.line,
-                column: line.column,
-            })
-            .collect();
-        let ranges: Vec<_> = load.inlined().flat_map(|call| call.ranges).collect();
-        let mut rest = ranges.as_slice();
-        let inlined: Vec<Inlined<'_>> = load
-            .inlined()
-            .map(|call| {
-                let (ranges, behind) = rest.split_at(call.ranges.count());
-                rest = behind;
-                Inlined {
-                    name: call.name,
-                    parent: call.parent,
-                    call_file: call.file,
-                    call_line: call.line,
-                    call_column: call.column,
-                    ranges,
-                }
-            })
-            .collect();
-        let mut frames = Vec::new();
-        let tables = match load.unwind() {
-            Some(unwind) => unwind.eh_frame,
-            None => {
-                if let Some(unwind) = frame_pointer(&load) {
-                    frame_tables(load.size, &unwind, &mut frames);
-                }
-                &frames
-            }
-        };
-        show(&code_image::Code {
-            start: load.address,
-            size: load.size,
-            visible: load.address..load.end(),
-            name: load.name,
-            lines: &lines,
-            inlined: &inlined,
-            unwind: (!tables.is_empty()).then_some(EhFrame { bytes: tables }),
-            thumb: load.is_thumb,
-            ..code_image::Code::default()
-        });
-    }
-
-    fn frame_pointer(load: &CodeLoad<'_>) -> Option<Unwind<'static>> {
-        Some(match load.frame_pointer()? {
-            FramePointer::Prologue => Unwind::FRAME_POINTER,
-            FramePointer::Throughout => Unwind::FramePointerAlways { signed: false },
-        })
-    }
-
-    /// Tables as they stand behind the code. What cannot be described is left out; names and lines are not.
-    fn frame_tables(size: u64, unwind: &Unwind<'_>, out: &mut Vec<u8>) {
-        let distance = unwind_info::offset_behind(size).and_then(|at| i64::try_from(at).ok());
-        if let Some((machine, distance)) = Machine::from_elf(MACHINE).zip(distance) {
-            out.reserve(256);
-            let _ = unwind_info::eh_frame(machine, size, distance, unwind, out);
         }
     }
 }

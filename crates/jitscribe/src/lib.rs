@@ -21,19 +21,25 @@
 //! thread, no signal handler, no socket, no file on disk unless asked for. A child of `fork` gets a
 //! log of its own with what was alive, at its first announcement.
 
+mod arenas;
 mod cgroup;
 mod clock;
 mod code;
 mod debuggers;
+#[cfg(any(feature = "arena", feature = "gdb", feature = "unwinders"))]
+mod image;
 mod latch;
 mod log;
 mod notice;
 mod scribe;
 mod settings;
 mod thread;
+mod unwinders;
 mod valgrind;
 
 pub use code::{Code, Inlined, Kind, Line, Row, Unwind};
+#[cfg(feature = "arena")]
+pub use code_arena::{CodeArena, Draft, Executable, Options as ArenaOptions};
 pub use notice::{Notice, Subject};
 pub use scribe::{LoadedCode, Scribe};
 pub use settings::Builder;

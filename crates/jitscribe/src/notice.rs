@@ -23,6 +23,10 @@ pub enum Subject {
     PerfMap,
     /// What valgrind is shown.
     Valgrind,
+    /// An arena for code.
+    Arena,
+    /// What unwinders in the process know.
+    Unwinders,
     /// A setting in the environment that means nothing.
     Setting,
 }

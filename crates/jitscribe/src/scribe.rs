@@ -1,6 +1,8 @@
 //! The scribe: takes announcements, and passes them on to whoever is to know.
 
 use std::num::NonZeroU32;
+#[cfg(feature = "arena")]
+use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{
     AtomicBool, AtomicU32,
@@ -10,6 +12,7 @@ use std::sync::atomic::{
 use jitdump::extension::control;
 use publish_perf_map::PerfMap;
 
+use crate::arenas;
 use crate::code::Code;
 use crate::debuggers::Debuggers;
 use crate::latch::Latch;
@@ -17,6 +20,7 @@ use crate::log::{Announced, ForkPage, Living, Log, Position};
 use crate::notice::{self, Notice, Subject};
 use crate::settings::{Builder, Settings};
 use crate::thread;
+use crate::unwinders::Unwinders;
 use crate::valgrind::Valgrind;
 
 /// Takes announcements of code. Copies are the same scribe; it lives as long as the process.
@@ -47,6 +51,7 @@ pub(crate) struct Shared {
     /// Made when it is asked for the first time.
     perf_map: OnceLock<PerfMap>,
     debuggers: Debuggers,
+    unwinders: Unwinders,
     valgrind: Valgrind,
     obeying: Latch,
     said_full: AtomicBool,
@@ -71,6 +76,7 @@ static NOBODY: Shared = Shared {
     pid: AtomicU32::new(0),
     perf_map: OnceLock::new(),
     debuggers: Debuggers::new(),
+    unwinders: Unwinders::new(),
     valgrind: Valgrind::new(),
     obeying: Latch::new(),
     said_full: AtomicBool::new(false),
@@ -116,6 +122,7 @@ impl Scribe {
             pid: AtomicU32::new(crate::log::process_id()),
             perf_map: OnceLock::new(),
             debuggers: Debuggers::new(),
+            unwinders: Unwinders::new(),
             valgrind: Valgrind::new(),
             obeying: Latch::new(),
             said_full: AtomicBool::new(false),
@@ -163,6 +170,30 @@ impl Scribe {
         self.0.log.as_ref()?.path()
     }
 
+    /// Memory for code that is a growing object file: perf, debuggers that attach later, `dladdr` and unwinders in the
+    /// process read from it what is announced of code that lies there, with no further step.
+    ///
+    /// `choose` may change the settings; the directory is [`Builder::arena_in`]'s. `None` if it cannot be had, which is
+    /// said: then the runtime goes on with memory of its own.
+    #[cfg(feature = "arena")]
+    #[must_use]
+    pub fn code_arena(
+        &self,
+        choose: impl FnOnce(code_arena::Options) -> code_arena::Options,
+    ) -> Option<code_arena::CodeArena> {
+        let chosen = self.0.settings.arena_dir.clone();
+        // Without a directory, one may still be chosen.
+        let usual = chosen.map_or_else(crate::settings::private_dir, Ok);
+        let options = choose(code_arena::Options::new(usual.as_deref().unwrap_or(Path::new(""))));
+        let made = match usual {
+            Err(error) if !options.has_directory() => {
+                Err(format!("no directory for the files of an arena: {error}"))
+            }
+            _ => code_arena::CodeArena::create(options).map_err(|error| error.to_string()),
+        };
+        made.map_err(|text| self.0.say(Subject::Arena, text)).ok()
+    }
+
     fn begin(&self) {
         let shared = self.0;
         if shared.settings.watch && shared.log.is_some() {
@@ -178,6 +209,9 @@ impl Scribe {
         }
         if let Some(directory) = &shared.settings.valgrind {
             shared.valgrind.begin(shared, directory.clone());
+        }
+        if shared.settings.unwinders {
+            shared.unwinders.begin(shared);
         }
         self.poll();
     }
@@ -213,7 +247,11 @@ impl LoadedCode {
         }
         self.shared.valgrind.moved(log, position, self.index, address);
         self.shared.debuggers.unload(log, position, self.index);
+        // Before, as the two places may overlap.
+        self.shared.unwinders.unload(log, position, self.index);
         if let Some((position, index)) = new {
+            arenas::load_from(log, position, index);
+            self.shared.unwinders.load_from(log, position, index);
             self.shared.debuggers.load_from(log, position, index);
         }
         log.end(living);
@@ -262,6 +300,7 @@ impl Drop for LoadedCode {
                 map.unload(address, size);
             }
             self.shared.valgrind.unload(log, position, self.index);
+            self.shared.unwinders.unload(log, position, self.index);
             self.shared.debuggers.unload(log, position, self.index);
             log.end(living);
         }
@@ -316,6 +355,7 @@ impl Shared {
                 }
                 self.valgrind.forked();
                 self.debuggers.forked(log);
+                self.unwinders.forked();
                 true
             }
             Err(failure) => {
@@ -338,7 +378,11 @@ impl Shared {
             return nothing();
         }
         let written = log.load(code, wanted & control::BYTES != 0, thread::id());
-        if wanted & (control::PERF_MAP | control::GDB) != 0 || self.valgrind.is_on() {
+        if wanted & (control::PERF_MAP | control::GDB) != 0
+            || self.valgrind.is_on()
+            || self.unwinders.is_on()
+            || arenas::are_there()
+        {
             self.publish(code, wanted, written);
         }
         match written {
@@ -364,6 +408,10 @@ impl Shared {
             && let Some((position, index)) = written
         {
             self.debuggers.load(position, index, code);
+        }
+        arenas::load(code);
+        if written.is_some() {
+            self.unwinders.load(code);
         }
         self.valgrind.load(code);
     }

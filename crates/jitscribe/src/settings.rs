@@ -27,8 +27,10 @@ pub struct Builder {
     perf_map_dir: Option<PathBuf>,
     debuggers: Debuggers,
     gdb_each: bool,
+    unwinders: bool,
     valgrind: Option<bool>,
     valgrind_dir: Option<PathBuf>,
+    arena_dir: Option<PathBuf>,
     dump_dir: Option<Option<PathBuf>>,
     limit: Option<usize>,
     watch: bool,
@@ -53,8 +55,13 @@ pub(crate) struct Settings {
     pub(crate) log: LogOptions,
     /// Whether each code is shown to debuggers before its announcement is done.
     pub(crate) gdb_each: bool,
+    /// Whether unwinders in the process are told.
+    pub(crate) unwinders: bool,
     /// Where the object files for valgrind go, if it is to be shown any.
     pub(crate) valgrind: Option<PathBuf>,
+    /// Where the files of arenas go, if not where the user keeps such files.
+    #[cfg_attr(not(feature = "arena"), allow(dead_code))]
+    pub(crate) arena_dir: Option<PathBuf>,
     /// Where the perf map is kept, if not where perf looks for it.
     pub(crate) perf_map_dir: Option<PathBuf>,
     pub(crate) watch: bool,
@@ -69,7 +76,9 @@ impl Settings {
         Self {
             log: LogOptions { file: None, limit: 0, control: 0, reuse: false },
             gdb_each: false,
+            unwinders: false,
             valgrind: None,
+            arena_dir: None,
             perf_map_dir: None,
             watch: false,
             replay: None,
@@ -141,6 +150,24 @@ impl Builder {
         self
     }
 
+    /// Unwinders in the process learn of code before its announcement is done, until it is dropped: then C++ exceptions and
+    /// panics pass through it, and backtraces do not end at it. It must be announced with its [`Unwind`](crate::Unwind)
+    /// info. Code that lies in a [`CodeArena`](crate::CodeArena) needs no asking.
+    ///
+    /// What the log does not take (it is full, or off) unwinders do not learn either: a runtime whose own exceptions
+    /// depend on it calls the crate `publish-unwind` by itself.
+    #[cfg(feature = "unwinders")]
+    pub fn unwinders(mut self) -> Self {
+        self.unwinders = true;
+        self
+    }
+
+    /// Unwinders in the process are not told. This is the default.
+    pub fn no_unwinders(mut self) -> Self {
+        self.unwinders = false;
+        self
+    }
+
     /// The code is shown to the valgrind that runs the process, by way of object files in `dir`, which stay: profiles
     /// name them. `dir` must be a directory to which only this user can write; `None`: as for [`Self::dump`]. This is
     /// the default, but that nothing is said where no valgrind is.
@@ -154,6 +181,14 @@ impl Builder {
     /// Nothing is shown to valgrind.
     pub fn no_valgrind(mut self) -> Self {
         self.valgrind = Some(false);
+        self
+    }
+
+    /// The files of arenas (see [`Scribe::code_arena`]) go to `dir`: a directory to which only this user can write, on a
+    /// file system whose files may be executed. Without this, as for [`Self::dump`].
+    #[cfg(feature = "arena")]
+    pub fn arena_in(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.arena_dir = Some(dir.into());
         self
     }
 
@@ -198,8 +233,8 @@ impl Builder {
     /// Takes over what the environment says:
     ///
     /// - `JITSCRIBE`, a list with commas of: `log` (the default), `off`, `bytes`, `perf-map`,
-    ///   `jitdump`, `gdb`, `gdb-each`, `no-gdb`, `valgrind`, `no-valgrind`;
-    /// - `JITSCRIBE_DIR`, where to write a dump, and the object files for valgrind;
+    ///   `jitdump`, `gdb`, `gdb-each`, `no-gdb`, `unwinders`, `no-unwinders`, `valgrind`, `no-valgrind`;
+    /// - `JITSCRIBE_DIR`, where to write a dump, the object files for valgrind, and the files of arenas;
     /// - `JITSCRIBE_LIMIT`, in bytes, or with `K`, `M`, `G`.
     ///
     /// A program that runs with more rights than its caller (set-user-id) takes nothing from the
@@ -228,15 +263,22 @@ impl Builder {
                 #[cfg(feature = "gdb")]
                 "gdb-each" => self = self.gdb_each(),
                 "no-gdb" => self = self.no_gdb(),
+                #[cfg(feature = "unwinders")]
+                "unwinders" => self = self.unwinders(),
+                "no-unwinders" => self = self.no_unwinders(),
                 #[cfg(feature = "valgrind")]
                 "valgrind" => self.valgrind = Some(true),
                 "no-valgrind" => self = self.no_valgrind(),
                 _ => self.wrong.push(format!(
-                    "JITSCRIBE={word} means nothing: it takes log, off, bytes, perf-map, jitdump, {}, {}",
+                    "JITSCRIBE={word} means nothing: it takes log, off, bytes, perf-map, jitdump, {}, {}, {}",
                     if cfg!(feature = "gdb") { "gdb, gdb-each, no-gdb" } else { "no-gdb" },
+                    if cfg!(feature = "unwinders") { "unwinders, no-unwinders" } else { "no-unwinders" },
                     if cfg!(feature = "valgrind") { "valgrind, no-valgrind" } else { "no-valgrind" },
                 )),
             }
+        }
+        if self.arena_dir.is_none() {
+            self.arena_dir.clone_from(&dir);
         }
         if self.valgrind_dir.is_none() {
             self.valgrind_dir = dir;
@@ -307,7 +349,9 @@ impl Builder {
         Scribe::new(Settings {
             log: LogOptions { reuse: file.is_none(), file, limit, control: bits },
             gdb_each: self.gdb_each,
+            unwinders: self.unwinders && !self.is_off,
             valgrind,
+            arena_dir: self.arena_dir,
             perf_map_dir: self.perf_map_dir,
             watch: self.watch,
             replay: self.replay,
@@ -356,7 +400,7 @@ fn dump_file(dir: Option<PathBuf>) -> std::io::Result<PathBuf> {
 }
 
 /// A directory of this user alone.
-fn private_dir() -> std::io::Result<PathBuf> {
+pub(crate) fn private_dir() -> std::io::Result<PathBuf> {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
     let base = std::env::var_os("XDG_RUNTIME_DIR")
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache").into()))

@@ -8,6 +8,7 @@ use crate::tree::{Link, compile, run};
 const JIT_C: &str = "examples/c/tinyjit.c";
 const JIT_CPP: &str = "examples/cpp/tinyjit.cpp";
 const CHECK: &str = "tests/c/check.c";
+const ARENA: &str = "tests/c/arena.c";
 const WRAPPER: &str = "tests/cpp/wrapper.cpp";
 const SANITIZE: [&str; 2] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
 
@@ -15,7 +16,7 @@ const SANITIZE: [&str; 2] = ["-fsanitize=address,undefined", "-fno-sanitize-reco
 fn passes(source: &str, command: &mut Command) {
     let folder = tempfile::tempdir().expect("a folder");
     command.env_remove("JITSCRIBE");
-    if source == CHECK {
+    if [CHECK, ARENA].contains(&source) {
         command.arg(folder.path());
     }
     let said = run(command);
@@ -68,6 +69,12 @@ fn wrong_calls_do_no_harm() {
 }
 
 #[test]
+fn code_in_an_arena_runs_and_has_a_name() {
+    passes_linked(ARENA, Link::Shared);
+    passes_linked(ARENA, Link::Static);
+}
+
+#[test]
 fn the_wrapper_owns_what_it_should() {
     passes_linked(WRAPPER, Link::Shared);
     passes_linked(WRAPPER, Link::Static);
@@ -81,14 +88,14 @@ fn the_wrapper_needs_no_exceptions() {
 
 #[test]
 fn all_pass_under_address_and_undefined_behaviour_sanitizer() {
-    for source in [JIT_C, JIT_CPP, CHECK, WRAPPER] {
+    for source in [JIT_C, JIT_CPP, CHECK, WRAPPER, ARENA] {
         passes_sanitized(source);
     }
 }
 
 #[test]
 fn all_pass_under_memcheck() {
-    for source in [JIT_C, JIT_CPP, CHECK, WRAPPER] {
+    for source in [JIT_C, JIT_CPP, CHECK, WRAPPER, ARENA] {
         passes_valgrind(source);
     }
 }

@@ -42,7 +42,7 @@ impl Log {
     }
 
     /// A dump of the code at `position` alone, if it is alive.
-    #[cfg(feature = "gdb")]
+    #[cfg(any(feature = "arena", feature = "gdb", feature = "unwinders"))]
     pub(crate) fn dump_of(&self, position: Position, index: u32) -> Option<Vec<u8>> {
         let at = position.get() as usize * 8;
         let _taking = self.chunks.taking();
