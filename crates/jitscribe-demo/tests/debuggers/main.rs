@@ -4,10 +4,7 @@
 mod reader;
 mod session;
 
-use std::process::{Command, Stdio};
-use std::time::Duration;
-
-use session::{Demo, gdb, lldb};
+use session::{Demo, Running, gdb, lldb};
 
 /// Stacks, breakpoints by name that wait for their function, lines, assembly, steps.
 #[test]
@@ -148,20 +145,8 @@ fn gdb_knows_who_is_at_an_address_after_re_jits_moves_and_frees() {
 /// A debugger that comes later finds all that is there, and so does one that looks at a core.
 #[test]
 fn gdb_comes_later_and_looks_at_a_core() {
-    let demo = Demo::new();
-    let mut words = demo.words();
-    words.extend(["--phase".to_owned(), "30000".to_owned()]);
-    let calls = words.iter().position(|word| word == "--calls").expect("a pace");
-    words.drain(calls..calls + 2);
-    let mut child = Command::new(&words[0])
-        .args(&words[1..])
-        .env("JITSCRIBE", "gdb")
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("the demo starts");
-    std::thread::sleep(Duration::from_millis(1500));
-    let pid = child.id().to_string();
-    let core = demo.dir().join("core");
+    let running = Running::start("gdb");
+    let core = running.demo.dir().join("core");
     let save = format!("generate-core-file {}", core.display());
     // Wherever it is now: up to fib in the first phase, which calls itself.
     let ask = [
@@ -172,18 +157,17 @@ fn gdb_comes_later_and_looks_at_a_core() {
         "echo @core\\n",
         &save,
     ];
-    let mut gdb_words = vec!["-p".to_owned(), pid];
-    let said = session::gdb_with(&gdb_words, &ask);
-    child.kill().expect("it runs");
-    child.wait().expect("it is a child of ours");
+    let said = session::gdb_with(&["-p".to_owned(), running.pid()], &ask);
     let stack = said.part("stack").to_owned();
     assert!(
         stack.starts_with("#0  baseline::fib () at ")
             && stack.contains("/demo.scribe:4\n#1  0xA in "),
         "{stack}"
     );
-    gdb_words = vec![words[0].clone(), core.display().to_string()];
-    let of_core = session::gdb_with(&gdb_words, &["echo @stack\\n", "backtrace 2"]);
+    let of_core = session::gdb_with(
+        &[running.program.clone(), core.display().to_string()],
+        &["echo @stack\\n", "backtrace 2"],
+    );
     assert_eq!(of_core.part("stack"), stack);
 }
 

@@ -1,7 +1,8 @@
 //! A debugger on the demo, by a script.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use jitscribe_demo::CodeVersion;
 
@@ -42,6 +43,47 @@ impl Demo {
     pub fn truth(&self) -> Vec<CodeVersion> {
         let text = std::fs::read_to_string(self.truth_path()).expect("a truth");
         text.lines().map(|line| serde_json::from_str(line).expect("a version")).collect()
+    }
+}
+
+/// A demo that runs for half a minute, in its first phase.
+pub struct Running {
+    pub demo: Demo,
+    pub program: String,
+    child: Child,
+}
+
+impl Running {
+    /// With this in `JITSCRIBE`.
+    pub fn start(setting: &str) -> Self {
+        let demo = Demo::new();
+        let mut words = demo.words();
+        words.extend(["--phase".to_owned(), "30000".to_owned()]);
+        let calls = words.iter().position(|word| word == "--calls").expect("a pace");
+        words.drain(calls..calls + 2);
+        let child = Command::new(&words[0])
+            .args(&words[1..])
+            .env("JITSCRIBE", setting)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the demo starts");
+        while !demo.dir().join("demo.scribe").exists() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // It compiles its source, and begins.
+        std::thread::sleep(Duration::from_secs(1));
+        Self { demo, program: words.swap_remove(0), child }
+    }
+
+    pub fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it is a child of ours");
     }
 }
 
