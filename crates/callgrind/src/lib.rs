@@ -33,7 +33,7 @@
 //!     ob=(1) ???\nfl=(1) ???\nfn=(1) 0x0000000000001000\n0x1000 0 7\n+3 0 7\n\ntotals: 14\n";
 //! let mut out = Vec::new();
 //! let summary = callgrind::rewrite(&profile[..], &mut out, &mut Map)?;
-//! assert_eq!(summary.named[0], 14);
+//! assert_eq!(summary.events[0].named, 14);
 //! let out = String::from_utf8_lossy(&out);
 //! assert!(out.contains("ob=jit.so\nfl=fib.lang\nfn=fib\n0x1000 1 7\n+3 +1 7\n"), "{out}");
 //! # Ok::<(), callgrind::Error>(())
@@ -46,12 +46,14 @@
     deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+mod context;
 mod error;
 mod known;
 mod line;
 mod lines;
-mod name;
+mod names;
 mod position;
+mod quick;
 mod rewrite;
 mod write;
 
@@ -60,4 +62,4 @@ pub use known::{CodeMap, Function, Owner, Place};
 pub use line::{Field, Kind, Line, NameRef, parse};
 pub use lines::{Lines, Raw};
 pub use position::{Column, Columns, Positions};
-pub use rewrite::{Summary, rewrite};
+pub use rewrite::{Event, Summary, rewrite};

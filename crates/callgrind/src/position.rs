@@ -15,7 +15,7 @@ pub enum Column {
 }
 
 /// More than any version of callgrind writes.
-const MOST: usize = 4;
+pub(crate) const MOST: usize = 4;
 
 /// The columns of a profile, from its line `positions:`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,54 +73,9 @@ impl Columns {
         Ok(positions)
     }
 
-    /// Takes whole lines off the front that have costs, jumps, or nothing, as long as they are well-formed, and moves
-    /// `last` on with them. Says how many bytes and lines these were, and whether there was a jump.
-    ///
-    /// Most of a profile goes through here.
-    pub(crate) fn skip(&self, text: &[u8], last: &mut Positions) -> Skipped {
-        let (mut rest, mut skipped) = (text, Skipped::default());
-        loop {
-            let behind = match rest.first() {
-                Some(b'0'..=b'9' | b'+' | b'-' | b'*') => self.skip_costs(rest, last),
-                Some(b'\n') => rest.get(1..),
-                Some(b'j') if rest.starts_with(b"jump=") || rest.starts_with(b"jcnd=") => {
-                    // The line behind it has its place. Both are there, or neither is taken.
-                    let behind = self.skip_jump(rest, last);
-                    skipped.lines = skipped.lines.saturating_add(u64::from(behind.is_some()));
-                    skipped.has_jumps |= behind.is_some();
-                    behind
-                }
-                _ => None,
-            };
-            let Some(behind) = behind else { break };
-            rest = behind;
-            skipped.lines = skipped.lines.saturating_add(1);
-        }
-        skipped.bytes = text.len().saturating_sub(rest.len());
-        skipped
-    }
-
-    #[inline]
-    fn skip_costs<'a>(&self, line: &'a [u8], last: &mut Positions) -> Option<&'a [u8]> {
-        let mut rest = line;
-        let mut positions = *last;
-        for value in positions.0.iter_mut().take(self.count) {
-            rest = skip_position(rest, value)?;
-        }
-        // What the costs are is for who reads the copy.
-        while rest.first()? != &b'\n' {
-            rest = rest.get(1..)?;
-        }
-        *last = positions;
-        rest.get(1..)
-    }
-
-    fn skip_jump<'a>(&self, line: &'a [u8], last: &mut Positions) -> Option<&'a [u8]> {
-        let place = line.get(memchr::memchr(b'\n', line)?.saturating_add(1)..)?;
-        match place.first()? {
-            b'0'..=b'9' | b'+' | b'-' | b'*' => self.skip_costs(place, last),
-            _ => None,
-        }
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.count
     }
 
     /// Takes as [`Self::take`] does, and says whether all of them were whole numbers.
@@ -197,73 +152,9 @@ fn push_address(out: &mut Vec<u8>, address: u64) {
     }
 }
 
-/// What [`Columns::skip`] took.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Skipped {
-    pub(crate) bytes: usize,
-    pub(crate) lines: u64,
-    pub(crate) has_jumps: bool,
-}
-
 /// A number for each column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Positions(pub [u64; MOST]);
-
-/// As [`position`], of what has a blank behind it: gives what is behind that.
-#[inline]
-fn skip_position<'a>(text: &'a [u8], value: &mut u64) -> Option<&'a [u8]> {
-    let (&first, mut rest) = text.split_first()?;
-    if first == b'0' && rest.first() == Some(&b'x') {
-        rest = rest.get(1..)?;
-        let (mut number, mut digits) = (0_u64, 0_u32);
-        loop {
-            let (&byte, behind) = rest.split_first()?;
-            let digit = match byte {
-                b'0'..=b'9' => byte & 0xf,
-                b'a'..=b'f' | b'A'..=b'F' => (byte & 0xf).wrapping_add(9),
-                b' ' => {
-                    *value = number;
-                    return if digits > 0 && digits <= 16 { Some(behind) } else { None };
-                }
-                _ => return None,
-            };
-            number = number << 4 | u64::from(digit);
-            digits = digits.wrapping_add(1);
-            rest = behind;
-        }
-    }
-    if first == b'*' {
-        return rest.strip_prefix(b" ");
-    }
-    match first {
-        b'+' | b'-' => {}
-        b'0'..=b'9' => rest = text,
-        _ => return None,
-    }
-    let (mut number, mut digits) = (0_u64, 0_u32);
-    loop {
-        let (&byte, behind) = rest.split_first()?;
-        rest = behind;
-        match byte {
-            b'0'..=b'9' => {
-                number = number.wrapping_mul(10).wrapping_add(u64::from(byte & 0xf));
-                digits = digits.wrapping_add(1);
-            }
-            b' ' => break,
-            _ => return None,
-        }
-    }
-    // What may be too large is looked at again, with care.
-    if digits == 0 || digits > 18 {
-        return None;
-    }
-    *value = match first {
-        b'+' => value.wrapping_add(number),
-        b'-' => value.wrapping_sub(number),
-        _ => number,
-    };
-    Some(rest)
-}
 
 fn position(text: &mut &[u8], last: u64) -> Result<u64, Cause> {
     let mut rest = *text;
@@ -326,31 +217,6 @@ mod tests {
     }
 
     proptest! {
-        /// The quick way takes what the careful one takes, and nothing else.
-        #[test]
-        fn quickly_or_with_care(
-            columns in columns(),
-            text in prop::collection::vec("[-+*]?[0-9]{1,3} |jump=3 |0x[0-9a-f]{1,17} |[0-9]{17,21} |\n|[ x]", 0..30),
-        ) {
-            let text = text.concat();
-            let mut quick = Positions([7; MOST]);
-            let skipped = columns.skip(text.as_bytes(), &mut quick);
-            let (done, _) = text.split_at(skipped.bytes);
-            let mut careful = Positions([7; MOST]);
-            let mut has_jumps = false;
-            for line in done.lines() {
-                if line.starts_with("jump=") {
-                    has_jumps = true;
-                } else if !line.is_empty() {
-                    careful = columns.take(&mut line.as_bytes(), &careful).expect("positions");
-                }
-            }
-            prop_assert_eq!(careful, quick);
-            prop_assert_eq!(skipped.has_jumps, has_jumps);
-            prop_assert_eq!(done.lines().count() as u64, skipped.lines);
-            prop_assert!(done.is_empty() || done.ends_with('\n'));
-        }
-
         #[test]
         fn numbers_are_written_as_ever(number in number()) {
             let (mut decimal, mut address) = (Vec::new(), Vec::new());

@@ -51,6 +51,41 @@ fn a_caller_says_the_name_object_and_file_of_what_it_calls() {
     assert!(!out.contains("0x00000"), "{out}");
 }
 
+/// Names without their objects and files, and lines between.
+#[test]
+fn what_is_known_stays_byte_for_byte_without_repetitions() {
+    let profile = with(
+        "ob=(1) /bin/x\nfl=(1) x.c\nfn=(1) main\n0x10 3 5\n\nfn=(2) f\n0x20 3 7\ncfn=(1)\ncalls=1 0x10 3 \n\
+         * * 5\njfi=(1)\njfn=(2)\njump=3 +4 +1\n* * \n\nfl=(2) y.c\nfn=(3) 0x4711\n+3 +1 2\nfi=(1)\n+1 * 1\n\n\
+         fn=(2)\n* * 5\n\nob=(2) ???\nfn=(4) known\n+4 1 1\n\nob=(1)\nfn=(3)\n0x4711 0 2\n\ntotals: 28\n",
+    );
+    assert_eq!(named(&profile), profile);
+}
+
+/// What a number stands for in the copy is what the copy said last.
+#[test]
+fn numbers_that_are_given_anew_mean_what_they_meant() {
+    let out = named(&with(
+        "ob=(1) /bin/x\nfl=(1) x.c\nfn=(1) main\n0x10 3 5\n\nob=(2) ???\nfl=(2) ???\nfn=(2) 0x1000\n0x1000 0 7\n\
+         cob=(1) /bin/y\ncfi=(1) y.c\ncfn=(1) other\ncalls=1 0x10 3\n* * 5\n\nob=(1)\nfl=(1)\nfn=(1)\n0x10 3 5\n\n\
+         ob=(3) /bin/z\ncob=(3) /bin/w\ncfn=(1)\ncalls=1 0x10 3\n0x20 1 1\n\ntotals: 17\n",
+    ));
+    assert!(out.contains("ob=(1) /bin/y\nfl=(1) y.c\nfn=(1) other\n0x10 3 5\n"), "{out}");
+    // The function's object, and then the callee's, which had the same number when it was said.
+    assert!(out.contains("ob=(3) /bin/z\ncob=(3) /bin/w\ncfn=(1)\n"), "{out}");
+}
+
+/// A number within a name is of no use where the line that gave it was left out.
+#[test]
+fn numbers_in_names_are_said() {
+    let out = named(&with(
+        "ob=(1) ???\nfl=(1) ???\nfn=(1) 0x1000\n0x1000 0 7\ncob=(2) /lib/y.so\ncfn=(2) f\ncalls=1 0x99 4\n* * 2\n\n\
+         ob=(2)\nfl=(2) y.c\nfn=(3) (2)'2\n0x99 4 1\n\nfn=(2)\n0x99 4 1\n\ntotals: 9\n",
+    ));
+    assert!(out.contains("fn=(3) f'2\n"), "{out}");
+    assert!(out.contains("fn=(2) f\n"), "{out}");
+}
+
 /// `f` runs to its end and jumps to `g`, whose cost was `f`'s.
 #[test]
 fn a_jump_to_a_beginning_is_a_call() {
@@ -107,8 +142,13 @@ fn without_instructions_code_is_renamed() {
     let summary = rewrite(profile.as_bytes(), &mut out, &mut Map).expect("a profile");
     let out = String::from_utf8(out).expect("UTF-8");
     assert!(out.contains("ob=jit.so\nfl=a.lang\nfn=g\n0 7\n"), "{out}");
-    assert!(out.contains("ob=(1) ???\nfl=(1) ???\nfn=(2)\n0 3\n"), "{out}");
-    assert_eq!((summary.unknown[0], summary.named[0], summary.total[0]), (11, 8, 11));
+    // A call without an object is to its caller's, which has another one now.
+    assert!(out.contains("cob=(1) ???\ncfi=???\ncfn=(2) 0x9000\ncalls=1 0\n0 3\n"), "{out}");
+    assert!(out.contains("ob=(1)\nfl=(1) ???\nfn=(2)\n0 3\n"), "{out}");
+    assert_eq!(
+        (summary.events[0].unknown, summary.events[0].named, summary.events[0].total),
+        (11, 8, 11)
+    );
     assert!(!summary.has_instructions);
 }
 
@@ -171,11 +211,11 @@ proptest! {
         let mut out = Vec::new();
         let summary = rewrite(profile.as_bytes(), &mut out, &mut Map).expect("a profile");
         prop_assert_eq!(sums(&out), sums(profile.as_bytes()), "{}", String::from_utf8_lossy(&out));
-        prop_assert!(summary.named[0] <= summary.unknown[0]);
+        prop_assert!(summary.events[0].named <= summary.events[0].unknown);
         // What is named is not named again, and stays.
         let mut again = Vec::new();
         let left = rewrite(&*out, &mut again, &mut Nothing).expect("a profile");
-        prop_assert_eq!(left.unknown[0], summary.unknown[0] - summary.named[0]);
+        prop_assert_eq!(left.events[0].unknown, summary.events[0].unknown - summary.events[0].named);
         prop_assert_eq!(sums(&again), sums(&out));
     }
 

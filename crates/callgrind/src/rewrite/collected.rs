@@ -1,9 +1,129 @@
-//! What a part says of one context whose function callgrind did not know.
+//! What a part says of the contexts whose functions callgrind did not know.
 
+use std::collections::HashMap;
+use std::io::Write;
 use std::rc::Rc;
 
-use crate::known::Owner;
-use crate::name::Context;
+use super::here::{Given, Target};
+use super::naming::Naming;
+use super::{Next, Rewriter};
+use crate::context::{Context, UNKNOWN};
+use crate::error::Cause;
+use crate::known::{CodeMap, Owner};
+use crate::line::cost;
+
+/// The contexts of a part.
+#[derive(Debug, Default)]
+pub(crate) struct Contexts {
+    all: Vec<Collected>,
+    by_name: HashMap<Rc<[u8]>, usize>,
+}
+
+impl Contexts {
+    /// The number of the context of this name, if it is one of unknown code.
+    pub fn number<M: CodeMap>(
+        &mut self,
+        naming: &mut Naming<'_, M>,
+        name: &Rc<[u8]>,
+        object: &Rc<[u8]>,
+        file: &Rc<[u8]>,
+    ) -> Option<usize> {
+        if **object != *UNKNOWN {
+            return None;
+        }
+        if let Some(&index) = self.by_name.get(name) {
+            return Some(index);
+        }
+        let context = Context::parse(name)?;
+        naming.saw(name);
+        let index = self.all.len();
+        self.all.push(Collected {
+            owner: naming.map.at(context.address),
+            context,
+            name: Rc::clone(name),
+            object: Rc::clone(object),
+            file: Rc::clone(file),
+            entries: 0,
+            is_called_from_elsewhere: false,
+            costs: Vec::new(),
+            calls: Vec::new(),
+            jumps: Vec::new(),
+            values: Vec::new(),
+        });
+        self.by_name.insert(Rc::clone(name), index);
+        Some(index)
+    }
+
+    pub fn get(&self, index: usize) -> Option<&Collected> {
+        self.all.get(index)
+    }
+
+    pub fn get_mut(&mut self, index: usize) -> Option<&mut Collected> {
+        self.all.get_mut(index)
+    }
+
+    /// All of them; the next part has others.
+    pub fn take(&mut self) -> Vec<Collected> {
+        self.by_name.clear();
+        std::mem::take(&mut self.all)
+    }
+}
+
+impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
+    /// A line of costs of an unknown context.
+    pub(super) fn collected_cost(&mut self, text: &[u8], index: usize) -> Result<(), Cause> {
+        let mut rest = text;
+        let positions = self.columns.take(&mut rest, &self.last)?;
+        self.last = positions;
+        let next = std::mem::replace(&mut self.next, Next::Own);
+        let line = self.columns.line(&positions);
+        let address = self.columns.address(&positions).unwrap_or(0);
+        if let Next::Jump { taken, executed, target } = next {
+            if let Some(context) = self.contexts.get_mut(index) {
+                context.jumps.push(Jump { address, line, target, taken, executed });
+            }
+            return Ok(());
+        }
+        let target = std::mem::take(&mut self.target);
+        if let Some(callee) = target.context.and_then(|index| self.contexts.get_mut(index))
+            && next == Next::Call
+        {
+            callee.entries = callee.entries.saturating_add(target.count);
+        }
+        let Some(context) = self.contexts.get_mut(index) else { return Ok(()) };
+        let values = context.values.len();
+        for _ in 0..self.events {
+            rest = rest.trim_ascii_start();
+            let value = if rest.is_empty() { 0 } else { cost(&mut rest)? };
+            context.values.push(value);
+        }
+        if next == Next::Own {
+            context.costs.push(Cost { address, line, values });
+            self.summary.add_unknown(context.values.get(values..).unwrap_or_default());
+            return Ok(());
+        }
+        let (address_of, target_line, count) = (target.address, target.line, target.count);
+        let callee = match target.context {
+            Some(callee) => Callee::Unknown(callee),
+            None => self.known_callee(target)?,
+        };
+        let Some(context) = self.contexts.get_mut(index) else { return Ok(()) };
+        let target = address_of;
+        context.calls.push(Call { address, line, callee, target, target_line, count, values });
+        Ok(())
+    }
+
+    fn known_callee(&self, target: Target) -> Result<Callee, Cause> {
+        let or = |given: Option<Given>, else_: &Rc<[u8]>| {
+            given.map_or_else(|| Rc::clone(else_), |given| given.name)
+        };
+        Ok(Callee::Known {
+            object: or(target.object, &self.here.object.name),
+            file: or(target.file, &self.here.line_file),
+            name: target.function.ok_or(Cause::NoNumber)?,
+        })
+    }
+}
 
 /// A context, and all lines of it.
 #[derive(Debug)]

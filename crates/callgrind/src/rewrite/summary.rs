@@ -1,17 +1,12 @@
 //! What a rewriting did.
 
-/// What was found in a profile, and what became of it. Costs have an entry an event.
+/// What was found in a profile, and what became of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Summary {
-    /// The names of the events.
-    pub events: Vec<String>,
-    /// What the profile says to be all of the cost: the sum of its lines `totals:`.
-    pub total: Vec<u64>,
-    /// Self cost in code that callgrind did not know.
-    pub unknown: Vec<u64>,
-    /// How much of that has a function now.
-    pub named: Vec<u64>,
+    /// What it counts.
+    pub events: Vec<Event>,
     /// Contexts of unknown code that got a name: callgrind has one for each address that is called.
     pub contexts: usize,
     /// Functions that were named.
@@ -26,4 +21,48 @@ pub struct Summary {
     pub has_jumps: bool,
     /// Whether its last line had no end: it was cut off.
     pub is_cut_off: bool,
+}
+
+/// One of the events that a profile counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Event {
+    /// Its name: Ir, D1mr…
+    pub name: String,
+    /// How often it came, as the profile says it: the sum of its lines `totals:`.
+    pub total: u64,
+    /// How often in code that callgrind did not know.
+    pub unknown: u64,
+    /// How much of that has a function now.
+    pub named: u64,
+}
+
+impl Summary {
+    /// Begins a part that counts the events of these names.
+    pub(super) fn begin_part<'a>(&mut self, names: impl Iterator<Item = &'a [u8]>) -> usize {
+        let mut count = 0_usize;
+        for (place, name) in names.enumerate() {
+            let name = String::from_utf8_lossy(name).into_owned();
+            match self.events.get_mut(place) {
+                Some(event) => event.name = name,
+                None => self.events.push(Event { name, ..Event::default() }),
+            }
+            count = place.saturating_add(1);
+        }
+        self.parts = self.parts.saturating_add(1);
+        count
+    }
+
+    pub(super) fn add_unknown(&mut self, costs: &[u64]) {
+        for (event, cost) in self.events.iter_mut().zip(costs) {
+            event.unknown = event.unknown.saturating_add(*cost);
+        }
+    }
+
+    pub(super) fn add_named(&mut self, costs: &[u64]) {
+        for (event, cost) in self.events.iter_mut().zip(costs) {
+            event.named = event.named.saturating_add(*cost);
+        }
+    }
 }

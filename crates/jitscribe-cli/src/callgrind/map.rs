@@ -1,6 +1,6 @@
 //! What the profile is told of code that callgrind did not know.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use std::rc::Rc;
 use callgrind::{CodeMap, Function, Owner, Place};
 
 use crate::files::Kind;
-use crate::known::{Known, KnownCode};
+use crate::known::{Known, KnownCode, Places};
 use crate::{Error, Result};
 
 /// As many source files are kept by name.
@@ -21,9 +21,12 @@ pub struct Map {
     image: Rc<[u8]>,
     /// What stands for the object of code whose bytes nobody wrote down: the perf map.
     no_image: Rc<[u8]>,
-    seen: HashMap<u32, Seen>,
+    /// By number.
+    seen: Vec<Option<Seen>>,
     files: HashSet<Rc<[u8]>>,
-    doubtful: HashSet<u32>,
+    /// What was asked for last: the next question is mostly of the same function and file.
+    last: Option<(u32, Rc<Places>)>,
+    last_file: Rc<[u8]>,
     has_bytes: bool,
     error: Option<Error>,
 }
@@ -32,6 +35,8 @@ pub struct Map {
 struct Seen {
     known: Known,
     function: Option<Function>,
+    /// Whether other code was at some of its addresses that were asked for.
+    is_doubtful: bool,
 }
 
 impl Map {
@@ -43,9 +48,10 @@ impl Map {
             known,
             image: image.as_os_str().as_bytes().into(),
             no_image,
-            seen: HashMap::new(),
+            seen: Vec::new(),
             files: HashSet::new(),
-            doubtful: HashSet::new(),
+            last: None,
+            last_file: b"".as_slice().into(),
             has_bytes: false,
             error: None,
         }
@@ -58,7 +64,10 @@ impl Map {
     pub fn finish(self) -> Result<(KnownCode, usize, bool)> {
         match self.error {
             Some(error) => Err(error),
-            None => Ok((self.known, self.doubtful.len(), self.has_bytes)),
+            None => {
+                let doubtful = self.seen.iter().flatten().filter(|seen| seen.is_doubtful).count();
+                Ok((self.known, doubtful, self.has_bytes))
+            }
         }
     }
 
@@ -71,6 +80,10 @@ impl Map {
                 None
             }
         }
+    }
+
+    fn seen(&self, function: u32) -> Option<&Seen> {
+        self.seen.get(function as usize)?.as_ref()
     }
 
     fn file(&mut self, name: &[u8]) -> Rc<[u8]> {
@@ -90,15 +103,18 @@ impl CodeMap for Map {
     fn at(&mut self, address: u64) -> Option<Owner> {
         let known = self.known.at(address)?;
         let (function, start, visible) = (known.id(), known.start, known.visible.clone());
-        if !self.doubtful.contains(&function) && self.known.was_other_at(address) {
-            self.doubtful.insert(function);
+        let index = function as usize;
+        if index >= self.seen.len() {
+            self.seen.resize(index + 1, None);
         }
-        self.seen.entry(function).or_insert(Seen { known, function: None });
+        let seen =
+            self.seen[index].get_or_insert(Seen { known, function: None, is_doubtful: false });
+        seen.is_doubtful = seen.is_doubtful || self.known.was_other_at(address);
         Some(Owner { function, start, visible })
     }
 
     fn function(&mut self, function: u32) -> Function {
-        let Some(Seen { known, function: named }) = self.seen.get(&function).cloned() else {
+        let Some(Seen { known, function: named, .. }) = self.seen(function).cloned() else {
             let unknown: Rc<[u8]> = b"???".as_slice().into();
             return Function { name: unknown.clone(), object: unknown.clone(), file: unknown };
         };
@@ -124,16 +140,26 @@ impl CodeMap for Map {
             object: Rc::clone(if has_bytes { &self.image } else { &self.no_image }),
             file: self.file(file.as_deref().unwrap_or(b"???")),
         };
-        if let Some(seen) = self.seen.get_mut(&function) {
+        if let Some(Some(seen)) = self.seen.get_mut(function as usize) {
             seen.function = Some(named.clone());
         }
         named
     }
 
     fn place(&mut self, function: u32, address: u64) -> Option<Place> {
-        let known = &self.seen.get(&function)?.known;
-        let places = Self::kept(&mut self.error, self.known.places(known))?;
+        let places = match &self.last {
+            Some((last, places)) if *last == function => Rc::clone(places),
+            _ => {
+                let known = self.seen(function)?.known.clone();
+                let places = Self::kept(&mut self.error, self.known.places(&known))?;
+                self.last = Some((function, Rc::clone(&places)));
+                places
+            }
+        };
         let place = places.at(address).next().filter(|place| place.line > 0)?;
-        Some(Place { file: self.file(place.file), line: place.line })
+        if *self.last_file != *place.file {
+            self.last_file = self.file(place.file);
+        }
+        Some(Place { file: Rc::clone(&self.last_file), line: place.line })
     }
 }

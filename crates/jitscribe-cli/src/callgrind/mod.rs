@@ -8,8 +8,7 @@ mod map;
 mod report;
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use callgrind::{Line, Lines, Summary};
@@ -20,7 +19,10 @@ use crate::output::Output;
 use crate::{Error, Result, note};
 
 use map::Map;
-pub use report::{Event, Report};
+pub use report::Report;
+
+/// Within this many bytes the header has told the process id.
+const HEAD: u64 = 1 << 18;
 
 /// Name jitted code in a profile of callgrind's
 ///
@@ -35,17 +37,20 @@ pub use report::{Event, Report};
   jitscribe callgrind callgrind.out.4711
   kcachegrind callgrind.out.4711.jitted
 
+  # the same through a pipe; the object file is callgrind.out.4711.so
+  zstdcat callgrind.out.4711.zst | jitscribe callgrind - > named.out
+
   # all that callgrind_annotate can show of callers and callees
   callgrind_annotate --tree=both callgrind.out.4711.jitted
 
 Without --dump-instr=yes whole pieces are named and nothing is taken apart; without --collect-jumps=yes it
 is a guess who jumped to a function.")]
 pub struct Args {
-    /// The profile: callgrind.out.PID
+    /// The profile: callgrind.out.PID, or - for standard input
     #[arg(value_name = "FILE")]
     pub input: PathBuf,
     /// Where to write the new one, - for standard output; the object file lies beside it as OUT.so
-    /// [default: FILE.jitted]
+    /// [default: FILE.jitted; of standard input: standard output]
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
@@ -71,16 +76,23 @@ pub fn run(args: &Args) -> Result<()> {
 /// Rewrites the profile, and tells what was done.
 pub fn rewrite(args: &Args) -> Result<Report> {
     let output = output_path(args);
-    let to_stdout = output.as_os_str() == "-";
-    if to_stdout && args.json {
+    if output.is_none() && args.json {
         return Err(Error::Refused("--json and -o - cannot share standard output".into()));
     }
     // Refused early, before work is spent on what may not be written.
-    let mut target = if to_stdout { None } else { Some(Output::create(&output, args.force)?) };
-    let image = image::path_for(if to_stdout { &args.input } else { &output })?;
+    let mut target = output.as_ref().map(|path| Output::create(path, args.force)).transpose()?;
 
-    let input = open_regular(&args.input).map_err(Error::file(&args.input))?;
-    let pid = pid_of(&input, &args.input)?;
+    let (mut input, size) = open(&args.input)?;
+    let mut head = Vec::new();
+    input.by_ref().take(HEAD).read_to_end(&mut head).map_err(Error::file(&args.input))?;
+    let pid = pid_of(&head);
+    let image = image::path_for(&match &output {
+        Some(output) => output.clone(),
+        None if is_standard(&args.input) => {
+            pid.map_or("callgrind.out".into(), |pid| format!("callgrind.out.{pid}").into())
+        }
+        None => args.input.clone(),
+    })?;
     let mut warnings = Vec::new();
     let known = KnownCode::of(&args.sources, pid, &args.input, &mut warnings)?;
     if known.is_empty() {
@@ -89,19 +101,17 @@ pub fn rewrite(args: &Args) -> Result<Report> {
     let sources = known.sources().to_vec();
     let mut map = Map::new(known, &image);
 
-    let size = input.metadata().map_or(0, |file| file.len());
-    let input = File::open(&args.input).map_err(Error::file(&args.input))?;
     let bar = note::progress("naming", size);
-    let reader = bar.wrap_read(input);
+    let reader = bar.wrap_read(head.as_slice().chain(input));
     let done = match &mut target {
         Some(file) => callgrind::rewrite(reader, file.file(), &mut map),
         None => callgrind::rewrite(reader, std::io::stdout().lock(), &mut map),
     };
-    let summary = done.map_err(|error| match error {
-        callgrind::Error::Read(source) => Error::File { path: args.input.clone(), source },
-        callgrind::Error::Write(source) if to_stdout => Error::Stdout(source),
-        callgrind::Error::Write(source) => Error::File { path: output.clone(), source },
-        damaged => Error::format(&args.input)(damaged),
+    let summary = done.map_err(|error| match (error, &output) {
+        (callgrind::Error::Read(source), _) => Error::File { path: args.input.clone(), source },
+        (callgrind::Error::Write(source), None) => Error::Stdout(source),
+        (callgrind::Error::Write(source), Some(path)) => Error::File { path: path.clone(), source },
+        (damaged, _) => Error::format(&args.input)(damaged),
     })?;
     bar.finish_and_clear();
     let (mut known, doubtful, has_bytes) = map.finish()?;
@@ -111,43 +121,51 @@ pub fn rewrite(args: &Args) -> Result<Report> {
     if let Some(file) = target {
         file.finish()?;
     }
-    let has_named = summary.named.first().is_some_and(|&named| named > 0);
+    let has_named = summary.events.first().is_some_and(|event| event.named > 0);
     let is_done = known.is_empty() || args.sources.named_at_once && !has_named;
     warn(&summary, doubtful, has_bytes, is_done, &mut warnings);
     Ok(Report {
         input: args.input.clone(),
-        output: (!to_stdout).then_some(output),
+        output,
         image: has_bytes.then_some(image),
         pid,
-        events: events(&summary),
-        contexts: summary.contexts,
-        functions: summary.functions,
-        entered_by_jump: summary.entered_by_jump,
-        parts: summary.parts,
-        has_instructions: summary.has_instructions,
-        has_jumps: summary.has_jumps,
+        summary,
         sources,
         warnings,
     })
 }
 
-fn output_path(args: &Args) -> PathBuf {
-    args.output.clone().unwrap_or_else(|| {
-        let mut name = OsString::from(&args.input);
-        name.push(".jitted");
-        name.into()
-    })
+/// Where it is written; none for standard output.
+fn output_path(args: &Args) -> Option<PathBuf> {
+    let path = match &args.output {
+        Some(path) => path.clone(),
+        None if is_standard(&args.input) => return None,
+        None => {
+            let mut name = OsString::from(&args.input);
+            name.push(".jitted");
+            name.into()
+        }
+    };
+    (!is_standard(&path)).then_some(path)
 }
 
-fn events(summary: &Summary) -> Vec<Event> {
-    let at = |costs: &[u64], index: usize| costs.get(index).copied().unwrap_or(0);
-    let event = |(index, name): (usize, &String)| Event {
-        name: name.clone(),
-        total: at(&summary.total, index),
-        unknown: at(&summary.unknown, index),
-        named: at(&summary.named, index),
-    };
-    summary.events.iter().enumerate().map(event).collect()
+/// Whether a path means standard input or output.
+fn is_standard(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Opens the input, and says how much there is of it; of standard input nobody knows.
+fn open(path: &Path) -> Result<(Box<dyn Read>, u64)> {
+    if is_standard(path) {
+        let input = std::io::stdin();
+        return match input.is_terminal() {
+            true => Err(Error::Usage("nothing is piped into standard input".into())),
+            false => Ok((Box::new(input), 0)),
+        };
+    }
+    let input = open_regular(path).map_err(Error::file(path))?;
+    let size = input.metadata().map_or(0, |file| file.len());
+    Ok((Box::new(input), size))
 }
 
 /// Says what could not be done, and what would have made it possible.
@@ -158,8 +176,8 @@ fn warn(
     nothing_to_do: bool,
     warnings: &mut Vec<String>,
 ) {
-    let first = |costs: &[u64]| costs.first().copied().unwrap_or(0);
-    let (unknown, named) = (first(&summary.unknown), first(&summary.named));
+    let (unknown, named) =
+        summary.events.first().map_or((0, 0), |event| (event.unknown, event.named));
     if summary.is_cut_off {
         warnings.push("the profile ends in the middle of a line: it is not whole".into());
     }
@@ -211,23 +229,17 @@ fn warn(
     }
 }
 
-/// The process that a profile is of, from its header.
-fn pid_of(input: &File, path: &Path) -> Result<Option<u32>> {
-    // No header is longer.
-    let mut lines = Lines::new(input.take(1 << 20));
-    let failed = |error: callgrind::Error| match error {
-        callgrind::Error::Read(source) => Error::File { path: path.to_owned(), source },
-        damaged => Error::format(path)(damaged),
-    };
-    while let Some(raw) = lines.next_line().map_err(failed)? {
-        let line = callgrind::parse(raw.bytes).map_err(raw.damaged()).map_err(failed)?;
-        match line {
+/// The process that a profile is of, as its header says. Whether that is damaged comes out when all is read.
+fn pid_of(head: &[u8]) -> Option<u32> {
+    let mut lines = Lines::new(head);
+    while let Ok(Some(raw)) = lines.next_line() {
+        match callgrind::parse(raw.bytes).ok()? {
             Line::Header { key: b"pid", value } => {
-                return Ok(std::str::from_utf8(value).ok().and_then(|pid| pid.parse().ok()));
+                return std::str::from_utf8(value).ok()?.parse().ok();
             }
             Line::Blank | Line::Header { .. } => {}
             _ => break,
         }
     }
-    Ok(None)
+    None
 }

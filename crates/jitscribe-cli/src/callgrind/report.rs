@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use callgrind::{Event, Summary};
 use serde::Serialize;
 
 use crate::inject::shell_word;
@@ -20,37 +21,13 @@ pub struct Report {
     pub image: Option<PathBuf>,
     /// The process.
     pub pid: Option<u32>,
-    /// What it counts.
-    pub events: Vec<Event>,
-    /// Contexts of unknown code that have a name now: callgrind has one for each address that is called.
-    pub contexts: usize,
-    /// Functions that these are of.
-    pub functions: usize,
-    /// How often a function was entered by a jump, which counts as a call now.
-    pub entered_by_jump: u64,
-    /// Parts of the profile.
-    pub parts: u64,
-    /// Whether it tells instructions apart (`--dump-instr=yes`).
-    pub has_instructions: bool,
-    /// Whether it tells of jumps (`--collect-jumps=yes`).
-    pub has_jumps: bool,
+    /// What was found and what became of it.
+    #[serde(flatten)]
+    pub summary: Summary,
     /// The files that told of code.
     pub sources: Vec<KnownSource>,
     /// What was left out, and what was guessed.
     pub warnings: Vec<String>,
-}
-
-/// One of the events.
-#[derive(Debug, Serialize)]
-pub struct Event {
-    /// Its name: Ir, D1mr…
-    pub name: String,
-    /// How often it came.
-    pub total: u64,
-    /// How often in code that callgrind did not know.
-    pub unknown: u64,
-    /// How often in code that has a name now and had none.
-    pub named: u64,
 }
 
 impl Report {
@@ -70,7 +47,7 @@ impl Report {
     pub fn line(&self) -> String {
         let codes: usize = self.sources.iter().map(|source| source.codes).sum();
         let told = format!("{codes} codes from {} files", self.sources.len());
-        let Some(Event { name, total, unknown, named }) = self.events.first() else {
+        let Some(Event { name, total, unknown, named, .. }) = self.summary.events.first() else {
             return format!("{}: no events; {told}", self.input.display());
         };
         let left = unknown.saturating_sub(*named);
@@ -79,8 +56,8 @@ impl Report {
             self.input.display(),
             percent(*unknown, *total),
             percent(left, *total),
-            self.contexts,
-            self.functions,
+            self.summary.contexts,
+            self.summary.functions,
         )
     }
 

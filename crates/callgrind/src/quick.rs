@@ -1,0 +1,198 @@
+//! Lines of costs, taken off the front of many: most of a profile is no more than that.
+//!
+//! What is not as callgrind writes it is left to those who read with care.
+
+/// Takes a line of `N` positions, which move `last` on, and whatever costs.
+#[inline(always)]
+pub(crate) fn costs<'a, const N: usize>(text: &'a [u8], last: &mut [u64; N]) -> Option<&'a [u8]> {
+    let mut positions = *last;
+    let mut rest = all(text, &mut positions)?;
+    // What the costs are is for who reads the copy.
+    loop {
+        let (&byte, behind) = rest.split_first()?;
+        rest = behind;
+        if byte == b'\n' {
+            break;
+        }
+    }
+    *last = positions;
+    Some(rest)
+}
+
+/// Takes `calls=COUNT TARGET` with its line's end.
+#[inline(always)]
+pub(crate) fn calls<'a, const N: usize>(text: &'a [u8], last: &[u64; N]) -> Option<&'a [u8]> {
+    let (_, rest) = number(text.strip_prefix(b"calls=")?)?;
+    all(rest, &mut { *last })?.strip_prefix(b"\n")
+}
+
+/// Takes a jump, and the line behind it with its place: both are there, or neither is taken.
+#[inline(always)]
+pub(crate) fn jump<'a, const N: usize>(text: &'a [u8], last: &mut [u64; N]) -> Option<&'a [u8]> {
+    if !(text.starts_with(b"jump=") || text.starts_with(b"jcnd=")) {
+        return None;
+    }
+    let end = memchr::memchr(b'\n', text)?;
+    costs(text.get(end.wrapping_add(1)..)?, last)
+}
+
+/// Takes `(ID)` with its line's end.
+#[inline(always)]
+pub(crate) fn reference(text: &[u8]) -> Option<(u64, &[u8])> {
+    let (id, rest) = digits::<b')'>(text.strip_prefix(b"(")?)?;
+    Some((id, rest.strip_prefix(b"\n")?))
+}
+
+/// Takes positions that have a blank behind each.
+#[inline(always)]
+fn all<'a, const N: usize>(text: &'a [u8], positions: &mut [u64; N]) -> Option<&'a [u8]> {
+    let mut rest = text;
+    for value in positions {
+        rest = position(rest, value)?;
+    }
+    Some(rest)
+}
+
+#[inline(always)]
+fn position<'a>(text: &'a [u8], value: &mut u64) -> Option<&'a [u8]> {
+    match text {
+        [b'*', b' ', rest @ ..] => Some(rest),
+        [b'+', rest @ ..] => {
+            let (distance, rest) = number(rest)?;
+            *value = value.wrapping_add(distance);
+            Some(rest)
+        }
+        [b'-', rest @ ..] => {
+            let (distance, rest) = number(rest)?;
+            *value = value.wrapping_sub(distance);
+            Some(rest)
+        }
+        [b'0', b'x', rest @ ..] => {
+            let (address, rest) = hexadecimal(rest)?;
+            *value = address;
+            Some(rest)
+        }
+        _ => {
+            let (whole, rest) = number(text)?;
+            *value = whole;
+            Some(rest)
+        }
+    }
+}
+
+/// Takes a decimal number and the blank behind it.
+#[inline(always)]
+pub(crate) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
+    digits::<b' '>(text)
+}
+
+/// Takes a decimal number and the byte behind it.
+#[inline(always)]
+fn digits<const END: u8>(text: &[u8]) -> Option<(u64, &[u8])> {
+    let (mut rest, mut number) = (text, 0_u64);
+    loop {
+        let (&byte, behind) = rest.split_first()?;
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            // What may be too large is looked at again, with care.
+            let count = text.len().wrapping_sub(rest.len());
+            let is_one = byte == END && count.wrapping_sub(1) < 18;
+            return is_one.then_some((number, behind));
+        }
+        number = number.wrapping_mul(10).wrapping_add(u64::from(digit));
+        rest = behind;
+    }
+}
+
+/// Takes what is behind `0x`, and a blank.
+#[inline(always)]
+fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
+    let (mut rest, mut number) = (text, 0_u64);
+    loop {
+        let (&byte, behind) = rest.split_first()?;
+        let digit = match byte {
+            b'0'..=b'9' => byte & 0xf,
+            b'a'..=b'f' | b'A'..=b'F' => (byte & 0xf).wrapping_add(9),
+            _ => {
+                let count = text.len().wrapping_sub(rest.len());
+                let is_one = byte == b' ' && count.wrapping_sub(1) < 16;
+                return is_one.then_some((number, behind));
+            }
+        };
+        number = number << 4 | u64::from(digit);
+        rest = behind;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::line::{Line, NameRef, parse};
+    use crate::position::{Columns, Positions};
+    use proptest::prelude::*;
+
+    /// Takes lines as long as it can: what is left, where they ended, and how many there were.
+    fn taken<const N: usize>(text: &[u8]) -> (&[u8], [u64; N], usize) {
+        let (mut rest, mut last, mut lines) = (text, [7; N], 0);
+        while let Some((behind, more)) = costs(rest, &mut last)
+            .map(|behind| (behind, 1))
+            .or_else(|| Some((jump(rest, &mut last)?, 2)))
+            .or_else(|| Some((calls(rest, &last)?, 1)))
+        {
+            (rest, lines) = (behind, lines + more);
+        }
+        (rest, last, lines)
+    }
+
+    fn compare<const N: usize>(text: &str, columns: &[u8]) {
+        let columns = Columns::parse(columns).expect("columns");
+        let (rest, quick, lines) = taken::<N>(text.as_bytes());
+        let done = &text.as_bytes()[..text.len() - rest.len()];
+        assert!(done.is_empty() || done.ends_with(b"\n"));
+        let mut careful = Positions([7; 4]);
+        let mut count = 0;
+        for line in done.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+            count += 1;
+            match line.first() {
+                // Copied unread.
+                Some(b'j') => {}
+                Some(b'c') => {
+                    let Ok(Line::Calls { target, .. }) = parse(line) else { panic!("calls") };
+                    columns.take(&mut &*target, &careful).expect("positions");
+                }
+                _ => careful = columns.take(&mut &*line, &careful).expect("positions"),
+            }
+        }
+        assert_eq!((&careful.0[..N], count), (&quick[..], lines), "{text}");
+    }
+
+    proptest! {
+        /// The quick way takes what the careful one takes, and nothing else.
+        #[test]
+        fn quickly_or_with_care(
+            text in prop::collection::vec(
+                "[-+*]?[0-9]{1,3} |jump=3 |calls=[0-9]{1,20} |0x[0-9a-f]{1,17} |[0-9]{17,21} |\n|[ x]", 0..30,
+            ),
+        ) {
+            let text = text.concat();
+            compare::<1>(&text, b"line");
+            compare::<2>(&text, b"instr line");
+            compare::<3>(&text, b"instr bb line");
+        }
+
+        #[test]
+        fn references(text in "\\(?[0-9]{0,21}[) ]{0,2}\n?a?") {
+            let Some((id, rest)) = reference(text.as_bytes()) else { return Ok(()) };
+            let line = &text[..text.len() - rest.len() - 1];
+            prop_assert_eq!(NameRef::parse(line.as_bytes()), NameRef { id: Some(id), text: b"" });
+        }
+    }
+
+    #[test]
+    fn what_callgrind_writes_is_taken_quickly() {
+        let text = "0x4a10c0 12 1\n+4 * 1 0 3\n* -3 1\njcnd=1/2 +46 +29 \n* * \ncalls=1 0x152a80 264 \n* * 11\n";
+        let (rest, last, lines) = taken::<2>(text.as_bytes());
+        assert_eq!((rest, last, lines), (&b""[..], [0x4a_10c4, 9], 7));
+        assert_eq!(reference(b"(12)\nfn"), Some((12, &b"fn"[..])));
+    }
+}
