@@ -59,6 +59,7 @@ Rakudo|rakudo|rakudo
 Rakudo on MoarVM by name|rakudo-m|rakudo
 Mono|mono|mono-runtime-sgen
 the C# compiler|mcs|mono-mcs
+LuaJIT|luajit|luajit
 Python|python3|python3
 Python venv|/usr/share/doc/python3-venv|python3-venv
 mmdebstrap|mmdebstrap|mmdebstrap

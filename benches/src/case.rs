@@ -94,11 +94,7 @@ impl Bench {
         command.args([workload.functions.to_string(), workload.epochs.to_string()]);
         command.arg(workload.time.as_millis().to_string());
         measure::run(&mut command, self.limit, &self.folder.join("record.log"))?;
-        let dump = fs::read_dir(&folder)?
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .find(|path| path.extension().is_some_and(|extension| extension == "dump"))
-            .ok_or_else(|| io::Error::other("the recorded process left no dump"))?;
-        Ok(Case { recording, dump })
+        Ok(Case { recording, dump: dump_in(&folder)? })
     }
 
     /// A recording like that of `case`, of about `bytes`.
@@ -223,9 +219,66 @@ impl Bench {
         Ok(costs.iter().map(|runs| measure::median(runs)).collect())
     }
 
+    /// Runs this program under callgrind, with as much jitted code as makes an eighth of the profile, and says where the
+    /// profile and the dump are.
+    ///
+    /// # Errors
+    /// When valgrind or the process fails.
+    pub fn profile(&self, name: &str) -> io::Result<Case> {
+        let folder = self.folder.join(name);
+        fs::create_dir_all(&folder)?;
+        let recording = folder.join("callgrind.out");
+        let mut command = Command::new("valgrind");
+        command.args(["--tool=callgrind", "--dump-instr=yes", "--dump-line=yes"]);
+        command.args(["--collect-jumps=yes", "--smc-check=all-non-file"]);
+        command.arg(format!("--callgrind-out-file={}", recording.display()));
+        command.arg(&self.itself).arg("jit").arg(&folder).args(["120", "1", "200"]);
+        measure::run(&mut command, self.limit, &self.folder.join("record.log"))?;
+        Ok(Case { recording, dump: dump_in(&folder)? })
+    }
+
+    /// Names jitted code in `file` by the verb `verb`, `runs` times, and gives the median of each figure.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn name(
+        &self,
+        verb: &str,
+        file: &Path,
+        runs: usize,
+        options: impl Fn(&mut Command),
+    ) -> io::Result<Cost> {
+        let output = self.folder.join("named.out");
+        let mut costs = Vec::new();
+        for _ in 0..runs {
+            let mut command = Command::new(&self.jitscribe);
+            command.args([verb, "--force", "-o"]).arg(&output).arg(file);
+            options(&mut command);
+            costs.push(self.run(&mut command, &self.folder)?);
+            fs::remove_file(&output)?;
+        }
+        Ok(measure::median(&costs))
+    }
+
+    /// Runs `callgrind_annotate` on a profile.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn annotate(&self, profile: &Path) -> io::Result<Cost> {
+        self.run(Command::new("callgrind_annotate").arg(profile), &self.folder)
+    }
+
     fn run(&self, command: &mut Command, folder: &Path) -> io::Result<Cost> {
         measure::run(command, self.limit, &folder.join("stderr.log"))
     }
+}
+
+/// The dump that the recorded process left in its folder.
+fn dump_in(folder: &Path) -> io::Result<PathBuf> {
+    fs::read_dir(folder)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|path| path.extension().is_some_and(|extension| extension == "dump"))
+        .ok_or_else(|| io::Error::other("the recorded process left no dump"))
 }
 
 /// The object files that perf made beside the dump.

@@ -20,6 +20,9 @@ const EM_X86_64: u32 = 62;
 /// Calls between two looks at the clock.
 const CALLS: usize = 256;
 
+/// Where code begins under valgrind, which keeps the higher addresses for itself.
+const ARENA_UNDER_VALGRIND: u64 = 0x60_0000_0000;
+
 /// Code of this process that can be called.
 type Entry = unsafe extern "C" fn();
 
@@ -49,15 +52,14 @@ pub fn run(folder: &Path, functions: u32, epochs: u32, time: Duration) -> std::i
     }
 
     let size: u64 = (0..functions).map(|number| Function::new(number, 0).stride()).sum();
-    // SAFETY: the kernel refuses addresses that are taken.
-    let arena = unsafe {
-        mmap_anonymous(
-            ARENA as *mut _,
-            size as usize,
-            ProtFlags::READ | ProtFlags::WRITE | ProtFlags::EXEC,
-            MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE,
-        )?
+    let map = |address: u64| {
+        let all = ProtFlags::READ | ProtFlags::WRITE | ProtFlags::EXEC;
+        let flags = MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE;
+        // SAFETY: the kernel refuses addresses that are taken.
+        unsafe { mmap_anonymous(address as *mut _, size as usize, all, flags) }
     };
+    let arena = map(ARENA).or_else(|_| map(ARENA_UNDER_VALGRIND))?;
+    let base = arena.expose_provenance() as u64;
     let mut entries: Vec<Entry> = Vec::with_capacity(functions as usize);
     for epoch in 0..epochs {
         entries.clear();
@@ -72,7 +74,7 @@ pub fn run(folder: &Path, functions: u32, epochs: u32, time: Duration) -> std::i
                 entries.push(std::mem::transmute::<*mut u8, Entry>(place));
             }
             let index = u64::from(epoch) * u64::from(functions) + u64::from(number);
-            announce(&mut dump, &function, ARENA + offset, index, pid)?;
+            announce(&mut dump, &function, base + offset, index, pid)?;
             offset += function.stride();
         }
         dump.sink_mut().0.flush()?;

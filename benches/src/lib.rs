@@ -3,6 +3,7 @@
 //! * [`shape`] says what the code of a workload looks like;
 //! * [`jit`] is a process that has such code, runs it and dumps it, to be recorded by perf;
 //! * [`grow`] makes a long recording of a short one;
+//! * [`profile`] and [`logs`] make large files such as valgrind's tools write;
 //! * [`measure`] runs a command and says what it took;
 //! * [`case`](mod@case) records a workload, and sets jitscribe, perf and plain copying side by side on it;
 //! * [`table`] prints.
@@ -10,6 +11,8 @@
 pub mod case;
 pub mod grow;
 pub mod jit;
+pub mod logs;
 pub mod measure;
+pub mod profile;
 pub mod shape;
 pub mod table;

@@ -1,13 +1,14 @@
 //! Measures jitscribe side by side with what users have today, and prints tables.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use benches::case::{Bench, Case, Compared, Injected, Taken, Workload};
-use benches::jit;
 use benches::measure::Cost;
 use benches::table::{self, megabytes, seconds, times};
+use benches::{jit, logs, profile};
 use clap::{Parser, Subcommand};
 
 /// Measures jitscribe side by side with perf inject --jit and with plain copying.
@@ -60,6 +61,8 @@ enum Part {
     Samples,
     /// perf on what was made
     Reading,
+    /// Profiles of callgrind's, and files of valgrind's other tools
+    Callgrind,
 }
 
 fn main() -> io::Result<()> {
@@ -76,11 +79,12 @@ fn main() -> io::Result<()> {
                 limit: Duration::from_secs(limit),
                 stock_functions,
             };
-            let parts: [(Part, Table); 4] = [
+            let parts: [(Part, Table); 5] = [
                 (Part::Functions, by_functions),
                 (Part::Epochs, by_epochs),
                 (Part::Samples, by_samples),
                 (Part::Reading, reading),
+                (Part::Callgrind, valgrind),
             ];
             let chosen = parts.iter().filter(|(part, _)| only.is_none_or(|only| only == *part));
             chosen.map(|(_, table)| table).try_for_each(|table| table(&bench, full, runs))
@@ -201,6 +205,64 @@ fn reading(bench: &Bench, full: bool, runs: usize) -> io::Result<()> {
     }
     let head = ["command", "as recorded", "jitscribe", "perf inject"];
     table::print("What perf takes to read the recordings.", &head, &rows)
+}
+
+/// Files of valgrind's. callgrind_annotate has to read the same profile as we.
+fn valgrind(bench: &Bench, full: bool, runs: usize) -> io::Result<()> {
+    const MEGABYTE: u64 = 1_000_000;
+    let profiled = bench.profile("profile")?;
+    let sizes: &[u64] = if full { &[20, 200, 1000] } else { &[20, 200] };
+    let mut rows = Vec::new();
+    for &size in sizes {
+        let large = bench.folder.join("callgrind.out.large");
+        profile::grow(&profiled.recording, &large, size * MEGABYTE)?;
+        let named = |command: &mut Command| _ = command.arg("--jitdump").arg(&profiled.dump);
+        let ours = bench.name("callgrind", &large, runs, named)?;
+        let mut row =
+            figures(&format!("callgrind, {}", megabytes(size * MEGABYTE)), &large, &ours)?;
+        // It takes a minute and a half for 200 MB, and the same a byte for all sizes.
+        if size <= 20 || full {
+            let annotated = bench.annotate(&large)?;
+            row.push(match annotated.stopped {
+                true => format!("> {}", seconds(annotated.wall)),
+                false => seconds(annotated.cpu),
+            });
+            row.push(format!(
+                "{:.2} %",
+                100.0 * ours.cpu.as_secs_f64() / annotated.cpu.as_secs_f64()
+            ));
+        }
+        row.resize(7, "-".to_owned());
+        rows.push(row);
+        std::fs::remove_file(large)?;
+    }
+    let codes = logs::Codes::of(&profiled.recording)?;
+    for tool in
+        [logs::Tool::Memcheck, logs::Tool::MemcheckXml, logs::Tool::Massif, logs::Tool::Dhat]
+    {
+        let file = bench.folder.join(format!("{}.out.{}", tool.verb(), codes.pid));
+        logs::make(tool, &codes, &file, 100 * MEGABYTE)?;
+        let named = |command: &mut Command| _ = command.arg("--jitdump").arg(&profiled.dump);
+        let ours = bench.name(tool.verb(), &file, runs, named)?;
+        let mut row = figures(&format!("{tool:?}, 100 MB").to_lowercase(), &file, &ours)?;
+        row.resize(7, "-".to_owned());
+        rows.push(row);
+        std::fs::remove_file(file)?;
+    }
+    let head =
+        ["file", "size", "jitscribe (cpu)", "MB/s of cpu", "memory", "callgrind_annotate", "share"];
+    table::print("Names for jitted code in what valgrind wrote.", &head, &rows)
+}
+
+fn figures(name: &str, file: &Path, cost: &Cost) -> io::Result<Vec<String>> {
+    let size = std::fs::metadata(file)?.len();
+    Ok(vec![
+        name.to_owned(),
+        megabytes(size),
+        wall_and_cpu(cost),
+        format!("{:.0}", size as f64 / 1e6 / cost.cpu.as_secs_f64()),
+        megabytes(cost.peak),
+    ])
 }
 
 const HEAD: [&str; 12] = [

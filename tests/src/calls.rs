@@ -1,10 +1,11 @@
 //! The program of `workloads/calls`, run under callgrind as a shared object and as jitted code.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::profile::{ByName, Profile, callgrind};
+use crate::profile::{ByName, Profile, callgrind, callgrind_files};
 use crate::tool::{crate_dir, run, tool};
 
 /// The calls whose inclusive costs a profile of unknown code has not in it, and why:
@@ -60,6 +61,28 @@ impl Calls {
     /// Runs it from anonymous memory with these variables, and says where the profile is.
     pub fn as_copy(&self, options: &[&str], variables: &[(&str, &str)]) -> PathBuf {
         self.profile("copy", options, variables)
+    }
+
+    /// The command that runs it in threads, `library` or `copy`.
+    pub fn command(&self, how: &str, threads: usize) -> Vec<OsString> {
+        let (runner, library) = (self.runner.clone().into(), self.library.clone().into());
+        vec![runner, how.into(), library, ROUNDS.into(), threads.to_string().into()]
+    }
+
+    /// Runs it in threads, `library` or `copy`, with a profile for each thread: the main one's comes first.
+    pub fn threads(&self, how: &str, threads: usize, variables: &[(&str, &str)]) -> Vec<PathBuf> {
+        let words = self.command(how, threads);
+        let (program, arguments) = words.split_first().expect("a program");
+        let mut command = Command::new(program);
+        command.args(arguments).envs(variables.iter().copied());
+        let options = ["--separate-threads=yes"];
+        let (mut profiles, printed) = callgrind_files(&self.dir, &options, &command);
+        // Callgrind makes the file without a number as well, and writes nothing to it.
+        profiles.retain(|path| std::fs::metadata(path).is_ok_and(|file| file.len() > 0));
+        let one: i64 = self.expected().parse().expect("a number");
+        let all = i64::try_from(threads).expect("few") * one;
+        assert_eq!(printed.stdout.trim(), all.to_string(), "the code computes something else");
+        profiles
     }
 
     fn profile(&self, how: &str, options: &[&str], variables: &[(&str, &str)]) -> PathBuf {

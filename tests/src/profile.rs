@@ -22,6 +22,9 @@ pub struct Profile {
     pub own: BTreeMap<Function, Vec<u64>>,
     /// Calls by caller and callee.
     pub calls: BTreeMap<(Function, Function), Call>,
+    /// Jumps by function, as far as they are told: how often they were taken, and how often conditional ones were
+    /// come to.
+    pub jumps: BTreeMap<Function, [u64; 2]>,
     /// Self cost by instruction and line: `(function, address, file, line)`.
     pub places: BTreeMap<(Function, u64, String, u64), Vec<u64>>,
 }
@@ -51,6 +54,16 @@ pub struct Call {
 /// # Panics
 /// If it fails or leaves no profile, or more than one.
 pub fn callgrind(dir: &Path, options: &[&str], command: &Command) -> (PathBuf, Printed) {
+    let (mut new, printed) = callgrind_files(dir, options, command);
+    assert_eq!(new.len(), 1, "one profile: {new:?}\n{}", printed.stderr);
+    (new.remove(0), printed)
+}
+
+/// The same, where there may be several profiles: one a thread, or one a part. They come in the order of their names.
+///
+/// # Panics
+/// If it fails.
+pub fn callgrind_files(dir: &Path, options: &[&str], command: &Command) -> (Vec<PathBuf>, Printed) {
     let before = profiles(dir);
     let mut valgrind = tool("valgrind");
     valgrind.args(["--tool=callgrind", "--dump-instr=yes", "--collect-jumps=yes"]);
@@ -66,8 +79,8 @@ pub fn callgrind(dir: &Path, options: &[&str], command: &Command) -> (PathBuf, P
     let printed = run(&mut valgrind);
     let mut new = profiles(dir);
     new.retain(|path| !before.contains(path));
-    assert_eq!(new.len(), 1, "one profile: {new:?}\n{}", printed.stderr);
-    (new.remove(0), printed)
+    new.sort();
+    (new, printed)
 }
 
 fn profiles(dir: &Path) -> Vec<PathBuf> {
@@ -108,6 +121,10 @@ impl Profile {
             sum.count += call.count;
             add(&mut sum.inclusive, &call.inclusive);
         }
+        for (function, counts) in &self.jumps {
+            let sums = by_name.jumps.entry(plain(&function.name)).or_default();
+            sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        }
         by_name
     }
 
@@ -126,6 +143,8 @@ pub struct ByName {
     pub own: BTreeMap<String, Vec<u64>>,
     /// Calls by caller and callee.
     pub calls: BTreeMap<(String, String), Call>,
+    /// Jumps by function: taken, and come to.
+    pub jumps: BTreeMap<String, [u64; 2]>,
 }
 
 impl ByName {
@@ -133,6 +152,7 @@ impl ByName {
     #[must_use]
     pub fn of(mut self, named: impl Fn(&str) -> bool) -> Self {
         self.own.retain(|name, _| named(name));
+        self.jumps.retain(|name, _| named(name));
         self.calls.retain(|(caller, callee), _| named(caller) || named(callee));
         self
     }
@@ -210,8 +230,8 @@ struct Reading {
     called: String,
     /// The count of a call whose costs stand on the next line.
     calls: Option<u64>,
-    /// Whether the next line is the place of a jump.
-    jump: bool,
+    /// A jump whose place stands on the next line: how often it was taken, and come to if it is conditional.
+    jump: Option<[u64; 2]>,
 }
 
 impl Reading {
@@ -262,7 +282,11 @@ impl Reading {
             "jfi" => _ = self.named("fl", rest)?,
             "jfn" => _ = self.named("fn", rest)?,
             "calls" => self.calls = Some(rest.split_whitespace().next()?.parse().ok()?),
-            "jump" | "jcnd" => self.jump = true,
+            "jump" => self.jump = Some([rest.split_whitespace().next()?.parse().ok()?, 0]),
+            "jcnd" => {
+                let (taken, executed) = rest.split_whitespace().next()?.split_once('/')?;
+                self.jump = Some([taken.parse().ok()?, executed.parse().ok()?]);
+            }
             _ => return None,
         }
         Some(())
@@ -297,17 +321,19 @@ impl Reading {
                 },
             };
         }
-        if std::mem::take(&mut self.jump) {
-            return words.next().is_none().then_some(());
-        }
-        let costs: Option<Vec<u64>> = words.map(|word| word.parse().ok()).collect();
-        let mut costs = costs?;
-        costs.resize(self.profile.events.len(), 0);
         let function = Function {
             name: self.name.clone(),
             object: self.object.clone(),
             file: self.file.clone(),
         };
+        if let Some(counts) = self.jump.take() {
+            let sums = self.profile.jumps.entry(function).or_default();
+            sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+            return words.next().is_none().then_some(());
+        }
+        let costs: Option<Vec<u64>> = words.map(|word| word.parse().ok()).collect();
+        let mut costs = costs?;
+        costs.resize(self.profile.events.len(), 0);
         if let Some(count) = self.calls.take() {
             let callee = Function {
                 name: std::mem::take(&mut self.called),

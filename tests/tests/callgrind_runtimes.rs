@@ -146,3 +146,42 @@ fn node() {
     });
     assert!(both.expect_named() > 1_000_000, "{}", both.report);
 }
+
+/// Debian's LuaJIT writes no perf map, but tells where its traces are if asked for a dump of them.
+#[test]
+fn luajit() {
+    let dir = TempDir::with_prefix("jitscribe-luajit-").expect("a temporary folder");
+    let script = "local function sum(n) local s = 0 for i = 1, n do s = s + i % 7 end return s end
+        local function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) end
+        local t = 0 for i = 1, 30 do t = t + sum(5000) end print(t, fib(15))";
+    std::fs::write(dir.path().join("spin.lua"), script).expect("a file");
+    let mut command = tool("luajit");
+    command.args(["-jdump=m,traces", "spin.lua"]).current_dir(dir.path());
+    let (path, _) = callgrind(dir.path(), &["--smc-check=all-non-file"], &command);
+    let traces = std::fs::read_to_string(dir.path().join("traces")).expect("the dump");
+    let (mut map, mut name, mut size) = (String::new(), String::new(), None);
+    for line in traces.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            ["----", "TRACE", number, "start", from @ ..] => {
+                name = format!("trace {number} {}", from.last().expect("a place"));
+            }
+            ["----", "TRACE", _, "mcode", bytes] => size = bytes.parse::<u32>().ok(),
+            [address, ..] => {
+                if let Some(size) = size.take() {
+                    _ = writeln!(map, "{address} {size:x} {name}");
+                }
+            }
+            [] => {}
+        }
+    }
+    let written = dir.path().join("luajit.map");
+    std::fs::write(&written, &map).expect("a file");
+    let report = jitscribe::callgrind(&path, &["--perf-map".as_ref(), written.as_os_str()]);
+    let event = |key: &str| report["events"][0][key].as_u64().expect("a number");
+    assert!(event("named") > 100_000, "{report}\n{map}");
+    // Exits of traces have a few instructions that no trace has.
+    assert!(event("unknown") - event("named") < event("named") / 1000, "{report}\n{map}");
+    let named = Profile::read(report["output"].as_str().expect("a path").as_ref());
+    assert_eq!(named.sum(), named.totals);
+}

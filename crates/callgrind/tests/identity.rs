@@ -1,11 +1,12 @@
 //! Whose costs and calls are whose, whatever the numbers of names stand for: the same in the copy.
 
-mod common;
+#[path = "common/nothing.rs"]
+mod nothing;
 
 use std::collections::{BTreeMap, HashMap};
 
 use callgrind::{Columns, Field, Kind, Line, NameRef, Positions, parse, rewrite};
-use common::Nothing;
+use nothing::Nothing;
 use proptest::prelude::*;
 
 /// Object and name.

@@ -101,6 +101,28 @@ fn a_jump_to_a_beginning_is_a_call() {
     assert_eq!(sums(out.as_bytes()), [31]);
 }
 
+/// On arm64 callgrind takes every plain `B` for a call. Where it knows the code, such a call into the function itself is a
+/// recursion, and one to another's beginning is what a tail jump is elsewhere.
+#[test]
+fn a_branch_of_arm64_is_a_call_as_callgrind_has_it() {
+    let out = named(&with(
+        "ob=(1) /bin/x\nfl=(1) x.c\nfn=(1) main\n0x10 3 5\ncob=(2) ???\ncfi=(2) ???\n\
+         cfn=(2) 0x0000000000001000\ncalls=2 0x1000 0\n* * 46\n\n\
+         ob=(2)\nfl=(2)\nfn=(2)\n0x1000 0 4\n+4 0 2\ncfn=(3) 0x0000000000001010\ncalls=2 0x1010 0\n* * 40\n\n\
+         fn=(3)\n0x1010 0 2\n0x1030 0 2\ncfn=(4) 0x0000000000001010'2\ncalls=2 0x1010 0\n* * 36\n\n\
+         fn=(4)\n0x1010 0 6\n0x1030 0 4\ncfn=(4)\ncalls=4 0x1010 0\n* * 30\n\
+         0x1034 0 2\ncfn=(5) 0x0000000000001040\ncalls=2 0x1040 0\n* * 24\n\nfn=(5)\n0x1040 0 24\n\ntotals: 51\n",
+    ));
+    // The first time round, and the others.
+    let calls: Vec<_> =
+        out.match_indices("cfn=_(1) f'2\ncalls=").map(|(at, _)| &out[at + 19..at + 20]).collect();
+    assert_eq!(calls, ["2", "2", "4"], "{out}");
+    assert_eq!(out.matches("cfn=g\ncalls=2 ").count(), 1, "{out}");
+    assert_eq!(out.matches("fn=_(1) f\n").count(), 2, "{out}");
+    assert!(!out.contains("0x00000"), "{out}");
+    assert_eq!(sums(out.as_bytes()), [51]);
+}
+
 #[test]
 fn a_call_of_nothing_that_was_named_stays_with_its_costs() {
     let profile =

@@ -1,14 +1,15 @@
 //! Runs `workloads/calls` as an ordinary shared object, or as a JIT would: from anonymous memory, announced
 //! function by function.
 //!
-//! `run-calls library|copy SHARED_OBJECT ROUNDS` prints what the code computes: the same either way. What
-//! becomes of the announcements is for `JITSCRIBE` to say.
+//! `run-calls library|copy SHARED_OBJECT ROUNDS [THREADS]` prints what the code computes: the same either way. So many
+//! threads run it, all at once, or else the main thread. What becomes of the announcements is for `JITSCRIBE` to say.
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_char, c_int, c_long, c_void};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::{Arc, Barrier};
 
 use jitscribe::{Code, Line, Scribe};
 use object::{Object, ObjectSection, ObjectSymbol};
@@ -38,21 +39,43 @@ const RTLD_NOW: c_int = 2;
 
 fn main() {
     let arguments: Vec<_> = std::env::args_os().collect();
-    let [_, how, library, rounds] = arguments.as_slice() else {
-        panic!("run-calls library|copy SHARED_OBJECT ROUNDS");
+    let [_, how, library, numbers @ ..] = arguments.as_slice() else {
+        panic!("run-calls library|copy SHARED_OBJECT ROUNDS [THREADS]");
     };
-    let rounds = rounds.to_str().and_then(|rounds| rounds.parse().ok()).expect("a number");
+    let number = |index: usize| -> Option<c_long> { numbers.get(index)?.to_str()?.parse().ok() };
+    let rounds = number(0).expect("a number");
     let run = if how == "library" { open(library.as_ref()) } else { copy(library.as_ref()) };
-    let table = Table { qsort, malloc, free, labs };
-    // SAFETY: The C library's own functions. The first call of malloc with this size is another than the later
-    // ones; it shall not count as the code's.
-    unsafe { free(malloc(40)) };
-    // SAFETY: `run` is the function of that name of calls.c, which takes these and calls nothing else.
-    let sum = unsafe { run(&raw const table, rounds) };
+    let sum = match number(1) {
+        None => rounds_of(run, rounds),
+        Some(threads) => {
+            // All there at once: valgrind counts the next one for the same thread where one has ended.
+            let all = Arc::new(Barrier::new(usize::try_from(threads).expect("a count")));
+            let begin = |_| {
+                let all = Arc::clone(&all);
+                std::thread::spawn(move || {
+                    all.wait();
+                    let sum = rounds_of(run, rounds);
+                    all.wait();
+                    sum
+                })
+            };
+            let threads: Vec<_> = (0..threads).map(begin).collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).sum()
+        }
+    };
     #[expect(clippy::print_stdout, reason = "this is what the program is for")]
     {
         println!("{sum}");
     }
+}
+
+fn rounds_of(run: Run, rounds: c_long) -> c_long {
+    let table = Table { qsort, malloc, free, labs };
+    // SAFETY: The C library's own functions. The first call of malloc with this size is another than the later
+    // ones; it shall not count as the code's.
+    unsafe { free(malloc(40)) };
+    // SAFETY: `run` is the function of that name of calls.c, which takes these, keeps nothing, and calls nothing else.
+    unsafe { run(&raw const table, rounds) }
 }
 
 /// As the dynamic linker loads it.
