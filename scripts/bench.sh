@@ -11,7 +11,7 @@
 #                             among others how long perf takes for source lines of what it injected itself
 #                             (stopped after --limit, 600 seconds)
 #
-# Further words go to the program that measures: --runs N, --only functions|epochs|samples|reading,
+# Further words go to the program that measures: --runs N, --only functions|epochs|samples|reading|callgrind,
 # --folder DIR, --stock-functions N, --limit SECONDS. What it writes into DIR (default /dev/shm) it removes at the end.
 # `cargo bench -p benches` measures the parts by themselves.
 set -euo pipefail
@@ -28,10 +28,12 @@ case $mode in
         exit 2
         ;;
 esac
-command -v perf >/dev/null || {
-    echo "bench.sh: perf is missing: run scripts/setup.sh" >&2
-    exit 1
-}
+for tool in perf valgrind; do
+    command -v $tool >/dev/null || {
+        echo "bench.sh: $tool is missing: run scripts/setup.sh" >&2
+        exit 1
+    }
+done
 
 cargo build --quiet --release --locked -p jitscribe-cli -p benches --bins
 release=${CARGO_TARGET_DIR:-target}/release

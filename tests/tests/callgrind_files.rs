@@ -16,11 +16,14 @@ fn calls() -> (TempDir, Calls) {
     (dir, calls)
 }
 
+/// Numbers by name.
+type Counts = Vec<(String, u64)>;
+
 /// Self costs and counts of calls. What is called outside may cost something else in another thread or part.
-fn counts(part: &ByName) -> (Vec<(String, u64)>, Vec<((String, String), u64)>) {
+fn counts(part: &ByName) -> (Counts, Counts) {
     let own = part.own.iter().map(|(name, costs)| (name.clone(), costs[0])).collect();
-    let calls = part.calls.iter().map(|(call, sum)| (call.clone(), sum.count)).collect();
-    (own, calls)
+    let calls = part.calls.iter().map(|((from, to), sum)| (format!("{from} -> {to}"), sum.count));
+    (own, calls.collect())
 }
 
 fn named(profile: &Path) -> Profile {
