@@ -18,6 +18,17 @@ pub enum Tool {
 }
 
 impl Tool {
+    /// What a table calls it.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Memcheck => "memcheck, text",
+            Self::MemcheckXml => "memcheck, XML",
+            Self::Massif => "massif",
+            Self::Dhat => "DHAT",
+        }
+    }
+
     /// The verb that names jitted code in it.
     #[must_use]
     pub fn verb(self) -> &'static str {

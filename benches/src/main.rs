@@ -244,7 +244,7 @@ fn valgrind(bench: &Bench, full: bool, runs: usize) -> io::Result<()> {
         logs::make(tool, &codes, &file, 100 * MEGABYTE)?;
         let named = |command: &mut Command| _ = command.arg("--jitdump").arg(&profiled.dump);
         let ours = bench.name(tool.verb(), &file, runs, named)?;
-        let mut row = figures(&format!("{tool:?}, 100 MB").to_lowercase(), &file, &ours)?;
+        let mut row = figures(&format!("{}, 100 MB", tool.title()), &file, &ours)?;
         row.resize(7, "-".to_owned());
         rows.push(row);
         std::fs::remove_file(file)?;
