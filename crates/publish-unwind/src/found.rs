@@ -3,6 +3,8 @@
 
 use std::ffi::{CStr, c_void};
 
+use crate::notes::Note;
+
 /// Which unwinder takes frames in this process: what they do with them differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -16,33 +18,42 @@ pub enum Kind {
 }
 
 type Register = unsafe extern "C" fn(*const c_void);
+type RegisterTable = unsafe extern "C" fn(*const c_void, *mut c_void);
+type DeregisterTable = unsafe extern "C" fn(*const c_void) -> *mut c_void;
 
 /// The unwinder's functions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     pub(crate) kind: Kind,
     register: Register,
-    /// Not there in LLVM's.
-    register_table: Option<Register>,
     deregister: Register,
+    /// Not there in LLVM's.
+    tables: Option<(RegisterTable, DeregisterTable)>,
 }
 
 impl Found {
     /// Looks for it among the symbols of the process.
     pub(crate) fn look() -> Option<Self> {
         let register = function(symbol(c"__register_frame")?);
-        let register_table = symbol(c"__register_frame_table").map(function);
         let deregister = function(symbol(c"__deregister_frame")?);
+        let tables = symbol(c"__register_frame_info_table").zip(symbol(c"__deregister_frame_info"));
+        // SAFETY: libgcc's functions of these names have these types.
+        let tables = tables.map(|(register, deregister)| unsafe {
+            (
+                std::mem::transmute::<*mut c_void, RegisterTable>(register),
+                std::mem::transmute::<*mut c_void, DeregisterTable>(deregister),
+            )
+        });
         // LLVM's alone has this one. libgcc has had a version node for each release that added something to it, and 13
         // did on every machine.
         let kind = if symbol(c"__unw_add_dynamic_fde").is_some() {
             Kind::Llvm
-        } else if is_new_libgcc() || register_table.is_none() {
+        } else if is_new_libgcc() || tables.is_none() {
             Kind::Libgcc
         } else {
             Kind::OldLibgcc
         };
-        Some(Self { kind, register, register_table, deregister })
+        Some(Self { kind, register, deregister, tables })
     }
 
     /// # Safety
@@ -55,11 +66,20 @@ impl Found {
 
     /// # Safety
     /// `list` points to pointers to descriptions, as [`Self::register`] takes them, and ends with null. All stays as
-    /// it is until it is deregistered.
-    pub(crate) unsafe fn register_table(&self, list: *const *const u8) {
-        if let Some(register) = self.register_table {
+    /// it is until it is deregistered, and so does the note, which is no other registration's.
+    pub(crate) unsafe fn register_table(&self, list: *const *const u8, note: &Note) {
+        if let Some((register, _)) = self.tables {
             // SAFETY: the caller's promise.
-            unsafe { register(list.cast()) }
+            unsafe { register(list.cast(), note.pointer()) }
+        }
+    }
+
+    /// # Safety
+    /// The list was registered, and not deregistered since.
+    pub(crate) unsafe fn deregister_table(&self, list: *const *const u8) {
+        if let Some((_, deregister)) = self.tables {
+            // SAFETY: the caller's promise. What is returned is the note.
+            unsafe { deregister(list.cast()) };
         }
     }
 

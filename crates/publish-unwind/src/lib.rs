@@ -11,7 +11,7 @@
 //!     let code = Code { start, size: 6, visible: start..start + 6, ..Code::default() };
 //!     unwinders.load(&code, Some(&Unwind::FRAME_POINTER)); // before it runs
 //!     // … and before its memory is freed:
-//!     unwinders.unload(start);
+//!     unwinders.unload(start, 6);
 //! }
 //! ```
 //!
@@ -41,6 +41,7 @@
 
 mod entries;
 mod found;
+mod notes;
 mod regions;
 mod section;
 mod singles;

@@ -5,6 +5,7 @@ use std::ptr;
 
 use crate::entries::Entry;
 use crate::found::Found;
+use crate::notes::Note;
 
 /// A description of frames, behind its common part and before a word of zeros, which stays where it is: a walk that has
 /// found it goes on reading it when the unwinder has opened its lock again.
@@ -61,6 +62,8 @@ pub(crate) struct Table {
     found: Found,
     /// Ends with null.
     list: Box<[*const u8]>,
+    /// Until this value is dropped.
+    note: Option<Note>,
 }
 
 // SAFETY: the pointers are to memory that no thread changes; they are read by the unwinder, under its lock.
@@ -82,15 +85,19 @@ impl Table {
         list.extend(descriptions.map(Description::pointer));
         list.push(ptr::null());
         let list = list.into_boxed_slice();
-        // SAFETY: descriptions with zeros behind each, which stay, says the caller; so does the list.
-        unsafe { found.register_table(list.as_ptr()) };
-        Some(Self { found, list })
+        let note = Note::new();
+        // SAFETY: descriptions with zeros behind each, which stay, says the caller; so does the list, and the note.
+        unsafe { found.register_table(list.as_ptr(), &note) };
+        Some(Self { found, list, note: Some(note) })
     }
 }
 
 impl Drop for Table {
     fn drop(&mut self) {
         // SAFETY: registered when this was made.
-        unsafe { self.found.deregister(self.list.as_ptr().cast()) };
+        unsafe { self.found.deregister_table(self.list.as_ptr()) };
+        if let Some(note) = self.note.take() {
+            note.rest();
+        }
     }
 }
