@@ -130,6 +130,16 @@ fn a_call_of_nothing_that_was_named_stays_with_its_costs() {
     assert_eq!(named(&profile), profile);
 }
 
+/// The costs of what was collected come behind it.
+#[test]
+fn a_jump_at_the_end_takes_no_costs_of_others() {
+    let profile = with("ob=???\nfn=0x1000\n0x1000 0 7\nob=/bin/x\nfn=f\njump=2 0x10 0\n");
+    let mut out = Vec::new();
+    let summary = rewrite(profile.as_bytes(), &mut out, &mut Map).expect("a profile");
+    assert!(summary.is_cut_off);
+    assert_eq!(sums(&out), [7]);
+}
+
 #[test]
 fn a_cost_that_is_no_number_is_damage() {
     let profile = with("ob=(1) ???\nfl=(1) ???\nfn=(1) 0x1000\n0x1000 0 2x4\n\ntotals: 2\n");

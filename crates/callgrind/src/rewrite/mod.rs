@@ -145,6 +145,13 @@ impl<'m, M: CodeMap, W: Write> Rewriter<'m, M, W> {
         if self.events == 0 {
             return Err(Error::Damaged { offset: 0, line: 1, cause: Cause::NoEvents });
         }
+        let is_cut_off = is_cut_off || self.next != Next::Own;
+        if self.next != Next::Own && self.is_copying() {
+            // A call or a jump without its costs would take those of what follows.
+            let last = self.last;
+            self.columns.push(&mut self.out, &last, None);
+            self.out.push(b'\n');
+        }
         self.end_part();
         self.write_out()?;
         self.output.flush().map_err(Error::Write)?;
