@@ -28,7 +28,9 @@
 //!
 //! Outside of valgrind, nothing. Under it, announcing takes some system calls and 100 KiB written to
 //! the page cache, and valgrind translates code anew that shares its region with the new code.
-//! Code that is told while nothing near it has run costs least.
+//! Code that is told while nothing near it has run costs least. Where other threads run without ever
+//! waiting, `valgrind --fair-sched=try` is to be given: else each of these system calls may let them
+//! run for half a second.
 //!
 //! # Limits
 //!
@@ -60,8 +62,8 @@ mod object;
 mod options;
 mod publisher;
 mod region;
-mod request;
 mod state;
+mod turn;
 mod units;
 mod window;
 

@@ -6,7 +6,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use crate::code::{Code, Inlined, Line};
 use crate::error::{Cause, Error};
 use crate::options::Options;
-use crate::request;
 use crate::state::State;
 
 /// What valgrind knows of this process's code, kept true. See the [crate's documentation](crate).
@@ -30,7 +29,7 @@ impl Valgrind {
     /// Whether valgrind runs this process. It takes some instructions to ask.
     #[must_use]
     pub fn is_running() -> bool {
-        request::is_under_valgrind()
+        valgrind_request::is_under_valgrind()
     }
 
     /// Begins, by showing valgrind a page of no meaning, and asking it whether it has seen it.

@@ -12,7 +12,6 @@ use crate::memory::{self, Kind};
 use crate::object::Folder;
 use crate::options::Options;
 use crate::region::{Region, pages};
-use crate::request;
 use crate::window::{self, PAGE};
 
 /// A region takes in the pages beside it until it has so many codes or is so large. The time that one
@@ -59,7 +58,7 @@ impl State {
         let line = Line { offset: 0, file: "jitscribe", line: 1 };
         let mut region = Region::new(page.address(), page.address() + PAGE);
         region.add(&code, &[0; 16], &mut self.files, [line].into_iter(), &[]);
-        let result = self.show(&mut region).map(|()| request::has_line(page.address()));
+        let result = self.show(&mut region).map(|()| valgrind_request::has_line(page.address()));
         page.unmap();
         if let Some(anchor) = region.anchor.take() {
             anchor.unmap();
@@ -233,7 +232,7 @@ impl State {
         // Callgrind believes to know the blocks of an object file of this name. After the memory was
         // given back, other blocks may lie there: they need another name, or callgrind stops.
         if let Some(witness) = region.doubt()
-            && !witness.is_some_and(request::has_line)
+            && !witness.is_some_and(valgrind_request::has_line)
         {
             region.shown = None;
             region.bury();

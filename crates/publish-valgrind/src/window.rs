@@ -8,7 +8,7 @@
 //!
 //! In between the code is not there. No other thread sees that: valgrind runs one at a time,
 //! changes turns at blocks of code that it counts or in system calls that wait, which none of
-//! these is, and runs signal handlers only then. [`request::begin_turn`] makes sure that the turn
+//! these is, and runs signal handlers only then. [`turn::begin`] makes sure that the turn
 //! lasts. Elsewhere than under valgrind none of this is ever done.
 #![allow(unsafe_code)]
 
@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
 use crate::error::Cause;
-use crate::request;
+use crate::turn;
 
 /// Mappings start on multiples of this. Where pages are larger, a system call fails.
 pub(crate) const PAGE: u64 = 4096;
@@ -135,7 +135,7 @@ pub(crate) fn show(
     let aside = unsafe { mmap_anonymous(null_mut(), span.len, ProtFlags::empty(), flags) }
         .map_err(Cause::system("reserve memory"))?;
     let aside = Span { start: aside.expose_provenance(), len: span.len };
-    request::begin_turn();
+    turn::begin();
     let mut moved = Pieces::none();
     let result = moved.take_aside(span, aside).and_then(|()| {
         // SAFETY: the range is a hole now. Valgrind takes this as the end of what it knows of it.

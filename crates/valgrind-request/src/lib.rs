@@ -3,26 +3,38 @@
 //! A request is a sequence of instructions that does nothing on a processor and that valgrind
 //! knows when it translates it (`valgrind.h`, `VALGRIND_DO_CLIENT_REQUEST`). Elsewhere than under
 //! valgrind, the answer is the default that went in.
+#![no_std]
 #![allow(unsafe_code)]
 
 /// `RUNNING_ON_VALGRIND`: how many valgrinds run each other.
 const RUNNING_ON_VALGRIND: usize = 0x1001;
+/// `VALGRIND_DISCARD_TRANSLATIONS`: valgrind looks for code that has changed in memory that is no file's, and nowhere else.
+const DISCARD_TRANSLATIONS: usize = 0x1002;
 /// `VALGRIND_MAP_IP_TO_SRCLOC`: writes `file:line` of an address into 64 bytes.
 const MAP_IP_TO_SRCLOC: usize = 0x1701;
 
 /// Whether valgrind runs this process.
-pub(crate) fn is_under_valgrind() -> bool {
+#[must_use]
+pub fn is_under_valgrind() -> bool {
     request([RUNNING_ON_VALGRIND, 0, 0, 0, 0, 0]) != 0
 }
 
 /// Whether valgrind knows a source line of the instruction at this address.
-pub(crate) fn has_line(address: u64) -> bool {
+#[must_use]
+pub fn has_line(address: u64) -> bool {
     // Zeroed, since valgrind leaves alone what it has nothing to write into.
     let mut answer = [0_u8; 64];
     let address = usize::try_from(address).unwrap_or(0);
     request([MAP_IP_TO_SRCLOC, address, (&raw mut answer).expose_provenance(), 0, 0, 0]);
     // What valgrind has written is not known to the compiler.
-    std::hint::black_box(&mut answer)[0] != 0
+    core::hint::black_box(&mut answer)[0] != 0
+}
+
+/// Has the valgrind that runs this process, if one does, translate anew what lies in these bytes when it runs next.
+pub fn discard_translations(address: u64, size: usize) {
+    if let Ok(address) = usize::try_from(address) {
+        request([DISCARD_TRANSLATIONS, address, size, 0, 0, 0]);
+    }
 }
 
 /// Asks; 0 where no valgrind answers.
@@ -34,7 +46,7 @@ fn request(question: [usize; 6]) -> usize {
     // is written, and what the request says: memory of `has_line`'s buffer at most, whose
     // address was exposed; nothing here says that memory is left alone.
     unsafe {
-        std::arch::asm!(
+        core::arch::asm!(
             "rol rdi, 3",
             "rol rdi, 13",
             "rol rdi, 61",
@@ -56,7 +68,7 @@ fn request(question: [usize; 6]) -> usize {
     // x3 is written, and what the request says: memory of `has_line`'s buffer at most, whose
     // address was exposed; nothing here says that memory is left alone.
     unsafe {
-        std::arch::asm!(
+        core::arch::asm!(
             "ror x12, x12, #3",
             "ror x12, x12, #13",
             "ror x12, x12, #51",
@@ -78,60 +90,3 @@ fn request(question: [usize; 6]) -> usize {
 fn request(_question: [usize; 6]) -> usize {
     0
 }
-
-/// Has this thread's turn begin anew, so that what follows is not interrupted by other threads.
-///
-/// Valgrind runs one thread at a time, for a turn of 100,000 blocks of code, or until it waits in
-/// a system call. An instruction for spin loops cuts the turn to 300 blocks; when these are spent,
-/// the others have theirs, and then this thread has a whole one.
-#[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
-pub(crate) fn begin_turn() {
-    // SAFETY: a pause, and a loop that counts down in registers of its own. Its jump is an
-    // indirect one, for valgrind makes one block of several rounds else.
-    unsafe {
-        std::arch::asm!(
-            "pause",
-            "mov {count:e}, 400",
-            "lea {again}, [rip + 2f]",
-            "2:",
-            "dec {count:e}",
-            "jz 3f",
-            "jmp {again}",
-            "3:",
-            count = out(reg) _,
-            again = out(reg) _,
-            options(nomem, nostack),
-        );
-    }
-}
-
-/// Has this thread's turn begin anew, so that what follows is not interrupted by other threads.
-/// As on x86-64.
-#[cfg(all(target_arch = "aarch64", target_pointer_width = "64", target_endian = "little"))]
-pub(crate) fn begin_turn() {
-    // SAFETY: a hint, and a loop that counts down in registers of its own. The register of the
-    // indirect jump is one that may jump to where a "bti c" stands, which is there.
-    unsafe {
-        std::arch::asm!(
-            "yield",
-            "mov {count:w}, #400",
-            "adr x16, 2f",
-            "2:",
-            "hint #34",
-            "subs {count:w}, {count:w}, #1",
-            "b.eq 3f",
-            "br x16",
-            "3:",
-            count = out(reg) _,
-            out("x16") _,
-            options(nomem, nostack),
-        );
-    }
-}
-
-/// Never called: no valgrind is ever found.
-#[cfg(not(any(
-    all(target_arch = "x86_64", target_pointer_width = "64"),
-    all(target_arch = "aarch64", target_pointer_width = "64", target_endian = "little")
-)))]
-pub(crate) fn begin_turn() {}

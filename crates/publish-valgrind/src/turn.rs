@@ -1,0 +1,59 @@
+//! When other threads of a process under valgrind have their turn.
+#![allow(unsafe_code)]
+
+/// Has this thread's turn begin anew, so that what follows is not interrupted by other threads.
+///
+/// Valgrind runs one thread at a time, for a turn of 100,000 blocks of code, or until it waits in
+/// a system call. An instruction for spin loops cuts the turn to 300 blocks; when these are spent,
+/// the others have theirs, and then this thread has a whole one.
+#[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
+pub(crate) fn begin() {
+    // SAFETY: a pause, and a loop that counts down in registers of its own. Its jump is an
+    // indirect one, for valgrind makes one block of several rounds else.
+    unsafe {
+        std::arch::asm!(
+            "pause",
+            "mov {count:e}, 400",
+            "lea {again}, [rip + 2f]",
+            "2:",
+            "dec {count:e}",
+            "jz 3f",
+            "jmp {again}",
+            "3:",
+            count = out(reg) _,
+            again = out(reg) _,
+            options(nomem, nostack),
+        );
+    }
+}
+
+/// Has this thread's turn begin anew, so that what follows is not interrupted by other threads.
+/// As on x86-64.
+#[cfg(all(target_arch = "aarch64", target_pointer_width = "64", target_endian = "little"))]
+pub(crate) fn begin() {
+    // SAFETY: a hint, and a loop that counts down in registers of its own. The register of the
+    // indirect jump is one that may jump to where a "bti c" stands, which is there.
+    unsafe {
+        std::arch::asm!(
+            "yield",
+            "mov {count:w}, #400",
+            "adr x16, 2f",
+            "2:",
+            "hint #34",
+            "subs {count:w}, {count:w}, #1",
+            "b.eq 3f",
+            "br x16",
+            "3:",
+            count = out(reg) _,
+            out("x16") _,
+            options(nomem, nostack),
+        );
+    }
+}
+
+/// Never called: no valgrind is ever found.
+#[cfg(not(any(
+    all(target_arch = "x86_64", target_pointer_width = "64"),
+    all(target_arch = "aarch64", target_pointer_width = "64", target_endian = "little")
+)))]
+pub(crate) fn begin() {}
