@@ -184,6 +184,9 @@ fn command(args: &Args, tool: Tool, prepared: &Preparation, file: &Path) -> Comm
     valgrind.arg(format!("--tool={}", tool.name()));
     // Code is written anew all the time, and most JITs are started by a script.
     valgrind.args(["--smc-check=all-non-file", "--trace-children=yes"]);
+    // A thread that compiles has hot ones beside it. Without, each file it opens can cost it half a second in which
+    // valgrind lets them run, on a machine with processors to spare.
+    valgrind.arg("--fair-sched=try");
     let xml = args.perf_option.iter().any(|option| option == "--xml=yes");
     let out = match tool {
         Tool::Memcheck if xml => "--xml-file".to_owned(),

@@ -248,9 +248,9 @@ fn threads() {
                 }
             });
         }
-        for number in 0..400 {
-            memory.put_named(&valgrind, 0x40 + 16 * (number % 200), "new", &COUNT);
-            memory.run(0x40 + 16 * (number % 200), 50, 0);
+        for number in 0..200 {
+            memory.put_named(&valgrind, 0x40 + 16 * (number % 100), "new", &COUNT);
+            memory.run(0x40 + 16 * (number % 100), 50, 0);
         }
         DONE.store(true, Relaxed);
     });

@@ -214,11 +214,11 @@ fn remap() {
 }
 
 fn threads() {
-    let ran = run("threads", CALLGRIND);
+    let ran = run("threads", &[CALLGRIND, &["--fair-sched=try"]].concat());
     let profile = profile_of(&ran);
     assert_eq!(nameless(&profile), [""; 0]);
-    assert_eq!(profile["new"].cost(), 400 * 102);
-    assert_eq!(profile["new"].calls, 400);
+    assert_eq!(profile["new"].cost(), 200 * 102);
+    assert_eq!(profile["new"].calls, 200);
 }
 
 fn fork() {
