@@ -15,9 +15,12 @@ fn load_reader() -> String {
 /// The demo up to the twelfth call of the host by its code: twelve floors up in the tower, and what is asked there.
 fn in_the_tower(setting: &str, before: &[&str], then: &[&str]) -> Said {
     let demo = Demo::new();
+    // Where the stack begins depends on how long the environment is.
+    let padding = format!("set environment PADDING {:x<1$}", "", 8 - setting.len());
     let setting = format!("set environment JITSCRIBE {setting}");
     let mut script = vec![
         setting.as_str(),
+        &padding,
         "break jitscribe_demo::native::code_of",
         "run",
         "ignore 1 10",
