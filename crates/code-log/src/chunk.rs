@@ -30,6 +30,11 @@ impl ChunkHead {
             span: u32_at(bytes, item.checked_add(chunk::SPAN)?)?.max(1),
         })
     }
+
+    /// Whether dead room is just being made room for others.
+    pub(crate) fn is_changing(self) -> bool {
+        self.epoch % 2 == 1
+    }
 }
 
 /// Calls `found` with the range of each group in `bytes` that counts; `bytes` is a chunk, or several that belong

@@ -1,6 +1,7 @@
 //! A log as it was at one time.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use jitdump::extension::chunk::HEAD_SIZE;
 use jitdump::extension::log::FIRST_CHUNK;
@@ -14,6 +15,11 @@ use crate::words::u64_at;
 /// How often a chunk is read again when its room was used anew meanwhile. That takes the process as long as
 /// filling all others, so that a second time is rare.
 const ATTEMPTS: usize = 8;
+
+/// How long, and how often in all, chunks that are being changed are waited for. Later they are read as they are: a
+/// process that was killed has left them so.
+const WAIT: Duration = Duration::from_millis(1);
+const WAITS: u32 = 200;
 
 /// What a log held.
 #[derive(Clone, Debug)]
@@ -72,6 +78,8 @@ struct Collected {
     torn: u64,
     /// Before this chunk no heads are looked for again.
     searched: u32,
+    /// How often it was waited for a chunk that was being changed.
+    waits: u32,
 }
 
 struct Group {
@@ -90,7 +98,7 @@ impl Collected {
         let start = chunk_start(head, number);
         let chunks_left = head.chunks.saturating_sub(number);
         for _ in 0..ATTEMPTS {
-            let before = match head_at(source, start)? {
+            let before = match self.steady_head_at(source, start)? {
                 HeadAt::Found(before) => before,
                 HeadAt::End => return Ok(None),
                 HeadAt::None => return self.without_head(source, head, number).map(Some),
@@ -108,6 +116,20 @@ impl Collected {
         }
         self.torn = self.torn.saturating_add(1);
         Ok(Some(1))
+    }
+
+    /// What stands at `at`, when it is no more being changed. That takes some instructions, unless who does it has
+    /// lost its processor, or is dead.
+    fn steady_head_at(&mut self, source: &impl Source, at: u64) -> Result<HeadAt, Error> {
+        loop {
+            let found = head_at(source, at)?;
+            let is_changing = matches!(found, HeadAt::Found(head) if head.is_changing());
+            if !is_changing || self.waits >= WAITS || !source.may_change() {
+                return Ok(found);
+            }
+            self.waits = self.waits.saturating_add(1);
+            std::thread::sleep(WAIT);
+        }
     }
 
     /// How many chunks to pass over at `number`, where no head stands. They may belong to one before them which

@@ -4,13 +4,18 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Bytes at offsets, which may change between two readings.
+/// Bytes at offsets.
 pub trait Source {
     /// Reads up to `room.len()` bytes from offset `at` on; fewer only at the end.
     ///
     /// # Errors
     /// What the operating system says.
     fn read_at(&self, at: u64, room: &mut [u8]) -> io::Result<usize>;
+
+    /// Whether who writes the log may go on with it meanwhile, so that it is worth waiting for.
+    fn may_change(&self) -> bool {
+        true
+    }
 }
 
 impl Source for File {
@@ -36,5 +41,9 @@ impl Source for &[u8] {
             room.copy_from_slice(rest);
         }
         Ok(count)
+    }
+
+    fn may_change(&self) -> bool {
+        false
     }
 }

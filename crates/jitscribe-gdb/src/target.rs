@@ -66,4 +66,9 @@ impl Source for Stretch {
         }
         Ok(done)
     }
+
+    /// It stands still while gdb asks.
+    fn may_change(&self) -> bool {
+        false
+    }
 }

@@ -8,7 +8,7 @@ pub const SIZE: usize = 16;
 /// Size of the record with the CHUNK item, which begins each chunk.
 pub const HEAD_SIZE: usize = 64;
 
-/// Offset of the u64 that grows whenever room of the chunk is used anew.
+/// Offset of the u64 that grows whenever room of the chunk is used anew: odd while that is being prepared.
 pub const EPOCH: usize = 0;
 /// Offset of the u32 that tells how many chunks from here on belong together.
 pub const SPAN: usize = 8;
@@ -19,7 +19,7 @@ pub const FILLER_MIN: usize = 32;
 /// What a CHUNK item says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkItem {
-    /// Grows whenever room of the chunk is used anew.
+    /// Grows whenever room of the chunk is used anew; odd while that is being prepared.
     pub epoch: u64,
     /// How many chunks from here on belong together.
     pub span: u32,

@@ -117,6 +117,10 @@ impl Source for CoreLog<'_> {
     fn read_at(&self, at: u64, room: &mut [u8]) -> io::Result<usize> {
         self.core.read(self.address.saturating_add(at), room)
     }
+
+    fn may_change(&self) -> bool {
+        false
+    }
 }
 
 impl CodeBytes for Core {

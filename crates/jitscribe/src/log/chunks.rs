@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
+    fence,
 };
 
 use jitdump::RecordId;
@@ -15,7 +16,7 @@ use rustix::mm::Advice;
 use super::lanes::Held;
 use super::layout::{
     CHUNK, FILLER_MIN, FIRST_CHUNK, FIRST_ITEM, HEAD_SIZE, PAYLOAD, TAIL, chunk, code, control,
-    item_word, pair, record_word,
+    item_word, pair, record_word, unpair,
 };
 use super::records::{State, pieces};
 use super::table::{Table, Zeroable};
@@ -63,7 +64,7 @@ struct Chunk {
     deaths: AtomicU64,
     /// Chunks from here on that were taken together: 1, or more at the head of a run, or 0 within one.
     run: AtomicU32,
-    /// How many times its room was used anew.
+    /// Changes when its room is about to be used anew, and when that is done: odd between the two.
     epoch: AtomicU64,
     /// When a code was written to it last, and when one died. The child of a fork tells by these, which are
     /// as they were then, what its parent did since.
@@ -101,6 +102,12 @@ impl Chunk {
     fn is_dead(&self) -> bool {
         let deaths = self.deaths();
         deaths.bytes() > 0 && deaths.codes() >= self.born.load(Relaxed) && !self.held.load(Acquire)
+    }
+
+    fn next_even_epoch(&self) -> u64 {
+        let epoch = (self.epoch.load(Relaxed) + 2) & !1;
+        self.epoch.store(epoch, Relaxed);
+        epoch
     }
 
     /// So many codes live in it, and so many bytes are free.
@@ -184,10 +191,11 @@ impl Chunks {
         }
     }
 
-    /// No lane has any of the chunks: in a fork's child.
+    /// No lane has any of the chunks, and nobody is changing one: in a fork's child.
     pub(super) fn let_go(&self) {
         for chunk in self.table.iter().take(self.in_use()) {
             chunk.held.store(false, Release);
+            chunk.next_even_epoch();
         }
     }
 
@@ -337,10 +345,25 @@ impl Log {
     }
 
     /// Tells readers that what they may have seen of the chunk is about to change.
-    fn next_epoch(&self, number: usize, chunk: &Chunk) {
-        let epoch = chunk.epoch.fetch_add(1, Relaxed) + 1;
+    fn begin_change(&self, number: usize, chunk: &Chunk) {
+        let epoch = (chunk.epoch.load(Relaxed) + 1) | 1;
+        chunk.epoch.store(epoch, Relaxed);
         self.mapping.word(start_of(number) + chunk::EPOCH).store(epoch, Relaxed);
-        std::sync::atomic::fence(Release);
+        fence(Release);
+    }
+
+    /// What of the chunk was to be used anew is room.
+    fn end_change(&self, number: usize, chunk: &Chunk) {
+        let epoch = chunk.next_even_epoch();
+        self.mapping.word(start_of(number) + chunk::EPOCH).store(epoch, Release);
+    }
+
+    /// The chunk's epoch by the log, which readers see; `None` if it belongs to a run.
+    pub(super) fn epoch(&self, number: usize) -> Option<u64> {
+        let word = |at: usize| self.mapping.word(start_of(number) + at).load(Acquire);
+        let is_head = unpair(word(TAIL)).0 == TAIL_MAGIC
+            && word(FIRST_ITEM) == item_word(tag::CHUNK, 0, chunk_item::SIZE);
+        is_head.then(|| word(chunk::EPOCH))
     }
 
     /// [`Self::reuse`] while the log may still grow: less memory is taken, and more of it is in the processor's cache.
@@ -372,7 +395,7 @@ impl Log {
         });
         let number = searched.find(is_worthwhile)?;
         let chunk = self.chunks.table.get(number)?;
-        self.next_epoch(number, chunk);
+        self.begin_change(number, chunk);
         if chunk.run.load(Relaxed) > 1 {
             self.split_run(number);
         } else {
@@ -389,6 +412,7 @@ impl Log {
                 self.reclaim(start + HEAD_SIZE..start + CHUNK);
             }
         }
+        self.end_change(number, chunk);
         chunk.held.store(true, Relaxed);
         Some(number)
     }
@@ -432,7 +456,7 @@ impl Log {
         self.fill(start + HEAD_SIZE, run * CHUNK - HEAD_SIZE);
         for number in (first + 1..first + run).rev() {
             let Some(chunk) = self.chunks.table.get(number) else { continue };
-            chunk.epoch.fetch_add(1, Relaxed);
+            chunk.next_even_epoch();
             self.fill(start_of(number) + HEAD_SIZE, ROOM);
             self.write_head(number, 1);
             chunk.settle(0, ROOM);
@@ -469,7 +493,7 @@ impl Log {
         // Runs among them become single chunks first: what is behind the new run stays of use.
         for number in first..end {
             let chunk = self.chunks.table.get(number)?;
-            self.next_epoch(number, chunk);
+            self.begin_change(number, chunk);
             if chunk.run.load(Relaxed) > 1 {
                 self.split_run(number);
                 chunk.settle(0, ROOM);
@@ -482,6 +506,14 @@ impl Log {
         }
         self.mapping.word(start + chunk::SPAN).store(pair(count as u32, 0), Release);
         self.fill(start + HEAD_SIZE, count * CHUNK - HEAD_SIZE);
+        // The run's code will be written over their heads, and over what a fork's child may be reading behind these.
+        for number in first + 1..first + count {
+            self.mapping.word(start_of(number) + TAIL).store(0, Relaxed);
+        }
+        fence(Release);
+        for number in std::iter::once(first).chain(first + count..end) {
+            self.end_change(number, self.chunks.table.get(number)?);
+        }
         Some(first)
     }
 }

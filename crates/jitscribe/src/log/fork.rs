@@ -11,16 +11,21 @@ use std::sync::atomic::{
     fence,
 };
 
+use std::time::Duration;
+
 use rustix::io::Errno;
 
 use super::backing::{Backing, Failure};
-use super::layout::{CHUNK, FILLER_MIN, FIRST_CHUNK, HEAD_SIZE, chunk, code, control, load};
+use super::layout::{CHUNK, FILLER_MIN, FIRST_CHUNK, code, control, load};
 use super::records::{State, pieces};
 use super::{Log, mapping, process_id};
 use crate::clock;
 
-/// How often a chunk is read again when its room was used anew meanwhile.
-const ATTEMPTS: usize = 8;
+/// How often a chunk is read again when its room is used anew meanwhile.
+const ATTEMPTS: usize = 16;
+/// How long, and how often in all, chunks that the parent is changing are waited for: it may be dead.
+const WAIT: Duration = Duration::from_millis(1);
+const WAITS: u32 = 200;
 
 /// Codes that were alive at the fork: their words, and where each stands and how many bytes it has.
 #[derive(Default)]
@@ -66,26 +71,36 @@ impl Log {
     /// What was alive at the fork, as far as it is still there.
     fn survivors(&self) -> Result<Survivors, Errno> {
         let mut all = Survivors::default();
+        let mut waits = 0;
         for (number, range) in self.chunks.ranges() {
             let before = (all.words.len(), all.places.len());
-            let epoch = self.mapping.word(range.start - HEAD_SIZE + chunk::EPOCH);
-            for attempt in 1.. {
-                let epoch_before = epoch.load(Acquire);
+            for _ in 0..ATTEMPTS {
+                let Some(epoch) = self.steady_epoch(number, &mut waits) else { break };
                 self.survivors_in(number, range.clone(), &mut all)?;
                 fence(Acquire);
-                if epoch.load(Relaxed) == epoch_before {
+                if self.epoch(number) == Some(epoch) {
                     break;
                 }
                 all.words.truncate(before.0);
                 all.places.truncate(before.1);
-                if attempt == ATTEMPTS {
-                    break;
-                }
             }
             let found = (all.places.len() - before.1) as u64;
             all.lost += self.chunks.live_in(number).saturating_sub(found);
         }
         Ok(all)
+    }
+
+    /// The epoch of a chunk when it is no more being changed. `None` if it belongs to a run by now, or the parent
+    /// cannot go on with it.
+    fn steady_epoch(&self, number: usize, waits: &mut u32) -> Option<u64> {
+        loop {
+            let epoch = self.epoch(number)?;
+            if epoch.is_multiple_of(2) {
+                return Some(epoch);
+            }
+            *waits = waits.checked_add(1).filter(|waits| *waits < WAITS)?;
+            std::thread::sleep(WAIT);
+        }
     }
 
     fn survivors_in(
@@ -95,8 +110,11 @@ impl Log {
         all: &mut Survivors,
     ) -> Result<(), Errno> {
         let (last_birth, last_death) = self.chunks.last_times(number);
+        // A run had one code, at its beginning. What is behind may be chunks of their own by now, whose room is used
+        // anew without a word in the run's head.
+        let is_run = range.len() > CHUNK;
         let mut end = range.start;
-        for piece in pieces(&self.mapping, range) {
+        for piece in pieces(&self.mapping, range).take(if is_run { 1 } else { usize::MAX }) {
             let died_before = match piece.state {
                 State::Filler => continue,
                 State::Alive => false,

@@ -117,7 +117,7 @@ impl Made {
     pub fn new(thread: usize, slot: usize, code: u64, with_bytes: bool) -> Self {
         let mix = code.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         let name = format!("w{thread}.{slot}.{code}.{}", "x".repeat((mix % 90) as usize));
-        let size = if with_bytes && mix.is_multiple_of(500) { 70_000 } else { 16 + mix % 400 };
+        let size = if with_bytes && mix.is_multiple_of(50) { 70_000 } else { 16 + mix % 400 };
         let bytes = (0..size).map(|n| (n ^ code) as u8).collect();
         let line = |n: u32| Line { offset: n, file: "/src/stress", line: code as u32, column: n };
         Self { name, address: address(thread, slot, code, 0), bytes, lines: [0, 5, 9].map(line) }

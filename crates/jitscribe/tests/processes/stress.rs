@@ -2,6 +2,7 @@
 //! log, whole, and nothing else is.
 
 use std::fs::File;
+use std::process::Child;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
@@ -68,9 +69,9 @@ impl Round {
 
     fn run(&self, random: &mut Random) -> u64 {
         let roster = self.roster;
-        let mut child = player("worker", &self.arguments).spawn().unwrap();
+        let mut child = Worker(player("worker", &self.arguments).spawn().unwrap());
         wait_until("the worker's first codes", || roster.is_ready());
-        let log = log_of(&child);
+        let log = log_of(&child.0);
         let end = Instant::now() + Duration::from_millis(100 + random.next() % 600);
         let mut looks = 0;
         while Instant::now() < end {
@@ -82,8 +83,7 @@ impl Round {
             looks += 1;
             std::thread::sleep(Duration::from_millis(random.next() % 50));
         }
-        child.kill().unwrap();
-        child.wait().unwrap();
+        child.kill();
         self.after(&log);
         assert_eq!(roster.errors(), 0, "children of forks found errors");
         looks
@@ -111,6 +111,22 @@ impl Round {
         // Each thread may have counted one that it had not noted yet.
         let (told, noted) = (snapshot.head.left_out, self.roster.left_out());
         assert!((noted..=noted + THREADS as u64).contains(&told), "{told} left out, {noted} noted");
+    }
+}
+
+/// Killed also if the test fails.
+struct Worker(Child);
+
+impl Worker {
+    fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.kill();
     }
 }
 
