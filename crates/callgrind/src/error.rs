@@ -39,6 +39,9 @@ pub enum Cause {
     /// `positions:` says more columns than there are.
     #[error("the line says too many positions")]
     TooManyColumns,
+    /// `events:` says more than any tool counts.
+    #[error("the line says too many events")]
+    TooManyEvents,
     /// A line of costs stands where no function was said.
     #[error("costs stand before any function")]
     NoFunction,

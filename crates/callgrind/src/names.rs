@@ -84,6 +84,11 @@ impl Names {
             })
     }
 
+    /// What the profile calls by this number.
+    pub(crate) fn given(&self, kind: Kind, id: u64) -> Option<&Rc<[u8]>> {
+        Some(&self.of(kind).get(id)?.name)
+    }
+
     /// The name with this number, if the copy calls it so as well.
     #[inline]
     pub(crate) fn said(&self, kind: Kind, id: u64) -> Option<Said<'_>> {

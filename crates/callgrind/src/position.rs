@@ -73,6 +73,11 @@ impl Columns {
         Ok(positions)
     }
 
+    /// The place of the first one of a kind.
+    pub(crate) fn place(&self, column: Column) -> Option<usize> {
+        self.iter().position(|other| other == column)
+    }
+
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.count
@@ -109,26 +114,49 @@ impl Columns {
 
     /// Writes positions, each with a blank behind it: what is near to `last`, if there is one, as the distance.
     pub fn push(&self, out: &mut Vec<u8>, positions: &Positions, last: Option<&Positions>) {
-        let lasts = last.map(|last| last.0);
-        for (index, (column, value)) in self.iter().zip(positions.0).enumerate() {
-            let last = lasts.and_then(|lasts| lasts.get(index).copied());
-            let near = last.filter(|&last| last != 0).map(|last| value.wrapping_sub(last) as i64);
-            match near {
-                Some(0) => out.push(b'*'),
-                Some(distance @ -99..100) => {
-                    out.push(if distance > 0 { b'+' } else { b'-' });
-                    push_number(out, distance.unsigned_abs());
+        // Of what is nowhere else than at 0, nothing is near.
+        let last = last.map_or([0; MOST], |last| last.0);
+        for ((column, &value), last) in self.iter().zip(&positions.0).zip(last) {
+            match value.wrapping_sub(last) as i64 {
+                distance @ -99..100 if last != 0 => push_distance(out, distance),
+                _ => {
+                    if column == Column::Line {
+                        push_number(out, value);
+                    } else {
+                        push_address(out, value);
+                    }
+                    out.push(b' ');
                 }
-                _ if column == Column::Line => push_number(out, value),
-                _ => push_address(out, value),
             }
-            out.push(b' ');
         }
     }
 }
 
+/// Writes a distance of two digits at most, and a blank.
+#[inline]
+fn push_distance(out: &mut Vec<u8>, distance: i64) {
+    let sign = if distance > 0 { b'+' } else { b'-' };
+    let digits = distance.unsigned_abs() as u8;
+    match (digits / 10, b'0' | (digits % 10)) {
+        (0, b'0') => out.extend_from_slice(b"* "),
+        (0, ones) => out.extend_from_slice(&[sign, ones, b' ']),
+        (tens, ones) => out.extend_from_slice(&[sign, b'0' | tens, ones, b' ']),
+    }
+}
+
 /// Writes a number as decimal digits.
+#[inline]
 pub(crate) fn push_number(out: &mut Vec<u8>, number: u64) {
+    let digit = |unit: u64| b'0' | (number / unit % 10) as u8;
+    match number {
+        0..10 => out.push(digit(1)),
+        10..100 => out.extend_from_slice(&[digit(10), digit(1)]),
+        100..1000 => out.extend_from_slice(&[digit(100), digit(10), digit(1)]),
+        _ => push_long(out, number),
+    }
+}
+
+fn push_long(out: &mut Vec<u8>, number: u64) {
     let mut digits = [0_u8; 20];
     let (mut rest, mut count) = (number, 0_usize);
     for digit in digits.iter_mut().rev() {
@@ -144,12 +172,27 @@ pub(crate) fn push_number(out: &mut Vec<u8>, number: u64) {
 
 /// Writes an address with `0x`.
 fn push_address(out: &mut Vec<u8>, address: u64) {
+    let count = u64::BITS.wrapping_sub(address.leading_zeros()).div_ceil(4).max(1) as usize;
+    let mut digits = [0_u8; 16];
+    let (high, low) = digits.split_at_mut(8);
+    high.copy_from_slice(&hexadecimal((address >> 32) as u32));
+    low.copy_from_slice(&hexadecimal(address as u32));
     out.extend_from_slice(b"0x");
-    let digits = (u64::BITS.wrapping_sub(address.leading_zeros())).div_ceil(4).max(1);
-    for digit in (0..digits).rev() {
-        let value = (address >> digit.wrapping_mul(4) & 0xf) as u8;
-        out.push(if value < 10 { b'0' | value } else { b'a'.wrapping_add(value).wrapping_sub(10) });
-    }
+    out.extend_from_slice(digits.get(digits.len().wrapping_sub(count)..).unwrap_or_default());
+}
+
+/// Eight digits, all at once.
+fn hexadecimal(value: u32) -> [u8; 8] {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    // A digit a byte.
+    let mut digits = u64::from(value);
+    digits = (digits << 16 | digits) & 0x0000_ffff_0000_ffff;
+    digits = (digits << 8 | digits) & 0x00ff_00ff_00ff_00ff;
+    digits = (digits << 4 | digits) & 0x0f0f_0f0f_0f0f_0f0f;
+    // From ten on, adding six carries; letters are as far behind the digits.
+    let letters = digits.wrapping_add(EACH.wrapping_mul(6)) >> 4 & EACH;
+    let letters = letters.wrapping_mul(u64::from(b'a' - b'9' - 1));
+    digits.wrapping_add(EACH.wrapping_mul(u64::from(b'0'))).wrapping_add(letters).to_be_bytes()
 }
 
 /// A number for each column.
@@ -218,7 +261,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_are_written_as_ever(number in number()) {
+        fn numbers_are_written_as_ever(number in prop_oneof![number(), 0_u64..10_000]) {
             let (mut decimal, mut address) = (Vec::new(), Vec::new());
             push_number(&mut decimal, number);
             push_address(&mut address, number);

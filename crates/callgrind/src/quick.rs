@@ -19,11 +19,101 @@ pub(crate) fn costs<'a, const N: usize>(text: &'a [u8], last: &mut [u64; N]) -> 
     Some(rest)
 }
 
-/// Takes `calls=COUNT TARGET` with its line's end.
+/// Takes a line of `N` positions, which move `last` on, and `events` costs, which come behind `values`; those that are
+/// left out at the end are 0.
+#[inline(always)]
+pub(crate) fn counted<'a, const N: usize>(
+    text: &'a [u8],
+    last: &mut [u64; N],
+    events: usize,
+    values: &mut Vec<u64>,
+) -> Option<&'a [u8]> {
+    let mut positions = *last;
+    let mut rest = all(text, &mut positions)?;
+    let begin = values.len();
+    for _ in 0..events {
+        let Some((value, behind)) = value(rest) else {
+            if rest.first() == Some(&b'\n') {
+                break;
+            }
+            values.truncate(begin);
+            return None;
+        };
+        values.push(value);
+        rest = behind;
+    }
+    let Some(behind) = rest.strip_prefix(b"\n") else {
+        values.truncate(begin);
+        return None;
+    };
+    values.resize(begin.wrapping_add(events), 0);
+    *last = positions;
+    Some(behind)
+}
+
+/// Takes a cost, and the blank behind it if there is one.
+#[inline(always)]
+fn value(text: &[u8]) -> Option<(u64, &[u8])> {
+    let (mut rest, mut number) = (text, 0_u64);
+    loop {
+        let (&byte, behind) = rest.split_first()?;
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            let count = text.len().wrapping_sub(rest.len());
+            let rest = if byte == b' ' { behind } else { rest };
+            let is_one = matches!(byte, b' ' | b'\n') && count.wrapping_sub(1) < 18;
+            return is_one.then_some((number, rest));
+        }
+        number = number.wrapping_mul(10).wrapping_add(u64::from(digit));
+        rest = behind;
+    }
+}
+
+/// How often a jump was taken, how often it was come to if it is conditional, and where it leads.
+pub(crate) struct Taken<const N: usize> {
+    pub taken: u64,
+    pub executed: Option<u64>,
+    pub target: [u64; N],
+}
+
+/// Takes a jump, and the line behind it with its place, which moves `last` on: both are there, or neither is taken.
+#[inline(always)]
+pub(crate) fn taken<'a, const N: usize>(
+    text: &'a [u8],
+    last: &mut [u64; N],
+) -> Option<(Taken<N>, &'a [u8])> {
+    let (taken, executed, rest) = match text {
+        [b'j', b'u', b'm', b'p', b'=', rest @ ..] => {
+            let (taken, rest) = number(rest)?;
+            (taken, None, rest)
+        }
+        [b'j', b'c', b'n', b'd', b'=', rest @ ..] => {
+            let (taken, rest) = digits::<b'/'>(rest)?;
+            let (executed, rest) = number(rest)?;
+            (taken, Some(executed), rest)
+        }
+        _ => return None,
+    };
+    let mut target = *last;
+    let rest = all(rest, &mut target)?.strip_prefix(b"\n")?;
+    let rest = costs(rest, last)?;
+    Some((Taken { taken, executed, target }, rest))
+}
+
+/// Takes `calls=COUNT TARGET` with its line's end: the count. The positions of the target move `target` on.
+#[inline(always)]
+pub(crate) fn called<'a, const N: usize>(
+    text: &'a [u8],
+    target: &mut [u64; N],
+) -> Option<(u64, &'a [u8])> {
+    let (count, rest) = number(text.strip_prefix(b"calls=")?)?;
+    Some((count, all(rest, target)?.strip_prefix(b"\n")?))
+}
+
+/// Takes as [`called`] does.
 #[inline(always)]
 pub(crate) fn calls<'a, const N: usize>(text: &'a [u8], last: &[u64; N]) -> Option<&'a [u8]> {
-    let (_, rest) = number(text.strip_prefix(b"calls=")?)?;
-    all(rest, &mut { *last })?.strip_prefix(b"\n")
+    called(text, &mut { *last }).map(|(_, rest)| rest)
 }
 
 /// Takes a jump, and the line behind it with its place: both are there, or neither is taken.
@@ -57,6 +147,15 @@ fn all<'a, const N: usize>(text: &'a [u8], positions: &mut [u64; N]) -> Option<&
 fn position<'a>(text: &'a [u8], value: &mut u64) -> Option<&'a [u8]> {
     match text {
         [b'*', b' ', rest @ ..] => Some(rest),
+        // As short as most of them are.
+        [b'+', digit @ b'0'..=b'9', b' ', rest @ ..] => {
+            *value = value.wrapping_add(u64::from(digit & 0xf));
+            Some(rest)
+        }
+        [b'-', digit @ b'0'..=b'9', b' ', rest @ ..] => {
+            *value = value.wrapping_sub(u64::from(digit & 0xf));
+            Some(rest)
+        }
         [b'+', rest @ ..] => {
             let (distance, rest) = number(rest)?;
             *value = value.wrapping_add(distance);
@@ -127,7 +226,7 @@ fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::line::{Line, NameRef, parse};
+    use crate::line::{Line, NameRef, cost, parse};
     use crate::position::{Columns, Positions};
     use proptest::prelude::*;
 
@@ -180,6 +279,54 @@ mod tests {
             compare::<3>(&text, b"instr bb line");
         }
 
+        /// Costs are taken with their values as the careful way takes them, or not at all.
+        #[test]
+        fn counted_or_with_care(
+            text in prop::collection::vec("[-+*]?[0-9]{1,3} |[0-9]{17,21} |[0-9]{1,4}|\n|[ x]", 0..8),
+            events in 0..4_usize,
+        ) {
+            let text = text.concat() + "\n";
+            let (mut last, mut values) = ([7; 2], vec![1]);
+            let Some(rest) = counted(text.as_bytes(), &mut last, events, &mut values) else {
+                prop_assert_eq!((last, values), ([7; 2], vec![1]));
+                return Ok(());
+            };
+            let line = &text[..text.len() - rest.len() - 1];
+            let columns = Columns::parse(b"instr line").expect("columns");
+            let mut costs = line.as_bytes();
+            let positions = columns.take(&mut costs, &Positions([7; 4])).expect("positions");
+            let mut expected = vec![1];
+            for _ in 0..events {
+                costs = costs.trim_ascii_start();
+                let left_out = costs.is_empty();
+                expected.push(if left_out { 0 } else { cost(&mut costs).expect("a cost") });
+            }
+            prop_assert_eq!((last.as_slice(), values), (&positions.0[..2], expected), "{}", line);
+        }
+
+        /// Jumps say what the careful way reads.
+        #[test]
+        fn jumps_or_with_care(
+            text in "(jump|jcnd)=[0-9]{1,20}(/[0-9]{0,3})? [-+*]?[0-9]{1,3} [*] ?\n[+][0-9] [*] ?0?\n",
+        ) {
+            let mut last = [7; 2];
+            let Some((jump, rest)) = super::taken(text.as_bytes(), &mut last) else {
+                prop_assert_eq!(last, [7; 2]);
+                return Ok(());
+            };
+            prop_assert!(rest.is_empty());
+            let columns = Columns::parse(b"instr line").expect("columns");
+            let (first, second) = text.trim_end().split_once('\n').expect("two lines");
+            let Ok(Line::Jump { taken, executed, mut target }) = parse(first.as_bytes()) else {
+                panic!("{first}")
+            };
+            prop_assert_eq!((jump.taken, jump.executed), (taken, executed));
+            let target = columns.take(&mut target, &Positions([7; 4])).expect("positions");
+            prop_assert_eq!(jump.target.as_slice(), &target.0[..2]);
+            let at = columns.take(&mut second.as_bytes(), &Positions([7; 4])).expect("positions");
+            prop_assert_eq!(last.as_slice(), &at.0[..2]);
+        }
+
         #[test]
         fn references(text in "\\(?[0-9]{0,21}[) ]{0,2}\n?a?") {
             let Some((id, rest)) = reference(text.as_bytes()) else { return Ok(()) };
@@ -190,6 +337,10 @@ mod tests {
 
     #[test]
     fn what_callgrind_writes_is_taken_quickly() {
+        let mut values = Vec::new();
+        let costs = b"+4 0 17 3\n";
+        assert!(counted(costs, &mut [0; 2], 3, &mut values).is_some_and(<[u8]>::is_empty));
+        assert_eq!(values, [17, 3, 0]);
         let text = "0x4a10c0 12 1\n+4 * 1 0 3\n* -3 1\njcnd=1/2 +46 +29 \n* * \ncalls=1 0x152a80 264 \n* * 11\n";
         let (rest, last, lines) = taken::<2>(text.as_bytes());
         assert_eq!((rest, last, lines), (&b""[..], [0x4a_10c4, 9], 7));

@@ -1,5 +1,7 @@
 //! Functions as a profile has them.
 
+use std::rc::Rc;
+
 use crate::line::NameRef;
 use crate::position::{Columns, Positions, push_number};
 
@@ -31,8 +33,8 @@ pub(crate) struct Body<'a> {
     columns: Columns,
     last: Option<Positions>,
     /// The file of the function, and that of the line before.
-    file: Vec<u8>,
-    line_file: Vec<u8>,
+    file: Rc<[u8]>,
+    line_file: Rc<[u8]>,
 }
 
 impl<'a> Body<'a> {
@@ -41,22 +43,24 @@ impl<'a> Body<'a> {
         out: &'a mut Vec<u8>,
         columns: Columns,
         object: &[u8],
-        file: &[u8],
+        file: &Rc<[u8]>,
         name: &[u8],
     ) -> Self {
         out.push(b'\n');
         push_name(out, "ob", object);
         push_name(out, "fl", file);
         push_name(out, "fn", name);
-        Self { out, columns, last: None, file: file.to_vec(), line_file: file.to_vec() }
+        let (file, line_file) = (Rc::clone(file), Rc::clone(file));
+        Self { out, columns, last: None, file, line_file }
     }
 
     /// What follows is of this file.
-    pub(crate) fn file(&mut self, file: &[u8]) {
-        if self.line_file != file {
-            push_name(self.out, if self.file == file { "fe" } else { "fi" }, file);
-            self.line_file = file.to_vec();
+    pub(crate) fn file(&mut self, file: &Rc<[u8]>) {
+        if Rc::ptr_eq(&self.line_file, file) || self.line_file == *file {
+            return;
         }
+        push_name(self.out, if self.file == *file { "fe" } else { "fi" }, file);
+        self.line_file = Rc::clone(file);
     }
 
     /// Self cost.
@@ -108,7 +112,13 @@ impl<'a> Body<'a> {
 }
 
 /// Writes costs; zeros at the end may be left out, and are.
+#[inline]
 fn push_costs(out: &mut Vec<u8>, costs: &[u64]) {
+    if let [cost] = costs {
+        push_number(out, *cost);
+        out.push(b'\n');
+        return;
+    }
     let count = costs.iter().rposition(|&cost| cost > 0).map_or(0, |last| last.saturating_add(1));
     let mut separator: &[u8] = b"";
     let shown = count.max(costs.len().min(1));

@@ -257,3 +257,26 @@ proptest! {
         _ = rewrite(profile.as_bytes(), std::io::sink(), &mut Map);
     }
 }
+
+/// Room is taken for every event on every line.
+#[test]
+fn more_events_than_anybody_counts_are_refused() {
+    let profile = format!("positions: line\nevents:{}\n\nfn=f\n1 1\n", " e".repeat(257));
+    let error = rewrite(profile.as_bytes(), &mut Vec::new(), &mut Map).expect_err("too many");
+    assert!(
+        matches!(error, Error::Damaged { cause: Cause::TooManyEvents, line: 2, .. }),
+        "{error}"
+    );
+}
+
+/// Lines of a context that others come between are all its own.
+#[test]
+fn a_context_may_go_on_later() {
+    let out = named(&with(
+        "ob=(1) ???\nfl=(1) ???\nfn=(1) 0x0000000000002000\n0x2004 0 5\njump=2 0x2001 0\n* 0\n\n\
+         fn=(2) 0x0000000000001001\n0x1001 0 70\n\nfn=(1)\n0x2001 0 7\n\nfn=(2)\n0x1002 0 30\n\n\
+         fn=(1)\n0x2004 0 2\n\ntotals: 114\n",
+    ));
+    assert!(out.contains("fn=h\n0x2001 0 7\n+3 0 7\njump=2 -3 0 \n* 0 \n"), "{out}");
+    assert!(out.contains("0x1001 1 70\n+1 +1 30\n"), "{out}");
+}

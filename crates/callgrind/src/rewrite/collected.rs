@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use super::here::{Given, Target};
 use super::naming::Naming;
+use super::rows::Rows;
 use super::{Next, Rewriter};
 use crate::context::{Context, UNKNOWN};
 use crate::error::Cause;
@@ -17,6 +18,8 @@ use crate::line::cost;
 pub(crate) struct Contexts {
     all: Vec<Collected>,
     by_name: HashMap<Rc<[u8]>, usize>,
+    /// Their lines.
+    pub rows: Rows,
 }
 
 impl Contexts {
@@ -45,10 +48,6 @@ impl Contexts {
             file: Rc::clone(file),
             entries: 0,
             is_called_from_elsewhere: false,
-            costs: Vec::new(),
-            calls: Vec::new(),
-            jumps: Vec::new(),
-            values: Vec::new(),
         });
         self.by_name.insert(Rc::clone(name), index);
         Some(index)
@@ -58,14 +57,28 @@ impl Contexts {
         self.all.get(index)
     }
 
+    /// It is called from a context of the part.
+    pub fn entered(&mut self, index: usize, count: u64) {
+        if let Some(context) = self.all.get_mut(index) {
+            context.entries = context.entries.saturating_add(count);
+        }
+    }
+
     pub fn get_mut(&mut self, index: usize) -> Option<&mut Collected> {
         self.all.get_mut(index)
     }
 
-    /// All of them; the next part has others.
-    pub fn take(&mut self) -> Vec<Collected> {
+    /// All of them, and their lines; the next part has others.
+    pub fn take(&mut self) -> (Vec<Collected>, Rows) {
         self.by_name.clear();
-        std::mem::take(&mut self.all)
+        (std::mem::take(&mut self.all), std::mem::take(&mut self.rows))
+    }
+
+    /// Takes back the room that [`Self::take`] gave.
+    pub fn give_back(&mut self, mut contexts: Vec<Collected>, mut rows: Rows) {
+        contexts.clear();
+        rows.clear();
+        (self.all, self.rows) = (contexts, rows);
     }
 }
 
@@ -78,38 +91,34 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         let next = std::mem::replace(&mut self.next, Next::Own);
         let line = self.columns.line(&positions);
         let address = self.columns.address(&positions).unwrap_or(0);
+        let rows = &mut self.contexts.rows;
+        rows.begin(index);
         if let Next::Jump { taken, executed, target } = next {
-            if let Some(context) = self.contexts.get_mut(index) {
-                context.jumps.push(Jump { address, line, target, taken, executed });
-            }
+            rows.jumps.push(Jump { address, line, target, taken, executed });
             return Ok(());
         }
-        let target = std::mem::take(&mut self.target);
-        if let Some(callee) = target.context.and_then(|index| self.contexts.get_mut(index))
-            && next == Next::Call
-        {
-            callee.entries = callee.entries.saturating_add(target.count);
-        }
-        let Some(context) = self.contexts.get_mut(index) else { return Ok(()) };
-        let values = context.values.len();
+        let values = rows.values.len();
         for _ in 0..self.events {
             rest = rest.trim_ascii_start();
-            let value = if rest.is_empty() { 0 } else { cost(&mut rest)? };
-            context.values.push(value);
+            rows.values.push(if rest.is_empty() { 0 } else { cost(&mut rest)? });
         }
+        let target = std::mem::take(&mut self.target);
         if next == Next::Own {
-            context.costs.push(Cost { address, line, values });
-            self.summary.add_unknown(context.values.get(values..).unwrap_or_default());
+            rows.costs.push(Cost { address, line, values });
+            self.summary.add_unknown(rows.values.get(values..).unwrap_or_default());
             return Ok(());
         }
         let (address_of, target_line, count) = (target.address, target.line, target.count);
         let callee = match target.context {
-            Some(callee) => Callee::Unknown(callee),
+            Some(callee) => {
+                self.contexts.entered(callee, count);
+                Callee::Unknown(callee)
+            }
             None => self.known_callee(target)?,
         };
-        let Some(context) = self.contexts.get_mut(index) else { return Ok(()) };
         let target = address_of;
-        context.calls.push(Call { address, line, callee, target, target_line, count, values });
+        let call = Call { address, line, callee, target, target_line, count, values };
+        self.contexts.rows.calls.push(call);
         Ok(())
     }
 
@@ -125,7 +134,7 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
     }
 }
 
-/// A context, and all lines of it.
+/// A context.
 #[derive(Debug)]
 pub(crate) struct Collected {
     /// What its name says.
@@ -140,11 +149,6 @@ pub(crate) struct Collected {
     pub entries: u64,
     /// Whether somebody else than its own function calls it.
     pub is_called_from_elsewhere: bool,
-    pub costs: Vec<Cost>,
-    pub calls: Vec<Call>,
-    pub jumps: Vec<Jump>,
-    /// The costs, one behind another.
-    pub values: Vec<u64>,
 }
 
 /// Self cost of one instruction.
@@ -190,11 +194,6 @@ pub(crate) struct Jump {
 }
 
 impl Collected {
-    /// The costs that begin at `at`, an entry an event.
-    pub fn values(&self, at: usize, events: usize) -> &[u64] {
-        self.values.get(at..at.saturating_add(events)).unwrap_or_default()
-    }
-
     /// Whether it is entered where its function is.
     pub fn begins_function(&self) -> bool {
         self.owner.as_ref().is_some_and(|owner| owner.start == self.context.address)

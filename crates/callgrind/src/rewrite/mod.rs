@@ -8,14 +8,17 @@ mod collected;
 mod copied;
 mod flow;
 mod functions;
+mod gathered;
 mod here;
 mod naming;
 mod part;
 mod pieces;
 mod recursion;
+mod rows;
 mod shares;
 mod stretch;
 mod summary;
+mod whole;
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -31,6 +34,9 @@ use collected::Contexts;
 use here::{Here, Target};
 use naming::Naming;
 pub use summary::{Event, Summary};
+
+/// Every line of unknown code takes room for all events; callgrind counts some twenty.
+const MOST_EVENTS: usize = 256;
 
 /// What is written at once.
 const STEP: usize = 1 << 18;
@@ -53,6 +59,9 @@ pub fn rewrite(
             let (bytes, count) = rewriter.stretch(lines.waiting());
             lines.skip(bytes, count);
             rewriter.write_out_if_much()?;
+        } else if let Some(index) = rewriter.gathers() {
+            let (bytes, count) = rewriter.gather(lines.waiting(), index);
+            lines.skip(bytes, count);
         }
         let Some(raw) = lines.next_line()? else { break };
         rewriter.line(raw)?;
@@ -210,6 +219,9 @@ impl<'m, M: CodeMap, W: Write> Rewriter<'m, M, W> {
             }
             b"events" => {
                 let words = || value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+                if words().nth(MOST_EVENTS).is_some() {
+                    return Err(Cause::TooManyEvents);
+                }
                 self.ir = words().position(|event| event == b"Ir").unwrap_or(0);
                 self.events = self.summary.begin_part(words());
             }

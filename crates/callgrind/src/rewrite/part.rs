@@ -3,12 +3,15 @@
 use std::io::Write;
 use std::rc::Rc;
 
-use super::collected::{Call, Callee, Collected, Jump};
+use super::collected::{Call, Callee, Collected, Cost, Jump};
 use super::pieces::{Entry, Piece, pieces};
-use super::recursion::recursions;
+use super::recursion::Recursions;
+use super::rows::{Lines, Rows};
+use super::whole::{Next, in_order, is_whole};
 use super::{Copied, Mode, Rewriter};
 use crate::context::split_part;
 use crate::known::{CodeMap, Function, Owner};
+use crate::position::Columns;
 use crate::write::Body;
 
 /// Object, file and name of a function, as it is written.
@@ -22,6 +25,13 @@ enum Item<'a> {
     Jump(&'a Jump),
 }
 
+/// What became of a context.
+enum Taken {
+    /// It is of one function alone.
+    Whole,
+    Apart(Vec<Piece>),
+}
+
 impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
     /// Writes what was collected.
     pub(super) fn end_part(&mut self) {
@@ -30,29 +40,67 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
             self.here.in_function = false;
             self.mode = Mode::Copy(Copied::Known);
         }
-        let mut contexts = self.contexts.take();
+        let (contexts, rows) = self.contexts.take();
+        let (contexts, rows) = self.collected(contexts, rows);
+        self.contexts.give_back(contexts, rows);
+    }
+
+    fn collected(
+        &mut self,
+        mut contexts: Vec<Collected>,
+        mut rows: Rows,
+    ) -> (Vec<Collected>, Rows) {
         if contexts.is_empty() || !self.columns.has_instr() {
-            return;
+            return (contexts, rows);
         }
         let (events, ir, has_jumps) = (self.events, self.ir, self.summary.has_jumps);
         let map = &mut *self.naming.map;
-        let apart = contexts.iter().map(|context| pieces(context, map, events, ir, has_jumps));
-        let all: Vec<Vec<Piece>> = apart.collect();
-        recursions(&mut contexts, &all, self.naming.levels);
+        let spans = rows.by_context(contexts.len());
+        let mut recursions = Recursions::new(&contexts);
+        let mut all: Vec<Taken> = Vec::with_capacity(contexts.len());
+        for (number, (context, span)) in contexts.iter().zip(&spans).enumerate() {
+            let lines = rows.lines(span);
+            if is_whole(context, lines, map) {
+                rows.sort(span);
+                let function = context.owner.as_ref().map(|owner| owner.function);
+                for call in rows.lines(span).calls {
+                    recursions.saw(&contexts, number, function, call);
+                }
+                all.push(Taken::Whole);
+                continue;
+            }
+            let pieces = pieces(context, lines, map, events, ir, has_jumps);
+            for piece in &pieces {
+                let function = piece.owner.as_ref().map(|owner| owner.function);
+                for (call, _) in &piece.calls {
+                    recursions.saw(&contexts, number, function, call);
+                }
+            }
+            all.push(Taken::Apart(pieces));
+        }
+        recursions.give(&mut contexts, self.naming.levels);
         let functions: Vec<Identity> =
             contexts.iter().map(|context| self.own_function(context)).collect();
-        for ((context, pieces), own) in contexts.iter().zip(&all).zip(&functions) {
-            if context.owner.is_some() && !context.costs.is_empty() {
+        let ways = contexts.iter().zip(&spans).zip(&all).zip(&functions);
+        for (((context, span), taken), own) in ways {
+            let lines = rows.lines(span);
+            if context.owner.is_some() && !lines.costs.is_empty() {
                 self.summary.contexts = self.summary.contexts.saturating_add(1);
             }
-            let entered = self.piece_functions(context, pieces, own);
-            for (piece, function) in pieces.iter().zip(&entered) {
-                self.count_piece(piece);
-                self.piece(piece, pieces.len() > 1, function, &entered, &functions);
+            match taken {
+                Taken::Whole => self.whole(context, lines, own, &functions),
+                Taken::Apart(pieces) => {
+                    let entered = self.piece_functions(context, pieces, own);
+                    for (piece, function) in pieces.iter().zip(&entered) {
+                        self.count_piece(piece);
+                        self.piece(piece, pieces.len() > 1, function, &entered, &functions);
+                    }
+                }
             }
         }
         self.here.is_elsewhere();
         self.is_in_step = false;
+        (contexts, rows)
     }
 
     /// A context's own function.
@@ -106,52 +154,131 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         self.summary.entered_by_jump = self.summary.entered_by_jump.saturating_add(jumped);
     }
 
+    /// Writes a context that is of one function alone.
+    fn whole(
+        &mut self,
+        context: &Collected,
+        lines: Lines<'_>,
+        function: &Identity,
+        functions: &[Identity],
+    ) {
+        let owner = context.owner.as_ref().map(|owner| owner.function);
+        self.functions.extend(owner);
+        if lines.is_empty() {
+            return;
+        }
+        let events = self.events;
+        let mut sum = Vec::new();
+        let map = &mut *self.naming.map;
+        let mut writer = Writer::new(&mut self.out, self.columns, map, function, functions);
+        for next in in_order(lines) {
+            match next {
+                Next::Costs(costs) => {
+                    let Some(Cost { address, line, values }) = costs.first() else { continue };
+                    let mut values = lines.values(*values, events);
+                    if let [_, _, ..] = costs {
+                        sum.clear();
+                        sum.resize(events, 0_u64);
+                        costs
+                            .iter()
+                            .for_each(|cost| add(&mut sum, lines.values(cost.values, events)));
+                        values = &sum;
+                    }
+                    if owner.is_some() {
+                        self.summary.add_named(values);
+                    }
+                    writer.item(*address, *line, &Item::Cost(values), &[]);
+                }
+                Next::Call(call) => {
+                    let values = lines.values(call.values, events);
+                    writer.item(call.address, call.line, &Item::Call(call, values), &[]);
+                }
+                Next::Jump(jump) => {
+                    writer.item(jump.address, jump.line, &Item::Jump(jump), &[]);
+                }
+            }
+        }
+    }
+
     /// Writes one function's piece. `entered` are those that a context's pieces are of, and `functions` those that its
     /// part's contexts are of.
     fn piece(
         &mut self,
         piece: &Piece,
         is_one_of_several: bool,
-        [object, file, name]: &Identity,
+        function: &Identity,
         entered: &[Identity],
         functions: &[Identity],
     ) {
         if piece.rows.is_empty() && piece.calls.is_empty() && piece.jumps.is_empty() {
             return;
         }
-        let mut lines = SourceLines { map: &mut *self.naming.map, at: None };
-        let mut body = Body::new(&mut self.out, self.columns, object, file, name);
+        let map = &mut *self.naming.map;
+        let mut writer = Writer::new(&mut self.out, self.columns, map, function, functions);
         for (address, line, item) in items(piece, self.events, is_one_of_several) {
-            let (line_file, line) = lines.place(address, line);
-            // Without a line of its own it stays in the function's file.
-            body.file(line_file.as_deref().unwrap_or(file));
-            let from = (address, line);
-            match item {
-                Item::Cost(costs) => body.cost(address, line, costs),
-                Item::Call(call, costs) => {
-                    let (callee, line) = match &call.callee {
-                        Callee::Unknown(index) => {
-                            let Some(callee) = functions.get(*index) else { continue };
-                            let line = lines.place(call.target, call.target_line).1;
-                            (callee.each_ref(), line)
-                        }
-                        Callee::Known { object, file, name } => {
-                            ([object, file, name], call.target_line)
-                        }
-                    };
-                    let callee = callee.map(|text| &**text);
-                    body.call(callee, call.count, (call.target, line), from, costs);
-                }
-                Item::Entry(entry) => {
-                    let Some(callee) = entered.get(entry.to) else { continue };
-                    let callee = callee.each_ref().map(|text| &**text);
-                    let target = (entry.target, lines.place(entry.target, 0).1);
-                    body.call(callee, entry.count, target, from, &entry.inclusive);
-                }
-                Item::Jump(jump) => {
-                    let target = (jump.target, lines.place(jump.target, 0).1);
-                    body.jump(jump.taken, jump.executed, target, from);
-                }
+            writer.item(address, line, &item, entered);
+        }
+    }
+}
+
+fn add(sum: &mut [u64], values: &[u64]) {
+    sum.iter_mut().zip(values).for_each(|(sum, value)| *sum = sum.saturating_add(*value));
+}
+
+/// Writes what one function has.
+struct Writer<'a, M> {
+    body: Body<'a>,
+    lines: SourceLines<'a, M>,
+    file: &'a Rc<[u8]>,
+    /// Those that the part's contexts are of.
+    functions: &'a [Identity],
+}
+
+impl<'a, M: CodeMap> Writer<'a, M> {
+    fn new(
+        out: &'a mut Vec<u8>,
+        columns: Columns,
+        map: &'a mut M,
+        [object, file, name]: &'a Identity,
+        functions: &'a [Identity],
+    ) -> Self {
+        let body = Body::new(out, columns, object, file, name);
+        Self { body, lines: SourceLines { map, at: None }, file, functions }
+    }
+
+    /// Writes what is at an address; `line` is the one that the profile has for it, and `entered` are the functions of
+    /// the context's pieces.
+    #[inline]
+    fn item(&mut self, address: u64, line: u64, item: &Item<'_>, entered: &[Identity]) {
+        let (line_file, line) = self.lines.place(address, line);
+        // Without a line of its own it stays in the function's file.
+        self.body.file(line_file.as_ref().unwrap_or(self.file));
+        let from = (address, line);
+        match *item {
+            Item::Cost(costs) => self.body.cost(address, line, costs),
+            Item::Call(call, costs) => {
+                let (callee, line) = match &call.callee {
+                    Callee::Unknown(index) => {
+                        let Some(callee) = self.functions.get(*index) else { return };
+                        let line = self.lines.place(call.target, call.target_line).1;
+                        (callee.each_ref(), line)
+                    }
+                    Callee::Known { object, file, name } => {
+                        ([object, file, name], call.target_line)
+                    }
+                };
+                let callee = callee.map(|text| &**text);
+                self.body.call(callee, call.count, (call.target, line), from, costs);
+            }
+            Item::Entry(entry) => {
+                let Some(callee) = entered.get(entry.to) else { return };
+                let callee = callee.each_ref().map(|text| &**text);
+                let target = (entry.target, self.lines.place(entry.target, 0).1);
+                self.body.call(callee, entry.count, target, from, &entry.inclusive);
+            }
+            Item::Jump(jump) => {
+                let target = (jump.target, self.lines.place(jump.target, 0).1);
+                self.body.jump(jump.taken, jump.executed, target, from);
             }
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::collected::{Call, Collected, Cost, Jump};
 use super::flow::{Edge, inclusive};
+use super::rows::Lines;
 use super::shares::{Shares, split};
 use crate::known::{CodeMap, Owner};
 
@@ -46,23 +47,24 @@ pub(crate) struct Entry {
 /// Takes a context apart. The first piece is that of the context's own function.
 pub(crate) fn pieces(
     context: &Collected,
+    lines: Lines<'_>,
     map: &mut impl CodeMap,
     events: usize,
     ir: usize,
     has_jumps: bool,
 ) -> Vec<Piece> {
-    let shares = Shares::of(context, map, ir, has_jumps);
+    let shares = Shares::of(context, lines, map, ir, has_jumps);
     let mut pieces: Vec<Piece> = shares
         .labels
         .iter()
         .map(|label| Piece { owner: label.owner.clone(), ..Piece::default() })
         .collect();
 
-    costs(context, &shares, events, &mut pieces);
-    for call in &context.calls {
+    costs(lines, &shares, events, &mut pieces);
+    for call in lines.calls {
         let of = shares.at(call.address);
         if let [only] = of {
-            let costs = context.values(call.values, events).to_vec();
+            let costs = lines.values(call.values, events).to_vec();
             if let Some(piece) = pieces.get_mut(only.label) {
                 piece.calls.push((call.clone(), costs));
             }
@@ -72,7 +74,7 @@ pub(crate) fn pieces(
         split(call.count, of, |label, count| {
             parts.insert(label, (count, vec![0; events]));
         });
-        for (event, &value) in context.values(call.values, events).iter().enumerate() {
+        for (event, &value) in lines.values(call.values, events).iter().enumerate() {
             split(value, of, |label, part| {
                 if let Some((_, costs)) = parts.get_mut(&label) {
                     add_at(costs, event, part);
@@ -85,7 +87,7 @@ pub(crate) fn pieces(
             }
         }
     }
-    for jump in &context.jumps {
+    for jump in lines.jumps {
         let of = shares.at(jump.address);
         let enters = shares.entered_at(jump.target, map);
         if let ([only], None) = (of, enters) {
@@ -120,15 +122,13 @@ pub(crate) fn pieces(
 }
 
 /// Gives each piece its self costs.
-fn costs(context: &Collected, shares: &Shares, events: usize, pieces: &mut [Piece]) {
-    let mut lines = context.costs.clone();
-    lines.sort_by_key(|line| line.address);
+fn costs(lines: Lines<'_>, shares: &Shares, events: usize, pieces: &mut [Piece]) {
     let mut sum = vec![0_u64; events];
-    for lines in lines.chunk_by(|a, b| a.address == b.address) {
-        let Some(&Cost { address, line, .. }) = lines.first() else { continue };
+    for at in lines.costs.chunk_by(|a, b| a.address == b.address) {
+        let Some(&Cost { address, line, .. }) = at.first() else { continue };
         sum.fill(0);
-        for line in lines {
-            let values = context.values(line.values, events);
+        for cost in at {
+            let values = lines.values(cost.values, events);
             sum.iter_mut().zip(values).for_each(|(sum, cost)| *sum = sum.saturating_add(*cost));
         }
         let of = shares.at(address);

@@ -10,6 +10,7 @@
 use std::collections::HashMap;
 
 use super::collected::Collected;
+use super::rows::Lines;
 use crate::known::{CodeMap, Owner};
 
 /// An instruction is of no more functions than this; of compiled code it is of one or two.
@@ -58,10 +59,16 @@ const ALL: &[Share] = &[Share { label: 0, part: 1.0 }];
 
 impl Shares {
     /// `ir` is the place of the instruction count among the costs; `jumps` says whether the profile has jumps at all.
-    pub fn of(context: &Collected, map: &mut impl CodeMap, ir: usize, jumps: bool) -> Self {
+    pub fn of(
+        context: &Collected,
+        lines: Lines<'_>,
+        map: &mut impl CodeMap,
+        ir: usize,
+        jumps: bool,
+    ) -> Self {
         let mut shares = Self {
             labels: vec![Label { owner: context.owner.clone() }],
-            nodes: nodes(context, map, ir),
+            nodes: nodes(lines, map, ir),
             by_function: HashMap::new(),
         };
         let own = context.owner.as_ref().map(|owner| owner.function);
@@ -72,7 +79,7 @@ impl Shares {
             // Nobody else's: the usual case.
             shares.nodes.clear();
         } else if jumps {
-            shares.follow(context);
+            shares.follow(context, lines);
         } else {
             shares.by_owner();
         }
@@ -130,7 +137,7 @@ impl Shares {
         }
     }
 
-    fn follow(&mut self, context: &Collected) {
+    fn follow(&mut self, context: &Collected, lines: Lines<'_>) {
         let place = |nodes: &[Node], address: u64| {
             nodes.binary_search_by_key(&address, |node| node.address).ok()
         };
@@ -139,7 +146,7 @@ impl Shares {
         // By target: where from.
         let mut into: Vec<Vec<(usize, u64)>> = vec![Vec::new(); self.nodes.len()];
         let mut entered: Vec<(usize, usize, u64)> = Vec::new();
-        for jump in &context.jumps {
+        for jump in lines.jumps {
             let (Some(from), Some(to)) =
                 (place(&self.nodes, jump.address), place(&self.nodes, jump.target))
             else {
@@ -270,17 +277,17 @@ fn push_at<T>(lists: &mut [Vec<T>], index: usize, item: T) {
 }
 
 /// The instructions of a context, by address.
-fn nodes(context: &Collected, map: &mut impl CodeMap, ir: usize) -> Vec<Node> {
-    let mut executed: Vec<(u64, u64)> = context
+fn nodes(lines: Lines<'_>, map: &mut impl CodeMap, ir: usize) -> Vec<Node> {
+    let mut executed: Vec<(u64, u64)> = lines
         .costs
         .iter()
         .map(|cost| {
-            let count = context.values.get(cost.values.saturating_add(ir)).copied();
+            let count = lines.values(cost.values.saturating_add(ir), 1).first().copied();
             (cost.address, count.unwrap_or(0))
         })
         .collect();
-    executed.extend(context.calls.iter().map(|call| (call.address, 0)));
-    executed.extend(context.jumps.iter().map(|jump| (jump.address, 0)));
+    executed.extend(lines.calls.iter().map(|call| (call.address, 0)));
+    executed.extend(lines.jumps.iter().map(|jump| (jump.address, 0)));
     executed.sort_unstable_by_key(|&(address, _)| address);
     let mut nodes: Vec<Node> = Vec::new();
     let mut owner: Option<Owner> = None;

@@ -43,6 +43,8 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         let (mut rest, mut count) = (waiting, 0_u64);
         let mut last = [0; N];
         last.iter_mut().zip(self.last.0).for_each(|(last, value)| *last = value);
+        // The number of the file that lines are of, where it is not the function's.
+        let mut line_file = None;
         loop {
             while let Some(behind) = costs(rest, &mut last) {
                 rest = behind;
@@ -51,7 +53,17 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
             let taken = match rest.first() {
                 Some(b'c') => self.call(rest, &mut last),
                 Some(b'j') => self.jump_or_its_target(rest, &mut last),
-                Some(b'f' | b'o') => self.inlined(rest).or_else(|| self.known_function(rest)),
+                Some(b'f' | b'o') => match self.inlined(rest) {
+                    Some((file, behind)) => {
+                        line_file = Some(file);
+                        Some((behind, 1))
+                    }
+                    None => {
+                        let taken = self.known_function(rest);
+                        line_file = line_file.filter(|_| taken.is_none());
+                        taken
+                    }
+                },
                 Some(b'\n') => rest.get(1..).map(|behind| (behind, 1)),
                 _ => None,
             };
@@ -60,6 +72,9 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
             count = count.wrapping_add(lines);
         }
         self.last.0.iter_mut().zip(last).for_each(|(value, last)| *value = last);
+        if let Some(said) = line_file.and_then(|file| self.names.said(Kind::File, file)) {
+            self.here.line_file = Rc::clone(said.name);
+        }
         (rest, count)
     }
 
@@ -119,12 +134,13 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         Some((behind, 1))
     }
 
-    /// Another file within a function.
-    fn inlined<'a>(&mut self, text: &'a [u8]) -> Taken<'a> {
+    /// Another file within a function: its number.
+    #[inline]
+    fn inlined<'a>(&self, text: &'a [u8]) -> Option<(u64, &'a [u8])> {
         let [b'f', b'i' | b'e', b'=', name @ ..] = text else { return None };
         let (id, behind) = reference(name)?;
-        self.here.line_file = Rc::clone(self.names.said(Kind::File, id)?.name);
-        Some((behind, 1))
+        self.names.said(Kind::File, id)?;
+        Some((id, behind))
     }
 
     /// The beginning of a function that callgrind knew.
