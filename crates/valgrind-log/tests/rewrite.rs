@@ -1,5 +1,6 @@
 //! Each format with all, some or no addresses known; and whatever else a file may hold.
 
+use std::io::BufReader;
 use std::rc::Rc;
 
 use proptest::prelude::*;
@@ -310,6 +311,10 @@ fn inlined_calls_are_frames_of_their_own_in_dhat() {
 }
 "#
     );
+    // Without inlined calls all but the table stays.
+    let plain = file.replace("0x4A40059", "0x4A40061").replace("[1,2, 3]", r#"["]\"",{"a":[1]}]"#);
+    let (named, _) = dhat_of(&plain, &mut Known::default()).unwrap();
+    assert_eq!(named, plain.replace("0x4A40044: ???", "0x4A40044: fib<int> (fib.js:10)"));
     assert_eq!(known.asked.first(), Some(&(Some(7), 0x4a40044)));
     assert_eq!((counts.frames, counts.unknown, counts.named, counts.doubtful), (5, 3, 2, 1));
     assert!(dhat_of("{\"pid\":7}", &mut Nobody).is_err());
@@ -390,7 +395,14 @@ proptest! {
         dhat::rewrite(&file[..], &mut out, &found).unwrap();
         prop_assert_eq!(&out, &file);
         let found = dhat::survey(&file[..], &mut Known::default()).unwrap();
-        dhat::rewrite(&file[..], Vec::new(), &found).unwrap();
+        out.clear();
+        dhat::rewrite(&file[..], &mut out, &found).unwrap();
+        // However little of it is in memory at a time.
+        let drops = || BufReader::with_capacity(3, &file[..]);
+        let found = dhat::survey(drops(), &mut Known::default()).unwrap();
+        let mut by_drops = Vec::new();
+        dhat::rewrite(drops(), &mut by_drops, &found).unwrap();
+        prop_assert_eq!(by_drops, out);
     }
 
     #[test]

@@ -16,7 +16,6 @@
 
 mod token;
 
-use std::collections::HashMap;
 use std::io::{BufRead, Write};
 use std::rc::Rc;
 
@@ -29,19 +28,32 @@ use token::{Token, Tokens};
 /// What the first reading found.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// What is known of the frames that had no name, by place in the table.
-    named: HashMap<u64, At>,
-    /// Where the frames of inlined calls' callers go, by place of what they called: in a row, behind
-    /// all that the table had.
-    callers: HashMap<u64, u64>,
+    /// What is known of the frames that had no name, in the order of the table.
+    named: Vec<At>,
+    /// In the same order, those of calls that were inlined: where the frames of their callers go, in a
+    /// row, behind all that the table had.
+    callers: Vec<Callers>,
     counts: Counts,
 }
 
 /// An address, and what is known of it.
 #[derive(Debug)]
 struct At {
+    /// The place in the table.
+    frame: u64,
     address: u64,
     named: Rc<Named>,
+}
+
+/// The callers of a call that was inlined.
+#[derive(Debug)]
+struct Callers {
+    /// The place of the call in the table.
+    called: u64,
+    /// The place of the first.
+    first: u64,
+    /// Which one of those that are named the call is.
+    named: usize,
 }
 
 /// Where in the file a token stands.
@@ -98,6 +110,11 @@ impl Place {
         }
     }
 
+    /// Whether what comes is the list of all places of allocations.
+    fn begins_points(&self, token: &Token<'_>) -> bool {
+        self.depth == 2 && self.outer == Key::Points && *token == Token::Mark(b'[')
+    }
+
     /// Whether this is an element of the table of frames.
     fn in_table(&self) -> bool {
         self.depth == 2 && self.outer == Key::Table
@@ -118,9 +135,12 @@ pub fn survey(input: impl BufRead, namer: &mut impl Namer) -> Result<Survey, Err
     let mut place = Place::default();
     let mut found = Survey::default();
     let (mut is_dhat, mut pid, mut frames) = (false, None, 0_u64);
-    let mut inlined: Vec<(u64, u64)> = Vec::new();
     while let Some(token) = tokens.next()? {
         place.take(&token);
+        if place.begins_points(&token) {
+            tokens.nested(|_| Ok(()))?;
+            continue;
+        }
         is_dhat |= place.depth == 1 && place.outer == Key::Version;
         match token {
             Token::Other(text) if place.depth == 1 && place.outer == Key::Pid => {
@@ -136,11 +156,11 @@ pub fn survey(input: impl BufRead, namer: &mut impl Namer) -> Result<Survey, Err
                         if named.doubtful {
                             add(&mut found.counts.doubtful);
                         }
-                        let callers = named.frames.len().saturating_sub(1);
-                        if let Ok(callers @ 1..) = u64::try_from(callers) {
-                            inlined.push((frames, callers));
+                        if named.frames.len() > 1 {
+                            let place = found.named.len();
+                            found.callers.push(Callers { called: frames, first: 0, named: place });
                         }
-                        found.named.insert(frames, At { address: here.address, named });
+                        found.named.push(At { frame: frames, address: here.address, named });
                     }
                 }
                 frames = frames.saturating_add(1);
@@ -152,9 +172,10 @@ pub fn survey(input: impl BufRead, namer: &mut impl Namer) -> Result<Survey, Err
         let cause = "no file of DHAT's: it has no dhatFileVersion";
         return Err(Error::Format { offset: 0, cause });
     }
-    for (place, callers) in inlined {
-        found.callers.insert(place, frames);
-        frames = frames.saturating_add(callers);
+    for callers in &mut found.callers {
+        callers.first = frames;
+        let count = found.named.get(callers.named).map_or(0, At::callers);
+        frames = frames.saturating_add(count);
     }
     Ok(found)
 }
@@ -172,10 +193,8 @@ pub fn rewrite(
     let mut tokens = Tokens::new(input);
     let mut place = Place::default();
     let mut frame = 0_u64;
-    // In the order in which they were given places.
-    let mut callers: Vec<(u64, u64)> =
-        found.callers.iter().map(|(&called, &callers)| (callers, called)).collect();
-    callers.sort_unstable();
+    let mut named = found.named.iter().peekable();
+    let mut callers = found.callers.iter();
     let mut new = Vec::new();
     while let Some(token) = tokens.next()? {
         new.clear();
@@ -183,7 +202,8 @@ pub fn rewrite(
         place.take(&token);
         match token {
             Token::Text(text) if place.in_table() => {
-                match found.named.get(&frame).and_then(|at| Some((at, at.named.frames.first()?))) {
+                let at = named.next_if(|at| at.frame == frame);
+                match at.and_then(|at| Some((at, at.named.frames.first()?))) {
                     Some((at, first)) => push_frame(at.address, first, &mut new),
                     None => new.extend(text),
                 }
@@ -191,25 +211,27 @@ pub fn rewrite(
             }
             Token::Other(text) if place.in_frames() => {
                 new.extend(text);
-                let called = number(text.trim_ascii());
-                let at = called.and_then(|called| found.named.get(&called));
-                let first = called.and_then(|called| found.callers.get(&called));
-                if let (Some(at), Some(&first)) = (at, first) {
-                    for (caller, _) in (first..).zip(at.named.frames.iter().skip(1)) {
+                if let Some(callers) = number(text.trim_ascii()).and_then(|of| found.callers(of)) {
+                    let count = found.named.get(callers.named).map_or(0, At::callers);
+                    for caller in (callers.first..).zip(0..count).map(|(caller, _)| caller) {
                         new.extend(format!(",{caller}").bytes());
                     }
                 }
             }
             Token::Mark(b']') if was_in_table => {
-                for (_, called) in callers.drain(..) {
-                    let Some(At { address, named }) = found.named.get(&called) else { continue };
-                    for frame in named.frames.iter().skip(1) {
+                for at in callers.by_ref().filter_map(|callers| found.named.get(callers.named)) {
+                    for frame in at.named.frames.iter().skip(1) {
                         new.push(b',');
-                        push_frame(*address, frame, &mut new);
+                        push_frame(at.address, frame, &mut new);
                         new.extend(b"\n ");
                     }
                 }
                 new.push(b']');
+            }
+            // Nothing in there is of callers that there were not before.
+            token if place.begins_points(&token) && found.callers.is_empty() => {
+                output.write_all(b"[").map_err(Error::Write)?;
+                tokens.nested(|bytes| output.write_all(bytes).map_err(Error::Write))?;
             }
             Token::Mark(mark) => new.push(mark),
             Token::Text(text) | Token::Other(text) => new.extend(text),
@@ -218,6 +240,21 @@ pub fn rewrite(
     }
     output.flush().map_err(Error::Write)?;
     Ok(found.counts)
+}
+
+impl At {
+    /// How many frames of callers it has.
+    fn callers(&self) -> u64 {
+        u64::try_from(self.named.frames.len()).unwrap_or(u64::MAX).saturating_sub(1)
+    }
+}
+
+impl Survey {
+    /// The callers of a frame, if it is of a call that was inlined.
+    fn callers(&self, frame: u64) -> Option<&Callers> {
+        let found = self.callers.binary_search_by_key(&frame, |callers| callers.called);
+        self.callers.get(found.ok()?)
+    }
 }
 
 /// What is between the quotes of a string without escapes.
@@ -230,11 +267,15 @@ fn push_frame(address: u64, frame: &Frame, out: &mut Vec<u8>) {
     let mut text = format!("0x{address:X}: ").into_bytes();
     describe(frame, &mut text);
     out.push(b'"');
-    for c in String::from_utf8_lossy(&text).chars() {
-        if matches!(c, '"' | '\\') {
-            out.push(b'\\');
+    if text.iter().all(|byte| byte.is_ascii() && !matches!(byte, b'"' | b'\\')) {
+        out.extend(&text);
+    } else {
+        for c in String::from_utf8_lossy(&text).chars() {
+            if matches!(c, '"' | '\\') {
+                out.push(b'\\');
+            }
+            out.extend(c.encode_utf8(&mut [0; 4]).bytes());
         }
-        out.extend(c.encode_utf8(&mut [0; 4]).bytes());
     }
     out.push(b'"');
 }

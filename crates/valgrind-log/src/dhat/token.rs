@@ -37,6 +37,51 @@ enum State {
     Other,
 }
 
+impl State {
+    /// How many of `bytes` are of the token, and whether it ends there.
+    fn go_on(&mut self, bytes: &[u8]) -> (usize, bool) {
+        let mut taken = 0_usize;
+        if let Self::Start = self {
+            taken = 1;
+            match bytes.first() {
+                Some(&byte) if is_mark(byte) => return (taken, true),
+                Some(b'"') => *self = Self::Text,
+                Some(_) => *self = Self::Other,
+                None => return (0, false),
+            }
+        }
+        loop {
+            let rest = bytes.get(taken..).unwrap_or_default();
+            let found = match self {
+                Self::Start | Self::Other => {
+                    let found = rest.iter().position(|&byte| is_mark(byte) || byte == b'"');
+                    return match found {
+                        Some(found) => (taken.saturating_add(found), true),
+                        None => (bytes.len(), false),
+                    };
+                }
+                Self::Text => rest.iter().position(|&byte| matches!(byte, b'"' | b'\\')),
+                Self::Escaped if rest.is_empty() => None,
+                Self::Escaped => {
+                    *self = Self::Text;
+                    taken = taken.saturating_add(1);
+                    continue;
+                }
+            };
+            let Some(found) = found else { return (bytes.len(), false) };
+            taken = taken.saturating_add(found).saturating_add(1);
+            if rest.get(found) == Some(&b'"') {
+                return (taken, true);
+            }
+            *self = Self::Escaped;
+        }
+    }
+}
+
+fn is_mark(byte: u8) -> bool {
+    matches!(byte, b'{' | b'}' | b'[' | b']' | b',' | b':')
+}
+
 impl<R: BufRead> Tokens<R> {
     /// Of the beginning of a file.
     pub fn new(input: R) -> Self {
@@ -56,39 +101,9 @@ impl<R: BufRead> Tokens<R> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(Error::Read(error)),
             };
-            let mut taken = 0_usize;
-            for &byte in bytes {
-                let is_mark = matches!(byte, b'{' | b'}' | b'[' | b']' | b',' | b':');
-                let ends = match state {
-                    State::Start if is_mark => Some(true),
-                    State::Other if is_mark || byte == b'"' => Some(false),
-                    State::Start if byte == b'"' => {
-                        state = State::Text;
-                        None
-                    }
-                    State::Text if byte == b'"' => Some(true),
-                    State::Text if byte == b'\\' => {
-                        state = State::Escaped;
-                        None
-                    }
-                    State::Text | State::Escaped => {
-                        state = State::Text;
-                        None
-                    }
-                    State::Start | State::Other => {
-                        state = State::Other;
-                        None
-                    }
-                };
-                if ends != Some(false) {
-                    self.token.push(byte);
-                    taken = taken.saturating_add(1);
-                }
-                if ends.is_some() {
-                    whole = true;
-                    break;
-                }
-            }
+            let (taken, ends) = state.go_on(bytes);
+            whole = ends;
+            self.token.extend_from_slice(bytes.get(..taken).unwrap_or_default());
             self.input.consume(taken);
             self.offset = self.offset.saturating_add(u64::try_from(taken).unwrap_or(u64::MAX));
             match state {
@@ -106,5 +121,43 @@ impl<R: BufRead> Tokens<R> {
             (text, State::Text) if whole => Some(Token::Text(text)),
             (other, _) => Some(Token::Other(other)),
         })
+    }
+
+    /// Hands all that is left of the innermost list or object to `take`, but for the mark that ends it.
+    pub fn nested(
+        &mut self,
+        mut take: impl FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let (mut depth, mut in_text, mut escaped) = (0_u32, false, false);
+        loop {
+            let bytes = match self.input.fill_buf() {
+                Ok([]) => return Ok(()),
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(Error::Read(error)),
+            };
+            let end = bytes.iter().position(|byte| {
+                if in_text {
+                    in_text = escaped || *byte != b'"';
+                    escaped = !escaped && *byte == b'\\';
+                    return false;
+                }
+                match byte {
+                    b'"' => in_text = true,
+                    b'[' | b'{' => depth = depth.saturating_add(1),
+                    b']' | b'}' if depth == 0 => return true,
+                    b']' | b'}' => depth = depth.saturating_sub(1),
+                    _ => {}
+                }
+                false
+            });
+            let taken = end.unwrap_or(bytes.len());
+            take(bytes.get(..taken).unwrap_or_default())?;
+            self.input.consume(taken);
+            self.offset = self.offset.saturating_add(u64::try_from(taken).unwrap_or(u64::MAX));
+            if end.is_some() {
+                return Ok(());
+            }
+        }
     }
 }
