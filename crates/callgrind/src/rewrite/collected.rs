@@ -70,6 +70,10 @@ impl Contexts {
 
     /// All of them, and their lines; the next part has others.
     pub fn take(&mut self) -> (Vec<Collected>, Rows) {
+        // Clearing takes as long as the room is large, and many small parts may follow a large one.
+        if self.by_name.len() < self.by_name.capacity() / 8 {
+            self.by_name = HashMap::new();
+        }
         self.by_name.clear();
         (std::mem::take(&mut self.all), std::mem::take(&mut self.rows))
     }
