@@ -128,7 +128,7 @@ impl<R: BufRead> Tokens<R> {
         &mut self,
         mut take: impl FnMut(&[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let (mut depth, mut in_text, mut escaped) = (0_u32, false, false);
+        let (mut depth, mut inside) = (0_u32, Inside::Nothing);
         loop {
             let bytes = match self.input.fill_buf() {
                 Ok([]) => return Ok(()),
@@ -136,28 +136,59 @@ impl<R: BufRead> Tokens<R> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(Error::Read(error)),
             };
-            let end = bytes.iter().position(|byte| {
-                if in_text {
-                    in_text = escaped || *byte != b'"';
-                    escaped = !escaped && *byte == b'\\';
-                    return false;
-                }
-                match byte {
-                    b'"' => in_text = true,
-                    b'[' | b'{' => depth = depth.saturating_add(1),
-                    b']' | b'}' if depth == 0 => return true,
-                    b']' | b'}' => depth = depth.saturating_sub(1),
-                    _ => {}
-                }
-                false
-            });
-            let taken = end.unwrap_or(bytes.len());
+            let (mut rest, mut ends) = (bytes, false);
+            while let Some(found) = rest.iter().position(|&byte| inside.ends_by(byte)) {
+                let Some((before, [byte, behind @ ..])) = rest.split_at_checked(found) else {
+                    break;
+                };
+                inside = match (inside, byte) {
+                    (Inside::Nothing, b'"') | (Inside::Escape, _) => Inside::Text,
+                    (Inside::Nothing, b'[' | b'{') => {
+                        depth = depth.saturating_add(1);
+                        inside
+                    }
+                    (Inside::Nothing, _) if depth == 0 => {
+                        rest = rest.get(before.len()..).unwrap_or_default();
+                        ends = true;
+                        break;
+                    }
+                    (Inside::Nothing, _) => {
+                        depth = depth.saturating_sub(1);
+                        inside
+                    }
+                    (Inside::Text, b'"') => Inside::Nothing,
+                    (Inside::Text, _) => Inside::Escape,
+                };
+                rest = behind;
+            }
+            let taken = if ends { bytes.len().saturating_sub(rest.len()) } else { bytes.len() };
             take(bytes.get(..taken).unwrap_or_default())?;
             self.input.consume(taken);
             self.offset = self.offset.saturating_add(u64::try_from(taken).unwrap_or(u64::MAX));
-            if end.is_some() {
+            if ends {
                 return Ok(());
             }
+        }
+    }
+}
+
+/// Where in what is not looked at a byte stands.
+#[derive(Clone, Copy)]
+enum Inside {
+    Nothing,
+    Text,
+    /// Behind a backslash.
+    Escape,
+}
+
+impl Inside {
+    /// Whether a byte is of importance there.
+    fn ends_by(self, byte: u8) -> bool {
+        match self {
+            // Of brackets and braces all but one bit is the same.
+            Self::Nothing => byte == b'"' || matches!(byte | 0x20, b'{' | b'}'),
+            Self::Text => matches!(byte, b'"' | b'\\'),
+            Self::Escape => true,
         }
     }
 }
