@@ -3,6 +3,8 @@
 //! Every piece hangs at the O(log n) nodes that together make up its address range. All pieces at
 //! one node cover the same addresses, and pieces never overlap, so a node's pieces follow one
 //! another in time: a walk from leaf to root with a binary search at each node answers a query.
+//!
+//! Where no address ever had two codes, every second leaf is a piece, and there is no tree.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -14,13 +16,14 @@ const BLOCK: usize = 64;
 
 #[derive(Debug, Default)]
 pub(crate) struct StabbingIndex {
-    /// Where some piece begins or ends, ascending. Leaf i stands for `bounds[i]..bounds[i + 1]`.
+    /// Where some piece begins or ends, ascending. Leaf i stands for `bounds[i]..bounds[i + 1]`; without a tree it
+    /// may be empty, if it lies between two pieces.
     bounds: Vec<u64>,
     /// Every [`BLOCK`]th of these: few enough to stay in the processor's cache.
     blocks: Vec<u64>,
-    /// Per node, where its pieces begin in `pieces`; one more than there are nodes.
-    begins: Vec<u32>,
-    /// Piece numbers by node and, within a node, by time.
+    /// Per node, where its pieces begin in `pieces`; one more than there are nodes. `None` without a tree.
+    begins: Option<Vec<u32>>,
+    /// Piece numbers by node and, within a node, by time. Without a tree, all from 0.
     pieces: Vec<u32>,
 }
 
@@ -28,6 +31,11 @@ impl StabbingIndex {
     pub(crate) fn new(pieces: &[Piece]) -> Self {
         let mut bounds: Vec<u64> = Vec::with_capacity(2 * pieces.len());
         bounds.extend(pieces.iter().flat_map(|piece| [piece.range.start, piece.range.end]));
+        if bounds.is_sorted() {
+            let blocks = bounds.iter().copied().step_by(BLOCK).collect();
+            let pieces = (0..).take(pieces.len()).collect();
+            return Self { bounds, blocks, begins: None, pieces };
+        }
         bounds.sort_unstable();
         bounds.dedup();
 
@@ -67,7 +75,13 @@ impl StabbingIndex {
             before += hung[before..].iter().take_while(|(at, ..)| *at as usize == node).count();
         }
         let blocks = bounds.iter().copied().step_by(BLOCK).collect();
-        Self { bounds, blocks, begins, pieces: hung.into_iter().map(|(.., piece)| piece).collect() }
+        let pieces = hung.into_iter().map(|(.., piece)| piece).collect();
+        Self { bounds, blocks, begins: Some(begins), pieces }
+    }
+
+    /// Whether no address is in two pieces.
+    pub(crate) fn is_flat(&self) -> bool {
+        self.begins.is_none()
     }
 
     /// The nodes over `address`, each the numbers of its pieces in the order of their time.
@@ -98,9 +112,17 @@ impl StabbingIndex {
     fn nodes_above(&self, leaf: usize) -> impl Iterator<Item = &[u32]> {
         let leaves = self.bounds.len().saturating_sub(1);
         // 0 is no node: outside the bounds there is nothing to walk.
-        let first = if leaf == 0 || leaf > leaves { 0 } else { leaves + leaf - 1 };
-        core::iter::successors(Some(first), |node| Some(node / 2))
+        let first = match &self.begins {
+            Some(_) if leaf == 0 || leaf > leaves => 0,
+            Some(_) => leaves + leaf - 1,
+            // Behind an odd number of bounds is a piece.
+            None => leaf % 2 * leaf.div_ceil(2),
+        };
+        core::iter::successors(Some(first), |node| Some(if self.is_flat() { 0 } else { node / 2 }))
             .take_while(|&node| node > 0)
-            .map(|node| &self.pieces[self.begins[node] as usize..self.begins[node + 1] as usize])
+            .map(|node| match &self.begins {
+                Some(begins) => &self.pieces[begins[node] as usize..begins[node + 1] as usize],
+                None => &self.pieces[node - 1..node],
+            })
     }
 }

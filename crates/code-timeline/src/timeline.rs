@@ -56,6 +56,12 @@ impl TimelineBuilder {
         Self::default()
     }
 
+    /// Has room for so many loads from the beginning, as far as each is behind the one before.
+    #[must_use]
+    pub fn with_capacity(loads: usize) -> Self {
+        Self { behind: Vec::with_capacity(loads), ..Self::default() }
+    }
+
     /// `code` was written to `range` at `time`. What lay there before is gone; what it overlaps
     /// only in part keeps the rest, as in perf's own maps. An empty range says nothing.
     pub fn load(&mut self, time: u64, range: Range<u64>, code: CodeId) {
@@ -229,6 +235,12 @@ impl Timeline {
     pub fn next_around(&self, address: u64, time: u64) -> (Option<&Piece>, Range<u64>) {
         let (_, addresses) = self.index.nodes_and_range(address);
         (self.next(address, time, u64::MAX), addresses)
+    }
+
+    /// Whether no address ever had two codes.
+    #[must_use]
+    pub fn is_flat(&self) -> bool {
+        self.index.is_flat()
     }
 
     /// Every piece, by address and, at one address, by time.

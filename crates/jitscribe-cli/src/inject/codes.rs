@@ -298,7 +298,8 @@ impl<'a> CodeBook<'a> {
         let mut lives: Vec<LifeId> = events.keys().copied().collect();
         lives.sort_by_key(|&life| survey.processes.from(life));
         for life in lives {
-            let mut builder = TimelineBuilder::new();
+            let mut told = events.remove(&life).unwrap_or_default();
+            let mut builder = TimelineBuilder::with_capacity(told.len());
             // A child that makes code of its own has its parent's as well, as it was at the fork.
             if let Some((parent, forked)) = survey.processes.parent(life)
                 && let Some(timeline) = self.timelines.get(&parent)
@@ -308,7 +309,6 @@ impl<'a> CodeBook<'a> {
                     builder.load(forked, piece.range.clone(), piece.code);
                 }
             }
-            let mut told = events.remove(&life).unwrap_or_default();
             // Stable: events of one time keep the order in which they were told, but that code
             // comes after the mapping it lies in.
             told.sort_by_key(|&(time, event)| (time, !matches!(event, Event::Mapped(_))));

@@ -39,11 +39,15 @@ pub fn extents(
     let runs = cut(runs, timeline.pieces());
 
     let mut first_load = vec![u64::MAX; runs.len()];
+    // Both go by address.
+    let mut first = 0;
     for piece in timeline.pieces() {
-        let first = runs.partition_point(|run| run.end <= piece.range.start);
+        first += runs[first..].iter().take_while(|run| run.end <= piece.range.start).count();
         // More than one only where a cut goes through it.
-        let count = ranges::overlapping(&runs, &piece.range).len();
-        for first_load in &mut first_load[first..first + count] {
+        for (run, first_load) in runs.iter().zip(&mut first_load).skip(first) {
+            if run.start >= piece.range.end {
+                break;
+            }
             *first_load = piece.since.min(*first_load);
         }
     }

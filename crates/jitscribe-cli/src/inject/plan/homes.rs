@@ -27,9 +27,40 @@ struct Seen {
 
 /// What lies at the bottom of an image: all code of the arena, the later above the earlier, by
 /// address.
-pub fn below(timeline: &Timeline, span: &Range<u64>) -> Vec<(Range<u64>, CodeId)> {
+#[derive(Debug)]
+pub enum Below {
+    /// No address ever had two codes: nothing will lie above, whatever was seen running.
+    All(Vec<Shown>),
+    /// Code seen running lies above.
+    Some(Vec<(Range<u64>, CodeId)>),
+}
+
+/// What lies at the bottom of the image of an arena.
+pub fn below(timeline: &Timeline, book: &CodeBook<'_>, span: &Range<u64>) -> Below {
+    if timeline.is_flat()
+        && let Some(all) = each_whole(timeline, book, span)
+    {
+        return Below::All(all);
+    }
     let all_time = Epoch { from: 0, until: u64::MAX };
-    epochs::visible(timeline, span, &all_time, true, |_| None)
+    Below::Some(epochs::visible(timeline, span, &all_time, true, |_| None))
+}
+
+/// The pieces of the arena, if each is all of a code.
+fn each_whole(timeline: &Timeline, book: &CodeBook<'_>, span: &Range<u64>) -> Option<Vec<Shown>> {
+    let pieces = timeline.pieces();
+    let first = pieces.partition_point(|piece| piece.range.end <= span.start);
+    let count = pieces[first..].partition_point(|piece| piece.range.start < span.end);
+    let mut shown = Vec::with_capacity(count);
+    for piece in &pieces[first..first + count] {
+        let range = &piece.range;
+        let is_whole = *range == book.code(piece.code).range();
+        if !is_whole || range.start < span.start || range.end > span.end {
+            return None;
+        }
+        shown.push(Shown { visible: range.clone(), moved_by: 0, code: piece.code });
+    }
+    Some(shown)
 }
 
 /// The image of an arena, with `below` at its bottom.
@@ -38,23 +69,29 @@ pub fn image(
     book: &CodeBook<'_>,
     span: &Range<u64>,
     extents: &[Extent],
-    below: &[(Range<u64>, CodeId)],
+    below: Below,
     usage: impl Fn(CodeId) -> Option<Usage>,
 ) -> PlannedImage {
-    let mut seen = seen_running(timeline, book, span, usage);
-
     let base = extents.iter().map(|extent| Mapping {
         range: extent.range.clone(),
         moved_by: 0,
         place: extent.place,
     });
     let mut mappings: Vec<Mapping> = base.collect();
+    let below = match below {
+        Below::All(shown) => {
+            return PlannedImage { span: span.clone(), shown, mappings, until: u64::MAX };
+        }
+        Below::Some(below) => below,
+    };
+    let mut seen = seen_running(timeline, book, span, usage);
+
     let mut end = span.end;
     let on_top = by_address(&seen)
         .unwrap_or_else(|| give_homes(&mut seen, extents, &mut mappings, &mut end));
 
     let mut shown: Vec<Shown> = Vec::with_capacity(below.len());
-    ranges::overlay(below, on_top, |visible, code| match shown.last_mut() {
+    ranges::overlay(&below, on_top, |visible, code| match shown.last_mut() {
         Some(last) if last.code == code && last.visible.end == visible.start => {
             last.visible.end = visible.end;
         }

@@ -157,7 +157,7 @@ struct Ground {
     /// How many codes the extents' ends go through.
     torn: usize,
     /// What is at the bottom of each arena's image, where there is one for all time.
-    below: Vec<Vec<(Range<u64>, CodeId)>>,
+    below: Vec<homes::Below>,
 }
 
 impl Grounds {
@@ -169,7 +169,7 @@ impl Grounds {
             let mut below = Vec::new();
             if !survey.stack_copies {
                 let spans = extents::arenas(&extents).into_iter().map(span_of);
-                below.extend(spans.map(|span| homes::below(timeline, &span)));
+                below.extend(spans.map(|span| homes::below(timeline, book, &span)));
             }
             Ground { extents, torn, below }
         };
@@ -197,17 +197,15 @@ impl Plan {
         let mut plan = Self::default();
         for ((life, timeline), ground) in book.timelines().zip(grounds.0) {
             let arenas = extents::arenas(&ground.extents);
-            for (number, extents) in arenas.into_iter().enumerate() {
+            let mut below = ground.below.into_iter();
+            for extents in arenas {
                 let span = span_of(extents);
                 let usage = |code| weights.usage(life, code);
                 let by_epoch =
                     survey.stack_copies.then(|| epochs::images(timeline, &span, extents, usage));
                 plan.crowded += usize::from(matches!(by_epoch, Some(None)));
                 let mut images = by_epoch.flatten().unwrap_or_else(|| {
-                    let known = ground.below.get(number);
-                    let anew =
-                        if known.is_none() { homes::below(timeline, &span) } else { Vec::new() };
-                    let below = known.unwrap_or(&anew);
+                    let below = below.next().unwrap_or_else(|| homes::below(timeline, book, &span));
                     vec![homes::image(timeline, book, &span, extents, below, usage)]
                 });
                 restore::restore(survey, spaces, life, timeline, extents, &mut images, usage);
