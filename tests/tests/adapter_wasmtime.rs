@@ -156,11 +156,11 @@ fn a_running_module_has_names_though_all_was_announced_before() {
     let folder = TempDir::with_prefix("jitscribe-wasmtime-").expect("a temporary folder");
     let [program, words @ ..] = guest_words();
     let mut guest = Command::new(program);
-    guest.args(words).env("GUEST_SECONDS", "60").stdout(Stdio::piped());
+    guest.args(words).env("GUEST_SECONDS", "20").stdout(Stdio::piped());
     let mut guest = Running::start(&mut guest);
     guest.wait_for_line("announced");
     let pid = guest.pid().to_string();
-    let done = output(record(folder.path()).args(["-p", &pid, "--duration", "1"]));
+    let done = output(record(folder.path()).args(["-p", &pid, "--duration", "3"]));
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     expect_all_named(&Perf::installed().samples(&folder.path().join("out.data")));
 }
