@@ -1,10 +1,9 @@
 //! The object file of a region: only what valgrind wants to see, in the order in which it lies.
 //!
 //! ```text
-//! 0       file header, two program headers
+//! 0       file header, two program headers, section headers
 //! 0x1000  .text: the region's pages
 //!         .symtab .strtab .debug_abbrev .debug_info .debug_line .debug_frame .shstrtab
-//!         section headers
 //! ```
 //!
 //! The first program header is the text, readable and executable. The second one is writable and
@@ -20,30 +19,43 @@ use crate::window::PAGE;
 
 /// Where the text stands.
 pub(crate) const TEXT_AT: u64 = PAGE;
-const HEADER: usize = 64;
-const SEGMENT: usize = 56;
-const SECTION: usize = 64;
-/// The file header with two program headers.
-const HEAD: usize = HEADER + 2 * SEGMENT;
-const SECTIONS: u64 = NAMES.len() as u64;
-const NAMES: [&str; 9] = [
-    "",
-    ".text",
-    ".symtab",
-    ".strtab",
-    ".debug_abbrev",
-    ".debug_info",
-    ".debug_line",
-    ".debug_frame",
-    ".shstrtab",
+/// All sections, and of each what is the same in all files: type, flags, link and info, alignment, size of an entry.
+const SECTIONS: [(&str, [u64; 5]); 9] = [
+    ("", [0; 5]),
+    (".text", [PROGBITS, 2 | 4, 0, 16, 0]), // allocated, executable
+    // The names are in the next section; no symbol is a local one but the first.
+    (".symtab", [SYMTAB, 0, 3 | 1 << 32, 8, SYMBOL as u64]),
+    (".strtab", [STRTAB, 0, 0, 1, 0]),
+    (".debug_abbrev", [PROGBITS, 0, 0, 1, 0]),
+    (".debug_info", [PROGBITS, 0, 0, 1, 0]),
+    (".debug_line", [PROGBITS, 0, 0, 1, 0]),
+    (".debug_frame", [PROGBITS, 0, 0, 1, 0]),
+    (".shstrtab", [STRTAB, 0, 0, 1, 0]),
 ];
+const TEXT: usize = 1;
+const PROGBITS: u64 = 1;
+const SYMTAB: u64 = 2;
+const STRTAB: u64 = 3;
 
-/// Bytes of all names with their zeros.
-const NAMES_SIZE: usize = 84;
+/// Numbers of 64 bits in a file header, a program header and a section header.
+const FILE_HEADER: usize = 8;
+const SEGMENT: usize = 7;
+const SECTION: usize = 8;
+/// Where the first section header stands, and how many numbers there are in all.
+const SECTIONS_AT: usize = FILE_HEADER + 2 * SEGMENT;
+const HEAD: usize = SECTIONS_AT + SECTION * SECTIONS.len();
+const HEAD_SIZE: usize = 8 * HEAD;
+/// Where in a section header its address, its place in the file and its size stand.
+const ADDRESS: usize = 2;
+const PLACE: usize = 3;
+const SIZE: usize = 4;
 
 const EXECUTE: u64 = 1;
 const WRITE: u64 = 2;
 const READ: u64 = 4;
+
+/// How many pieces a file has.
+const PIECES: usize = 19;
 
 /// What an object file is made of. What consists of several pieces is written one after another.
 #[derive(Debug)]
@@ -56,7 +68,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) symbols: &'a [u8],
     pub(crate) names: &'a [u8],
     pub(crate) unit: [&'a [u8]; 3],
-    pub(crate) lines: [&'a [u8]; 3],
+    pub(crate) lines: [&'a [u8]; 7],
     pub(crate) frames: [&'a [u8]; 2],
 }
 
@@ -77,93 +89,108 @@ pub(crate) const SYMBOL_SIZE_AT: usize = 16;
 
 /// Composes the file, and hands its pieces to `write`.
 pub(crate) fn compose<R>(parts: &Parts<'_>, write: impl FnOnce(&mut [IoSlice<'_>]) -> R) -> R {
-    static ZEROS: [u8; PAGE as usize] = [0; PAGE as usize];
-    let mut section_names = [0; NAMES_SIZE];
-    let mut name_at = [0; NAMES.len()];
-    let mut end = 0;
-    for (at, name) in name_at.iter_mut().zip(NAMES) {
-        *at = end as u64;
-        if let Some(room) = section_names.get_mut(end..end + name.len()) {
-            room.copy_from_slice(name.as_bytes());
-        }
-        end += name.len() + 1;
-    }
-    let text = parts.text.len() as u64;
-    let bodies: [&[&[u8]]; 7] = [
-        &[parts.symbols],
-        &[parts.names],
+    static ZEROS: [u8; PAGE as usize - HEAD_SIZE] = [0; PAGE as usize - HEAD_SIZE];
+    let text = [parts.text];
+    let (symbols, names) = ([parts.symbols], [parts.names]);
+    let bodies: [&[&[u8]]; SECTIONS.len() - TEXT] = [
+        &text,
+        &symbols,
+        &names,
         &[units::ABBREVIATIONS],
         &parts.unit,
         &parts.lines,
         &parts.frames,
-        &[&section_names],
+        &[&SECTION_NAMES],
     ];
-    let mut head = [0; HEAD];
-    let mut headers = [0; SECTION * NAMES.len()];
-    let mut slices = Vec::with_capacity(18);
-    slices.extend([IoSlice::new(&[]), IoSlice::new(&ZEROS[HEAD..]), IoSlice::new(parts.text)]);
-    let (mut sections, _) = headers.as_chunks_mut::<8>();
-    // The first section is none.
-    put_words(&mut sections, &[0; 8]);
-    let flags = 2 | 4; // allocated, executable
-    put_words(
-        &mut sections,
-        &[name_at[1] | 1 << 32, flags, parts.address, TEXT_AT, text, 0, 16, 0],
-    );
-    let mut at = TEXT_AT + text;
-    for (number, body) in (2..).zip(bodies) {
-        let size: usize = body.iter().map(|piece| piece.len()).sum();
-        slices.extend(body.iter().map(|piece| IoSlice::new(piece)));
-        let size = size as u64;
-        let (kind, link, align, entry) = match number {
-            // The names are in the next section; no symbol is a local one but the first.
-            2 => (2, 3 | 1 << 32, 8, SYMBOL as u64),
-            3 | 8 => (3, 0, 1, 0),
-            _ => (1, 0, 1, 0),
-        };
-        let name = name_at[number] | kind << 32;
-        put_words(&mut sections, &[name, 0, 0, at, size, link, align, entry]);
-        at += size;
+    let mut head = TEMPLATE;
+    let mut pieces = [IoSlice::new(&[]); PIECES];
+    let mut next = 2;
+    let mut at = TEXT_AT;
+    for (number, body) in (TEXT..).zip(bodies) {
+        let start = at;
+        for piece in body {
+            pieces[next] = IoSlice::new(piece);
+            next += 1;
+            at += piece.len() as u64;
+        }
+        let section = SECTIONS_AT + number * SECTION;
+        head[section + PLACE] = start.to_le_bytes();
+        head[section + SIZE] = (at - start).to_le_bytes();
     }
-    slices.push(IoSlice::new(&headers));
-
-    let (mut words, _) = head.as_chunks_mut::<8>();
-    put_words(&mut words, &file_header(at));
-    put_words(&mut words, &segment(READ | EXECUTE, TEXT_AT, parts.address, text, text));
+    head[SECTIONS_AT + TEXT * SECTION + ADDRESS] = parts.address.to_le_bytes();
+    let size = parts.text.len() as u64;
+    put_segment(&mut head, 0, READ | EXECUTE, TEXT_AT, parts.address, (size, size));
     // Behind the text, and in no one's way: it is not mapped there.
-    let behind = parts.address.saturating_add(text);
-    put_words(&mut words, &segment(READ | WRITE, 0, behind, 0, PAGE));
-    slices[0] = IoSlice::new(&head);
-    write(&mut slices)
+    let behind = parts.address.saturating_add(size);
+    put_segment(&mut head, 1, READ | WRITE, 0, behind, (0, PAGE));
+    pieces[0] = IoSlice::new(head.as_flattened());
+    pieces[1] = IoSlice::new(&ZEROS);
+    write(&mut pieces)
 }
 
-/// Writes numbers into the first places, and leaves the others.
-fn put_words(room: &mut &mut [[u8; 8]], words: &[u64]) {
-    let (first, rest) = std::mem::take(room).split_at_mut(words.len());
-    for (place, word) in first.iter_mut().zip(words) {
-        *place = word.to_le_bytes();
+/// `Elf64_Phdr` of a `PT_LOAD`, with its sizes in the file and in memory.
+fn put_segment(
+    head: &mut [[u8; 8]; HEAD],
+    number: usize,
+    flags: u64,
+    at: u64,
+    address: u64,
+    sizes: (u64, u64),
+) {
+    let start = FILE_HEADER + number * SEGMENT;
+    if let Some(segment) = head.get_mut(start..start + SEGMENT) {
+        let words = [1 | flags << 32, at, address, address, sizes.0, sizes.1, PAGE];
+        segment.copy_from_slice(&words.map(u64::to_le_bytes));
     }
-    *room = rest;
 }
 
-/// `Elf64_Ehdr`.
-fn file_header(sections_at: u64) -> [u64; 8] {
+/// What stands before the text, but for what differs from file to file.
+static TEMPLATE: [[u8; 8]; HEAD] = {
     const ET_DYN: u64 = 3;
     let machine = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
-    let segments = 2;
-    [
-        u64::from_le_bytes(*b"\x7fELF\x02\x01\x01\0"), // 64 bits, little-endian, version 1
-        0,
-        ET_DYN | machine << 16 | 1 << 32,
-        0, // no entry
-        HEADER as u64,
-        sections_at,
-        (HEADER as u64) << 32 | (SEGMENT as u64) << 48, // no flags
-        segments | (SECTION as u64) << 16 | SECTIONS << 32 | (SECTIONS - 1) << 48,
-    ]
-}
+    let (segments, sections) = (2, SECTIONS.len() as u64);
+    let mut head = [0; HEAD];
+    head[0] = u64::from_le_bytes(*b"\x7fELF\x02\x01\x01\0"); // 64 bits, little-endian, version 1
+    head[2] = ET_DYN | machine << 16 | 1 << 32;
+    head[4] = 8 * FILE_HEADER as u64;
+    head[5] = 8 * SECTIONS_AT as u64;
+    head[6] = (8 * FILE_HEADER as u64) << 32 | (8 * SEGMENT as u64) << 48; // no flags
+    head[7] = segments | (8 * SECTION as u64) << 16 | sections << 32 | (sections - 1) << 48;
+    let (mut number, mut name_at) = (0, 0);
+    while number < SECTIONS.len() {
+        let (name, [kind, flags, link, align, entry]) = SECTIONS[number];
+        let at = SECTIONS_AT + number * SECTION;
+        (head[at], head[at + 1]) = (name_at | kind << 32, flags);
+        (head[at + 5], head[at + 6], head[at + 7]) = (link, align, entry);
+        name_at += name.len() as u64 + 1;
+        number += 1;
+    }
+    let mut bytes = [[0; 8]; HEAD];
+    let mut word = 0;
+    while word < HEAD {
+        bytes[word] = head[word].to_le_bytes();
+        word += 1;
+    }
+    bytes
+};
 
-/// `Elf64_Phdr` of a `PT_LOAD`.
-fn segment(flags: u64, at: u64, address: u64, in_file: u64, in_memory: u64) -> [u64; 7] {
-    [1 | flags << 32, at, address, address, in_file, in_memory, PAGE]
-}
+/// All names with their zeros.
+static SECTION_NAMES: [u8; SECTION_NAMES_SIZE] = {
+    let mut names = [0; SECTION_NAMES_SIZE];
+    let (mut number, mut end) = (0, 0);
+    while number < SECTIONS.len() {
+        let name = SECTIONS[number].0.as_bytes();
+        names.split_at_mut(end).1.split_at_mut(name.len()).0.copy_from_slice(name);
+        end += name.len() + 1;
+        number += 1;
+    }
+    names
+};
+const SECTION_NAMES_SIZE: usize = {
+    let (mut number, mut size) = (0, 0);
+    while number < SECTIONS.len() {
+        size += SECTIONS[number].0.len() + 1;
+        number += 1;
+    }
+    size
+};

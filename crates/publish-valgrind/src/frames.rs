@@ -15,12 +15,16 @@ const CIE_AT: usize = 4;
 const ADDRESS_AT: usize = 8;
 const SIZE_AT: usize = 16;
 const INSTRUCTIONS_AT: usize = 24;
+/// Where a CIE goes on behind its length and its id.
+const ENTRY_AT: usize = 8;
 
 /// The common parts, which stand before all entries.
 #[derive(Debug, Default)]
 pub(crate) struct Commons {
     pub(crate) bytes: Vec<u8>,
     each: Vec<Range<usize>>,
+    /// Where the one stands of codes whose frames are described, if any is.
+    described: Option<u32>,
 }
 
 impl Commons {
@@ -46,27 +50,58 @@ impl Commons {
 pub(crate) fn push(
     out: &mut Vec<u8>,
     commons: &mut Commons,
-    (address, size): (u64, u64),
+    place: (u64, u64),
     unwind: &Unwind<'_>,
 ) {
     let Some(machine) = Machine::host() else { return };
-    let mut section = Vec::new();
-    // Where it would stand is of no matter: the addresses in it are replaced.
-    if unwind_info::eh_frame(machine, size, 0, unwind, &mut section).is_ok()
-        && let Some((common, instructions)) = translate(&section)
-    {
-        push_entry(out, commons.place(&common), (address, size), instructions);
-    }
+    let start = out.len();
+    let common = if let Unwind::EhFrame(section) = unwind {
+        push_ready(out, commons, machine, place.1, section)
+    } else {
+        push_described(out, commons, machine, place.1, unwind)
+    };
+    let Some(common) = common else { return out.truncate(start) };
+    put(out, start + CIE_AT, common.to_le_bytes());
+    put(out, start + ADDRESS_AT, place.0.to_le_bytes());
+    put(out, start + SIZE_AT, place.1.to_le_bytes());
+    finish(out, start);
 }
 
-fn push_entry(out: &mut Vec<u8>, common: u32, (address, size): (u64, u64), instructions: &[u8]) {
-    let start = out.len();
-    out.u32(0);
-    out.u32(common);
-    out.u64(address);
-    out.u64(size);
+/// An entry but for what is the same in all; where its common part stands.
+fn push_described(
+    out: &mut Vec<u8>,
+    commons: &mut Commons,
+    machine: Machine,
+    size: u64,
+    unwind: &Unwind<'_>,
+) -> Option<u32> {
+    // An entry of `.eh_frame` has shorter addresses, and behind them the size of what a personality wants: 0, which
+    // as an instruction means nothing.
+    const LESS: usize = 8;
+    out.extend_from_slice(&[0; LESS]);
+    unwind_info::fde(machine, 0, LESS as i64, size, unwind, out).ok()?;
+    if commons.described.is_none() {
+        let common = Common::read(machine.cie().get(ENTRY_AT..)?)?;
+        commons.described = Some(commons.place(&common.bytes));
+    }
+    commons.described
+}
+
+/// The same of a ready section.
+fn push_ready(
+    out: &mut Vec<u8>,
+    commons: &mut Commons,
+    machine: Machine,
+    size: u64,
+    section: &[u8],
+) -> Option<u32> {
+    let mut checked = Vec::new();
+    // Where it would stand is of no matter: the addresses in it are replaced.
+    unwind_info::eh_frame(machine, size, 0, &Unwind::EhFrame(section), &mut checked).ok()?;
+    let (common, instructions) = translate(&checked)?;
+    out.extend_from_slice(&[0; INSTRUCTIONS_AT]);
     out.extend_from_slice(instructions);
-    finish(out, start);
+    Some(commons.place(&common))
 }
 
 /// Pads an entry to a multiple of 8 and says how long it is.
@@ -215,4 +250,76 @@ fn take_uleb(bytes: &mut &[u8]) -> Option<u64> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use gimli::{
+        BaseAddresses, DebugFrame, LittleEndian, UnwindContext, UnwindSection, UnwindTableRow,
+    };
+    use unwind_info::Row;
+
+    use super::*;
+
+    const PLACE: (u64, u64) = (0x71_2345_6010, 40);
+
+    /// What holds at some addresses of the code, after its entry and one of another code were put.
+    fn read(unwind: &Unwind<'_>) -> Vec<UnwindTableRow<usize>> {
+        let (mut section, mut commons) = (Vec::new(), Commons::default());
+        push(&mut section, &mut commons, (0x1000, 8), &Unwind::FRAME_POINTER);
+        push(&mut section, &mut commons, PLACE, unwind);
+        assert!(commons.bytes.len().is_multiple_of(8) && section.len().is_multiple_of(8));
+        let bytes = [&commons.bytes[..], &section].concat();
+        let mut section = DebugFrame::new(&bytes, LittleEndian);
+        section.set_address_size(8);
+        let (bases, mut context) = (BaseAddresses::default(), UnwindContext::new());
+        let mut at = |offset| {
+            let address = PLACE.0 + offset;
+            let found = section.unwind_info_for_address(
+                &bases,
+                &mut context,
+                address,
+                DebugFrame::cie_from_offset,
+            );
+            found.unwrap().clone()
+        };
+        [0, 3, 4, 38, 39].map(&mut at).to_vec()
+    }
+
+    #[test]
+    fn a_description_and_a_ready_section_say_the_same() {
+        let machine = Machine::host().unwrap();
+        let at_entry = i32::from(machine == Machine::X86_64) * 8;
+        let stack_pointer = machine.stack_pointer();
+        let row = |offset, cfa_offset, saved| Row {
+            offset,
+            cfa_register: stack_pointer,
+            cfa_offset,
+            saved,
+            signed: false,
+        };
+        let rows = [row(4, at_entry + 32, &[(3, -16)]), row(36, at_entry, &[])];
+        let described = read(&Unwind::Rows(&rows));
+        let offset = |row: &UnwindTableRow<usize>| match row.cfa() {
+            gimli::CfaRule::RegisterAndOffset { offset, .. } => *offset - i64::from(at_entry),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(described.iter().map(offset).collect::<Vec<_>>(), [0, 0, 32, 0, 0]);
+        let saved = described[2].register(gimli::Register(3));
+        assert_eq!(saved, Some(gimli::RegisterRule::Offset(-16)));
+        let mut ready = Vec::new();
+        let (size, unwind) = (PLACE.1, Unwind::Rows(&rows));
+        unwind_info::eh_frame(machine, size, 0, &unwind, &mut ready).unwrap();
+        assert_eq!(read(&Unwind::EhFrame(&ready)), described);
+    }
+
+    #[test]
+    fn what_cannot_be_used_leaves_nothing() {
+        let (mut section, mut commons) = (Vec::new(), Commons::default());
+        let outside = [Row { offset: 40, ..Row::default() }];
+        for unwind in [Unwind::Rows(&outside), Unwind::EhFrame(&[1, 2, 3])] {
+            push(&mut section, &mut commons, PLACE, &unwind);
+            assert_eq!((section.len(), commons.bytes.len()), (0, 0));
+        }
+    }
 }

@@ -62,6 +62,7 @@ mod object;
 mod options;
 mod publisher;
 mod region;
+mod sorted;
 mod state;
 mod turn;
 mod units;

@@ -1,7 +1,7 @@
 //! `.debug_line`: one sequence of rows for each code.
 
 use crate::code::Line;
-use crate::encode::Encode;
+use crate::encode::{Encode, put};
 use crate::files::Files;
 
 const LINE_BASE: i8 = -5;
@@ -15,6 +15,46 @@ const SET_FILE: u8 = 4;
 const SET_BASIC_BLOCK: u8 = 7;
 /// Where a sequence has its address: behind the introduction of an extended opcode.
 const ADDRESS_AT: usize = 3;
+
+/// The special opcode that goes no distance and no lines.
+const NO_STEP: u8 = OPCODE_BASE + LINE_BASE.unsigned_abs();
+/// Size of a [`mark`].
+pub(crate) const MARK: usize = 17;
+/// What stands before the lists of directories and files.
+const HEADER: usize = 28;
+/// What changes in it: the length of all, and that of the tables before the rows.
+const LENGTH_AT: usize = 0;
+const TABLES_AT: usize = 6;
+const EMPTY: [u8; HEADER] = [
+    0,
+    0,
+    0,
+    0, // length of what follows
+    4,
+    0, // version
+    0,
+    0,
+    0,
+    0, // length of the tables
+    1,
+    1,
+    1, // units of instructions, rows are statements
+    LINE_BASE as u8,
+    LINE_RANGE,
+    OPCODE_BASE, //
+    0,
+    1,
+    1,
+    1,
+    1,
+    0,
+    0,
+    0,
+    1,
+    0,
+    0,
+    1, // operands of opcodes
+];
 
 /// What a code's rows came to.
 #[derive(Debug, Default)]
@@ -34,6 +74,8 @@ pub(crate) fn push<'l>(
 ) -> Rows {
     let mut rows = Rows::default();
     let (mut at, mut file, mut line) = (None, 1, 1);
+    // Rows of one file have its name from one place as a rule.
+    let mut named: Option<(&str, u32)> = None;
     for row in lines {
         let from = at.unwrap_or(0);
         if row.offset < from || u64::from(row.offset) >= size {
@@ -46,7 +88,11 @@ pub(crate) fn push<'l>(
         if row.line > 0 {
             rows.first = rows.first.or(Some(row.offset));
         }
-        let number = files.number(row.file);
+        let number = match named {
+            Some((name, number)) if std::ptr::eq(name, row.file) => number,
+            _ => files.number(row.file),
+        };
+        named = Some((row.file, number));
         rows.file = rows.file.max(number);
         if number != file {
             out.push(SET_FILE);
@@ -85,12 +131,11 @@ fn push_row(out: &mut Vec<u8>, distance: u32, lines: i64) {
 }
 
 /// The rows of an address that is no code's: by it, valgrind can be asked whether it knows the table.
-pub(crate) fn mark(address: u64) -> Vec<u8> {
-    let mut out = vec![0, 9, 2]; // DW_LNE_set_address
-    out.u64(address);
-    push_row(&mut out, 0, 0);
-    out.extend_from_slice(&[ADVANCE_PC, 1, 0, 1, 1]); // DW_LNE_end_sequence
-    out
+pub(crate) fn mark(address: u64) -> [u8; MARK] {
+    // DW_LNE_set_address, no distance and no lines, DW_LNE_end_sequence
+    let mut mark = [0, 9, 2, 0, 0, 0, 0, 0, 0, 0, 0, NO_STEP, ADVANCE_PC, 1, 0, 1, 1];
+    put(&mut mark, ADDRESS_AT, address.to_le_bytes());
+    mark
 }
 
 /// The rows say nothing any more.
@@ -102,23 +147,15 @@ pub(crate) fn silence(sequence: &mut [u8]) {
 /// The code lies elsewhere now.
 pub(crate) fn move_to(sequence: &mut [u8], address: u64) {
     if !sequence.is_empty() {
-        crate::encode::put(sequence, ADDRESS_AT, address.to_le_bytes());
+        put(sequence, ADDRESS_AT, address.to_le_bytes());
     }
 }
 
-/// What stands before the rows, whose size is known: DWARF 4, which all versions of valgrind in
-/// use read.
-pub(crate) fn header(files: (&[u8], &[u8]), rows: usize) -> Vec<u8> {
-    let mut tables = vec![1, 1, 1, LINE_BASE as u8, LINE_RANGE, OPCODE_BASE];
-    tables.extend_from_slice(&[0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1]); // operands of opcodes
-    tables.extend_from_slice(files.0);
-    tables.push(0);
-    tables.extend_from_slice(files.1);
-    tables.push(0);
-    let mut out = Vec::with_capacity(tables.len() + 10);
-    out.u32((tables.len() + rows + 6) as u32);
-    out.u16(4);
-    out.u32(tables.len() as u32);
-    out.append(&mut tables);
-    out
+/// What stands before the lists of directories and files, each of which a zero ends, and then the rows; all of their
+/// sizes are known. DWARF 4, which all versions of valgrind in use read.
+pub(crate) fn header(lists: usize, rows: usize) -> [u8; HEADER] {
+    let mut header = EMPTY;
+    put(&mut header, LENGTH_AT, ((HEADER - 4 + lists + rows) as u32).to_le_bytes());
+    put(&mut header, TABLES_AT, ((HEADER - TABLES_AT - 4 + lists) as u32).to_le_bytes());
+    header
 }

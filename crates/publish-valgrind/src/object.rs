@@ -1,7 +1,9 @@
 //! The object files on disk.
 
+use std::ffi::{CStr, CString, OsStr};
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, openat, renameat, statat, unlinkat};
@@ -12,13 +14,14 @@ use crate::error::Cause;
 
 /// How many names are tried for a file until one is free.
 const TRIES: u32 = 1000;
-/// How many pieces are written at once, at most: Linux takes 1,024.
-const PIECES: usize = 512;
 
 /// A file that this process made.
 #[derive(Debug)]
 pub(crate) struct ObjectFile {
-    path: PathBuf,
+    /// As system calls take it, like the next one.
+    path: CString,
+    /// Where another version is written.
+    beside: CString,
     /// Device and inode.
     identity: (u64, u64),
 }
@@ -49,74 +52,74 @@ impl Folder {
         pieces: &mut [IoSlice<'_>],
     ) -> Result<(ObjectFile, OwnedFd), Cause> {
         let stem = format!("jit-{}-{address:x}", self.pid);
-        let mut path = self.path.join(format!("{stem}.so"));
+        let beside = self.place(&format!(".jit-{}.new", self.pid))?;
+        let mut path = self.place(&format!("{stem}.so"))?;
         for number in 2..TRIES {
             match create(&path) {
                 Ok(fd) => {
-                    let written = write(&fd, pieces).and_then(|()| {
-                        let identity = identity_of(&fd)?;
-                        Ok(ObjectFile { path: path.clone(), identity })
-                    });
-                    if written.is_err() {
-                        let _ = unlinkat(CWD, &path, AtFlags::empty());
+                    let identity = write(&fd, pieces).and_then(|()| identity_of(&fd));
+                    if identity.is_err() {
+                        let _ = unlinkat(CWD, &*path, AtFlags::empty());
                     }
-                    return written.map(|file| (file, fd));
+                    return Ok((ObjectFile { path, beside, identity: identity? }, fd));
                 }
                 // Of an earlier process of the same number, or of what lay at this address before.
-                Err(Errno::EXIST) => path = self.path.join(format!("{stem}-{number}.so")),
+                Err(Errno::EXIST) => path = self.place(&format!("{stem}-{number}.so"))?,
                 Err(errno) => return Err(Cause::system("create the object file")(errno)),
             }
         }
         Err(Cause::system("create the object file")(Errno::EXIST))
     }
 
-    /// Puts a new file in the place of one that was made before. `None` if it is not there any more.
-    ///
-    /// Valgrind may read the old one at any time, so it is never seen half written. It is deleted
-    /// before the new one gets its name: file systems that are told to rename over a file write
-    /// everything to the disk at once.
-    pub(crate) fn replace(
-        &self,
-        file: &mut ObjectFile,
-        pieces: &mut [IoSlice<'_>],
-    ) -> Result<Option<OwnedFd>, Cause> {
-        let found = statat(CWD, &file.path, AtFlags::SYMLINK_NOFOLLOW).map(|stat| identity(&stat));
-        if found != Ok(file.identity) {
-            return Ok(None);
-        }
-        let beside = self.path.join(format!(".jit-{}.new", self.pid));
-        let fd = create(&beside)
-            .or_else(|_| {
-                // What a process of the same number left in the middle of this.
-                unlinkat(CWD, &beside, AtFlags::empty())?;
-                create(&beside)
-            })
-            .map_err(Cause::system("create the object file"))?;
-        let replaced = write(&fd, pieces).and_then(|()| {
-            file.identity = identity_of(&fd)?;
-            unlinkat(CWD, &file.path, AtFlags::empty())
-                .and_then(|()| renameat(CWD, &beside, CWD, &file.path))
-                .map_err(Cause::system("replace the object file"))
-        });
-        if replaced.is_err() {
-            let _ = unlinkat(CWD, &beside, AtFlags::empty());
-        }
-        replaced.map(|()| Some(fd))
+    /// The path of a file in it.
+    fn place(&self, name: &str) -> Result<CString, Cause> {
+        CString::new(self.path.join(name).into_os_string().into_vec())
+            .map_err(Cause::system("create the object file"))
     }
 }
 
 impl ObjectFile {
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        Path::new(OsStr::from_bytes(self.path.to_bytes()))
+    }
+
+    /// Puts another version in its place. `None` if it is not there any more.
+    ///
+    /// Valgrind may read the old one at any time, so it is never seen half written. It is deleted
+    /// before the new one gets its name: file systems that are told to rename over a file write
+    /// everything to the disk at once.
+    pub(crate) fn replace(&mut self, pieces: &mut [IoSlice<'_>]) -> Result<Option<OwnedFd>, Cause> {
+        let (path, beside) = (&*self.path, &*self.beside);
+        let found = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map(|stat| identity(&stat));
+        if found != Ok(self.identity) {
+            return Ok(None);
+        }
+        let fd = create(beside)
+            .or_else(|_| {
+                // What a process of the same number left in the middle of this.
+                unlinkat(CWD, beside, AtFlags::empty())?;
+                create(beside)
+            })
+            .map_err(Cause::system("create the object file"))?;
+        let replaced = write(&fd, pieces).and_then(|()| {
+            self.identity = identity_of(&fd)?;
+            unlinkat(CWD, path, AtFlags::empty())
+                .and_then(|()| renameat(CWD, beside, CWD, path))
+                .map_err(Cause::system("replace the object file"))
+        });
+        if replaced.is_err() {
+            let _ = unlinkat(CWD, beside, AtFlags::empty());
+        }
+        replaced.map(|()| Some(fd))
     }
 
     /// Deletes it.
     pub(crate) fn remove(&self) {
-        let _ = unlinkat(CWD, &self.path, AtFlags::empty());
+        let _ = unlinkat(CWD, &*self.path, AtFlags::empty());
     }
 }
 
-fn create(path: &Path) -> Result<OwnedFd, Errno> {
+fn create(path: &CStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(CWD, path, flags, Mode::RUSR | Mode::WUSR)
 }
@@ -137,12 +140,12 @@ fn write(fd: &OwnedFd, mut pieces: &mut [IoSlice<'_>]) -> Result<(), Cause> {
         return Err(Cause::SizeLimit);
     }
     let mut left = size;
-    while left > 0 {
-        let some = pieces.len().min(PIECES);
-        match writev(fd, &pieces[..some]) {
+    loop {
+        match writev(fd, pieces) {
             Err(Errno::INTR) => {}
             // Nothing is written, and no error told, by file systems that never will.
             Ok(0) => return Err(Cause::system("write the object file")(Errno::NOSPC)),
+            Ok(written) if written == left => return Ok(()),
             Ok(written) => {
                 left = left.saturating_sub(written);
                 IoSlice::advance_slices(&mut pieces, written);
@@ -150,5 +153,4 @@ fn write(fd: &OwnedFd, mut pieces: &mut [IoSlice<'_>]) -> Result<(), Cause> {
             Err(errno) => return Err(Cause::system("write the object file")(errno)),
         }
     }
-    Ok(())
 }

@@ -1,6 +1,5 @@
 //! A stretch of pages with code, which one object file shows.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::code::{Code, Inlined, Line};
@@ -11,6 +10,7 @@ use crate::frames::{self, Commons};
 use crate::lines;
 use crate::name;
 use crate::object::ObjectFile;
+use crate::sorted::Sorted;
 use crate::units::{self, Codes};
 use crate::window::{Anchor, PAGE};
 
@@ -41,7 +41,7 @@ struct Entry {
 pub(crate) struct Region {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    codes: BTreeMap<u64, Entry>,
+    codes: Sorted<Entry>,
     /// Entries in the sections that say nothing any more.
     dead: usize,
     text: Vec<u8>,
@@ -75,7 +75,7 @@ impl Region {
 
     /// Whether any code lives.
     pub(crate) fn has_life(&self) -> bool {
-        self.codes.values().any(|entry| entry.is_live)
+        self.codes.iter().any(|(_, entry)| entry.is_live)
     }
 
     /// Makes it larger.
@@ -153,7 +153,7 @@ impl Region {
     /// is code that ends among them. Code around them lives on around them.
     pub(crate) fn cut(&mut self, address: u64, size: u64) {
         let end = address.saturating_add(size);
-        while let Some((&start, entry)) = self.codes.range(..end).next_back()
+        while let Some(&(start, ref entry)) = self.codes.last_below(end)
             && start.saturating_add(entry.size) > address
         {
             self.is_doubtful = true;
@@ -178,14 +178,14 @@ impl Region {
     }
 
     fn resize(&mut self, address: u64, size: u64) {
-        if let Some(entry) = self.codes.get_mut(&address) {
+        if let Some(entry) = self.codes.get_mut(address) {
             entry.size = size;
             put(&mut self.symbols, entry.symbol + SYMBOL_SIZE_AT, size.to_le_bytes());
         }
     }
 
     fn remove(&mut self, address: u64) -> Option<Entry> {
-        let entry = self.codes.remove(&address)?;
+        let entry = self.codes.remove(address)?;
         if let Some(symbol) = self.symbols.get_mut(entry.symbol..entry.symbol + SYMBOL) {
             symbol.fill(0);
         }
@@ -199,8 +199,7 @@ impl Region {
     /// The code that was loaded with this address and size is dead. Its name stays until its
     /// addresses are used again.
     pub(crate) fn unload(&mut self, address: u64, size: u64) {
-        let within = address..address.saturating_add(size.max(1));
-        for (_, entry) in self.codes.range_mut(within) {
+        for (_, entry) in self.codes.range_mut(address, address.saturating_add(size.max(1))) {
             if entry.told == (address, size) {
                 entry.is_live = false;
                 self.is_doubtful = true;
@@ -211,7 +210,7 @@ impl Region {
     /// Takes a code out, as a region of its own that is for another place: `None` if no such
     /// code is here as it was told.
     pub(crate) fn take_out(&mut self, address: u64, size: u64, to: u64) -> Option<Self> {
-        let entry = self.codes.get(&address)?;
+        let entry = self.codes.get(address)?;
         if entry.told != (address, size) || entry.size != size || !entry.is_live {
             return None;
         }
@@ -219,7 +218,7 @@ impl Region {
         alone.copy(self, address, entry);
         self.remove(address);
         self.is_doubtful = true;
-        let mut entry = alone.codes.remove(&address)?;
+        let mut entry = alone.codes.remove(address)?;
         lines::move_to(alone.lines.get_mut(entry.lines.clone()).unwrap_or_default(), to);
         frames::move_to(alone.frames.get_mut(entry.frame.clone()).unwrap_or_default(), to);
         alone.inlined.move_by(to.wrapping_sub(address));
@@ -239,7 +238,7 @@ impl Region {
     /// Takes over the codes of another region, but for their text.
     pub(crate) fn take_codes(&mut self, other: &Self) {
         self.is_doubtful |= other.is_doubtful;
-        for (&address, entry) in &other.codes {
+        for &(address, ref entry) in other.codes.iter() {
             self.cut(address, entry.size);
             self.copy(other, address, entry);
         }
@@ -269,7 +268,7 @@ impl Region {
     fn without(&mut self, keep: impl Fn((u64, u64, bool)) -> bool) -> Self {
         let mut new = Self::new(self.start, self.end);
         new.text = std::mem::take(&mut self.text);
-        for (&address, entry) in &self.codes {
+        for &(address, ref entry) in self.codes.iter() {
             if keep((address, address.saturating_add(entry.size), entry.is_live)) {
                 new.copy(self, address, entry);
             }
@@ -304,16 +303,13 @@ impl Region {
     }
 
     /// An address that will have a line. Best is one that belongs to no code, behind the last one.
-    fn choose_witness(&self) -> (Option<u64>, Vec<u8>) {
-        let (&last, entry) = match self.codes.last_key_value() {
-            Some(last) => last,
-            None => return (None, Vec::new()),
-        };
+    fn choose_witness(&self) -> (Option<u64>, Option<[u8; lines::MARK]>) {
+        let Some(&(last, ref entry)) = self.codes.last() else { return (None, None) };
         let behind = last.saturating_add(entry.size);
         if behind >= self.end {
-            return (self.codes.values().find_map(|entry| entry.line_at), Vec::new());
+            return (self.codes.iter().find_map(|(_, entry)| entry.line_at), None);
         }
-        (Some(behind), lines::mark(behind))
+        (Some(behind), Some(lines::mark(behind)))
     }
 
     /// Hands what the object file consists of to `write`.
@@ -321,15 +317,18 @@ impl Region {
         let (witness, mark) = self.choose_witness();
         self.witness = witness;
         self.is_doubtful = false;
+        let mark = mark.as_ref().map_or(&[][..], <[u8; lines::MARK]>::as_slice);
         let place = (self.start, self.end);
-        let header = lines::header(files.up_to(self.file.max(1)), self.lines.len() + mark.len());
+        let (directories, names) = files.up_to(self.file.max(1));
+        let lists = directories.len() + names.len() + 2;
+        let header = lines::header(lists, self.lines.len() + mark.len());
         write(&Parts {
             address: self.start,
             text: &self.text,
             symbols: &self.symbols,
             names: &self.names,
             unit: [&units::head(place, self.inlined.bytes.len()), &self.inlined.bytes, &[0]],
-            lines: [&header, &self.lines, &mark],
+            lines: [&header, directories, &[0], names, &[0], &self.lines, mark],
             frames: [&self.commons.bytes, &self.frames],
         })
     }

@@ -58,7 +58,8 @@ impl State {
         let line = Line { offset: 0, file: "jitscribe", line: 1 };
         let mut region = Region::new(page.address(), page.address() + PAGE);
         region.add(&code, &[0; 16], &mut self.files, [line].into_iter(), &[]);
-        let result = self.show(&mut region).map(|()| valgrind_request::has_line(page.address()));
+        let result = show(&mut region, &self.files, &self.folder)
+            .map(|()| valgrind_request::has_line(page.address()));
         page.unmap();
         if let Some(anchor) = region.anchor.take() {
             anchor.unmap();
@@ -86,32 +87,33 @@ impl State {
         lines: impl Iterator<Item = Line<'l>>,
         inlined: &[Inlined<'_>],
     ) -> Result<(), Error> {
-        let Some(mut home) = self.home(code.address, code.size)? else { return Ok(()) };
-        let read;
-        let bytes = match code.bytes {
-            Some(bytes) => bytes,
-            None => {
-                read = memory::read(code.address, usize::try_from(code.size).unwrap_or(0));
-                &read
-            }
-        };
-        home.add(code, bytes, &mut self.files, lines, inlined);
-        self.settle(home)
+        self.place(code.address, code.size, |home, files| {
+            let read;
+            let bytes = match code.bytes {
+                Some(bytes) => bytes,
+                None => {
+                    read = memory::read(code.address, usize::try_from(code.size).unwrap_or(0));
+                    &read
+                }
+            };
+            home.add(code, bytes, files, lines, inlined);
+        })
     }
 
     pub(crate) fn unload(&mut self, address: u64, size: u64) {
-        if let Some(region) = self.region_at(address) {
+        if let Some(region) = region_at(&mut self.regions, address) {
             region.unload(address, size);
         }
     }
 
     pub(crate) fn moved(&mut self, from: u64, to: u64, size: u64) -> Result<(), Error> {
-        let taken = self.region_at(from).and_then(|region| region.take_out(from, size, to));
+        let taken =
+            region_at(&mut self.regions, from).and_then(|region| region.take_out(from, size, to));
         let Some(alone) = taken else { return Ok(()) };
-        let Some(mut home) = self.home(to, size)? else { return Ok(()) };
-        home.take_codes(&alone);
-        home.put_text(to, &memory::read(to, usize::try_from(size).unwrap_or(0)));
-        self.settle(home)
+        self.place(to, size, |home, _| {
+            home.take_codes(&alone);
+            home.put_text(to, &memory::read(to, usize::try_from(size).unwrap_or(0)));
+        })
     }
 
     /// In the child of a fork: files and all that is learned from now on are its own.
@@ -122,16 +124,33 @@ impl State {
         }
     }
 
-    fn region_at(&mut self, address: u64) -> Option<&mut Region> {
-        let (_, region) = self.regions.range_mut(..=address).next_back()?;
-        (address < region.end).then_some(region)
+    /// Has `put` put a code into the region that it belongs to, and shows that; nothing if it cannot be shown.
+    fn place(
+        &mut self,
+        address: u64,
+        size: u64,
+        put: impl FnOnce(&mut Region, &mut Files),
+    ) -> Result<(), Error> {
+        if size == 0 || size > LARGEST || address.checked_add(size + PAGE).is_none() {
+            return Ok(());
+        }
+        let (start, end) = pages(address, size);
+        // As a rule, a region has these pages already, all of which are still there. It stays in the table.
+        if let Some(region) = region_at(&mut self.regions, start)
+            && end <= region.end
+            && window::is_mapped(region.start, region.end)
+        {
+            put(region, &mut self.files);
+            return show(region, &self.files, &self.folder);
+        }
+        let Some(mut home) = self.home(start, end)? else { return Ok(()) };
+        put(&mut home, &mut self.files);
+        self.settle(home)
     }
 
-    /// The region for a code, out of the table, with room for it; `None` if it cannot be shown.
-    fn home(&mut self, address: u64, size: u64) -> Result<Option<Region>, Error> {
-        let (start, end) = pages(address, size);
-        let is_code = size > 0 && size <= LARGEST && address.checked_add(size + PAGE).is_some();
-        if !is_code || !window::is_mapped(start, end) {
+    /// The region for some pages, out of the table, with room for them; `None` if they cannot be shown.
+    fn home(&mut self, start: u64, end: u64) -> Result<Option<Region>, Error> {
+        if !window::is_mapped(start, end) {
             return Ok(None);
         }
         let mut keys: Vec<u64> = self.regions.range(start..end).map(|(&key, _)| key).collect();
@@ -200,7 +219,7 @@ impl State {
     /// Shows a region, and puts it into the table.
     fn settle(&mut self, mut region: Region) -> Result<(), Error> {
         if window::is_mapped(region.start, region.end) {
-            let result = self.show(&mut region);
+            let result = show(&mut region, &self.files, &self.folder);
             self.regions.insert(region.start, region);
             return result;
         }
@@ -218,7 +237,7 @@ impl State {
                 let mut part = region.part(at, end);
                 part.shown = None;
                 if part.has_life() {
-                    let result = self.show(&mut part);
+                    let result = show(&mut part, &self.files, &self.folder);
                     self.regions.insert(part.start, part);
                     result?;
                 }
@@ -227,36 +246,43 @@ impl State {
         }
         Ok(())
     }
+}
 
-    fn show(&mut self, region: &mut Region) -> Result<(), Error> {
-        // Callgrind believes to know the blocks of an object file of this name. After the memory was
-        // given back, other blocks may lie there: they need another name, or callgrind stops.
-        if let Some(witness) = region.doubt()
-            && !witness.is_some_and(valgrind_request::has_line)
-        {
-            region.shown = None;
-            region.bury();
-        }
-        let mut shown = region.shown.take();
-        let (folder, files, start) = (&self.folder, &self.files, region.start);
-        let written = region.parts(files, |parts| {
-            elf::compose(parts, |pieces| {
-                if let Some(file) = &mut shown
-                    && let Some(fd) = folder.replace(file, &mut pieces.to_vec())?
-                {
-                    return Ok(fd);
-                }
-                let (file, fd) = folder.create(start, pieces)?;
-                shown = Some(file);
-                Ok(fd)
-            })
-        });
-        region.shown = shown;
-        let shown = written.and_then(|fd| {
-            let place = (region.start, region.end);
-            window::show(fd.as_fd(), elf::TEXT_AT, place, &mut region.anchor)
-        });
-        let path = || region.shown.as_ref().map_or(&*self.folder.path, |file| file.path());
-        shown.map_err(|cause| Error::new(path(), cause))
+/// The region that an address lies in.
+fn region_at(regions: &mut BTreeMap<u64, Region>, address: u64) -> Option<&mut Region> {
+    let (_, region) = regions.range_mut(..=address).next_back()?;
+    (address < region.end).then_some(region)
+}
+
+/// Shows a region, all of whose pages are mapped.
+fn show(region: &mut Region, files: &Files, folder: &Folder) -> Result<(), Error> {
+    // Callgrind believes to know the blocks of an object file of this name. After the memory was
+    // given back, other blocks may lie there: they need another name, or callgrind stops.
+    if let Some(witness) = region.doubt()
+        && !witness.is_some_and(valgrind_request::has_line)
+    {
+        region.shown = None;
+        region.bury();
     }
+    let mut shown = region.shown.take();
+    let start = region.start;
+    let written = region.parts(files, |parts| {
+        elf::compose(parts, |pieces| {
+            if let Some(file) = &mut shown
+                && let Some(fd) = file.replace(pieces)?
+            {
+                return Ok(fd);
+            }
+            let (file, fd) = folder.create(start, pieces)?;
+            shown = Some(file);
+            Ok(fd)
+        })
+    });
+    region.shown = shown;
+    let shown = written.and_then(|fd| {
+        let place = (region.start, region.end);
+        window::show(fd.as_fd(), elf::TEXT_AT, place, &mut region.anchor)
+    });
+    let path = || region.shown.as_ref().map_or(&*folder.path, |file| file.path());
+    shown.map_err(|cause| Error::new(path(), cause))
 }

@@ -6,21 +6,25 @@
 /// Valgrind runs one thread at a time, for a turn of 100,000 blocks of code, or until it waits in
 /// a system call. An instruction for spin loops cuts the turn to 300 blocks; when these are spent,
 /// the others have theirs, and then this thread has a whole one.
+///
+/// The profile counts each of these instructions, so there are as few as blocks. A block ends at an indirect jump; of a
+/// loop without one, valgrind makes a block of several rounds.
 #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
 pub(crate) fn begin() {
-    // SAFETY: a pause, and a loop that counts down in registers of its own. Its jump is an
-    // indirect one, for valgrind makes one block of several rounds else.
+    // SAFETY: a pause, and a loop that counts down in registers of its own. A round is two blocks
+    // of one instruction each.
     unsafe {
         std::arch::asm!(
             "pause",
-            "mov {count:e}, 400",
+            "mov ecx, 200",
             "lea {again}, [rip + 2f]",
             "2:",
-            "dec {count:e}",
-            "jz 3f",
-            "jmp {again}",
+            "loop 3f",
+            "jmp 4f",
             "3:",
-            count = out(reg) _,
+            "jmp {again}",
+            "4:",
+            out("rcx") _,
             again = out(reg) _,
             options(nomem, nostack),
         );
@@ -31,19 +35,21 @@ pub(crate) fn begin() {
 /// As on x86-64.
 #[cfg(all(target_arch = "aarch64", target_pointer_width = "64", target_endian = "little"))]
 pub(crate) fn begin() {
-    // SAFETY: a hint, and a loop that counts down in registers of its own. The register of the
-    // indirect jump is one that may jump to where a "bti c" stands, which is there.
+    // SAFETY: a hint, and a loop that counts down in registers of its own, in rounds of two blocks. The register of
+    // the indirect jump is one that may jump to where a "bti c" stands, which is there.
     unsafe {
         std::arch::asm!(
             "yield",
-            "mov {count:w}, #400",
+            "mov {count:w}, #200",
             "adr x16, 2f",
             "2:",
             "hint #34",
             "subs {count:w}, {count:w}, #1",
-            "b.eq 3f",
-            "br x16",
+            "b.ne 3f",
+            "b 4f",
             "3:",
+            "br x16",
+            "4:",
             count = out(reg) _,
             out("x16") _,
             options(nomem, nostack),
