@@ -22,28 +22,27 @@ fn begin_of<const N: usize>(path: &Path) -> Option<String> {
 
 /// The lines of `groups` are those of `/proc/self/cgroup`: number, controllers, path (cgroups(7)).
 fn least(root: &Path, groups: &str) -> Option<u64> {
-    let mut least: Option<u64> = None;
-    for line in groups.lines() {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
-        let (root, files) = if controllers.is_empty() {
-            (root.to_owned(), &["memory.max", "memory.high"][..])
-        } else if controllers.split(',').any(|name| name == "memory") {
-            (root.join("memory"), &["memory.limit_in_bytes"][..])
-        } else {
-            continue;
-        };
-        let path = path.trim_start_matches('/');
-        // A path that leads out of the namespace is of groups that cannot be seen.
-        if path.split('/').any(|part| part == "..") {
-            continue;
-        }
-        for group in Path::new(path).ancestors().take(DEPTH) {
-            let limits = files.iter().filter_map(|file| limit(&root.join(group).join(file)));
-            least = least.into_iter().chain(limits).min();
-        }
+    let line = |line| {
+        let mut fields = str::splitn(line, 3, ':').skip(1);
+        Some((fields.next()?, fields.next()?))
+    };
+    // Memory is in one hierarchy alone: in one of version 1 that names it, or else in that of version 2.
+    let lines = || groups.lines().filter_map(line);
+    let of_memory = |(controllers, _): &(&str, &str)| controllers.split(',').any(|c| c == "memory");
+    let (root, path, files) = if let Some((_, path)) = lines().find(of_memory) {
+        (root.join("memory"), path, &["memory.limit_in_bytes"][..])
+    } else {
+        let (_, path) = lines().find(|(controllers, _)| controllers.is_empty())?;
+        (root.to_owned(), path, &["memory.max", "memory.high"][..])
+    };
+    let path = path.trim_start_matches('/');
+    // A path that leads out of the namespace is of groups that cannot be seen.
+    if path.split('/').any(|part| part == "..") {
+        return None;
     }
-    least
+    let around = Path::new(path).ancestors().take(DEPTH);
+    let limits = around.flat_map(|group| files.iter().map(move |file| group.join(file)));
+    limits.filter_map(|file| limit(&root.join(file))).min()
 }
 
 /// `max`, and version 1's very large number, are none worth the name.
