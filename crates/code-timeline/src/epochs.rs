@@ -120,40 +120,33 @@ pub fn visible(
     everything: bool,
     usage: impl Fn(CodeId) -> Option<Usage>,
 ) -> Vec<(Range<u64>, CodeId)> {
-    let stroke = |piece: &'_ Piece| {
+    let mut strokes: Vec<(bool, u64, &Piece)> = Vec::with_capacity(timeline.pieces().len());
+    for piece in timeline.pieces() {
         if !overlap(&piece.range, arena) {
-            return None;
+            continue;
         }
         let used = usage(piece.code).is_some_and(|usage| usage.within(epoch));
         let lived = piece.since < epoch.until && epoch.from < piece.until;
-        (used || (everything && lived)).then_some((used, piece.since))
-    };
-    let inside = |range: &Range<u64>| range.start.max(arena.start)..range.end.min(arena.end);
-    let pieces = timeline.pieces();
-    // Most often none covers another, and nothing need be painted.
-    if timeline.is_flat() {
-        let mut flat = Vec::with_capacity(pieces.len());
-        let shown = pieces.iter().filter(|piece| stroke(piece).is_some());
-        join(shown.map(|piece| (inside(&piece.range), piece.code)), &mut flat);
-        return flat;
+        if used || (everything && lived) {
+            strokes.push((used, piece.since, piece));
+        }
     }
-    let strokes = pieces.iter().filter_map(|piece| {
-        let (used, since) = stroke(piece)?;
-        Some((used, since, piece))
-    });
-    let mut strokes: Vec<(bool, u64, &Piece)> = strokes.collect();
+    let inside = |range: &Range<u64>| range.start.max(arena.start)..range.end.min(arena.end);
+    // Pieces come by address: most often none covers another, and nothing need be painted.
+    if strokes.is_sorted_by(|(.., a), (.., b)| a.range.end <= b.range.start) {
+        return joined(strokes.iter().map(|(.., piece)| (inside(&piece.range), piece.code)));
+    }
     strokes.sort_by_key(|&(used, since, _)| (used, since));
     let mut canvas = Canvas::new();
     for (.., piece) in strokes {
         canvas.paint(inside(&piece.range), piece.code);
     }
-    let mut visible = Vec::new();
-    join(canvas.visible(), &mut visible);
-    visible
+    joined(canvas.visible())
 }
 
 /// The parts of one code that a short-lived neighbour had split are one again.
-fn join(parts: impl Iterator<Item = (Range<u64>, CodeId)>, joined: &mut Vec<(Range<u64>, CodeId)>) {
+fn joined(parts: impl Iterator<Item = (Range<u64>, CodeId)>) -> Vec<(Range<u64>, CodeId)> {
+    let mut joined: Vec<(Range<u64>, CodeId)> = Vec::with_capacity(parts.size_hint().0);
     for (range, code) in parts {
         match joined.last_mut() {
             Some((last, owner)) if *owner == code && last.end == range.start => {
@@ -162,6 +155,7 @@ fn join(parts: impl Iterator<Item = (Range<u64>, CodeId)>, joined: &mut Vec<(Ran
             _ => joined.push((range, code)),
         }
     }
+    joined
 }
 
 #[cfg(test)]
