@@ -10,7 +10,6 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
     fence,
 };
-
 use std::time::Duration;
 
 use rustix::io::Errno;

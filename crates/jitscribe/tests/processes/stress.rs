@@ -69,7 +69,7 @@ impl Round {
 
     fn run(&self, random: &mut Random) -> u64 {
         let roster = self.roster;
-        let mut child = Worker(player("worker", &self.arguments).spawn().unwrap());
+        let child = Worker(player("worker", &self.arguments).spawn().unwrap());
         wait_until("the worker's first codes", || roster.is_ready());
         let log = log_of(&child.0);
         let end = Instant::now() + Duration::from_millis(100 + random.next() % 600);
@@ -83,7 +83,7 @@ impl Round {
             looks += 1;
             std::thread::sleep(Duration::from_millis(random.next() % 50));
         }
-        child.kill();
+        drop(child);
         self.after(&log);
         assert_eq!(roster.errors(), 0, "children of forks found errors");
         looks
@@ -117,16 +117,10 @@ impl Round {
 /// Killed also if the test fails.
 struct Worker(Child);
 
-impl Worker {
-    fn kill(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
 impl Drop for Worker {
     fn drop(&mut self) {
-        self.kill();
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
     }
 }
 
