@@ -54,18 +54,11 @@ pub(crate) fn counted<'a, const N: usize>(
 /// Takes a cost, and the blank behind it if there is one.
 #[inline(always)]
 fn value(text: &[u8]) -> Option<(u64, &[u8])> {
-    let (mut rest, mut number) = (text, 0_u64);
-    loop {
-        let (&byte, behind) = rest.split_first()?;
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            let count = text.len().wrapping_sub(rest.len());
-            let rest = if byte == b' ' { behind } else { rest };
-            let is_one = matches!(byte, b' ' | b'\n') && count.wrapping_sub(1) < 18;
-            return is_one.then_some((number, rest));
-        }
-        number = number.wrapping_mul(10).wrapping_add(u64::from(digit));
-        rest = behind;
+    let (number, rest) = decimal(text)?;
+    match rest.split_first()? {
+        (b' ', behind) => Some((number, behind)),
+        (b'\n', _) => Some((number, rest)),
+        _ => None,
     }
 }
 
@@ -188,6 +181,14 @@ pub(crate) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
 /// Takes a decimal number and the byte behind it.
 #[inline(always)]
 fn digits<const END: u8>(text: &[u8]) -> Option<(u64, &[u8])> {
+    let (number, rest) = decimal(text)?;
+    let (&end, behind) = rest.split_first()?;
+    (end == END).then_some((number, behind))
+}
+
+/// Takes a decimal number, behind which something stands.
+#[inline(always)]
+fn decimal(text: &[u8]) -> Option<(u64, &[u8])> {
     let (mut rest, mut number) = (text, 0_u64);
     loop {
         let (&byte, behind) = rest.split_first()?;
@@ -195,8 +196,7 @@ fn digits<const END: u8>(text: &[u8]) -> Option<(u64, &[u8])> {
         if digit > 9 {
             // What may be too large is looked at again, with care.
             let count = text.len().wrapping_sub(rest.len());
-            let is_one = byte == END && count.wrapping_sub(1) < 18;
-            return is_one.then_some((number, behind));
+            return (count.wrapping_sub(1) < 18).then_some((number, rest));
         }
         number = number.wrapping_mul(10).wrapping_add(u64::from(digit));
         rest = behind;
