@@ -63,6 +63,8 @@ LuaJIT|luajit|luajit
 Python|python3|python3
 Python venv|/usr/share/doc/python3-venv|python3-venv
 mmdebstrap|mmdebstrap|mmdebstrap
+wine, to run what is for Windows|/usr/lib/wine/wine64|wine64
+a C compiler for Windows|x86_64-w64-mingw32-gcc|gcc-mingw-w64-x86-64-posix
 '
 
 as_root() {
@@ -123,13 +125,16 @@ if ! rust_is_new_enough; then
     fi
 fi
 
-# What the tests look at but cannot run here. Where there is no rustup it has to come with the toolchain.
-other=aarch64-unknown-linux-gnu
+# What the tests build for other than this machine: arm64, to look at alone, and Windows, to be run by scripts/wine.sh.
+# Where there is no rustup it has to come with the toolchain.
+others='aarch64-unknown-linux-gnu x86_64-pc-windows-gnu'
 other_is_there() {
-    [ -d "$(rustc --print sysroot)/lib/rustlib/$other/lib" ]
+    [ -d "$(rustc --print sysroot)/lib/rustlib/$1/lib" ]
 }
-if [ "$mode" = test ] && ! other_is_there && present rustup; then
-    rustup target add "$other"
+if [ "$mode" = test ] && present rustup; then
+    for other in $others; do
+        other_is_there "$other" || rustup target add "$other"
+    done
 fi
 
 if [ "$mode" = test ]; then
@@ -164,12 +169,14 @@ report
 printf '  %-36s %s\n' "Rust" "$(cargo --version)"
 printf '  %-36s %s\n' "perf's version" "$(perf --version)"
 if [ "$mode" = test ]; then
-    if other_is_there; then
-        printf '  %-36s %s\n' "Rust's library for another machine" "$other"
-    else
-        printf '  %-36s MISSING (rustup target add %s)\n' "Rust's library for another machine" "$other"
-        failed=1
-    fi
+    for other in $others; do
+        if other_is_there "$other"; then
+            printf '  %-36s %s\n' "Rust's library for another machine" "$other"
+        else
+            printf '  %-36s MISSING (rustup target add %s)\n' "Rust's library for another machine" "$other"
+            failed=1
+        fi
+    done
     printf '  %-36s %s\n' "wasmtime" "$cache/wasmtime"
     printf '  %-36s %s\n' "perf 6.12 and Python 3.13" "$cache/trixie"
 fi
