@@ -1,0 +1,66 @@
+//! What debuggers see of a program that links the library.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::tree::{Link, compile, fresh, prefix, run};
+
+/// What gdb says. What it prints is not folded, coloured, or asked for elsewhere.
+pub fn gdb(script: &[&str], words: &[&str]) -> String {
+    let mut command = Command::new("gdb");
+    command.args(["-q", "-nx", "-batch"]);
+    for line in ["set breakpoint pending on", "set debuginfod enabled off", "set width 0"] {
+        command.args(["-ex", line]);
+    }
+    for line in script {
+        command.args(["-ex", line]);
+    }
+    debugger(command.arg("--args").args(words))
+}
+
+pub fn lldb(script: &[&str], words: &[&str]) -> String {
+    let mut command = Command::new("lldb");
+    command.args(["--no-lldbinit", "--batch"]);
+    for line in script {
+        command.args(["-o", line]);
+    }
+    debugger(command.arg("--").args(words))
+}
+
+fn debugger(command: &mut Command) -> String {
+    let command = command.env("TERM", "dumb").env_remove("DEBUGINFOD_URLS");
+    run(command.env_remove("JITSCRIBE").stdin(Stdio::null()))
+}
+
+/// The installed library without any symbols but those that programs are linked by.
+fn stripped() -> PathBuf {
+    let library = fresh("stripped").join("libjitscribe.so.0");
+    let installed = prefix().join("lib/libjitscribe.so");
+    run(Command::new("strip").arg("-o").arg(&library).arg(installed));
+    library
+}
+
+#[test]
+fn debuggers_see_code_by_a_stripped_library() {
+    let program = compile("examples/c/tinyjit.c", Link::Shared, &[]);
+    let program = program.to_str().expect("a path");
+    // In place of the one that it would find: the name that it asks for is the same.
+    let preload = format!("LD_PRELOAD={}", stripped().display());
+
+    let environment = format!("set environment {}", preload.replacen('=', " ", 1));
+    let said =
+        gdb(&[&environment, "break add_42", "run", "backtrace", "info sharedlibrary"], &[program]);
+    assert!(said.contains("#0  add_42 () at add.tiny:2\n"), "{said}");
+    assert!(said.contains("in run (argument=1, ") && said.contains(" main (argc=1"), "{said}");
+    assert!(said.contains("/stripped/libjitscribe.so.0"), "{said}");
+
+    let environment = format!("settings set target.env-vars {preload}");
+    let said = lldb(
+        &[&environment, "breakpoint set -n add_42", "run", "thread backtrace", "image list"],
+        &[program],
+    );
+    let frames: Vec<&str> = said.lines().filter(|line| line.contains("frame #")).collect();
+    assert!(frames.iter().any(|frame| frame.ends_with("`add_42 at add.tiny:2:5")), "{said}");
+    assert!(frames.iter().any(|frame| frame.contains("`main(argc=1")), "{said}");
+    assert!(said.contains("/stripped/libjitscribe.so.0"), "{said}");
+}
