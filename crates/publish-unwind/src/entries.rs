@@ -12,6 +12,26 @@ pub(crate) struct Entry {
     pub(crate) bytes: Vec<u8>,
 }
 
+/// The same, borrowed: of the code from `start` to `end`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frames<'a> {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) bytes: &'a [u8],
+    /// Size of the common part.
+    pub(crate) common: usize,
+}
+
+impl Entry {
+    /// `None` if it is too short to be one.
+    pub(crate) fn frames(&self) -> Option<Frames<'_>> {
+        let length: [u8; 4] = *self.bytes.first_chunk()?;
+        let common = (u32::from_ne_bytes(length) as usize).checked_add(4)?;
+        let (start, end) = (self.code.start, self.code.end);
+        (common < self.bytes.len()).then_some(Frames { start, end, bytes: &self.bytes, common })
+    }
+}
+
 const MACHINE: u16 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
 const TARGET: Target = Target { machine: MACHINE, endian: Endian::Little, is_64: true, flags: 0 };
 

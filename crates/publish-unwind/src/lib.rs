@@ -18,7 +18,8 @@
 //! # How
 //!
 //! By `__register_frame`, which is looked for when the process runs, and never linked: libgcc has it, and LLVM's
-//! libunwind. What they do with it differs, and each is served in its way; see `frames.rs`.
+//! libunwind. What they do with it differs, and each is served in its way; see `unwinders.rs`. The other libunwind, which
+//! has no such function, is told by `_U_dyn_register` when it is in the process, whenever it came; see `libunwind/mod.rs`.
 //!
 //! Code that lies in an arena of the crate `code-arena` needs none of this.
 //!
@@ -41,6 +42,7 @@
 
 mod entries;
 mod found;
+mod libunwind;
 mod notes;
 mod regions;
 mod section;

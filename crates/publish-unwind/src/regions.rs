@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::entries::Entry;
+use crate::entries::{Entry, Frames};
 use crate::found::Found;
 use crate::section::{Description, Table};
 
@@ -47,6 +47,12 @@ impl Regions {
         self.put(found, region);
         self.put(found, upper);
         drop(whole);
+    }
+
+    /// All that is known.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Frames<'_>> {
+        let codes = self.0.values().flat_map(|region| &region.codes);
+        codes.map(|(&start, (end, description))| description.frames(start, *end))
     }
 
     /// Forgets what lies here, wholly or not.

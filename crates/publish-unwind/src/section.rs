@@ -3,7 +3,7 @@
 
 use std::ptr;
 
-use crate::entries::Entry;
+use crate::entries::{Entry, Frames};
 use crate::found::Found;
 use crate::notes::Note;
 
@@ -20,13 +20,20 @@ pub(crate) struct Description {
 impl Description {
     /// `None` if it is too short to be one.
     pub(crate) fn new(entry: &Entry) -> Option<Self> {
-        let length: [u8; 4] = *entry.bytes.first_chunk()?;
-        let common = (u32::from_ne_bytes(length) as usize).checked_add(4)?;
+        let common = entry.frames()?.common;
         let (chunks, _) = entry.bytes.as_chunks::<8>();
         let mut words = Vec::with_capacity(chunks.len().saturating_add(1));
         words.extend(chunks.iter().map(|chunk| u64::from_ne_bytes(*chunk)));
         words.push(0);
-        (common < entry.bytes.len()).then(|| Self { words: words.into_boxed_slice(), common })
+        Some(Self { words: words.into_boxed_slice(), common })
+    }
+
+    /// The code from `start` to `end`, and what is said of it.
+    pub(crate) fn frames(&self, start: u64, end: u64) -> Frames<'_> {
+        let size = self.words.len().saturating_sub(1).saturating_mul(8);
+        // SAFETY: the bytes of all words but the zeros.
+        let bytes = unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), size) };
+        Frames { start, end, bytes, common: self.common }
     }
 
     fn pointer(&self) -> *const u8 {
@@ -46,6 +53,10 @@ impl Single {
         // SAFETY: one description with zeros behind it, which stays until this value is dropped.
         unsafe { found.register(description.pointer()) };
         Self { found, description }
+    }
+
+    pub(crate) fn description(&self) -> &Description {
+        &self.description
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::entries::Entry;
+use crate::entries::{Entry, Frames};
 use crate::found::Found;
 use crate::section::{Description, Single};
 
@@ -18,6 +18,11 @@ impl Singles {
             let single = Single::register(found, description);
             self.0.insert(entry.code.start, (entry.code.end, single));
         }
+    }
+
+    /// All that is known.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Frames<'_>> {
+        self.0.iter().map(|(&start, (end, single))| single.description().frames(start, *end))
     }
 
     /// Forgets what lies here, wholly or not.

@@ -6,8 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use code_image::Code;
 use unwind_info::Unwind;
 
-use crate::entries::entries;
+use crate::entries::{Frames, entries};
 use crate::found::{Found, Kind};
+use crate::libunwind::{self, Libunwind};
 use crate::regions::Regions;
 use crate::singles::Singles;
 
@@ -23,8 +24,16 @@ pub struct Unwinders {
     is_lost: AtomicBool,
 }
 
+/// What frames were described to whom.
 #[derive(Debug)]
-enum Known {
+struct Known {
+    frames: Described,
+    /// What has been told all of them, beside the unwinder that takes frames.
+    libunwind: Option<&'static Libunwind>,
+}
+
+#[derive(Debug)]
+enum Described {
     Singles(Singles),
     Regions(Regions),
 }
@@ -34,10 +43,11 @@ impl Unwinders {
     #[must_use]
     pub fn find() -> Option<Self> {
         let found = Found::look()?;
-        let known = match found.kind {
-            Kind::OldLibgcc => Known::Regions(Regions::default()),
-            Kind::Libgcc | Kind::Llvm => Known::Singles(Singles::default()),
+        let frames = match found.kind {
+            Kind::OldLibgcc => Described::Regions(Regions::default()),
+            Kind::Libgcc | Kind::Llvm => Described::Singles(Singles::default()),
         };
+        let known = Known { frames, libunwind: None };
         Some(Self { found, known: Mutex::new(known), is_lost: AtomicBool::new(false) })
     }
 
@@ -51,14 +61,21 @@ impl Unwinders {
     /// are described by `unwind`, or else by the ready section in `code.unwind`; code without either is passed over.
     pub fn load(&self, code: &Code<'_>, unwind: Option<&Unwind<'_>>) {
         let entries = entries(code, unwind);
+        let libunwind = libunwind::look();
         let Some(mut known) = self.lock() else { return };
+        if let Some(libunwind) = libunwind.filter(|_| known.libunwind.is_none()) {
+            known.begin(libunwind);
+        }
         if entries.is_empty() {
             known.forget(self.found, code.start, code.start.saturating_add(code.size));
         }
         for entry in entries {
-            match &mut *known {
-                Known::Singles(singles) => singles.add(self.found, &entry),
-                Known::Regions(regions) => regions.add(self.found, &entry),
+            match &mut known.frames {
+                Described::Singles(singles) => singles.add(self.found, &entry),
+                Described::Regions(regions) => regions.add(self.found, &entry),
+            }
+            if let (Some(libunwind), Some(frames)) = (known.libunwind, entry.frames()) {
+                libunwind.add(frames);
             }
         }
     }
@@ -76,6 +93,8 @@ impl Unwinders {
     pub fn forked(&self) {
         if let Err(TryLockError::WouldBlock) = self.known.try_lock() {
             self.is_lost.store(true, Relaxed);
+        } else if let Some(libunwind) = self.lock().and_then(|known| known.libunwind) {
+            libunwind.forked();
         }
     }
 
@@ -88,10 +107,36 @@ impl Unwinders {
 }
 
 impl Known {
+    /// Tells libunwind what there is already.
+    fn begin(&mut self, libunwind: &'static Libunwind) {
+        self.libunwind = Some(libunwind);
+        self.frames.each(|frames| libunwind.add(frames));
+    }
+
     fn forget(&mut self, found: Found, start: u64, end: u64) {
+        match &mut self.frames {
+            Described::Singles(singles) => singles.forget(start, end),
+            Described::Regions(regions) => regions.forget(found, start, end),
+        }
+        if let Some(libunwind) = self.libunwind {
+            libunwind.forget(start, end);
+        }
+    }
+}
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        if let Some(libunwind) = self.libunwind {
+            self.frames.each(|frames| libunwind.forget(frames.start, frames.end));
+        }
+    }
+}
+
+impl Described {
+    fn each(&self, tell: impl FnMut(Frames<'_>)) {
         match self {
-            Self::Singles(singles) => singles.forget(start, end),
-            Self::Regions(regions) => regions.forget(found, start, end),
+            Self::Singles(singles) => singles.all().for_each(tell),
+            Self::Regions(regions) => regions.all().for_each(tell),
         }
     }
 }

@@ -2,106 +2,22 @@
 #![cfg(target_arch = "x86_64")]
 #![allow(unsafe_code)]
 
+mod common;
+
 use std::panic::catch_unwind;
 use std::process::Command;
-use std::ptr;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use publish_unwind::{Code, EhFrame, Row, Unwind, Unwinders};
-
-type Callback = extern "C-unwind" fn(usize, usize);
-type Caller = extern "C-unwind" fn(Callback, usize);
-
-/// Calls its first argument with both, in a frame that has no frame pointer and in which rbp is 0.
-const CALLER: [u8; 17] = [
-    0x53, 0x55, 0x48, 0x83, 0xec, 0x08, 0x31, 0xed, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x08, 0x5d, 0x5b,
-    0xc3,
-];
-const ROOM: usize = 32;
-const ROWS: [Row<'static>; 6] = {
-    const fn row(offset: u32, cfa_offset: i32, saved: &'static [(u16, i32)]) -> Row<'static> {
-        Row { offset, cfa_register: 7, cfa_offset, saved, signed: false }
-    }
-    [
-        row(1, 16, &[(3, -16)]),
-        row(2, 24, &[(3, -16), (6, -24)]),
-        row(6, 32, &[(3, -16), (6, -24)]),
-        row(14, 24, &[(3, -16), (6, -24)]),
-        row(15, 16, &[(3, -16)]),
-        row(16, 8, &[]),
-    ]
-};
+use common::{Callback, Caller, Page, ROWS, unwinders};
+use publish_unwind::{Code, EhFrame, Unwind};
 
 /// One lock for all tests: they measure, and change what all walks go through.
 fn alone() -> std::sync::MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
-
-fn unwinders() -> &'static Unwinders {
-    static FOUND: OnceLock<Unwinders> = OnceLock::new();
-    FOUND.get_or_init(|| Unwinders::find().expect("an unwinder"))
-}
-
-/// Pages full of callers, which are announced one by one.
-struct Page {
-    base: *mut libc::c_void,
-    size: usize,
-}
-
-impl Page {
-    fn new(count: usize) -> Self {
-        let size = (count * ROOM).next_multiple_of(4096);
-        let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: new memory.
-        let base = unsafe { libc::mmap(ptr::null_mut(), size, protection, flags, -1, 0) };
-        assert_ne!(base, libc::MAP_FAILED);
-        for number in 0..count {
-            // SAFETY: within the memory from above.
-            unsafe {
-                ptr::copy_nonoverlapping(
-                    CALLER.as_ptr(),
-                    base.cast::<u8>().add(number * ROOM),
-                    CALLER.len(),
-                )
-            };
-        }
-        Self { base, size }
-    }
-
-    fn address(&self, number: usize) -> u64 {
-        (self.base.addr() + number * ROOM) as u64
-    }
-
-    fn load(&self, number: usize) -> Caller {
-        let start = self.address(number);
-        let code = Code { start, size: 17, visible: start..start + 17, ..Code::default() };
-        unwinders().load(&code, Some(&Unwind::Rows(&ROWS)));
-        self.caller(number)
-    }
-
-    fn unload(&self, number: usize) {
-        unwinders().unload(self.address(number), 17);
-    }
-
-    fn caller(&self, number: usize) -> Caller {
-        // SAFETY: the code above, which has this type.
-        unsafe { std::mem::transmute::<*mut u8, Caller>(self.base.cast::<u8>().add(number * ROOM)) }
-    }
-}
-
-impl Drop for Page {
-    fn drop(&mut self) {
-        // SAFETY: ours.
-        unsafe { libc::munmap(self.base, self.size) };
-    }
-}
-
-// SAFETY: memory that any thread may run.
-unsafe impl Sync for Page {}
 
 extern "C-unwind" fn throw(_: usize, number: usize) {
     std::panic::resume_unwind(Box::new(number));

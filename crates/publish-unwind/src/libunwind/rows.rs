@@ -1,0 +1,187 @@
+//! The table that a walk searches while it is being changed.
+//!
+//! A row is where a code begins and where its description is, 32 bits each; rows are in the order of the first. A walk takes
+//! the last row that does not lie behind the address it looks for (`lookup` in `Gfind_proc_info-lsb.c`), and then
+//! reads in it where the description is. It knows no lock, so:
+//!
+//! - a change is one store of eight bytes;
+//! - a row that a code has is never moved, nor given to another code while this one lives: a walk may have found it
+//!   a moment ago;
+//! - between rows with code there are rows without: they may say any beginning between their neighbours', but none that lies
+//!   within a code, or this code would not be found.
+//!
+//! When there is no row left where one is needed, a new table is made, with rows to spare everywhere, and takes the old
+//! one's place by one store. This happens the more rarely the more codes there are.
+#![allow(unsafe_code)]
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
+
+use super::pool::map;
+
+/// Rows of every table. Those in front are never touched if there are fewer codes: they read as zeros.
+pub(super) const LEN: usize = 1 << 17;
+/// libunwind reads one row behind the last.
+const BYTES: usize = (LEN + 512) * 8;
+/// Rows without code before each, in a new table, if there is room.
+const SPARE: usize = 3;
+/// Behind all code.
+const LAST: Row = Row { start: i32::MAX as u32, description: 0 };
+
+/// A row; one without a description has no code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) start: u32,
+    pub(super) description: i32,
+}
+
+/// The table's memory is not given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Rows(NonNull<AtomicU64>);
+
+// SAFETY: memory that is only used by atomic loads and stores.
+unsafe impl Send for Rows {}
+
+impl Rows {
+    /// A table of codes, which come in the order of their beginnings. `None` without memory, or if they are too many.
+    pub(super) fn new(
+        codes: impl ExactSizeIterator<Item = Row> + DoubleEndedIterator,
+    ) -> Option<Self> {
+        let count = codes.len();
+        let behind = (count / 2).saturating_add(16);
+        let room = LEN.checked_sub(behind)?;
+        let spare = (room.checked_div(count.max(1))?).min(SPARE + 1).checked_sub(1)?;
+        let rows = Self(map(BYTES)?.cast());
+        let mut at = LEN;
+        let mut put = |row| {
+            at = at.saturating_sub(1);
+            rows.store(at, row);
+        };
+        (0..behind).for_each(|_| put(LAST));
+        for row in codes.rev() {
+            put(row);
+            (0..spare).for_each(|_| put(Row { description: 0, ..row }));
+        }
+        Some(rows)
+    }
+
+    pub(super) fn address(&self) -> usize {
+        self.0.as_ptr().expose_provenance()
+    }
+
+    /// Adds a code that lies over no other; false if there is no row for it.
+    pub(super) fn add(&self, row: Row, end: u32) -> bool {
+        let behind = self.search(|start| start <= row.start);
+        let place = match behind.checked_sub(1) {
+            Some(before) if self.load(before).description == 0 => before,
+            // The very last one stays, for what is behind all code.
+            _ if behind < LEN - 1 && self.load(behind).description == 0 => behind,
+            _ => return false,
+        };
+        // No row without code may lie in it.
+        let free = self.search(|start| start < end);
+        let next = self.load(free).start;
+        for at in (place.saturating_add(1)..free).rev() {
+            self.store(at, Row { start: next, description: 0 });
+        }
+        self.store(place, row);
+        true
+    }
+
+    /// Takes out a code.
+    pub(super) fn remove(&self, start: u32) {
+        if let Some(at) = self.search(|other| other <= start).checked_sub(1)
+            && self.load(at).start == start
+        {
+            self.store(at, Row { start, description: 0 });
+        }
+    }
+
+    /// How many rows at the beginning are so.
+    fn search(&self, is_before: impl Fn(u32) -> bool) -> usize {
+        let (mut low, mut high) = (0, LEN);
+        while low < high {
+            let middle = (low + high) / 2;
+            if is_before(self.load(middle).start) { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
+    fn load(&self, at: usize) -> Row {
+        let word = self.word(at).load(Relaxed);
+        Row { start: word as u32, description: (word >> 32) as i32 }
+    }
+
+    fn store(&self, at: usize, row: Row) {
+        let word = u64::from(row.description as u32) << 32 | u64::from(row.start);
+        self.word(at).store(word, Release);
+    }
+
+    fn word(&self, at: usize) -> &AtomicU64 {
+        // SAFETY: a word of the mapping, which is aligned, and lives as long as this value.
+        unsafe { self.0.add(at.min(LEN)).as_ref() }
+    }
+
+    /// Gives the memory back.
+    ///
+    /// # Safety
+    /// No walk reads it.
+    pub(super) unsafe fn unmap(self) {
+        // SAFETY: the mapping of this value, which nobody reads any more.
+        unsafe { libc::munmap(self.0.as_ptr().cast(), BYTES) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LEN, Row, Rows};
+
+    /// What libunwind does, and whether the row is that of a code around the address.
+    fn look(rows: &Rows, at: u32, size: u32) -> Option<u32> {
+        let found = rows.load(rows.search(|start| start <= at).checked_sub(1)?);
+        (found.description != 0 && at < found.start + size).then_some(found.start)
+    }
+
+    #[test]
+    fn what_comes_and_goes_is_found_while_it_is_there() {
+        use std::collections::BTreeMap;
+        let mut codes = BTreeMap::<u32, i32>::new();
+        let fresh = |codes: &BTreeMap<u32, i32>| {
+            let rows = codes.iter().map(|(&start, &description)| Row { start, description });
+            Rows::new(rows.collect::<Vec<_>>().into_iter()).unwrap()
+        };
+        let mut rows = fresh(&codes);
+        let (mut seed, mut made) = (1_u64, 0);
+        for round in 0..20_000_u32 {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            // Of 16 bytes each, at places that are no multiples of it.
+            let start = (seed >> 40) as u32 % 20_000;
+            let over: Vec<u32> = codes
+                .range(start.saturating_sub(15)..start + 16)
+                .map(|(&start, _)| start)
+                .collect();
+            for other in over {
+                codes.remove(&other);
+                rows.remove(other);
+            }
+            if round % 3 > 0 {
+                codes.insert(start, round as i32 + 1);
+                let row = Row { start, description: round as i32 + 1 };
+                if !rows.add(row, start + 16) {
+                    rows = fresh(&codes);
+                    made += 1;
+                }
+            }
+            if round % 97 == 0 {
+                for at in 0..20_020 {
+                    let truth = codes.range(..=at).next_back().map(|(&start, _)| start);
+                    let truth = truth.filter(|start| at < start + 16);
+                    assert_eq!(look(&rows, at, 16), truth, "{round} {at}");
+                }
+            }
+        }
+        assert!(made < 400, "{made}");
+        let starts: Vec<u32> = (0..=LEN).map(|at| rows.load(at).start).collect();
+        assert!(starts[..LEN].is_sorted());
+    }
+}
