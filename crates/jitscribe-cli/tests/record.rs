@@ -48,6 +48,7 @@ fn node_has_names_and_leaves_only_what_is_said() {
     let symbols = bench.symbols("out.data");
     assert!(symbols.iter().any(|symbol| symbol.contains("spin ")), "{symbols:#?}");
     assert!(done.stderr.contains("now: perf report -i out.data"), "{}", done.stderr);
+    assert!(done.stderr.contains("perf annotate -i out.data "), "{}", done.stderr);
     // The dump lies in the working directory where node is too old to put it elsewhere.
     let mut left = bench.files();
     left.retain(|name| !["out.data", "out.data.jit", "spin.js"].contains(&name.as_str()));
@@ -279,4 +280,16 @@ fn without_perf_the_package_is_named() {
     assert_eq!(done.code, 1);
     assert!(done.stderr.contains("apt-get install linux-perf"), "{}", done.stderr);
     assert_eq!(bench.files(), Vec::<String>::new());
+}
+
+#[test]
+fn what_a_perf_map_names_has_no_assembly_and_is_said_to_have_none() {
+    expect_tool("rakudo");
+    let bench = Bench::new();
+    let work = "sub f(int $n --> int) { $n < 2 ?? $n !! f($n - 1) + f($n - 2) }; f(25)";
+    let done = bench.record(&["-F", "999", "-o", "out.data", "--", "rakudo", "-e", work]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(done.stderr.contains("now: perf report -i out.data"), "{}", done.stderr);
+    assert!(done.stderr.contains("names only, no assembly"), "{}", done.stderr);
+    assert!(!done.stderr.contains("perf annotate"), "{}", done.stderr);
 }

@@ -63,6 +63,8 @@ pub struct TopFunction {
     pub name: String,
     /// Samples in it.
     pub samples: u64,
+    /// Whether its machine code is known, so that there is assembly to be seen: a perf map has none.
+    pub has_code: bool,
 }
 
 impl Report {

@@ -39,14 +39,24 @@ impl Hits {
 #[derive(Debug, Default)]
 pub struct Top {
     named: HashSet<CodeId, FxBuildHasher>,
-    hits: HashMap<Vec<u8>, u64>,
+    hits: HashMap<Vec<u8>, Function>,
+}
+
+/// All code of one name.
+#[derive(Debug)]
+struct Function {
+    /// Samples in it.
+    samples: u64,
+    /// One of its codes.
+    code: CodeId,
 }
 
 impl Top {
     /// Takes the name of a code; once more changes nothing.
     pub fn name(&mut self, code: CodeId, name: Vec<u8>, hits: &Hits) {
         if self.named.insert(code) {
-            *self.hits.entry(name).or_default() += hits.in_code(code);
+            self.hits.entry(name).or_insert(Function { samples: 0, code }).samples +=
+                hits.in_code(code);
         }
     }
 
@@ -65,11 +75,14 @@ impl Top {
             };
             self.name(id, name.to_vec(), hits);
         }
-        let mut sorted: Vec<(Vec<u8>, u64)> = self.hits.into_iter().collect();
-        sorted.sort_unstable_by(|(a, more), (b, less)| less.cmp(more).then(a.cmp(b)));
-        let functions = sorted.into_iter().take(TOP).map(|(name, samples)| TopFunction {
+        let mut sorted: Vec<(Vec<u8>, Function)> = self.hits.into_iter().collect();
+        sorted.sort_unstable_by(|(a, more), (b, less)| {
+            less.samples.cmp(&more.samples).then(a.cmp(b))
+        });
+        let functions = sorted.into_iter().take(TOP).map(|(name, function)| TopFunction {
             name: String::from_utf8_lossy(&name).into_owned(),
-            samples,
+            samples: function.samples,
+            has_code: matches!(book.code(function.code).origin, Origin::Dump(_)),
         });
         Ok(functions.collect())
     }

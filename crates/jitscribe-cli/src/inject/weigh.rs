@@ -32,6 +32,9 @@ pub struct Counts {
     pub named_before: u64,
     /// In memory that is no file's, where no source knows any code.
     pub unnamed: u64,
+    /// Elsewhere, with code that the sources know on the call stack. Interpreters of which only the way from frame to
+    /// frame is jitted (CPython's) have all of theirs here.
+    pub through: u64,
 }
 
 impl Counts {
@@ -69,6 +72,8 @@ impl Weights {
             let Some(process) = answers.process(pid, time) else { continue };
             let time_of_code = process.time_of_code(time);
             let Self { seen, counts, ahead } = &mut weights;
+            let jitted = counts.jitted();
+            let mut on_stack = false;
             if let Some(ip) = sample.ip.filter(|_| event.misc() & misc::CPU_MODE_MASK == misc::USER)
             {
                 match &mut answers.at(&process, ip, time, seen).says {
@@ -88,6 +93,7 @@ impl Weights {
                 let answer = answers.at(&process, address, time, seen);
                 if let Says::Code(code) = answer.says {
                     seen.again(code, time_of_code, 0);
+                    on_stack = true;
                 }
                 // A return address may lie just behind the code that called.
                 let call = address.wrapping_sub(1);
@@ -95,8 +101,10 @@ impl Weights {
                     && let Says::Code(code) = answers.at(&process, call, time, seen).says
                 {
                     seen.again(code, time_of_code, 0);
+                    on_stack = true;
                 }
             }
+            counts.through += u64::from(on_stack && counts.jitted() == jitted);
         }
         Ok(weights)
     }

@@ -17,6 +17,13 @@ pub fn say(report: &Report, output: &Path) {
         percent(samples.named_before, jitted),
         percent(samples.named, jitted),
     ));
+    if samples.through > 0 {
+        note::say(format_args!(
+            "{} more ({}) have it on their call stacks",
+            samples.through,
+            percent(samples.through, samples.samples),
+        ));
+    }
     for function in &report.top {
         note::say(format_args!(
             "{:>8} {:>7}  {}",
@@ -37,12 +44,16 @@ pub fn say(report: &Report, output: &Path) {
         None => note::say(format_args!("written: {}", output.display())),
     }
     note::say(format_args!("now: perf report -i {}", shell_word(output)));
-    if let Some(top) = report.top.first() {
-        note::say(format_args!(
+    match report.top.iter().find(|function| function.has_code) {
+        Some(top) => note::say(format_args!(
             "     perf annotate -i {} {}",
             shell_word(output),
             shell_word(Path::new(&top.name))
-        ));
+        )),
+        None if report.top.is_empty() => (),
+        None => note::say(
+            "names only, no assembly: what named this code is a perf map, which holds no code",
+        ),
     }
 }
 

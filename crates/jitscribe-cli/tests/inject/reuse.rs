@@ -205,6 +205,25 @@ fn a_second_before_its_load_no_code_was_there() {
 }
 
 #[test]
+fn samples_elsewhere_with_code_on_their_stacks_are_counted() {
+    let scene = Scene::new();
+    let mut recording = Recording::of(&[Attr::new(USUAL | CALLCHAIN)]);
+    process(&scene, &mut recording, PID);
+    let elsewhere = 0x40_1000;
+    recording
+        .map(PID, elsewhere..elsewhere + 0x1000, "/usr/bin/true", 2 * MS)
+        .chain(PID, CODE + 1, &[CODE + 0x11], 25 * MS)
+        .chain(PID, elsewhere, &[CODE + 0x11, CODE + 0x21], 26 * MS)
+        .chain(PID, elsewhere, &[elsewhere], 27 * MS);
+    scene.write("jit-5000007.dump", &jit().load(20 * MS, CODE, 0x40, "leaf").bytes());
+    let report = scene.inject(&recording, &[]).json();
+    let samples = &report["samples"];
+    assert_eq!((&samples["samples"], &samples["named"]), (&3.into(), &1.into()));
+    assert_eq!(samples["through"], 1);
+    assert_eq!(report["top"][0]["has_code"], true);
+}
+
+#[test]
 fn callers_mark_code_as_seen_running() {
     let scene = Scene::new();
     let mut recording = Recording::of(&[Attr::new(USUAL | CALLCHAIN)]);
