@@ -10,13 +10,13 @@ mod error;
 mod files;
 mod inject;
 mod known;
+mod line_table;
 mod note;
 mod output;
 mod process;
 mod record;
 mod runtimes;
 mod shell;
-mod shown;
 mod valgrind;
 
 use std::process::ExitCode;

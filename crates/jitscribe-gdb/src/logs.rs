@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use code_log::{Head, Snapshot, snapshot};
-use jitdump::extension::{FramePointer, control};
+use jitdump::extension::control;
 use jitdump::{CodeEvent, CodeLoad, CodePlace, Dump, Quirks};
-use unwind_info::{Machine, Unwind};
+use unwind_info::Machine;
 
 use crate::target::{Memory, Stretch};
 
@@ -98,22 +98,14 @@ impl Log {
         }
     }
 
-    /// The unwind tables of a code, and the address they are made for.
-    pub(crate) fn tables(&self, code: &CodeLoad<'_>) -> Option<(Vec<u8>, u64)> {
-        let behind = unwind_info::offset_behind(code.size)?;
-        let at = code.address.checked_add(behind)?;
-        if let Some(unwind) = code.unwind() {
-            return Some((unwind.eh_frame.to_vec(), at.checked_add(unwind.eh_frame_offset)?));
-        }
-        let unwind = match code.frame_pointer()? {
-            FramePointer::Prologue => Unwind::FRAME_POINTER,
-            FramePointer::Throughout => Unwind::FramePointerAlways { signed: false },
-        };
-        let machine = Machine::from_elf(self.machine)?;
-        let mut tables = Vec::new();
-        let distance = i64::try_from(behind).ok()?;
-        unwind_info::eh_frame(machine, code.size, distance, &unwind, &mut tables).ok()?;
-        Some((tables, at))
+    /// The unwind tables of a code, for which `room` may be needed, and the address they are made for.
+    pub(crate) fn tables<'t>(
+        &self,
+        code: &CodeLoad<'t>,
+        room: &'t mut Vec<u8>,
+    ) -> Option<(&'t [u8], u64)> {
+        let frames = dumped_code::frames(code, Machine::from_elf(self.machine), room)?;
+        Some((frames.bytes, code.address.checked_add(frames.offset)?))
     }
 
     /// `e_machine` of its code.

@@ -91,9 +91,10 @@ impl Reader {
             // Behind a call that does not return the next code may begin.
             let unwound = |address: u64| {
                 log.with_code(address, |code| {
-                    let (tables, at) = log.tables(code)?;
+                    let mut room = Vec::new();
+                    let (tables, at) = log.tables(code, &mut room)?;
                     let word = |address| memory.word(address);
-                    let caller = frames::unwind(&tables, at, address, registers, word)?;
+                    let caller = frames::unwind(tables, at, address, registers, word)?;
                     Some((caller, code.address))
                 })
             };

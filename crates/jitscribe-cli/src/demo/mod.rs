@@ -12,7 +12,7 @@ use std::time::Duration;
 use jitscribe_demo::{Options, Pace};
 
 use crate::inject::{self, Report, shell_word};
-use crate::shown::LineTable;
+use crate::line_table::LineTable;
 use crate::{Error, Result, note, record};
 
 /// Record a small JIT and show what perf says of it, before and after

@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use code_image::{ImageWriter, Target};
+use dumped_code::{LineTable, Room, endian};
 use jitdump::Dump;
 
 use super::input::Input;
 use super::live::{Live, Piece};
 use crate::output::Output;
-use crate::shown::{LineTable, Room, endian, shown};
 use crate::{Error, Result, arena, note};
 
 /// What an arena's start is rounded down to.
@@ -65,13 +65,11 @@ fn image(target: Target, arena: &[Piece<'_, '_>], path: &Path, force: bool) -> R
     let span: Range<u64> = arena_start(first)..last.end;
     let mut output = Output::create(path, force)?;
     let mut writer = ImageWriter::new(output.file(), target, span).map_err(Error::format(path))?;
-    let mut room = Room::new(target);
+    let mut room = Room::new(target.machine.into());
     for piece in arena {
         let visible = piece.address..piece.end;
-        shown(piece.load, piece.start, visible, LineTable::Source, &mut room, |code| {
-            writer.add(code)
-        })
-        .map_err(Error::format(path))?;
+        room.shown(piece.load, piece.start, visible, LineTable::Source, |code| writer.add(code))
+            .map_err(Error::format(path))?;
     }
     // The unwind tables come right above the text: nothing else is in this file's way.
     writer.finish(|_size| None).map_err(Error::format(path))?;

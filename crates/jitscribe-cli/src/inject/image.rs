@@ -4,6 +4,7 @@ use std::path::Path;
 
 use code_image::{Code, Finished, ImageWriter, Part, Target};
 use code_timeline::CodeId;
+use dumped_code::Room;
 
 use super::codes::{CodeBook, CodeReader, Origin};
 use super::images::Wanted;
@@ -11,7 +12,6 @@ use super::plan::{PlannedImage, Shown};
 use super::top::Top;
 use super::turns::in_turns;
 use crate::output::Output;
-use crate::shown::Room;
 use crate::{Error, Result};
 
 /// How many codes a thread works on at a time: a few of an image's parts, and as much of a dump as
@@ -103,8 +103,8 @@ impl<F: Fn(code_image::Error) -> Error> Maker<'_, F> {
         };
         match (self.reader.load(code)?, code.origin) {
             (Some(load), _) => {
-                let mut room = Room::new(self.target);
-                crate::shown::shown(&load, start, visible, self.wanted.lines, &mut room, add)
+                let mut room = Room::new(self.target.machine.into());
+                room.shown(&load, start, visible, self.wanted.lines, add)
             }
             (None, Origin::Map(name)) => {
                 add(&Code { start, size: code.size, visible, name, ..Code::default() })

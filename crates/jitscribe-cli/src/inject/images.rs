@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use code_image::{Finished, Target};
 use code_timeline::ranges;
+use dumped_code::LineTable;
 use perf_data::{Attrs, FileIdentity, Mmap, MmapDetail, misc};
 
 use super::address_space::AddressSpaces;
@@ -15,7 +16,6 @@ use super::image;
 use super::plan::{Arena, Place, Plan, PlannedImage, Veil};
 use super::survey::Survey;
 use super::top::{Hits, Top};
-use crate::shown::LineTable;
 use crate::{Error, Result};
 
 /// `PROT_READ | PROT_EXEC`.

@@ -35,8 +35,8 @@ use std::path::{Path, PathBuf};
 use perf_data::{BuildId, End, Features, Input, Writer, feature};
 
 use crate::files::Named;
+use crate::line_table::LineTable;
 use crate::output::Output;
-use crate::shown::LineTable;
 use crate::{Error, Result, note};
 
 use address_space::AddressSpaces;
@@ -215,7 +215,7 @@ pub fn inject(args: &Args) -> Result<Report> {
         &sources.book,
         input.attrs(),
         &|life| sources.targets.of(&survey, life, input.features()),
-        Wanted { folder: &folder, force: args.force, lines: args.lines, hits: &hits },
+        Wanted { folder: &folder, force: args.force, lines: args.lines.into(), hits: &hits },
     )?;
 
     bar.set_message("writing the recording");

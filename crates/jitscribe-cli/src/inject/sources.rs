@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 
 use code_image::{Endian, Target};
 use code_timeline::LifeId;
+use dumped_code::endian;
 use jitdump::{CodeEvent, DumpFile, Header, OpenError, Quirks};
 use perf_data::Features;
 
@@ -17,7 +18,6 @@ use super::locate::Source;
 use super::report::SourceReport;
 use super::survey::Survey;
 use crate::files::{Damage, Kind, open_regular, tell_end};
-use crate::shown::endian;
 
 /// By how much clocks may disagree before a dump is taken for another run's. In nanoseconds.
 const APART: u64 = 1_000_000_000;

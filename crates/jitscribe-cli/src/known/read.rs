@@ -8,11 +8,11 @@ use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
 use code_image::Target;
+use dumped_code::endian;
 use jitdump::{CodeEvent, CodeLoad, CodePlace, DumpFile, Quirks};
 use rustc_hash::FxHasher;
 
 use crate::files::{Damage, open_regular, tell_end};
-use crate::shown::endian;
 use crate::{Error, Result};
 
 /// One code at one address: code that moves is another.

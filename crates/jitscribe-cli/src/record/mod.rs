@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::inject::{self, Report, shell_word};
+use crate::line_table::LineTable;
 use crate::runtimes::{self, Preparation};
-use crate::shown::LineTable;
 use crate::{Error, Result, note};
 
 use workspace::Workspace;
