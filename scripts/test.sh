@@ -38,6 +38,10 @@ step "tests"
 built=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
 JITSCRIBE_BIN=$built/jitscribe DEMO_JIT_BIN=$built/demo-jit cargo test --quiet --workspace --no-fail-fast
 
+step "Windows"
+export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$PWD/scripts/wine.sh
+cargo test --quiet --target x86_64-pc-windows-gnu --no-fail-fast -p unwind-info
+
 step "sanitizers"
 scripts/sanitize.sh
 

@@ -50,6 +50,35 @@ pub enum Error {
     Ready,
     /// A ready section was given where a single entry is to be made.
     ReadyAsEntry,
+    /// Windows has no codes for the state of a row: see [`windows`](crate::windows).
+    Inexpressible {
+        /// The row's number.
+        row: usize,
+        /// What of it.
+        why: Inexpressible,
+    },
+}
+
+/// What [Windows' codes](crate::windows) cannot express.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Inexpressible {
+    /// The CFA is computed from a register that calls do not keep.
+    FrameRegister {
+        /// Its number.
+        register: u16,
+    },
+    /// A register is saved that calls do not keep.
+    Volatile {
+        /// Its number.
+        register: u16,
+    },
+    /// The return address is not where the call has put it.
+    ReturnAddress,
+    /// The stack pointer is above the return address, something is saved below it, or two registers are in one place.
+    Below,
+    /// A register is saved more than 240 bytes below the frame register, or the frame register is set above what is saved.
+    FarFromFrame,
 }
 
 impl Display for Error {
@@ -73,6 +102,25 @@ impl Display for Error {
             Self::TooFar => f.write_str("code and unwind tables reach further than 2 GiB"),
             Self::Ready => f.write_str("the ready .eh_frame does not have exactly one FDE"),
             Self::ReadyAsEntry => f.write_str("a ready .eh_frame is no single entry"),
+            Self::Inexpressible { row, why } => {
+                write!(f, "Windows has no codes for unwind row {row}: {why}")
+            }
+        }
+    }
+}
+
+impl Display for Inexpressible {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FrameRegister { register } => {
+                write!(f, "the frame is found by register {register}, which calls do not keep")
+            }
+            Self::Volatile { register } => {
+                write!(f, "register {register} is saved, which calls do not keep")
+            }
+            Self::ReturnAddress => f.write_str("the return address is not where the call put it"),
+            Self::Below => f.write_str("something is saved below the stack pointer, or twice"),
+            Self::FarFromFrame => f.write_str("what is saved is too far from the frame register"),
         }
     }
 }

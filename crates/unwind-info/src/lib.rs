@@ -22,6 +22,7 @@
 //! * [`eh_frame`] and [`eh_frame_hdr`] make them for any place, [`fde`] one entry of a section that
 //!   describes many codes; [`absolute`]
 //!   makes entries that may be copied anywhere.
+//! * [`windows::encode`] makes what Windows has instead.
 //!
 //! All that is written is relative to where it stands: code and tables may be moved together. It is
 //! little-endian, as the machines known here are.
@@ -56,10 +57,11 @@ mod program;
 mod prologue;
 mod ready;
 mod section;
+pub mod windows;
 
 pub use absolute::absolute;
 pub use description::{Row, Unwind};
-pub use error::Error;
+pub use error::{Error, Inexpressible};
 pub use fde::fde;
 pub use header::{EH_FRAME_HDR_SIZE, eh_frame_hdr};
 pub use machine::Machine;
