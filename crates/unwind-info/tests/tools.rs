@@ -1,4 +1,5 @@
 //! What the tools that people use make of the tables.
+#![cfg(unix)]
 
 mod common;
 
