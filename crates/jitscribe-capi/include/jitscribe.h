@@ -145,13 +145,17 @@ enum jitscribe_flag
     // A thread waits for `jitscribe ctl`, which else is heard with the next announcement or poll.
     JITSCRIBE_FLAG_WATCH = 16,
     // What the environment says is added: JITSCRIBE, a list with commas of log, off, bytes,
-    // perf-map, jitdump, gdb, gdb-each, no-gdb, unwinders, no-unwinders; JITSCRIBE_DIR, where to write a dump;
+    // perf-map, jitdump, gdb, gdb-each, gdb-on-crash, no-gdb, unwinders, no-unwinders; JITSCRIBE_DIR, where to write a dump;
     // JITSCRIBE_LIMIT, in bytes or with K, M, G. A program that runs set-user-id takes nothing from there.
     JITSCRIBE_FLAG_ENVIRONMENT = 32,
     // Unwinders in the process learn of code before its announcement is done, until it is unloaded: then exceptions pass
     // through it, and backtraces do not end at it. It must be announced with its unwind info. What the log does not take
     // (it is full, or off) they do not learn. Code in an arena needs no asking.
     JITSCRIBE_FLAG_UNWINDERS = 64,
+    // Before SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP or SIGSYS ends the process, debuggers are shown all code that
+    // is alive: any of them knows it in the core file. A thread waits for that. Signal handlers are installed by jitscribe_open;
+    // one that was there is called first, and all is shown when it has set the signal to its default and returns.
+    JITSCRIBE_FLAG_SHOW_ON_CRASH = 128,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -203,6 +207,8 @@ enum jitscribe_subject
     JITSCRIBE_SUBJECT_ARENA = 7,
     // What unwinders in the process know.
     JITSCRIBE_SUBJECT_UNWINDERS = 8,
+    // What debuggers are shown.
+    JITSCRIBE_SUBJECT_DEBUGGERS = 9,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -566,6 +572,13 @@ jitscribe_result jitscribe_unload(const struct jitscribe_scribe *scribe,
 // Does what was asked for from outside by `jitscribe ctl`, if anything was. Announcements do so too; a runtime that has
 // none to make for a long time may call this now and then. It costs a nanosecond or two if nothing was asked for.
 jitscribe_result jitscribe_poll(const struct jitscribe_scribe *scribe);
+
+// Shows debuggers all code that is alive, for a signal handler that knows the signal for a crash and has a debugger
+// look, or writes a core file, before it returns. It may be called in any handler, whatever locks are held, and waits for
+// five seconds at most. Other handlers need not: see JITSCRIBE_FLAG_SHOW_ON_CRASH, without which this does nothing.
+//
+// @return whether all is shown.
+bool jitscribe_show_before_crash(const struct jitscribe_scribe *scribe);
 
 // The descriptor of the log's file: in memory, or the dump. It belongs to the library: do not close it.
 //

@@ -300,6 +300,8 @@ public:
             jitscribe_poll(raw_);
         }
     }
+    /// Shows debuggers all code that is alive: see `jitscribe_show_before_crash`.
+    bool show_before_crash() const noexcept { return jitscribe_show_before_crash(raw_); }
     /// The descriptor of the log's file; -1 if there is none.
     int log_fd() const noexcept
     {

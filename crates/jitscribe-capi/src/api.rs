@@ -210,6 +210,22 @@ pub unsafe extern "C" fn jitscribe_poll(scribe: *const OpaqueScribe) -> Outcome 
     })
 }
 
+/// Shows debuggers all code that is alive, for a signal handler that knows the signal for a crash and has a debugger
+/// look, or writes a core file, before it returns. It may be called in any handler, whatever locks are held, and waits for
+/// five seconds at most. Other handlers need not: see JITSCRIBE_FLAG_SHOW_ON_CRASH, without which this does nothing.
+///
+/// @return whether all is shown.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jitscribe_show_before_crash(scribe: *const OpaqueScribe) -> bool {
+    guard_value(false, || {
+        // SAFETY: the contract of the header.
+        unsafe { raw::shared(scribe) }.is_ok_and(|it| it.scribe.show_before_crash())
+    })
+}
+
 /// The descriptor of the log's file: in memory, or the dump. It belongs to the library: do not close it.
 ///
 /// @param fd  out: the descriptor; -1 if there is none.

@@ -27,7 +27,7 @@ mod unwind;
 pub use api::{
     jitscribe_dump_path, jitscribe_is_on, jitscribe_load, jitscribe_log_fd, jitscribe_moved,
     jitscribe_moved_to_address, jitscribe_open, jitscribe_open_from_env, jitscribe_poll,
-    jitscribe_result_name, jitscribe_unload, jitscribe_version,
+    jitscribe_result_name, jitscribe_show_before_crash, jitscribe_unload, jitscribe_version,
 };
 pub use arena::{
     ArenaFlag, ArenaSettings, OpaqueArena, OpaqueRoom, jitscribe_arena_allocate,

@@ -22,6 +22,8 @@ pub enum Subject {
     Arena = 7,
     /// What unwinders in the process know.
     Unwinders = 8,
+    /// What debuggers are shown.
+    Debuggers = 9,
 }
 
 impl From<jitscribe::Subject> for Subject {
@@ -35,6 +37,7 @@ impl From<jitscribe::Subject> for Subject {
             jitscribe::Subject::Valgrind => Self::Valgrind,
             jitscribe::Subject::Arena => Self::Arena,
             jitscribe::Subject::Unwinders => Self::Unwinders,
+            jitscribe::Subject::Debuggers => Self::Debuggers,
             _ => Self::Other,
         }
     }

@@ -46,13 +46,17 @@ pub enum Flag {
     /// A thread waits for `jitscribe ctl`, which else is heard with the next announcement or poll.
     Watch = 16,
     /// What the environment says is added: JITSCRIBE, a list with commas of log, off, bytes,
-    /// perf-map, jitdump, gdb, gdb-each, no-gdb, unwinders, no-unwinders; JITSCRIBE_DIR, where to write a dump;
+    /// perf-map, jitdump, gdb, gdb-each, gdb-on-crash, no-gdb, unwinders, no-unwinders; JITSCRIBE_DIR, where to write a dump;
     /// JITSCRIBE_LIMIT, in bytes or with K, M, G. A program that runs set-user-id takes nothing from there.
     Environment = 32,
     /// Unwinders in the process learn of code before its announcement is done, until it is unloaded: then exceptions pass
     /// through it, and backtraces do not end at it. It must be announced with its unwind info. What the log does not take
     /// (it is full, or off) they do not learn. Code in an arena needs no asking.
     Unwinders = 64,
+    /// Before SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP or SIGSYS ends the process, debuggers are shown all code that
+    /// is alive: any of them knows it in the core file. A thread waits for that. Signal handlers are installed by jitscribe_open;
+    /// one that was there is called first, and all is shown when it has set the signal to its default and returns.
+    ShowOnCrash = 128,
 }
 
 /// Settings of a scribe. Set all to zero but struct_size, and then what you want.
@@ -149,6 +153,9 @@ unsafe fn apply(
     }
     if has(Flag::Unwinders) {
         builder = builder.unwinders();
+    }
+    if has(Flag::ShowOnCrash) {
+        builder = builder.gdb_on_crash();
     }
     if settings.limit != 0 {
         builder = builder.limit(usize::try_from(settings.limit).unwrap_or(usize::MAX));

@@ -25,6 +25,7 @@ mod arenas;
 mod cgroup;
 mod clock;
 mod code;
+mod crash;
 mod debuggers;
 #[cfg(any(feature = "arena", feature = "gdb", feature = "unwinders"))]
 mod image;

@@ -25,6 +25,8 @@ pub enum Subject {
     Valgrind,
     /// An arena for code.
     Arena,
+    /// What debuggers are shown.
+    Debuggers,
     /// What unwinders in the process know.
     Unwinders,
     /// A setting in the environment that means nothing.

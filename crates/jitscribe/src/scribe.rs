@@ -14,6 +14,7 @@ use publish_perf_map::PerfMap;
 
 use crate::arenas;
 use crate::code::Code;
+use crate::crash;
 use crate::debuggers::Debuggers;
 use crate::latch::Latch;
 use crate::log::{Announced, ForkPage, Living, Log, Position};
@@ -157,6 +158,18 @@ impl Scribe {
         }
     }
 
+    /// Shows debuggers all code that is alive, for a signal handler that knows the signal for a crash and has a debugger
+    /// look, or writes a core file, before it returns. It may be called in any handler, and anywhere else, with
+    /// whatever locks held; it waits for five seconds at most for the thread that [`Builder::gdb_on_crash`] made.
+    ///
+    /// Whether all is shown. `false` without that setting, unless all that is announced is shown anyhow.
+    #[cfg(feature = "gdb")]
+    pub fn show_before_crash(&self) -> bool {
+        let shown = control::GDB | control::LOG;
+        self.0.control() & (shown | control::WISH) == shown
+            || (self.0.settings.gdb_on_crash && crash_signal::tell())
+    }
+
     /// The descriptor of the log's file: in memory, or the dump. It is closed when the process ends or runs
     /// another program; whoever has a copy of it can still read the log then.
     #[must_use]
@@ -206,6 +219,9 @@ impl Scribe {
         }
         if let Some(log) = &shared.log {
             Debuggers::put_up_signpost(log);
+            if shared.settings.gdb_on_crash {
+                crash::begin(shared);
+            }
         }
         if let Some(directory) = &shared.settings.valgrind {
             shared.valgrind.begin(shared, directory.clone());
@@ -356,6 +372,9 @@ impl Shared {
                 self.valgrind.forked();
                 self.debuggers.forked(log);
                 self.unwinders.forked();
+                if self.settings.gdb_on_crash {
+                    crash::forked(self);
+                }
                 true
             }
             Err(failure) => {
@@ -441,6 +460,21 @@ impl Shared {
         }
         if is_new && let Some(replay) = &self.settings.replay {
             replay(Scribe(self));
+        }
+    }
+
+    /// Shows debuggers all that is alive, as if asked from outside.
+    #[cfg(feature = "gdb")]
+    pub(crate) fn show_all(&'static self) {
+        let Some(log) = self.current() else { return };
+        log.control().fetch_or(control::GDB | control::WISH, AcqRel);
+        loop {
+            self.obey();
+            if log.control().load(Acquire) & control::WISH == 0 {
+                return;
+            }
+            // Another thread is about it.
+            std::thread::sleep(std::time::Duration::from_millis(1));
         }
     }
 

@@ -27,6 +27,7 @@ pub struct Builder {
     perf_map_dir: Option<PathBuf>,
     debuggers: Debuggers,
     gdb_each: bool,
+    gdb_on_crash: bool,
     unwinders: bool,
     valgrind: Option<bool>,
     valgrind_dir: Option<PathBuf>,
@@ -55,6 +56,8 @@ pub(crate) struct Settings {
     pub(crate) log: LogOptions,
     /// Whether each code is shown to debuggers before its announcement is done.
     pub(crate) gdb_each: bool,
+    /// Whether all that is alive is shown to debuggers before a crash signal ends the process.
+    pub(crate) gdb_on_crash: bool,
     /// Whether unwinders in the process are told.
     pub(crate) unwinders: bool,
     /// Where the object files for valgrind go, if it is to be shown any.
@@ -76,6 +79,7 @@ impl Settings {
         Self {
             log: LogOptions { file: None, limit: 0, control: 0, reuse: false },
             gdb_each: false,
+            gdb_on_crash: false,
             unwinders: false,
             valgrind: None,
             arena_dir: None,
@@ -142,6 +146,20 @@ impl Builder {
     pub fn gdb_each(mut self) -> Self {
         self.gdb_each = true;
         self.gdb()
+    }
+
+    /// Before SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP or SIGSYS ends the process, all code that is alive is shown as
+    /// by [`Self::gdb`]: any debugger knows it in the core file. Until then, nothing is paid for it but a thread that waits.
+    ///
+    /// Signal handlers are installed when the scribe is made, on Linux. What was there before decides whether a signal is a
+    /// crash: a handler is called first, and all is shown when it has set the signal to its default and returns,
+    /// or aborts. A runtime with a handler that is installed later, or that has a debugger look while it runs, calls
+    /// [`Scribe::show_before_crash`] from there. The crash waits for it for five seconds at most, and goes on without
+    /// if what it needs is held by who crashed. A child of fork takes part from its first announcement on.
+    #[cfg(feature = "gdb")]
+    pub fn gdb_on_crash(mut self) -> Self {
+        self.gdb_on_crash = true;
+        self
     }
 
     /// Nothing is shown to debuggers unless someone asks, even if one is attached.
@@ -233,7 +251,7 @@ impl Builder {
     /// Takes over what the environment says:
     ///
     /// - `JITSCRIBE`, a list with commas of: `log` (the default), `off`, `bytes`, `perf-map`,
-    ///   `jitdump`, `gdb`, `gdb-each`, `no-gdb`, `unwinders`, `no-unwinders`, `valgrind`, `no-valgrind`;
+    ///   `jitdump`, `gdb`, `gdb-each`, `gdb-on-crash`, `no-gdb`, `unwinders`, `no-unwinders`, `valgrind`, `no-valgrind`;
     /// - `JITSCRIBE_DIR`, where to write a dump, the object files for valgrind, and the files of arenas;
     /// - `JITSCRIBE_LIMIT`, in bytes, or with `K`, `M`, `G`.
     ///
@@ -262,6 +280,8 @@ impl Builder {
                 "gdb" => self = self.gdb(),
                 #[cfg(feature = "gdb")]
                 "gdb-each" => self = self.gdb_each(),
+                #[cfg(feature = "gdb")]
+                "gdb-on-crash" => self = self.gdb_on_crash(),
                 "no-gdb" => self = self.no_gdb(),
                 #[cfg(feature = "unwinders")]
                 "unwinders" => self = self.unwinders(),
@@ -271,7 +291,7 @@ impl Builder {
                 "no-valgrind" => self = self.no_valgrind(),
                 _ => self.wrong.push(format!(
                     "JITSCRIBE={word} means nothing: it takes log, off, bytes, perf-map, jitdump, {}, {}, {}",
-                    if cfg!(feature = "gdb") { "gdb, gdb-each, no-gdb" } else { "no-gdb" },
+                    if cfg!(feature = "gdb") { "gdb, gdb-each, gdb-on-crash, no-gdb" } else { "no-gdb" },
                     if cfg!(feature = "unwinders") { "unwinders, no-unwinders" } else { "no-unwinders" },
                     if cfg!(feature = "valgrind") { "valgrind, no-valgrind" } else { "no-valgrind" },
                 )),
@@ -349,6 +369,8 @@ impl Builder {
         Scribe::new(Settings {
             log: LogOptions { reuse: file.is_none(), file, limit, control: bits },
             gdb_each: self.gdb_each,
+            // What is shown anyhow need not be shown then.
+            gdb_on_crash: self.gdb_on_crash && bits & control::GDB == 0,
             unwinders: self.unwinders && !self.is_off,
             valgrind,
             arena_dir: self.arena_dir,

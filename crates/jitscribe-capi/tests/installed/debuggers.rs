@@ -5,8 +5,15 @@ use std::process::{Command, Stdio};
 
 use crate::tree::{Link, compile, fresh, prefix, run};
 
-/// What gdb says. What it prints is not folded, coloured, or asked for elsewhere.
+/// What gdb says of a program that it starts.
 pub fn gdb(script: &[&str], words: &[&str]) -> String {
+    let mut arguments = vec!["--args".to_owned()];
+    arguments.extend(words.iter().map(|word| (*word).to_owned()));
+    gdb_with(&arguments, script)
+}
+
+/// What gdb says. What it prints is not folded, coloured, or asked for elsewhere.
+pub fn gdb_with(arguments: &[String], script: &[&str]) -> String {
     let mut command = Command::new("gdb");
     command.args(["-q", "-nx", "-batch"]);
     for line in ["set breakpoint pending on", "set debuginfod enabled off", "set width 0"] {
@@ -15,7 +22,7 @@ pub fn gdb(script: &[&str], words: &[&str]) -> String {
     for line in script {
         command.args(["-ex", line]);
     }
-    debugger(command.arg("--args").args(words))
+    debugger(command.args(arguments))
 }
 
 pub fn lldb(script: &[&str], words: &[&str]) -> String {

@@ -1,6 +1,7 @@
 //! The library as it is installed: by `make install`, found by pkg-config, used from C and C++.
 
 mod announced;
+mod crash;
 mod debuggers;
 mod package;
 mod programs;
