@@ -10,6 +10,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 
+use common::others::{all_pass, trixie};
 use common::{CALLER, Page, ROOM, row, unwinders};
 use nongnu::Libunwind;
 
@@ -262,4 +263,10 @@ fn code_that_lies_in_two_stretches_is_known_in_both() {
     let found = walks(&page, number);
     same(&found[0], &found[2], 1, &page);
     unwinders().unload(page.address(number), 59);
+}
+
+/// Which begins no process of its own, as it is the loader's program.
+#[test]
+fn with_libunwind_1_8() {
+    all_pass(trixie(), "Libgcc", &["comes_late"]);
 }

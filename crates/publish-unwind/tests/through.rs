@@ -8,8 +8,9 @@ use std::panic::catch_unwind;
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use common::others::{all_pass, llvm, trixie};
 use common::{Callback, Caller, Page, ROWS, unwinders};
 use publish_unwind::{Code, EhFrame, Unwind};
 
@@ -226,41 +227,12 @@ fn a_fork_goes_on() {
     page.unload(0);
 }
 
-/// The shortest time of a panic through the first code, and the time of loading, with so many loaded.
-fn cost(count: usize) -> (Duration, Duration, Duration) {
-    let page = Page::new(count);
-    let began = Instant::now();
-    for number in 0..count {
-        page.load(number * 7919 % count);
-    }
-    let load = began.elapsed();
-    let began = Instant::now();
-    passes(page.caller(count / 2), 1);
-    let first = began.elapsed();
-    let walk = |_| {
-        let began = Instant::now();
-        passes(page.caller(count / 2), 1);
-        began.elapsed()
-    };
-    let least = (0..300).map(walk).min().unwrap_or_default();
-    for number in 0..count {
-        page.unload(number);
-    }
-    (load, first, least)
+#[test]
+fn with_llvms_libunwind() {
+    all_pass(llvm(), "Llvm", &[]);
 }
 
-/// With a hundred times as many, loading takes a hundred times as long, and not ten thousand times; a walk is hardly longer.
 #[test]
-#[expect(clippy::print_stderr, reason = "what docs/unwinders.md tells")]
-fn the_cost_is_linear() {
-    let _alone = alone();
-    let (few, _, short) = cost(101);
-    let (many, first, long) = cost(10_001);
-    eprintln!(
-        "{:?}: 101: {few:?}, {short:?}; 10,001: {many:?}, first {first:?}, {long:?}",
-        unwinders().kind()
-    );
-    assert!(many < few * 2000 + Duration::from_millis(50), "{few:?} {many:?}");
-    assert!(first < Duration::from_millis(100), "{first:?}");
-    assert!(long < short * 4, "{short:?} {long:?}");
+fn with_libgcc_14() {
+    all_pass(trixie(), "Libgcc", &[]);
 }

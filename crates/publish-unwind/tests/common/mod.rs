@@ -1,6 +1,8 @@
 //! Code without a frame pointer, and what it is described by.
 #![allow(dead_code, reason = "each test uses some of it")]
 
+pub mod others;
+
 use std::ptr;
 use std::sync::OnceLock;
 
@@ -32,7 +34,13 @@ pub const fn row(offset: u32, cfa_offset: i32, saved: &'static [(u16, i32)]) -> 
 
 pub fn unwinders() -> &'static Unwinders {
     static FOUND: OnceLock<Unwinders> = OnceLock::new();
-    FOUND.get_or_init(|| Unwinders::find().expect("an unwinder"))
+    FOUND.get_or_init(|| {
+        let unwinders = Unwinders::find().expect("an unwinder");
+        if let Ok(kind) = std::env::var(others::EXPECTED) {
+            assert_eq!(format!("{:?}", unwinders.kind()), kind);
+        }
+        unwinders
+    })
 }
 
 /// Pages full of callers, which are announced one by one.

@@ -1,4 +1,5 @@
 //! libunwind's functions, found when the process runs.
+#![allow(dead_code, reason = "each user uses some of it")]
 
 use std::ffi::{c_int, c_void};
 
