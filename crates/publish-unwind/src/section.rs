@@ -36,7 +36,7 @@ impl Description {
         Frames { start, end, bytes, common: self.common }
     }
 
-    fn pointer(&self) -> *const u8 {
+    pub(crate) fn pointer(&self) -> *const u8 {
         self.words.as_ptr().cast::<u8>().wrapping_add(self.common)
     }
 }
@@ -67,6 +67,10 @@ impl Drop for Single {
     }
 }
 
+/// How many descriptions were ever listed.
+#[cfg(test)]
+pub(crate) static LISTED: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+
 /// A list of descriptions that is registered; dropping it deregisters it.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -81,25 +85,32 @@ pub(crate) struct Table {
 unsafe impl Send for Table {}
 
 impl Table {
+    /// Room for a list of so many.
+    pub(crate) fn list(count: usize) -> Vec<*const u8> {
+        Vec::with_capacity(count.saturating_add(1))
+    }
+
     /// Registers descriptions; `None` if there are none.
     ///
     /// # Safety
     /// They stay until this value is dropped.
-    pub(crate) unsafe fn register<'d>(
-        found: Found,
-        descriptions: impl ExactSizeIterator<Item = &'d Description>,
-    ) -> Option<Self> {
-        if descriptions.len() == 0 {
+    pub(crate) unsafe fn register(found: Found, mut list: Vec<*const u8>) -> Option<Self> {
+        if list.is_empty() {
             return None;
         }
-        let mut list = Vec::with_capacity(descriptions.len().saturating_add(1));
-        list.extend(descriptions.map(Description::pointer));
+        #[cfg(test)]
+        LISTED.fetch_add(list.len(), std::sync::atomic::Ordering::Relaxed);
         list.push(ptr::null());
         let list = list.into_boxed_slice();
         let note = Note::new();
         // SAFETY: descriptions with zeros behind each, which stay, says the caller; so does the list, and the note.
         unsafe { found.register_table(list.as_ptr(), &note) };
         Some(Self { found, list, note: Some(note) })
+    }
+
+    /// Those that are registered.
+    pub(crate) fn pointers(&self) -> &[*const u8] {
+        self.list.split_last().map_or(&[], |(_, all)| all)
     }
 }
 

@@ -19,6 +19,12 @@ fn library() -> &'static Libunwind {
     LIBRARY.get_or_init(Libunwind::load)
 }
 
+/// Tests one by one: what walks remember is forgotten whenever any code goes.
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 /// What libgcc says, which `through.rs` tests.
 #[inline(never)]
 fn truth() -> Vec<u64> {
@@ -81,6 +87,7 @@ extern "C-unwind" fn deeper(this: usize, to: usize) {
 
 #[test]
 fn a_walk_passes_through_one_frame_and_a_thousand() {
+    let _alone = alone();
     library();
     let page = Page::new(1);
     let call = page.load(0);
@@ -100,6 +107,7 @@ fn a_walk_passes_through_one_frame_and_a_thousand() {
 /// In any order, with every second one gone; what is gone is walked through no more.
 #[test]
 fn of_many_each_is_known_as_long_as_it_is_there() {
+    let _alone = alone();
     library();
     let page = Page::new(5000);
     let order = (0..5000).map(|number| number * 77 % 5000);
@@ -145,6 +153,7 @@ fn code_in_the_place_of_other_code_has_its_own_rules() {
         row(14, 16, &[(3, -16)]),
         row(15, 8, &[]),
     ];
+    let _alone = alone();
     library();
     let page = Page::new(1);
     for _ in 0..50 {
@@ -171,6 +180,7 @@ fn code_in_the_place_of_other_code_has_its_own_rules() {
 /// Seven threads walk through code that stays while an eighth, and they themselves, have other code come and go.
 #[test]
 fn eight_threads_walk_while_code_comes_and_goes() {
+    let _alone = alone();
     library();
     let page = Page::new(4000);
     for number in (0..4000).step_by(2) {
@@ -185,15 +195,14 @@ fn eight_threads_walk_while_code_comes_and_goes() {
                 while !done.load(Relaxed) {
                     let found = walks(page, number * 2 % 4000);
                     same(&found[0], &found[2], 1, page);
+                    same(&found[1], &found[2], 1, page);
                     number += 11;
                     // Its own.
-                    let own = (number * 7 + thread) * 2 % 4000 / 14 * 14 + thread * 2 + 1;
-                    if own < 4000 {
-                        page.load(own);
-                        let found = walks(page, own);
-                        same(&found[0], &found[2], 1, page);
-                        page.unload(own);
-                    }
+                    let own = (number * 7 + thread) * 2 % 3900 / 14 * 14 + thread * 2 + 1;
+                    page.load(own);
+                    let found = walks(page, own);
+                    same(&found[0], &found[2], 1, page);
+                    page.unload(own);
                     walked.fetch_add(1, Relaxed);
                 }
             });
@@ -246,6 +255,7 @@ fn a_library_that_comes_late_is_told_all() {
 #[test]
 fn code_that_lies_in_two_stretches_is_known_in_both() {
     const STRETCH: u64 = 4 << 20;
+    let _alone = alone();
     library();
     let page = Page::new((2 * STRETCH as usize) / ROOM);
     let boundary = (page.address(0) + 64).next_multiple_of(STRETCH);
