@@ -219,6 +219,32 @@ impl Entry {
     }
 }
 
+/// Ends what other threads were about to do with the list. For the child of a fork, whose one thread we are.
+///
+/// The list is whole from the beginning on, but an entry may have another before it than it says: one that was not in the
+/// list yet, or is not any more.
+pub(crate) fn mend() {
+    let mut before = ptr::null_mut();
+    let mut at = first().load(Acquire);
+    for _ in 0..LONGEST_LIST {
+        if at.is_null() {
+            break;
+        }
+        // SAFETY: entries in the list are valid.
+        unsafe {
+            previous(at).store(before, Relaxed);
+            before = at;
+            at = next(at).load(Acquire);
+        }
+    }
+    // SAFETY: as for `first`.
+    unsafe {
+        AtomicU32::from_ptr(&raw mut __jit_debug_descriptor.action).store(NOTHING, Relaxed);
+        AtomicPtr::from_ptr(&raw mut __jit_debug_descriptor.relevant)
+            .store(ptr::null_mut(), Relaxed);
+    }
+}
+
 /// Unregisters all files that bear `tag`. For the child of a fork, whose one thread we are.
 pub(crate) fn unregister_tagged(tag: [u8; TAG]) {
     let mut at = first().load(Acquire);

@@ -216,6 +216,7 @@ impl Shared {
     }
 
     fn forked(&'static self) -> Forked {
+        descriptor::mend();
         let is_free = self.files.try_close().is_some()
             && self.left.try_close().is_some()
             && self.waker.try_close().is_some();

@@ -3,6 +3,7 @@
 mod announced;
 mod crash;
 mod debuggers;
+mod fork;
 mod package;
 mod programs;
 mod tree;
