@@ -13,7 +13,7 @@
 //!
 //! # States and operations
 //!
-//! A [`Row`](crate::Row) is a state; Windows has the operations by which a prologue led to it, each with the offset behind
+//! A [`Row`] is a state; Windows has the operations by which a prologue led to it, each with the offset behind
 //! its instruction, and undoes those that were done. The operations are found from what one row says more than the one
 //! before. A row may be the work of several instructions, as long as nobody is to unwind between them.
 //!
