@@ -500,14 +500,21 @@ impl Shared {
     fn watch(&'static self) {
         use rustix::thread::futex;
         let Some(log) = self.current() else { return };
+        let second = rustix::time::Timespec { tv_sec: 1, tv_nsec: 0 };
         loop {
             let control = log.control().load(Acquire);
             if control & control::WISH != 0 {
                 self.obey();
                 continue;
             }
-            // Interrupted, changed or woken: each time the word is looked at anew.
-            let _ = futex::wait(log.control(), futex::Flags::empty(), control, None);
+            let looks = self.settings.look_for_debuggers && control & control::GDB == 0;
+            if looks && control & control::LOG != 0 && crate::settings::is_traced() {
+                log.control().fetch_or(control::GDB | control::WISH, AcqRel);
+                continue;
+            }
+            // Interrupted, changed, woken or over: each time the word is looked at anew.
+            let time = looks.then_some(&second);
+            let _ = futex::wait(log.control(), futex::Flags::empty(), control, time);
         }
     }
 

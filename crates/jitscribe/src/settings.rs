@@ -56,6 +56,8 @@ pub(crate) struct Settings {
     pub(crate) log: LogOptions,
     /// Whether each code is shown to debuggers before its announcement is done.
     pub(crate) gdb_each: bool,
+    /// Whether a debugger that comes later is to be noticed by who watches.
+    pub(crate) look_for_debuggers: bool,
     /// Whether all that is alive is shown to debuggers before a crash signal ends the process.
     pub(crate) gdb_on_crash: bool,
     /// Whether unwinders in the process are told.
@@ -79,6 +81,7 @@ impl Settings {
         Self {
             log: LogOptions { file: None, limit: 0, control: 0, reuse: false },
             gdb_each: false,
+            look_for_debuggers: false,
             gdb_on_crash: false,
             unwinders: false,
             valgrind: None,
@@ -229,7 +232,8 @@ impl Builder {
         self
     }
 
-    /// A thread waits for `jitscribe ctl`, which else is heard with the next announcement.
+    /// A thread waits for `jitscribe ctl`, which else is heard with the next announcement; and looks once a second whether
+    /// a debugger is attached, to which all is shown then, unless [`Self::no_gdb`] was said.
     pub fn watch(mut self) -> Self {
         self.watch = true;
         self
@@ -369,6 +373,7 @@ impl Builder {
         Scribe::new(Settings {
             log: LogOptions { reuse: file.is_none(), file, limit, control: bits },
             gdb_each: self.gdb_each,
+            look_for_debuggers: cfg!(feature = "gdb") && self.debuggers == Debuggers::Present,
             // What is shown anyhow need not be shown then.
             gdb_on_crash: self.gdb_on_crash && bits & control::GDB == 0,
             unwinders: self.unwinders && !self.is_off,
@@ -403,7 +408,7 @@ fn has_more_rights() -> bool {
 }
 
 /// Whether a debugger is attached, or another program that traces this one.
-fn is_traced() -> bool {
+pub(crate) fn is_traced() -> bool {
     let Ok(status) = std::fs::read("/proc/self/status") else { return false };
     let mut lines = status.split(|byte| *byte == b'\n');
     let tracer = lines.find_map(|line| line.strip_prefix(b"TracerPid:"));

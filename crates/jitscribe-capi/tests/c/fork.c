@@ -7,43 +7,18 @@
 #include <jitscribe.h>
 
 #include <pthread.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "must.h"
+#include "interface.h"
 
 enum { ROOM = 4096, SIZE = 16 };
-
-/* GDB's JIT interface. */
-struct jit_code_entry {
-    struct jit_code_entry *next, *previous;
-    const char *file;
-    uint64_t size;
-};
-extern struct {
-    uint32_t version, action;
-    struct jit_code_entry *relevant, *first;
-} __jit_debug_descriptor;
 
 static const jitscribe_scribe *scribe;
 static unsigned char *room;
 static volatile int ends;
-
-/* How many symbol files have this name. The list must be whole. */
-static int shown(const char *name)
-{
-    int count = 0;
-    const struct jit_code_entry *previous = NULL;
-    for (const struct jit_code_entry *at = __jit_debug_descriptor.first; at; at = at->next) {
-        MUST(at->previous == previous && memcmp(at->file, "\177ELF", 4) == 0);
-        count += memmem(at->file, at->size, name, strlen(name) + 1) != NULL;
-        previous = at;
-    }
-    return count;
-}
 
 static jitscribe_handle announce(const char *name, int place)
 {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use crate::running::Running;
 use crate::tree::{Link, compile, fresh, prefix, run};
 
 /// What gdb says of a program that it starts.
@@ -70,4 +71,31 @@ fn debuggers_see_code_by_a_stripped_library() {
     assert!(frames.iter().any(|frame| frame.ends_with("`add_42 at add.tiny:2:5")), "{said}");
     assert!(frames.iter().any(|frame| frame.contains("`main(argc=1")), "{said}");
     assert!(said.contains("/stripped/libjitscribe.so.0"), "{said}");
+}
+
+/// With a debugger that takes its time, each code of a burst is shown before its announcement is done if that was asked
+/// for, and not else.
+#[test]
+fn each_code_of_a_burst_is_shown_at_once_if_wanted() {
+    let program = compile("tests/c/burst.c", Link::Shared, &[]);
+    let program = program.to_str().expect("a path");
+    let burst = |setting: &str| {
+        let said =
+            gdb(&[&format!("set environment JITSCRIBE {setting}"), "run"], &[program, "3000"]);
+        let (before, _) = said.split_once(" late\n").unwrap_or_else(|| panic!("{said}"));
+        before.rsplit('\n').next().and_then(|count| count.parse().ok()).expect("a number")
+    };
+    let (each, usual): (u32, u32) = (burst("gdb-each"), burst("gdb"));
+    assert_eq!(each, 0);
+    assert!(usual > 0, "{usual}");
+}
+
+/// Nothing is asked for, and the program announces nothing more.
+#[test]
+fn a_debugger_that_comes_later_is_noticed() {
+    let program = Running::start("tests/c/later.c", &[]);
+    let said = program.attach(&["break later_code", "continue", "backtrace"]);
+    assert!(said.contains("(later_code) pending"), "{said}");
+    assert!(said.contains(" in later_code ()\n#1 "), "{said}");
+    assert!(said.contains(" main () at "), "{said}");
 }

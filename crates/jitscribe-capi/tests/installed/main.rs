@@ -4,6 +4,8 @@ mod announced;
 mod crash;
 mod debuggers;
 mod fork;
+mod guests;
 mod package;
 mod programs;
+mod running;
 mod tree;
