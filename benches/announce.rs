@@ -172,6 +172,45 @@ fn moved(bencher: Bencher<'_, '_>) {
     }
 }
 
+/// Announced of code in a `CodeArena`, into its file's tables and the log.
+fn into_an_arena(bencher: Bencher<'_, '_>, code: Code<'_>) {
+    let folder = tempfile::tempdir().unwrap();
+    let scribe = Scribe::builder().limit(2 << 30).arena_in(folder.path()).build();
+    let arena = scribe.code_arena(|options| options.segment(64 << 20).removed()).expect("an arena");
+    let room = || {
+        let mut draft = arena.allocate(CODE.len(), 16).expect("room");
+        draft.bytes_mut().copy_from_slice(&CODE);
+        draft.finish()
+    };
+    bencher.with_inputs(room).bench_values(|room| {
+        scribe.load(&black_box(&code).runs_at(room.address())).keep();
+        room
+    });
+}
+
+#[divan::bench(sample_count = SAMPLES, sample_size = SIZE / 10)]
+fn in_arena(bencher: Bencher<'_, '_>) {
+    into_an_arena(bencher, Code::new(&CODE).named(NAME).frame_pointer());
+}
+
+#[divan::bench(sample_count = SAMPLES, sample_size = SIZE / 10)]
+fn in_arena_with_lines(bencher: Bencher<'_, '_>) {
+    into_an_arena(bencher, Code::new(&CODE).named(NAME).frame_pointer().lines(&lines()));
+}
+
+/// Room in an arena, written to and finished: what comes before an announcement there.
+#[divan::bench(sample_count = SAMPLES, sample_size = SIZE / 10)]
+fn arena_room(bencher: Bencher<'_, '_>) {
+    let folder = tempfile::tempdir().unwrap();
+    let scribe = Scribe::builder().arena_in(folder.path()).build();
+    let arena = scribe.code_arena(|options| options.segment(64 << 20).removed()).expect("an arena");
+    bencher.bench(|| {
+        let mut draft = arena.allocate(CODE.len(), 16).expect("room");
+        draft.bytes_mut().copy_from_slice(&CODE);
+        draft.finish()
+    });
+}
+
 /// The copying that cannot be spared: of the code, into memory that was not touched before, and once more.
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE)]
 fn two_copies_of_the_code(bencher: Bencher<'_, '_>) {

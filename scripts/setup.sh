@@ -44,6 +44,7 @@ valgrind|valgrind|valgrind
 debug symbols of the C library, for valgrind|/usr/share/doc/libc6-dbg|libc6-dbg
 libunwind|/usr/share/doc/libunwind8|libunwind8
 the libunwind of LLVM|/usr/lib/llvm-14/lib/libunwind.so.1|libunwind-14
+heaptrack|heaptrack|heaptrack
 make|make|make
 pkg-config|pkg-config|pkg-config
 lli|lli-14|llvm-14-runtime

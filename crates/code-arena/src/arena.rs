@@ -13,6 +13,7 @@ use crate::options::Options;
 use crate::registry;
 use crate::rooms::Room;
 use crate::segment::{Segment, Taken};
+use crate::sweep::sweep;
 
 /// Memory for code. See the [crate's documentation](crate).
 ///
@@ -70,6 +71,9 @@ impl CodeArena {
     /// The directory takes no file, or none that may be executed; there is no disk space for its tables.
     pub fn create(options: Options) -> Result<Self, Error> {
         fork::forks();
+        if let Some(age) = options.sweep {
+            sweep(&options.directory, age);
+        }
         let inner = Inner::new(options);
         inner.grow(&mut inner.lock())?;
         Ok(Self(Arc::new(inner)))

@@ -8,6 +8,7 @@ use rustix::io::{Errno, pwrite};
 use rustix::process::{Resource, getpid, getrlimit};
 
 use crate::error::Error;
+use crate::sweep;
 
 /// How many names are tried until one is free.
 const TRIES: u32 = 10_000;
@@ -32,7 +33,10 @@ impl File {
         for number in 1..TRIES {
             path = directory.join(format!("code-{pid}-{number}.so"));
             match openat(CWD, &path, flags, Mode::RUSR | Mode::WUSR) {
-                Ok(fd) => return Ok(Self { fd, path }),
+                Ok(fd) => {
+                    sweep::hold(&fd);
+                    return Ok(Self { fd, path });
+                }
                 // Another segment's, or of an earlier process of the same number.
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(Error::new(&path, "create the file", error)),

@@ -80,6 +80,7 @@ mod registry;
 mod rooms;
 mod segment;
 mod slots;
+mod sweep;
 mod tables;
 mod view;
 

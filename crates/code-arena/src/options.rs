@@ -1,6 +1,7 @@
 //! What can be chosen.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Bytes of text in a segment, unless chosen.
 const SEGMENT: usize = 16 << 20;
@@ -16,6 +17,7 @@ pub struct Options {
     pub(crate) is_removed: bool,
     pub(crate) forks_only_to_exec: bool,
     pub(crate) is_linked: bool,
+    pub(crate) sweep: Option<Duration>,
 }
 
 impl Options {
@@ -29,6 +31,7 @@ impl Options {
             is_removed: false,
             forks_only_to_exec: false,
             is_linked: true,
+            sweep: None,
         }
     }
 
@@ -68,6 +71,17 @@ impl Options {
     #[must_use]
     pub fn removed(mut self) -> Self {
         self.is_removed = true;
+        self
+    }
+
+    /// When the arena is made, files of other arenas are removed from the directory that no process has any more and that were not
+    /// written to for `age`; a minute at least. Files of other users and other names stay.
+    ///
+    /// Not done unless asked for: recordings and core files tell of the files by their names, and their readers look for
+    /// names of functions there, long after the process has ended. So `age` is how long recordings are wanted.
+    #[must_use]
+    pub fn sweep(mut self, age: Duration) -> Self {
+        self.sweep = Some(age);
         self
     }
 

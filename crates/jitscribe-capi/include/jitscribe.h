@@ -495,8 +495,9 @@ typedef struct jitscribe_arena_settings {
     size_t struct_size;
     // Bits of jitscribe_arena_flag.
     uint32_t flags;
-    // 0.
-    uint32_t reserved;
+    // Files in the directory that arenas of processes that are gone left, and that were not written to for so many hours, are
+    // removed. 0: none is, since whoever reads a recording or a core file of such a process looks for names there.
+    uint32_t sweep_hours;
     // Bytes of code that lie in one file, and so side by side: from 64 KiB to 256 MiB. 0: 16 MiB.
     uint64_t segment;
     // Bytes of code in all files. 0: 1 GiB.

@@ -315,6 +315,155 @@ private:
     const jitscribe_scribe *raw_ = nullptr;
 };
 
+/// Room in an arena, with the code that is written to it. When it goes out of scope the room is freed: the code must not
+/// run any more, nor be on any stack, and its `loaded_code` goes before. It is moved, not copied.
+class [[nodiscard]] room {
+public:
+    /// No room.
+    room() noexcept = default;
+    room(room &&other) noexcept
+        : raw_(std::exchange(other.raw_, nullptr)), bytes_(std::exchange(other.bytes_, nullptr)),
+          address_(std::exchange(other.address_, 0))
+    {
+    }
+    room &operator=(room &&other) noexcept
+    {
+        if (this != &other) {
+            free();
+            raw_ = std::exchange(other.raw_, nullptr);
+            bytes_ = std::exchange(other.bytes_, nullptr);
+            address_ = std::exchange(other.address_, 0);
+        }
+        return *this;
+    }
+    room(const room &) = delete;
+    room &operator=(const room &) = delete;
+    ~room() { free(); }
+
+    /// Whether there is any.
+    explicit operator bool() const noexcept { return raw_ != nullptr; }
+    /// Where code is written, as long as it is not finished; null then.
+    void *bytes() const noexcept { return bytes_; }
+    /// Where it runs.
+    std::uint64_t address() const noexcept { return address_; }
+    /// Where it runs, as a function.
+    template <typename F>
+    F function() const noexcept
+    {
+        static_assert(std::is_pointer_v<F> && std::is_function_v<std::remove_pointer_t<F>>);
+        return reinterpret_cast<F>(static_cast<std::uintptr_t>(address_));
+    }
+    /// The code is complete, and may run.
+    void finish() noexcept
+    {
+        if (raw_ != nullptr) {
+            jitscribe_room_finish(raw_);
+            bytes_ = nullptr;
+        }
+    }
+    /// Where to change finished code, which must not run meanwhile; null if it may not be, as another process has it.
+    void *edit() noexcept
+    {
+        if (raw_ != nullptr) {
+            jitscribe_room_edit(raw_, &bytes_);
+        }
+        return bytes_;
+    }
+    /// Frees it.
+    void free() noexcept
+    {
+        jitscribe_room_free(std::exchange(raw_, nullptr));
+        bytes_ = nullptr;
+        address_ = 0;
+    }
+    /// The room of the C API, which is its owner's to free.
+    jitscribe_room *release() noexcept
+    {
+        bytes_ = nullptr;
+        address_ = 0;
+        return std::exchange(raw_, nullptr);
+    }
+
+private:
+    friend class arena;
+    jitscribe_room *raw_ = nullptr;
+    void *bytes_ = nullptr;
+    std::uint64_t address_ = 0;
+};
+
+/// Settings of an arena. The directory is read by `arena::open`, and must be there until then.
+class arena_settings {
+public:
+    arena_settings() noexcept { raw_.struct_size = sizeof raw_; }
+
+    /// Bytes of code that lie in one file.
+    arena_settings &segment(std::uint64_t bytes) noexcept
+    {
+        raw_.segment = bytes;
+        return *this;
+    }
+    /// Bytes of code in all files.
+    arena_settings &limit(std::uint64_t bytes) noexcept
+    {
+        raw_.limit = bytes;
+        return *this;
+    }
+    /// Where the files go.
+    arena_settings &directory(std::string_view dir) noexcept
+    {
+        raw_.dir = text(dir);
+        return *this;
+    }
+    /// Every fork of this process ends in an exec.
+    arena_settings &forks_only_to_exec() noexcept
+    {
+        raw_.flags |= static_cast<std::uint32_t>(JITSCRIBE_ARENA_FLAG_FORKS_ONLY_TO_EXEC);
+        return *this;
+    }
+    /// Removes what processes that are gone left in the directory this long ago.
+    arena_settings &sweep_hours(std::uint32_t hours) noexcept
+    {
+        raw_.sweep_hours = hours;
+        return *this;
+    }
+    const jitscribe_arena_settings &raw() const noexcept { return raw_; }
+
+private:
+    jitscribe_arena_settings raw_{};
+};
+
+/// Memory for code that is a growing object file. Copies are the same arena; it lives as long as the process.
+class arena {
+public:
+    /// None: it has no room.
+    arena() noexcept = default;
+    /// One of the C API.
+    explicit arena(const jitscribe_arena *raw) noexcept : raw_(raw) {}
+
+    /// Makes one; none if it cannot be had, which the scribe's notice callback hears.
+    static arena open(const scribe &announces_to, const arena_settings &wanted = {}) noexcept
+    {
+        arena made;
+        jitscribe_arena_open(announces_to.raw(), &wanted.raw(), &made.raw_);
+        return made;
+    }
+    explicit operator bool() const noexcept { return raw_ != nullptr; }
+
+    /// Room for `size` bytes of code at a multiple of `align`; none if there is none.
+    room allocate(std::size_t size, std::size_t align = 16) const noexcept
+    {
+        room made;
+        if (raw_ != nullptr) {
+            jitscribe_arena_allocate(raw_, size, align, &made.raw_, &made.bytes_, &made.address_);
+        }
+        return made;
+    }
+    const jitscribe_arena *raw() const noexcept { return raw_; }
+
+private:
+    const jitscribe_arena *raw_ = nullptr;
+};
+
 /// Settings of a scribe. What is passed in by reference must be there until `scribe::open` has returned; what is called
 /// back, as long as the process, and it must bear calls from any thread, and not throw.
 class settings {

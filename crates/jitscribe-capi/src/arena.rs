@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use std::time::Duration;
 
 use jitscribe::{ArenaOptions, CodeArena, Draft, Executable};
 
@@ -66,8 +67,9 @@ pub struct ArenaSettings {
     pub struct_size: usize,
     /// Bits of jitscribe_arena_flag.
     pub flags: u32,
-    /// 0.
-    pub reserved: u32,
+    /// Files in the directory that arenas of processes that are gone left, and that were not written to for so many hours, are
+    /// removed. 0: none is, since whoever reads a recording or a core file of such a process looks for names there.
+    pub sweep_hours: u32,
     /// Bytes of code that lie in one file, and so side by side: from 64 KiB to 256 MiB. 0: 16 MiB.
     pub segment: u64,
     /// Bytes of code in all files. 0: 1 GiB.
@@ -117,14 +119,15 @@ pub unsafe extern "C" fn jitscribe_arena_open(
 unsafe fn chosen(
     settings: *const ArenaSettings,
 ) -> Result<impl FnOnce(ArenaOptions) -> ArenaOptions, Failure> {
-    let (mut flags, mut segment, mut limit, mut dir) = (0, 0, 0, None);
+    let (mut flags, mut sweep, mut segment, mut limit, mut dir) = (0, 0, 0, 0, None);
     if !settings.is_null() {
         // SAFETY: the caller's promise.
         let settings = unsafe { raw::versioned(settings) }?;
         // SAFETY: the caller's promise.
         let bytes = unsafe { settings.dir.bytes() }?;
         dir = (!bytes.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(bytes)));
-        (flags, segment, limit) = (settings.flags, settings.segment, settings.limit);
+        (flags, sweep) = (settings.flags, settings.sweep_hours);
+        (segment, limit) = (settings.segment, settings.limit);
     }
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     Ok(move |mut options: ArenaOptions| {
@@ -136,6 +139,9 @@ unsafe fn chosen(
         }
         if limit != 0 {
             options = options.limit(size(limit));
+        }
+        if sweep != 0 {
+            options = options.sweep(Duration::from_secs(u64::from(sweep) * 3600));
         }
         if flags & ArenaFlag::ForksOnlyToExec as u32 != 0 {
             options = options.forks_only_to_exec();

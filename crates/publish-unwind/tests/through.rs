@@ -126,9 +126,15 @@ const THROWER: &str = r#"
 extern "C" {
 typedef void (*callback)(unsigned long, unsigned long);
 typedef void (*caller)(callback, unsigned long);
-static void thrower(unsigned long, unsigned long) { throw std::runtime_error("through"); }
-int through(caller call) {
-    try { call(thrower, 1); } catch (const std::exception &error) { return !std::strcmp(error.what(), "through"); }
+static caller again;
+static void deeper(unsigned long, unsigned long depth) {
+    if (depth == 0) throw std::runtime_error("through");
+    again(deeper, depth - 1);
+    asm volatile(""); // no jump in the place of the call
+}
+int through(caller call, unsigned long frames) {
+    again = call;
+    try { call(deeper, frames - 1); } catch (const std::exception &error) { return !std::strcmp(error.what(), "through"); }
     return 0;
 }
 }
@@ -154,11 +160,13 @@ fn a_cpp_exception_passes_through() {
         assert!(!handle.is_null());
         let found = libc::dlsym(handle, c"through".as_ptr());
         assert!(!found.is_null());
-        std::mem::transmute::<*mut libc::c_void, extern "C" fn(Caller) -> i32>(found)
+        std::mem::transmute::<*mut libc::c_void, extern "C" fn(Caller, usize) -> i32>(found)
     };
     let page = Page::new(1);
     let call = page.load(0);
-    assert_eq!(through(call), 1);
+    for frames in [1, 1000] {
+        assert_eq!(through(call, frames), 1);
+    }
     page.unload(0);
     std::fs::remove_dir_all(folder).unwrap();
 }

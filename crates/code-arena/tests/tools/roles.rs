@@ -15,6 +15,7 @@ pub fn play(role: &str) {
         "panic" => panic(),
         "dladdr" => dladdr(),
         "libunwind" => libunwind(),
+        "allocate" => allocate(),
         "churn" => churn(),
         "fork" => fork(),
         "full" => full(),
@@ -76,6 +77,23 @@ fn backtrace() {
     let arena = jit::arena();
     let (_code, call) = jit::caller(&arena, "jit::caller");
     native_bottom(call, print_backtrace, 0);
+}
+
+#[inline(never)]
+extern "C-unwind" fn leak(_: usize, size: usize) {
+    std::mem::forget(std::hint::black_box(vec![1_u8; size]));
+}
+
+/// Ten times 100,000 bytes, which nobody frees, for each of two codes.
+fn allocate() {
+    let arena = jit::arena();
+    for name in ["jit::generous", "jit::wasteful"] {
+        let (code, call) = jit::caller(&arena, name);
+        for _ in 0..10 {
+            native_bottom(call, leak, 100_000);
+        }
+        code.keep();
+    }
 }
 
 extern "C-unwind" fn throw(_: usize, number: usize) {

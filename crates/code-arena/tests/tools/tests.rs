@@ -19,6 +19,7 @@ pub const ALL: &[Test] = &[
     ("dladdr_knows_it", dladdr_knows_it),
     ("checkers_take_the_file", checkers_take_the_file),
     ("libunwind_knows_it", libunwind_knows_it),
+    ("heaptrack_names_who_allocates", heaptrack_names_who_allocates),
     ("churn_leaves_what_is_alive", churn_leaves_what_is_alive),
     ("forks_do_not_meet", forks_do_not_meet),
     ("a_full_disk_is_no_signal", a_full_disk_is_no_signal),
@@ -225,6 +226,32 @@ fn checkers_take_the_file() {
     let line = output(Command::new("addr2line").arg("-fe").arg(&file).arg("0x1008"));
     assert_eq!(line, "jit::caller\n/src/arena.jit:11\n");
     waiting.end();
+}
+
+/// Code that was announced when heaptrack had read the file already, as well.
+fn heaptrack_names_who_allocates() {
+    let directory = temporary();
+    let files = directory.path().join("files");
+    std::fs::create_dir(&files).unwrap();
+    let program = role("allocate", &files);
+    let mut heaptrack = Command::new("heaptrack");
+    heaptrack.arg("-o").arg(directory.path().join("heap")).arg(program.get_program());
+    for (name, value) in program.get_envs() {
+        heaptrack.env(name, value.unwrap());
+    }
+    output(&mut heaptrack);
+    let recorded = std::fs::read_dir(directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.file_stem().is_some_and(|stem| stem == "heap"))
+        .expect("a recording");
+    let said = output(Command::new("heaptrack_print").args(["-l", "1", "-f"]).arg(recorded));
+    for name in ["jit::generous", "jit::wasteful"] {
+        let at = said.find(name).unwrap_or_else(|| panic!("no {name} in\n{said}"));
+        let caller: Vec<&str> = said[at..].lines().take(4).collect();
+        assert!(caller[1].contains("/src/arena.jit:11"), "{caller:?}");
+        assert!(caller[3].contains("native_bottom"), "{caller:?}");
+    }
 }
 
 fn churn_leaves_what_is_alive() {

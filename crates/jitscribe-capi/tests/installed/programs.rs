@@ -9,6 +9,7 @@ const JIT_C: &str = "examples/c/tinyjit.c";
 const JIT_CPP: &str = "examples/cpp/tinyjit.cpp";
 const CHECK: &str = "tests/c/check.c";
 const ARENA: &str = "tests/c/arena.c";
+const ARENA_CPP: &str = "tests/cpp/arena.cpp";
 const WRAPPER: &str = "tests/cpp/wrapper.cpp";
 const SANITIZE: [&str; 2] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
 
@@ -16,7 +17,7 @@ const SANITIZE: [&str; 2] = ["-fsanitize=address,undefined", "-fno-sanitize-reco
 fn passes(source: &str, command: &mut Command) {
     let folder = tempfile::tempdir().expect("a folder");
     command.env_remove("JITSCRIBE");
-    if [CHECK, ARENA].contains(&source) {
+    if [CHECK, ARENA, ARENA_CPP].contains(&source) {
         command.arg(folder.path());
     }
     let said = run(command);
@@ -72,6 +73,8 @@ fn wrong_calls_do_no_harm() {
 fn code_in_an_arena_runs_and_has_a_name() {
     passes_linked(ARENA, Link::Shared);
     passes_linked(ARENA, Link::Static);
+    passes_linked(ARENA_CPP, Link::Shared);
+    passes_linked(ARENA_CPP, Link::Static);
 }
 
 #[test]
@@ -88,14 +91,14 @@ fn the_wrapper_needs_no_exceptions() {
 
 #[test]
 fn all_pass_under_address_and_undefined_behaviour_sanitizer() {
-    for source in [JIT_C, JIT_CPP, CHECK, WRAPPER, ARENA] {
+    for source in [JIT_C, JIT_CPP, CHECK, WRAPPER, ARENA, ARENA_CPP] {
         passes_sanitized(source);
     }
 }
 
 #[test]
 fn all_pass_under_memcheck() {
-    for source in [JIT_C, JIT_CPP, CHECK, WRAPPER, ARENA] {
+    for source in [JIT_C, JIT_CPP, CHECK, WRAPPER, ARENA, ARENA_CPP] {
         passes_valgrind(source);
     }
 }
