@@ -41,6 +41,8 @@ JITSCRIBE_BIN=$built/jitscribe DEMO_JIT_BIN=$built/demo-jit cargo test --quiet -
 step "Windows"
 export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$PWD/scripts/wine.sh
 cargo test --quiet --target x86_64-pc-windows-gnu --no-fail-fast -p unwind-info -p publish-unwind-windows
+cargo test --quiet --target x86_64-pc-windows-gnu --no-fail-fast -p jitscribe --lib --test windows
+cargo build --quiet --target x86_64-pc-windows-gnu -p jitscribe-capi
 
 step "sanitizers"
 scripts/sanitize.sh

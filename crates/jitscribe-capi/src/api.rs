@@ -2,8 +2,6 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int, c_void};
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 
 use jitscribe::{LoadedCode, Scribe};
 
@@ -237,7 +235,15 @@ pub unsafe extern "C" fn jitscribe_log_fd(scribe: *const OpaqueScribe, fd: *mut 
     guard(|| {
         // SAFETY: the contract of the header.
         let (scribe, out) = unsafe { (raw::shared(scribe)?.scribe, Out::new(fd)?) };
-        out.set(scribe.log_fd().map_or(-1, |fd| fd.as_raw_fd()));
+        #[cfg(unix)]
+        let fd = scribe.log_fd().map_or(-1, |fd| std::os::fd::AsRawFd::as_raw_fd(&fd));
+        // There it is memory of the process alone.
+        #[cfg(windows)]
+        let fd = {
+            let _: Scribe = scribe;
+            -1
+        };
+        out.set(fd);
         Ok(())
     })
 }
@@ -263,7 +269,7 @@ pub unsafe extern "C" fn jitscribe_dump_path(
             (raw::shared(scribe)?.scribe, raw::room(room.cast::<u8>(), size)?, Out::new(length)?)
         };
         let path = scribe.dump_path().unwrap_or_default();
-        let path = path.as_os_str().as_bytes();
+        let path = path.as_os_str().as_encoded_bytes();
         if let Some((text, [end, ..])) = room.split_at_mut_checked(path.len()) {
             text.write_copy_of_slice(path);
             end.write(0);

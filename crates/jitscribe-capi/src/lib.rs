@@ -13,6 +13,7 @@
 // The functions of a C header stand in no Rust documentation that anybody would look for.
 mod announce;
 mod api;
+#[cfg(unix)]
 mod arena;
 mod code;
 mod guard;
@@ -29,6 +30,7 @@ pub use api::{
     jitscribe_moved_to_address, jitscribe_open, jitscribe_open_from_env, jitscribe_poll,
     jitscribe_result_name, jitscribe_show_before_crash, jitscribe_unload, jitscribe_version,
 };
+#[cfg(unix)]
 pub use arena::{
     ArenaFlag, ArenaSettings, OpaqueArena, OpaqueRoom, jitscribe_arena_allocate,
     jitscribe_arena_open, jitscribe_room_edit, jitscribe_room_finish, jitscribe_room_free,

@@ -1,10 +1,8 @@
 //! Settings of a scribe.
 #![allow(unsafe_code)]
 
-use std::ffi::{CString, OsStr, c_char, c_void};
+use std::ffi::{CString, c_char, c_void};
 use std::mem::offset_of;
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use jitscribe::{Builder, Notice, Scribe};
@@ -125,6 +123,32 @@ pub(crate) unsafe fn open(settings: Option<&Settings>) -> Result<&'static Opaque
     Ok(opened.get_or_init(|| OpaqueScribe::new(scribe)))
 }
 
+/// What other processes read.
+#[cfg(unix)]
+fn apply_shared(mut builder: Builder, has: impl Fn(Flag) -> bool, dump_dir: &[u8]) -> Builder {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::PathBuf;
+
+    if has(Flag::PerfMap) {
+        builder = builder.perf_map();
+    }
+    if has(Flag::Dump) {
+        let dir = (!dump_dir.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(dump_dir)));
+        builder = builder.dump(dir);
+    }
+    if has(Flag::Watch) {
+        builder = builder.watch();
+    }
+    builder
+}
+
+/// There is no such thing on Windows; flags that a library does not know are ignored.
+#[cfg(windows)]
+fn apply_shared(builder: Builder, _: impl Fn(Flag) -> bool, _: &[u8]) -> Builder {
+    builder
+}
+
 /// # Safety
 /// As [`open`].
 unsafe fn apply(
@@ -141,16 +165,7 @@ unsafe fn apply(
     if has(Flag::Bytes) {
         builder = builder.with_bytes();
     }
-    if has(Flag::PerfMap) {
-        builder = builder.perf_map();
-    }
-    if has(Flag::Dump) {
-        let dir = (!dump_dir.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(dump_dir)));
-        builder = builder.dump(dir);
-    }
-    if has(Flag::Watch) {
-        builder = builder.watch();
-    }
+    builder = apply_shared(builder, has, dump_dir);
     if has(Flag::Unwinders) {
         builder = builder.unwinders();
     }

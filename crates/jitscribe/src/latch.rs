@@ -20,7 +20,7 @@ impl Latch {
 
     pub(crate) fn close(&self) -> Closed<'_> {
         while self.0.compare_exchange(false, true, Acquire, Relaxed).is_err() {
-            rustix::thread::sched_yield();
+            std::thread::yield_now();
         }
         Closed(self)
     }

@@ -22,7 +22,6 @@
 //! log of its own with what was alive, at its first announcement.
 
 mod arenas;
-mod cgroup;
 mod clock;
 mod code;
 mod crash;
@@ -32,14 +31,16 @@ mod image;
 mod latch;
 mod log;
 mod notice;
+mod perf_maps;
 mod scribe;
 mod settings;
+mod system;
 mod thread;
 mod unwinders;
 mod valgrind;
 
 pub use code::{Code, Inlined, Kind, Line, Row, Unwind};
-#[cfg(feature = "arena")]
+#[cfg(all(feature = "arena", unix))]
 pub use code_arena::{CodeArena, Draft, Executable, Options as ArenaOptions};
 pub use notice::{Notice, Subject};
 pub use scribe::{LoadedCode, Scribe};

@@ -1,16 +1,12 @@
 //! The scribe: takes announcements, and passes them on to whoever is to know.
 
 use std::num::NonZeroU32;
-#[cfg(feature = "arena")]
+#[cfg(unix)]
 use std::path::Path;
-use std::sync::OnceLock;
 use std::sync::atomic::{
     AtomicBool, AtomicU32,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
-
-use jitdump::extension::control;
-use publish_perf_map::PerfMap;
 
 use crate::arenas;
 use crate::code::Code;
@@ -19,10 +15,12 @@ use crate::debuggers::Debuggers;
 use crate::latch::Latch;
 use crate::log::{Announced, ForkPage, Living, Log, Position};
 use crate::notice::{self, Notice, Subject};
+use crate::perf_maps::PerfMaps;
 use crate::settings::{Builder, Settings};
 use crate::thread;
 use crate::unwinders::Unwinders;
 use crate::valgrind::Valgrind;
+use jitdump::extension::control;
 
 /// Takes announcements of code. Copies are the same scribe; it lives as long as the process.
 ///
@@ -49,8 +47,7 @@ pub(crate) struct Shared {
     /// 0 in a fork's child that does not know yet that it is one.
     alive: Option<ForkPage>,
     pid: AtomicU32,
-    /// Made when it is asked for the first time.
-    perf_map: OnceLock<PerfMap>,
+    perf_maps: PerfMaps,
     debuggers: Debuggers,
     unwinders: Unwinders,
     valgrind: Valgrind,
@@ -75,7 +72,7 @@ static NOBODY: Shared = Shared {
     log: None,
     alive: None,
     pid: AtomicU32::new(0),
-    perf_map: OnceLock::new(),
+    perf_maps: PerfMaps::new(),
     debuggers: Debuggers::new(),
     unwinders: Unwinders::new(),
     valgrind: Valgrind::new(),
@@ -121,7 +118,7 @@ impl Scribe {
             log,
             alive,
             pid: AtomicU32::new(crate::log::process_id()),
-            perf_map: OnceLock::new(),
+            perf_maps: PerfMaps::new(),
             debuggers: Debuggers::new(),
             unwinders: Unwinders::new(),
             valgrind: Valgrind::new(),
@@ -172,6 +169,7 @@ impl Scribe {
 
     /// The descriptor of the log's file: in memory, or the dump. It is closed when the process ends or runs
     /// another program; whoever has a copy of it can still read the log then.
+    #[cfg(unix)]
     #[must_use]
     pub fn log_fd(&self) -> Option<std::os::fd::BorrowedFd<'static>> {
         self.0.log.as_ref()?.fd()
@@ -188,7 +186,7 @@ impl Scribe {
     ///
     /// `choose` may change the settings; the directory is [`Builder::arena_in`]'s. `None` if it cannot be had, which is
     /// said: then the runtime goes on with memory of its own.
-    #[cfg(feature = "arena")]
+    #[cfg(all(feature = "arena", unix))]
     #[must_use]
     pub fn code_arena(
         &self,
@@ -196,7 +194,7 @@ impl Scribe {
     ) -> Option<code_arena::CodeArena> {
         let chosen = self.0.settings.arena_dir.clone();
         // Without a directory, one may still be chosen.
-        let usual = chosen.map_or_else(crate::settings::private_dir, Ok);
+        let usual = chosen.map_or_else(crate::system::private_dir, Ok);
         let options = choose(code_arena::Options::new(usual.as_deref().unwrap_or(Path::new(""))));
         let made = match usual {
             Err(error) if !options.has_directory() => {
@@ -209,6 +207,7 @@ impl Scribe {
 
     fn begin(&self) {
         let shared = self.0;
+        #[cfg(unix)]
         if shared.settings.watch && shared.log.is_some() {
             let watch = move || shared.watch();
             if let Err(error) =
@@ -256,18 +255,12 @@ impl LoadedCode {
     fn moved(&mut self, address: u64, bytes: Option<&[u8]>) {
         let Some((log, position, living)) = self.living() else { return };
         let new = log.move_to(position, self.index, address, bytes, thread::id());
-        if let Some((map, (old, size))) =
-            self.shared.perf_map.get().zip(log.place(position, self.index))
-        {
-            map.moved(old, address, size);
-        }
+        self.shared.perf_maps.moved(log, position, self.index, address);
         self.shared.valgrind.moved(log, position, self.index, address);
         self.shared.debuggers.unload(log, position, self.index);
-        // Before, as the two places may overlap.
-        self.shared.unwinders.unload(log, position, self.index);
+        self.shared.unwinders.moved(log, (position, self.index), new);
         if let Some((position, index)) = new {
             arenas::load_from(log, position, index);
-            self.shared.unwinders.load_from(log, position, index);
             self.shared.debuggers.load_from(log, position, index);
         }
         log.end(living);
@@ -310,11 +303,7 @@ impl LoadedCode {
 impl Drop for LoadedCode {
     fn drop(&mut self) {
         if let Some((log, position, living)) = self.living() {
-            if let Some(map) = self.shared.perf_map.get()
-                && let Some((address, size)) = log.place(position, self.index)
-            {
-                map.unload(address, size);
-            }
+            self.shared.perf_maps.unload(log, position, self.index);
             self.shared.valgrind.unload(log, position, self.index);
             self.shared.unwinders.unload(log, position, self.index);
             self.shared.debuggers.unload(log, position, self.index);
@@ -355,7 +344,7 @@ impl Shared {
                         page.word().store(state, Release);
                     }
                 }
-                _ => rustix::thread::sched_yield(),
+                _ => std::thread::yield_now(),
             }
         }
     }
@@ -366,9 +355,7 @@ impl Shared {
         self.pid.store(crate::log::process_id(), Relaxed);
         match log.adopt() {
             Ok(()) => {
-                if let Some(map) = self.perf_map.get() {
-                    map.forked();
-                }
+                self.perf_maps.forked();
                 self.valgrind.forked();
                 self.debuggers.forked(log);
                 self.unwinders.forked();
@@ -418,10 +405,8 @@ impl Shared {
     #[cold]
     #[inline(never)]
     fn publish(&self, code: &Code<'_>, wanted: u32, written: Option<Announced>) {
-        if wanted & control::PERF_MAP != 0
-            && let Some(map) = self.perf_map.get()
-        {
-            map.load(code.address, code.size, code.name);
+        if wanted & control::PERF_MAP != 0 {
+            self.perf_maps.load(code);
         }
         if wanted & control::GDB != 0
             && let Some((position, index)) = written
@@ -450,7 +435,7 @@ impl Shared {
                 }
                 is_new = is_on && !was_on;
                 if wanted & control::PERF_MAP != 0 {
-                    self.begin_perf_map(log);
+                    self.perf_maps.begin(self, log);
                 }
                 if wanted & control::GDB != 0 {
                     self.debuggers.begin(log, self.settings.gdb_each);
@@ -478,25 +463,14 @@ impl Shared {
         }
     }
 
-    /// Opens the perf map, if it is not, and writes down what is alive.
-    fn begin_perf_map(&'static self, log: &Log) {
-        if self.perf_map.get().is_none() {
-            let report = move |why: &str| self.say(Subject::PerfMap, why);
-            let mut options = publish_perf_map::Options::new().reporter(report);
-            if let Some(dir) = &self.settings.perf_map_dir {
-                options = options.directory(dir);
-            }
-            match PerfMap::create(options) {
-                Ok(map) => drop(self.perf_map.set(map)),
-                Err(error) => self.say(Subject::PerfMap, error),
-            }
-        }
-        if let Some(map) = self.perf_map.get() {
-            map.load_many(log.alive());
-        }
+    /// Where the perf map is kept, if not where perf looks for it.
+    #[cfg(unix)]
+    pub(crate) fn perf_map_dir(&self) -> Option<&Path> {
+        self.settings.perf_map_dir.as_deref()
     }
 
     /// Waits for wishes, for ever.
+    #[cfg(unix)]
     fn watch(&'static self) {
         use rustix::thread::futex;
         let Some(log) = self.current() else { return };
@@ -508,7 +482,7 @@ impl Shared {
                 continue;
             }
             let looks = self.settings.look_for_debuggers && control & control::GDB == 0;
-            if looks && control & control::LOG != 0 && crate::settings::is_traced() {
+            if looks && control & control::LOG != 0 && crate::system::is_traced() {
                 log.control().fetch_or(control::GDB | control::WISH, AcqRel);
                 continue;
             }

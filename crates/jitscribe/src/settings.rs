@@ -9,6 +9,7 @@ use jitdump::extension::control;
 use crate::log::{LogOptions, MEMORY_LIMIT};
 use crate::notice::{self, Listener, Notice, Subject};
 use crate::scribe::Scribe;
+use crate::system;
 use crate::valgrind::Valgrind;
 
 /// 4 GiB, for a dump that keeps all it was told.
@@ -57,6 +58,7 @@ pub(crate) struct Settings {
     /// Whether each code is shown to debuggers before its announcement is done.
     pub(crate) gdb_each: bool,
     /// Whether a debugger that comes later is to be noticed by who watches.
+    #[cfg_attr(windows, allow(dead_code))]
     pub(crate) look_for_debuggers: bool,
     /// Whether all that is alive is shown to debuggers before a crash signal ends the process.
     pub(crate) gdb_on_crash: bool,
@@ -65,10 +67,12 @@ pub(crate) struct Settings {
     /// Where the object files for valgrind go, if it is to be shown any.
     pub(crate) valgrind: Option<PathBuf>,
     /// Where the files of arenas go, if not where the user keeps such files.
-    #[cfg_attr(not(feature = "arena"), allow(dead_code))]
+    #[cfg_attr(not(all(feature = "arena", unix)), allow(dead_code))]
     pub(crate) arena_dir: Option<PathBuf>,
     /// Where the perf map is kept, if not where perf looks for it.
+    #[cfg_attr(windows, allow(dead_code))]
     pub(crate) perf_map_dir: Option<PathBuf>,
+    #[cfg_attr(windows, allow(dead_code))]
     pub(crate) watch: bool,
     pub(crate) replay: Option<Replay>,
     pub(crate) listener: Option<Listener>,
@@ -123,12 +127,14 @@ impl Builder {
     }
 
     /// `/tmp/perf-PID.map` is kept true too, for `perf report` and whoever else reads such maps.
+    #[cfg(unix)]
     pub fn perf_map(mut self) -> Self {
         self.perf_map = true;
         self
     }
 
     /// [`Self::perf_map`] in another folder than `/tmp`, which must be there. perf does not look into it.
+    #[cfg(unix)]
     pub fn perf_map_in(mut self, dir: impl Into<PathBuf>) -> Self {
         self.perf_map_dir = Some(dir.into());
         self.perf_map()
@@ -192,7 +198,7 @@ impl Builder {
     /// The code is shown to the valgrind that runs the process, by way of object files in `dir`, which stay: profiles
     /// name them. `dir` must be a directory to which only this user can write; `None`: as for [`Self::dump`]. This is
     /// the default, but that nothing is said where no valgrind is.
-    #[cfg(feature = "valgrind")]
+    #[cfg(all(feature = "valgrind", unix))]
     pub fn valgrind(mut self, dir: Option<PathBuf>) -> Self {
         self.valgrind = Some(true);
         self.valgrind_dir = dir;
@@ -207,7 +213,7 @@ impl Builder {
 
     /// The files of arenas (see [`Scribe::code_arena`]) go to `dir`: a directory to which only this user can write, on a
     /// file system whose files may be executed. Without this, as for [`Self::dump`].
-    #[cfg(feature = "arena")]
+    #[cfg(all(feature = "arena", unix))]
     pub fn arena_in(mut self, dir: impl Into<PathBuf>) -> Self {
         self.arena_dir = Some(dir.into());
         self
@@ -217,6 +223,7 @@ impl Builder {
     /// marker by which perf finds it. `dir` must be a directory to which only this user can write; `None`: a
     /// folder `jitscribe` in the user's directory for such files (`XDG_RUNTIME_DIR`, else the home's
     /// `.cache`).
+    #[cfg(unix)]
     pub fn dump(mut self, dir: Option<PathBuf>) -> Self {
         self.dump_dir = Some(dir);
         self
@@ -234,6 +241,7 @@ impl Builder {
 
     /// A thread waits for `jitscribe ctl`, which else is heard with the next announcement; and looks once a second whether
     /// a debugger is attached, to which all is shown then, unless [`Self::no_gdb`] was said.
+    #[cfg(unix)]
     pub fn watch(mut self) -> Self {
         self.watch = true;
         self
@@ -262,7 +270,7 @@ impl Builder {
     /// A program that runs with more rights than its caller (set-user-id) takes nothing from the
     /// environment.
     pub fn environment(self) -> Self {
-        if has_more_rights() {
+        if system::has_more_rights() {
             return self;
         }
         self.environment_from(|name| std::env::var_os(name))
@@ -278,7 +286,9 @@ impl Builder {
                 "log" => self.is_off = false,
                 "off" => self.is_off = true,
                 "bytes" => self.bytes = true,
+                #[cfg(unix)]
                 "perf-map" => self.perf_map = true,
+                #[cfg(unix)]
                 "jitdump" => self.dump_dir = Some(dir.clone()),
                 #[cfg(feature = "gdb")]
                 "gdb" => self = self.gdb(),
@@ -290,14 +300,27 @@ impl Builder {
                 #[cfg(feature = "unwinders")]
                 "unwinders" => self = self.unwinders(),
                 "no-unwinders" => self = self.no_unwinders(),
-                #[cfg(feature = "valgrind")]
+                #[cfg(all(feature = "valgrind", unix))]
                 "valgrind" => self.valgrind = Some(true),
                 "no-valgrind" => self = self.no_valgrind(),
                 _ => self.wrong.push(format!(
-                    "JITSCRIBE={word} means nothing: it takes log, off, bytes, perf-map, jitdump, {}, {}, {}",
-                    if cfg!(feature = "gdb") { "gdb, gdb-each, gdb-on-crash, no-gdb" } else { "no-gdb" },
-                    if cfg!(feature = "unwinders") { "unwinders, no-unwinders" } else { "no-unwinders" },
-                    if cfg!(feature = "valgrind") { "valgrind, no-valgrind" } else { "no-valgrind" },
+                    "JITSCRIBE={word} means nothing: it takes log, off, bytes, {}{}, {}, {}",
+                    if cfg!(unix) { "perf-map, jitdump, " } else { "" },
+                    if cfg!(feature = "gdb") {
+                        "gdb, gdb-each, gdb-on-crash, no-gdb"
+                    } else {
+                        "no-gdb"
+                    },
+                    if cfg!(feature = "unwinders") {
+                        "unwinders, no-unwinders"
+                    } else {
+                        "no-unwinders"
+                    },
+                    if cfg!(all(feature = "valgrind", unix)) {
+                        "valgrind, no-valgrind"
+                    } else {
+                        "no-valgrind"
+                    },
                 )),
             }
         }
@@ -334,7 +357,7 @@ impl Builder {
             bits |= control::PERF_MAP | control::WISH;
         }
         let for_debuggers = match self.debuggers {
-            Debuggers::Present => cfg!(feature = "gdb") && is_traced(),
+            Debuggers::Present => cfg!(feature = "gdb") && system::is_traced(),
             #[cfg(feature = "gdb")]
             Debuggers::Always => true,
             Debuggers::Never => false,
@@ -358,7 +381,7 @@ impl Builder {
             },
         };
         let for_valgrind = self.valgrind.unwrap_or_else(Valgrind::is_running) && !self.is_off;
-        let valgrind = for_valgrind.then(|| self.valgrind_dir.map_or_else(private_dir, Ok));
+        let valgrind = for_valgrind.then(|| self.valgrind_dir.map_or_else(system::private_dir, Ok));
         let valgrind = valgrind.and_then(|dir| {
             let complain = |error: &std::io::Error| {
                 let text = format!("no directory for what valgrind is shown: {error}");
@@ -368,7 +391,7 @@ impl Builder {
         });
         let limit = self.limit.unwrap_or_else(|| match file {
             Some(_) => FILE_LIMIT,
-            None => memory_limit(crate::cgroup::memory_limit()),
+            None => memory_limit(system::memory_limit()),
         });
         Scribe::new(Settings {
             log: LogOptions { reuse: file.is_none(), file, limit, control: bits },
@@ -395,53 +418,15 @@ fn memory_limit(group: Option<u64>) -> usize {
     quarter.min(MEMORY_LIMIT)
 }
 
-/// Whether the kernel gave the program more rights than its caller has (`AT_SECURE`).
-fn has_more_rights() -> bool {
-    const AT_SECURE: usize = 23;
-    // A process that may not be looked into cannot read this of itself: for this question, the same.
-    let Ok(vector) = std::fs::read("/proc/self/auxv") else { return true };
-    let word = size_of::<usize>();
-    vector.chunks_exact(2 * word).any(|entry| {
-        let (key, value) = entry.split_at(word);
-        key == AT_SECURE.to_ne_bytes() && value.iter().any(|byte| *byte != 0)
-    })
-}
-
-/// Whether a debugger is attached, or another program that traces this one.
-pub(crate) fn is_traced() -> bool {
-    let Ok(status) = std::fs::read("/proc/self/status") else { return false };
-    let mut lines = status.split(|byte| *byte == b'\n');
-    let tracer = lines.find_map(|line| line.strip_prefix(b"TracerPid:"));
-    tracer.is_some_and(|tracer| tracer.trim_ascii() != b"0")
-}
-
 /// The path of this process's dump, in a directory that is there.
 fn dump_file(dir: Option<PathBuf>) -> std::io::Result<PathBuf> {
     let dir = match dir {
         Some(dir) => dir,
-        None => private_dir()?,
+        None => system::private_dir()?,
     };
     // perf finds the marker by the path as it was mapped, from wherever it is run.
     let dir = std::path::absolute(dir)?;
     Ok(dir.join(format!("jit-{}.dump", crate::log::process_id())))
-}
-
-/// A directory of this user alone.
-pub(crate) fn private_dir() -> std::io::Result<PathBuf> {
-    use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-    let base = std::env::var_os("XDG_RUNTIME_DIR")
-        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache").into()))
-        .ok_or_else(|| std::io::Error::other("set JITSCRIBE_DIR, XDG_RUNTIME_DIR or HOME"))?;
-    let dir = PathBuf::from(base).join("jitscribe");
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
-    let found = std::fs::symlink_metadata(&dir)?;
-    if !found.is_dir()
-        || found.uid() != rustix::process::geteuid().as_raw()
-        || found.mode() & 0o022 != 0
-    {
-        return Err(std::io::Error::other(format!("{} is not this user's alone", dir.display())));
-    }
-    Ok(dir)
 }
 
 fn parse_size(text: &str) -> Option<usize> {

@@ -40,7 +40,7 @@ fn learn(known: &Known, generation: u32) -> u32 {
 
 #[cold]
 fn ask() -> u32 {
-    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+    crate::system::thread_id()
 }
 
 /// This process is the child of a fork.

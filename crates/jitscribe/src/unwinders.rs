@@ -30,7 +30,7 @@ mod unknown {
 
         pub(crate) fn load(&self, _: &Code<'_>) {}
 
-        pub(crate) fn load_from(&self, _: &Log, _: Position, _: u32) {}
+        pub(crate) fn moved(&self, _: &Log, _: (Position, u32), _: Option<(Position, u32)>) {}
 
         pub(crate) fn unload(&self, _: &Log, _: Position, _: u32) {}
 
@@ -42,15 +42,20 @@ mod unknown {
 mod known {
     use std::sync::OnceLock;
 
+    #[cfg(unix)]
+    use publish_unwind::Unwinders as Known;
+    #[cfg(windows)]
+    use publish_unwind_windows::Unwinders as Known;
+
     use crate::code::Code;
-    use crate::image::{announced, logged};
+    use crate::image::announced;
     use crate::log::{Log, Position};
     use crate::notice::Subject;
     use crate::scribe::Shared;
 
     /// What unwinders know; nothing until it [begins](Self::begin).
     #[derive(Debug)]
-    pub(crate) struct Unwinders(OnceLock<publish_unwind::Unwinders>);
+    pub(crate) struct Unwinders(OnceLock<Known>);
 
     impl Unwinders {
         pub(crate) const fn new() -> Self {
@@ -59,7 +64,7 @@ mod known {
 
         /// Tells of all that comes from now on.
         pub(crate) fn begin(&self, shared: &Shared) {
-            match publish_unwind::Unwinders::find() {
+            match Known::find() {
                 Some(unwinders) => drop(self.0.set(unwinders)),
                 None => shared.say(
                     Subject::Unwinders,
@@ -82,13 +87,30 @@ mod known {
             }
         }
 
-        /// A code as the log has it.
-        pub(crate) fn load_from(&self, log: &Log, position: Position, index: u32) {
-            if let Some((address, _)) = log.place(position, index)
+        /// The code has moved, or is in the log no more.
+        #[cfg(unix)]
+        pub(crate) fn moved(&self, log: &Log, old: (Position, u32), new: Option<(Position, u32)>) {
+            // Before, as the two places may overlap.
+            self.unload(log, old.0, old.1);
+            if let Some((position, index)) = new
+                && let Some((address, _)) = log.place(position, index)
                 && let Some(unwinders) = self.for_code_at(address)
                 && let Some(dump) = log.dump_of(position, index)
             {
-                logged(&dump, |shown| unwinders.load(shown, None));
+                crate::image::logged(&dump, |shown| unwinders.load(shown, None));
+            }
+        }
+
+        /// The code has moved, or is in the log no more. What is known of its frames is good wherever it lies, and could
+        /// not be made of what is in the log.
+        #[cfg(windows)]
+        pub(crate) fn moved(&self, log: &Log, old: (Position, u32), new: Option<(Position, u32)>) {
+            let place = |(position, index)| log.place(position, index);
+            if let Some((unwinders, (from, size))) = self.0.get().zip(place(old)) {
+                match new.and_then(place) {
+                    Some((to, _)) => unwinders.moved(from, to, size),
+                    None => unwinders.unload(from, size),
+                }
             }
         }
 
@@ -101,13 +123,14 @@ mod known {
         }
 
         pub(crate) fn forked(&self) {
+            #[cfg(unix)]
             if let Some(unwinders) = self.0.get() {
                 unwinders.forked();
             }
         }
 
         /// What is to be told of code there: a linked arena tells by itself.
-        fn for_code_at(&self, address: u64) -> Option<&publish_unwind::Unwinders> {
+        fn for_code_at(&self, address: u64) -> Option<&Known> {
             self.0.get().filter(|_| !crate::arenas::is_linked(address))
         }
     }

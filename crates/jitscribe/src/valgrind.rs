@@ -1,16 +1,16 @@
 //! What the valgrind that runs the process is shown: all code, as it comes.
 //!
-//! Without the feature `valgrind` there is nothing behind the same names.
+//! Without the feature `valgrind`, and on Windows, there is nothing behind the same names.
 
-#[cfg(feature = "valgrind")]
+#[cfg(all(feature = "valgrind", unix))]
 pub(crate) use shown::Valgrind;
 
 /// Nobody is shown anything.
-#[cfg(not(feature = "valgrind"))]
+#[cfg(not(all(feature = "valgrind", unix)))]
 #[derive(Debug)]
 pub(crate) struct Valgrind;
 
-#[cfg(not(feature = "valgrind"))]
+#[cfg(not(all(feature = "valgrind", unix)))]
 mod hidden {
     use std::path::PathBuf;
 
@@ -44,7 +44,7 @@ mod hidden {
     }
 }
 
-#[cfg(feature = "valgrind")]
+#[cfg(all(feature = "valgrind", unix))]
 mod shown {
     use std::path::PathBuf;
     use std::sync::OnceLock;

@@ -1,4 +1,5 @@
 //! What is announced is what an outsider reads.
+#![cfg(unix)]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! A panic passes through announced code, wherever it lies, once unwinders are told.
+#![cfg(unix)]
 #![cfg(all(target_arch = "x86_64", feature = "unwinders", feature = "arena"))]
 #![allow(unsafe_code)]
 

@@ -30,6 +30,7 @@ struct RawDescriptor {
 // Weak: a program that has them gets its own, and several copies of this crate share one. Of default visibility, as
 // debuggers look for global symbols. The function has bytes that no other has, so that no linker folds it into another: a
 // breakpoint in it stands nowhere else.
+#[cfg(not(windows))]
 macro_rules! interface {
     ($pointer:literal, $($body:literal),+) => {
         std::arch::global_asm!(
@@ -56,7 +57,26 @@ macro_rules! interface {
     };
 }
 
-#[cfg(target_arch = "x86_64")]
+// COFF has no weak definitions to speak of: sections of which the linker keeps one. A program's own definition is an error.
+#[cfg(all(windows, target_arch = "x86_64"))]
+std::arch::global_asm!(
+    ".section .data$__jit_debug_descriptor,\"dw\",discard,__jit_debug_descriptor",
+    ".globl __jit_debug_descriptor",
+    ".p2align 3",
+    "__jit_debug_descriptor:",
+    ".4byte 1",
+    ".4byte 0",
+    ".8byte 0",
+    ".8byte 0",
+    ".section .text$__jit_debug_register_code,\"xr\",discard,__jit_debug_register_code",
+    ".globl __jit_debug_register_code",
+    ".p2align 4",
+    "__jit_debug_register_code:",
+    "nop dword ptr [rax + 0x6a69746a]",
+    "ret",
+    ".text",
+);
+#[cfg(all(not(windows), target_arch = "x86_64"))]
 interface!(".8byte 0", "endbr64", "nop dword ptr [rax + 0x6a69746a]", "ret");
 #[cfg(target_arch = "x86")]
 interface!(".4byte 0", "nop dword ptr [eax + 0x6a69746a]", "ret");

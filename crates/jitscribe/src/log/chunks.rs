@@ -10,14 +10,13 @@ use std::sync::atomic::{
 use jitdump::RecordId;
 use jitdump::extension::tail::MAGIC as TAIL_MAGIC;
 use jitdump::extension::{chunk as chunk_item, tag};
-use rustix::io::Errno;
-use rustix::mm::Advice;
 
 use super::lanes::Held;
 use super::layout::{
     CHUNK, FILLER_MIN, FIRST_CHUNK, FIRST_ITEM, HEAD_SIZE, PAYLOAD, TAIL, chunk, code, control,
     item_word, pair, record_word, unpair,
 };
+use super::memory::Errno;
 use super::records::{State, pieces};
 use super::table::{Table, Zeroable};
 use super::{Log, STARVE};
@@ -305,14 +304,8 @@ impl Log {
         let first = self.chunks.in_use.load(Relaxed);
         let new = self.chunks.table.get(first..first.checked_add(count)?)?;
         let (start, length) = (start_of(first), count * CHUNK);
-        self.backing.grow(start, length).ok()?;
-        // For core files, and for speed; kernels that cannot do it do without.
-        let _ = self.mapping.advise(start, length, Advice::LinuxDoDump);
-        let populated = self.mapping.advise(start, length, Advice::LinuxPopulateWrite);
-        // Of anonymous memory nothing else says whether it can be had.
-        if let Err(Errno::NOMEM | Errno::FAULT | Errno::HWPOISON) = populated {
-            return None;
-        }
+        self.mapping.have(&self.backing, start, length).ok()?;
+        self.mapping.populate(start, length).ok()?;
         for (number, chunk) in new.iter().enumerate() {
             chunk.run.store(if number == 0 { count as u32 } else { 0 }, Relaxed);
         }

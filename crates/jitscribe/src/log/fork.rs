@@ -12,13 +12,11 @@ use std::sync::atomic::{
 };
 use std::time::Duration;
 
-use rustix::io::Errno;
-
-use super::backing::{Backing, Failure};
 use super::layout::{CHUNK, FILLER_MIN, FIRST_CHUNK, code, control, load};
+use super::memory::{self, Backing, Errno, Failure};
 use super::records::{State, pieces};
-use super::{Log, mapping, process_id};
-use crate::clock;
+use super::{Log, process_id};
+use crate::{clock, system};
 
 /// How often a chunk is read again when its room is used anew meanwhile.
 const ATTEMPTS: usize = 16;
@@ -56,8 +54,7 @@ impl Log {
 
         let length = in_use * CHUNK;
         if length > 0 {
-            self.backing.grow(FIRST_CHUNK, length).map_err(failed)?;
-            let _ = self.mapping.advise(FIRST_CHUNK, length, rustix::mm::Advice::LinuxDoDump);
+            self.mapping.have(&self.backing, FIRST_CHUNK, length).map_err(failed)?;
         }
         self.settle(&survivors, pid);
         self.mapping.half(control::CHUNKS).store(in_use as u32, Release);
@@ -173,9 +170,9 @@ impl Log {
             Backing::Anonymous => Backing::Anonymous,
         };
         let failed = |cause| Failure { what: "a code log after fork".to_owned(), cause };
-        self.mapping.replace(new.fd()).map_err(failed)?;
+        self.mapping.replace(&new).map_err(failed)?;
         if let (Some(old), Some(new)) = (self.backing.fd(), new.fd()) {
-            mapping::redirect(old, new).map_err(failed)?;
+            memory::redirect(old, new).map_err(failed)?;
         }
         Ok(())
     }
@@ -203,5 +200,5 @@ fn start_of_process() -> Option<u64> {
     let ticks: u64 = text.split_ascii_whitespace().nth(19)?.parse().ok()?;
     let since_boot = ticks.checked_mul(1_000_000_000 / rustix::param::clock_ticks_per_second())?;
     // That clock goes on while the machine sleeps; the records' does not.
-    since_boot.checked_sub(clock::since_boot().saturating_sub(clock::now()))
+    since_boot.checked_sub(system::since_boot().saturating_sub(clock::now()))
 }

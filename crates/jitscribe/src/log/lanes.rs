@@ -64,7 +64,7 @@ impl Lanes {
             tries += 1;
             if tries.is_multiple_of(LANES) {
                 // 32 threads are announcing at this moment, most of them without a processor.
-                rustix::thread::sched_yield();
+                std::thread::yield_now();
             } else {
                 spin_loop();
             }

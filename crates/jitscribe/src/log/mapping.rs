@@ -1,13 +1,10 @@
-//! Memory that this process writes and others read: the one module that touches it.
+//! Memory that this process writes and others read: how it is touched.
 #![allow(unsafe_code)]
 
-use std::ffi::c_void;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
-use rustix::io::{self, Errno};
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous};
+use super::memory::{self, Backing, Errno};
 
 /// What memory is fetched by.
 #[cfg(target_arch = "x86_64")]
@@ -17,7 +14,7 @@ const CACHE_LINE: usize = 64;
 /// writing to it at any time, up to the process's end.
 ///
 /// Only a part from the beginning on has memory behind it; callers keep to that (see
-/// [`Backing`](super::backing::Backing)). Words are atomic: other processes write the control
+/// [`Self::have`]). Words are atomic: other processes write the control
 /// words, and threads meet at the words that commit a group.
 #[derive(Debug)]
 pub(crate) struct Mapping {
@@ -32,50 +29,38 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `size` bytes of `file`, or of anonymous memory. Nothing is read or written yet.
-    pub(crate) fn new(file: Option<&OwnedFd>, size: usize) -> io::Result<Self> {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at an address of the kernel's choice replaces nothing.
-        let base = unsafe {
-            match file {
-                Some(file) => {
-                    mmap(ptr::null_mut(), size, protection, MapFlags::SHARED, file.as_fd(), 0)
-                }
-                None => mmap_anonymous(
-                    ptr::null_mut(),
-                    size,
-                    protection,
-                    MapFlags::SHARED | MapFlags::NORESERVE,
-                ),
-            }
-        }?;
-        let base = NonNull::new(base.cast::<u8>()).ok_or(Errno::NOMEM)?;
-        let mapping = Self { base, size };
-        // Room for a log that never comes is not for core files. Older kernels know no such wish.
-        let _ = mapping.advise(0, size, Advice::LinuxDontDump);
-        Ok(mapping)
+    /// Maps `size` bytes of a backing. Nothing is read or written yet.
+    pub(crate) fn new(backing: &Backing, size: usize) -> Result<Self, Errno> {
+        Ok(Self { base: memory::map(backing, size)?, size })
     }
 
-    /// Puts `file`, or new anonymous memory, in the place of what is mapped, at once for all threads.
-    pub(crate) fn replace(&self, file: Option<&OwnedFd>) -> io::Result<()> {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        let at = self.base.as_ptr().cast::<c_void>();
+    /// Puts another backing in the place of what is mapped, at once for all threads.
+    #[cfg(unix)]
+    pub(crate) fn replace(&self, backing: &Backing) -> Result<(), Errno> {
         // SAFETY: the range is this mapping's own. References into it hold no values that could change
         // under them: words are atomic, and `room` is handed out to nobody while a fork's child
         // changes its log (callers of this hold all lanes).
-        unsafe {
-            match file {
-                Some(file) => {
-                    let flags = MapFlags::SHARED | MapFlags::FIXED;
-                    mmap(at, self.size, protection, flags, file.as_fd(), 0)
-                }
-                None => {
-                    let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::NORESERVE;
-                    mmap_anonymous(at, self.size, protection, flags)
-                }
-            }
-        }
-        .map(drop)
+        unsafe { memory::replace(self.base, self.size, backing) }
+    }
+
+    /// Sees to it that there is memory behind a range of whole pages, for ever: a store to a shared mapping without is a
+    /// signal.
+    pub(crate) fn have(&self, backing: &Backing, at: usize, length: usize) -> Result<(), Errno> {
+        self.pages(at, length)?;
+        // SAFETY: they lie in the mapping.
+        unsafe { memory::have(backing, self.base, at, length) }
+    }
+
+    /// Has what [`Self::have`] gave made at once.
+    pub(crate) fn populate(&self, at: usize, length: usize) -> Result<(), Errno> {
+        self.pages(at, length)?;
+        // SAFETY: they lie in the mapping.
+        unsafe { memory::populate(self.base, at, length) }
+    }
+
+    fn pages(&self, at: usize, length: usize) -> Result<(), Errno> {
+        let fits = at.checked_add(length).is_some_and(|end| end <= self.size);
+        fits.then_some(()).ok_or(Errno::NOMEM)
     }
 
     pub(crate) fn size(&self) -> usize {
@@ -183,16 +168,6 @@ impl Mapping {
         let _ = (at, size);
     }
 
-    /// Tells the kernel about a range of whole pages.
-    pub(crate) fn advise(&self, at: usize, length: usize, advice: Advice) -> io::Result<()> {
-        if at.checked_add(length).is_none_or(|end| end > self.size) {
-            return Err(Errno::INVAL);
-        }
-        // SAFETY: a range of this mapping. The advices used (dump, do not dump, populate) change no
-        // content.
-        unsafe { madvise(self.base.add(at).as_ptr().cast::<c_void>(), length, advice) }
-    }
-
     /// `at` if it is aligned and there are `length` bytes; else 0. A wrong offset is a defect of this crate, and
     /// even then it is not to bring the host down.
     #[inline]
@@ -233,56 +208,8 @@ impl<'m, const N: usize> Words<'m, N> {
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the range is this mapping's own, and nobody borrows it any more.
-        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast::<c_void>(), self.size) };
+        unsafe { memory::give_back(self.base, self.size) };
     }
-}
-
-/// A page that the kernel clears in the child of a fork.
-#[derive(Debug)]
-pub(crate) struct ForkPage(NonNull<u8>);
-
-// SAFETY: the page stays for ever and is used by atomics alone.
-unsafe impl Send for ForkPage {}
-// SAFETY: as above.
-unsafe impl Sync for ForkPage {}
-
-impl ForkPage {
-    pub(crate) fn new() -> io::Result<Self> {
-        let size = rustix::param::page_size();
-        // SAFETY: a new mapping at an address of the kernel's choice, and advice about just that.
-        let base = unsafe {
-            let protection = ProtFlags::READ | ProtFlags::WRITE;
-            let base = mmap_anonymous(ptr::null_mut(), size, protection, MapFlags::PRIVATE)?;
-            if let Err(error) = madvise(base, size, Advice::LinuxWipeOnFork) {
-                let _ = rustix::mm::munmap(base, size);
-                return Err(error);
-            }
-            base
-        };
-        NonNull::new(base.cast::<u8>()).map(Self).ok_or(Errno::NOMEM)
-    }
-
-    pub(crate) fn word(&self) -> &AtomicU32 {
-        // SAFETY: the page is aligned, stays for ever and is used by atomics alone.
-        unsafe { AtomicU32::from_ptr(self.0.as_ptr().cast::<u32>()) }
-    }
-}
-
-/// Has the descriptor `old` stand for the file of `new` from now on.
-pub(crate) fn redirect(old: &OwnedFd, new: &OwnedFd) -> io::Result<()> {
-    // SAFETY: the descriptor stays open and stays owned by `old`: this second owner is never dropped.
-    let mut same = std::mem::ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(old.as_raw_fd()) });
-    rustix::io::dup3(new, &mut same, rustix::io::DupFlags::CLOEXEC)
-}
-
-/// The executable mapping of a dump's first page, by which perf learns of the file.
-///
-/// It stays for ever: `perf record -p` finds it only while it is there.
-pub(crate) fn map_marker(file: &OwnedFd) -> io::Result<()> {
-    let size = rustix::param::page_size();
-    let protection = ProtFlags::READ | ProtFlags::EXEC;
-    // SAFETY: a new mapping at an address of the kernel's choice, which nobody reads or runs.
-    unsafe { mmap(ptr::null_mut(), size, protection, MapFlags::PRIVATE, file.as_fd(), 0) }.map(drop)
 }
 
 /// Tests look at the log before each access to one of its words: whoever is killed there leaves it so.

@@ -2,25 +2,29 @@
 //!
 //! `docs/format.md` specifies it, and says why it is a valid dump at every instant.
 
+#![cfg_attr(windows, allow(dead_code, reason = "a fork's child and perf maps want more of it"))]
+
 mod alive;
-mod backing;
 mod chunks;
+#[cfg(unix)]
 mod fork;
 mod group;
 mod lanes;
 mod layout;
 mod mapping;
+mod memory;
 mod moved;
 #[cfg(test)]
 mod plain;
 mod put;
 mod records;
 mod table;
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;
 mod usual;
 
 use std::num::NonZeroU32;
+#[cfg(unix)]
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{
@@ -32,8 +36,6 @@ use jitdump::RecordId;
 use jitdump::extension::tail::MAGIC as TAIL_MAGIC;
 use jitdump::extension::{code as code_item, log as log_item, tag};
 
-use self::backing::Backing;
-pub(crate) use self::backing::Failure;
 use self::chunks::Chunks;
 use self::group::{Plan, Stamp, Tables};
 use self::lanes::{Held, Lanes};
@@ -41,8 +43,9 @@ use self::layout::{
     CHUNK, FILLER_MIN, FIRST_CHUNK, FIRST_ITEM, PAYLOAD, TAIL, code, control, item_word, pair,
     record_word, unpair,
 };
-pub(crate) use self::mapping::ForkPage;
 use self::mapping::{Mapping, Words};
+use self::memory::Backing;
+pub(crate) use self::memory::{Failure, ForkPage};
 use crate::clock;
 use crate::code::Code;
 
@@ -147,7 +150,7 @@ impl Log {
                     Ok(log) => return Ok(log),
                     Err(failure) => {
                         // Of no use to anyone: it has no records.
-                        let _ = rustix::fs::unlink(&path);
+                        let _ = std::fs::remove_file(&path);
                         complain(failure, "the code log stays in memory");
                     }
                 },
@@ -157,8 +160,9 @@ impl Log {
         }
         let memory = Backing::memory().and_then(|backing| Self::begin_in(backing, options.clone()));
         memory.or_else(|failure| {
+            let Some(backing) = Backing::instead() else { return Err(failure) };
             complain(failure, "the code log lies in anonymous memory");
-            Self::begin_in(Backing::Anonymous, options)
+            Self::begin_in(backing, options)
         })
     }
 
@@ -166,7 +170,7 @@ impl Log {
         let count = (options.limit.min(LARGEST).saturating_sub(FIRST_CHUNK) / CHUNK).max(1);
         let mut size = FIRST_CHUNK + count * CHUNK;
         let map = |size: usize| {
-            let mapping = Mapping::new(backing.fd(), size)?;
+            let mapping = Mapping::new(&backing, size)?;
             Ok((mapping, Chunks::new((size - FIRST_CHUNK) / CHUNK)?))
         };
         // An address space limit may leave less room than the log's limit.
@@ -197,12 +201,12 @@ impl Log {
     /// Writes what stands before the chunks.
     fn begin(&self, pid: u32) -> Result<(), Failure> {
         let failed = |cause| Failure { what: "room for the code log".to_owned(), cause };
-        self.backing.grow(0, FIRST_CHUNK).map_err(failed)?;
+        self.mapping.have(&self.backing, 0, FIRST_CHUNK).map_err(failed)?;
+        #[cfg(unix)]
         if let Backing::File(file, path) = &self.backing {
             let failed = |cause| Failure { what: path.display().to_string(), cause };
-            mapping::map_marker(file).map_err(failed)?;
+            memory::map_marker(file).map_err(failed)?;
         }
-        let _ = self.mapping.advise(0, FIRST_CHUNK, rustix::mm::Advice::LinuxDoDump);
         let mut header = [0; control::RECORD];
         // A fork's child keeps it: its fillers are copies of the parent's.
         let now = match self.began.load(Relaxed) {
@@ -348,13 +352,21 @@ impl Log {
         is_code.then_some((at, group))
     }
 
+    /// There is no fork, and so no child to whom the log may belong.
+    #[cfg(windows)]
+    pub(crate) fn adopt(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// The descriptor of the log's file, if it has one.
+    #[cfg(unix)]
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.backing.fd().map(AsFd::as_fd)
     }
 
     /// The path of the log's file, if it is one.
     pub(crate) fn path(&self) -> Option<PathBuf> {
+        #[cfg(unix)]
         match &self.backing {
             Backing::File(_, path) => {
                 let pid = self.pid.load(Relaxed);
@@ -362,6 +374,8 @@ impl Log {
             }
             Backing::Memory(_) | Backing::Anonymous => None,
         }
+        #[cfg(windows)]
+        None
     }
 
     /// Cuts room for a group of `size` bytes: where it is, and its size, which may be somewhat more.
@@ -443,7 +457,7 @@ fn commit(group: Words<'_, { FIRST_ITEM / 8 }>, first: u64, tail: u64, time: u64
 }
 
 pub(crate) fn process_id() -> u32 {
-    rustix::process::getpid().as_raw_nonzero().get().unsigned_abs()
+    std::process::id()
 }
 
 /// The position of the group at offset `at`.

@@ -2,10 +2,9 @@
 #![allow(unsafe_code)]
 
 use std::ops::Deref;
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 
-use rustix::io::{self, Errno};
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use super::memory::{self, Errno};
 
 /// Values that begin as zeros, in private memory that the kernel makes when they are touched first: making the table
 /// takes as long for a large one as for a small one. The child of a fork has a copy.
@@ -27,16 +26,11 @@ unsafe impl<T: Zeroable + Send> Send for Table<T> {}
 unsafe impl<T: Zeroable + Sync> Sync for Table<T> {}
 
 impl<T: Zeroable> Table<T> {
-    pub(crate) fn new(count: usize) -> io::Result<Self> {
-        let size = Self::size(count)?;
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: a new mapping at an address of the kernel's choice replaces nothing.
-        let base = unsafe { mmap_anonymous(ptr::null_mut(), size, protection, flags) }?;
-        NonNull::new(base.cast()).map(|base| Self { base, count }).ok_or(Errno::NOMEM)
+    pub(crate) fn new(count: usize) -> Result<Self, Errno> {
+        Ok(Self { base: memory::zeros(Self::size(count)?)?.cast(), count })
     }
 
-    fn size(count: usize) -> io::Result<usize> {
+    fn size(count: usize) -> Result<usize, Errno> {
         count.max(1).checked_mul(size_of::<T>().max(1)).ok_or(Errno::NOMEM)
     }
 }
@@ -56,7 +50,7 @@ impl<T: Zeroable> Drop for Table<T> {
     fn drop(&mut self) {
         if let Ok(size) = Self::size(self.count) {
             // SAFETY: the range is this table's own, and nobody borrows it any more.
-            let _ = unsafe { munmap(self.base.as_ptr().cast(), size) };
+            unsafe { memory::give_back(self.base.cast(), size) };
         }
     }
 }

@@ -70,7 +70,7 @@ impl Test {
         let options = LogOptions { file: None, limit, control: 1, reuse: true };
         let log = Log::create(options, |failure, _| panic!("{failure}")).unwrap();
         // The observer reads all of it. Growing the file gives no chunk to anyone.
-        log.backing.grow(0, limit).unwrap();
+        log.mapping.have(&log.backing, 0, limit).unwrap();
         Self {
             log,
             with_bytes,

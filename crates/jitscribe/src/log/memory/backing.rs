@@ -1,7 +1,6 @@
 //! The file behind a log, and its growth.
 
 use std::ffi::CString;
-use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +11,8 @@ use rustix::fs::{
 use rustix::io::{Errno, pwrite};
 use rustix::process::{Resource, getrlimit};
 
+use super::Failure;
+
 /// What the log lies in.
 #[derive(Debug)]
 pub(crate) enum Backing {
@@ -21,19 +22,6 @@ pub(crate) enum Backing {
     File(OwnedFd, PathBuf),
     /// Shared anonymous memory, where there is no memfd to be had: seen in the list of mappings.
     Anonymous,
-}
-
-/// Why something could not be had.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) what: String,
-    pub(crate) cause: Errno,
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.what, self.cause)
-    }
 }
 
 impl Backing {
@@ -58,6 +46,11 @@ impl Backing {
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = open(name.as_c_str(), flags, Mode::RUSR | Mode::WUSR).map_err(failure)?;
         Ok(Self::File(file, path.to_owned()))
+    }
+
+    /// Memory to be had where [`Self::memory`] is not.
+    pub(crate) fn instead() -> Option<Self> {
+        Some(Self::Anonymous)
     }
 
     pub(crate) fn fd(&self) -> Option<&OwnedFd> {
