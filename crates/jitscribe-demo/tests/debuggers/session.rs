@@ -127,10 +127,14 @@ pub fn gdb(words: &[String], script: &[&str]) -> Said {
 pub fn gdb_with(arguments: &[String], script: &[&str]) -> Said {
     let mut command = tool("gdb");
     command.args(["-q", "-nx", "-batch"]);
-    for line in ["set breakpoint pending on", "set debuginfod enabled off", "set width 0"]
-        .iter()
-        .chain(script)
-    {
+    // gdb 16 takes Rust's main for the end of the stack.
+    let settings = [
+        "set breakpoint pending on",
+        "set debuginfod enabled off",
+        "set width 0",
+        "set backtrace past-main on",
+    ];
+    for line in settings.iter().chain(script) {
         command.args(["-ex", line]);
     }
     run(command.args(arguments))
@@ -179,6 +183,8 @@ fn masked(text: &str) -> String {
     }) {
         out.replace_range(at..at + 19, "");
     }
+    // So says gdb 16 of a file in memory.
+    let out = out.replace("@0xA-0xA>", "@0xA>");
     let temporary = std::env::temp_dir().display().to_string();
     let folder = format!("{temporary}/.tmp");
     let mut parts = out.split(&folder);
