@@ -14,6 +14,12 @@ impl Encoder {
         Encoder { bytes: Vec::new(), target }
     }
 
+    /// An empty one that writes to where `room` is.
+    pub(crate) fn with_room(target: Target, mut room: Vec<u8>) -> Self {
+        room.clear();
+        Encoder { bytes: room, target }
+    }
+
     pub(crate) fn target(&self) -> Target {
         self.target
     }

@@ -73,11 +73,11 @@ impl Files {
     pub(crate) fn load(&mut self, symfile: Symfile) {
         let Some(code) = symfile.codes().next() else { return };
         let end = code.start.saturating_add(code.size);
-        if self.codes.get(&code.start).is_some_and(|live| live.key == code.key) {
-            return; // told twice
-        }
         // As a rule, it lies behind all others.
         if self.codes.last_key_value().is_some_and(|(_, last)| last.end > code.start) {
+            if self.codes.get(&code.start).is_some_and(|live| live.key == code.key) {
+                return; // told twice
+            }
             self.make_room(code.start, end);
         }
         self.codes.insert(code.start, Live { end, key: code.key });

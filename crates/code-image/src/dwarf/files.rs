@@ -9,8 +9,8 @@ use crate::target::Target;
 /// Numbers paths, with their directories split off.
 #[derive(Debug, Clone)]
 pub(super) struct FileTable {
-    files: HashMap<Vec<u8>, u64>,
-    directories: HashMap<Vec<u8>, u64>,
+    files: Numbers,
+    directories: Numbers,
     file_entries: Encoder,
     directory_entries: Encoder,
     /// The file asked for last: most rows ask for the same again.
@@ -20,8 +20,8 @@ pub(super) struct FileTable {
 impl FileTable {
     pub(super) fn new(target: Target) -> Self {
         FileTable {
-            files: HashMap::new(),
-            directories: HashMap::new(),
+            files: Numbers::default(),
+            directories: Numbers::default(),
             file_entries: Encoder::new(target),
             directory_entries: Encoder::new(target),
             latest: (Vec::new(), 0),
@@ -43,7 +43,7 @@ impl FileTable {
             return self.latest.1;
         }
         let number = match self.files.get(path) {
-            Some(&number) => number,
+            Some(number) => number,
             None => self.insert(path),
         };
         self.latest.0.clear();
@@ -53,8 +53,7 @@ impl FileTable {
     }
 
     fn insert(&mut self, path: &[u8]) -> u64 {
-        let number = self.files.len() as u64 + 1;
-        self.files.insert(path.to_vec(), number);
+        let number = self.files.insert(path);
         let (directory, name) = split(path);
         let directory = self.directory(directory);
         push_printable(name, &mut self.file_entries.bytes);
@@ -70,11 +69,10 @@ impl FileTable {
         if path.is_empty() {
             return 0;
         }
-        if let Some(&number) = self.directories.get(path) {
+        if let Some(number) = self.directories.get(path) {
             return number;
         }
-        let number = self.directories.len() as u64 + 1;
-        self.directories.insert(path.to_vec(), number);
+        let number = self.directories.insert(path);
         push_printable(path, &mut self.directory_entries.bytes);
         self.directory_entries.u8(0);
         number
@@ -86,6 +84,51 @@ impl FileTable {
         out.u8(0);
         out.raw(&self.file_entries.bytes);
         out.u8(0);
+    }
+}
+
+/// Texts that have so many others beside them at most are looked for one by one: most functions are of one file, and
+/// of a few with what was inlined.
+const FEW: usize = 8;
+
+/// Numbers texts from 1, in the order in which they come.
+#[derive(Debug, Clone, Default)]
+struct Numbers {
+    /// The first ones, one behind the other, and where each ends.
+    texts: Vec<u8>,
+    ends: Vec<usize>,
+    /// The others.
+    more: HashMap<Vec<u8>, u64>,
+}
+
+impl Numbers {
+    fn clear(&mut self) {
+        self.texts.clear();
+        self.ends.clear();
+        self.more.clear();
+    }
+
+    fn get(&self, text: &[u8]) -> Option<u64> {
+        let mut start = 0;
+        for (number, &end) in (1..).zip(&self.ends) {
+            if self.texts.get(start..end) == Some(text) {
+                return Some(number);
+            }
+            start = end;
+        }
+        if self.more.is_empty() { None } else { self.more.get(text).copied() }
+    }
+
+    /// The number of a text that has none.
+    fn insert(&mut self, text: &[u8]) -> u64 {
+        if self.ends.len() < FEW {
+            self.texts.extend_from_slice(text);
+            self.ends.push(self.texts.len());
+            return self.ends.len() as u64;
+        }
+        let number = self.ends.len() as u64 + self.more.len() as u64 + 1;
+        self.more.insert(text.to_vec(), number);
+        number
     }
 }
 
@@ -129,6 +172,14 @@ mod tests {
         assert_eq!(table.number(b"/d/b"), 2);
         assert_eq!(table.number(b"/e/a"), 3);
         assert_eq!(table.number(b"/d/a"), 1);
+        let mut many = FileTable::new(Target::new(62, Endian::Little));
+        for _ in 0..2 {
+            for number in 0..100 {
+                let path = format!("/{}/{number}", number % 30);
+                assert_eq!(many.number(path.as_bytes()), number + 1);
+            }
+        }
+        assert_eq!(many.directories.ends.len() + many.directories.more.len(), 30);
         let mut out = Encoder::new(Target::new(62, Endian::Little));
         table.write(&mut out);
         assert_eq!(out.bytes, b"/d\0/e\0\0a\0\x01\0\0b\0\x01\0\0a\0\x02\0\0\0");

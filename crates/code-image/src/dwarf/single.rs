@@ -60,17 +60,30 @@ impl Single {
         rows: &[Row<'_>],
         calls: &Calls<'_>,
     ) -> Self {
-        let section = || Encoder::new(target);
-        let (info, line, ranges) = (section(), section(), section());
-        let mut single = Single { info, line, ranges, lists: Vec::new() };
+        let [info, line] = SPARE
+            .try_with(Cell::take)
+            .ok()
+            .flatten()
+            .unwrap_or_default()
+            .map(|bytes| Encoder::with_room(target, bytes));
+        let mut single = Single { info, line, ranges: Encoder::new(target), lists: Vec::new() };
         if !rows.is_empty() || !calls.is_empty() {
             let mut lines = lines_of(target);
             single.info.bytes.reserve(USUAL.saturating_add(name.len()));
             single.line.bytes.reserve(USUAL);
             single.write(target, &mut lines, name, (start, end), rows, calls);
-            LINES.set(Some((target, lines)));
+            // A thread that ends may have no such place any more.
+            let _ = LINES.try_with(|room| room.set(Some((target, lines))));
         }
         single
+    }
+
+    /// Its room is for the next one.
+    pub(crate) fn give_back(self) {
+        let room = [self.info.bytes, self.line.bytes];
+        if room.iter().all(|bytes| bytes.capacity() <= SPARE_ROOM) {
+            let _ = SPARE.try_with(|spare| spare.set(Some(room)));
+        }
     }
 
     fn write(
@@ -170,13 +183,18 @@ impl Single {
     }
 }
 
+/// What is kept of a part's room at most.
+const SPARE_ROOM: usize = 16 << 10;
+
 thread_local! {
+    /// Room for the parts of one function, used again and again.
+    static SPARE: Cell<Option<[Vec<u8>; 2]>> = const { Cell::new(None) };
     /// Room for line tables, used again and again.
     static LINES: Cell<Option<(Target, LineProgram)>> = const { Cell::new(None) };
 }
 
 fn lines_of(target: Target) -> LineProgram {
-    match LINES.take() {
+    match LINES.try_with(Cell::take).ok().flatten() {
         Some((of, mut lines)) if of == target => {
             lines.clear();
             lines

@@ -142,7 +142,9 @@ impl Symfile {
             lists_from: 0,
             ranges_from: 0,
         };
-        assemble(target, tag, &[fragment])
+        let file = assemble(target, tag, &[fragment]);
+        debug.give_back();
+        file
     }
 
     /// One file of what the others show; `None` if that is nothing.
