@@ -38,6 +38,8 @@ llvm-dwarfdump|llvm-dwarfdump|llvm
 llvm-readelf|llvm-readelf|llvm
 llvm-objdump|llvm-objdump|llvm
 llvm-symbolizer|llvm-symbolizer|llvm
+llvm-readobj|llvm-readobj|llvm
+dsymutil|dsymutil|llvm
 gdb|gdb|gdb
 lldb|lldb|lldb
 valgrind|valgrind|valgrind
@@ -66,6 +68,7 @@ Python|python3|python3
 Python venv|/usr/share/doc/python3-venv|python3-venv
 mmdebstrap|mmdebstrap|mmdebstrap
 wine, to run what is for Windows|/usr/lib/wine/wine64|wine64
+objdump for Windows|x86_64-w64-mingw32-objdump|binutils-mingw-w64-x86-64
 a C compiler for Windows|x86_64-w64-mingw32-gcc|gcc-mingw-w64-x86-64-posix
 '
 

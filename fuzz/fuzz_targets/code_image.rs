@@ -1,10 +1,12 @@
-//! An ELF image of whatever a dump of any bytes holds.
+//! An ELF image of whatever a dump of any bytes holds, and objects for loaders.
 #![no_main]
 
 use std::io::Cursor;
 use std::ops::Range;
 
-use code_image::{Code, EhFrame, Endian, ImageWriter, Inlined, Line, Target};
+use code_image::{
+    Code, EhFrame, Endian, ImageWriter, Inlined, Line, ObjectFormat, ObjectWriter, Target,
+};
 use gimli::{EndianSlice, RunTimeEndian};
 use jitdump::{CodeEvent, CodeLoad, Dump};
 use jitscribe_fuzz as _;
@@ -89,13 +91,54 @@ fn check_inlined(elf: &object::File<'_>) {
     }
 }
 
-fn image(target: Target, arena: &[Piece<'_>], loads: &[CodeLoad<'_>]) -> Option<Vec<u8>> {
+/// The addresses of an arena that is not too large.
+fn span(arena: &[Piece<'_>]) -> Option<Range<u64>> {
     let span = arena.first()?.address & !0xfff..arena.last()?.end();
-    if span.end - span.start > LARGEST_ARENA {
-        return None;
-    }
+    (span.end - span.start <= LARGEST_ARENA).then_some(span)
+}
+
+fn image(target: Target, arena: &[Piece<'_>], loads: &[CodeLoad<'_>]) -> Option<Vec<u8>> {
     let mut file = Cursor::new(Vec::new());
-    let mut writer = ImageWriter::new(&mut file, target, span).ok()?;
+    let mut writer = ImageWriter::new(&mut file, target, span(arena)?).ok()?;
+    add_all(arena, loads, |code, _| writer.add(code).expect("pieces in their order"));
+    let finished = writer.finish(|_| None).ok()?;
+    let file = file.into_inner();
+    assert_eq!(finished.file_size, file.len() as u64);
+    Some(file)
+}
+
+/// The arena as an object that a loader takes, read back.
+fn check_object(
+    target: Target,
+    format: ObjectFormat,
+    arena: &[Piece<'_>],
+    loads: &[CodeLoad<'_>],
+) -> Option<()> {
+    let mut file = Cursor::new(Vec::new());
+    let mut writer = ObjectWriter::new(&mut file, target, format, span(arena)?).ok()?;
+    add_all(arena, loads, |code, made| writer.add(code, made).expect("pieces in their order"));
+    let finished = writer.finish().ok()?;
+    let file = file.into_inner();
+    assert_eq!(finished.file_size, file.len() as u64);
+    let object = object::File::parse(&*file).expect("an object");
+    check_inlined(&object);
+    let text = object.section_by_name(".text").expect("a text section");
+    let text = text.address()..text.address() + text.size();
+    for symbol in object.symbols().filter(|symbol| symbol.is_definition()) {
+        assert!(text.contains(&symbol.address()), "{:?} outside of {text:?}", symbol.name());
+    }
+    let exports = object.exports().expect("exported names");
+    let mut count = 0;
+    for export in exports {
+        export.expect("an exported name");
+        count += 1;
+    }
+    assert_eq!(count, finished.exported);
+    Some(())
+}
+
+/// Gives the codes of an arena to `add`, each with the time it was made.
+fn add_all(arena: &[Piece<'_>], loads: &[CodeLoad<'_>], mut add: impl FnMut(&Code<'_>, u64)) {
     for piece in arena {
         let load = &loads[usize::try_from(piece.entry.line).expect("an index")];
         let line = |line: jitdump::LineEntry<'_>| (line.address, line.line, line.column);
@@ -120,12 +163,8 @@ fn image(target: Target, arena: &[Piece<'_>], loads: &[CodeLoad<'_>]) -> Option<
             unwind: load.unwind().map(|unwind| EhFrame { bytes: unwind.eh_frame }),
             ..Code::default()
         };
-        writer.add(&code).expect("pieces in their order");
+        add(&code, load.timestamp);
     }
-    let finished = writer.finish(|_| None).ok()?;
-    let file = file.into_inner();
-    assert_eq!(finished.file_size, file.len() as u64);
-    Some(file)
 }
 
 fuzz_target!(|bytes: &[u8]| {
@@ -151,7 +190,11 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let Ok(machine) = u16::try_from(dump.header().elf_mach) else { return };
     for arena in arenas(&pieces) {
-        let Some(file) = image(Target::new(machine, endian), arena, &loads) else { continue };
+        let target = Target::new(machine, endian);
+        for format in [ObjectFormat::Elf, ObjectFormat::Pe, ObjectFormat::MachO] {
+            check_object(target, format, arena, &loads);
+        }
+        let Some(file) = image(target, arena, &loads) else { continue };
         let elf = object::File::parse(&*file).expect("an ELF file");
         let text = elf.section_by_name(".text").expect("a text section");
         let text = text.address()..text.address() + text.size();

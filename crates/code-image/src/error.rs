@@ -40,6 +40,9 @@ pub enum Error {
         /// Addresses of the text.
         text: Range<u64>,
     },
+    /// The format has no number for the machine.
+    #[error("this format is not for the ELF machine {0}")]
+    Machine(u16),
     /// Something exceeds what the file format can express.
     #[error("{what} is too large ({size:#x}) for this format")]
     TooLarge {

@@ -58,8 +58,8 @@
 //! Names, line entries, inlined calls and above all the bytes of [`EhFrame`] come from other programs. They never
 //! cause a panic; what cannot be used is left out and, for unwind info, counted by cause in
 //! [`UnwindSummary`].
-// What is for images alone is left out piece by piece only where it needs others.
-#![cfg_attr(not(feature = "image"), allow(dead_code, unused_imports))]
+// What is for images or objects alone is left out piece by piece only where it needs others.
+#![cfg_attr(not(feature = "objects"), allow(dead_code, unused_imports))]
 #![cfg_attr(
     not(test),
     deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)
@@ -72,14 +72,30 @@ mod elf;
 mod encode;
 mod entry;
 mod error;
+#[cfg(feature = "image")]
+mod functions;
+#[cfg(feature = "image")]
+mod gathered;
+#[cfg(feature = "objects")]
+mod loadable;
+#[cfg(feature = "image")]
+mod part;
+#[cfg(feature = "image")]
+mod place;
 mod printable;
+#[cfg(feature = "image")]
+mod sparse;
 mod target;
 
 pub use cfi::UnwindSummary;
 pub use code::{Code, EhFrame, Inlined, Line};
 #[cfg(feature = "image")]
-pub use elf::{Finished, ImageWriter, Mapping, Part, PlacedImage};
+pub use elf::{Finished, ImageWriter, Mapping, PlacedImage};
 pub use elf::{SIGNPOST_SECTION, Symfile, SymfileCode, TAG, TAG_AT, signpost};
 pub use entry::{DebugEntry, FrameEntry, frame_entries, push_name, ready_frames, whole_frames};
 pub use error::Error;
+#[cfg(feature = "objects")]
+pub use loadable::{FinishedObject, ObjectFormat, ObjectWriter};
+#[cfg(feature = "image")]
+pub use part::Part;
 pub use target::{Endian, Target};

@@ -2,12 +2,13 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use code_image::{Code, Line};
-use common::image::{Contents, Place, read};
-use common::{targets, write};
+use code_image::{Code, Line, ObjectFormat};
+use common::image::{Contents, Place, read, read_object};
+use common::{targets, write, write_object};
+use object::Object;
 use proptest::prelude::*;
 
 /// A code with its parts owned; addresses count from the end of the code before.
@@ -146,10 +147,41 @@ proptest! {
         expected.units = if expected.functions.is_empty() { vec![] } else { vec![expected.functions.len()] };
 
         let image = write(targets()[target], origin..end, &codes);
-        prop_assert_eq!(read(&image.path()), expected);
+        prop_assert_eq!(&read(&image.path()), &expected);
         let again = write(targets()[target], origin..end, &codes);
         prop_assert_eq!(fs::read(image.path()).unwrap(), fs::read(again.path()).unwrap());
         prop_assert_eq!(image.finished.file_size, fs::metadata(image.path()).unwrap().len());
+
+        // The same in every format that has the machine.
+        let formats = [ObjectFormat::Elf, ObjectFormat::Pe, ObjectFormat::MachO];
+        let callable: BTreeSet<Vec<u8>> = codes.iter().filter(|code| {
+            code.visible == (code.start..code.start + code.size)
+                && code.bytes.len() as u64 >= code.size
+        }).map(|code| shown(code.name)).collect();
+        for format in formats.into_iter().take(if target < 2 { 3 } else { 1 }) {
+            let object = write_object(format, targets()[target], origin..end, &codes);
+            let mut expected = expected.clone();
+            if format != ObjectFormat::Elf {
+                expected.symbols.iter_mut().for_each(|(_, size, _)| *size = 0);
+            }
+            if format == ObjectFormat::MachO && !any_bytes {
+                // Zeros, as it has no way to say that they are not known.
+                expected.text = vec![0; (end - base) as usize];
+            }
+            prop_assert_eq!(read_object(&object.path()), expected, "{:?}", format);
+            prop_assert_eq!(object.finished.exported, callable.len() as u64);
+            let data = fs::read(object.path()).unwrap();
+            prop_assert_eq!(object.finished.file_size, data.len() as u64);
+            let file = object::File::parse(&*data).unwrap();
+            let mut exports = BTreeSet::new();
+            for export in file.exports().unwrap() {
+                let export = export.unwrap();
+                let name = export.name();
+                let name = name.name().expect("a name");
+                exports.insert(name[usize::from(format == ObjectFormat::MachO)..].to_vec());
+            }
+            prop_assert_eq!(&exports, &callable);
+        }
     }
 }
 

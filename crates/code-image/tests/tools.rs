@@ -3,15 +3,14 @@
 mod common;
 
 use std::fs::File;
-use std::path::Path;
 
-use code_image::{Code, EhFrame, Endian, ImageWriter, Line, Target};
+use code_image::{Code, Endian, ImageWriter, Line, Target};
+use common::sample::{COMPUTE, LINES, START, sample_codes};
 use common::{
-    EM_386, EM_AARCH64, EM_ARM, EM_PPC64, EM_S390, EM_X86_64, OnDisk, run, run_any, targets, write,
-    write_placed,
+    EM_386, EM_AARCH64, EM_ARM, EM_PPC64, EM_S390, EM_X86_64, OnDisk, assert_contains, complaints,
+    run, targets, words, write, write_placed,
 };
 
-const START: u64 = 0x7f00_0000_0040;
 /// Unwind tables that no program header loads, on purpose: the image is not to reach across whatever
 /// lies between them and the text.
 const OUTSIDE_OF_SEGMENTS: &str = "\
@@ -26,67 +25,11 @@ section [ 2] '.text' has unexpected type 8 for an executable section
 loadable segment [1] is executable but contains no executable sections
 ";
 
-/// `push rbp; mov rbp, rsp; xor eax, eax; pop rbp; ret`: no line for the first instruction.
-const COMPUTE: [u8; 8] = [0x55, 0x48, 0x89, 0xe5, 0x31, 0xc0, 0x5d, 0xc3];
-const LINES: [Line<'static>; 3] = [
-    Line { address: START + 1, file: b"/src/app/main.js", line: 10, column: 3 },
-    Line { address: START + 4, file: b"/src/app/main.js", line: 12, column: 7 },
-    Line { address: START + 6, file: b"/src/lib/util.js", line: 300, column: 1 },
-];
-/// One frame description, with the address 40 bytes before where it stands.
-const EH_FRAME: [u8; 48] = [
-    0x14, 0, 0, 0, 0, 0, 0, 0, 1, b'z', b'R', 0, 1, 0x78, 16, 1, 0x1b, // CIE
-    0x0c, 7, 8, 0x90, 1, 0, 0, // at the call: CFA = rsp + 8, return address below it
-    0x14, 0, 0, 0, 0x1c, 0, 0, 0, 0xd8, 0xff, 0xff, 0xff, 8, 0, 0, 0, 0, // FDE
-    0x41, 0x0e, 0x10, 0x86, 2, 0, 0, // one byte on: CFA = rsp + 16, rbp at CFA - 16
-];
-
 /// Two functions on x86-64, one with lines and unwind info, and its tables a megabyte above.
 fn sample() -> OnDisk {
-    let compute = Code {
-        start: START,
-        size: 8,
-        visible: START..START + 8,
-        name: b"compute",
-        bytes: &COMPUTE,
-        lines: &LINES,
-        unwind: Some(EhFrame { bytes: &EH_FRAME }),
-        ..Code::default()
-    };
-    let stub = Code {
-        start: START + 0x1000,
-        size: 2,
-        visible: START + 0x1000..START + 0x1002,
-        name: b"stub",
-        bytes: &[0x90, 0xc3],
-        ..Code::default()
-    };
     let target = Target::new(EM_X86_64, Endian::Little);
     let span = 0x7f00_0000_0000..0x7f00_0000_3000;
-    write_placed(target, span, &[compute, stub], |_| Some(0x7f00_0010_0000))
-}
-
-/// Lines without the spaces at their ends and in between, so that the layout of a table is no matter.
-fn words(text: &str) -> Vec<String> {
-    let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
-    lines.filter(|line| !line.is_empty()).collect()
-}
-
-fn assert_contains(text: &str, expected: &str) {
-    let text = words(text);
-    let expected = words(expected);
-    let found = text.windows(expected.len()).any(|lines| lines == expected);
-    assert!(found, "{expected:#?}\nis not in\n{text:#?}");
-}
-
-/// Runs the checkers; returns what they complain about.
-fn complaints(path: &Path) -> String {
-    let readelf = run("readelf", &["-aW"], path);
-    assert!(!readelf.contains("arning"), "{readelf}");
-    let verify = run("llvm-dwarfdump", &["--verify"], path);
-    assert!(verify.ends_with("No errors.\n"), "{verify}");
-    assert!(!verify.contains("warning"), "{verify}");
-    run_any("eu-elflint", &["--gnu-ld"], path).1
+    write_placed(target, span, &sample_codes(), |_| Some(0x7f00_0010_0000))
 }
 
 #[test]

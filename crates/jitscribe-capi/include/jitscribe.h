@@ -20,8 +20,9 @@
  *     jitscribe_unload(scribe, handle);
  *
  * Results. A function that can fail returns a jitscribe_result. If it is not JITSCRIBE_RESULT_OK, nothing was done and
- * no out-parameter was written. All failures are mistakes in the call; a runtime may ignore them. What
- * cannot be had (no memory, a full log) is no failure: it is off, and said once by the notice callback.
+ * no out-parameter was written. All failures are mistakes in the call, but for
+ * those of jitscribe_write_object; a runtime may ignore them. What cannot be had (no memory, a full log) is no failure: it is
+ * off, and said once by the notice callback.
  *
  * Ownership. A scribe and an arena live as long as the process; there is nothing to close or to free, but for rooms of an
  * arena. A handle is a number.
@@ -88,6 +89,13 @@ enum jitscribe_result
     // The handle is of no code that is alive: it was used after jitscribe_unload, or it is the number that it was before
     // jitscribe_moved. Nothing was done. In a fork's child it is also that of a code for which its log had no room.
     JITSCRIBE_RESULT_ERROR_HANDLE = 5,
+    // Of jitscribe_write_object: no code is alive, or the log is off. No file was made.
+    JITSCRIBE_RESULT_ERROR_NO_CODE = 6,
+    // Of jitscribe_write_object: the file is there already, or cannot be written. None was left that was not there.
+    JITSCRIBE_RESULT_ERROR_FILE = 7,
+    // Of jitscribe_write_object: the code does not fit into the format, as codes lie 2 GiB apart or more, or the format
+    // has no number for the machine. No file was left.
+    JITSCRIBE_RESULT_ERROR_FORMAT = 8,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -278,6 +286,27 @@ enum jitscribe_row_flag
 typedef enum jitscribe_row_flag jitscribe_row_flag;
 #else
 typedef uint16_t jitscribe_row_flag;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// A format of object files.
+enum jitscribe_object_format
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // An ELF shared object: dlopen takes it.
+    JITSCRIBE_OBJECT_FORMAT_ELF = 0,
+    // A dynamic-link library for Windows: LoadLibrary takes it.
+    JITSCRIBE_OBJECT_FORMAT_PE = 1,
+    // A dynamic library for macOS, without a signature.
+    JITSCRIBE_OBJECT_FORMAT_MACH_O = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum jitscribe_object_format jitscribe_object_format;
+#else
+typedef uint32_t jitscribe_object_format;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -644,6 +673,18 @@ jitscribe_result jitscribe_room_edit(struct jitscribe_room *room,
 //
 // @param room  NULL does nothing. It means nothing afterwards.
 jitscribe_result jitscribe_room_free(struct jitscribe_room *room);
+
+// Writes all code that is alive to a new file, as an object that a loader takes: dlopen and dlsym run the same code in another
+// process, as far as it refers to nothing outside of itself. Of several codes with one name, dlsym finds the one announced last.
+// It takes its time: milliseconds for thousands of codes.
+//
+// @param path    of the file, of this user alone, which must not be there.
+// @param format  a jitscribe_object_format.
+// @return JITSCRIBE_RESULT_ERROR_NO_CODE, JITSCRIBE_RESULT_ERROR_FILE, JITSCRIBE_RESULT_ERROR_FORMAT, or
+//         JITSCRIBE_RESULT_ERROR_ARGUMENT for a format that this library does not know.
+jitscribe_result jitscribe_write_object(const struct jitscribe_scribe *scribe,
+                                        struct jitscribe_str path,
+                                        uint32_t format);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -302,6 +302,11 @@ public:
     }
     /// Shows debuggers all code that is alive: see `jitscribe_show_before_crash`.
     bool show_before_crash() const noexcept { return jitscribe_show_before_crash(raw_); }
+    /// Writes all code that is alive to a new file, as an object that a loader takes: see `jitscribe_write_object`.
+    result write_object(std::string_view path, jitscribe_object_format format) const noexcept
+    {
+        return jitscribe_write_object(raw_, jitscribe_str{path.data(), path.size()}, format);
+    }
     /// The descriptor of the log's file; -1 if there is none.
     int log_fd() const noexcept
     {

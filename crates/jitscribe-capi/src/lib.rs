@@ -18,6 +18,8 @@ mod arena;
 mod code;
 mod guard;
 mod notice;
+#[cfg(unix)]
+mod object;
 mod opaque;
 mod outcome;
 mod raw;
@@ -37,6 +39,8 @@ pub use arena::{
 };
 pub use code::{Code, Inlined, Kind, Line, Range};
 pub use notice::Subject;
+#[cfg(unix)]
+pub use object::{ObjectFormat, jitscribe_write_object};
 pub use opaque::{Handle, OpaqueScribe};
 pub use outcome::Outcome;
 pub use settings::{Flag, NoticeFn, ReplayFn, Settings};

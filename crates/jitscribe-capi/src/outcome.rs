@@ -1,5 +1,8 @@
 //! What a function of the C API returns.
 
+#[cfg(unix)]
+use jitscribe::ObjectError;
+
 /// What became of a call. Whatever it is, the program can go on: nothing was announced that is
 /// wrong, and no out-parameter was written unless it is JITSCRIBE_RESULT_OK.
 ///
@@ -22,15 +25,37 @@ pub enum Outcome {
     /// The handle is of no code that is alive: it was used after jitscribe_unload, or it is the number that it was before
     /// jitscribe_moved. Nothing was done. In a fork's child it is also that of a code for which its log had no room.
     ErrorHandle = 5,
+    /// Of jitscribe_write_object: no code is alive, or the log is off. No file was made.
+    ErrorNoCode = 6,
+    /// Of jitscribe_write_object: the file is there already, or cannot be written. None was left that was not there.
+    ErrorFile = 7,
+    /// Of jitscribe_write_object: the code does not fit into the format, as codes lie 2 GiB apart or more, or the format
+    /// has no number for the machine. No file was left.
+    ErrorFormat = 8,
 }
 
 /// Why nothing was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(unix), expect(dead_code, reason = "objects are not written there"))]
 pub(crate) enum Failure {
     Null,
     StructSize,
     Argument,
     Handle,
+    NoCode,
+    File,
+    Format,
+}
+
+#[cfg(unix)]
+impl From<ObjectError> for Failure {
+    fn from(error: ObjectError) -> Self {
+        match error {
+            ObjectError::Nothing => Self::NoCode,
+            ObjectError::File(_) => Self::File,
+            _ => Self::Format,
+        }
+    }
 }
 
 impl From<Failure> for Outcome {
@@ -40,6 +65,9 @@ impl From<Failure> for Outcome {
             Failure::StructSize => Self::ErrorStructSize,
             Failure::Argument => Self::ErrorArgument,
             Failure::Handle => Self::ErrorHandle,
+            Failure::NoCode => Self::ErrorNoCode,
+            Failure::File => Self::ErrorFile,
+            Failure::Format => Self::ErrorFormat,
         }
     }
 }
@@ -53,6 +81,9 @@ pub(crate) const fn name(number: i32) -> &'static core::ffi::CStr {
         3 => c"JITSCRIBE_RESULT_ERROR_ARGUMENT",
         4 => c"JITSCRIBE_RESULT_ERROR_INTERNAL",
         5 => c"JITSCRIBE_RESULT_ERROR_HANDLE",
+        6 => c"JITSCRIBE_RESULT_ERROR_NO_CODE",
+        7 => c"JITSCRIBE_RESULT_ERROR_FILE",
+        8 => c"JITSCRIBE_RESULT_ERROR_FORMAT",
         _ => c"unknown result",
     }
 }

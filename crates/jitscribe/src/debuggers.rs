@@ -39,12 +39,11 @@ mod hidden {
 mod shown {
     use std::sync::OnceLock;
 
-    use code_image::{Endian, Target};
     use publish_gdb::{Forked, Gdb, Options};
     use unwind_info::{Machine, Unwind};
 
     use crate::code::Code;
-    use crate::image::{announced, logged};
+    use crate::image::{announced, logged, target};
     use crate::log::{Log, MACHINE, Position};
 
     /// What debuggers are shown; nothing until it [begins](Self::begin).
@@ -117,11 +116,6 @@ mod shown {
                 load_all(gdb, log);
             }
         }
-    }
-
-    fn target() -> Option<Target> {
-        let endian = if cfg!(target_endian = "little") { Endian::Little } else { Endian::Big };
-        Some(Target::new(u16::try_from(MACHINE).ok()?, endian))
     }
 
     fn key(position: Position, index: u32) -> u64 {

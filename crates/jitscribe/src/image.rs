@@ -1,12 +1,18 @@
 //! Code as those take it who make object files.
 
-use code_image::{EhFrame, Inlined, Line};
+use code_image::{EhFrame, Endian, Inlined, Line, Target};
 use dumped_code::{LineTable, Room};
-use jitdump::{CodeEvent, Dump};
+use jitdump::{CodeEvent, CodeLoad, Dump};
 use unwind_info::Unwind;
 
 use crate::code::Code;
 use crate::log::MACHINE;
+
+/// The machine that this process runs on.
+pub(crate) fn target() -> Option<Target> {
+    let endian = if cfg!(target_endian = "little") { Endian::Little } else { Endian::Big };
+    Some(Target::new(u16::try_from(MACHINE).ok()?, endian))
+}
 
 /// A code as it is announced, without unwind info that is no ready section.
 pub(crate) fn announced(code: &Code<'_>, show: impl FnOnce(&code_image::Code<'_>)) {
@@ -60,14 +66,17 @@ pub(crate) fn announced(code: &Code<'_>, show: impl FnOnce(&code_image::Code<'_>
     show(&shown);
 }
 
-/// The one code of a dump.
-pub(crate) fn logged(dump: &[u8], show: impl FnOnce(&code_image::Code<'_>)) {
-    let Ok(dump) = Dump::parse(dump) else { return };
-    let load = dump.codes().find_map(|event| match event {
+/// The one code of a dump, as its record has it.
+pub(crate) fn record(dump: &[u8]) -> Option<CodeLoad<'_>> {
+    Dump::parse(dump).ok()?.codes().find_map(|event| match event {
         Ok(CodeEvent::Load(load)) => Some(load),
         _ => None,
-    });
-    let Some(load) = load else { return };
+    })
+}
+
+/// The one code of a dump.
+pub(crate) fn logged(dump: &[u8], show: impl FnOnce(&code_image::Code<'_>)) {
+    let Some(load) = record(dump) else { return };
     let visible = load.address..load.end();
     Room::new(MACHINE).shown(&load, load.address, visible, LineTable::Source, show);
 }

@@ -26,11 +26,13 @@ mod clock;
 mod code;
 mod crash;
 mod debuggers;
-#[cfg(any(feature = "arena", feature = "gdb", feature = "unwinders"))]
+#[cfg(any(feature = "arena", feature = "gdb", feature = "objects", feature = "unwinders"))]
 mod image;
 mod latch;
 mod log;
 mod notice;
+#[cfg(all(feature = "objects", unix))]
+mod objects;
 mod perf_maps;
 mod scribe;
 mod settings;
@@ -43,5 +45,7 @@ pub use code::{Code, Inlined, Kind, Line, Row, Unwind};
 #[cfg(all(feature = "arena", unix))]
 pub use code_arena::{CodeArena, Draft, Executable, Options as ArenaOptions};
 pub use notice::{Notice, Subject};
+#[cfg(all(feature = "objects", unix))]
+pub use objects::{FinishedObject, ObjectError, ObjectFormat};
 pub use scribe::{LoadedCode, Scribe};
 pub use settings::Builder;

@@ -205,6 +205,33 @@ impl Scribe {
         made.map_err(|text| self.0.say(Subject::Arena, text)).ok()
     }
 
+    /// Writes all code that is alive to the new file `path`, as an object that a loader takes: `dlopen` and `dlsym` run
+    /// the same code in another process, as far as it refers to nothing outside of itself, and debuggers and
+    /// disassemblers know it when this process is gone.
+    ///
+    /// The bytes are those in memory now. Symbols are the codes' names; of several codes with one name, `dlsym` finds
+    /// the one announced last. Code that is announced or dropped meanwhile may or may not be in it. See the project's
+    /// `docs/objects.md`.
+    ///
+    /// Unlike an announcement it takes its time, and fails where it cannot be done.
+    ///
+    /// # Errors
+    /// [`ObjectError::Nothing`], [`ObjectError::Format`], [`ObjectError::File`]; the file is not there then, unless it
+    /// was before.
+    ///
+    /// [`ObjectError::Nothing`]: crate::ObjectError::Nothing
+    /// [`ObjectError::Format`]: crate::ObjectError::Format
+    /// [`ObjectError::File`]: crate::ObjectError::File
+    #[cfg(all(feature = "objects", unix))]
+    pub fn write_object(
+        &self,
+        format: crate::ObjectFormat,
+        path: impl AsRef<std::path::Path>,
+    ) -> Result<crate::FinishedObject, crate::ObjectError> {
+        let log = self.0.current().ok_or(crate::ObjectError::Nothing)?;
+        crate::objects::write(log, format, path.as_ref())
+    }
+
     fn begin(&self) {
         let shared = self.0;
         #[cfg(unix)]

@@ -21,11 +21,10 @@ pub(crate) fn relative(
     if tables.is_empty() {
         return;
     }
-    let before = tables.frames_offset();
-    let emitted = tables.emit(at.wrapping_sub(before));
-    if emitted.summary.fdes == 0 {
+    let (frames, summary) = tables.emit_frames(at);
+    if summary.fdes == 0 {
         return;
     }
-    let entries = emitted.frames.bytes.len().saturating_sub(TERMINATOR);
-    out.extend_from_slice(emitted.frames.bytes.get(..entries).unwrap_or_default());
+    let entries = frames.bytes.len().saturating_sub(TERMINATOR);
+    out.extend_from_slice(frames.bytes.get(..entries).unwrap_or_default());
 }

@@ -175,7 +175,7 @@ impl UnwindTables {
         cies.chain(fdes).fold(self.frames_offset().saturating_add(TERMINATOR), u64::saturating_add)
     }
 
-    pub(super) fn frames_offset(&self) -> u64 {
+    fn frames_offset(&self) -> u64 {
         let table = HEADER_ENTRY.saturating_mul(self.fdes.len() as u64);
         HEADER.saturating_add(table).next_multiple_of(8)
     }
@@ -200,8 +200,7 @@ impl UnwindTables {
         let frames_address = address.saturating_add(frames_offset);
 
         let mut frames = Encoder::new(self.target);
-        let frames_size = self.size().saturating_sub(frames_offset);
-        frames.bytes.reserve_exact(usize::try_from(frames_size).unwrap_or(0));
+        frames.bytes.reserve_exact(usize::try_from(self.frames_size()).unwrap_or(0));
         let mut cie_offsets = Vec::with_capacity(self.cies.written.len());
         for cie in &self.cies.written {
             cie_offsets.push(frames.len());
@@ -252,6 +251,18 @@ impl UnwindTables {
         summary.cies = self.cies.written.len() as u64;
         summary.fdes = entries;
         Emitted { header, frames, frames_offset, summary }
+    }
+
+    /// Size in bytes of `.eh_frame`.
+    pub(crate) fn frames_size(&self) -> u64 {
+        self.size().saturating_sub(self.frames_offset())
+    }
+
+    /// Writes `.eh_frame` for `address`, where it begins, without a search table.
+    pub(crate) fn emit_frames(self, address: u64) -> (Encoder, UnwindSummary) {
+        let before = self.frames_offset();
+        let emitted = self.emit(address.wrapping_sub(before));
+        (emitted.frames, emitted.summary)
     }
 
     /// The signed 32-bit distance from one address to another, if it has one. In a 32-bit address

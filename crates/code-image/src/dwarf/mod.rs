@@ -47,6 +47,20 @@ pub(crate) struct Sections {
     pub(crate) strings: Encoder,
 }
 
+impl Sections {
+    /// All of them, with their names but for what the format puts before them.
+    pub(crate) fn named(self) -> [(&'static str, Encoder); 6] {
+        [
+            ("debug_abbrev", self.abbrev),
+            ("debug_info", self.info),
+            ("debug_aranges", self.aranges),
+            ("debug_ranges", self.ranges),
+            ("debug_line", self.line),
+            ("debug_str", self.strings),
+        ]
+    }
+}
+
 impl DebugInfo {
     pub(crate) fn new(target: Target) -> Self {
         let section = || Encoder::new(target);

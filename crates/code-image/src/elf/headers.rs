@@ -4,9 +4,10 @@ use crate::encode::Encoder;
 use crate::target::{Endian, Target};
 
 pub(crate) const PT_LOAD: u32 = 1;
+pub(crate) const PT_DYNAMIC: u32 = 2;
 pub(crate) const PT_NOTE: u32 = 4;
 pub(crate) const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
-pub(crate) const PT_GNU_STACK: u32 = 0x6474_e551;
+const PT_GNU_STACK: u32 = 0x6474_e551;
 
 pub(crate) const PF_X: u32 = 1;
 pub(crate) const PF_W: u32 = 2;
@@ -15,9 +16,13 @@ pub(crate) const PF_R: u32 = 4;
 pub(crate) const SHT_PROGBITS: u32 = 1;
 pub(crate) const SHT_SYMTAB: u32 = 2;
 pub(crate) const SHT_STRTAB: u32 = 3;
+pub(crate) const SHT_DYNAMIC: u32 = 6;
 pub(crate) const SHT_NOTE: u32 = 7;
 pub(crate) const SHT_NOBITS: u32 = 8;
+pub(crate) const SHT_DYNSYM: u32 = 11;
+pub(crate) const SHT_GNU_HASH: u32 = 0x6fff_fff6;
 
+pub(crate) const SHF_WRITE: u64 = 1;
 pub(crate) const SHF_ALLOC: u64 = 2;
 pub(crate) const SHF_EXECINSTR: u64 = 4;
 pub(crate) const SHF_MERGE: u64 = 0x10;
@@ -34,6 +39,16 @@ pub(crate) struct Segment {
     pub(crate) memory_size: u64,
     pub(crate) align: u64,
 }
+
+/// Says that no stack need be executable: without it, a loader makes all stacks of the process so.
+pub(crate) const NO_EXECUTABLE_STACK: Segment = Segment {
+    kind: PT_GNU_STACK,
+    flags: PF_R | PF_W,
+    address: 0,
+    file_size: 0,
+    memory_size: 0,
+    align: 16,
+};
 
 /// A section header.
 #[derive(Debug, Clone, Copy, Default)]
@@ -68,6 +83,16 @@ pub(crate) fn section_header_size(target: Target) -> usize {
 /// Size of an entry of the symbol table.
 pub(crate) fn symbol_size(target: Target) -> u64 {
     if target.is_64 { 24 } else { 16 }
+}
+
+/// A section of symbols, whose names are in the section `strings`.
+pub(crate) fn symbol_section(usual: Section, strings: u32, target: Target) -> Section {
+    Section {
+        link: strings,
+        info: 1, // the first global symbol: all but the null symbol are
+        entry_size: symbol_size(target),
+        ..usual
+    }
 }
 
 /// The file header, followed by the program headers.

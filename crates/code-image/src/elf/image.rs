@@ -3,21 +3,17 @@
 use std::io::{Seek, Write};
 use std::ops::Range;
 
-use super::headers::{self, Section, Segment};
+use super::headers;
 use super::object::Object;
-use super::part::Part;
-use super::sparse::SparseWriter;
 use super::symbols::SymbolTable;
-use crate::cfi::{UnwindSummary, UnwindTables};
+use crate::cfi::UnwindSummary;
 use crate::code::Code;
-use crate::dwarf::DebugInfo;
 use crate::error::Error;
+use crate::gathered::Gathered;
+use crate::part::Part;
+use crate::place::{PAGE, Place};
 use crate::target::Target;
 
-/// Mappings start on multiples of this, and the text at this file offset, behind the headers.
-///
-/// Machines with larger pages are no exception: a recording may hold mappings of any granularity.
-const PAGE: u64 = 0x1000;
 /// Index of `.text` in the section header table: behind the null section and the build-id.
 const TEXT_SECTION: u16 = 2;
 /// Far beyond any address space, and far from overflow.
@@ -61,16 +57,8 @@ pub struct Finished {
 /// Writes one image; see the [crate] for its layout.
 #[derive(Debug)]
 pub struct ImageWriter<W> {
-    out: SparseWriter<W>,
-    target: Target,
-    span: Range<u64>,
+    gathered: Gathered<W>,
     symbols: SymbolTable,
-    debug_info: Option<DebugInfo>,
-    unwind: UnwindTables,
-    /// What was added and is not written yet.
-    added: Part,
-    previous_end: u64,
-    has_bytes: bool,
     /// How many codes the caller expects to add, until room was made for them.
     expected: usize,
 }
@@ -82,33 +70,16 @@ impl<W: Write + Seek> ImageWriter<W> {
     /// # Errors
     /// [`Error::EmptySpan`]; [`Error::TooLarge`] if the arena exceeds the target's address size.
     pub fn new(out: W, target: Target, span: Range<u64>) -> Result<Self, Error> {
-        if span.start >= span.end {
-            return Err(Error::EmptySpan(span));
-        }
-        let image = ImageWriter {
-            out: SparseWriter::new(out),
-            target,
-            symbols: SymbolTable::new(target),
-            debug_info: Some(DebugInfo::new(target)),
-            unwind: UnwindTables::new(target),
-            added: Part::new(target, span.clone(), true),
-            previous_end: span.start,
-            span,
-            has_bytes: false,
-            expected: 0,
-        };
-        let end = image.text_end();
-        if end > LARGEST_ARENA || !target.is_64 && end > u64::from(u32::MAX) {
-            return Err(Error::TooLarge { what: "arena", size: end });
-        }
-        Ok(image)
+        // The image mirrors the arena.
+        let place = Place { span, text: PAGE };
+        let gathered = Gathered::new(out, target, place, LARGEST_ARENA)?;
+        Ok(ImageWriter { gathered, symbols: SymbolTable::new(target), expected: 0 })
     }
 
     /// Whether to write source lines and inlined calls (the default). Without them the image is about a third smaller.
     #[must_use]
     pub fn debug_info(mut self, on: bool) -> Self {
-        self.debug_info = on.then(|| DebugInfo::new(self.target));
-        self.added = Part::new(self.target, self.span.clone(), on);
+        self.gathered.set_debug_info(on);
         self
     }
 
@@ -126,14 +97,13 @@ impl<W: Write + Seek> ImageWriter<W> {
     /// # Errors
     /// [`Error::Outside`], [`Error::Order`], [`Error::Io`]. After the first two nothing was added.
     pub fn add(&mut self, code: &Code<'_>) -> Result<(), Error> {
-        self.added.add(code)?;
-        if self.added.is_full() { self.append_added() } else { Ok(()) }
+        if self.gathered.add(code)? { self.append_added() } else { Ok(()) }
     }
 
     /// An empty part of this image.
     #[must_use]
     pub fn part(&self) -> Part {
-        Part::new(self.target, self.span.clone(), self.debug_info.is_some())
+        self.gathered.part()
     }
 
     /// Adds the codes in a part of this image, and empties it. They come behind all that was added
@@ -144,39 +114,13 @@ impl<W: Write + Seek> ImageWriter<W> {
     /// first two nothing was added.
     pub fn append(&mut self, part: &mut Part) -> Result<(), Error> {
         self.append_added()?;
-        self.append_part(part)?;
-        self.added.goes_on_behind(self.previous_end);
+        self.gathered.append(part, |functions| self.symbols.append(functions, TEXT_SECTION))?;
+        self.make_room();
         Ok(())
     }
 
     fn append_added(&mut self) -> Result<(), Error> {
-        let empty = self.part();
-        let mut added = std::mem::replace(&mut self.added, empty);
-        let done = self.append_part(&mut added);
-        self.added = added;
-        done
-    }
-
-    fn append_part(&mut self, part: &mut Part) -> Result<(), Error> {
-        if part.span != self.span {
-            return Err(Error::Outside { visible: part.span.clone(), within: self.span.clone() });
-        }
-        let Some(Range { start, end }) = part.covers.clone() else { return Ok(()) };
-        if start < self.previous_end {
-            return Err(Error::Order { start, previous_end: self.previous_end });
-        }
-        part.covers = None;
-        self.previous_end = end;
-        self.has_bytes |= !part.text.is_empty();
-        for (address, bytes) in part.texts() {
-            self.out.write_at(address, bytes)?;
-        }
-        part.clear_text();
-        self.symbols.append(&mut part.functions, TEXT_SECTION);
-        if let Some((debug_info, unit)) = self.debug_info.as_mut().zip(part.unit.as_mut()) {
-            debug_info.append(unit);
-        }
-        self.unwind.append(&mut part.unwind);
+        self.gathered.append_added(|functions| self.symbols.append(functions, TEXT_SECTION))?;
         self.make_room();
         Ok(())
     }
@@ -197,7 +141,7 @@ impl<W: Write + Seek> ImageWriter<W> {
         };
         reserve(&mut self.symbols.symtab.bytes);
         reserve(&mut self.symbols.strtab);
-        if let Some(debug_info) = &mut self.debug_info {
+        if let Some(debug_info) = &mut self.gathered.debug_info {
             debug_info.large_tables().into_iter().for_each(reserve);
         }
     }
@@ -216,102 +160,37 @@ impl<W: Write + Seek> ImageWriter<W> {
         place_eh_frame: impl FnOnce(u64) -> Option<u64>,
     ) -> Result<Finished, Error> {
         self.append_added()?;
-        let text_end = self.text_end();
+        let place = &self.gathered.place;
+        let text_end = place.text_end();
         let text_len = text_end.saturating_sub(PAGE);
-        let text_file_len = if self.has_bytes { text_len } else { 0 };
-        let tables_address = if self.unwind.is_empty() {
+        let tables_address = if self.gathered.unwind.is_empty() {
             None
         } else {
-            let size = self.unwind.size().next_multiple_of(PAGE);
+            let size = self.gathered.unwind.size().next_multiple_of(PAGE);
             Some((self.place(size, place_eh_frame)?, size))
         };
-        let mut summary = self.unwind.summary();
+        let Gathered { mut out, target, place, debug_info, unwind, has_bytes, .. } = self.gathered;
+        let mut summary = unwind.summary();
 
-        let text_file_end = PAGE.saturating_add(text_file_len);
-        let mut object = Object::new(self.target, &mut self.out, text_file_end);
+        let text_file_len = if has_bytes { text_len } else { 0 };
+        let mut object = Object::new(target, &mut out, PAGE.saturating_add(text_file_len));
         object.head_segment(PAGE);
-        object.segment(Segment {
-            kind: headers::PT_LOAD,
-            flags: headers::PF_R | headers::PF_X,
-            address: PAGE,
-            file_size: text_file_len,
-            memory_size: text_len,
-            align: PAGE,
-        });
+        object.text(text_len, text_file_len, PAGE);
         object.note_segment();
-        object.section(Section {
-            name: ".text",
-            kind: if self.has_bytes { headers::SHT_PROGBITS } else { headers::SHT_NOBITS },
-            flags: headers::SHF_ALLOC | headers::SHF_EXECINSTR,
-            address: PAGE,
-            offset: PAGE,
-            size: text_len,
-            align: 16,
-            ..Section::default()
-        });
-
         if let Some((address, size)) = tables_address {
-            let tables = self.unwind.emit(address);
-            summary = tables.summary;
-            object.mapped(".eh_frame_hdr", address, &tables.header.bytes, 4)?;
-            let frames_address = address.saturating_add(tables.frames_offset);
-            object.mapped(".eh_frame", frames_address, &tables.frames.bytes, 8)?;
-            object.segment(Segment {
-                kind: headers::PT_GNU_EH_FRAME,
-                flags: headers::PF_R,
-                address,
-                file_size: tables.header.len(),
-                memory_size: tables.header.len(),
-                align: 4,
-            });
+            summary = object.unwind_tables(unwind, address)?;
             object.skip_to(address.saturating_add(size));
         }
-        object.segment(Segment {
-            kind: headers::PT_GNU_STACK,
-            flags: headers::PF_R | headers::PF_W,
-            address: 0,
-            file_size: 0,
-            memory_size: 0,
-            align: 16,
-        });
-
-        if let Some(debug_info) = self.debug_info {
-            let debug = debug_info.finish();
-            for (name, section, align) in [
-                (".debug_abbrev", debug.abbrev, 1),
-                (".debug_info", debug.info, 1),
-                (".debug_aranges", debug.aranges, 16),
-                (".debug_ranges", debug.ranges, 16),
-                (".debug_line", debug.line, 1),
-            ] {
-                if section.len() > 0 {
-                    object.append(name, &section.bytes, align, |usual| usual)?;
-                }
-            }
-            if debug.strings.len() > 0 {
-                object.append(".debug_str", &debug.strings.bytes, 1, |usual| Section {
-                    flags: headers::SHF_MERGE | headers::SHF_STRINGS,
-                    entry_size: 1,
-                    ..usual
-                })?;
-            }
+        object.segment(headers::NO_EXECUTABLE_STACK);
+        if let Some(debug_info) = debug_info {
+            object.debug_info(debug_info.finish())?;
         }
-        let strtab = object.append(".strtab", &self.symbols.strtab, 1, |usual| Section {
-            kind: headers::SHT_STRTAB,
-            ..usual
-        })?;
-        object.append(".symtab", &self.symbols.symtab.bytes, 8, |usual| Section {
-            kind: headers::SHT_SYMTAB,
-            link: strtab,
-            info: 1, // the first global symbol: all but the null symbol are
-            entry_size: headers::symbol_size(self.target),
-            ..usual
-        })?;
+        object.symbols(&self.symbols)?;
         let (head, build_id, file_size) = object.finish()?;
-        self.out.finish(&head)?;
+        out.finish(&head)?;
 
         let mapping = |address: u64, len| Mapping {
-            address: process_address(&self.span, address),
+            address: place.process_address(address),
             len,
             file_offset: address,
         };
@@ -327,47 +206,20 @@ impl<W: Write + Seek> ImageWriter<W> {
 
     /// The virtual address for unwind tables of `size` bytes.
     fn place(&self, size: u64, choose: impl FnOnce(u64) -> Option<u64>) -> Result<u64, Error> {
-        let text_end = self.text_end();
+        let place = &self.gathered.place;
+        let text_end = place.text_end();
         let Some(chosen) = choose(size) else {
             return Ok(text_end.next_multiple_of(PAGE));
         };
-        let address = virtual_address(&self.span, chosen);
+        let address = place.virtual_address(chosen);
         let fits = chosen.is_multiple_of(PAGE)
-            && chosen >= self.span.end
+            && chosen >= place.span.end
             && address.saturating_add(size).saturating_sub(text_end) <= REACH
-            && (self.target.is_64 || address.saturating_add(size) <= u64::from(u32::MAX));
+            && (self.gathered.target.is_64 || address.saturating_add(size) <= u64::from(u32::MAX));
         if fits {
             Ok(address)
         } else {
-            Err(Error::Placement { address: chosen, text: self.span.clone() })
+            Err(Error::Placement { address: chosen, text: place.span.clone() })
         }
     }
-
-    /// The virtual address behind the text.
-    fn text_end(&self) -> u64 {
-        virtual_address(&self.span, self.span.end)
-    }
-}
-
-/// The virtual address, and file offset, of an address in the process, which lies in the arena `span`
-/// or above it.
-pub(super) fn virtual_address(span: &Range<u64>, address: u64) -> u64 {
-    address.saturating_sub(page_floor(span.start)).saturating_add(PAGE)
-}
-
-/// The inverse of [`virtual_address`].
-fn process_address(span: &Range<u64>, address: u64) -> u64 {
-    page_floor(span.start).wrapping_add(address.wrapping_sub(PAGE))
-}
-
-/// The bytes of the part to show, as far as they are known.
-pub(super) fn visible_bytes<'a>(code: &Code<'a>) -> &'a [u8] {
-    let from = usize::try_from(code.visible.start.saturating_sub(code.start)).unwrap_or(usize::MAX);
-    let to = usize::try_from(code.visible.end.saturating_sub(code.start)).unwrap_or(usize::MAX);
-    code.bytes.get(from..to.min(code.bytes.len())).unwrap_or_default()
-}
-
-/// The start of the page that holds `address`.
-fn page_floor(address: u64) -> u64 {
-    address & !(PAGE - 1)
 }

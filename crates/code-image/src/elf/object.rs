@@ -3,12 +3,16 @@
 use std::io::{Seek, Write};
 
 use super::headers::{self, Section, Segment};
-use super::sparse::SparseWriter;
+use super::symbols::SymbolTable;
+use crate::cfi::{UnwindSummary, UnwindTables};
+use crate::dwarf::Sections;
 use crate::encode::Encoder;
 use crate::error::Error;
+use crate::place::PAGE;
+use crate::sparse::SparseWriter;
 use crate::target::Target;
 
-/// Where the build-id note lies: behind the file header and up to seven program headers, in the
+/// Where the build-id note lies: behind the file header and up to eight program headers, in the
 /// first page, which readers have at hand.
 const NOTE_OFFSET: u64 = 0x200;
 /// The end of what stands at the beginning of the file.
@@ -16,7 +20,7 @@ const HEAD_END: u64 = NOTE_OFFSET + headers::BUILD_ID_NOTE;
 
 /// The file around the text, which is written meanwhile.
 #[derive(Debug)]
-pub(super) struct Object<'a, W> {
+pub(crate) struct Object<'a, W> {
     target: Target,
     out: &'a mut SparseWriter<W>,
     segments: Vec<Segment>,
@@ -27,7 +31,7 @@ pub(super) struct Object<'a, W> {
 
 impl<'a, W: Write + Seek> Object<'a, W> {
     /// A file that has headers and the build-id note as yet, and has been written up to `end`.
-    pub(super) fn new(target: Target, out: &'a mut SparseWriter<W>, end: u64) -> Self {
+    pub(crate) fn new(target: Target, out: &'a mut SparseWriter<W>, end: u64) -> Self {
         let note = Section {
             name: ".note.gnu.build-id",
             kind: headers::SHT_NOTE,
@@ -43,13 +47,13 @@ impl<'a, W: Write + Seek> Object<'a, W> {
     }
 
     /// Adds a program header. They stand in the order added.
-    pub(super) fn segment(&mut self, segment: Segment) {
+    pub(crate) fn segment(&mut self, segment: Segment) {
         self.segments.push(segment);
     }
 
     /// Adds the program header for what stands at the beginning of the file, which becomes part of
     /// the process's memory.
-    pub(super) fn head_segment(&mut self, align: u64) {
+    pub(crate) fn head_segment(&mut self, align: u64) {
         self.segment(Segment {
             kind: headers::PT_LOAD,
             flags: headers::PF_R,
@@ -61,7 +65,7 @@ impl<'a, W: Write + Seek> Object<'a, W> {
     }
 
     /// Adds the program header of the build-id note.
-    pub(super) fn note_segment(&mut self) {
+    pub(crate) fn note_segment(&mut self) {
         self.segment(Segment {
             kind: headers::PT_NOTE,
             flags: headers::PF_R,
@@ -72,35 +76,116 @@ impl<'a, W: Write + Seek> Object<'a, W> {
         });
     }
 
+    /// Adds the text, which is the second section: `size` bytes, of which `in_file` are in the file.
+    pub(crate) fn text(&mut self, size: u64, in_file: u64, align: u64) {
+        self.segment(Segment {
+            kind: headers::PT_LOAD,
+            flags: headers::PF_R | headers::PF_X,
+            address: PAGE,
+            file_size: in_file,
+            memory_size: size,
+            align,
+        });
+        self.section(Section {
+            name: ".text",
+            kind: if in_file > 0 { headers::SHT_PROGBITS } else { headers::SHT_NOBITS },
+            flags: headers::SHF_ALLOC | headers::SHF_EXECINSTR,
+            address: PAGE,
+            offset: PAGE,
+            size,
+            align: 16,
+            ..Section::default()
+        });
+    }
+
+    /// Writes `.eh_frame_hdr` at `address`, and `.eh_frame`.
+    pub(crate) fn unwind_tables(
+        &mut self,
+        unwind: UnwindTables,
+        address: u64,
+    ) -> Result<UnwindSummary, Error> {
+        let tables = unwind.emit(address);
+        self.mapped(".eh_frame_hdr", address, &tables.header.bytes, 4, |usual| usual)?;
+        let frames_address = address.saturating_add(tables.frames_offset);
+        self.mapped(".eh_frame", frames_address, &tables.frames.bytes, 8, |usual| usual)?;
+        self.segment(Segment {
+            kind: headers::PT_GNU_EH_FRAME,
+            flags: headers::PF_R,
+            address,
+            file_size: tables.header.len(),
+            memory_size: tables.header.len(),
+            align: 4,
+        });
+        Ok(tables.summary)
+    }
+
+    /// Writes the sections of debug info that are not empty.
+    pub(crate) fn debug_info(&mut self, debug: Sections) -> Result<(), Error> {
+        for (name, section, align) in [
+            (".debug_abbrev", debug.abbrev, 1),
+            (".debug_info", debug.info, 1),
+            (".debug_aranges", debug.aranges, 16),
+            (".debug_ranges", debug.ranges, 16),
+            (".debug_line", debug.line, 1),
+        ] {
+            if section.len() > 0 {
+                self.append(name, &section.bytes, align, |usual| usual)?;
+            }
+        }
+        if debug.strings.len() > 0 {
+            self.append(".debug_str", &debug.strings.bytes, 1, |usual| Section {
+                flags: headers::SHF_MERGE | headers::SHF_STRINGS,
+                entry_size: 1,
+                ..usual
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Writes `.strtab` and `.symtab`.
+    pub(crate) fn symbols(&mut self, symbols: &SymbolTable) -> Result<(), Error> {
+        let strtab = self.append(".strtab", &symbols.strtab, 1, |usual| Section {
+            kind: headers::SHT_STRTAB,
+            ..usual
+        })?;
+        let target = self.target;
+        self.append(".symtab", &symbols.symtab.bytes, 8, |usual| Section {
+            kind: headers::SHT_SYMTAB,
+            ..headers::symbol_section(usual, strtab, target)
+        })?;
+        Ok(())
+    }
+
     /// Adds the header of a section whose bytes are in the file already; returns its index.
-    pub(super) fn section(&mut self, section: Section) -> u32 {
+    pub(crate) fn section(&mut self, section: Section) -> u32 {
         self.sections.push(section);
         self.sections.len().saturating_sub(1) as u32
     }
 
     /// Writes the bytes of a section that has a virtual address, which is its file offset, and adds
-    /// its header.
-    pub(super) fn mapped(
+    /// its header, as `complete` makes it of the usual one; returns its index.
+    pub(crate) fn mapped(
         &mut self,
         name: &'static str,
         address: u64,
         bytes: &[u8],
         align: u64,
-    ) -> Result<(), Error> {
+        complete: impl FnOnce(Section) -> Section,
+    ) -> Result<u32, Error> {
         self.end = address;
         let section = self.write(name, bytes, align)?;
-        self.section(Section { flags: headers::SHF_ALLOC, address, ..section });
-        Ok(())
+        let usual = Section { flags: headers::SHF_ALLOC, address, ..section };
+        Ok(self.section(complete(usual)))
     }
 
     /// What follows stands at `offset` or behind it.
-    pub(super) fn skip_to(&mut self, offset: u64) {
+    pub(crate) fn skip_to(&mut self, offset: u64) {
         self.end = self.end.max(offset);
     }
 
     /// Writes the bytes of a section that is not mapped, behind all before; adds its header, as
     /// `complete` makes it of the usual one, and returns its index.
-    pub(super) fn append(
+    pub(crate) fn append(
         &mut self,
         name: &'static str,
         bytes: &[u8],
@@ -125,7 +210,7 @@ impl<'a, W: Write + Seek> Object<'a, W> {
 
     /// Writes the section header table, and composes the beginning of the file. Returns it with the
     /// build-id in it and the file's size.
-    pub(super) fn finish(mut self) -> Result<(Vec<u8>, [u8; 20], u64), Error> {
+    pub(crate) fn finish(mut self) -> Result<(Vec<u8>, [u8; 20], u64), Error> {
         let mut names = vec![0];
         let mut name_offsets = vec![0];
         let last = ".shstrtab";

@@ -1,9 +1,10 @@
 //! Code at its own addresses, for tools that disassemble.
 
 use super::headers::{self, Section};
-use super::symbols::{Functions, SymbolTable};
+use super::symbols::SymbolTable;
 use crate::encode::Encoder;
 use crate::error::Error;
+use crate::functions::Functions;
 use crate::target::Target;
 
 /// Code that lies no further apart is in one section: there are never more than a few thousand.

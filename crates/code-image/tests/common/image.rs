@@ -11,7 +11,7 @@ use object::{Object, ObjectSection, ObjectSymbol};
 pub type Place = (Vec<u8>, u64, u64);
 
 /// What an image says, by virtual address.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Contents {
     /// Value, size, name, in order of the value.
     pub symbols: Vec<(u64, u64, Vec<u8>)>,
@@ -29,6 +29,36 @@ pub struct Contents {
 pub fn read(path: &Path) -> Contents {
     let data = fs::read(path).unwrap();
     let file = object::File::parse(&*data).unwrap();
+    let text = file.section_by_name(".text").unwrap();
+    assert_eq!(text.address(), 0x1000);
+    contents(&file)
+}
+
+/// Reads an object as [`read`] does an image, whatever its format; addresses as if its text were at 0x1000. Sizes of
+/// symbols are 0 where the format has none.
+pub fn read_object(path: &Path) -> Contents {
+    let data = fs::read(path).unwrap();
+    let file = object::File::parse(&*data).unwrap();
+    let mut contents = contents(&file);
+    let text = file.section_by_name(".text").unwrap();
+    let there = |address: u64| address - text.address() + 0x1000;
+    for (value, _, name) in &mut contents.symbols {
+        *value = there(*value);
+        // As C names its functions there.
+        if file.format() == object::BinaryFormat::MachO {
+            assert_eq!(name.remove(0), b'_');
+        }
+    }
+    for (_, start, end, _) in &mut contents.functions {
+        (*start, *end) = (there(*start), there(*end));
+    }
+    let lines = std::mem::take(&mut contents.lines);
+    contents.lines = lines.into_iter().map(|(at, place)| (there(at), place)).collect();
+    contents.symbols.sort_by_key(|(value, ..)| *value);
+    contents
+}
+
+fn contents(file: &object::File<'_>) -> Contents {
     let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
     let mut contents = Contents::default();
     for symbol in file.symbols() {
@@ -37,7 +67,6 @@ pub fn read(path: &Path) -> Contents {
         contents.symbols.push((symbol.address(), symbol.size(), name));
     }
     let text = file.section_by_name(".text").unwrap();
-    assert_eq!(text.address(), 0x1000);
     contents.text = text.data().unwrap().to_vec();
 
     let section = |id: gimli::SectionId| {

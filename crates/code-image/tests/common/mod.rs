@@ -5,13 +5,16 @@ pub mod cfi;
 pub mod frames;
 pub mod image;
 pub mod inlining;
+pub mod sample;
 
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use code_image::{Code, Endian, Finished, ImageWriter, Target};
+use code_image::{
+    Code, Endian, Finished, FinishedObject, ImageWriter, ObjectFormat, ObjectWriter, Target,
+};
 
 pub const EM_386: u16 = 3;
 pub const EM_PPC64: u16 = 21;
@@ -64,6 +67,37 @@ pub fn write_placed(
     OnDisk { directory, finished }
 }
 
+/// An object of a loader's, in a directory of its own.
+pub struct Loadable {
+    directory: tempfile::TempDir,
+    format: ObjectFormat,
+    pub finished: FinishedObject,
+}
+
+impl Loadable {
+    pub fn path(&self) -> PathBuf {
+        self.directory.path().join("object").with_extension(self.format.extension())
+    }
+}
+
+/// Writes an object; codes are made in their order.
+pub fn write_object(
+    format: ObjectFormat,
+    target: Target,
+    span: Range<u64>,
+    codes: &[Code<'_>],
+) -> Loadable {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("object").with_extension(format.extension());
+    let file = File::create_new(path).unwrap();
+    let mut object = ObjectWriter::new(file, target, format, span).unwrap();
+    for (made, code) in (0..).zip(codes) {
+        object.add(code, made).unwrap();
+    }
+    let finished = object.finish().unwrap();
+    Loadable { directory, format, finished }
+}
+
 /// Runs a tool on a file; returns its standard output and standard error, one after the other.
 ///
 /// # Panics
@@ -88,4 +122,27 @@ pub fn run_any(tool: &str, arguments: &[&str], file: &Path) -> (bool, String) {
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.push_str(&String::from_utf8_lossy(&output.stderr));
     (output.status.success(), text)
+}
+
+/// Lines without the spaces at their ends and in between, so that the layout of a table is no matter.
+pub fn words(text: &str) -> Vec<String> {
+    let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    lines.filter(|line| !line.is_empty()).collect()
+}
+
+pub fn assert_contains(text: &str, expected: &str) {
+    let text = words(text);
+    let expected = words(expected);
+    let found = text.windows(expected.len()).any(|lines| lines == expected);
+    assert!(found, "{expected:#?}\nis not in\n{text:#?}");
+}
+
+/// Runs the checkers; returns what they complain about.
+pub fn complaints(path: &Path) -> String {
+    let readelf = run("readelf", &["-aW"], path);
+    assert!(!readelf.contains("arning"), "{readelf}");
+    let verify = run("llvm-dwarfdump", &["--verify"], path);
+    assert!(verify.ends_with("No errors.\n"), "{verify}");
+    assert!(!verify.contains("warning"), "{verify}");
+    run_any("eu-elflint", &["--gnu-ld"], path).1
 }

@@ -10,6 +10,7 @@ const JIT_CPP: &str = "examples/cpp/tinyjit.cpp";
 const CHECK: &str = "tests/c/check.c";
 const ARENA: &str = "tests/c/arena.c";
 const ARENA_CPP: &str = "tests/cpp/arena.cpp";
+const OBJECT: &str = "tests/c/object.c";
 const WRAPPER: &str = "tests/cpp/wrapper.cpp";
 const SANITIZE: [&str; 2] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
 
@@ -17,7 +18,7 @@ const SANITIZE: [&str; 2] = ["-fsanitize=address,undefined", "-fno-sanitize-reco
 fn passes(source: &str, command: &mut Command) {
     let folder = tempfile::tempdir().expect("a folder");
     command.env_remove("JITSCRIBE");
-    if [CHECK, ARENA, ARENA_CPP].contains(&source) {
+    if [CHECK, ARENA, ARENA_CPP, OBJECT].contains(&source) {
         command.arg(folder.path());
     }
     let said = run(command);
@@ -78,6 +79,12 @@ fn code_in_an_arena_runs_and_has_a_name() {
 }
 
 #[test]
+fn what_was_written_as_an_object_is_loaded() {
+    passes_linked(OBJECT, Link::Shared);
+    passes_linked(OBJECT, Link::Static);
+}
+
+#[test]
 fn the_wrapper_owns_what_it_should() {
     passes_linked(WRAPPER, Link::Shared);
     passes_linked(WRAPPER, Link::Static);
@@ -91,14 +98,14 @@ fn the_wrapper_needs_no_exceptions() {
 
 #[test]
 fn all_pass_under_address_and_undefined_behaviour_sanitizer() {
-    for source in [JIT_C, JIT_CPP, CHECK, WRAPPER, ARENA, ARENA_CPP] {
+    for source in [JIT_C, JIT_CPP, CHECK, WRAPPER, ARENA, ARENA_CPP, OBJECT] {
         passes_sanitized(source);
     }
 }
 
 #[test]
 fn all_pass_under_memcheck() {
-    for source in [JIT_C, JIT_CPP, CHECK, WRAPPER, ARENA, ARENA_CPP] {
+    for source in [JIT_C, JIT_CPP, CHECK, WRAPPER, ARENA, ARENA_CPP, OBJECT] {
         passes_valgrind(source);
     }
 }

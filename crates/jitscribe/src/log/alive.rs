@@ -26,7 +26,7 @@ impl Log {
     }
 
     /// Position, index and address of each code that is alive.
-    #[cfg(feature = "gdb")]
+    #[cfg(any(feature = "gdb", feature = "objects"))]
     pub(crate) fn positions(&self) -> Vec<(Position, u32, u64)> {
         let _taking = self.chunks.taking();
         let mut alive = Vec::new();
@@ -42,7 +42,7 @@ impl Log {
     }
 
     /// A dump of the code at `position` alone, if it is alive.
-    #[cfg(any(feature = "arena", feature = "gdb", feature = "unwinders"))]
+    #[cfg(any(feature = "arena", feature = "gdb", feature = "objects", feature = "unwinders"))]
     pub(crate) fn dump_of(&self, position: Position, index: u32) -> Option<Vec<u8>> {
         let at = position.get() as usize * 8;
         let _taking = self.chunks.taking();

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use super::image::{virtual_address, visible_bytes};
-use super::symbols::Functions;
 use crate::cfi::UnwindTables;
 use crate::code::Code;
 use crate::dwarf::{self, Unit};
 use crate::error::Error;
+use crate::functions::Functions;
+use crate::place::{Place, visible_bytes};
 use crate::target::Target;
 
 /// Some codes that follow one another in an image, ready to be
@@ -19,25 +19,25 @@ use crate::target::Target;
 #[derive(Debug, Clone)]
 pub struct Part {
     /// Of the image.
-    pub(super) span: Range<u64>,
+    place: Place,
     /// From the first visible address to the last.
-    pub(super) covers: Option<Range<u64>>,
+    pub(crate) covers: Option<Range<u64>>,
     /// No code may come below this.
     previous_end: u64,
     /// The machine code, one piece behind the other.
-    pub(super) text: Vec<u8>,
-    /// Where in the file the pieces go, and how long they are.
+    pub(crate) text: Vec<u8>,
+    /// The virtual addresses of the pieces, and how long they are.
     pieces: Vec<(u64, usize)>,
-    pub(super) functions: Functions,
-    pub(super) unit: Option<Unit>,
-    pub(super) unwind: UnwindTables,
+    pub(crate) functions: Functions,
+    pub(crate) unit: Option<Unit>,
+    pub(crate) unwind: UnwindTables,
 }
 
 impl Part {
-    pub(super) fn new(target: Target, span: Range<u64>, debug_info: bool) -> Self {
+    pub(crate) fn new(target: Target, place: &Place, debug_info: bool) -> Self {
         Part {
-            previous_end: span.start,
-            span,
+            previous_end: place.span.start,
+            place: place.clone(),
             covers: None,
             text: Vec::new(),
             pieces: Vec::new(),
@@ -56,7 +56,7 @@ impl Part {
         if visible.start >= visible.end {
             return Ok(());
         }
-        for within in [self.span.clone(), code.start..code.start.saturating_add(code.size)] {
+        for within in [self.place.span.clone(), code.start..code.start.saturating_add(code.size)] {
             if visible.start < within.start || visible.end > within.end {
                 return Err(Error::Outside { visible, within });
             }
@@ -67,7 +67,7 @@ impl Part {
         self.previous_end = visible.end;
         self.covers.get_or_insert(visible.clone()).end = visible.end;
 
-        let place = |address| virtual_address(&self.span, address);
+        let place = |address| self.place.virtual_address(address);
         let address = place(visible.start);
         let size = visible.end.saturating_sub(visible.start);
         let bytes = visible_bytes(code);
@@ -95,12 +95,17 @@ impl Part {
     }
 
     /// No code that is added may lie below `end`.
-    pub(super) fn goes_on_behind(&mut self, end: u64) {
+    pub(crate) fn goes_on_behind(&mut self, end: u64) {
         self.previous_end = self.previous_end.max(end);
     }
 
-    /// The machine code by file offset.
-    pub(super) fn texts(&self) -> impl Iterator<Item = (u64, &[u8])> {
+    /// Of which image it is a part.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The machine code by virtual address.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let mut rest = self.text.as_slice();
         self.pieces.iter().map(move |&(address, len)| {
             let (bytes, behind) = rest.split_at_checked(len).unwrap_or_default();
@@ -110,7 +115,7 @@ impl Part {
     }
 
     /// Forgets the machine code.
-    pub(super) fn clear_text(&mut self) {
+    pub(crate) fn clear_text(&mut self) {
         self.text.clear();
         self.pieces.clear();
     }

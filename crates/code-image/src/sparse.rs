@@ -90,10 +90,17 @@ impl<W: Write + Seek> SparseWriter<W> {
             self.hasher.update(bytes);
             self.out.write_all(bytes)?;
         } else {
-            thread::scope(|scope| {
-                scope.spawn(|| self.hasher.update(bytes));
-                self.out.write_all(bytes)
-            })?;
+            let (is_hashed, written) = thread::scope(|scope| {
+                let hash = || {
+                    self.hasher.update(bytes);
+                };
+                let is_hashed = thread::Builder::new().spawn_scoped(scope, hash).is_ok();
+                (is_hashed, self.out.write_all(bytes))
+            });
+            written?;
+            if !is_hashed {
+                self.hasher.update(bytes);
+            }
         }
         self.buffer_start = self.buffer_start.saturating_add(len);
         Ok(())
