@@ -137,6 +137,34 @@ fn elf_images_hold_what_was_live() {
 }
 
 #[test]
+fn objects_are_written_in_three_formats() {
+    let folder = tempfile::tempdir().unwrap();
+    file(folder.path(), "jit-7.dump", &dump());
+    for (option, extension) in [("--elf", "elf"), ("--pe", "dll"), ("--macho", "dylib")] {
+        let (code, _, err) =
+            run(folder.path(), &["dump", option, "images", "--at", "1.6", "jit-7.dump"]);
+        let path = format!("images/jit-7-7f0000001000.{extension}");
+        let next = if option == "--elf" { "objdump" } else { "llvm-objdump" };
+        let said = format!("jit-7.dump: 2 pieces of code in 1 files; next: {next} -d {path}\n");
+        assert_eq!((code, err), (0, said));
+        let base = if option == "--pe" { "0x180001010" } else { "0x1010" };
+        let object = format!("--obj={path}");
+        assert_eq!(
+            binutils(folder.path(), &["llvm-symbolizer", &object, base]),
+            "fib\n/src/fib.js:11:5\n\n"
+        );
+    }
+    let exports = |arguments: &[&str]| binutils(folder.path(), arguments);
+    let found = exports(&["nm", "-D", "images/jit-7-7f0000001000.elf"]);
+    assert_eq!(found, "0000000000001000 T fib\n0000000000001020 T sum\n");
+    let found = exports(&["llvm-readobj", "--coff-exports", "images/jit-7-7f0000001000.dll"]);
+    assert!(found.contains("Name: fib\n") && found.contains("RVA: 0x1020\n"), "{found}");
+    let found =
+        exports(&["llvm-objdump", "--macho", "--exports-trie", "images/jit-7-7f0000001000.dylib"]);
+    assert!(found.ends_with("0x00001000  _fib\n0x00001020  _sum\n"), "{found}");
+}
+
+#[test]
 fn lines_move_with_their_code() {
     use jitdump::{DebugEntry, Endian, EntryName, Load, Move, Writer, WriterConfig};
     let config =
@@ -260,7 +288,7 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
         (
             &["--elf", "images", "perf-7.map"],
             "perf-7.map: a perf map has names and addresses but no code, so there is nothing to \
-             make an ELF file or a jitdump of",
+             make an object file or a jitdump of",
         ),
         (
             &["--perf-map", "--at", "1", "perf-7.map"],
@@ -268,7 +296,7 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
         ),
         (
             &["--at", "1", "jit-7.dump"],
-            "--at says when code is to be live: add --perf-map or --elf DIR",
+            "--at says when code is to be live: add --perf-map, or --elf, --pe or --macho with DIR",
         ),
     ];
     for (args, cause) in cases {

@@ -1,11 +1,11 @@
 //! `jitscribe dump`: shows what a JIT wrote, or turns it into something else.
 
-mod elf;
 pub mod input;
 mod json;
 mod listing;
 mod live;
 mod map;
+mod objects;
 mod time;
 mod told;
 
@@ -13,6 +13,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ArgGroup;
+use code_image::ObjectFormat;
 use jitdump::{Dump, End};
 
 use crate::output::Output;
@@ -29,7 +30,7 @@ use time::Time;
 #[command(
     override_usage = "jitscribe dump [OPTIONS] FILE\n       jitscribe dump [OPTIONS] -p PID\n       \
                       jitscribe dump [OPTIONS] --core FILE",
-    group = ArgGroup::new("output").args(["json", "perf_map", "elf", "jitdump", "map_for_perf"]),
+    group = ArgGroup::new("output").args(["json", "perf_map", "elf", "pe", "macho", "jitdump", "map_for_perf"]),
     group = ArgGroup::new("input").args(["file", "pid", "core"]).required(true),
     after_help = "EXAMPLES:
   jitscribe dump jit-4711.dump                  one line a code: time, address, size, name
@@ -103,15 +104,24 @@ pub struct Args {
     #[arg(long)]
     perf_map: bool,
 
-    /// Write ELF images of the code that is live at the end into DIR, one an arena
+    /// Write the code that is live at the end as ELF shared objects into DIR, one an arena
     ///
-    /// The images hold text, symbols, source lines and unwind tables, as far as the jitdump has
+    /// The objects hold text, symbols, source lines and unwind tables, as far as the jitdump has
     /// them. Code that lies less than 16 MiB apart comes into one file, jit-PID-ADDRESS.elf: what
-    /// is at 0x1000 in the file was at ADDRESS in the process, and so on byte by byte.
+    /// is at 0x1000 in the file was at ADDRESS in the process, and so on byte by byte. dlopen takes
+    /// them, and dlsym finds code by its name.
     #[arg(long, value_name = "DIR")]
     elf: Option<PathBuf>,
 
-    /// With --perf-map or --elf: the code that was live at TIME, in seconds as the listing shows
+    /// As --elf, but dynamic-link libraries for Windows, jit-PID-ADDRESS.dll
+    #[arg(long, value_name = "DIR")]
+    pe: Option<PathBuf>,
+
+    /// As --elf, but dynamic libraries for macOS, jit-PID-ADDRESS.dylib
+    #[arg(long, value_name = "DIR")]
+    macho: Option<PathBuf>,
+
+    /// With --perf-map, --elf, --pe or --macho: the code that was live at TIME, in seconds as the listing shows
     /// them (ticks for a dump with an arch clock)
     #[arg(long, value_name = "TIME")]
     at: Option<Time>,
@@ -121,11 +131,24 @@ pub struct Args {
     force: bool,
 }
 
+impl Args {
+    /// Which objects to write, and where.
+    fn objects(&self) -> Option<(ObjectFormat, &Path)> {
+        let asked = [
+            (ObjectFormat::Elf, &self.elf),
+            (ObjectFormat::Pe, &self.pe),
+            (ObjectFormat::MachO, &self.macho),
+        ];
+        asked.into_iter().find_map(|(format, folder)| Some((format, folder.as_deref()?)))
+    }
+}
+
 /// Does what the arguments say.
 pub fn run(args: &Args) -> Result<()> {
-    if args.at.is_some() && !args.perf_map && !args.map_for_perf && args.elf.is_none() {
+    if args.at.is_some() && !args.perf_map && !args.map_for_perf && args.objects().is_none() {
         return Err(Error::Refused(
-            "--at says when code is to be live: add --perf-map or --elf DIR".to_owned(),
+            "--at says when code is to be live: add --perf-map, or --elf, --pe or --macho with DIR"
+                .to_owned(),
         ));
     }
     let input = match (&args.file, args.pid, &args.core) {
@@ -152,14 +175,14 @@ fn dump_jitdump(args: &Args, input: &Input, out: &mut impl Write) -> Result<()> 
     if args.json {
         return json::jitdump(&dump, out);
     }
-    if !args.perf_map && !args.map_for_perf && args.elf.is_none() {
+    if !args.perf_map && !args.map_for_perf && args.objects().is_none() {
         return listing::jitdump(&dump, input, out);
     }
     told::warn_of_left_out(&dump, input);
     let until = args.at.map_or(Ok(u64::MAX), |at| at.of(dump.header())).map_err(Error::Refused)?;
     let live = live::Live::at(&dump, until, |error| note::warning(input.told(error)));
-    if let Some(folder) = &args.elf {
-        elf::write(&dump, &live, folder, args.force, input)
+    if let Some((format, folder)) = args.objects() {
+        objects::write(&dump, &live, format, folder, args.force, input)
     } else if let (true, Some(pid)) = (args.map_for_perf, args.pid) {
         let mut map = Vec::new();
         map::from_jitdump(&live, &mut map)?;
@@ -179,10 +202,10 @@ fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
 }
 
 fn dump_perf_map(args: &Args, input: &Input, out: &mut impl Write) -> Result<()> {
-    if args.elf.is_some() || args.jitdump.is_some() {
+    if args.objects().is_some() || args.jitdump.is_some() {
         return Err(Error::Refused(format!(
             "{}: a perf map has names and addresses but no code, so there is nothing to make an \
-             ELF file or a jitdump of",
+             object file or a jitdump of",
             input.name().display()
         )));
     }
