@@ -35,7 +35,8 @@ pub(super) struct Row {
     pub(super) description: i32,
 }
 
-/// The table's memory is not given back when it is dropped.
+/// A table's memory stays mapped for ever, as a walk may have stood still in it for as long: one that is in use no more is
+/// [used again](Self::wipe).
 #[derive(Debug)]
 pub(super) struct Rows(NonNull<AtomicU64>);
 
@@ -43,15 +44,20 @@ pub(super) struct Rows(NonNull<AtomicU64>);
 unsafe impl Send for Rows {}
 
 impl Rows {
-    /// A table of codes, which come in the order of their beginnings. `None` without memory, or if they are too many.
+    /// A table of codes, which come in the order of their beginnings, in the memory of one that was wiped or in new memory.
+    /// `None` without memory, or if they are too many.
     pub(super) fn new(
+        wiped: Option<Self>,
         codes: impl ExactSizeIterator<Item = Row> + DoubleEndedIterator,
     ) -> Option<Self> {
         let count = codes.len();
         let behind = (count / 2).saturating_add(16);
         let room = LEN.checked_sub(behind)?;
         let spare = (room.checked_div(count.max(1))?).min(SPARE + 1).checked_sub(1)?;
-        let rows = Self(map(BYTES)?.cast());
+        let rows = match wiped {
+            Some(wiped) => wiped,
+            None => Self(map(BYTES)?.cast()),
+        };
         let mut at = LEN;
         let mut put = |row| {
             at = at.saturating_sub(1);
@@ -122,13 +128,12 @@ impl Rows {
         unsafe { self.0.add(at.min(LEN)).as_ref() }
     }
 
-    /// Gives the memory back.
-    ///
-    /// # Safety
-    /// No walk reads it.
-    pub(super) unsafe fn unmap(self) {
-        // SAFETY: the mapping of this value, which nobody reads any more.
-        unsafe { libc::munmap(self.0.as_ptr().cast(), BYTES) };
+    /// Gives the pages back, but not the addresses: a walk that is still there finds no code.
+    pub(super) fn wipe(self) -> Option<Self> {
+        // SAFETY: the mapping of this value, of private memory, which reads as zeros from now on. Others read it by
+        // atomic loads, if at all.
+        let done = unsafe { libc::madvise(self.0.as_ptr().cast(), BYTES, libc::MADV_DONTNEED) };
+        (done == 0).then_some(self)
     }
 }
 
@@ -143,12 +148,23 @@ mod tests {
     }
 
     #[test]
+    fn a_table_that_was_wiped_has_no_code_until_it_is_used_again() {
+        let codes = |count: u32| (0..count).map(|n| Row { start: 32 * n, description: 8 });
+        let rows = Rows::new(None, codes(1000)).unwrap();
+        assert_eq!(look(&rows, 33, 32), Some(32));
+        let rows = rows.wipe().unwrap();
+        assert!((0..LEN).all(|at| rows.load(at) == Row { start: 0, description: 0 }));
+        let rows = Rows::new(Some(rows), codes(2)).unwrap();
+        assert_eq!([33, 63, 64].map(|at| look(&rows, at, 32)), [Some(32), Some(32), None]);
+    }
+
+    #[test]
     fn what_comes_and_goes_is_found_while_it_is_there() {
         use std::collections::BTreeMap;
         let mut codes = BTreeMap::<u32, i32>::new();
         let fresh = |codes: &BTreeMap<u32, i32>| {
             let rows = codes.iter().map(|(&start, &description)| Row { start, description });
-            Rows::new(rows.collect::<Vec<_>>().into_iter()).unwrap()
+            Rows::new(None, rows.collect::<Vec<_>>().into_iter()).unwrap()
         };
         let mut rows = fresh(&codes);
         let (mut seed, mut made) = (1_u64, 0);

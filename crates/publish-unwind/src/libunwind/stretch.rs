@@ -12,7 +12,8 @@ use crate::entries::Frames;
 
 /// Bytes of address space. A walk's step takes time for each stretch with code.
 pub(super) const SIZE: u64 = 4 << 20;
-/// For so long, a table that is in use no more is left as it is: a walk may be reading it.
+/// For so long, a table that is in use no more is left as it is: a walk may be reading it. One that takes longer finds
+/// nothing, or what a newer table says.
 const REST: Duration = Duration::from_secs(1);
 
 /// Everything in it is told as a distance from its first byte.
@@ -24,6 +25,7 @@ pub(super) struct Stretch {
     is_registered: bool,
     pool: Pool,
     rows: Option<Rows>,
+    /// Tables that are in use no more, the oldest first.
     over: VecDeque<(Instant, Rows)>,
     codes: BTreeMap<u32, Told>,
 }
@@ -62,7 +64,7 @@ impl Stretch {
         self.entry.end_ip.fetch_max(self.base.saturating_add(u64::from(end)), Release);
         if !self.is_registered {
             self.is_registered = true;
-            // SAFETY: it is never freed, nor is the table that it leads to before another one has been there for long.
+            // SAFETY: it is never freed, nor is the memory of any table that it leads to.
             unsafe { found.register(self.entry) };
         }
     }
@@ -91,18 +93,15 @@ impl Stretch {
 
     /// Makes a table of all codes; false without memory.
     fn renew(&mut self) -> bool {
+        let rested = self.over.front().is_some_and(|(since, _)| since.elapsed() >= REST);
+        let oldest = if rested { self.over.pop_front() } else { None };
+        let wiped = oldest.and_then(|(_, rows)| rows.wipe());
         let codes = self.codes.iter();
         let rows = codes.map(|(&start, told)| Row { start, description: told.description });
-        let Some(new) = Rows::new(rows) else { return false };
+        let Some(new) = Rows::new(wiped, rows) else { return false };
         self.entry.table.store(new.address(), Release);
         if let Some(old) = self.rows.replace(new) {
             self.over.push_back((Instant::now(), old));
-        }
-        while self.over.front().is_some_and(|(since, _)| since.elapsed() >= REST) {
-            if let Some((_, rows)) = self.over.pop_front() {
-                // SAFETY: for a second, no walk that began has found it.
-                unsafe { rows.unmap() };
-            }
         }
         true
     }
