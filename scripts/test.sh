@@ -42,7 +42,7 @@ step "Windows"
 export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$PWD/scripts/wine.sh
 cargo test --quiet --target x86_64-pc-windows-gnu --no-fail-fast -p unwind-info -p publish-unwind-windows
 cargo test --quiet --target x86_64-pc-windows-gnu --no-fail-fast -p jitscribe --lib --test windows
-cargo build --quiet --target x86_64-pc-windows-gnu -p jitscribe-capi
+cargo build --quiet --target x86_64-pc-windows-gnu -p jitscribe-capi -p jitscribe-shared
 
 step "sanitizers"
 scripts/sanitize.sh

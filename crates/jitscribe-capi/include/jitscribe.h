@@ -634,6 +634,8 @@ const char *jitscribe_version(void);
 // @param result  any number.
 const char *jitscribe_result_name(int32_t result);
 
+// (The functions of arenas are not there on Windows.)
+//
 // Makes an arena. perf, debuggers that attach later, dladdr and unwinders in the process read from its files, with
 // no further step, what is announced by jitscribe_load of code that lies there. The files stay when the process
 // ends.
