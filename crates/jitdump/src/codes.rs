@@ -111,6 +111,12 @@ pub(crate) struct Paused {
 
 #[cfg(feature = "std")]
 impl Paused {
+    /// At the first record of a file.
+    pub(crate) fn at(offset: u64) -> Self {
+        let (pending, left_out) = (Pending::default(), LeftOut::default());
+        Self { offset, last_timestamp: None, pending, left_out }
+    }
+
     /// Where the part must begin that is read next.
     pub(crate) fn needs(&self) -> u64 {
         let Pending { debug_infos, unwinding_info, group, .. } = &self.pending;
@@ -152,6 +158,18 @@ impl<'a> Codes<'a> {
             pending,
             left_out,
         })
+    }
+
+    /// Where to go on once the file has grown.
+    #[cfg(feature = "std")]
+    pub(crate) fn stop(self) -> Paused {
+        let Self { records, pending, left_out, .. } = self;
+        Paused {
+            offset: records.offset(),
+            last_timestamp: records.last_timestamp(),
+            pending,
+            left_out,
+        }
     }
 
     /// The quirks that are taken out.

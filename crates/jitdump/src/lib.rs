@@ -12,6 +12,7 @@
 //! * [`Dump::codes`] is what a consumer wants: one event per code with the debug and unwind
 //!   records that belong to it, the quirks of known writers ([`Quirks`]) taken out.
 //! * [`DumpFile`] gives the same of a file, without holding all of it in memory.
+//! * [`Growing`] gives the same of a file that is being written, as it comes.
 //! * [`Writer`] makes records, one write a record.
 //!
 //! [`check`](check::check) says what is wrong with a dump, what that costs, and how the writer
@@ -68,6 +69,8 @@ mod endian;
 mod error;
 pub mod extension;
 mod garbled;
+#[cfg(feature = "std")]
+mod growing;
 mod header;
 mod lines;
 mod load;
@@ -86,6 +89,8 @@ pub use codes::{CodeEvent, CodeMove, Codes};
 pub use debug_info::{DebugEntries, DebugEntry, DebugInfo, EntryName};
 pub use endian::Endian;
 pub use error::{Error, ErrorKind};
+#[cfg(feature = "std")]
+pub use growing::Growing;
 pub use header::{FLAG_ARCH_TIMESTAMP, HEADER_SIZE, Header, MAGIC};
 pub use lines::{LineEntry, Lines};
 pub use load::{Load, Move};

@@ -22,6 +22,8 @@ const BIASES: [u64; 2] = [0x40, 0x34];
 const EVENTS: usize = 1 << 16;
 /// How many codes with debug entries decide about their bias.
 const DEBUG_SAMPLES: u32 = 1000;
+/// How many suffice.
+const BIAS_SAMPLES: u32 = 8;
 /// How many entries of one code are looked at.
 const ENTRIES: usize = 64;
 /// How many codes decide about the machine.
@@ -188,6 +190,12 @@ impl Detector {
         }
     }
 
+    /// Whether it has seen as much debug info as tells a bias.
+    #[cfg(feature = "std")]
+    pub(crate) fn has_seen_debug_info(&self) -> bool {
+        self.debug_samples >= BIAS_SAMPLES
+    }
+
     pub(crate) fn finish(self) -> Quirks {
         let Self { mut quirks, biases, machine, .. } = self;
         quirks.debug_addr_bias =
@@ -255,7 +263,7 @@ impl BiasVotes {
         self.codes > 0
             && self.below.saturating_mul(20) <= self.codes
             && self.exact.saturating_mul(4) >= self.codes
-            && (self.codes >= 8 || self.overrun > 0)
+            && (self.codes >= BIAS_SAMPLES || self.overrun > 0)
     }
 }
 

@@ -432,7 +432,7 @@ impl Shared {
     #[cold]
     #[inline(never)]
     fn publish(&self, code: &Code<'_>, wanted: u32, written: Option<Announced>) {
-        if wanted & control::PERF_MAP != 0 {
+        if wanted & control::PERF_MAP != 0 && self.settings.perf_map {
             self.perf_maps.load(code);
         }
         if wanted & control::GDB != 0
@@ -461,7 +461,7 @@ impl Shared {
                     log.paused(!is_on);
                 }
                 is_new = is_on && !was_on;
-                if wanted & control::PERF_MAP != 0 {
+                if wanted & control::PERF_MAP != 0 && self.settings.perf_map {
                     self.perf_maps.begin(self, log);
                 }
                 if wanted & control::GDB != 0 {

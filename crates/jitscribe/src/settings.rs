@@ -25,6 +25,7 @@ pub struct Builder {
     is_off: bool,
     bytes: bool,
     perf_map: bool,
+    no_perf_map: bool,
     perf_map_dir: Option<PathBuf>,
     debuggers: Debuggers,
     gdb_each: bool,
@@ -69,6 +70,8 @@ pub(crate) struct Settings {
     /// Where the files of arenas go, if not where the user keeps such files.
     #[cfg_attr(not(all(feature = "arena", unix)), allow(dead_code))]
     pub(crate) arena_dir: Option<PathBuf>,
+    /// Whether there may be a perf map at all.
+    pub(crate) perf_map: bool,
     /// Where the perf map is kept, if not where perf looks for it.
     #[cfg_attr(windows, allow(dead_code))]
     pub(crate) perf_map_dir: Option<PathBuf>,
@@ -90,6 +93,7 @@ impl Settings {
             unwinders: false,
             valgrind: None,
             arena_dir: None,
+            perf_map: false,
             perf_map_dir: None,
             watch: false,
             replay: None,
@@ -138,6 +142,13 @@ impl Builder {
     pub fn perf_map_in(mut self, dir: impl Into<PathBuf>) -> Self {
         self.perf_map_dir = Some(dir.into());
         self.perf_map()
+    }
+
+    /// No perf map, whoever asks for one: the process has a writer of its own for it, and the two would tell of each
+    /// code twice.
+    pub fn no_perf_map(mut self) -> Self {
+        self.no_perf_map = true;
+        self
     }
 
     /// The code is shown to gdb, lldb and whoever else knows the GDB JIT interface. Without this it is if a debugger
@@ -352,7 +363,7 @@ impl Builder {
         if self.bytes || self.dump_dir.is_some() {
             bits |= control::BYTES;
         }
-        if self.perf_map {
+        if self.perf_map && !self.no_perf_map {
             // Opened by the same path as one that is asked for later.
             bits |= control::PERF_MAP | control::WISH;
         }
@@ -402,6 +413,7 @@ impl Builder {
             unwinders: self.unwinders && !self.is_off,
             valgrind,
             arena_dir: self.arena_dir,
+            perf_map: !self.no_perf_map,
             perf_map_dir: self.perf_map_dir,
             watch: self.watch,
             replay: self.replay,

@@ -43,12 +43,14 @@ extern crate alloc;
 
 pub mod check;
 mod error;
+mod growing;
 mod line;
 mod read;
 mod resolve;
 mod write;
 
 pub use error::{Cause, Error};
+pub use growing::Growing;
 pub use read::{Entries, Entry, entries};
 pub use resolve::{Piece, find, resolve};
 pub use write::{push_line, safe_name};

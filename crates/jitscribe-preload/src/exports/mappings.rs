@@ -1,0 +1,52 @@
+//! Functions that map files into memory.
+
+use std::ffi::{c_int, c_void};
+
+use libc::{off_t, size_t};
+
+use crate::{guest, real, span, watch};
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn mmap(
+    address: *mut c_void,
+    size: size_t,
+    access: c_int,
+    flags: c_int,
+    fd: c_int,
+    at: off_t,
+) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    let mapped = unsafe { real::mmap(address, size, access, flags, fd, at) };
+    noted(mapped, access, flags, fd);
+    mapped
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn mmap64(
+    address: *mut c_void,
+    size: size_t,
+    access: c_int,
+    flags: c_int,
+    fd: c_int,
+    at: off_t,
+) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    let mapped = unsafe { real::mmap64(address, size, access, flags, fd, at) };
+    noted(mapped, access, flags, fd);
+    mapped
+}
+
+/// The marker by which perf finds a dump is private, and not to be written.
+#[inline]
+fn noted(mapped: *mut c_void, access: c_int, flags: c_int, fd: c_int) {
+    /// Both ways to share have this bit, and a private mapping has not.
+    const SHARED: c_int = libc::MAP_SHARED;
+    if span::holds(fd)
+        && mapped != libc::MAP_FAILED
+        && access & libc::PROT_WRITE != 0
+        && flags & libc::MAP_ANONYMOUS == 0
+        && flags & SHARED != 0
+    {
+        guest::quietly(|| watch::mapped(fd));
+    }
+}

@@ -1,0 +1,207 @@
+//! A file that is watched: how far it was read, and what it told.
+#![forbid(unsafe_code)]
+
+use std::ffi::c_int;
+
+use crate::announce::Announcer;
+use crate::names::Kind;
+use crate::sys::{self, Status};
+use crate::tail::{Tail, Told};
+
+/// How much is read at a time.
+const CHUNK: usize = 1 << 16;
+/// How much of a file that is written through a mapping is looked at twice.
+const LOOKED_AT_TWICE: usize = 1 << 20;
+
+/// A file that is watched.
+#[derive(Debug)]
+pub(crate) struct File {
+    kind: Kind,
+    /// Device and number.
+    pub(crate) identity: (u64, u64),
+    /// Our own descriptor of it.
+    pub(crate) reader: c_int,
+    /// How far it was read.
+    offset: u64,
+    tail: Tail,
+    /// It was open when this process was forked: what its parent writes is the parent's.
+    pub(crate) is_inherited: bool,
+    /// What stood behind `offset` when it was looked at last, if it is written through a mapping.
+    seen: Option<Vec<u8>>,
+}
+
+/// When a file is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    /// After something was written.
+    Written,
+    /// Now and then.
+    Polled,
+    /// For the last time: it is closed, or the process ends.
+    Last,
+}
+
+impl File {
+    pub(crate) fn new(kind: Kind, reader: c_int, status: Status) -> Self {
+        Self {
+            kind,
+            identity: status.identity,
+            reader,
+            offset: status.size,
+            tail: Tail::new(kind, status.size),
+            is_inherited: false,
+            seen: None,
+        }
+    }
+
+    /// It is opened once more. What others wrote since it was closed is theirs.
+    pub(crate) fn opened_again(
+        &mut self,
+        status: Status,
+        number: usize,
+        announcer: &mut Announcer,
+    ) {
+        if status.size < self.offset {
+            self.begin_anew(0, number, announcer);
+        } else if status.size > self.offset {
+            self.skip_to(status.size);
+        }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Whether there is nothing to be had from it.
+    pub(crate) fn is_other(&self) -> bool {
+        self.tail.is_other()
+    }
+
+    /// Whether it is worth knowing how far it was read after it is closed: some runtimes open a map anew for
+    /// each line.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.kind == Kind::Map && !self.is_other()
+    }
+
+    /// It is written through a mapping from now on.
+    pub(crate) fn is_mapped(&mut self) {
+        self.seen.get_or_insert_default();
+    }
+
+    pub(crate) fn is_polled(&self) -> bool {
+        self.seen.is_some() && !self.is_other()
+    }
+
+    /// The child of a fork has it, too.
+    pub(crate) fn inherit(&mut self) {
+        self.is_inherited = true;
+        self.seen = None;
+    }
+
+    /// What is in it by now is another's.
+    pub(crate) fn skip_to_end(&mut self) {
+        if let Some(status) = sys::status(self.reader)
+            && status.size != self.offset
+        {
+            self.skip_to(status.size);
+        }
+    }
+
+    fn skip_to(&mut self, size: u64) {
+        self.offset = size;
+        self.tail = Tail::new(self.kind, size);
+    }
+
+    fn begin_anew(&mut self, size: u64, number: usize, announcer: &mut Announcer) {
+        announcer.forget(number);
+        self.skip_to(size);
+    }
+
+    /// Reads what is new, and announces it.
+    pub(crate) fn look(
+        &mut self,
+        when: When,
+        number: usize,
+        buffer: &mut Vec<u8>,
+        announcer: &mut Announcer,
+    ) {
+        if self.is_other() || !self.has_begun(buffer) {
+            return;
+        }
+        if self.seen.is_some() && when != When::Last {
+            return self.look_twice(number, buffer, announcer);
+        }
+        let mut tell = |told: Told<'_>| announcer.tell(number, told);
+        let before = self.offset;
+        loop {
+            let room = room(buffer, CHUNK);
+            let read = sys::read_at(self.reader, room, self.offset);
+            if read == 0 {
+                break;
+            }
+            let full = read == room.len();
+            let mut new = room.get(..read).unwrap_or_default();
+            let taken = self.tail.take(new, &mut tell);
+            self.offset += taken as u64;
+            if taken < new.len() && when == When::Last && self.kind == Kind::Map {
+                // Zeros that nobody will fill any more, and maybe a line behind them.
+                new = new.get(taken..).unwrap_or_default();
+                let zeros = new.iter().take_while(|&&byte| byte == 0).count();
+                self.offset += zeros as u64;
+                continue;
+            }
+            if taken < read || !full {
+                // What is new behind it will be noted.
+                break;
+            }
+        }
+        if when == When::Last {
+            self.tail.finish(&mut tell);
+        }
+        if self.offset == before
+            && sys::status(self.reader).is_some_and(|status| status.size < self.offset)
+        {
+            self.begin_anew(0, number, announcer);
+            // What was written since it was cut.
+            self.look(when, number, buffer, announcer);
+        }
+    }
+
+    /// Whether its beginning is there, where it has one.
+    fn has_begun(&mut self, buffer: &mut Vec<u8>) -> bool {
+        if !matches!(self.tail, Tail::Head(_)) {
+            return true;
+        }
+        let room = room(buffer, Tail::BEGINNING);
+        let read = sys::read_at(self.reader, room, 0);
+        let start = self.tail.begin(room.get(..read).unwrap_or_default());
+        self.offset = start.unwrap_or(self.offset);
+        start.is_some()
+    }
+
+    /// What was the same when it was looked at before counts.
+    fn look_twice(&mut self, number: usize, buffer: &mut Vec<u8>, announcer: &mut Announcer) {
+        let room = room(buffer, LOOKED_AT_TWICE);
+        let read = sys::read_at(self.reader, room, self.offset);
+        let now = room.get(..read).unwrap_or_default();
+        let mut seen = self.seen.take().unwrap_or_default();
+        let same = now.iter().zip(&seen).take_while(|(now, seen)| now == seen).count();
+        let whole = self.tail.whole(now.get(..same).unwrap_or_default());
+        let (new, rest) = now.split_at(whole);
+        let taken = self.tail.take(new, &mut |told| announcer.tell(number, told));
+        self.offset += taken as u64;
+        seen.clear();
+        // Room that was made and not used is not kept.
+        let used = rest.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        seen.extend_from_slice(rest.get(..used).unwrap_or_default());
+        self.seen = Some(seen);
+    }
+}
+
+/// So much of the buffer.
+fn room(buffer: &mut Vec<u8>, size: usize) -> &mut [u8] {
+    if buffer.len() < size {
+        buffer.resize(size, 0);
+    }
+    buffer.get_mut(..size).unwrap_or_default()
+}
