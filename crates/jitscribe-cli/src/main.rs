@@ -1,6 +1,7 @@
 //! The jitscribe command: brings what a JIT wrote into what a tool recorded.
 
 mod arena;
+mod bridge;
 mod callgrind;
 mod check;
 mod ctl;
@@ -15,6 +16,7 @@ mod note;
 mod output;
 mod process;
 mod record;
+mod run;
 mod runtimes;
 mod shell;
 mod valgrind;
@@ -35,6 +37,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    Run(run::Args),
     Record(record::Args),
     Inject(inject::Args),
     Dump(dump::Args),
@@ -51,8 +54,9 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse_from(record::arguments(std::env::args_os()));
+    let cli = Cli::parse_from(record::arguments(run::arguments(std::env::args_os().collect())));
     let done = match cli.verb {
+        Verb::Run(args) => run::run(&args),
         Verb::Record(args) => record::run(&args),
         Verb::Inject(args) => inject::run(&args),
         Verb::Dump(args) => dump::run(&args),

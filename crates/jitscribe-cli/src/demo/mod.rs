@@ -88,6 +88,7 @@ fn show(args: &Args) -> Result<()> {
         duration: None,
         call_graph: if args.dwarf { "dwarf" } else { "fp" }.into(),
         no_env: true,
+        bridge: false,
         keep_raw: true,
         image_dir: None,
         force: false,

@@ -7,29 +7,36 @@ use clap::{Arg, Args as _, Command};
 
 use super::Args;
 
+/// An option of ours that hands one word on to a tool.
+#[derive(Clone, Copy, Debug)]
+pub struct Handed<'a> {
+    /// Its name, with the `=`.
+    pub option: &'a str,
+}
+
 /// The option that hands one word on to `perf record`.
-const PASS_ON: &str = "--perf-option=";
+const PASS_ON: Handed<'static> = Handed { option: "--perf-option=" };
 
 /// Turns the options of a `jitscribe record` that are not ours into [`PASS_ON`] options, so that
 /// the parser sees nothing unknown; other commands are left as they are.
-pub fn arguments(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let words: Vec<OsString> = words.collect();
+pub fn arguments(words: Vec<OsString>) -> Vec<OsString> {
     match words.get(1) {
         Some(verb) if verb == "record" => {
             let (before, after) = words.split_at(2);
             let mut all = before.to_vec();
-            all.extend(pass_on(after));
+            let own = Args::augment_args(Command::new("record"));
+            all.extend(pass_on(&own, PASS_ON, after));
             all
         }
         _ => words,
     }
 }
 
-fn pass_on(words: &[OsString]) -> Vec<OsString> {
-    let own = Args::augment_args(Command::new("record"));
+/// The words of the command `own`, those that are not its own handed on.
+pub fn pass_on(own: &Command, handed_on: Handed<'_>, words: &[OsString]) -> Vec<OsString> {
     let mut all = Vec::new();
-    // A word without a dash is a value of perf's, if an option of perf's went before.
-    let mut after_perfs = false;
+    // A word without a dash is a value of the tool's, if an option of the tool's went before.
+    let mut after_tools = false;
     let mut words = words.iter();
     while let Some(word) = words.next() {
         if word == "--" {
@@ -38,19 +45,19 @@ fn pass_on(words: &[OsString]) -> Vec<OsString> {
             break;
         }
         let dashed = word.as_bytes().starts_with(b"-") && word != "-";
-        match own_option(&own, word) {
+        match own_option(own, word) {
             Some(with_value) => {
                 all.push(word.clone());
                 if with_value {
                     all.extend(words.next().cloned());
                 }
-                after_perfs = false;
+                after_tools = false;
             }
-            None if dashed || after_perfs => {
-                let mut handed = OsString::from(PASS_ON);
+            None if dashed || after_tools => {
+                let mut handed = OsString::from(handed_on.option);
                 handed.push(word);
                 all.push(handed);
-                after_perfs = true;
+                after_tools = true;
             }
             // The parser says what is wrong with it.
             None => all.push(word.clone()),
@@ -88,7 +95,7 @@ mod tests {
     use super::*;
 
     fn of(line: &str) -> String {
-        let words = arguments(line.split(' ').map(OsString::from));
+        let words = arguments(line.split(' ').map(OsString::from).collect());
         words.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ")
     }
 

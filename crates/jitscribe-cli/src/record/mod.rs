@@ -23,11 +23,12 @@ use std::process::Command;
 use crate::inject::{self, Report, shell_word};
 use crate::line_table::LineTable;
 use crate::runtimes::{self, Preparation};
-use crate::{Error, Result, note};
+use crate::{Error, Result, bridge, note};
 
 use workspace::Workspace;
 
-pub use arguments::arguments;
+pub use arguments::{Handed, arguments, pass_on};
+pub use target::check_program;
 
 /// Record a command or a process, jitted code included
 ///
@@ -79,6 +80,10 @@ pub struct Args {
     /// is all there is
     #[arg(long)]
     pub no_env: bool,
+    /// Load a library into the command that announces what its runtimes write down as they do: under valgrind, jitted
+    /// code has names at once; for perf, code of perf maps has bytes
+    #[arg(long)]
+    pub bridge: bool,
     /// Keep the recording as perf made it, and the dumps, in the folder FILE.raw
     #[arg(long)]
     pub keep_raw: bool,
@@ -196,12 +201,15 @@ pub fn record(args: &Args) -> Result<Recorded> {
 
     let dwarf = args.call_graph.starts_with("dwarf");
     // A command beside -p only says how long.
-    let prepared = if args.no_env || args.command.is_empty() || !pids.is_empty() {
+    let mut prepared = if args.no_env || args.command.is_empty() || !pids.is_empty() {
         Preparation { command: args.command.clone(), ..Preparation::default() }
     } else {
         Preparation::of(&args.command, workspace.folder(), dwarf)?
     };
     say_flags(&prepared);
+    if args.bridge {
+        add_bridge(&mut prepared)?;
+    }
 
     let mut perf = perf_record(args, &workspace.recording(), &prepared);
     target::ask_java_for_maps(&pids);
@@ -253,6 +261,16 @@ pub fn record(args: &Args) -> Result<Recorded> {
     }
 }
 
+/// Has the library for `LD_PRELOAD` loaded into the command.
+fn add_bridge(prepared: &mut Preparation) -> Result<()> {
+    let library = bridge::library()?;
+    if let Some(program) = prepared.command.first() {
+        bridge::warn_of(program);
+    }
+    prepared.variables.insert(bridge::VARIABLE.into(), bridge::value(&library));
+    Ok(())
+}
+
 /// Says what was put into the command.
 fn say_flags(prepared: &Preparation) {
     if prepared.flags.is_empty() {
@@ -291,6 +309,12 @@ fn check(args: &Args) -> Result<()> {
         return Err(Error::Usage(
             "what is to be recorded? A command (jitscribe record -- COMMAND...; mind the two \
              dashes), a process (-p PID) or all that runs (-a)"
+                .into(),
+        ));
+    }
+    if args.bridge && (args.command.is_empty() || args.pid.is_some()) {
+        return Err(Error::Usage(
+            "--bridge is for a command that is to be started; what runs already cannot be given a library"
                 .into(),
         ));
     }

@@ -69,7 +69,7 @@ impl Objects {
     pub fn line(&self) -> String {
         let folder = self.folder.as_deref().unwrap_or(Path::new("."));
         format!(
-            "the process links jitscribe: its code had its names while it ran; object files: {}",
+            "the process announced its code: it had its names while it ran; object files: {}",
             shell_word(folder)
         )
     }

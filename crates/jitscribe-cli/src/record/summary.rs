@@ -68,6 +68,26 @@ pub fn say_left(report: &Report, workspace: &Path) {
             left.extend(companions(source.path.parent(), source.pid));
         }
     }
+    say_paths(left);
+}
+
+/// The same of processes that valgrind ran: a dump in the working directory, which is where a runtime writes it
+/// that cannot be told another place.
+pub fn say_left_by(pids: impl Iterator<Item = u32>) {
+    let here = Path::new(".");
+    let left = pids.flat_map(|pid| {
+        let dump = Path::new(&format!("jit-{pid}.dump")).to_owned();
+        let written = dump.is_file().then_some(dump);
+        written.into_iter().flat_map(move |dump| {
+            let beside = companions(Some(here), pid);
+            std::iter::once(dump)
+                .chain(beside.into_iter().filter_map(|path| path.file_name().map(PathBuf::from)))
+        })
+    });
+    say_paths(left.collect());
+}
+
+fn say_paths(mut left: Vec<PathBuf>) {
     left.sort();
     left.dedup();
     if left.is_empty() {

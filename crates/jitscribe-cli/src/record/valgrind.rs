@@ -88,6 +88,9 @@ pub fn run(args: &Args, tool: Tool) -> Result<()> {
         Preparation::of(&args.command, workspace.folder(), false)?
     };
     super::say_flags(&prepared);
+    if args.bridge {
+        super::add_bridge(&mut prepared)?;
+    }
     let mut objects = Objects::new(args, &base, workspace.folder(), &mut prepared)?;
     let name = base.file_name().unwrap_or(OsStr::new(tool.name()));
     let mut command = command(args, tool, &prepared, &workspace.folder().join(name));
@@ -103,6 +106,8 @@ pub fn run(args: &Args, tool: Tool) -> Result<()> {
         }
         return Err(Error::Child(ended.code().max(1)));
     }
+    let pid_of = |file: &PathBuf| file.extension()?.to_str()?.parse().ok();
+    let pids: Vec<u32> = files.iter().filter_map(pid_of).collect();
     let (mut all, mut failed) = (Vec::new(), false);
     for file in files {
         let output = base.with_file_name(file.file_name().unwrap_or(name));
@@ -134,6 +139,9 @@ pub fn run(args: &Args, tool: Tool) -> Result<()> {
             "what valgrind wrote is kept in {}",
             workspace.folder().display()
         ));
+    }
+    if !failed {
+        super::summary::say_left_by(pids.into_iter());
     }
     if args.json {
         print_json(&all)?;

@@ -8,7 +8,7 @@ use rustix::fs::{
     FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create,
     open,
 };
-use rustix::io::{Errno, pwrite};
+use rustix::io::{Errno, fcntl_dupfd_cloexec, pwrite};
 use rustix::process::{Resource, getrlimit};
 
 use super::Failure;
@@ -32,6 +32,7 @@ impl Backing {
         let file = memfd_create("jitscribe", flags | MemfdFlags::NOEXEC_SEAL)
             .or_else(|_| memfd_create("jitscribe", flags))
             .map_err(|cause| Failure { what: "memfd_create".to_owned(), cause })?;
+        let file = out_of_the_way(file);
         // Without the seal readers copy instead of mapping.
         let _ = fcntl_add_seals(&file, SealFlags::SHRINK);
         Ok(Self::Memory(file))
@@ -45,7 +46,7 @@ impl Backing {
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = open(name.as_c_str(), flags, Mode::RUSR | Mode::WUSR).map_err(failure)?;
-        Ok(Self::File(file, path.to_owned()))
+        Ok(Self::File(out_of_the_way(file), path.to_owned()))
     }
 
     /// Memory to be had where [`Self::memory`] is not.
@@ -74,6 +75,14 @@ impl Backing {
             done => done,
         }
     }
+}
+
+/// Gives a descriptor a high number: programs count on the lowest being free, as where they close standard input and open a
+/// file in its place, or close all that they know of.
+fn out_of_the_way(file: OwnedFd) -> OwnedFd {
+    // Many may have no more than 1024, and few have so many open.
+    let moved = [900, 200, 10].into_iter().find_map(|least| fcntl_dupfd_cloexec(&file, least).ok());
+    moved.unwrap_or(file)
 }
 
 fn write_zeros(file: &OwnedFd, mut at: u64, mut length: usize) -> Result<(), Errno> {

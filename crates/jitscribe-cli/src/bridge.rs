@@ -1,0 +1,170 @@
+//! The library for `LD_PRELOAD`: where it lies, how a command gets it, and which commands it can do nothing for.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use object::Endianness;
+use object::elf::{FileHeader64, PT_INTERP};
+use object::read::elf::{FileHeader, ProgramHeader};
+
+use crate::inject::shell_word;
+use crate::{Error, Result, note};
+
+/// What it is called.
+const FILE: &str = "libjitscribe_preload.so";
+/// Names it where it lies elsewhere.
+const ELSEWHERE: &str = "JITSCRIBE_PRELOAD";
+/// By which the dynamic linker is told of it.
+pub const VARIABLE: &str = "LD_PRELOAD";
+
+/// Where the library lies: where the variable says, beside this command, or in the folder of libraries beside that.
+pub fn library() -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os(ELSEWHERE).map(PathBuf::from) {
+        return if path.is_file() {
+            usable(path)
+        } else {
+            Err(Error::Refused(format!("{ELSEWHERE}: {}: there is no such file", path.display())))
+        };
+    }
+    let own = std::env::current_exe().and_then(std::fs::canonicalize).unwrap_or_default();
+    let beside = own.parent().unwrap_or(Path::new("."));
+    let places = [beside.to_owned(), beside.join("../lib/jitscribe"), beside.join("../lib")];
+    let found = places.iter().map(|folder| folder.join(FILE)).find(|path| path.is_file());
+    let found = found.ok_or_else(|| {
+        Error::Refused(format!(
+            "{FILE} is not beside {} nor in ../lib; build it (cargo build --release -p \
+             jitscribe-preload), or name it: {ELSEWHERE}=PATH",
+            own.display()
+        ))
+    })?;
+    usable(found)
+}
+
+/// The dynamic linker takes a list of paths with colons and blanks between them.
+fn usable(path: PathBuf) -> Result<PathBuf> {
+    let path = std::fs::canonicalize(&path).map_err(Error::file(&path))?;
+    if path.as_os_str().as_bytes().iter().any(|byte| b": \t\n".contains(byte)) {
+        return Err(Error::Refused(format!(
+            "{}: {VARIABLE} cannot name a path with a colon or a blank in it; {ELSEWHERE}=PATH names a copy elsewhere",
+            path.display()
+        )));
+    }
+    Ok(path)
+}
+
+/// What [`VARIABLE`] is to be: what it is, and the library behind it.
+pub fn value(library: &Path) -> OsString {
+    let mut value = std::env::var_os(VARIABLE).unwrap_or_default();
+    if !value.is_empty() {
+        value.push(":");
+    }
+    value.push(library);
+    value
+}
+
+/// Says for which reason the library can do nothing for a command, if there is one to be seen.
+pub fn warn_of(program: &OsStr) {
+    let Some(path) = found(program) else { return };
+    if let Some((path, cause)) = obstacle(&path) {
+        note::warning(format_args!(
+            "{}: {cause}; what it writes is not announced while it runs",
+            shell_word(&path)
+        ));
+    }
+}
+
+/// The file of a program, as the shell finds it.
+fn found(program: &OsStr) -> Option<PathBuf> {
+    if program.as_bytes().contains(&b'/') {
+        return Some(program.into());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+/// Why the dynamic linker will not load it into a program, or into the one that a script is for.
+fn obstacle(program: &Path) -> Option<(PathBuf, &'static str)> {
+    /// As many as the kernel follows.
+    const SCRIPTS: usize = 5;
+    let mut path = program.to_owned();
+    for _ in 0..SCRIPTS {
+        let mut head = Vec::new();
+        File::open(&path).ok()?.take(1 << 16).read_to_end(&mut head).ok()?;
+        match head.strip_prefix(b"#!") {
+            Some(line) => path = interpreter(line)?,
+            None => {
+                let cause = obstacle_in(&head).or_else(|| has_more_rights(&path))?;
+                return Some((path, cause));
+            }
+        }
+    }
+    None
+}
+
+/// The program that a script's first line names, be it by way of `env`.
+fn interpreter(line: &[u8]) -> Option<PathBuf> {
+    let line = line.split(|&byte| byte == b'\n').next()?;
+    let mut words = line.split(|byte| b" \t".contains(byte)).filter(|word| !word.is_empty());
+    let first = Path::new(OsStr::from_bytes(words.next()?));
+    if first.file_name() == Some(OsStr::new("env")) {
+        let is_name = |word: &&[u8]| !word.starts_with(b"-") && !word.contains(&b'=');
+        return found(OsStr::from_bytes(words.find(is_name)?));
+    }
+    Some(first.to_owned())
+}
+
+fn obstacle_in(head: &[u8]) -> Option<&'static str> {
+    /// `EI_CLASS` of 32 bits.
+    const CLASS_32: u8 = 1;
+    if !head.starts_with(b"\x7fELF") {
+        return None;
+    }
+    if head.get(4) == Some(&CLASS_32) {
+        return Some("it is a program of 32 bits");
+    }
+    let header = FileHeader64::<Endianness>::parse(head).ok()?;
+    let endian = header.endian().ok()?;
+    let programs = header.program_headers(endian, head).ok()?;
+    let is_static = programs.iter().all(|program| program.p_type(endian) != PT_INTERP);
+    is_static.then_some("it is statically linked, and LD_PRELOAD does nothing there")
+}
+
+/// The dynamic linker takes no libraries from the environment where the kernel gives a program rights that its
+/// caller has not.
+fn has_more_rights(path: &Path) -> Option<&'static str> {
+    const SET_USER: u32 = 0o4000;
+    const SET_GROUP: u32 = 0o2000;
+    let file = path.metadata().ok()?;
+    let other_user =
+        file.mode() & SET_USER != 0 && file.uid() != rustix::process::getuid().as_raw();
+    let other_group =
+        file.mode() & SET_GROUP != 0 && file.gid() != rustix::process::getgid().as_raw();
+    let mut buffer = [0_u8; 64];
+    let capable = rustix::fs::getxattr(path, c"security.capability", &mut buffer).is_ok()
+        && !rustix::process::getuid().is_root();
+    (other_user || other_group || capable)
+        .then_some("it runs with more rights than yours, and LD_PRELOAD is ignored then")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_lead_to_their_programs() {
+        assert_eq!(interpreter(b"/bin/sh -e\nx"), Some("/bin/sh".into()));
+        assert_eq!(interpreter(b" /usr/bin/env -S X=1 sh -x\n"), found(OsStr::new("sh")));
+        assert_eq!(interpreter(b"\n"), None);
+    }
+
+    #[test]
+    fn programs_of_this_machine_have_no_obstacle() {
+        assert_eq!(obstacle(Path::new("/bin/sh")), None);
+        assert_eq!(obstacle_in(b"\x7fELF\x01"), Some("it is a program of 32 bits"));
+        assert_eq!(obstacle_in(b"MZ"), None);
+    }
+}

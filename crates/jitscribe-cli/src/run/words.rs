@@ -1,0 +1,90 @@
+//! The command line of `jitscribe run`: which words are the tool's, and which tool is one that records.
+
+use std::ffi::OsString;
+
+use clap::{Args as _, Command};
+
+use super::Args;
+use crate::record::{Handed, pass_on};
+
+/// The option that names the tool.
+const WITH: &str = "--with";
+/// The option that hands one word on to a debugger.
+const PASS_ON: Handed<'static> = Handed { option: "--tool-option=" };
+
+/// Turns `run --with TOOL` into `record --bridge --tool=TOOL` where the tool records, and hands a debugger's options on as
+/// [`PASS_ON`] options; other commands are left as they are.
+pub fn arguments(words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_none_or(|verb| verb != "run") {
+        return words;
+    }
+    let (before, after) = words.split_at(2);
+    if let Some((tool, rest)) = recorder(after) {
+        let mut all = before.to_vec();
+        all.truncate(1);
+        all.extend(["record", "--bridge"].map(OsString::from));
+        if tool != "perf" {
+            all.push(format!("--tool={tool}").into());
+        }
+        all.extend(rest);
+        return all;
+    }
+    let own = Args::augment_args(Command::new("run"));
+    let mut all = before.to_vec();
+    all.extend(pass_on(&own, PASS_ON, after));
+    all
+}
+
+/// The tool that records, if it is one, and all other words.
+fn recorder(words: &[OsString]) -> Option<(&'static str, Vec<OsString>)> {
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let (options, command) = words.split_at(end);
+    let inline =
+        |word: &OsString| Some(word.to_str()?.strip_prefix(WITH)?.strip_prefix('=')?.to_owned());
+    let at = options.iter().position(|word| word == WITH || inline(word).is_some())?;
+    let (name, taken) = match inline(options.get(at)?) {
+        Some(name) => (name, 1),
+        None => (options.get(at + 1)?.to_str()?.to_owned(), 2),
+    };
+    let tool = match name.as_str() {
+        "valgrind" | "memcheck" => "memcheck",
+        "callgrind" => "callgrind",
+        "cachegrind" => "cachegrind",
+        "massif" => "massif",
+        "dhat" => "dhat",
+        "perf" => "perf",
+        _ => return None,
+    };
+    let rest = options.get(..at)?.iter().chain(options.get(at + taken..)?).chain(command);
+    Some((tool, rest.cloned().collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> String {
+        let words = arguments(line.split(' ').map(OsString::from).collect());
+        words.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn tools_that_record_are_recorders() {
+        assert_eq!(
+            of("jitscribe run -o x --with valgrind --leak-check=full -- a --with gdb"),
+            "jitscribe record --bridge --tool=memcheck -o x --leak-check=full -- a --with gdb"
+        );
+        assert_eq!(of("jitscribe run --with=perf -- a"), "jitscribe record --bridge -- a");
+    }
+
+    #[test]
+    fn a_debugger_gets_its_options() {
+        assert_eq!(
+            of("jitscribe run --with gdb -batch -ex run --no-env -- a -ex b"),
+            "jitscribe run --with gdb --tool-option=-batch --tool-option=-ex --tool-option=run \
+             --no-env -- a -ex b"
+        );
+        assert_eq!(of("jitscribe run -- a -b"), "jitscribe run -- a -b");
+        assert_eq!(of("jitscribe dump --with gdb"), "jitscribe dump --with gdb");
+    }
+}
