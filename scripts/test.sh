@@ -36,7 +36,9 @@ step "tests"
 # What was built with them. Else the end-to-end tests build these programs by themselves, for which dependencies have
 # fewer features: Cranelift would be compiled once more.
 built=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
-JITSCRIBE_BIN=$built/jitscribe DEMO_JIT_BIN=$built/demo-jit cargo test --quiet --workspace --no-fail-fast
+# No test links it, so that none of the above has built it.
+cargo build --quiet -p jitscribe-preload
+JITSCRIBE_PRELOAD=$built/libjitscribe_preload.so JITSCRIBE_BIN=$built/jitscribe DEMO_JIT_BIN=$built/demo-jit cargo test --quiet --workspace --no-fail-fast
 
 step "Windows"
 export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$PWD/scripts/wine.sh

@@ -27,13 +27,13 @@ pub fn demo_jit() -> Command {
     }))
 }
 
-/// Builds a binary of the workspace in the profile that the tests were built in, and says where it lies.
+/// Builds a binary or a shared library of the workspace in the profile that the tests were built in, and says where it lies.
 #[expect(clippy::print_stderr, reason = "who waits for a test should know what for")]
-fn build(package: &str, binary: &str) -> PathBuf {
-    eprintln!("building {binary}");
+fn build(package: &str, target: &str) -> PathBuf {
+    eprintln!("building {target}");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--quiet", "--message-format", "json-render-diagnostics"]);
-    cargo.args(["--package", package, "--bin", binary]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    cargo.args(["--package", package]).current_dir(env!("CARGO_MANIFEST_DIR"));
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }
@@ -41,9 +41,9 @@ fn build(package: &str, binary: &str) -> PathBuf {
         .stdout
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|message| message["target"]["name"] == binary)
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .unwrap_or_else(|| panic!("cargo built no {binary}"))
+        .filter(|message| message["target"]["name"] == target)
+        .find_map(|message| message["filenames"][0].as_str().map(PathBuf::from))
+        .unwrap_or_else(|| panic!("cargo built no {target}"))
 }
 
 /// `jitscribe inject -i INPUT -o OUTPUT OPTIONS…`, which has to succeed.
@@ -65,4 +65,13 @@ pub fn callgrind<S: AsRef<std::ffi::OsStr>>(profile: &Path, options: &[S]) -> Va
     let mut command = jitscribe();
     command.args(["callgrind", "--json", "--force"]).args(options).arg(profile);
     serde_json::from_str(&run(&mut command).stdout).expect("JSON")
+}
+
+/// The library for `LD_PRELOAD`: the one that `JITSCRIBE_PRELOAD` names, else it is built from the workspace.
+pub fn preload() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| match std::env::var_os("JITSCRIBE_PRELOAD") {
+        Some(elsewhere) => elsewhere.into(),
+        None => build("jitscribe-preload", "jitscribe_preload"),
+    })
 }

@@ -182,6 +182,49 @@ static void by_descriptors(void)
     close(fd);
 }
 
+/* Prints a code that is alive, of one that was made before. */
+static void say(struct entry entry)
+{
+    printf("%lx %x %s\n", entry.address, entry.size, entry.name);
+}
+
+static struct entry at(unsigned number, unsigned size, const char *name)
+{
+    struct entry entry = { (unsigned long)code + number * 64, size, "" };
+    snprintf(entry.name, sizeof entry.name, "%s", name);
+    return entry;
+}
+
+static void put(int fd, struct entry entry)
+{
+    char text[200];
+    int size = line(text, entry);
+    check(write(fd, text, size) == size, "write");
+}
+
+static void anew(void)
+{
+    int fd = open_map(O_WRONLY | O_TRUNC);
+    put(fd, at(0, 32, "cut"));
+    put(fd, at(1, 32, "cut"));
+    check(ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0, "ftruncate");
+    put(fd, at(1, 16, "after the cut"));
+    close(fd);
+    fd = open_map(O_WRONLY | O_TRUNC);
+    put(fd, at(2, 16, "replaced"));
+    put(fd, at(3, 16, "replaced"));
+    put(fd, at(2, 128, "over both"));
+    put(fd, at(5, 32, "larger"));
+    put(fd, at(5, 16, "smaller"));
+    put(fd, at(6, 0, "nothing"));
+    if (write(fd, "no line\n\nfff\n", 13) != 13) exit(9);
+    put(fd, at(7, 16, "last"));
+    close(fd);
+    say(at(2, 128, "over both"));
+    say(at(5, 16, "smaller"));
+    say(at(7, 16, "last"));
+}
+
 static void handle(int signal)
 {
     (void)signal;
@@ -271,6 +314,7 @@ int main(int count, char **words)
     else if (!strcmp(way, "descriptors")) by_descriptors();
     else if (!strcmp(way, "mapping")) by_mapping();
     else if (!strcmp(way, "dump")) by_dump();
+    else if (!strcmp(way, "anew")) anew();
     else if (!strcmp(way, "signal")) {
         signal(SIGUSR1, handle);
         for (int i = 0; i < 5; i++) raise(SIGUSR1);

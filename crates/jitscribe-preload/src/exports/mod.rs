@@ -6,7 +6,6 @@
 //!
 //! # Safety
 //! Each function's is that of the C function of its name.
-#![expect(clippy::missing_safety_doc, reason = "said here for all of them")]
 
 mod descriptors;
 mod formats;

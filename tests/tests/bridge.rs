@@ -1,0 +1,245 @@
+//! The library for `LD_PRELOAD`, in programs that write maps and dumps in every way there is.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use end_to_end::jitscribe::{jitscribe, preload};
+use end_to_end::tool::{crate_dir, output, run, tool};
+use jitdump::{CodeEvent, Dump};
+use tempfile::TempDir;
+
+/// Compiles a program of `workloads/bridge`.
+fn compiled(dir: &Path, source: &str, options: &[&str]) -> PathBuf {
+    let program = dir.join(source.split('.').next().expect("a name"));
+    let compiler = if source.ends_with(".cpp") { "c++" } else { "cc" };
+    let mut compile = tool(compiler);
+    compile.args(["-O1", "-o"]).arg(&program).args(options);
+    run(compile.arg(crate_dir().join("workloads/bridge").join(source)));
+    program
+}
+
+/// A program that has written all it had to, and waits.
+struct Waiting {
+    child: Child,
+    said: Vec<String>,
+}
+
+impl Waiting {
+    /// Starts `program DIR WORDS…`, with the library or without.
+    fn start(program: &Path, dir: &Path, words: &[&str], bridged: bool) -> Self {
+        Self::start_with(Command::new(program).arg(dir).args(words), bridged)
+    }
+
+    fn start_with(command: &mut Command, bridged: bool) -> Self {
+        if bridged {
+            command.env("LD_PRELOAD", preload());
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("a program");
+        let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut said = Vec::new();
+        loop {
+            let mut line = String::new();
+            assert_ne!(out.read_line(&mut line).expect("a line"), 0, "it ended: {said:?}");
+            if line == "done\n" {
+                break;
+            }
+            said.push(line.trim_end().to_owned());
+        }
+        Self { child, said }
+    }
+
+    /// The codes that it says are alive: address and size, and the name.
+    fn codes(&self) -> Codes {
+        self.said.iter().map(|line| code(line)).collect()
+    }
+
+    /// Lets it end, and gives its exit code.
+    fn end(mut self) -> Option<i32> {
+        self.child.stdin.take().expect("a pipe").write_all(b"\n").expect("it reads");
+        self.child.wait().expect("it ends").code()
+    }
+}
+
+type Codes = BTreeMap<(u64, u64), String>;
+
+fn code(line: &str) -> ((u64, u64), String) {
+    let mut fields = line.splitn(3, ' ');
+    let mut number = || u64::from_str_radix(fields.next().expect("a field"), 16).expect("a number");
+    let place = (number(), number());
+    (place, fields.next().expect("a name").to_owned())
+}
+
+/// What is alive in a process, as `jitscribe` finds it from outside.
+fn announced(pid: u32) -> Codes {
+    let printed = run(jitscribe().args(["dump", "--perf-map", "-p", &pid.to_string()]));
+    printed.stdout.lines().map(code).collect()
+}
+
+/// What a process writes in one way is announced, all of it and nothing else.
+fn expect_announced(way: &str) {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    let program = compiled(dir.path(), "writes.c", &["-Wall"]);
+    let waiting = Waiting::start(&program, dir.path(), &[way], true);
+    // What is written through a mapping is seen at two looks.
+    let mut tries = 0;
+    while way == "mapping" && announced(waiting.child.id()) != waiting.codes() && tries < 50 {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        tries += 1;
+    }
+    assert_eq!(announced(waiting.child.id()), waiting.codes());
+    assert_eq!(waiting.end(), Some(3));
+}
+
+#[test]
+fn by_write_and_its_kin() {
+    expect_announced("write");
+}
+
+#[test]
+fn by_dprintf() {
+    expect_announced("dprintf");
+}
+
+#[test]
+fn by_streams() {
+    expect_announced("stream");
+}
+
+#[test]
+fn by_other_descriptors() {
+    expect_announced("descriptors");
+}
+
+#[test]
+fn by_a_mapping() {
+    expect_announced("mapping");
+}
+
+#[test]
+fn by_a_dump() {
+    expect_announced("dump");
+}
+
+#[test]
+fn by_a_signal_handler() {
+    expect_announced("signal");
+}
+
+#[test]
+fn by_a_stream_of_cpp() {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    let program = compiled(dir.path(), "ofstream.cpp", &[]);
+    let waiting = Waiting::start(&program, dir.path(), &[], true);
+    assert_eq!(waiting.codes().len(), 3);
+    assert_eq!(announced(waiting.child.id()), waiting.codes());
+    assert_eq!(waiting.end(), Some(3));
+}
+
+/// Files that are cut or written anew begin anew, and a later line is in an earlier one's place.
+#[test]
+fn what_is_gone_is_gone() {
+    expect_announced("anew");
+}
+
+/// The bytes are those that were there when the line was written.
+#[test]
+fn lines_of_a_map_get_bytes() {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    let program = compiled(dir.path(), "writes.c", &[]);
+    let mut command = Command::new(&program);
+    command.arg(dir.path()).arg("write");
+    command.env("JITSCRIBE", "jitdump").env("JITSCRIBE_DIR", dir.path());
+    let waiting = Waiting::start_with(&mut command, true);
+    let (pid, codes) = (waiting.child.id(), waiting.codes());
+    assert_eq!(waiting.end(), Some(3));
+    let written = std::fs::read(dir.path().join(format!("jit-{pid}.dump"))).expect("a dump");
+    let mut loads = 0;
+    for event in Dump::parse(&written).expect("a dump").codes() {
+        let CodeEvent::Load(load) = event.expect("an event") else { continue };
+        let name = codes.get(&(load.address, load.size)).expect("a code");
+        assert_eq!(name.as_bytes(), load.name);
+        let number: u8 =
+            name.rsplit(' ').next().and_then(|word| word.parse().ok()).expect("a number");
+        let bytes = (0..load.size as u8).map(|at| number.wrapping_mul(7).wrapping_add(at));
+        assert!(load.bytes.iter().copied().eq(bytes), "{name}");
+        loads += 1;
+    }
+    assert_eq!(loads, codes.len());
+}
+
+/// It may run as another user by then: what is open stays so.
+#[test]
+fn in_a_program_that_drops_its_privileges() {
+    let is_root = run(tool("id").arg("-u")).stdout.trim() == "0";
+    assert!(is_root, "run the tests as root: this one lets a program become another user");
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    let program = compiled(dir.path(), "writes.c", &[]);
+    let waiting = Waiting::start(&program, dir.path(), &["nobody"], true);
+    assert_eq!(announced(waiting.child.id()), waiting.codes());
+    assert_eq!(waiting.end(), Some(3));
+}
+
+/// Threads that write, children in all ways, signals: everything is as without the library, and nothing is lost.
+#[test]
+fn where_it_forks_and_threads_hard() {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    let program = compiled(dir.path(), "churn.c", &["-pthread"]);
+    let same = |said: &[String]| -> Vec<String> {
+        said.iter().filter(|line| !line.starts_with("child ")).cloned().collect()
+    };
+    let without = Waiting::start(&program, dir.path(), &[], false);
+    let with = Waiting::start(&program, dir.path(), &[], true);
+    assert_eq!(same(&with.said), same(&without.said));
+
+    let map = |pid: u32| {
+        let path = dir.path().join(format!("perf-{pid}.map"));
+        std::fs::read_to_string(path).expect("a map")
+    };
+    let wrote = |pid: u32, who: &str| -> Codes {
+        map(pid).lines().filter(|line| line.contains(who)).map(code).collect()
+    };
+    let pid = with.child.id();
+    let mut expected = wrote(pid, "thread");
+    expected.extend(wrote(pid, "signal"));
+    assert_eq!(expected.len(), 4 * 1500 + 20);
+    let mut found = announced(pid);
+    // Which the child wrote into its parent's map: it is the child's code, wherever it says so.
+    found.retain(|_, name| !name.starts_with("heir in"));
+    assert_eq!(found, expected);
+    // The child has what its parent had, and what it wrote itself.
+    let child = with.said.iter().find_map(|line| line.strip_prefix("child ")?.parse().ok());
+    let child = child.expect("a child");
+    expected.extend(wrote(child, "heir"));
+    expected.extend(wrote(pid, "heir in"));
+    assert_eq!(announced(child), expected);
+
+    assert_eq!(with.end(), Some(3));
+    assert_eq!(without.end(), Some(3));
+}
+
+/// Nothing can be loaded into it: it runs, and that is said.
+#[test]
+fn a_static_program_runs_and_it_is_said() {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    let program = compiled(dir.path(), "writes.c", &["-static"]);
+    let mut command = jitscribe();
+    command.arg("run").arg("--").arg(&program).arg(dir.path()).arg("write");
+    command.env("JITSCRIBE_PRELOAD", preload()).stdin(Stdio::null());
+    let done = output(&mut command);
+    assert_eq!(done.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(said.contains("it is statically linked"), "{said}");
+}
+
+/// `run` is as if it were not there: output, exit code, the end by a signal.
+#[test]
+fn a_command_runs_as_without() {
+    let mut run = jitscribe();
+    run.args(["run", "--", "sh", "-c", "echo out; echo err >&2; kill -TERM $$"]);
+    let done = output(run.env("JITSCRIBE_PRELOAD", preload()));
+    assert_eq!(done.status.code(), Some(128 + 15));
+    assert_eq!((&*done.stdout, &*done.stderr), (&b"out\n"[..], &b"err\n"[..]));
+}
