@@ -7,8 +7,8 @@ use jitdump::{CodeEvent, CodeLoad, CodeMove};
 use jitscribe::{Code, Inlined, Line, LoadedCode, Scribe, Unwind};
 use perf_map::Entry;
 
-use crate::sys;
 use crate::tail::Told;
+use crate::{fork, sys};
 
 /// Of larger codes the bytes are not copied.
 const MOST_BYTES: u64 = 4 << 20;
@@ -187,7 +187,7 @@ fn copy(address: u64, size: u64, bytes: &mut Vec<u8>) -> bool {
         return false;
     }
     bytes.resize(size, 0);
-    sys::copy_memory(address, bytes)
+    sys::copy_memory(fork::owner(), address, bytes)
 }
 
 /// The unwind tables of a code, where they are as the scribe takes them: right behind it.

@@ -140,13 +140,13 @@ impl File {
                 break;
             }
             let full = read == room.len();
-            let mut new = room.get(..read).unwrap_or_default();
+            let new = room.get(..read).unwrap_or_default();
             let taken = self.tail.take(new, &mut tell);
             self.offset += taken as u64;
             if taken < new.len() && when == When::Last && self.kind == Kind::Map {
                 // Zeros that nobody will fill any more, and maybe a line behind them.
-                new = new.get(taken..).unwrap_or_default();
-                let zeros = new.iter().take_while(|&&byte| byte == 0).count();
+                let rest = new.get(taken..).unwrap_or_default();
+                let zeros = rest.iter().take_while(|&&byte| byte == 0).count();
                 self.offset += zeros as u64;
                 continue;
             }

@@ -66,6 +66,16 @@ pub(crate) fn whose() -> Whose {
     }
 }
 
+/// The process that watches, which is this one where [`whose`] has said so.
+pub(crate) fn owner() -> i32 {
+    PROCESS.load(Relaxed)
+}
+
+/// Whether this is the child of a fork that has not made its memory its own.
+pub(crate) fn is_copy() -> bool {
+    word().is_some_and(|word| word.load(Acquire) == 0)
+}
+
 /// Whether this process has watched before, and its memory is its own.
 pub(crate) fn is_own() -> bool {
     PROCESS.load(Acquire) == sys::process_id()

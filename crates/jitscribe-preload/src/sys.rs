@@ -113,8 +113,8 @@ pub(crate) fn close(fd: c_int) {
     unsafe { syscall(libc::SYS_close, fd) };
 }
 
-/// Copies memory of this process, which may not be there.
-pub(crate) fn copy_memory(address: u64, into: &mut [u8]) -> bool {
+/// Copies memory of the process, this one, which may not be there.
+pub(crate) fn copy_memory(process: i32, address: u64, into: &mut [u8]) -> bool {
     let Ok(address) = usize::try_from(address) else { return false };
     let from = libc::iovec {
         iov_base: std::ptr::without_provenance_mut::<c_void>(address),
@@ -125,7 +125,7 @@ pub(crate) fn copy_memory(address: u64, into: &mut [u8]) -> bool {
     let copied = unsafe {
         syscall(
             libc::SYS_process_vm_readv,
-            process_id(),
+            process,
             &raw const to,
             1_usize,
             &raw const from,

@@ -37,6 +37,8 @@ unsafe impl Sync for OneAtATime {}
 static WATCHED: OneAtATime = OneAtATime(UnsafeCell::new(None));
 static LATCH: Latch = Latch::new();
 static HAS_GIVEN_UP: AtomicBool = AtomicBool::new(false);
+/// Whether there are files that the parent has as well.
+static HAS_INHERITED: AtomicBool = AtomicBool::new(false);
 /// A bit for each file that someone wants looked at.
 static NOTES: AtomicU64 = AtomicU64::new(0);
 /// Descriptors of the program: its number in the low half, that of the file and 1 in the high half, with [`OF_DUMP`] if the
@@ -107,7 +109,9 @@ pub(crate) fn opened(fd: c_int, kind: Kind) {
 
 /// Something is about to be written: in a file that the parent has as well, what is there by now is the parent's.
 pub(crate) fn will_write(fd: c_int) {
-    if let Some(number) = file_of(fd) {
+    if (HAS_INHERITED.load(Relaxed) || fork::is_copy())
+        && let Some(number) = file_of(fd)
+    {
         enter(Patience::Wait, |watched| {
             if let Some(file) = watched.file(number)
                 && file.is_inherited
@@ -262,7 +266,10 @@ fn adopt() {
     fork::adopted();
     NOTES.store(0, Relaxed);
     enter(Patience::LeaveNote, |watched| {
-        watched.files.iter_mut().flatten().for_each(File::inherit);
+        for file in watched.files.iter_mut().flatten() {
+            file.inherit();
+            HAS_INHERITED.store(true, Relaxed);
+        }
     });
 }
 

@@ -6,34 +6,28 @@ use libc::{off_t, size_t};
 
 use crate::{guest, real, span, watch};
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn mmap(
-    address: *mut c_void,
-    size: size_t,
-    access: c_int,
-    flags: c_int,
-    fd: c_int,
-    at: off_t,
-) -> *mut c_void {
-    // SAFETY: the caller's promise.
-    let mapped = unsafe { real::mmap(address, size, access, flags, fd, at) };
-    noted(mapped, access, flags, fd);
-    mapped
+macro_rules! mapping {
+    ($($name:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name(
+            address: *mut c_void,
+            size: size_t,
+            access: c_int,
+            flags: c_int,
+            fd: c_int,
+            at: off_t,
+        ) -> *mut c_void {
+            // SAFETY: the caller's promise.
+            let mapped = unsafe { real::$name(address, size, access, flags, fd, at) };
+            noted(mapped, access, flags, fd);
+            mapped
+        }
+    )*};
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn mmap64(
-    address: *mut c_void,
-    size: size_t,
-    access: c_int,
-    flags: c_int,
-    fd: c_int,
-    at: off_t,
-) -> *mut c_void {
-    // SAFETY: the caller's promise.
-    let mapped = unsafe { real::mmap64(address, size, access, flags, fd, at) };
-    noted(mapped, access, flags, fd);
-    mapped
+mapping! {
+    mmap;
+    mmap64;
 }
 
 /// The marker by which perf finds a dump is private, and not to be written.
