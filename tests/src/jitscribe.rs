@@ -27,6 +27,17 @@ pub fn demo_jit() -> Command {
     }))
 }
 
+/// The agent for Java, which is built with the tests.
+///
+/// # Panics
+/// If it is not.
+pub fn java_agent() -> PathBuf {
+    let tests = std::env::current_exe().expect("a path");
+    let library = tests.with_file_name("libjitscribe_jvmti.so");
+    assert!(library.is_file(), "no {}", library.display());
+    library
+}
+
 /// Builds a binary or a shared library of the workspace in the profile that the tests were built in, and says where it lies.
 #[expect(clippy::print_stderr, reason = "who waits for a test should know what for")]
 fn build(package: &str, target: &str) -> PathBuf {

@@ -1,4 +1,4 @@
-//! Java: its perf map is written at exit, or whenever `jcmd` asks for it.
+//! Java without the agent: its perf map is written at exit, or whenever `jcmd` asks for it.
 
 use std::fs;
 use std::path::Path;
@@ -73,6 +73,8 @@ fn map_that_record_asks_for() {
     let mut record = jitscribe();
     record.args(["record", "-p", &pid, "--duration", "1.5", "-F", "999"]);
     record.args(["--keep-raw", "-o", "recorded.data"]).current_dir(recorder.dir());
+    // None.
+    record.env("JITSCRIBE_JAVA_AGENT", "");
     let printed = run(&mut record);
     drop(java);
     let dir = recorder.dir();

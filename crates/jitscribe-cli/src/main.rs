@@ -10,6 +10,7 @@ mod dump;
 mod error;
 mod files;
 mod inject;
+mod java_agent;
 mod known;
 mod line_table;
 mod note;

@@ -14,7 +14,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::{Error, Result};
+use crate::{Error, Result, java_agent};
 
 /// A runtime, and what it needs.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub struct Runtime {
 pub struct Variable {
     /// Its name.
     pub name: &'static str,
-    /// Its value; [`DUMPS`] and [`PHP_INI`] stand for folders.
+    /// Its value; [`DUMPS`] and [`PHP_INI`] stand for folders, [`JAVA_AGENT`] for a file.
     pub value: &'static str,
     /// What happens to a value that the user has set.
     pub merge: Merge,
@@ -63,12 +63,16 @@ pub enum When {
     Always,
     /// When call chains are unwound by DWARF, so that unwind info is of use.
     Dwarf,
+    /// When there is an agent for Java, and when there is none.
+    JavaAgent(bool),
 }
 
 /// Stands for the folder that takes the dumps.
 const DUMPS: &str = "{dumps}";
 /// Stands for the folder that holds our `.ini` for PHP.
 const PHP_INI: &str = "{php-ini}";
+/// Stands for the agent for Java.
+const JAVA_AGENT: &str = "{java-agent}";
 
 /// Nothing here turns PHP's JIT on; what it compiles is dumped as a jitdump and a perf map. Without
 /// the second line, scripts written in the last two seconds are not compiled.
@@ -80,6 +84,11 @@ const fn always(name: &'static str, value: &'static str, merge: Merge) -> Variab
 
 const fn for_dwarf(name: &'static str, value: &'static str, merge: Merge) -> Variable {
     Variable { name, value, merge, when: When::Dwarf }
+}
+
+const fn for_java(agent: bool, options: &'static str) -> Variable {
+    let when = When::JavaAgent(agent);
+    Variable { name: "JAVA_TOOL_OPTIONS", value: options, merge: SPACE, when }
 }
 
 const SPACE: Merge = Merge::Append(" ");
@@ -143,18 +152,21 @@ pub const RUNTIMES: &[Runtime] = &[
         flags: &[],
         subcommands: &[],
     },
-    // Seen with 17. The first option lets versions before 17 start, which know no perf map. Java
-    // says on standard error that it picked these up.
+    // Seen with 17 and 25. The first option lets versions before 17 start, which know no perf map. Java says on standard
+    // error that it picked these up; so it does with JDK_JAVA_OPTIONS, which is heard by the command `java` alone.
     Runtime {
         name: "Java",
         programs: &["java"],
-        since: "17",
-        variables: &[always(
-            "JAVA_TOOL_OPTIONS",
-            "-XX:+IgnoreUnrecognizedVMOptions -XX:+PreserveFramePointer \
-             -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit",
-            SPACE,
-        )],
+        since: "17, from 8 with the agent",
+        variables: &[
+            always(
+                "JAVA_TOOL_OPTIONS",
+                "-XX:+IgnoreUnrecognizedVMOptions -XX:+PreserveFramePointer",
+                SPACE,
+            ),
+            for_java(true, "-agentpath:{java-agent}"),
+            for_java(false, "-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"),
+        ],
         flags: &[],
         subcommands: &[],
     },
@@ -306,9 +318,16 @@ impl Preparation {
         fs::create_dir(&php_ini).map_err(Error::file(&php_ini))?;
         let settings = php_ini.join("jitscribe.ini");
         fs::write(&settings, PHP_SETTINGS).map_err(Error::file(&settings))?;
-        let fill = |template: &str| fill(template, dumps, &php_ini);
+        let java_agent = java_agent::path().filter(|path| is_one_word(path));
+        let places = Places { dumps, php_ini: &php_ini, java_agent: java_agent.as_deref() };
+        let fill = |template: &str| fill(template, &places);
 
-        let variables = variables(dwarf, &fill, &|name| std::env::var_os(name));
+        let is_wanted = |when| match when {
+            When::Always => true,
+            When::Dwarf => dwarf,
+            When::JavaAgent(agent) => agent == java_agent.is_some(),
+        };
+        let variables = variables(&is_wanted, &fill, &|name| std::env::var_os(name));
         let runtime = command.first().and_then(|program| runtime_of(program));
         let mut prepared = command.to_vec();
         let mut flags = Vec::new();
@@ -325,15 +344,37 @@ impl Preparation {
     }
 }
 
-/// Replaces what stands for folders.
-fn fill(template: &str, dumps: &Path, php_ini: &Path) -> OsString {
+/// What templates stand for.
+struct Places<'a> {
+    dumps: &'a Path,
+    php_ini: &'a Path,
+    java_agent: Option<&'a Path>,
+}
+
+/// Whether Java takes a path in a list of options for what it is.
+fn is_one_word(path: &Path) -> bool {
+    !path
+        .as_os_str()
+        .as_bytes()
+        .iter()
+        .any(|byte| byte.is_ascii_whitespace() || b"='\"".contains(byte))
+}
+
+/// Replaces what stands for files and folders.
+fn fill(template: &str, places: &Places<'_>) -> OsString {
     let mut filled = Vec::new();
     let mut rest = template;
     while let Some(at) = rest.find('{') {
         let (before, holder) = rest.split_at(at);
         filled.extend_from_slice(before.as_bytes());
-        let folder = if holder.starts_with(DUMPS) { dumps } else { php_ini };
-        filled.extend_from_slice(folder.as_os_str().as_bytes());
+        let place = [
+            (DUMPS, Some(places.dumps)),
+            (PHP_INI, Some(places.php_ini)),
+            (JAVA_AGENT, places.java_agent),
+        ];
+        let place =
+            place.iter().find(|(name, _)| holder.starts_with(name)).and_then(|place| place.1);
+        filled.extend_from_slice(place.map_or(&[][..], |place| place.as_os_str().as_bytes()));
         rest = holder.split_once('}').map_or("", |(_, behind)| behind);
     }
     filled.extend_from_slice(rest.as_bytes());
@@ -342,13 +383,13 @@ fn fill(template: &str, dumps: &Path, php_ini: &Path) -> OsString {
 
 /// The variables' values, given the user's.
 fn variables(
-    dwarf: bool,
+    is_wanted: &dyn Fn(When) -> bool,
     fill: &dyn Fn(&str) -> OsString,
     users: &dyn Fn(&str) -> Option<OsString>,
 ) -> BTreeMap<OsString, OsString> {
     let mut all: BTreeMap<OsString, OsString> = BTreeMap::new();
     let rows = RUNTIMES.iter().flat_map(|runtime| runtime.variables);
-    for variable in rows.filter(|variable| dwarf || variable.when == When::Always) {
+    for variable in rows.filter(|variable| is_wanted(variable.when)) {
         let name = OsString::from(variable.name);
         let value = fill(variable.value);
         let before = all.get(&name).cloned().or_else(|| users(variable.name));
@@ -382,8 +423,9 @@ fn names(users: &OsStr, ours: &str) -> bool {
     let has = |option: &str| {
         users.split(|byte| b" ,".contains(byte)).any(|word| word == option.as_bytes())
     };
-    let mut options = ours.split([' ', ',']).filter(|word| !word.contains('{'));
-    ours.starts_with(['-', '+']) && options.all(has)
+    // Of what stands for files and folders, users have others.
+    let mut options = ours.split([' ', ',']).filter(|word| !word.contains('{')).peekable();
+    ours.starts_with(['-', '+']) && options.peek().is_some() && options.all(has)
 }
 
 /// The runtime that a command is, by the name of its program.
@@ -449,11 +491,21 @@ mod tests {
     use super::*;
 
     fn with(dwarf: bool, users: &[(&str, &str)]) -> BTreeMap<String, String> {
-        let fill = |template: &str| fill(template, Path::new("/d"), Path::new("/d/php-ini"));
+        let places = Places {
+            dumps: Path::new("/d"),
+            php_ini: Path::new("/d/php-ini"),
+            java_agent: Some(Path::new("/a.so")),
+        };
+        let fill = |template: &str| fill(template, &places);
+        let is_wanted = |when| match when {
+            When::Always => true,
+            When::Dwarf => dwarf,
+            When::JavaAgent(agent) => agent,
+        };
         let value = |name: &str| {
             users.iter().find(|(of, _)| *of == name).map(|(_, value)| OsString::from(value))
         };
-        let all = variables(dwarf, &fill, &value).into_iter();
+        let all = variables(&is_wanted, &fill, &value).into_iter();
         all.map(|(n, v)| (n.into_string().unwrap(), v.into_string().unwrap())).collect()
     }
 
@@ -469,6 +521,18 @@ mod tests {
         assert_eq!(set["JITDUMPDIR"], "/d");
         assert_eq!(set["PHP_INI_SCAN_DIR"], ":/d/php-ini");
         assert!(!set.contains_key("PYTHON_PERF_JIT_SUPPORT"));
+        assert_eq!(
+            set["JAVA_TOOL_OPTIONS"],
+            "-XX:+IgnoreUnrecognizedVMOptions -XX:+PreserveFramePointer -agentpath:/a.so"
+        );
+    }
+
+    #[test]
+    fn java_gets_the_agent_only_where_its_path_is_one_word() {
+        assert!(is_one_word(Path::new("/usr/lib/a-b.so")));
+        for path in ["/my lib/a.so", "/a=b/a.so", "/it's/a.so"] {
+            assert!(!is_one_word(Path::new(path)), "{path}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! of it. [`mod@valgrind`] does the same with a tool of valgrind's instead of perf.
 
 mod arguments;
+mod java;
 mod logs;
 mod objects;
 mod perf;
@@ -212,7 +213,7 @@ pub fn record(args: &Args) -> Result<Recorded> {
     }
 
     let mut perf = perf_record(args, &workspace.recording(), &prepared);
-    target::ask_java_for_maps(&pids);
+    let jvms = java::Jvms::ask(&pids, !args.no_env);
     // What perf starts itself writes its dump into the workspace; what runs already has its log.
     let whose = match records_running(args) {
         _ if !pids.is_empty() => logs::Whose::Processes(pids.clone()),
@@ -233,7 +234,7 @@ pub fn record(args: &Args) -> Result<Recorded> {
         return Err(perf::refused(&perf, ended));
     }
     // Those that still run tell of what they compiled meanwhile.
-    target::ask_java_for_maps(&pids);
+    jvms.finish();
 
     let injected = inject::inject(&inject::Args {
         input: recording.clone(),

@@ -1,0 +1,261 @@
+//! What the JVM is asked, with its memory given back.
+#![allow(unsafe_code, reason = "the JVM's interface is one of C")]
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr::{NonNull, null_mut};
+
+use crate::jvmti::{
+    self, Callbacks, Capabilities, Class, DISABLE, ENABLE, Error, Functions, JNI_VERSION_1_6,
+    JVMTI_VERSION_1_2, Jni, LineNumber, MethodId, OK,
+};
+
+/// The JVM of this process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Vm(NonNull<jvmti::Vm>);
+
+// SAFETY: the JVM takes calls by this pointer from any thread; it is valid until the process ends.
+unsafe impl Send for Vm {}
+// SAFETY: as above.
+unsafe impl Sync for Vm {}
+
+/// An environment of JVMTI.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Env(NonNull<jvmti::Env>);
+
+// SAFETY: JVMTI takes calls by this pointer from any thread; it is never disposed of here.
+unsafe impl Send for Env {}
+// SAFETY: as above.
+unsafe impl Sync for Env {}
+
+impl Vm {
+    /// # Safety
+    /// `vm` is the JVM's pointer, or null.
+    pub(crate) unsafe fn new(vm: *mut jvmti::Vm) -> Option<Self> {
+        NonNull::new(vm).map(Self)
+    }
+
+    fn functions(&self) -> &jvmti::VmFunctions {
+        // SAFETY: by `new`, it points to a pointer to the table, both valid until the process ends.
+        unsafe { &*self.0.as_ref().functions }
+    }
+
+    /// An address within the JVM's library.
+    pub(crate) fn somewhere_inside(&self) -> *const c_void {
+        self.functions().get_env as *const c_void
+    }
+
+    fn env(&self, version: c_int) -> Option<NonNull<c_void>> {
+        let mut env = null_mut();
+        // SAFETY: the JVM's own pointer; `env` is a place for the answer.
+        let got = unsafe { (self.functions().get_env)(self.0.as_ptr(), &raw mut env, version) };
+        (got == OK).then(|| NonNull::new(env)).flatten()
+    }
+
+    /// A new environment. The JVM frees none before it ends.
+    pub(crate) fn jvmti(&self) -> Option<Env> {
+        self.env(JVMTI_VERSION_1_2).map(|env| Env(env.cast()))
+    }
+
+    /// Calls `then` as a thread of the JVM's: as it is if it is one, else attached meanwhile.
+    pub(crate) fn attached<T>(&self, then: impl FnOnce() -> T) -> Option<T> {
+        if self.env(JNI_VERSION_1_6).is_some() {
+            return Some(then());
+        }
+        let functions = self.functions();
+        let mut env = null_mut();
+        // SAFETY: the JVM's own pointer; no arguments are needed.
+        let attached = unsafe {
+            (functions.attach_current_thread_as_daemon)(self.0.as_ptr(), &raw mut env, null_mut())
+        };
+        (attached == OK).then(|| {
+            let done = then();
+            // SAFETY: this thread was attached above, and has no frame of Java's.
+            let _ = unsafe { (functions.detach_current_thread)(self.0.as_ptr()) };
+            done
+        })
+    }
+
+    /// Lets a class go that was handed to this thread.
+    fn release(&self, class: Class) {
+        if let Some(env) = self.env(JNI_VERSION_1_6).map(NonNull::cast::<Jni>) {
+            // SAFETY: the environment is this thread's; `class` is a local reference that it was given, used no more.
+            unsafe { ((*env.as_ref().functions).delete_local_ref)(env.as_ptr(), class) };
+        }
+    }
+}
+
+impl Env {
+    fn functions(&self) -> &Functions {
+        // SAFETY: by `Vm::jvmti`, it points to a pointer to the table, both valid until the process ends.
+        unsafe { &*self.0.as_ref().functions }
+    }
+
+    /// Has the JVM deliver what `callbacks` takes.
+    pub(crate) fn prepare(&self, callbacks: &Callbacks) -> Result<(), Error> {
+        let wanted = Capabilities::of(&[
+            Capabilities::GET_SOURCE_FILE_NAME,
+            Capabilities::GET_LINE_NUMBERS,
+            Capabilities::GENERATE_COMPILED_METHOD_LOAD_EVENTS,
+        ]);
+        let (env, functions) = (self.0.as_ptr(), self.functions());
+        // SAFETY: a valid environment and structures of the sizes that it is told.
+        unsafe {
+            result((functions.add_capabilities)(env, &raw const wanted))?;
+            result((functions.set_event_callbacks)(env, callbacks, size_of::<Callbacks>() as c_int))
+        }
+    }
+
+    /// Turns an event on or off, for all threads.
+    pub(crate) fn deliver(&self, event: c_int, is_on: bool) -> Result<(), Error> {
+        let mode = if is_on { ENABLE } else { DISABLE };
+        let set = self.functions().set_event_notification_mode;
+        // SAFETY: a valid environment; a null thread stands for all of them.
+        result(unsafe { set(self.0.as_ptr(), mode, event, null_mut()) })
+    }
+
+    /// Has an event delivered anew for all that is there, to this thread, before this returns.
+    pub(crate) fn replay(&self, event: c_int) -> Result<(), Error> {
+        // SAFETY: a valid environment.
+        result(unsafe { (self.functions().generate_events)(self.0.as_ptr(), event) })
+    }
+
+    /// A method's name and descriptor.
+    pub(crate) fn name(&self, method: MethodId) -> Option<(Allocated, Allocated)> {
+        let (mut name, mut descriptor) = (null_mut(), null_mut());
+        let get = self.functions().get_method_name;
+        // SAFETY: a valid environment, an id that the JVM checks, places for the answers; the last is not asked for.
+        let got =
+            unsafe { get(self.0.as_ptr(), method, &raw mut name, &raw mut descriptor, null_mut()) };
+        result(got).ok()?;
+        Some((Allocated::new(*self, name)?, Allocated::new(*self, descriptor)?))
+    }
+
+    /// What `ask` says of the class that declares a method.
+    pub(crate) fn class_of<T>(
+        &self,
+        vm: Vm,
+        method: MethodId,
+        ask: impl FnOnce(&ClassOf<'_>) -> Option<T>,
+    ) -> Option<T> {
+        let mut class = null_mut();
+        // SAFETY: a valid environment, an id that the JVM checks, a place for the answer.
+        result(unsafe {
+            (self.functions().get_method_declaring_class)(self.0.as_ptr(), method, &raw mut class)
+        })
+        .ok()?;
+        let said = ask(&ClassOf { env: self, class });
+        vm.release(class);
+        said
+    }
+
+    /// Calls `take` with a method's line table.
+    pub(crate) fn lines<T>(
+        &self,
+        method: MethodId,
+        take: impl FnOnce(&[LineNumber]) -> T,
+    ) -> Option<T> {
+        let (mut count, mut table) = (0, null_mut());
+        let get = self.functions().get_line_number_table;
+        // SAFETY: a valid environment, an id that the JVM checks, places for the answers.
+        result(unsafe { get(self.0.as_ptr(), method, &raw mut count, &raw mut table) }).ok()?;
+        let table = Table { env: *self, entries: NonNull::new(table)? };
+        let count = usize::try_from(count).ok()?;
+        // SAFETY: so many entries the JVM has written there; they are freed when `table` is dropped, which is later.
+        Some(take(unsafe { std::slice::from_raw_parts(table.entries.as_ptr(), count) }))
+    }
+
+    fn deallocate(&self, memory: *mut u8) {
+        // SAFETY: called once for each piece that this environment allocated.
+        let _ = unsafe { (self.functions().deallocate)(self.0.as_ptr(), memory) };
+    }
+}
+
+/// A class while it is looked at.
+pub(crate) struct ClassOf<'a> {
+    env: &'a Env,
+    class: Class,
+}
+
+impl ClassOf<'_> {
+    /// `Ljava/lang/String;`.
+    pub(crate) fn signature(&self) -> Option<Allocated> {
+        let mut signature = null_mut();
+        let get = self.env.functions().get_class_signature;
+        // SAFETY: a valid environment, a live reference, a place for the answer; the other is not asked for.
+        result(unsafe { get(self.env.0.as_ptr(), self.class, &raw mut signature, null_mut()) })
+            .ok()?;
+        Allocated::new(*self.env, signature)
+    }
+
+    /// `String.java`.
+    pub(crate) fn source(&self) -> Option<Allocated> {
+        let mut name = null_mut();
+        let get = self.env.functions().get_source_file_name;
+        // SAFETY: a valid environment, a live reference, a place for the answer.
+        result(unsafe { get(self.env.0.as_ptr(), self.class, &raw mut name) }).ok()?;
+        Allocated::new(*self.env, name)
+    }
+}
+
+/// A text that the JVM allocated.
+pub(crate) struct Allocated {
+    env: Env,
+    text: NonNull<c_char>,
+}
+
+impl Allocated {
+    fn new(env: Env, text: *mut c_char) -> Option<Self> {
+        NonNull::new(text).map(|text| Self { env, text })
+    }
+
+    /// Modified UTF-8.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: a text of the JVM's, which ends with a zero; it is freed when this is dropped.
+        unsafe { CStr::from_ptr(self.text.as_ptr()) }.to_bytes()
+    }
+}
+
+impl Drop for Allocated {
+    fn drop(&mut self) {
+        self.env.deallocate(self.text.as_ptr().cast());
+    }
+}
+
+struct Table {
+    env: Env,
+    entries: NonNull<LineNumber>,
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        self.env.deallocate(self.entries.as_ptr().cast());
+    }
+}
+
+/// The text at `text`; nothing if it is null.
+///
+/// # Safety
+/// It ends with a zero, and lives as long as the result is used.
+pub(crate) unsafe fn text<'a>(text: *const c_char) -> &'a [u8] {
+    if text.is_null() {
+        return &[];
+    }
+    // SAFETY: as required above.
+    unsafe { CStr::from_ptr(text) }.to_bytes()
+}
+
+/// The slice of `count` at `first`; nothing if there is none.
+///
+/// # Safety
+/// So many are there, and stay as long as the result is used.
+pub(crate) unsafe fn slice<'a, T>(first: *const T, count: c_int) -> &'a [T] {
+    match usize::try_from(count) {
+        // SAFETY: as required above.
+        Ok(count) if !first.is_null() => unsafe { std::slice::from_raw_parts(first, count) },
+        _ => &[],
+    }
+}
+
+fn result(error: Error) -> Result<(), Error> {
+    if error == OK { Ok(()) } else { Err(error) }
+}

@@ -1,0 +1,137 @@
+//! What the JVM says.
+#![allow(unsafe_code, reason = "the JVM calls with pointers")]
+
+use std::ffi::{c_char, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::null;
+
+use jitscribe::{Code, Kind, Unwind};
+
+use crate::agent::{Agent, called};
+use crate::compile_info::CompileInfo;
+use crate::env::text;
+use crate::hotspot::Nmethod;
+use crate::jvmti::{AddressLocation, Callbacks, Env, MethodId};
+use crate::table::Table;
+use crate::{frames, instructions, names};
+
+/// The events that are taken.
+pub(crate) static CALLBACKS: Callbacks = Callbacks {
+    before: [null(); 18],
+    compiled_method_load,
+    compiled_method_unload,
+    dynamic_code_generated,
+};
+
+// SAFETY: pointers to functions, and nulls; nobody writes to it.
+unsafe impl Sync for Callbacks {}
+
+/// Nothing may unwind into the JVM. What a panic leaves undone is one code that has no name.
+fn guarded(then: impl FnOnce(&'static Agent)) {
+    let _ = catch_unwind(AssertUnwindSafe(|| called(then)));
+}
+
+unsafe extern "C" fn compiled_method_load(
+    _env: *mut Env,
+    method: MethodId,
+    code_size: c_int,
+    code: *const c_void,
+    map_length: c_int,
+    map: *const AddressLocation,
+    compile_info: *const c_void,
+) {
+    guarded(|agent| {
+        if !agent.scribe.is_on() {
+            return;
+        }
+        // SAFETY: as the JVM passes them, used only while this lasts.
+        let info = unsafe { CompileInfo::new(compile_info, map, map_length) };
+        let (address, size) =
+            (code.expose_provenance() as u64, u32::try_from(code_size).unwrap_or(0));
+        // SAFETY: the code of a compiled method, which stays there while this lasts.
+        let bytes = unsafe { instructions::copy(address, size) };
+        compiled(agent, method, address, &bytes, info);
+    });
+}
+
+fn compiled(
+    agent: &'static Agent,
+    id: MethodId,
+    address: u64,
+    bytes: &[u8],
+    info: CompileInfo<'_>,
+) {
+    let size = bytes.len() as u32;
+    let wanted = agent.wanted();
+    let (vm, env, style) = (agent.vm, agent.env, &wanted.style);
+    let method = agent.methods.compiled(vm, env, style, id);
+    let mut table = Table::default();
+    if !wanted.no_lines || !wanted.no_inlined {
+        for (end, frames) in info.places(id) {
+            let end = end.saturating_sub(address).min(u64::from(size)) as u32;
+            table
+                .add(end, frames.outermost_first(), |id| agent.methods.inlined(vm, env, style, id));
+        }
+        table.finish(size);
+    }
+    let lines = if wanted.no_lines { Vec::new() } else { table.lines() };
+    let inlined = if wanted.no_inlined { Vec::new() } else { table.inlined() };
+    let nmethod = agent.code_heaps.as_ref().and_then(|heaps| heaps.nmethod(address as usize));
+    let rows = nmethod.as_ref().and_then(|nmethod| frames::rows(bytes, nmethod));
+    let mut announced = Code::new(bytes).runs_at(address).named(&method.name);
+    if is_shared(&method.name) {
+        announced = announced.named("MethodHandle intrinsic").kind(Kind::Trampoline);
+    }
+    announced = announced.lines(&lines).inlined(&inlined);
+    announced = announced.tier(nmethod.as_ref().map_or("", Nmethod::tier));
+    if let Some(rows) = &rows {
+        announced = announced.unwind(Unwind::Rows(rows));
+    }
+    agent.codes.load(address, Some(id), || agent.scribe.load(&announced));
+}
+
+/// HotSpot makes one of these for each signature and each way to call, all under the id of whichever was first.
+fn is_shared(name: &str) -> bool {
+    let method = name.split_once("MethodHandle.");
+    method.is_some_and(|(_, method)| {
+        method.starts_with("linkTo") || method.starts_with("invokeBasic")
+    })
+}
+
+unsafe extern "C" fn compiled_method_unload(_env: *mut Env, method: MethodId, code: *const c_void) {
+    guarded(|agent| agent.codes.unload(code.addr() as u64, method));
+}
+
+unsafe extern "C" fn dynamic_code_generated(
+    _env: *mut Env,
+    name: *const c_char,
+    code: *const c_void,
+    length: c_int,
+) {
+    guarded(|agent| {
+        if !agent.scribe.is_on() {
+            return;
+        }
+        let (address, size) = (code.expose_provenance() as u64, u32::try_from(length).unwrap_or(0));
+        // SAFETY: the JVM's text, used only while this lasts, and code that it generated.
+        let (name, bytes) = unsafe { (names::text(text(name)), instructions::copy(address, size)) };
+        let mut announced = Code::new(&bytes).runs_at(address).named(&name).kind(kind(&name));
+        if name == "Interpreter" {
+            announced = announced.unwind(Unwind::FramePointerAlways { signed: false });
+        } else if name == "call_stub" {
+            announced = announced.frame_pointer();
+        }
+        agent.codes.load(address, None, || agent.scribe.load(&announced));
+    });
+}
+
+/// What HotSpot's own code is, by its name.
+fn kind(name: &str) -> Kind {
+    if name == "Interpreter" {
+        Kind::BytecodeHandler
+    } else if name.contains("adapter") {
+        Kind::Trampoline
+    } else {
+        Kind::Stub
+    }
+}

@@ -1,0 +1,158 @@
+//! What the user wants: the text behind `=` in `-agentpath:…=OPTIONS`, or behind the path for `jcmd`.
+//!
+//! `names:full` is as good as `names=full`, as `jcmd` cuts its arguments at `=` unless they are in quotes of its own.
+
+use std::path::PathBuf;
+
+use jitscribe::{Builder, Scribe};
+
+use crate::names::Format;
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Announce, until told to stop.
+    #[default]
+    Start,
+    /// Stop, whoever wanted it.
+    Stop,
+    /// Announce while somebody records, who says [`Order::Release`] then.
+    Hold,
+    /// See [`Order::Hold`].
+    Release,
+}
+
+/// The options.
+#[derive(Debug, Default)]
+pub(crate) struct Options {
+    pub(crate) order: Order,
+    pub(crate) format: Option<Format>,
+    /// Where source files may lie.
+    pub(crate) sources: Option<Vec<PathBuf>>,
+    pub(crate) no_lines: bool,
+    pub(crate) no_inlined: bool,
+    words: Vec<Word>,
+    dir: Option<PathBuf>,
+    /// What made no sense.
+    pub(crate) wrong: Vec<String>,
+}
+
+/// A word of `JITSCRIBE`'s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    Off,
+    Bytes,
+    PerfMap,
+    Jitdump,
+    Gdb,
+    NoGdb,
+    Valgrind,
+    NoValgrind,
+    Watch,
+}
+
+impl Options {
+    pub(crate) fn parse(text: &str) -> Self {
+        let mut options = Self::default();
+        for option in text.split(',').map(str::trim).filter(|option| !option.is_empty()) {
+            if !options.take(option) {
+                options.wrong.push(format!("the option {option} means nothing"));
+            }
+        }
+        options
+    }
+
+    fn take(&mut self, option: &str) -> bool {
+        let word = match option.split_once(['=', ':']) {
+            Some(("names", name)) => {
+                self.format = Format::named(name);
+                return self.format.is_some();
+            }
+            Some(("sources", list)) => {
+                self.sources = Some(std::env::split_paths(list).collect());
+                return true;
+            }
+            Some(("dir", dir)) => {
+                self.dir = Some(dir.into());
+                return true;
+            }
+            Some(_) => return false,
+            None => option,
+        };
+        let word = match word {
+            "start" => return self.ordered(Order::Start),
+            "stop" => return self.ordered(Order::Stop),
+            "hold" => return self.ordered(Order::Hold),
+            "release" => return self.ordered(Order::Release),
+            "no-lines" => {
+                self.no_lines = true;
+                return true;
+            }
+            "no-inlined" => {
+                self.no_inlined = true;
+                return true;
+            }
+            "log" => return true,
+            "off" => Word::Off,
+            "bytes" => Word::Bytes,
+            "perf-map" => Word::PerfMap,
+            "jitdump" => Word::Jitdump,
+            "gdb" => Word::Gdb,
+            "no-gdb" => Word::NoGdb,
+            "valgrind" => Word::Valgrind,
+            "no-valgrind" => Word::NoValgrind,
+            "watch" => Word::Watch,
+            _ => return false,
+        };
+        self.words.push(word);
+        true
+    }
+
+    fn ordered(&mut self, order: Order) -> bool {
+        self.order = order;
+        true
+    }
+
+    /// Whether something is asked of the scribe, which is made once.
+    pub(crate) fn is_for_scribe(&self) -> bool {
+        !self.words.is_empty() || self.dir.is_some()
+    }
+
+    /// What the environment and, after it, these options ask for.
+    pub(crate) fn builder(&self) -> Builder {
+        self.words.iter().fold(Scribe::builder().environment(), |builder, word| match word {
+            Word::Off => builder.off(),
+            Word::Bytes => builder.with_bytes(),
+            Word::PerfMap => builder.perf_map(),
+            Word::Jitdump => builder.dump(self.dir.clone()),
+            Word::Gdb => builder.gdb(),
+            Word::NoGdb => builder.no_gdb(),
+            Word::Valgrind => builder.valgrind(self.dir.clone()),
+            Word::NoValgrind => builder.no_valgrind(),
+            Word::Watch => builder.watch(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_a_list_with_commas() {
+        let options = Options::parse("perf-map, names:full,no-inlined,sources=/a:/b,,hold");
+        assert_eq!((options.order, options.format), (Order::Hold, Some(Format::Full)));
+        assert_eq!(options.sources, Some(vec!["/a".into(), "/b".into()]));
+        assert!(options.no_inlined && !options.no_lines && options.wrong.is_empty());
+        assert_eq!(options.words, [Word::PerfMap]);
+        assert!(options.is_for_scribe() && !Options::parse("stop").is_for_scribe());
+    }
+
+    #[test]
+    fn what_means_nothing_is_said_and_the_rest_holds() {
+        let options = Options::parse("perfmap,names=long,bytes,a=b");
+        assert_eq!(options.words, [Word::Bytes]);
+        assert_eq!(options.wrong.len(), 3, "{:?}", options.wrong);
+        assert!(options.wrong[0].contains("perfmap"));
+    }
+}

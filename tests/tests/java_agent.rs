@@ -1,0 +1,457 @@
+//! The agent for Java, against what HotSpot and the class files say by themselves.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use end_to_end::jitscribe::{java_agent, jitscribe};
+use end_to_end::live::workload;
+use end_to_end::perf::Perf;
+use end_to_end::running::Running;
+use end_to_end::tool::{run, tool};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Longer than any test takes; it is ended when the test is done with it.
+const LONG: &str = "300000";
+
+/// The workload, at work, and what it printed.
+struct Java {
+    running: Running,
+    dir: TempDir,
+}
+
+impl Java {
+    /// Starts it with options for the JVM, and waits until most is compiled.
+    fn start(options: &[&str], arguments: &[&str]) -> Self {
+        let dir = TempDir::with_prefix("jitscribe-java-").expect("a temporary folder");
+        run(tool("javac").arg("-d").arg(dir.path()).arg(workload("Tiers.java")));
+        let out = File::create(dir.path().join("out")).expect("a file");
+        let mut java = tool("java");
+        java.args(options).arg("Tiers").args(arguments).current_dir(dir.path());
+        java.stderr(out.try_clone().expect("a copy")).stdout(out).stdin(Stdio::null());
+        let java = Self { running: Running::start(&mut java), dir };
+        let end = Instant::now() + Duration::from_secs(120);
+        while !java.printed().contains("running") {
+            assert!(Instant::now() < end, "it never ran:\n{}", java.printed());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        java
+    }
+
+    fn printed(&self) -> String {
+        fs::read_to_string(self.dir.path().join("out")).expect("its output")
+    }
+
+    fn pid(&self) -> String {
+        self.running.pid().to_string()
+    }
+
+    fn jcmd(&self, words: &[&str]) -> String {
+        run(tool("jcmd").arg(self.pid()).args(words)).stdout
+    }
+
+    /// Loads the agent, or gives it an option.
+    fn agent(&self, option: &str) {
+        let agent = java_agent();
+        let agent = agent.to_str().expect("a UTF-8 path");
+        let said = self.jcmd(&["JVMTI.agent_load", agent, option]);
+        assert!(said.contains("return code: 0"), "{said}");
+    }
+
+    /// The codes in its log, of which `died` says whether they are alive.
+    fn codes(&self) -> Vec<Value> {
+        let printed = run(jitscribe().args(["dump", "--json", "-p", &self.pid()])).stdout;
+        let loads = printed.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+        loads.filter(|event: &Value| event["event"] == "load").collect()
+    }
+
+    fn alive(&self) -> Vec<Value> {
+        self.codes().into_iter().filter(|code| code["died"].is_null()).collect()
+    }
+
+    fn resident_kib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
+        line.split_whitespace().next().and_then(|kib| kib.parse().ok()).expect("a number")
+    }
+}
+
+fn agent_option(options: &str) -> String {
+    format!("-agentpath:{}={options}", java_agent().display())
+}
+
+fn address(text: &Value) -> u64 {
+    let text = text.as_str().expect("a text").strip_prefix("0x").expect("0x");
+    u64::from_str_radix(text, 16).expect("an address")
+}
+
+fn name(value: &Value) -> &str {
+    value["name"].as_str().expect("a name")
+}
+
+/// Address → name, as the JVM writes it when asked.
+fn perf_map(java: &Java) -> BTreeMap<u64, String> {
+    java.jcmd(&["Compiler.perfmap"]);
+    let path = format!("/tmp/perf-{}.map", java.pid());
+    let map = fs::read_to_string(&path).expect("a map");
+    fs::remove_file(path).expect("removed");
+    let lines = map.lines().filter_map(|line| {
+        let mut words = line.splitn(3, ' ');
+        let address = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
+        Some((address, words.nth(1)?.to_owned()))
+    });
+    lines.collect()
+}
+
+/// Address → tier, of all compiled methods.
+fn code_list(java: &Java) -> BTreeMap<u64, u64> {
+    let list = java.jcmd(&["Compiler.codelist"]);
+    let lines = list.lines().filter_map(|line| {
+        let level = line.split(' ').nth(1)?.parse().ok()?;
+        let (_, place) = line.rsplit_once("[0x")?;
+        let begin = place.split([',', ' ', '-']).filter(|word| !word.is_empty()).nth(1)?;
+        Some((u64::from_str_radix(begin.strip_prefix("0x")?, 16).ok()?, level))
+    });
+    lines.collect()
+}
+
+/// The tier's number, by what the agent calls it.
+fn level(code: &Value) -> u64 {
+    match code["tier"].as_str().unwrap_or_default().split(',').next().expect("a word") {
+        "C1" => 1,
+        "C1 counting" => 2,
+        "C1 profiling" => 3,
+        "C2" => 4,
+        _ => 0,
+    }
+}
+
+/// All that HotSpot lists as compiled is in the log, under the name that its own perf map has, with its tier.
+fn expect_as_hotspot_says(java: &Java) -> usize {
+    // What comes or goes meanwhile is in only one of two.
+    let lists = [code_list(java), BTreeMap::new()];
+    let maps = [perf_map(java), BTreeMap::new()];
+    let told: BTreeMap<u64, Value> =
+        java.alive().into_iter().map(|code| (address(&code["address"]), code)).collect();
+    let (lists, maps) = ([&lists[0], &code_list(java)], [&maps[0], &perf_map(java)]);
+    let mut compared = 0;
+    for (address, level_listed) in lists[0] {
+        let stays = lists[1].get(address) == Some(level_listed);
+        let Some(wanted) = maps[0].get(address).filter(|name| maps[1].get(address) == Some(name))
+        else {
+            continue;
+        };
+        if !stays {
+            continue;
+        }
+        let code =
+            told.get(address).unwrap_or_else(|| panic!("{wanted} at {address:x} is not told"));
+        // HotSpot gives all of these the same id.
+        if ["invokeBasic(", "linkTo"]
+            .iter()
+            .any(|name| wanted.contains(&format!("MethodHandle.{name}")))
+        {
+            assert_eq!(name(code), "MethodHandle intrinsic");
+        } else {
+            assert_eq!(name(code), wanted);
+        }
+        assert_eq!(level(code), *level_listed, "{code}");
+        compared += 1;
+    }
+    assert!(compared > 100, "{compared} compared");
+    compared
+}
+
+/// A class file's line tables: name of the method → its lines by bytecode, in its own order of bytecodes.
+fn line_tables(dir: &Path) -> BTreeMap<String, Vec<(u64, u64)>> {
+    let classes = ["Tiers", "Tiers$Square", "Tiers$Circle", "Tiers$Passing"];
+    let mut tables: BTreeMap<String, Vec<(u64, u64)>> = BTreeMap::new();
+    for class in classes {
+        let printed = run(tool("javap").args(["-l", "-p", "-cp", "."]).arg(class).current_dir(dir));
+        let mut method = String::new();
+        for line in printed.stdout.lines().map(str::trim) {
+            if let Some((before, _)) = line.split_once('(') {
+                let name = before.rsplit(' ').next().expect("a word");
+                let name = if name == class { "<init>" } else { name };
+                method = format!("{class}.{name}");
+            } else if let Some((number, bci)) =
+                line.strip_prefix("line ").and_then(|l| l.split_once(": "))
+            {
+                let entry = (bci.parse().expect("a bytecode"), number.parse().expect("a line"));
+                tables.entry(method.clone()).or_default().push(entry);
+            }
+        }
+    }
+    tables
+}
+
+/// `Tiers.leaf` of `int Tiers.leaf(int)`, without what tells hidden classes apart.
+fn short(name: &str) -> String {
+    let name = name.split('(').next().expect("a part");
+    let name = name.rsplit(' ').next().expect("a part");
+    match name.split_once("/0x") {
+        Some((class, method)) => {
+            format!("{class}.{}", method.rsplit_once('.').map_or("", |(_, method)| method))
+        }
+        None => name.to_owned(),
+    }
+}
+
+/// The chains of callees in a code, each with the lines of its calls, outermost first.
+fn chains(code: &Value) -> BTreeSet<Vec<(u64, String)>> {
+    let calls = code["inlined"].as_array().expect("a list");
+    let mut chains: Vec<Vec<(u64, String)>> = Vec::new();
+    for call in calls {
+        let parent = call["parent"].as_u64().map(|parent| chains[parent as usize].clone());
+        let mut chain = parent.unwrap_or_default();
+        chain.push((call["line"].as_u64().expect("a line"), short(name(call))));
+        chains.push(chain);
+    }
+    chains.into_iter().collect()
+}
+
+/// What `PrintInlining` says was inlined: for each method compiled by C2, the chains of all its compilations.
+fn printed_chains(
+    printed: &str,
+    tables: &BTreeMap<String, Vec<(u64, u64)>>,
+) -> BTreeMap<String, BTreeSet<Vec<(u64, String)>>> {
+    let line_of = |method: &str, bci: u64| {
+        let table = tables.get(method);
+        let entry = table.and_then(|table| table.iter().rev().find(|(start, _)| *start <= bci));
+        entry.map_or(0, |(_, line)| *line)
+    };
+    let mut all: BTreeMap<String, BTreeSet<Vec<(u64, String)>>> = BTreeMap::new();
+    let mut root: Option<String> = None;
+    // Column of the `@`, and what is there.
+    let mut stack: Vec<(usize, u64, String)> = Vec::new();
+    for line in printed.lines().filter(|line| !line.contains("   made ")) {
+        if let Some(column) = line.find("@ ").filter(|&column| line[..column].trim().is_empty()) {
+            let Some(root) = &root else { continue };
+            while stack.last().is_some_and(|(before, ..)| *before >= column) {
+                stack.pop();
+            }
+            let mut words = line[column + 2..].split_whitespace();
+            let bci = words.next().and_then(|bci| bci.parse().ok()).expect("a bytecode");
+            let callee = short(&words.next().expect("a method").replace("::", "."));
+            let caller = stack.last().map_or(root, |(_, _, caller)| caller);
+            let call = line_of(caller, bci);
+            stack.push((column, call, callee));
+            let chain = stack.iter().map(|(_, line, callee)| (*line, callee.clone())).collect();
+            let verdict = line.rsplit_once(" bytes)").map_or("", |(_, verdict)| verdict.trim());
+            if ["inline", "force inline", "accessor"].iter().any(|yes| verdict.starts_with(yes))
+                && !verdict.starts_with("inlining")
+            {
+                all.entry(root.clone()).or_default().insert(chain);
+            }
+        } else if let Some((before, _)) =
+            line.split_once(" (").filter(|(before, _)| before.contains("::"))
+        {
+            let words: Vec<&str> = before.split_whitespace().collect();
+            let method = words.iter().position(|word| word.contains("::"));
+            let is_c2 = method.is_some_and(|at| words[..at].contains(&"4"));
+            root = method.filter(|_| is_c2).map(|at| short(&words[at].replace("::", ".")));
+            stack.clear();
+        }
+    }
+    all
+}
+
+#[test]
+fn names_tiers_lines_and_chains_are_those_of_hotspot_and_the_class_files() {
+    let java = Java::start(
+        &[
+            &agent_option("names=full"),
+            "-XX:+UnlockDiagnosticVMOptions",
+            "-XX:+PrintCompilation",
+            "-XX:+PrintInlining",
+            // One after the other, so that what is printed belongs to the line before.
+            "-Xbatch",
+        ],
+        &[LONG],
+    );
+    expect_as_hotspot_says(&java);
+
+    let codes = java.codes();
+    for special in ["Interpreter", "call_stub"] {
+        assert!(codes.iter().any(|code| name(code) == special), "no {special}");
+    }
+    let tables = line_tables(java.dir.path());
+    let (mut lines, mut deepest) = (0, 0);
+    for code in codes.iter().filter(|code| short(name(code)).starts_with("Tiers.")) {
+        for line in
+            code["lines"].as_array().expect("a list").iter().filter(|line| line["line"] != 0)
+        {
+            let at = address(&line["address"]);
+            let covers = |call: &&Value| {
+                let mut ranges = call["ranges"].as_array().expect("ranges").iter();
+                ranges.any(|range| (address(&range[0])..address(&range[1])).contains(&at))
+            };
+            let innermost = code["inlined"].as_array().expect("a list").iter().rfind(covers);
+            let method = short(innermost.map_or(name(code), |call| name(call)));
+            let Some(table) = tables.get(&method) else { continue };
+            assert_eq!(line["file"], "Tiers.java");
+            let number = line["line"].as_u64().expect("a line");
+            assert!(table.iter().any(|(_, line)| *line == number), "{method} has no line {number}");
+            lines += 1;
+        }
+    }
+    assert!(lines > 100, "{lines} lines were compared");
+
+    let printed = printed_chains(&java.printed(), &tables);
+    let mut compared = 0;
+    for code in codes.iter().filter(|code| level(code) == 4) {
+        let root = short(name(code));
+        let Some(printed) = printed.get(&root).filter(|_| tables.contains_key(&root)) else {
+            continue;
+        };
+        for chain in chains(code).into_iter().filter(|chain| {
+            // The lines of others are not known here.
+            let callers = chain.iter().rev().skip(1).map(|(_, callee)| callee);
+            callers
+                .into_iter()
+                .all(|caller| tables.contains_key(caller) || caller.contains("$$Lambda"))
+        }) {
+            assert!(printed.contains(&chain), "{root}: {chain:?} was not printed:\n{printed:#?}");
+            deepest = deepest.max(chain.len());
+            compared += 1;
+        }
+    }
+    assert!(compared > 20 && deepest >= 4, "{compared} chains were compared, of at most {deepest}");
+}
+
+#[test]
+fn attached_late_detached_and_attached_again() {
+    let java = Java::start(&["-Xcheck:jni"], &[LONG]);
+    java.agent("names:full");
+    let first = expect_as_hotspot_says(&java);
+    java.agent("stop");
+    assert_eq!(java.alive().len(), 0);
+    // Nothing is told meanwhile.
+    let before = java.codes().len();
+    java.jcmd(&["Compiler.codecache"]);
+    assert_eq!(java.codes().len(), before);
+    java.agent("start,names:full");
+    let second = expect_as_hotspot_says(&java);
+    assert!(second * 2 > first, "{first} methods, and then {second}");
+    let printed = java.printed();
+    assert_eq!(printed.trim(), "running", "the JVM complains");
+}
+
+#[test]
+fn record_attaches_names_all_and_lets_go() {
+    let java = Java::start(&["-XX:+PreserveFramePointer"], &[LONG]);
+    for data in ["one.data", "two.data"] {
+        let mut record = jitscribe();
+        record.args(["record", "-p", &java.pid(), "--duration", "1", "-F", "999", "--json"]);
+        record.args(["-o", data]).current_dir(java.dir.path());
+        let done = run(record.env("JITSCRIBE_JAVA_AGENT", java_agent()));
+        assert!(!done.stderr.contains("warning"), "{}", done.stderr);
+        assert_eq!(java.alive().len(), 0, "the agent goes on");
+        let perf = Perf::installed();
+        let samples = perf.samples_with_lines(&java.dir.path().join(data));
+        let jitted: Vec<_> = samples.iter().filter(|sample| sample.dso.contains(".jit/")).collect();
+        let named: Vec<_> = jitted
+            .iter()
+            .filter(|sample| sample.name().is_some_and(|name| name.starts_with("Tiers.")))
+            .collect();
+        assert!(named.len() * 2 > samples.len(), "{} of {}", named.len(), samples.len());
+        let unknown = samples.iter().filter(|sample| sample.in_anonymous_memory()).count();
+        assert!(unknown * 100 <= samples.len(), "{unknown} of {} have no name", samples.len());
+        let has_line = |line: &str| line.contains(".java:");
+        let lines = named.iter().filter(|sample| sample.srcline.as_deref().is_some_and(has_line));
+        assert!(lines.count() * 10 > named.len() * 9, "lines are missing");
+    }
+    assert!(!Path::new(&format!("/tmp/perf-{}.map", java.pid())).exists(), "a map was asked for");
+    // Who started it keeps it.
+    java.agent("");
+    let mut record = jitscribe();
+    record.args(["record", "-p", &java.pid(), "--duration", "0.3", "-o", "three.data"]);
+    run(record.env("JITSCRIBE_JAVA_AGENT", java_agent()).current_dir(java.dir.path()));
+    assert!(java.alive().len() > 100, "it was stopped by who only recorded");
+}
+
+#[test]
+fn record_gives_a_command_the_agent() {
+    let dir = TempDir::with_prefix("jitscribe-java-").expect("a temporary folder");
+    run(tool("javac").arg("-d").arg(dir.path()).arg(workload("Tiers.java")));
+    let mut record = jitscribe();
+    record.args(["record", "-F", "999", "--json", "--", "sh", "-c", "java Tiers 3000; exit 0"]);
+    record.current_dir(dir.path()).env("JITSCRIBE_JAVA_AGENT", java_agent());
+    let done = run(&mut record);
+    let mut said =
+        done.stderr.lines().filter(|line| !line.starts_with("Picked up JAVA_TOOL_OPTIONS"));
+    assert!(!said.any(|line| line.contains("warning")), "{}", done.stderr);
+    let samples = Perf::installed().samples(&dir.path().join("perf.data"));
+    let named =
+        samples.iter().filter(|s| s.name().is_some_and(|n| n.starts_with("Tiers."))).count();
+    let unknown = samples.iter().filter(|sample| sample.in_anonymous_memory()).count();
+    assert!(
+        named > 100 && unknown * 50 <= named,
+        "{named} of {}, {unknown} unknown",
+        samples.len()
+    );
+    let left: BTreeSet<_> =
+        fs::read_dir(dir.path()).expect("a folder").flatten().map(|e| e.file_name()).collect();
+    let left: Vec<_> =
+        left.iter().filter_map(|name| name.to_str()).filter(|n| !n.ends_with(".class")).collect();
+    assert_eq!(left, ["perf.data", "perf.data.jit"]);
+}
+
+/// Classes come and go for so many seconds: the log's living codes and the process's memory stay in bounds.
+#[expect(clippy::print_stdout, reason = "who waits for ten minutes wants the figures")]
+fn churn(seconds: u64) {
+    let java = Java::start(
+        &[&agent_option("names=class"), "-Xcheck:jni", "-Xmx64m", "-XX:+UseSerialGC"],
+        &[LONG, "churn"],
+    );
+    let passing = |codes: &[Value]| {
+        codes.iter().filter(|code| name(code).starts_with("Tiers$Passing.")).count()
+    };
+    let (mut alive, mut resident) = (Vec::new(), Vec::new());
+    let steps = 10;
+    for _ in 0..steps {
+        std::thread::sleep(Duration::from_millis(seconds * 1000 / steps));
+        alive.push(java.alive().len());
+        resident.push(java.resident_kib());
+    }
+    let codes = java.codes();
+    let gone = codes.iter().filter(|code| !code["died"].is_null()).count();
+    assert!(gone > 100, "only {gone} codes are gone");
+    assert!(passing(&codes) > 100, "only {} codes of copies", passing(&codes));
+    let most = *alive.iter().max().expect("some");
+    assert!(most < 6000, "codes alive: {alive:?}");
+    let (early, late) = (resident[steps as usize / 2], *resident.last().expect("some"));
+    assert!(late < early + early / 10 + (16 << 10), "resident KiB: {resident:?}");
+    let printed = java.printed();
+    assert_eq!(printed.trim(), "running", "the JVM complains");
+    println!(
+        "codes alive {alive:?}, of all {}, {gone} gone; resident KiB {resident:?}",
+        codes.len()
+    );
+}
+
+#[test]
+fn classes_come_and_go() {
+    churn(6);
+}
+
+/// `cargo test -p end-to-end --test java_agent -- --ignored --nocapture`
+#[test]
+#[ignore = "takes ten minutes"]
+fn classes_come_and_go_for_ten_minutes() {
+    churn(600);
+}
+
+#[test]
+fn strange_options_are_said_and_do_no_harm() {
+    let dir = TempDir::with_prefix("jitscribe-java-").expect("a temporary folder");
+    let mut java = Command::new("java");
+    java.arg(agent_option("perfmap,names=long")).arg("-version").current_dir(dir.path());
+    let done = run(&mut java);
+    assert!(done.stderr.contains("jitscribe: the option perfmap means nothing"), "{}", done.stderr);
+    assert!(done.stderr.contains("names=long"), "{}", done.stderr);
+    assert!(done.stderr.contains("OpenJDK"), "{}", done.stderr);
+}
