@@ -65,16 +65,6 @@ fn rakudo_under_callgrind() {
     assert!(cost > 50_000_000, "{cost}");
 }
 
-#[test]
-fn php_under_callgrind() {
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    let script = "<?php function fib($n) { return $n < 2 ? $n : fib($n - 1) + fib($n - 2); }
-        for ($i = 0; $i < 12; $i++) { echo fib(14), \"\\n\"; }";
-    std::fs::write(dir.path().join("fib.php"), script).expect("a file");
-    let cost = expect_named_at_once(dir.path(), &["php", "fib.php"]);
-    assert!(cost > 100_000, "{cost}");
-}
-
 /// A function of Raku stands between those of the interpreter and of the C library that it calls, in a stack that ends
 /// in `main`.
 #[test]
@@ -97,12 +87,10 @@ fn rakudo_under_gdb() {
     let printed = run_with(dir.path(), &with, &["rakudo-m", "-e", script]);
     let frames: Vec<&str> = printed.stdout.lines().filter(|line| line.starts_with('#')).collect();
     let of = |name: &str| frames.iter().position(|frame| frame.contains(name));
-    let (raku, interpreter) = (of("(-e:1)"), of("MVM_interp_run"));
-    assert!(
-        raku.is_some() && raku < interpreter && interpreter < of("__libc_start_main"),
-        "{}",
-        printed.stdout
-    );
+    // Whichever function of the script's, or of what it calls, takes a string apart.
+    let raku = of("(-e:").or(of("(SETTING::")).or(of(".nqp:"));
+    let stack = [of("MVM_string_substring"), raku, of("MVM_interp_run"), of("__libc_start")];
+    assert!(stack.iter().all(Option::is_some) && stack.is_sorted(), "{}", printed.stdout);
 }
 
 /// A map has no bytes; the bridge has taken them when the line was written.
