@@ -65,6 +65,17 @@ fn rakudo_under_callgrind() {
     assert!(cost > 50_000_000, "{cost}");
 }
 
+/// Its opcache is loaded such that the C library's functions would come first.
+#[test]
+fn php_under_callgrind() {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    let script = "<?php function fib($n) { return $n < 2 ? $n : fib($n - 1) + fib($n - 2); }
+        for ($i = 0; $i < 12; $i++) { echo fib(14), \"\\n\"; }";
+    std::fs::write(dir.path().join("fib.php"), script).expect("a file");
+    let cost = expect_named_at_once(dir.path(), &["php", "fib.php"]);
+    assert!(cost > 100_000, "{cost}");
+}
+
 /// A function of Raku stands between those of the interpreter and of the C library that it calls, in a stack that ends
 /// in `main`.
 #[test]

@@ -121,6 +121,14 @@ real! {
     setlinebuf(stream: *mut FILE) -> ();
 }
 
+/// Where the real `dlopen` is.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn dlopen_place() -> *mut c_void {
+    static PLACE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+    let known = PLACE.load(Relaxed);
+    if known.is_null() { find(c"dlopen", &PLACE) } else { known }
+}
+
 /// Those of which a failure is a null pointer.
 macro_rules! real_stream {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => {

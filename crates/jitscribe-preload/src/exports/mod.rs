@@ -9,6 +9,8 @@
 
 mod descriptors;
 mod formats;
+#[cfg(target_arch = "x86_64")]
+mod loading;
 mod mappings;
 mod opening;
 mod streams;
