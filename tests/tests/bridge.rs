@@ -138,6 +138,23 @@ fn by_a_stream_of_cpp() {
     assert_eq!(waiting.end(), Some(3));
 }
 
+/// The dynamic linker binds such an object past what was preloaded; also one that it makes read-only behind itself, and one
+/// whose functions it looks for when they are called.
+#[test]
+fn by_an_object_that_asks_its_own_libraries_first() {
+    for binding in ["-Wl,-z,now,-z,relro", "-Wl,-z,lazy"] {
+        let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+        let object =
+            compiled(dir.path(), "deepbound.c", &["-DOBJECT", "-shared", "-fPIC", binding]);
+        std::fs::rename(object, dir.path().join("object.so")).expect("an object");
+        let program = compiled(dir.path(), "deepbound.c", &[]);
+        let waiting = Waiting::start(&program, dir.path(), &["object.so"], true);
+        assert_eq!(waiting.codes().len(), 3);
+        assert_eq!(announced(waiting.child.id()), waiting.codes(), "{binding}");
+        assert_eq!(waiting.end(), Some(3));
+    }
+}
+
 /// Files that are cut or written anew begin anew, and a later line is in an earlier one's place.
 #[test]
 fn what_is_gone_is_gone() {

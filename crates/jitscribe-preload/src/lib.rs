@@ -4,7 +4,7 @@
 //! The library stands before the C library's functions by which files are opened, written and closed (`exports/`). Each
 //! does what it always did; if its file is a map or a dump, what is new in the file is then read from it (`watch.rs`,
 //! `tail.rs`), whoever wrote it and how, and announced (`announce.rs`). For all other files a call costs one comparison
-//! more (`span.rs`).
+//! more (`span.rs`). Objects that are loaded so that they ask their own libraries first are led here (`deepbind.rs`).
 //!
 //! # A guest that was not invited
 //!
@@ -19,6 +19,7 @@
 #![allow(unsafe_code, reason = "each module that needs none forbids it")]
 
 mod announce;
+mod deepbind;
 mod exports;
 mod file;
 mod fork;

@@ -1,6 +1,6 @@
 //! The functions that ours stand before: the next of their names behind this library, as the dynamic linker has them.
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use libc::{FILE, iovec, mode_t, off_t, size_t, ssize_t};
@@ -28,15 +28,55 @@ impl<T> Missing for *mut T {
 
 /// Finds the next function of a name. Called rarely: each is remembered.
 #[cold]
-fn find(name: &std::ffi::CStr, place: &AtomicPtr<c_void>) -> *mut c_void {
+fn find(name: &CStr, place: &AtomicPtr<c_void>) -> *mut c_void {
     // SAFETY: the name ends with a NUL. The dynamic linker neither keeps it nor calls one of the functions here.
     let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
     place.store(found, Relaxed);
     found
 }
 
+/// Where the real `dlopen` is. It is there where it is called.
+pub(crate) fn address_of_dlopen() -> *mut c_void {
+    static PLACE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+    let known = PLACE.load(Relaxed);
+    if known.is_null() { find(c"dlopen", &PLACE) } else { known }
+}
+
+/// The real `dlopen`.
+///
+/// # Safety
+/// That of the C function. It may unwind, out of what an object does when it is loaded.
+pub(crate) unsafe fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void {
+    // SAFETY: the C library's function of this name, which has this signature; and the caller's promise.
+    unsafe {
+        std::mem::transmute::<
+            *mut c_void,
+            unsafe extern "C-unwind" fn(*const c_char, c_int) -> *mut c_void,
+        >(address_of_dlopen())(path, flags)
+    }
+}
+
+/// The names of all functions that are exported here.
+pub(crate) fn names() -> impl Iterator<Item = &'static CStr> {
+    let others = [c"dprintf", c"__dprintf_chk", c"dlopen"];
+    FUNCTIONS.iter().chain(missing_is_null::STREAMS).copied().chain(others)
+}
+
+macro_rules! c_name {
+    ($name:ident) => {
+        const {
+            match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => unreachable!(),
+            }
+        }
+    };
+}
+
 macro_rules! real {
-    ($($name:ident($($argument:ident: $type:ty),*) -> $returned:ty;)*) => {$(
+    ($list:ident: $($name:ident($($argument:ident: $type:ty),*) -> $returned:ty;)*) => {
+        pub(super) const $list: &[&CStr] = &[$(c_name!($name)),*];
+        $(
         /// The real function of this name.
         ///
         /// # Safety
@@ -46,15 +86,7 @@ macro_rules! real {
             static PLACE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
             let mut function = PLACE.load(Relaxed);
             if function.is_null() {
-                function = find(
-                    const {
-                        match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                            Ok(name) => name,
-                            Err(_) => unreachable!(),
-                        }
-                    },
-                    &PLACE,
-                );
+                function = find(c_name!($name), &PLACE);
                 if function.is_null() {
                     crate::guest::set_errno(libc::ENOSYS);
                     return <$returned as Missing>::MISSING;
@@ -72,6 +104,7 @@ macro_rules! real {
 }
 
 real! {
+    FUNCTIONS:
     open(path: *const c_char, flags: c_int, mode: mode_t) -> c_int;
     open64(path: *const c_char, flags: c_int, mode: mode_t) -> c_int;
     openat(dir: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int;
@@ -121,20 +154,12 @@ real! {
     setlinebuf(stream: *mut FILE) -> ();
 }
 
-/// Where the real `dlopen` is.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn dlopen_place() -> *mut c_void {
-    static PLACE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-    let known = PLACE.load(Relaxed);
-    if known.is_null() { find(c"dlopen", &PLACE) } else { known }
-}
-
 /// Those of which a failure is a null pointer.
 macro_rules! real_stream {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => {
         mod missing_is_null {
             use super::*;
-            real! { $($name($($argument: $type),*) -> *mut FILE;)* }
+            real! { STREAMS: $($name($($argument: $type),*) -> *mut FILE;)* }
         }
         $(
             /// The real function of this name.

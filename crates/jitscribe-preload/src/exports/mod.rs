@@ -9,7 +9,6 @@
 
 mod descriptors;
 mod formats;
-#[cfg(target_arch = "x86_64")]
 mod loading;
 mod mappings;
 mod opening;
