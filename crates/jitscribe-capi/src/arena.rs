@@ -87,7 +87,7 @@ unsafe impl Versioned for ArenaSettings {
 
 /// Makes an arena. perf, debuggers that attach later, dladdr and unwinders in the process read from its files, with
 /// no further step, what is announced by jitscribe_load of code that lies there. The files stay when the process
-/// ends.
+/// ends. On Windows none of the functions of arenas is there.
 ///
 /// @param scribe    from jitscribe_open or jitscribe_open_from_env: its notice callback hears why there is no arena.
 /// @param settings  NULL: the usual ones.
