@@ -38,7 +38,7 @@ run() {
 # Written by scripts/gdb16.sh.
 export LLDB_DEBUGSERVER_PATH="$dir/run/lldb-server"
 $([ "$1" = lldb-server ] || echo "export PYTHONHOME=\"$root/usr\"")
-exec "$lib/ld-linux-x86-64.so.2" --library-path "$lib:$llvm/lib" "${@:2}" "\$@"
+exec "$lib/ld-linux-x86-64.so.2" --library-path "$lib:$llvm/lib" $(printf '"%s" ' "${@:2}") "\$@"
 RUN
     chmod +x "$dir/run/$1"
 }
