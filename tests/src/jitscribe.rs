@@ -53,6 +53,10 @@ fn build(package: &str, target: &str) -> PathBuf {
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
         .filter(|message| message["target"]["name"] == target)
+        // The library of the same name is built on the way.
+        .filter(|message| {
+            ["bin", "cdylib"].iter().any(|kind| message["target"]["kind"][0] == *kind)
+        })
         .find_map(|message| message["filenames"][0].as_str().map(PathBuf::from))
         .unwrap_or_else(|| panic!("cargo built no {target}"))
 }
