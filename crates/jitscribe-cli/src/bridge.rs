@@ -12,7 +12,7 @@ use object::elf::{FileHeader64, PT_INTERP};
 use object::read::elf::{FileHeader, ProgramHeader};
 
 use crate::inject::shell_word;
-use crate::{Error, Result, note};
+use crate::{Error, Result, companion, note};
 
 /// What it is called.
 const FILE: &str = "libjitscribe_preload.so";
@@ -21,7 +21,7 @@ const ELSEWHERE: &str = "JITSCRIBE_PRELOAD";
 /// By which the dynamic linker is told of it.
 pub const VARIABLE: &str = "LD_PRELOAD";
 
-/// Where the library lies: where the variable says, beside this command, or in the folder of libraries beside that.
+/// Where the library lies: where the variable says, else where those lie that come with this command.
 pub fn library() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os(ELSEWHERE).map(PathBuf::from) {
         return if path.is_file() {
@@ -30,15 +30,11 @@ pub fn library() -> Result<PathBuf> {
             Err(Error::Refused(format!("{ELSEWHERE}: {}: there is no such file", path.display())))
         };
     }
-    let own = std::env::current_exe().and_then(std::fs::canonicalize).unwrap_or_default();
-    let beside = own.parent().unwrap_or(Path::new("."));
-    let places = [beside.to_owned(), beside.join("../lib/jitscribe"), beside.join("../lib")];
-    let found = places.iter().map(|folder| folder.join(FILE)).find(|path| path.is_file());
-    let found = found.ok_or_else(|| {
+    let found = companion::library(FILE).ok_or_else(|| {
         Error::Refused(format!(
             "{FILE} is not beside {} nor in ../lib; build it (cargo build --release -p \
              jitscribe-preload), or name it: {ELSEWHERE}=PATH",
-            own.display()
+            companion::own().display()
         ))
     })?;
     usable(found)

@@ -4,6 +4,8 @@ mod arena;
 mod bridge;
 mod callgrind;
 mod check;
+mod child;
+mod companion;
 mod ctl;
 mod demo;
 mod dump;

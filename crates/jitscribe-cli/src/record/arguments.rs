@@ -7,15 +7,8 @@ use clap::{Arg, Args as _, Command};
 
 use super::Args;
 
-/// An option of ours that hands one word on to a tool.
-#[derive(Clone, Copy, Debug)]
-pub struct Handed<'a> {
-    /// Its name, with the `=`.
-    pub option: &'a str,
-}
-
 /// The option that hands one word on to `perf record`.
-const PASS_ON: Handed<'static> = Handed { option: "--perf-option=" };
+const PASS_ON: &str = "--perf-option=";
 
 /// Turns the options of a `jitscribe record` that are not ours into [`PASS_ON`] options, so that
 /// the parser sees nothing unknown; other commands are left as they are.
@@ -32,8 +25,8 @@ pub fn arguments(words: Vec<OsString>) -> Vec<OsString> {
     }
 }
 
-/// The words of the command `own`, those that are not its own handed on.
-pub fn pass_on(own: &Command, handed_on: Handed<'_>, words: &[OsString]) -> Vec<OsString> {
+/// The words of the command `own`, those that are not its own handed on, each by its option `by`, whose name ends in `=`.
+pub fn pass_on(own: &Command, by: &str, words: &[OsString]) -> Vec<OsString> {
     let mut all = Vec::new();
     // A word without a dash is a value of the tool's, if an option of the tool's went before.
     let mut after_tools = false;
@@ -54,7 +47,7 @@ pub fn pass_on(own: &Command, handed_on: Handed<'_>, words: &[OsString]) -> Vec<
                 after_tools = false;
             }
             None if dashed || after_tools => {
-                let mut handed = OsString::from(handed_on.option);
+                let mut handed = OsString::from(by);
                 handed.push(word);
                 all.push(handed);
                 after_tools = true;

@@ -28,7 +28,7 @@ use crate::{Error, Result, bridge, note};
 
 use workspace::Workspace;
 
-pub use arguments::{Handed, arguments, pass_on};
+pub use arguments::{arguments, pass_on};
 pub use target::check_program;
 
 /// Record a command or a process, jitted code included
@@ -273,7 +273,7 @@ fn add_bridge(prepared: &mut Preparation) -> Result<()> {
 }
 
 /// Says what was put into the command.
-fn say_flags(prepared: &Preparation) {
+pub fn say_flags(prepared: &Preparation) {
     if prepared.flags.is_empty() {
         return;
     }

@@ -2,19 +2,15 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::thread;
 
-use rustix::process::{Pid, Signal, geteuid, kill_process};
+use rustix::process::{Signal, geteuid};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
-use crate::{Error, Result};
+use crate::{Error, Result, child};
 
 /// How a recording ended.
 #[derive(Clone, Copy, Debug)]
@@ -33,9 +29,7 @@ impl Ended {
 
     /// The exit code as a shell would say it: 128 + N for signal N.
     pub fn code(self) -> u8 {
-        let signal = self.signal.or(self.status.signal());
-        let code = signal.map(|signal| 128 + signal).or(self.status.code()).unwrap_or(1);
-        u8::try_from(code).unwrap_or(u8::MAX)
+        self.signal.map_or_else(|| child::exit_code(self.status), child::code_of_signal)
     }
 }
 
@@ -43,39 +37,18 @@ impl Ended {
 pub const MISSING: &str = "there is no perf here; on Debian: apt-get install linux-perf, elsewhere it \
                            comes with the kernel's tools";
 
-/// Runs perf, or another that records, to its end; `missing` is said where it is not installed. An interrupt or a request to terminate is handed on to it as an interrupt,
-/// upon which it stops recording, ends the command and completes its file.
+/// Runs perf, or another that records, to its end; `missing` is said where it is not installed. An interrupt or a request to
+/// terminate is handed on to it as an interrupt, upon which it stops recording, ends the command and completes its file.
 pub fn run(perf: &mut Command, missing: &str) -> Result<Ended> {
-    let program = perf.get_program().to_owned();
-    let failed = |source: io::Error| Error::File { path: program.clone().into(), source };
-    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
-    let handle = signals.handle();
-    let mut child = perf.spawn().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Error::Refused(missing.into()),
-        _ => failed(error),
-    })?;
-    let pid = Pid::from_child(&child);
-    let (status, signal) = thread::scope(|scope| {
-        let caught = scope.spawn(move || {
-            let mut first = None;
-            for signal in signals.forever() {
-                first.get_or_insert(signal);
-                // It may have ended at this moment; then there is nobody to tell.
-                _ = kill_process(pid, Signal::INT);
-            }
-            first
-        });
-        let status = child.wait();
-        handle.close();
-        (status, caught.join().unwrap_or_default())
-    });
+    const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
+    let (status, signal) = child::run(perf, missing, &SIGNALS, |_| Some(Signal::INT))?;
     // From here on a signal ends us again; what was recorded stays where it is.
-    for signal in [SIGINT, SIGTERM] {
+    for signal in SIGNALS {
         let always = Arc::new(AtomicBool::new(true));
         signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, always)
-            .map_err(failed)?;
+            .map_err(Error::file(perf.get_program()))?;
     }
-    Ok(Ended { status: status.map_err(failed)?, signal })
+    Ok(Ended { status, signal })
 }
 
 /// Why perf made no recording, and what to type.

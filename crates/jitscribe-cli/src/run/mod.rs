@@ -2,17 +2,19 @@
 //!
 //! [`mod@words`] makes of it a `jitscribe record` where the tool is one that records.
 
-mod child;
 mod words;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::Command;
 
+use rustix::process::Signal;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
 use crate::inject::shell_word;
-use crate::record::check_program;
+use crate::record::{check_program, say_flags};
 use crate::runtimes::Preparation;
-use crate::{Error, Result, bridge, note};
+use crate::{Error, Result, bridge, child};
 
 pub use words::arguments;
 
@@ -90,15 +92,19 @@ pub fn run(args: &Args) -> Result<()> {
     for ours in ["JITSCRIBE", "JITSCRIBE_DIR"] {
         prepared.variables.remove(OsStr::new(ours));
     }
-    if !prepared.flags.is_empty() {
-        let flags = prepared.flags.iter().map(|flag| shell_word(Path::new(flag)));
-        let flags: Vec<String> = flags.collect();
-        let name = prepared.runtime.map_or("the runtime", |runtime| runtime.name);
-        note::say(format_args!("{name} is given {} (--no-env leaves it)", flags.join(" ")));
-    }
+    say_flags(&prepared);
     let mut command = command(args, &prepared, &bridge::value(&library));
     command.envs(&prepared.variables);
-    match child::run(&mut command, missing(args.with))? {
+    // What the terminal sends goes to all who are there, and is the command's to judge; what is sent to us alone is handed
+    // on.
+    let hand_on = |signal| match signal {
+        SIGTERM => Some(Signal::TERM),
+        SIGHUP => Some(Signal::HUP),
+        _ => None,
+    };
+    let signals = [SIGINT, SIGQUIT, SIGTERM, SIGHUP];
+    let (status, _) = child::run(&mut command, missing(args.with), &signals, hand_on)?;
+    match child::exit_code(status) {
         0 => Ok(()),
         code => Err(Error::Child(code)),
     }

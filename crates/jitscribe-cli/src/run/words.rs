@@ -5,12 +5,12 @@ use std::ffi::OsString;
 use clap::{Args as _, Command};
 
 use super::Args;
-use crate::record::{Handed, pass_on};
+use crate::record::pass_on;
 
 /// The option that names the tool.
 const WITH: &str = "--with";
 /// The option that hands one word on to a debugger.
-const PASS_ON: Handed<'static> = Handed { option: "--tool-option=" };
+const PASS_ON: &str = "--tool-option=";
 
 /// Turns `run --with TOOL` into `record --bridge --tool=TOOL` where the tool records, and hands a debugger's options on as
 /// [`PASS_ON`] options; other commands are left as they are.
