@@ -26,13 +26,19 @@ pub fn frames<'f>(
         let offset = behind.checked_add(unwind.eh_frame_offset)?;
         return (!unwind.eh_frame.is_empty()).then_some(Frames { bytes: unwind.eh_frame, offset });
     }
-    let unwind = match load.frame_pointer()? {
-        FramePointer::Prologue => Unwind::FRAME_POINTER,
-        FramePointer::Throughout => Unwind::FramePointerAlways { signed: false },
-    };
+    let unwind = frame_pointer(load)?;
     room.clear();
     room.reserve(256);
     let distance = i64::try_from(behind).ok()?;
     unwind_info::eh_frame(machine?, load.size, distance, &unwind, room).ok()?;
     Some(Frames { bytes: room, offset: behind })
+}
+
+/// How a code is unwound of which a dump says no more than that it keeps a frame pointer; `None` if it does not say that.
+#[must_use]
+pub fn frame_pointer(load: &CodeLoad<'_>) -> Option<Unwind<'static>> {
+    Some(match load.frame_pointer()? {
+        FramePointer::Prologue => Unwind::FRAME_POINTER,
+        FramePointer::Throughout => Unwind::FramePointerAlways { signed: false },
+    })
 }

@@ -20,7 +20,7 @@ use code_image::{Code, EhFrame, Endian, Inlined, Line};
 use jitdump::CodeLoad;
 use unwind_info::Machine;
 
-pub use frames::{Frames, frames};
+pub use frames::{Frames, frame_pointer, frames};
 
 /// The byte order of a dump's machine, for its image.
 #[must_use]

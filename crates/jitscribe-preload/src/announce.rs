@@ -190,17 +190,12 @@ fn copy(address: u64, size: u64, bytes: &mut Vec<u8>) -> bool {
     sys::copy_memory(fork::owner(), address, bytes)
 }
 
-/// The unwind tables of a code, where they are as the scribe takes them: right behind it.
+/// What a dump says of how a code is unwound, where its tables are as the scribe takes them: right behind it.
 fn told_frame<'a>(load: &CodeLoad<'a>) -> Option<Unwind<'a>> {
-    use jitdump::extension::code::FramePointer;
-    if let Some(frame) = load.frame_pointer() {
-        return Some(match frame {
-            FramePointer::Prologue => Unwind::FRAME_POINTER,
-            FramePointer::Throughout => Unwind::FramePointerAlways { signed: false },
-        });
-    }
-    let tables = load.unwind().filter(|tables| tables.eh_frame_offset == 0)?;
-    (!tables.eh_frame.is_empty()).then_some(Unwind::EhFrame(tables.eh_frame))
+    dumped_code::frame_pointer(load).or_else(|| {
+        let tables = load.unwind().filter(|tables| tables.eh_frame_offset == 0)?;
+        (!tables.eh_frame.is_empty()).then_some(Unwind::EhFrame(tables.eh_frame))
+    })
 }
 
 /// What a code's lines and inlined calls say, as text.

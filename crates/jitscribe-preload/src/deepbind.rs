@@ -6,7 +6,10 @@
 //! "Relocation").
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicPtr, AtomicUsize,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
 
 use libc::{Elf64_Addr, Elf64_Phdr, Elf64_Sym, Elf64_Xword, dl_phdr_info};
 
@@ -52,9 +55,11 @@ struct Search {
     /// The object that was loaded. What it brought along is behind it.
     base: usize,
     is_behind: bool,
-    /// Our functions by name, sorted.
-    ours: Vec<(&'static CStr, usize)>,
+    ours: &'static [Ours],
 }
+
+/// One of our functions, and its address.
+type Ours = (&'static CStr, usize);
 
 /// Has an object, and those that were loaded with it, call the functions here.
 ///
@@ -68,12 +73,35 @@ pub(crate) unsafe fn lead_here(handle: *mut c_void) {
         return;
     }
     // Before the objects are gone through: then the dynamic linker's lock is held.
-    let mut ours: Vec<_> = real::names().filter_map(|name| Some((name, exported(name)?))).collect();
-    ours.sort_unstable();
+    let ours = ours();
     // SAFETY: the object stays.
     let mut search = Search { base: unsafe { (*map).base }, is_behind: false, ours };
     // SAFETY: the function takes a search, and `search` outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(change), (&raw mut search).cast()) };
+}
+
+/// Our functions by name, sorted. What stands before us was there when the program began, so that they are looked up
+/// once: for each of 30 extensions that would be 250,000 instructions.
+fn ours() -> &'static [Ours] {
+    /// No lock: a child of fork would have it taken for ever. Who comes second lets go of what it made.
+    static KNOWN: AtomicPtr<Vec<Ours>> = AtomicPtr::new(std::ptr::null_mut());
+    let mut known = KNOWN.load(Acquire);
+    if known.is_null() {
+        let mut ours: Vec<_> =
+            real::names().filter_map(|name| Some((name, exported(name)?))).collect();
+        ours.sort_unstable();
+        let ours = Box::into_raw(Box::new(ours));
+        match KNOWN.compare_exchange(std::ptr::null_mut(), ours, AcqRel, Acquire) {
+            Ok(_) => known = ours,
+            Err(first) => {
+                // SAFETY: it was made above, and nobody else has it.
+                drop(unsafe { Box::from_raw(ours) });
+                known = first;
+            }
+        }
+    }
+    // SAFETY: what was stored is whole, and never changed nor given back.
+    unsafe { &*known }
 }
 
 /// The address of a function that is exported here; `None` if another library stands before this one.
@@ -98,14 +126,14 @@ unsafe extern "C" fn change(info: *mut dl_phdr_info, _: usize, search: *mut c_vo
     search.is_behind |= base == search.base;
     if search.is_behind {
         // SAFETY: an object that is loaded, and stays as long as this is called.
-        unsafe { change_object(base, info, &search.ours) };
+        unsafe { change_object(base, info, search.ours) };
     }
     0
 }
 
 /// # Safety
 /// The object is loaded at `base`, and relocated.
-unsafe fn change_object(base: usize, info: &dl_phdr_info, ours: &[(&CStr, usize)]) {
+unsafe fn change_object(base: usize, info: &dl_phdr_info, ours: &[Ours]) {
     // SAFETY: its program headers.
     let headers: &[Elf64_Phdr] =
         unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
