@@ -46,6 +46,7 @@ fn dump(functions: u32) -> Vec<u8> {
             name: function.name.as_bytes(),
             code: &function.code,
             padding: &[],
+            missing: 0,
         };
         writer.load(time, &load).unwrap();
         address += function.stride();

@@ -114,6 +114,7 @@ fn announce<W: Write>(
         name: function.name.as_bytes(),
         code: &function.code,
         padding: &[],
+        missing: 0,
     };
     dump.load(now(), &load).map_err(io)
 }

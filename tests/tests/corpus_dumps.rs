@@ -2,10 +2,11 @@
 
 use end_to_end::compare::{Comparison, Natives};
 use end_to_end::corpus::Corpus;
-use end_to_end::jitscribe::inject;
+use end_to_end::jitscribe::{inject, jitscribe};
 use end_to_end::line_oracle::LineOracle;
 use end_to_end::perf::Perf;
 use end_to_end::sample::Sample;
+use end_to_end::tool::run;
 
 /// Injects a recording of the corpus and gives each sample of the result.
 fn ours(corpus: &Corpus, recording: &str) -> Vec<Sample> {
@@ -64,6 +65,22 @@ fn javascriptcore_with_much_reused_addresses() {
 #[test]
 fn javascriptcore_without_call_chains() {
     compare("jsc-b12", "n", 225, 0);
+}
+
+/// And no warning is given for the records without bytes.
+#[test]
+fn dotnet_10_whose_blocks_of_stubs_have_no_bytes() {
+    compare("dotnet10-u2404", "g", 121, 0);
+
+    let corpus = Corpus::unpack("dotnet10-u2404");
+    let shown = run(jitscribe().arg("dump").arg(corpus.file("jit-5764.dump")));
+    assert_eq!(shown.stdout.matches("stub ReportStubBlock<").count(), 11, "{}", shown.stdout);
+    let counted = "485 loads (0 with lines, 0 with unwind tables, 11 without bytes), 0 moves";
+    assert!(
+        shown.stderr.lines().count() == 1 && shown.stderr.contains(counted),
+        "{}",
+        shown.stderr
+    );
 }
 
 #[test]

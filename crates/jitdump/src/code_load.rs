@@ -3,6 +3,7 @@
 use core::num::NonZeroU32;
 
 use crate::debug_info::{DebugEntries, DebugInfo};
+use crate::endian::to_u64;
 use crate::extension::code::LARGEST_LEAN;
 use crate::extension::{
     CodeItem, FramePointer, InlinedCalls, ItemBody, Kind, Tail, lines::LineTable, tag,
@@ -168,7 +169,8 @@ impl<'a> CodeLoad<'a> {
     /// Whether its writer left out the bytes.
     #[must_use]
     pub fn is_lean(&self) -> bool {
-        self.code_item().is_some_and(|item| item.is_lean())
+        let has_bytes = to_u64(self.bytes.len()) == self.size;
+        !has_bytes || self.code_item().is_some_and(|item| item.is_lean())
     }
 
     /// What this project's own writers say of it beyond the format, raw.

@@ -26,7 +26,7 @@ const BIAS_OF_V8: u64 = 0x40;
 /// # let config = WriterConfig { endian: Endian::Little, machine: 62, pid: 7, timestamp: 1, flags: 0 };
 /// # let mut writer = Writer::new(Vec::new(), &config)?;
 /// # let load = Load { pid: 7, tid: 7, vma: 0x1000, code_addr: 0x1000, code_index: 0, name: b"fib",
-/// #     code: &[0xc3], padding: &[] };
+/// #     code: &[0xc3], padding: &[], missing: 0 };
 /// # writer.load(2, &load)?;
 /// # let file = writer.into_sink();
 /// let mut growing = Growing::new(Header::parse(&file)?);
@@ -245,6 +245,7 @@ mod tests {
                 name: name.as_bytes(),
                 code: &code,
                 padding: &[],
+                missing: 0,
             };
             writer.load(number, &load).unwrap();
         }
@@ -297,6 +298,7 @@ mod tests {
             name: b"large",
             code: &code,
             padding: &[],
+            missing: 0,
         };
         writer.load(1, &load).unwrap();
         let data = writer.into_sink();

@@ -26,7 +26,7 @@
 //! writer.load(
 //!     2,
 //!     &Load { pid: 7, tid: 7, vma: 0x1000, code_addr: 0x1000, code_index: 0, name: b"fib",
-//!             code: &[0xc3], padding: &[] },
+//!             code: &[0xc3], padding: &[], missing: 0 },
 //! )?;
 //! let bytes = writer.into_sink();
 //!

@@ -2,6 +2,7 @@
 
 use crate::endian::{Fields, to_u64};
 use crate::error::ErrorKind;
+use crate::extension::code::LARGEST_LEAN;
 
 /// Code was made, or replaced what was at its address before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,19 +24,26 @@ pub struct Load<'a> {
     /// What the record has behind the code; empty from every writer seen. `perf inject` takes the
     /// *last* `code_size` bytes of the record for the code and so goes wrong if there is any.
     pub padding: &'a [u8],
+    /// How many bytes of code the record claims and does not have: none, or all of them. .NET 10 has such records for blocks
+    /// of stubs (its `perfjitdump.cpp`).
+    pub missing: u64,
 }
 
 impl<'a> Load<'a> {
     /// Size of the code in bytes.
     #[must_use]
     pub fn code_size(&self) -> u64 {
-        to_u64(self.code.len())
+        to_u64(self.code.len()).saturating_add(self.missing)
     }
 
     pub(crate) fn parse(mut fields: Fields<'a>, too_small: ErrorKind) -> Result<Self, ErrorKind> {
         let (mut load, code_size) = Self::fixed(&mut fields).ok_or(too_small)?;
         load.name = fields.c_str().ok_or(ErrorKind::NameNotTerminated)?;
         let available = to_u64(fields.rest.len());
+        if available == 0 && code_size <= LARGEST_LEAN {
+            load.missing = code_size;
+            return Ok(load);
+        }
         load.code =
             fields.take(code_size).ok_or(ErrorKind::CodeTooLarge { code_size, available })?;
         load.padding = fields.rest;
@@ -50,8 +58,17 @@ impl<'a> Load<'a> {
         let code_addr = fields.u64()?;
         let code_size = fields.u64()?;
         let code_index = fields.u64()?;
-        let load =
-            Self { pid, tid, vma, code_addr, code_index, name: &[], code: &[], padding: &[] };
+        let load = Self {
+            pid,
+            tid,
+            vma,
+            code_addr,
+            code_index,
+            name: &[],
+            code: &[],
+            padding: &[],
+            missing: 0,
+        };
         Some((load, code_size))
     }
 }

@@ -278,6 +278,7 @@ mod tests {
                 name: name.as_bytes(),
                 code: &code,
                 padding: &[],
+                missing: 0,
             };
             writer.load(1_000 + number, &load).unwrap();
         };

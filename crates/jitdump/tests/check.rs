@@ -228,6 +228,16 @@ fn cases() -> Vec<(&'static str, Vec<u8>, u64, u64, &'static [&'static str])> {
         ),
         ("name-not-terminated", patched(56, &[b'n'; 34]), 40, 1, &[]),
         ("code-too-large", patched(40, &[33]), 40, 1, &[]),
+        (
+            "code-missing",
+            loaded(|load| {
+                load.missing = load.code_size();
+                load.code = &[];
+            }),
+            40,
+            1,
+            &[],
+        ),
         ("load-padding", loaded(|load| load.padding = &[0; 6]), 40, 1, &[]),
         ("address-zero", loaded(|load| load.code_addr = 0), 40, 1, &["vma-differs"]),
         (

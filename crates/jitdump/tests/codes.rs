@@ -56,6 +56,21 @@ fn events_come_in_the_order_of_the_file() {
     assert!(codes.next().is_none() && codes.end().is_some());
 }
 
+/// As .NET 10 writes blocks of stubs.
+#[test]
+fn a_load_may_lack_all_its_bytes() {
+    let block = Load { missing: 0x1_0000, ..load(0x1000, 1, b"stubs", &[]) };
+    let mut writer = writer();
+    writer.load(10, &block).unwrap();
+    writer.load(20, &load(0x9000_0000, 2, b"f", &code(32))).unwrap();
+    let data = writer.into_sink();
+    let dump = Dump::parse(&data).unwrap();
+    let read: Vec<_> = dump.codes().map(Result::unwrap).collect();
+    let [CodeEvent::Load(stubs), CodeEvent::Load(f)] = &read[..] else { panic!("{read:?}") };
+    assert_eq!((stubs.address, stubs.size, stubs.bytes), (0x1000, 0x1_0000, &[][..]));
+    assert!(stubs.is_lean() && !f.is_lean());
+}
+
 #[test]
 fn debug_info_goes_to_the_load_of_its_address() {
     // Two threads with a lock for each record and not for each code.

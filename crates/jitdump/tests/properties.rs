@@ -73,6 +73,7 @@ fn write(endian: Endian, all: &[Made]) -> (Vec<u8>, Vec<usize>) {
                     name,
                     code,
                     padding,
+                    missing: missing(code, padding),
                 },
             ),
             Made::Move([vma, old_code_addr, new_code_addr, code_size, code_index], (pid, tid)) => {
@@ -122,6 +123,11 @@ fn write(endian: Endian, all: &[Made]) -> (Vec<u8>, Vec<usize>) {
     (writer.into_sink(), ends)
 }
 
+/// A record that has nothing behind its name may claim code nevertheless.
+fn missing(code: &[u8], padding: &[u8]) -> u64 {
+    if code.is_empty() && padding.is_empty() { 0x400 } else { 0 }
+}
+
 fn is_what_was_made(record: &Record<'_>, made: &Made) -> bool {
     match (&record.body, made) {
         (Body::Load(load), Made::Load { fixed, ids, name, code, padding }) => {
@@ -130,6 +136,7 @@ fn is_what_was_made(record: &Record<'_>, made: &Made) -> bool {
                 && load.name == name
                 && load.code == code
                 && load.padding == padding
+                && load.missing == missing(code, padding)
         }
         (Body::Move(moved), Made::Move(all, ids)) => {
             let Move { pid, tid, vma, old_code_addr, new_code_addr, code_size, code_index } =

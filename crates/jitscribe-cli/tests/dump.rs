@@ -174,8 +174,17 @@ fn lines_move_with_their_code() {
     writer.debug_info(2, 0x10000, [entry]).unwrap();
     let (vma, code_addr) = (0x10000, 0x10000);
     let code = &[0xc3; 4];
-    let load =
-        Load { pid: 7, tid: 7, vma, code_addr, code_index: 0, name: b"moved", code, padding: &[] };
+    let load = Load {
+        pid: 7,
+        tid: 7,
+        vma,
+        code_addr,
+        code_index: 0,
+        name: b"moved",
+        code,
+        padding: &[],
+        missing: 0,
+    };
     writer.load(2, &load).unwrap();
     let (old_code_addr, new_code_addr) = (0x10000, 0x5000);
     let moved = Move {

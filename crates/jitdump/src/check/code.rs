@@ -158,6 +158,12 @@ impl<'a> CodeChecks<'a> {
     }
 
     fn bytes(&self, findings: &mut Findings, offset: u64, load: &Load<'_>) {
+        if load.missing > 0 {
+            findings.add(&rules::CODE_MISSING, offset, || {
+                format!("code of {} bytes claimed, none is there", load.missing)
+            });
+            return;
+        }
         if !load.code.is_empty() && load.code.iter().all(|byte| *byte == 0) {
             findings.add(&rules::CODE_ZEROED, offset, || {
                 format!("{} bytes of zeros for code", load.code.len())

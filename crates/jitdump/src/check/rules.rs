@@ -123,6 +123,9 @@ rules! {
     CODE_TOO_LARGE = Error "code-too-large"
         cost "perf inject takes other bytes for code, or crashes; samply drops the code"
         mend "let total_size be 56 + length of the name + 1 + code_size";
+    CODE_MISSING = Error "code-missing"
+        cost "perf inject takes what stands before the record for code, or crashes"
+        mend "write the code behind the name, or no record for what has none";
     LOAD_PADDING = Error "load-padding"
         cost "perf inject takes the last code_size bytes of the record for code: disassembly is \
               shifted"

@@ -282,6 +282,7 @@ impl<S: Sink> Writer<S> {
             name: code.name,
             code: bytes,
             padding: &[],
+            missing: 0,
         };
         self.put_load(code.timestamp, &load)
     }

@@ -37,6 +37,7 @@ pub fn load<'a>(address: u64, index: u64, name: &'a [u8], code: &'a [u8]) -> Loa
         name,
         code,
         padding: &[],
+        missing: 0,
     }
 }
 

@@ -27,6 +27,7 @@ fn load<'a>(index: u64, address: u64, name: &'a [u8]) -> Load<'a> {
         name,
         code: CODE,
         padding: &[],
+        missing: 0,
     }
 }
 

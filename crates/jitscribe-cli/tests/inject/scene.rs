@@ -293,6 +293,7 @@ impl Jit {
             name: name.as_bytes(),
             code: &vec![0x90; size],
             padding: &[],
+            missing: 0,
         };
         self.writer.load(time, &load).unwrap();
         self.next_index += 1;

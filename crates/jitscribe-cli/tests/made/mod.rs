@@ -30,6 +30,7 @@ fn load(index: u64, address: u64, size: usize, name: &'static [u8]) -> Load<'sta
         name,
         code: &CODE[..size],
         padding: &[],
+        missing: 0,
     }
 }
 
