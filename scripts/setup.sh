@@ -67,6 +67,7 @@ LuaJIT|luajit|luajit
 Python|python3|python3
 Python venv|/usr/share/doc/python3-venv|python3-venv
 mmdebstrap|mmdebstrap|mmdebstrap
+patchelf|patchelf|patchelf
 wine, to run what is for Windows|/usr/lib/wine/wine64|wine64
 objdump for Windows|x86_64-w64-mingw32-objdump|binutils-mingw-w64-x86-64
 a C compiler for Windows|x86_64-w64-mingw32-gcc|gcc-mingw-w64-x86-64-posix
@@ -150,7 +151,7 @@ if [ "$mode" = test ]; then
         python3 -m venv "$cache/wasmtime"
         "$cache/wasmtime/bin/pip" install --quiet wasmtime
     fi
-    # perf 6.12 and Python 3.13, neither of which Debian 12 has.
+    # perf 6.12, Python 3.13 and OpenJDK 21, none of which Debian 12 has.
     "$(dirname "$0")/trixie.sh" "$cache/trixie"
 fi
 
@@ -183,7 +184,7 @@ if [ "$mode" = test ]; then
         fi
     done
     printf '  %-36s %s\n' "wasmtime" "$cache/wasmtime"
-    printf '  %-36s %s\n' "perf 6.12 and Python 3.13" "$cache/trixie"
+    printf '  %-36s %s\n' "perf 6.12, Python 3.13, OpenJDK 21" "$cache/trixie"
 fi
 
 paranoid=$(cat /proc/sys/kernel/perf_event_paranoid 2>/dev/null || echo 0)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Puts perf 6.12 and Python 3.13 of Debian 13 into DIR, beside what Debian 12 has installed.
+# Puts perf 6.12, Python 3.13 and OpenJDK 21 of Debian 13 into DIR, beside what Debian 12 has installed.
 #
-#   scripts/trixie.sh DIR    then: DIR/run/perf …, DIR/run/python3.13 …
+#   scripts/trixie.sh DIR    then: DIR/run/perf …, DIR/run/python3.13 …, DIR/run/jdk-21/bin/java …
 #
 # The packages are only unpacked, and the programs are started through their own dynamic linker: no chroot,
-# nothing mounted, and the host's files stay where a recording says they are. About 10 s and 200 MB.
+# nothing mounted, and the host's files stay where a recording says they are. About 30 s and 500 MB.
 set -euo pipefail
 
 if [ $# != 1 ]; then
@@ -15,7 +15,8 @@ mkdir -p "$1"
 dir=$(cd "$1" && pwd)
 
 works() {
-    "$dir/run/perf" --version >/dev/null 2>&1 && "$dir/run/python3.13" -c '' >/dev/null 2>&1
+    "$dir/run/perf" --version >/dev/null 2>&1 && "$dir/run/python3.13" -c '' >/dev/null 2>&1 &&
+        "$dir/run/jdk-21/bin/java" -version >/dev/null 2>&1
 }
 works && exit 0
 
@@ -25,19 +26,39 @@ as_root() {
 
 # The mirror that this machine's own packages come from has Debian 13 too.
 mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | head -n 1)
-as_root rm -rf "$dir/root"
-as_root mmdebstrap --quiet --variant=extract --mode=root --include=linux-perf,python3.13 \
-    trixie "$dir/root" "$mirror"
+# What is there stays in use until the new one is whole.
+as_root rm -rf "$dir/new"
+as_root mmdebstrap --quiet --variant=extract --mode=root \
+    --include=linux-perf,python3.13,openjdk-21-jdk-headless trixie "$dir/new" "$mirror"
+
+root=$dir/root
+lib=$root/usr/lib/x86_64-linux-gnu
+loader=$lib/ld-linux-x86-64.so.2
+
+# Java looks at what the kernel says its program is, and starts others of its own: so its programs themselves say which
+# dynamic linker and libraries they want.
+jdk=usr/lib/jvm/java-21-openjdk-amd64
+for program in "$dir/new/$jdk"/bin/* "$dir/new/$jdk/lib/jspawnhelper"; do
+    # shellcheck disable=SC2016
+    as_root patchelf --set-interpreter "$loader" --force-rpath --set-rpath '$ORIGIN:$ORIGIN/../lib:'"$lib" "$program"
+done
+# Its settings would be the host's.
+find "$dir/new/$jdk" -type l -lname '/etc/*' | while read -r link; do
+    as_root ln -sfn "$root$(readlink "$link")" "$link"
+done
+
+as_root rm -rf "$root"
+as_root mv "$dir/new" "$root"
 
 mkdir -p "$dir/run"
-lib=$dir/root/usr/lib/x86_64-linux-gnu
+ln -sfn "$root/$jdk" "$dir/run/jdk-21"
 for program in perf python3.13; do
     cat >"$dir/run/$program" <<RUN
 #!/bin/sh
 # Written by scripts/trixie.sh.
-export PERF_EXEC_PATH="$dir/root/usr/libexec/perf-core"
-$([ $program = perf ] || echo "export PYTHONHOME=\"$dir/root/usr\"")
-exec "$lib/ld-linux-x86-64.so.2" --library-path "$lib" "$dir/root/usr/bin/$program" "\$@"
+export PERF_EXEC_PATH="$root/usr/libexec/perf-core"
+$([ $program = perf ] || echo "export PYTHONHOME=\"$root/usr\"")
+exec "$loader" --library-path "$lib" "$root/usr/bin/$program" "\$@"
 RUN
     chmod +x "$dir/run/$program"
 done

@@ -7,6 +7,7 @@ pub mod calls;
 pub mod chains;
 pub mod compare;
 pub mod corpus;
+pub mod java;
 pub mod jitscribe;
 pub mod line_oracle;
 pub mod live;

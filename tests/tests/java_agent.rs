@@ -1,95 +1,25 @@
 //! The agent for Java, against what HotSpot and the class files say by themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use end_to_end::java::{Java, Jdk, LONG, address, agent_option, name};
 use end_to_end::jitscribe::{java_agent, jitscribe};
-use end_to_end::live::workload;
+use end_to_end::on_each_jdk;
 use end_to_end::perf::Perf;
-use end_to_end::running::Running;
-use end_to_end::tool::{run, tool};
+use end_to_end::tool::run;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Longer than any test takes; it is ended when the test is done with it.
-const LONG: &str = "300000";
-
-/// The workload, at work, and what it printed.
-struct Java {
-    running: Running,
-    dir: TempDir,
-}
-
-impl Java {
-    /// Starts it with options for the JVM, and waits until most is compiled.
-    fn start(options: &[&str], arguments: &[&str]) -> Self {
-        let dir = TempDir::with_prefix("jitscribe-java-").expect("a temporary folder");
-        run(tool("javac").arg("-d").arg(dir.path()).arg(workload("Tiers.java")));
-        let out = File::create(dir.path().join("out")).expect("a file");
-        let mut java = tool("java");
-        java.args(options).arg("Tiers").args(arguments).current_dir(dir.path());
-        java.stderr(out.try_clone().expect("a copy")).stdout(out).stdin(Stdio::null());
-        let java = Self { running: Running::start(&mut java), dir };
-        let end = Instant::now() + Duration::from_secs(120);
-        while !java.printed().contains("running") {
-            assert!(Instant::now() < end, "it never ran:\n{}", java.printed());
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        java
-    }
-
-    fn printed(&self) -> String {
-        fs::read_to_string(self.dir.path().join("out")).expect("its output")
-    }
-
-    fn pid(&self) -> String {
-        self.running.pid().to_string()
-    }
-
-    fn jcmd(&self, words: &[&str]) -> String {
-        run(tool("jcmd").arg(self.pid()).args(words)).stdout
-    }
-
-    /// Loads the agent, or gives it an option.
-    fn agent(&self, option: &str) {
-        let agent = java_agent();
-        let agent = agent.to_str().expect("a UTF-8 path");
-        let said = self.jcmd(&["JVMTI.agent_load", agent, option]);
-        assert!(said.contains("return code: 0"), "{said}");
-    }
-
-    /// The codes in its log, of which `died` says whether they are alive.
-    fn codes(&self) -> Vec<Value> {
-        let printed = run(jitscribe().args(["dump", "--json", "-p", &self.pid()])).stdout;
-        let loads = printed.lines().map(|line| serde_json::from_str(line).expect("JSON"));
-        loads.filter(|event: &Value| event["event"] == "load").collect()
-    }
-
-    fn alive(&self) -> Vec<Value> {
-        self.codes().into_iter().filter(|code| code["died"].is_null()).collect()
-    }
-
-    fn resident_kib(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("status");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
-        line.split_whitespace().next().and_then(|kib| kib.parse().ok()).expect("a number")
-    }
-}
-
-fn agent_option(options: &str) -> String {
-    format!("-agentpath:{}={options}", java_agent().display())
-}
-
-fn address(text: &Value) -> u64 {
-    let text = text.as_str().expect("a text").strip_prefix("0x").expect("0x");
-    u64::from_str_radix(text, 16).expect("an address")
-}
-
-fn name(value: &Value) -> &str {
-    value["name"].as_str().expect("a name")
+on_each_jdk! {
+    names_tiers_lines_and_chains_are_those_of_hotspot_and_the_class_files,
+    attached_late_detached_and_attached_again,
+    record_attaches_names_all_and_lets_go,
+    record_gives_a_command_the_agent,
+    classes_come_and_go,
+    strange_options_are_said_and_do_no_harm,
 }
 
 /// Address → name, as the JVM writes it when asked.
@@ -166,11 +96,12 @@ fn expect_as_hotspot_says(java: &Java) -> usize {
 }
 
 /// A class file's line tables: name of the method → its lines by bytecode, in its own order of bytecodes.
-fn line_tables(dir: &Path) -> BTreeMap<String, Vec<(u64, u64)>> {
+fn line_tables(jdk: &Jdk, dir: &Path) -> BTreeMap<String, Vec<(u64, u64)>> {
     let classes = ["Tiers", "Tiers$Square", "Tiers$Circle", "Tiers$Passing"];
     let mut tables: BTreeMap<String, Vec<(u64, u64)>> = BTreeMap::new();
     for class in classes {
-        let printed = run(tool("javap").args(["-l", "-p", "-cp", "."]).arg(class).current_dir(dir));
+        let printed =
+            run(jdk.tool("javap").args(["-l", "-p", "-cp", "."]).arg(class).current_dir(dir));
         let mut method = String::new();
         for line in printed.stdout.lines().map(str::trim) {
             if let Some((before, _)) = line.split_once('(') {
@@ -228,7 +159,10 @@ fn printed_chains(
     // Column of the `@`, and what is there.
     let mut stack: Vec<(usize, u64, String)> = Vec::new();
     for line in printed.lines().filter(|line| !line.contains("   made ")) {
-        if let Some(column) = line.find("@ ").filter(|&column| line[..column].trim().is_empty()) {
+        // What is `synchronized`, or has handlers of exceptions, is marked.
+        let is_mark = |mark| " !msbn".contains(mark);
+        if let Some(column) = line.find("@ ").filter(|&column| line[..column].chars().all(is_mark))
+        {
             let Some(root) = &root else { continue };
             while stack.last().is_some_and(|(before, ..)| *before >= column) {
                 stack.pop();
@@ -259,9 +193,9 @@ fn printed_chains(
     all
 }
 
-#[test]
-fn names_tiers_lines_and_chains_are_those_of_hotspot_and_the_class_files() {
+fn names_tiers_lines_and_chains_are_those_of_hotspot_and_the_class_files(jdk: &Jdk) {
     let java = Java::start(
+        jdk,
         &[
             &agent_option("names=full"),
             "-XX:+UnlockDiagnosticVMOptions",
@@ -278,7 +212,7 @@ fn names_tiers_lines_and_chains_are_those_of_hotspot_and_the_class_files() {
     for special in ["Interpreter", "call_stub"] {
         assert!(codes.iter().any(|code| name(code) == special), "no {special}");
     }
-    let tables = line_tables(java.dir.path());
+    let tables = line_tables(jdk, java.dir());
     let (mut lines, mut deepest) = (0, 0);
     for code in codes.iter().filter(|code| short(name(code)).starts_with("Tiers.")) {
         for line in
@@ -322,9 +256,8 @@ fn names_tiers_lines_and_chains_are_those_of_hotspot_and_the_class_files() {
     assert!(compared > 20 && deepest >= 4, "{compared} chains were compared, of at most {deepest}");
 }
 
-#[test]
-fn attached_late_detached_and_attached_again() {
-    let java = Java::start(&["-Xcheck:jni"], &[LONG]);
+fn attached_late_detached_and_attached_again(jdk: &Jdk) {
+    let java = Java::start(jdk, &["-Xcheck:jni"], &[LONG]);
     java.agent("names:full");
     let first = expect_as_hotspot_says(&java);
     java.agent("stop");
@@ -336,22 +269,20 @@ fn attached_late_detached_and_attached_again() {
     java.agent("start,names:full");
     let second = expect_as_hotspot_says(&java);
     assert!(second * 2 > first, "{first} methods, and then {second}");
-    let printed = java.printed();
-    assert_eq!(printed.trim(), "running", "the JVM complains");
+    java.expect_no_complaint();
 }
 
-#[test]
-fn record_attaches_names_all_and_lets_go() {
-    let java = Java::start(&["-XX:+PreserveFramePointer"], &[LONG]);
+fn record_attaches_names_all_and_lets_go(jdk: &Jdk) {
+    let java = Java::start(jdk, &["-XX:+PreserveFramePointer"], &[LONG]);
     for data in ["one.data", "two.data"] {
         let mut record = jitscribe();
         record.args(["record", "-p", &java.pid(), "--duration", "1", "-F", "999", "--json"]);
-        record.args(["-o", data]).current_dir(java.dir.path());
+        record.args(["-o", data]).current_dir(java.dir());
         let done = run(record.env("JITSCRIBE_JAVA_AGENT", java_agent()));
         assert!(!done.stderr.contains("warning"), "{}", done.stderr);
         assert_eq!(java.alive().len(), 0, "the agent goes on");
         let perf = Perf::installed();
-        let samples = perf.samples_with_lines(&java.dir.path().join(data));
+        let samples = perf.samples_with_lines(&java.dir().join(data));
         let jitted: Vec<_> = samples.iter().filter(|sample| sample.dso.contains(".jit/")).collect();
         let named: Vec<_> = jitted
             .iter()
@@ -369,17 +300,17 @@ fn record_attaches_names_all_and_lets_go() {
     java.agent("");
     let mut record = jitscribe();
     record.args(["record", "-p", &java.pid(), "--duration", "0.3", "-o", "three.data"]);
-    run(record.env("JITSCRIBE_JAVA_AGENT", java_agent()).current_dir(java.dir.path()));
+    run(record.env("JITSCRIBE_JAVA_AGENT", java_agent()).current_dir(java.dir()));
     assert!(java.alive().len() > 100, "it was stopped by who only recorded");
 }
 
-#[test]
-fn record_gives_a_command_the_agent() {
+fn record_gives_a_command_the_agent(jdk: &Jdk) {
     let dir = TempDir::with_prefix("jitscribe-java-").expect("a temporary folder");
-    run(tool("javac").arg("-d").arg(dir.path()).arg(workload("Tiers.java")));
+    jdk.compile("Tiers.java", dir.path());
     let mut record = jitscribe();
     record.args(["record", "-F", "999", "--json", "--", "sh", "-c", "java Tiers 3000; exit 0"]);
     record.current_dir(dir.path()).env("JITSCRIBE_JAVA_AGENT", java_agent());
+    record.env("PATH", jdk.path());
     let done = run(&mut record);
     let mut said =
         done.stderr.lines().filter(|line| !line.starts_with("Picked up JAVA_TOOL_OPTIONS"));
@@ -402,10 +333,12 @@ fn record_gives_a_command_the_agent() {
 
 /// Classes come and go for so many seconds: the log's living codes and the process's memory stay in bounds.
 #[expect(clippy::print_stdout, reason = "who waits for ten minutes wants the figures")]
-fn churn(seconds: u64) {
+fn churn(jdk: &Jdk, seconds: u64) {
+    let longer = (seconds * 1000 + 300_000).to_string();
     let java = Java::start(
+        jdk,
         &[&agent_option("names=class"), "-Xcheck:jni", "-Xmx64m", "-XX:+UseSerialGC"],
-        &[LONG, "churn"],
+        &[&longer, "churn"],
     );
     let passing = |codes: &[Value]| {
         codes.iter().filter(|code| name(code).starts_with("Tiers$Passing.")).count()
@@ -425,30 +358,33 @@ fn churn(seconds: u64) {
     assert!(most < 6000, "codes alive: {alive:?}");
     let (early, late) = (resident[steps as usize / 2], *resident.last().expect("some"));
     assert!(late < early + early / 10 + (16 << 10), "resident KiB: {resident:?}");
-    let printed = java.printed();
-    assert_eq!(printed.trim(), "running", "the JVM complains");
+    java.expect_no_complaint();
     println!(
         "codes alive {alive:?}, of all {}, {gone} gone; resident KiB {resident:?}",
         codes.len()
     );
 }
 
-#[test]
-fn classes_come_and_go() {
-    churn(6);
+fn classes_come_and_go(jdk: &Jdk) {
+    churn(jdk, 6);
 }
 
 /// `cargo test -p end-to-end --test java_agent -- --ignored --nocapture`
 #[test]
 #[ignore = "takes ten minutes"]
 fn classes_come_and_go_for_ten_minutes() {
-    churn(600);
+    churn(&Jdk::of_debian_12(), 600);
 }
 
 #[test]
-fn strange_options_are_said_and_do_no_harm() {
+#[ignore = "takes ten minutes"]
+fn classes_come_and_go_for_ten_minutes_on_openjdk_21() {
+    churn(&Jdk::of_debian_13(), 600);
+}
+
+fn strange_options_are_said_and_do_no_harm(jdk: &Jdk) {
     let dir = TempDir::with_prefix("jitscribe-java-").expect("a temporary folder");
-    let mut java = Command::new("java");
+    let mut java = jdk.tool("java");
     java.arg(agent_option("perfmap,names=long")).arg("-version").current_dir(dir.path());
     let done = run(&mut java);
     assert!(done.stderr.contains("jitscribe: the option perfmap means nothing"), "{}", done.stderr);
