@@ -9,6 +9,7 @@ use jitscribe::Scribe;
 use crate::codes::Codes;
 use crate::env::{Env, Vm};
 use crate::events;
+use crate::hold::Hold;
 use crate::hotspot::CodeHeaps;
 use crate::jvmti::{
     EVENT_COMPILED_METHOD_LOAD, EVENT_COMPILED_METHOD_UNLOAD, EVENT_DYNAMIC_CODE_GENERATED,
@@ -53,6 +54,14 @@ struct Audience {
     user: bool,
     /// How many record.
     recorders: u32,
+    /// How often all were sent away.
+    stops: u32,
+}
+
+/// One who records, since the last stop of so many.
+#[derive(Clone, Copy)]
+struct Recorder {
+    stops: u32,
 }
 
 static AGENT: OnceLock<Agent> = OnceLock::new();
@@ -65,13 +74,17 @@ pub(crate) fn agent() -> Option<&'static Agent> {
 /// Does what the options ask for. Returns whether it could be done.
 pub(crate) fn obey(vm: Vm, options: Options, when: Come) -> bool {
     options.wrong.iter().for_each(say);
-    let is_start = matches!(options.order, Order::Start | Order::Hold);
-    if !is_start {
+    if options.order == Order::Stop {
         if let Some(agent) = agent() {
-            agent.leave(options.order);
+            agent.leave(None);
         }
         return true;
     }
+    let hold = match options.hold.as_deref().map(Hold::open) {
+        // Who wanted to record has given up meanwhile.
+        Some(None) => return false,
+        hold => hold.flatten(),
+    };
     let known = agent();
     let Some(agent) = known.or_else(|| Agent::make(vm, &options)) else { return false };
     if known.is_some() && options.is_for_scribe() {
@@ -79,7 +92,16 @@ pub(crate) fn obey(vm: Vm, options: Options, when: Come) -> bool {
             "what is announced to whom was settled when the agent came first: jitscribe ctl changes it",
         );
     }
-    agent.join(options, when)
+    let Some(recorder) = agent.join(options, when) else { return false };
+    let Some(hold) = hold else { return true };
+    let leave = move || {
+        let _ = agent.vm.attached(|| agent.leave(Some(recorder)));
+    };
+    let is_watched = hold.watch(leave);
+    if !is_watched {
+        leave();
+    }
+    is_watched
 }
 
 impl Agent {
@@ -107,13 +129,14 @@ impl Agent {
     }
 
     /// Somebody wants code announced.
-    fn join(&self, options: Options, when: Come) -> bool {
+    fn join(&self, options: Options, when: Come) -> Option<Recorder> {
         let mut audience = self.audience.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = !audience.user && audience.recorders == 0;
         match options.order {
             Order::Hold => audience.recorders += 1,
             _ => audience.user = true,
         }
+        let recorder = Recorder { stops: audience.stops };
         let before = self.wanted();
         let wanted = Wanted {
             style: Style {
@@ -137,22 +160,23 @@ impl Agent {
         let delivered = events.into_iter().try_for_each(|event| self.env.deliver(event, true));
         if let Err(error) = delivered {
             say(format_args!("the JVM tells nothing of compiled code (JVMTI error {error})"));
-            return false;
+            return None;
         }
         // Others may come and go meanwhile: the JVM is not asked with a lock held.
         drop(audience);
         if when == Come::Late && (is_new || options.order == Order::Start) {
             self.replay();
         }
-        true
+        Some(recorder)
     }
 
-    /// Somebody wants it no more.
-    fn leave(&self, order: Order) {
+    /// One who records wants it no more; or nobody is to have it any more.
+    fn leave(&self, who: Option<Recorder>) {
         let mut audience = self.audience.lock().unwrap_or_else(PoisonError::into_inner);
-        match order {
-            Order::Release => audience.recorders = audience.recorders.saturating_sub(1),
-            _ => *audience = Audience::default(),
+        match who {
+            Some(recorder) if recorder.stops != audience.stops => return,
+            Some(_) => audience.recorders = audience.recorders.saturating_sub(1),
+            None => *audience = Audience { stops: audience.stops + 1, ..Audience::default() },
         }
         if audience.user || audience.recorders > 0 {
             return;

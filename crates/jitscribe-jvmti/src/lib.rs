@@ -21,7 +21,7 @@
 //! - `methods`: what is known of methods, asked once
 //! - `names`, `options`: how they are called, and what the user wants
 //! - `codes`: what was announced and is there
-//! - `agent`: start and stop
+//! - `agent`: start and stop; `hold`: until who records is done, or gone
 //!
 //! It is a guest in the JVM: nothing here fails into it, no lock is held while it is asked, and a panic ends in a line on
 //! standard error.
@@ -33,6 +33,7 @@ mod entries;
 mod env;
 mod events;
 mod frames;
+mod hold;
 mod hotspot;
 mod instructions;
 mod jvmti;

@@ -16,16 +16,16 @@ pub(crate) enum Order {
     Start,
     /// Stop, whoever wanted it.
     Stop,
-    /// Announce while somebody records, who says [`Order::Release`] then.
+    /// Announce while somebody has a pipe open: [`Options::hold`].
     Hold,
-    /// See [`Order::Hold`].
-    Release,
 }
 
 /// The options.
 #[derive(Debug, Default)]
 pub(crate) struct Options {
     pub(crate) order: Order,
+    /// The pipe of who records.
+    pub(crate) hold: Option<PathBuf>,
     pub(crate) format: Option<Format>,
     /// Where source files may lie.
     pub(crate) sources: Option<Vec<PathBuf>>,
@@ -72,6 +72,10 @@ impl Options {
                 self.sources = Some(std::env::split_paths(list).collect());
                 return true;
             }
+            Some(("hold", pipe)) => {
+                self.hold = Some(pipe.into());
+                return self.ordered(Order::Hold);
+            }
             Some(("dir", dir)) => {
                 self.dir = Some(dir.into());
                 return true;
@@ -82,8 +86,6 @@ impl Options {
         let word = match word {
             "start" => return self.ordered(Order::Start),
             "stop" => return self.ordered(Order::Stop),
-            "hold" => return self.ordered(Order::Hold),
-            "release" => return self.ordered(Order::Release),
             "no-lines" => {
                 self.no_lines = true;
                 return true;
@@ -140,8 +142,9 @@ mod tests {
 
     #[test]
     fn options_are_a_list_with_commas() {
-        let options = Options::parse("perf-map, names:full,no-inlined,sources=/a:/b,,hold");
+        let options = Options::parse("perf-map, names:full,no-inlined,sources=/a:/b,,hold:/tmp/x");
         assert_eq!((options.order, options.format), (Order::Hold, Some(Format::Full)));
+        assert_eq!(options.hold, Some("/tmp/x".into()));
         assert_eq!(options.sources, Some(vec!["/a".into(), "/b".into()]));
         assert!(options.no_inlined && !options.no_lines && options.wrong.is_empty());
         assert_eq!(options.words, [Word::PerfMap]);

@@ -23,6 +23,7 @@ use std::process::Command;
 
 use crate::inject::{self, Report, shell_word};
 use crate::line_table::LineTable;
+use crate::process::processes;
 use crate::runtimes::{self, Preparation};
 use crate::{Error, Result, bridge, note};
 
@@ -213,7 +214,13 @@ pub fn record(args: &Args) -> Result<Recorded> {
     }
 
     let mut perf = perf_record(args, &workspace.recording(), &prepared);
-    let jvms = java::Jvms::ask(&pids, !args.no_env);
+    let jvms = if !pids.is_empty() {
+        java::Jvms::named(&pids, !args.no_env)
+    } else if records_all(args) && !args.no_env {
+        java::Jvms::among(&processes())
+    } else {
+        java::Jvms::default()
+    };
     // What perf starts itself writes its dump into the workspace; what runs already has its log.
     let whose = match records_running(args) {
         _ if !pids.is_empty() => logs::Whose::Processes(pids.clone()),
@@ -285,15 +292,19 @@ pub fn say_flags(prepared: &Preparation) {
 
 /// Whether perf's own options name what is to be recorded: all processes, or those of a processor, a user.
 fn records_running(args: &Args) -> bool {
-    let given = |option: &OsStr| {
-        let option = option.as_bytes();
-        let whom = [b"-a", b"-C", b"-t", b"-u"].iter().any(|short| option.starts_with(*short));
-        let whom_long = ["--all-cpus", "--cpu", "--tid", "--uid"]
-            .iter()
-            .any(|long| option.starts_with(long.as_bytes()));
-        whom || whom_long
-    };
-    args.perf_option.iter().any(|option| given(option))
+    records_all(args) || is_given(args, &["-t", "-u", "--tid", "--uid"])
+}
+
+/// Whether all processes are to be recorded, if on one processor.
+fn records_all(args: &Args) -> bool {
+    is_given(args, &["-a", "-C", "--all-cpus", "--cpu"])
+}
+
+/// Whether one of perf's own options begins with one of these.
+fn is_given(args: &Args, options: &[&str]) -> bool {
+    let is_one =
+        |given: &OsStr| options.iter().any(|one| given.as_bytes().starts_with(one.as_bytes()));
+    args.perf_option.iter().any(|given| is_one(given))
 }
 
 /// Refuses before anything runs what could not be done afterwards.
