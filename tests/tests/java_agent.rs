@@ -6,9 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use end_to_end::java::{Java, Jdk, LONG, address, agent_option, name};
-use end_to_end::jitscribe::{java_agent, jitscribe};
 use end_to_end::on_each_jdk;
-use end_to_end::perf::Perf;
 use end_to_end::tool::run;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -16,8 +14,6 @@ use tempfile::TempDir;
 on_each_jdk! {
     names_tiers_lines_and_chains_are_those_of_hotspot_and_the_class_files,
     attached_late_detached_and_attached_again,
-    record_attaches_names_all_and_lets_go,
-    record_gives_a_command_the_agent,
     classes_come_and_go,
     strange_options_are_said_and_do_no_harm,
 }
@@ -270,65 +266,6 @@ fn attached_late_detached_and_attached_again(jdk: &Jdk) {
     let second = expect_as_hotspot_says(&java);
     assert!(second * 2 > first, "{first} methods, and then {second}");
     java.expect_no_complaint();
-}
-
-fn record_attaches_names_all_and_lets_go(jdk: &Jdk) {
-    let java = Java::start(jdk, &["-XX:+PreserveFramePointer"], &[LONG]);
-    for data in ["one.data", "two.data"] {
-        let mut record = jitscribe();
-        record.args(["record", "-p", &java.pid(), "--duration", "1", "-F", "999", "--json"]);
-        record.args(["-o", data]).current_dir(java.dir());
-        let done = run(record.env("JITSCRIBE_JAVA_AGENT", java_agent()));
-        assert!(!done.stderr.contains("warning"), "{}", done.stderr);
-        assert_eq!(java.alive().len(), 0, "the agent goes on");
-        let perf = Perf::installed();
-        let samples = perf.samples_with_lines(&java.dir().join(data));
-        let jitted: Vec<_> = samples.iter().filter(|sample| sample.dso.contains(".jit/")).collect();
-        let named: Vec<_> = jitted
-            .iter()
-            .filter(|sample| sample.name().is_some_and(|name| name.starts_with("Tiers.")))
-            .collect();
-        assert!(named.len() * 2 > samples.len(), "{} of {}", named.len(), samples.len());
-        let unknown = samples.iter().filter(|sample| sample.in_anonymous_memory()).count();
-        assert!(unknown * 100 <= samples.len(), "{unknown} of {} have no name", samples.len());
-        let has_line = |line: &str| line.contains(".java:");
-        let lines = named.iter().filter(|sample| sample.srcline.as_deref().is_some_and(has_line));
-        assert!(lines.count() * 10 > named.len() * 9, "lines are missing");
-    }
-    assert!(!Path::new(&format!("/tmp/perf-{}.map", java.pid())).exists(), "a map was asked for");
-    // Who started it keeps it.
-    java.agent("");
-    let mut record = jitscribe();
-    record.args(["record", "-p", &java.pid(), "--duration", "0.3", "-o", "three.data"]);
-    run(record.env("JITSCRIBE_JAVA_AGENT", java_agent()).current_dir(java.dir()));
-    assert!(java.alive().len() > 100, "it was stopped by who only recorded");
-}
-
-fn record_gives_a_command_the_agent(jdk: &Jdk) {
-    let dir = TempDir::with_prefix("jitscribe-java-").expect("a temporary folder");
-    jdk.compile("Tiers.java", dir.path());
-    let mut record = jitscribe();
-    record.args(["record", "-F", "999", "--json", "--", "sh", "-c", "java Tiers 3000; exit 0"]);
-    record.current_dir(dir.path()).env("JITSCRIBE_JAVA_AGENT", java_agent());
-    record.env("PATH", jdk.path());
-    let done = run(&mut record);
-    let mut said =
-        done.stderr.lines().filter(|line| !line.starts_with("Picked up JAVA_TOOL_OPTIONS"));
-    assert!(!said.any(|line| line.contains("warning")), "{}", done.stderr);
-    let samples = Perf::installed().samples(&dir.path().join("perf.data"));
-    let named =
-        samples.iter().filter(|s| s.name().is_some_and(|n| n.starts_with("Tiers."))).count();
-    let unknown = samples.iter().filter(|sample| sample.in_anonymous_memory()).count();
-    assert!(
-        named > 100 && unknown * 50 <= named,
-        "{named} of {}, {unknown} unknown",
-        samples.len()
-    );
-    let left: BTreeSet<_> =
-        fs::read_dir(dir.path()).expect("a folder").flatten().map(|e| e.file_name()).collect();
-    let left: Vec<_> =
-        left.iter().filter_map(|name| name.to_str()).filter(|n| !n.ends_with(".class")).collect();
-    assert_eq!(left, ["perf.data", "perf.data.jit"]);
 }
 
 /// Classes come and go for so many seconds: the log's living codes and the process's memory stay in bounds.

@@ -30,7 +30,8 @@ impl Offer {
     /// Makes one for a JVM.
     pub fn make(pid: u32) -> io::Result<Self> {
         let folder = format!("/proc/{pid}/root/tmp");
-        let name = tempfile::Builder::new().prefix(".jitscribe-").make_in(folder, |path| {
+        let prefix = format!(".jitscribe-{pid}-");
+        let name = tempfile::Builder::new().prefix(&prefix).make_in(folder, |path| {
             Ok(mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?)
         })?;
         let reader = File::options()

@@ -1,0 +1,234 @@
+//! `jitscribe record` and Java: which JVMs it gives the agent, and that none keeps it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use end_to_end::java::{Java, Jdk, LONG};
+use end_to_end::jitscribe::{java_agent, jitscribe};
+use end_to_end::on_each_jdk;
+use end_to_end::perf::Perf;
+use end_to_end::running::Running;
+use end_to_end::tool::{run, tool};
+use tempfile::TempDir;
+
+on_each_jdk! {
+    record_attaches_names_all_and_lets_go,
+    record_gives_a_command_the_agent,
+    a_jvm_lets_go_of_a_record_that_was_killed,
+    a_jvm_that_cannot_load_the_agent_gives_a_map,
+}
+
+fn record_attaches_names_all_and_lets_go(jdk: &Jdk) {
+    let java = Java::start(jdk, &["-XX:+PreserveFramePointer"], &[LONG]);
+    for data in ["one.data", "two.data"] {
+        let mut record = jitscribe();
+        record.args(["record", "-p", &java.pid(), "--duration", "1", "-F", "999", "--json"]);
+        record.args(["-o", data]).current_dir(java.dir());
+        let done = run(record.env("JITSCRIBE_JAVA_AGENT", java_agent()));
+        assert!(!done.stderr.contains("warning"), "{}", done.stderr);
+        assert_eq!(java.alive().len(), 0, "the agent goes on");
+        let perf = Perf::installed();
+        let samples = perf.samples_with_lines(&java.dir().join(data));
+        let jitted: Vec<_> = samples.iter().filter(|sample| sample.dso.contains(".jit/")).collect();
+        let named: Vec<_> = jitted
+            .iter()
+            .filter(|sample| sample.name().is_some_and(|name| name.starts_with("Tiers.")))
+            .collect();
+        assert!(named.len() * 2 > samples.len(), "{} of {}", named.len(), samples.len());
+        let unknown = samples.iter().filter(|sample| sample.in_anonymous_memory()).count();
+        assert!(unknown * 100 <= samples.len(), "{unknown} of {} have no name", samples.len());
+        let has_line = |line: &str| line.contains(".java:");
+        let lines = named.iter().filter(|sample| sample.srcline.as_deref().is_some_and(has_line));
+        assert!(lines.count() * 10 > named.len() * 9, "lines are missing");
+    }
+    assert!(!Path::new(&format!("/tmp/perf-{}.map", java.pid())).exists(), "a map was asked for");
+    // Who started it keeps it.
+    java.agent("");
+    let mut record = jitscribe();
+    record.args(["record", "-p", &java.pid(), "--duration", "0.3", "-o", "three.data"]);
+    run(record.env("JITSCRIBE_JAVA_AGENT", java_agent()).current_dir(java.dir()));
+    assert!(java.alive().len() > 100, "it was stopped by who only recorded");
+}
+
+fn record_gives_a_command_the_agent(jdk: &Jdk) {
+    let dir = TempDir::with_prefix("jitscribe-java-").expect("a temporary folder");
+    jdk.compile("Tiers.java", dir.path());
+    let mut record = jitscribe();
+    record.args(["record", "-F", "999", "--json", "--", "sh", "-c", "java Tiers 3000; exit 0"]);
+    record.current_dir(dir.path()).env("JITSCRIBE_JAVA_AGENT", java_agent());
+    record.env("PATH", jdk.path());
+    let done = run(&mut record);
+    let mut said =
+        done.stderr.lines().filter(|line| !line.starts_with("Picked up JAVA_TOOL_OPTIONS"));
+    assert!(!said.any(|line| line.contains("warning")), "{}", done.stderr);
+    let samples = Perf::installed().samples(&dir.path().join("perf.data"));
+    let named =
+        samples.iter().filter(|s| s.name().is_some_and(|n| n.starts_with("Tiers."))).count();
+    let unknown = samples.iter().filter(|sample| sample.in_anonymous_memory()).count();
+    assert!(
+        named > 100 && unknown * 50 <= named,
+        "{named} of {}, {unknown} unknown",
+        samples.len()
+    );
+    let left: BTreeSet<_> =
+        fs::read_dir(dir.path()).expect("a folder").flatten().map(|e| e.file_name()).collect();
+    let left: Vec<_> =
+        left.iter().filter_map(|name| name.to_str()).filter(|n| !n.ends_with(".class")).collect();
+    assert_eq!(left, ["perf.data", "perf.data.jit"]);
+}
+
+/// Waits until so many codes are alive in its log, or says that they never were.
+fn wait_for_codes(java: &Java, are_there: impl Fn(usize) -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        // Before the agent came there is no log.
+        let dump =
+            jitscribe().args(["dump", "--json", "-p", &java.pid()]).output().expect("a dump");
+        let alive = if dump.status.success() { java.alive().len() } else { 0 };
+        if are_there(alive) {
+            return;
+        }
+        assert!(Instant::now() < end, "{alive} codes are alive");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Checks that no pipe for it is left in `/tmp`.
+fn expect_no_pipe(java: &Java) {
+    let entries = fs::read_dir("/tmp").expect("/tmp").flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let prefix = format!(".jitscribe-{}-", java.pid());
+    let left: Vec<_> = names.filter(|name| name.starts_with(&prefix)).collect();
+    assert!(left.is_empty(), "left in /tmp: {left:?}");
+}
+
+fn a_jvm_lets_go_of_a_record_that_was_killed(jdk: &Jdk) {
+    let java = Java::start(jdk, &["-Xcheck:jni"], &[LONG]);
+    let mut record = jitscribe();
+    record.args(["record", "-p", &java.pid(), "--duration", "100"]).current_dir(java.dir());
+    // With a process group of its own, so that perf ends as well.
+    record.env("JITSCRIBE_JAVA_AGENT", java_agent()).process_group(0);
+    let killed = Running::start(&mut record);
+    wait_for_codes(&java, |alive| alive > 100);
+    let group = format!("-{}", killed.pid());
+    run(tool("kill").args(["-KILL", "--", &group]));
+    wait_for_codes(&java, |alive| alive == 0);
+    expect_no_pipe(&java);
+    // Another is heard.
+    let mut record = jitscribe();
+    record.args(["record", "-p", &java.pid(), "--duration", "0.5", "-o", "again.data"]);
+    record.env("JITSCRIBE_JAVA_AGENT", java_agent()).current_dir(java.dir());
+    let said = run(&mut record).stderr;
+    assert!(!said.contains("warning"), "{said}");
+    java.expect_no_complaint();
+}
+
+/// Records, with an agent that lies elsewhere, and checks that a warning says why it is not used, and that methods have names
+/// nevertheless.
+fn expect_a_map_instead(java: &Java, agent: &Path, data: &str, why: &str) {
+    let mut record = jitscribe();
+    record.args(["record", "-p", &java.pid(), "--duration", "1", "-F", "999", "-o", data]);
+    record.env("JITSCRIBE_JAVA_AGENT", agent).current_dir(java.dir());
+    let said = run(&mut record).stderr;
+    let map = format!("/tmp/perf-{}.map", java.pid());
+    assert!(Path::new(&map).exists(), "no map was asked for:\n{said}");
+    fs::remove_file(map).expect("removed");
+    let warning = said.lines().find(|line| line.contains("does not load the agent"));
+    let warning = warning.unwrap_or_else(|| panic!("no word of it:\n{said}"));
+    assert!(warning.contains(why) && warning.contains("perf map"), "{warning}");
+    let samples = Perf::installed().samples(&java.dir().join(data));
+    let named = samples.iter().filter(|s| s.name().is_some_and(|n| n.contains("Tiers.")));
+    let named = named.count();
+    assert!(named * 2 > samples.len(), "{named} of {} are named", samples.len());
+    expect_no_pipe(java);
+}
+
+fn a_jvm_that_cannot_load_the_agent_gives_a_map(jdk: &Jdk) {
+    let elsewhere = TempDir::with_prefix("jitscribe-agent-").expect("a temporary folder");
+    let agent = elsewhere.path().join("agent.so");
+    fs::copy(java_agent(), &agent).expect("copied");
+    let dir = TempDir::with_prefix("jitscribe-java-").expect("a temporary folder");
+    jdk.compile("Tiers.java", dir.path());
+    // There is another file system where we see the agent.
+    let mut hidden = tool("unshare");
+    if !rustix::process::geteuid().is_root() {
+        hidden.arg("--map-current-user");
+    }
+    hidden.args(["--mount", "sh", "-ec", "mount -t tmpfs none \"$1\"; shift; exec \"$@\"", "sh"]);
+    hidden.arg(elsewhere.path()).arg(jdk.tool("java").get_program());
+    hidden.args(["-XX:+PreserveFramePointer", "Tiers", LONG]).current_dir(dir.path());
+    let java = Java::started(jdk, hidden, dir);
+    expect_a_map_instead(&java, &agent, "hidden.data", "where it runs");
+    // One that the dynamic linker refuses.
+    let broken = java.dir().join("broken.so");
+    fs::write(&broken, "no library").expect("written");
+    expect_a_map_instead(&java, &broken, "broken.data", "broken.so");
+}
+
+/// What one shell does in a PID namespace of its own, so that it is about no JVM of anybody else's. The third JVM is stopped.
+const ALL: &str = r#"
+mount -t proc proc /proc
+for number in 1 2 3; do
+    eval java=\$JAVA$number
+    "$java" Tiers 300000 >$number.out 2>&1 &
+    eval pid$number=$!
+done
+trap 'kill -KILL $pid1 $pid2 $pid3' EXIT
+for number in 1 2 3; do
+    while ! grep -q running $number.out; do sleep 0.1; done
+done
+kill -STOP $pid3
+"$JITSCRIBE" record -a --duration 1 -F 999 -o all.data 2>said
+echo $pid1 $pid2 $pid3 >pids
+for pid in $pid1 $pid2; do
+    "$JITSCRIBE" dump --json -p $pid >$pid.json
+done
+kill -CONT $pid3
+# The command may still reach it: it has to find nobody.
+sleep 1
+if "$JITSCRIBE" dump --json -p $pid3 >third.json 2>third.said; then grep -c '"died":null' third.json || true; fi
+"#;
+
+#[test]
+fn record_of_all_gives_each_jvm_the_agent_and_takes_it_back() {
+    let (one, two) = (Jdk::of_debian_12(), Jdk::of_debian_13());
+    let dir = TempDir::with_prefix("jitscribe-java-").expect("a temporary folder");
+    one.compile("Tiers.java", dir.path());
+    let mut all = tool("unshare");
+    if !rustix::process::geteuid().is_root() {
+        all.arg("--map-root-user");
+    }
+    all.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", ALL]);
+    for (number, jdk) in [("1", &one), ("2", &two), ("3", &one)] {
+        all.env(format!("JAVA{number}"), jdk.tool("java").get_program());
+    }
+    all.env("JITSCRIBE", jitscribe().get_program()).env("JITSCRIBE_JAVA_AGENT", java_agent());
+    let before = Instant::now();
+    let printed = run(all.current_dir(dir.path()));
+    assert!(before.elapsed() < Duration::from_secs(100), "it was held up");
+    let said = fs::read_to_string(dir.path().join("said")).expect("what it said");
+    let pids = fs::read_to_string(dir.path().join("pids")).expect("ids");
+    let pids: Vec<&str> = pids.split_whitespace().collect();
+    let loaded =
+        format!("loaded into 2 processes (--no-env leaves them alone): {}, {}", pids[0], pids[1]);
+    assert!(said.contains(&loaded), "{said}");
+    assert!(said.contains(&format!("process {} is Java, and does not answer", pids[2])), "{said}");
+    for pid in &pids[..2] {
+        let told = fs::read_to_string(dir.path().join(format!("{pid}.json"))).expect("a dump");
+        let loads: Vec<_> = told.lines().filter(|line| line.contains("\"load\"")).collect();
+        let alive = loads.iter().filter(|line| line.contains("\"died\":null")).count();
+        assert!(loads.len() > 100 && alive == 0, "{alive} of {} are alive", loads.len());
+    }
+    // What the third has alive in its log, if it has one.
+    assert!(["", "0"].contains(&printed.stdout.trim()), "it works for nobody: {}", printed.stdout);
+    let samples = Perf::installed().samples(&dir.path().join("all.data"));
+    for pid in &pids[..2] {
+        let its: Vec<_> = samples.iter().filter(|sample| sample.pid.to_string() == *pid).collect();
+        let named = its.iter().filter(|s| s.name().is_some_and(|n| n.starts_with("Tiers.")));
+        let named = named.count();
+        assert!(named > 20 && named * 2 > its.len(), "{named} of {} are named", its.len());
+    }
+}
