@@ -3,7 +3,6 @@
 
 use std::hint::black_box;
 use std::io;
-use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{
     AtomicPtr, AtomicU32,
@@ -50,10 +49,7 @@ pub(crate) fn begin() -> io::Result<()> {
     // What was asked of the parent is no matter of its child.
     TID.store(0, Relaxed);
     DONE.store(ASKED.load(Relaxed), Relaxed);
-    // The process's signals are not for this thread to handle.
-    let spawned = without_signals(|| {
-        std::thread::Builder::new().name("jitscribe-crash".to_owned()).spawn(|| run())
-    });
+    let spawned = guest_thread::spawn("jitscribe-crash", || run());
     spawned.map(drop).inspect_err(|_| PID.store(0, Release))
 }
 
@@ -139,19 +135,4 @@ fn wake(word: &AtomicU32) {
             i32::MAX,
         );
     }
-}
-
-/// Does `action` with all signals blocked in this thread: one that it makes inherits that.
-fn without_signals<T>(action: impl FnOnce() -> T) -> T {
-    let mut all = MaybeUninit::uninit();
-    let mut before = MaybeUninit::uninit();
-    // SAFETY: both sets are filled by the calls, the first before it is read.
-    unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
-    }
-    let done = action();
-    // SAFETY: `before` was filled.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
-    done
 }

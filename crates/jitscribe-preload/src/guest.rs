@@ -48,18 +48,3 @@ pub(crate) fn set_errno(errno: c_int) {
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
 }
-
-/// Does it with all signals blocked: a thread that it starts takes none of the program's.
-pub(crate) fn without_signals<R>(work: impl FnOnce() -> R) -> R {
-    let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    let mut before = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: both sets have room; the first is filled before it is used, the second by the call.
-    unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
-    }
-    let done = work();
-    // SAFETY: it was filled above.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
-    done
-}

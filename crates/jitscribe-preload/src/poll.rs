@@ -26,8 +26,7 @@ pub(crate) fn begin() {
         }
         RUNS_IN.store(0, Relaxed);
     };
-    let spawn = || std::thread::Builder::new().name("jitscribe".to_owned()).spawn(run);
-    if guest::without_signals(spawn).is_err() {
+    if guest_thread::spawn("jitscribe", run).is_err() {
         RUNS_IN.store(0, Relaxed);
     }
 }

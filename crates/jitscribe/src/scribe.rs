@@ -237,9 +237,7 @@ impl Scribe {
         #[cfg(unix)]
         if shared.settings.watch && shared.log.is_some() {
             let watch = move || shared.watch();
-            if let Err(error) =
-                std::thread::Builder::new().name("jitscribe".to_owned()).spawn(watch)
-            {
+            if let Err(error) = guest_thread::spawn("jitscribe", watch) {
                 shared.say(Subject::Log, format_args!("no thread to wait for wishes: {error}"));
             }
         }

@@ -190,8 +190,7 @@ impl Shared {
             }
             return;
         }
-        let work = move || self.wake();
-        let thread = std::thread::Builder::new().name("jitscribe-gdb".to_owned()).spawn(work);
+        let thread = guest_thread::spawn("jitscribe-gdb", move || self.wake());
         if let Ok(thread) = thread {
             *self.waker.close() = Some(thread.thread().clone());
         }
