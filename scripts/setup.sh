@@ -48,6 +48,7 @@ libunwind|/usr/share/doc/libunwind8|libunwind8
 the libunwind of LLVM|/usr/lib/llvm-14/lib/libunwind.so.1|libunwind-14
 heaptrack|heaptrack|heaptrack
 make|make|make
+a C compiler for musl|musl-gcc|musl-tools
 pkg-config|pkg-config|pkg-config
 lli|lli-14|llvm-14-runtime
 llc|llc-14|llvm-14

@@ -82,7 +82,11 @@ fn announced(pid: u32) -> Codes {
 fn expect_announced(way: &str) {
     let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
     let program = compiled(dir.path(), "writes.c", &["-Wall"]);
-    let waiting = Waiting::start(&program, dir.path(), &[way], true);
+    expect_announced_by(&program, dir.path(), way);
+}
+
+fn expect_announced_by(program: &Path, dir: &Path, way: &str) {
+    let waiting = Waiting::start(program, dir, &[way], true);
     // What is written through a mapping is seen at two looks.
     let mut tries = 0;
     while way == "mapping" && announced(waiting.child.id()) != waiting.codes() && tries < 50 {
@@ -101,6 +105,29 @@ fn by_write_and_its_kin() {
 #[test]
 fn by_dprintf() {
     expect_announced("dprintf");
+}
+
+/// The functions that the compiler calls instead, to check at run time what is given to them.
+#[test]
+fn by_checked_functions() {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    let flags = ["-O2", "-D_FORTIFY_SOURCE=2", "-D_LARGEFILE64_SOURCE"];
+    let program = compiled(dir.path(), "writes.c", &flags);
+    let symbols = run(tool("nm").arg("-D").arg(&program)).stdout;
+    for name in [
+        "open_2",
+        "open64_2",
+        "openat_2",
+        "openat64_2",
+        "dprintf_chk",
+        "vdprintf_chk",
+        "fprintf_chk",
+    ] {
+        assert!(symbols.contains(&format!(" __{name}@")), "{name}: {symbols}");
+    }
+    for way in ["checked", "dprintf", "stream"] {
+        expect_announced_by(&program, dir.path(), way);
+    }
 }
 
 #[test]
@@ -252,6 +279,45 @@ fn a_static_program_runs_and_it_is_said() {
     assert_eq!(done.status.code(), Some(3));
     let said = String::from_utf8_lossy(&done.stderr);
     assert!(said.contains("it is statically linked"), "{said}");
+}
+
+/// musl's dynamic linker would end it: it runs without the library, and that is said.
+#[test]
+fn a_program_of_musl_runs_and_it_is_said() {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    let program = dir.path().join("musl");
+    let source = crate_dir().join("workloads/bridge/ends.c");
+    run(tool("musl-gcc").arg("-o").arg(&program).arg(source));
+    let refused = output(Command::new(&program).env("LD_PRELOAD", preload()));
+    assert_ne!(refused.status.code(), Some(3), "it can be loaded: then it need not be left out");
+    let done =
+        output(jitscribe().arg("run").arg("--").arg(&program).env("JITSCRIBE_PRELOAD", preload()));
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(3), "{said}");
+    assert!(said.contains("it is linked with musl"), "{said}");
+}
+
+/// Also those that a process wrote which the command started, and what lies beside them.
+#[test]
+fn what_is_left_is_said() {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    let mut all = jitscribe();
+    all.args(["run", "--", "sh", "-c", "node -e 'process.exit(3)'"]);
+    all.env("JITSCRIBE_PRELOAD", preload()).current_dir(dir.path());
+    let done = output(&mut all);
+    assert_eq!(done.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&done.stderr);
+    let left = said.lines().find_map(|line| line.strip_prefix("no longer needed: rm "));
+    let mut left: Vec<_> = left.expect("files").split(' ').map(Path::new).collect();
+    left.retain(|path| path.starts_with(dir.path()));
+    let mut there: Vec<_> = std::fs::read_dir(dir.path())
+        .expect("a folder")
+        .flatten()
+        .map(|file| file.path())
+        .collect();
+    there.sort();
+    assert!(!there.is_empty());
+    assert_eq!(left, there);
 }
 
 /// `run` is as if it were not there: output, exit code, the end by a signal.

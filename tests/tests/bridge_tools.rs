@@ -1,32 +1,21 @@
 //! Runtimes that do not link the library, run by `jitscribe run` under tools that know their code at once.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use end_to_end::jitscribe::{jitscribe, preload};
+use end_to_end::bridge::{letters, run_with};
 use end_to_end::map_oracle::MapOracle;
 use end_to_end::profile::Profile;
-use end_to_end::tool::{Printed, run, tool};
+use end_to_end::tool::{run, tool};
+use serde_json::Value;
 use tempfile::TempDir;
-
-/// `jitscribe run --with TOOL OPTIONS -- COMMAND` in a folder of its own.
-fn run_with(dir: &Path, with: &[&str], command: &[&str]) -> Printed {
-    drop(tool(command[0]));
-    let mut all = jitscribe();
-    all.arg("run").arg("--with").args(with).arg("--").args(command);
-    all.env_remove("JITSCRIBE").env_remove("JITSCRIBE_DIR").env_remove("JITSCRIBE_LIMIT");
-    all.env("JITSCRIBE_PRELOAD", preload()).current_dir(dir);
-    // Code is compiled by a thread; what it is too late for on a busy machine would not be jitted.
-    run(all.env("MVM_SPESH_BLOCKING", "1"))
-}
 
 /// What callgrind wrote, without what `record` does to it afterwards, names all code that the runtime's own map has: nothing was left to
 /// be named, and all costs are there. Returns the cost of what was announced.
 fn expect_named_at_once(dir: &Path, command: &[&str]) -> u64 {
     let printed = run_with(dir, &["callgrind", "--json"], command);
     let json = printed.stdout.find("[\n  {").map_or("", |at| &printed.stdout[at..]);
-    let report: serde_json::Value = serde_json::from_str(json).expect("a report");
+    let report: Value = serde_json::from_str(json).expect("a report");
     let report = &report[0];
     assert_eq!(report["named_at_once"], true, "{report}");
     let output = dir.join(report["output"].as_str().expect("a path"));
@@ -47,20 +36,10 @@ fn expect_named_at_once(dir: &Path, command: &[&str]) -> u64 {
     of_bridge.map(|(_, costs)| costs[0]).sum()
 }
 
-/// Raku that counts letters, as in KDE's bug 492835.
-fn words(dir: &Path, count: u64) -> &'static str {
-    let mut words = String::new();
-    for number in 0..count {
-        _ = writeln!(words, "word{}abc{}", number * 7919 % 100_003, number % 13);
-    }
-    std::fs::write(dir.join("words"), words).expect("a file");
-    "my %idx; for \"words\".IO.lines { for .comb { %idx{$_}++ } }; say %idx.sort.tail(10);"
-}
-
 #[test]
 fn rakudo_under_callgrind() {
     let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    let script = words(dir.path(), 12_000);
+    let script = letters(dir.path(), 12_000);
     let cost = expect_named_at_once(dir.path(), &["rakudo-m", "-e", script]);
     assert!(cost > 50_000_000, "{cost}");
 }
@@ -69,46 +48,93 @@ fn rakudo_under_callgrind() {
 #[test]
 fn php_under_callgrind() {
     let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    let script = "<?php function fib($n) { return $n < 2 ? $n : fib($n - 1) + fib($n - 2); }
-        for ($i = 0; $i < 12; $i++) { echo fib(14), \"\\n\"; }";
-    std::fs::write(dir.path().join("fib.php"), script).expect("a file");
+    std::fs::write(dir.path().join("fib.php"), PHP).expect("a file");
     let cost = expect_named_at_once(dir.path(), &["php", "fib.php"]);
     assert!(cost > 100_000, "{cost}");
 }
 
-/// A function of Raku stands between those of the interpreter and of the C library that it calls, in a stack that ends
-/// in `main`.
+const PHP: &str = "<?php function fib($n) { return $n < 2 ? $n : fib($n - 1) + fib($n - 2); }
+    for ($i = 0; $i < 12; $i++) { echo fib(14), \"\\n\"; }";
+
+const JS: &str = "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+const kept = [];
+function keeper(n) { kept.push(Buffer.allocUnsafeSlow(100000 + n)); return fib(10); }
+for (let i = 0; i < 100; i++) keeper(i);
+";
+
+/// It writes both a dump and, so that there is something to compare with, a map.
 #[test]
-fn rakudo_under_gdb() {
+fn node_under_callgrind() {
     let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    let script = words(dir.path(), 3_000);
-    let mut with = vec!["gdb", "-batch"];
-    for command in [
-        "set breakpoint pending on",
-        "set width 0",
-        "break '(-e:1)'",
-        "run",
-        "delete",
-        "break MVM_string_substring",
-        "continue",
-        "backtrace",
-    ] {
-        with.extend(["-ex", command]);
+    std::fs::write(dir.path().join("fib.js"), JS).expect("a file");
+    let cost = expect_named_at_once(dir.path(), &["node", "--perf-basic-prof", "fib.js"]);
+    assert!(cost > 500_000, "{cost}");
+}
+
+/// Every frame has a name, those of JavaScript between those of C++, down to `main`.
+#[test]
+#[ignore = "half a minute of processor time: cargo test -p end-to-end --test bridge_tools -- --ignored"]
+fn node_under_memcheck() {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    std::fs::write(dir.path().join("keep.js"), JS).expect("a file");
+    let leaks = ["--leak-check=full", "--show-leak-kinds=all", "--num-callers=100", "-o", "log"];
+    let with = [&["memcheck"][..], &leaks].concat();
+    run_with(dir.path(), &with, &["node", "keep.js"]);
+    let mut logs = std::fs::read_dir(dir.path()).expect("a folder").flatten();
+    let is_log = |path: &Path| path.file_stem().is_some_and(|stem| stem == "log");
+    let log = logs.find(|entry| entry.path().is_file() && is_log(&entry.path()));
+    let log = std::fs::read_to_string(log.expect("a log").path()).expect("text");
+    let of = |stack: &str, name: &str| stack.find(name);
+    let is_whole = |stack: &str| {
+        let places = ["JS:~allocUnsafeSlow", "keeper", "node::Start", "main"];
+        let places = places.map(|name| of(stack, name));
+        places.iter().all(Option::is_some) && places.is_sorted()
+    };
+    assert!(log.split("== \n").any(is_whole), "{log}");
+    assert!(!log.contains(": ???"), "{log}");
+}
+
+/// The runtime's dump is seen by perf itself. With the bridge there is one code for each that it tells of, as without.
+fn expect_told_once(dir: &Path, command: &[&str]) {
+    let printed = run_with(dir, &["perf", "--json", "--keep-raw"], command);
+    let json = printed.stdout.find('{').map_or("", |at| &printed.stdout[at..]);
+    let report: Value = serde_json::from_str(json).expect("a report");
+    let sources = report["sources"].as_array().expect("sources");
+    let dumps: Vec<_> = sources.iter().filter(|source| source["kind"] == "jitdump").collect();
+    assert_eq!(dumps.len(), 1, "{report}");
+    assert!(dumps[0]["codes"].as_u64() > Some(0), "{report}");
+    let path = dumps[0]["path"].as_str().expect("a path");
+    let head = std::fs::read(path).expect("a dump");
+    let dump = jitdump::Dump::parse(&head).expect("a dump");
+    assert!(dump.log().is_none(), "the runtime's, and not the bridge's");
+    for source in sources {
+        let path = Path::new(source["path"].as_str().expect("a path"));
+        if !path.starts_with(dir) {
+            _ = std::fs::remove_file(path);
+        }
     }
-    let printed = run_with(dir.path(), &with, &["rakudo-m", "-e", script]);
-    let frames: Vec<&str> = printed.stdout.lines().filter(|line| line.starts_with('#')).collect();
-    let of = |name: &str| frames.iter().position(|frame| frame.contains(name));
-    // Whichever function of the script's, or of what it calls, takes a string apart.
-    let raku = of("(-e:").or(of("(SETTING::")).or(of(".nqp:"));
-    let stack = [of("MVM_string_substring"), raku, of("MVM_interp_run"), of("__libc_start")];
-    assert!(stack.iter().all(Option::is_some) && stack.is_sorted(), "{}", printed.stdout);
+}
+
+#[test]
+fn a_dump_of_node_is_told_once_under_perf() {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    std::fs::write(dir.path().join("fib.js"), JS).expect("a file");
+    expect_told_once(dir.path(), &["node", "fib.js"]);
+}
+
+/// It writes a line of its map before the record of its dump.
+#[test]
+fn a_dump_of_php_is_told_once_under_perf() {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    std::fs::write(dir.path().join("fib.php"), PHP).expect("a file");
+    expect_told_once(dir.path(), &["php", "fib.php"]);
 }
 
 /// A map has no bytes; the bridge has taken them when the line was written.
 #[test]
 fn a_map_gets_assembly_under_perf() {
     let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    let script = words(dir.path(), 30_000);
+    let script = letters(dir.path(), 30_000);
     run_with(dir.path(), &["perf", "-F", "999"], &["rakudo-m", "-e", script]);
     let mut annotate: Command = tool("perf");
     annotate

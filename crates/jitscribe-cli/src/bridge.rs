@@ -52,6 +52,11 @@ fn usable(path: PathBuf) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// Names a file to which the library adds a line for each file that it watches: its path, and a NUL.
+pub const FILES: &str = "JITSCRIBE_BRIDGE_FILES";
+/// `maps`: what dumps tell is not announced, nor what a map tells of a process that writes a dump.
+pub const WHAT: &str = "JITSCRIBE_BRIDGE";
+
 /// What [`VARIABLE`] is to be: what it is, and the library behind it.
 pub fn value(library: &Path) -> OsString {
     let mut value = std::env::var_os(VARIABLE).unwrap_or_default();
@@ -62,14 +67,39 @@ pub fn value(library: &Path) -> OsString {
     value
 }
 
-/// Says for which reason the library can do nothing for a command, if there is one to be seen.
-pub fn warn_of(program: &OsStr) {
-    let Some(path) = found(program) else { return };
-    if let Some((path, cause)) = obstacle(&path) {
-        note::warning(format_args!(
-            "{}: {cause}; what it writes is not announced while it runs",
-            shell_word(&path)
-        ));
+/// Whether a command may be given the library. Says for which reason it can do nothing there, if there is one to be seen.
+pub fn may_load_into(program: &OsStr) -> bool {
+    let Some((path, obstacle)) = found(program).and_then(|path| obstacle(&path)) else {
+        return true;
+    };
+    note::warning(format_args!(
+        "{}: {}; what it writes is not announced while it runs",
+        shell_word(&path),
+        obstacle.said()
+    ));
+    obstacle != Obstacle::Musl
+}
+
+/// Why the library does nothing in a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Obstacle {
+    Bits32,
+    Static,
+    /// Its dynamic linker ends a program that is to have a library of glibc's.
+    Musl,
+    MoreRights,
+}
+
+impl Obstacle {
+    fn said(self) -> &'static str {
+        match self {
+            Self::Bits32 => "it is a program of 32 bits",
+            Self::Static => "it is statically linked, and LD_PRELOAD does nothing there",
+            Self::Musl => "it is linked with musl, and the library is for glibc: it is run without",
+            Self::MoreRights => {
+                "it runs with more rights than yours, and LD_PRELOAD is ignored then"
+            }
+        }
     }
 }
 
@@ -83,7 +113,7 @@ fn found(program: &OsStr) -> Option<PathBuf> {
 }
 
 /// Why the dynamic linker will not load it into a program, or into the one that a script is for.
-fn obstacle(program: &Path) -> Option<(PathBuf, &'static str)> {
+fn obstacle(program: &Path) -> Option<(PathBuf, Obstacle)> {
     /// As many as the kernel follows.
     const SCRIPTS: usize = 5;
     let mut path = program.to_owned();
@@ -113,25 +143,28 @@ fn interpreter(line: &[u8]) -> Option<PathBuf> {
     Some(first.to_owned())
 }
 
-fn obstacle_in(head: &[u8]) -> Option<&'static str> {
+fn obstacle_in(head: &[u8]) -> Option<Obstacle> {
     /// `EI_CLASS` of 32 bits.
     const CLASS_32: u8 = 1;
     if !head.starts_with(b"\x7fELF") {
         return None;
     }
     if head.get(4) == Some(&CLASS_32) {
-        return Some("it is a program of 32 bits");
+        return Some(Obstacle::Bits32);
     }
     let header = FileHeader64::<Endianness>::parse(head).ok()?;
     let endian = header.endian().ok()?;
     let programs = header.program_headers(endian, head).ok()?;
-    let is_static = programs.iter().all(|program| program.p_type(endian) != PT_INTERP);
-    is_static.then_some("it is statically linked, and LD_PRELOAD does nothing there")
+    let linker = programs.iter().find(|program| program.p_type(endian) == PT_INTERP);
+    let Some(linker) = linker else { return Some(Obstacle::Static) };
+    let path = linker.data(endian, head).ok()?;
+    let name = path.rsplit(|&byte| byte == b'/').next()?;
+    name.starts_with(b"ld-musl").then_some(Obstacle::Musl)
 }
 
 /// The dynamic linker takes no libraries from the environment where the kernel gives a program rights that its
 /// caller has not.
-fn has_more_rights(path: &Path) -> Option<&'static str> {
+fn has_more_rights(path: &Path) -> Option<Obstacle> {
     const SET_USER: u32 = 0o4000;
     const SET_GROUP: u32 = 0o2000;
     let file = path.metadata().ok()?;
@@ -142,8 +175,7 @@ fn has_more_rights(path: &Path) -> Option<&'static str> {
     let mut buffer = [0_u8; 64];
     let capable = rustix::fs::getxattr(path, c"security.capability", &mut buffer).is_ok()
         && !rustix::process::getuid().is_root();
-    (other_user || other_group || capable)
-        .then_some("it runs with more rights than yours, and LD_PRELOAD is ignored then")
+    (other_user || other_group || capable).then_some(Obstacle::MoreRights)
 }
 
 #[cfg(test)]
@@ -160,7 +192,7 @@ mod tests {
     #[test]
     fn programs_of_this_machine_have_no_obstacle() {
         assert_eq!(obstacle(Path::new("/bin/sh")), None);
-        assert_eq!(obstacle_in(b"\x7fELF\x01"), Some("it is a program of 32 bits"));
+        assert_eq!(obstacle_in(b"\x7fELF\x01"), Some(Obstacle::Bits32));
         assert_eq!(obstacle_in(b"MZ"), None);
     }
 }

@@ -78,6 +78,10 @@ const JAVA_AGENT: &str = "{java-agent}";
 /// the second line, scripts written in the last two seconds are not compiled.
 const PHP_SETTINGS: &str = "opcache.jit_debug=32\nopcache.file_update_protection=0\n";
 
+/// The same for a debugger. PHP's code lies in its interpreter's frame, as nobody but PHP knows how: it registers its
+/// traces with GDB by itself, with tables by which debuggers pass through them.
+const PHP_DEBUGGED: &str = "opcache.jit_debug=288\n";
+
 const fn always(name: &'static str, value: &'static str, merge: Merge) -> Variable {
     Variable { name, value, merge, when: When::Always }
 }
@@ -341,6 +345,15 @@ impl Preparation {
             }
         }
         Ok(Self { variables, command: prepared, runtime, flags })
+    }
+
+    /// As [`Self::of`], for a command that a debugger runs.
+    pub fn for_debugger(command: &[OsString], dumps: &Path) -> Result<Self> {
+        let prepared = Self::of(command, dumps, true)?;
+        // PHP reads the folder's files by their names.
+        let settings = dumps.join("php-ini/jitscribe_debugger.ini");
+        fs::write(&settings, PHP_DEBUGGED).map_err(Error::file(&settings))?;
+        Ok(prepared)
     }
 }
 

@@ -7,15 +7,17 @@ use jitdump::{CodeEvent, CodeLoad, CodeMove};
 use jitscribe::{Code, Inlined, Line, LoadedCode, Scribe, Unwind};
 use perf_map::Entry;
 
+use crate::prologue::frame_of;
 use crate::tail::Told;
 use crate::{fork, sys};
 
 /// Of larger codes the bytes are not copied.
 const MOST_BYTES: u64 = 4 << 20;
-/// How far into a code its prologue is looked for: V8 has some checks before it.
-const PROLOGUE_WITHIN: usize = 64;
 /// How many codes that reach beyond a new one's end are looked past for those that it covers.
 const LOOKED_PAST: usize = 16;
+
+/// `maps`: what dumps tell is not announced, nor what a map tells of a process that writes a dump.
+const WHAT: &str = "JITSCRIBE_BRIDGE";
 
 /// A code that was announced.
 #[derive(Clone, Copy, Debug)]
@@ -33,25 +35,11 @@ struct Alive {
 pub(crate) struct Announcer {
     scribe: Option<Scribe>,
     alive: BTreeMap<u64, Alive>,
-    /// Whether a dump told of any code. Runtimes that write both a dump and a map tell of each code twice.
+    /// Whether a dump is written. Runtimes that write both a dump and a map tell of each code twice.
     has_dump: bool,
+    /// Whether what dumps tell is left to who reads them, as perf's recordings are read: see [`WHAT`]. Asked for once.
+    leaves_dumps: Option<bool>,
     bytes: Vec<u8>,
-}
-
-/// The instructions that set up a frame pointer.
-#[cfg(target_arch = "x86_64")]
-const PROLOGUES: [[u8; 4]; 2] = [[0x55, 0x48, 0x89, 0xe5], [0x55, 0x48, 0x8b, 0xec]];
-#[cfg(target_arch = "aarch64")]
-const PROLOGUES: [[u8; 8]; 1] = [[0xfd, 0x7b, 0xbf, 0xa9, 0xfd, 0x03, 0x00, 0x91]];
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-const PROLOGUES: [[u8; 1]; 0] = [];
-
-/// How to walk through code of which nothing else is known: by the frame pointer, if it sets one up.
-fn frame_of(code: &[u8]) -> Option<Unwind<'static>> {
-    let near = code.get(..PROLOGUE_WITHIN).unwrap_or(code);
-    let at = (0..near.len())
-        .find(|&at| PROLOGUES.iter().any(|prologue| near[at..].starts_with(prologue)))?;
-    Some(Unwind::FramePointer { prologue: u32::try_from(at).ok()?, signed: false })
 }
 
 impl Announcer {
@@ -72,8 +60,22 @@ impl Announcer {
         Some(self.scribe?.log_fd()?.as_raw_fd())
     }
 
+    /// A dump is written.
+    pub(crate) fn dump_has_begun(&mut self) {
+        self.has_dump = true;
+    }
+
+    fn leaves_dumps(&mut self) -> bool {
+        *self
+            .leaves_dumps
+            .get_or_insert_with(|| std::env::var_os(WHAT).is_some_and(|what| what == "maps"))
+    }
+
     /// Announces what file number `file` tells.
     pub(crate) fn tell(&mut self, file: usize, told: Told<'_>) {
+        if self.has_dump && self.leaves_dumps() {
+            return;
+        }
         match told {
             Told::Line(line) => self.line(file, &line),
             Told::Event(CodeEvent::Load(load)) => self.load(file, &load),
@@ -102,7 +104,7 @@ impl Announcer {
         let mut code = Code::at(line.address, line.size);
         if has_bytes {
             code = Code::new(&bytes).runs_at(line.address);
-            if let Some(frame) = frame_of(&bytes) {
+            if let Some(frame) = frame_of(line.name, &bytes) {
                 code = code.unwind(frame);
             }
         }
@@ -122,14 +124,13 @@ impl Announcer {
         if load.size == 0 {
             return;
         }
-        self.has_dump = true;
         let texts = Texts::of(load);
         let (lines, inlined) = (texts.lines(), texts.inlined());
         let mut code = Code::at(load.address, load.size);
         if !load.is_lean() {
             code = Code::new(load.bytes).runs_at(load.address);
         }
-        if let Some(frame) = told_frame(load).or_else(|| frame_of(load.bytes)) {
+        if let Some(frame) = told_frame(load).or_else(|| frame_of(load.name, load.bytes)) {
             code = code.unwind(frame);
         }
         let tier = load.tier().map(String::from_utf8_lossy).unwrap_or_default();

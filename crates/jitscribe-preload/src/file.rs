@@ -128,6 +128,9 @@ impl File {
         if self.is_other() || !self.has_begun(buffer) {
             return;
         }
+        if self.kind == Kind::Dump {
+            announcer.dump_has_begun();
+        }
         if self.seen.is_some() && when != When::Last {
             return self.look_twice(number, buffer, announcer);
         }

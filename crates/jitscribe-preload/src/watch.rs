@@ -12,7 +12,7 @@ use crate::file::{File, When};
 use crate::fork::{self, Whose};
 use crate::latch::{Held, Latch};
 use crate::names::Kind;
-use crate::{poll, span, sys};
+use crate::{list, poll, span, sys};
 
 /// How many files are watched at most, and by how many descriptors.
 pub(crate) const MOST_FILES: usize = 32;
@@ -349,6 +349,7 @@ impl Watched {
                     *place = Some(File::new(kind, reader, status));
                 }
                 set_own(number, reader);
+                list::add(fd);
                 number
             }
         };

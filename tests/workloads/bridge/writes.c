@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,6 +96,31 @@ static void by_dprintf(void)
                        "d", 1., 2., 3., 4., 5., 6., 7., 8., 9., made - 1);
     check(done > 0, "dprintf");
     close(fd);
+}
+
+static int by_list(int fd, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    int done = vdprintf(fd, format, list);
+    va_end(list);
+    return done;
+}
+
+/* With _FORTIFY_SOURCE the compiler calls functions with names of their own where it does not know the flags. */
+static void by_checked_calls(void)
+{
+    volatile int plain = O_WRONLY | O_APPEND;
+    close(open_map(O_WRONLY | O_TRUNC));
+    int fds[4] = { open(map, plain), open64(map, plain), openat(AT_FDCWD, map, plain), openat64(AT_FDCWD, map, plain) };
+    for (int i = 0; i < 4; i++) {
+        check(fds[i] >= 0, map);
+        struct entry entry = next("checked");
+        check(dprintf(fds[i], "%lx %x %s\n", entry.address, entry.size, entry.name) > 0, "dprintf");
+        entry = next("checked list");
+        check(by_list(fds[i], "%lx %x %s\n", entry.address, entry.size, entry.name) > 0, "vdprintf");
+        close(fds[i]);
+    }
 }
 
 static void by_stream(void)
@@ -310,6 +336,7 @@ int main(int count, char **words)
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (!strcmp(way, "write")) by_write();
     else if (!strcmp(way, "dprintf")) by_dprintf();
+    else if (!strcmp(way, "checked")) by_checked_calls();
     else if (!strcmp(way, "stream")) by_stream();
     else if (!strcmp(way, "descriptors")) by_descriptors();
     else if (!strcmp(way, "mapping")) by_mapping();

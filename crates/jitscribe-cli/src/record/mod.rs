@@ -211,6 +211,8 @@ pub fn record(args: &Args) -> Result<Recorded> {
     say_flags(&prepared);
     if args.bridge {
         add_bridge(&mut prepared)?;
+        // perf sees by itself where dumps lie: their code would be told of twice.
+        prepared.variables.insert(bridge::WHAT.into(), "maps".into());
     }
 
     let mut perf = perf_record(args, &workspace.recording(), &prepared);
@@ -272,10 +274,9 @@ pub fn record(args: &Args) -> Result<Recorded> {
 /// Has the library for `LD_PRELOAD` loaded into the command.
 fn add_bridge(prepared: &mut Preparation) -> Result<()> {
     let library = bridge::library()?;
-    if let Some(program) = prepared.command.first() {
-        bridge::warn_of(program);
+    if prepared.command.first().is_none_or(|program| bridge::may_load_into(program)) {
+        prepared.variables.insert(bridge::VARIABLE.into(), bridge::value(&library));
     }
-    prepared.variables.insert(bridge::VARIABLE.into(), bridge::value(&library));
     Ok(())
 }
 

@@ -60,15 +60,32 @@ pub fn say(report: &Report, output: &Path) {
 /// Says which files the runtimes wrote where we could not choose the place. What they tell is in the
 /// images now; as they are not ours, they stay.
 pub fn say_left(report: &Report, workspace: &Path) {
-    let done = |pid: u32| !Path::new("/proc").join(pid.to_string()).exists();
     let mut left: Vec<PathBuf> = Vec::new();
-    for source in report.sources.iter().filter(|source| done(source.pid)) {
+    for source in report.sources.iter().filter(|source| has_ended(source.pid)) {
         if !source.path.starts_with(workspace) {
             left.push(source.path.clone());
             left.extend(companions(source.path.parent(), source.pid));
         }
     }
     say_paths(left);
+}
+
+/// The same of maps and dumps that processes wrote, of which nothing else is known.
+pub fn say_left_files<'p>(written: impl Iterator<Item = &'p Path>, workspace: &Path) {
+    let mut left: Vec<PathBuf> = Vec::new();
+    for path in written.filter(|path| path.is_file() && !path.starts_with(workspace)) {
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let pid = stem.rsplit('-').next().and_then(|pid| pid.parse().ok());
+        if let Some(pid) = pid.filter(|&pid| has_ended(pid)) {
+            left.push(path.to_owned());
+            left.extend(companions(path.parent(), pid));
+        }
+    }
+    say_paths(left);
+}
+
+fn has_ended(pid: u32) -> bool {
+    !Path::new("/proc").join(pid.to_string()).exists()
 }
 
 /// The same of processes that valgrind ran: a dump in the working directory, which is where a runtime writes it

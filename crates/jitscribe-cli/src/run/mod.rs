@@ -5,6 +5,8 @@
 mod words;
 
 use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -12,6 +14,7 @@ use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::inject::shell_word;
+use crate::record::summary::say_left_files;
 use crate::record::{check_program, say_flags};
 use crate::runtimes::Preparation;
 use crate::{Error, Result, bridge, child};
@@ -78,13 +81,15 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let library = bridge::library()?;
     check_program(program)?;
-    bridge::warn_of(program);
+    let may_load = bridge::may_load_into(program);
     let folder = tempfile::Builder::new()
         .prefix("jitscribe-run-")
         .tempdir()
         .map_err(Error::file(std::env::temp_dir()))?;
     let mut prepared = if args.no_env {
         Preparation { command: args.command.clone(), ..Preparation::default() }
+    } else if args.with.is_some() {
+        Preparation::for_debugger(&args.command, folder.path())?
     } else {
         Preparation::of(&args.command, folder.path(), false)?
     };
@@ -93,8 +98,11 @@ pub fn run(args: &Args) -> Result<()> {
         prepared.variables.remove(OsStr::new(ours));
     }
     say_flags(&prepared);
-    let mut command = command(args, &prepared, &bridge::value(&library));
-    command.envs(&prepared.variables);
+    let library = may_load.then(|| bridge::value(&library));
+    let mut command = command(args, &prepared, library.as_deref());
+    let written = folder.path().join("written");
+    File::create(&written).map_err(Error::file(&written))?;
+    command.envs(&prepared.variables).env(bridge::FILES, &written);
     // What the terminal sends goes to all who are there, and is the command's to judge; what is sent to us alone is handed
     // on.
     let hand_on = |signal| match signal {
@@ -104,6 +112,10 @@ pub fn run(args: &Args) -> Result<()> {
     };
     let signals = [SIGINT, SIGQUIT, SIGTERM, SIGHUP];
     let (status, _) = child::run(&mut command, missing(args.with), &signals, hand_on)?;
+    if let Ok(written) = fs::read(&written) {
+        let paths = written.split(|&byte| byte == 0).filter(|path| !path.is_empty());
+        say_left_files(paths.map(|path| Path::new(OsStr::from_bytes(path))), folder.path());
+    }
     match child::exit_code(status) {
         0 => Ok(()),
         code => Err(Error::Child(code)),
@@ -111,27 +123,36 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// What is started. The library is for the command alone, and not for a tool.
-fn command(args: &Args, prepared: &Preparation, preload: &OsStr) -> Command {
-    let mut setting = OsString::from(bridge::VARIABLE);
-    setting.push("=");
-    setting.push(preload);
-    let setting = shell_word(Path::new(&setting));
+fn command(args: &Args, prepared: &Preparation, preload: Option<&OsStr>) -> Command {
+    let setting = preload.map(|preload| {
+        let mut setting = OsString::from(bridge::VARIABLE);
+        setting.push("=");
+        setting.push(preload);
+        shell_word(Path::new(&setting))
+    });
     let mut command = match args.with {
         None => {
             let mut words = prepared.command.iter();
             let mut command = Command::new(words.next().map_or(OsStr::new(""), |word| word));
-            command.env(bridge::VARIABLE, preload).args(words);
+            command.args(words);
+            if let Some(preload) = preload {
+                command.env(bridge::VARIABLE, preload);
+            }
             return command;
         }
         Some(Debugger::Gdb) => {
             let mut gdb = Command::new("gdb");
-            gdb.arg("-iex").arg(format!("set exec-wrapper env {setting}"));
+            if let Some(setting) = setting {
+                gdb.arg("-iex").arg(format!("set exec-wrapper env {setting}"));
+            }
             gdb.args(&args.tool_option).arg("--args");
             gdb
         }
         Some(Debugger::Lldb) => {
             let mut lldb = Command::new("lldb");
-            lldb.arg("-O").arg(format!("settings set target.env-vars {setting}"));
+            if let Some(setting) = setting {
+                lldb.arg("-O").arg(format!("settings set target.env-vars {setting}"));
+            }
             lldb.args(&args.tool_option).arg("--");
             lldb
         }

@@ -1,0 +1,32 @@
+//! Commands run by `jitscribe run`, and what they run.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::jitscribe::{jitscribe, preload};
+use crate::tool::{Printed, run, tool};
+
+/// `jitscribe run --with TOOL OPTIONS -- COMMAND` in a folder of its own.
+pub fn run_with(dir: &Path, with: &[&str], command: &[&str]) -> Printed {
+    drop(tool(command[0]));
+    let mut all = jitscribe();
+    all.arg("run").arg("--with").args(with).arg("--").args(command);
+    all.env_remove("JITSCRIBE").env_remove("JITSCRIBE_DIR").env_remove("JITSCRIBE_LIMIT");
+    all.env("JITSCRIBE_PRELOAD", preload()).current_dir(dir);
+    if ["gdb", "lldb"].contains(&with[0]) {
+        // Else code that is made in a burst may run before the debugger has been told.
+        all.env("JITSCRIBE", "gdb-each");
+    }
+    // Code is compiled by a thread; what it is too late for on a busy machine would not be jitted.
+    run(all.env("MVM_SPESH_BLOCKING", "1"))
+}
+
+/// Raku that counts letters, as in KDE's bug 492835.
+pub fn letters(dir: &Path, count: u64) -> &'static str {
+    let mut words = String::new();
+    for number in 0..count {
+        _ = writeln!(words, "word{}abc{}", number * 7919 % 100_003, number % 13);
+    }
+    std::fs::write(dir.join("words"), words).expect("a file");
+    "my %idx; for \"words\".IO.lines { for .comb { %idx{$_}++ } }; say %idx.sort.tail(10);"
+}

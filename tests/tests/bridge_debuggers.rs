@@ -1,0 +1,128 @@
+//! Runtimes that do not link the library, run by `jitscribe run` under debuggers.
+
+use std::path::Path;
+
+use end_to_end::bridge::{letters, run_with};
+use tempfile::TempDir;
+
+/// Frames of a stack, each with these words somewhere in it, from the innermost outward: others may lie between them.
+fn expect_stack(printed: &str, frames: &[&str]) {
+    let mut lines = printed.lines().filter(|line| {
+        let line = line.trim_start_matches([' ', '*']);
+        line.starts_with('#') || line.starts_with("frame #")
+    });
+    for frame in frames {
+        assert!(lines.any(|line| line.contains(frame)), "{frame}: {printed}");
+    }
+}
+
+/// Stops at a function's call that comes after so many, and prints the stack.
+fn stack_in_gdb(dir: &Path, function: &str, after: u32, command: &[&str]) -> String {
+    let (stop, ignore) = (format!("break {function}"), format!("ignore 1 {after}"));
+    let mut with = vec!["gdb", "-batch"];
+    for command in
+        ["set breakpoint pending on", "set width 0", &stop, &ignore, "run", "backtrace", "kill"]
+    {
+        with.extend(["-ex", command]);
+    }
+    run_with(dir, &with, command).stdout
+}
+
+/// A function of Raku stands between those of the interpreter and of the C library that it calls, in a stack that ends
+/// in `main`.
+#[test]
+fn rakudo_under_gdb() {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    let script = letters(dir.path(), 3_000);
+    let mut with = vec!["gdb", "-batch"];
+    for command in [
+        "set breakpoint pending on",
+        "set width 0",
+        "break '(-e:1)'",
+        "run",
+        "delete",
+        "break MVM_string_substring",
+        "continue",
+        "backtrace",
+    ] {
+        with.extend(["-ex", command]);
+    }
+    let printed = run_with(dir.path(), &with, &["rakudo-m", "-e", script]);
+    let frames: Vec<&str> = printed.stdout.lines().filter(|line| line.starts_with('#')).collect();
+    let of = |name: &str| frames.iter().position(|frame| frame.contains(name));
+    // Whichever function of the script's, or of what it calls, takes a string apart.
+    let raku = of("(-e:").or(of("(SETTING::")).or(of(".nqp:"));
+    let stack = [of("MVM_string_substring"), raku, of("MVM_interp_run"), of("__libc_start")];
+    assert!(stack.iter().all(Option::is_some) && stack.is_sorted(), "{}", printed.stdout);
+}
+
+/// The same in LLDB.
+#[test]
+fn rakudo_under_lldb() {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    let script = letters(dir.path(), 3_000);
+    let with = [
+        &["lldb", "-b", "-o", "settings set target.process.stop-on-exec false"][..],
+        &[
+            "-o",
+            "breakpoint set -n MVM_string_substring -i 20000",
+            "-o",
+            "run",
+            "-o",
+            "bt",
+            "-o",
+            "kill",
+        ],
+    ];
+    let printed = run_with(dir.path(), &with.concat(), &["rakudo-m", "-e", script]).stdout;
+    expect_stack(&printed, &["MVM_string_substring", "JIT(", "MVM_interp_run", "__libc_start"]);
+}
+
+const JS: &str = "function inner(n) {
+    let s = 0;
+    for (let i = 0; i < n; i++) s += Math.sqrt(i);
+    process.umask();
+    return s;
+}
+function outer(n) { return inner(n) + 1; }
+let s = 0;
+for (let i = 0; i < 3000; i++) s += outer(1000);
+";
+
+/// Functions that are interpreted, compiled by the baseline compiler and optimized, all between node's own.
+#[test]
+fn node_under_gdb() {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    std::fs::write(dir.path().join("umask.js"), JS).expect("a file");
+    let printed = stack_in_gdb(dir.path(), "umask", 500, &["node", "umask.js"]);
+    let frames = [
+        "umask ()",
+        "node::Umask",
+        "wrappedUmask",
+        "JS:*inner",
+        "outer",
+        "JS:~Module._compile",
+        "run_main_module",
+        "v8::Function::Call",
+        "node::Start",
+        "__libc_start_main",
+    ];
+    expect_stack(&printed, &frames);
+}
+
+const PHP: &str = "<?php
+function inner($n) { $s = 0; for ($i = 0; $i < $n; $i++) $s += $i & 7; umask(); return $s; }
+function outer($n) { return inner($n) + 1; }
+for ($i = 0; $i < 3000; $i++) outer(100);
+";
+
+/// A trace has its callers in it, and lies in the frame of PHP's interpreter.
+#[test]
+fn php_under_gdb() {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    std::fs::write(dir.path().join("umask.php"), PHP).expect("a file");
+    let printed = stack_in_gdb(dir.path(), "umask", 2_500, &["php", "umask.php"]);
+    let frames =
+        ["umask ()", "TRACE-", "zend_execute ()", "php_execute_script ()", "__libc_start_main"];
+    expect_stack(&printed, &frames);
+}
