@@ -14,6 +14,8 @@ use crate::{Error, Result};
 pub struct Output {
     file: NamedTempFile,
     path: PathBuf,
+    /// How its place is called in what is said.
+    called: PathBuf,
     replace: bool,
 }
 
@@ -21,15 +23,20 @@ impl Output {
     /// Begins the file `path`. What already lies there is replaced only with `force`, and only
     /// when the new file is whole.
     pub fn create(path: &Path, force: bool) -> Result<Self> {
+        Self::create_called(path, path, force)
+    }
+
+    /// The same where a user knows the place by another path.
+    pub fn create_called(path: &Path, called: &Path, force: bool) -> Result<Self> {
         if !force && path.symlink_metadata().is_ok() {
-            return Err(exists(path));
+            return Err(exists(called));
         }
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let file = NamedTempFile::new_in(folder).map_err(Error::file(path))?;
-        Ok(Self { file, path: path.to_owned(), replace: force })
+        let file = NamedTempFile::new_in(folder).map_err(Error::file(called))?;
+        Ok(Self { file, path: path.to_owned(), called: called.to_owned(), replace: force })
     }
 
     /// The file, to be written.
@@ -39,14 +46,14 @@ impl Output {
 
     /// Puts the file into its place.
     pub fn finish(self) -> Result<()> {
-        let Self { file, path, replace } = self;
+        let Self { file, path, called, replace } = self;
         let kept = if replace { file.persist(&path) } else { file.persist_noclobber(&path) };
         match kept {
             Ok(_) => Ok(()),
             Err(refused) if refused.error.kind() == io::ErrorKind::AlreadyExists => {
-                Err(exists(&path))
+                Err(exists(&called))
             }
-            Err(failed) => Err(Error::File { path, source: failed.error }),
+            Err(failed) => Err(Error::File { path: called, source: failed.error }),
         }
     }
 }

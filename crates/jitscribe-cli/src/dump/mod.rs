@@ -169,7 +169,7 @@ pub fn run(args: &Args) -> Result<()> {
 
 fn dump_jitdump(args: &Args, input: &Input, out: &mut impl Write) -> Result<()> {
     if let Some(path) = &args.jitdump {
-        return write_file(path, input.bytes(), args.force);
+        return write_file(path, path, input.bytes(), args.force);
     }
     let dump = Dump::parse(input.bytes()).map_err(Error::format(input.name()))?;
     if args.json {
@@ -186,18 +186,19 @@ fn dump_jitdump(args: &Args, input: &Input, out: &mut impl Write) -> Result<()> 
     } else if let (true, Some(pid)) = (args.map_for_perf, args.pid) {
         let mut map = Vec::new();
         map::from_jitdump(&live, &mut map)?;
-        write_file(&told::map_path(pid), &map, args.force)
+        let place = told::MapPlace::of(pid)?;
+        write_file(&place.path(), &place.called, &map, args.force)
     } else {
         map::from_jitdump(&live, out)
     }
 }
 
 /// Writes a file of this user alone, through no link, and says so.
-fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
-    let mut output = Output::create(path, force)?;
-    output.file().write_all(bytes).map_err(Error::file(path))?;
+fn write_file(path: &Path, called: &Path, bytes: &[u8], force: bool) -> Result<()> {
+    let mut output = Output::create_called(path, called, force)?;
+    output.file().write_all(bytes).map_err(Error::file(called))?;
     output.finish()?;
-    note::say(format_args!("{}: {} bytes", path.display(), bytes.len()));
+    note::say(format_args!("{}: {} bytes", called.display(), bytes.len()));
     Ok(())
 }
 

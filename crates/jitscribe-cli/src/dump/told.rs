@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use jitdump::Dump;
 
 use super::input::Input;
-use crate::process::{Beside, CodeBytes, Core, Log, Memory, Told, dump_of, inner_pid, logs_of};
+use crate::process::{
+    Beside, CodeBytes, Core, FolderInside, Log, Memory, Told, dump_of, inner_pid, logs_of,
+};
 use crate::{Error, Result, note};
 
 /// What a running process has made so far.
@@ -51,10 +53,26 @@ pub fn of_core(path: &Path) -> Result<Input> {
     Ok(input(largest(told), path.display().to_string()))
 }
 
-/// Where perf looks for the map of a process: in its file system, by the id it has for itself.
-pub fn map_path(pid: u32) -> PathBuf {
-    let inner = inner_pid(pid).unwrap_or(pid);
-    PathBuf::from(format!("/proc/{pid}/root/tmp/perf-{inner}.map"))
+/// Where perf looks for the map of a process: in `/tmp` of its file system, by the id it has for itself.
+pub struct MapPlace {
+    folder: FolderInside,
+    name: String,
+    /// The path by which a user finds it.
+    pub called: PathBuf,
+}
+
+impl MapPlace {
+    pub fn of(pid: u32) -> Result<Self> {
+        let name = format!("perf-{}.map", inner_pid(pid).unwrap_or(pid));
+        let called = PathBuf::from(format!("/proc/{pid}/root/tmp")).join(&name);
+        let folder = FolderInside::open(pid, Path::new("/tmp")).map_err(Error::file(&called))?;
+        Ok(Self { folder, name, called })
+    }
+
+    /// By which we reach it, for as long as this is there.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join(&self.name)
+    }
 }
 
 /// Two copies of the library in a process keep a log each; most often all but one are of no use.

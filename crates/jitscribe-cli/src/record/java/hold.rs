@@ -3,7 +3,9 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, chown};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, fchown};
+use std::path::Path;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -11,12 +13,15 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use tempfile::NamedTempFile;
 
 use super::jcmd::other_owner;
+use crate::process::FolderInside;
 
 /// A pipe that an agent may take.
 #[derive(Debug)]
 pub struct Offer {
     /// Its name goes when this is dropped.
     name: NamedTempFile<()>,
+    /// By which the name is reached.
+    _folder: FolderInside,
     /// Without a reader it could not be opened for writing.
     _reader: File,
     writer: File,
@@ -29,20 +34,26 @@ pub struct Hold(File);
 impl Offer {
     /// Makes one for a JVM.
     pub fn make(pid: u32) -> io::Result<Self> {
-        let folder = format!("/proc/{pid}/root/tmp");
+        let folder = FolderInside::open(pid, Path::new("/tmp"))?;
         let prefix = format!(".jitscribe-{pid}-");
-        let name = tempfile::Builder::new().prefix(&prefix).make_in(folder, |path| {
+        let name = tempfile::Builder::new().prefix(&prefix).make_in(folder.path(), |path| {
             Ok(mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?)
         })?;
+        // What stands there now may be another's: the pipe alone is opened, once, and what we do with it is not by its name.
+        let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
         let reader = File::options()
             .read(true)
-            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .custom_flags(flags.bits().cast_signed())
             .open(name.path())?;
-        let writer = File::options().write(true).open(name.path())?;
-        if let Some((user, group)) = other_owner(pid)? {
-            chown(name.path(), Some(user), Some(group))?;
+        if !reader.metadata()?.file_type().is_fifo() {
+            return Err(io::Error::other("/tmp there is changed by others"));
         }
-        Ok(Self { name, _reader: reader, writer })
+        let own = format!("/proc/self/fd/{}", reader.as_raw_fd());
+        let writer = File::options().write(true).open(own)?;
+        if let Some((user, group)) = other_owner(pid)? {
+            fchown(&reader, Some(user), Some(group))?;
+        }
+        Ok(Self { name, _folder: folder, _reader: reader, writer })
     }
 
     /// The pipe as the JVM sees it.
