@@ -1,8 +1,9 @@
 //! Start and stop.
 
 use std::cell::Cell;
+use std::ffi::c_int;
 use std::io::Write;
-use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use jitscribe::Scribe;
 
@@ -16,6 +17,7 @@ use crate::jvmti::{
 };
 use crate::methods::{Methods, Style};
 use crate::options::{Options, Order};
+use crate::room::Spare;
 
 /// When the agent is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +35,10 @@ pub(crate) struct Agent {
     pub(crate) scribe: Scribe,
     pub(crate) codes: Codes,
     pub(crate) methods: Methods,
+    pub(crate) room: Spare,
     /// `None` if this JVM is no HotSpot that is known.
     pub(crate) code_heaps: Option<CodeHeaps>,
-    pub(crate) wanted: RwLock<Wanted>,
+    pub(crate) wanted: RwLock<Arc<Wanted>>,
     audience: Mutex<Audience>,
 }
 
@@ -63,6 +66,10 @@ struct Audience {
 struct Recorder {
     stops: u32,
 }
+
+/// What the JVM is to tell.
+const EVENTS: [c_int; 3] =
+    [EVENT_COMPILED_METHOD_LOAD, EVENT_COMPILED_METHOD_UNLOAD, EVENT_DYNAMIC_CODE_GENERATED];
 
 static AGENT: OnceLock<Agent> = OnceLock::new();
 
@@ -122,6 +129,7 @@ impl Agent {
             scribe,
             codes: Codes::default(),
             methods: Methods::default(),
+            room: Spare::default(),
             code_heaps: CodeHeaps::of(vm.somewhere_inside()),
             wanted: RwLock::default(),
             audience: Mutex::default(),
@@ -141,23 +149,18 @@ impl Agent {
         let wanted = Wanted {
             style: Style {
                 format: options.format.unwrap_or(before.style.format),
-                sources: options.sources.unwrap_or(before.style.sources),
+                sources: options.sources.unwrap_or_else(|| before.style.sources.clone()),
             },
             no_lines: options.no_lines,
             no_inlined: options.no_inlined,
         };
         // Who records takes what there is.
         if is_new || options.order == Order::Start {
-            *self.wanted.write().unwrap_or_else(PoisonError::into_inner) = wanted;
+            *self.wanted.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(wanted);
             self.methods.forget();
         }
         self.codes.open();
-        let events = [
-            EVENT_COMPILED_METHOD_LOAD,
-            EVENT_COMPILED_METHOD_UNLOAD,
-            EVENT_DYNAMIC_CODE_GENERATED,
-        ];
-        let delivered = events.into_iter().try_for_each(|event| self.env.deliver(event, true));
+        let delivered = EVENTS.into_iter().try_for_each(|event| self.env.deliver(event, true));
         if let Err(error) = delivered {
             say(format_args!("the JVM tells nothing of compiled code (JVMTI error {error})"));
             return None;
@@ -181,9 +184,7 @@ impl Agent {
         if audience.user || audience.recorders > 0 {
             return;
         }
-        for event in
-            [EVENT_COMPILED_METHOD_LOAD, EVENT_COMPILED_METHOD_UNLOAD, EVENT_DYNAMIC_CODE_GENERATED]
-        {
+        for event in EVENTS {
             // Of no consequence: what comes nevertheless is not taken.
             let _ = self.env.deliver(event, false);
         }
@@ -191,8 +192,8 @@ impl Agent {
         self.methods.forget();
     }
 
-    pub(crate) fn wanted(&self) -> Wanted {
-        self.wanted.read().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn wanted(&self) -> Arc<Wanted> {
+        Arc::clone(&self.wanted.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Announces all that is there.

@@ -45,43 +45,30 @@ impl<'a> CompileInfo<'a> {
         Self { places, map: unsafe { slice(map, map_length) } }
     }
 
-    /// The places, each with its address and the methods and bytecodes there, the compiled method first and then
-    /// what was inlined into one another.
-    pub(crate) fn places(self, method: MethodId) -> impl Iterator<Item = (u64, Frames<'a>)> {
-        let inlined = self.places.iter().map(|place| (address(place.pc), Frames::Chain(place)));
-        // Without the first kind, the second has at least the compiled method's own bytecodes.
-        let map = if self.places.is_empty() { self.map } else { &[] };
-        let alone = map
-            .iter()
-            .map(move |entry| (address(entry.address), Frames::One(method, entry.location)));
-        inlined.chain(alone)
+    /// Calls `see` with each place's address and the frames there.
+    pub(crate) fn each_place(self, method: MethodId, mut see: impl FnMut(u64, Frames<'_>)) {
+        for place in self.places {
+            // SAFETY: a place has so many methods and bytecodes, by `new`.
+            let (methods, bcis) =
+                unsafe { (slice(place.methods, place.count), slice(place.bcis, place.count)) };
+            see(address(place.pc), Frames { methods, bcis });
+        }
+        if self.places.is_empty() {
+            // Without the first kind, the second has at least the compiled method's own bytecodes.
+            for entry in self.map {
+                let bci = c_int::try_from(entry.location).unwrap_or(-1);
+                see(address(entry.address), Frames { methods: &[method], bcis: &[bci] });
+            }
+        }
     }
 }
 
-/// The frames of a place.
+/// The frames of a place: the methods and bytecodes there, innermost first; the compiled method itself is the last.
 #[derive(Clone, Copy)]
-pub(crate) enum Frames<'a> {
-    Chain(&'a PcStackInfo),
-    One(MethodId, i64),
-}
-
-impl<'a> Frames<'a> {
-    /// Methods and bytecodes, outermost first.
-    pub(crate) fn outermost_first(self) -> impl Iterator<Item = (MethodId, i64)> + 'a {
-        let (place, one) = match self {
-            Self::Chain(place) => (Some(place), None),
-            Self::One(method, bci) => (None, Some((method, bci))),
-        };
-        let (methods, bcis): (&[MethodId], &[c_int]) = match place {
-            // SAFETY: a place has so many methods and bytecodes, by `CompileInfo::new`.
-            Some(place) => unsafe {
-                (slice(place.methods, place.count), slice(place.bcis, place.count))
-            },
-            None => (&[], &[]),
-        };
-        let inlined = methods.iter().zip(bcis).rev();
-        one.into_iter().chain(inlined.map(|(method, bci)| (*method, i64::from(*bci))))
-    }
+pub(crate) struct Frames<'a> {
+    pub(crate) methods: &'a [MethodId],
+    /// As many.
+    pub(crate) bcis: &'a [c_int],
 }
 
 fn address(pointer: *const c_void) -> u64 {

@@ -7,12 +7,13 @@ use std::ptr::null;
 
 use jitscribe::{Code, Kind, Unwind};
 
-use crate::agent::{Agent, called};
+use crate::agent::{Agent, Wanted, called};
 use crate::compile_info::CompileInfo;
 use crate::env::text;
 use crate::hotspot::Nmethod;
 use crate::jvmti::{AddressLocation, Callbacks, Env, MethodId};
-use crate::table::Table;
+use crate::methods::{METHOD_HANDLE, Methods};
+use crate::room::Room;
 use crate::{frames, instructions, names};
 
 /// The events that are taken.
@@ -48,9 +49,11 @@ unsafe extern "C" fn compiled_method_load(
         let info = unsafe { CompileInfo::new(compile_info, map, map_length) };
         let (address, size) =
             (code.expose_provenance() as u64, u32::try_from(code_size).unwrap_or(0));
-        // SAFETY: the code of a compiled method, which stays there while this lasts.
-        let bytes = unsafe { instructions::copy(address, size) };
-        compiled(agent, method, address, &bytes, info);
+        agent.room.with(|room| {
+            // SAFETY: the code of a compiled method, which stays there while this lasts.
+            unsafe { instructions::copy(address, size, &mut room.bytes) };
+            compiled(agent, method, address, room, info);
+        });
     });
 }
 
@@ -58,29 +61,32 @@ fn compiled(
     agent: &'static Agent,
     id: MethodId,
     address: u64,
-    bytes: &[u8],
+    Room { bytes, known, table }: &mut Room,
     info: CompileInfo<'_>,
 ) {
     let size = bytes.len() as u32;
+    // In this order: what is asked for after `forget` is as wanted after it.
+    agent.methods.begin(known);
     let wanted = agent.wanted();
     let (vm, env, style) = (agent.vm, agent.env, &wanted.style);
-    let method = agent.methods.compiled(vm, env, style, id);
-    let mut table = Table::default();
+    let method = agent.methods.compiled(known, vm, env, style, id);
+    table.clear();
     if !wanted.no_lines || !wanted.no_inlined {
-        for (end, frames) in info.places(id) {
+        info.each_place(id, |end, frames| {
             let end = end.saturating_sub(address).min(u64::from(size)) as u32;
-            table
-                .add(end, frames.outermost_first(), |id| agent.methods.inlined(vm, env, style, id));
-        }
+            table.add(end, frames, known, |known, id| Methods::inlined(known, vm, env, style, id));
+        });
         table.finish(size);
     }
-    let lines = if wanted.no_lines { Vec::new() } else { table.lines() };
-    let inlined = if wanted.no_inlined { Vec::new() } else { table.inlined() };
+    let method = known.method(method);
+    let lines = if wanted.no_lines { Vec::new() } else { table.lines(known) };
+    let inlined = if wanted.no_inlined { Vec::new() } else { table.inlined(known) };
     let nmethod = agent.code_heaps.as_ref().and_then(|heaps| heaps.nmethod(address as usize));
     let rows = nmethod.as_ref().and_then(|nmethod| frames::rows(bytes, nmethod));
+    let intrinsic = method.is_intrinsic.then(|| intrinsic(agent, &wanted, address));
     let mut announced = Code::new(bytes).runs_at(address).named(&method.name);
-    if is_shared(&method.name) {
-        announced = announced.named("MethodHandle intrinsic").kind(Kind::Trampoline);
+    if let Some(name) = &intrinsic {
+        announced = announced.named(name).kind(Kind::Trampoline);
     }
     announced = announced.lines(&lines).inlined(&inlined);
     announced = announced.tier(nmethod.as_ref().map_or("", Nmethod::tier));
@@ -90,12 +96,16 @@ fn compiled(
     agent.codes.load(address, Some(id), || agent.scribe.load(&announced));
 }
 
-/// HotSpot makes one of these for each signature and each way to call, all under the id of whichever was first.
-fn is_shared(name: &str) -> bool {
-    let method = name.split_once("MethodHandle.");
-    method.is_some_and(|(_, method)| {
-        method.starts_with("linkTo") || method.starts_with("invokeBasic")
-    })
+/// The name of the intrinsic whose code begins there. JVMTI would give it that of another.
+fn intrinsic(agent: &Agent, wanted: &Wanted, address: u64) -> String {
+    let heaps = agent.code_heaps.as_ref();
+    let known = heaps.and_then(|heaps| heaps.lasting_method(address as usize));
+    match known {
+        Some((method, descriptor)) => {
+            wanted.style.format.name(METHOD_HANDLE, &names::text(method), &names::text(descriptor))
+        }
+        None => "MethodHandle intrinsic".to_owned(),
+    }
 }
 
 unsafe extern "C" fn compiled_method_unload(_env: *mut Env, method: MethodId, code: *const c_void) {
@@ -114,7 +124,10 @@ unsafe extern "C" fn dynamic_code_generated(
         }
         let (address, size) = (code.expose_provenance() as u64, u32::try_from(length).unwrap_or(0));
         // SAFETY: the JVM's text, used only while this lasts, and code that it generated.
-        let (name, bytes) = unsafe { (names::text(text(name)), instructions::copy(address, size)) };
+        let name = names::text(unsafe { text(name) });
+        let mut bytes = Vec::new();
+        // SAFETY: as above.
+        unsafe { instructions::copy(address, size, &mut bytes) };
         let mut announced = Code::new(&bytes).runs_at(address).named(&name).kind(kind(&name));
         if name == "Interpreter" {
             announced = announced.unwind(Unwind::FramePointerAlways { signed: false });

@@ -7,6 +7,7 @@
 //! nothing is said of `rbp`. Interpreted frames are others altogether, and have `rbp`.
 
 use jitscribe::Row;
+use memchr::memmem::Finder;
 
 use crate::hotspot::Nmethod;
 
@@ -134,15 +135,16 @@ impl Rows {
 
     /// The epilogues, each of which gives the frame up by `leave` and `pop rbp`, and goes.
     fn epilogues(&mut self, code: &[u8], from: usize, leave: &[u8]) {
+        let pattern = [leave, &[0x5d]].concat();
+        let finder = Finder::new(&pattern);
         let mut at = from;
-        while let Some(rest) = code.get(at..).filter(|rest| !rest.is_empty()) {
-            let popped = rest.strip_prefix(leave).and_then(|rest| rest.strip_prefix(&[0x5d]));
-            let end = popped.and_then(leaves);
-            let (Some(behind), Some(end)) = (popped, end) else {
+        while let Some(found) = code.get(at..).and_then(|rest| finder.find(rest)) {
+            at += found;
+            let popped = at + pattern.len();
+            let Some(end) = code.get(popped..).and_then(leaves) else {
                 at += 1;
                 continue;
             };
-            let popped = code.len() - behind.len();
             if !leave.is_empty() {
                 self.put(popped - 1, 16, SAVED);
             }

@@ -20,6 +20,7 @@
 //! - `frames`: how a compiled method's frame is unwound; `instructions`: its machine code
 //! - `methods`: what is known of methods, asked once
 //! - `names`, `options`: how they are called, and what the user wants
+//! - `room`: what is known, and memory, that is used for one method after the other
 //! - `codes`: what was announced and is there
 //! - `agent`: start and stop; `hold`: until who records is done, or gone
 //!
@@ -40,4 +41,5 @@ mod jvmti;
 mod methods;
 mod names;
 mod options;
+mod room;
 mod table;

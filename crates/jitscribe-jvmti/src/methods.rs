@@ -1,10 +1,11 @@
 //! What is known of methods, asked once: most are inlined in many places.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-use std::mem::take;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Release};
+
+use rustc_hash::FxBuildHasher;
 
 use crate::env::{Env, Vm};
 use crate::jvmti::MethodId;
@@ -16,27 +17,33 @@ pub(crate) struct Method {
     pub(crate) name: String,
     /// Path of the source file; empty if there is none.
     pub(crate) file: String,
+    /// Whether HotSpot makes code for it by signature and way to call, all under the id of whichever was first
+    /// (`linkToStatic`, `invokeBasic`…).
+    pub(crate) is_intrinsic: bool,
     lines: Lines,
 }
 
-/// Indices of bytecodes and the lines from there on, ascending.
+/// Indices of bytecodes and the lines from there on, ascending. A class file has two bytes for each of both.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Lines(Vec<(i64, u32)>);
+struct Lines(Vec<(u16, u16)>);
 
 impl Method {
     /// The line of a bytecode, 0 if it has none. HotSpot gives -1 for what comes before a method's first bytecode, as
     /// the taking of its lock.
-    pub(crate) fn line(&self, bci: i64) -> u32 {
-        let behind = self.lines.0.partition_point(|(start, _)| *start <= bci.max(0));
-        behind.checked_sub(1).and_then(|index| self.lines.0.get(index)).map_or(0, |entry| entry.1)
+    pub(crate) fn line(&self, bci: i32) -> u32 {
+        let lines = &self.lines.0;
+        let behind = lines.partition_point(|(start, _)| i32::from(*start) <= bci.max(0));
+        let entry = behind.checked_sub(1).and_then(|index| lines.get(index));
+        entry.map_or(0, |(_, line)| u32::from(*line))
     }
 }
 
 #[cfg(test)]
 impl Method {
     /// One with a name of one letter, for tests.
-    pub(crate) fn made(name: char, lines: &[(i64, u32)]) -> Self {
-        Self { name: name.into(), file: format!("{name}.java"), lines: Lines(lines.to_vec()) }
+    pub(crate) fn made(name: char, lines: &[(u16, u16)]) -> Self {
+        let (name, file) = (name.into(), format!("{name}.java"));
+        Self { name, file, lines: Lines(lines.to_vec()), ..Self::default() }
     }
 }
 
@@ -48,113 +55,104 @@ pub(crate) struct Style {
     pub(crate) sources: Vec<PathBuf>,
 }
 
-/// Maps keyed by what the JVM made out of addresses.
-pub(crate) type ById<K, V> = HashMap<K, V, BuildHasherDefault<Mixer>>;
+/// Maps keyed by what the JVM made out of addresses, which nobody chooses for harm.
+pub(crate) type ById<K, V> = HashMap<K, V, FxBuildHasher>;
 
-/// Nobody chooses the ids for harm; this mixes them in a few instructions.
-#[derive(Default)]
-pub(crate) struct Mixer(u64);
-
-impl Hasher for Mixer {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
-    }
-
-    fn write_u32(&mut self, word: u32) {
-        self.write_u64(u64::from(word));
-    }
-
-    fn write_i32(&mut self, word: i32) {
-        self.write_u64(u64::from(word as u32));
-    }
-
-    fn write_usize(&mut self, word: usize) {
-        self.write_u64(word as u64);
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        let mixed = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = mixed ^ mixed >> 32;
-    }
+/// Whether what is known is good.
+#[derive(Debug, Default)]
+pub(crate) struct Methods {
+    version: AtomicU64,
 }
 
-/// How many are kept that were asked for lately; of those before, as many.
-const LATELY: usize = 16 << 10;
+/// How many may be known before all are forgotten: then most are of another time.
+const MANY: usize = 32 << 10;
 
-/// All that were asked for lately.
+/// What one thread at a time knows of methods.
 #[derive(Debug, Default)]
-pub(crate) struct Methods(Mutex<Kept>);
-
-#[derive(Debug, Default)]
-struct Kept {
-    lately: ById<MethodId, Arc<Method>>,
-    before: ById<MethodId, Arc<Method>>,
+pub(crate) struct Known {
+    version: u64,
+    numbers: ById<MethodId, u32>,
+    methods: Vec<Method>,
 }
 
-impl Kept {
-    fn get(&mut self, id: MethodId) -> Option<Arc<Method>> {
-        if let Some(method) = self.lately.get(&id) {
-            return Some(Arc::clone(method));
-        }
-        let method = self.before.remove(&id)?;
-        self.put(id, Arc::clone(&method));
-        Some(method)
+impl Known {
+    /// How many are known.
+    pub(crate) fn len(&self) -> usize {
+        self.methods.len()
     }
 
-    fn put(&mut self, id: MethodId, method: Arc<Method>) {
-        if self.lately.len() >= LATELY {
-            self.before = take(&mut self.lately);
+    fn begin(&mut self, version: u64) {
+        if self.version != version || self.methods.len() > MANY {
+            *self = Self { version, ..Self::default() };
         }
-        self.lately.insert(id, method);
+    }
+
+    /// The number of a method, which `ask` describes if it is not known.
+    pub(crate) fn number(&mut self, id: MethodId, ask: impl FnOnce() -> Method) -> u32 {
+        *self.numbers.entry(id).or_insert_with(|| {
+            self.methods.push(ask());
+            (self.methods.len() - 1) as u32
+        })
+    }
+
+    /// A method by its number, which is good while one code is put together.
+    pub(crate) fn method(&self, number: u32) -> &Method {
+        &self.methods[number as usize]
     }
 }
 
 impl Methods {
     /// A method that was inlined; one without a name if its class is gone.
-    pub(crate) fn inlined(&self, vm: Vm, env: Env, style: &Style, id: MethodId) -> Arc<Method> {
-        if let Some(method) = self.kept(|kept| kept.get(id)) {
-            return method;
-        }
-        let method = Arc::new(ask(vm, env, style, id).unwrap_or_default());
-        self.kept(|kept| kept.put(id, Arc::clone(&method)));
-        method
+    pub(crate) fn inlined(known: &mut Known, vm: Vm, env: Env, style: &Style, id: MethodId) -> u32 {
+        known.number(id, || ask(vm, env, style, id).unwrap_or_default())
     }
 
-    /// A method that was compiled. Its lines are asked for each time: where they are not as they were, classes have been
-    /// redefined, and all that was known is forgotten. (What is inlined was compiled by itself first, as a rule.)
-    pub(crate) fn compiled(&self, vm: Vm, env: Env, style: &Style, id: MethodId) -> Arc<Method> {
-        if let Some(method) = self.kept(|kept| kept.get(id)) {
-            if lines(env, id) == method.lines {
-                return method;
+    /// From here on `known` is good for one code.
+    pub(crate) fn begin(&self, known: &mut Known) {
+        known.begin(self.version.load(Acquire));
+    }
+
+    /// A method that was compiled. Its lines are asked for each time: where
+    /// they are not as they were, classes have been redefined, and all that was known is forgotten. (What is inlined was
+    /// compiled by itself first, as a rule.)
+    pub(crate) fn compiled(
+        &self,
+        known: &mut Known,
+        vm: Vm,
+        env: Env,
+        style: &Style,
+        id: MethodId,
+    ) -> u32 {
+        if let Some(number) = known.numbers.get(&id).copied() {
+            if lines(env, id) == known.method(number).lines {
+                return number;
             }
             self.forget();
+            self.begin(known);
         }
-        self.inlined(vm, env, style, id)
+        Self::inlined(known, vm, env, style, id)
     }
 
-    /// Forgets all, as names may look otherwise from now on.
+    /// Has all be asked for anew, as names may look otherwise from now on.
     pub(crate) fn forget(&self) {
-        self.kept(take);
-    }
-
-    fn kept<T>(&self, then: impl FnOnce(&mut Kept) -> T) -> T {
-        then(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        self.version.fetch_add(1, Release);
     }
 }
 
+/// The class whose methods are intrinsics. It is never unloaded.
+pub(crate) const METHOD_HANDLE: &str = "Ljava/lang/invoke/MethodHandle;";
+
 fn ask(vm: Vm, env: Env, style: &Style, id: MethodId) -> Option<Method> {
     let (name, descriptor) = env.name(id)?;
-    let (class, file) = env.class_of(vm, id, |class| {
-        Some((names::text(class.signature()?.bytes()), class.source()))
-    })?;
+    let (class, file) = env.class_of(vm, id, |class| Some((class.signature()?, class.source())))?;
+    let is_intrinsic = class.bytes() == METHOD_HANDLE.as_bytes()
+        && [&b"linkTo"[..], b"invokeBasic"].iter().any(|start| name.bytes().starts_with(start));
+    let class = names::text(class.bytes());
     let file = file.map(|file| names::source_path(&class, &names::text(file.bytes())));
     let name =
         style.format.name(&class, &names::text(name.bytes()), &names::text(descriptor.bytes()));
-    Some(Method { name, file: place(style, file.unwrap_or_default()), lines: lines(env, id) })
+    let file = place(style, file.unwrap_or_default());
+    Some(Method { name, file, is_intrinsic, lines: lines(env, id) })
 }
 
 /// The file where it lies, if that is known.
@@ -167,9 +165,11 @@ fn place(style: &Style, file: String) -> String {
 fn lines(env: Env, id: MethodId) -> Lines {
     let read = env.lines(id, |table| {
         let entries = table.iter();
-        entries.map(|entry| (entry.start, u32::try_from(entry.line).unwrap_or(0))).collect()
+        entries
+            .filter_map(|entry| Some((entry.start.try_into().ok()?, entry.line.try_into().ok()?)))
+            .collect()
     });
-    let mut lines: Vec<(i64, u32)> = read.unwrap_or_default();
+    let mut lines: Vec<(u16, u16)> = read.unwrap_or_default();
     // A class file may have them in any order; of two for one bytecode the first holds, as for the JVM.
     lines.sort_by_key(|(start, _)| *start);
     lines.dedup_by_key(|(start, _)| *start);
@@ -189,14 +189,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded_and_what_is_used_stays() {
-        let id = |number: usize| MethodId(number * 8);
-        let mut kept = Kept::default();
-        for number in 0..10 * LATELY {
-            kept.put(id(number), Arc::default());
-            assert!(kept.get(id(0)).is_some(), "{number}");
+    fn what_is_known_is_asked_for_once_until_it_is_too_much_or_not_good_any_more() {
+        let (methods, mut known, mut asked) = (Methods::default(), Known::default(), 0);
+        let mut number = |known: &mut Known, number: usize| {
+            known.number(MethodId(number * 8), || {
+                asked += 1;
+                Method::made('a', &[])
+            });
+            asked
+        };
+        known.begin(0);
+        assert_eq!([1, 2, 1].map(|id| number(&mut known, id)), [1, 2, 2]);
+        known.begin(0);
+        assert_eq!(number(&mut known, 2), 2);
+        methods.forget();
+        methods.begin(&mut known);
+        assert_eq!(number(&mut known, 2), 3);
+        for id in 0..10 * MANY {
+            known.begin(1);
+            number(&mut known, id);
+            assert!(known.len() <= MANY + 1);
         }
-        assert!(kept.lately.len() <= LATELY && kept.before.len() <= LATELY);
-        assert!(kept.get(id(7)).is_none());
     }
 }

@@ -1,5 +1,7 @@
 //! How methods are called.
 
+use std::borrow::Cow;
+
 /// Which of a method's names is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -30,11 +32,22 @@ impl Format {
     pub(crate) fn name(self, class: &str, method: &str, descriptor: &str) -> String {
         let class = class_name(class);
         match self {
-            Self::Class => format!("{}.{method}", without_address(class).replace('/', ".")),
+            Self::Class => {
+                let class = without_address(class);
+                let mut name = String::with_capacity(class.len() + 1 + method.len());
+                // Without the machinery of formats: this is asked for nearly each method.
+                for part in class.split('/').chain([method]) {
+                    if !name.is_empty() {
+                        name.push('.');
+                    }
+                    name.push_str(part);
+                }
+                name
+            }
             Self::Short => {
                 let class = without_address(class);
                 let class = class.rsplit_once('/').map_or(class, |(_, class)| class);
-                format!("{class}.{method}")
+                [class, ".", method].concat()
             }
             Self::Full => {
                 let mut types = Types(descriptor);
@@ -53,7 +66,7 @@ impl Format {
 /// Path of a class's source file, from the root of its packages.
 pub(crate) fn source_path(class: &str, file: &str) -> String {
     match without_address(class_name(class)).rsplit_once('/') {
-        Some((package, _)) => format!("{package}/{file}"),
+        Some((package, _)) => [package, "/", file].concat(),
         None => file.to_owned(),
     }
 }
@@ -71,14 +84,11 @@ fn without_address(class: &str) -> &str {
 
 /// Hidden classes, as lambdas have them, are called `Spin$$Lambda$1.0x0000000800c01000`, with one of several separators.
 fn split_address(class: &str) -> (&str, &str) {
-    match class.rfind("0x") {
-        Some(at) if at > 0 && class[at + 2..].bytes().all(|byte| byte.is_ascii_hexdigit()) => {
-            match class[..at].strip_suffix(['.', '/', '+']) {
-                Some(name) => (name, &class[at..]),
-                None => (class, ""),
-            }
-        }
-        _ => (class, ""),
+    let before = class.trim_end_matches(|digit: char| digit.is_ascii_hexdigit());
+    let name = before.strip_suffix("0x").and_then(|before| before.strip_suffix(['.', '/', '+']));
+    match name {
+        Some(name) => (name, &class[name.len() + 1..]),
+        None => (class, ""),
     }
 }
 
@@ -128,9 +138,9 @@ impl Iterator for Types<'_> {
 }
 
 /// A text of the JVM's: UTF-8, but that what lies outside of the first plane is two surrogates of three bytes each.
-pub(crate) fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
-        return text.to_owned();
+        return Cow::Borrowed(text);
     }
     let mut units = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -145,7 +155,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
         units.push(unit);
         rest = rest.get(length..).unwrap_or_default();
     }
-    String::from_utf16_lossy(&units)
+    Cow::Owned(String::from_utf16_lossy(&units))
 }
 
 #[cfg(test)]

@@ -1,21 +1,25 @@
 //! Places with their frames → lines and inlined calls.
 
+use std::iter::zip;
 use std::ops::Range;
-use std::sync::Arc;
 
 use jitscribe::{Inlined, Line};
 
+use crate::compile_info::Frames;
 use crate::jvmti::MethodId;
-use crate::methods::{ById, Method};
+use crate::methods::{ById, Known};
 
-/// The lines and inlined calls of one code.
+/// The lines and inlined calls of one code, with methods by their numbers in [`Known`].
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    methods: Vec<Arc<Method>>,
-    index: ById<MethodId, usize>,
     lines: Vec<Place>,
     calls: Vec<Call>,
-    known: ById<(u32, i64, MethodId), u32>,
+    /// Numbers of calls, by that of the call around it and 1, the bytecode there, and who is called.
+    numbers: ById<(u32, i32, MethodId), u32>,
+    /// Each with its call, in the order in which they ended.
+    ended: Vec<(u32, Range<u32>)>,
+    /// The same by calls, once the table is finished.
+    ranges: Vec<Range<u32>>,
     /// The frames that hold at `end`, outermost first.
     stack: Vec<Frame>,
     end: u32,
@@ -24,138 +28,168 @@ pub(crate) struct Table {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     offset: u32,
-    /// `None`: of no line.
-    at: Option<(usize, u32)>,
+    method: u32,
+    /// 0: of no line, and of no method.
+    line: u32,
 }
 
 #[derive(Debug)]
 struct Call {
-    callee: usize,
+    callee: u32,
     parent: Option<u32>,
-    caller: usize,
+    caller: u32,
     line: u32,
-    ranges: Vec<Range<u32>>,
+    /// Where its ranges are among all.
+    ranges: Range<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     id: MethodId,
-    bci: i64,
-    method: usize,
+    bci: i32,
+    method: u32,
     call: Option<u32>,
     since: u32,
 }
 
+/// A table that was larger than this gives its memory back.
+const LARGE: usize = 4 << 10;
+
 impl Table {
-    /// The code from the end of what was added last up to `end` is of these frames, outermost first.
+    /// Empties it for another code. Its memory is kept, as it would be asked for again for each.
+    pub(crate) fn clear(&mut self) {
+        if self.numbers.capacity().max(self.ended.capacity()).max(self.lines.capacity()) > LARGE {
+            *self = Self::default();
+            return;
+        }
+        self.lines.clear();
+        self.calls.clear();
+        self.numbers.clear();
+        self.ended.clear();
+        self.ranges.clear();
+        self.stack.clear();
+        self.end = 0;
+    }
+
+    /// The code from the end of what was added last up to `end` is of these frames. `number` gives a method its number.
     pub(crate) fn add(
         &mut self,
         end: u32,
-        frames: impl Iterator<Item = (MethodId, i64)>,
-        mut ask: impl FnMut(MethodId) -> Arc<Method>,
+        frames: Frames<'_>,
+        known: &mut Known,
+        mut number: impl FnMut(&mut Known, MethodId) -> u32,
     ) {
         if end <= self.end {
             return;
         }
         let start = std::mem::replace(&mut self.end, end);
-        let mut depth: usize = 0;
-        for (id, bci) in frames {
-            let caller = depth.checked_sub(1).and_then(|depth| self.stack.get(depth)).copied();
-            if self.stack.get(depth).is_some_and(|frame| frame.id == id) {
-                // Whatever this one calls is called from elsewhere now.
-                if self.stack[depth].bci != bci {
-                    self.leave(depth + 1, start);
-                    self.stack[depth].bci = bci;
-                }
-            } else {
-                self.leave(depth, start);
-                let method = self.method(id, &mut ask);
-                let call = caller.map(|caller| self.call(caller, id, method));
-                self.stack.push(Frame { id, bci, method, call, since: start });
-            }
+        let frames = || zip(frames.methods, frames.bcis).rev();
+        let stays = zip(&self.stack, frames());
+        let same =
+            stays.take_while(|(there, (id, bci))| there.id == **id && there.bci == **bci).count();
+        let mut changed = frames().skip(same).peekable();
+        let mut depth = same;
+        if let (Some(frame), Some((id, bci))) = (self.stack.get_mut(same), changed.peek())
+            && frame.id == **id
+        {
+            // Whatever this one calls is called from elsewhere now.
+            frame.bci = **bci;
             depth += 1;
+            changed.next();
         }
         self.leave(depth, start);
-        let innermost = self.stack.last();
-        let at = innermost.map(|frame| (frame.method, self.methods[frame.method].line(frame.bci)));
-        self.line(start, at.filter(|(_, line)| *line != 0));
+        for (&id, &bci) in changed {
+            let method = number(known, id);
+            let caller = self.stack.last().copied();
+            let call = caller.map(|caller| self.call(caller, id, method, known));
+            self.stack.push(Frame { id, bci, method, call, since: start });
+        }
+        let line = self.stack.last().map_or(0, |frame| known.method(frame.method).line(frame.bci));
+        let method = self.stack.last().filter(|_| line != 0).map_or(0, |frame| frame.method);
+        self.line(Place { offset: start, method, line });
     }
 
     /// The code ends, with what nothing is known of.
     pub(crate) fn finish(&mut self, size: u32) {
         self.leave(0, self.end);
         if self.end < size && !self.lines.is_empty() {
-            self.line(self.end, None);
+            self.line(Place { offset: self.end, method: 0, line: 0 });
         }
         // Without any line, a table that says "no line" is only longer.
-        if self.lines.iter().all(|place| place.at.is_none()) {
+        if self.lines.iter().all(|place| place.line == 0) {
             self.lines.clear();
+        }
+        self.sort_ranges();
+    }
+
+    /// Puts the ranges of each call together, in the order in which they are.
+    fn sort_ranges(&mut self) {
+        for (call, _) in &self.ended {
+            self.calls[*call as usize].ranges.end += 1;
+        }
+        let mut behind = 0;
+        for call in &mut self.calls {
+            let count = call.ranges.end;
+            // The end goes along while they are put in place.
+            call.ranges = behind..behind;
+            behind += count;
+        }
+        self.ranges.resize(behind, 0..0);
+        for (call, range) in self.ended.drain(..) {
+            let end = &mut self.calls[call as usize].ranges.end;
+            self.ranges[*end] = range;
+            *end += 1;
         }
     }
 
-    fn line(&mut self, offset: u32, at: Option<(usize, u32)>) {
-        if self.lines.last().is_none_or(|last| last.at != at) {
-            self.lines.push(Place { offset, at });
+    fn line(&mut self, place: Place) {
+        let same = |last: &Place| (last.method, last.line) == (place.method, place.line);
+        if !self.lines.last().is_some_and(same) {
+            self.lines.push(place);
         }
     }
 
     /// The frames from a depth on are left.
     fn leave(&mut self, depth: usize, end: u32) {
         for frame in self.stack.drain(depth.min(self.stack.len())..) {
-            if let Some(call) = frame.call.and_then(|call| self.calls.get_mut(call as usize))
-                && frame.since < end
-            {
-                call.ranges.push(frame.since..end);
+            if let Some(call) = frame.call.filter(|_| frame.since < end) {
+                self.ended.push((call, frame.since..end));
             }
         }
     }
 
-    fn method(&mut self, id: MethodId, ask: &mut impl FnMut(MethodId) -> Arc<Method>) -> usize {
-        *self.index.entry(id).or_insert_with(|| {
-            self.methods.push(ask(id));
-            self.methods.len() - 1
-        })
-    }
-
-    fn call(&mut self, caller: Frame, id: MethodId, callee: usize) -> u32 {
+    fn call(&mut self, caller: Frame, id: MethodId, callee: u32, known: &Known) -> u32 {
         let key = (caller.call.map_or(0, |call| call + 1), caller.bci, id);
-        *self.known.entry(key).or_insert_with(|| {
-            let line = self.methods[caller.method].line(caller.bci);
+        *self.numbers.entry(key).or_insert_with(|| {
+            let line = known.method(caller.method).line(caller.bci);
             let parent = caller.call;
-            self.calls.push(Call {
-                callee,
-                parent,
-                caller: caller.method,
-                line,
-                ranges: Vec::new(),
-            });
+            self.calls.push(Call { callee, parent, caller: caller.method, line, ranges: 0..0 });
             (self.calls.len() - 1) as u32
         })
     }
 
     /// The lines.
-    pub(crate) fn lines(&self) -> Vec<Line<'_>> {
+    pub(crate) fn lines<'a>(&self, known: &'a Known) -> Vec<Line<'a>> {
         let places = self.lines.iter();
         places
             .map(|place| {
-                let (file, line) =
-                    place.at.map_or(("", 0), |(method, line)| (&*self.methods[method].file, line));
-                Line { offset: place.offset, file, line, column: 0 }
+                let file = if place.line == 0 { "" } else { &*known.method(place.method).file };
+                Line { offset: place.offset, file, line: place.line, column: 0 }
             })
             .collect()
     }
 
     /// The inlined calls.
-    pub(crate) fn inlined(&self) -> Vec<Inlined<'_>> {
+    pub(crate) fn inlined<'a>(&'a self, known: &'a Known) -> Vec<Inlined<'a>> {
         let calls = self.calls.iter();
         calls
             .map(|call| Inlined {
-                name: &self.methods[call.callee].name,
+                name: &known.method(call.callee).name,
                 parent: call.parent,
-                file: &self.methods[call.caller].file,
+                file: &known.method(call.caller).file,
                 line: call.line,
                 column: 0,
-                ranges: &call.ranges,
+                ranges: &self.ranges[call.ranges.clone()],
             })
             .collect()
     }
@@ -164,37 +198,45 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::methods::Method;
 
     fn id(name: char) -> MethodId {
         MethodId(name as usize)
     }
 
-    fn table(size: u32, places: &[(u32, &[(char, i64)])]) -> Table {
-        let mut table = Table::default();
-        for (end, frames) in places {
-            let frames = frames.iter().map(|(name, bci)| (id(*name), *bci));
-            table.add(*end, frames, |id| {
-                let name = char::from_u32(id.0 as u32).unwrap();
-                Arc::new(Method::made(name, &[(0, 10), (5, 20)]))
-            });
+    /// Frames outermost first.
+    fn table(size: u32, places: &[(u32, &[(char, i32)])]) -> (Table, Known) {
+        let (mut table, mut known) = (Table::default(), Known::default());
+        // A table that was used before is as good as a new one.
+        for _ in 0..2 {
+            table.clear();
+            for (end, frames) in places {
+                let (methods, bcis): (Vec<_>, Vec<_>) =
+                    frames.iter().rev().map(|(name, bci)| (id(*name), *bci)).unzip();
+                let frames = Frames { methods: &methods, bcis: &bcis };
+                table.add(*end, frames, &mut known, |known, id| {
+                    let name = char::from_u32(id.0 as u32).unwrap();
+                    known.number(id, || Method::made(name, &[(0, 10), (5, 20)]))
+                });
+            }
+            table.finish(size);
         }
-        table.finish(size);
-        table
+        (table, known)
     }
 
     fn pairs(ranges: &[Range<u32>]) -> Vec<(u32, u32)> {
         ranges.iter().map(|range| (range.start, range.end)).collect()
     }
 
-    fn lines(table: &Table) -> Vec<(u32, &str, u32)> {
-        table.lines().iter().map(|line| (line.offset, line.file, line.line)).collect()
+    fn lines((table, known): &(Table, Known)) -> Vec<(u32, &str, u32)> {
+        table.lines(known).iter().map(|line| (line.offset, line.file, line.line)).collect()
     }
 
     #[test]
     fn a_place_is_of_the_code_before_it() {
         let table = table(30, &[(4, &[('a', 0)]), (9, &[('a', 3)]), (12, &[('a', 7)])]);
         assert_eq!(lines(&table), [(0, "a.java", 10), (9, "a.java", 20), (12, "", 0)]);
-        assert!(table.inlined().is_empty());
+        assert!(table.0.inlined(&table.1).is_empty());
     }
 
     #[test]
@@ -213,7 +255,8 @@ mod tests {
             ],
         );
         let calls: Vec<_> = table
-            .inlined()
+            .0
+            .inlined(&table.1)
             .into_iter()
             .map(|call| (call.name, call.parent, call.file, call.line, pairs(call.ranges)))
             .collect();

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::ffi::c_void;
 
+use super::method::MethodFields;
 use super::structs::{Field, Library, value};
 
 /// What is known of a compiled method's code.
@@ -24,6 +25,7 @@ pub(crate) struct Nmethod {
 pub(crate) struct CodeHeaps {
     fields: Fields,
     header_size: usize,
+    methods: Option<MethodFields>,
 }
 
 /// The fields that are read.
@@ -101,7 +103,16 @@ impl CodeHeaps {
             level: level?,
             entry_bci: field("nmethod::_entry_bci")?,
         };
-        Some(Self { fields, header_size: library.size_of(b"HeapBlock")? })
+        let methods = MethodFields::of(&library, field);
+        Some(Self { fields, header_size: library.size_of(b"HeapBlock")?, methods })
+    }
+
+    /// Name and descriptor of the method whose code begins at `code`. It must be one that is never unloaded, as those of the
+    /// JVM's first class loader are, and its code alive, as for [`nmethod`](Self::nmethod).
+    pub(crate) fn lasting_method(&self, code: usize) -> Option<(&'static [u8], &'static [u8])> {
+        let methods = self.methods.as_ref()?;
+        // SAFETY: the blob is that of an `nmethod` that is alive, whose method stays.
+        unsafe { methods.name(self.blob(code)?) }
     }
 
     /// What is known of the compiled method whose code begins at `code`. It must be alive, as it is while the JVM tells

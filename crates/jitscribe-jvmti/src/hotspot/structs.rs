@@ -134,3 +134,12 @@ pub(crate) unsafe fn value(base: usize, field: Field) -> u64 {
         }
     }
 }
+
+/// So many bytes.
+///
+/// # Safety
+/// They lie there, and stay as they are.
+pub(crate) unsafe fn bytes(address: usize, count: usize) -> &'static [u8] {
+    // SAFETY: as required above.
+    unsafe { std::slice::from_raw_parts(ptr::with_exposed_provenance(address), count) }
+}
