@@ -6,7 +6,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -45,27 +45,46 @@ pub fn run(command: &mut Command, limit: Duration, log: &Path) -> io::Result<Cos
     if stopped {
         kill_process(pid, Signal::KILL)?;
     }
+    let usage = wait(child)?;
+    let wall = start.elapsed();
+    if usage.status != 0 && !stopped {
+        let said = std::fs::read_to_string(log).unwrap_or_default();
+        return Err(io::Error::other(format!("{command:?} failed ({}): {said}", usage.status)));
+    }
+    Ok(Cost { wall, cpu: usage.cpu, peak: usage.peak, stopped })
+}
+
+/// What a child took that has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Usage {
+    /// As the kernel has it: 0 if it exited with 0.
+    pub status: i32,
+    /// As [`Cost::cpu`].
+    pub cpu: Duration,
+    /// As [`Cost::peak`].
+    pub peak: u64,
+}
+
+/// Waits until `child` ends, for which nobody has waited yet.
+///
+/// # Errors
+/// When somebody has.
+pub fn wait(child: Child) -> io::Result<Usage> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: `child` has not been waited for, so that the pid is its; both pointers are to places
-    // of their types.
-    let waited =
-        unsafe { libc::wait4(pid.as_raw_nonzero().get(), &raw mut status, 0, usage.as_mut_ptr()) };
-    let wall = start.elapsed();
+    let pid = Pid::from_child(&child).as_raw_nonzero().get();
+    // SAFETY: both pointers are to places of their types.
+    let waited = unsafe { libc::wait4(pid, &raw mut status, 0, usage.as_mut_ptr()) };
+    drop(child);
     if waited < 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: all zero is a value, and wait4 has filled it.
     let usage = unsafe { usage.assume_init() };
-    if status != 0 && !stopped {
-        let said = std::fs::read_to_string(log).unwrap_or_default();
-        return Err(io::Error::other(format!("{command:?} failed ({status}): {said}")));
-    }
-    Ok(Cost {
-        wall,
+    Ok(Usage {
+        status,
         cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
         peak: usage.ru_maxrss.cast_unsigned() * 1024,
-        stopped,
     })
 }
 
