@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Stdio};
 use std::sync::OnceLock;
@@ -19,6 +20,7 @@ pub const TESTS: &[Test] = &[
     ("without_what_makes_forks_known", without_what_makes_forks_known),
     ("a_child_that_shares_memory_writes_to_the_same_log", a_child_that_shares_memory),
     ("among_many_descriptors_the_log_is_found", among_many_descriptors),
+    ("the_table_of_descriptors_is_enlarged_for_one_thread_alone", table_of_descriptors),
 ];
 
 /// Starts a scenario, which says so when it is ready and then waits for its end.
@@ -88,10 +90,27 @@ pub fn play(arguments: &[&str]) {
             load(builder.build(), 0..1_000);
             std::mem::forget(files);
         }
+        ["table", threads] => {
+            let others: usize = threads.parse().unwrap();
+            (0..others).for_each(|_| drop(std::thread::spawn(std::thread::park)));
+            let before = size_of_table();
+            let scribe = builder.build();
+            load(scribe, 0..1_000);
+            let fd = scribe.log_fd().unwrap().as_raw_fd();
+            // The kernel begins with 64 numbers.
+            assert_eq!(size_of_table() == before, others > 0, "{before}");
+            assert!(fd >= if others > 0 { 48 } else { 900 }, "{fd}");
+        }
         _ => panic!("{arguments:?}"),
     }
     println!("ready");
     let _ = io::stdin().read(&mut [0]);
+}
+
+/// For how many descriptors the kernel has room.
+fn size_of_table() -> String {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    status.lines().find(|line| line.starts_with("FDSize:")).unwrap().to_owned()
 }
 
 fn load(scribe: Scribe, range: std::ops::Range<u64>) {
@@ -198,4 +217,12 @@ fn among_many_descriptors() {
     let child = start("descriptors");
     has_all(&log_of(&child));
     end(child);
+}
+
+fn table_of_descriptors() {
+    for threads in ["0", "1"] {
+        let child = player_with("table", threads);
+        has_all(&log_of(&child));
+        end(child);
+    }
 }

@@ -12,6 +12,7 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec, pwrite};
 use rustix::process::{Resource, getrlimit};
 
 use super::Failure;
+use crate::system;
 
 /// What the log lies in.
 #[derive(Debug)]
@@ -77,11 +78,10 @@ impl Backing {
     }
 }
 
-/// Gives a descriptor a high number: programs count on the lowest being free, as where they close standard input and open a
-/// file in its place, or close all that they know of.
+/// Gives a descriptor a high number, or the highest that the process's limit allows.
 fn out_of_the_way(file: OwnedFd) -> OwnedFd {
-    // Many may have no more than 1024, and few have so many open.
-    let moved = [900, 200, 10].into_iter().find_map(|least| fcntl_dupfd_cloexec(&file, least).ok());
+    let high = [system::high_descriptor(), 200, 10];
+    let moved = high.into_iter().find_map(|least| fcntl_dupfd_cloexec(&file, least).ok());
     moved.unwrap_or(file)
 }
 
