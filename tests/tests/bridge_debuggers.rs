@@ -110,6 +110,22 @@ fn node_under_gdb() {
     expect_stack(&printed, &frames);
 }
 
+/// A debugger starts programs: it is given the shell, and stays with the process.
+#[test]
+fn a_script_under_gdb() {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    let script = dir.path().join("script");
+    std::fs::write(&script, "#!/bin/sh\nexec \"$@\"\n").expect("a file");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(&script, mode).expect("its mode");
+    std::fs::write(dir.path().join("umask.php"), PHP).expect("a file");
+    let command = [script.to_str().expect("UTF-8"), "php", "-dopcache.enable_cli=1"];
+    let options = ["-dopcache.jit=tracing", "-dopcache.jit_buffer_size=64M", "umask.php"];
+    let command = [&command[..], &options].concat();
+    let printed = stack_in_gdb(dir.path(), "umask", 2_500, &command);
+    expect_stack(&printed, &["umask ()", "TRACE-", "zend_execute ()"]);
+}
+
 const PHP: &str = "<?php
 function inner($n) { $s = 0; for ($i = 0; $i < $n; $i++) $s += $i & 7; umask(); return $s; }
 function outer($n) { return inner($n) + 1; }

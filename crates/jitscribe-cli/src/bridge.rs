@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -131,6 +131,19 @@ fn obstacle(program: &Path) -> Option<(PathBuf, Obstacle)> {
     None
 }
 
+/// The words by which a script is started, before its arguments: what the kernel makes of its first line, for who must start
+/// a program. `None` of what is no script.
+pub fn script(program: &OsStr) -> Option<Vec<OsString>> {
+    let path = found(program)?;
+    let mut head = Vec::new();
+    File::open(&path).ok()?.take(256).read_to_end(&mut head).ok()?;
+    let line = head.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?.trim_ascii();
+    // All behind the interpreter is one argument.
+    let words = line.splitn(2, |byte| b" \t".contains(byte)).map(<[u8]>::trim_ascii);
+    let words = words.map(|word| OsString::from_vec(word.to_vec()));
+    Some(words.chain([path.into_os_string()]).collect())
+}
+
 /// The program that a script's first line names, be it by way of `env`.
 fn interpreter(line: &[u8]) -> Option<PathBuf> {
     let line = line.split(|&byte| byte == b'\n').next()?;
@@ -187,6 +200,16 @@ mod tests {
         assert_eq!(interpreter(b"/bin/sh -e\nx"), Some("/bin/sh".into()));
         assert_eq!(interpreter(b" /usr/bin/env -S X=1 sh -x\n"), found(OsStr::new("sh")));
         assert_eq!(interpreter(b"\n"), None);
+    }
+
+    #[test]
+    fn scripts_are_started_as_the_kernel_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("script");
+        std::fs::write(&path, "#! /usr/bin/env  -S x y\nz").unwrap();
+        let words = script(path.as_os_str()).unwrap();
+        assert_eq!(words, [OsStr::new("/usr/bin/env"), OsStr::new("-S x y"), path.as_os_str()]);
+        assert_eq!(script(OsStr::new("/bin/sh")), None);
     }
 
     #[test]

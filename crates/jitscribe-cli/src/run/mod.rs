@@ -157,7 +157,10 @@ fn command(args: &Args, prepared: &Preparation, preload: Option<&OsStr>) -> Comm
             lldb
         }
     };
-    command.args(&prepared.command);
+    // Debuggers start programs.
+    let script = prepared.command.first().and_then(|program| bridge::script(program));
+    let behind = usize::from(script.is_some());
+    command.args(script.unwrap_or_default()).args(prepared.command.iter().skip(behind));
     command
 }
 
