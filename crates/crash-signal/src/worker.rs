@@ -49,7 +49,7 @@ pub(crate) fn begin() -> io::Result<()> {
     // What was asked of the parent is no matter of its child.
     TID.store(0, Relaxed);
     DONE.store(ASKED.load(Relaxed), Relaxed);
-    let spawned = guest_thread::spawn("jitscribe-crash", || run());
+    let spawned = in_process::spawn("jitscribe-crash", || run());
     spawned.map(drop).inspect_err(|_| PID.store(0, Release))
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn begin() {
         }
         RUNS_IN.store(0, Relaxed);
     };
-    if guest_thread::spawn("jitscribe", run).is_err() {
+    if in_process::spawn("jitscribe", run).is_err() {
         RUNS_IN.store(0, Relaxed);
     }
 }

@@ -67,9 +67,6 @@ pub(crate) fn status(fd: c_int) -> Option<Status> {
     })
 }
 
-/// Where descriptors of ours are to be: above those that programs count on, and that `select` can take.
-const OUT_OF_THE_WAY: [c_long; 3] = [900, 200, 10];
-
 /// Opens the file of a descriptor once more, to be read.
 pub(crate) fn open_again(fd: c_int) -> Option<c_int> {
     let mut path = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0\0";
@@ -94,9 +91,9 @@ pub(crate) fn open_again(fd: c_int) -> Option<c_int> {
     Some(move_away(opened))
 }
 
-/// Gives one of our descriptors a number that is out of the way.
+/// Gives one of our descriptors a number that is out of the way, or the highest that the process's limit allows.
 pub(crate) fn move_away(fd: c_int) -> c_int {
-    for least in OUT_OF_THE_WAY {
+    for least in [in_process::high_descriptor(), 200, 10] {
         // SAFETY: it makes a new descriptor and touches no memory.
         let moved = unsafe { syscall(libc::SYS_fcntl, fd, libc::F_DUPFD_CLOEXEC, least) };
         if moved >= 0 {

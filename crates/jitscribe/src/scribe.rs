@@ -237,7 +237,7 @@ impl Scribe {
         #[cfg(unix)]
         if shared.settings.watch && shared.log.is_some() {
             let watch = move || shared.watch();
-            if let Err(error) = guest_thread::spawn("jitscribe", watch) {
+            if let Err(error) = in_process::spawn("jitscribe", watch) {
                 shared.say(Subject::Log, format_args!("no thread to wait for wishes: {error}"));
             }
         }

@@ -190,7 +190,7 @@ impl Shared {
             }
             return;
         }
-        let thread = guest_thread::spawn("jitscribe-gdb", move || self.wake());
+        let thread = in_process::spawn("jitscribe-gdb", move || self.wake());
         if let Ok(thread) = thread {
             *self.waker.close() = Some(thread.thread().clone());
         }

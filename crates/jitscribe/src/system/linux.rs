@@ -41,37 +41,7 @@ pub(crate) fn has_more_rights() -> bool {
 
 /// Whether a debugger is attached, or another program that traces this one.
 pub(crate) fn is_traced() -> bool {
-    own_status(["TracerPid:"]).is_some_and(|[tracer]| tracer != 0)
-}
-
-/// From which number on a descriptor is out of the program's way: programs count on the lowest being free, as where they close
-/// standard input and open a file in its place, or close all that they know of.
-///
-/// Where other threads share the table of descriptors, it is a number that fits the table as it is: to enlarge it, the kernel waits
-/// for all processors (`synchronize_rcu` in `expand_fdtable` of its fs/file.c), for ten milliseconds and more.
-pub(crate) fn high_descriptor() -> i32 {
-    // Many may have no more than 1024, and few have so many open.
-    const HIGH: i32 = 900;
-    match own_status(["Threads:", "FDSize:"]) {
-        Some([threads, size]) if threads > 1 && size <= HIGH => size / 4 * 3,
-        _ => HIGH,
-    }
-}
-
-/// The numbers of these lines of `/proc/self/status`.
-fn own_status<const N: usize>(names: [&str; N]) -> Option<[i32; N]> {
-    // As bytes: the process's name, in it as well, may be any.
-    let status = std::fs::read("/proc/self/status").ok()?;
-    let number = |name: &str| {
-        let mut lines = status.split(|byte| *byte == b'\n');
-        let value = lines.find_map(|line| line.strip_prefix(name.as_bytes()))?;
-        std::str::from_utf8(value).ok()?.trim().parse().ok()
-    };
-    let mut numbers = [0; N];
-    for (found, name) in numbers.iter_mut().zip(names) {
-        *found = number(name)?;
-    }
-    Some(numbers)
+    in_process::own_status(["TracerPid:"]).is_some_and(|[tracer]| tracer != 0)
 }
 
 /// A directory of this user alone.

@@ -12,7 +12,6 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec, pwrite};
 use rustix::process::{Resource, getrlimit};
 
 use super::Failure;
-use crate::system;
 
 /// What the log lies in.
 #[derive(Debug)]
@@ -80,7 +79,7 @@ impl Backing {
 
 /// Gives a descriptor a high number, or the highest that the process's limit allows.
 fn out_of_the_way(file: OwnedFd) -> OwnedFd {
-    let high = [system::high_descriptor(), 200, 10];
+    let high = [in_process::high_descriptor(), 200, 10];
     let moved = high.into_iter().find_map(|least| fcntl_dupfd_cloexec(&file, least).ok());
     moved.unwrap_or(file)
 }

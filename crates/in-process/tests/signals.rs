@@ -16,7 +16,7 @@ fn all_signals_are_blocked_in_it_and_none_elsewhere() {
     let cannot = [9, 19, 32, 33].iter().fold(0, |mask, signal| mask | 1 << (signal - 1));
     let before = blocked();
     let (sender, receiver) = std::sync::mpsc::channel();
-    let thread = guest_thread::spawn("guest", move || {
+    let thread = in_process::spawn("guest", move || {
         let name = fs::read_to_string("/proc/thread-self/comm").unwrap();
         sender.send((blocked(), name)).unwrap();
     });
