@@ -43,10 +43,18 @@ impl Codes {
     }
 
     /// The code of `method` at an address is gone. Not another's: what is told anew to one thread may come before what
-    /// happened earlier is told to another.
-    pub(crate) fn unload(&self, address: u64, method: MethodId) {
+    /// happened earlier is told to another. Whether another id is of the same method says `is_same`.
+    pub(crate) fn unload(
+        &self,
+        address: u64,
+        method: MethodId,
+        is_same: impl FnOnce(MethodId) -> bool,
+    ) {
+        let there = self.state().by_address.get(&address).and_then(|there| there.method);
+        // The JVM is not asked with the lock held.
+        let Some(there) = there.filter(|&there| there == method || is_same(there)) else { return };
         let mut state = self.state();
-        if state.by_address.get(&address).is_some_and(|there| there.method == Some(method)) {
+        if state.by_address.get(&address).is_some_and(|now| now.method == Some(there)) {
             drop(state.by_address.remove(&address));
         }
     }

@@ -130,6 +130,17 @@ impl Env {
         Some((Allocated::new(*self, name)?, Allocated::new(*self, descriptor)?))
     }
 
+    /// Whether two methods have the same name and descriptor, in classes that have the same name.
+    pub(crate) fn are_called_alike(&self, vm: Vm, one: MethodId, other: MethodId) -> bool {
+        let called = |method| {
+            let (name, descriptor) = self.name(method)?;
+            let class = self.class_of(vm, method, |class| class.signature())?;
+            Some([class, name, descriptor])
+        };
+        let (Some(one), Some(other)) = (called(one), called(other)) else { return false };
+        one.iter().zip(&other).all(|(one, other)| one.bytes() == other.bytes())
+    }
+
     /// What `ask` says of the class that declares a method.
     pub(crate) fn class_of<T>(
         &self,

@@ -109,7 +109,11 @@ fn intrinsic(agent: &Agent, wanted: &Wanted, address: u64) -> String {
 }
 
 unsafe extern "C" fn compiled_method_unload(_env: *mut Env, method: MethodId, code: *const c_void) {
-    guarded(|agent| agent.codes.unload(code.addr() as u64, method));
+    guarded(|agent| {
+        // A method whose class was redefined has its old code under another id than it was told by.
+        let is_same = |there| agent.env.are_called_alike(agent.vm, method, there);
+        agent.codes.unload(code.addr() as u64, method, is_same);
+    });
 }
 
 unsafe extern "C" fn dynamic_code_generated(

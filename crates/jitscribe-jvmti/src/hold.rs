@@ -33,7 +33,7 @@ impl Hold {
             // Closed last: thereby they see that it is done.
             drop(self);
         };
-        std::thread::Builder::new().name("jitscribe-hold".to_owned()).spawn(wait).is_ok()
+        guest_thread::spawn("jitscribe-hold", wait).is_ok()
     }
 }
 
