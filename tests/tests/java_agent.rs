@@ -270,7 +270,8 @@ fn attached_late_detached_and_attached_again(jdk: &Jdk) {
 /// Classes come and go for so many seconds: the log's living codes and the process's memory stay in bounds.
 #[expect(clippy::print_stdout, reason = "who waits for ten minutes wants the figures")]
 fn churn(jdk: &Jdk, seconds: u64) {
-    let longer = (seconds * 1000 + 300_000).to_string();
+    // Looking at it takes its time, too.
+    let longer = (seconds * 3000 + 300_000).to_string();
     let java = Java::start(
         jdk,
         &[&agent_option("names=class"), "-Xcheck:jni", "-Xmx64m", "-XX:+UseSerialGC"],

@@ -1,0 +1,73 @@
+//! What runs before HotSpot tells of it.
+
+use std::fs;
+use std::path::Path;
+
+use end_to_end::java::{Jdk, address, name};
+use end_to_end::jitscribe::{java_agent, jitscribe};
+use end_to_end::on_each_jdk;
+use end_to_end::perf::Perf;
+use end_to_end::tool::run;
+use serde_json::Value;
+use tempfile::TempDir;
+
+on_each_jdk! { samples_before_a_method_is_told_have_its_name }
+
+/// A code as the log has it.
+struct Load {
+    start: u64,
+    end: u64,
+    time: u64,
+    name: String,
+}
+
+/// The codes of the one dump below a folder, by the time when they were told.
+fn loads(folder: &Path) -> Vec<Load> {
+    let entries = fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());
+    let is_dump = |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == "dump");
+    let dumps: Vec<_> = entries.filter(is_dump).collect();
+    assert_eq!(dumps.len(), 1, "{dumps:?}");
+    let printed = run(jitscribe().args(["dump", "--json"]).args(&dumps)).stdout;
+    let events = printed.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+    let loads = events.filter(|event: &Value| event["event"] == "load").map(|event| {
+        let start = address(&event["address"]);
+        Load {
+            start,
+            end: start + event["size"].as_u64().expect("a size"),
+            time: event["time"].as_u64().expect("a time"),
+            name: name(&event).to_owned(),
+        }
+    });
+    let mut loads: Vec<_> = loads.collect();
+    loads.sort_by_key(|load| load.time);
+    loads
+}
+
+#[expect(clippy::print_stdout, reason = "the figures of docs/runtimes/java.md")]
+fn samples_before_a_method_is_told_have_its_name(jdk: &Jdk) {
+    let dir = TempDir::with_prefix("jitscribe-java-").expect("a temporary folder");
+    jdk.compile("Tiers.java", dir.path());
+    let mut record = jitscribe();
+    record.args(["record", "-F", "4999", "--keep-raw", "-o", "it.data", "--"]);
+    // Copies of a class, each compiled anew.
+    record.args(["java", "Tiers", "4000", "churn"]).current_dir(dir.path());
+    run(record.env("JITSCRIBE_JAVA_AGENT", java_agent()).env("PATH", jdk.path()));
+    let loads = loads(&dir.path().join("it.data.raw"));
+    let samples = Perf::installed().samples(&dir.path().join("it.data"));
+
+    // Those where nothing was told of before, and something soon afterwards.
+    let (mut early, mut longest) = (0, 0);
+    for sample in &samples {
+        let mut there = loads.iter().filter(|load| (load.start..load.end).contains(&sample.ip));
+        let Some(first) = there.next() else { continue };
+        let ahead = first.time.saturating_sub(sample.time);
+        if ahead == 0 || ahead > 100_000_000 {
+            continue;
+        }
+        assert_eq!(sample.name(), Some(&*first.name), "{ahead} ns before it was told: {sample}");
+        early += 1;
+        longest = longest.max(ahead);
+    }
+    println!("{early} of {} samples, up to {} us before", samples.len(), longest / 1000);
+    assert!(early >= 20, "only {early} samples were early");
+}
