@@ -198,16 +198,24 @@ impl Agent {
 
     /// Announces all that is there.
     fn replay(&self) {
+        let before = REPLAYS.replace(true);
         for event in [EVENT_DYNAMIC_CODE_GENERATED, EVENT_COMPILED_METHOD_LOAD] {
             if let Err(error) = self.env.replay(event) {
                 say(format_args!("what was compiled before is not told (JVMTI error {error})"));
             }
         }
+        REPLAYS.set(before);
     }
 }
 
 thread_local! {
     static STATE: Cell<State> = const { Cell::new(State::Free) };
+    static REPLAYS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread has the JVM tell anew.
+pub(crate) fn is_replaying() -> bool {
+    REPLAYS.get()
 }
 
 /// Where a thread is.

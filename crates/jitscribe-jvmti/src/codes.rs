@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jitscribe::LoadedCode;
 
+use crate::agent;
 use crate::jvmti::MethodId;
 use crate::methods::ById;
 
@@ -21,6 +22,8 @@ struct State {
 struct Announced {
     /// Whose code it is; `None` for what is no method's.
     method: Option<MethodId>,
+    /// By a replay, and not when it was compiled.
+    is_told_anew: bool,
     #[expect(dead_code, reason = "dropping it says that the code is gone")]
     code: LoadedCode,
 }
@@ -38,21 +41,26 @@ impl Codes {
             // First: a code that ends after another began at its address would take that one with it from a perf map.
             drop(state.by_address.remove(&address));
             let code = load();
-            state.by_address.insert(address, Announced { method, code });
+            let is_told_anew = agent::is_replaying();
+            state.by_address.insert(address, Announced { method, is_told_anew, code });
         }
     }
 
-    /// The code of `method` at an address is gone. Not another's: what is told anew to one thread may come before what
-    /// happened earlier is told to another. Whether another id is of the same method says `is_same`.
+    /// The code of `method` at an address is gone: what was told last there, as the JVM tells what happens in its order. The
+    /// old code of a redefined method has another id then than it was told by, if any. But what was told anew, to another
+    /// thread, may have come before what happened earlier: so it has to be of this method, by its id or what `is_same` says.
     pub(crate) fn unload(
         &self,
         address: u64,
         method: MethodId,
         is_same: impl FnOnce(MethodId) -> bool,
     ) {
-        let there = self.state().by_address.get(&address).and_then(|there| there.method);
+        let there = self.state().by_address.get(&address).map(|it| (it.method, it.is_told_anew));
+        let Some((Some(there), is_told_anew)) = there else { return };
         // The JVM is not asked with the lock held.
-        let Some(there) = there.filter(|&there| there == method || is_same(there)) else { return };
+        if there != method && is_told_anew && !is_same(there) {
+            return;
+        }
         let mut state = self.state();
         if state.by_address.get(&address).is_some_and(|now| now.method == Some(there)) {
             drop(state.by_address.remove(&address));
