@@ -1,5 +1,6 @@
 //! Java at work, with the agent or without.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -152,6 +153,18 @@ impl Java {
     /// The codes that are alive.
     pub fn alive(&self) -> Vec<Value> {
         self.codes().into_iter().filter(|code| code["died"].is_null()).collect()
+    }
+
+    /// Address → tier, of all methods that HotSpot has compiled.
+    pub fn code_list(&self) -> BTreeMap<u64, u64> {
+        let list = self.jcmd(&["Compiler.codelist"]);
+        let lines = list.lines().filter_map(|line| {
+            let level = line.split(' ').nth(1)?.parse().ok()?;
+            let (_, place) = line.rsplit_once("[0x")?;
+            let begin = place.split([',', ' ', '-']).filter(|word| !word.is_empty()).nth(1)?;
+            Some((u64::from_str_radix(begin.strip_prefix("0x")?, 16).ok()?, level))
+        });
+        lines.collect()
     }
 
     /// How much memory it has.

@@ -32,18 +32,6 @@ fn perf_map(java: &Java) -> BTreeMap<u64, String> {
     lines.collect()
 }
 
-/// Address → tier, of all compiled methods.
-fn code_list(java: &Java) -> BTreeMap<u64, u64> {
-    let list = java.jcmd(&["Compiler.codelist"]);
-    let lines = list.lines().filter_map(|line| {
-        let level = line.split(' ').nth(1)?.parse().ok()?;
-        let (_, place) = line.rsplit_once("[0x")?;
-        let begin = place.split([',', ' ', '-']).filter(|word| !word.is_empty()).nth(1)?;
-        Some((u64::from_str_radix(begin.strip_prefix("0x")?, 16).ok()?, level))
-    });
-    lines.collect()
-}
-
 /// The tier's number, by what the agent calls it.
 fn level(code: &Value) -> u64 {
     match code["tier"].as_str().unwrap_or_default().split(',').next().expect("a word") {
@@ -58,11 +46,11 @@ fn level(code: &Value) -> u64 {
 /// All that HotSpot lists as compiled is in the log, under the name that its own perf map has, with its tier.
 fn expect_as_hotspot_says(java: &Java) -> usize {
     // What comes or goes meanwhile is in only one of two.
-    let lists = [code_list(java), BTreeMap::new()];
+    let lists = [java.code_list(), BTreeMap::new()];
     let maps = [perf_map(java), BTreeMap::new()];
     let told: BTreeMap<u64, Value> =
         java.alive().into_iter().map(|code| (address(&code["address"]), code)).collect();
-    let (lists, maps) = ([&lists[0], &code_list(java)], [&maps[0], &perf_map(java)]);
+    let (lists, maps) = ([&lists[0], &java.code_list()], [&maps[0], &perf_map(java)]);
     let mut compared = 0;
     for (address, level_listed) in lists[0] {
         let stays = lists[1].get(address) == Some(level_listed);

@@ -92,19 +92,19 @@ fn redefined_code_has_the_new_lines_and_the_old_is_gone(jdk: &Jdk) {
     java.wait_for("redefined");
     let times: BTreeSet<u64> = before.iter().map(time).collect();
     let is_old = |code: &Value| times.contains(&time(code)) && !lines(code).is_empty();
-    let end = Instant::now() + Duration::from_secs(60);
+    // OpenJDK 17 may keep what nobody runs as long as little else happens.
+    let (patience, end) = (Duration::from_secs(20), Duration::from_secs(60));
+    let since = Instant::now();
     let after = loop {
         let after: Vec<_> = java.codes().into_iter().filter(is_of_either).collect();
         let alive: Vec<_> =
             after.iter().filter(|code| code["died"].is_null() && is_old(code)).collect();
-        if alive.is_empty() {
+        let listed = java.code_list();
+        let is_listed = |code: &&Value| listed.contains_key(&address(&code["address"]));
+        if alive.is_empty() || since.elapsed() > patience && alive.iter().all(is_listed) {
             break after;
         }
-        assert!(
-            Instant::now() < end,
-            "of the old version {alive:#?} are alive; HotSpot has these:\n{}",
-            java.jcmd(&["Compiler.codelist"])
-        );
+        assert!(since.elapsed() < end, "alive: {alive:#?}; HotSpot has these: {listed:x?}");
         std::thread::sleep(Duration::from_millis(300));
     };
     // What is only inlined keeps its old lines until it is compiled by itself once more.
