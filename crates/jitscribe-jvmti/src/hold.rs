@@ -33,7 +33,7 @@ impl Hold {
             // Closed last: thereby they see that it is done.
             drop(self);
         };
-        guest_thread::spawn("jitscribe-hold", wait).is_ok()
+        in_process::spawn("jitscribe-hold", wait).is_ok()
     }
 }
 
