@@ -14,7 +14,7 @@ use crate::hotspot::Nmethod;
 use crate::jvmti::{AddressLocation, Callbacks, Env, MethodId};
 use crate::methods::{METHOD_HANDLE, Methods};
 use crate::room::Room;
-use crate::{frames, instructions, names};
+use crate::{frames, instructions, interpreter, names};
 
 /// The events that are taken.
 pub(crate) static CALLBACKS: Callbacks = Callbacks {
@@ -133,7 +133,10 @@ unsafe extern "C" fn dynamic_code_generated(
         // SAFETY: as above.
         unsafe { instructions::copy(address, size, &mut bytes) };
         let mut announced = Code::new(&bytes).runs_at(address).named(&name).kind(kind(&name));
-        if name == "Interpreter" {
+        let interpreter = interpreter::eh_frame(size).filter(|_| name == "Interpreter");
+        if let Some(eh_frame) = &interpreter {
+            announced = announced.unwind(Unwind::EhFrame(eh_frame));
+        } else if name == "Interpreter" {
             announced = announced.unwind(Unwind::FramePointerAlways { signed: false });
         } else if name == "call_stub" {
             announced = announced.frame_pointer();

@@ -4,7 +4,7 @@
 //! frame pointer (`-XX:+PreserveFramePointer`), and takes the rest from the stack at once; up to the epilogue the stack
 //! pointer stays. HotSpot says how large the frame is and where it is complete, and no more: where `rbp` is pushed, and where
 //! epilogues are, is seen by the instructions, which its two compilers write in few forms. Where none of these is seen,
-//! nothing is said of `rbp`. Interpreted frames are others altogether, and have `rbp`.
+//! nothing is said of `rbp`. Interpreted frames are others altogether: see [`interpreter`](crate::interpreter).
 
 use jitscribe::Row;
 use memchr::memmem::Finder;

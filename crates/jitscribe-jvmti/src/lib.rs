@@ -37,6 +37,7 @@ mod frames;
 mod hold;
 mod hotspot;
 mod instructions;
+mod interpreter;
 mod jvmti;
 mod methods;
 mod names;
