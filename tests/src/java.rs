@@ -68,6 +68,11 @@ impl Jdk {
         std::env::join_paths(all).expect("folders without colons")
     }
 
+    /// The folder with the headers for agents.
+    pub fn include(&self) -> PathBuf {
+        self.0.join("include")
+    }
+
     /// Compiles a workload into a folder.
     pub fn compile(&self, source: &str, into: &Path) {
         run(self.tool("javac").arg("-d").arg(into).arg(workload(source)));

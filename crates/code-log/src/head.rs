@@ -20,6 +20,8 @@ pub struct Head {
     /// The process that writes the log, as it knows itself. In a fork's child that has announced nothing
     /// yet, this is the parent.
     pub pid: u32,
+    /// Whether times are counts of the processor's clock, and not nanoseconds of `CLOCK_MONOTONIC`.
+    pub arch_timestamp: bool,
     /// Size of a chunk in bytes.
     pub chunk_size: u32,
     /// Number of chunks in use.
@@ -67,8 +69,11 @@ impl Head {
             return Err(Error::NotALog("it does not begin as a jitdump of this machine does"));
         }
         // Its header is that of every snapshot.
-        if word(8)? as usize != FILE_HEADER || jitdump::Dump::parse(bytes).is_err() {
+        let Ok(dump) = jitdump::Dump::parse(bytes) else {
             return Err(Error::NotALog("its header is not that of a jitdump"));
+        };
+        if word(8)? as usize != FILE_HEADER {
+            return Err(Error::NotALog("its header is not of this size"));
         }
         let tail = FILE_HEADER.saturating_add(tail::OFFSET_WITHOUT_ENTRIES);
         let is_ours = word(FILE_HEADER)? == RecordId::DEBUG_INFO.0
@@ -95,6 +100,7 @@ impl Head {
         }
         Ok(Self {
             pid: word(20)?,
+            arch_timestamp: dump.header().arch_timestamp(),
             chunk_size,
             chunks,
             control: item(log::CONTROL)?,

@@ -152,7 +152,7 @@ enum jitscribe_flag
     JITSCRIBE_FLAG_DUMP = 8,
     // A thread waits for `jitscribe ctl`, which else is heard with the next announcement or poll.
     JITSCRIBE_FLAG_WATCH = 16,
-    // What the environment says is added: JITSCRIBE, a list with commas of log, off, bytes,
+    // What the environment says is added: JITSCRIBE, a list with commas of log, off, bytes, arch-clock,
     // perf-map, jitdump, gdb, gdb-each, gdb-on-crash, no-gdb, unwinders, no-unwinders; JITSCRIBE_DIR, where to write a dump;
     // JITSCRIBE_LIMIT, in bytes or with K, M, G. A program that runs set-user-id takes nothing from there.
     JITSCRIBE_FLAG_ENVIRONMENT = 32,
@@ -164,6 +164,9 @@ enum jitscribe_flag
     // is alive: any of them knows it in the core file. A thread waits for that. Signal handlers are installed by jitscribe_open;
     // one that was there is called first, and all is shown when it has set the signal to its default and returns.
     JITSCRIBE_FLAG_SHOW_ON_CRASH = 128,
+    // Times are counts of the processor's own clock (x86-64's rdtsc) instead of nanoseconds of CLOCK_MONOTONIC: for recordings
+    // that are not made with `perf record -k mono`. Where there is no such clock, a notice says so.
+    JITSCRIBE_FLAG_ARCH_CLOCK = 256,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

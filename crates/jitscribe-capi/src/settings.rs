@@ -43,7 +43,7 @@ pub enum Flag {
     Dump = 8,
     /// A thread waits for `jitscribe ctl`, which else is heard with the next announcement or poll.
     Watch = 16,
-    /// What the environment says is added: JITSCRIBE, a list with commas of log, off, bytes,
+    /// What the environment says is added: JITSCRIBE, a list with commas of log, off, bytes, arch-clock,
     /// perf-map, jitdump, gdb, gdb-each, gdb-on-crash, no-gdb, unwinders, no-unwinders; JITSCRIBE_DIR, where to write a dump;
     /// JITSCRIBE_LIMIT, in bytes or with K, M, G. A program that runs set-user-id takes nothing from there.
     Environment = 32,
@@ -55,6 +55,9 @@ pub enum Flag {
     /// is alive: any of them knows it in the core file. A thread waits for that. Signal handlers are installed by jitscribe_open;
     /// one that was there is called first, and all is shown when it has set the signal to its default and returns.
     ShowOnCrash = 128,
+    /// Times are counts of the processor's own clock (x86-64's rdtsc) instead of nanoseconds of CLOCK_MONOTONIC: for recordings
+    /// that are not made with `perf record -k mono`. Where there is no such clock, a notice says so.
+    ArchClock = 256,
 }
 
 /// Settings of a scribe. Set all to zero but struct_size, and then what you want.
@@ -171,6 +174,9 @@ unsafe fn apply(
     }
     if has(Flag::ShowOnCrash) {
         builder = builder.gdb_on_crash();
+    }
+    if has(Flag::ArchClock) {
+        builder = builder.arch_clock();
     }
     if settings.limit != 0 {
         builder = builder.limit(usize::try_from(settings.limit).unwrap_or(usize::MAX));

@@ -36,7 +36,8 @@ pub struct Args {
     /// How long to wait for the process to have done it
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     wait: f64,
-    /// Print the state as JSON (sizes in bytes, times in nanoseconds of CLOCK_MONOTONIC)
+    /// Print the state as JSON (sizes in bytes, times in nanoseconds of CLOCK_MONOTONIC, or in ticks where
+    /// `arch_timestamp` is true)
     #[arg(long)]
     json: bool,
     /// What to do
@@ -126,6 +127,7 @@ struct Status {
     used: u64,
     limit: u64,
     left_out: u64,
+    arch_timestamp: bool,
     paused: u64,
     resumed: u64,
 }
@@ -158,6 +160,7 @@ fn status(args: &Args, logs: &[Log]) -> Result<()> {
             used: u64::from(head.chunks) * u64::from(head.chunk_size),
             limit: head.limit,
             left_out: head.left_out,
+            arch_timestamp: head.arch_timestamp,
             paused: head.paused,
             resumed: head.resumed,
         };

@@ -65,7 +65,7 @@ pub(crate) struct Methods {
 }
 
 /// How many may be known before all are forgotten: then most are of another time.
-const MANY: usize = 32 << 10;
+const MANY: usize = 8 << 10;
 
 /// What one thread at a time knows of methods.
 #[derive(Debug, Default)]

@@ -42,6 +42,7 @@ pub(crate) struct Options {
 enum Word {
     Off,
     Bytes,
+    ArchClock,
     PerfMap,
     Jitdump,
     Gdb,
@@ -97,6 +98,7 @@ impl Options {
             "log" => return true,
             "off" => Word::Off,
             "bytes" => Word::Bytes,
+            "arch-clock" => Word::ArchClock,
             "perf-map" => Word::PerfMap,
             "jitdump" => Word::Jitdump,
             "gdb" => Word::Gdb,
@@ -125,6 +127,7 @@ impl Options {
         self.words.iter().fold(Scribe::builder().environment(), |builder, word| match word {
             Word::Off => builder.off(),
             Word::Bytes => builder.with_bytes(),
+            Word::ArchClock => builder.arch_clock(),
             Word::PerfMap => builder.perf_map(),
             Word::Jitdump => builder.dump(self.dir.clone()),
             Word::Gdb => builder.gdb(),

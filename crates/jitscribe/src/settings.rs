@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use jitdump::extension::control;
 
+use crate::clock::Clock;
 use crate::log::{LogOptions, MEMORY_LIMIT};
 use crate::notice::{self, Listener, Notice, Subject};
 use crate::scribe::Scribe;
@@ -36,6 +37,7 @@ pub struct Builder {
     arena_dir: Option<PathBuf>,
     dump_dir: Option<Option<PathBuf>>,
     limit: Option<usize>,
+    arch_clock: bool,
     watch: bool,
     replay: Option<Replay>,
     listener: Option<Listener>,
@@ -86,7 +88,13 @@ pub(crate) struct Settings {
 impl Settings {
     pub(crate) const fn off() -> Self {
         Self {
-            log: LogOptions { file: None, limit: 0, control: 0, reuse: false },
+            log: LogOptions {
+                file: None,
+                limit: 0,
+                control: 0,
+                reuse: false,
+                clock: Clock::Monotonic,
+            },
             gdb_each: false,
             look_for_debuggers: false,
             gdb_on_crash: false,
@@ -250,6 +258,14 @@ impl Builder {
         self
     }
 
+    /// Times are counts of the processor's own clock (x86-64's `rdtsc`) instead of nanoseconds of `CLOCK_MONOTONIC`: for recordings
+    /// that are not made with `perf record -k mono`, as those of Intel PT cannot be. perf converts them by what the kernel says of
+    /// that clock (`PERF_RECORD_TIME_CONV`). Where there is no such clock, that is said, and times stay as they are.
+    pub fn arch_clock(mut self) -> Self {
+        self.arch_clock = true;
+        self
+    }
+
     /// A thread waits for `jitscribe ctl`, which else is heard with the next announcement; and looks once a second whether
     /// a debugger is attached, to which all is shown then, unless [`Self::no_gdb`] was said.
     #[cfg(unix)]
@@ -273,7 +289,7 @@ impl Builder {
 
     /// Takes over what the environment says:
     ///
-    /// - `JITSCRIBE`, a list with commas of: `log` (the default), `off`, `bytes`, `perf-map`,
+    /// - `JITSCRIBE`, a list with commas of: `log` (the default), `off`, `bytes`, `arch-clock`, `perf-map`,
     ///   `jitdump`, `gdb`, `gdb-each`, `gdb-on-crash`, `no-gdb`, `unwinders`, `no-unwinders`, `valgrind`, `no-valgrind`;
     /// - `JITSCRIBE_DIR`, where to write a dump, the object files for valgrind, and the files of arenas;
     /// - `JITSCRIBE_LIMIT`, in bytes, or with `K`, `M`, `G`.
@@ -297,6 +313,7 @@ impl Builder {
                 "log" => self.is_off = false,
                 "off" => self.is_off = true,
                 "bytes" => self.bytes = true,
+                "arch-clock" => self = self.arch_clock(),
                 #[cfg(unix)]
                 "perf-map" => self.perf_map = true,
                 #[cfg(unix)]
@@ -315,7 +332,7 @@ impl Builder {
                 "valgrind" => self.valgrind = Some(true),
                 "no-valgrind" => self = self.no_valgrind(),
                 _ => self.wrong.push(format!(
-                    "JITSCRIBE={word} means nothing: it takes log, off, bytes, {}{}, {}, {}",
+                    "JITSCRIBE={word} means nothing: it takes log, off, bytes, arch-clock, {}{}, {}, {}",
                     if cfg!(unix) { "perf-map, jitdump, " } else { "" },
                     if cfg!(feature = "gdb") {
                         "gdb, gdb-each, gdb-on-crash, no-gdb"
@@ -359,6 +376,16 @@ impl Builder {
         for text in &self.wrong {
             notice::say(self.listener.as_ref(), &Notice::new(Subject::Setting, text));
         }
+        let clock = match Clock::ticks().filter(|_| self.arch_clock) {
+            Some(clock) => clock,
+            None => {
+                if self.arch_clock {
+                    let text = "this machine has no clock of the processor that perf converts: times are CLOCK_MONOTONIC's";
+                    notice::say(self.listener.as_ref(), &Notice::new(Subject::Setting, text));
+                }
+                Clock::default()
+            }
+        };
         let mut bits = control::LOG;
         if self.bytes || self.dump_dir.is_some() {
             bits |= control::BYTES;
@@ -405,7 +432,7 @@ impl Builder {
             None => memory_limit(system::memory_limit()),
         });
         Scribe::new(Settings {
-            log: LogOptions { reuse: file.is_none(), file, limit, control: bits },
+            log: LogOptions { reuse: file.is_none(), file, limit, control: bits, clock },
             gdb_each: self.gdb_each,
             look_for_debuggers: cfg!(feature = "gdb") && self.debuggers == Debuggers::Present,
             // What is shown anyhow need not be shown then.

@@ -281,3 +281,32 @@ fn every_cut_of_a_log_is_a_dump() {
     raw.truncate(count);
     assert_eq!(codes(&raw).len(), 20);
 }
+
+/// The processor's count, read before and after, holds the times of a code between.
+#[cfg(target_arch = "x86_64")]
+#[test]
+#[allow(unsafe_code)]
+fn times_may_be_the_processors() {
+    // SAFETY: every x86-64 has it.
+    let ticks = || unsafe { core::arch::x86_64::_rdtsc() };
+    let scribe = Scribe::builder().arch_clock().build();
+    let start = ticks();
+    let code = scribe.load(&Code::at(0x7000, 32).named("f"));
+    let middle = ticks();
+    drop(code);
+    let end = ticks();
+    let snapshot = snapshot(scribe);
+    assert!(snapshot.head.arch_timestamp);
+    let codes = codes(&snapshot.bytes);
+    let [code] = codes.as_slice() else { panic!("{codes:?}") };
+    assert!((start..=middle).contains(&code.timestamp), "{start} {} {middle}", code.timestamp);
+    assert!(code.died().is_some_and(|died| (middle..=end).contains(&died)), "{middle} {end}");
+    let quirks = jitdump::Quirks::detect(&jitdump::Dump::parse(&snapshot.bytes).unwrap());
+    assert_eq!(quirks.record_clock, jitdump::RecordClock::Arch);
+    assert!(
+        !jitdump::Dump::parse(&common::snapshot(Scribe::builder().build()).bytes)
+            .unwrap()
+            .header()
+            .arch_timestamp()
+    );
+}

@@ -57,7 +57,8 @@ impl Log {
     /// Up to when its codes are those of the process: for a log that it still shares with its parent, up to the
     /// fork.
     pub fn until(&self) -> Option<u64> {
-        if self.is_own() { None } else { started(self.pid) }
+        // With the processor's counts it is not known.
+        if self.is_own() || self.head.arch_timestamp { None } else { started(self.pid) }
     }
 
     /// What tells it from other logs, also from one that its process makes later: the process and its file, or the place

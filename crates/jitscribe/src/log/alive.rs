@@ -52,7 +52,13 @@ impl Log {
         let mut dump = vec![0; jitdump::HEADER_SIZE as usize];
         dump.reserve_exact(size);
         let pid = self.pid.load(Relaxed);
-        super::group::write_file_header(&mut dump, super::MACHINE, pid, self.began.load(Relaxed));
+        super::group::write_file_header(
+            &mut dump,
+            super::MACHINE,
+            pid,
+            self.began.load(Relaxed),
+            self.options.clock,
+        );
         for word in (at..end).step_by(8) {
             dump.extend_from_slice(&self.mapping.word(word).load(Relaxed).to_ne_bytes());
         }

@@ -16,7 +16,8 @@ use super::layout::{CHUNK, FILLER_MIN, FIRST_CHUNK, code, control, load};
 use super::memory::{self, Backing, Errno, Failure};
 use super::records::{State, pieces};
 use super::{Log, process_id};
-use crate::{clock, system};
+use crate::clock::Clock;
+use crate::system;
 
 /// How often a chunk is read again when its room is used anew meanwhile.
 const ATTEMPTS: usize = 16;
@@ -45,7 +46,9 @@ impl Log {
         self.take_new_backing(pid)?;
         self.begin(pid)?;
         self.control().store(control, Relaxed);
-        self.mapping.word(control::FORKED).store(start_of_process().unwrap_or(0), Relaxed);
+        self.mapping
+            .word(control::FORKED)
+            .store(start_of_process(self.options.clock).unwrap_or(0), Relaxed);
         self.mapping.half(control::PARENT).store(parent, Relaxed);
         self.lanes.reset();
         self.chunks.let_go();
@@ -191,8 +194,12 @@ impl Log {
     }
 }
 
-/// When this process began, by the clock of the records, to a hundredth of a second, rounded down.
-fn start_of_process() -> Option<u64> {
+/// When this process began, by the clock of the records, to a hundredth of a second, rounded down. How fast the processor counts,
+/// it does not say.
+fn start_of_process(clock: Clock) -> Option<u64> {
+    if clock != Clock::Monotonic {
+        return None;
+    }
     let stat = std::fs::read("/proc/self/stat").ok()?;
     // The name, in brackets, may hold anything.
     let behind_name = stat.iter().rposition(|byte| *byte == b')')?;
@@ -200,5 +207,5 @@ fn start_of_process() -> Option<u64> {
     let ticks: u64 = text.split_ascii_whitespace().nth(19)?.parse().ok()?;
     let since_boot = ticks.checked_mul(1_000_000_000 / rustix::param::clock_ticks_per_second())?;
     // That clock goes on while the machine sleeps; the records' does not.
-    since_boot.checked_sub(system::since_boot().saturating_sub(clock::now()))
+    since_boot.checked_sub(system::since_boot().saturating_sub(clock.now()))
 }

@@ -8,6 +8,7 @@ use unwind_info::{Machine, Unwind};
 
 use super::layout::{FIRST_ITEM, debug, item_word, load, pair, record_word};
 use super::put::{Put, inlined_size, lines_size, one_file};
+use crate::clock::Clock;
 use crate::code::Code;
 
 /// Fields of UNWINDING_INFO before its tables.
@@ -304,7 +305,10 @@ pub(crate) fn write_load(room: &mut [u8], code: &Code<'_>, bytes: &[u8], stamp: 
 }
 
 /// The file's header.
-pub(crate) fn write_file_header(room: &mut [u8], machine: u32, pid: u32, time: u64) {
+pub(crate) fn write_file_header(room: &mut [u8], machine: u32, pid: u32, time: u64, clock: Clock) {
+    /// The header's flag for times that are the processor's counts.
+    const ARCH_TIMESTAMP: u64 = 1;
+    let flags = if clock == Clock::Monotonic { 0 } else { ARCH_TIMESTAMP };
     let mut put = Put(room);
-    put.words([pair(jitdump::MAGIC, 1), pair(HEADER_SIZE, machine), pair(0, pid), time, 0]);
+    put.words([pair(jitdump::MAGIC, 1), pair(HEADER_SIZE, machine), pair(0, pid), time, flags]);
 }

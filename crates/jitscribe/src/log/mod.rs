@@ -46,7 +46,7 @@ use self::layout::{
 use self::mapping::{Mapping, Words};
 use self::memory::Backing;
 pub(crate) use self::memory::{Failure, ForkPage};
-use crate::clock;
+use crate::clock::Clock;
 use crate::code::Code;
 
 /// Where the log lies and how large it gets.
@@ -60,6 +60,8 @@ pub(crate) struct LogOptions {
     pub(crate) control: u32,
     /// Whether room of dead codes is used again. Not in a file that is read afterwards.
     pub(crate) reuse: bool,
+    /// What times are told by.
+    pub(crate) clock: Clock,
 }
 
 impl LogOptions {
@@ -210,11 +212,11 @@ impl Log {
         let mut header = [0; control::RECORD];
         // A fork's child keeps it: its fillers are copies of the parent's.
         let now = match self.began.load(Relaxed) {
-            0 => clock::now(),
+            0 => self.options.clock.now(),
             began => began,
         };
         self.began.store(now, Relaxed);
-        group::write_file_header(&mut header, MACHINE, pid, now);
+        group::write_file_header(&mut header, MACHINE, pid, now, self.options.clock);
         for (at, word) in header.chunks_exact(8).enumerate().skip(1) {
             self.mapping
                 .word(8 * at)
@@ -293,7 +295,7 @@ impl Log {
             return None;
         };
         let stamp = Stamp {
-            time: clock::now(),
+            time: self.options.clock.now(),
             pid: self.pid.load(Relaxed),
             tid,
             index: lane.next_index(),
@@ -318,7 +320,7 @@ impl Log {
     pub(crate) fn end(&self, Living { at, group }: Living<'_>) {
         // Read first: once dead, the room may be used anew.
         let size = unpair(group.at::<{ code::GROUP_SIZE }>().load(Relaxed)).0;
-        let now = clock::now();
+        let now = self.options.clock.now();
         // Noted first: what a fork's child finds dead and not noted, died after the fork.
         self.chunks.dies(at, now);
         // Each death is counted once, even if two threads have lost count of a code and unload it at the same
@@ -433,7 +435,7 @@ impl Log {
     /// So many codes are missing.
     #[cold]
     fn left_out(&self, count: u64) {
-        let now = clock::now();
+        let now = self.options.clock.now();
         let word = |at| self.mapping.word(at);
         word(control::LEFT_OUT).fetch_add(count, Relaxed);
         let _ = word(control::LEFT_OUT_FIRST).compare_exchange(0, now, Relaxed, Relaxed);
@@ -443,7 +445,7 @@ impl Log {
     /// The log was turned off, or on again: readers are to know that codes are missing.
     pub(crate) fn paused(&self, is_paused: bool) {
         let at = if is_paused { control::PAUSED } else { control::RESUMED };
-        self.mapping.word(at).store(clock::now(), Relaxed);
+        self.mapping.word(at).store(self.options.clock.now(), Relaxed);
     }
 }
 

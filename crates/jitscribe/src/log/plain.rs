@@ -6,6 +6,7 @@ use unwind_info::{Row, Unwind};
 
 use super::group::{Plan, Stamp, Tables, unwind_tables, write_file_header};
 use super::layout::{FIRST_ITEM, TAIL, pair, record_word};
+use crate::clock::Clock;
 use crate::code::{Code, Inlined, Kind, Line};
 
 /// A dump of this one code, with `more` bytes of room than it needs.
@@ -20,7 +21,7 @@ fn dump(code: &Code<'_>, with_bytes: bool, more: usize) -> Vec<u8> {
     let size = plan.size + more;
     let mut dump = vec![0; 40 + size];
     let (header, group) = dump.split_at_mut(40);
-    write_file_header(header, super::MACHINE, 7, 1_000);
+    write_file_header(header, super::MACHINE, 7, 1_000, Clock::Monotonic);
     let stamp = Stamp { time: 2_000, pid: 7, tid: 8, index: 9 };
     plan.write(&mut group[FIRST_ITEM..], code, tables, stamp);
     let mut put = |at: usize, word: u64| group[at..at + 8].copy_from_slice(&word.to_ne_bytes());

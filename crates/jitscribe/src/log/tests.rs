@@ -11,6 +11,7 @@ use jitdump::{CodeEvent, Dump};
 use super::layout::{CHUNK, FIRST_CHUNK};
 use super::mapping::observe;
 use super::{Log, LogOptions, Position};
+use crate::clock::Clock;
 use crate::code::{Code, Line};
 
 /// Addresses that are alive for sure, and one that may be.
@@ -67,7 +68,8 @@ struct Test {
 impl Test {
     fn new(chunks: usize, with_bytes: bool) -> Self {
         let limit = FIRST_CHUNK + chunks * CHUNK;
-        let options = LogOptions { file: None, limit, control: 1, reuse: true };
+        let options =
+            LogOptions { file: None, limit, control: 1, reuse: true, clock: Clock::Monotonic };
         let log = Log::create(options, |failure, _| panic!("{failure}")).unwrap();
         // The observer reads all of it. Growing the file gives no chunk to anyone.
         log.mapping.have(&log.backing, 0, limit).unwrap();
