@@ -91,15 +91,21 @@ pub fn play(arguments: &[&str]) {
             std::mem::forget(files);
         }
         ["table", threads] => {
+            // A child's table is as large as what is open needs; that of a program which was started may be larger.
+            if let Some(child) = sys::fork() {
+                return assert_eq!(sys::wait_for(child), 0);
+            }
             let others: usize = threads.parse().unwrap();
             (0..others).for_each(|_| drop(std::thread::spawn(std::thread::park)));
             let before = size_of_table();
             let scribe = builder.build();
             load(scribe, 0..1_000);
-            let fd = scribe.log_fd().unwrap().as_raw_fd();
-            // The kernel begins with 64 numbers.
+            let fd = scribe.log_fd().unwrap();
             assert_eq!(size_of_table() == before, others > 0, "{before}");
-            assert!(fd >= if others > 0 { 48 } else { 900 }, "{fd}");
+            // The kernel begins with 64 numbers.
+            assert!(fd.as_raw_fd() >= if others > 0 { 48 } else { 900 }, "{fd:?}");
+            has_all(&File::from(fd.try_clone_to_owned().unwrap()));
+            sys::exit(0);
         }
         _ => panic!("{arguments:?}"),
     }
@@ -221,8 +227,8 @@ fn among_many_descriptors() {
 
 fn table_of_descriptors() {
     for threads in ["0", "1"] {
-        let child = player_with("table", threads);
-        has_all(&log_of(&child));
-        end(child);
+        let status =
+            player("degraded", &["table".to_owned(), threads.to_owned()]).status().unwrap();
+        assert!(status.success(), "with {threads} more threads: {status}");
     }
 }
