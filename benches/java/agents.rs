@@ -29,6 +29,7 @@ pub fn ways(dir: &Path) -> Vec<Way> {
         way("null", null.display().to_string()),
         way("jitscribe", ours.display().to_string()),
         way("jitscribe, with bytes", format!("{}=bytes", ours.display())),
+        way("jitscribe, no-lines,no-inlined", format!("{}=no-lines,no-inlined", ours.display())),
     ];
     match perf(dir) {
         Some(agent) => ways.push(way("perf's agent", agent.display().to_string())),
