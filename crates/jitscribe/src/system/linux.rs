@@ -41,7 +41,7 @@ pub(crate) fn has_more_rights() -> bool {
 
 /// Whether a debugger is attached, or another program that traces this one.
 pub(crate) fn is_traced() -> bool {
-    in_process::own_status(["TracerPid:"]).is_some_and(|[tracer]| tracer != 0)
+    in_process::own_status("TracerPid:").is_some_and(|tracer| tracer != 0)
 }
 
 /// A directory of this user alone.
