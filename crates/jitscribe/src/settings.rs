@@ -376,16 +376,12 @@ impl Builder {
         for text in &self.wrong {
             notice::say(self.listener.as_ref(), &Notice::new(Subject::Setting, text));
         }
-        let clock = match Clock::ticks().filter(|_| self.arch_clock) {
-            Some(clock) => clock,
-            None => {
-                if self.arch_clock {
-                    let text = "this machine has no clock of the processor that perf converts: times are CLOCK_MONOTONIC's";
-                    notice::say(self.listener.as_ref(), &Notice::new(Subject::Setting, text));
-                }
-                Clock::default()
-            }
-        };
+        let ticks = self.arch_clock.then(Clock::ticks).flatten();
+        if self.arch_clock && ticks.is_none() {
+            let text = "this machine has no clock of the processor that perf converts: times are CLOCK_MONOTONIC's";
+            notice::say(self.listener.as_ref(), &Notice::new(Subject::Setting, text));
+        }
+        let clock = ticks.unwrap_or_default();
         let mut bits = control::LOG;
         if self.bytes || self.dump_dir.is_some() {
             bits |= control::BYTES;

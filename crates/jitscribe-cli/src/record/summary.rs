@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::files::pid_in_name;
 use crate::inject::{Report, shell_word};
 use crate::note;
 
@@ -74,9 +75,7 @@ pub fn say_left(report: &Report, workspace: &Path) {
 pub fn say_left_files<'p>(written: impl Iterator<Item = &'p Path>, workspace: &Path) {
     let mut left: Vec<PathBuf> = Vec::new();
     for path in written.filter(|path| path.is_file() && !path.starts_with(workspace)) {
-        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-        let pid = stem.rsplit('-').next().and_then(|pid| pid.parse().ok());
-        if let Some(pid) = pid.filter(|&pid| has_ended(pid)) {
+        if let Some(pid) = pid_in_name(path).filter(|&pid| has_ended(pid)) {
             left.push(path.to_owned());
             left.extend(companions(path.parent(), pid));
         }

@@ -2,7 +2,7 @@
 
 use jitdump::extension::tail::ITEM_HEADER_SIZE;
 use jitdump::extension::{code as code_item, tag};
-use jitdump::{HEADER_SIZE, RecordId};
+use jitdump::{FLAG_ARCH_TIMESTAMP, HEADER_SIZE, RecordId};
 
 use unwind_info::{Machine, Unwind};
 
@@ -306,9 +306,7 @@ pub(crate) fn write_load(room: &mut [u8], code: &Code<'_>, bytes: &[u8], stamp: 
 
 /// The file's header.
 pub(crate) fn write_file_header(room: &mut [u8], machine: u32, pid: u32, time: u64, clock: Clock) {
-    /// The header's flag for times that are the processor's counts.
-    const ARCH_TIMESTAMP: u64 = 1;
-    let flags = if clock == Clock::Monotonic { 0 } else { ARCH_TIMESTAMP };
+    let flags = if clock == Clock::Monotonic { 0 } else { FLAG_ARCH_TIMESTAMP };
     let mut put = Put(room);
     put.words([pair(jitdump::MAGIC, 1), pair(HEADER_SIZE, machine), pair(0, pid), time, flags]);
 }
