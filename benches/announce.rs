@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::sync::Mutex;
 
 use divan::Bencher;
-use jitscribe::{Code, Line, Scribe};
+use jitscribe::{Code, Inlined, Line, Row, Scribe, Unwind};
 use wasmtime_internal_jit_debug::perf_jitdump::JitDumpFile;
 
 const NAME: &str = "a_function_name_of_32_bytes_long";
@@ -170,6 +170,48 @@ fn moved(bencher: Bencher<'_, '_>) {
     if let Some(code) = code.into_inner().unwrap() {
         code.keep();
     }
+}
+
+/// As an optimizing compiler has it: 30 lines of methods in six files, 20 inlined calls, a frame with four epilogues.
+#[divan::bench(sample_count = SAMPLES, sample_size = SIZE)]
+fn lean_with_inlined(bencher: Bencher<'_, '_>) {
+    let files: Vec<String> =
+        (0..6).map(|n| format!("org/example/project/Module{n}.java")).collect();
+    let names: Vec<String> =
+        (0..20).map(|n| format!("org.example.project.Module{}.method{n}", n % 6)).collect();
+    let file = |n: usize| &*files[n * 5 % files.len()];
+    let place = |n: usize| Line {
+        offset: 40 * n as u32,
+        file: file(n / 2),
+        line: 10 + n as u32,
+        column: 0,
+    };
+    let lines: Vec<Line<'_>> = (0..30).map(place).collect();
+    // Each in two places.
+    let ranges: Vec<_> = (0..20).map(|n| [60 * n..60 * n + 20, 60 * n + 30..60 * n + 50]).collect();
+    let call = |n: usize| Inlined {
+        name: &names[n],
+        parent: (!n.is_multiple_of(3)).then(|| n as u32 - 1),
+        file: file(n / 2),
+        line: 10 + n as u32,
+        column: 0,
+        ranges: &ranges[n],
+    };
+    let inlined: Vec<Inlined<'_>> = (0..20).map(call).collect();
+    let saved = &[(6, -16)];
+    let row = |offset, cfa_offset, saved| Row {
+        offset,
+        cfa_register: 7,
+        cfa_offset,
+        saved,
+        signed: false,
+    };
+    let mut rows = vec![row(1, 16, &saved[..]), row(8, 64, saved)];
+    for exit in (200..1000).step_by(200) {
+        rows.extend([row(exit, 16, &saved[..]), row(exit + 1, 8, &[]), row(exit + 15, 64, saved)]);
+    }
+    let code = Code::at(0x7000_0000, 1300).named(NAME).tier("C2").lines(&lines).inlined(&inlined);
+    announce(bencher, growing(false), code.unwind(Unwind::Rows(&rows)));
 }
 
 /// Announced of code in a `CodeArena`, into its file's tables and the log.

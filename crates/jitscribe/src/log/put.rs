@@ -32,8 +32,11 @@ impl<'a> Files<'a> {
     }
 
     fn search(&mut self, file: &'a str) -> (u32, bool) {
-        let known = self.known.iter().take(self.count as usize).position(|known| *known == file);
-        let (number, new) = match known {
+        let known = self.known.get(..self.count as usize).unwrap_or(&self.known);
+        // By address first: who tells of many lines has each name once.
+        let same = known.iter().position(|known| std::ptr::eq(*known, file));
+        let same = same.or_else(|| known.iter().position(|known| *known == file));
+        let (number, new) = match same {
             Some(number) => (number as u32, false),
             None => {
                 if let Some(place) = self.known.get_mut(self.count as usize) {
@@ -71,13 +74,19 @@ pub(crate) fn lines_size(lines: &[Line<'_>]) -> usize {
     8 + 16 * lines.len() + names
 }
 
+/// Whether two names are the same. Most often they are the very same string.
+#[inline]
+fn same(one: &str, other: &str) -> bool {
+    std::ptr::eq(one, other) || one == other
+}
+
 /// Payload of inlined calls.
 pub(crate) fn inlined_size(calls: &[Inlined<'_>]) -> usize {
     let mut size = 8;
     let mut file = "";
     for call in calls {
         size += 16 + 8 * call.ranges.len() + call.name.len() + 1 + 1;
-        if call.file != file {
+        if !same(call.file, file) {
             size += call.file.len();
             file = call.file;
         }
@@ -205,7 +214,7 @@ impl<'b> Put<'b> {
         let mut file = "";
         for call in calls {
             self.terminated_name(call.name.as_bytes());
-            if call.file != file {
+            if !same(call.file, file) {
                 self.name(call.file.as_bytes());
                 file = call.file;
             }
