@@ -119,21 +119,31 @@ impl Env {
         result(unsafe { (self.functions().generate_events)(self.0.as_ptr(), event) })
     }
 
-    /// A method's name and descriptor.
-    pub(crate) fn name(&self, method: MethodId) -> Option<(Allocated, Allocated)> {
-        let (mut name, mut descriptor) = (null_mut(), null_mut());
+    /// A method's name, without its descriptor, which the JVM would write out for whoever wants it alone.
+    pub(crate) fn name(&self, method: MethodId) -> Option<Allocated> {
+        let mut name = null_mut();
         let get = self.functions().get_method_name;
-        // SAFETY: a valid environment, an id that the JVM checks, places for the answers; the last is not asked for.
-        let got =
-            unsafe { get(self.0.as_ptr(), method, &raw mut name, &raw mut descriptor, null_mut()) };
+        // SAFETY: a valid environment, an id that the JVM checks, a place for the answer; the others are not asked for.
+        let got = unsafe { get(self.0.as_ptr(), method, &raw mut name, null_mut(), null_mut()) };
         result(got).ok()?;
-        Some((Allocated::new(*self, name)?, Allocated::new(*self, descriptor)?))
+        Allocated::new(*self, name)
+    }
+
+    /// A method's descriptor: `(I[Ljava/lang/String;)V`.
+    pub(crate) fn descriptor(&self, method: MethodId) -> Option<Allocated> {
+        let mut descriptor = null_mut();
+        let get = self.functions().get_method_name;
+        // SAFETY: as for `name`.
+        let got =
+            unsafe { get(self.0.as_ptr(), method, null_mut(), &raw mut descriptor, null_mut()) };
+        result(got).ok()?;
+        Allocated::new(*self, descriptor)
     }
 
     /// Whether two methods have the same name and descriptor, in classes that have the same name.
     pub(crate) fn are_called_alike(&self, vm: Vm, one: MethodId, other: MethodId) -> bool {
         let called = |method| {
-            let (name, descriptor) = self.name(method)?;
+            let (name, descriptor) = (self.name(method)?, self.descriptor(method)?);
             let class = self.class_of(vm, method, |class| class.signature())?;
             Some([class, name, descriptor])
         };

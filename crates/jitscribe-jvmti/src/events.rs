@@ -133,7 +133,7 @@ unsafe extern "C" fn dynamic_code_generated(
         // SAFETY: as above.
         unsafe { instructions::copy(address, size, &mut bytes) };
         let mut announced = Code::new(&bytes).runs_at(address).named(&name).kind(kind(&name));
-        let interpreter = interpreter::eh_frame(size).filter(|_| name == "Interpreter");
+        let interpreter = (name == "Interpreter").then(|| interpreter::eh_frame(size)).flatten();
         if let Some(eh_frame) = &interpreter {
             announced = announced.unwind(Unwind::EhFrame(eh_frame));
         } else if name == "Interpreter" {

@@ -22,6 +22,9 @@ const SAVED: &[(u16, i32)] = &[(RBP, -16)];
 /// branch.
 const EPILOGUE: usize = 24;
 
+/// Most methods have no more rows, of which an epilogue has three.
+const ROWS: usize = 16;
+
 /// The rows for machine code; `None` where nothing is known.
 pub(crate) fn rows(code: &[u8], nmethod: &Nmethod) -> Option<Vec<Row<'static>>> {
     if !cfg!(target_arch = "x86_64") {
@@ -30,7 +33,8 @@ pub(crate) fn rows(code: &[u8], nmethod: &Nmethod) -> Option<Vec<Row<'static>>> 
     let complete = usize::try_from(nmethod.frame_complete?).ok()?;
     let frame = nmethod.frame_size.checked_sub(16)?;
     let prologue = code.get(..complete)?;
-    let mut rows = Rows { all: Vec::new(), frame: i32::try_from(nmethod.frame_size).ok()? };
+    let mut rows =
+        Rows { all: Vec::with_capacity(ROWS), frame: i32::try_from(nmethod.frame_size).ok()? };
     let leave = match Prologue::of(prologue, frame) {
         Prologue::Push { pushed, taken } => {
             rows.put(pushed, 16, SAVED);

@@ -1,7 +1,9 @@
 //! What is known of methods, asked once: most are inlined in many places.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
@@ -15,8 +17,8 @@ use crate::names::{self, Format};
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Method {
     pub(crate) name: String,
-    /// Path of the source file; empty if there is none.
-    pub(crate) file: String,
+    /// Path of the source file; empty if there is none. The same for all methods of a file.
+    pub(crate) file: Arc<str>,
     /// Whether HotSpot makes code for it by signature and way to call, all under the id of whichever was first
     /// (`linkToStatic`, `invokeBasic`…).
     pub(crate) is_intrinsic: bool,
@@ -42,7 +44,7 @@ impl Method {
 impl Method {
     /// One with a name of one letter, for tests.
     pub(crate) fn made(name: char, lines: &[(u16, u16)]) -> Self {
-        let (name, file) = (name.into(), format!("{name}.java"));
+        let (name, file) = (name.into(), format!("{name}.java").into());
         Self { name, file, lines: Lines(lines.to_vec()), ..Self::default() }
     }
 }
@@ -73,6 +75,18 @@ pub(crate) struct Known {
     version: u64,
     numbers: ById<MethodId, u32>,
     methods: Vec<Method>,
+    files: Files,
+}
+
+/// Source files where they lie, by their paths from the root of their packages.
+#[derive(Debug, Default)]
+pub(crate) struct Files(HashMap<String, Arc<str>>);
+
+impl Files {
+    fn file(&mut self, style: &Style, path: String) -> Arc<str> {
+        let placed = |path: &String| place(style, path).into();
+        Arc::clone(self.0.entry(path).or_insert_with_key(placed))
+    }
 }
 
 impl Known {
@@ -88,9 +102,9 @@ impl Known {
     }
 
     /// The number of a method, which `ask` describes if it is not known.
-    pub(crate) fn number(&mut self, id: MethodId, ask: impl FnOnce() -> Method) -> u32 {
+    pub(crate) fn number(&mut self, id: MethodId, ask: impl FnOnce(&mut Files) -> Method) -> u32 {
         *self.numbers.entry(id).or_insert_with(|| {
-            self.methods.push(ask());
+            self.methods.push(ask(&mut self.files));
             (self.methods.len() - 1) as u32
         })
     }
@@ -104,7 +118,7 @@ impl Known {
 impl Methods {
     /// A method that was inlined; one without a name if its class is gone.
     pub(crate) fn inlined(known: &mut Known, vm: Vm, env: Env, style: &Style, id: MethodId) -> u32 {
-        known.number(id, || ask(vm, env, style, id).unwrap_or_default())
+        known.number(id, |files| ask(vm, env, style, files, id).unwrap_or_default())
     }
 
     /// From here on `known` is good for one code.
@@ -142,24 +156,27 @@ impl Methods {
 /// The class whose methods are intrinsics. It is never unloaded.
 pub(crate) const METHOD_HANDLE: &str = "Ljava/lang/invoke/MethodHandle;";
 
-fn ask(vm: Vm, env: Env, style: &Style, id: MethodId) -> Option<Method> {
-    let (name, descriptor) = env.name(id)?;
+fn ask(vm: Vm, env: Env, style: &Style, files: &mut Files, id: MethodId) -> Option<Method> {
+    let name = env.name(id)?;
     let (class, file) = env.class_of(vm, id, |class| Some((class.signature()?, class.source())))?;
     let is_intrinsic = class.bytes() == METHOD_HANDLE.as_bytes()
         && [&b"linkTo"[..], b"invokeBasic"].iter().any(|start| name.bytes().starts_with(start));
     let class = names::text(class.bytes());
     let file = file.map(|file| names::source_path(&class, &names::text(file.bytes())));
-    let name =
-        style.format.name(&class, &names::text(name.bytes()), &names::text(descriptor.bytes()));
-    let file = place(style, file.unwrap_or_default());
+    let descriptor = if style.format.has_types() { Some(env.descriptor(id)?) } else { None };
+    let types = descriptor.as_ref().map_or(Cow::Borrowed(""), |it| names::text(it.bytes()));
+    let name = style.format.name(&class, &names::text(name.bytes()), &types);
+    let file = files.file(style, file.unwrap_or_default());
     Some(Method { name, file, is_intrinsic, lines: lines(env, id) })
 }
 
 /// The file where it lies, if that is known.
-fn place(style: &Style, file: String) -> String {
-    let candidates = style.sources.iter().map(|folder| folder.join(&file));
+fn place(style: &Style, file: &str) -> String {
+    let candidates = style.sources.iter().map(|folder| folder.join(file));
     let there = candidates.filter(|_| !file.is_empty()).find(|path| path.is_file());
-    there.and_then(|path| path.into_os_string().into_string().ok()).unwrap_or(file)
+    there
+        .and_then(|path| path.into_os_string().into_string().ok())
+        .unwrap_or_else(|| file.to_owned())
 }
 
 fn lines(env: Env, id: MethodId) -> Lines {
@@ -192,7 +209,7 @@ mod tests {
     fn what_is_known_is_asked_for_once_until_it_is_too_much_or_not_good_any_more() {
         let (methods, mut known, mut asked) = (Methods::default(), Known::default(), 0);
         let mut number = |known: &mut Known, number: usize| {
-            known.number(MethodId(number * 8), || {
+            known.number(MethodId(number * 8), |_| {
                 asked += 1;
                 Method::made('a', &[])
             });

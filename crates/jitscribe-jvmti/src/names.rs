@@ -28,7 +28,12 @@ impl Format {
         })
     }
 
-    /// The name of the method `method` of the class whose signature is `class`.
+    /// Whether it shows what a method takes and returns.
+    pub(crate) fn has_types(self) -> bool {
+        matches!(self, Self::Full | Self::Raw)
+    }
+
+    /// The name of the method `method` of the class whose signature is `class`; with its types, if it has them.
     pub(crate) fn name(self, class: &str, method: &str, descriptor: &str) -> String {
         let class = class_name(class);
         match self {

@@ -216,7 +216,7 @@ mod tests {
                 let frames = Frames { methods: &methods, bcis: &bcis };
                 table.add(*end, frames, &mut known, |known, id| {
                     let name = char::from_u32(id.0 as u32).unwrap();
-                    known.number(id, || Method::made(name, &[(0, 10), (5, 20)]))
+                    known.number(id, |_| Method::made(name, &[(0, 10), (5, 20)]))
                 });
             }
             table.finish(size);
