@@ -1,5 +1,5 @@
 //! What agents for Java cost: none, one that does nothing, ours, perf's, and HotSpot's own perf map, by turns.
-//! `cargo bench -p benches --bench java [RUNS]`; it prints tables, and takes some four minutes.
+//! `cargo bench -p benches --bench java [RUNS]`; it prints tables, and takes some six minutes.
 //!
 //! perf's agent is taken from `PERF_JVMTI=FILE`, or from where packages put it, or is built from the sources of Debian's
 //! `linux-source` (`/usr/src/linux-source-*.tar.xz`), in this order; without any of them it is left out, and that is said.
@@ -41,8 +41,33 @@ fn main() {
         &measure(&ways, tiers, runs, dir.path()),
         &WORK,
     );
+    steady(&ways, dir.path());
     let javac = Workload { name: "javac", steps: 6 };
     table("javac: a large program starts", &ways, &measure(&ways, javac, runs, dir.path()), &WORK);
+}
+
+/// What agents take where nothing is left to be compiled: what runs of them runs on these threads.
+fn steady(ways: &[Way], dir: &Path) {
+    const TIME: Duration = Duration::from_secs(8);
+    println!("\nSteady state: what of {TIME:?} is taken by whom\n");
+    println!(
+        "| | all threads | the service thread | of all | the agent's own | methods compiled |"
+    );
+    println!("|---|---:|---:|---:|---:|---:|");
+    for way in ways {
+        let workload = Workload { name: "steady", steps: 80 };
+        let taken = run::steady(way, workload, TIME, dir);
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        println!(
+            "| {} | {:.0} ms | {:.3} ms | {:.5} % | {:.3} ms | {} |",
+            way.name,
+            ms(taken.all),
+            ms(taken.service),
+            100.0 * taken.service.as_secs_f64() / taken.all.as_secs_f64(),
+            ms(taken.own),
+            taken.methods
+        );
+    }
 }
 
 /// For each run what each way took.

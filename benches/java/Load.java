@@ -16,21 +16,38 @@ import javax.tools.ToolProvider;
  * input ends: so its threads can be looked at.
  */
 public class Load {
-    /** A little work, over and over: {@code STEPS} of a hundred rounds each. */
+    /** A little work, over and over: {@code STEPS} of a thousand rounds each. */
     static void tiers(int steps) {
         Tiers.Shape[] shapes = new Tiers.Shape[200];
         int total = 0;
         for (int step = 0; step < steps; step++) {
             long start = System.nanoTime();
-            for (int round = 0; round < 1000; round++) {
-                for (int i = 0; i < shapes.length; i++) {
-                    shapes[i] = step > 3 && i % 2 == 0 ? new Tiers.Circle(i) : new Tiers.Square(i);
-                }
-                total += Tiers.work(shapes);
-            }
+            total += rounds(shapes, step);
             System.out.println(System.nanoTime() - start);
         }
         if (total == 42) System.err.println(total);
+    }
+
+    static int rounds(Tiers.Shape[] shapes, int step) {
+        int total = 0;
+        for (int round = 0; round < 1000; round++) {
+            for (int i = 0; i < shapes.length; i++) {
+                shapes[i] = step > 3 && i % 2 == 0 ? new Tiers.Circle(i) : new Tiers.Square(i);
+            }
+            total += Tiers.work(shapes);
+        }
+        return total;
+    }
+
+    /** The same, and then on, until the program ends. */
+    static void steady(int steps) {
+        tiers(steps);
+        Thread work = new Thread(() -> {
+            Tiers.Shape[] shapes = new Tiers.Shape[200];
+            for (int step = 4, total = 0; ; step += total == 42 ? 1 : 0) total += rounds(shapes, step);
+        });
+        work.setDaemon(true);
+        work.start();
     }
 
     /** A class with what classes have. */
@@ -93,11 +110,12 @@ public class Load {
         }
     }
 
-    /** Load nothing|tiers|javac STEPS */
+    /** Load nothing|tiers|steady|javac STEPS */
     public static void main(String[] args) throws Exception {
         int steps = Integer.parseInt(args[1]);
         switch (args[0]) {
             case "tiers" -> tiers(steps);
+            case "steady" -> steady(steps);
             case "javac" -> javac(steps);
         }
         System.out.println("done");

@@ -27,6 +27,7 @@ pub fn ways(dir: &Path) -> Vec<Way> {
     let mut ways = vec![
         Way { name: "none", options: Vec::new(), has_events: false },
         way("null", null.display().to_string()),
+        way("null, that asks", format!("{}=ask", null.display())),
         way("jitscribe", ours.display().to_string()),
         way("jitscribe, with bytes", format!("{}=bytes", ours.display())),
         way("jitscribe, no-lines,no-inlined", format!("{}=no-lines,no-inlined", ours.display())),
