@@ -135,6 +135,13 @@ impl Java {
         self.running.pid().to_string()
     }
 
+    /// The ids of its threads.
+    pub fn threads(&self) -> Vec<String> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid())).expect("its threads");
+        let names = tasks.flatten().map(|task| task.file_name().into_string());
+        names.map(|name| name.expect("a number")).collect()
+    }
+
     /// What the JVM answers to a command.
     pub fn jcmd(&self, words: &[&str]) -> String {
         run(tool(self.jdk.join("bin/jcmd")).arg(self.pid()).args(words)).stdout

@@ -23,9 +23,10 @@ on_each_jdk! {
 
 fn record_attaches_names_all_and_lets_go(jdk: &Jdk) {
     let java = Java::start(jdk, &["-XX:+PreserveFramePointer"], &[LONG]);
-    for data in ["one.data", "two.data"] {
+    let threads = java.threads().join(",");
+    for (data, whose) in [("one.data", ["-p", &java.pid()]), ("two.data", ["-t", &threads])] {
         let mut record = jitscribe();
-        record.args(["record", "-p", &java.pid(), "--duration", "1", "-F", "999", "--json"]);
+        record.arg("record").args(whose).args(["--duration", "1", "-F", "999", "--json"]);
         record.args(["-o", data]).current_dir(java.dir());
         let done = run(record.env("JITSCRIBE_JAVA_AGENT", java_agent()));
         assert!(!done.stderr.contains("warning"), "{}", done.stderr);
@@ -170,7 +171,8 @@ fn a_jvm_that_cannot_load_the_agent_gives_a_map(jdk: &Jdk) {
     expect_a_map_instead(&java, &broken, "broken.data", "broken.so");
 }
 
-/// What one shell does in a PID namespace of its own, so that it is about no JVM of anybody else's. The third JVM is stopped.
+/// What one shell does in a PID namespace of its own, so that it is about no JVM of anybody else's. The third JVM is stopped, a
+/// fourth begins when the others are recorded already.
 const ALL: &str = r#"
 mount -t proc proc /proc
 for number in 1 2 3; do
@@ -178,13 +180,16 @@ for number in 1 2 3; do
     "$java" Tiers 300000 >$number.out 2>&1 &
     eval pid$number=$!
 done
-trap 'kill -KILL $pid1 $pid2 $pid3' EXIT
+trap 'kill -KILL $pid1 $pid2 $pid3 $pid4' EXIT
 for number in 1 2 3; do
     while ! grep -q running $number.out; do sleep 0.1; done
 done
 kill -STOP $pid3
-"$JITSCRIBE" record -a --duration 1 -F 999 -o all.data 2>said
-echo $pid1 $pid2 $pid3 >pids
+sh -c 'while ! grep -q "is loaded" said; do sleep 0.1; done; exec "$JAVA1" Tiers 300000' >4.out 2>&1 &
+pid4=$!
+"$JITSCRIBE" record -a --duration 4 -F 999 -o all.data 2>said
+echo $pid1 $pid2 $pid3 $pid4 >pids
+rm /tmp/perf-$pid4.map
 for pid in $pid1 $pid2; do
     "$JITSCRIBE" dump --json -p $pid >$pid.json
 done
@@ -227,9 +232,9 @@ fn record_of_all_gives_each_jvm_the_agent_and_takes_it_back() {
     // What the third has alive in its log, if it has one.
     assert!(["", "0"].contains(&printed.stdout.trim()), "it works for nobody: {}", printed.stdout);
     let samples = Perf::installed().samples(&dir.path().join("all.data"));
-    for pid in &pids[..2] {
-        let its: Vec<_> = samples.iter().filter(|sample| sample.pid.to_string() == *pid).collect();
-        let named = its.iter().filter(|s| s.name().is_some_and(|n| n.starts_with("Tiers.")));
+    for pid in [pids[0], pids[1], pids[3]] {
+        let its: Vec<_> = samples.iter().filter(|sample| sample.pid.to_string() == pid).collect();
+        let named = its.iter().filter(|s| s.name().is_some_and(|n| n.contains("Tiers.")));
         let named = named.count();
         assert!(named > 20 && named * 2 > its.len(), "{named} of {} are named", its.len());
     }

@@ -1,7 +1,7 @@
 //! The code logs of running processes: held open while perf records, read before and after. Those that began meanwhile
 //! are read if their processes are still there afterwards.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -9,26 +9,15 @@ use std::path::{Path, PathBuf};
 
 use jitdump::extension::control;
 
+use super::whose::Whose;
 use crate::files::Named;
-use crate::process::{Beside, CodeBytes, Log, Memory, Told, dump_of, logs_of, parent, processes};
+use crate::process::{Beside, CodeBytes, Log, Memory, Told, dump_of, logs_of};
 use crate::{Error, Result, note};
 
 /// The logs of the processes that are being recorded.
 #[derive(Debug)]
 pub struct Logs {
-    whose: Whose,
     watched: Vec<Watched>,
-}
-
-/// Which processes are recorded, of those that perf does not start itself.
-#[derive(Clone, Debug)]
-pub enum Whose {
-    /// None.
-    Nobody,
-    /// These, and the children they make meanwhile, as perf has it.
-    Processes(Vec<u32>),
-    /// All that run.
-    Everyone,
 }
 
 #[derive(Debug)]
@@ -41,35 +30,36 @@ struct Watched {
 }
 
 impl Logs {
-    /// Opens the logs that are there. With `ask`, the processes are asked to keep the bytes of what they announce from
-    /// now on, and to announce if they do not.
-    pub fn open(whose: Whose, ask: bool) -> Self {
+    /// Opens the logs that are there. With `ask`, processes that were named are asked to keep the bytes of what they announce
+    /// from now on, and to announce if they do not.
+    pub fn open(whose: &Whose, ask: bool) -> Self {
+        let ask = ask && whose.is_named();
         let mut found = Vec::new();
         for pid in whose.pids() {
             match logs_of(pid) {
                 Ok(logs) => found.extend(logs),
-                Err(error) if matches!(whose, Whose::Processes(_)) => note::warning(error),
+                Err(error) if whose.is_named() => note::warning(error),
                 Err(_) => {}
             }
         }
         // perf sees dumps that are files by their markers.
         found.retain(|log| !log.is_dump());
-        Self { whose, watched: found.into_iter().map(|log| Watched::new(log, ask)).collect() }
+        Self { watched: found.into_iter().map(|log| Watched::new(log, ask)).collect() }
     }
 
-    /// The logs that came to be since.
-    fn open_new(&mut self) {
+    /// The logs that came to be since, of these processes.
+    fn open_new(&mut self, pids: &[u32]) {
         let known: HashSet<_> = self.watched.iter().map(|watched| watched.log.identity()).collect();
-        let logs = self.whose.with_children().into_iter().flat_map(logs_of).flatten();
+        let logs = pids.iter().copied().flat_map(logs_of).flatten();
         let new = logs.filter(|log| !log.is_dump() && !known.contains(&log.identity()));
         let new: Vec<_> = new.map(|log| Watched { log, control: None, before: None }).collect();
         self.watched.extend(new);
     }
 
-    /// Writes what the logs tell into `folder`, and gives their processes back as they were. Returns the
-    /// dumps, and whose they are.
-    pub fn collect(mut self, folder: &Path) -> Vec<Named> {
-        self.open_new();
+    /// Writes what the logs tell into `folder`, those of these processes with them that came to be since, and gives the
+    /// processes back as they were. Returns the dumps, and whose they are.
+    pub fn collect(mut self, pids: &[u32], folder: &Path) -> Vec<Named> {
+        self.open_new(pids);
         let mut dumps = Vec::new();
         for (number, watched) in self.watched.into_iter().enumerate() {
             let pid = watched.log.pid;
@@ -82,37 +72,6 @@ impl Logs {
             }
         }
         dumps
-    }
-}
-
-impl Whose {
-    fn pids(&self) -> Vec<u32> {
-        match self {
-            Self::Nobody => Vec::new(),
-            Self::Processes(pids) => pids.clone(),
-            Self::Everyone => processes(),
-        }
-    }
-
-    /// The processes, and those that descend from them.
-    fn with_children(&self) -> Vec<u32> {
-        let Self::Processes(pids) = self else { return self.pids() };
-        let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
-        for pid in processes() {
-            if let Some(parent) = parent(pid) {
-                children.entry(parent).or_default().push(pid);
-            }
-        }
-        let mut family = pids.clone();
-        let mut next = 0;
-        while let Some(pid) = family.get(next) {
-            // Taken out: processes come and go while they are listed, and may come round in a ring.
-            family.extend(children.remove(pid).unwrap_or_default());
-            next += 1;
-        }
-        family.sort_unstable();
-        family.dedup();
-        family
     }
 }
 

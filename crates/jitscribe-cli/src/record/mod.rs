@@ -1,9 +1,9 @@
 //! `jitscribe record`: from a command, or a running process, to a recording that names jitted code.
 //!
 //! [`mod@arguments`] tells our options from perf's, [`crate::runtimes`] knows what the command's runtimes
-//! must be told, [`perf`] records into the [`workspace`], [`target`] asks running processes for what
-//! they would not tell by themselves, [`crate::inject`] applies it all, and [`summary`] says what came
-//! of it. [`mod@valgrind`] does the same with a tool of valgrind's instead of perf.
+//! must be told, [`whose`] which running processes are recorded, whose [`logs`] are read and whose JVMs ([`java`]) are asked for
+//! what they would not tell by themselves, [`perf`] records into the [`workspace`], [`crate::inject`] applies it all, and
+//! [`summary`] says what came of it. [`mod@valgrind`] does the same with a tool of valgrind's instead of perf.
 
 mod arguments;
 mod java;
@@ -13,9 +13,10 @@ mod perf;
 pub mod summary;
 mod target;
 mod valgrind;
+mod whose;
 mod workspace;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -23,10 +24,12 @@ use std::process::Command;
 
 use crate::inject::{self, Report, shell_word};
 use crate::line_table::LineTable;
-use crate::process::processes;
 use crate::runtimes::{self, Preparation};
 use crate::{Error, Result, bridge, note};
 
+use java::Jvms;
+use logs::Logs;
+use whose::Whose;
 use workspace::Workspace;
 
 pub use arguments::{arguments, pass_on};
@@ -194,7 +197,7 @@ pub fn run(args: &Args) -> Result<()> {
 /// Records and injects.
 pub fn record(args: &Args) -> Result<Recorded> {
     check(args)?;
-    let pids = args.pid.as_deref().map(target::processes).transpose()?.unwrap_or_default();
+    let whose = Whose::of(args.pid.as_deref(), &args.perf_option)?;
     if let Some(program) = args.command.first() {
         target::check_program(program)?;
     }
@@ -202,8 +205,8 @@ pub fn record(args: &Args) -> Result<Recorded> {
     let mut workspace = Workspace::new(&args.output, args.keep_raw.then_some(raw.as_path()))?;
 
     let dwarf = args.call_graph.starts_with("dwarf");
-    // A command beside -p only says how long.
-    let mut prepared = if args.no_env || args.command.is_empty() || !pids.is_empty() {
+    // A command beside what runs only says how long.
+    let mut prepared = if args.no_env || args.command.is_empty() || whose.is_named() {
         Preparation { command: args.command.clone(), ..Preparation::default() }
     } else {
         Preparation::of(&args.command, workspace.folder(), dwarf)?
@@ -216,22 +219,17 @@ pub fn record(args: &Args) -> Result<Recorded> {
     }
 
     let mut perf = perf_record(args, &workspace.recording(), &prepared);
-    let jvms = if !pids.is_empty() {
-        java::Jvms::named(&pids, !args.no_env)
-    } else if records_all(args) && !args.no_env {
-        java::Jvms::among(&processes())
-    } else {
-        java::Jvms::default()
+    let ask = !args.no_env;
+    let jvms = match &whose {
+        Whose::Processes(pids) => Jvms::named(pids, ask),
+        _ if ask => Jvms::among(&whose.pids()),
+        _ => Jvms::default(),
     };
-    // What perf starts itself writes its dump into the workspace; what runs already has its log.
-    let whose = match records_running(args) {
-        _ if !pids.is_empty() => logs::Whose::Processes(pids.clone()),
-        true => logs::Whose::Everyone,
-        false => logs::Whose::Nobody,
-    };
-    let logs = logs::Logs::open(whose, !args.no_env && !pids.is_empty());
+    let logs = Logs::open(&whose, ask);
     let ended = perf::run(&mut perf, perf::MISSING)?;
-    let dumps = logs.collect(workspace.folder());
+    // With those that came to be meanwhile, and still run.
+    let pids = whose.with_children();
+    let dumps = logs.collect(&pids, workspace.folder());
     let recording = workspace.recording();
     // perf makes the file before it knows whether it may record.
     if fs::metadata(&recording).is_ok_and(|file| file.is_file() && file.len() == 0)
@@ -242,8 +240,8 @@ pub fn record(args: &Args) -> Result<Recorded> {
         }
         return Err(perf::refused(&perf, ended));
     }
-    // Those that still run tell of what they compiled meanwhile.
-    jvms.finish();
+    // JVMs that still run tell of what they compiled meanwhile.
+    jvms.finish(if ask || whose.is_named() { &pids } else { &[] });
 
     let injected = inject::inject(&inject::Args {
         input: recording.clone(),
@@ -291,23 +289,6 @@ pub fn say_flags(prepared: &Preparation) {
     note::say(format_args!("{name} is given {} (--no-env leaves it)", flags.join(" ")));
 }
 
-/// Whether perf's own options name what is to be recorded: all processes, or those of a processor, a user.
-fn records_running(args: &Args) -> bool {
-    records_all(args) || is_given(args, &["-t", "-u", "--tid", "--uid"])
-}
-
-/// Whether all processes are to be recorded, if on one processor.
-fn records_all(args: &Args) -> bool {
-    is_given(args, &["-a", "-C", "--all-cpus", "--cpu"])
-}
-
-/// Whether one of perf's own options begins with one of these.
-fn is_given(args: &Args, options: &[&str]) -> bool {
-    let is_one =
-        |given: &OsStr| options.iter().any(|one| given.as_bytes().starts_with(one.as_bytes()));
-    args.perf_option.iter().any(|given| is_one(given))
-}
-
 /// Refuses before anything runs what could not be done afterwards.
 fn check(args: &Args) -> Result<()> {
     if args.output.as_os_str() == "-" {
@@ -317,8 +298,12 @@ fn check(args: &Args) -> Result<()> {
                 .into(),
         ));
     }
-    let bounded = records_running(args);
-    if args.command.is_empty() && args.pid.is_none() && !bounded {
+    let says_whose = |option: &OsString| {
+        let options = ["-a", "-C", "-t", "-u", "--all-cpus", "--cpu", "--tid", "--uid"];
+        options.iter().any(|one| option.as_bytes().starts_with(one.as_bytes()))
+    };
+    let bounded = args.pid.is_some() || args.perf_option.iter().any(says_whose);
+    if args.command.is_empty() && !bounded {
         return Err(Error::Usage(
             "what is to be recorded? A command (jitscribe record -- COMMAND...; mind the two \
              dashes), a process (-p PID) or all that runs (-a)"

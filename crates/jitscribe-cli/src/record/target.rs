@@ -1,4 +1,4 @@
-//! What can be asked of the processes that are to be recorded.
+//! Whether a command can be run.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -29,20 +29,4 @@ pub fn check_program(program: &OsStr) -> Result<()> {
     } else {
         refused("permission denied", 126)
     }
-}
-
-/// The processes that `-p` names.
-pub fn processes(list: &str) -> Result<Vec<u32>> {
-    list.split(',')
-        .map(|word| {
-            let pid = word.trim().parse().ok().filter(|&pid: &u32| pid != 0);
-            let pid =
-                pid.ok_or_else(|| Error::Usage(format!("-p {list}: {word} is no process id")))?;
-            if Path::new("/proc").join(pid.to_string()).exists() {
-                Ok(pid)
-            } else {
-                Err(Error::Refused(format!("there is no process {pid}")))
-            }
-        })
-        .collect()
 }

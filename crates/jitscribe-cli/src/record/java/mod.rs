@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::process::logs_of;
 use crate::{java_agent, note};
 
 use hold::{Hold, Offer};
@@ -32,6 +33,8 @@ const AT_A_TIME: usize = 4;
 /// The JVMs among the processes that are recorded.
 #[derive(Debug, Default)]
 pub struct Jvms {
+    /// All that were there when the recording began.
+    known: Vec<u32>,
     /// Those that announce while this is there.
     held: Vec<(u32, Hold)>,
     /// Those that are asked for maps.
@@ -41,12 +44,11 @@ pub struct Jvms {
 impl Jvms {
     /// Has the JVMs among these processes, which were named, tell of their code. With `ask`, they may be given the agent.
     pub fn named(pids: &[u32], ask: bool) -> Self {
-        let mut jvms = Self::default();
-        let java = pids.iter().copied().filter(|&pid| is_java(pid)).collect();
+        let mut jvms = Self::of(pids);
         if ask {
-            jvms.load(java, Instant::now() + NAMED);
+            jvms.load(Instant::now() + NAMED);
         } else {
-            jvms.mapped = java;
+            jvms.mapped = jvms.known.clone();
         }
         jvms.ask_for_maps();
         jvms
@@ -54,8 +56,8 @@ impl Jvms {
 
     /// The same of all these processes, as far as they let us and answer soon.
     pub fn among(pids: &[u32]) -> Self {
-        let mut jvms = Self::default();
-        jvms.load(pids.iter().copied().filter(|&pid| is_java(pid)).collect(), Instant::now() + ALL);
+        let mut jvms = Self::of(pids);
+        jvms.load(Instant::now() + ALL);
         if !jvms.held.is_empty() {
             let pids: Vec<_> = jvms.held.iter().map(|(pid, _)| pid.to_string()).collect();
             note::say(format_args!(
@@ -72,13 +74,18 @@ impl Jvms {
         jvms
     }
 
-    /// Gives these the agent, if there is one.
-    fn load(&mut self, pids: Vec<u32>, until: Instant) {
+    fn of(pids: &[u32]) -> Self {
+        let known = pids.iter().copied().filter(|&pid| is_java(pid)).collect();
+        Self { known, ..Self::default() }
+    }
+
+    /// Gives them the agent, if there is one.
+    fn load(&mut self, until: Instant) {
         let Some(agent) = java_agent::path() else {
-            self.mapped.extend(pids);
+            self.mapped.clone_from(&self.known);
             return;
         };
-        for (pid, loaded) in side_by_side(&pids, |pid| load(pid, &agent, until)) {
+        for (pid, loaded) in side_by_side(&self.known, |pid| load(pid, &agent, until)) {
             match loaded {
                 Ok(hold) => self.held.push((pid, hold)),
                 // It ended meanwhile.
@@ -97,8 +104,13 @@ impl Jvms {
         }
     }
 
-    /// The recording is over. JVMs that still run tell of what they compiled meanwhile, and are as they were.
-    pub fn finish(mut self) {
+    /// The recording is over. JVMs that still run tell of what they compiled meanwhile, and are as they were. Of those that
+    /// began meanwhile among `pids`, the agent would not tell when their code came: they give maps, but for those that announce
+    /// by themselves.
+    pub fn finish(mut self, pids: &[u32]) {
+        let announces = |pid| logs_of(pid).is_ok_and(|logs| !logs.is_empty());
+        let new = pids.iter().copied().filter(|pid| !self.known.contains(pid));
+        self.mapped.extend(new.filter(|&pid| is_java(pid) && !announces(pid)));
         self.ask_for_maps();
         // Without a look at each: who does not listen lets go when it sees that we are gone.
         self.held.iter_mut().for_each(|(_, hold)| hold.let_go());
