@@ -47,7 +47,7 @@ pub use words::arguments;
 )]
 pub struct Args {
     /// The tool: gdb or lldb; valgrind (which is memcheck), callgrind, cachegrind, massif, dhat; perf
-    #[arg(long, value_name = "TOOL", value_enum)]
+    #[arg(long, value_name = "TOOL", value_parser = debugger)]
     with: Option<Debugger>,
     /// Leave the command and its environment as they are but for the library: what its runtimes write by themselves
     /// is all there is
@@ -62,10 +62,19 @@ pub struct Args {
 }
 
 /// A tool that runs the command by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Debugger {
     Gdb,
     Lldb,
+}
+
+/// By its name; tools that record are not asked for here ([`arguments`]).
+fn debugger(name: &str) -> Result<Debugger, String> {
+    match name {
+        "gdb" => Ok(Debugger::Gdb),
+        "lldb" => Ok(Debugger::Lldb),
+        _ => Err("the tools are gdb, lldb, valgrind, memcheck, callgrind, cachegrind, massif, dhat, perf".into()),
+    }
 }
 
 /// Runs the command.

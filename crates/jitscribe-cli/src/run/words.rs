@@ -61,6 +61,7 @@ fn recorder(words: &[OsString]) -> Option<(&'static str, Vec<OsString>)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::debugger;
     use super::*;
 
     fn of(line: &str) -> String {
@@ -75,6 +76,16 @@ mod tests {
             "jitscribe record --bridge --tool=memcheck -o x --leak-check=full -- a --with gdb"
         );
         assert_eq!(of("jitscribe run --with=perf -- a"), "jitscribe record --bridge -- a");
+    }
+
+    #[test]
+    fn who_names_no_tool_is_told_of_all() {
+        let said = debugger("strace").expect_err("no tool of ours");
+        let (_, tools) = said.split_once(" are ").expect("a list");
+        for tool in tools.split(", ") {
+            let records = recorder(&["--with", tool].map(OsString::from)).is_some();
+            assert!(records != debugger(tool).is_ok(), "{tool}");
+        }
     }
 
     #[test]
