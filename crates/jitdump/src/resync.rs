@@ -35,8 +35,11 @@ pub(crate) fn judge(prefix: Prefix, payload: &[u8], endian: Endian) -> Verdict {
     }
     let payload_size = u64::from(prefix.total_size).saturating_sub(u64::from(RECORD_HEADER_SIZE));
     let fits = match prefix.id {
-        RecordId::LOAD => load_code_size(payload, endian)
-            .is_none_or(|code_size| code_size <= payload_size.saturating_sub(41)),
+        // Or it has no bytes, and is a name up to its end, as far as it is there.
+        RecordId::LOAD => load_code_size(payload, endian).is_none_or(|code_size| {
+            code_size <= payload_size.saturating_sub(41)
+                || !payload.get(40..).unwrap_or_default().contains(&0)
+        }),
         RecordId::DEBUG_INFO => debug_count(payload, endian)
             .is_none_or(|count| count <= payload_size.saturating_sub(16) / 17),
         RecordId::UNWINDING_INFO => unwinding_sizes(payload, endian)
