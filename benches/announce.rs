@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::sync::Mutex;
 
 use divan::Bencher;
-use jitscribe::{Code, Inlined, Line, Row, Scribe, Unwind};
+use jitscribe::{Builder, Code, Inlined, Line, Row, Scribe, Unwind};
 use wasmtime_internal_jit_debug::perf_jitdump::JitDumpFile;
 
 const NAME: &str = "a_function_name_of_32_bytes_long";
@@ -38,8 +38,8 @@ fn together() {
     let lean = Code::new(&CODE).named(NAME).frame_pointer();
     let in_full = Code::new(&CODE).named(NAME).lines(&lines);
     let scribes = [
-        ("lean", Scribe::builder().limit(8 << 20).build(), lean),
-        ("bytes, lines", Scribe::builder().limit(64 << 20).with_bytes().build(), in_full),
+        ("lean", builder().limit(8 << 20).build(), lean),
+        ("bytes, lines", builder().limit(64 << 20).with_bytes().build(), in_full),
     ];
     println!("\nprocessor time, ns: announced and unloaded, {ALL} in all, {ROUNDS} times by turns");
     for (what, scribe, code) in scribes {
@@ -75,19 +75,24 @@ fn lines() -> Vec<Line<'static>> {
     (0..12).map(|n| Line { offset: n * 40, file: FILE, line: 10 + n, column: 3 }).collect()
 }
 
+/// Valgrind, by which the instructions of an announcement can be counted, is shown nothing: that would cost more than they do.
+fn builder() -> Builder {
+    Scribe::builder().no_valgrind()
+}
+
 /// Room for all that is announced, so that none is used anew.
 fn growing(with_bytes: bool) -> Scribe {
-    let builder = Scribe::builder().limit(2 << 30);
+    let builder = builder().limit(2 << 30);
     if with_bytes { builder.with_bytes() } else { builder }.build()
 }
 
 fn announce(bencher: Bencher<'_, '_>, scribe: Scribe, code: Code<'_>) {
-    bencher.bench(|| scribe.load(black_box(&code)).keep());
+    bencher.bench(|| scribe.load(black_box(&code)).leak());
 }
 
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE)]
 fn off(bencher: Bencher<'_, '_>) {
-    announce(bencher, Scribe::builder().off().build(), Code::new(&CODE).named(NAME));
+    announce(bencher, builder().start_disabled().build(), Code::new(&CODE).named(NAME));
 }
 
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE)]
@@ -113,7 +118,7 @@ fn bytes_with_lines(bencher: Bencher<'_, '_>) {
 /// Announced into room that was used before, so that it has memory: what a runtime waits for once its log is full. Codes
 /// are unloaded between samples, of which there are enough that the log has no other room.
 fn into_used_room(bencher: Bencher<'_, '_>, mib: usize, with_bytes: bool, code: Code<'_>) {
-    let builder = Scribe::builder().limit(mib << 20);
+    let builder = builder().limit(mib << 20);
     let scribe = if with_bytes { builder.with_bytes() } else { builder }.build();
     (0..100_000).for_each(|_| drop(scribe.load(&code)));
     bencher.bench(|| scribe.load(black_box(&code)));
@@ -122,14 +127,14 @@ fn into_used_room(bencher: Bencher<'_, '_>, mib: usize, with_bytes: bool, code: 
 /// Announced and gone, in room that is used anew: what a log in its limit costs for ever.
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE)]
 fn lean_and_unload(bencher: Bencher<'_, '_>) {
-    let scribe = Scribe::builder().limit(8 << 20).build();
+    let scribe = builder().limit(8 << 20).build();
     let code = Code::new(&CODE).named(NAME).frame_pointer();
     bencher.bench(|| drop(scribe.load(black_box(&code))));
 }
 
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE)]
 fn bytes_with_lines_and_unload(bencher: Bencher<'_, '_>) {
-    let scribe = Scribe::builder().limit(64 << 20).with_bytes().build();
+    let scribe = builder().limit(64 << 20).with_bytes().build();
     let lines = lines();
     let code = Code::new(&CODE).named(NAME).lines(&lines);
     bencher.bench(|| drop(scribe.load(black_box(&code))));
@@ -158,7 +163,7 @@ fn bytes_with_lines_in_used_room(bencher: Bencher<'_, '_>, mib: usize) {
 
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE)]
 fn moved(bencher: Bencher<'_, '_>) {
-    let scribe = Scribe::builder().limit(64 << 20).build();
+    let scribe = builder().limit(64 << 20).build();
     let code = Mutex::new(Some(scribe.load(&Code::new(&CODE).named(NAME))));
     let mut address = 0x1000;
     bencher.bench_local(|| {
@@ -168,7 +173,7 @@ fn moved(bencher: Bencher<'_, '_>) {
         }
     });
     if let Some(code) = code.into_inner().unwrap() {
-        code.keep();
+        code.leak();
     }
 }
 
@@ -217,15 +222,16 @@ fn lean_with_inlined(bencher: Bencher<'_, '_>) {
 /// Announced of code in a `CodeArena`, into its file's tables and the log.
 fn into_an_arena(bencher: Bencher<'_, '_>, code: Code<'_>) {
     let folder = tempfile::tempdir().unwrap();
-    let scribe = Scribe::builder().limit(2 << 30).arena_in(folder.path()).build();
-    let arena = scribe.code_arena(|options| options.segment(64 << 20).removed()).expect("an arena");
+    let scribe = builder().limit(2 << 30).arena_in(folder.path()).build();
+    let arena =
+        scribe.code_arena_with(|options| options.segment(64 << 20).removed()).expect("an arena");
     let room = || {
         let mut draft = arena.allocate(CODE.len(), 16).expect("room");
         draft.bytes_mut().copy_from_slice(&CODE);
         draft.finish()
     };
     bencher.with_inputs(room).bench_values(|room| {
-        scribe.load(&black_box(&code).runs_at(room.address())).keep();
+        scribe.load(&black_box(&code).runs_at(room.address())).leak();
         room
     });
 }
@@ -244,8 +250,9 @@ fn in_arena_with_lines(bencher: Bencher<'_, '_>) {
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE / 10)]
 fn arena_room(bencher: Bencher<'_, '_>) {
     let folder = tempfile::tempdir().unwrap();
-    let scribe = Scribe::builder().arena_in(folder.path()).build();
-    let arena = scribe.code_arena(|options| options.segment(64 << 20).removed()).expect("an arena");
+    let scribe = builder().arena_in(folder.path()).build();
+    let arena =
+        scribe.code_arena_with(|options| options.segment(64 << 20).removed()).expect("an arena");
     bencher.bench(|| {
         let mut draft = arena.allocate(CODE.len(), 16).expect("room");
         draft.bytes_mut().copy_from_slice(&CODE);

@@ -14,7 +14,9 @@ fn main() {
     let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join("llvm");
     let target = made.ancestors().nth(2).expect("the target folder");
     let mut make = Command::new("make");
-    make.arg("-C").arg(here.join("../crates/jitscribe-capi")).args(["--silent", "install"]);
+    make.arg("-C")
+        .arg(here.join("../crates/bindings/jitscribe-capi"))
+        .args(["--silent", "install"]);
     make.arg(format!("PREFIX={}", made.display()));
     run(make.env("CARGO_TARGET_DIR", target).env("CARGO", env!("CARGO")));
 

@@ -52,7 +52,7 @@ fn start(mib: usize) {
     };
     let (scribe, first) = build();
     let start = Instant::now();
-    scribe.load(&Code::at(0x1000, 16).named(black_box(NAME))).keep();
+    scribe.load(&Code::at(0x1000, 16).named(black_box(NAME))).leak();
     let announced = start.elapsed().as_nanos();
     println!("{first} {announced} {}", build().1);
 }
@@ -78,7 +78,7 @@ fn starts() {
 fn hold() {
     let scribe = Scribe::builder().limit(64 << 20).build();
     for n in 0..CODES {
-        scribe.load(&Code::at(0x1000 * n, 512).named(NAME).frame_pointer()).keep();
+        scribe.load(&Code::at(0x1000 * n, 512).named(NAME).frame_pointer()).leak();
     }
     let fd = scribe.log_fd().map(|fd| std::os::fd::AsRawFd::as_raw_fd(&fd));
     println!("{}", fd.expect("a log"));

@@ -8,5 +8,5 @@ cd "$(dirname "$0")/.."
 PATH=$PATH:$HOME/.cargo/bin
 
 scripts/setup.sh run
-cargo build --release --locked -p jitscribe-cli
+cargo build --release --locked -p jitscribe-cli -p demo-jit
 exec target/release/jitscribe demo "$@"

@@ -6,19 +6,22 @@
 #
 # Run it as often as you like: it looks first and asks apt only for what is missing.
 # Set JITSCRIBE_CACHE to move what does not come from apt (default: ~/.cache/jitscribe).
+# Where there is rustup, Rust is the version of rust-toolchain.toml. RUSTUP_TOOLCHAIN names another one that is installed.
 set -euo pipefail
+cd "$(dirname "$0")/.."
 
 mode=${1:-test}
 case $mode in
     run | test) ;;
     *)
-        sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+        sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
 esac
 
 cache=${JITSCRIBE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/jitscribe}
 rust_needed=1.95
+pinned=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
 
 # What is needed | how to see that it is there: a command, or a file when it starts with "/" | package
 run_needs='
@@ -119,15 +122,20 @@ fi
 
 if ! rust_is_new_enough; then
     if present rustup; then
-        rustup toolchain install stable --profile minimal --component rustfmt --component clippy
-        rustup default stable
+        # Whatever the user's default is, it stays so: rust-toolchain.toml says what is used here.
+        rustup toolchain install "$pinned" --profile minimal --component rustfmt --component clippy --no-self-update || {
+            echo "setup.sh: Rust $pinned cannot be installed. To build with one that is there ($rust_needed or newer)," >&2
+            echo "          set RUSTUP_TOOLCHAIN to its name:" >&2
+            rustup toolchain list >&2
+            exit 1
+        }
     else
         # What the script at sh.rustup.rs would fetch, from the host that the toolchain comes from as well.
         installer=$(mktemp -d)
         curl --proto '=https' --tlsv1.2 -sSf -o "$installer/rustup-init" \
             "https://static.rust-lang.org/rustup/dist/$(uname -m)-unknown-linux-gnu/rustup-init"
         chmod +x "$installer/rustup-init"
-        "$installer/rustup-init" -y --profile minimal --component rustfmt --component clippy
+        "$installer/rustup-init" -y --profile minimal --default-toolchain "$pinned" --component rustfmt --component clippy
         rm -r "$installer"
     fi
 fi
@@ -140,7 +148,8 @@ other_is_there() {
 }
 if [ "$mode" = test ] && present rustup; then
     for other in $others; do
-        other_is_there "$other" || rustup target add "$other"
+        # For the toolchain in use here. What cannot be had is said at the end.
+        other_is_there "$other" || rustup target add "$other" || true
     done
 fi
 
@@ -153,7 +162,7 @@ if [ "$mode" = test ]; then
         "$cache/wasmtime/bin/pip" install --quiet wasmtime
     fi
     # perf 6.12, Python 3.13 and OpenJDK 21, none of which Debian 12 has.
-    "$(dirname "$0")/trixie.sh" "$cache/trixie"
+    scripts/trixie.sh "$cache/trixie"
 fi
 
 # What there is now, and what is still missing: that is an error, said at the end.

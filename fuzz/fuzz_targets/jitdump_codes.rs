@@ -1,45 +1,7 @@
 //! Jitdumps, the unified level: what a consumer asks of every code of any bytes.
 #![no_main]
 
-use jitdump::{CodeEvent, Dump, Writer, WriterConfig};
-use jitscribe_fuzz as _;
+use jitscribe_fuzz::readers::jitdump_codes::run;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
-    let Ok(dump) = Dump::parse(bytes) else { return };
-    let _ = dump.log();
-    let codes = dump.codes();
-    let quirks = *codes.quirks();
-    let mut writer = Writer::new(Vec::new(), &WriterConfig::from(dump.header())).expect("a header");
-    let mut written = 0;
-    for event in codes {
-        let Ok(CodeEvent::Load(code)) = event else { continue };
-        assert!(code.bytes.len() as u64 == code.size || (code.is_lean() && code.bytes.is_empty()));
-        assert!(!code.name.contains(&0));
-        for line in code.lines().chain(code.ir_lines()) {
-            assert!((code.address..code.end()).contains(&line.address));
-        }
-        if let Some(unwind) = code.unwind() {
-            assert!(unwind.eh_frame.len() + unwind.eh_frame_hdr.len() <= bytes.len());
-        }
-        for (index, call) in code.inlined().enumerate() {
-            assert!(call.parent.is_none_or(|parent| (parent as usize) < index));
-            for range in call.ranges {
-                assert!(code.address <= range.start && range.start < range.end);
-                assert!(range.end <= code.end());
-            }
-        }
-        assert!(code.died().is_none_or(|died| died >= code.timestamp));
-        assert!(code.tier().is_none_or(|tier| tier.len() < bytes.len()));
-        let _ = (code.kind(), code.frame_pointer(), dump.code_at(&code.place(), &quirks));
-        // What was read can be written, unless a name or a size stands against it.
-        if writer.code(&code, None).is_ok() {
-            written += 1;
-        }
-    }
-    // Absurd times make records look torn, and codes in them unknown.
-    let copy = writer.into_sink();
-    let copy = Dump::parse(&copy).expect("a header we wrote");
-    let read = copy.codes().filter(|event| matches!(event, Ok(CodeEvent::Load(_)))).count();
-    assert!(read <= written, "{read} codes of {written}");
-});
+fuzz_target!(|input: &[u8]| run(input));

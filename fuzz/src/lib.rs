@@ -3,6 +3,9 @@
 //! A reader that reserves by a count it read costs no memory until it writes there, so
 //! libFuzzer's limit on resident memory never sees it. Here it is a crash.
 
+pub mod made;
+pub mod readers;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::process::abort;
 

@@ -67,7 +67,7 @@ impl<'a> Comparison<'a> {
                 (Some(_), None) if reference.is_jitted() => &mut verdict.lost,
                 (Some(a), Some(b)) if reference.is_jitted() => {
                     let offsets = a.offset.zip(b.offset);
-                    if a.name == b.name && offsets.is_none_or(|(a, b)| a == b) {
+                    if is_spelled(&a.name, &b.name) && offsets.is_none_or(|(a, b)| a == b) {
                         verdict.same += 1;
                         continue;
                     }
@@ -172,6 +172,19 @@ impl Sample {
     pub fn is_jitted(&self) -> bool {
         self.in_stock_image() || (self.symbol.is_some() && self.in_anonymous_memory())
     }
+}
+
+/// Whether `ours` is the reference's name as symbols spell it. JavaScriptCore encodes names in UTF-8 twice, which makes
+/// control characters (C1) of them; perf prints these, and our symbols spell them out.
+fn is_spelled(reference: &str, ours: &str) -> bool {
+    let mut spelled = String::new();
+    for c in reference.chars() {
+        match c {
+            '\u{80}'..='\u{9f}' => _ = write!(spelled, "\\u{:04x}", u32::from(c)),
+            c => spelled.push(c),
+        }
+    }
+    spelled == ours
 }
 
 #[cfg(test)]

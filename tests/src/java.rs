@@ -179,6 +179,21 @@ impl Java {
         lines.collect()
     }
 
+    /// Waits until HotSpot has compiled these methods, named as in `Chain.leaf`.
+    ///
+    /// # Panics
+    /// If it never does.
+    pub fn wait_for_compiled(&self, methods: &[String]) {
+        let end = Instant::now() + Duration::from_secs(120);
+        loop {
+            let list = self.jcmd(&["Compiler.codelist"]);
+            let is_missing = |method: &&String| !list.contains(&format!(" {method}("));
+            let Some(missing) = methods.iter().find(is_missing) else { return };
+            assert!(Instant::now() < end, "{missing} is never compiled:\n{list}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
     /// How much memory it has.
     pub fn resident_kib(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("status");

@@ -17,13 +17,21 @@ pub fn jitscribe() -> Command {
     }))
 }
 
+/// The same, with interrupts as a terminal's foreground job has them: a shell's background job has them ignored, and what it
+/// starts inherits that.
+pub fn interruptible_jitscribe() -> Command {
+    let mut command = tool("env");
+    command.arg("--default-signal=INT").arg(jitscribe().get_program());
+    command
+}
+
 /// A command for the demo JIT: the one that `DEMO_JIT_BIN` names, else it is built as well, which
 /// may take minutes where its own JIT compiler was never built.
 pub fn demo_jit() -> Command {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     tool(BUILT.get_or_init(|| match std::env::var_os("DEMO_JIT_BIN") {
         Some(elsewhere) => elsewhere.into(),
-        None => build("jitscribe-demo", "demo-jit"),
+        None => build("demo-jit", "demo-jit"),
     }))
 }
 
@@ -36,6 +44,15 @@ pub fn java_agent() -> PathBuf {
     let library = tests.with_file_name("libjitscribe_jvmti.so");
     assert!(library.is_file(), "no {}", library.display());
     library
+}
+
+/// The library that C programs link: the one that `JITSCRIBE_SHARED` names, else it is built from the workspace.
+pub fn shared_library() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| match std::env::var_os("JITSCRIBE_SHARED") {
+        Some(elsewhere) => elsewhere.into(),
+        None => build("jitscribe-shared", "jitscribe_shared"),
+    })
 }
 
 /// Builds a binary or a shared library of the workspace in the profile that the tests were built in, and says where it lies.

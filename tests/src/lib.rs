@@ -12,6 +12,7 @@ pub mod java;
 pub mod jitscribe;
 pub mod line_oracle;
 pub mod live;
+pub mod made;
 pub mod map_oracle;
 pub mod perf;
 pub mod profile;

@@ -22,7 +22,7 @@ fn program() -> Command {
         let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
         let prefix = target.join("tmp/llvm");
         let mut make = tool("make");
-        make.arg("-C").arg(crate_dir().join("../crates/jitscribe-capi")).arg("install");
+        make.arg("-C").arg(crate_dir().join("../crates/bindings/jitscribe-capi")).arg("install");
         make.arg(format!("PREFIX={}", prefix.display())).arg(format!("PROFILE={profile}"));
         run(make.env("CARGO_TARGET_DIR", target).env("CARGO", env!("CARGO")));
 

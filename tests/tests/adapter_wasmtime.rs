@@ -44,7 +44,7 @@ fn guest() {
     let strategy = if ours { ProfilingStrategy::None } else { ProfilingStrategy::PerfMap };
     let engine = Engine::new(Config::new().profiler(strategy)).expect("an engine");
     let module = Module::new(&engine, MODULE).expect("a module");
-    let scribe = if ours { Scribe::from_env() } else { Scribe::off() };
+    let scribe = if ours { Scribe::global() } else { Scribe::off() };
     let _announced = announce(scribe, &module, &Options::new());
     let mut store = Store::new(&engine, ());
     let tell = Func::wrap(&mut store, |_: i32| {});

@@ -9,6 +9,7 @@ use end_to_end::jitscribe::{jitscribe, preload};
 use end_to_end::tool::{crate_dir, output, run, tool};
 use jitdump::{CodeEvent, Dump};
 use tempfile::TempDir;
+use test_privilege::{Privilege, have};
 
 /// Compiles a program of `workloads/bridge`.
 fn compiled(dir: &Path, source: &str, options: &[&str]) -> PathBuf {
@@ -220,8 +221,9 @@ fn lines_of_a_map_get_bytes() {
 /// It may run as another user by then: what is open stays so.
 #[test]
 fn in_a_program_that_drops_its_privileges() {
-    let is_root = run(tool("id").arg("-u")).stdout.trim() == "0";
-    assert!(is_root, "run the tests as root: this one lets a program become another user");
+    if !have(&[Privilege::OtherUsers]) {
+        return;
+    }
     let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
     let program = compiled(dir.path(), "writes.c", &[]);
     let waiting = Waiting::start(&program, dir.path(), &["nobody"], true);
@@ -265,6 +267,30 @@ fn where_it_forks_and_threads_hard() {
 
     assert_eq!(with.end(), Some(3));
     assert_eq!(without.end(), Some(3));
+}
+
+/// glibc unwinds a cancelled thread out of the function that it is in, through the library's own: destructors run, and nobody
+/// aborts. All is as without the library.
+#[test]
+fn threads_are_cancelled_in_every_function() {
+    for flags in [&["-pthread"][..], &["-pthread", "-fexceptions"]] {
+        let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+        let program = compiled(dir.path(), "cancelled.c", flags);
+        let folder = |name: &str| {
+            let folder = dir.path().join(name);
+            std::fs::create_dir(&folder).expect("a folder");
+            folder
+        };
+        let without = Waiting::start(&program, &folder("without"), &[], false);
+        let with = Waiting::start(&program, &folder("with"), &[], true);
+        assert_eq!(with.said, without.said);
+        assert_eq!(with.said.len(), 3 * 9 + 2);
+        for line in &with.said {
+            assert!(line.ends_with(": cancelled, 1 cleaned up"), "{line}");
+        }
+        assert_eq!(with.end(), Some(3));
+        assert_eq!(without.end(), Some(3));
+    }
 }
 
 /// Nothing can be loaded into it: it runs, and that is said.
@@ -328,4 +354,50 @@ fn a_command_runs_as_without() {
     let done = output(run.env("JITSCRIBE_PRELOAD", preload()));
     assert_eq!(done.status.code(), Some(128 + 15));
     assert_eq!((&*done.stdout, &*done.stderr), (&b"out\n"[..], &b"err\n"[..]));
+}
+
+/// However often the bridge is refused memory, once or from some time on: the program goes on, what is missing is counted, and
+/// what is written when there is memory again is announced.
+#[test]
+fn memory_is_refused() {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    let refuse = dir.path().join("refuse.so");
+    let source = crate_dir().join("workloads/bridge/refuse.c");
+    run(tool("cc").args(["-O1", "-Wall", "-shared", "-fPIC", "-o"]).arg(&refuse).arg(source));
+    let refuse = refuse.to_str().expect("a path");
+    // Named before what uses it.
+    let options = ["-Wall", "-Wl,--no-as-needed", refuse];
+    let program = compiled(dir.path(), "refused.c", &options);
+    let libraries = format!("{refuse} {}", preload().display());
+    // Says how many requests there were, and how many of them were refused.
+    let survives = |settings: &str, from: u32, to: u32| {
+        let mut command = Command::new(&program);
+        command.arg(dir.path()).args([from, to].map(|number| number.to_string()));
+        command.env("LD_PRELOAD", &libraries).env("JITSCRIBE", settings);
+        let mut waiting = Waiting::start_with(&mut command, false);
+        let counted = waiting.said.remove(0);
+        let mut counted = counted.split(' ').filter_map(|word| word.parse::<u32>().ok());
+        let counted = (counted.next().expect("a number"), counted.next().expect("a number"));
+        let what = format!("JITSCRIBE={settings}, {from} to {to}: {counted:?}");
+        let (all, known) = (waiting.codes(), announced(waiting.child.id()));
+        assert!(known.iter().all(|(place, name)| all.get(place) == Some(name)), "{what}");
+        for name in ["first line", "first record", "last line", "last record"] {
+            assert!(known.values().any(|known| known == name), "{what}: no {name}");
+        }
+        if known.len() < all.len() {
+            let seen = run(jitscribe().args(["dump", "-p", &waiting.child.id().to_string()]));
+            let missing = format!("{} codes are missing", all.len() - known.len());
+            assert!(seen.stderr.contains(&missing), "{what}: {missing}: {}", seen.stderr);
+        }
+        assert_eq!(waiting.end(), Some(3), "{what}");
+        counted
+    };
+    for settings in ["log", "bytes", "gdb"] {
+        let (asked, refused) = survives(settings, 0, 0);
+        assert!(asked > 5 && refused == 0, "{asked} {refused}");
+        for from in 1..=asked {
+            assert_eq!(survives(settings, from, from).1, 1);
+            assert!(survives(settings, from, u32::MAX).1 >= 1);
+        }
+    }
 }

@@ -28,6 +28,25 @@ fn stack_in_gdb(dir: &Path, function: &str, after: u32, command: &[&str]) -> Str
     run_with(dir, &with, command).stdout
 }
 
+/// As [`stack_in_gdb`], but goes on, call after call, until the stack has these words in it: when a runtime has compiled what
+/// it is to compile may be another call each time.
+fn stack_in_gdb_with(dir: &Path, function: &str, words: &str, command: &[&str]) -> String {
+    let until = format!(
+        "import gdb
+while '{words}' not in gdb.execute('backtrace', to_string=True):
+    gdb.execute('continue')
+"
+    );
+    std::fs::write(dir.join("until.py"), until).expect("a file");
+    let stop = format!("break {function}");
+    let mut with = vec!["gdb", "-batch"];
+    for command in ["set breakpoint pending on", "set width 0", &stop, "ignore 1 500", "run"] {
+        with.extend(["-ex", command]);
+    }
+    with.extend(["-x", "until.py", "-ex", "backtrace", "-ex", "kill"]);
+    run_with(dir, &with, command).stdout
+}
+
 /// A function of Raku stands between those of the interpreter and of the C library that it calls, in a stack that ends
 /// in `main`.
 #[test]
@@ -96,7 +115,7 @@ fn node_under_gdb() {
     std::fs::write(dir.path().join("umask.js"), JS).expect("a file");
     // What is hot is compiled there and then.
     let command = ["node", "--no-concurrent-recompilation", "umask.js"];
-    let printed = stack_in_gdb(dir.path(), "umask", 500, &command);
+    let printed = stack_in_gdb_with(dir.path(), "umask", "JS:*inner", &command);
     let frames = [
         "umask ()",
         "node::Umask",

@@ -10,6 +10,7 @@ use end_to_end::perf::Perf;
 use end_to_end::sample::Sample;
 use end_to_end::tool::{Printed, output, run, tool};
 use end_to_end::truth::Truth;
+use test_privilege::{Privilege, have};
 
 const PLAIN: &[&str] = &["-k", "mono", "-F", "999", "-g"];
 const DWARF: &[&str] = &["-k", "mono", "-F", "499", "--call-graph", "dwarf,8192"];
@@ -202,6 +203,9 @@ fn expect_later(recorder: Recorder, printed: Printed) {
 
 #[test]
 fn a_pid_namespace() {
+    if !have(&[Privilege::Processes]) {
+        return;
+    }
     let recorder = Recorder::new().options(PLAIN);
     let mut words = vec!["unshare".to_owned(), "-pf".into()];
     words.extend(demo(recorder.dir(), "truth.json", &[]));

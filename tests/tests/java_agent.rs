@@ -306,8 +306,10 @@ fn churn(jdk: &Jdk, seconds: u64) {
     assert!(passing(&codes) > 100, "only {} codes of copies", passing(&codes));
     let most = *alive.iter().max().expect("some");
     assert!(most < 6000, "codes alive: {alive:?}");
+    // What only the last readings show may be a heap that the JVM enlarges once; what leaks is in all of them.
     let growth = |resident: &[u64]| {
-        resident[steps as usize - 1].saturating_sub(resident[steps as usize / 2])
+        let last = resident[steps as usize - 3..].iter().min().copied().unwrap_or_default();
+        last.saturating_sub(resident[steps as usize / 2])
     };
     let (ours, its_own) = (growth(&resident), growth(&without));
     assert!(
@@ -343,7 +345,7 @@ fn strange_options_are_said_and_do_no_harm(jdk: &Jdk) {
     let mut java = jdk.tool("java");
     java.arg(agent_option("perfmap,names=long")).arg("-version").current_dir(dir.path());
     let done = run(&mut java);
-    assert!(done.stderr.contains("jitscribe: the option perfmap means nothing"), "{}", done.stderr);
+    assert!(done.stderr.contains("jitscribe: invalid option: perfmap"), "{}", done.stderr);
     assert!(done.stderr.contains("names=long"), "{}", done.stderr);
     assert!(done.stderr.contains("OpenJDK"), "{}", done.stderr);
 }

@@ -11,8 +11,10 @@ use end_to_end::jitscribe::{java_agent, jitscribe};
 use end_to_end::on_each_jdk;
 use end_to_end::perf::Perf;
 use end_to_end::running::Running;
+use end_to_end::sample::Sample;
 use end_to_end::tool::{run, tool};
 use tempfile::TempDir;
+use test_privilege::{Privilege, have};
 
 on_each_jdk! {
     record_attaches_names_all_and_lets_go,
@@ -24,6 +26,9 @@ on_each_jdk! {
 fn record_attaches_names_all_and_lets_go(jdk: &Jdk) {
     let java = Java::start(jdk, &["-XX:+PreserveFramePointer"], &[LONG]);
     let threads = java.threads().join(",");
+    let map = format!("/tmp/perf-{}.map", java.pid());
+    // Of a process that had this number before.
+    _ = fs::remove_file(&map);
     for (data, whose) in [("one.data", ["-p", &java.pid()]), ("two.data", ["-t", &threads])] {
         let mut record = jitscribe();
         record.arg("record").args(whose).args(["--duration", "1", "-F", "999", "--json"]);
@@ -45,7 +50,7 @@ fn record_attaches_names_all_and_lets_go(jdk: &Jdk) {
         let lines = named.iter().filter(|sample| sample.srcline.as_deref().is_some_and(has_line));
         assert!(lines.count() * 10 > named.len() * 9, "lines are missing");
     }
-    assert!(!Path::new(&format!("/tmp/perf-{}.map", java.pid())).exists(), "a map was asked for");
+    assert!(!Path::new(&map).exists(), "a map was asked for");
     // Who started it keeps it.
     java.agent("");
     let mut record = jitscribe();
@@ -54,26 +59,35 @@ fn record_attaches_names_all_and_lets_go(jdk: &Jdk) {
     assert!(java.alive().len() > 100, "it was stopped by who only recorded");
 }
 
-fn record_gives_a_command_the_agent(jdk: &Jdk) {
-    let dir = TempDir::with_prefix("jitscribe-java-").expect("a temporary folder");
-    jdk.compile("Tiers.java", dir.path());
+/// Records a command that starts Java, without a word of complaint: how many samples have the names of methods.
+fn named_in_a_command(jdk: &Jdk, dir: &Path) -> usize {
     let mut record = jitscribe();
-    record.args(["record", "-F", "999", "--json", "--", "sh", "-c", "java Tiers 3000; exit 0"]);
-    record.current_dir(dir.path()).env("JITSCRIBE_JAVA_AGENT", java_agent());
+    record.args(["record", "-F", "999", "--json", "--force", "--"]);
+    record.args(["sh", "-c", "java Tiers 3000; exit 0"]);
+    record.current_dir(dir).env("JITSCRIBE_JAVA_AGENT", java_agent());
     record.env("PATH", jdk.path());
     let done = run(&mut record);
     let mut said =
         done.stderr.lines().filter(|line| !line.starts_with("Picked up JAVA_TOOL_OPTIONS"));
     assert!(!said.any(|line| line.contains("warning")), "{}", done.stderr);
-    let samples = Perf::installed().samples(&dir.path().join("perf.data"));
+    let samples = Perf::installed().samples(&dir.join("perf.data"));
     let named =
         samples.iter().filter(|s| s.name().is_some_and(|n| n.starts_with("Tiers."))).count();
     let unknown = samples.iter().filter(|sample| sample.in_anonymous_memory()).count();
-    assert!(
-        named > 100 && unknown * 50 <= named,
-        "{named} of {}, {unknown} unknown",
-        samples.len()
-    );
+    assert!(unknown * 20 <= named, "{named} of {}, {unknown} unknown", samples.len());
+    named
+}
+
+fn record_gives_a_command_the_agent(jdk: &Jdk) {
+    let dir = TempDir::with_prefix("jitscribe-java-").expect("a temporary folder");
+    jdk.compile("Tiers.java", dir.path());
+    // Where others have the processors, three seconds may give few samples.
+    let mut named = 0;
+    let end = Instant::now() + PATIENCE;
+    while named < 100 {
+        assert!(Instant::now() < end, "{named} samples are named");
+        named += named_in_a_command(jdk, dir.path());
+    }
     let left: BTreeSet<_> =
         fs::read_dir(dir.path()).expect("a folder").flatten().map(|e| e.file_name()).collect();
     let left: Vec<_> =
@@ -81,9 +95,12 @@ fn record_gives_a_command_the_agent(jdk: &Jdk) {
     assert_eq!(left, ["perf.data", "perf.data.jit"]);
 }
 
+/// How long a busy machine may take for anything.
+const PATIENCE: Duration = Duration::from_secs(300);
+
 /// Waits until so many codes are alive in its log, or says that they never were.
 fn wait_for_codes(java: &Java, are_there: impl Fn(usize) -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + PATIENCE;
     loop {
         // Before the agent came there is no log.
         let dump =
@@ -114,7 +131,9 @@ fn a_jvm_lets_go_of_a_record_that_was_killed(jdk: &Jdk) {
     let killed = Running::start(&mut record);
     wait_for_codes(&java, |alive| alive > 100);
     // It has a name until all is told that was compiled before.
+    let end = Instant::now() + PATIENCE;
     while !pipes(&java).is_empty() {
+        assert!(Instant::now() < end, "{:?} stay", pipes(&java));
         std::thread::sleep(Duration::from_millis(20));
     }
     let group = format!("-{}", killed.pid());
@@ -132,8 +151,30 @@ fn a_jvm_lets_go_of_a_record_that_was_killed(jdk: &Jdk) {
 /// Records, with an agent that lies elsewhere, and checks that a warning says why it is not used, and that methods have names
 /// nevertheless.
 fn expect_a_map_instead(java: &Java, agent: &Path, data: &str, why: &str) {
+    // Where others have the processors, a second may be without a sample of it.
+    let mut named = 0;
+    let end = Instant::now() + PATIENCE;
+    while named < 20 {
+        assert!(Instant::now() < end, "{named} samples are named");
+        named += named_by_a_map(java, agent, data, why);
+    }
+}
+
+/// The same for a second: how many samples have the names of methods.
+fn named_by_a_map(java: &Java, agent: &Path, data: &str, why: &str) -> usize {
     let mut record = jitscribe();
-    record.args(["record", "-p", &java.pid(), "--duration", "1", "-F", "999", "-o", data]);
+    record.args([
+        "record",
+        "-p",
+        &java.pid(),
+        "--duration",
+        "1",
+        "-F",
+        "999",
+        "-o",
+        data,
+        "--force",
+    ]);
     record.env("JITSCRIBE_JAVA_AGENT", agent).current_dir(java.dir());
     let said = run(&mut record).stderr;
     let map = format!("/tmp/perf-{}.map", java.pid());
@@ -143,13 +184,37 @@ fn expect_a_map_instead(java: &Java, agent: &Path, data: &str, why: &str) {
     let warning = warning.unwrap_or_else(|| panic!("no word of it:\n{said}"));
     assert!(warning.contains(why) && warning.contains("perf map"), "{warning}");
     let samples = Perf::installed().samples(&java.dir().join(data));
-    let named = samples.iter().filter(|s| s.name().is_some_and(|n| n.contains("Tiers.")));
-    let named = named.count();
-    assert!(named * 2 > samples.len(), "{named} of {} are named", samples.len());
+    let (named, nameless) = counts(&samples);
+    assert!(nameless <= named, "{nameless} have no name, {named} have");
     assert_eq!(pipes(java), [""; 0], "left in /tmp");
+    named
+}
+
+/// How many samples have the name of a method of the workload's, and how many are of jitted code and have none. What the JVM
+/// itself does, as compiling, is neither: on a busy machine it is a large part.
+fn counts<'a>(samples: impl IntoIterator<Item = &'a Sample>) -> (usize, usize) {
+    let (mut named, mut nameless) = (0, 0);
+    for sample in samples {
+        match sample.name() {
+            Some(name) if name.contains("Tiers.") => named += 1,
+            None if sample.in_anonymous_memory() => nameless += 1,
+            _ => {}
+        }
+    }
+    (named, nameless)
 }
 
 fn a_jvm_that_cannot_load_the_agent_gives_a_map(jdk: &Jdk) {
+    // One that the dynamic linker refuses.
+    let java = Java::start(jdk, &["-XX:+PreserveFramePointer"], &[LONG]);
+    let broken = java.dir().join("broken.so");
+    fs::write(&broken, "no library").expect("written");
+    expect_a_map_instead(&java, &broken, "broken.data", "broken.so");
+    drop(java);
+
+    if !have(&[Privilege::Mounts]) {
+        return;
+    }
     let elsewhere = TempDir::with_prefix("jitscribe-agent-").expect("a temporary folder");
     let agent = elsewhere.path().join("agent.so");
     fs::copy(java_agent(), &agent).expect("copied");
@@ -164,11 +229,7 @@ fn a_jvm_that_cannot_load_the_agent_gives_a_map(jdk: &Jdk) {
     hidden.arg(elsewhere.path()).arg(jdk.tool("java").get_program());
     hidden.args(["-XX:+PreserveFramePointer", "Tiers", LONG]).current_dir(dir.path());
     let java = Java::started(jdk, hidden, dir);
-    expect_a_map_instead(&java, &agent, "hidden.data", "where it runs");
-    // One that the dynamic linker refuses.
-    let broken = java.dir().join("broken.so");
-    fs::write(&broken, "no library").expect("written");
-    expect_a_map_instead(&java, &broken, "broken.data", "broken.so");
+    expect_a_map_instead(&java, &agent, "hidden.data", "in its file system");
 }
 
 /// What one shell does in a PID namespace of its own, so that it is about no JVM of anybody else's. The third JVM is stopped, a
@@ -187,7 +248,17 @@ done
 kill -STOP $pid3
 sh -c 'while ! grep -q "is loaded" said; do sleep 0.1; done; exec "$JAVA1" Tiers 300000' >4.out 2>&1 &
 pid4=$!
-"$JITSCRIBE" record -a --duration 4 -F 999 -o all.data 2>said
+# A session of its own makes a process group, which gets the signal of Ctrl-C.
+setsid env --default-signal=INT "$JITSCRIBE" record -a -F 999 -o all.data 2>said &
+recorder=$!
+# However long it takes on a busy machine.
+while ! grep -q running 4.out; do
+    kill -0 $recorder
+    sleep 0.1
+done
+sleep 2
+kill -INT -$recorder
+wait $recorder
 echo $pid1 $pid2 $pid3 $pid4 >pids
 rm /tmp/perf-$pid4.map
 for pid in $pid1 $pid2; do
@@ -201,6 +272,9 @@ if "$JITSCRIBE" dump --json -p $pid3 >third.json 2>third.said; then grep -c '"di
 
 #[test]
 fn record_of_all_gives_each_jvm_the_agent_and_takes_it_back() {
+    if !have(&[Privilege::Processes]) {
+        return;
+    }
     let (one, two) = (Jdk::of_debian_12(), Jdk::of_debian_13());
     let dir = TempDir::with_prefix("jitscribe-java-").expect("a temporary folder");
     one.compile("Tiers.java", dir.path());
@@ -215,14 +289,14 @@ fn record_of_all_gives_each_jvm_the_agent_and_takes_it_back() {
     all.env("JITSCRIBE", jitscribe().get_program()).env("JITSCRIBE_JAVA_AGENT", java_agent());
     let before = Instant::now();
     let printed = run(all.current_dir(dir.path()));
-    assert!(before.elapsed() < Duration::from_secs(100), "it was held up");
+    assert!(before.elapsed() < PATIENCE, "it was held up");
     let said = fs::read_to_string(dir.path().join("said")).expect("what it said");
     let pids = fs::read_to_string(dir.path().join("pids")).expect("ids");
     let pids: Vec<&str> = pids.split_whitespace().collect();
     let loaded =
-        format!("loaded into 2 processes (--no-env leaves them alone): {}, {}", pids[0], pids[1]);
+        format!("loaded into 2 processes (--no-env prevents this): {}, {}", pids[0], pids[1]);
     assert!(said.contains(&loaded), "{said}");
-    assert!(said.contains(&format!("process {} is Java, and does not answer", pids[2])), "{said}");
+    assert!(said.contains(&format!("process {}: not responding, skipped", pids[2])), "{said}");
     for pid in &pids[..2] {
         let told = fs::read_to_string(dir.path().join(format!("{pid}.json"))).expect("a dump");
         let loads: Vec<_> = told.lines().filter(|line| line.contains("\"load\"")).collect();
@@ -233,9 +307,8 @@ fn record_of_all_gives_each_jvm_the_agent_and_takes_it_back() {
     assert!(["", "0"].contains(&printed.stdout.trim()), "it works for nobody: {}", printed.stdout);
     let samples = Perf::installed().samples(&dir.path().join("all.data"));
     for pid in [pids[0], pids[1], pids[3]] {
-        let its: Vec<_> = samples.iter().filter(|sample| sample.pid.to_string() == pid).collect();
-        let named = its.iter().filter(|s| s.name().is_some_and(|n| n.contains("Tiers.")));
-        let named = named.count();
-        assert!(named > 20 && named * 2 > its.len(), "{named} of {} are named", its.len());
+        let (named, nameless) =
+            counts(samples.iter().filter(|sample| sample.pid.to_string() == pid));
+        assert!(named > 20 && nameless <= named, "{named} have a name, {nameless} have none");
     }
 }

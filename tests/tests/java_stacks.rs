@@ -28,6 +28,15 @@ impl Stacks {
         let mut all = vec!["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Chain::*"];
         all.extend(options);
         let java = Java::start_class(jdk, "Chain", &all, &[LONG]);
+        // Until then they are interpreted, and show as such.
+        let methods = ["leaf", "middle", "down", "outer", "main"];
+        let excluded = |method: &&str| {
+            options.iter().any(|option| option.ends_with(&format!("exclude,Chain::{method}")))
+        };
+        let compiled = methods.iter().filter(|method| !excluded(method));
+        java.wait_for_compiled(
+            &compiled.map(|method| format!("Chain.{method}")).collect::<Vec<_>>(),
+        );
         let mut record = jitscribe();
         record.args([
             "record",

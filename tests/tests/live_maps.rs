@@ -10,7 +10,8 @@ fn mono() {
     run(tool("mcs").arg(format!("-out:{}", program.display())).arg(workload("Spin.cs")));
     let recording = recorder.record(&["mono", "--jitmap", "Spin.exe"]);
     let tally = recording.expect_map_applied();
-    assert_eq!(tally.unknown, 0, "{tally:?}");
+    // Mono does not list all of its trampolines.
+    assert!(tally.unknown * 100 <= tally.named, "{tally:?}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ struct Demo {
 
 impl Demo {
     fn build() -> Self {
-        let dir = TempDir::with_prefix("jitscribe-demo-").expect("a temporary folder");
+        let dir = TempDir::with_prefix("demo-jit-").expect("a temporary folder");
         let truth = dir.path().join("truth.json");
         run(jitscribe::demo_jit().args(CALLS).arg("--truth").arg(&truth));
         let truth = std::fs::read_to_string(truth).expect("the truth");
@@ -158,5 +158,5 @@ fn what_is_named_afterwards_has_it_but_for_addresses_used_again() {
     // They do differ, and it is said.
     let costs = |part: &ByName| part.own.get("compact::collatz").map(|costs| costs[0]);
     assert!(costs(&named) > costs(&known), "{named:?}");
-    assert!(report["warnings"].to_string().contains("other code was at other times"), "{report}");
+    assert!(report["warnings"].to_string().contains("held other code at other times"), "{report}");
 }

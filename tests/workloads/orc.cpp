@@ -112,8 +112,13 @@ void by_mcjit(const options &wanted, jitscribe::llvm_listener &listener)
 {
     llvm::LLVMContext context;
     std::string problem;
+    // For the same processor as ORC: the order of instructions, and so the line table, depends on it.
+    auto host = llvm::cantFail(llvm::orc::JITTargetMachineBuilder::detectHost());
+    auto machine = llvm::cantFail(host.createTargetMachine());
     std::unique_ptr<llvm::ExecutionEngine> engine(
-        llvm::EngineBuilder(parse(wanted.path, context)).setErrorStr(&problem).create());
+        llvm::EngineBuilder(parse(wanted.path, context))
+            .setErrorStr(&problem)
+            .create(machine.release()));
     if (!engine) {
         fail(problem);
     }

@@ -57,7 +57,7 @@ fn main() -> ExitCode {
         Err(error) => return fail(&format!("{file}: {error}")),
     };
 
-    let scribe = Scribe::from_env();
+    let scribe = Scribe::global();
     let _announced = announce(scribe, &compiled, &file);
 
     let end = Instant::now() + Duration::from_secs_f64(seconds);

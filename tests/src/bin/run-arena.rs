@@ -12,8 +12,8 @@ const COUNTER: [u8; 8] = [0x90, 0x90, 0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3];
 
 fn main() {
     let rounds: u64 = std::env::args().nth(1).and_then(|text| text.parse().ok()).expect("rounds");
-    let scribe = Scribe::from_env();
-    let arena = scribe.code_arena(|options| options.segment(1 << 20)).expect("an arena");
+    let scribe = Scribe::global();
+    let arena = scribe.code_arena_with(|options| options.segment(1 << 20)).expect("an arena");
     let codes: Vec<(Executable, LoadedCode)> = (0..FUNCTIONS)
         .map(|number| {
             let mut draft = arena.allocate(COUNTER.len(), 16).expect("room");

@@ -97,7 +97,7 @@ fn copy(library: &Path) -> Run {
     let base = map_code(text.data().expect("bytes"));
     let place = |address: u64| base + usize::try_from(address - text.address()).expect("an offset");
 
-    let scribe = Scribe::from_env();
+    let scribe = Scribe::global();
     let lines = LineTable::of(&object);
     let mut run = None;
     let mut functions: Vec<_> = object
@@ -121,7 +121,7 @@ fn copy(library: &Path) -> Run {
                 size,
             )
         };
-        scribe.load(&Code::new(code).named(name).lines(&rows)).keep();
+        scribe.load(&Code::new(code).named(name).lines(&rows)).leak();
         if name == "run" {
             run = Some(place(function.address()));
         }

@@ -303,6 +303,31 @@ static void load(FILE *stream, struct entry entry, unsigned index)
     check(fwrite((void *)entry.address, entry.size, 1, stream) == 1, "fwrite");
 }
 
+/* Loads a code of 32 bytes, of which nothing is said yet. */
+static unsigned long unmoved(FILE *stream, const char *name, unsigned index)
+{
+    struct entry entry = { (unsigned long)code + made++ * 64, 32, "" };
+    snprintf(entry.name, sizeof entry.name, "%s", name);
+    load(stream, entry, index);
+    return entry.address;
+}
+
+/* Moves such a code, and returns where it is. */
+static unsigned long move(FILE *stream, unsigned long from, unsigned index)
+{
+    unsigned long to = (unsigned long)code + made++ * 64;
+    struct prefix prefix = { 1, sizeof prefix + sizeof(struct moved), now() };
+    struct moved moved = { getpid(), getpid(), to, from, to, 32, index };
+    check(fwrite(&prefix, sizeof prefix, 1, stream) == 1, "fwrite");
+    check(fwrite(&moved, sizeof moved, 1, stream) == 1, "fwrite");
+    return to;
+}
+
+static void moved_away(FILE *stream, unsigned long from, unsigned index, const char *name)
+{
+    printf("%lx %x %s\n", move(stream, from, index), 32, name);
+}
+
 static void by_dump(void)
 {
     FILE *stream = fopen(dump, "w+");
@@ -313,16 +338,16 @@ static void by_dump(void)
     struct header header = { 0x4A695444, 1, sizeof header, 62, 0, getpid(), now(), 0 };
     fwrite(&header, sizeof header, 1, stream);
     for (unsigned i = 0; i < 20; i++) load(stream, next("dump"), i);
-    /* One that is moved: it is told where it goes. */
-    struct entry entry = { (unsigned long)code + made * 64, 32, "moved" };
-    load(stream, entry, 99);
-    made++;
-    unsigned long to = (unsigned long)code + made++ * 64;
-    struct prefix prefix = { 1, sizeof prefix + sizeof(struct moved), now() };
-    struct moved moved = { getpid(), getpid(), to, entry.address, to, entry.size, 99 };
-    fwrite(&prefix, sizeof prefix, 1, stream);
-    fwrite(&moved, sizeof moved, 1, stream);
-    printf("%lx %x moved\n", to, entry.size);
+    /* Code that is moved, and says where it was. */
+    moved_away(stream, unmoved(stream, "moved", 99), 99, "moved");
+    /* Two of one index: the address says which it is. */
+    unsigned long first = unmoved(stream, "first of two", 98), second = unmoved(stream, "second of two", 98);
+    first = move(stream, first, 98);
+    moved_away(stream, first, 98, "first of two");
+    /* An index that no code has, and an address where none is. */
+    moved_away(stream, second, 97, "second of two");
+    unmoved(stream, "lost", 96);
+    moved_away(stream, (unsigned long)code + made++ * 64, 96, "lost");
     fflush(stream);
 }
 

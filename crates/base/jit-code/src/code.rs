@@ -1,0 +1,164 @@
+//! A piece of code, as a runtime describes it.
+
+use core::ops::Range;
+
+use crate::{Kind, Unwind};
+
+/// One contiguous piece of machine code, and what is known about it.
+///
+/// Everything except address and size is optional. No value makes an announcement fail: readers ignore what
+/// is invalid, such as a line behind the code's end.
+///
+/// ```
+/// use jit_code::{Code, Kind, Line};
+/// # let memory = [0x6a_u8, 42, 0x58, 0xc3];
+/// let code = Code::new(&memory)
+///     .named("answer")
+///     .kind(Kind::Function)
+///     .tier("baseline")
+///     .lines(&[Line { offset: 0, file: "answer.lang", line: 3, column: 9 }])
+///     .frame_pointer();
+/// assert_eq!(code.size, 4);
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+#[must_use = "a code is known only when it is announced"]
+pub struct Code<'a> {
+    /// Address of its first byte, where it runs.
+    pub address: u64,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its instructions; `None`: tools read them where it runs, while it is there.
+    pub bytes: Option<&'a [u8]>,
+    /// Its name, in any bytes.
+    pub name: &'a [u8],
+    /// What it is to its runtime.
+    pub kind: Kind,
+    /// Name of the compiler's tier; empty if there is none.
+    pub tier: &'a str,
+    /// The source lines.
+    pub lines: &'a [Line<'a>],
+    /// Lines of the bytecode or the intermediate representation.
+    pub ir_lines: &'a [Line<'a>],
+    /// The calls that were inlined.
+    pub inlined: &'a [Inlined<'a>],
+    /// How to find the caller's frame.
+    pub unwind: Option<Unwind<'a>>,
+}
+
+/// A source position. It applies from `offset` to the next line's offset, or to the end of the code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// In bytes from the code's first byte. Lines must ascend.
+    pub offset: u32,
+    /// Path of the source file, as a debugger should open it.
+    pub file: &'a str,
+    /// From 1; 0 for code that comes from no line.
+    pub line: u32,
+    /// From 1; 0 if unknown.
+    pub column: u32,
+}
+
+/// A call whose callee was compiled into the code in place of the call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Inlined<'a> {
+    /// Name of the callee.
+    pub name: &'a str,
+    /// The call into whose callee this one was inlined: its index in the list, which is less than
+    /// this one's own. `None`: into the code itself.
+    pub parent: Option<u32>,
+    /// File of the call. The lines of the callee are those of the code's line table.
+    pub file: &'a str,
+    /// Line of the call, from 1; 0 if unknown.
+    pub line: u32,
+    /// Column of the call, from 1; 0 if unknown.
+    pub column: u32,
+    /// Where in the code the callee lies, in bytes from the code's first byte.
+    pub ranges: &'a [Range<u32>],
+}
+
+impl<'a> Code<'a> {
+    /// Code that runs where `bytes` is.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes: Some(bytes), ..Self::at(bytes.as_ptr().addr() as u64, bytes.len() as u64) }
+    }
+
+    /// Code at an address of this process, without its bytes. Tools that show assembly read them from the process while it
+    /// lives.
+    pub fn at(address: u64, size: u64) -> Self {
+        Self {
+            address,
+            size,
+            bytes: None,
+            name: b"",
+            kind: Kind::Function,
+            tier: "",
+            lines: &[],
+            ir_lines: &[],
+            inlined: &[],
+            unwind: None,
+        }
+    }
+
+    /// Sets the address where the code runs, if that is not where its bytes are: memory that is mapped twice, once
+    /// writable and once executable.
+    pub fn runs_at(mut self, address: u64) -> Self {
+        self.address = address;
+        self
+    }
+
+    /// Sets the name, as tools should show it. Control characters become spaces.
+    pub fn named(mut self, name: &'a str) -> Self {
+        self.name = name.as_bytes();
+        self
+    }
+
+    /// [`Self::named`] for names that may not be UTF-8.
+    pub fn named_bytes(mut self, name: &'a [u8]) -> Self {
+        self.name = name;
+        self
+    }
+
+    /// Sets what the code is to its runtime; [`Kind::Function`] by default.
+    pub fn kind(mut self, kind: Kind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// Sets the name of the compiler's tier: "baseline", "optimised".
+    pub fn tier(mut self, tier: &'a str) -> Self {
+        self.tier = tier;
+        self
+    }
+
+    /// Sets the source lines.
+    pub fn lines(mut self, lines: &'a [Line<'a>]) -> Self {
+        self.lines = lines;
+        self
+    }
+
+    /// Sets a second line table: lines of the bytecode or the intermediate representation that the code
+    /// was compiled from, in a listing that the runtime wrote.
+    pub fn ir_lines(mut self, lines: &'a [Line<'a>]) -> Self {
+        self.ir_lines = lines;
+        self
+    }
+
+    /// Sets the calls that were inlined.
+    pub fn inlined(mut self, calls: &'a [Inlined<'a>]) -> Self {
+        self.inlined = calls;
+        self
+    }
+
+    /// Sets how to find the caller's frame from within the code. Without it, only profilers that walk frame
+    /// pointers may get past the code.
+    pub fn unwind(mut self, unwind: Unwind<'a>) -> Self {
+        self.unwind = Some(unwind);
+        self
+    }
+
+    /// Sets [`Unwind::FRAME_POINTER`]: the usual prologue at the very start, and a frame pointer up to the end.
+    pub fn frame_pointer(self) -> Self {
+        self.unwind(Unwind::FRAME_POINTER)
+    }
+}

@@ -1,0 +1,695 @@
+/*
+ * jitscribe makes JIT-compiled code visible to perf, gdb, lldb, Valgrind and unwinders.
+ *
+ *     const jitscribe_scribe *scribe;
+ *     jitscribe_open_from_env(&scribe);
+ *
+ *     const jitscribe_str file = JITSCRIBE_STR("fib.lang");
+ *     const jitscribe_line lines[] = {{.offset = 0, .line = 3}, {.offset = 17, .line = 4}};
+ *     const jitscribe_code code = {
+ *         .struct_size = sizeof code,
+ *         .bytes = memory, .size = size,
+ *         .name = JITSCRIBE_STR("fib"),
+ *         .files = &file, .file_count = 1,
+ *         .lines = lines, .line_count = 2,
+ *         .unwind = {.kind = JITSCRIBE_UNWIND_KIND_FRAME_POINTER},
+ *     };
+ *     jitscribe_handle handle;
+ *     jitscribe_load(scribe, &code, &handle);
+ *     ... the code runs, until it is freed:
+ *     jitscribe_unload(scribe, handle);
+ *
+ * Results. A function that can fail returns a jitscribe_result. If the result is not JITSCRIBE_RESULT_OK, nothing was done
+ * and no out-parameter was written. Except for those of jitscribe_write_object, all failures are mistakes in the call; a
+ * runtime may ignore them. A missing resource (no memory, a full log) is not a failure: the feature is off, and the notice
+ * callback reports it once.
+ *
+ * Ownership. A scribe and an arena live as long as the process. Nothing needs to be closed or freed, except rooms of an
+ * arena. A handle is a number. Arguments belong to the caller, are read during the call, and are not kept (except callbacks
+ * and their data).
+ *
+ * Threads. Any thread may call any function at any time, but only one thread at a time may use a handle. No lock is held
+ * while a callback runs. Do not call these functions from signal handlers. After a fork, the child may go on as it is: it
+ * gets its own log, with the code that was alive.
+ *
+ * Units. Sizes, byte counts and offsets in code are in bytes. Lines and columns count from 1, and are 0 if unknown.
+ *
+ * Pointers. Pointers are checked for NULL and for misalignment, and counts for being larger than memory. Whether memory is
+ * readable up to its count cannot be checked: the caller must guarantee it. Numbers of a later version (flags, kinds) are
+ * accepted: unknown ones are ignored, or mean "other".
+ *
+ * C++: see jitscribe.hpp.
+ *
+ * This file is generated from the library's source by cbindgen. Do not edit it.
+ */
+
+
+#ifndef JITSCRIBE_H
+#define JITSCRIBE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The version of this header; jitscribe_version() returns that of the library. */
+#define JITSCRIBE_VERSION "0.1.0"
+
+/* As the size of a jitscribe_str: the string ends before its first NUL. */
+#define JITSCRIBE_NUL_TERMINATED SIZE_MAX
+
+/* A string literal as an initialiser of a jitscribe_str. */
+#define JITSCRIBE_STR(literal) {(literal), sizeof(literal) - 1}
+
+/* The parent of a call that was inlined into the code itself, not into an inlined callee. */
+#define JITSCRIBE_NO_PARENT UINT32_MAX
+
+
+// The result of a call. Whatever the result is, the program can go on: nothing wrong was announced, and no out-parameter
+// was written unless the result is JITSCRIBE_RESULT_OK.
+//
+// A log that is off, full or could not be created is not an error: the call succeeds, and the notice callback reports it
+// once.
+enum jitscribe_result
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // Success. Also returned if the announcement was left out because the log is off or full.
+    JITSCRIBE_RESULT_OK = 0,
+    // A required pointer is NULL.
+    JITSCRIBE_RESULT_ERROR_NULL = 1,
+    // `struct_size` is not the size of any version of the struct. Set it to `sizeof` the struct.
+    JITSCRIBE_RESULT_ERROR_STRUCT_SIZE = 2,
+    // An argument is invalid: a count larger than memory, a file index out of range, or a pointer that is not aligned
+    // for its type.
+    JITSCRIBE_RESULT_ERROR_ARGUMENT = 3,
+    // A bug in the library was caught. Please report it.
+    JITSCRIBE_RESULT_ERROR_INTERNAL = 4,
+    // The handle refers to no live code: it was used after jitscribe_unload, or it is the old number from before
+    // jitscribe_moved. Nothing was done. In the child of a fork, also the handle of a code for which the child's log had
+    // no space.
+    JITSCRIBE_RESULT_ERROR_HANDLE = 5,
+    // jitscribe_write_object only: no code is alive, or the log is off. No file was created.
+    JITSCRIBE_RESULT_ERROR_NO_CODE = 6,
+    // jitscribe_write_object only: the file already exists, or cannot be written. No new file was left behind.
+    JITSCRIBE_RESULT_ERROR_FILE = 7,
+    // jitscribe_write_object only: the code does not fit into the format, because codes are 2 GiB or more apart, or the
+    // format has no number for the machine. No file was left behind.
+    JITSCRIBE_RESULT_ERROR_FORMAT = 8,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum jitscribe_result jitscribe_result;
+#else
+typedef int32_t jitscribe_result;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// What a code is to its runtime.
+enum jitscribe_kind
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // A function of the program that runs.
+    JITSCRIBE_KIND_FUNCTION = 0,
+    // A piece of code shared by many functions: an inline cache, a call into the runtime.
+    JITSCRIBE_KIND_STUB = 1,
+    // Code that passes control between two calling conventions.
+    JITSCRIBE_KIND_TRAMPOLINE = 2,
+    // The code that an interpreter runs for one of its instructions.
+    JITSCRIBE_KIND_BYTECODE_HANDLER = 3,
+    // Code around a function: the entry from outside, an adapter of arguments.
+    JITSCRIBE_KIND_WRAPPER = 4,
+    // A compiled regular expression.
+    JITSCRIBE_KIND_REGULAR_EXPRESSION = 5,
+    // Anything else, including every number that is not in this list.
+    JITSCRIBE_KIND_OTHER = 255,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum jitscribe_kind jitscribe_kind;
+#else
+typedef uint32_t jitscribe_kind;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// What a scribe does. The library ignores bits that it does not know.
+enum jitscribe_flag
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // Nothing is written until `jitscribe ctl -p PID on` requests it. Then `replay` is called.
+    JITSCRIBE_FLAG_OFF = 1,
+    // The log also contains the code's bytes, so tools show the assembly of code that is long gone. This costs the time to copy
+    // the bytes, and the space for them.
+    JITSCRIBE_FLAG_BYTES = 2,
+    // Also write /tmp/perf-PID.map, and keep it up to date.
+    JITSCRIBE_FLAG_PERF_MAP = 4,
+    // The log is a file, jit-PID.dump in `dump_dir`, as `perf inject --jit` expects it.
+    JITSCRIBE_FLAG_DUMP = 8,
+    // A thread waits for requests of `jitscribe ctl`. Without it, the next announcement or poll applies them.
+    JITSCRIBE_FLAG_WATCH = 16,
+    // Settings from the environment are added. JITSCRIBE is a comma-separated list of log, off, bytes, arch-clock, perf-map,
+    // jitdump, gdb, gdb-each, gdb-on-crash, no-gdb, unwinders, no-unwinders. JITSCRIBE_DIR is the directory for a dump.
+    // JITSCRIBE_LIMIT is a size in bytes, or with K, M, G. A program that runs set-user-ID ignores these variables.
+    JITSCRIBE_FLAG_ENVIRONMENT = 32,
+    // Code is registered with the unwinders in the process before its announcement returns, and until it is unloaded: exceptions
+    // pass through it, and backtraces do not end at it. It must be announced with its unwind info. Code that the log does not
+    // accept (because it is full, or off) is not registered. Code in an arena needs no registration.
+    JITSCRIBE_FLAG_UNWINDERS = 64,
+    // Before SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP or SIGSYS ends the process, all code that is alive is shown to
+    // debuggers, so that any debugger finds it in the core file. A thread waits for that. jitscribe_open installs signal
+    // handlers. A previously installed handler runs first, and the code is shown if that handler sets the signal to SIG_DFL and
+    // returns.
+    JITSCRIBE_FLAG_SHOW_ON_CRASH = 128,
+    // Timestamps are counts of the processor's own clock (x86-64's rdtsc) instead of nanoseconds of CLOCK_MONOTONIC: for
+    // recordings that are not made with `perf record -k mono`. A notice reports if there is no such clock.
+    JITSCRIBE_FLAG_ARCH_CLOCK = 256,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum jitscribe_flag jitscribe_flag;
+#else
+typedef uint32_t jitscribe_flag;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// What an arena does. The library ignores bits that it does not know.
+enum jitscribe_arena_flag
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // Every fork of this process is followed by an exec. Code that was made before the fork may still be changed and freed
+    // after it. Without this flag, such code belongs to both processes for ever.
+    JITSCRIBE_ARENA_FLAG_FORKS_ONLY_TO_EXEC = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum jitscribe_arena_flag jitscribe_arena_flag;
+#else
+typedef uint32_t jitscribe_arena_flag;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// What a notice is about. Later versions may add more.
+enum jitscribe_subject
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // None of the others.
+    JITSCRIBE_SUBJECT_OTHER = 0,
+    // The code log: there is none, or it is in another kind of memory than requested.
+    JITSCRIBE_SUBJECT_LOG = 1,
+    // The code log is full: from now on codes are left out, until others are unloaded.
+    JITSCRIBE_SUBJECT_FULL = 2,
+    // The child of a fork has no log.
+    JITSCRIBE_SUBJECT_FORK = 3,
+    // The perf map.
+    JITSCRIBE_SUBJECT_PERF_MAP = 4,
+    // A setting in the environment that is not valid.
+    JITSCRIBE_SUBJECT_SETTING = 5,
+    // The debug info that is passed to Valgrind.
+    JITSCRIBE_SUBJECT_VALGRIND = 6,
+    // An arena for code.
+    JITSCRIBE_SUBJECT_ARENA = 7,
+    // Registration with the unwinders in the process.
+    JITSCRIBE_SUBJECT_UNWINDERS = 8,
+    // The code that is shown to debuggers.
+    JITSCRIBE_SUBJECT_DEBUGGERS = 9,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum jitscribe_subject jitscribe_subject;
+#else
+typedef uint32_t jitscribe_subject;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// The form of the unwind info.
+enum jitscribe_unwind_kind
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // None. Profilers that walk frame pointers may still get through. Every number that is not in this list means
+    // this.
+    JITSCRIBE_UNWIND_KIND_NONE = 0,
+    // The usual prologue at `prologue`, and a frame pointer from there to the end. x86-64: `push rbp; mov rbp, rsp`.
+    // aarch64: `stp x29, x30, [sp, -16]!; mov x29, sp`. Correct at each instruction except in the epilogue.
+    JITSCRIBE_UNWIND_KIND_FRAME_POINTER = 1,
+    // A frame pointer that is valid at each instruction: for code that runs in a frame which other code has set up.
+    JITSCRIBE_UNWIND_KIND_FRAME_POINTER_ALWAYS = 2,
+    // `rows`, which are correct at each instruction.
+    JITSCRIBE_UNWIND_KIND_ROWS = 3,
+    // `eh_frame`.
+    JITSCRIBE_UNWIND_KIND_EH_FRAME = 4,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum jitscribe_unwind_kind jitscribe_unwind_kind;
+#else
+typedef uint32_t jitscribe_unwind_kind;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// Bits of jitscribe_unwind.flags.
+enum jitscribe_unwind_flag
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // aarch64, frame pointers: the saved return address is signed, with `paciasp`.
+    JITSCRIBE_UNWIND_FLAG_SIGNED = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum jitscribe_unwind_flag jitscribe_unwind_flag;
+#else
+typedef uint32_t jitscribe_unwind_flag;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// Bits of jitscribe_row.flags.
+enum jitscribe_row_flag
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint16_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // aarch64: the return address is signed, with the CFA as modifier (`paciasp`).
+    JITSCRIBE_ROW_FLAG_SIGNED = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum jitscribe_row_flag jitscribe_row_flag;
+#else
+typedef uint16_t jitscribe_row_flag;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// A format of object files.
+enum jitscribe_object_format
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // An ELF shared object, for dlopen.
+    JITSCRIBE_OBJECT_FORMAT_ELF = 0,
+    // A dynamic-link library for Windows, for LoadLibrary.
+    JITSCRIBE_OBJECT_FORMAT_PE = 1,
+    // A dynamic library for macOS, unsigned.
+    JITSCRIBE_OBJECT_FORMAT_MACH_O = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum jitscribe_object_format jitscribe_object_format;
+#else
+typedef uint32_t jitscribe_object_format;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// Memory for code that is a growing object file. It lives as long as the process, is never freed, and may be used from any
+// thread.
+typedef struct jitscribe_arena jitscribe_arena;
+
+// Space for code, from jitscribe_arena_allocate to jitscribe_room_free. Only one thread at a time may use it.
+typedef struct jitscribe_room jitscribe_room;
+
+// Receives announcements of code. It lives as long as the process, is never freed, and may be used from any thread.
+typedef struct jitscribe_scribe jitscribe_scribe;
+
+// A string that is read only during the call it is passed to. It should be UTF-8. Other bytes are replaced, so no
+// name can make an announcement fail. All zeros is the empty string.
+typedef struct jitscribe_str {
+    // Its first byte. NULL: the empty string.
+    const char *data;
+    // Its size in bytes, or JITSCRIBE_NUL_TERMINATED: it ends before its first NUL.
+    size_t size;
+} jitscribe_str;
+
+// Announces all code that is alive with jitscribe_load, each with a new handle. It is called when the log is turned on from
+// outside, on whichever thread announces, polls or watches at that time, with no lock held.
+//
+// It must return: no exception, no longjmp.
+typedef void (*jitscribe_replay_fn)(void *data, const struct jitscribe_scribe *scribe);
+
+// Receives a notice: a feature is not available, and is off from now on. The program is not affected. Each notice is reported
+// once, on the thread that met the problem. `subject` is a jitscribe_subject. `text` is one line of English that ends with a
+// NUL, and is invalid after the function returns.
+//
+// If code is announced in a signal handler, this function may be called there, and must then be async-signal-safe.
+//
+// It must return: no exception, no longjmp.
+typedef void (*jitscribe_notice_fn)(void *data, uint32_t subject, const char *text);
+
+// Settings of a scribe. Set struct_size, set everything else to zero, and then set what you need.
+//
+// Later versions have more fields at the end. A library that does not know them ignores them, and a newer library takes fields
+// that an older program does not have as zero.
+typedef struct jitscribe_settings {
+    // sizeof(jitscribe_settings)
+    size_t struct_size;
+    // Bits of jitscribe_flag. 0: a log in memory, without the code's bytes.
+    uint32_t flags;
+    // Reserved: set to 0.
+    uint32_t reserved;
+    // Maximum size of the log in bytes. 0: 64 MiB, or 4 GiB if it is a file.
+    uint64_t limit;
+    // For JITSCRIBE_FLAG_DUMP: a directory to which only this user can write. Empty: the directory `jitscribe` in
+    // XDG_RUNTIME_DIR, or in ~/.cache.
+    struct jitscribe_str dump_dir;
+    // NULL: nothing is announced again when the log is turned on from outside.
+    jitscribe_replay_fn replay;
+    // Passed to `replay`. It must live as long as the process, and be usable from any thread.
+    void *replay_data;
+    // NULL: notices are discarded.
+    jitscribe_notice_fn notice;
+    // Like `replay_data`.
+    void *notice_data;
+} jitscribe_settings;
+
+// A source position. It applies from `offset` to the next line's offset, or to the end of the code.
+typedef struct jitscribe_line {
+    // In bytes from the code's first byte. Lines must ascend.
+    uint32_t offset;
+    // From 1; 0 for code that has no source line.
+    uint32_t line;
+    // From 1; 0 if unknown.
+    uint32_t column;
+    // Index into the code's `files`; 0 if there is only one file.
+    uint32_t file;
+} jitscribe_line;
+
+// Part of a code, in bytes from the code's first byte.
+typedef struct jitscribe_range {
+    // Offset of its first byte.
+    uint32_t start;
+    // Offset behind its last byte.
+    uint32_t end;
+} jitscribe_range;
+
+// A call whose callee was inlined: compiled into the code in place of the call.
+typedef struct jitscribe_inlined {
+    // Name of the callee.
+    struct jitscribe_str name;
+    // The call into whose callee this one was inlined: an index into the same array, less than this call's own
+    // index. JITSCRIBE_NO_PARENT: it was inlined into the code itself.
+    uint32_t parent;
+    // File of the call: an index into the code's `files`. The lines of the callee itself are in the code's line
+    // table.
+    uint32_t file;
+    // Line of the call, from 1; 0 if unknown.
+    uint32_t line;
+    // Column of the call, from 1; 0 if unknown.
+    uint32_t column;
+    // The parts of the code that belong to the callee.
+    const struct jitscribe_range *ranges;
+    // Number of `ranges`.
+    size_t range_count;
+} jitscribe_inlined;
+
+// Where the caller's value of a register is saved.
+typedef struct jitscribe_saved {
+    // Offset from the CFA in bytes: a multiple of 8, usually negative.
+    int32_t offset;
+    // The register's DWARF number.
+    uint16_t reg;
+    // Reserved: set to 0.
+    uint16_t reserved;
+} jitscribe_saved;
+
+// The state of the frame from `offset` to the next row's offset.
+//
+// The CFA is DWARF's canonical frame address: the value of the stack pointer before the call (on x86-64, before the
+// call pushed its return address). Registers have the DWARF numbers that the machine's ABI defines: x86-64 rbx 3,
+// rbp 6, rsp 7, r12 to r15 12 to 15; aarch64 x0 to x30 0 to 30, sp 31.
+typedef struct jitscribe_row {
+    // Offset in the code of the first instruction for which the row is valid. The row after an instruction that
+    // changes the frame begins at the next instruction.
+    uint32_t offset;
+    // Number of bytes to add to `cfa_reg` to get the CFA.
+    int32_t cfa_offset;
+    // The register from which the CFA is computed.
+    uint16_t cfa_reg;
+    // Bits of jitscribe_row_flag.
+    uint16_t flags;
+    // Number of `saved`.
+    uint32_t saved_count;
+    // The registers whose values for the caller are in memory, in any order. The return address may be left out if
+    // it is where the call put it.
+    const struct jitscribe_saved *saved;
+} jitscribe_row;
+
+// How to find the caller's frame from within a code. All zeros: no unwind info.
+typedef struct jitscribe_unwind {
+    // A jitscribe_unwind_kind.
+    uint32_t kind;
+    // FRAME_POINTER: offset of the prologue's first instruction in the code: 0, or 4 behind an `endbr64`, `bti` or
+    // `paciasp`.
+    uint32_t prologue;
+    // Bits of jitscribe_unwind_flag.
+    uint32_t flags;
+    // Reserved: set to 0.
+    uint32_t reserved;
+    // ROWS: ascending by offset. Before the first row, the frame is as the call left it (x86-64: CFA = rsp + 8;
+    // aarch64: CFA = sp), so an empty table describes a leaf function without a frame.
+    const struct jitscribe_row *rows;
+    // Number of `rows`.
+    size_t row_count;
+    // EH_FRAME: the content of an .eh_frame section with one CIE and one FDE for the whole code. Pointers in it are
+    // relative to the end of the code, rounded up to a multiple of 8.
+    const uint8_t *eh_frame;
+    // Its size in bytes.
+    size_t eh_frame_size;
+} jitscribe_unwind;
+
+// One contiguous piece of machine code, and what is known about it. Set struct_size and the place (`address` or
+// `bytes`, and `size`), set everything else to zero, and then set what you know.
+//
+// Everything that it points to is read during the call only, belongs to the caller, and must not be written to
+// during the call. A pointer with a count of 0 is not dereferenced.
+//
+// Later versions have more fields at the end. A library that does not know them ignores them, and a newer library
+// takes fields that an older program does not have as zero. The structs that it points to never change.
+typedef struct jitscribe_code {
+    // sizeof(jitscribe_code)
+    size_t struct_size;
+    // Where the code runs, in this process. 0: at `bytes`.
+    uint64_t address;
+    // Its size in bytes.
+    uint64_t size;
+    // Its `size` bytes, readable. NULL: the code is announced without bytes, and tools read them from the process
+    // while it lives.
+    const void *bytes;
+    // Its name, as tools should show it. Control characters are replaced by spaces.
+    struct jitscribe_str name;
+    // Name of the compiler's tier: "baseline", "optimised". May be empty.
+    struct jitscribe_str tier;
+    // A jitscribe_kind.
+    uint32_t kind;
+    // Reserved: set to 0.
+    uint32_t flags;
+    // Paths of the source files, as a debugger should open them. Lines and inlined calls refer to them by index.
+    const struct jitscribe_str *files;
+    // Number of `files`. If it is 0, the index 0 means no file.
+    size_t file_count;
+    // The source lines.
+    const struct jitscribe_line *lines;
+    // Number of `lines`.
+    size_t line_count;
+    // A second line table: lines of the bytecode or intermediate representation from which the code was compiled, in
+    // a listing that the runtime wrote.
+    const struct jitscribe_line *ir_lines;
+    // Number of `ir_lines`.
+    size_t ir_line_count;
+    // The inlined calls.
+    const struct jitscribe_inlined *inlined;
+    // Number of `inlined`.
+    size_t inlined_count;
+    // How to unwind through it.
+    struct jitscribe_unwind unwind;
+} jitscribe_code;
+
+// The handle of an announced code, for announcing its move or unload. It is a plain number, to be kept with what the
+// runtime knows about the code. Dropping it costs nothing: the code then counts as alive. 0 if nothing was written; 0 may
+// be passed like any other handle.
+//
+// Only one thread at a time may use a handle.
+typedef uint64_t jitscribe_handle;
+
+// Settings of an arena. Set struct_size, set everything else to zero, and then set what you need.
+typedef struct jitscribe_arena_settings {
+    // sizeof(jitscribe_arena_settings)
+    size_t struct_size;
+    // Bits of jitscribe_arena_flag.
+    uint32_t flags;
+    // Remove files in the directory that arenas of dead processes left, and that have not been written to for this many
+    // hours. 0: remove none, because readers of a recording or a core file of such a process need them for symbol names.
+    uint32_t sweep_hours;
+    // Bytes of code in one file, and so next to each other in memory: from 64 KiB to 256 MiB. 0: 16 MiB.
+    uint64_t segment;
+    // Bytes of code in all files together. 0: 1 GiB.
+    uint64_t limit;
+    // Directory of the files: only this user can write to it, and its file system allows files to be executed. Empty:
+    // JITSCRIBE_DIR if the scribe uses the environment, else the directory `jitscribe` in XDG_RUNTIME_DIR, or in ~/.cache.
+    struct jitscribe_str dir;
+} jitscribe_arena_settings;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// Creates a scribe with the given settings.
+//
+// A feature that is not available is turned off, and the notice callback reports it once. This is not an error.
+//
+// @param settings  NULL: a log in memory. Read during the call only.
+// @param scribe    out: the scribe, which lives as long as the process.
+jitscribe_result jitscribe_open(const struct jitscribe_settings *settings,
+                                const struct jitscribe_scribe **scribe);
+
+// The scribe that is configured by the environment; see JITSCRIBE_FLAG_ENVIRONMENT. Without any such setting, it writes a
+// log in memory. The first call creates it; later calls in the process return the same pointer.
+//
+// @param scribe  out: the scribe, which lives as long as the process.
+jitscribe_result jitscribe_open_from_env(const struct jitscribe_scribe **scribe);
+
+// Whether announcements are written. If not, a runtime can skip preparing them. The call costs a nanosecond or two.
+//
+// @return false for NULL, too.
+bool jitscribe_is_on(const struct jitscribe_scribe *scribe);
+
+// Announces a code load: new code, or code that replaces what was at its address. Call it before the code runs.
+//
+// In the common case it makes no system call and waits for no other thread. Tables of up to 32 lines, 4 files and 8
+// inlined calls are passed on without an allocation.
+//
+// @param scribe  from jitscribe_open or jitscribe_open_from_env.
+// @param code    read during the call only.
+// @param handle  out: the handle for announcing a move or an unload of the code; 0 if nothing was written. NULL: the code
+//                lives as long as the process.
+jitscribe_result jitscribe_load(const struct jitscribe_scribe *scribe,
+                                const struct jitscribe_code *code,
+                                jitscribe_handle *handle);
+
+// Announces that code has moved to `bytes`; everything else about it is unchanged. Call it before the code runs there.
+//
+// @param handle  in and out: the code's handle. The call changes its value.
+// @param bytes   where the code runs now; its bytes are read during the call.
+// @param size    its size in bytes, the same as before.
+jitscribe_result jitscribe_moved(const struct jitscribe_scribe *scribe,
+                                 jitscribe_handle *handle,
+                                 const void *bytes,
+                                 size_t size);
+
+// jitscribe_moved for code that was announced without bytes, or whose bytes are not where it runs.
+//
+// @param handle   in and out: the code's handle. The call changes its value.
+// @param address  where the code runs now.
+jitscribe_result jitscribe_moved_to_address(const struct jitscribe_scribe *scribe,
+                                            jitscribe_handle *handle,
+                                            uint64_t address);
+
+// Announces a code unload. Call it before the code's memory is used for something else.
+//
+// @param handle  the code's handle, which is invalid afterwards: using it again gives JITSCRIBE_RESULT_ERROR_HANDLE. 0 does
+//                nothing.
+jitscribe_result jitscribe_unload(const struct jitscribe_scribe *scribe,
+                                  jitscribe_handle handle);
+
+// Applies a pending request of `jitscribe ctl`, if there is one. Announcements do so too; a runtime that announces
+// nothing for a long time may call this now and then. Without a pending request it costs a nanosecond or two.
+jitscribe_result jitscribe_poll(const struct jitscribe_scribe *scribe);
+
+// Shows all code that is alive to debuggers. It is for signal handlers that treat the signal as a crash, and that let a
+// debugger attach or write a core file before they return. It may be called in any handler, whatever locks are held, and
+// waits for at most five seconds. Other handlers need not call it: see JITSCRIBE_FLAG_SHOW_ON_CRASH, without which this
+// does nothing.
+//
+// @return whether all code is shown.
+bool jitscribe_show_before_crash(const struct jitscribe_scribe *scribe);
+
+// The file descriptor of the log, which is a file in memory or the dump. It belongs to the library: do not close it.
+//
+// @param fd  out: the descriptor. -1 if there is none, or if the process has closed it, as the number may be another file's.
+jitscribe_result jitscribe_log_fd(const struct jitscribe_scribe *scribe,
+                                  int *fd);
+
+// The path of the dump that is being written, if the log is a file.
+//
+// @param room    the buffer for the path and a NUL; not written to if they do not fit. NULL if `size` is 0.
+// @param size    the size of the buffer in bytes, including the NUL.
+// @param length  out: the length of the path in bytes, without the NUL; 0 if there is no dump.
+jitscribe_result jitscribe_dump_path(const struct jitscribe_scribe *scribe,
+                                     char *room,
+                                     size_t size,
+                                     size_t *length);
+
+// The version of the library that is loaded: "0.1.0".
+const char *jitscribe_version(void);
+
+// The name of a result, as in this header. It need not be freed.
+//
+// @param result  any number.
+const char *jitscribe_result_name(int32_t result);
+
+// Creates an arena. perf, debuggers that attach later, dladdr and the unwinders in the process read the code that is
+// announced with jitscribe_load from the arena's files, without any further step. The files remain when the process ends. The
+// arena functions do not exist on Windows.
+//
+// @param scribe    from jitscribe_open or jitscribe_open_from_env: its notice callback reports why there is no arena.
+// @param settings  NULL: the defaults.
+// @param arena     out: the arena; NULL if it could not be created. Then use memory of your own.
+jitscribe_result jitscribe_arena_open(const struct jitscribe_scribe *scribe,
+                                      const struct jitscribe_arena_settings *settings,
+                                      const struct jitscribe_arena **arena);
+
+// Allocates space for code. Write the code at `bytes`; it will run at `address`. The two are different: code is never written
+// where it runs. Call jitscribe_room_finish before the code runs.
+//
+// @param size     in bytes.
+// @param align    a power of two, at most a page. Code is aligned to 32 bytes in any case.
+// @param room     out: the room; NULL if there is no space on the disk or within the limit.
+// @param bytes    out: where to write the code until it is finished.
+// @param address  out: where the code will run.
+jitscribe_result jitscribe_arena_allocate(const struct jitscribe_arena *arena,
+                                          size_t size,
+                                          size_t align,
+                                          struct jitscribe_room **room,
+                                          void **bytes,
+                                          uint64_t *address);
+
+// Marks the code as complete, so that it may run. Do not write to `bytes` any more. Does nothing if it was finished before.
+jitscribe_result jitscribe_room_finish(struct jitscribe_room *room);
+
+// Makes finished code writable again, at the same address. It must not run until it is finished again.
+//
+// @param bytes  out: where to write the code; NULL if it may not be changed because another process shares it since a fork.
+jitscribe_result jitscribe_room_edit(struct jitscribe_room *room,
+                                     void **bytes);
+
+// Frees code, finished or not. It must not run any more, nor be on any stack. Call jitscribe_unload before.
+//
+// @param room  NULL does nothing. The room is invalid afterwards.
+jitscribe_result jitscribe_room_free(struct jitscribe_room *room);
+
+// Writes all code that is alive to a new object file for a loader. With dlopen and dlsym, the same code runs in another process,
+// as far as it refers to nothing outside itself. If several codes have the same name, dlsym finds the one that was announced
+// last. The call is slow: milliseconds for thousands of codes.
+//
+// @param path    of the file, which must not exist. Only this user can access it.
+// @param format  a jitscribe_object_format.
+// @return JITSCRIBE_RESULT_ERROR_NO_CODE, JITSCRIBE_RESULT_ERROR_FILE, JITSCRIBE_RESULT_ERROR_FORMAT, or
+//         JITSCRIBE_RESULT_ERROR_ARGUMENT for a format that this library does not know.
+jitscribe_result jitscribe_write_object(const struct jitscribe_scribe *scribe,
+                                        struct jitscribe_str path,
+                                        uint32_t format);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* JITSCRIBE_H */

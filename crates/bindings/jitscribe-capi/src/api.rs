@@ -1,0 +1,302 @@
+//! The functions of the C API.
+#![allow(unsafe_code)]
+
+use std::ffi::{c_char, c_int, c_void};
+
+use jitscribe::{LoadedCode, Scribe};
+
+use crate::announce::with_code;
+use crate::code::Code;
+use crate::guard::{guard, guard_value};
+use crate::opaque::{Handle, OpaqueScribe};
+use crate::outcome::{self, Failure, Outcome};
+use crate::raw::{self, Out};
+use crate::settings::{self, Settings};
+
+/// The code of a handle, if it is alive. A handle of an announcement that was not written is never stale.
+fn loaded(scribe: Scribe, handle: Handle) -> Result<LoadedCode, Failure> {
+    let code = LoadedCode::from_raw(scribe, handle);
+    if code.is_stale() {
+        code.leak();
+        return Err(Failure::Handle);
+    }
+    Ok(code)
+}
+
+/// Creates a scribe with the given settings.
+///
+/// A feature that is not available is turned off, and the notice callback reports it once. This is not an error.
+///
+/// @param settings  NULL: a log in memory. Read during the call only.
+/// @param scribe    out: the scribe, which lives as long as the process.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jitscribe_open(
+    settings: *const Settings,
+    scribe: *mut *const OpaqueScribe,
+) -> Outcome {
+    guard(|| {
+        // SAFETY: the contract of the header.
+        unsafe {
+            let out = Out::new(scribe)?;
+            let opened = if settings.is_null() {
+                settings::open(None)
+            } else {
+                let settings = raw::versioned(settings)?;
+                settings::open(Some(&settings))
+            }?;
+            out.set(opened);
+        }
+        Ok(())
+    })
+}
+
+/// The scribe that is configured by the environment; see JITSCRIBE_FLAG_ENVIRONMENT. Without any such setting, it writes a
+/// log in memory. The first call creates it; later calls in the process return the same pointer.
+///
+/// @param scribe  out: the scribe, which lives as long as the process.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jitscribe_open_from_env(scribe: *mut *const OpaqueScribe) -> Outcome {
+    guard(|| {
+        // SAFETY: the contract of the header.
+        let out = unsafe { Out::new(scribe) }?;
+        out.set(OpaqueScribe::global());
+        Ok(())
+    })
+}
+
+/// Whether announcements are written. If not, a runtime can skip preparing them. The call costs a nanosecond or two.
+///
+/// @return false for NULL, too.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jitscribe_is_on(scribe: *const OpaqueScribe) -> bool {
+    // SAFETY: the contract of the header.
+    guard_value(false, || unsafe { raw::shared(scribe) }.is_ok_and(|it| it.scribe.is_on()))
+}
+
+/// Announces a code load: new code, or code that replaces what was at its address. Call it before the code runs.
+///
+/// In the common case it makes no system call and waits for no other thread. Tables of up to 32 lines, 4 files and 8
+/// inlined calls are passed on without an allocation.
+///
+/// @param scribe  from jitscribe_open or jitscribe_open_from_env.
+/// @param code    read during the call only.
+/// @param handle  out: the handle for announcing a move or an unload of the code; 0 if nothing was written. NULL: the code
+///                lives as long as the process.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jitscribe_load(
+    scribe: *const OpaqueScribe,
+    code: *const Code,
+    handle: *mut Handle,
+) -> Outcome {
+    guard(|| {
+        // SAFETY: the contract of the header.
+        unsafe {
+            let scribe = raw::shared(scribe)?.scribe;
+            if code.is_null() {
+                return Err(Failure::Null);
+            }
+            let out = if handle.is_null() { None } else { Some(Out::new(handle)?) };
+            let raw_handle = if scribe.is_on() {
+                let code = raw::versioned(code)?;
+                match with_code(&code, |code| scribe.load(code).into_raw()) {
+                    Err(Failure::Memory) => {
+                        scribe.left_out();
+                        0
+                    }
+                    announced => announced?,
+                }
+            } else {
+                0
+            };
+            if let Some(out) = out {
+                out.set(raw_handle);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Announces that code has moved to `bytes`; everything else about it is unchanged. Call it before the code runs there.
+///
+/// @param handle  in and out: the code's handle. The call changes its value.
+/// @param bytes   where the code runs now; its bytes are read during the call.
+/// @param size    its size in bytes, the same as before.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jitscribe_moved(
+    scribe: *const OpaqueScribe,
+    handle: *mut Handle,
+    bytes: *const c_void,
+    size: usize,
+) -> Outcome {
+    guard(|| {
+        // SAFETY: the contract of the header.
+        let (scribe, handle, bytes) = unsafe {
+            let scribe = raw::shared(scribe)?.scribe;
+            let handle = raw::in_out(handle)?;
+            if bytes.is_null() {
+                return Err(Failure::Null);
+            }
+            (scribe, handle, raw::slice(bytes.cast::<u8>(), size)?)
+        };
+        let mut code = loaded(scribe, *handle)?;
+        code.moved_to(bytes);
+        *handle = code.into_raw();
+        Ok(())
+    })
+}
+
+/// jitscribe_moved for code that was announced without bytes, or whose bytes are not where it runs.
+///
+/// @param handle   in and out: the code's handle. The call changes its value.
+/// @param address  where the code runs now.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jitscribe_moved_to_address(
+    scribe: *const OpaqueScribe,
+    handle: *mut Handle,
+    address: u64,
+) -> Outcome {
+    guard(|| {
+        // SAFETY: the contract of the header.
+        let (scribe, handle) = unsafe { (raw::shared(scribe)?.scribe, raw::in_out(handle)?) };
+        let mut code = loaded(scribe, *handle)?;
+        code.moved_to_address(address);
+        *handle = code.into_raw();
+        Ok(())
+    })
+}
+
+/// Announces a code unload. Call it before the code's memory is used for something else.
+///
+/// @param handle  the code's handle, which is invalid afterwards: using it again gives JITSCRIBE_RESULT_ERROR_HANDLE. 0 does
+///                nothing.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jitscribe_unload(scribe: *const OpaqueScribe, handle: Handle) -> Outcome {
+    guard(|| {
+        // SAFETY: the contract of the header.
+        let scribe = unsafe { raw::shared(scribe) }?.scribe;
+        drop(loaded(scribe, handle)?);
+        Ok(())
+    })
+}
+
+/// Applies a pending request of `jitscribe ctl`, if there is one. Announcements do so too; a runtime that announces
+/// nothing for a long time may call this now and then. Without a pending request it costs a nanosecond or two.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jitscribe_poll(scribe: *const OpaqueScribe) -> Outcome {
+    guard(|| {
+        // SAFETY: the contract of the header.
+        unsafe { raw::shared(scribe) }?.scribe.poll();
+        Ok(())
+    })
+}
+
+/// Shows all code that is alive to debuggers. It is for signal handlers that treat the signal as a crash, and that let a
+/// debugger attach or write a core file before they return. It may be called in any handler, whatever locks are held, and
+/// waits for at most five seconds. Other handlers need not call it: see JITSCRIBE_FLAG_SHOW_ON_CRASH, without which this
+/// does nothing.
+///
+/// @return whether all code is shown.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jitscribe_show_before_crash(scribe: *const OpaqueScribe) -> bool {
+    guard_value(false, || {
+        // SAFETY: the contract of the header.
+        unsafe { raw::shared(scribe) }.is_ok_and(|it| it.scribe.show_before_crash())
+    })
+}
+
+/// The file descriptor of the log, which is a file in memory or the dump. It belongs to the library: do not close it.
+///
+/// @param fd  out: the descriptor. -1 if there is none, or if the process has closed it, as the number may be another file's.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jitscribe_log_fd(scribe: *const OpaqueScribe, fd: *mut c_int) -> Outcome {
+    guard(|| {
+        // SAFETY: the contract of the header.
+        let (scribe, out) = unsafe { (raw::shared(scribe)?.scribe, Out::new(fd)?) };
+        #[cfg(unix)]
+        let fd = scribe.log_fd().map_or(-1, |fd| std::os::fd::AsRawFd::as_raw_fd(&fd));
+        // On Windows, the log is private memory of the process.
+        #[cfg(windows)]
+        let fd = {
+            let _: Scribe = scribe;
+            -1
+        };
+        out.set(fd);
+        Ok(())
+    })
+}
+
+/// The path of the dump that is being written, if the log is a file.
+///
+/// @param room    the buffer for the path and a NUL; not written to if they do not fit. NULL if `size` is 0.
+/// @param size    the size of the buffer in bytes, including the NUL.
+/// @param length  out: the length of the path in bytes, without the NUL; 0 if there is no dump.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jitscribe_dump_path(
+    scribe: *const OpaqueScribe,
+    room: *mut c_char,
+    size: usize,
+    length: *mut usize,
+) -> Outcome {
+    guard(|| {
+        // SAFETY: the contract of the header.
+        let (scribe, room, out) = unsafe {
+            (raw::shared(scribe)?.scribe, raw::room(room.cast::<u8>(), size)?, Out::new(length)?)
+        };
+        let path = scribe.dump_path().unwrap_or_default();
+        let path = path.as_os_str().as_encoded_bytes();
+        if let Some((text, [end, ..])) = room.split_at_mut_checked(path.len()) {
+            text.write_copy_of_slice(path);
+            end.write(0);
+        }
+        out.set(path.len());
+        Ok(())
+    })
+}
+
+/// The version of the library that is loaded: "0.1.0".
+#[unsafe(no_mangle)]
+pub extern "C" fn jitscribe_version() -> *const c_char {
+    const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+    VERSION.as_ptr().cast()
+}
+
+/// The name of a result, as in this header. It need not be freed.
+///
+/// @param result  any number.
+#[unsafe(no_mangle)]
+pub extern "C" fn jitscribe_result_name(result: i32) -> *const c_char {
+    outcome::name(result).as_ptr()
+}

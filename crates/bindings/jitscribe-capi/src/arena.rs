@@ -1,0 +1,260 @@
+//! Memory for code that is a growing object file.
+#![allow(unsafe_code)]
+
+use std::ffi::{OsStr, c_void};
+use std::mem::offset_of;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use std::time::Duration;
+
+use jitscribe::{ArenaOptions, CodeArena, Draft, Executable};
+
+use crate::guard::guard;
+use crate::opaque::OpaqueScribe;
+use crate::outcome::{Failure, Outcome};
+use crate::raw::{self, Out, Versioned};
+use crate::text::Str;
+
+/// Memory for code that is a growing object file. It lives as long as the process, is never freed, and may be used from any
+/// thread.
+#[derive(Debug)]
+pub struct OpaqueArena {
+    arena: CodeArena,
+    next: AtomicPtr<OpaqueArena>,
+}
+
+/// All arenas that were opened. They are never freed; this list keeps leak checkers from reporting them.
+static OPENED: AtomicPtr<OpaqueArena> = AtomicPtr::new(ptr::null_mut());
+
+impl OpaqueArena {
+    /// NULL if the allocation fails.
+    fn new(arena: CodeArena) -> *const Self {
+        let Ok(new) = fallible::boxed(Self { arena, next: AtomicPtr::default() }) else {
+            return ptr::null();
+        };
+        let new = Box::into_raw(new);
+        let before = OPENED.swap(new, Relaxed);
+        // SAFETY: from the box above, which is never freed.
+        unsafe { (*new).next.store(before, Relaxed) };
+        new
+    }
+}
+
+/// Space for code, from jitscribe_arena_allocate to jitscribe_room_free. Only one thread at a time may use it.
+#[derive(Debug)]
+pub struct OpaqueRoom(Held);
+
+#[derive(Debug)]
+enum Held {
+    Draft(Draft),
+    Executable(Executable),
+    /// While one state is replaced by the other.
+    Nothing,
+}
+
+/// What an arena does. The library ignores bits that it does not know.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArenaFlag {
+    /// Every fork of this process is followed by an exec. Code that was made before the fork may still be changed and freed
+    /// after it. Without this flag, such code belongs to both processes for ever.
+    ForksOnlyToExec = 1,
+}
+
+/// Settings of an arena. Set struct_size, set everything else to zero, and then set what you need.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ArenaSettings {
+    /// sizeof(jitscribe_arena_settings)
+    pub struct_size: usize,
+    /// Bits of jitscribe_arena_flag.
+    pub flags: u32,
+    /// Remove files in the directory that arenas of dead processes left, and that have not been written to for this many
+    /// hours. 0: remove none, because readers of a recording or a core file of such a process need them for symbol names.
+    pub sweep_hours: u32,
+    /// Bytes of code in one file, and so next to each other in memory: from 64 KiB to 256 MiB. 0: 16 MiB.
+    pub segment: u64,
+    /// Bytes of code in all files together. 0: 1 GiB.
+    pub limit: u64,
+    /// Directory of the files: only this user can write to it, and its file system allows files to be executed. Empty:
+    /// JITSCRIBE_DIR if the scribe uses the environment, else the directory `jitscribe` in XDG_RUNTIME_DIR, or in ~/.cache.
+    pub dir: Str,
+}
+
+// SAFETY: only integers, and the pointer and size of a string.
+unsafe impl Versioned for ArenaSettings {
+    const LEAST: usize = offset_of!(ArenaSettings, segment);
+}
+
+/// Creates an arena. perf, debuggers that attach later, dladdr and the unwinders in the process read the code that is
+/// announced with jitscribe_load from the arena's files, without any further step. The files remain when the process ends. The
+/// arena functions do not exist on Windows.
+///
+/// @param scribe    from jitscribe_open or jitscribe_open_from_env: its notice callback reports why there is no arena.
+/// @param settings  NULL: the defaults.
+/// @param arena     out: the arena; NULL if it could not be created. Then use memory of your own.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jitscribe_arena_open(
+    scribe: *const OpaqueScribe,
+    settings: *const ArenaSettings,
+    arena: *mut *const OpaqueArena,
+) -> Outcome {
+    guard(|| {
+        // SAFETY: the contract of the header.
+        let (scribe, out) = unsafe { (raw::shared(scribe)?.scribe, Out::new(arena)?) };
+        // SAFETY: the contract of the header.
+        let choose = unsafe { chosen(settings) }?;
+        let made = scribe.code_arena_with(choose);
+        out.set(made.map_or(ptr::null(), OpaqueArena::new));
+        Ok(())
+    })
+}
+
+/// Applies the settings.
+///
+/// # Safety
+/// The contract of the header.
+unsafe fn chosen(
+    settings: *const ArenaSettings,
+) -> Result<impl FnOnce(ArenaOptions) -> ArenaOptions, Failure> {
+    let (mut flags, mut sweep, mut segment, mut limit, mut dir) = (0, 0, 0, 0, None);
+    if !settings.is_null() {
+        // SAFETY: guaranteed by the caller.
+        let settings = unsafe { raw::versioned(settings) }?;
+        // SAFETY: guaranteed by the caller.
+        let bytes = unsafe { settings.dir.bytes() }?;
+        dir = (!bytes.is_empty()).then(|| Path::new(OsStr::from_bytes(bytes)));
+        (flags, sweep) = (settings.flags, settings.sweep_hours);
+        (segment, limit) = (settings.segment, settings.limit);
+    }
+    let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    Ok(move |mut options: ArenaOptions| {
+        if let Some(dir) = dir {
+            options = options.directory(dir);
+        }
+        if segment != 0 {
+            options = options.segment(size(segment));
+        }
+        if limit != 0 {
+            options = options.limit(size(limit));
+        }
+        if sweep != 0 {
+            options = options.sweep(Duration::from_secs(u64::from(sweep) * 3600));
+        }
+        if flags & ArenaFlag::ForksOnlyToExec as u32 != 0 {
+            options = options.forks_only_to_exec();
+        }
+        options
+    })
+}
+
+/// Allocates space for code. Write the code at `bytes`; it will run at `address`. The two are different: code is never written
+/// where it runs. Call jitscribe_room_finish before the code runs.
+///
+/// @param size     in bytes.
+/// @param align    a power of two, at most a page. Code is aligned to 32 bytes in any case.
+/// @param room     out: the room; NULL if there is no space on the disk or within the limit.
+/// @param bytes    out: where to write the code until it is finished.
+/// @param address  out: where the code will run.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jitscribe_arena_allocate(
+    arena: *const OpaqueArena,
+    size: usize,
+    align: usize,
+    room: *mut *mut OpaqueRoom,
+    bytes: *mut *mut c_void,
+    address: *mut u64,
+) -> Outcome {
+    guard(|| {
+        // SAFETY: the contract of the header.
+        let (arena, room, bytes, address) =
+            unsafe { (raw::shared(arena)?, Out::new(room)?, Out::new(bytes)?, Out::new(address)?) };
+        let place = fallible::Place::new().ok();
+        match place.and_then(|place| Some((place, arena.arena.allocate(size, align)?))) {
+            Some((place, mut draft)) => {
+                bytes.set(draft.bytes_mut().as_mut_ptr().cast());
+                address.set(draft.address());
+                room.set(Box::into_raw(place.fill(OpaqueRoom(Held::Draft(draft)))));
+            }
+            None => {
+                bytes.set(ptr::null_mut());
+                address.set(0);
+                room.set(ptr::null_mut());
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Marks the code as complete, so that it may run. Do not write to `bytes` any more. Does nothing if it was finished before.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jitscribe_room_finish(room: *mut OpaqueRoom) -> Outcome {
+    guard(|| {
+        // SAFETY: the contract of the header.
+        let room = unsafe { raw::in_out(room) }?;
+        room.0 = match std::mem::replace(&mut room.0, Held::Nothing) {
+            Held::Draft(draft) => Held::Executable(draft.finish()),
+            other => other,
+        };
+        Ok(())
+    })
+}
+
+/// Makes finished code writable again, at the same address. It must not run until it is finished again.
+///
+/// @param bytes  out: where to write the code; NULL if it may not be changed because another process shares it since a fork.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jitscribe_room_edit(
+    room: *mut OpaqueRoom,
+    bytes: *mut *mut c_void,
+) -> Outcome {
+    guard(|| {
+        // SAFETY: the contract of the header.
+        let (room, out) = unsafe { (raw::in_out(room)?, Out::new(bytes)?) };
+        room.0 = match std::mem::replace(&mut room.0, Held::Nothing) {
+            Held::Executable(code) => match code.edit() {
+                Ok(draft) => Held::Draft(draft),
+                Err(code) => Held::Executable(code),
+            },
+            other => other,
+        };
+        out.set(match &mut room.0 {
+            Held::Draft(draft) => draft.bytes_mut().as_mut_ptr().cast(),
+            _ => ptr::null_mut(),
+        });
+        Ok(())
+    })
+}
+
+/// Frees code, finished or not. It must not run any more, nor be on any stack. Call jitscribe_unload before.
+///
+/// @param room  NULL does nothing. The room is invalid afterwards.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jitscribe_room_free(room: *mut OpaqueRoom) -> Outcome {
+    guard(|| {
+        if !room.is_null() {
+            // SAFETY: not NULL, and mapped by the contract of the header. This checks what can be checked.
+            unsafe { raw::in_out(room) }?;
+            // SAFETY: from a box of jitscribe_arena_allocate, which is not used any more, by the contract of the header.
+            drop(unsafe { Box::from_raw(room) });
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,47 @@
+//! The C API of jitscribe.
+//!
+//! `include/jitscribe.h` is generated from this source and documents the API in C terms. The functions
+//! here check their arguments, convert them to the types of [`jitscribe`], and call it.
+//!
+//! # What is `unsafe` here
+//!
+//! C passes pointers. Only the module `raw` dereferences them, with functions that check all that can
+//! be checked. What cannot be checked (that memory is readable, and stays so during the call) is the
+//! contract of the header. Each function refers to it under `# Safety`.
+
+// The modules are private: users of the C API read the header, not the Rust documentation.
+mod announce;
+mod api;
+#[cfg(unix)]
+mod arena;
+mod code;
+mod guard;
+mod notice;
+#[cfg(unix)]
+mod object;
+mod opaque;
+mod outcome;
+mod raw;
+mod settings;
+mod text;
+mod unwind;
+
+pub use api::{
+    jitscribe_dump_path, jitscribe_is_on, jitscribe_load, jitscribe_log_fd, jitscribe_moved,
+    jitscribe_moved_to_address, jitscribe_open, jitscribe_open_from_env, jitscribe_poll,
+    jitscribe_result_name, jitscribe_show_before_crash, jitscribe_unload, jitscribe_version,
+};
+#[cfg(unix)]
+pub use arena::{
+    ArenaFlag, ArenaSettings, OpaqueArena, OpaqueRoom, jitscribe_arena_allocate,
+    jitscribe_arena_open, jitscribe_room_edit, jitscribe_room_finish, jitscribe_room_free,
+};
+pub use code::{Code, Inlined, Kind, Line, Range};
+pub use notice::Subject;
+#[cfg(unix)]
+pub use object::{ObjectFormat, jitscribe_write_object};
+pub use opaque::{Handle, OpaqueScribe};
+pub use outcome::Outcome;
+pub use settings::{Flag, NoticeFn, ReplayFn, Settings};
+pub use text::Str;
+pub use unwind::{Row, RowFlag, Saved, Unwind, UnwindFlag, UnwindKind};

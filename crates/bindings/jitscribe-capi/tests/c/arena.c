@@ -1,0 +1,77 @@
+/*
+ * Code in an arena in the directory that the argument names: it runs, has a name in the process, is changed and freed.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <jitscribe.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "must.h"
+
+#if defined(__x86_64__)
+static const unsigned char answer[] = {0xb8, 42, 0, 0, 0, 0xc3};
+static const size_t number_at = 1;
+#elif defined(__aarch64__)
+static const unsigned char answer[] = {0x40, 0x05, 0x80, 0x52, 0xc0, 0x03, 0x5f, 0xd6};
+#endif
+
+int main(int count, char **arguments)
+{
+    MUST(count == 2);
+    const jitscribe_scribe *scribe;
+    OK(jitscribe_open(NULL, &scribe));
+    const jitscribe_arena_settings settings = {
+        .struct_size = sizeof settings,
+        .segment = 1 << 20,
+        .dir = {.data = arguments[1], .size = JITSCRIBE_NUL_TERMINATED},
+    };
+    const jitscribe_arena *arena;
+    OK(jitscribe_arena_open(scribe, &settings, &arena));
+    MUST(arena != NULL);
+
+    jitscribe_room *room;
+    void *bytes;
+    uint64_t address;
+    OK(jitscribe_arena_allocate(arena, sizeof answer, 16, &room, &bytes, &address));
+    MUST(room != NULL);
+    memcpy(bytes, answer, sizeof answer);
+    OK(jitscribe_room_finish(room));
+
+    const jitscribe_code code = {
+        .struct_size = sizeof code,
+        .bytes = answer,
+        .size = sizeof answer,
+        .address = address,
+        .name = JITSCRIBE_STR("answer"),
+    };
+    jitscribe_handle handle;
+    OK(jitscribe_load(scribe, &code, &handle));
+    int (*call)(void) = (int (*)(void))(uintptr_t)address;
+    MUST(call() == 42);
+    Dl_info info;
+    MUST(dladdr((void *)(uintptr_t)address, &info) != 0);
+    MUST(strcmp(info.dli_sname, "answer") == 0);
+    MUST(strstr(info.dli_fname, arguments[1]) == info.dli_fname);
+
+#if defined(__x86_64__)
+    OK(jitscribe_room_edit(room, &bytes));
+    ((unsigned char *)bytes)[number_at] = 43;
+    OK(jitscribe_room_finish(room));
+    MUST(call() == 43);
+#endif
+
+    OK(jitscribe_unload(scribe, handle));
+    OK(jitscribe_room_free(room));
+    OK(jitscribe_room_free(NULL));
+
+    /* Invalid calls, and a request for more space than there is. */
+    OK(jitscribe_arena_allocate(arena, (size_t)2 << 30, 16, &room, &bytes, &address));
+    MUST(room == NULL && bytes == NULL && address == 0);
+    MUST(jitscribe_arena_open(NULL, NULL, &arena) == JITSCRIBE_RESULT_ERROR_NULL);
+    MUST(jitscribe_arena_allocate(NULL, 1, 16, &room, &bytes, &address) == JITSCRIBE_RESULT_ERROR_NULL);
+    MUST(jitscribe_room_finish(NULL) == JITSCRIBE_RESULT_ERROR_NULL);
+    MUST(jitscribe_room_edit(NULL, &bytes) == JITSCRIBE_RESULT_ERROR_NULL);
+    puts("all is so");
+    return 0;
+}

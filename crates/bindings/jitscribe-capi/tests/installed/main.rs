@@ -1,0 +1,11 @@
+//! The installed library: by `make install`, found by pkg-config, used from C and C++.
+
+mod announced;
+mod crash;
+mod debuggers;
+mod fork;
+mod guests;
+mod package;
+mod programs;
+mod running;
+mod tree;

@@ -1,0 +1,83 @@
+//! The files that `make install` installs.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::tree::{fresh, make, pkg_config, prefix, run};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+#[test]
+fn the_shared_library_has_its_soname_and_links() {
+    let lib = prefix().join("lib");
+    let dynamic = run(Command::new("readelf").arg("-d").arg(lib.join("libjitscribe.so")));
+    let soname = dynamic.lines().find(|line| line.contains("(SONAME)")).expect("a soname");
+    assert!(soname.ends_with("[libjitscribe.so.0]"), "{soname}");
+    let link = |name: &str| std::fs::read_link(lib.join(name)).expect("a link");
+    assert_eq!(link("libjitscribe.so"), Path::new("libjitscribe.so.0"));
+    assert_eq!(link("libjitscribe.so.0"), Path::new(&format!("libjitscribe.so.{VERSION}")));
+}
+
+#[test]
+fn only_the_api_is_exported() {
+    let library = prefix().join("lib/libjitscribe.so");
+    let symbols = run(Command::new("nm").args(["-D", "--defined-only"]).arg(library));
+    let mut exported: Vec<_> =
+        symbols.lines().filter_map(|line| line.split_whitespace().last()).collect();
+    exported.sort_unstable();
+    // The library exports the symbols for debuggers and those that the header declares, and no
+    // others.
+    let header = std::fs::read_to_string(prefix().join("include/jitscribe.h")).expect("a header");
+    let mut declared: Vec<_> = header
+        .lines()
+        .filter(|line| line.starts_with(|first: char| first.is_alphabetic()))
+        .filter(|line| !line.starts_with("typedef"))
+        .filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next())
+        .collect();
+    declared.extend(["__jit_debug_descriptor", "__jit_debug_register_code"]);
+    declared.sort_unstable();
+    assert!(declared.len() >= 12, "{declared:?}");
+    assert_eq!(exported, declared);
+}
+
+#[test]
+fn pkg_config_tells_where_all_is() {
+    let prefix = prefix().display();
+    assert_eq!(pkg_config(&["--modversion"]), [VERSION]);
+    assert_eq!(pkg_config(&["--cflags"]), [format!("-I{prefix}/include")]);
+    assert_eq!(pkg_config(&["--libs"]), [format!("-L{prefix}/lib"), "-ljitscribe".to_owned()]);
+}
+
+#[test]
+fn a_package_is_made_elsewhere_than_it_will_lie() {
+    let (staged, libdir) = (fresh("staged"), "/usr/lib/some-triplet");
+    let variables =
+        [format!("DESTDIR={}", staged.display()), "PREFIX=/usr".into(), format!("LIBDIR={libdir}")];
+    make("install", &variables);
+    let text = std::fs::read_to_string(staged.join("usr/lib/some-triplet/pkgconfig/jitscribe.pc"));
+    let text = text.expect("the file for pkg-config");
+    assert!(text.contains("prefix=/usr\n") && text.contains(libdir), "{text}");
+    assert!(!text.contains("staged") && !text.contains('@'), "{text}");
+    let files = || {
+        let found =
+            run(Command::new("find").arg(&staged).args(["!", "-type", "d", "-printf", "%P\n"]));
+        let mut found: Vec<_> = found.lines().map(str::to_owned).collect();
+        found.sort_unstable();
+        found
+    };
+    let lib = libdir.trim_start_matches('/');
+    let mut expected = vec![
+        "usr/include/jitscribe.h".to_owned(),
+        "usr/include/jitscribe.hpp".to_owned(),
+        "usr/include/jitscribe/llvm.hpp".to_owned(),
+        format!("{lib}/libjitscribe.a"),
+        format!("{lib}/libjitscribe.so"),
+        format!("{lib}/libjitscribe.so.0"),
+        format!("{lib}/libjitscribe.so.{VERSION}"),
+        format!("{lib}/pkgconfig/jitscribe.pc"),
+    ];
+    expected.sort_unstable();
+    assert_eq!(files(), expected);
+    make("uninstall", &variables);
+    assert_eq!(files(), Vec::<String>::new());
+}

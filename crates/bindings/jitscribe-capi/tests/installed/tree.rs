@@ -1,0 +1,107 @@
+//! An installed tree, and programs compiled against it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+
+/// The directory of the crate.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The output of a command, which must succeed.
+pub fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{text}\n{errors}", output.status);
+    text
+}
+
+/// `make` in the crate, with the libraries built in the profile of this test.
+pub fn make(target: &str, variables: &[String]) {
+    let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
+    let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
+    let mut make = Command::new("make");
+    make.arg("-C").arg(root()).arg(target).arg(format!("PROFILE={profile}")).args(variables);
+    run(make.env("CARGO_TARGET_DIR", target_dir).env("CARGO", env!("CARGO")));
+}
+
+/// An empty directory of this name.
+pub fn fresh(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+/// Where the library was installed, once for all tests.
+pub fn prefix() -> &'static Path {
+    static PREFIX: OnceLock<PathBuf> = OnceLock::new();
+    PREFIX.get_or_init(|| {
+        let prefix = fresh("installed");
+        make("install", &[format!("PREFIX={}", prefix.display())]);
+        prefix
+    })
+}
+
+/// The words of pkg-config's output.
+pub fn pkg_config(arguments: &[&str]) -> Vec<String> {
+    let mut command = Command::new("pkg-config");
+    command.args(arguments).arg("jitscribe").env("PKG_CONFIG_PATH", prefix().join("lib/pkgconfig"));
+    run(&mut command).split_whitespace().map(str::to_owned).collect()
+}
+
+/// The library that a program is linked with.
+#[derive(Clone, Copy, Debug)]
+pub enum Link {
+    Shared,
+    Static,
+}
+
+/// Compiles a C or C++ file of this crate as the documentation tells users to, with warnings as
+/// errors.
+///
+/// Each file is compiled only once: a program that runs in one test must not be overwritten by
+/// another.
+pub fn compile(source: &str, link: Link, more: &[&str]) -> PathBuf {
+    static COMPILED: LazyLock<Mutex<HashMap<PathBuf, Arc<OnceLock<()>>>>> =
+        LazyLock::new(Mutex::default);
+    let mut name = source.replace(['/', '.'], "_");
+    for word in more {
+        name += &word.replace(|c: char| !c.is_alphanumeric(), "_");
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let program = folder.join(format!("{name}-{link:?}"));
+    let compiled = COMPILED.lock().expect("the list").entry(program.clone()).or_default().clone();
+    compiled.get_or_init(|| compile_to(&program, source, link, more));
+    program
+}
+
+fn compile_to(program: &Path, source: &str, link: Link, more: &[&str]) {
+    let (compiler, standard) =
+        if source.ends_with(".c") { ("cc", "-std=c11") } else { ("c++", "-std=c++17") };
+    let mut command = Command::new(compiler);
+    command.args([standard, "-g", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion"]);
+    command.args(["-Werror", "-pthread"]).args(more).arg(root().join(source));
+    command.args(pkg_config(&["--cflags"])).arg("-o").arg(program);
+    match link {
+        Link::Shared => {
+            command.args(pkg_config(&["--libs"]));
+            command.arg(format!("-Wl,-rpath,{}", prefix().join("lib").display()));
+        }
+        Link::Static => {
+            // The linker prefers the shared library where it has the choice.
+            for word in pkg_config(&["--libs", "--static"]) {
+                command.arg(if word == "-ljitscribe" {
+                    "-l:libjitscribe.a".to_owned()
+                } else {
+                    word
+                });
+            }
+        }
+    }
+    run(&mut command);
+}

@@ -1,0 +1,151 @@
+//! The logs that signposts refer to, and the codes in them by address.
+
+use std::collections::BTreeMap;
+
+use code_log::{Head, Snapshot, snapshot};
+use jitdump::extension::control;
+use jitdump::{CodeEvent, CodeLoad, CodePlace, Dump, Quirks};
+use unwind_info::Machine;
+
+use crate::target::{Memory, Stretch};
+
+/// Code usually is next to other code, at most this far away.
+const NEAR: u64 = 1 << 20;
+
+/// The memory range of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) address: u64,
+    pub(crate) size: u64,
+}
+
+/// A log, and the codes in it that are alive.
+#[derive(Debug)]
+pub(crate) struct Log {
+    place: Place,
+    dump: Vec<u8>,
+    quirks: Quirks,
+    machine: u32,
+    /// By address. No two overlap.
+    codes: BTreeMap<u64, Known>,
+}
+
+/// A code, and its place in the snapshot.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    end: u64,
+    place: CodePlace,
+}
+
+impl Log {
+    /// Reads the log at `place`. `None` if there is none, or if its process itself shows its code to debuggers.
+    ///
+    /// A process that was requested to do so but has announced nothing since has not shown anything yet: the request is
+    /// pending.
+    pub(crate) fn read(memory: Memory, place: Place) -> Option<Self> {
+        let source = Stretch { memory, start: place.address, size: place.size };
+        let Snapshot { bytes, head, .. } = snapshot(&source).ok()?;
+        if head.control & (control::GDB | control::WISH) == control::GDB {
+            return None;
+        }
+        let (quirks, machine, codes) = {
+            let dump = Dump::parse(&bytes).ok()?;
+            let quirks = Quirks::detect(&dump);
+            (quirks, dump.header().elf_mach, alive(&dump, quirks))
+        };
+        Some(Self { place, dump: bytes, quirks, machine, codes })
+    }
+
+    /// The memory range of the log.
+    pub(crate) fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Whether there is code near an address.
+    pub(crate) fn is_near(&self, address: u64) -> bool {
+        let around = address.saturating_sub(NEAR)..address.saturating_add(NEAR);
+        self.codes.range(around).next().is_some()
+    }
+
+    /// Whether there is code at an address.
+    pub(crate) fn has(&self, address: u64) -> bool {
+        self.at(address).is_some()
+    }
+
+    fn at(&self, address: u64) -> Option<&Known> {
+        self.codes
+            .range(..=address)
+            .next_back()
+            .map(|(_, code)| code)
+            .filter(|code| address < code.end)
+    }
+
+    /// Calls `take` with the code at an address.
+    pub(crate) fn with_code<T>(
+        &self,
+        address: u64,
+        take: impl FnOnce(&CodeLoad<'_>) -> Option<T>,
+    ) -> Option<T> {
+        let place = self.at(address)?.place;
+        let dump = Dump::parse(&self.dump).ok()?;
+        take(&dump.code_at(&place, &self.quirks)?)
+    }
+
+    /// Calls `take` with all codes, in the order of their addresses.
+    pub(crate) fn each(&self, mut take: impl FnMut(&CodeLoad<'_>)) {
+        let Ok(dump) = Dump::parse(&self.dump) else { return };
+        for code in self.codes.values() {
+            if let Some(load) = dump.code_at(&code.place, &self.quirks) {
+                take(&load);
+            }
+        }
+    }
+
+    /// The unwind tables of a code, and the address for which they are made. `room` is used as a buffer if necessary.
+    pub(crate) fn tables<'t>(
+        &self,
+        code: &CodeLoad<'t>,
+        room: &'t mut fallible::Vec<u8>,
+    ) -> Option<(&'t [u8], u64)> {
+        let frames = code_image::jitdump::frames(code, Machine::from_elf(self.machine), room)?;
+        Some((frames.bytes, code.address.checked_add(frames.offset)?))
+    }
+
+    /// `e_machine` of its code.
+    pub(crate) fn machine(&self) -> u32 {
+        self.machine
+    }
+}
+
+/// The codes of a dump that are alive at its end.
+fn alive(dump: &Dump<'_>, quirks: Quirks) -> BTreeMap<u64, Known> {
+    let mut codes: BTreeMap<u64, Known> = BTreeMap::new();
+    for event in dump.codes_with(quirks) {
+        let Ok(CodeEvent::Load(load)) = event else { continue };
+        if load.died().is_some() || load.size == 0 || load.address == 0 {
+            continue;
+        }
+        // A later code replaces those that it overlaps.
+        while let Some((&start, other)) = codes.range(..load.end()).next_back()
+            && other.end > load.address
+        {
+            codes.remove(&start);
+        }
+        codes.insert(load.address, Known { end: load.end(), place: load.place() });
+    }
+    codes
+}
+
+/// The memory range of the log according to a signpost; `None` if `file` is not one.
+pub(crate) fn signpost(file: &[u8]) -> Option<Place> {
+    use object::{Object, ObjectSection};
+    let file = object::File::parse(file).ok()?;
+    let words = file.section_by_name(SIGNPOST_SECTION)?.data().ok()?;
+    let (address, rest) = words.split_first_chunk()?;
+    let (size, _) = rest.split_first_chunk()?;
+    let place = Place { address: u64::from_ne_bytes(*address), size: u64::from_ne_bytes(*size) };
+    (place.size >= Head::SIZE as u64).then_some(place)
+}
+
+/// The section of a signpost; see the chapter "The signpost" of `docs/format.md`.
+const SIGNPOST_SECTION: &str = ".jitscribe.log";

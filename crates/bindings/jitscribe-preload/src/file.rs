@@ -1,0 +1,213 @@
+//! A watched file: how far it has been read, and the entries in it.
+#![forbid(unsafe_code)]
+
+use std::ffi::c_int;
+
+use fallible::Vec;
+
+use crate::announce::Announcer;
+use crate::names::Kind;
+use crate::sys::{self, Status};
+use crate::tail::{Tail, Told};
+
+/// Number of bytes to read at a time.
+const CHUNK: usize = 1 << 16;
+/// Number of bytes of a file written through a mapping that are compared between two reads.
+const LOOKED_AT_TWICE: usize = 1 << 20;
+
+/// A watched file.
+#[derive(Debug)]
+pub(crate) struct File {
+    kind: Kind,
+    /// Device and inode number.
+    pub(crate) identity: (u64, u64),
+    /// Our own descriptor of it.
+    pub(crate) reader: c_int,
+    /// How far it has been read.
+    offset: u64,
+    tail: Tail,
+    /// Whether it was open when this process was forked: what the parent writes belongs to the parent.
+    pub(crate) is_inherited: bool,
+    /// If it is written through a mapping: the content behind `offset` at the last read.
+    seen: Option<Vec<u8>>,
+}
+
+/// When a file is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    /// After something was written.
+    Written,
+    /// From time to time.
+    Polled,
+    /// For the last time: it is closed, or the process ends.
+    Last,
+}
+
+impl File {
+    pub(crate) fn new(kind: Kind, reader: c_int, status: Status) -> Self {
+        Self {
+            kind,
+            identity: status.identity,
+            reader,
+            offset: status.size,
+            tail: Tail::new(kind, status.size),
+            is_inherited: false,
+            seen: None,
+        }
+    }
+
+    /// The file is opened again. What others wrote while it was closed is theirs.
+    pub(crate) fn opened_again(
+        &mut self,
+        status: Status,
+        number: usize,
+        announcer: &mut Announcer,
+    ) {
+        if status.size < self.offset {
+            self.begin_anew(0, number, announcer);
+        } else if status.size > self.offset {
+            self.skip_to(status.size);
+        }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Whether there is nothing to read in it.
+    pub(crate) fn is_other(&self) -> bool {
+        self.tail.is_other()
+    }
+
+    /// Whether to remember how far it was read after it is closed: some runtimes reopen a map for each line.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.kind == Kind::Map && !self.is_other()
+    }
+
+    /// From now on it is written through a mapping.
+    pub(crate) fn is_mapped(&mut self) {
+        self.seen.get_or_insert_default();
+    }
+
+    pub(crate) fn is_polled(&self) -> bool {
+        self.seen.is_some() && !self.is_other()
+    }
+
+    /// The child of a fork has it open, too.
+    pub(crate) fn inherit(&mut self) {
+        self.is_inherited = true;
+        self.seen = None;
+    }
+
+    /// Skips the current content, which belongs to another process.
+    pub(crate) fn skip_to_end(&mut self) {
+        if let Some(status) = sys::status(self.reader)
+            && status.size != self.offset
+        {
+            self.skip_to(status.size);
+        }
+    }
+
+    fn skip_to(&mut self, size: u64) {
+        self.offset = size;
+        self.tail = Tail::new(self.kind, size);
+    }
+
+    fn begin_anew(&mut self, size: u64, number: usize, announcer: &mut Announcer) {
+        announcer.forget(number);
+        self.skip_to(size);
+    }
+
+    /// Reads what is new, and announces it.
+    pub(crate) fn look(
+        &mut self,
+        when: When,
+        number: usize,
+        buffer: &mut Vec<u8>,
+        announcer: &mut Announcer,
+    ) {
+        if self.is_other() || !self.has_begun(buffer) {
+            return;
+        }
+        if self.kind == Kind::Dump {
+            announcer.dump_has_begun();
+        }
+        if self.seen.is_some() && when != When::Last {
+            return self.look_twice(number, buffer, announcer);
+        }
+        let mut tell = |told: Told<'_>| announcer.tell(number, told);
+        let before = self.offset;
+        loop {
+            let room = room(buffer, CHUNK);
+            let read = sys::read_at(self.reader, room, self.offset);
+            if read == 0 {
+                break;
+            }
+            let full = read == room.len();
+            let new = room.get(..read).unwrap_or_default();
+            let taken = self.tail.take(new, &mut tell);
+            self.offset += taken as u64;
+            if when == When::Last && self.kind == Kind::Map {
+                // Zeros that will not be filled any more, and maybe a line behind them.
+                let rest = new.get(taken..).unwrap_or_default();
+                let zeros = rest.iter().take_while(|&&byte| byte == 0).count();
+                self.offset += zeros as u64;
+                if zeros > 0 {
+                    continue;
+                }
+            }
+            if taken == 0 || !full {
+                // What is written behind it will be noted.
+                break;
+            }
+        }
+        if when == When::Last {
+            self.tail.finish(&mut tell);
+        }
+        if self.offset == before
+            && sys::status(self.reader).is_some_and(|status| status.size < self.offset)
+        {
+            self.begin_anew(0, number, announcer);
+            // What was written since it was truncated.
+            self.look(when, number, buffer, announcer);
+        }
+    }
+
+    /// Whether its header is complete, if it has one.
+    fn has_begun(&mut self, buffer: &mut Vec<u8>) -> bool {
+        if !matches!(self.tail, Tail::Head(_)) {
+            return true;
+        }
+        let room = room(buffer, Tail::BEGINNING);
+        let read = sys::read_at(self.reader, room, 0);
+        let start = self.tail.begin(room.get(..read).unwrap_or_default());
+        self.offset = start.unwrap_or(self.offset);
+        start.is_some()
+    }
+
+    /// Content that has not changed since the previous read is valid.
+    fn look_twice(&mut self, number: usize, buffer: &mut Vec<u8>, announcer: &mut Announcer) {
+        let room = room(buffer, LOOKED_AT_TWICE);
+        let read = sys::read_at(self.reader, room, self.offset);
+        let now = room.get(..read).unwrap_or_default();
+        let mut seen = self.seen.take().unwrap_or_default();
+        let same = now.iter().zip(&seen).take_while(|(now, seen)| now == seen).count();
+        let whole = self.tail.whole(now.get(..same).unwrap_or_default());
+        let (new, rest) = now.split_at(whole);
+        let taken = self.tail.take(new, &mut |told| announcer.tell(number, told));
+        self.offset += taken as u64;
+        seen.clear();
+        // Space that was allocated but not used is skipped.
+        let used = rest.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        seen.extend_from_slice(rest.get(..used).unwrap_or_default());
+        self.seen = Some(seen);
+    }
+}
+
+/// A part of the buffer of this size; empty if memory is exhausted.
+pub(crate) fn room(buffer: &mut Vec<u8>, size: usize) -> &mut [u8] {
+    if buffer.len() < size {
+        buffer.resize(size, 0);
+    }
+    buffer.get_mut(..size).unwrap_or_default()
+}

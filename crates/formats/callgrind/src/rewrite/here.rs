@@ -1,0 +1,73 @@
+//! The position in the profile: the object, file and function of the lines being read.
+
+use std::rc::Rc;
+
+use crate::context::UNKNOWN;
+use crate::line::Field;
+
+/// A name as it was given: its number, if it has one, and its text.
+#[derive(Debug, Clone)]
+pub(super) struct Given {
+    pub id: Option<u64>,
+    pub name: Rc<[u8]>,
+}
+
+/// The names that apply until others replace them.
+#[derive(Debug)]
+pub(super) struct Here {
+    /// Whether there was a function line at all.
+    pub in_function: bool,
+    pub object: Given,
+    /// The file of the function.
+    pub file: Given,
+    /// The file of the lines, which differs where code was inlined.
+    pub line_file: Rc<[u8]>,
+    /// Whether the output still needs the object, and the file.
+    pub object_is_due: bool,
+    pub file_is_due: bool,
+}
+
+impl Here {
+    pub fn new() -> Self {
+        Self {
+            in_function: false,
+            object: Given { id: None, name: b"".as_slice().into() },
+            file: Given { id: None, name: UNKNOWN.into() },
+            line_file: UNKNOWN.into(),
+            object_is_due: false,
+            file_is_due: false,
+        }
+    }
+
+    /// Whether the output still needs the object or the file.
+    pub fn is_due(&self) -> bool {
+        self.object_is_due || self.file_is_due
+    }
+
+    /// Records that the output is in another object and file.
+    pub fn is_elsewhere(&mut self) {
+        self.object_is_due = true;
+        self.file_is_due = true;
+    }
+}
+
+/// The names and numbers given so far for the next call's target.
+#[derive(Debug, Default)]
+pub(super) struct Target {
+    pub object: Option<Given>,
+    pub file: Option<Given>,
+    pub file_field: Option<Field>,
+    pub function: Option<Rc<[u8]>>,
+    /// The unknown context that is called.
+    pub context: Option<usize>,
+    pub count: u64,
+    pub address: u64,
+    pub line: u64,
+}
+
+impl Target {
+    /// Whether nothing was given yet.
+    pub fn is_unsaid(&self) -> bool {
+        self.object.is_none() && self.file.is_none() && self.function.is_none()
+    }
+}

@@ -1,0 +1,254 @@
+//! Copies of recordings that `perf record` makes here must look the same to perf.
+//!
+//! Only the software events are used, which any virtual machine has.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use perf_data::{End, Input, Record, Writer};
+
+/// A process that runs for some milliseconds, forks, execs and maps files.
+const WORK: &str =
+    "ls -R /usr/include/linux >/dev/null & i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; wait";
+
+fn perf(home: &Path) -> Command {
+    let mut command = Command::new("perf");
+    command.env("HOME", home).env("PERF_CONFIG", "/dev/null").stdin(Stdio::null());
+    command
+}
+
+/// Records [`WORK`]; `-` in place of the output file makes a pipe.
+fn record(home: &Path, options: &[&str], pipe: bool) -> PathBuf {
+    let out = home.join("in.data");
+    let mut command = perf(home);
+    command.args(["record", "-q", "-N", "-o"]);
+    command.arg(if pipe { Path::new("-") } else { &out });
+    command.args(options).args(["--", "sh", "-c", WORK]);
+    if pipe {
+        command.stdout(File::create(&out).unwrap());
+    }
+    let output = command.output().expect("perf is missing: run scripts/setup.sh");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    out
+}
+
+/// What a perf command prints, without the lines with time and place, and without tips.
+fn shown(home: &Path, verb: &[&str], data: &Path) -> Vec<String> {
+    const ABOUT_THE_FILE: [&str; 9] = [
+        "# captured on",
+        "# header version",
+        "# data offset",
+        "# data size",
+        "# feat offset",
+        "# (Tip:",
+        // Properties that the copy no longer has, and the list of absent features that mentions them.
+        "# compressed :",
+        "# directory data version",
+        "# missing features",
+    ];
+    let output = perf(home).args(verb).arg("-i").arg(data).output().expect("perf runs");
+    let text = [output.stdout, output.stderr].concat();
+    String::from_utf8_lossy(&text)
+        .lines()
+        .filter(|line| !ABOUT_THE_FILE.iter().any(|start| line.starts_with(start)))
+        .map(str::to_owned)
+        .collect()
+}
+
+const SCRIPT: &[&str] = &["script", "--no-inline", "--show-task-events", "--show-mmap-events"];
+/// Without the children's share: reading a pipe, perf learns too late that there are call chains.
+const REPORT: &[&str] = &["report", "--stdio", "--no-inline", "--no-children"];
+/// For system-wide recordings, where looking up the symbols of other processes may take minutes. (Call chains would
+/// bring them back, because perf fixes the fields too early when it reads a pipe.)
+const SCRIPT_OF_ALL: &[&str] =
+    &["script", "--show-task-events", "--show-mmap-events", "-F", "comm,pid,tid,time,event,ip,dso"];
+const REPORT_OF_ALL: &[&str] =
+    &["report", "--stdio", "--no-children", "-g", "none", "-s", "comm,dso"];
+const ATTRIBUTES: &[&str] = &["evlist", "-v"];
+const HEADER: &[&str] = &["report", "--header-only"];
+const BUILD_IDS: &[&str] = &["buildid-list"];
+
+fn copy(from: &Path, to: &Path) -> usize {
+    let mut input = Input::open(from).unwrap();
+    let mut writer = Writer::file(File::create(to).unwrap(), &input).unwrap();
+    let mut samples = 0;
+    while let Some(event) = input.next_event().unwrap() {
+        samples += usize::from(matches!(event.record().unwrap(), Record::Sample(_)));
+        writer.write_event(&event).unwrap();
+    }
+    assert_eq!(input.end(), End::Complete);
+    writer.finish().unwrap();
+    samples
+}
+
+fn copy_to_pipe(from: &Path, to: &Path) {
+    let mut input = Input::open(from).unwrap();
+    let mut writer = Writer::pipe(File::create(to).unwrap(), &input);
+    while let Some(event) = input.next_event().unwrap() {
+        writer.write_event(&event).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+/// A copy as a file looks the same with every command, and as a pipe has the same samples.
+fn copies_look_the_same(options: &[&str]) {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let (original, out, pipe) = (record(home, options, false), home.join("out"), home.join("pipe"));
+    let samples = copy(&original, &out);
+    assert!(samples > 10, "{samples} samples");
+    let all = options.contains(&"-a");
+    let [script, report] = if all { [SCRIPT_OF_ALL, REPORT_OF_ALL] } else { [SCRIPT, REPORT] };
+    for verb in [script, report, ATTRIBUTES, HEADER, BUILD_IDS] {
+        let expected = shown(home, verb, &original);
+        assert!(!expected.is_empty(), "{verb:?}: {expected:?}");
+        assert_eq!(shown(home, verb, &out), expected, "{verb:?}");
+    }
+    copy_to_pipe(&original, &pipe);
+    for verb in [script, report] {
+        assert_eq!(shown(home, verb, &pipe), shown(home, verb, &original), "pipe: {verb:?}");
+    }
+    // And back: what a file has in sections, a pipe has in events.
+    copy(&pipe, &out);
+    for verb in [script, report, ATTRIBUTES] {
+        assert_eq!(shown(home, verb, &out), shown(home, verb, &original), "back: {verb:?}");
+    }
+}
+
+#[test]
+fn one_event() {
+    copies_look_the_same(&["-e", "cpu-clock"]);
+}
+
+#[test]
+fn several_events() {
+    copies_look_the_same(&["-e", "cpu-clock,task-clock,page-faults"]);
+}
+
+#[test]
+fn system_wide() {
+    copies_look_the_same(&["-a", "-e", "cpu-clock"]);
+}
+
+#[test]
+fn call_graph() {
+    copies_look_the_same(&["-g", "-e", "cpu-clock"]);
+}
+
+#[test]
+fn dwarf_call_graph_with_data_maps() {
+    copies_look_the_same(&["-d", "--call-graph", "dwarf,4096", "-e", "cpu-clock"]);
+}
+
+#[test]
+fn monotonic_clock() {
+    copies_look_the_same(&["-k", "mono", "-e", "cpu-clock"]);
+}
+
+#[test]
+fn counter_values_of_a_group() {
+    copies_look_the_same(&["-e", "{cpu-clock,page-faults}:S", "-g"]);
+}
+
+#[test]
+fn compressed() {
+    copies_look_the_same(&["-z", "-g", "-F", "5000", "-e", "cpu-clock"]);
+}
+
+#[test]
+fn directory() {
+    copies_look_the_same(&["--threads", "-g", "-F", "5000", "-e", "cpu-clock"]);
+}
+
+#[test]
+fn compressed_directory() {
+    copies_look_the_same(&["--threads", "-z", "-g", "-F", "5000", "-e", "cpu-clock,page-faults"]);
+}
+
+#[test]
+fn inline_build_ids() {
+    copies_look_the_same(&["--buildid-mmap", "-e", "cpu-clock"]);
+}
+
+/// A pipe's copies as a pipe and as a file.
+#[test]
+fn pipe_and_compressed_pipe() {
+    for options in
+        [&["-g", "-e", "cpu-clock,page-faults"][..], &["-z", "-F", "5000", "-e", "cpu-clock"]]
+    {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path();
+        let (original, out, pipe) =
+            (record(home, options, true), home.join("out"), home.join("pipe"));
+        assert!(copy(&original, &out) > 10);
+        copy_to_pipe(&original, &pipe);
+        for verb in [SCRIPT, REPORT, ATTRIBUTES] {
+            let expected = shown(home, verb, &original);
+            assert!(!expected.is_empty(), "{verb:?}: {expected:?}");
+            assert_eq!(shown(home, verb, &out), expected, "{options:?} {verb:?}");
+            assert_eq!(shown(home, verb, &pipe), expected, "{options:?} {verb:?} as a pipe");
+        }
+        // A file's header is shown framed and at once, a pipe's as it comes.
+        let header = |data| {
+            let mut lines = shown(home, HEADER, data);
+            lines.retain(|line| line.len() > 3 && line != "# ========");
+            lines.sort();
+            lines
+        };
+        assert_eq!(header(&out), header(&original));
+    }
+}
+
+/// The same through a real pipe, which cannot be read twice.
+#[test]
+fn standard_input() {
+    let home = tempfile::tempdir().unwrap();
+    let original = record(home.path(), &["-e", "cpu-clock"], true);
+    let (read, mut write) = std::io::pipe().unwrap();
+    let bytes = fs::read(&original).unwrap();
+    let expected = Input::open(&original).unwrap();
+    let feeder = std::thread::spawn(move || std::io::Write::write_all(&mut write, &bytes).unwrap());
+    let mut input = Input::from_file(File::from(std::os::fd::OwnedFd::from(read))).unwrap();
+    feeder.join().unwrap();
+    assert_eq!(input.attrs().list(), expected.attrs().list());
+    assert_eq!(input.features(), expected.features());
+    let count = |input: &mut Input| {
+        let mut count = 0;
+        while input.next_event().unwrap().is_some() {
+            count += 1;
+        }
+        count
+    };
+    let first = count(&mut input);
+    input.restart();
+    assert_eq!(count(&mut input), first);
+    assert!(first > 10);
+}
+
+/// The recorder is killed: no data size, no features.
+#[test]
+fn killed_recorder() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let original = record(home, &["-e", "cpu-clock,page-faults"], false);
+    let mut bytes = fs::read(&original).unwrap();
+    let data_at = u64::from_le_bytes(bytes[40..48].try_into().unwrap());
+    let data_size = u64::from_le_bytes(bytes[48..56].try_into().unwrap());
+    bytes[48..56].fill(0);
+    bytes.truncate((data_at + data_size) as usize);
+    let killed = home.join("killed");
+    fs::write(&killed, bytes).unwrap();
+    let out = home.join("out");
+    let mut input = Input::open(&killed).unwrap();
+    let mut writer = Writer::file(File::create(&out).unwrap(), &input).unwrap();
+    while let Some(event) = input.next_event().unwrap() {
+        writer.write_event(&event).unwrap();
+    }
+    assert_eq!(input.end(), End::CutOff { file: 0, offset: data_at + data_size });
+    writer.finish().unwrap();
+    let fields = ["script", "-F", "comm,pid,tid,event,time,ip,sym,symoff,dso"];
+    let samples = shown(home, &fields, &out);
+    assert!(samples.len() > 10);
+    assert_eq!(samples, shown(home, &fields, &original));
+}

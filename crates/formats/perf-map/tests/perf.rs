@@ -1,0 +1,124 @@
+//! The rules about perf match its behaviour: a program runs code in one page for each spelling of a line, and perf
+//! names its samples.
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const BASE: u64 = 0x70_0000_0000;
+
+/// Runs a busy loop in each of as many pages as the argument says, one after another in
+/// short turns, and prints its pid.
+const PROGRAM: &str = r#"
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    int pages = atoi(argv[1]);
+    char *at = mmap((void *)0x7000000000, pages * 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (at == MAP_FAILED) return 1;
+    /* mov ecx, 0x400000; 1: dec ecx; jnz 1b; ret */
+    static const unsigned char code[] = {0xb9, 0, 0, 0x40, 0, 0xff, 0xc9, 0x75, 0xfc, 0xc3};
+    for (int page = 0; page < pages; page++) memcpy(at + page * 4096, code, sizeof code);
+    for (int turn = 0; turn < 4; turn++)
+        for (int page = 0; page < pages; page++) ((void (*)(void))(at + page * 4096))();
+    printf("%d\n", getpid());
+    return 0;
+}
+"#;
+
+/// Runs a command that must succeed.
+fn run(command: &mut Command) -> Output {
+    let output = command.output();
+    let output = output.unwrap_or_else(|e| panic!("{command:?}: {e}; see scripts/setup.sh"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+/// Records the program with `pages` pages; the answer is its pid.
+fn record(folder: &Path, pages: usize) -> u32 {
+    fs::write(folder.join("loops.c"), PROGRAM).unwrap();
+    let compiler = ["-O1", "-o", "loops", "loops.c"];
+    run(Command::new("cc").args(compiler).current_dir(folder));
+    let recorder =
+        ["record", "-q", "-e", "cpu-clock:u", "-F", "5000", "-o", "perf.data", "./loops"];
+    let output =
+        run(Command::new("perf").args(recorder).arg(pages.to_string()).current_dir(folder));
+    String::from_utf8(output.stdout).unwrap().trim().parse().unwrap()
+}
+
+/// The name that perf gives to the samples of each page.
+fn names(folder: &Path) -> BTreeMap<usize, String> {
+    let script = ["script", "-i", "perf.data", "-F", "ip,sym"];
+    let output = run(Command::new("perf").args(script).current_dir(folder));
+    let mut names = BTreeMap::new();
+    for line in String::from_utf8_lossy(&output.stdout).split_terminator('\n') {
+        let (address, name) = line.trim_start().split_once(' ').unwrap_or((line.trim_start(), ""));
+        let address = u64::from_str_radix(address, 16).unwrap();
+        if let Some(offset) = address.checked_sub(BASE).filter(|offset| *offset < 1 << 20) {
+            names.insert(usize::try_from(offset / 0x1000).unwrap(), name.to_owned());
+        }
+    }
+    names
+}
+
+#[test]
+fn perf_reads_each_spelling_as_the_rules_say() {
+    // What is in a line after `{address}`, and the name that perf then shows.
+    let cases: &[(&str, &str, &str)] = &[
+        ("", " 20 plain\n", "plain"),
+        ("0x", " 0x20 prefixed\n", "prefixed"),
+        ("", "\t20\ttabbed\n", "tabbed"),
+        ("", " 20   blanks\n", "  blanks"),
+        ("  ", " 20 indented\n", "indented"),
+        ("", " 20 crlf\r\n", "crlf\r"),
+        ("", " 20 fn\n", "[unknown]"),
+        ("", " 20 f  \n", "f  "),
+        ("", " 20\n", "[unknown]"),
+        ("", " 0 zero\n", "[unknown]"),
+        ("", " 20 nul\0cut\n", "nul"),
+        ("", " 20 last", "las"),
+    ];
+    let folder = std::env::temp_dir().join(format!("perf-map-test-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let pid = record(&folder, cases.len());
+
+    let mut map = Vec::new();
+    for (page, (before, after, _)) in cases.iter().enumerate() {
+        let address = BASE + page as u64 * 0x1000;
+        write!(map, "{before}{address:x}{after}").unwrap();
+    }
+    let path = format!("/tmp/perf-{pid}.map");
+    // perf looks only here; an existing file belongs to someone else.
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&path).unwrap();
+    file.write_all(&map).unwrap();
+    let names = names(&folder);
+    fs::remove_file(&path).unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+
+    let expected: BTreeMap<_, _> =
+        cases.iter().enumerate().map(|(page, case)| (page, case.2.to_owned())).collect();
+    assert_eq!(names, expected);
+
+    // This crate's reader names all of them except the empty ones.
+    let pieces = perf_map::resolve(perf_map::entries(&map).flatten());
+    let ours: Vec<_> = (0..cases.len() as u64)
+        .map(|page| perf_map::find(&pieces, BASE + page * 0x1000 + 7))
+        .map(|piece| piece.map(|piece| piece.entry.name))
+        .collect();
+    let expected = [
+        "plain", "prefixed", "tabbed", "blanks", "indented", "crlf", "fn", "f", "", "", "nul\0cut",
+        "last",
+    ];
+    for (page, (ours, expected)) in ours.iter().zip(expected).enumerate() {
+        let there = !cases[page].1.starts_with(" 0 ");
+        assert_eq!(*ours, there.then_some(expected.as_bytes()), "page {page}");
+    }
+}

@@ -1,0 +1,105 @@
+//! JIT-compiled code as one object file: text at mirrored addresses, symbols, DWARF lines and inlined calls, CFI,
+//! build-id.
+//!
+//! A JIT compiler produces no object file. The tools that read a recording therefore have no file in which to look up
+//! names, lines, instructions and unwind rules. This crate writes this object file for one *arena* (a range of
+//! addresses) in one *epoch* (a time in which no address changed its meaning).
+//!
+//! ```
+//! use code_image::{Code, Endian, ImageWriter, Line, Target};
+//! use std::io::Cursor;
+//!
+//! let arena = 0x7f00_0000_0000..0x7f00_0000_2000;
+//! let target = Target::new(62 /* EM_X86_64 */, Endian::Little);
+//! let mut file = Cursor::new(Vec::new());
+//! let mut image = ImageWriter::new(&mut file, target, arena)?;
+//! image.add(&Code {
+//!     start: 0x7f00_0000_0040,
+//!     size: 4,
+//!     visible: 0x7f00_0000_0040..0x7f00_0000_0044,
+//!     name: b"answer",
+//!     bytes: &[0x6a, 42, 0x58, 0xc3],
+//!     lines: &[Line { address: 0x7f00_0000_0040, file: b"/src/answer.js", line: 3, column: 9 }],
+//!     ..Code::default()
+//! })?;
+//! let finished = image.finish(|_size| None)?;
+//! assert_eq!(finished.text.address, 0x7f00_0000_0000);
+//! assert_eq!(finished.text.file_offset, 0x1000);
+//! # Ok::<(), code_image::Error>(())
+//! ```
+//!
+//! # The layout
+//!
+//! The file *mirrors* the arena: for every byte that a process maps, `address - file_offset` is the same constant,
+//! the load bias, and file offsets equal the ELF's virtual addresses. Text begins at offset `0x1000`. All kinds of
+//! consumers agree on this layout: those that compute `address - pgoff` per mapping, those that use a single base per
+//! file, and those that use program headers. A sparse arena costs nothing, because holes in it are holes in the file.
+//!
+//! `.eh_frame_hdr` and `.eh_frame` are above the text, outside every `PT_LOAD`, at an address that the caller of
+//! [`ImageWriter::finish`] chooses. Unwinders that read a recording look up these tables *by address* in the recorded
+//! mappings, so the caller adds one mapping for them at a free address.
+//!
+//! The build-id is a hash of the content: the same input gives the same file, byte for byte.
+//!
+//! # Results of checkers
+//!
+//! `readelf` and `llvm-dwarfdump --verify` report nothing. `eu-elflint --gnu-ld` reports two things, which are
+//! intended:
+//! - `.eh_frame_hdr` and `.eh_frame` have the alloc flag but are in no loaded segment. With a segment for them, the
+//!   image would extend across whatever the process has between them and the text, and readers that use the extent of
+//!   an image would reject one of the two. gdb reports this too.
+//! - `.text` is `NOBITS` if no code has bytes. A `PROGBITS` section of zeros would claim that the code consists of
+//!   zeros.
+//!
+//! # Hostile input
+//!
+//! Names, line entries, inlined calls and above all the bytes of [`EhFrame`] come from other programs. They never
+//! cause a panic. What cannot be used is left out and, for unwind info, counted by cause in [`UnwindSummary`].
+#![forbid(unsafe_code)]
+// Code that only images or objects use is not excluded from builds without these features, unless it depends on
+// excluded code.
+#![cfg_attr(not(feature = "objects"), allow(dead_code, unused_imports))]
+#![cfg_attr(
+    not(test),
+    deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
+mod cfi;
+mod code;
+mod dwarf;
+mod elf;
+mod encode;
+mod entry;
+mod error;
+#[cfg(feature = "image")]
+mod functions;
+#[cfg(feature = "image")]
+mod gathered;
+#[cfg(feature = "jitdump")]
+pub mod jitdump;
+#[cfg(feature = "objects")]
+mod loadable;
+#[cfg(feature = "image")]
+mod part;
+#[cfg(feature = "image")]
+mod place;
+mod printable;
+mod spare;
+#[cfg(feature = "image")]
+mod sparse;
+mod target;
+
+pub use cfi::UnwindSummary;
+pub use code::{Code, EhFrame, Inlined, Line};
+#[cfg(feature = "image")]
+pub use elf::{Finished, ImageWriter, Mapping, PlacedImage};
+pub use elf::{SIGNPOST_SECTION, Symfile, SymfileCode, TAG, TAG_AT, signpost};
+pub use entry::{
+    DebugEntry, FrameEntry, frame_entries, push_name, ready_frames, symbol_name, whole_frames,
+};
+pub use error::Error;
+#[cfg(feature = "objects")]
+pub use loadable::{FinishedObject, ObjectFormat, ObjectWriter};
+#[cfg(feature = "image")]
+pub use part::Part;
+pub use target::{Endian, Target};

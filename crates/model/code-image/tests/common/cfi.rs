@@ -1,0 +1,126 @@
+//! Call frame information as gimli interprets it: the oracle.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use code_image::{Code, Endian, Target};
+use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, RunTimeEndian, UnwindSection};
+use object::{Object, ObjectSection};
+
+fn endian(target: Target) -> RunTimeEndian {
+    match target.endian {
+        Endian::Little => RunTimeEndian::Little,
+        Endian::Big => RunTimeEndian::Big,
+    }
+}
+
+/// The rule for every address that the section describes, as text. Expressions are included as their bytes. Where
+/// FDEs overlap, the first by address applies.
+pub fn rules(target: Target, bytes: &[u8], address: u64, text: u64) -> BTreeMap<u64, String> {
+    let endian = endian(target);
+    let mut section = EhFrame::new(bytes, endian);
+    section.set_address_size(if target.is_64 { 8 } else { 4 });
+    let bases = BaseAddresses::default().set_eh_frame(address).set_text(text);
+    let mut found = Vec::new();
+    let mut entries = section.entries(&bases);
+    while let Some(entry) = entries.next().unwrap() {
+        let CieOrFde::Fde(partial) = entry else { continue };
+        let fde = partial.parse(EhFrame::cie_from_offset).unwrap();
+        let context = format!(
+            "return {:?} signal {}",
+            fde.cie().return_address_register(),
+            fde.is_signal_trampoline()
+        );
+        let mut unwind = gimli::UnwindContext::new();
+        let mut table = fde.rows(&section, &bases, &mut unwind).unwrap();
+        while let Some(row) = table.next_row().unwrap() {
+            let cfa = match row.cfa() {
+                gimli::CfaRule::Expression(e) => {
+                    format!("{:x?}", e.get(&section).unwrap().0.slice())
+                }
+                rule => format!("{rule:?}"),
+            };
+            let mut registers: Vec<String> = row
+                .registers()
+                .map(|(register, rule)| match rule {
+                    gimli::RegisterRule::Expression(e) => {
+                        format!("{register:?} at {:x?}", e.get(&section).unwrap().0.slice())
+                    }
+                    gimli::RegisterRule::ValExpression(e) => {
+                        format!("{register:?} is {:x?}", e.get(&section).unwrap().0.slice())
+                    }
+                    rule => format!("{register:?} {rule:?}"),
+                })
+                .collect();
+            registers.sort();
+            let rule = format!("{context} cfa {cfa} args {} {registers:?}", row.saved_args_size());
+            // an FDE may extend past the end of what it describes
+            let end = row.end_address().min(fde.end_address());
+            found.push((row.start_address()..end, rule));
+        }
+    }
+    found.sort_by_key(|(range, _)| range.start);
+    let mut rules = BTreeMap::new();
+    for (range, rule) in found {
+        for address in range {
+            rules.entry(address).or_insert_with(|| rule.clone());
+        }
+    }
+    rules
+}
+
+/// The rules of the codes, by address in the process, clipped to their visible parts.
+pub fn rules_of_codes(target: Target, codes: &[Code<'_>]) -> BTreeMap<u64, String> {
+    let mut all = BTreeMap::new();
+    for code in codes {
+        let Some(eh_frame) = code.unwind else { continue };
+        let behind = code.start + code.size.next_multiple_of(8);
+        let rules = rules(target, eh_frame.bytes, behind, code.start);
+        all.extend(rules.into_iter().filter(|(address, _)| code.visible.contains(address)));
+    }
+    all
+}
+
+/// The rules in an image, by virtual address. Every one is also looked up in the search table.
+pub fn rules_of_image(target: Target, path: &Path) -> BTreeMap<u64, String> {
+    let data = fs::read(path).unwrap();
+    let file = object::File::parse(&*data).unwrap();
+    let frames = file.section_by_name(".eh_frame").unwrap();
+    let rules = rules(target, frames.data().unwrap(), frames.address(), 0x1000);
+
+    look_up(target, path, rules.keys().copied());
+    rules
+}
+
+/// Looks up every address in the search table of an image.
+///
+/// # Panics
+/// If the table does not lead to an FDE for the address.
+pub fn look_up(target: Target, path: &Path, addresses: impl IntoIterator<Item = u64>) {
+    let data = fs::read(path).unwrap();
+    let file = object::File::parse(&*data).unwrap();
+    let frames = file.section_by_name(".eh_frame").unwrap();
+    let header = file.section_by_name(".eh_frame_hdr").unwrap();
+    let endian = endian(target);
+    let address_size = if target.is_64 { 8 } else { 4 };
+    let bases =
+        BaseAddresses::default().set_eh_frame(frames.address()).set_eh_frame_hdr(header.address());
+    let mut section = EhFrame::new(frames.data().unwrap(), endian);
+    section.set_address_size(address_size);
+    let parsed =
+        gimli::EhFrameHdr::new(header.data().unwrap(), endian).parse(&bases, address_size).unwrap();
+    assert_eq!(parsed.eh_frame_ptr(), gimli::Pointer::Direct(frames.address()));
+    let table = parsed.table().unwrap();
+    for address in addresses {
+        let fde = table
+            .fde_for_address(
+                &section,
+                &bases,
+                address,
+                EhFrame::<EndianSlice<'_, _>>::cie_from_offset,
+            )
+            .unwrap();
+        assert!(fde.contains(address), "{address:#x}");
+    }
+}

@@ -1,0 +1,313 @@
+//! What the tools must show.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use test_privilege::{Privilege, have, unshare};
+
+use crate::run::{file_in, output, role};
+
+type Test = (&'static str, fn());
+
+pub const ALL: &[Test] = &[
+    ("perf_names_and_annotates", perf_names_and_annotates),
+    ("perf_names_what_was_only_mapped", perf_names_what_was_only_mapped),
+    ("perf_unwinds_by_the_tables", perf_unwinds_by_the_tables),
+    ("gdb_that_attaches_knows_all", gdb_that_attaches_knows_all),
+    ("lldb_that_attaches_knows_all", lldb_that_attaches_knows_all),
+    ("backtraces_have_names", backtraces_have_names),
+    ("panics_pass_through", panics_pass_through),
+    ("dladdr_knows_it", dladdr_knows_it),
+    ("checkers_take_the_file", checkers_take_the_file),
+    ("libunwind_knows_it", libunwind_knows_it),
+    ("heaptrack_names_who_allocates", heaptrack_names_who_allocates),
+    ("churn_leaves_what_is_alive", churn_leaves_what_is_alive),
+    ("forks_do_not_meet", forks_do_not_meet),
+    ("a_full_disk_is_no_signal", a_full_disk_is_no_signal),
+];
+
+fn temporary() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// `perf record` of a role. The cache of object files is in the directory, too.
+fn record(directory: &Path, options: &[&str], command: &Command) {
+    let mut perf = perf(directory);
+    perf.args(["record", "-q", "-F", "997", "-o", "perf.data"])
+        .args(options)
+        .arg("--")
+        .arg(command.get_program());
+    for (name, value) in command.get_envs() {
+        perf.env(name, value.unwrap());
+    }
+    output(&mut perf);
+}
+
+fn perf(directory: &Path) -> Command {
+    let mut perf = Command::new("perf");
+    perf.arg("--buildid-dir").arg(directory.join("cache")).current_dir(directory);
+    perf
+}
+
+fn names_of(report: &str) -> Vec<(&str, f64)> {
+    report
+        .lines()
+        .filter_map(|line| line.trim().split_once('|'))
+        .filter_map(|(share, name)| {
+            Some((name.trim(), share.trim().trim_end_matches('%').parse().ok()?))
+        })
+        .collect()
+}
+
+fn check_spin(directory: &Path) {
+    let report = output(perf(directory).args([
+        "report",
+        "--stdio",
+        "-q",
+        "-t",
+        "|",
+        "-F",
+        "overhead,sym",
+        "-i",
+        "perf.data",
+    ]));
+    let names = names_of(&report);
+    let jitted: f64 =
+        names.iter().filter(|(name, _)| name.contains("jit::count")).map(|(_, share)| share).sum();
+    assert!(jitted > 80.0, "{report}");
+    for number in 0..4 {
+        let name = format!("jit::count{number}");
+        let share =
+            names.iter().find(|(has, _)| has.ends_with(&name)).map_or(0.0, |(_, share)| *share);
+        assert!(share > 10.0, "{report}");
+    }
+    let unknown: f64 =
+        names.iter().filter(|(name, _)| name.contains("0x00007f")).map(|(_, share)| share).sum();
+    assert!(unknown < 2.0, "{report}");
+}
+
+fn perf_names_and_annotates() {
+    let directory = temporary();
+    record(directory.path(), &[], &role("spin", directory.path()));
+    check_spin(directory.path());
+    let annotated = output(perf(directory.path()).args([
+        "annotate",
+        "--stdio",
+        "-s",
+        "jit::count2",
+        "-i",
+        "perf.data",
+    ]));
+    assert!(annotated.contains("dec    %rdi"), "{annotated}");
+    let lines =
+        output(perf(directory.path()).args(["script", "-F", "ip,sym,srcline", "-i", "perf.data"]));
+    assert!(lines.contains("arena.jit:10"), "{}", &lines[..lines.len().min(2000)]);
+}
+
+fn perf_names_what_was_only_mapped() {
+    let directory = temporary();
+    let mut command = role("spin", directory.path());
+    command.env("UNLINKED", "1");
+    record(directory.path(), &[], &command);
+    check_spin(directory.path());
+}
+
+fn perf_unwinds_by_the_tables() {
+    let directory = temporary();
+    record(directory.path(), &["--call-graph", "dwarf"], &role("stack", directory.path()));
+    let stacks = output(perf(directory.path()).args(["script", "-F", "ip,sym", "-i", "perf.data"]));
+    let (mut through, mut all) = (0, 0);
+    for stack in stacks.split("\n\n").filter(|stack| stack.contains("spin_a_while")) {
+        all += 1;
+        let jitted = stack.find("jit::caller");
+        let native = stack.find("native_bottom");
+        let main = stack.find("main");
+        through += usize::from(jitted.is_some() && jitted < native && native < main);
+    }
+    assert!(
+        all > 20 && through * 100 >= all * 98,
+        "{through} of {all}\n{}",
+        &stacks[..stacks.len().min(3000)]
+    );
+}
+
+/// A role that waits, and its output.
+struct Waiting(Child, BufReader<ChildStdout>);
+
+impl Waiting {
+    fn start(command: &mut Command) -> (Self, Vec<String>) {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let mut waiting = Self(child, out);
+        let mut said = Vec::new();
+        loop {
+            let mut line = String::new();
+            assert_ne!(waiting.1.read_line(&mut line).unwrap(), 0, "it ended: {said:?}");
+            if line == "ready\n" {
+                return (waiting, said);
+            }
+            said.push(line.trim_end().to_owned());
+        }
+    }
+
+    fn end(mut self) {
+        drop(self.0.stdin.take());
+        assert!(self.0.wait().unwrap().success());
+        drop(self.1);
+    }
+}
+
+fn gdb_that_attaches_knows_all() {
+    let directory = temporary();
+    let (waiting, _) = Waiting::start(&mut role("wait", directory.path()));
+    let pid = waiting.0.id().to_string();
+    let mut gdb = Command::new("gdb");
+    gdb.args(["-nx", "-batch", "-p", &pid, "-ex", "bt", "-ex", "info line *'jit::caller'"]);
+    gdb.args(["-ex", "info sharedlibrary code-", "-ex", "disassemble 'jit::caller'"]);
+    let text = output(gdb.env("DEBUGINFOD_URLS", ""));
+    waiting.end();
+    let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what} in\n{text}"));
+    assert!(place("in jit::caller () at /src/arena.jit:11") < place("native_bottom"), "{text}");
+    assert!(place("native_bottom") < place("main ("), "{text}");
+    assert!(text.contains("xor    %ebp,%ebp"), "{text}");
+}
+
+fn lldb_that_attaches_knows_all() {
+    let directory = temporary();
+    let (waiting, _) = Waiting::start(&mut role("wait", directory.path()));
+    let pid = waiting.0.id().to_string();
+    let mut lldb = Command::new("lldb");
+    let text = output(lldb.args(["-x", "-b", "-p", &pid, "-o", "bt", "-o", "detach"]));
+    waiting.end();
+    let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what} in\n{text}"));
+    assert!(place("jit::caller at arena.jit:11") < place("native_bottom"), "{text}");
+}
+
+fn backtraces_have_names() {
+    let directory = temporary();
+    let text = output(&mut role("backtrace", directory.path()));
+    let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what} in\n{text}"));
+    assert!(place("print_backtrace") < place("jit::caller"), "{text}");
+    assert!(place("jit::caller") < place("native_bottom"), "{text}");
+    assert!(place("/src/arena.jit:11") < place("native_bottom"), "{text}");
+}
+
+fn panics_pass_through() {
+    let directory = temporary();
+    assert_eq!(output(&mut role("panic", directory.path())), "caught\n");
+}
+
+fn dladdr_knows_it() {
+    let directory = temporary();
+    let text = output(&mut role("dladdr", directory.path()));
+    assert_eq!(text.trim(), format!("jit::caller in {}", file_in(directory.path()).display()));
+}
+
+fn libunwind_knows_it() {
+    let directory = temporary();
+    let text = output(&mut role("libunwind", directory.path()));
+    let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what} in\n{text}"));
+    assert!(place("jit::caller") < place("native_bottom"), "{text}");
+    assert!(place("native_bottom") < place("main"), "{text}");
+}
+
+fn checkers_take_the_file() {
+    let directory = temporary();
+    let (waiting, _) = Waiting::start(&mut role("wait", directory.path()));
+    let file = file_in(directory.path());
+    let read = output(Command::new("readelf").arg("-aW").arg("--debug-dump=frames").arg(&file));
+    assert!(read.contains("FUNC    GLOBAL DEFAULT    2 jit::caller"), "{read}");
+    assert!(!read.contains("Warning") && !read.contains("Error"), "{read}");
+    let verified =
+        output(Command::new("llvm-dwarfdump").args(["--verify", "--eh-frame"]).arg(&file));
+    assert!(verified.contains("No errors"), "{verified}");
+    let notes =
+        output(Command::new("eu-unstrip").arg("-n").arg("-p").arg(waiting.0.id().to_string()));
+    assert!(notes.contains(file.to_str().unwrap()), "{notes}");
+    let line = output(Command::new("addr2line").arg("-fe").arg(&file).arg("0x1008"));
+    assert_eq!(line, "jit::caller\n/src/arena.jit:11\n");
+    waiting.end();
+}
+
+/// Including code that was announced after heaptrack had read the file.
+fn heaptrack_names_who_allocates() {
+    let directory = temporary();
+    let files = directory.path().join("files");
+    std::fs::create_dir(&files).unwrap();
+    let program = role("allocate", &files);
+    let mut heaptrack = Command::new("heaptrack");
+    heaptrack.arg("-o").arg(directory.path().join("heap")).arg(program.get_program());
+    for (name, value) in program.get_envs() {
+        heaptrack.env(name, value.unwrap());
+    }
+    output(&mut heaptrack);
+    let recorded = std::fs::read_dir(directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.file_stem().is_some_and(|stem| stem == "heap"))
+        .expect("a recording");
+    let said = output(Command::new("heaptrack_print").args(["-l", "1", "-f"]).arg(recorded));
+    for name in ["jit::generous", "jit::wasteful"] {
+        let at = said.find(name).unwrap_or_else(|| panic!("no {name} in\n{said}"));
+        let caller: Vec<&str> = said[at..].lines().take(4).collect();
+        assert!(caller[1].contains("/src/arena.jit:11"), "{caller:?}");
+        assert!(caller[3].contains("native_bottom"), "{caller:?}");
+    }
+}
+
+fn churn_leaves_what_is_alive() {
+    let directory = temporary();
+    let (waiting, said) = Waiting::start(&mut role("churn", directory.path()));
+    let file = file_in(directory.path());
+    let symbols = output(Command::new("nm").arg("-S").arg(&file));
+    for line in &said {
+        let mut words = line.split(' ');
+        let address = u64::from_str_radix(words.next().unwrap(), 16).unwrap();
+        let size: u64 = words.next().unwrap().parse().unwrap();
+        let wanted = format!("{address:016x} {size:016x} T {}", words.next().unwrap());
+        assert!(symbols.contains(&wanted), "{wanted}\n{symbols}");
+    }
+    assert_eq!(said.len(), 100);
+    // The search table finds every FDE, and the unit every line.
+    for tool in [&["readelf", "-wfil"][..], &["llvm-dwarfdump", "--verify"]] {
+        let text = output(Command::new(tool[0]).args(&tool[1..]).arg(&file));
+        assert!(!text.contains("arning") && !text.contains("error:"), "{text}");
+    }
+    let size = std::fs::metadata(&file).unwrap();
+    let used = std::os::unix::fs::MetadataExt::blocks(&size) * 512;
+    assert!(used < 2 << 20, "{used} bytes");
+    waiting.end();
+}
+
+fn forks_do_not_meet() {
+    let directory = temporary();
+    assert_eq!(output(&mut role("fork", directory.path())), "forked\n");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+}
+
+/// On a disk of 1 MiB, and with a limit for the size of files.
+fn a_full_disk_is_no_signal() {
+    let directory = temporary();
+    let own = std::env::current_exe().unwrap();
+    let script = "mount -t tmpfs -o size=1m none \"$DIRECTORY\" && \"$0\"";
+    if have(&[Privilege::Mounts]) {
+        let mut full = unshare();
+        full.args(["--mount", "sh", "-c", script])
+            .arg(&own)
+            .env("ROLE", "full")
+            .env("DIRECTORY", directory.path());
+        let text = output(&mut full);
+        let count: usize = text.split(' ').next().unwrap().parse().unwrap();
+        assert!((100..1000).contains(&count), "{text}");
+    }
+    let mut limited = Command::new("sh");
+    limited
+        .args(["-c", "ulimit -f 5500; \"$0\""])
+        .arg(&own)
+        .env("ROLE", "full")
+        .env("DIRECTORY", directory.path());
+    let text = output(&mut limited);
+    let count: usize = text.split(' ').next().unwrap().parse().unwrap();
+    assert!(count > 10, "{text}");
+}

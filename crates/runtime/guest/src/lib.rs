@@ -1,0 +1,35 @@
+//! What a library inside a host process needs so that the host does not notice it: threads that take none of the host's signals,
+//! descriptors out of the host's way, work before a crash signal ends the process, and requests to Valgrind.
+//!
+//! Internal to jitscribe: its interface may change with any version.
+
+#![warn(missing_docs)]
+#![deny(unsafe_code)]
+
+mod bell;
+pub mod crash_signal;
+mod descriptor;
+#[cfg(unix)]
+mod file;
+#[cfg(target_os = "linux")]
+mod futex;
+#[cfg(unix)]
+mod limits;
+mod signals;
+mod status;
+mod thread;
+pub mod valgrind;
+
+pub use bell::Bell;
+pub use descriptor::high_descriptor;
+#[cfg(unix)]
+pub use file::OwnFile;
+#[cfg(target_os = "linux")]
+pub use futex::sleep_if_refused;
+#[cfg(unix)]
+pub use limits::file_size_limit;
+pub use signals::{SignalsHeld, Undisturbed, hold_signals, undisturbed};
+pub use status::{begin_of, own_status};
+pub use thread::spawn;
+#[cfg(target_os = "linux")]
+pub use thread::thread_id;

@@ -1,0 +1,494 @@
+//! The settings of a scribe, as a runtime or the environment gives them.
+
+use std::ffi::CStr;
+use std::path::Path;
+
+use fallible::{PathText, Text, Vec};
+use jitdump::extension::control;
+
+use crate::clock::Clock;
+use crate::log::{LogOptions, MEMORY_LIMIT};
+use crate::notice::{self, Listener, Notice, Subject};
+use crate::scribe::{Replay, Scribe};
+use crate::settings::Settings;
+use crate::system;
+
+/// 4 GiB, for a dump that keeps all it was told.
+const FILE_LIMIT: usize = 4 << 30;
+
+/// Settings of a [`Scribe`]. Without any, it keeps a lean log in memory.
+#[derive(Default)]
+#[must_use = "nothing is announced to a builder; `build` makes the scribe"]
+pub struct Builder {
+    is_off: bool,
+    bytes: bool,
+    perf_map: bool,
+    no_perf_map: bool,
+    perf_map_dir: Option<PathText>,
+    debuggers: Debuggers,
+    gdb_each: bool,
+    gdb_on_crash: bool,
+    unwinders: bool,
+    valgrind: Option<bool>,
+    valgrind_dir: Option<PathText>,
+    arena_dir: Option<PathText>,
+    dump_dir: Option<Option<PathText>>,
+    limit: Option<usize>,
+    arch_clock: bool,
+    watch: bool,
+    replay: Option<Replay>,
+    listener: Option<Listener>,
+    wrong: Vec<Text>,
+    /// Memory was refused for a setting.
+    is_refused: bool,
+}
+
+/// When code is shown to debuggers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Debuggers {
+    /// If one is there at the start.
+    #[default]
+    Present,
+    Always,
+    Never,
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder")
+            .field("is_off", &self.is_off)
+            .field("bytes", &self.bytes)
+            .field("dump_dir", &self.dump_dir)
+            .field("limit", &self.limit)
+            .field("watch", &self.watch)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Builder {
+    /// Nothing is written until it is turned on from outside, by `jitscribe ctl -p PID on`. The runtime has to announce again what
+    /// is alive then, see [`Self::replay`].
+    pub fn start_disabled(mut self) -> Self {
+        self.is_off = true;
+        self
+    }
+
+    /// The log gets the code's bytes too: tools show the assembly of code that is long gone. It costs what
+    /// copying them costs, and the room they take.
+    pub fn with_bytes(mut self) -> Self {
+        self.bytes = true;
+        self
+    }
+
+    /// Keeps `/tmp/perf-PID.map` up to date, for `perf report` and other readers of perf maps.
+    ///
+    /// Not on Windows, where it has no effect and is reported.
+    pub fn perf_map(mut self) -> Self {
+        self.perf_map = self.has(cfg!(unix), "a perf map", "on this system");
+        self
+    }
+
+    /// [`Self::perf_map`] in another directory than `/tmp`, which must exist. perf does not look there.
+    pub fn perf_map_in(mut self, dir: impl AsRef<Path>) -> Self {
+        self.perf_map_dir = self.path(dir.as_ref());
+        self.perf_map()
+    }
+
+    /// Refuses requests for a perf map, also from outside: the process writes one itself, and the two would describe each code twice.
+    pub fn no_perf_map(mut self) -> Self {
+        self.no_perf_map = true;
+        self
+    }
+
+    /// Shows code to gdb, lldb and other users of the GDB JIT interface. Without this setting, code is shown if a debugger
+    /// is attached when the scribe is made, or on request (`jitscribe ctl -p PID on --gdb`).
+    ///
+    /// Without the cargo feature `gdb` this has no effect, and is reported.
+    pub fn gdb(mut self) -> Self {
+        let has =
+            self.has(cfg!(feature = "gdb"), "code for debuggers", "without the feature `gdb`");
+        self.debuggers = if has { Debuggers::Always } else { Debuggers::Never };
+        self
+    }
+
+    /// [`Self::gdb`], and [`Scribe::load`] returns only when the debugger has been shown the code. Without this setting,
+    /// if more than 256 codes are announced so fast that the debugger would take more than half of the time, those
+    /// that come too fast are shown up to 200 ms later.
+    pub fn gdb_synchronous(mut self) -> Self {
+        self.gdb_each = true;
+        self.gdb()
+    }
+
+    /// Before SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP or SIGSYS ends the process, shows all code that is alive as
+    /// [`Self::gdb`] does: any debugger knows it in the core file. Until then it costs only a thread that waits.
+    ///
+    /// Signal handlers are installed when the scribe is made, on Linux. A previously installed handler runs first. Code is shown only if
+    /// that handler restores SIG_DFL and returns, or calls `abort()`. A runtime that installs a handler later, or whose handler starts a debugger,
+    /// calls [`Scribe::show_before_crash`] from there. The crash waits for five seconds at most, and goes on without
+    /// if the crashing thread holds what showing needs. A child of fork takes part from its first announcement on.
+    ///
+    /// Without the cargo feature `gdb` this has no effect, and is reported.
+    pub fn gdb_on_crash(mut self) -> Self {
+        self.gdb_on_crash =
+            self.has(cfg!(feature = "gdb"), "code for debuggers", "without the feature `gdb`");
+        self
+    }
+
+    /// Nothing is shown to debuggers unless someone asks, even if one is attached.
+    pub fn no_gdb(mut self) -> Self {
+        self.debuggers = Debuggers::Never;
+        self
+    }
+
+    /// Registers code with the unwinders in the process, from before [`Scribe::load`] returns until the code is dropped: C++ exceptions and
+    /// panics pass through it, and backtraces do not end at it. It must be announced with its [`Unwind`](crate::Unwind)
+    /// info. Code in a `CodeArena` needs no such setting.
+    ///
+    /// Code that the log does not take (it is full, or off) is not registered either: a runtime whose own exceptions
+    /// depend on it uses the crate `publish-unwind` directly. Without the cargo feature `unwinders` this has no effect, and is reported.
+    pub fn unwinders(mut self) -> Self {
+        let where_not = "without the feature `unwinders`";
+        self.unwinders = self.has(cfg!(feature = "unwinders"), "code for unwinders", where_not);
+        self
+    }
+
+    /// Does not register code with unwinders. This is the default.
+    pub fn no_unwinders(mut self) -> Self {
+        self.unwinders = false;
+        self
+    }
+
+    /// Shows code to the Valgrind that runs the process, through object files, which stay, as profiles refer to them. They are in the
+    /// same directory as for [`Self::jitdump`]. Enabled by default under Valgrind; calling this also emits a notice if Valgrind is not running.
+    ///
+    /// Without the cargo feature `valgrind`, and on Windows, this has no effect, and is reported.
+    pub fn valgrind(mut self) -> Self {
+        let where_not = "without the feature `valgrind`, or on this system";
+        let is_there = cfg!(all(feature = "valgrind", unix));
+        self.valgrind = Some(self.has(is_there, "code for valgrind", where_not));
+        self
+    }
+
+    /// [`Self::valgrind`] with the object files in `dir`: a directory to which only this user can write.
+    pub fn valgrind_in(mut self, dir: impl AsRef<Path>) -> Self {
+        self.valgrind_dir = self.path(dir.as_ref());
+        self.valgrind()
+    }
+
+    /// Nothing is shown to valgrind.
+    pub fn no_valgrind(mut self) -> Self {
+        self.valgrind = Some(false);
+        self
+    }
+
+    /// Puts the files of arenas (see `Scribe::code_arena`) into `dir`: a directory to which only this user can write, on a
+    /// file system whose files may be executed. Without this setting, the same directory as for [`Self::jitdump`].
+    pub fn arena_in(mut self, dir: impl AsRef<Path>) -> Self {
+        self.arena_dir = self.path(dir.as_ref());
+        self
+    }
+
+    /// Keeps the log in a file, `jit-PID.dump`, with all that `perf inject --jit` needs: the code's bytes, and the
+    /// marker by which perf finds it. The file is in the folder `jitscribe` of the user's runtime directory (`XDG_RUNTIME_DIR`, else
+    /// `.cache` in the home directory).
+    ///
+    /// Not on Windows, where it has no effect and is reported.
+    pub fn jitdump(mut self) -> Self {
+        self.dump_dir = self.has(cfg!(unix), "a jitdump", "on this system").then_some(None);
+        self
+    }
+
+    /// [`Self::jitdump`] in `dir`: a directory to which only this user can write.
+    pub fn jitdump_in(self, dir: impl AsRef<Path>) -> Self {
+        let mut builder = self.jitdump();
+        if builder.dump_dir.is_some() {
+            builder.dump_dir = Some(builder.path(dir.as_ref()));
+        }
+        builder
+    }
+
+    /// Whether this build has something. If not, that is reported when the scribe is made.
+    fn has(&mut self, is_there: bool, what: &str, where_not: &str) -> bool {
+        if !is_there {
+            match fallible::attempt(|| fallible::text!("{what}: there is none {where_not}")) {
+                Ok(text) if self.wrong.try_reserve(1).is_ok() => self.wrong.push(text),
+                _ => self.is_refused = true,
+            }
+        }
+        is_there
+    }
+
+    /// A copy of a path, or a note that there is no memory for it.
+    fn path(&mut self, path: &Path) -> Option<PathText> {
+        let copy = PathText::new(path);
+        self.is_refused |= copy.is_none();
+        copy
+    }
+
+    /// How many bytes the log may take: 64 MiB unless set, or a quarter of what the process's memory cgroup may have
+    /// if that is less; 4 GiB if it is a file. From a quarter of them on, room of dead codes is used anew (in memory, not
+    /// in a file) where most of a part has died; when they are used up, wherever some has. Then codes are left out, and
+    /// the log says how many. With a limit above what its memory cgroup has left, the kernel ends the process when
+    /// the log fills it, as with any other memory.
+    pub fn limit(mut self, bytes: usize) -> Self {
+        self.limit = Some(bytes);
+        self
+    }
+
+    /// Times are counts of the processor's own clock (x86-64's `rdtsc`) instead of nanoseconds of `CLOCK_MONOTONIC`: for recordings
+    /// that are not made with `perf record -k mono`, as those of Intel PT cannot be. perf converts them by what the kernel says of
+    /// that clock (`PERF_RECORD_TIME_CONV`). Where there is no such clock, that is said, and times stay as they are.
+    pub fn arch_clock(mut self) -> Self {
+        self.arch_clock = true;
+        self
+    }
+
+    /// Starts a thread that waits for `jitscribe ctl`, whose requests are otherwise noticed by the next announcement. Once a second it looks whether
+    /// a debugger is attached, and shows it all code then, unless [`Self::no_gdb`] is set.
+    ///
+    /// Not on Windows, where it has no effect and is reported.
+    pub fn control_thread(mut self) -> Self {
+        self.watch = self.has(cfg!(unix), "a control thread", "on this system");
+        self
+    }
+
+    /// Called when the log is turned on from outside, from a thread that announces, polls or watches: announce
+    /// all that is alive. No lock of the scribe is held, and no signals. The thread may be in a signal handler that announces: it
+    /// carries out a request that it finds.
+    pub fn replay(mut self, replay: impl Fn(Scribe) + Send + Sync + 'static) -> Self {
+        match fallible::boxed(replay) {
+            Ok(replay) => self.replay = Some(replay),
+            Err(fallible::Refused) => self.is_refused = true,
+        }
+        self
+    }
+
+    /// Called for each thing that could not be had, once, by the thread that finds it out.
+    ///
+    /// Locks of the scribe may be held, and signals; in a fork's child other threads may wait for this one. If code is announced in a signal
+    /// handler, the listener may be called there too: that the log is full is told by the announcement that finds no space. So the listener
+    /// takes note and returns. It must not announce, make a scribe, or wait for another thread; if handlers announce, it does only what a
+    /// handler may. A notice is formatted (`Display`) without memory. With the feature `log`, the logger is called in the same places.
+    pub fn on_notice(mut self, listener: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
+        match fallible::Place::new() {
+            Ok(place) => self.listener = Some(place.fill(listener)),
+            Err(fallible::Refused) => {
+                self.is_refused = true;
+                // There is nobody to be told later.
+                listener(&Notice::out_of_memory(Subject::Log));
+            }
+        }
+        self
+    }
+
+    /// Takes over what the environment says:
+    ///
+    /// - `JITSCRIBE`, a list with commas of: `log` (the default), `off`, `bytes`, `arch-clock`, `perf-map`,
+    ///   `jitdump`, `gdb`, `gdb-each`, `gdb-on-crash`, `no-gdb`, `unwinders`, `no-unwinders`, `valgrind`, `no-valgrind`;
+    /// - `JITSCRIBE_DIR`, where to write a dump, the object files for valgrind, and the files of arenas;
+    /// - `JITSCRIBE_LIMIT`, in bytes, or with `K`, `M`, `G`.
+    ///
+    /// A program that runs with more rights than its caller (set-user-id) takes nothing from the
+    /// environment.
+    pub fn environment(self) -> Self {
+        if system::has_more_rights() {
+            return self;
+        }
+        let mut listener = None;
+        let with_environment = fallible::attempt(|| {
+            let mut with_environment = self.environment_from(system::variable);
+            listener = with_environment.listener.take();
+            with_environment
+        });
+        match with_environment {
+            Ok(builder) => Self { listener, ..builder },
+            Err(fallible::Refused) => Self { listener, is_refused: true, ..Self::default() },
+        }
+    }
+
+    fn environment_from(mut self, variable: impl Fn(&CStr) -> Option<Vec<u8>>) -> Self {
+        let dir = variable(c"JITSCRIBE_DIR").filter(|dir| !dir.is_empty());
+        let dir = dir.and_then(|dir| system::path(&dir));
+        let words = variable(c"JITSCRIBE").unwrap_or_default();
+        for word in words.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            if word.is_empty() {
+                continue;
+            }
+            // What is none of the words need not be shown whole.
+            let word = word.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+            match word {
+                "log" => self.is_off = false,
+                "off" => self.is_off = true,
+                "bytes" => self.bytes = true,
+                "arch-clock" => self = self.arch_clock(),
+                "perf-map" => self = self.perf_map(),
+                "jitdump" => {
+                    self = self.jitdump();
+                    self.dump_dir = self.dump_dir.and(Some(dir.clone()));
+                }
+                "gdb" => self = self.gdb(),
+                "gdb-each" => self = self.gdb_synchronous(),
+                "gdb-on-crash" => self = self.gdb_on_crash(),
+                "no-gdb" => self = self.no_gdb(),
+                "unwinders" => self = self.unwinders(),
+                "no-unwinders" => self = self.no_unwinders(),
+                "valgrind" => self = self.valgrind(),
+                "no-valgrind" => self = self.no_valgrind(),
+                _ => self.wrong.push(fallible::text!(
+                    "unknown JITSCRIBE value `{word}`; known values: log, off, bytes, arch-clock, perf-map, jitdump, gdb, gdb-each, \
+                     gdb-on-crash, no-gdb, unwinders, no-unwinders, valgrind, no-valgrind",
+                )),
+            }
+        }
+        if self.arena_dir.is_none() {
+            self.arena_dir.clone_from(&dir);
+        }
+        if self.valgrind_dir.is_none() {
+            self.valgrind_dir = dir;
+        }
+        if let Some(limit) = variable(c"JITSCRIBE_LIMIT") {
+            let limit = limit.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+            match parse_size(limit) {
+                Some(limit) => self.limit = Some(limit),
+                None => self.wrong.push(fallible::text!(
+                    "JITSCRIBE_LIMIT={limit} is no size: write a number, or one with K, M or G",
+                )),
+            }
+        }
+        self
+    }
+
+    /// Makes the scribe. It never fails: what cannot be had is off, and said once.
+    #[must_use]
+    pub fn build(mut self) -> Scribe {
+        if self.is_refused {
+            return self.refused();
+        }
+        // Whatever is refused, it can be said.
+        let listener = self.listener.take();
+        let replay = self.replay.take();
+        match fallible::attempt(|| self.settings(listener.as_ref())) {
+            Ok(settings) => Scribe::new(Settings { listener, ..settings }, replay),
+            Err(fallible::Refused) => Self { listener, ..Self::default() }.refused(),
+        }
+    }
+
+    /// There is no memory for the settings.
+    fn refused(self) -> Scribe {
+        notice::say(self.listener.as_ref(), &Notice::out_of_memory(Subject::Log));
+        Scribe::off()
+    }
+
+    /// What the settings come to, but for the listener.
+    fn settings(self, listener: Option<&Listener>) -> Settings {
+        for text in &self.wrong {
+            notice::say(listener, &Notice::new(Subject::Setting, text));
+        }
+        let ticks = self.arch_clock.then(Clock::ticks).flatten();
+        if self.arch_clock && ticks.is_none() {
+            let text = "this machine has no clock of the processor that perf converts: times are CLOCK_MONOTONIC's";
+            notice::say(listener, &Notice::new(Subject::Setting, text));
+        }
+        let clock = ticks.unwrap_or_default();
+        let mut bits = control::LOG;
+        if self.bytes || self.dump_dir.is_some() {
+            bits |= control::BYTES;
+        }
+        if self.perf_map && !self.no_perf_map {
+            // Opened by the same path as one that is asked for later.
+            bits |= control::PERF_MAP | control::WISH;
+        }
+        let for_debuggers = match self.debuggers {
+            Debuggers::Present => cfg!(feature = "gdb") && system::is_traced(),
+            Debuggers::Always => true,
+            Debuggers::Never => false,
+        };
+        if for_debuggers {
+            bits |= control::GDB | control::WISH;
+        }
+        if self.is_off {
+            bits = 0;
+        }
+        let file = match self.dump_dir {
+            None => None,
+            Some(dir) => match dump_file(dir) {
+                Ok(path) => Some(path),
+                Err(error) => {
+                    notice::say(
+                        listener,
+                        &Notice::new(
+                            Subject::Log,
+                            format_args!(
+                                "no directory for the dump: {error}; the log stays in memory"
+                            ),
+                        ),
+                    );
+                    None
+                }
+            },
+        };
+        let is_shown =
+            || cfg!(all(feature = "valgrind", unix)) && guest::valgrind::is_under_valgrind();
+        let for_valgrind = self.valgrind.unwrap_or_else(is_shown) && !self.is_off;
+        let valgrind = for_valgrind.then(|| self.valgrind_dir.map_or_else(system::private_dir, Ok));
+        let valgrind = valgrind.and_then(|dir| {
+            let complain = |error: &system::NoDirectory| {
+                notice::say(
+                    listener,
+                    &Notice::new(
+                        Subject::Valgrind,
+                        format_args!("no directory for what valgrind is shown: {error}"),
+                    ),
+                );
+            };
+            dir.inspect_err(complain).ok()
+        });
+        let limit = self.limit.unwrap_or_else(|| match file {
+            Some(_) => FILE_LIMIT,
+            None => memory_limit(system::memory_limit()),
+        });
+        Settings {
+            log: LogOptions { reuse: file.is_none(), file, limit, control: bits, clock },
+            gdb_each: self.gdb_each,
+            look_for_debuggers: cfg!(feature = "gdb") && self.debuggers == Debuggers::Present,
+            // What is shown anyhow need not be shown then.
+            gdb_on_crash: self.gdb_on_crash && bits & control::GDB == 0,
+            unwinders: self.unwinders && !self.is_off,
+            valgrind,
+            arena_dir: self.arena_dir,
+            perf_map: !self.no_perf_map,
+            perf_map_dir: self.perf_map_dir,
+            watch: self.watch,
+            listener: None,
+        }
+    }
+}
+
+/// The usual limit, or a quarter of what the process's group may have: the log's memory is counted as the group's,
+/// and where that ends the kernel kills.
+fn memory_limit(group: Option<u64>) -> usize {
+    let quarter = group.and_then(|limit| usize::try_from(limit / 4).ok()).unwrap_or(usize::MAX);
+    quarter.min(MEMORY_LIMIT)
+}
+
+/// The path of this process's dump, in a directory that is there.
+fn dump_file(dir: Option<PathText>) -> Result<PathText, system::NoDirectory> {
+    let dir = match dir {
+        Some(dir) => dir,
+        None => system::private_dir()?,
+    };
+    // perf finds the marker by the path as it was mapped, from wherever it is run.
+    let file = || dir.absolute()?.join(&*crate::log::dump_name(crate::log::process_id()).ok()?);
+    file().ok_or(system::NoDirectory::Memory)
+}
+
+fn parse_size(text: &str) -> Option<usize> {
+    let text = text.trim();
+    let (digits, shift) = match text.as_bytes().last()? {
+        b'k' | b'K' => (&text[..text.len() - 1], 10),
+        b'm' | b'M' => (&text[..text.len() - 1], 20),
+        b'g' | b'G' => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    digits.parse::<usize>().ok()?.checked_mul(1 << shift)
+}

@@ -1,0 +1,83 @@
+//! What publishers have to do with: the log, the settings, and the way to report that something is off.
+
+use std::sync::atomic::{
+    AtomicU32,
+    Ordering::{AcqRel, Relaxed},
+};
+
+use fallible::OsError;
+
+use crate::log::{Log, Why};
+use crate::notice::{self, Notice, Subject};
+use crate::settings::Settings;
+
+/// The part of a scribe that its publishers know.
+pub(crate) struct Host {
+    /// `None`: nothing is announced.
+    pub(crate) log: Option<Log>,
+    pub(crate) settings: Settings,
+    /// The kinds of [`Why`] that were reported.
+    reported: AtomicU32,
+}
+
+impl Host {
+    pub(crate) const fn new(log: Option<Log>, settings: Settings) -> Self {
+        Self { log, settings, reported: AtomicU32::new(0) }
+    }
+
+    /// Clears requests in the control word that are not fulfilled any more.
+    pub(crate) fn withdraw(&self, bits: u32) {
+        if let Some(log) = &self.log {
+            log.control().fetch_and(!bits, AcqRel);
+        }
+    }
+
+    /// Reports why code is left out of the log, once for each reason.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn report_left_out(&self) {
+        let Some(log) = &self.log else { return };
+        let why = log.why();
+        let kind = match why {
+            Why::Full => 1,
+            Why::TooLarge => 2,
+            Why::Busy => 4,
+            Why::Refused(_) => 8,
+            Why::Memory => 16,
+        };
+        if self.reported.fetch_or(kind, Relaxed) & kind != 0 {
+            return;
+        }
+        let (taken, limit) = log.extent();
+        let (taken, limit) = (taken >> 10, limit >> 10);
+        match why {
+            Why::Full => self.say(
+                Subject::Full,
+                format_args!("the code log is full ({taken} KiB taken, the limit is {limit} KiB): new codes are left out until old ones die; JITSCRIBE_LIMIT sets another limit"),
+            ),
+            Why::TooLarge => self.say(
+                Subject::Full,
+                format_args!("a code was left out whose name, lines and bytes take more room than the code log may have ({limit} KiB)"),
+            ),
+            Why::Busy => self.say(
+                Subject::Full,
+                "a code was left out: a signal handler announced it while its thread was writing to the code log, or other threads got no processor for a second",
+            ),
+            Why::Memory => self.say_refused(Subject::Full),
+            Why::Refused(cause) => self.say(
+                Subject::Full,
+                format_args!("the code log does not grow beyond {taken} KiB (its limit is {limit} KiB): the system refuses more memory ({}); new codes are left out until old ones die", OsError(cause.raw_os_error())),
+            ),
+        }
+    }
+
+    /// Reports that memory was refused. It takes no memory.
+    pub(crate) fn say_refused(&self, subject: Subject) {
+        notice::say(self.settings.listener.as_ref(), &Notice::out_of_memory(subject));
+    }
+
+    /// Reports something that cannot be had.
+    pub(crate) fn say(&self, subject: Subject, text: impl std::fmt::Display) {
+        notice::say(self.settings.listener.as_ref(), &Notice::new(subject, text));
+    }
+}

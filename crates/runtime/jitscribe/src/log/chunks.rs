@@ -1,0 +1,565 @@
+//! Chunks: which are in use, and whose space is reused.
+
+use std::ops::Range;
+use std::sync::atomic::{
+    AtomicBool, AtomicU32, AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+    fence,
+};
+
+use jitdump::RecordId;
+use jitdump::extension::tail::MAGIC as TAIL_MAGIC;
+use jitdump::extension::{chunk as chunk_item, tag};
+
+use super::lanes::Held;
+use super::layout::{
+    CHUNK, FILLER_MIN, FIRST_CHUNK, FIRST_ITEM, HEAD_SIZE, PAYLOAD, TAIL, chunk, code, control,
+    item_word, pair, record_word, unpair,
+};
+use super::memory::Errno;
+use super::records::{State, pieces};
+use super::table::{Table, Zeroable};
+use super::{Log, STARVE, Why};
+use crate::latch::{Closed, InVain, Latch};
+
+/// Space for groups in a chunk.
+pub(crate) const ROOM: usize = CHUNK - HEAD_SIZE;
+/// How much of a chunk must be dead for its space to be reused: each search for space gains at least this much.
+const WORTHWHILE: u64 = CHUNK as u64 / 8;
+
+/// How many chunks are searched for space before a code is left out.
+const SEARCHES: usize = 8;
+
+/// While the log may still grow, the space of dead codes is reused once the log has reached 1/HISTORY of its limit.
+/// Until then, all dead codes are kept for later readers.
+const HISTORY: usize = 4;
+/// How much of a chunk must be dead then: live codes have to be skipped one by one, which takes longer than getting new
+/// memory if there are many.
+const MOSTLY: u64 = CHUNK as u64 / 4 * 3;
+/// How many chunks are checked for that before the log grows.
+const LOOKS: usize = 16;
+
+/// This process's private state of the chunks. Readers do not see it, and the child of a fork has a copy.
+#[derive(Debug)]
+pub(crate) struct Chunks {
+    table: Table<Chunk>,
+    in_use: AtomicUsize,
+    /// The chunk at which the next search for dead space begins.
+    cursor: AtomicUsize,
+    /// Held while chunks change owners.
+    taking: Latch,
+    in_vain: InVain,
+}
+
+/// In a cache line of its own, because each chunk belongs to another thread.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Chunk {
+    /// Whether a lane has it.
+    held: AtomicBool,
+    /// Number of codes written to it. Only the holder of the chunk changes this.
+    born: AtomicU32,
+    /// Number of codes that died in it, and the bytes that these took, plus the space that was left unused: see [`Deaths`].
+    deaths: AtomicU64,
+    /// Number of chunks from here on that were allocated together: 1, or more at the head of a run, or 0 within a run.
+    run: AtomicU32,
+    /// Changes before and after its space is reused: odd in between.
+    epoch: AtomicU64,
+    /// Time of the last birth of a code, and of the last death. The child of a fork has a copy from the time of the
+    /// fork, and so detects what its parent did since.
+    last_birth: AtomicU64,
+    last_death: AtomicU64,
+}
+
+// SAFETY: atomics for which 0 is a valid value, aligned to 64 bytes.
+#[allow(unsafe_code)]
+unsafe impl Zeroable for Chunk {}
+
+/// Count and bytes in one word, so that one addition updates both.
+#[derive(Clone, Copy, Debug, Default)]
+struct Deaths(u64);
+
+impl Deaths {
+    const ONE: u64 = 1 << 40;
+
+    fn codes(self) -> u32 {
+        (self.0 / Self::ONE) as u32
+    }
+
+    fn bytes(self) -> u64 {
+        self.0 % Self::ONE
+    }
+}
+
+impl Chunk {
+    /// Nobody accesses the words of the counted codes any more.
+    fn deaths(&self) -> Deaths {
+        Deaths(self.deaths.load(Acquire))
+    }
+
+    /// Whether all of its codes have died, and there was at least one.
+    fn is_dead(&self) -> bool {
+        let deaths = self.deaths();
+        deaths.bytes() > 0 && deaths.codes() >= self.born.load(Relaxed) && !self.held.load(Acquire)
+    }
+
+    fn next_even_epoch(&self) -> u64 {
+        let epoch = (self.epoch.load(Relaxed) + 2) & !1;
+        self.epoch.store(epoch, Relaxed);
+        epoch
+    }
+
+    /// Sets the number of live codes, and of free bytes.
+    fn settle(&self, live: u32, dead: usize) {
+        self.born.store(live, Relaxed);
+        self.deaths.store(dead as u64, Relaxed);
+    }
+}
+
+impl Chunks {
+    pub(crate) fn new(count: usize) -> Result<Self, Errno> {
+        Ok(Self {
+            table: Table::new(count)?,
+            in_use: AtomicUsize::new(0),
+            cursor: AtomicUsize::new(0),
+            taking: Latch::default(),
+            in_vain: InVain::default(),
+        })
+    }
+
+    #[inline]
+    fn of(&self, at: usize) -> Option<&Chunk> {
+        self.table.get(at.checked_sub(FIRST_CHUNK)? / CHUNK)
+    }
+
+    /// Counts a code written at `at`, by the holder of the chunk.
+    #[inline]
+    pub(crate) fn born(&self, at: usize, time: u64) {
+        if let Some(chunk) = self.of(at) {
+            chunk.born.store(chunk.born.load(Relaxed).wrapping_add(1), Relaxed);
+            chunk.last_birth.store(time, Relaxed);
+        }
+    }
+
+    /// Records that the code at `at` is about to die.
+    pub(crate) fn dies(&self, at: usize, time: u64) {
+        if let Some(chunk) = self.of(at) {
+            chunk.last_death.fetch_max(time, Relaxed);
+        }
+    }
+
+    pub(crate) fn died(&self, at: usize, size: u32) {
+        if let Some(chunk) = self.of(at) {
+            chunk.deaths.fetch_add(Deaths::ONE + u64::from(size), Release);
+        }
+    }
+
+    pub(super) fn in_use(&self) -> usize {
+        self.in_use.load(Acquire)
+    }
+
+    /// Prevents chunks from changing owners until the result is dropped.
+    ///
+    /// `None` if another thread holds them for too long: one that a crash or a debugger stopped.
+    pub(super) fn taking(&self) -> Option<Closed<'_>> {
+        if self.in_vain.was_lately() {
+            return self.taking.try_close().inspect(|_| self.in_vain.forget());
+        }
+        let (taking, was_in_vain) = self.taking.close_or_wait();
+        if was_in_vain {
+            self.in_vain.note();
+        }
+        taking
+    }
+
+    pub(super) fn reset_latch(&self) {
+        self.in_vain.forget();
+        self.taking.reset();
+    }
+
+    /// Time of the last birth of a code in the chunk, and of the last death, as this process knows.
+    pub(super) fn last_times(&self, number: usize) -> (u64, u64) {
+        self.table.get(number).map_or((0, 0), |chunk| {
+            (chunk.last_birth.load(Relaxed), chunk.last_death.load(Relaxed))
+        })
+    }
+
+    pub(super) fn live_in(&self, number: usize) -> u64 {
+        self.table.get(number).map_or(0, |chunk| {
+            chunk.born.load(Relaxed).saturating_sub(chunk.deaths().codes()).into()
+        })
+    }
+
+    /// In the child of a fork: sets the state of a chunk, or of a run of chunks.
+    pub(super) fn settle(&self, number: usize, live: u32, dead: usize) {
+        let Some(head) = self.table.get(number) else { return };
+        head.settle(live, dead);
+        let run = head.run.load(Relaxed) as usize;
+        // A fork while a run was being split has left marks of single chunks within it.
+        for chunk in self.table.iter().skip(number + 1).take(run.saturating_sub(1)) {
+            chunk.run.store(0, Relaxed);
+        }
+    }
+
+    /// In the child of a fork: releases all chunks except those with the offsets `kept`. Nobody is changing any chunk.
+    pub(super) fn let_go(&self, kept: &[usize]) {
+        for chunk in self.table.iter().take(self.in_use()) {
+            chunk.held.store(false, Release);
+            chunk.next_even_epoch();
+        }
+        for chunk in kept.iter().filter_map(|at| self.of(*at)) {
+            chunk.held.store(true, Release);
+        }
+    }
+
+    /// The range of the chunk or run that is in use at `number` or behind, without its head, and the number of the next
+    /// chunk. Chunks in the middle of a run are skipped: the run was created after the chunk in front was checked.
+    pub(super) fn range_from(&self, number: usize) -> Option<(Range<usize>, usize)> {
+        let in_use = self.in_use.load(Acquire);
+        let run = |number: usize| self.table.get(number).map_or(0, |chunk| chunk.run.load(Relaxed));
+        let number = (number..in_use).find(|number| run(*number) > 0)?;
+        let next = in_use.min(number + run(number) as usize);
+        Some((start_of(number) + HEAD_SIZE..start_of(next), next))
+    }
+
+    /// The ranges of chunks in use, each run as one, without their heads.
+    pub(super) fn ranges(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
+        let in_use = self.in_use.load(Acquire);
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            let number = next;
+            let chunk = self.table.get(number).filter(|_| number < in_use)?;
+            next = in_use.min(number + chunk.run.load(Relaxed).max(1) as usize);
+            Some((number, start_of(number) + HEAD_SIZE..start_of(next)))
+        })
+    }
+}
+
+fn start_of(chunk: usize) -> usize {
+    FIRST_CHUNK + chunk * CHUNK
+}
+
+impl Log {
+    /// Whether this announcement should not search for space; counts down.
+    fn is_starving(&self) -> bool {
+        let mut left = self.starving.load(Relaxed);
+        // Instead of `fetch_update`, which is called `try_update` in Rust 1.99.
+        while let Some(less) = left.checked_sub(1) {
+            match self.starving.compare_exchange_weak(left, less, Relaxed, Relaxed) {
+                Ok(_) => return true,
+                Err(now) => left = now,
+            }
+        }
+        false
+    }
+
+    /// Gives `lane` space for a group of `size` bytes: in its chunk, in a new one, or in one whose codes have died.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn next_room(&self, lane: &Held<'_>, size: usize) -> Option<()> {
+        let (at, end) = lane.room();
+        if end != 0 {
+            let number = (end - 1 - FIRST_CHUNK) / CHUNK;
+            self.leave_behind(at, end);
+            let chunk_end = start_of(number + 1);
+            if self.next_gap(lane, end..chunk_end, size) {
+                return Some(());
+            }
+            lane.set_room(0, 0);
+            if let Some(chunk) = self.chunks.table.get(number) {
+                chunk.held.store(false, Release);
+            }
+        }
+        if self.is_starving() {
+            return None;
+        }
+        let Some(taking) = self.chunks.taking() else {
+            // There may be space: let the next announcement search for it.
+            self.why.set(Why::Busy);
+            return None;
+        };
+        // The space of dead codes may be in pieces that are too small for this code. One announcement does not check all
+        // chunks; the next one continues the search.
+        for search in 0..SEARCHES {
+            let early = if search == 0 { self.reuse_early(&taking) } else { None };
+            let found = early
+                .or_else(|| self.grow(1, &taking))
+                .or_else(|| self.reuse(usize::MAX, WORTHWHILE, &taking));
+            let Some(number) = found else { break };
+            let start = start_of(number);
+            if self.next_gap(lane, start + HEAD_SIZE..start + CHUNK, size) {
+                return Some(());
+            }
+            // The rest of it is for smaller codes.
+            if let Some(chunk) = self.chunks.table.get(number) {
+                chunk.held.store(false, Release);
+            }
+        }
+        self.starving.store(STARVE, Relaxed);
+        None
+    }
+
+    /// Gives the lane the first filler in `range` with at least `size` bytes.
+    fn next_gap(&self, lane: &Held<'_>, range: Range<usize>, size: usize) -> bool {
+        for piece in pieces(&self.mapping, range) {
+            if piece.state != State::Filler {
+                continue;
+            }
+            if piece.size >= size {
+                lane.set_room(piece.at, piece.at + piece.size);
+                return true;
+            }
+            self.leave_behind(piece.at, piece.at + piece.size);
+        }
+        false
+    }
+
+    /// Counts unused space as dead: it may be joined with dead neighbours later.
+    fn leave_behind(&self, at: usize, end: usize) {
+        if let Some(chunk) = self.chunks.of(at).filter(|_| end > at) {
+            chunk.deaths.fetch_add((end - at) as u64, Relaxed);
+        }
+    }
+
+    /// Allocates space for a group that is larger than a chunk, in chunks of its own.
+    pub(crate) fn take_run(&self, lane: &Held<'_>, size: usize) -> Option<(usize, usize)> {
+        let count = (HEAD_SIZE + size).div_ceil(CHUNK);
+        if count > self.chunks.table.len() {
+            self.why.set(Why::TooLarge);
+            return None;
+        }
+        let Some(taking) = self.chunks.taking() else {
+            self.why.set(Why::Busy);
+            return None;
+        };
+        let first = self.grow(count, &taking).or_else(|| self.join(count, &taking))?;
+        let chunk = self.chunks.table.get(first)?;
+        let at = start_of(first) + HEAD_SIZE;
+        let end = start_of(first + count);
+        let rest = end - at - size;
+        let size = if rest < FILLER_MIN { end - at } else { size };
+        if rest >= FILLER_MIN {
+            self.fill(at + size, rest);
+        }
+        lane.set_run(at);
+        // Nothing in it is dead, so nobody takes it while the caller writes.
+        chunk.held.store(false, Release);
+        Some((at, size))
+    }
+
+    /// Allocates `count` new adjacent chunks.
+    fn grow(&self, count: usize, _taking: &Closed<'_>) -> Option<usize> {
+        let first = self.chunks.in_use.load(Relaxed);
+        let Some(new) = self.chunks.table.get(first..first.checked_add(count)?) else {
+            self.why.set(Why::Full);
+            return None;
+        };
+        let (start, length) = (start_of(first), count * CHUNK);
+        if let Err(cause) = self.mapping.have(&self.backing, start, length) {
+            self.why.set(Why::Refused(cause));
+            return None;
+        }
+        for (number, chunk) in new.iter().enumerate() {
+            chunk.run.store(if number == 0 { count as u32 } else { 0 }, Relaxed);
+        }
+        new.first()?.held.store(true, Relaxed);
+        // One filler, whose word 0 comes first, so that there is no hole in front of it; then split off the head.
+        self.fill(start, length);
+        self.fill(start + HEAD_SIZE, length - HEAD_SIZE);
+        self.write_head(first, count);
+        self.chunks.in_use.store(first + count, Release);
+        let in_use = (first + count) as u32;
+        self.mapping.half(control::CHUNKS).store(in_use, Release);
+        Some(first)
+    }
+
+    /// Writes a chunk's first record. What follows it must already be written.
+    pub(super) fn write_head(&self, number: usize, run: usize) {
+        let start = start_of(number);
+        let epoch = self.chunks.table.get(number).map_or(0, |chunk| chunk.epoch.load(Relaxed));
+        let word = |at: usize, value| self.mapping.word(start + at).store(value, Relaxed);
+        word(code::TIME, self.began.load(Relaxed));
+        word(code::ADDRESS, 0);
+        word(code::ENTRIES, 0);
+        word(FIRST_ITEM, item_word(tag::CHUNK, 0, chunk_item::SIZE));
+        word(chunk::EPOCH, epoch);
+        word(chunk::SPAN, pair(run as u32, 0));
+        let head = record_word(RecordId::DEBUG_INFO.0, HEAD_SIZE);
+        self.mapping.word(start).store(head, Release);
+        let tail = pair(TAIL_MAGIC, (PAYLOAD - FIRST_ITEM + chunk_item::SIZE) as u32);
+        self.mapping.word(start + TAIL).store(tail, Release);
+    }
+
+    /// Tells readers that the content of the chunk is about to change.
+    fn begin_change(&self, number: usize, chunk: &Chunk) {
+        let epoch = (chunk.epoch.load(Relaxed) + 1) | 1;
+        chunk.epoch.store(epoch, Relaxed);
+        self.mapping.word(start_of(number) + chunk::EPOCH).store(epoch, Relaxed);
+        fence(Release);
+    }
+
+    /// Tells readers that the reused parts of the chunk are free space now.
+    fn end_change(&self, number: usize, chunk: &Chunk) {
+        let epoch = chunk.next_even_epoch();
+        self.mapping.word(start_of(number) + chunk::EPOCH).store(epoch, Release);
+    }
+
+    /// The chunk's epoch as published in the log; `None` if it belongs to a run.
+    pub(super) fn epoch(&self, number: usize) -> Option<u64> {
+        let word = |at: usize| self.mapping.word(start_of(number) + at).load(Acquire);
+        let is_head = unpair(word(TAIL)).0 == TAIL_MAGIC
+            && word(FIRST_ITEM) == item_word(tag::CHUNK, 0, chunk_item::SIZE);
+        is_head.then(|| word(chunk::EPOCH))
+    }
+
+    /// Like [`Self::reuse`], while the log may still grow: this saves memory, and uses the processor's cache better.
+    fn reuse_early(&self, taking: &Closed<'_>) -> Option<usize> {
+        let (taken, limit) = self.extent();
+        if taken < limit / HISTORY {
+            return None;
+        }
+        self.reuse(LOOKS, MOSTLY, taking)
+    }
+
+    /// Takes a chunk with at least `least` dead bytes, and frees them; checks `looks` chunks.
+    fn reuse(&self, looks: usize, least: u64, _taking: &Closed<'_>) -> Option<usize> {
+        if !self.options.reuse {
+            return None;
+        }
+        let in_use = self.chunks.in_use.load(Relaxed);
+        let cursor = self.chunks.cursor.load(Relaxed).min(in_use);
+        let is_worthwhile = |number: &usize| {
+            self.chunks.table.get(*number).is_some_and(|chunk| match chunk.run.load(Relaxed) {
+                0 => false,
+                1 => chunk.deaths().bytes() >= least && !chunk.held.load(Acquire),
+                // Large codes need them whole, as long as there is other space.
+                _ => least <= WORTHWHILE && self.is_dead(*number, chunk),
+            })
+        };
+        let mut searched = (cursor..in_use).chain(0..cursor).take(looks).inspect(|number| {
+            self.chunks.cursor.store(number + 1, Relaxed);
+        });
+        let number = searched.find(is_worthwhile)?;
+        let chunk = self.chunks.table.get(number)?;
+        self.begin_change(number, chunk);
+        if chunk.run.load(Relaxed) > 1 {
+            self.split_run(number);
+        } else {
+            let start = start_of(number);
+            // Deaths from now on are counted from zero. Those counted before are reclaimed, or the code is found alive here
+            // and counted later.
+            let deaths = Deaths(chunk.deaths.swap(0, Acquire));
+            let live = chunk.born.load(Relaxed).saturating_sub(deaths.codes());
+            chunk.born.store(live, Relaxed);
+            if live == 0 {
+                // Checking each group would wait for memory again and again.
+                self.fill(start + HEAD_SIZE, ROOM);
+            } else {
+                self.reclaim(start + HEAD_SIZE..start + CHUNK);
+            }
+        }
+        self.end_change(number, chunk);
+        chunk.held.store(true, Relaxed);
+        Some(number)
+    }
+
+    /// Joins dead groups and fillers in `range` into fillers.
+    fn reclaim(&self, range: Range<usize>) {
+        let mut room: Option<Range<usize>> = None;
+        let close = |room: Option<Range<usize>>| {
+            if let Some(room) = room {
+                self.fill(room.start, room.len());
+            }
+        };
+        // The words of a piece are read before the piece in front of it grows over them.
+        for piece in pieces(&self.mapping, range) {
+            if piece.state == State::Alive {
+                close(room.take());
+            } else {
+                let end = piece.at + piece.size;
+                room = Some(room.map_or(piece.at, |room| room.start)..end);
+            }
+        }
+        close(room);
+    }
+
+    /// Checks that nothing is alive in a chunk or run whose counts say so: they are wrong if a runtime has unloaded a code
+    /// twice.
+    fn is_dead(&self, number: usize, chunk: &Chunk) -> bool {
+        let end = start_of(number + chunk.run.load(Relaxed).max(1) as usize);
+        let range = start_of(number) + HEAD_SIZE..end;
+        chunk.is_dead() && pieces(&self.mapping, range).all(|piece| piece.state != State::Alive)
+    }
+
+    /// Splits a run whose code has died into single, empty chunks.
+    ///
+    /// It works backwards from the last chunk, so that the log is valid at every step: everything is behind one filler until
+    /// the last step cuts it.
+    fn split_run(&self, first: usize) {
+        let Some(head) = self.chunks.table.get(first) else { return };
+        let run = head.run.load(Relaxed) as usize;
+        let start = start_of(first);
+        self.fill(start + HEAD_SIZE, run * CHUNK - HEAD_SIZE);
+        for number in (first + 1..first + run).rev() {
+            let Some(chunk) = self.chunks.table.get(number) else { continue };
+            chunk.next_even_epoch();
+            self.fill(start_of(number) + HEAD_SIZE, ROOM);
+            self.write_head(number, 1);
+            chunk.settle(0, ROOM);
+            chunk.run.store(1, Relaxed);
+        }
+        self.fill(start + HEAD_SIZE, ROOM);
+        self.mapping.word(start + chunk::SPAN).store(pair(1, 0), Release);
+        head.settle(0, 0);
+        head.run.store(1, Relaxed);
+    }
+
+    /// Makes a run of adjacent chunks in which nothing is alive.
+    fn join(&self, count: usize, _taking: &Closed<'_>) -> Option<usize> {
+        if !self.options.reuse {
+            return None;
+        }
+        let in_use = self.chunks.in_use.load(Relaxed);
+        let table = self.chunks.table.get(..in_use)?;
+        let mut first = 0;
+        let mut number = 0;
+        while let Some(chunk) = table.get(number) {
+            let run = chunk.run.load(Relaxed).max(1) as usize;
+            number += run;
+            if !self.is_dead(number - run, chunk) {
+                first = number;
+            } else if number - first >= count {
+                return self.join_range(first, number, count);
+            }
+        }
+        None
+    }
+
+    fn join_range(&self, first: usize, end: usize, count: usize) -> Option<usize> {
+        // Split runs among them first: the chunks behind the new run stay usable.
+        for number in first..end {
+            let chunk = self.chunks.table.get(number)?;
+            self.begin_change(number, chunk);
+            if chunk.run.load(Relaxed) > 1 {
+                self.split_run(number);
+                chunk.settle(0, ROOM);
+            }
+        }
+        let start = start_of(first);
+        for (number, chunk) in self.chunks.table.get(first..first + count)?.iter().enumerate() {
+            chunk.run.store(if number == 0 { count as u32 } else { 0 }, Relaxed);
+            chunk.settle(0, 0);
+        }
+        self.mapping.word(start + chunk::SPAN).store(pair(count as u32, 0), Release);
+        self.fill(start + HEAD_SIZE, count * CHUNK - HEAD_SIZE);
+        // The run's code will overwrite their heads, and what the child of a fork may be reading behind these.
+        for number in first + 1..first + count {
+            self.mapping.word(start_of(number) + TAIL).store(0, Relaxed);
+        }
+        fence(Release);
+        for number in std::iter::once(first).chain(first + count..end) {
+            self.end_change(number, self.chunks.table.get(number)?);
+        }
+        Some(first)
+    }
+}

@@ -1,0 +1,239 @@
+//! Checks the log at every instant: the state in which a thread leaves it that is killed between
+//! two stores.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use jitdump::check::{Severity, check};
+use jitdump::{CodeEvent, Dump};
+
+use super::layout::{CHUNK, FIRST_CHUNK};
+use super::mapping::observe;
+use super::{Log, LogOptions, Position};
+use crate::clock::Clock;
+use jit_code::{Code, Line};
+
+/// Addresses that are certainly alive, and one that may be.
+#[derive(Default)]
+struct Expected {
+    alive: Vec<u64>,
+    perhaps: Vec<u64>,
+    instants: u64,
+}
+
+/// To limit the cost, raw logs are checked at one of this many instants.
+const CHECKED: u64 = 16;
+
+impl Expected {
+    fn look(&mut self, bytes: &[u8]) {
+        self.instants += 1;
+        let snapshot = code_log::snapshot(&bytes).unwrap();
+        assert_eq!(snapshot.torn, 0, "instant {}", self.instants);
+        self.compare(&snapshot.bytes);
+        if self.instants.is_multiple_of(CHECKED) {
+            // A tool without support for logs reads all of it.
+            let findings = check(bytes).findings;
+            let worst = findings.iter().find(|finding| finding.severity == Severity::Error);
+            assert!(worst.is_none(), "instant {}: {worst:?}", self.instants);
+            self.compare(bytes);
+        }
+    }
+
+    fn compare(&self, dump: &[u8]) {
+        let events = Dump::parse(dump).unwrap().codes();
+        let mut alive: Vec<u64> = events
+            .filter_map(|event| match event.unwrap() {
+                CodeEvent::Load(code) if code.died().is_none() => Some(code.address),
+                _ => None,
+            })
+            .collect();
+        alive.sort_unstable();
+        let count = alive.len();
+        alive.dedup();
+        assert_eq!(alive.len(), count, "twice at instant {}", self.instants);
+        alive.retain(|address| !self.perhaps.contains(address));
+        assert!(alive == self.alive, "instant {}: {alive:x?} of {:x?}", self.instants, self.alive);
+    }
+}
+
+struct Test {
+    log: Log,
+    with_bytes: bool,
+    expected: Rc<RefCell<Expected>>,
+    handles: BTreeMap<u64, (Position, u32)>,
+    bytes: Vec<u8>,
+}
+
+impl Test {
+    fn new(chunks: usize, with_bytes: bool) -> Self {
+        let limit = FIRST_CHUNK + chunks * CHUNK;
+        let options =
+            LogOptions { file: None, limit, control: 1, reuse: true, clock: Clock::Monotonic };
+        let log = Log::create(options, |failure, _| panic!("{failure}")).unwrap();
+        // The observer reads all of it. Growing the file gives no chunk to anyone.
+        log.mapping.have(&log.backing, 0, limit).unwrap();
+        Self {
+            log,
+            with_bytes,
+            expected: Rc::default(),
+            handles: BTreeMap::new(),
+            bytes: (0..200_000_u32).map(|n| n as u8).collect(),
+        }
+    }
+
+    fn observed<T>(&self, perhaps: &[u64], action: impl FnOnce(&Log) -> T) -> T {
+        {
+            let mut expected = self.expected.borrow_mut();
+            expected.perhaps = perhaps.to_vec();
+            expected.alive =
+                self.handles.keys().copied().filter(|known| !perhaps.contains(known)).collect();
+        }
+        let expected = self.expected.clone();
+        let mut result = None;
+        observe::during(
+            move |bytes| expected.borrow_mut().look(bytes),
+            || result = Some(action(&self.log)),
+        );
+        result.unwrap()
+    }
+
+    fn load(&mut self, address: u64, size: usize) -> bool {
+        let name = format!("code {address:x}");
+        let lines = [1, 2].map(|line| Line { offset: line, file: "f", line, column: 0 });
+        let code = Code::new(&self.bytes[..size]).runs_at(address).named(&name).lines(&lines);
+        let with_bytes = self.with_bytes;
+        let handle = self.observed(&[address], |log| log.load(&code, with_bytes, 1));
+        if let Some(handle) = handle {
+            self.handles.insert(address, handle);
+        }
+        handle.is_some()
+    }
+
+    fn unload(&mut self, address: u64) {
+        let (position, index) = self.handles[&address];
+        self.observed(&[address], |log| log.end(log.living(position, index).unwrap()));
+        self.handles.remove(&address);
+    }
+
+    fn moved(&mut self, from: u64, to: u64) {
+        let (position, index) = self.handles[&from];
+        let new = self.observed(&[from, to], |log| {
+            let new = log.move_to(position, index, to, None, 1);
+            log.end(log.living(position, index).unwrap());
+            new
+        });
+        self.handles.remove(&from);
+        if let Some(handle) = new {
+            self.handles.insert(to, handle);
+        }
+    }
+
+    /// Returns the number of instants that were checked.
+    fn finish(self) -> u64 {
+        self.observed(&[], |log| {
+            log.mapping.word(0).load(Relaxed);
+        });
+        let instants = self.expected.borrow().instants;
+        // Frees lanes, chunks and the mapping: nobody uses this log any more.
+        drop(self.log);
+        instants
+    }
+}
+
+#[test]
+fn whoever_is_killed_while_announcing_leaves_a_log_without_that_code_alone() {
+    for with_bytes in [false, true] {
+        let mut test = Test::new(2, with_bytes);
+        for n in 1..30_u64 {
+            assert!(test.load(n << 20, 100 + n as usize));
+            if n % 3 == 0 {
+                test.unload((n - 1) << 20);
+            }
+            if n % 3 == 1 {
+                test.moved(n << 20, (n + 100) << 20);
+            }
+        }
+        assert!(test.finish() > 500);
+    }
+}
+
+#[test]
+fn whoever_is_killed_while_room_is_used_anew_leaves_what_lives() {
+    for with_bytes in [false, true] {
+        let mut test = Test::new(2, with_bytes);
+        let size = if with_bytes { 9_000 } else { 100 };
+        let mut next = 0;
+        // Names are short, and codes large: with bytes a chunk holds few, without bytes it holds
+        // many.
+        for round in 0..3 {
+            let before = next;
+            while test.handles.len() < if with_bytes { 12 } else { 700 } {
+                next += 1;
+                if !with_bytes && next % 100 != 0 {
+                    // Only the changes of chunks matter here.
+                    let code = Code::at(next << 20, size as u64).named("code");
+                    let Some(handle) = test.log.load(&code, false, 1) else { break };
+                    test.handles.insert(next << 20, handle);
+                } else if !test.load(next << 20, size) {
+                    break;
+                }
+            }
+            assert!(next > before, "round {round}");
+            let doomed: Vec<u64> = test.handles.keys().copied().collect();
+            for (n, address) in doomed.into_iter().enumerate() {
+                if n % 4 != round {
+                    test.unload(address);
+                }
+            }
+        }
+        test.finish();
+    }
+}
+
+#[test]
+fn whoever_is_killed_while_chunks_are_joined_or_split_leaves_what_lives() {
+    let mut test = Test::new(5, true);
+    assert!(test.load(1 << 20, 1_000));
+    // A run of three, which dies, becomes single chunks, which die, and are joined again.
+    assert!(test.load(2 << 20, 150_000));
+    assert!(test.load(3 << 20, 50_000));
+    for round in 0..3_u64 {
+        let base = (100 * (round + 1)) << 20;
+        test.unload(if round == 0 { 2 << 20 } else { (base - (100 << 20)) + (90 << 20) });
+        let mut small = Vec::new();
+        for n in 0..12 {
+            let address = base + (n << 20);
+            if test.load(address, 12_000) {
+                small.push(address);
+            }
+        }
+        assert!(small.len() > 8, "{} in round {round}", small.len());
+        for address in small {
+            test.unload(address);
+        }
+        assert!(test.load(base + (90 << 20), 120_000), "round {round}");
+    }
+    assert!(test.finish() > 500);
+}
+
+#[test]
+fn a_thread_that_is_killed_between_a_record_and_its_tail_loses_no_later_code() {
+    // A reused chunk, with free space in front of a live code.
+    let mut test = Test::new(1, true);
+    let mut last = 0;
+    for n in 1.. {
+        if !test.load(n << 20, 5_001) {
+            break;
+        }
+        last = n;
+    }
+    for n in 2..last {
+        test.unload(n << 20);
+    }
+    // STARVE announcements pass before the next search for space.
+    let found = (0..200).any(|n| test.load((1_000 + n) << 20, 3_003));
+    assert!(found && test.handles.contains_key(&(last << 20)));
+    test.finish();
+}

@@ -1,0 +1,159 @@
+//! What the library has to say to its host.
+
+use std::fmt::{self, Write};
+
+/// Something that could not be had, and is off from now on. The program is not affected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    subject: Subject,
+    text: Text,
+}
+
+/// What a notice says. It lies in the notice itself: code may be announced, and left out, in a signal handler that interrupted
+/// the allocator.
+#[derive(Clone, PartialEq, Eq)]
+struct Text {
+    bytes: [u8; Self::SIZE],
+    length: usize,
+}
+
+impl Text {
+    /// It must fit on the stack of a signal handler.
+    const SIZE: usize = 512;
+    /// What ends a text that was cut.
+    const DOTS: &str = "...";
+
+    fn new(text: impl fmt::Display) -> Self {
+        let mut new = Self { bytes: [0; Self::SIZE], length: 0 };
+        // What does not fit is cut; there is no other error.
+        let _ = write!(new, "{text}");
+        new
+    }
+
+    fn as_str(&self) -> &str {
+        // It consists of whole strings, so that there is no other case.
+        self.bytes.get(..self.length).and_then(|text| str::from_utf8(text).ok()).unwrap_or_default()
+    }
+
+    fn push(&mut self, text: &str) {
+        let end = self.length + text.len();
+        if let Some(place) = self.bytes.get_mut(self.length..end) {
+            place.copy_from_slice(text.as_bytes());
+            self.length = end;
+        }
+    }
+}
+
+impl Write for Text {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let space = Self::SIZE - Self::DOTS.len() - self.length;
+        let fits = printable::floor_char_boundary(text, space);
+        self.push(text.get(..fits).unwrap_or_default());
+        if fits < text.len() {
+            self.push(Self::DOTS);
+            return Err(fmt::Error);
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+/// What a [`Notice`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Subject {
+    /// The code log: there is none, or it lies in another kind of memory than asked for.
+    Log,
+    /// Codes are left out: the log is full, cannot grow, or has no room for one so large. The text says which.
+    Full,
+    /// The child of a fork has no log.
+    Fork,
+    /// The perf map.
+    PerfMap,
+    /// What valgrind is shown.
+    Valgrind,
+    /// An arena for code.
+    Arena,
+    /// What debuggers are shown.
+    Debuggers,
+    /// What unwinders in the process know.
+    Unwinders,
+    /// A setting in the environment that means nothing.
+    Setting,
+}
+
+impl Notice {
+    pub(crate) fn new(subject: Subject, text: impl fmt::Display) -> Self {
+        // It takes no memory, but what it is made of may.
+        match fallible::attempt(|| Text::new(text)) {
+            Ok(text) => Self { subject, text },
+            Err(fallible::Refused) => Self::out_of_memory(subject),
+        }
+    }
+
+    /// Memory was refused, and with it what the subject is about. It takes none to say so.
+    pub(crate) fn out_of_memory(subject: Subject) -> Self {
+        let text = match subject {
+            Subject::Log => "out of memory: no code is announced",
+            Subject::Full => "out of memory: a code was left out",
+            Subject::Fork => "out of memory: this process announces no code",
+            Subject::PerfMap => "out of memory: the perf map is given up",
+            Subject::Valgrind => "out of memory: valgrind is shown no code",
+            Subject::Arena => "out of memory: no memory for code in an arena",
+            Subject::Debuggers => "out of memory: debuggers are shown no code any more",
+            Subject::Unwinders => "out of memory: unwinders know no code any more",
+            Subject::Setting => "out of memory: settings were not read",
+        };
+        Self { subject, text: Text::new(text) }
+    }
+
+    /// What it is about.
+    #[must_use]
+    pub fn subject(&self) -> Subject {
+        self.subject
+    }
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.text.as_str())
+    }
+}
+
+/// Whoever takes notices.
+pub(crate) type Listener = Box<dyn Fn(&Notice) + Send + Sync>;
+
+/// Says it to the listener, if there is one, and to `log`.
+pub(crate) fn say(listener: Option<&Listener>, notice: &Notice) {
+    #[cfg(feature = "log")]
+    log::warn!(target: "jitscribe", "{notice}");
+    if let Some(listener) = listener {
+        listener(notice);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Notice, Subject, Text};
+
+    #[test]
+    fn a_text_that_is_too_long_is_cut_between_characters() {
+        let said = |text: &str| Notice::new(Subject::Full, text).to_string();
+        for text in ["", "no code is announced", &"x".repeat(Text::SIZE - 3)] {
+            assert_eq!(said(text), text);
+        }
+        for filler in 0..4 {
+            let text = "x".repeat(filler) + &"😀".repeat(Text::SIZE);
+            let cut = said(&text);
+            assert!((Text::SIZE - 6..=Text::SIZE).contains(&cut.len()), "{}", cut.len());
+            assert!(text.starts_with(cut.strip_suffix("...").unwrap()));
+        }
+        let pieces = format_args!("{}{}{}", "a".repeat(500), "b".repeat(500), "c").to_string();
+        assert_eq!(said(&pieces), pieces[..509].to_owned() + "...");
+    }
+}

@@ -1,0 +1,236 @@
+//! All that is alive as one object that a loader takes.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use fallible::Vec;
+
+use code_image::ObjectWriter;
+pub use code_image::{FinishedObject, ObjectFormat};
+use perf_map::Entry;
+use rustix::fs::OFlags;
+
+use crate::image::{logged, record, target};
+use crate::log::{Log, Position};
+
+/// Why no object was written.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ObjectError {
+    /// No code is alive, or the log is off.
+    Nothing,
+    /// The file: it is there already, or cannot be written.
+    File(io::Error),
+    /// The code does not fit into the format.
+    Format(code_image::Error),
+}
+
+impl fmt::Display for ObjectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("no code is alive"),
+            Self::File(cause) => write!(f, "the file cannot be written: {cause}"),
+            Self::Format(cause) => cause.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ObjectError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Nothing => None,
+            Self::File(cause) => Some(cause),
+            Self::Format(cause) => Some(cause),
+        }
+    }
+}
+
+impl From<io::Error> for ObjectError {
+    fn from(cause: io::Error) -> Self {
+        Self::File(cause)
+    }
+}
+
+impl From<code_image::Error> for ObjectError {
+    fn from(cause: code_image::Error) -> Self {
+        match cause {
+            code_image::Error::Io(cause) => Self::File(cause),
+            cause => Self::Format(cause),
+        }
+    }
+}
+
+/// Writes what is alive in `log` to the new file `path`.
+pub(crate) fn write(
+    log: &Log,
+    format: ObjectFormat,
+    path: &Path,
+) -> Result<FinishedObject, ObjectError> {
+    let alive = fallible::attempt(|| Alive::of(log)).map_err(code_image::Error::from)?;
+    if alive.0.is_empty() {
+        return Err(ObjectError::Nothing);
+    }
+    // Of this user alone, through no link, in the place of none.
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    let file = options.open(path)?;
+    let done = fallible::attempt(|| write_to(log, format, &alive, Limited::new(file)))
+        .unwrap_or_else(|refused| Err(ObjectError::Format(refused.into())));
+    if done.is_err() {
+        let _ = std::fs::remove_file(path);
+    }
+    done
+}
+
+fn write_to(
+    log: &Log,
+    format: ObjectFormat,
+    alive: &Alive,
+    file: Limited,
+) -> Result<FinishedObject, ObjectError> {
+    let pieces = alive.pieces();
+    let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else {
+        return Err(ObjectError::Nothing);
+    };
+    let mut object = ObjectWriter::new(file, target(), format, first.address..last.end())?;
+    let memory = File::open("/proc/self/mem").ok();
+    let mut current = Vec::new();
+    for piece in &pieces {
+        let Some(&Living { position, index, time, .. }) = alive.0.get(piece.entry.line as usize)
+        else {
+            continue;
+        };
+        // What died meanwhile is left out.
+        let Some(dump) = log.dump_of(position, index) else { continue };
+        let mut done = Ok(());
+        logged(&dump, |code| {
+            let visible = piece.address..piece.end();
+            if visible.start < code.start || visible.end > code.start.saturating_add(code.size) {
+                return; // it moved meanwhile
+            }
+            let bytes = match &memory {
+                Some(memory) => read(memory, code.start, code.size, &mut current),
+                None => None,
+            };
+            let bytes = bytes.unwrap_or(code.bytes);
+            done = object.add(&code_image::Code { visible, bytes, ..code.clone() }, time);
+        });
+        done?;
+    }
+    Ok(object.finish()?)
+}
+
+/// The `size` bytes at `address` as they are now. Not by a pointer, for what was announced may not be there.
+fn read<'r>(memory: &File, address: u64, size: u64, room: &'r mut Vec<u8>) -> Option<&'r [u8]> {
+    let size = usize::try_from(size).ok()?;
+    room.clear();
+    room.try_reserve(size).ok()?;
+    room.resize(size, 0);
+    memory.read_exact_at(room, address).ok()?;
+    Some(room)
+}
+
+/// Where codes are that are alive, from old to new.
+struct Alive(Vec<Living>);
+
+struct Living {
+    position: Position,
+    index: u32,
+    time: u64,
+    address: u64,
+    size: u64,
+}
+
+impl Alive {
+    fn of(log: &Log) -> Self {
+        let mut alive = Vec::new();
+        for (position, index, _) in log.positions() {
+            if let Some(dump) = log.dump_of(position, index)
+                && let Some(load) = record(&dump)
+            {
+                let (time, address, size) = (load.timestamp, load.address, load.size);
+                alive.push(Living { position, index, time, address, size });
+            }
+        }
+        alive.sort_by_key(|living| living.time);
+        Self(alive)
+    }
+
+    /// Who is where, by address. `line` of an entry is the index of its code.
+    fn pieces(&self) -> Vec<perf_map::Piece<'static>> {
+        let entries = (0..).zip(&self.0).map(|(line, living)| Entry {
+            offset: 0,
+            line,
+            address: living.address,
+            size: living.size,
+            name: b"",
+        });
+        let entries: Vec<Entry<'_>> = entries.collect();
+        match perf_map::try_resolve(&entries) {
+            Ok(pieces) => pieces.into(),
+            Err(_) => {
+                fallible::refuse();
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// A file that is not to grow beyond the process's limit: to write there would be a signal.
+struct Limited {
+    file: File,
+    position: u64,
+    limit: u64,
+}
+
+impl Limited {
+    fn new(file: File) -> Self {
+        let limit = guest::file_size_limit().unwrap_or(u64::MAX);
+        Self { file, position: 0, limit }
+    }
+}
+
+impl Write for Limited {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.position.saturating_add(bytes.len() as u64) > self.limit {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let written = self.file.write(bytes)?;
+        self.position += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Seek for Limited {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.position = self.file.seek(to)?;
+        Ok(self.position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek, SeekFrom, Write};
+
+    use super::Limited;
+
+    #[test]
+    fn nothing_is_written_behind_the_limit() {
+        let file = tempfile::tempfile().unwrap();
+        let mut limited = Limited { limit: 8, ..Limited::new(file) };
+        assert_eq!(limited.write(&[1; 8]).unwrap(), 8);
+        assert!(limited.write(&[1]).is_err());
+        limited.seek(SeekFrom::Start(7)).unwrap();
+        assert!(limited.write(&[1; 2]).is_err());
+        assert_eq!(limited.write(&[1]).unwrap(), 1);
+        assert_eq!(limited.file.metadata().unwrap().len(), 8);
+    }
+}

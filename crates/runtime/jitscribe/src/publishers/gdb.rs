@@ -1,0 +1,158 @@
+//! gdb and lldb, through GDB's JIT interface: they are shown all that is alive, from when a debugger is there or one is announced.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use fallible::{Refused, Vec};
+use jitdump::extension::control;
+use publish_gdb::{Forked, Options};
+use unwind_info::{Error, Machine, Unwind};
+
+use super::Publisher;
+use crate::host::Host;
+use crate::image::{announced, logged, target};
+use crate::log::{Announced, Log, MACHINE};
+use crate::notice::Subject;
+use jit_code::Code;
+
+/// GDB's interface, from the first request on.
+#[derive(Debug)]
+pub(super) struct Gdb {
+    interface: OnceLock<publish_gdb::Gdb>,
+    /// Memory was refused for the interface itself.
+    is_refused: AtomicBool,
+}
+
+impl Gdb {
+    pub(super) const fn new() -> Self {
+        Self { interface: OnceLock::new(), is_refused: AtomicBool::new(false) }
+    }
+
+    /// Runs what takes memory. If it is refused, nothing is shown from then on.
+    fn attempt(&self, work: impl FnOnce()) {
+        if fallible::attempt(work).is_err()
+            && let Some(interface) = self.interface.get()
+        {
+            interface.give_up();
+        }
+    }
+
+    fn show(&self, entry: Announced, code: &Code<'_>) {
+        let Some(interface) = self.interface.get() else { return };
+        announced(code, |shown| match code.unwind.zip(Machine::from_elf(MACHINE)) {
+            // A section that the runtime has made itself.
+            Some((Unwind::EhFrame(_), _)) | None => interface.load(key(entry), shown),
+            Some((unwind, machine)) => {
+                let mut frames = Vec::with_capacity(128);
+                // Rows that cannot be encoded are left out; names and lines are not.
+                let (at, size) = (code.address, code.size);
+                let encoded = unwind_info::absolute(machine, at, size, &unwind, frames.inner_mut());
+                if encoded == Err(Error::Memory) {
+                    fallible::refuse();
+                }
+                interface.load_with_frames(key(entry), shown, &frames);
+            }
+        });
+    }
+
+    fn show_all(&self, interface: &publish_gdb::Gdb, log: &Log) {
+        self.attempt(|| {
+            let alive = log.positions();
+            interface.load_many(|load| {
+                for &(position, index, _) in &alive {
+                    if let Some(dump) = log.dump_of(position, index) {
+                        logged(&dump, |code| load(key((position, index)), code));
+                    }
+                }
+            });
+            // Another thread may have unloaded one before it was shown.
+            for (position, index, address) in alive {
+                if log.living(position, index).is_none() {
+                    interface.unload(key((position, index)), address);
+                }
+            }
+        });
+    }
+}
+
+impl Publisher for Gdb {
+    fn subject(&self) -> Subject {
+        Subject::Debuggers
+    }
+
+    fn request_bit(&self) -> u32 {
+        control::GDB
+    }
+
+    /// Tells debuggers where the log is. Those that have the reader need nothing else.
+    fn prepare(&self, host: &'static Host) {
+        let Some(log) = &host.log else { return };
+        let (address, size) = log.mapped();
+        if let Err(Refused) = publish_gdb::put_up_signpost(target(), address, size) {
+            host.say_refused(Subject::Debuggers);
+        }
+    }
+
+    /// False if memory was refused, now or before.
+    fn start(&self, host: &'static Host, log: &Log) -> bool {
+        if let Some(interface) = self.interface.get() {
+            return !interface.is_off();
+        }
+        let options = Options::default();
+        let options = if host.settings.gdb_each { options.each() } else { options };
+        let Ok(new) = publish_gdb::Gdb::create(target(), options) else {
+            self.is_refused.store(true, Relaxed);
+            return false;
+        };
+        // From here on other threads show what they load; what was in the log before follows.
+        let interface = self.interface.get_or_init(|| new);
+        self.show_all(interface, log);
+        !interface.is_off()
+    }
+
+    fn is_on(&self) -> bool {
+        self.interface.get().is_some()
+    }
+
+    fn load(&self, code: &Code<'_>, entry: Option<Announced>) {
+        if let Some(entry) = entry {
+            self.attempt(|| self.show(entry, code));
+        }
+    }
+
+    fn moved(&self, log: &Log, from: Announced, to: Option<Announced>, _: u64) {
+        self.unload(log, from);
+        let Some((interface, to)) = self.interface.get().zip(to) else { return };
+        self.attempt(|| {
+            if let Some(dump) = log.dump_of(to.0, to.1) {
+                logged(&dump, |code| interface.load(key(to), code));
+            }
+        });
+    }
+
+    fn unload(&self, log: &Log, entry: Announced) {
+        if let Some((interface, (address, _))) =
+            self.interface.get().zip(log.place(entry.0, entry.1))
+        {
+            interface.unload(key(entry), address);
+        }
+    }
+
+    fn forked(&self, log: &Log) {
+        if let Some(interface) = self.interface.get()
+            && interface.forked() == Forked::Lost
+        {
+            self.show_all(interface, log);
+        }
+    }
+
+    fn take_refusal(&self) -> bool {
+        let is_refused = self.is_refused.load(Relaxed) && self.is_refused.swap(false, Relaxed);
+        self.interface.get().is_some_and(publish_gdb::Gdb::take_refusal) || is_refused
+    }
+}
+
+/// What the interface knows a code by.
+fn key((position, index): Announced) -> u64 {
+    u64::from(position.get()) << 32 | u64::from(index)
+}

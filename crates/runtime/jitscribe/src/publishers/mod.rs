@@ -1,0 +1,225 @@
+//! The publishers: one file for each tool that is told of code besides the log.
+//!
+//! A publisher implements [`Publisher`], and has its line in [`Publishers`]. Everything that happens to code is passed to all
+//! publishers that are on, in the order of that list. What a build or a system does not have is not in the list.
+
+#[cfg(all(feature = "arena", unix))]
+mod arena;
+#[cfg(feature = "gdb")]
+mod gdb;
+#[cfg(unix)]
+mod perf_map;
+#[cfg(test)]
+mod trace_events;
+#[cfg(feature = "unwinders")]
+mod unwinders;
+#[cfg(all(feature = "valgrind", unix))]
+mod valgrind;
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crate::host::Host;
+use crate::log::{Announced, Log};
+use crate::notice::Subject;
+use jit_code::Code;
+
+/// Passes code on to one tool.
+///
+/// The methods are called by any thread, at the same time, with signals held. They may take locks of their own and allocate by the types of
+/// the crate `fallible`. They never fail into the runtime: a publisher that cannot go on turns itself off and reports it to the [`Host`].
+///
+/// A code may be loaded and unloaded by other threads while [`start`](Self::start) publishes what is alive, and it may be passed to `unload` or
+/// `moved` without ever having been passed to `load`.
+pub(crate) trait Publisher: Sync {
+    /// What its notices are about.
+    fn subject(&self) -> Subject;
+
+    /// The bit of the log's control word that requests it (`jitdump::extension::control`), or 0 if it cannot be requested from outside the process.
+    /// While the bit is clear, code is not passed to [`load`](Self::load).
+    fn request_bit(&self) -> u32 {
+        0
+    }
+
+    /// Does what the settings ask for. Called once, when the scribe is made.
+    fn prepare(&self, _host: &'static Host) {}
+
+    /// Publishes what is alive in the log, and from now on all that is loaded. Called for every request, so it may be on already. False if it
+    /// cannot be had; the request is withdrawn then.
+    fn start(&self, _host: &'static Host, _log: &Log) -> bool {
+        self.is_on()
+    }
+
+    /// Whether it publishes: it was started, and has not given up.
+    fn is_on(&self) -> bool;
+
+    /// A code was loaded. `entry` is `None` if the log had no space for it.
+    fn load(&self, code: &Code<'_>, entry: Option<Announced>);
+
+    /// The code of the entry `from` moves to `address`. It is still in the log, and so is its new entry `to`; `None` if the log had no space.
+    fn moved(&self, log: &Log, from: Announced, to: Option<Announced>, address: u64);
+
+    /// The code of `entry` is about to be unloaded. It is still in the log.
+    fn unload(&self, log: &Log, entry: Announced);
+
+    /// The process is a fork's child, whose log is complete.
+    fn forked(&self, log: &Log);
+
+    /// Whether memory was refused since the last call, so that it has turned itself off.
+    fn take_refusal(&self) -> bool {
+        false
+    }
+}
+
+/// All publishers of this build, and whether any was ever started.
+#[derive(Debug)]
+pub(crate) struct Publishers {
+    #[cfg(unix)]
+    perf_map: perf_map::PerfMap,
+    #[cfg(feature = "gdb")]
+    gdb: gdb::Gdb,
+    #[cfg(all(feature = "arena", unix))]
+    arena: arena::Arena,
+    #[cfg(feature = "unwinders")]
+    unwinders: unwinders::Unwinders,
+    #[cfg(all(feature = "valgrind", unix))]
+    valgrind: valgrind::Valgrind,
+    #[cfg(test)]
+    trace_events: trace_events::TraceEvents,
+    was_started: AtomicBool,
+}
+
+/// How many there are.
+const COUNT: usize = cfg!(unix) as usize
+    + cfg!(feature = "gdb") as usize
+    + cfg!(all(feature = "arena", unix)) as usize
+    + cfg!(feature = "unwinders") as usize
+    + cfg!(all(feature = "valgrind", unix)) as usize
+    + cfg!(test) as usize;
+
+impl Publishers {
+    /// None of them is on.
+    pub(crate) const fn new() -> Self {
+        Self {
+            #[cfg(unix)]
+            perf_map: perf_map::PerfMap::new(),
+            #[cfg(feature = "gdb")]
+            gdb: gdb::Gdb::new(),
+            #[cfg(all(feature = "arena", unix))]
+            arena: arena::Arena,
+            #[cfg(feature = "unwinders")]
+            unwinders: unwinders::Unwinders::new(),
+            #[cfg(all(feature = "valgrind", unix))]
+            valgrind: valgrind::Valgrind::new(),
+            #[cfg(test)]
+            trace_events: trace_events::TraceEvents::new(),
+            was_started: AtomicBool::new(false),
+        }
+    }
+
+    /// The order in which they are told.
+    fn list(&self) -> [&dyn Publisher; COUNT] {
+        [
+            #[cfg(unix)]
+            &self.perf_map,
+            #[cfg(feature = "gdb")]
+            &self.gdb,
+            #[cfg(all(feature = "arena", unix))]
+            &self.arena,
+            #[cfg(feature = "unwinders")]
+            &self.unwinders,
+            #[cfg(all(feature = "valgrind", unix))]
+            &self.valgrind,
+            #[cfg(test)]
+            &self.trace_events,
+        ]
+    }
+
+    /// See [`Publisher::prepare`].
+    pub(crate) fn prepare(&self, host: &'static Host) {
+        for publisher in self.list() {
+            publisher.prepare(host);
+        }
+        if self.list().iter().any(|publisher| publisher.is_on()) {
+            self.was_started.store(true, Relaxed);
+        }
+    }
+
+    /// Starts those that `control` requests. Returns it without the requests that cannot be fulfilled: what is not to be had does
+    /// not count as on, so that debuggers read the log themselves then.
+    pub(crate) fn start(&self, control: u32, host: &'static Host, log: &Log) -> u32 {
+        let mut fulfilled = control;
+        for publisher in self.list() {
+            let bit = publisher.request_bit();
+            if control & bit != 0 {
+                // Before it is: from then on, other threads publish what they load.
+                self.was_started.store(true, Relaxed);
+                if !publisher.start(host, log) {
+                    fulfilled &= !bit;
+                }
+            }
+        }
+        fulfilled
+    }
+
+    /// Whether code may have to be passed on. Each announcement asks.
+    #[inline]
+    pub(crate) fn are_there(&self) -> bool {
+        #[cfg(all(feature = "arena", unix))]
+        if arena::are_there() {
+            return true;
+        }
+        self.was_started.load(Relaxed)
+    }
+
+    /// Those that are on.
+    fn active(&self) -> impl Iterator<Item = &dyn Publisher> {
+        self.list().into_iter().filter(|publisher| publisher.is_on())
+    }
+
+    /// Whether any of them is on.
+    pub(crate) fn are_on(&self) -> bool {
+        self.active().next().is_some()
+    }
+
+    /// See [`Publisher::load`].
+    pub(crate) fn load(&self, control: u32, code: &Code<'_>, entry: Option<Announced>) {
+        for publisher in self.active() {
+            let bit = publisher.request_bit();
+            if bit == 0 || control & bit != 0 {
+                publisher.load(code, entry);
+            }
+        }
+    }
+
+    /// See [`Publisher::moved`].
+    pub(crate) fn moved(&self, log: &Log, from: Announced, to: Option<Announced>, address: u64) {
+        for publisher in self.active() {
+            publisher.moved(log, from, to, address);
+        }
+    }
+
+    /// See [`Publisher::unload`].
+    pub(crate) fn unload(&self, log: &Log, entry: Announced) {
+        for publisher in self.active() {
+            publisher.unload(log, entry);
+        }
+    }
+
+    /// See [`Publisher::forked`].
+    pub(crate) fn forked(&self, log: &Log) {
+        // Also one that has given up: a child may have more luck.
+        for publisher in self.list() {
+            publisher.forked(log);
+        }
+    }
+
+    /// Reports which ones are off because memory was refused.
+    pub(crate) fn report_refusals(&self, host: &Host) {
+        for publisher in self.list() {
+            if publisher.take_refusal() {
+                host.withdraw(publisher.request_bit());
+                host.say_refused(publisher.subject());
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The unwinders of this process (libgcc, LLVM's and nongnu's libunwind, Windows): they walk through code from before it runs until
+//! it is unloaded.
+
+use std::sync::OnceLock;
+
+use publish_unwind::Unwinders as Registry;
+
+use super::Publisher;
+use crate::host::Host;
+use crate::image::announced;
+use crate::log::{Announced, Log};
+use crate::notice::Subject;
+use jit_code::Code;
+
+/// Publishes from the start, if the settings ask for it and the process has an unwinder.
+#[derive(Debug)]
+pub(super) struct Unwinders(OnceLock<Registry>);
+
+impl Unwinders {
+    pub(super) const fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    /// Runs what takes memory. If it is refused, nothing is registered from then on.
+    fn attempt(&self, work: impl FnOnce()) {
+        if fallible::attempt(work).is_err()
+            && let Some(registry) = self.0.get()
+        {
+            registry.give_up();
+        }
+    }
+
+    /// Where code at this address is registered; `None` for an arena's, which unwinders find by the arena's own tables.
+    fn for_code_at(&self, address: u64) -> Option<&Registry> {
+        let registry = self.0.get()?;
+        #[cfg(all(feature = "arena", unix))]
+        if super::arena::is_linked(address) {
+            return None;
+        }
+        #[cfg(not(all(feature = "arena", unix)))]
+        let _ = address;
+        Some(registry)
+    }
+}
+
+impl Publisher for Unwinders {
+    fn subject(&self) -> Subject {
+        Subject::Unwinders
+    }
+
+    fn prepare(&self, host: &'static Host) {
+        if !host.settings.unwinders {
+            return;
+        }
+        match Registry::find() {
+            Some(registry) => drop(self.0.set(registry)),
+            None => host.say(
+                Subject::Unwinders,
+                "no in-process unwinder supports __register_frame; exceptions and backtraces end at jitted code",
+            ),
+        }
+    }
+
+    fn is_on(&self) -> bool {
+        self.0.get().is_some()
+    }
+
+    fn load(&self, code: &Code<'_>, entry: Option<Announced>) {
+        // Without an entry there is no handle by which it could be unloaded.
+        if entry.is_none() {
+            return;
+        }
+        self.attempt(|| {
+            if let Some(registry) = self.for_code_at(code.address) {
+                // Unwinders need no lines.
+                let bare = (*code).lines(&[]).inlined(&[]);
+                announced(&bare, |shown| registry.load(shown, code.unwind.as_ref()));
+            }
+        });
+    }
+
+    #[cfg(unix)]
+    fn moved(&self, log: &Log, from: Announced, to: Option<Announced>, _: u64) {
+        // First, as the two places may overlap.
+        self.unload(log, from);
+        self.attempt(|| {
+            if let Some((position, index)) = to
+                && let Some((address, _)) = log.place(position, index)
+                && let Some(registry) = self.for_code_at(address)
+                && let Some(dump) = log.dump_of(position, index)
+            {
+                crate::image::logged(&dump, |shown| registry.load(shown, None));
+            }
+        });
+    }
+
+    /// The unwind info that is registered does not depend on the address, and cannot be made from what is in the log.
+    #[cfg(windows)]
+    fn moved(&self, log: &Log, from: Announced, to: Option<Announced>, _: u64) {
+        let place = |(position, index)| log.place(position, index);
+        if let Some((registry, (from, size))) = self.0.get().zip(place(from)) {
+            match to.and_then(place) {
+                Some((to, _)) => registry.moved(from, to, size),
+                None => registry.unload(from, size),
+            }
+        }
+    }
+
+    fn unload(&self, log: &Log, entry: Announced) {
+        if let Some((address, size)) = log.place(entry.0, entry.1)
+            && let Some(registry) = self.for_code_at(address)
+        {
+            registry.unload(address, size);
+        }
+    }
+
+    fn forked(&self, _: &Log) {
+        #[cfg(unix)]
+        if let Some(registry) = self.0.get() {
+            registry.forked();
+        }
+    }
+
+    fn take_refusal(&self) -> bool {
+        self.0.get().is_some_and(Registry::take_refusal)
+    }
+}

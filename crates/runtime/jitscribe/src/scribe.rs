@@ -1,0 +1,597 @@
+//! The scribe: takes announcements, writes them to the log, and passes them on to the publishers.
+
+use std::num::NonZeroU32;
+#[cfg(all(feature = "arena", unix))]
+use std::path::Path;
+use std::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+
+use crate::builder::Builder;
+#[cfg(feature = "gdb")]
+use crate::crash;
+use crate::fork_state::{ForkState, ORPHAN, OWN, UNKNOWN, adopting};
+use crate::host::Host;
+use crate::latch::{Latch, Patience};
+use crate::log::{Failure, ForkPage, Living, Log, Position};
+use crate::notice::{self, Notice, Subject};
+use crate::publishers::Publishers;
+use crate::settings::Settings;
+use crate::thread;
+#[cfg(unix)]
+use fallible::IoError;
+use fallible::{OsError, PathText, Place, Refused};
+use guest::hold_signals;
+use jit_code::Code;
+use jitdump::extension::control;
+
+/// Takes announcements of code. Copies are the same scribe; it lives as long as the process.
+///
+/// All methods may be called from any thread at any time, and none of them fails or calls back into the runtime (but for
+/// the callbacks that it was given, see [`Builder::on_notice`] and [`Builder::replay`]). An announcement to the log waits for other threads only where more than
+/// 32 announce at the same moment, or two need a new part of the log: it sleeps meanwhile, for a second at most, and is left out
+/// then, and counted. Publishers beside the log (a perf map, debuggers, unwinders, valgrind) have locks of their own.
+///
+/// A signal handler may announce, too, whatever it interrupted, to the log alone and without [`Unwind`](crate::Unwind) rows:
+/// publishers and such rows take memory from the allocator, which a handler may have interrupted.
+#[derive(Clone, Copy, Debug)]
+pub struct Scribe(&'static Shared);
+
+/// Whether they are the same scribe.
+impl PartialEq for Scribe {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for Scribe {}
+
+/// A code that was announced. Dropping it says that the code is gone.
+#[derive(Debug)]
+#[must_use = "dropping it says that the code is gone; `leak` it if it lives as long as the process"]
+pub struct LoadedCode {
+    shared: &'static Shared,
+    /// `None` if nothing was written.
+    position: Option<Position>,
+    index: u32,
+}
+
+/// Announces again all that is alive.
+pub(crate) type Replay = Box<dyn Fn(Scribe) + Send + Sync>;
+
+/// What all copies of a scribe share. It is never freed: a thread may be in the middle of an announcement
+/// when another one ends the process.
+pub(crate) struct Shared {
+    host: Host,
+    fork_state: ForkState,
+    publishers: Publishers,
+    replay: Option<Replay>,
+    /// Whether the log was on when the control word was looked at last.
+    was_on: AtomicBool,
+    /// Held while requests are applied.
+    applying: Latch,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("log", &self.host.log).finish_non_exhaustive()
+    }
+}
+
+/// A scribe that writes nothing, for those who need one before they have settings.
+static OFF: Shared = Shared {
+    host: Host::new(None, Settings::off()),
+    fork_state: ForkState::none(),
+    publishers: Publishers::new(),
+    replay: None,
+    was_on: AtomicBool::new(false),
+    applying: Latch::new(),
+};
+
+impl Scribe {
+    /// The scribe of the process, with the settings of the environment; see [`Builder::environment`].
+    ///
+    /// The first call makes it; all others get the same one, with the same log, also from other libraries in the process that use this crate.
+    /// A second copy of the crate (another version, or one that is linked statically) has a scribe of its own. Readers merge the logs of
+    /// a process.
+    #[must_use]
+    pub fn global() -> Self {
+        // No `OnceLock`: the child of a fork would wait for ever for a thread that its parent had there.
+        static MADE: AtomicPtr<Shared> = AtomicPtr::new(std::ptr::null_mut());
+        /// The process and the thread that makes it, or made it.
+        static MAKER: AtomicU64 = AtomicU64::new(0);
+        // SAFETY: it is null, or was stored below from a reference that is valid for ever, and which nobody writes through.
+        #[allow(unsafe_code)]
+        let made = || unsafe { MADE.load(Acquire).as_ref() }.map(Self);
+        if let Some(scribe) = made() {
+            return scribe;
+        }
+        let process = crate::log::process_id();
+        let us = u64::from(process) << 32 | u64::from(crate::system::thread_id());
+        loop {
+            if let Some(scribe) = made() {
+                return scribe;
+            }
+            let maker = MAKER.load(Acquire);
+            if maker == us {
+                // Called by what is called to make it.
+                return Self::off();
+            }
+            if maker >> 32 == u64::from(process) {
+                crate::system::nap(std::time::Duration::from_millis(1));
+                continue;
+            }
+            let _signals = hold_signals();
+            if MAKER.compare_exchange(maker, us, AcqRel, Relaxed).is_ok() {
+                let scribe = Self::builder().environment().build();
+                MADE.store(std::ptr::from_ref(scribe.0).cast_mut(), Release);
+                return scribe;
+            }
+        }
+    }
+
+    /// A scribe with settings of one's own.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A scribe that writes nothing, ever.
+    #[must_use]
+    pub const fn off() -> Self {
+        Self(&OFF)
+    }
+
+    pub(crate) fn new(settings: Settings, replay: Option<Replay>) -> Self {
+        let say = |subject, text: &dyn std::fmt::Display| {
+            notice::say(settings.listener.as_ref(), &Notice::new(subject, text));
+        };
+        let Ok(place) = Place::new() else {
+            notice::say(settings.listener.as_ref(), &Notice::out_of_memory(Subject::Log));
+            return Self::off();
+        };
+        let log = fallible::attempt(|| {
+            Log::create(settings.log.clone(), |failure, instead| {
+                say(Subject::Log, &format_args!("{failure}; {instead}"));
+            })
+        })
+        .unwrap_or_else(|Refused| Err(Failure::memory("the code log")))
+        .map_err(|failure| say(Subject::Log, &format_args!("{failure}; no code is announced")))
+        .ok();
+        let page = ForkPage::new()
+            .map_err(|error| {
+                say(Subject::Fork, &format_args!("no page is cleared on fork ({}): each announcement asks for the process's id", OsError(error.raw_os_error())));
+            })
+            .ok();
+        let was_on = AtomicBool::new(settings.log.control != 0);
+        let shared = Box::leak(place.fill(Shared {
+            host: Host::new(log, settings),
+            fork_state: ForkState::new(page),
+            publishers: Publishers::new(),
+            replay,
+            was_on,
+            applying: Latch::new(),
+        }));
+        let scribe = Self(shared);
+        scribe.begin();
+        scribe
+    }
+
+    /// Whether announcements are written down. What takes time to prepare can be left when not.
+    #[inline]
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.0.control() != 0 || self.0.is_on_after_all()
+    }
+
+    /// Announces code: made, or put in the place of what was there. Call it before the code runs.
+    #[inline]
+    pub fn load(&self, code: &Code<'_>) -> LoadedCode {
+        if !self.is_on() {
+            return LoadedCode { shared: self.0, position: None, index: 0 };
+        }
+        self.0.load(code)
+    }
+
+    /// Counts a code that was to be announced, but for which the caller was refused memory. It is said once.
+    #[doc(hidden)]
+    #[cold]
+    pub fn left_out(&self) {
+        if let Some(log) = self.0.current() {
+            log.refused();
+            self.0.host.report_left_out();
+        }
+    }
+
+    /// Does what was asked for from outside, if anything was: `jitscribe ctl`. Announcements do so too; a
+    /// runtime that has none to make for a long time may call this now and then.
+    pub fn poll(&self) {
+        if self.0.control() & control::WISH != 0 {
+            self.0.apply_requests();
+        }
+    }
+
+    /// Shows debuggers all code that is alive, for a signal handler that knows the signal for a crash and has a debugger
+    /// look, or writes a core file, before it returns. It may be called in any handler, and anywhere else, with
+    /// whatever locks held; it waits for five seconds at most for the thread that [`Builder::gdb_on_crash`] made.
+    ///
+    /// Whether all is shown. `false` without that setting, unless all that is announced is shown anyhow.
+    /// Always `false` without the cargo feature `gdb`.
+    pub fn show_before_crash(&self) -> bool {
+        let shown = control::GDB | control::LOG;
+        if self.0.control() & (shown | control::WISH) == shown {
+            return true;
+        }
+        #[cfg(feature = "gdb")]
+        let is_shown = self.0.host.settings.gdb_on_crash && guest::crash_signal::tell();
+        #[cfg(not(feature = "gdb"))]
+        let is_shown = false;
+        is_shown
+    }
+
+    /// The descriptor of the log's file: in memory, or the dump. It is closed when the process ends or runs
+    /// another program; whoever has a copy of it can still read the log then.
+    ///
+    /// `None` if there is no file, or if the process has closed the descriptor: its number may be another file's by now. The
+    /// log goes on without, and tools find it by its mapping.
+    #[cfg(unix)]
+    #[must_use]
+    pub fn log_fd(&self) -> Option<std::os::fd::BorrowedFd<'static>> {
+        self.0.host.log.as_ref()?.fd()
+    }
+
+    /// The dump that is being written, if it is a file.
+    #[must_use]
+    #[allow(clippy::disallowed_types, reason = "the caller's, made in memory that was not refused")]
+    pub fn dump_path(&self) -> Option<std::path::PathBuf> {
+        self.0.host.log.as_ref()?.path().map(PathText::into_path_buf)
+    }
+
+    /// Memory for code that is a growing object file: perf, debuggers that attach later, `dladdr` and unwinders in the
+    /// process read from it what is announced of code that lies there, with no further step.
+    ///
+    /// `None` if it cannot be had, which is reported; the runtime uses memory of its own then. The file is in the directory of
+    /// [`Builder::arena_in`].
+    #[cfg(all(feature = "arena", unix))]
+    #[must_use]
+    pub fn code_arena(&self) -> Option<code_arena::CodeArena> {
+        self.code_arena_with(|options| options)
+    }
+
+    /// [`Self::code_arena`] with other options; `choose` gets the usual ones.
+    #[cfg(all(feature = "arena", unix))]
+    #[must_use]
+    pub fn code_arena_with(
+        &self,
+        choose: impl FnOnce(code_arena::Options) -> code_arena::Options,
+    ) -> Option<code_arena::CodeArena> {
+        let chosen = self
+            .0
+            .host
+            .settings
+            .arena_dir
+            .as_ref()
+            .map(|dir| PathText::new(dir).ok_or(crate::system::NoDirectory::Memory));
+        // Without a directory, one may still be chosen.
+        let usual = chosen.unwrap_or_else(crate::system::private_dir);
+        let dir = usual.as_ref().map_or(Path::new(""), PathText::as_path);
+        let options = choose(code_arena::Options::new(dir));
+        match usual {
+            Err(error) if !options.has_directory() => {
+                self.0.host.say(
+                    Subject::Arena,
+                    format_args!("no directory for the files of an arena: {error}"),
+                );
+                None
+            }
+            _ => code_arena::CodeArena::create(options)
+                .map_err(|error| self.0.host.say(Subject::Arena, error))
+                .ok(),
+        }
+    }
+
+    /// Writes all code that is alive to the new file `path`, as an object that a loader takes: `dlopen` and `dlsym` run
+    /// the same code in another process, as far as it refers to nothing outside of itself, and debuggers and
+    /// disassemblers know it when this process is gone.
+    ///
+    /// The bytes are those in memory now. Symbols are the codes' names; of several codes with one name, `dlsym` finds
+    /// the one announced last. Code that is announced or dropped meanwhile may or may not be in it. See the project's
+    /// `docs/objects.md`.
+    ///
+    /// Unlike an announcement it takes its time, and fails where it cannot be done.
+    ///
+    /// # Errors
+    /// [`ObjectError::Nothing`], [`ObjectError::Format`], [`ObjectError::File`]; the file is not there then, unless it
+    /// was before.
+    ///
+    /// [`ObjectError::Nothing`]: crate::ObjectError::Nothing
+    /// [`ObjectError::Format`]: crate::ObjectError::Format
+    /// [`ObjectError::File`]: crate::ObjectError::File
+    #[cfg(all(feature = "objects", unix))]
+    pub fn write_object(
+        &self,
+        format: crate::ObjectFormat,
+        path: impl AsRef<std::path::Path>,
+    ) -> Result<crate::FinishedObject, crate::ObjectError> {
+        let log = self.0.current().ok_or(crate::ObjectError::Nothing)?;
+        crate::objects::write(log, format, path.as_ref())
+    }
+
+    fn begin(&self) {
+        let shared = self.0;
+        let host = &shared.host;
+        #[cfg(unix)]
+        if host.settings.watch && host.log.is_some() {
+            let watch = move || shared.watch();
+            if let Err(error) = guest::spawn("jitscribe", watch) {
+                host.say(
+                    Subject::Log,
+                    format_args!("cannot start the control thread: {}", IoError(&error)),
+                );
+            }
+        }
+        shared.publishers.prepare(host);
+        #[cfg(feature = "gdb")]
+        if host.settings.gdb_on_crash && host.log.is_some() {
+            crash::begin(host, move || shared.show_all());
+        }
+        self.poll();
+    }
+}
+
+impl LoadedCode {
+    /// Says that the code lies at the address of `bytes` now, with everything else as it was. Call it before
+    /// it runs there.
+    pub fn moved_to(&mut self, bytes: &[u8]) {
+        self.moved(bytes.as_ptr().addr() as u64, Some(bytes));
+    }
+
+    /// [`Self::moved_to`] for code of which only the place is told, or that lies elsewhere than it runs.
+    pub fn moved_to_address(&mut self, address: u64) {
+        self.moved(address, None);
+    }
+
+    /// Whether this is no handle of a code that is alive: one that was made by [`Self::from_raw`] from the number of a
+    /// code that has moved or is gone since, or that was left out of a fork's child for want of room. It does nothing.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        let log = self.shared.current().zip(self.position);
+        log.is_some_and(|(log, position)| log.living(position, self.index).is_none())
+    }
+
+    fn moved(&mut self, address: u64, bytes: Option<&[u8]>) {
+        let Some((log, position, living)) = self.living() else { return };
+        let from = (position, self.index);
+        let new = log.move_to(position, self.index, address, bytes, thread::id());
+        if self.shared.publishers.are_there() {
+            self.shared.publish(|publishers| publishers.moved(log, from, new, address));
+        }
+        log.end(living);
+        self.position = new.map(|(position, _)| position);
+        self.index = new.map_or(0, |(_, index)| index);
+        if new.is_none() {
+            self.shared.host.report_left_out();
+        }
+    }
+
+    /// The log and the place of the code in it, if it has not died.
+    #[inline]
+    fn living(&self) -> Option<(&'static Log, Position, Living<'static>)> {
+        let (log, position) = self.shared.current().zip(self.position)?;
+        Some((log, position, log.living(position, self.index)?))
+    }
+
+    /// Gives up the handle: the code lives as long as the process.
+    pub fn leak(self) {
+        let _ = self.into_raw();
+    }
+
+    /// The handle as a number, for those who keep it in a place of their own. 0 if nothing was written.
+    #[must_use = "the code stays announced until `from_raw` gets it back"]
+    pub fn into_raw(self) -> u64 {
+        let position = self.position.map_or(0, NonZeroU32::get);
+        let raw = u64::from(position) << 32 | u64::from(self.index);
+        std::mem::forget(self);
+        raw
+    }
+
+    /// The handle that [`Self::into_raw`] gave as a number. Of a code that is gone, or of none at all, it does
+    /// nothing: see [`Self::is_stale`].
+    pub fn from_raw(scribe: Scribe, raw: u64) -> Self {
+        let position = NonZeroU32::new((raw >> 32) as u32);
+        Self { shared: scribe.0, position, index: raw as u32 }
+    }
+}
+
+impl Drop for LoadedCode {
+    fn drop(&mut self) {
+        if let Some((log, position, living)) = self.living() {
+            if self.shared.publishers.are_there() {
+                self.shared.publish(|publishers| publishers.unload(log, (position, self.index)));
+            }
+            log.end(living);
+        }
+    }
+}
+
+impl Shared {
+    #[inline]
+    fn control(&self) -> u32 {
+        self.host.log.as_ref().map_or(0, |log| log.control().load(Relaxed))
+    }
+
+    /// [`Scribe::is_on`] where the control word is 0: while a fork's child takes its own log, that says nothing.
+    #[inline]
+    fn is_on_after_all(&self) -> bool {
+        let Some(log) = &self.host.log else { return false };
+        match self.fork_state.get() {
+            // What was read is the parent's word, or there is no log.
+            UNKNOWN | ORPHAN => false,
+            // Read again: what was read may be from before.
+            OWN => log.control().load(Relaxed) != 0,
+            _ => self.after_fork(log).is_some_and(|log| log.control().load(Relaxed) != 0),
+        }
+    }
+
+    /// The log, of this process and not of the one it was forked from.
+    #[inline]
+    fn current(&self) -> Option<&Log> {
+        let log = self.host.log.as_ref()?;
+        if self.fork_state.get() == OWN { Some(log) } else { self.after_fork(log) }
+    }
+
+    #[cold]
+    fn after_fork<'l>(&self, log: &'l Log) -> Option<&'l Log> {
+        // What the thread remembers of its id is from before.
+        let us = adopting(crate::system::thread_id());
+        let mut patience = Patience::default();
+        loop {
+            match self.fork_state.get() {
+                OWN => return Some(log),
+                ORPHAN => return None,
+                UNKNOWN => {
+                    let _signals = hold_signals();
+                    if self.fork_state.begin(us) {
+                        self.fork_state.set(if self.adopt(log) { OWN } else { ORPHAN });
+                    }
+                }
+                who => {
+                    if who == us || !patience.wait() {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+
+    fn adopt(&self, log: &Log) -> bool {
+        // What lanes know this thread by, which has one if a signal handler forked in the middle of an announcement.
+        let before = thread::forget_ids(crate::log::process_id());
+        self.applying.reset();
+        match log.adopt(before) {
+            Ok(()) => {
+                self.publishers.forked(log);
+                #[cfg(feature = "gdb")]
+                if self.host.settings.gdb_on_crash {
+                    crash::forked(&self.host);
+                }
+                true
+            }
+            Err(failure) => {
+                self.host
+                    .say(Subject::Fork, format_args!("{failure}; this process announces no code"));
+                false
+            }
+        }
+    }
+
+    fn load(&'static self, code: &Code<'_>) -> LoadedCode {
+        // Made where it is returned: one that is not is dropped, and that is no small matter.
+        let nothing = || LoadedCode { shared: self, position: None, index: 0 };
+        let Some(log) = self.current() else { return nothing() };
+        let mut wanted = log.control().load(Relaxed);
+        if wanted & control::WISH != 0 {
+            self.apply_requests();
+            wanted = log.control().load(Relaxed);
+        }
+        if wanted & control::LOG == 0 {
+            return nothing();
+        }
+        let written = log.load(code, wanted & control::BYTES != 0, thread::id());
+        if self.publishers.are_there() {
+            self.publish(|publishers| publishers.load(wanted, code, written));
+        }
+        match written {
+            Some((position, index)) => LoadedCode { shared: self, position: Some(position), index },
+            None => {
+                self.host.report_left_out();
+                nothing()
+            }
+        }
+    }
+
+    /// Passes something on to the publishers. Not inlined: every announcement would pay for what it needs, if only for space on the stack.
+    #[cold]
+    #[inline(never)]
+    fn publish(&self, pass_on: impl FnOnce(&Publishers)) {
+        if !self.publishers.are_on() {
+            return;
+        }
+        // Publishers have locks, and allocate: a signal handler that announces would wait for the thread that it interrupted.
+        let _signals = hold_signals();
+        pass_on(&self.publishers);
+        self.publishers.report_refusals(&self.host);
+    }
+
+    /// Does what the control word requests.
+    #[cold]
+    fn apply_requests(&'static self) {
+        let Some(log) = self.current() else { return };
+        let mut is_new = false;
+        if let Some(_applying) = self.applying.try_close() {
+            while let request @ control::WISH.. = log.control().load(Acquire) {
+                let requested = request & !control::WISH;
+                let is_on = requested & control::LOG != 0;
+                let was_on = self.was_on.swap(is_on, Relaxed);
+                if is_on != was_on {
+                    log.paused(!is_on);
+                }
+                is_new = is_on && !was_on;
+                let fulfilled = self.publishers.start(requested, &self.host, log);
+                let _ = log.control().compare_exchange(request, fulfilled, AcqRel, Relaxed);
+            }
+        }
+        self.publishers.report_refusals(&self.host);
+        if is_new && let Some(replay) = &self.replay {
+            replay(Scribe(self));
+        }
+    }
+
+    /// Shows debuggers all that is alive, as if asked from outside.
+    #[cfg(feature = "gdb")]
+    pub(crate) fn show_all(&'static self) {
+        let Some(log) = self.current() else { return };
+        log.control().fetch_or(control::GDB | control::WISH, AcqRel);
+        loop {
+            self.apply_requests();
+            if log.control().load(Acquire) & control::WISH == 0 {
+                return;
+            }
+            // Another thread is about it.
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+
+    /// Waits for requests, for ever.
+    #[cfg(unix)]
+    fn watch(&'static self) {
+        use rustix::thread::futex;
+        let Some(log) = self.current() else { return };
+        let second = rustix::time::Timespec { tv_sec: 1, tv_nsec: 0 };
+        let mut looks_for_debuggers = self.host.settings.look_for_debuggers;
+        let mut asked_for_debuggers = false;
+        loop {
+            let control = log.control().load(Acquire);
+            if control & control::WISH != 0 {
+                self.apply_requests();
+                continue;
+            }
+            // There are none for code of this machine.
+            if std::mem::take(&mut asked_for_debuggers) && control & control::GDB == 0 {
+                looks_for_debuggers = false;
+            }
+            let looks = looks_for_debuggers && control & control::GDB == 0;
+            if looks && control & control::LOG != 0 && crate::system::is_traced() {
+                log.control().fetch_or(control::GDB | control::WISH, AcqRel);
+                asked_for_debuggers = true;
+                continue;
+            }
+            // Interrupted, changed, woken or over: each time the word is looked at anew.
+            let time = looks.then_some(&second);
+            if let Err(error) = futex::wait(log.control(), futex::Flags::empty(), control, time) {
+                let second = std::time::Duration::from_secs(1);
+                guest::sleep_if_refused(error.raw_os_error(), second);
+            }
+        }
+    }
+}

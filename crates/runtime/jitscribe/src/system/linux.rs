@@ -1,0 +1,153 @@
+//! Linux.
+
+use std::time::Duration;
+
+use fallible::{OsError, PathText, Vec};
+use rustix::fs::{FileType, Mode, lstat, mkdir};
+use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
+
+pub(crate) use super::cgroup::memory_limit;
+
+/// Nanoseconds of `CLOCK_MONOTONIC`, the clock of `perf record -k mono`.
+///
+/// Inlined, as it is a part of each announcement.
+#[inline(always)]
+pub(crate) fn nanoseconds() -> u64 {
+    read(ClockId::Monotonic)
+}
+
+/// Nanoseconds since the machine was started, its sleep included.
+pub(crate) fn since_boot() -> u64 {
+    read(ClockId::Boottime)
+}
+
+#[inline(always)]
+fn read(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    // Neither is ever negative on this clock.
+    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
+}
+
+/// Sleeps, if the system lets it; else lets others run.
+pub(crate) fn nap(time: Duration) {
+    let _thread = guest::undisturbed();
+    let time = rustix::time::Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
+    if let rustix::thread::NanosleepRelativeResult::Err(_) = rustix::thread::nanosleep(&time) {
+        rustix::thread::sched_yield();
+    }
+}
+
+/// The kernel's id of this process.
+pub(crate) fn process_id() -> u32 {
+    let id = std::process::id();
+    // Where a filter of system calls refuses it, the C library says -1.
+    if id.cast_signed() > 0 { id } else { process_id_by_proc().unwrap_or(id) }
+}
+
+/// The same by the name of the process's folder, to which a link leads.
+#[cold]
+fn process_id_by_proc() -> Option<u32> {
+    let mut room = [std::mem::MaybeUninit::uninit(); 16];
+    let (name, _) = rustix::fs::readlinkat_raw(rustix::fs::CWD, c"/proc/self", &mut room).ok()?;
+    std::str::from_utf8(name).ok()?.parse().ok()
+}
+
+/// The kernel's id of this thread.
+pub(crate) fn thread_id() -> u32 {
+    guest::thread_id()
+}
+
+/// Whether the kernel gave the program more rights than its caller has (`AT_SECURE`).
+pub(crate) fn has_more_rights() -> bool {
+    const AT_SECURE: usize = 23;
+    // A process that may not be looked into cannot read this of itself: for this question, the same.
+    let mut room = [0; 1024];
+    let Some(vector) = guest::begin_of("/proc/self/auxv", &mut room) else { return true };
+    let word = size_of::<usize>();
+    vector.chunks_exact(2 * word).any(|entry| {
+        let (key, value) = entry.split_at(word);
+        key == AT_SECURE.to_ne_bytes() && value.iter().any(|byte| *byte != 0)
+    })
+}
+
+/// Whether a debugger is attached, or another program that traces this one.
+pub(crate) fn is_traced() -> bool {
+    guest::own_status("TracerPid:").is_some_and(|tracer| tracer != 0)
+}
+
+/// The value of a variable of the environment.
+pub(crate) use fallible::variable;
+
+/// A path as the system has it; `None` if memory is refused.
+pub(crate) fn path(bytes: &[u8]) -> Option<PathText> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = PathText::new(std::ffi::OsStr::from_bytes(bytes));
+    if path.is_none() {
+        fallible::refuse();
+    }
+    path
+}
+
+/// Why there is no directory of this user alone.
+#[derive(Debug)]
+pub(crate) enum NoDirectory {
+    /// No variable of the environment says where.
+    Unsaid,
+    /// Others may write to it.
+    Shared(PathText),
+    System(Errno),
+    Memory,
+}
+
+impl std::fmt::Display for NoDirectory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unsaid => f.write_str("set JITSCRIBE_DIR, XDG_RUNTIME_DIR or HOME"),
+            Self::Shared(path) => {
+                write!(f, "{} is not this user's alone", path.as_path().display())
+            }
+            Self::System(error) => write!(f, "{}", OsError(error.raw_os_error())),
+            Self::Memory => f.write_str("out of memory"),
+        }
+    }
+}
+
+/// A directory of this user alone.
+pub(crate) fn private_dir() -> Result<PathText, NoDirectory> {
+    fallible::attempt(make_private_dir).unwrap_or(Err(NoDirectory::Memory))
+}
+
+fn make_private_dir() -> Result<PathText, NoDirectory> {
+    let mut missing = Vec::new();
+    let mut dir = match (variable(c"XDG_RUNTIME_DIR"), variable(c"HOME")) {
+        (Some(dir), _) => path(&dir),
+        (None, Some(home)) => path(&home).and_then(|home| home.join(".cache")),
+        (None, None) => return Err(NoDirectory::Unsaid),
+    };
+    dir = dir.and_then(|dir| dir.join("jitscribe"));
+    let dir = dir.ok_or(NoDirectory::Memory)?;
+    // The directories around it that are not there, the innermost first.
+    for around in dir.as_path().ancestors() {
+        let around = PathText::new(around).ok_or(NoDirectory::Memory)?;
+        match mkdir(around.as_c_str(), Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => break,
+            Err(Errno::NOENT) => missing.push(around),
+            Err(error) => return Err(NoDirectory::System(error)),
+        }
+    }
+    for around in missing.iter().rev() {
+        match mkdir(around.as_c_str(), Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(NoDirectory::System(error)),
+        }
+    }
+    let found = lstat(dir.as_c_str()).map_err(NoDirectory::System)?;
+    if FileType::from_raw_mode(found.st_mode) != FileType::Directory
+        || found.st_uid != rustix::process::geteuid().as_raw()
+        || found.st_mode & 0o022 != 0
+    {
+        return Err(NoDirectory::Shared(dir));
+    }
+    Ok(dir)
+}

@@ -1,0 +1,71 @@
+//! What each thread remembers.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// Counts forks: what a thread remembers of its ids from before one is of the parent.
+static GENERATION: AtomicU32 = AtomicU32::new(1);
+
+/// The last child of a fork that was told to [`forget_ids`], and the id that its thread had in the parent.
+static FORKED: AtomicU64 = AtomicU64::new(0);
+
+/// In one place: finding it may be a call, in a shared library.
+struct Known {
+    /// The generation, and the id in it.
+    id: Cell<(u32, u32)>,
+    lane: Cell<u32>,
+}
+
+thread_local! {
+    static KNOWN: Known = const { Known { id: Cell::new((0, 0)), lane: Cell::new(0) } };
+}
+
+/// The kernel's id of this thread.
+#[inline]
+pub(crate) fn id() -> u32 {
+    let generation = GENERATION.load(Relaxed);
+    // A thread that is ending may have no thread-local memory any more.
+    KNOWN
+        .try_with(|known| match known.id.get() {
+            (of, id) if of == generation => id,
+            _ => learn(known, generation),
+        })
+        .unwrap_or_else(|_| ask())
+}
+
+#[cold]
+#[inline(never)]
+fn learn(known: &Known, generation: u32) -> u32 {
+    let id = ask();
+    known.id.set((generation, id));
+    id
+}
+
+#[cold]
+fn ask() -> u32 {
+    crate::system::thread_id()
+}
+
+/// This process is the child `pid` of a fork. What this thread's id was in the parent: of several scribes, each asks.
+pub(crate) fn forget_ids(pid: u32) -> u32 {
+    let first = u64::from(pid) << 32 | u64::from(id());
+    GENERATION.fetch_add(1, Relaxed);
+    let mut known = FORKED.load(Relaxed);
+    if known >> 32 != u64::from(pid) {
+        known = FORKED
+            .compare_exchange(known, first, Relaxed, Relaxed)
+            .map_or_else(|now| now, |_| first);
+    }
+    known as u32
+}
+
+/// The lane in which this thread wrote last.
+#[inline]
+pub(crate) fn lane() -> usize {
+    KNOWN.try_with(|known| known.lane.get()).unwrap_or(0) as usize
+}
+
+/// Remembers [`lane`].
+pub(crate) fn set_lane(lane: usize) {
+    let _ = KNOWN.try_with(|known| known.lane.set(lane as u32));
+}

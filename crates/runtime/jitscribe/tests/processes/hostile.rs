@@ -1,0 +1,353 @@
+//! Directories that others prepared, and no room: nothing is followed, nothing overwritten, the runtime goes on,
+//! and what could not be had is said.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use jitscribe::{Builder, Code, Scribe, Subject};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tempfile::TempDir;
+use test_privilege::{Privilege, have};
+
+use crate::Test;
+use crate::logs::{bytes_of, errors_in, player};
+
+pub const TESTS: &[Test] = &[
+    ("what_stands_in_the_dumps_place_stays", what_stands_in_the_dumps_place_stays),
+    ("a_directory_that_is_none", a_directory_that_is_none),
+    ("a_private_directory_of_others", a_private_directory_of_others),
+    ("a_dump_is_for_its_user_alone", a_dump_is_for_its_user_alone),
+    ("no_space_for_a_dump", no_space_for_a_dump),
+    ("no_limit_is_a_signal", no_limit_is_a_signal),
+];
+
+/// Who announces, and what it heard of.
+struct Announced {
+    scribe: Scribe,
+    notices: Vec<(Subject, String)>,
+    written: usize,
+}
+
+const CODES: usize = 3_000;
+
+/// Announces, moves and unloads as a runtime would, whatever its scribe can do.
+fn announce(builder: Builder, prepare: impl FnOnce()) -> Announced {
+    let heard: Arc<Mutex<Vec<_>>> = Arc::default();
+    let listener = heard.clone();
+    let scribe = builder
+        .on_notice(move |notice| {
+            listener.lock().unwrap().push((notice.subject(), notice.to_string()));
+        })
+        .build();
+    prepare();
+    let bytes = [0xc3_u8; 300];
+    let mut alive = Vec::new();
+    for n in 0..CODES {
+        let name = format!("function {n}");
+        let raw = scribe.load(&Code::new(&bytes).named(&name)).into_raw();
+        if raw != 0 {
+            alive.push(raw);
+        }
+        if n % 10 == 0 {
+            drop(scribe.load(&Code::new(&bytes).named("dies")));
+        }
+    }
+    let notices = heard.lock().unwrap().clone();
+    Announced { scribe, notices, written: alive.len() }
+}
+
+impl Announced {
+    fn heard(&self, subjects: &[Subject]) {
+        let heard: Vec<_> = self.notices.iter().map(|(subject, _)| *subject).collect();
+        assert_eq!(heard, subjects, "{:?}", self.notices);
+    }
+
+    /// The log is there, valid, and has what was written.
+    fn has_log(&self) {
+        let fd = self.scribe.log_fd().expect("a log").try_clone_to_owned().unwrap();
+        let file = File::from(fd);
+        let snapshot = code_log::snapshot(&file).unwrap();
+        assert_eq!(snapshot.torn, 0);
+        let raw = bytes_of(&file);
+        for dump in [&snapshot.bytes, &raw] {
+            let codes = jitdump::Dump::parse(dump).unwrap().codes();
+            let alive = codes.filter(|event| match event {
+                Ok(jitdump::CodeEvent::Load(code)) => code.name.starts_with(b"function"),
+                _ => false,
+            });
+            assert_eq!(alive.count(), self.written);
+            assert_eq!(errors_in(dump), [""; 0]);
+        }
+    }
+}
+
+/// Runs a scenario in a process of its own, by a wrapper's command line if there is one.
+fn run(wrapper: &[&str], scenario: &str, dir: &Path, envs: &[(&str, &Path)]) {
+    let player = player("hostile", &[scenario.to_owned(), dir.display().to_string()]);
+    let mut command = match wrapper {
+        [] => player,
+        [program, arguments @ ..] => {
+            let mut command = Command::new(program);
+            command.args(arguments).arg(player.get_program()).args(player.get_args());
+            command
+        }
+    };
+    for name in ["JITSCRIBE", "JITSCRIBE_DIR", "JITSCRIBE_LIMIT", "XDG_RUNTIME_DIR"] {
+        command.env_remove(name);
+    }
+    let status = command.envs(envs.iter().copied()).status().unwrap();
+    assert!(status.success(), "{scenario}: {status}");
+}
+
+pub fn play(arguments: &[&str]) {
+    let [scenario, dir] = arguments else { panic!("{arguments:?}") };
+    let dir = PathBuf::from(dir);
+    let dump = dir.join(format!("jit-{}.dump", std::process::id()));
+    let to_dir = || Scribe::builder().jitdump_in(dir.clone());
+    // What a dump that cannot be had comes to.
+    let in_memory = |announced: Announced| {
+        announced.heard(&[Subject::Log]);
+        assert!(announced.notices[0].1.contains("stays in memory"), "{:?}", announced.notices);
+        assert_eq!((announced.scribe.dump_path(), announced.written), (None, CODES));
+        announced.has_log();
+    };
+    // A dump whose name is taken has a place beside it.
+    let beside = |announced: Announced| {
+        announced.heard(&[]);
+        let path = dir.join("2").join(dump.file_name().unwrap());
+        assert_eq!((announced.scribe.dump_path(), announced.written), (Some(path), CODES));
+        announced.has_log();
+    };
+    match *scenario {
+        "taken-twice" => {
+            // A folder of this number that is not this user's alone is not written to.
+            fs::write(&dump, "").unwrap();
+            fs::create_dir(dir.join("2")).unwrap();
+            fs::set_permissions(dir.join("2"), fs::Permissions::from_mode(0o777)).unwrap();
+            in_memory(announce(to_dir(), || ()));
+            fs::remove_dir(dir.join("2")).unwrap();
+            symlink("/tmp", dir.join("2")).unwrap();
+            in_memory(announce(to_dir(), || ()));
+        }
+        "symlink" => {
+            symlink(dir.join("victim"), &dump).unwrap();
+            beside(announce(to_dir(), || ()));
+        }
+        "dangling" => {
+            symlink(dir.join("nothing"), &dump).unwrap();
+            beside(announce(to_dir(), || ()));
+            assert!(!dir.join("nothing").exists());
+        }
+        "hard-link" => {
+            fs::hard_link(dir.join("victim"), &dump).unwrap();
+            beside(announce(to_dir(), || ()));
+        }
+        "folder" => {
+            fs::create_dir(&dump).unwrap();
+            beside(announce(to_dir(), || ()));
+        }
+        "fifo" => {
+            let status = Command::new("mkfifo").arg(&dump).status().unwrap();
+            assert!(status.success());
+            beside(announce(to_dir(), || ()));
+        }
+        "no-directory" => in_memory(announce(to_dir(), || ())),
+        "environment" => in_memory(announce(Scribe::builder().environment(), || ())),
+        "dump" => {
+            let announced = announce(Scribe::builder().environment(), || ());
+            announced.heard(&[]);
+            announced.has_log();
+            assert_eq!(announced.written, CODES);
+            let dump = announced.scribe.dump_path().unwrap();
+            let found = fs::metadata(&dump).unwrap();
+            assert_eq!(found.permissions().mode() & 0o777, 0o600);
+            assert!(dump.starts_with(&dir));
+        }
+        "little-space" => {
+            let announced = announce(to_dir(), || ());
+            announced.heard(&[Subject::Full]);
+            announced.has_log();
+            assert!((500..CODES).contains(&announced.written), "{}", announced.written);
+        }
+        "no-space" => {
+            let filler = vec![0; 1 << 20];
+            assert!(fs::write(dir.join("filler"), filler).is_err());
+            in_memory(announce(to_dir(), || ()));
+            assert!(!dump.exists());
+        }
+        "file-size-0" => {
+            limit(Resource::Fsize, 0);
+            let announced = announce(Scribe::builder(), || ());
+            announced.heard(&[Subject::Log]);
+            assert_eq!((announced.scribe.log_fd().is_none(), announced.written), (true, CODES));
+        }
+        "file-size-little" => {
+            limit(Resource::Fsize, 300 << 10);
+            let announced = announce(Scribe::builder().with_bytes(), || ());
+            announced.heard(&[Subject::Full]);
+            announced.has_log();
+            assert!((500..CODES).contains(&announced.written));
+        }
+        "file-size-little-dump" => {
+            limit(Resource::Fsize, 300 << 10);
+            let announced = announce(to_dir(), || ());
+            announced.heard(&[Subject::Full]);
+            announced.has_log();
+        }
+        "file-size-later" => {
+            let later = || limit(Resource::Fsize, 0);
+            let announced = announce(Scribe::builder(), later);
+            // The log's file has its size already.
+            announced.heard(&[]);
+            assert_eq!(announced.written, CODES);
+            announced.has_log();
+        }
+        "address-space" => {
+            // Room for the runtime, and for a log of less than it may have.
+            limit(Resource::As, mapped() + (20 << 20));
+            let announced = announce(Scribe::builder(), || ());
+            announced.heard(&[]);
+            announced.has_log();
+            assert_eq!(announced.written, CODES);
+        }
+        "no-address-space" => {
+            limit(Resource::As, mapped() + (16 << 10));
+            let announced = announce(Scribe::builder(), || ());
+            assert_eq!(announced.written, 0);
+            assert!(announced.notices.iter().all(|(subject, _)| *subject != Subject::Full));
+        }
+        "no-descriptors" => {
+            let files = exhaust_descriptors();
+            let announced = announce(Scribe::builder(), || ());
+            drop(files);
+            announced.heard(&[Subject::Log]);
+            assert_eq!((announced.scribe.log_fd().is_none(), announced.written), (true, CODES));
+        }
+        "no-descriptors-for-a-dump" => {
+            let files = exhaust_descriptors();
+            let announced = announce(to_dir(), || ());
+            drop(files);
+            announced.heard(&[Subject::Log, Subject::Log]);
+            assert_eq!((announced.scribe.log_fd().is_none(), announced.written), (true, CODES));
+        }
+        _ => panic!("no scenario {scenario}"),
+    }
+}
+
+fn limit(of: Resource, bytes: u64) {
+    let maximum = getrlimit(of).maximum;
+    setrlimit(of, Rlimit { current: Some(bytes), maximum }).unwrap();
+}
+
+/// Bytes of address space in use.
+fn mapped() -> u64 {
+    let pages = fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').next().unwrap().parse::<u64>().unwrap() * rustix::param::page_size() as u64
+}
+
+fn exhaust_descriptors() -> Vec<File> {
+    limit(Resource::Nofile, 64);
+    let files: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    assert!(files.len() > 32);
+    files
+}
+
+fn dir_with_victim() -> (TempDir, impl Fn()) {
+    let dir = TempDir::new().unwrap();
+    let victim = dir.path().join("victim");
+    fs::write(&victim, "precious").unwrap();
+    let before = fs::metadata(&victim).unwrap();
+    let unchanged = move || {
+        let after = fs::metadata(&victim).unwrap();
+        assert_eq!(fs::read(&victim).unwrap(), b"precious");
+        assert_eq!((after.mode(), after.mtime_nsec()), (before.mode(), before.mtime_nsec()));
+    };
+    (dir, unchanged)
+}
+
+fn what_stands_in_the_dumps_place_stays() {
+    for scenario in ["symlink", "dangling", "hard-link", "folder", "fifo", "taken-twice"] {
+        let (dir, unchanged) = dir_with_victim();
+        run(&[], scenario, dir.path(), &[]);
+        unchanged();
+    }
+}
+
+fn a_directory_that_is_none() {
+    let (dir, unchanged) = dir_with_victim();
+    run(&[], "no-directory", &dir.path().join("nowhere"), &[]);
+    run(&[], "no-directory", &dir.path().join("victim"), &[]);
+    unchanged();
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+fn a_private_directory_of_others() {
+    let jitdump = Path::new("jitdump");
+    let (dir, unchanged) = dir_with_victim();
+    let private = dir.path().join("jitscribe");
+    let envs = [("JITSCRIBE", jitdump), ("XDG_RUNTIME_DIR", dir.path())];
+    let refused = || run(&[], "environment", dir.path(), &envs);
+    // Others may write to it.
+    fs::create_dir(&private).unwrap();
+    fs::set_permissions(&private, fs::Permissions::from_mode(0o777)).unwrap();
+    refused();
+    // It is someone else's.
+    if rustix::process::geteuid().is_root() {
+        fs::set_permissions(&private, fs::Permissions::from_mode(0o700)).unwrap();
+        std::os::unix::fs::chown(&private, Some(65_534), None).unwrap();
+        refused();
+    }
+    assert_eq!(fs::read_dir(&private).unwrap().count(), 0);
+    fs::remove_dir(&private).unwrap();
+    // It leads elsewhere.
+    let elsewhere = TempDir::new().unwrap();
+    symlink(elsewhere.path(), &private).unwrap();
+    refused();
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    fs::remove_file(&private).unwrap();
+    fs::write(&private, "a file").unwrap();
+    refused();
+    unchanged();
+}
+
+fn a_dump_is_for_its_user_alone() {
+    let dir = TempDir::new().unwrap();
+    let jitdump = Path::new("jitdump");
+    run(&[], "dump", dir.path(), &[("JITSCRIBE", jitdump), ("XDG_RUNTIME_DIR", dir.path())]);
+    run(&[], "dump", dir.path(), &[("JITSCRIBE", jitdump), ("JITSCRIBE_DIR", dir.path())]);
+    let private = fs::metadata(dir.path().join("jitscribe")).unwrap();
+    assert_eq!(private.permissions().mode() & 0o777, 0o700);
+}
+
+fn no_space_for_a_dump() {
+    if !have(&[Privilege::Mounts]) {
+        return;
+    }
+    let user_too = if rustix::process::geteuid().is_root() { "-m" } else { "-rm" };
+    for (scenario, size) in [("little-space", "size=512k"), ("no-space", "size=64k")] {
+        let dir = TempDir::new().unwrap();
+        let mount = r#"mount -t tmpfs -o "$1" none "$2" && shift 2 && exec "$@""#;
+        let path = dir.path().display().to_string();
+        let wrapper = ["unshare", user_too, "sh", "-c", mount, "sh", size, &path];
+        run(&wrapper, scenario, dir.path(), &[]);
+    }
+}
+
+fn no_limit_is_a_signal() {
+    for scenario in [
+        "file-size-0",
+        "file-size-little",
+        "file-size-little-dump",
+        "file-size-later",
+        "address-space",
+        "no-address-space",
+        "no-descriptors",
+        "no-descriptors-for-a-dump",
+    ] {
+        let dir = TempDir::new().unwrap();
+        run(&[], scenario, dir.path(), &[]);
+    }
+}

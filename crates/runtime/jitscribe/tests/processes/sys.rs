@@ -1,0 +1,195 @@
+//! What there is no safe call for.
+
+use std::os::fd::{AsFd, IntoRawFd, RawFd};
+use std::sync::atomic::AtomicU64;
+
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous};
+
+/// Words that several processes share.
+#[derive(Clone, Copy)]
+pub struct Shared(&'static [AtomicU64]);
+
+impl Shared {
+    /// New ones, all 0, with the descriptor that children inherit.
+    pub fn new(words: usize) -> (Self, RawFd) {
+        let file = memfd_create("roster", MemfdFlags::empty()).unwrap();
+        ftruncate(&file, words as u64 * 8).unwrap();
+        let fd = file.into_raw_fd();
+        (Self::open(fd, words), fd)
+    }
+
+    /// Those of descriptor `fd`, which must be a file of that size.
+    pub fn open(fd: RawFd, words: usize) -> Self {
+        // SAFETY: the callers own the descriptor, and never close it. A new mapping replaces nothing; the file
+        // is as large, nobody shrinks it, and it is only used as atomics.
+        unsafe {
+            let fd = std::os::fd::BorrowedFd::borrow_raw(fd);
+            let protection = ProtFlags::READ | ProtFlags::WRITE;
+            let size = words * 8;
+            let base =
+                mmap(std::ptr::null_mut(), size, protection, MapFlags::SHARED, fd.as_fd(), 0)
+                    .unwrap();
+            Self(std::slice::from_raw_parts(base.cast(), words))
+        }
+    }
+
+    /// New ones that only children of forks share, for as long as the process lives.
+    pub fn anonymous(words: usize) -> Self {
+        // SAFETY: a new mapping, which replaces nothing, and is only used as atomics.
+        unsafe {
+            let protection = ProtFlags::READ | ProtFlags::WRITE;
+            let base =
+                mmap_anonymous(std::ptr::null_mut(), words * 8, protection, MapFlags::SHARED)
+                    .unwrap();
+            Self(std::slice::from_raw_parts(base.cast(), words))
+        }
+    }
+
+    pub fn word(&self, at: usize) -> &'static AtomicU64 {
+        &self.0[at]
+    }
+}
+
+/// Forks: the child's id in the parent, `None` in the child, where no other thread is.
+pub fn fork() -> Option<i32> {
+    // SAFETY: the child uses what is made for forks: the library under test, and glibc's allocator.
+    match unsafe { libc::fork() } {
+        -1 => panic!("fork: {}", std::io::Error::last_os_error()),
+        0 => None,
+        pid => Some(pid),
+    }
+}
+
+/// Ends the process at once, without what its parent prepared for its end.
+pub fn exit(code: i32) -> ! {
+    // SAFETY: it does not return.
+    unsafe { libc::_exit(code) }
+}
+
+/// Says it without locks, which a thread may hold that is not in this child.
+pub fn complain(text: &str) {
+    // SAFETY: the bytes are as many.
+    let _ = unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
+}
+
+/// Waits for a child of one's own.
+pub fn wait_for(pid: i32) -> i32 {
+    let mut status = 0;
+    // SAFETY: `status` is a place for the result.
+    unsafe { while libc::waitpid(pid, &raw mut status, 0) < 0 {} }
+    status
+}
+
+/// From now on these system calls fail with `error`, in this process and whatever becomes of it.
+pub fn forbid(calls: &[i64], error: i32) {
+    filter(calls, libc::SECCOMP_RET_ERRNO | error as u32 & libc::SECCOMP_RET_DATA);
+}
+
+/// From now on this system call kills the process.
+pub fn forbid_to_live(call: i64) {
+    filter(&[call], libc::SECCOMP_RET_KILL_PROCESS);
+}
+
+fn filter(calls: &[i64], answer: u32) {
+    let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
+    // The number of the call is the first field of what a filter is given.
+    let mut program = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0)];
+    for call in calls {
+        let equal = statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, *call as u32);
+        program.push(libc::sock_filter { jf: 1, ..equal });
+        program.push(statement(libc::BPF_RET | libc::BPF_K, answer));
+    }
+    program.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW));
+    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    // SAFETY: the program is as long as it says, and lives until the kernel has copied it.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        let mode = libc::SECCOMP_MODE_FILTER;
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program), 0);
+    }
+}
+
+/// Runs `action` in a process that shares this one's memory, as between vfork and exec, and waits for its end.
+pub fn in_vfork_child(action: extern "C" fn(*mut libc::c_void) -> libc::c_int) {
+    let mut stack = vec![0_u128; 64 << 10];
+    // SAFETY: the child has a stack of its own, this thread waits until it has ended, and `action` comes back.
+    unsafe {
+        let top = stack.as_mut_ptr().add(stack.len()).cast();
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        let pid = libc::clone(action, top, flags, std::ptr::null_mut());
+        assert!(pid > 0, "{}", std::io::Error::last_os_error());
+        wait_for(pid);
+    }
+}
+
+/// Has `handler` called every so many microseconds of the clock; 0: no more.
+pub fn begin_alarms(handler: extern "C" fn(libc::c_int), microseconds: i64) {
+    // SAFETY: the handler calls what this test is about, and what is made for handlers.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as *const () as usize;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut());
+        let time = libc::timeval { tv_sec: 0, tv_usec: microseconds };
+        let timer = libc::itimerval { it_interval: time, it_value: time };
+        libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut());
+    }
+}
+
+static FAILED: AtomicU64 = AtomicU64::new(0);
+
+/// Takes note of children that have ended.
+pub fn reap() {
+    wait_any(libc::WNOHANG);
+}
+
+fn wait_any(flags: i32) {
+    let mut status = 0;
+    loop {
+        // SAFETY: `status` is a place for the result.
+        match unsafe { libc::waitpid(-1, &raw mut status, flags) } {
+            1.. => {
+                FAILED.fetch_add(u64::from(status != 0), std::sync::atomic::Ordering::Relaxed);
+            }
+            _ => return,
+        }
+    }
+}
+
+/// Waits for all children, and says how many did not succeed, of all that there were.
+pub fn failed_children() -> u64 {
+    wait_any(0);
+    FAILED.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+/// All threads of this process run on one processor from now on.
+pub fn stay_on_one_processor() {
+    // SAFETY: the set is as large as is said.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::sched_getaffinity(0, size_of_val(&set), &raw mut set);
+        let first = (0..libc::CPU_SETSIZE as usize).find(|cpu| libc::CPU_ISSET(*cpu, &set));
+        libc::CPU_ZERO(&mut set);
+        libc::CPU_SET(first.unwrap_or(0), &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &raw const set);
+    }
+}
+
+/// This thread goes before all ordinary ones, if it may.
+pub fn become_real_time() -> bool {
+    let priority = libc::sched_param { sched_priority: 10 };
+    // SAFETY: it reads the parameter.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) == 0 }
+}
+
+/// Waits for a child: its status, and how many pages the kernel made for it.
+pub fn faults_of(child: std::process::Child) -> (i32, i64) {
+    let mut status = 0;
+    // SAFETY: both are places for results.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::wait4(child.id() as i32, &raw mut status, 0, &raw mut usage);
+        (status, usage.ru_minflt)
+    }
+}

@@ -1,0 +1,83 @@
+//! Announces many functions one at a time and prints what it cost. Used for measuring debuggers.
+//!
+//! `many COUNT [each|scatter|churn|linger]`: functions called `f0`, `f1`, … with four lines each, and unwind info. Then it waits
+//! for a line on standard input, if that is a pipe or a terminal.
+
+use std::io::Read;
+use std::time::Instant;
+
+use code_image::{Code, Endian, Line, Target};
+use publish_gdb::{Gdb, Options};
+use unwind_info::{Machine, Unwind};
+
+const SIZE: usize = 64;
+
+#[cfg_attr(test, allow(dead_code))]
+fn main() {
+    run(std::env::args().skip(1));
+}
+
+/// The example, with its arguments.
+pub fn run(mut words: impl Iterator<Item = String>) {
+    let count: usize = words.next().and_then(|count| count.parse().ok()).unwrap_or(1000);
+    let how = words.next().unwrap_or_default();
+    let machine = Machine::host().expect("a machine whose frames can be described");
+    let number = if machine == Machine::X86_64 { 62 } else { 183 };
+    let options = if how == "each" { Options::default().each() } else { Options::default() };
+    let gdb = Gdb::create(Target::new(number, Endian::Little), options).expect("memory");
+
+    let memory = vec![0xc3_u8; SIZE * count.max(1)];
+    let base = memory.as_ptr().addr() as u64;
+    let names: Vec<String> = (0..count).map(|number| format!("f{number}")).collect();
+    let load = |key: usize, place: usize| {
+        let start = base + (place * SIZE) as u64;
+        let line = |number: u32| Line {
+            address: start + u64::from(number) * 8,
+            file: b"/src/many.lang",
+            line: 5 * key as u32 + number,
+            column: 1,
+        };
+        let mut frames = Vec::with_capacity(64);
+        unwind_info::absolute(machine, start, SIZE as u64, &Unwind::FRAME_POINTER, &mut frames)
+            .expect("a frame pointer can be described");
+        let lines = [line(1), line(2), line(3), line(4)];
+        gdb.load_with_frames(
+            key as u64,
+            &Code {
+                start,
+                size: SIZE as u64,
+                visible: start..start + SIZE as u64,
+                name: names[key].as_bytes(),
+                lines: &lines,
+                ..Code::default()
+            },
+            &frames,
+        );
+    };
+    let began = Instant::now();
+    let mut place = 0;
+    for key in 0..count {
+        if how == "scatter" {
+            // In a scattered order: with a step that is coprime to the count.
+            place = (place + 7919) % count;
+        } else {
+            place = key;
+        }
+        load(key, place);
+        if how == "churn" && key >= 100 {
+            gdb.unload((key - 100) as u64, base + ((key - 100) * SIZE) as u64);
+        }
+    }
+    let took = began.elapsed();
+    let each = took.as_nanos() / count.max(1) as u128;
+    #[allow(clippy::print_stderr)]
+    {
+        eprintln!("{count} functions in {:.3} s, {each} ns each", took.as_secs_f64());
+    }
+    if how == "linger" || how == "churn" {
+        // In this time, waiting codes are shown to the debugger.
+        std::thread::sleep(std::time::Duration::from_secs(2));
+    }
+    let _ = std::io::stdin().read(&mut [0]);
+    drop(memory);
+}

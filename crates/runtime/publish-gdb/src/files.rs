@@ -1,0 +1,291 @@
+//! The files in the list, and the codes in them.
+
+use std::time::{Duration, Instant};
+
+use code_image::{Error, Symfile, TAG};
+use fallible::{Map, Vec, VecDeque};
+
+use crate::budget::Budget;
+use crate::descriptor::Entry;
+
+/// This many files of one level are joined into one of the next.
+const FAN: usize = 32;
+/// A file with this many codes or more is not joined.
+const LARGE: usize = 1000;
+/// Files with fewer than 32, and with fewer than 1,000 codes.
+const LEVELS: usize = 2;
+/// This many files of one level are joined even if the debugger's budget is exhausted: more files would cost it more.
+const TOO_MANY: usize = 4 * FAN;
+
+/// The state of what is shown.
+#[derive(Debug)]
+pub(crate) struct Files {
+    slots: Vec<Option<File>>,
+    free: Vec<usize>,
+    entries: Vec<Entry>,
+    levels: [Vec<usize>; LEVELS],
+    /// The codes that are shown or waiting, by the address of their first byte. No two overlap.
+    codes: Map<u64, Live>,
+    /// Files of one code each that are not in the list yet.
+    waiting: VecDeque<Symfile>,
+    /// Files from which codes were removed since the debugger read them.
+    stale: Vec<usize>,
+    budget: Budget,
+}
+
+/// A file in the list.
+#[derive(Debug)]
+struct File {
+    symfile: Symfile,
+    entry: Entry,
+    is_stale: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Live {
+    end: u64,
+    key: u64,
+}
+
+/// Whether anything is waiting for its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rest {
+    Nothing,
+    /// At least this long.
+    Wait(Duration),
+}
+
+impl Files {
+    pub(crate) fn new(is_unlimited: bool) -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            entries: Vec::new(),
+            levels: Default::default(),
+            codes: Map::new(),
+            waiting: VecDeque::new(),
+            stale: Vec::new(),
+            budget: Budget::new(is_unlimited),
+        }
+    }
+
+    /// Shows the code of a file with one code.
+    pub(crate) fn load(&mut self, symfile: Symfile) {
+        let Some(code) = symfile.codes().next() else { return };
+        let end = code.start.saturating_add(code.size);
+        // Usually its address is above all others.
+        if self.codes.last_key_value().is_some_and(|(_, last)| last.end > code.start) {
+            if self.codes.get(&code.start).is_some_and(|live| live.key == code.key) {
+                return; // told twice
+            }
+            self.make_room(code.start, end);
+        }
+        self.codes.insert(code.start, Live { end, key: code.key });
+        self.waiting.push_back(symfile);
+    }
+
+    /// Removes the codes between these addresses.
+    fn make_room(&mut self, start: u64, end: u64) {
+        while let Some((&first, live)) = self.codes.last_below(&end)
+            && live.end > start
+        {
+            let key = live.key;
+            self.unload(key, first);
+        }
+    }
+
+    /// Unloads a code. Does nothing if it is not known, or if its address now belongs to another code.
+    pub(crate) fn unload(&mut self, key: u64, start: u64) {
+        if self.codes.get(&start).is_none_or(|live| live.key != key) {
+            return;
+        }
+        self.codes.remove(&start);
+        // Usually few codes are waiting, and a code that dies early was loaded last.
+        let is_it = |file: &Symfile| {
+            file.codes().next().is_some_and(|code| code.key == key && code.start == start)
+        };
+        if let Some(at) = self.waiting.iter().rposition(is_it) {
+            self.waiting.remove(at);
+            return;
+        }
+        for (slot, file) in self.slots.iter_mut().enumerate() {
+            let Some(file) = file else { continue };
+            if file.symfile.span().contains(&start) && file.symfile.take_out(start, key) {
+                if !file.is_stale {
+                    file.is_stale = true;
+                    self.stale.push(slot);
+                }
+                return;
+            }
+        }
+    }
+
+    /// Informs the debugger of everything that is pending, as far as the budget allows.
+    pub(crate) fn settle(&mut self) -> Rest {
+        while let Some(slot) = self.stale.last().copied()
+            && self.budget.allows()
+        {
+            self.stale.pop();
+            self.refresh(slot);
+        }
+        if !self.waiting.is_empty() && self.budget.allows() {
+            // All of it, so that nothing waits for more than one turn.
+            while !self.waiting.is_empty() {
+                let file = self.next_waiting();
+                self.show(file);
+            }
+            self.join(false);
+        }
+        self.join(true);
+        if self.stale.is_empty() && self.waiting.is_empty() {
+            Rest::Nothing
+        } else {
+            Rest::Wait(self.budget.wait())
+        }
+    }
+
+    /// Joins as many waiting codes as fit into one file.
+    fn next_waiting(&mut self) -> Option<Symfile> {
+        if self.waiting.len() == 1 {
+            return self.waiting.pop_front();
+        }
+        let files: Vec<Symfile> = self.waiting.drain(..LARGE.min(self.waiting.len())).collect();
+        joined(files.iter())
+    }
+
+    /// Makes the debugger read a file again from which codes were removed, or removes the file if it has none left. It
+    /// is rewritten when half of it belongs to removed codes.
+    fn refresh(&mut self, slot: usize) {
+        let Some(Some(file)) = self.slots.get_mut(slot) else { return };
+        file.is_stale = false;
+        let (live, all) = (file.symfile.live(), file.symfile.codes().len());
+        if live == 0 {
+            self.hide(slot);
+        } else if live < all / 2 {
+            let smaller = joined([&file.symfile]);
+            self.hide(slot);
+            self.show(smaller);
+        } else {
+            let began = Instant::now();
+            file.entry.unregister();
+            file.entry.register(file.symfile.bytes());
+            self.budget.spend(began, Instant::now());
+        }
+    }
+
+    fn show(&mut self, symfile: Option<Symfile>) {
+        let Some(symfile) = symfile else { return };
+        // Allocate everything for the file before a debugger is informed.
+        let Some(entry) = self.entries.pop().or_else(Entry::new) else { return fallible::refuse() };
+        let level_of = level(symfile.live());
+        let has_room = self.slots.try_reserve(1).is_ok()
+            && self.levels.get_mut(level_of).is_none_or(|level| level.try_reserve(1).is_ok());
+        if !has_room {
+            return fallible::refuse();
+        }
+        let began = Instant::now();
+        entry.register(symfile.bytes());
+        self.budget.spend(began, Instant::now());
+        let file = Some(File { symfile, entry, is_stale: false });
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                if let Some(place) = self.slots.get_mut(slot) {
+                    *place = file;
+                }
+                slot
+            }
+            None => {
+                self.slots.push(file);
+                self.slots.len().saturating_sub(1)
+            }
+        };
+        if let Some(level) = self.levels.get_mut(level_of) {
+            level.push(slot);
+        }
+    }
+
+    fn hide(&mut self, slot: usize) {
+        let Some(file) = self.slots.get_mut(slot).and_then(Option::take) else { return };
+        let began = Instant::now();
+        file.entry.unregister();
+        self.budget.spend(began, Instant::now());
+        self.entries.push(file.entry);
+        self.free.push(slot);
+        for level in &mut self.levels {
+            level.retain(|other| *other != slot);
+        }
+        if file.is_stale {
+            self.stale.retain(|other| *other != slot);
+        }
+    }
+
+    /// Joins the files of each level that has enough of them. The new file is shown before the old ones are removed: a
+    /// breakpoint in their code always has a location.
+    fn join(&mut self, must: bool) {
+        let enough = if must { TOO_MANY } else { FAN };
+        for level in 0..LEVELS {
+            while self.levels.get(level).is_some_and(|files| files.len() >= enough)
+                && (must || self.budget.allows())
+            {
+                let Some(files) = self.levels.get_mut(level) else { return };
+                let mut count = 0_usize;
+                let slots: Vec<usize> = std::mem::take(files);
+                let live = |slot: usize| {
+                    self.slots
+                        .get(slot)
+                        .and_then(Option::as_ref)
+                        .map_or(0, |file| file.symfile.live())
+                };
+                let taken = slots
+                    .iter()
+                    .take_while(|slot| {
+                        let before = count;
+                        count = count.saturating_add(live(**slot));
+                        before < LARGE
+                    })
+                    .count();
+                let (now, later) = slots.split_at(taken);
+                if let Some(files) = self.levels.get_mut(level) {
+                    files.extend_from_slice(later);
+                }
+                let of = |slot: &usize| self.slots.get(*slot)?.as_ref().map(|file| &file.symfile);
+                let new = joined(now.iter().filter_map(of));
+                self.show(new);
+                for slot in now {
+                    self.hide(*slot);
+                }
+            }
+        }
+    }
+}
+
+/// The level of a file with this many codes; large files are above the last level.
+fn level(live: usize) -> usize {
+    match live {
+        LARGE.. => LEVELS,
+        FAN.. => 1,
+        _ => 0,
+    }
+}
+
+/// Joins several files into one. What does not fit into a file is not shown.
+fn joined<'f>(files: impl IntoIterator<Item = &'f Symfile>) -> Option<Symfile> {
+    let files: Vec<&Symfile> = files.into_iter().collect();
+    match Symfile::joined(&files) {
+        Ok(file) => file,
+        Err(Error::Memory(_)) => {
+            fallible::refuse();
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+/// A tag that no other copy of this crate in this process has.
+pub(crate) fn tag(of: usize) -> [u8; TAG] {
+    let mut tag = [0; TAG];
+    for (place, byte) in tag.iter_mut().zip(of.to_le_bytes()) {
+        *place = byte;
+    }
+    tag
+}

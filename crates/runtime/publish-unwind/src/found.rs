@@ -1,0 +1,122 @@
+//! The unwinder of this process.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_void};
+
+use crate::notes::Note;
+
+/// The unwinder that accepts registrations in this process. They handle registrations differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// libgcc up to 12: registrations are in a list that every walk searches. The next walk sorts new registrations.
+    OldLibgcc,
+    /// libgcc since 13: registrations are in a tree.
+    Libgcc,
+    /// LLVM's libunwind: a registration is one FDE.
+    Llvm,
+}
+
+type Register = unsafe extern "C" fn(*const c_void);
+type RegisterTable = unsafe extern "C" fn(*const c_void, *mut c_void);
+type DeregisterTable = unsafe extern "C" fn(*const c_void) -> *mut c_void;
+
+/// The unwinder's functions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub(crate) kind: Kind,
+    register: Register,
+    deregister: Register,
+    /// Not there in LLVM's.
+    tables: Option<(RegisterTable, DeregisterTable)>,
+}
+
+impl Found {
+    /// Looks for it among the symbols of the process.
+    pub(crate) fn look() -> Option<Self> {
+        let register = function(symbol(c"__register_frame")?);
+        let deregister = function(symbol(c"__deregister_frame")?);
+        let tables = symbol(c"__register_frame_info_table").zip(symbol(c"__deregister_frame_info"));
+        // SAFETY: libgcc's functions of these names have these types.
+        let tables = tables.map(|(register, deregister)| unsafe {
+            (
+                std::mem::transmute::<*mut c_void, RegisterTable>(register),
+                std::mem::transmute::<*mut c_void, DeregisterTable>(deregister),
+            )
+        });
+        // LLVM's alone has this one. libgcc has had a version node for each release that added something to it, and 13
+        // did on every machine.
+        let kind = if symbol(c"__unw_add_dynamic_fde").is_some() {
+            Kind::Llvm
+        } else if is_new_libgcc() || tables.is_none() {
+            Kind::Libgcc
+        } else {
+            Kind::OldLibgcc
+        };
+        Some(Self { kind, register, deregister, tables })
+    }
+
+    /// # Safety
+    /// `descriptions` points to descriptions of frames, each behind its common part, that end with a zero length. All
+    /// stays as it is until it is deregistered.
+    pub(crate) unsafe fn register(&self, descriptions: *const u8) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { (self.register)(descriptions.cast()) }
+    }
+
+    /// # Safety
+    /// `list` points to pointers to descriptions, as [`Self::register`] takes them, and ends with null. All stays as
+    /// it is until it is deregistered, and so does the note, which is no other registration's.
+    pub(crate) unsafe fn register_table(&self, list: *const *const u8, note: &Note) {
+        if let Some((register, _)) = self.tables {
+            // SAFETY: guaranteed by the caller.
+            unsafe { register(list.cast(), note.pointer()) }
+        }
+    }
+
+    /// # Safety
+    /// The list was registered, and not deregistered since.
+    pub(crate) unsafe fn deregister_table(&self, list: *const *const u8) {
+        if let Some((_, deregister)) = self.tables {
+            // SAFETY: guaranteed by the caller. What is returned is the note.
+            unsafe { deregister(list.cast()) };
+        }
+    }
+
+    /// # Safety
+    /// What is there was registered, and not deregistered since.
+    pub(crate) unsafe fn deregister(&self, registered: *const u8) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { (self.deregister)(registered.cast()) }
+    }
+}
+
+fn symbol(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: a lookup by a name that ends with a NUL.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    (!found.is_null()).then_some(found)
+}
+
+fn function(symbol: *mut c_void) -> Register {
+    // SAFETY: both functions looked for by `Found::look` have this type, in libgcc and in LLVM's libunwind.
+    unsafe { std::mem::transmute::<*mut c_void, Register>(symbol) }
+}
+
+/// Whether the libgcc that is loaded is of version 13 or later.
+#[cfg(target_env = "gnu")]
+fn is_new_libgcc() -> bool {
+    // Conversions of 16-bit floats, which are new in 13: on x86, and on 64-bit ARM.
+    [c"__floattibf", c"__fixbfti", c"__extendbfsf2", c"__truncsfbf2"].into_iter().any(|name| {
+        [c"GCC_13.0.0", c"GCC_14.0.0"].into_iter().any(|version| {
+            // SAFETY: a lookup by names that end with a NUL.
+            let found =
+                unsafe { libc::dlvsym(libc::RTLD_DEFAULT, name.as_ptr(), version.as_ptr()) };
+            !found.is_null()
+        })
+    })
+}
+
+/// What is not known to be new is treated as old, which is right for both.
+#[cfg(not(target_env = "gnu"))]
+fn is_new_libgcc() -> bool {
+    false
+}

@@ -1,0 +1,71 @@
+//! Registers jitted code with the unwinders in the process: C++ exceptions and Rust panics pass through the code, and
+//! backtraces do not end at it.
+//!
+//! ```
+//! use publish_unwind::{Code, Unwind, Unwinders};
+//!
+//! # let memory = [0x55_u8, 0x48, 0x89, 0xe5, 0x5d, 0xc3];
+//! // `None` in a process without an unwinder that accepts registrations.
+//! if let Some(unwinders) = Unwinders::find() {
+//!     let start = memory.as_ptr().addr() as u64;
+//!     let code = Code { start, size: 6, visible: start..start + 6, ..Code::default() };
+//!     unwinders.load(&code, Some(&Unwind::FRAME_POINTER)); // before it runs
+//!     // … and before its memory is freed:
+//!     unwinders.unload(start, 6);
+//! }
+//! ```
+//!
+//! # How it works
+//!
+//! Through `__register_frame` of libgcc or LLVM's libunwind, which is looked up at run time, and never linked. The two
+//! implement it differently, and each is handled in its own way; see `unwinders.rs`. The other libunwind (nongnu), which has
+//! no such function, is informed through `_U_dyn_register`, whenever it is loaded; see `libunwind/mod.rs`.
+//!
+//! On Windows (x86-64), through growable function tables; see `windows/mod.rs`.
+//!
+//! Code in an arena of the crate `code-arena` needs no registration.
+//!
+//! # Order
+//!
+//! Code is registered before [`Unwinders::load`] returns, and must not run before. Call [`Unwinders::unload`] when it does
+//! not run any more, and before its memory is used for anything else. While one thread loads and unloads, others may throw:
+//! at no instant is loaded code unknown.
+//!
+//! # Limits
+//!
+//! - Not for signal handlers, because of its lock and those of the unwinder. In the child of a fork, the unwinder's lock may
+//!   stay locked for ever if another thread was throwing at that moment; this is so with or without this crate.
+//! - Registrations stay when the process ends.
+
+#![cfg_attr(
+    not(test),
+    deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
+#[cfg(unix)]
+mod entries;
+#[cfg(unix)]
+mod found;
+#[cfg(unix)]
+mod libunwind;
+#[cfg(unix)]
+mod notes;
+#[cfg(unix)]
+mod regions;
+#[cfg(unix)]
+mod section;
+#[cfg(unix)]
+mod singles;
+#[cfg(unix)]
+mod unwinders;
+#[cfg(all(windows, target_arch = "x86_64"))]
+mod windows;
+
+pub use code_image::{Code, EhFrame};
+#[cfg(unix)]
+pub use found::Kind;
+pub use unwind_info::{Row, Unwind};
+#[cfg(unix)]
+pub use unwinders::Unwinders;
+#[cfg(all(windows, target_arch = "x86_64"))]
+pub use windows::Unwinders;

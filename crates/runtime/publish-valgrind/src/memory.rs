@@ -1,0 +1,99 @@
+//! Queries and reads the memory of this process.
+
+use std::fs::File;
+use std::io::Read;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use fallible::Vec;
+
+/// Reads bytes; those that cannot be read are zeros. It reads through the kernel, because the caller may be wrong about
+/// what is there, and because memcheck would report uninitialised gaps.
+pub(crate) fn read(address: u64, size: usize) -> Vec<u8> {
+    let mut bytes = fallible::vec![0; size];
+    if let Ok(memory) = File::open("/proc/self/mem") {
+        let _ = memory.read_exact_at(&mut bytes, address);
+    }
+    bytes
+}
+
+/// The kind of memory that contains a code.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A part of an object file: Valgrind has read it, and would forget it for ours.
+    Object,
+    /// Anything else, with the extent of the mapping.
+    Other(Range<u64>),
+}
+
+/// The kind of memory at an address; `None` if nothing is mapped.
+pub(crate) fn kind(address: u64) -> Option<Kind> {
+    let mut maps = File::open("/proc/self/maps").ok()?;
+    // On the stack, because the profile may be one of the heap. It has space for the longest line, whose path is cut.
+    let mut room = [0; 1 << 13];
+    let mut held = 0;
+    loop {
+        let more = maps.read(room.get_mut(held..)?).ok()?;
+        held += more;
+        let text = room.get(..held)?;
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let whole = if more == 0 || (whole == 0 && held == room.len()) { held } else { whole };
+        let found = text.get(..whole)?.split(|byte| *byte == b'\n');
+        if let Some(kind) = { found }.find_map(|line| kind_of(line.trim_ascii_end(), address)) {
+            return Some(kind);
+        }
+        if more == 0 {
+            return None;
+        }
+        room.copy_within(whole..held, 0);
+        held -= whole;
+    }
+}
+
+fn kind_of(line: &[u8], address: u64) -> Option<Kind> {
+    let mut fields = line.split(|byte| *byte == b' ');
+    let mut range = fields.next()?.split(|byte| *byte == b'-').map(hexadecimal);
+    let range = range.next()??..range.next()??;
+    if !range.contains(&address) {
+        return None;
+    }
+    let path = line.iter().position(|byte| *byte == b'/').map(|at| &line[at..]);
+    if path.is_some_and(is_object) { Some(Kind::Object) } else { Some(Kind::Other(range)) }
+}
+
+fn is_object(path: &[u8]) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    /// Offset of the marker in an arena's file (crate `code-arena`). Valgrind read that file before it had any code, and
+    /// may forget it for ours.
+    const ARENA_AT: usize = 480;
+    const ARENA: &[u8] = b"codearen";
+    let mut room = [0; 512];
+    let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
+    // Opening devices may have side effects.
+    path.metadata().is_ok_and(|file| file.is_file())
+        && guest::begin_of(path, &mut room).is_some_and(|head| {
+            head.starts_with(b"\x7fELF")
+                && head.get(ARENA_AT..ARENA_AT + ARENA.len()) != Some(ARENA)
+        })
+}
+
+fn hexadecimal(digits: &[u8]) -> Option<u64> {
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, kind, read};
+
+    #[test]
+    fn tells_this_program_from_its_memory() {
+        let own = kind as fn(u64) -> Option<Kind> as usize as u64;
+        assert_eq!(kind(own), Some(Kind::Object));
+        let heap = vec![7_u8; 5000];
+        let address = heap.as_ptr().addr() as u64;
+        assert!(matches!(kind(address), Some(Kind::Other(range)) if range.contains(&address)));
+        assert_eq!(kind(1), None);
+        assert_eq!(read(address, 5000), heap);
+        assert_eq!(read(1, 3), [0; 3]);
+    }
+}

@@ -1,0 +1,275 @@
+//! What each tool must show.
+
+use std::collections::BTreeMap;
+
+use test_privilege::{Privilege, have};
+
+use crate::jit::SOURCE;
+use crate::run::{Function, Ran, profile, run, run_within};
+
+/// All tests, by name.
+pub const ALL: [(&str, fn()); 16] = [
+    ("callgrind_has_names_lines_and_calls", callgrind),
+    ("cachegrind_has_names_and_lines", cachegrind),
+    ("memcheck_has_whole_stacks", memcheck),
+    ("memcheck_shows_inlined_calls", inlined),
+    ("massif_has_whole_stacks", massif),
+    ("dhat_has_whole_stacks", dhat),
+    ("helgrind_has_whole_stacks", helgrind),
+    ("memory_of_other_layouts", layouts),
+    ("code_on_the_heap", heap),
+    ("code_that_moves", moves),
+    ("memory_that_is_given_back", remap),
+    ("other_threads_run_the_same_pages", threads),
+    ("a_fork_has_files_of_its_own", fork),
+    ("a_full_disk_ends_it", full_disk),
+    ("ten_thousand_functions_one_at_a_time", many),
+    ("ten_thousand_functions_in_one_place", rejit),
+];
+
+const CALLGRIND: &[&str] = &[
+    "--tool=callgrind",
+    "--compress-strings=no",
+    "--compress-pos=no",
+    "--callgrind-out-file=DIR/out.%p",
+];
+
+fn profile_of(ran: &Ran) -> BTreeMap<String, Function> {
+    let files = ran.files("out.");
+    assert_eq!(files.len(), 1, "{}", ran.said);
+    profile(&files[0])
+}
+
+fn lines(function: &Function) -> Vec<(u32, u64)> {
+    function
+        .lines
+        .iter()
+        .map(|((file, line), cost)| (file == SOURCE).then_some((*line, *cost)).unwrap())
+        .collect()
+}
+
+/// Functions that are named only by their address, in any of our object files.
+fn nameless(profile: &BTreeMap<String, Function>) -> Vec<&String> {
+    let ours = |function: &Function| function.objects.iter().any(|object| object.contains("/jit-"));
+    let all = profile.iter().filter(|(name, function)| ours(function) && name.starts_with("0x"));
+    all.map(|(name, _)| name).collect()
+}
+
+fn callgrind() {
+    let ran = run("calls", CALLGRIND);
+    let profile = profile_of(&ran);
+    let [call, read, count] = ["jit::call", "jit::read", "jit::count"].map(|name| &profile[name]);
+    assert_eq!(lines(call), [(20, 9), (21, 3), (22, 6)]);
+    assert_eq!(lines(read), [(11, 1), (12, 1)]);
+    assert_eq!(lines(count), [(30, 1), (31, 2000), (32, 1)]);
+    assert_eq!([call.calls, read.calls, count.calls], [3, 1, 1]);
+    let files = ran.files("jit-");
+    assert_eq!(files.len(), 1, "{files:?}");
+    let object = files[0].to_str().unwrap();
+    for function in [call, read, count] {
+        assert_eq!(function.objects.iter().map(String::as_str).collect::<Vec<_>>(), [object]);
+    }
+    // The same as KCachegrind's machine code view.
+    let listing =
+        std::process::Command::new("objdump").args(["-C", "-d", object]).output().unwrap();
+    let listing = String::from_utf8(listing.stdout).unwrap();
+    assert!(listing.contains("0000007123456300 <jit::count>:"), "{listing}");
+    assert!(listing.contains("7123456302:\tff c9                \tdec    %ecx"), "{listing}");
+}
+
+fn cachegrind() {
+    let ran =
+        run("calls", &["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=DIR/out.%p"]);
+    let text = ran.text("out.");
+    let at = text.find("fn=jit::count").unwrap_or_else(|| panic!("{text}"));
+    // Functions of one file follow each other.
+    let file = text[..at].lines().rfind(|line| line.starts_with("fl="));
+    assert_eq!(file, Some(&*format!("fl={SOURCE}")));
+    let lines: Vec<&str> = text[at..].lines().skip(1).take(3).collect();
+    assert_eq!(lines, ["30 1", "31 2000", "32 1"]);
+}
+
+/// Asserts that lines of a tool's output come one after another, each with its text somewhere in it.
+fn assert_stack(said: &str, frames: &[&str]) {
+    let lines: Vec<&str> = said.lines().collect();
+    let fits =
+        |window: &[&str]| window.iter().zip(frames).all(|(line, frame)| line.contains(frame));
+    assert!(lines.windows(frames.len()).any(fits), "no {frames:#?} in\n{said}");
+}
+
+fn memcheck() {
+    for option in ["--keep-debuginfo=no", "--keep-debuginfo=yes"] {
+        let ran = run(
+            "calls",
+            &[
+                "--tool=memcheck",
+                "--leak-check=full",
+                "--num-callers=50",
+                "--read-inline-info=no",
+                option,
+            ],
+        );
+        let above = ["jit::call (jitted.lang:21)", "(roles.rs:"];
+        let read = ["Invalid read of size 8", "jit::read (jitted.lang:11)"];
+        assert_stack(&ran.said, &[&read[..], &above[..]].concat());
+        let leak = ["432,100 bytes in 1 blocks", "malloc", "tools::jit::leak"];
+        assert_stack(&ran.said, &[&leak[..], &above[..]].concat());
+        for begin in ["Invalid read of size 8", "432,100 bytes in 1 blocks are"] {
+            let from = ran.said.find(begin).unwrap();
+            let stack = ran.said[from..].lines().skip(1);
+            let mut stack =
+                stack.take_while(|line| line.contains("at 0x") || line.contains("by 0x"));
+            assert!(stack.any(|line| line.contains(": main (")), "{}", &ran.said[from..]);
+        }
+        assert_eq!(ran.said.matches("432,100 bytes in 1 blocks are").count(), 1);
+    }
+}
+
+fn inlined() {
+    let ran = run("inlined", &["--tool=memcheck"]);
+    let stack = [
+        "Invalid read of size 8",
+        "jit::inner (jitted.lang:11)",
+        "jit::middle (other.lang:51)",
+        "jit::outer (jitted.lang:41)",
+        "jit::call (jitted.lang:21)",
+    ];
+    assert_stack(&ran.said, &stack);
+    for frame in &stack {
+        assert_eq!(ran.said.matches(frame).count(), 2, "{frame}\n{}", ran.said);
+    }
+}
+
+fn massif() {
+    let ran = run("calls", &["--tool=massif", "--threshold=0.0", "--massif-out-file=DIR/out.%p"]);
+    let text = ran.text("out.");
+    assert_stack(&text, &["tools::jit::leak", "jit::call (jitted.lang:21)", "(roles.rs:"]);
+}
+
+fn dhat() {
+    let ran = run("calls", &["--tool=dhat", "--dhat-out-file=DIR/out.%p"]);
+    let text = ran.text("out.");
+    assert!(text.contains(": jit::call (jitted.lang:21)\""), "{text}");
+}
+
+fn helgrind() {
+    let ran = run("race", &["--tool=helgrind"]);
+    assert_stack(
+        &ran.said,
+        &[
+            "Possible data race during read of size 8",
+            "Locks held: none",
+            "jit::read (jitted.lang:11)",
+            "jit::call (jitted.lang:21)",
+        ],
+    );
+}
+
+fn layouts() {
+    let profile = profile_of(&run("layouts", CALLGRIND));
+    assert_eq!(nameless(&profile), [""; 0]);
+    assert_eq!(profile["in_twice"].cost(), 2 * 2002);
+    assert_eq!(profile["in_twice_too"].cost(), 2002);
+    for page in 0..16 {
+        let times = if page % 3 == 0 { 16 - page } else { 1 };
+        let function = &profile[&format!("in_page_{page}")];
+        assert_eq!(lines(function), [(30, times), (31, 200 * times), (32, times)], "{page}");
+    }
+}
+
+fn heap() {
+    let profile = profile_of(&run("heap", CALLGRIND));
+    assert_eq!(nameless(&profile), [""; 0]);
+    let on_heap: Vec<_> = profile.iter().filter(|(name, _)| name.starts_with("on_heap_")).collect();
+    assert_eq!(on_heap.len(), 40);
+    for (name, function) in on_heap {
+        assert_eq!(lines(function), [(30, 1), (31, 2000), (32, 1)], "{name}");
+    }
+}
+
+fn full_disk() {
+    if !have(&[Privilege::Mounts]) {
+        return;
+    }
+    let mount = "mkdir small; mount -t tmpfs -o size=300k none small";
+    let profile = profile_of(&run_within(mount, "full", CALLGRIND));
+    // It keeps what it knew by then.
+    let named: Vec<_> = profile.iter().filter(|(name, _)| name.starts_with("fills_")).collect();
+    assert!(named.len() > 20, "{named:?}");
+    assert!(named.iter().all(|(_, function)| function.cost() == 22), "{named:?}");
+    assert!(!profile.contains_key("too_late"));
+}
+
+fn moves() {
+    let profile = profile_of(&run("moves", CALLGRIND));
+    assert_eq!(nameless(&profile), [""; 0]);
+    assert_eq!(profile["moves"].cost(), 3 * 2002);
+    assert_eq!(profile["stays"].cost(), 2002);
+    // It had moved when the profile was written; what ran here lost its lines.
+    assert_eq!(profile["moves"].lines.get(&(SOURCE.to_owned(), 31)), Some(&4000));
+}
+
+fn remap() {
+    let profile = profile_of(&run("remap", CALLGRIND));
+    assert_eq!(nameless(&profile), [""; 0]);
+    let first = profile.iter().filter(|(name, _)| name.starts_with("first_"));
+    let costs: Vec<u64> = first.map(|(_, function)| function.cost()).collect();
+    assert_eq!(costs, [22; 100]);
+    assert_eq!(profile["grows"].calls, 200);
+}
+
+fn threads() {
+    let ran = run("threads", &[CALLGRIND, &["--fair-sched=try"]].concat());
+    let profile = profile_of(&ran);
+    assert_eq!(nameless(&profile), [""; 0]);
+    assert_eq!(profile["new"].cost(), 200 * 102);
+    assert_eq!(profile["new"].calls, 200);
+}
+
+fn fork() {
+    let options = ["--trace-children=yes"];
+    let ran = run("fork", &[CALLGRIND, &options].concat());
+    let mut seen = Vec::new();
+    for file in ran.files("out.") {
+        let profile = profile(&file);
+        assert_eq!(nameless(&profile), [""; 0]);
+        for who in ["in_parent", "in_child"] {
+            if let Some(function) = profile.get(who) {
+                let pid = file.extension().unwrap().to_str().unwrap();
+                let own = format!("/jit-{pid}-");
+                assert!(
+                    function.objects.iter().all(|object| object.contains(&own)),
+                    "{function:?}"
+                );
+                assert_eq!(function.cost(), 2002);
+                seen.push(who);
+            }
+        }
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, ["in_child", "in_parent"]);
+}
+
+fn many() {
+    let ran = run("many", CALLGRIND);
+    let profile = profile_of(&ran);
+    assert_eq!(nameless(&profile), [""; 0]);
+    for number in 0..10_000 {
+        let function = &profile[&format!("many_{number}")];
+        assert_eq!(lines(function), [(30, 2), (31, 40), (32, 2)], "{number}");
+        assert_eq!(function.calls, 2);
+    }
+    // One object file for some pages, not for each function, nor for everything.
+    assert!((10..200).contains(&ran.files("jit-").len()), "{:?}", ran.files("jit-"));
+}
+
+fn rejit() {
+    let ran = run("rejit", CALLGRIND);
+    let profile = profile_of(&ran);
+    assert_eq!(nameless(&profile), [""; 0]);
+    for number in 0..10_000 {
+        let (kind, cost) = [("count", 22), ("read", 2), ("call", 6)][number % 3];
+        assert_eq!(profile[&format!("jit::{kind}_{number}")].cost(), cost, "{number}");
+    }
+    assert_eq!(ran.files("jit-").len(), 1);
+}

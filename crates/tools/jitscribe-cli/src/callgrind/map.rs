@@ -1,0 +1,166 @@
+//! Describes, for the profile, the code that callgrind did not know.
+
+use std::collections::HashSet;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::rc::Rc;
+
+use callgrind::{CodeMap, Function, Owner, Place};
+
+use crate::files::Kind;
+use crate::known::{CodeLines, Known, KnownCode};
+use crate::{Error, Result};
+
+/// The number of source file names that are cached.
+const FILES: usize = 1 << 16;
+
+/// The known code, in the form that the profile needs.
+pub struct Map {
+    known: KnownCode,
+    /// The object file with the bytes of code.
+    image: Rc<[u8]>,
+    /// The object name for code without bytes: the perf map.
+    no_image: Rc<[u8]>,
+    /// Indexed by code number.
+    seen: Vec<Option<Seen>>,
+    files: HashSet<Rc<[u8]>>,
+    /// The last lookup: the next one is mostly about the same function and file.
+    last: Option<(u32, Rc<CodeLines>)>,
+    last_file: Rc<[u8]>,
+    has_bytes: bool,
+    error: Option<Error>,
+}
+
+#[derive(Clone)]
+struct Seen {
+    known: Known,
+    function: Option<Function>,
+    /// Whether other code was once at one of the addresses that were looked up.
+    is_doubtful: bool,
+}
+
+impl Map {
+    /// A map of `known`, whose bytes will be in the object file `image`.
+    pub fn new(known: KnownCode, image: &Path) -> Self {
+        let map = known.sources().iter().find(|source| source.kind == Kind::PerfMap);
+        let no_image = map.map_or(image, |map| &map.path).as_os_str().as_bytes().into();
+        Self {
+            known,
+            image: image.as_os_str().as_bytes().into(),
+            no_image,
+            seen: Vec::new(),
+            files: HashSet::new(),
+            last: None,
+            last_file: b"".as_slice().into(),
+            has_bytes: false,
+            error: None,
+        }
+    }
+
+    /// Returns the known code, how many functions are at addresses that held other code before, and whether there are bytes
+    /// for an object file.
+    ///
+    /// # Errors
+    /// The first error of a lookup.
+    pub fn finish(self) -> Result<(KnownCode, usize, bool)> {
+        match self.error {
+            Some(error) => Err(error),
+            None => {
+                let doubtful = self.seen.iter().flatten().filter(|seen| seen.is_doubtful).count();
+                Ok((self.known, doubtful, self.has_bytes))
+            }
+        }
+    }
+
+    /// The value of `result`. An error is stored, and [`Self::finish`] returns it.
+    fn kept<T>(error: &mut Option<Error>, result: Result<T>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(failed) => {
+                error.get_or_insert(failed);
+                None
+            }
+        }
+    }
+
+    fn seen(&self, function: u32) -> Option<&Seen> {
+        self.seen.get(function as usize)?.as_ref()
+    }
+
+    fn file(&mut self, name: &[u8]) -> Rc<[u8]> {
+        if let Some(file) = self.files.get(name) {
+            return Rc::clone(file);
+        }
+        if self.files.len() > FILES {
+            self.files.clear();
+        }
+        let file: Rc<[u8]> = name.into();
+        self.files.insert(Rc::clone(&file));
+        file
+    }
+}
+
+impl CodeMap for Map {
+    fn at(&mut self, address: u64) -> Option<Owner> {
+        let known = self.known.at(address)?;
+        let (function, start, visible) = (known.id(), known.start, known.visible.clone());
+        let index = function as usize;
+        if index >= self.seen.len() {
+            self.seen.resize(index + 1, None);
+        }
+        let seen =
+            self.seen[index].get_or_insert(Seen { known, function: None, is_doubtful: false });
+        seen.is_doubtful = seen.is_doubtful || self.known.was_other_at(address);
+        Some(Owner { function, start, visible })
+    }
+
+    fn function(&mut self, function: u32) -> Function {
+        let Some(Seen { known, function: named, .. }) = self.seen(function).cloned() else {
+            let unknown: Rc<[u8]> = b"???".as_slice().into();
+            return Function { name: unknown.clone(), object: unknown.clone(), file: unknown };
+        };
+        if let Some(named) = named {
+            return named;
+        }
+        let name =
+            Self::kept(&mut self.error, self.known.name(&known).map(|name| name.into_owned()));
+        let load = Self::kept(&mut self.error, self.known.load(&known)).flatten();
+        let has_bytes = load.is_some_and(|load| !load.bytes.is_empty());
+        self.has_bytes |= has_bytes;
+        // The file of the function's own first line, not of a call inlined there.
+        let places = Self::kept(&mut self.error, self.known.places(&known));
+        let file = places.and_then(|places| {
+            let last = places.at(known.start).last();
+            let first =
+                last.filter(|place| !place.file.is_empty()).map(|place| place.file.to_vec());
+            first.or_else(|| places.first_file().map(<[u8]>::to_vec))
+        });
+        let name = name.filter(|name| !name.is_empty());
+        let named = Function {
+            name: name.unwrap_or_else(|| format!("{:#x}", known.start).into_bytes()).into(),
+            object: Rc::clone(if has_bytes { &self.image } else { &self.no_image }),
+            file: self.file(file.as_deref().unwrap_or(b"???")),
+        };
+        if let Some(Some(seen)) = self.seen.get_mut(function as usize) {
+            seen.function = Some(named.clone());
+        }
+        named
+    }
+
+    fn place(&mut self, function: u32, address: u64) -> Option<Place> {
+        let places = match &self.last {
+            Some((last, places)) if *last == function => Rc::clone(places),
+            _ => {
+                let known = self.seen(function)?.known.clone();
+                let places = Self::kept(&mut self.error, self.known.places(&known))?;
+                self.last = Some((function, Rc::clone(&places)));
+                places
+            }
+        };
+        let place = places.at(address).next().filter(|place| place.line > 0)?;
+        if *self.last_file != *place.file {
+            self.last_file = self.file(place.file);
+        }
+        Some(Place { file: Rc::clone(&self.last_file), line: place.line })
+    }
+}

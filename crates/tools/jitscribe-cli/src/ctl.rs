@@ -1,0 +1,254 @@
+//! `jitscribe ctl`: turns the code log of a running process on and off.
+
+use std::time::{Duration, Instant};
+
+use jitdump::extension::control;
+
+use crate::foreign::Patience;
+use crate::process::{Log, logs_of, logs_to_ask};
+use crate::text::{self, Out};
+use crate::{Error, Result, note};
+
+/// Turn the code log of a running process on or off, or show its state
+///
+/// This works for processes whose runtime links the jitscribe library. A process applies the request with its next
+/// announcement, or immediately if its runtime waits for requests.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "EXAMPLES:
+  jitscribe ctl -p 4711 status
+  jitscribe ctl -p 4711 on                # from now on; the runtime announces its live code again
+  jitscribe ctl -p 4711 on --perf-map     # also write /tmp/perf-4711.map, for perf and bpftrace
+  jitscribe ctl -p 4711 on --gdb          # register all code with gdb and lldb, including live code
+  jitscribe ctl -p 4711 on --bytes        # from now on, also keep the machine code
+  jitscribe ctl -p 4711 off")]
+pub struct Args {
+    /// The process
+    #[arg(short, long, value_name = "PID")]
+    pid: u32,
+    /// Also write a perf map
+    #[arg(long)]
+    perf_map: bool,
+    /// Also register the code with debuggers
+    #[arg(long)]
+    gdb: bool,
+    /// Also keep the code's bytes, so that freed code can still be disassembled
+    #[arg(long)]
+    bytes: bool,
+    /// How long to wait for the process to apply the request
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    wait: f64,
+    /// Print the state as JSON (sizes in bytes, times in nanoseconds of CLOCK_MONOTONIC, or in ticks where
+    /// `arch_timestamp` is true)
+    #[arg(long)]
+    json: bool,
+    /// What to do
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum What {
+    /// Turn the log on
+    On,
+    /// Turn the log off
+    Off,
+    /// Show the state of the log
+    Status,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<()> {
+    if args.what != What::On && (args.perf_map || args.bytes || args.gdb) {
+        return Err(Error::Usage(
+            "--perf-map, --gdb and --bytes only work with `on`: add `on`".to_owned(),
+        ));
+    }
+    let deadline = Deadline { pid: args.pid, begun: Instant::now(), wait: Duration::ZERO };
+    let logs = own_logs(args)?;
+    let wish = match args.what {
+        What::Status => return status(args, &logs, &deadline),
+        What::Off => control::WISH,
+        What::On => {
+            let bytes = if args.bytes { control::BYTES } else { 0 };
+            let perf_map = if args.perf_map { control::PERF_MAP } else { 0 };
+            let gdb = if args.gdb { control::GDB } else { 0 };
+            control::WISH | control::LOG | bytes | perf_map | gdb
+        }
+    };
+    let patience = Duration::try_from_secs_f64(args.wait)
+        .map_err(|_| Error::Usage("--wait takes a number of seconds".to_owned()))?;
+    let deadline = Deadline { wait: patience, ..deadline };
+    for log in &logs {
+        deadline.check()?;
+        log.ask(wish)?;
+    }
+    let mut is_waiting = false;
+    let asked = Instant::now();
+    for log in &logs {
+        deadline.check()?;
+        let head = log.wait(patience.saturating_sub(asked.elapsed()))?;
+        is_waiting |= head.control & control::WISH != 0;
+    }
+    if is_waiting {
+        say_waiting(args);
+    }
+    status(args, &logs, &deadline)
+}
+
+/// The common deadline for all logs of the process.
+struct Deadline {
+    pid: u32,
+    begun: Instant,
+    /// The time granted to the process itself, as given by `--wait`.
+    wait: Duration,
+}
+
+impl Deadline {
+    fn check(&self) -> Result<()> {
+        let is_over = self.begun.elapsed() > Patience::NAMED.whole.saturating_add(self.wait);
+        if is_over { Err(Error::NotAnswering(self.pid)) } else { Ok(()) }
+    }
+}
+
+/// Reports that the process has not applied the request yet: when it will, and what works without it.
+fn say_waiting(args: &Args) {
+    let pid = args.pid;
+    note::say(format_args!(
+        "process {pid} has not applied the request yet: it does so with its next announcement"
+    ));
+    if args.perf_map {
+        note::say(format_args!(
+            "for a perf map of the code announced so far: jitscribe dump -p {pid} --map-for-perf"
+        ));
+    }
+}
+
+/// The logs that the process writes itself. A process that has announced nothing since the fork still has its parent's log, of
+/// which it owns what was there at the fork. That log must not receive requests, because the parent would apply them.
+fn own_logs(args: &Args) -> Result<Vec<Log>> {
+    let pid = args.pid;
+    let mut logs = if args.what == What::Status { logs_of(pid)? } else { logs_to_ask(pid)? };
+    let has_own = logs.iter().any(Log::is_own);
+    if has_own {
+        logs.retain(Log::is_own);
+    }
+    if logs.is_empty() {
+        return Err(Error::Refused(format!(
+            "process {pid} keeps no code log: its runtime does not link jitscribe, or could not create the log"
+        )));
+    }
+    if has_own || args.what == What::Status {
+        return Ok(logs);
+    }
+    let parent = logs.first().map_or(0, |log| log.head.pid);
+    Err(Error::Refused(format!(
+        "process {pid} has announced no code since the fork and has no code log of its own yet. It follows the settings of \
+         its parent: jitscribe ctl -p {parent}"
+    )))
+}
+
+#[derive(serde::Serialize)]
+struct Status {
+    pid: u32,
+    log: String,
+    on: bool,
+    bytes: bool,
+    perf_map: bool,
+    gdb: bool,
+    asked: bool,
+    /// Whether this is the parent's log as of the fork.
+    inherited: bool,
+    alive: u64,
+    dead: u64,
+    used: u64,
+    limit: u64,
+    left_out: u64,
+    arch_timestamp: bool,
+    paused: u64,
+    resumed: u64,
+}
+
+fn status(args: &Args, logs: &[Log], deadline: &Deadline) -> Result<()> {
+    let mut out = Out::by_lines();
+    for log in logs {
+        deadline.check()?;
+        let counted = log.counted()?;
+        let head = counted.head;
+        let status = Status {
+            pid: args.pid,
+            log: text::path(&log.place).to_string(),
+            on: head.control & control::LOG != 0,
+            bytes: head.control & control::BYTES != 0,
+            perf_map: head.control & control::PERF_MAP != 0,
+            gdb: head.control & control::GDB != 0,
+            asked: head.control & control::WISH != 0,
+            inherited: !log.is_own(),
+            alive: counted.alive,
+            dead: counted.codes.saturating_sub(counted.alive),
+            used: u64::from(head.chunks) * u64::from(head.chunk_size),
+            limit: head.limit,
+            left_out: head.left_out,
+            arch_timestamp: head.arch_timestamp,
+            paused: head.paused,
+            resumed: head.resumed,
+        };
+        if args.json {
+            out.json(&status)?;
+        } else {
+            status.print(&mut out)?;
+        }
+    }
+    Ok(())
+}
+
+impl Status {
+    fn print(&self, out: &mut Out) -> Result<()> {
+        let state = match (self.on, self.asked) {
+            (true, false) => "on",
+            (false, false) => "off",
+            (true, true) => "on (requested)",
+            (false, true) => "off (requested)",
+        };
+        let with = match (self.bytes, self.perf_map) {
+            (true, true) => ", with the code's bytes and a perf map",
+            (true, false) => ", with the code's bytes",
+            (false, true) => ", with a perf map",
+            (false, false) => "",
+        };
+        let inherited = if self.inherited {
+            " (the parent's code log as of the fork: the process has announced nothing since)"
+        } else {
+            ""
+        };
+        let gdb = if self.gdb { ", shown to debuggers" } else { "" };
+        out.line(format_args!("process {}: {state}{with}{gdb}{inherited}", self.pid))?;
+        out.line(format_args!(
+            "  {} codes alive, {} dead; {} KiB of {} KiB used ({})",
+            self.alive,
+            self.dead,
+            self.used >> 10,
+            self.limit >> 10,
+            self.log
+        ))?;
+        if self.left_out > 0 {
+            out.line(format_args!(
+                "  {} codes are missing because the log was full; JITSCRIBE_LIMIT sets the limit",
+                self.left_out
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_logs_have_one_deadline() {
+        let begun = Instant::now().checked_sub(Duration::from_secs(125));
+        let Some(begun) = begun else { return };
+        let deadline = Deadline { pid: 1, begun, wait: Duration::ZERO };
+        assert!(matches!(deadline.check(), Err(Error::NotAnswering(1))));
+        assert!(Deadline { wait: Duration::from_secs(10), ..deadline }.check().is_ok());
+    }
+}

@@ -1,0 +1,231 @@
+//! `jitscribe demo`: runs `demo-jit` under perf, and prints what perf shows before and after `inject`.
+
+mod inlined;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::inject::{self, Report};
+use crate::line_table::LineTable;
+use crate::text::Out;
+use crate::text::shell_word;
+use crate::{Error, Result, companion, note, record, text};
+use jitscribe_inject::output;
+
+/// The program that is recorded: `examples/demo-jit`.
+const PROGRAM: &str = "demo-jit";
+
+/// Record a small JIT and show what perf says of it, before and after
+///
+/// The program compiles functions of a small language while it runs them: one is compiled three times
+/// at the same address, one is moved, one is freed and its place taken. It is recorded by jitscribe
+/// record; perf then shows its functions, its source lines and its call stacks, addr2line the calls that the JIT
+/// inlined, and perf once more the lines of the JIT's intermediate representation.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "EXAMPLES:
+  jitscribe demo
+
+  # code without frame pointers, unwound by the tables that the JIT announced
+  jitscribe demo --dwarf")]
+pub struct Args {
+    /// Take call chains from stack copies, by the announced unwind tables; the generated code then
+    /// has no frame pointers
+    #[arg(long)]
+    pub dwarf: bool,
+    /// Let the generated code keep frame pointers also with --dwarf
+    #[arg(long)]
+    pub frame_pointers: bool,
+    /// Where to put the recording and all that belongs to it [default: a new folder in the temporary
+    /// one]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Milliseconds for each of the program's phases
+    #[arg(long, value_name = "MS", default_value_t = 350)]
+    pub phase: u64,
+}
+
+/// Runs the command: records the demo JIT, and shows what perf makes of the recording.
+pub fn run(args: &Args) -> Result<()> {
+    let program = companion::program(PROGRAM).ok_or_else(|| {
+        Error::Refused(format!(
+            "there is no {PROGRAM} beside {} or on the PATH: build it with `cargo build --release -p {PROGRAM}`, or install it with \
+             `cargo install --locked --path examples/{PROGRAM}`",
+            text::path(&companion::own())
+        ))
+    })?;
+    let folder = folder(args)?;
+    let data = folder.join("perf.data");
+    let mut command = vec![program.into(), "--quiet".into()];
+    for option in ["--dump-dir", "--source-dir", "--ir-dir"] {
+        command.extend([option.into(), folder.clone().into()]);
+    }
+    command.extend(["--phase".into(), args.phase.to_string().into()]);
+    command.extend((args.dwarf && !args.frame_pointers).then(|| "--no-frame-pointers".into()));
+    note::say("recording a small JIT under perf...");
+    let recorded = record::record(&record::Args {
+        tool: None,
+        output: data.clone(),
+        pid: None,
+        duration: None,
+        call_graph: if args.dwarf { "dwarf" } else { "fp" }.into(),
+        no_env: true,
+        bridge: false,
+        keep_raw: true,
+        image_dir: None,
+        force: false,
+        buildid_cache: false,
+        json: false,
+        perf_option: vec!["-F".into(), "999".into()],
+        command,
+    })?;
+    match recorded.ended.code() {
+        0 => {}
+        code => return Err(Error::Child(code)),
+    }
+    let raw = folder.join("perf.data.raw").join("perf.data");
+    let with_ir = folder.join("perf.ir.data");
+    inject::inject(&inject::Args {
+        input: raw.clone(),
+        output: Some(with_ir.clone()),
+        jitdump: Vec::new(),
+        perf_map: Vec::new(),
+        aux_dir: vec![folder.clone()],
+        image_dir: None,
+        force: false,
+        buildid_cache: false,
+        lines: LineTable::Ir,
+        json: false,
+        users: BTreeMap::new(),
+    })?;
+    present(&recorded.report, &raw, &data, &with_ir)?;
+    record::summary::say(&recorded.report, &data);
+    note::say(format_args!("     perf script -i {} -F +srcline", shell_word(&data)));
+    note::say(format_args!("the source that ran: {}", text::path(&folder.join("demo.scribe"))));
+    note::say(format_args!("to remove all of it: rm -r {}", shell_word(&folder)));
+    Ok(())
+}
+
+/// The folder for all that the demo makes. It stays.
+fn folder(args: &Args) -> Result<PathBuf> {
+    let folder = match &args.output {
+        Some(folder) => {
+            output::folder(folder)?;
+            folder.clone()
+        }
+        None => {
+            let temporary = std::env::temp_dir();
+            let mut builder = tempfile::Builder::new();
+            let made = builder.prefix("jitscribe-demo-").tempdir_in(&temporary);
+            made.map_err(Error::file(&temporary))?.keep()
+        }
+    };
+    fs::canonicalize(&folder).map_err(Error::file(&folder))
+}
+
+/// Prints what perf shows.
+fn present(report: &Report, raw: &Path, data: &Path, with_ir: &Path) -> Result<()> {
+    let mut out = Out::by_lines();
+    let flat = ["report", "--stdio", "--no-children", "-g", "none", "--sort", "dso,symbol"];
+    for (when, recording) in [("before", raw), ("after", data)] {
+        out.line("")?;
+        out.line(format_args!("── perf report, {when} ──"))?;
+        for line in perf(recording, &flat).iter().filter(|line| !is_comment(line)).take(10) {
+            out.line(line)?;
+        }
+    }
+    if let Some(top) = report.top.first() {
+        out.line("")?;
+        out.line(format_args!("── perf annotate {} ──", text::name(&top.symbol)))?;
+        let annotated = perf(data, &["annotate", "--stdio", "--symbol", &top.name]);
+        for line in excerpt(&annotated, 20) {
+            out.line(line)?;
+        }
+        out.line("")?;
+        out.line(format_args!("── the same with jitscribe inject --lines ir ──"))?;
+        let annotated = perf(with_ir, &["annotate", "--stdio", "--symbol", &top.name]);
+        for line in excerpt(&annotated, 12) {
+            out.line(line)?;
+        }
+    }
+    if let Some((at, calls)) = inlined::deepest(data) {
+        out.line("")?;
+        out.line(format_args!("── addr2line -i, the calls inlined at {at} ──"))?;
+        for call in calls {
+            out.line(call)?;
+        }
+    }
+    out.line("")?;
+    out.line(format_args!("── perf script, a call stack through jitted code ──"))?;
+    // Source lines are slow to be had: of one sample they are enough.
+    let stacks = perf(data, &["script", "--ns", "--no-inline", "-F", "time,ip,sym,dso"]);
+    let time = deepest(&stacks);
+    let span = format!("{time},{time}");
+    let fields = "comm,time,ip,sym,symoff,dso,srcline";
+    let stack = perf(data, &["script", "--ns", "--no-inline", "--time", &span, "-F", fields]);
+    for line in shortened(stack.split(|line| line.is_empty()).next().unwrap_or_default()) {
+        out.line(line)?;
+    }
+    out.line("")?;
+    out.finish()
+}
+
+/// What perf prints of a recording, a line each; nothing if it fails.
+fn perf(recording: &Path, words: &[&str]) -> Vec<String> {
+    let Some((verb, options)) = words.split_first() else { return Vec::new() };
+    let mut command = Command::new("perf");
+    printed(command.arg(verb).arg("-i").arg(recording).args(options))
+}
+
+/// What a command prints, a line each; nothing if it fails.
+fn printed(command: &mut Command) -> Vec<String> {
+    let printed = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let printed = printed.map(|printed| printed.stdout).unwrap_or_default();
+    let text = String::from_utf8_lossy(&printed);
+    // perf fills columns that it has nothing for.
+    let plain = |line: &str| {
+        line.trim_end().trim_end_matches("-      -").trim_end().replace('\t', "        ")
+    };
+    text.lines().map(plain).collect()
+}
+
+fn is_comment(line: &str) -> bool {
+    line.is_empty() || line.starts_with('#')
+}
+
+/// So many lines around the hottest instruction.
+fn excerpt(annotated: &[String], lines: usize) -> &[String] {
+    let share = |line: &String| {
+        let first = line.split_whitespace().next().unwrap_or_default();
+        first.parse::<f64>().map_or(0, |percent| (percent * 100.0) as u64)
+    };
+    let hottest = annotated.iter().enumerate().max_by_key(|(_, line)| share(line));
+    let start = hottest.map_or(0, |(at, _)| at.saturating_sub(lines / 2));
+    let end = (start + lines).min(annotated.len());
+    annotated.get(start..end).unwrap_or_default()
+}
+
+/// When the sample was taken that has the most different jitted functions in its stack.
+fn deepest(stacks: &[String]) -> &str {
+    let jitted = |sample: &&[String]| {
+        let of_jit = sample.iter().filter(|line| line.contains(".jit/"));
+        let symbols = of_jit.filter_map(|line| line.split_whitespace().nth(1));
+        symbols.collect::<BTreeSet<_>>().len()
+    };
+    let best = stacks.split(|line| line.is_empty()).max_by_key(jitted);
+    let first = best.and_then(|sample| sample.first());
+    first.map_or("0", |line| line.trim().trim_end_matches(':'))
+}
+
+/// A stack with the middle of a long one left out.
+fn shortened(stack: &[String]) -> Vec<String> {
+    const ENDS: usize = 10;
+    if stack.len() <= 2 * ENDS {
+        return stack.to_vec();
+    }
+    let mut lines = stack[..ENDS].to_vec();
+    lines.push(format!("        ... {} lines more ...", stack.len() - 2 * ENDS));
+    lines.extend_from_slice(&stack[stack.len() - ENDS..]);
+    lines
+}

@@ -1,0 +1,134 @@
+//! Reads the code log of a process or core file as a jitdump.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jitdump::Dump;
+use rustix::process::geteuid;
+
+use super::input::Input;
+use crate::foreign::Patience;
+use crate::process::{
+    Beside, Core, Log, Told, dump_of, inner_pid, logs_of, merged, read_all, write_inside,
+};
+use crate::{Error, Result, note, text};
+
+/// The code that a running process has announced so far.
+pub fn of_process(pid: u32) -> Result<Input> {
+    let logs = logs_of(pid)?;
+    if logs.is_empty() {
+        return Err(Error::Refused(format!(
+            "process {pid} keeps no code log: its runtime does not link jitscribe. If it writes a jitdump or a perf \
+             map, pass that file instead"
+        )));
+    }
+    if let Some(error) = logs.iter().find_map(Log::memory_error) {
+        note::warning(format_args!(
+            "cannot read the memory of process {pid} ({error}): code is shown without bytes. \
+             /proc/sys/kernel/yama/ptrace_scope controls who may read it"
+        ));
+    }
+    let all: Vec<_> = logs.iter().map(|log| (log, None)).collect();
+    let mut told = Vec::new();
+    read_all(&all, Patience::NAMED, |number, done| told.push((number, done)));
+    told.sort_by_key(|(number, _)| *number);
+    if logs.iter().any(Log::is_memory_silent) {
+        note::warning(format_args!(
+            "reading the memory of process {pid} timed out: code is shown without bytes"
+        ));
+    }
+    let told = told.into_iter().map(|(_, done)| done).collect::<Result<Vec<_>>>()?;
+    Ok(input(of_one_clock(told), format!("process {pid}")))
+}
+
+/// The code that the process of a core file had announced.
+pub fn of_core(path: &Path) -> Result<Input> {
+    let core = Core::open(path)?;
+    let logs = core.logs();
+    if logs.is_empty() {
+        return Err(Error::Refused(format!(
+            "{}: no code log found: the runtime does not link jitscribe, or the core file lacks shared anonymous \
+             memory (bit 1 of /proc/PID/coredump_filter)",
+            text::path(core.path())
+        )));
+    }
+    let beside = Beside { memory: Some(&core), ..Beside::default() };
+    let read = |log| dump_of(log, beside).map_err(Error::format(core.path()));
+    let told = logs.iter().map(read).collect::<Result<Vec<_>>>()?;
+    Ok(input(of_one_clock(told), text::path(path).to_string()))
+}
+
+/// Writes the perf map of a process where perf looks for it: in `/tmp` of the process's file system, under its own pid.
+pub fn write_map(pid: u32, map: &[u8], force: bool) -> Result<()> {
+    let path = format!("/tmp/perf-{}.map", inner_pid(pid).unwrap_or(pid));
+    let called = PathBuf::from(format!("/proc/{pid}/root{path}"));
+    let user = match write_inside(pid, path.as_ref(), map, force) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(jitscribe_inject::Error::Exists { path: called }.into());
+        }
+        done => done.map_err(Error::file(&called))?,
+    };
+    note::say(format_args!("{}: {} bytes", text::path(&called), map.len()));
+    if user != geteuid().as_raw() && user != 0 {
+        note::say(format_args!(
+            "the file belongs to uid {user}, like the process: as another user, run perf with -f"
+        ));
+    }
+    Ok(())
+}
+
+/// Merges all logs of a process into one dump: two copies of the library keep one log each.
+fn of_one_clock(mut told: Vec<Told>) -> Option<Told> {
+    let largest = told.iter().max_by_key(|told| told.codes)?.head.arch_timestamp;
+    let found = told.len();
+    told.retain(|told| told.head.arch_timestamp == largest);
+    if told.len() < found {
+        note::warning(format_args!(
+            "skipped {} more code logs: their clock differs from that of the log with the most codes",
+            found - told.len()
+        ));
+    }
+    merged(told)
+}
+
+fn input(told: Option<Told>, name: String) -> Input {
+    let Some(told) = told else { return Input::made(name, Vec::new()) };
+    if told.torn > 0 {
+        note::warning(format_args!(
+            "{name}: {} chunks of the code log could not be read",
+            told.torn
+        ));
+    }
+    if told.is_cut {
+        note::warning(format_args!(
+            "{name}: the code log exceeds the limit; the rest of its codes is skipped"
+        ));
+    }
+    if told.over_budget > 0 {
+        note::warning(format_args!(
+            "{name}: the code exceeds the limit of bytes read from memory; {} codes are shown without bytes",
+            told.over_budget
+        ));
+    }
+    if told.without_bytes > 0 {
+        note::say(format_args!(
+            "{name}: {} codes, {} alive; {} without bytes (dead or unreadable)",
+            told.codes, told.alive, told.without_bytes
+        ));
+    } else {
+        note::say(format_args!("{name}: {} codes, {} alive", told.codes, told.alive));
+    }
+    Input::made(name, told.bytes)
+}
+
+/// Reports how many codes are missing, for outputs that do not contain this number.
+pub fn warn_of_left_out(dump: &Dump<'_>, input: &Input) {
+    let mut codes = dump.codes();
+    codes.by_ref().for_each(drop);
+    let count = codes.left_out().count;
+    if count > 0 {
+        note::warning(input.told(format_args!(
+            "{count} codes are missing because the log was full; JITSCRIBE_LIMIT sets the limit"
+        )));
+    }
+}

@@ -1,0 +1,16 @@
+//! The files that JITs write: how files of other users are opened safely, and which are trusted.
+//!
+//! Their names and how to read them are in the library: [`jitscribe_inject::files`].
+
+mod believed;
+mod open;
+
+pub use believed::Believed;
+pub use jitscribe_inject::files::content::{self, next_data};
+pub use jitscribe_inject::files::{
+    Damage, Index, Inode, Kind, Named, looks_like_marker, pid_in_name, tell_end,
+};
+pub use open::{
+    FileSystem, Opened, facts, is_file, jitdump_pid, open_all, open_owned_by, open_regular, reopen,
+    same_file,
+};

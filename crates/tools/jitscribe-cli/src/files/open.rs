@@ -1,0 +1,484 @@
+//! Opens files of any kind on any file system, including hostile ones.
+//!
+//! A path from a recording or a process may lead to a device, to a FIFO, or into a file system that a user serves (FUSE) and
+//! that never responds. Therefore a worker opens it: see [`crate::foreign`].
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::ops::Deref;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use jitscribe_inject::files::SourceFile;
+use rustix::fs::{
+    CWD, FileType, MemfdFlags, Mode, OFlags, fstat, fstatfs, ftruncate, memfd_create, openat,
+};
+use rustix::process::geteuid;
+use serde::{Deserialize, Serialize};
+
+use crate::foreign::{self, Answer, Budget, Held, Output, Patience};
+use crate::note;
+
+use super::{Inode, next_data};
+
+/// The most bytes that are copied of a file on a file system that a user serves. Holes do not count.
+const COPIED: u64 = 1 << 30;
+
+/// The most bytes that all copies may take. The copy of a file on a local file system may take all of it.
+static COPIES: Budget = Budget::new(4 << 30);
+
+/// A regular file opened for reading, or a copy of one in memory, which counts against [`COPIES`] until this is dropped.
+#[derive(Debug)]
+pub struct Opened {
+    file: File,
+    owner: u32,
+    _copy: Held,
+}
+
+impl From<Opened> for SourceFile {
+    fn from(opened: Opened) -> Self {
+        Self::with(opened.file, opened._copy)
+    }
+}
+
+impl Deref for Opened {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.file
+    }
+}
+
+impl Read for Opened {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.file.read(room)
+    }
+
+    fn read_to_end(&mut self, bytes: &mut Vec<u8>) -> io::Result<usize> {
+        self.file.read_to_end(bytes)
+    }
+}
+
+impl jitdump::ReadAt for Opened {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        jitdump::ReadAt::read_at(&self.file, buffer, offset)
+    }
+}
+
+impl Seek for Opened {
+    fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+/// Opens a regular file for reading. Devices and FIFOs, which might block or have side effects, and files of the kernel's own
+/// file systems are not opened.
+///
+/// # Errors
+/// The system's error; [`io::ErrorKind::TimedOut`] if the file system does not respond.
+pub fn open_regular(path: &Path) -> io::Result<Opened> {
+    let answer = ask(path, What::Open { left: COPIES.left() })?;
+    let mut copy = Held::of(&COPIES);
+    let [copied, owner] = numbers(&answer.bytes)?;
+    copy.add(copied)?;
+    let file = answer.descriptors.into_iter().next().ok_or(io::ErrorKind::UnexpectedEof)?;
+    Ok(Opened { file: file.into(), owner: user(owner)?, _copy: copy })
+}
+
+/// Like [`open_regular`]. If `owner` is given, the file must belong to that user: it may have been replaced since it was found.
+///
+/// # Errors
+/// As for [`open_regular`], and if the file belongs to another user.
+pub fn open_owned_by(owner: Option<u32>, path: &Path) -> io::Result<Opened> {
+    let opened = open_regular(path)?;
+    if owner.is_some_and(|owner| owner != opened.owner) {
+        return Err(io::Error::other("replaced by a file of another user during the search"));
+    }
+    Ok(opened)
+}
+
+/// Decodes a worker's answer of `COUNT` numbers.
+fn numbers<const COUNT: usize>(bytes: &[u8]) -> io::Result<[u64; COUNT]> {
+    let mut numbers = [0; COUNT];
+    let (told, rest) = bytes.as_chunks();
+    if told.len() != COUNT || !rest.is_empty() {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    for (number, told) in numbers.iter_mut().zip(told) {
+        *number = u64::from_ne_bytes(*told);
+    }
+    Ok(numbers)
+}
+
+fn user(number: u64) -> io::Result<u32> {
+    u32::try_from(number).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// Facts about a file that are known without opening it.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// Its identity.
+    pub inode: Inode,
+    /// Its owner.
+    pub user: u32,
+    /// Whether any user can create files in its folder or in one of the parent folders.
+    pub is_open_to_all: bool,
+    /// The time of its last modification: seconds and nanoseconds.
+    pub modified: (i64, u64),
+}
+
+/// Returns the facts about a file of any kind.
+///
+/// # Errors
+/// As for [`open_regular`].
+pub fn facts(path: &Path) -> io::Result<Facts> {
+    let [device, number, owner, is_open_to_all, seconds, nanoseconds] =
+        numbers(&ask(path, What::Facts)?.bytes)?;
+    let inode = Inode { device: (rustix::fs::major(device), rustix::fs::minor(device)), number };
+    let modified = (seconds.cast_signed(), nanoseconds);
+    Ok(Facts { inode, user: user(owner)?, is_open_to_all: is_open_to_all != 0, modified })
+}
+
+/// Whether two paths lead to one file.
+pub fn same_file(a: &Path, b: &Path) -> bool {
+    matches!((facts(a), facts(b)), (Ok(a), Ok(b)) if a.inode == b.inode)
+}
+
+/// Whether the path leads to a regular file.
+pub fn is_file(path: &Path) -> bool {
+    ask(path, What::IsFile).is_ok()
+}
+
+/// The pid in a jitdump's header; `None` if the file is not a jitdump.
+pub fn jitdump_pid(path: &Path) -> Option<u32> {
+    let header = ask(path, What::Header).ok()?.bytes;
+    jitdump::Dump::parse(&header).ok().map(|dump| dump.header().pid)
+}
+
+fn ask(path: &Path, what: What) -> io::Result<Answer> {
+    let path = std::path::absolute(path)?.into_os_string().into_vec();
+    let request = serde_json::to_vec(&OpenFile { path: path.clone(), what })?;
+    let mut late = LATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let pid = pid_of_root(&path);
+    if late.count >= MOST_LATE || pid.is_some_and(|pid| late.pids.contains(&pid)) {
+        return Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "not opened, because other files did not respond",
+        ));
+    }
+    let mut patience = Patience::ONE_OF_MANY;
+    if late.lost > LOST {
+        patience.silence = SHORT;
+    }
+    let begun = Instant::now();
+    let answer = foreign::ask_for_file(&request, patience);
+    if answer.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+        late.lost += begun.elapsed();
+        late.count += 1;
+        late.pids.extend(pid);
+        if late.count == MOST_LATE {
+            note::warning("too many files do not respond: no more files are searched for");
+        }
+    }
+    answer
+}
+
+/// The time lost on files that did not respond.
+struct Late {
+    lost: Duration,
+    count: u32,
+    /// Processes that have one of these files in their file system.
+    pids: BTreeSet<u32>,
+}
+
+static LATE: Mutex<Late> =
+    Mutex::new(Late { lost: Duration::ZERO, count: 0, pids: BTreeSet::new() });
+
+/// After this much lost time, the wait for each file becomes [`SHORT`].
+const LOST: Duration = Duration::from_secs(30);
+/// The shortened wait.
+const SHORT: Duration = Duration::from_millis(100);
+/// After this many files that did not respond, no more files are opened.
+const MOST_LATE: u32 = 64;
+
+/// The process whose root folder contains a path.
+fn pid_of_root(path: &[u8]) -> Option<u32> {
+    let mut parts = path.strip_prefix(b"/proc/")?.split(|byte| *byte == b'/');
+    let pid = std::str::from_utf8(parts.next()?).ok()?.parse().ok()?;
+    (parts.next()? == b"root").then_some(pid)
+}
+
+/// A request to a worker about a path.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OpenFile {
+    path: Vec<u8>,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum What {
+    /// Opens a regular file, or copies it: at most `left` bytes.
+    Open { left: u64 },
+    /// Reads as many bytes of a regular file as a jitdump header has.
+    Header,
+    /// Checks whether there is a regular file.
+    IsFile,
+    /// Returns the facts about any file: see [`Facts`].
+    Facts,
+}
+
+/// The task of the worker that opens files: serves requests until the command is gone.
+pub fn open_all(output: &mut Output) -> io::Result<()> {
+    let mut room = vec![0; 1 << 16];
+    while let Some(request) = output.next_request(&mut room) {
+        let done = serde_json::from_slice::<OpenFile>(request)
+            .map_err(io::Error::from)
+            .and_then(|request| request.perform(output));
+        output.finish(done)?;
+    }
+    Ok(())
+}
+
+impl OpenFile {
+    fn perform(&self, output: &mut Output) -> io::Result<()> {
+        let path = std::ffi::OsStr::from_bytes(&self.path);
+        // O_PATH does not open the file, so no device has side effects and no FIFO blocks. The file that it finds can no longer
+        // be replaced by another.
+        let found = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let status = fstat(&found)?;
+        if self.what == What::Facts {
+            let is_open_to_all = u64::from(is_open_to_all(Path::new(path)));
+            // Signed or not, depending on how rustix calls the system.
+            let nanoseconds = u64::try_from(i128::from(status.st_mtime_nsec)).unwrap_or(0);
+            let facts = [
+                status.st_dev,
+                status.st_ino,
+                status.st_uid.into(),
+                is_open_to_all,
+                status.st_mtime.cast_unsigned(),
+                nanoseconds,
+            ];
+            return output.bytes(facts.map(u64::to_ne_bytes).as_flattened());
+        }
+        let system = FileSystem::of(&found);
+        if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile
+            || system == FileSystem::Kernel
+        {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        if self.what == What::IsFile {
+            return Ok(());
+        }
+        let file = reopen(&found, OFlags::RDONLY)?;
+        let What::Open { left } = self.what else {
+            let mut header = [0; jitdump::HEADER_SIZE as usize];
+            let count = rustix::io::pread(&file, &mut header, 0)?;
+            return output.bytes(header.get(..count).unwrap_or_default());
+        };
+        // Reading or closing a file may block forever if a user serves its file system. The same holds for any file that another
+        // user writes to: the data may come from memory mapped from such a file system, with the file's lock held.
+        let is_ours = status.st_uid == 0 || status.st_uid == geteuid().as_raw();
+        let copied = match system {
+            FileSystem::Local if is_ours && status.st_mode & 0o022 == 0 => {
+                output.descriptor(file.as_fd())?;
+                0
+            }
+            _ => {
+                let most = if system == FileSystem::Local { left } else { left.min(COPIED) };
+                let (copy, copied) = copy(&file, most, output)?;
+                output.descriptor(copy.as_fd())?;
+                copied
+            }
+        };
+        output.bytes([copied, status.st_uid.into()].map(u64::to_ne_bytes).as_flattened())
+    }
+}
+
+/// Whether any user can create files in one of the folders of a path, as in `/tmp`.
+fn is_open_to_all(path: &Path) -> bool {
+    path.ancestors().skip(1).any(|folder| {
+        // A folder that cannot be inspected is treated as open to all.
+        let status = openat(CWD, folder, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+            .and_then(|folder| fstat(&folder));
+        status.is_ok_and(|status| status.st_mode & 0o002 != 0) || status.is_err()
+    })
+}
+
+/// Opens a file found through `O_PATH`, regardless of what its path leads to by now.
+///
+/// # Errors
+/// The system's error.
+pub fn reopen(found: &OwnedFd, flags: OFlags) -> io::Result<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", found.as_raw_fd());
+    let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(openat(CWD, path, flags, Mode::empty())?)
+}
+
+/// Copies a file into memory and keeps its holes. Also returns the number of copied bytes.
+fn copy(file: &OwnedFd, most: u64, output: &mut Output) -> io::Result<(OwnedFd, u64)> {
+    let copy = memfd_create("copy", MemfdFlags::CLOEXEC)?;
+    let size = fstat(file)?.st_size.unsigned_abs();
+    ftruncate(&copy, size)?;
+    let (mut at, mut copied) = (0, 0);
+    let mut room = vec![0; 1 << 16];
+    while let Some(data) = next_data(file, at..size)? {
+        at = data.start;
+        while at < data.end {
+            let left = usize::try_from(data.end - at).unwrap_or(room.len()).min(room.len());
+            let part = room.get_mut(..left).unwrap_or_default();
+            let count = rustix::io::retry_on_intr(|| rustix::io::pread(file, &mut *part, at))?;
+            let part = part.get(..count).filter(|part| !part.is_empty());
+            let Some(part) = part else { return Ok((copy, copied)) };
+            copied += count as u64;
+            if copied > most {
+                return Err(io::Error::other(
+                    "too large to copy, which is needed because another user can write to it or serves it",
+                ));
+            }
+            // A short write to memory means that there is no more memory.
+            if rustix::io::pwrite(&copy, part, at)? < count {
+                return Err(io::ErrorKind::OutOfMemory.into());
+            }
+            at += count as u64;
+            output.progress()?;
+        }
+    }
+    Ok((copy, copied))
+}
+
+/// Who serves a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileSystem {
+    /// This machine's kernel, from memory or a disk.
+    Local,
+    /// The kernel, with generated content: devices, settings, processes.
+    Kernel,
+    /// A process or another machine, or unknown.
+    Served,
+}
+
+impl FileSystem {
+    /// The kind of this file's file system. If it cannot be determined, it counts as served.
+    pub fn of(file: &OwnedFd) -> Self {
+        let kind = fstatfs(file).map_or(0, |system| system.f_type);
+        let kind = (kind.cast_unsigned() & 0xffff_ffff) as u32;
+        if LOCAL.contains(&kind) {
+            Self::Local
+        } else if KERNEL.contains(&kind) {
+            Self::Kernel
+        } else {
+            Self::Served
+        }
+    }
+}
+
+/// The `f_type` of file systems in memory and on disks. A memfd has that of `tmpfs`. `overlayfs` is not listed, because its
+/// layers may be file systems that a user serves.
+const LOCAL: &[u32] = &[
+    0x0102_1994, // tmpfs
+    0x8584_58f6, // ramfs
+    0x0000_ef53, // ext2, ext3, ext4
+    0x5846_5342, // xfs
+    0x9123_683e, // btrfs
+    0xf2f5_2010, // f2fs
+    0x2fc1_2fc1, // zfs
+    0xca45_1a4e, // bcachefs
+    0x5265_4973, // reiserfs
+    0x3153_464a, // jfs
+    0x7371_7368, // squashfs
+    0xe0f5_e1e2, // erofs
+    0x0000_4d44, // vfat
+    0x0000_9660, // isofs
+];
+
+/// The `f_type` of the kernel's own file systems: `proc`, `sysfs` and others.
+const KERNEL: &[u32] = &[
+    0x0000_9fa0, // proc
+    0x6265_6572, // sysfs
+    0x6462_6720, // debugfs
+    0x7472_6163, // tracefs
+    0x7363_6673, // securityfs
+    0x0027_e0eb, // cgroup
+    0x6367_7270, // cgroup2
+    0x6265_6570, // configfs
+    0x6165_676c, // pstore
+    0xde5e_81e4, // efivarfs
+    0x4249_4e4d, // binfmt_misc
+    0xf97c_ff8c, // selinuxfs
+    0x0000_1cd1, // devpts
+    0xcafe_4a11, // bpf
+    0x6e73_6673, // nsfs
+    0x1980_0202, // mqueue
+];
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Read;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("jit-1.dump");
+        rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR, 0).unwrap();
+        let begun = std::time::Instant::now();
+        for path in
+            [fifo.as_path(), folder.path(), Path::new("/dev/zero"), Path::new("/proc/self/maps")]
+        {
+            let error = open_regular(path).unwrap_err();
+            assert_eq!(error.to_string(), "not a regular file", "{path:?}");
+            assert!(!is_file(path));
+            assert_eq!(jitdump_pid(path), None);
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30));
+        let error = open_regular(&folder.path().join("none")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn whose_root_a_path_is_below() {
+        assert_eq!(pid_of_root(b"/proc/12/root/tmp/x"), Some(12));
+        for other in [&b"/tmp/x"[..], b"/proc/12/exe", b"/proc/self/root/x", b"/proc/12"] {
+            assert_eq!(pid_of_root(other), None);
+        }
+    }
+
+    #[test]
+    fn a_file_is_opened_through_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&file, "text").unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        let mut text = String::new();
+        open_regular(&link).unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(text, "text");
+        assert!(is_file(&link) && same_file(&file, &link));
+        assert!(!same_file(&file, folder.path()));
+    }
+
+    #[test]
+    fn a_file_that_others_may_write_to_is_copied() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "text").unwrap();
+        for (mode, is_copied) in [(0o644, false), (0o664, true), (0o646, true)] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let mut opened = open_regular(&path).unwrap();
+            let is_other = opened.metadata().unwrap().ino() != fs::metadata(&path).unwrap().ino();
+            // On a file system that somebody serves, all are.
+            let is_local =
+                FileSystem::of(&fs::File::open(&path).unwrap().into()) == FileSystem::Local;
+            assert_eq!(is_other, is_copied || !is_local, "{mode:o}");
+            let mut text = String::new();
+            opened.read_to_string(&mut text).unwrap();
+            assert_eq!(text, "text");
+        }
+    }
+}

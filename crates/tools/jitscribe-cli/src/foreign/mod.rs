@@ -1,0 +1,33 @@
+//! Inspects processes and files of other users without being blocked or harmed by them.
+//!
+//! Everything that a foreign process controls (its memory, its descriptors, the paths it names, its sockets) is accessed
+//! only by a [`Task`], which runs in a process of its own: see `docs/design/foreign-processes.md`.
+//!
+//! - The command starts one **helper** on demand: the same program with an empty environment, a session of its own and no
+//!   descriptor except a socket ([`helper`]).
+//! - The helper forks a **worker** for each task. The worker opens what it needs, drops its privileges ([`rights`]), reads, and
+//!   answers with bytes and descriptors ([`task`]).
+//! - The command waits with a deadline ([`caller`]). It kills a late worker and never waits for its end: a process that
+//!   sleeps in a page fault of a file system that does not respond cannot even be killed.
+
+mod budget;
+mod caller;
+mod filter;
+mod helper;
+mod leftovers;
+mod rights;
+mod sys;
+mod task;
+mod turns;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+pub use budget::{Budget, Held};
+pub use caller::{Answer, Job, Kept, Patience, ask_for_file, run, run_all};
+pub use helper::main_of_helper;
+pub use leftovers::Leftovers;
+pub use rights::{Owner, Target};
+pub use task::{Output, Progress, Task};
+pub use turns::in_turns;

@@ -1,0 +1,174 @@
+//! `jitscribe inject`: brings what JITs wrote into what perf recorded.
+//!
+//! The work is done by the library [`jitscribe_inject`]. Here is what the command adds: its arguments, where files are
+//! looked for and whose are believed, what is said, and perf's build-id cache.
+
+mod cache;
+mod huge;
+mod report;
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jitscribe_inject::{Destination, Injector, Progress, Recording, SearchPaths, Stage};
+
+use crate::files::{Believed, Named};
+use crate::line_table::LineTable;
+use crate::{Error, Result, descriptors, note, text};
+
+pub use jitscribe_inject::{Output, Report};
+pub use report::{print_json, warn};
+
+/// Add jitted code to a perf recording
+///
+/// Finds the jitdumps and perf maps of the recorded processes, writes their code as object files
+/// (one per memory range and time span, not one per function), and copies the recording with these
+/// files mapped where the code ran. perf report, annotate and script then show names, source lines,
+/// assembly and call stacks.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "EXAMPLES:
+  perf record -k mono -g -- node --perf-prof app.js
+  jitscribe inject -i perf.data -o out.data
+  perf report -i out.data
+
+  # the dump was copied here from another machine
+  jitscribe inject -i perf.data -o out.data --aux-dir ./from-production
+
+  # a process in a container, whose dump contains another pid
+  jitscribe inject -i perf.data -o out.data --jitdump 4711=/srv/app/jit-1.dump
+
+  perf record -o - -- node --perf-prof app.js | jitscribe inject -i - -o out.data")]
+pub struct Args {
+    /// The recording: a file, a directory of perf record --threads, or - for standard input
+    #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
+    pub input: PathBuf,
+    /// Where to write the new recording; - for standard output [default: INPUT.jitted]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// A jitdump to apply, and its process [default: from its marker, header or name]
+    #[arg(long, value_name = "[PID=]FILE")]
+    pub jitdump: Vec<Named>,
+    /// A perf map to apply, and its process [default: from its name]
+    #[arg(long, value_name = "[PID=]FILE")]
+    pub perf_map: Vec<Named>,
+    /// A folder with jitdumps and perf maps that were copied here from another machine
+    #[arg(long, value_name = "DIR")]
+    pub aux_dir: Vec<PathBuf>,
+    /// Where to write the object files; perf looks for them there [default: OUTPUT.jit]
+    #[arg(long, value_name = "DIR")]
+    pub image_dir: Option<PathBuf>,
+    /// Which lines to show if a dump has both
+    #[arg(long, value_enum, default_value_t, value_name = "WHICH")]
+    pub lines: LineTable,
+    /// Replace the output and the object files if they exist
+    #[arg(short, long)]
+    pub force: bool,
+    /// Also add the object files to perf's build-id cache (~/.debug)
+    #[arg(long)]
+    pub buildid_cache: bool,
+    /// Print a report as JSON (sizes in bytes, times in nanoseconds) on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// The users of processes, as they were when it was recorded.
+    #[arg(skip)]
+    pub users: BTreeMap<u32, u32>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<()> {
+    let report = inject(args)?;
+    report::say(&report);
+    if args.json {
+        report::print_json(&report)?;
+    }
+    Ok(())
+}
+
+/// Injects, and tells what was done.
+pub fn inject(args: &Args) -> Result<Report> {
+    // Each dump is kept open.
+    descriptors::raise();
+    let output = args.output.clone().unwrap_or_else(|| with_suffix(&args.input, ".jitted"));
+    let to_stdout = output.as_os_str() == "-";
+    if to_stdout && args.json {
+        return Err(Error::Refused("--json and -o - cannot share standard output".into()));
+    }
+    if to_stdout && text::is_terminal() {
+        return Err(Error::Refused(
+            "standard output is a terminal; write the recording to a file with -o FILE".into(),
+        ));
+    }
+    let input = Recording::input(&args.input)?;
+    // Refused early, before work is spent on what may not be written.
+    let destination = if to_stdout {
+        Destination::Stream(Box::new(text::Out::new()))
+    } else {
+        Destination::File(Output::create(&output, args.force)?)
+    };
+
+    let size = fs::metadata(&args.input).map_or(0, |file| file.len());
+    let bar = note::progress(message(Stage::Reading), size);
+    let begun = Cell::new(Stage::Reading);
+    let progress = |progress| match progress {
+        Progress::Begins(stage) if begun.replace(stage) != stage => bar.set_message(message(stage)),
+        Progress::At(offset) => bar.set_position(offset),
+        _ => {}
+    };
+    let mut recording = Recording::read(&args.input, input, &progress)?;
+    let recorded_here = recording.is_of_this_machine();
+    let path = Some(args.input.as_path()).filter(|input| input.as_os_str() != "-");
+    let believed = Believed::about(path, &args.users, recorded_here, &args.aux_dir);
+    let injector = Injector::new(search_paths(args, recorded_here))
+        .files(&believed)
+        .image_folder(args.image_dir.clone())
+        .replace(args.force)
+        .lines(args.lines.into())
+        .progress(&progress);
+    let mut report = injector.inject(&mut recording, destination)?;
+    bar.finish_and_clear();
+
+    let images = report.images.iter().map(|image| (image.path.as_path(), image.pid));
+    let mut warnings = Vec::new();
+    if args.buildid_cache {
+        let paths: Vec<&Path> = images.map(|(path, _)| path).collect();
+        cache::add(&paths, &mut warnings);
+    } else if recorded_here {
+        cache::add_unreachable(images, &mut warnings);
+    }
+    report.warnings.extend(warnings.into_iter().map(jitscribe_inject::Warning::Other));
+    Ok(report)
+}
+
+/// What is said of a stage.
+fn message(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Reading => "reading the recording",
+        Stage::Attributing => "looking for the code",
+        Stage::WritingImages => "writing object files",
+        _ => "writing the recording",
+    }
+}
+
+fn search_paths(args: &Args, recorded_here: bool) -> SearchPaths {
+    let beside = match args.input.parent() {
+        _ if args.input.as_os_str() == "-" => None,
+        Some(folder) if !folder.as_os_str().is_empty() => Some(folder.to_owned()),
+        _ => Some(PathBuf::from(".")),
+    };
+    SearchPaths {
+        jitdumps: args.jitdump.clone(),
+        perf_maps: args.perf_map.clone(),
+        folders: args.aux_dir.clone(),
+        beside,
+        recorded_here,
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    name.into()
+}

@@ -1,0 +1,252 @@
+//! Code by address alone: the last code at each address.
+//!
+//! The output of valgrind has addresses but no timestamps. If several codes used an address, nothing determines which one is
+//! meant. The last one is the best guess, and [`KnownCode::was_other_at`] reports whether there was another.
+//!
+//! [`mod@search`] finds the jitdumps and perf maps of a process, [`read`] reads them, [`owners`] determines the last code at each
+//! address, and [`CodeLines`] maps an address to functions and lines.
+
+mod owners;
+mod read;
+mod search;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use code_image::Target;
+use jitdump::CodeLoad;
+
+use crate::files::{Kind, Named};
+use crate::{Error, Result};
+
+pub use jitscribe_inject::CodeLines;
+use owners::Owners;
+use read::{Code, Files, Origin};
+
+/// Where to look for jitdumps and perf maps.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct SourceArgs {
+    /// Read this perf map instead of searching for one [default: perf-PID.map beside the input, in
+    /// JITSCRIBE_DIR and in /tmp]
+    #[arg(long, value_name = "[PID=]FILE")]
+    pub perf_map: Vec<Named>,
+    /// Read this jitdump instead of searching for one [default: jit-PID.dump beside the input, in
+    /// JITSCRIBE_DIR, JITDUMPDIR, ~/.debug/jit, $XDG_RUNTIME_DIR/jitscribe, ~/.cache/jitscribe, the
+    /// working directory and /tmp]
+    #[arg(long, value_name = "[PID=]FILE")]
+    pub jitdump: Vec<Named>,
+    /// Search for perf maps and jitdumps in this folder and its subfolders first
+    #[arg(long, value_name = "DIR")]
+    pub aux_dir: Vec<PathBuf>,
+    /// Folders that will be deleted: the output must not refer to files in them.
+    #[arg(skip)]
+    pub leaving: Vec<PathBuf>,
+    /// The process announced its code to valgrind by itself, so that nothing may be left to name.
+    #[arg(skip)]
+    pub named_at_once: bool,
+}
+
+/// A file with code.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct KnownSource {
+    /// Its path.
+    #[serde(serialize_with = "crate::text::path_in_json")]
+    pub path: PathBuf,
+    /// Its format.
+    pub kind: Kind,
+    /// The number of codes in it.
+    pub codes: usize,
+}
+
+/// The code of one process: the last code at each address.
+#[derive(Debug)]
+pub struct KnownCode {
+    files: Files,
+    owners: Owners,
+    sources: Vec<KnownSource>,
+    target: Option<Target>,
+    /// A cache of lookups, which are likely to be repeated.
+    decoded: HashMap<u32, Rc<CodeLines>>,
+    /// The number of lines and calls in the cache.
+    held: usize,
+}
+
+/// The maximum number of lines and calls in the cache.
+const HELD: usize = 1 << 20;
+
+/// A range of addresses whose last owner is one code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    id: u32,
+    /// Address of the code's first byte.
+    pub start: u64,
+    /// The code's size in bytes.
+    pub size: u64,
+    /// The range around the requested address that was not overwritten later. Code that was partly
+    /// overwritten has several such ranges, or none.
+    pub visible: Range<u64>,
+}
+
+impl Known {
+    /// The code's number: equal for ranges of the same code.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+}
+
+impl KnownCode {
+    /// Reads the code of process `pid` from the files that `args` names, or else from those found where JITs
+    /// put them. `beside` is the file with the addresses to look up; its folder is searched, too. Files that
+    /// are damaged or missing are reported in `warnings`.
+    ///
+    /// # Errors
+    /// If a file that `args` names cannot be read at all.
+    pub fn of(
+        args: &SourceArgs,
+        pid: Option<u32>,
+        beside: &Path,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self> {
+        let found = search::search(args, pid, beside, warnings);
+        let mut files = Files::default();
+        let (mut sources, mut codes, mut target) = (Vec::new(), Vec::new(), None);
+        // Perf maps come first, so that jitdumps, which have more details, override them.
+        for (number, file) in (0..).zip(&found) {
+            let before = codes.len();
+            let done = match file.kind {
+                Kind::PerfMap => files.read_map(file, number, &mut codes, warnings),
+                Kind::Jitdump => files
+                    .read_dump(file, number, &mut codes, warnings)
+                    .map(|of| target = target.or(Some(of))),
+            };
+            match done {
+                Ok(()) => {}
+                Err(error) if file.named => return Err(error),
+                Err(error) => warnings.push(format!("{error}; skipped")),
+            }
+            sources.push(KnownSource {
+                path: file.path.clone(),
+                kind: file.kind,
+                codes: codes.len() - before,
+            });
+        }
+        let owners = Owners::of(codes);
+        Ok(Self { files, owners, sources, target, decoded: HashMap::new(), held: 0 })
+    }
+
+    /// The last code at `address`.
+    pub fn at(&self, address: u64) -> Option<Known> {
+        let (visible, id) = self.owners.at(address)?;
+        Some(self.known(visible, id))
+    }
+
+    /// All ranges, sorted by address.
+    pub fn iter(&self) -> impl Iterator<Item = Known> {
+        self.owners.iter().map(|(visible, id)| self.known(visible, id))
+    }
+
+    fn known(&self, visible: Range<u64>, id: u32) -> Known {
+        let Code { start, size, .. } = *self.owners.code(id);
+        Known { id, start, size, visible }
+    }
+
+    /// Whether an earlier code at `address` differs in name or range: then it is unknown which of them
+    /// was meant.
+    pub fn was_other_at(&self, address: u64) -> bool {
+        self.owners.was_other_at(address)
+    }
+
+    /// Whether no file has any code.
+    pub fn is_empty(&self) -> bool {
+        self.owners.is_empty()
+    }
+
+    /// The files that were read.
+    pub fn sources(&self) -> &[KnownSource] {
+        &self.sources
+    }
+
+    /// The file that contains a code.
+    pub fn source_of(&self, known: &Known) -> Option<&Path> {
+        let file = self.owners.code(known.id).origin.file();
+        self.sources.get(file as usize).map(|source| source.path.as_path())
+    }
+
+    /// The target machine of the code, if there is a dump.
+    pub fn target(&self) -> Option<Target> {
+        self.target
+    }
+
+    /// The name as written in the file: any bytes, possibly none.
+    ///
+    /// # Errors
+    /// If the dump cannot be read.
+    pub fn name(&mut self, known: &Known) -> Result<Cow<'_, [u8]>> {
+        match self.owners.code(known.id).origin.clone() {
+            Origin::Map { file, name } => Ok(self.files.map_bytes(file, name).into()),
+            Origin::Dump { .. } => {
+                Ok(self.load(known)?.map(|load| load.name).unwrap_or_default().into())
+            }
+        }
+    }
+
+    /// The dump's record of a code: its bytes if available, lines, inlined calls, unwind tables. The
+    /// record refers to the address where the code was loaded, [`CodeLoad::address`], which differs from
+    /// [`Known::start`] if the code was moved. `None` for code of a perf map, and if the dump no longer
+    /// contains the record.
+    ///
+    /// # Errors
+    /// If the dump cannot be read.
+    pub fn load(&mut self, known: &Known) -> Result<Option<CodeLoad<'_>>> {
+        let Origin::Dump { file, place } = &self.owners.code(known.id).origin else {
+            return Ok(None);
+        };
+        self.files.load(*file, place, known.size)
+    }
+
+    /// The functions and lines of the addresses of a code.
+    ///
+    /// # Errors
+    /// If the dump cannot be read.
+    pub fn places(&mut self, known: &Known) -> Result<Rc<CodeLines>> {
+        if let Some(places) = self.decoded.get(&known.id) {
+            return Ok(Rc::clone(places));
+        }
+        let name = self.name(known)?.into_owned();
+        let load = self.load(known)?;
+        let places = Rc::new(CodeLines::decode(name, known.start, load.as_ref()));
+        if self.held > HELD {
+            self.decoded.clear();
+            self.held = 0;
+        }
+        self.held += places.len();
+        self.decoded.insert(known.id, Rc::clone(&places));
+        Ok(places)
+    }
+}
+
+/// The warning for a process without known code.
+pub fn nothing_known(pid: Option<u32>) -> String {
+    let whose = pid.map_or_else(|| "PID".to_owned(), |pid| pid.to_string());
+    format!(
+        "no jitdump or perf map with code of process {whose} found (looked for \
+         jit-{whose}.dump and perf-{whose}.map). Does the runtime write one (node --perf-prof, php -d \
+         opcache.jit_debug=32, MVM_JIT_PERF_MAP=1)? `jitscribe record --tool=TOOL -- CMD` sets what \
+         is needed; for a file elsewhere, use --jitdump FILE or --perf-map FILE"
+    )
+}
+
+/// For `map_err`: a dump that cannot be opened.
+fn unreadable(path: &Path) -> impl FnOnce(jitdump::OpenError) -> Error {
+    let path = path.to_owned();
+    move |error| match error {
+        jitdump::OpenError::Read(source) => Error::File { path, source },
+        jitdump::OpenError::Format(error) => Error::Format { path, cause: error.to_string() },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! Code logs in core files.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use code_log::{Head, Source};
+use object::{Object, ObjectSegment, ReadCache};
+
+use super::told::CodeBytes;
+use crate::{Error, Result, text};
+
+/// Logs begin at a page boundary.
+const PAGE: u64 = 4096;
+
+/// A core file: the memory of a process that has ended, by address.
+#[derive(Debug)]
+pub struct Core {
+    path: PathBuf,
+    file: File,
+    segments: Vec<Segment>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    address: u64,
+    /// Its size in the file.
+    size: u64,
+    offset: u64,
+}
+
+/// A log in the memory of a core file.
+#[derive(Debug)]
+pub struct CoreLog<'c> {
+    core: &'c Core,
+    address: u64,
+}
+
+impl Core {
+    /// Opens a core file.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(Error::file(path))?;
+        let mut magic = [0; 4];
+        let known = file.read_exact_at(&mut magic, 0).map(|()| magic);
+        if known.is_ok_and(|magic| magic == [0x28, 0xb5, 0x2f, 0xfd]) {
+            return Err(Error::Refused(format!(
+                "{}: compressed with zstd; decompress it first: zstd -d -o core {}, or coredumpctl dump -o core",
+                text::path(path),
+                text::shell_path(path)
+            )));
+        }
+        let segments = {
+            let cache = ReadCache::new(&file);
+            let elf = object::File::parse(&cache).map_err(Error::format(path))?;
+            if elf.kind() != object::ObjectKind::Core {
+                return Err(Error::Format {
+                    path: path.to_owned(),
+                    cause: "not a core file".to_owned(),
+                });
+            }
+            let segment = |segment: object::Segment<'_, '_, _>| {
+                let (offset, size) = segment.file_range();
+                Segment { address: segment.address(), size, offset }
+            };
+            let mut segments: Vec<Segment> = elf.segments().map(segment).collect();
+            segments.retain(|segment| segment.size > 0);
+            segments.sort_by_key(|segment| segment.address);
+            segments
+        };
+        Ok(Self { path: path.to_owned(), file, segments })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The logs in it.
+    pub fn logs(&self) -> Vec<CoreLog<'_>> {
+        let starts = self.segments.iter().map(|segment| segment.address);
+        let logs = starts
+            .filter(|start| start.is_multiple_of(PAGE))
+            .map(|address| CoreLog { core: self, address });
+        logs.filter(|log| {
+            let mut bytes = [0; Head::SIZE];
+            let count = log.read_at(0, &mut bytes).unwrap_or(0);
+            bytes.get(..count).is_some_and(|bytes| Head::parse(bytes).is_ok())
+        })
+        .collect()
+    }
+
+    /// Reads up to `room.len()` bytes; fewer if the file has no more.
+    fn read(&self, mut address: u64, room: &mut [u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while let Some(rest) = room.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            let at = self.segments.partition_point(|segment| segment.address <= address);
+            let Some(segment) = at.checked_sub(1).and_then(|at| self.segments.get(at)) else {
+                break;
+            };
+            let inside = address - segment.address;
+            let left = segment.size.saturating_sub(inside);
+            let count = rest.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            let Some(part) = rest.get_mut(..count).filter(|part| !part.is_empty()) else { break };
+            let read = Source::read_at(&self.file, segment.offset.saturating_add(inside), part)?;
+            if read == 0 {
+                break;
+            }
+            done += read;
+            address = address.saturating_add(read as u64);
+        }
+        Ok(done)
+    }
+}
+
+impl Source for CoreLog<'_> {
+    fn read_at(&self, at: u64, room: &mut [u8]) -> io::Result<usize> {
+        self.core.read(self.address.saturating_add(at), room)
+    }
+
+    fn may_change(&self) -> bool {
+        false
+    }
+}
+
+impl CodeBytes for Core {
+    fn code_bytes(&self, range: Range<u64>) -> Option<Vec<u8>> {
+        let mut bytes = super::told::room(&range)?;
+        (self.read(range.start, &mut bytes).ok()? == bytes.len()).then_some(bytes)
+    }
+}

@@ -1,0 +1,406 @@
+//! The code logs of processes. Workers find them, read them and send requests; this module holds them open.
+//!
+//! A log that was found can be read as long as its [`Log`] exists, even after its process has ended. A [`Log`] holds descriptors
+//! of a memfd or of the process's memory, which can be closed without blocking. Workers do everything else.
+
+use std::cell::RefCell;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use code_log::Head;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::ask::AskLog;
+use super::find::{FindLogs, Found, FoundLog};
+use super::read::{self, Handed, ReadLog};
+use super::told::Told;
+use crate::foreign::{self, Answer, Job, Owner, Patience, Task, in_turns};
+use crate::{Error, Result};
+
+/// A log that can be read as long as this value exists, even after its process has ended.
+#[derive(Debug)]
+pub struct Log {
+    /// The process in which it was found.
+    pub pid: u32,
+    /// Its head when it was found.
+    pub head: Head,
+    /// Where it was found, to distinguish logs.
+    pub place: PathBuf,
+    is_own: bool,
+    /// When the process started, if known.
+    started: Option<u64>,
+    found: FoundLog,
+    file: Option<OwnedFd>,
+    process: Arc<Process>,
+}
+
+/// The open descriptors of a process.
+#[derive(Debug)]
+struct Process {
+    owner: Owner,
+    memory: Result<OwnedFd, i32>,
+    pages: Option<OwnedFd>,
+    /// The number of its logs.
+    logs: u64,
+    /// Set when reading its memory timed out. It is then not read again.
+    is_silent: AtomicBool,
+}
+
+impl Log {
+    /// Whether the process writes the log itself. A forked child that has announced nothing yet still has its
+    /// parent's log.
+    pub fn is_own(&self) -> bool {
+        self.is_own
+    }
+
+    /// Whether it is a file that other tools read as a dump.
+    pub fn is_dump(&self) -> bool {
+        self.found.is_dump
+    }
+
+    /// The time up to which its codes belong to the process: the fork, for a log that it still shares with its
+    /// parent.
+    fn until(&self) -> Option<u64> {
+        // With timestamps in processor ticks, the time of the fork is not known.
+        if self.is_own || self.head.arch_timestamp { None } else { self.started }
+    }
+
+    /// The identity of the log: the process and the file. A log that the process creates later has another identity.
+    pub fn identity(&self) -> (u32, u64, u64) {
+        (self.pid, self.found.device, self.found.inode)
+    }
+
+    /// Whether reading the process's memory timed out, so that code has no bytes.
+    pub fn is_memory_silent(&self) -> bool {
+        self.process.is_silent.load(Ordering::Relaxed)
+    }
+
+    /// Why the process's memory cannot be read, so that live code has no bytes; `None` if it can be read.
+    pub fn memory_error(&self) -> Option<io::Error> {
+        self.process.memory.as_ref().err().map(|number| match number {
+            0 => io::ErrorKind::PermissionDenied.into(),
+            number => io::Error::from_raw_os_error(*number),
+        })
+    }
+
+    /// Counts the codes in it. The result contains no dump.
+    ///
+    /// # Errors
+    /// If the log no longer exists, or its process does not respond.
+    pub fn counted(&self) -> Result<Told> {
+        let job = self.to_read(None, false, false).map_err(Error::file(&self.place))?;
+        let answer = foreign::run(job.task, job.handed, Patience::NAMED);
+        self.answer(answer)
+    }
+
+    /// Writes the control word. Returns the resulting head of the log.
+    ///
+    /// # Errors
+    /// If we may not send requests to the process, or if it has ended.
+    pub fn ask(&self, control: u32) -> Result<Head> {
+        self.ask_and_wait(Some(control), Duration::ZERO)
+    }
+
+    /// Waits until the process has applied the control word, at most this long. Returns the resulting head of the log.
+    ///
+    /// # Errors
+    /// If the process has ended.
+    pub fn wait(&self, wait: Duration) -> Result<Head> {
+        self.ask_and_wait(None, wait)
+    }
+
+    fn ask_and_wait(&self, control: Option<u32>, wait: Duration) -> Result<Head> {
+        let handed = Handed {
+            file: self.file.is_some(),
+            memory: self.process.memory.is_ok(),
+            ..Handed::default()
+        };
+        let task = Task::Ask(AskLog {
+            owner: self.process.owner,
+            start: self.found.start,
+            end: self.found.end,
+            writer: self.head.pid,
+            control,
+            wait,
+            handed,
+        });
+        let patience =
+            Patience { whole: Patience::NAMED.whole.saturating_add(wait), ..Patience::NAMED };
+        let asked = self
+            .descriptors(handed, None)
+            .and_then(|descriptors| foreign::run(task, descriptors, patience))
+            .map_err(|error| self.named(error))?;
+        Head::parse(&asked.bytes).map_err(Error::format(&self.place))
+    }
+
+    fn to_read(&self, earlier: Option<&Told>, is_whole: bool, fetch: bool) -> io::Result<Job> {
+        let memory = self.process.memory.is_ok();
+        let handed = Handed {
+            file: self.file.is_some(),
+            // A log that is a dump file is read from memory, where it is mapped.
+            memory: memory && (fetch || self.file.is_none() || self.is_dump()),
+            pages: fetch && self.process.pages.is_some(),
+            earlier: earlier.is_some(),
+        };
+        let task = Task::Read(ReadLog {
+            owner: self.process.owner,
+            start: self.found.start,
+            end: self.found.end,
+            is_dump: self.found.is_dump,
+            until: self.until(),
+            is_whole,
+            fetch,
+            sharing: self.process.logs,
+            handed,
+        });
+        Ok(Job { task, handed: self.descriptors(handed, earlier)? })
+    }
+
+    fn descriptors(&self, handed: Handed, earlier: Option<&Told>) -> io::Result<Vec<OwnedFd>> {
+        let process = &self.process;
+        let mut descriptors = Vec::new();
+        for descriptor in [
+            self.file.as_ref().filter(|_| handed.file),
+            process.memory.as_ref().ok().filter(|_| handed.memory),
+            process.pages.as_ref().filter(|_| handed.pages),
+        ] {
+            descriptors.extend(descriptor.map(OwnedFd::try_clone).transpose()?);
+        }
+        descriptors.extend(earlier.map(|told| in_memory(&told.bytes)).transpose()?);
+        Ok(descriptors)
+    }
+
+    fn answer(&self, answer: io::Result<Answer>) -> Result<Told> {
+        let answer = answer.map_err(|error| self.named(error))?;
+        read::told(answer).ok_or_else(|| not_answering(self.pid))
+    }
+
+    fn named(&self, error: io::Error) -> Error {
+        failed(self.pid, error, |error| Error::File { path: self.place.clone(), source: error })
+    }
+}
+
+/// Reads logs, several at a time. `done` gets the index and the content of each, in any order. If reading a process's memory
+/// times out, the log is read again from its own memory, which the process cannot block; its code then has no bytes.
+pub fn read_all(
+    logs: &[(&Log, Option<&Told>)],
+    patience: Patience,
+    mut done: impl FnMut(usize, Result<Told>),
+) {
+    let mut again = Vec::new();
+    let numbers: Vec<usize> = (0..logs.len()).collect();
+    let user = |number: usize| logs.get(number).map_or(0, |(log, _)| log.process.owner.user);
+    let numbers = in_turns(&numbers, user);
+    for fetch in [true, false] {
+        let numbers = if fetch { &numbers } else { &std::mem::take(&mut again) };
+        let started: RefCell<Vec<usize>> = RefCell::default();
+        let mut unread: Vec<(usize, io::Error)> = Vec::new();
+        let jobs = numbers.iter().filter_map(|&number| {
+            let (log, earlier) = logs.get(number)?;
+            match log.to_read(*earlier, true, fetch && !log.is_memory_silent()) {
+                Ok(job) => {
+                    started.borrow_mut().push(number);
+                    Some(job)
+                }
+                Err(error) => {
+                    unread.push((number, error));
+                    None
+                }
+            }
+        });
+        foreign::run_all(jobs, patience, |index, answer| {
+            let Some(number) = started.borrow().get(index).copied() else { return };
+            let Some((log, _)) = logs.get(number) else { return };
+            let is_late = answer.as_ref().is_err_and(is_no_answer);
+            if is_late && fetch && !log.is_memory_silent() && log.file.is_some() && !log.is_dump() {
+                log.process.is_silent.store(true, Ordering::Relaxed);
+                again.push(number);
+            } else {
+                done(number, log.answer(answer));
+            }
+        });
+        for (number, error) in unread {
+            if let Some((log, _)) = logs.get(number) {
+                done(number, Err(log.named(error)));
+            }
+        }
+    }
+}
+
+fn is_no_answer(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::TimedOut | io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe
+    )
+}
+
+fn not_answering(pid: u32) -> Error {
+    Error::NotAnswering(pid)
+}
+
+fn failed(pid: u32, error: io::Error, other: impl FnOnce(io::Error) -> Error) -> Error {
+    match error.kind() {
+        _ if is_no_answer(&error) => not_answering(pid),
+        io::ErrorKind::NotFound => Error::Refused(format!("there is no process {pid}")),
+        io::ErrorKind::Interrupted => {
+            Error::Refused(format!("process {pid}: skipped, interrupted by a signal"))
+        }
+        io::ErrorKind::QuotaExceeded => {
+            Error::Refused(format!("process {pid}: skipped, inspecting others took too long"))
+        }
+        io::ErrorKind::ResourceBusy => Error::Refused(format!(
+            "process {pid} started another program while it was inspected: try again"
+        )),
+        io::ErrorKind::PermissionDenied => Error::Refused(format!(
+            "process {pid} belongs to another user or may not be inspected: run this as its user or as root"
+        )),
+        _ => other(error),
+    }
+}
+
+/// The logs of process `pid`, which the user named.
+///
+/// # Errors
+/// If the process does not exist, may not be inspected, or does not respond.
+pub fn logs_of(pid: u32) -> Result<Vec<Log>> {
+    logs_of_one(pid, false)
+}
+
+/// Like [`logs_of`], for logs that requests will be sent to.
+///
+/// # Errors
+/// As for [`logs_of`].
+pub fn logs_to_ask(pid: u32) -> Result<Vec<Log>> {
+    logs_of_one(pid, true)
+}
+
+fn logs_of_one(pid: u32, to_ask: bool) -> Result<Vec<Log>> {
+    let mut found = Ok(Vec::new());
+    logs_of_all(&[pid], to_ask, Patience::NAMED, |_, logs| found = logs);
+    found
+}
+
+/// The logs of many processes, several at a time, in any order. Users take turns, so that a user with many processes does not
+/// delay those of others.
+pub fn logs_of_all(
+    pids: &[u32],
+    to_ask: bool,
+    patience: Patience,
+    mut done: impl FnMut(u32, Result<Vec<Log>>),
+) {
+    let pids = &in_turns(pids, |pid| fs::metadata(format!("/proc/{pid}")).map_or(0, |it| it.uid()));
+    let jobs = pids
+        .iter()
+        .map(|&pid| Job { task: Task::Logs(FindLogs { pid, to_ask }), handed: Vec::new() });
+    foreign::run_all(jobs, patience, |index, answer| {
+        let Some(&pid) = pids.get(index) else { return };
+        let folder = || PathBuf::from(format!("/proc/{pid}"));
+        let logs = answer
+            .map_err(|error| {
+                failed(pid, error, |error| Error::File { path: folder(), source: error })
+            })
+            .and_then(|answer| logs(pid, answer).ok_or_else(|| not_answering(pid)));
+        done(pid, logs);
+    });
+}
+
+/// The logs that a worker found.
+fn logs(pid: u32, answer: Answer) -> Option<Vec<Log>> {
+    let found: Found = serde_json::from_slice(&answer.bytes).ok()?;
+    if found.logs.is_empty() {
+        return Some(Vec::new());
+    }
+    let mut descriptors: Vec<_> = answer.descriptors.into_iter().map(Some).collect();
+    let mut descriptor = |number: usize| descriptors.get_mut(number)?.take();
+    let memory = match found.memory {
+        Ok(number) => descriptor(number).ok_or(0),
+        Err(number) => Err(number),
+    };
+    let pages = found.pages.and_then(&mut descriptor);
+    let process = Arc::new(Process {
+        owner: found.owner,
+        memory,
+        pages,
+        logs: found.logs.len() as u64,
+        is_silent: AtomicBool::new(false),
+    });
+    let inner = inner_pid(pid);
+    let started = started(pid);
+    let log = |found: FoundLog| {
+        let head = found.parsed_head()?;
+        let place = std::ffi::OsString::from_vec(found.place.clone());
+        Some(Log {
+            pid,
+            is_own: inner.is_none_or(|pid| pid == head.pid),
+            head,
+            place: place.into(),
+            started,
+            file: found.file.and_then(&mut descriptor),
+            found,
+            process: Arc::clone(&process),
+        })
+    };
+    found.logs.into_iter().map(log).collect()
+}
+
+/// Copies bytes into a memfd, from which a worker can read them.
+fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let file = fs::File::from(memfd_create("earlier", MemfdFlags::CLOEXEC)?);
+    io::Write::write_all(&mut &file, bytes)?;
+    Ok(file.into())
+}
+
+/// All visible processes of this machine.
+pub fn processes() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The id of a process in its own pid namespace.
+pub fn inner_pid(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("NStgid:"))?;
+    line.split_ascii_whitespace().last()?.parse().ok()
+}
+
+/// The parent of a process, or the process that adopted it.
+pub fn parent(pid: u32) -> Option<u32> {
+    stat(pid)?.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// The part of `/proc/PID/stat` after the process's name.
+fn stat(pid: u32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in parentheses, may contain any characters.
+    stat.rsplit_once(')').map(|(_, behind_name)| behind_name.to_owned())
+}
+
+/// When a process started, in nanoseconds of `CLOCK_MONOTONIC`. The kernel reports it in hundredths of a second; this returns the
+/// end of that interval, because a server may announce its code and fork within the same interval.
+fn started(pid: u32) -> Option<u64> {
+    let ticks: u64 = stat(pid)?.split_ascii_whitespace().nth(19)?.parse().ok()?;
+    let since_boot = ticks.checked_mul(1_000_000_000 / rustix::param::clock_ticks_per_second())?;
+    let asleep = nanoseconds(ClockId::Boottime).saturating_sub(nanoseconds(ClockId::Monotonic));
+    let tick = 1_000_000_000 / rustix::param::clock_ticks_per_second();
+    since_boot.checked_sub(asleep)?.checked_add(tick)
+}
+
+/// When a process started, in wall-clock time.
+pub fn began(pid: u32) -> Option<SystemTime> {
+    let ago = nanoseconds(ClockId::Monotonic).saturating_sub(started(pid)?);
+    SystemTime::now().checked_sub(Duration::from_nanos(ago))
+}
+
+fn nanoseconds(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    // On these clocks, neither is ever negative.
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}

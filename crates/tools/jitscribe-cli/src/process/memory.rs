@@ -1,0 +1,167 @@
+//! The memory and the mappings of a process, as read by a worker.
+
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+
+use super::find::device;
+use super::source::read_all;
+use super::told::CodeBytes;
+use crate::foreign::Progress;
+
+/// Code of at least this size is read only if half of its pages are present, which shows that a compiler has written it. Smaller
+/// code is always read: it may be in a second, executable mapping that has no pages yet.
+const LARGE: u64 = 1 << 16;
+
+/// The number of bytes read at a time.
+const PART: usize = 1 << 20;
+
+/// The memory of a process, read by address.
+#[derive(Debug)]
+pub struct Memory<'f> {
+    memory: &'f OwnedFd,
+    /// Its `pagemap`, which shows which pages are present.
+    pages: Option<&'f OwnedFd>,
+    progress: &'f Progress<'f>,
+}
+
+/// One line of `/proc/PID/maps`.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Its addresses, including those of mappings that continue it.
+    pub range: Range<u64>,
+    /// Its own addresses.
+    pub first: Range<u64>,
+    /// Whether it is shared with other processes.
+    pub is_shared: bool,
+    /// Whether it is writable.
+    pub is_writable: bool,
+    /// Its offset in the file.
+    pub offset: u64,
+    /// The device of the file.
+    pub device: u64,
+    /// The inode number of the file.
+    pub inode: u64,
+    /// The path of the file, another name, or empty.
+    pub name: Vec<u8>,
+}
+
+impl Mapping {
+    /// Parses a line.
+    pub fn parse(line: &[u8]) -> Option<Self> {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let mut fields = line.splitn(6, |byte| *byte == b' ');
+        let mut field = || std::str::from_utf8(fields.next()?).ok();
+        let (start, end) = field()?.split_once('-')?;
+        let permissions = field()?;
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        let (offset, device) = (number(field()?)?, device(field()?)?);
+        let inode = field()?.parse().ok()?;
+        let range = number(start)?..number(end)?;
+        Some(Self {
+            first: range.clone(),
+            range,
+            is_shared: permissions.ends_with('s'),
+            is_writable: permissions.as_bytes().get(1) == Some(&b'w'),
+            offset,
+            device,
+            inode,
+            name: fields.next().unwrap_or_default().trim_ascii_start().to_owned(),
+        })
+    }
+
+    /// Whether another mapping directly follows this one, in memory and in the same file.
+    pub fn is_continued_by(&self, next: &Self) -> bool {
+        let length = self.range.end.saturating_sub(self.range.start);
+        self.range.end == next.range.start
+            && (self.device, self.inode) == (next.device, next.inode)
+            && self.offset.checked_add(length) == Some(next.offset)
+    }
+}
+
+/// The list of mappings of process `pid`, as the kernel gives it. Only for workers: this may block forever.
+pub fn mappings_text(pid: u32) -> io::Result<Vec<u8>> {
+    fs::read(format!("/proc/{pid}/maps"))
+}
+
+impl<'f> Memory<'f> {
+    /// The memory behind this descriptor.
+    pub fn new(
+        memory: &'f OwnedFd,
+        pages: Option<&'f OwnedFd>,
+        progress: &'f Progress<'f>,
+    ) -> Self {
+        Self { memory, pages, progress }
+    }
+
+    /// The number of pages in this range that are in memory or swapped out; `None` if unknown.
+    fn pages_there(&self, range: &Range<u64>) -> Option<u64> {
+        let page = rustix::param::page_size() as u64;
+        let (first, last) = (range.start / page, range.end.div_ceil(page));
+        let mut room = [0; 8 << 9];
+        let (mut at, mut count) = (first, 0);
+        while at < last {
+            let words = usize::try_from(last - at).unwrap_or(usize::MAX).min(room.len() / 8);
+            let read =
+                read_all(self.pages?, at.checked_mul(8)?, room.get_mut(..words * 8)?).ok()?;
+            if read == 0 {
+                break;
+            }
+            for word in room.get(..read)?.as_chunks().0 {
+                // Bit 63: it is in memory; 62: it is swapped out.
+                count += u64::from(u64::from_ne_bytes(*word) >> 62 != 0);
+            }
+            at += (read / 8) as u64;
+        }
+        Some(count)
+    }
+}
+
+impl CodeBytes for Memory<'_> {
+    fn code_bytes(&self, range: Range<u64>) -> Option<Vec<u8>> {
+        let size = range.end.checked_sub(range.start)?;
+        if size >= LARGE {
+            let page = rustix::param::page_size() as u64;
+            let is_hollow = self.pages_there(&range).is_some_and(|there| there < size / page / 2);
+            if is_hollow {
+                return None;
+            }
+        }
+        let mut bytes = super::told::room(&range)?;
+        let mut at = range.start;
+        for part in bytes.chunks_mut(PART) {
+            self.progress.tell();
+            if read_all(self.memory, at, part).ok()? < part.len() {
+                return None;
+            }
+            at = at.checked_add(part.len() as u64)?;
+        }
+        Some(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_maps() {
+        let line = b"7f1000000000-7f1000400000 rw-s 00000000 00:01 1034 /dev/zero (deleted)\n";
+        let map = Mapping::parse(line).unwrap();
+        assert_eq!(map.range, 0x7f10_0000_0000..0x7f10_0040_0000);
+        assert!(map.is_shared && map.is_writable);
+        assert_eq!((map.device, map.inode, map.offset), (1, 1034, 0));
+        assert_eq!(map.name, b"/dev/zero (deleted)");
+        let next = Mapping::parse(b"7f1000400000-7f1000500000 rw-s 00400000 00:01 1034 x").unwrap();
+        assert!(map.is_continued_by(&next) && !next.is_continued_by(&map));
+        let heap =
+            Mapping::parse(b"5500-5600 rw-p 00000000 00:00 0                          [heap]")
+                .unwrap();
+        assert_eq!((heap.name.as_slice(), heap.is_shared), (&b"[heap]"[..], false));
+        assert_eq!(Mapping::parse(b"7f00-7f10 r--p 00000000 00:00 0").unwrap().name, b"");
+        for bad in ["", "x", "1-", "1-2", "1-2 rw-p", "1-2 rw-p 0 0 0", "-2 rw-p 0 0:0 0"] {
+            assert_eq!(Mapping::parse(bad.as_bytes()), None, "{bad}");
+        }
+    }
+}

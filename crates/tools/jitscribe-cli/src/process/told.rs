@@ -1,0 +1,285 @@
+//! Converts a log to a jitdump for other tools: standard records, with the code bytes that are still in memory.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use code_log::{Budget, Head, Source};
+use jitdump::extension::LeftOut;
+use jitdump::{CodeEvent, CodeLoad, Dump, Writer, WriterConfig};
+
+use crate::foreign::{Held, Progress};
+
+/// Code larger than this is not copied from memory: no compiler generates such code, so the log must be damaged.
+const LARGEST: usize = 64 << 20;
+
+/// The most bytes of code that are copied from a process's memory, counting each address once. The logs of a process share them.
+const FETCHED: u64 = 512 << 20;
+/// The same for addresses that were already copied for a later code. The bytes there now belong to the later code: the earlier
+/// code has most often been freed without an announcement.
+const FETCHED_AGAIN: u64 = 32 << 20;
+
+/// A jitdump converted from a log.
+#[derive(Debug)]
+pub struct Told {
+    /// The jitdump.
+    pub bytes: Vec<u8>,
+    /// Number of codes in it.
+    pub codes: u64,
+    /// Number of live codes.
+    pub alive: u64,
+    /// Number of codes without bytes: dead or unreadable.
+    pub without_bytes: u64,
+    /// Number of live codes whose bytes were not read because of the limits.
+    pub over_budget: u64,
+    /// Number of chunks of the log that could not be read.
+    pub torn: u64,
+    /// Whether the log has more codes than the limit allows.
+    pub is_cut: bool,
+    /// The head of the log.
+    pub head: Head,
+    /// Accounts for the bytes of the jitdump for as long as they are kept.
+    #[expect(dead_code, reason = "dropping it is all there is to do with it")]
+    pub held: Held,
+}
+
+/// A source of the bytes of live code.
+pub trait CodeBytes {
+    /// The bytes at these addresses, if all are available.
+    fn code_bytes(&self, range: Range<u64>) -> Option<Vec<u8>>;
+}
+
+/// A buffer for the code at these addresses, unless the code is larger than any compiler generates.
+pub fn room(range: &Range<u64>) -> Option<Vec<u8>> {
+    let size = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
+    (size <= LARGEST).then(|| vec![0; size])
+}
+
+/// Data that the log itself does not have, and limits.
+#[derive(Clone, Copy, Default)]
+pub struct Beside<'a> {
+    /// The process's memory, for code that is in the log without bytes.
+    pub memory: Option<&'a dyn CodeBytes>,
+    /// The number of logs that share the limit for bytes read from that memory; 0 counts as one.
+    pub sharing: u64,
+    /// For a log inherited from another process: later codes do not belong to this process.
+    pub until: Option<u64>,
+    /// How much of the log is read.
+    pub budget: Budget,
+    /// An earlier dump of the log: it has codes that have left the log since, and bytes of codes that are dead now.
+    pub earlier: Option<&'a [u8]>,
+    /// Receives progress reports.
+    pub progress: Option<&'a Progress<'a>>,
+}
+
+/// Converts the log of a process to a jitdump.
+pub fn dump_of(source: &impl Source, beside: Beside<'_>) -> Result<Told, code_log::Error> {
+    let snapshot = code_log::snapshot_within(source, beside.budget)?;
+    let mut told = Told {
+        bytes: Vec::new(),
+        codes: 0,
+        alive: 0,
+        without_bytes: 0,
+        over_budget: 0,
+        torn: snapshot.torn,
+        is_cut: snapshot.is_cut,
+        head: snapshot.head,
+        held: Held::default(),
+    };
+    let damaged = |_| code_log::Error::NotALog("its records are invalid");
+    let dump = Dump::parse(&snapshot.bytes).map_err(damaged)?;
+    let config = WriterConfig::from(dump.header());
+    let failed = |_| code_log::Error::NotALog("it cannot be converted to a jitdump");
+    let mut writer = Writer::new(Vec::new(), &config).map_err(failed)?;
+    let head = &snapshot.head;
+    if head.left_out > 0 {
+        let left_out =
+            LeftOut { count: head.left_out, first: head.left_out_first, last: head.left_out_last };
+        writer.left_out(head.left_out_first, &left_out).map_err(failed)?;
+    }
+    let earlier = beside.earlier.and_then(|earlier| Dump::parse(earlier).ok());
+    let mut before: HashMap<Identity, CodeLoad<'_>> = HashMap::new();
+    for event in earlier.iter().flat_map(Dump::codes).flatten() {
+        if let CodeEvent::Load(code) = event {
+            before.insert(identity(&code), code);
+        }
+    }
+    let until = beside.until;
+    let is_of_process = |code: &CodeLoad<'_>| until.is_none_or(|until| code.timestamp <= until);
+    // Code that died in the parent after the fork is still alive in the child.
+    let is_alive = |code: &CodeLoad<'_>| {
+        code.died().is_none_or(|died| until.is_some_and(|until| died > until))
+    };
+    let fetched = match beside.memory {
+        Some(_) => {
+            let codes = dump.codes().filter_map(|event| match event {
+                Ok(CodeEvent::Load(code)) => Some(code),
+                _ => None,
+            });
+            let codes =
+                codes.filter(|code| code.is_lean() && is_of_process(code) && is_alive(code));
+            fetchable(codes.map(|code| code.address..code.end()).collect(), beside.sharing)
+        }
+        None => Vec::new(),
+    };
+    let mut fetched = fetched.into_iter();
+    // If the format cannot represent a name or a file, only that code is lost.
+    let mut over_budget = 0;
+    let mut write = |code: &CodeLoad<'_>, bytes: Option<&[u8]>| {
+        told.codes += 1;
+        told.alive += u64::from(is_alive(code));
+        told.without_bytes += u64::from(bytes.is_none() && code.is_lean());
+        let died = code.died().filter(|_| !is_alive(code));
+        let _ = writer.code_as(code, bytes, died, code.index);
+    };
+    for event in dump.codes() {
+        let Ok(CodeEvent::Load(code)) = event else { continue };
+        if let Some(progress) = beside.progress {
+            progress.tell();
+        }
+        if !is_of_process(&code) {
+            continue;
+        }
+        let known = before.remove(&identity(&code));
+        if !code.is_lean() {
+            write(&code, None);
+            continue;
+        }
+        let known = known.as_ref().filter(|known| !known.is_lean()).map(|known| known.bytes);
+        let memory = beside.memory.filter(|_| is_alive(&code));
+        let bytes = match memory.map(|memory| (memory, fetched.next())) {
+            Some((memory, Some(true))) => fetch(&code, memory),
+            Some(_) => {
+                over_budget += u64::from(known.is_none());
+                None
+            }
+            None => None,
+        };
+        write(&code, bytes.as_deref().or(known));
+    }
+    let mut gone: Vec<_> = before.into_values().collect();
+    gone.sort_by_key(|code| (code.timestamp, code.index));
+    for code in &gone {
+        write(code, None);
+    }
+    told.bytes = writer.into_sink();
+    told.over_budget = over_budget;
+    Ok(told)
+}
+
+/// Which of these codes, given in the order of their times, are read from memory: each address once, for the last code at it,
+/// and a limited number of bytes for earlier codes. This bounds the bytes read, however many codes the log claims.
+fn fetchable(codes: Vec<Range<u64>>, sharing: u64) -> Vec<bool> {
+    let mut taken: BTreeMap<u64, u64> = BTreeMap::new();
+    let (mut once, mut again) = (FETCHED / sharing.max(1), FETCHED_AGAIN / sharing.max(1));
+    let mut fetched: Vec<bool> = Vec::with_capacity(codes.len());
+    for code in codes.iter().rev() {
+        let is_taken =
+            taken.range(..code.end).next_back().is_some_and(|(_, end)| *end > code.start);
+        let left = if is_taken { &mut again } else { &mut once };
+        let rest = left.checked_sub(code.end.saturating_sub(code.start));
+        fetched.push(rest.is_some());
+        let Some(rest) = rest else { continue };
+        *left = rest;
+        if !is_taken && !code.is_empty() {
+            taken.insert(code.start, code.end);
+        }
+    }
+    fetched.reverse();
+    fetched
+}
+
+/// The identity of a code within its process. Indices are unique, except across forks.
+type Identity = (u64, u64);
+
+fn identity(code: &CodeLoad<'_>) -> Identity {
+    (code.index, code.timestamp)
+}
+
+fn fetch(code: &CodeLoad<'_>, memory: &dyn CodeBytes) -> Option<Vec<u8>> {
+    memory.code_bytes(code.address..code.address.checked_add(code.size)?)
+}
+
+/// Merges several logs of one process with the same clock into one dump: two copies of the library keep one log each. Codes of
+/// different logs get different indices.
+pub fn merged(all: Vec<Told>) -> Option<Told> {
+    let mut all = all.into_iter();
+    let mut first = all.next()?;
+    let rest: Vec<Told> = all.collect();
+    if rest.is_empty() {
+        return Some(first);
+    }
+    let mut merged = Vec::new();
+    {
+        let dumps: Vec<_> = std::iter::once(&first)
+            .chain(&rest)
+            .filter_map(|told| Dump::parse(&told.bytes).ok())
+            .collect();
+        let config = WriterConfig::from(dumps.first()?.header());
+        let mut writer = Writer::new(Vec::new(), &config).ok()?;
+        let mut left_out = LeftOut { count: 0, first: u64::MAX, last: 0 };
+        let mut codes = Vec::new();
+        let mut offset = 0_u64;
+        for dump in &dumps {
+            let mut largest = 0;
+            let mut events = dump.codes();
+            for event in events.by_ref().flatten() {
+                if let CodeEvent::Load(code) = event {
+                    largest = code.index.max(largest);
+                    let index = code.index.saturating_add(offset);
+                    codes.push((code.timestamp, index, code));
+                }
+            }
+            offset = offset.saturating_add(largest).saturating_add(1);
+            let more = events.left_out();
+            if more.count > 0 {
+                left_out.count = left_out.count.saturating_add(more.count);
+                left_out.first = left_out.first.min(more.first);
+                left_out.last = left_out.last.max(more.last);
+            }
+        }
+        codes.sort_by_key(|(time, index, _)| (*time, *index));
+        if left_out.count > 0 {
+            writer.left_out(left_out.first, &left_out).ok()?;
+        }
+        for (_, index, code) in &codes {
+            let _ = writer.code_as(code, None, code.died(), *index);
+        }
+        merged.append(&mut writer.into_sink());
+    }
+    first.bytes = merged;
+    for told in rest {
+        first.codes += told.codes;
+        first.alive += told.alive;
+        first.without_bytes += told.without_bytes;
+        first.over_budget += told.over_budget;
+        first.torn += told.torn;
+        first.is_cut |= told.is_cut;
+    }
+    Some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_address_is_fetched_once_for_the_last_code_that_it_is_of() {
+        let large = 20 << 20;
+        let overlapping = (0..100).map(|number| number * 4096..number * 4096 + large);
+        let fetched = fetchable(overlapping.collect(), 1);
+        // The last one, and one of those that overlap it.
+        assert_eq!(fetched.iter().filter(|fetched| **fetched).count(), 2);
+        assert!(fetched[99] && fetched[98]);
+
+        let apart = (0..100).map(|number| number * large..(number + 1) * large);
+        let count = |fetched: Vec<bool>| fetched.into_iter().filter(|fetched| *fetched).count();
+        assert_eq!(count(fetchable(apart.clone().collect(), 1)), 25);
+        // Logs of one process share what is fetched from it.
+        assert_eq!(count(fetchable(apart.collect(), 5)), 5);
+
+        // Code that came again and again to the same place, as it does where nobody says that it goes.
+        let small = (0..1000).map(|_| 0x1000..0x1100);
+        assert!(fetchable(small.collect(), 1).iter().all(|fetched| *fetched));
+        assert!(fetchable(Vec::new(), 0).is_empty());
+    }
+}

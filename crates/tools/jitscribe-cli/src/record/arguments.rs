@@ -1,0 +1,119 @@
+//! Separates our options from those of perf on the command line of `jitscribe record`.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use clap::{Arg, Args as _, Command};
+
+use super::Args;
+
+/// The option that passes one word on to `perf record`.
+const PASS_ON: &str = "--perf-option=";
+
+/// Turns foreign options of `jitscribe record` into [`PASS_ON`] options, so that
+/// the parser sees no unknown options. Other commands are returned unchanged.
+pub fn arguments(words: Vec<OsString>) -> Vec<OsString> {
+    match words.get(1) {
+        Some(verb) if verb == "record" => {
+            let (before, after) = words.split_at(2);
+            let mut all = before.to_vec();
+            let own = Args::augment_args(Command::new("record"));
+            all.extend(pass_on(&own, PASS_ON, after));
+            all
+        }
+        _ => words,
+    }
+}
+
+/// The words of the command line of `own`. Each option that `own` does not know is passed on through the option `by`, whose
+/// name ends in `=`.
+pub fn pass_on(own: &Command, by: &str, words: &[OsString]) -> Vec<OsString> {
+    let mut all = Vec::new();
+    // A word without a dash after an option of the tool is the value of that option.
+    let mut after_tools = false;
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            all.push(word.clone());
+            all.extend(words.cloned());
+            break;
+        }
+        let dashed = word.as_bytes().starts_with(b"-") && word != "-";
+        match own_option(own, word) {
+            Some(with_value) => {
+                all.push(word.clone());
+                if with_value {
+                    all.extend(words.next().cloned());
+                }
+                after_tools = false;
+            }
+            None if dashed || after_tools => {
+                let mut handed = OsString::from(by);
+                handed.push(word);
+                all.push(handed);
+                after_tools = true;
+            }
+            // The parser reports the error.
+            None => all.push(word.clone()),
+        }
+    }
+    all
+}
+
+/// For an option of ours, whether its value is the next word; `None` for other words.
+fn own_option(own: &Command, word: &OsStr) -> Option<bool> {
+    let word = word.to_str()?;
+    if let Some(long) = word.strip_prefix("--") {
+        let (name, inline) = long.split_once('=').map_or((long, false), |(name, _)| (name, true));
+        if name == "help" {
+            return Some(false);
+        }
+        let option = own.get_arguments().find(|option| option.get_long() == Some(name))?;
+        return Some(!inline && takes_value(option));
+    }
+    let mut letters = word.strip_prefix('-')?.chars();
+    let first = letters.next()?;
+    if first == 'h' {
+        return Some(false);
+    }
+    let option = own.get_arguments().find(|option| option.get_short() == Some(first))?;
+    Some(takes_value(option) && letters.next().is_none())
+}
+
+fn takes_value(option: &Arg) -> bool {
+    option.get_action().takes_values()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> String {
+        let words = arguments(line.split(' ').map(OsString::from).collect());
+        words.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn options_of_perf_are_handed_on_and_ours_are_not() {
+        assert_eq!(
+            of("jitscribe record -F 999 -o x -e cycles -ag -p 7 --call-graph dwarf -- node -o y"),
+            "jitscribe record --perf-option=-F --perf-option=999 -o x --perf-option=-e \
+             --perf-option=cycles --perf-option=-ag -p 7 --call-graph dwarf -- node -o y"
+        );
+        assert_eq!(
+            of("jitscribe record -ox -p7 --force -z --output=z"),
+            "jitscribe record -ox -p7 --force --perf-option=-z --output=z"
+        );
+    }
+
+    #[test]
+    fn a_command_without_the_two_dashes_is_left_to_the_parser() {
+        assert_eq!(of("jitscribe record node app.js"), "jitscribe record node app.js");
+    }
+
+    #[test]
+    fn other_verbs_are_left_alone() {
+        assert_eq!(of("jitscribe inject -Z"), "jitscribe inject -Z");
+        assert_eq!(of("jitscribe record --help"), "jitscribe record --help");
+    }
+}

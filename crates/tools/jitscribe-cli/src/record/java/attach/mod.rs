@@ -1,0 +1,68 @@
+//! A client of HotSpot's attach mechanism: does what the JDK's `jcmd` does, without starting a program.
+//!
+//! A JVM listens on the socket `/tmp/.java_pidN`, where N is its id in its own pid namespace and `/tmp` is that of its mount
+//! namespace. It creates the socket when it gets a SIGQUIT while a file `.attach_pidN` of its user exists (`trigger`). It answers
+//! only its own user.
+//!
+//! The worker that runs this has already become that user if necessary. Nothing here needs privileges, so a hostile process gains
+//! nothing through its answers, its socket or its files that it could not do itself.
+
+mod peer;
+mod protocol;
+mod socket;
+mod trigger;
+mod wait;
+
+use std::io;
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+pub use peer::Peer;
+pub use protocol::{Answer, Request};
+pub use wait::Wait;
+
+use super::folder::Folder;
+use super::target::Target;
+
+/// The interval for checking something again.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// There was no answer before the deadline.
+    #[error("it does not respond")]
+    NotAnswering,
+    /// The answer is no longer needed.
+    #[error("interrupted")]
+    Stopped,
+    /// There is no answer, for this reason.
+    #[error("{0}")]
+    Refused(String),
+    /// A system call failed.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+impl From<Errno> for Failure {
+    fn from(error: Errno) -> Self {
+        Self::System(error.into())
+    }
+}
+
+/// Sends a request to a JVM. `folder` is its `/tmp`. Makes the JVM listen first if it does not.
+pub fn ask(
+    target: &Target,
+    folder: &Folder,
+    request: &Request,
+    wait: &Wait<'_>,
+) -> Result<Answer, Failure> {
+    let name = format!(".java_pid{}", target.inner);
+    let file = match socket::find(folder, &name, target.user)? {
+        Some(file) => file,
+        None => trigger::listen(target, folder, &name, wait)?,
+    };
+    let peer = Peer { pid: target.pid, user: target.user };
+    socket::ask(&file, peer, request, wait)
+}

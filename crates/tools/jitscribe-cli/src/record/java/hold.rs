@@ -1,0 +1,166 @@
+//! The named pipe that keeps the agent active in a JVM, and that we hold open for writing. The agent stops when something is
+//! written to the pipe, or when no process has it open for writing any more, however we ended. The pipe is in the file system
+//! that the JVM sees.
+//!
+//! The pipe never leaves the worker. The worker creates it as the JVM's user, so it opens nothing that this user could not open.
+//! A hostile process that also has the pipe open can fill it, keep it open, and hold the kernel's lock of it, so that a process
+//! that writes to the pipe or closes it cannot even be killed. Therefore the command has one worker per pipe
+//! ([`crate::foreign::Kept`]), tells it to let go, and waits for it until a deadline. However the command ends, the worker ends
+//! as well, and with it the pipe.
+
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mknodat, openat};
+
+use super::folder::{Folder, Name};
+use crate::foreign::Output;
+
+/// The message from the command to the worker to stop the agent.
+pub const LET_GO: &[u8] = b".";
+
+/// A pipe that no agent has opened yet.
+#[derive(Debug)]
+pub struct Offer<'f> {
+    name: Name<'f>,
+    /// Without a reader, the pipe could not be opened for writing.
+    _reader: OwnedFd,
+    writer: OwnedFd,
+}
+
+/// The non-blocking writing end of a pipe that an agent has opened.
+#[derive(Debug)]
+pub struct Hold(File);
+
+impl<'f> Offer<'f> {
+    /// Creates a pipe in a JVM's `/tmp`.
+    pub fn make(folder: &'f Folder, pid: u32) -> io::Result<Self> {
+        let name = format!(".jitscribe-{pid}-{:016x}", RandomState::new().hash_one(pid));
+        // Fails if the name exists.
+        let name = folder.make(name, |folder, name| {
+            mknodat(folder, name, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+        })?;
+        // Another process may have replaced the file: it is opened once by name, checked, and from then on used by descriptor.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let reader = openat(folder, name.as_str(), flags, Mode::empty())?;
+        expect_pipe(&reader)?;
+        let own = format!("/proc/self/fd/{}", reader.as_raw_fd());
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let writer = openat(CWD, own, flags, Mode::empty())?;
+        Ok(Self { name, _reader: reader, writer })
+    }
+
+    /// The path of the pipe as the JVM sees it.
+    pub fn path(&self) -> String {
+        format!("/tmp/{}", self.name.as_str())
+    }
+
+    /// To be called when the agent has opened the pipe. Removes its name.
+    pub fn taken(self) -> Hold {
+        Hold(self.writer.into())
+    }
+}
+
+impl Hold {
+    /// Keeps the agent active until the command sends [`LET_GO`], and returns when the agent has closed the pipe. If the command
+    /// has ended, this process will end as well, and with it the pipe.
+    ///
+    /// # Errors
+    /// If the command has ended.
+    pub fn keep(mut self, output: &mut Output) -> io::Result<()> {
+        output.keep()?;
+        if output.next_request(&mut [0; LET_GO.len()]).is_none() {
+            return Ok(());
+        }
+        // This fails if the JVM has ended, or if a hostile process has filled the pipe.
+        let _ = self.0.write_all(b".");
+        // When the last reader closes the pipe, `poll` reports an error, which is always enabled. The command limits the wait.
+        let (pipe, gone) =
+            (PollFd::new(&self.0, PollFlags::empty()), PollFd::new(output, PollFlags::IN));
+        rustix::io::retry_on_intr(|| poll(&mut [pipe.clone(), gone.clone()], None))?;
+        Ok(())
+    }
+}
+
+fn expect_pipe(file: &OwnedFd) -> io::Result<()> {
+    if FileType::from_raw_mode(fstat(file)?.st_mode) == FileType::Fifo {
+        Ok(())
+    } else {
+        Err(io::Error::other("another process is changing its /tmp"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn taken(folder: &Folder) -> (Hold, File) {
+        let offer = Offer::make(folder, 1).expect("an offer");
+        let path = format!("/proc/self/fd/{}/{}", folder.as_fd().as_raw_fd(), offer.name.as_str());
+        let theirs = File::options().read(true).open(path).expect("it is there");
+        (offer.taken(), theirs)
+    }
+
+    /// Has a thread keep it, and returns the command's end once it does.
+    fn kept(hold: Hold) -> (UnixStream, thread::JoinHandle<io::Result<()>>) {
+        let (mut command, worker) = UnixStream::pair().expect("a pair");
+        let worker = thread::spawn(move || hold.keep(&mut Output::new(worker.into())));
+        command.read_exact(&mut [0]).expect("it is kept");
+        (command, worker)
+    }
+
+    #[test]
+    fn a_pipe_has_a_name_until_it_is_taken_and_ends_with_its_reader() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let folder = Folder::new(File::open(dir.path()).expect("opened").into());
+        let (hold, mut theirs) = taken(&folder);
+        assert_eq!(dir.path().read_dir().expect("a folder").count(), 0, "its name is left");
+        let (mut command, worker) = kept(hold);
+        command.write_all(LET_GO).expect("told");
+        theirs.read_exact(&mut [0]).expect("written");
+        thread::sleep(Duration::from_millis(100));
+        assert!(!worker.is_finished(), "it is still open");
+        drop(theirs);
+        worker.join().expect("ended").expect("let go");
+    }
+
+    #[test]
+    fn a_pipe_is_closed_when_the_command_is_gone() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let folder = Folder::new(File::open(dir.path()).expect("opened").into());
+        for told in [false, true] {
+            let (hold, mut theirs) = taken(&folder);
+            let (mut command, worker) = kept(hold);
+            if told {
+                command.write_all(LET_GO).expect("told");
+            }
+            drop(command);
+            worker.join().expect("ended").expect("closed");
+            let mut written = Vec::new();
+            theirs.read_to_end(&mut written).expect("closed");
+            assert_eq!(written.len(), usize::from(told));
+        }
+    }
+
+    #[test]
+    fn a_pipe_that_is_full_keeps_nobody_waiting() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let folder = Folder::new(File::open(dir.path()).expect("opened").into());
+        let (mut hold, theirs) = taken(&folder);
+        while hold.0.write(&[0; 4096]).is_ok() {}
+        while hold.0.write(&[0]).is_ok() {}
+        let (mut command, worker) = kept(hold);
+        command.write_all(LET_GO).expect("told");
+        drop(theirs);
+        worker.join().expect("ended").expect("let go");
+    }
+}

@@ -1,0 +1,95 @@
+//! Runs `perf record`, and survives the signals that end the recording.
+
+use std::fs;
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+use rustix::process::{Signal, geteuid};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::text::shell_word;
+use crate::{Error, Result, child};
+
+/// How a recording ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// The exit status of perf, which perf derives from that of the recorded command.
+    status: ExitStatus,
+    /// The signal that asked us to end, if any.
+    signal: Option<i32>,
+}
+
+impl Ended {
+    /// Whether a signal ended the recording, rather than the end of the command.
+    pub fn interrupted(self) -> bool {
+        self.signal.is_some()
+    }
+
+    /// The exit code as a shell reports it: 128 + N for signal N.
+    pub fn code(self) -> u8 {
+        self.signal.map_or_else(|| child::exit_code(self.status), child::code_of_signal)
+    }
+}
+
+/// The error message if perf is not installed.
+pub const MISSING: &str = "perf is not installed; on Debian: apt-get install linux-perf, elsewhere it \
+                           comes with the kernel's tools";
+
+/// Runs perf or another recording tool to its end. If it is not installed, the error is `missing`. SIGINT and SIGTERM are passed
+/// on to the tool as SIGINT, upon which it stops recording, ends the command and completes its file.
+pub fn run(perf: &mut Command, missing: &str) -> Result<Ended> {
+    let (status, signal) = child::run(perf, missing, &SIGNALS, |_| Some(Signal::INT))?;
+    Ok(Ended { status, signal })
+}
+
+/// The signals that end a recording.
+const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
+
+/// Catches [`SIGNALS`], which then no longer end this command. The result holds the last one that arrived, or 0.
+pub fn catch_signals(perf: &Command) -> Result<Arc<AtomicUsize>> {
+    let caught = Arc::new(AtomicUsize::new(0));
+    for signal in SIGNALS {
+        let number = usize::try_from(signal).unwrap_or_default();
+        signal_hook::flag::register_usize(signal, Arc::clone(&caught), number)
+            .map_err(Error::file(perf.get_program()))?;
+    }
+    Ok(caught)
+}
+
+/// Makes [`SIGNALS`] end this command again. The recording stays where it is.
+pub fn end_by_signals(perf: &Command) -> Result<()> {
+    for signal in SIGNALS {
+        let always = Arc::new(AtomicBool::new(true));
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, always)
+            .map_err(Error::file(perf.get_program()))?;
+    }
+    Ok(())
+}
+
+/// The error for a missing recording: why perf wrote none, and what to run next.
+pub fn refused(perf: &Command, ended: Ended) -> Error {
+    let mut text = format!(
+        "perf recorded nothing (exit code {}); to see why, run: {}",
+        ended.code(),
+        command_line(perf)
+    );
+    if let Some(level) = paranoid().filter(|&level| level > 1 && !geteuid().is_root()) {
+        text.push_str(&format!(
+            "; kernel.perf_event_paranoid is {level}, which restricts what this user may record: run \
+             as root, or change it: sudo sysctl kernel.perf_event_paranoid=1 (-1 for -a)"
+        ));
+    }
+    Error::Refused(text)
+}
+
+/// The value of `kernel.perf_event_paranoid`.
+fn paranoid() -> Option<i32> {
+    fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse().ok()
+}
+
+/// The command line for a shell, without `-q`, so that perf prints its messages.
+fn command_line(perf: &Command) -> String {
+    let words = perf.get_args().filter(|option| *option != "-q").map(shell_word);
+    std::iter::once("perf".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}

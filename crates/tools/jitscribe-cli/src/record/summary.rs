@@ -1,0 +1,179 @@
+//! The summary of a recording, and the commands to run next.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+
+use crate::files::{is_file, pid_in_name};
+use crate::inject::{self, Report};
+use crate::note;
+use crate::text::{self, shell_path, shell_word};
+
+/// The longest name, in bytes, that appears in a suggested command.
+const LONGEST_SYMBOL: usize = 400;
+
+/// Reports what was recorded.
+pub fn say(report: &Report, output: &Path) {
+    inject::warn(report);
+    let samples = report.samples;
+    let jitted = samples.jitted();
+    note::say(format_args!(
+        "{} samples, {jitted} of them ({}) in jitted code; named: {} before, {} now",
+        samples.samples,
+        percent(jitted, samples.samples),
+        percent(samples.named_before, jitted),
+        percent(samples.named, jitted),
+    ));
+    if samples.through > 0 {
+        note::say(format_args!(
+            "{} more ({}) have jitted code on their call stacks",
+            samples.through,
+            percent(samples.through, samples.samples),
+        ));
+    }
+    for function in &report.top {
+        note::say(format_args!(
+            "{:>8} {:>7}  {}",
+            percent(function.samples, samples.samples),
+            function.samples,
+            text::name(&function.symbol)
+        ));
+    }
+    let folder = report.images.first().and_then(|image| image.path.parent());
+    match folder {
+        Some(folder) => {
+            note::say(format_args!(
+                "written: {}; object files with the code: {}",
+                text::path(output),
+                text::path(folder),
+            ));
+        }
+        None => note::say(format_args!("written: {}", text::path(output))),
+    }
+    note::say(format_args!("next: perf report -i {}", shell_word(output)));
+    match report.top.iter().find(|function| function.has_code) {
+        Some(top) => note::say(format_args!("      {}", annotate(output, &top.symbol))),
+        None if report.top.is_empty() => (),
+        None => note::say("no code bytes available, so no assembly (perf maps carry none)"),
+    }
+}
+
+/// The command that shows the assembly of a function, whatever it is called.
+fn annotate(output: &Path, symbol: &[u8]) -> String {
+    let command = format!("perf annotate -i {}", shell_word(output));
+    // Too long to type. Without a symbol, perf shows all functions.
+    if symbol.len() > LONGEST_SYMBOL {
+        return command;
+    }
+    // perf has options that run programs.
+    let option: &[u8] = if symbol.starts_with(b"-") { b"--symbol=" } else { b"" };
+    format!("{command} {}", shell_word(OsStr::from_bytes(&[option, symbol].concat())))
+}
+
+/// Lists the files that runtimes wrote to places that we could not choose. Their content is in the
+/// images now. They are not ours, so we do not delete them.
+pub fn say_left(report: &Report, workspace: &Path) {
+    let mut left: Vec<PathBuf> = Vec::new();
+    for source in report.sources.iter().filter(|source| has_ended(source.pid)) {
+        if !source.path.starts_with(workspace) {
+            left.push(source.path.clone());
+            left.extend(companions(source.path.parent(), source.pid));
+        }
+    }
+    say_paths(left);
+}
+
+/// Like [`say_left`], for maps and dumps of which only the paths are known.
+pub fn say_left_files<'p>(written: impl Iterator<Item = &'p Path>, workspace: &Path) {
+    let mut left: Vec<PathBuf> = Vec::new();
+    for path in written.filter(|path| !path.starts_with(workspace)) {
+        if let Some(pid) = pid_in_name(path).filter(|&pid| has_ended(pid) && is_file(path)) {
+            left.push(path.to_owned());
+            left.extend(companions(path.parent(), pid));
+        }
+    }
+    say_paths(left);
+}
+
+fn has_ended(pid: u32) -> bool {
+    !Path::new("/proc").join(pid.to_string()).exists()
+}
+
+/// Like [`say_left`], for processes that ran under valgrind: dumps in the working directory, where runtimes write
+/// them that have no setting for another place.
+pub fn say_left_by(pids: impl Iterator<Item = u32>) {
+    let here = Path::new(".");
+    let left = pids.flat_map(|pid| {
+        let dump = Path::new(&format!("jit-{pid}.dump")).to_owned();
+        let written = dump.is_file().then_some(dump);
+        written.into_iter().flat_map(move |dump| {
+            let beside = companions(Some(here), pid);
+            std::iter::once(dump)
+                .chain(beside.into_iter().filter_map(|path| path.file_name().map(PathBuf::from)))
+        })
+    });
+    say_paths(left.collect());
+}
+
+fn say_paths(mut left: Vec<PathBuf>) {
+    left.sort();
+    left.dedup();
+    if left.is_empty() {
+        return;
+    }
+    let words: Vec<String> = left.iter().map(|path| shell_path(path)).collect();
+    note::say(format_args!("no longer needed: rm {}", words.join(" ")));
+}
+
+/// The files that runtimes write beside their dump or map: V8 a log, .NET a list of the loaded files.
+fn companions(folder: Option<&Path>, pid: u32) -> Vec<PathBuf> {
+    // A folder of another user may have any number of entries, or block when it is read.
+    let Some(folder) = folder.filter(|folder| is_ours(folder)) else { return Vec::new() };
+    let Ok(entries) = folder.read_dir() else { return Vec::new() };
+    let (log, list) = (format!("-{pid}-v8.log"), format!("perfinfo-{pid}.map"));
+    let is_one =
+        |name: &str| name.starts_with("isolate-0x") && name.ends_with(&log) || name == list;
+    let names = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_one));
+    names.map(|entry| entry.path()).collect()
+}
+
+/// Whether this is our working directory, and no other user can write to it.
+fn is_ours(folder: &Path) -> bool {
+    // Compared by name: `stat` on another user's file system may block.
+    (folder == Path::new(".") || std::env::current_dir().is_ok_and(|here| here == folder))
+        && folder
+            .metadata()
+            .is_ok_and(|folder| folder.uid() == geteuid().as_raw() && folder.mode() & 0o022 == 0)
+}
+
+/// A percentage with one decimal.
+fn percent(part: u64, whole: u64) -> String {
+    let tenths = (u128::from(part) * 1000).checked_div(u128::from(whole)).unwrap_or(0);
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_have_one_digit_and_nothing_of_nothing_is_nothing() {
+        assert_eq!(percent(1, 3), "33.3 %");
+        assert_eq!(percent(7, 7), "100.0 %");
+        assert_eq!(percent(0, 0), "0.0 %");
+        assert_eq!(percent(u64::MAX, u64::MAX), "100.0 %");
+    }
+
+    #[test]
+    fn a_function_s_name_is_no_option_of_perf_s() {
+        let advised = |symbol: &str| annotate(Path::new("a b.data"), symbol.as_bytes());
+        assert_eq!(advised("fib"), "perf annotate -i 'a b.data' fib");
+        assert_eq!(advised("'; rm -r ~ '"), r"perf annotate -i 'a b.data' ''\''; rm -r ~ '\'''");
+        let option = "perf annotate -i 'a b.data' --symbol=--objdump=/tmp/x";
+        assert_eq!(advised("--objdump=/tmp/x"), option);
+        assert_eq!(advised(&"x".repeat(1 << 20)), "perf annotate -i 'a b.data'");
+    }
+}

@@ -1,0 +1,60 @@
+//! The folder for the intermediate files of a recording.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::{Error, Result};
+
+/// A private folder beside the output, with the recording as perf writes it and the dumps
+/// of runtimes that let us choose the place. Dropping this deletes the folder, unless it is to be kept.
+#[derive(Debug)]
+pub struct Workspace {
+    path: PathBuf,
+    temporary: Option<TempDir>,
+}
+
+impl Workspace {
+    /// Creates the folder: a temporary one, or `keep_at`, which is kept.
+    pub fn new(output: &Path, keep_at: Option<&Path>) -> Result<Self> {
+        let beside = match output.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let (path, temporary) = match keep_at {
+            Some(path) => {
+                DirBuilder::new().mode(0o700).create(path).map_err(Error::file(path))?;
+                (path.to_owned(), None)
+            }
+            None => {
+                let mut builder = tempfile::Builder::new();
+                builder.prefix(".jitscribe-").permissions(Permissions::from_mode(0o700));
+                let folder = builder.tempdir_in(beside).map_err(Error::file(beside))?;
+                (folder.path().to_owned(), Some(folder))
+            }
+        };
+        // Runtimes change their working directory.
+        let path = fs::canonicalize(&path).map_err(Error::file(&path))?;
+        Ok(Self { path, temporary })
+    }
+
+    /// The recording as perf writes it.
+    pub fn recording(&self) -> PathBuf {
+        self.path.join("perf.data")
+    }
+
+    /// The folder for dumps. perf's marker events contain this path.
+    pub fn folder(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keeps the folder, so that the recording is not lost.
+    pub fn keep(&mut self) {
+        if let Some(folder) = self.temporary.take() {
+            // The path is known already.
+            _ = folder.keep();
+        }
+    }
+}

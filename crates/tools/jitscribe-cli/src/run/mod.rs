@@ -1,0 +1,185 @@
+//! `jitscribe run`: runs a command, under a debugger or by itself, and announces its jitted code while it runs.
+//!
+//! If the tool is one that records, [`mod@words`] turns the command line into one of `jitscribe record`.
+
+mod words;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::Signal;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+use crate::record::summary::say_left_files;
+use crate::record::{check_program, say_flags};
+use crate::runtimes::Preparation;
+use crate::text::shell_word;
+use crate::{Error, Result, bridge, child, text};
+
+pub use words::arguments;
+
+/// Run a command and announce its jitted code to tools while it runs
+///
+/// Configures known runtimes to write jitdumps or perf maps, and loads a library into the command's processes that announces
+/// the code as they write it: to valgrind and debuggers with names, call stacks and source lines while the command runs, and
+/// to `jitscribe record -p`, `dump -p` and `ctl -p` with the code's bytes.
+///
+/// With a tool, options that are not listed here are passed on to it. For perf and the tools of valgrind, this is the same as
+/// `jitscribe record --bridge` and takes the same options.
+///
+/// The exit code is the command's own; 128 + N if signal N ended it.
+#[derive(Clone, Debug, clap::Args)]
+#[command(
+    override_usage = "jitscribe run [OPTIONS] -- COMMAND...\n       \
+                      jitscribe run --with TOOL [OPTIONS] [TOOL OPTIONS] -- COMMAND...",
+    after_help = "EXAMPLES:
+  jitscribe run --with gdb -- rakudo-m app.raku
+  jitscribe run --with gdb -batch -ex run -ex bt -- php app.php
+  jitscribe run --with callgrind -- rakudo-m app.raku
+  jitscribe run --with memcheck --leak-check=full -- ./my-runtime script
+
+  # inspect the code of a running command
+  jitscribe run -- node app.js &
+  jitscribe dump -p $(pgrep -n node)"
+)]
+pub struct Args {
+    /// The tool: gdb, lldb, valgrind (same as memcheck), memcheck, callgrind, cachegrind, massif, dhat or perf
+    #[arg(long, value_name = "TOOL", value_parser = debugger)]
+    with: Option<Debugger>,
+    /// Leave the command and its environment unchanged except for the library: only what its runtimes write by
+    /// themselves is announced
+    #[arg(long)]
+    no_env: bool,
+    /// Pass one word on to the tool; options that are not listed here are passed on automatically
+    #[arg(long, value_name = "WORD", require_equals = true, allow_hyphen_values = true)]
+    tool_option: Vec<OsString>,
+    /// The command to run
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// A debugger that runs the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Debugger {
+    Gdb,
+    Lldb,
+}
+
+/// Parses the name of a debugger. Tools that record never get here ([`arguments`]).
+fn debugger(name: &str) -> Result<Debugger, String> {
+    match name {
+        "gdb" => Ok(Debugger::Gdb),
+        "lldb" => Ok(Debugger::Lldb),
+        _ => Err("the tools are gdb, lldb, valgrind, memcheck, callgrind, cachegrind, massif, dhat, perf".into()),
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<()> {
+    let Some(program) = args.command.first() else {
+        return Err(Error::Usage(
+            "nothing to run. Pass a command after `--`: jitscribe run -- COMMAND...".into(),
+        ));
+    };
+    if args.with.is_none() && !args.tool_option.is_empty() {
+        let first = args.tool_option.first().cloned().unwrap_or_default();
+        return Err(Error::Usage(format!(
+            "{}: unknown option; options of a tool need --with TOOL",
+            text::path(&first)
+        )));
+    }
+    let library = bridge::library()?;
+    check_program(program)?;
+    let may_load = bridge::may_load_into(program);
+    let folder = tempfile::Builder::new()
+        .prefix("jitscribe-run-")
+        .tempdir()
+        .map_err(Error::file(std::env::temp_dir()))?;
+    let mut prepared = if args.no_env {
+        Preparation { command: args.command.clone(), ..Preparation::default() }
+    } else if args.with.is_some() {
+        Preparation::for_debugger(&args.command, folder.path())?
+    } else {
+        Preparation::of(&args.command, folder.path(), false)?
+    };
+    // Programs that link the library announce their code without a file.
+    for ours in ["JITSCRIBE", "JITSCRIBE_DIR"] {
+        prepared.variables.remove(OsStr::new(ours));
+    }
+    say_flags(&prepared);
+    let library = may_load.then(|| bridge::value(&library));
+    let mut command = command(args, &prepared, library.as_deref());
+    let written = folder.path().join("written");
+    File::create(&written).map_err(Error::file(&written))?;
+    command.envs(&prepared.variables).env(bridge::FILES, &written);
+    // The terminal sends its signals to the whole foreground process group, so the command gets them anyway. Signals sent
+    // to us alone are passed on.
+    let hand_on = |signal| match signal {
+        SIGTERM => Some(Signal::TERM),
+        SIGHUP => Some(Signal::HUP),
+        _ => None,
+    };
+    let signals = [SIGINT, SIGQUIT, SIGTERM, SIGHUP];
+    let (status, _) = child::run(&mut command, missing(args.with), &signals, hand_on)?;
+    if let Ok(written) = fs::read(&written) {
+        let paths = written.split(|&byte| byte == 0).filter(|path| !path.is_empty());
+        say_left_files(paths.map(|path| Path::new(OsStr::from_bytes(path))), folder.path());
+    }
+    match child::exit_code(status) {
+        0 => Ok(()),
+        code => Err(Error::Child(code)),
+    }
+}
+
+/// The command line to start. The library is loaded only into the command, not into the tool.
+fn command(args: &Args, prepared: &Preparation, preload: Option<&OsStr>) -> Command {
+    let setting = preload.map(|preload| {
+        let mut setting = OsString::from(bridge::VARIABLE);
+        setting.push("=");
+        setting.push(preload);
+        shell_word(&setting)
+    });
+    let mut command = match args.with {
+        None => {
+            let mut words = prepared.command.iter();
+            let mut command = Command::new(words.next().map_or(OsStr::new(""), |word| word));
+            command.args(words);
+            if let Some(preload) = preload {
+                command.env(bridge::VARIABLE, preload);
+            }
+            return command;
+        }
+        Some(Debugger::Gdb) => {
+            let mut gdb = Command::new("gdb");
+            if let Some(setting) = setting {
+                gdb.arg("-iex").arg(format!("set exec-wrapper env {setting}"));
+            }
+            gdb.args(&args.tool_option).arg("--args");
+            gdb
+        }
+        Some(Debugger::Lldb) => {
+            let mut lldb = Command::new("lldb");
+            if let Some(setting) = setting {
+                lldb.arg("-O").arg(format!("settings set target.env-vars {setting}"));
+            }
+            lldb.args(&args.tool_option).arg("--");
+            lldb
+        }
+    };
+    // A debugger cannot start a script, so it gets the script's interpreter.
+    let script = prepared.command.first().and_then(|program| bridge::script(program));
+    let behind = usize::from(script.is_some());
+    command.args(script.unwrap_or_default()).args(prepared.command.iter().skip(behind));
+    command
+}
+
+fn missing(with: Option<Debugger>) -> &'static str {
+    match with {
+        None => "the command cannot be run",
+        Some(Debugger::Gdb) => "gdb is not installed; on Debian: apt-get install gdb",
+        Some(Debugger::Lldb) => "lldb is not installed; on Debian: apt-get install lldb",
+    }
+}

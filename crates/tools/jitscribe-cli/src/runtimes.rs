@@ -1,0 +1,633 @@
+//! The settings that make known runtimes announce their code, in one table.
+//!
+//! Three rules keep a recorded program from behaving differently:
+//! - A variable is set for every command, since a script may start any runtime. It must therefore be
+//!   harmless to versions that do not know it.
+//! - A value set by the user stays. If the variable is a list, ours is appended; otherwise it is not set.
+//! - Settings that other versions of a runtime would reject, or that turn on a JIT that is off, are
+//!   flags. They are passed only if the command itself is that runtime and accepts them.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::{Error, Result, java_agent};
+
+/// A runtime and its settings.
+#[derive(Debug)]
+pub struct Runtime {
+    /// Its name.
+    pub name: &'static str,
+    /// The commands that are this runtime; a version may follow (`python3.13`).
+    pub programs: &'static [&'static str],
+    /// The first version that supports these settings.
+    pub since: &'static str,
+    /// Variables, set for every command.
+    pub variables: &'static [Variable],
+    /// Sets of flags. Each set is passed as a whole if the runtime accepts it.
+    pub flags: &'static [&'static [&'static str]],
+    /// The subcommands that accept the flags. If there are any, a word that is neither one of them nor
+    /// a file is another subcommand, which gets no flags.
+    pub subcommands: &'static [&'static str],
+}
+
+/// An environment variable.
+#[derive(Debug)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value; [`DUMPS`] and [`PHP_INI`] stand for folders, [`JAVA_AGENT`] for a file.
+    pub value: &'static str,
+    /// How a value set by the user is treated.
+    pub merge: Merge,
+    /// When it is set.
+    pub when: When,
+}
+
+/// How our value of a variable is combined with the user's.
+#[derive(Clone, Copy, Debug)]
+pub enum Merge {
+    /// The user's value is kept, ours is not set.
+    Keep,
+    /// Ours is appended to the user's, with this separator.
+    Append(&'static str),
+}
+
+/// When a variable is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Always.
+    Always,
+    /// If call chains are unwound by DWARF, so that unwind info is useful.
+    Dwarf,
+    /// If there is a Java agent (`true`), or if there is none (`false`).
+    JavaAgent(bool),
+}
+
+/// Placeholder for the folder for dumps.
+const DUMPS: &str = "{dumps}";
+/// Placeholder for the folder with our `.ini` for PHP.
+const PHP_INI: &str = "{php-ini}";
+/// Placeholder for the path of the Java agent.
+const JAVA_AGENT: &str = "{java-agent}";
+
+/// This does not turn on PHP's JIT; code that it compiles is written to a jitdump and a perf map. Without
+/// the second line, scripts written in the last two seconds are not compiled.
+const PHP_SETTINGS: &str = "opcache.jit_debug=32\nopcache.file_update_protection=0\n";
+
+/// The same for a debugger. PHP's jitted code runs in the frame of its interpreter, whose layout only PHP knows. PHP itself
+/// registers its traces with GDB, with unwind tables for debuggers.
+const PHP_DEBUGGED: &str = "opcache.jit_debug=288\n";
+
+const fn always(name: &'static str, value: &'static str, merge: Merge) -> Variable {
+    Variable { name, value, merge, when: When::Always }
+}
+
+const fn for_dwarf(name: &'static str, value: &'static str, merge: Merge) -> Variable {
+    Variable { name, value, merge, when: When::Dwarf }
+}
+
+const fn for_java(agent: bool, options: &'static str) -> Variable {
+    let when = When::JavaAgent(agent);
+    Variable { name: "JAVA_TOOL_OPTIONS", value: options, merge: SPACE, when }
+}
+
+const SPACE: Merge = Merge::Append(" ");
+
+/// The table. "Seen" means that the version was tested; other rows name their source.
+pub const RUNTIMES: &[Runtime] = &[
+    // Seen with 18, 20 and 24. NODE_OPTIONS accepts a fixed list of V8's options (src/node_options.cc):
+    // all of these since 12.4, but neither --perf-prof-path, which V8 has since 11.9 (node 21), nor
+    // --logfile. So --perf-prof leaves an isolate-*-v8.log in the working directory. (With /dev/null, V8
+    // logs to standard output.)
+    Runtime {
+        name: "node",
+        programs: &["node", "nodejs"],
+        since: "12.4",
+        variables: &[
+            always("NODE_OPTIONS", "--perf-prof --interpreted-frames-native-stack", SPACE),
+            for_dwarf("NODE_OPTIONS", "--perf-prof-unwinding-info", SPACE),
+        ],
+        flags: &[
+            &["--perf-prof-path={dumps}"],
+            &["--no-logfile-per-isolate", "--logfile={dumps}/v8.log"],
+        ],
+        subcommands: &[],
+    },
+    // Seen with 2.9. The variable: cli/args/flags.rs of deno. Deno rejects flags that its V8 lacks; it has all
+    // of these. Without the last two, a log stays in the working directory.
+    Runtime {
+        name: "deno",
+        programs: &["deno"],
+        since: "1.40",
+        variables: &[always(
+            "DENO_V8_FLAGS",
+            "--perf-prof,--perf-prof-path={dumps},--interpreted-frames-native-stack,\
+             --no-logfile-per-isolate,--logfile={dumps}/v8.log",
+            Merge::Append(","),
+        )],
+        flags: &[],
+        subcommands: &[],
+    },
+    // Seen with 2.50 (WebKitGTK). JSC reads any of its options from JSC_NAME.
+    Runtime {
+        name: "JavaScriptCore",
+        programs: &["jsc"],
+        since: "2.44",
+        variables: &[
+            always("JSC_useJITDump", "1", Merge::Keep),
+            always("JSC_jitDumpDirectory", DUMPS, Merge::Keep),
+        ],
+        flags: &[],
+        subcommands: &[],
+    },
+    // Seen with 1.4. The same options with bun's own prefix: bun's documentation, "Debugging JavaScriptCore".
+    Runtime {
+        name: "bun",
+        programs: &["bun"],
+        since: "1.2",
+        variables: &[
+            always("BUN_JSC_useJITDump", "1", Merge::Keep),
+            always("BUN_JSC_jitDumpDirectory", DUMPS, Merge::Keep),
+        ],
+        flags: &[],
+        subcommands: &[],
+    },
+    // Seen with 17 and 25. The first option lets versions before 17 start, which have no perf maps. Java reports on standard
+    // error that it picked these up. It does the same for JDK_JAVA_OPTIONS, which only the command `java` reads.
+    Runtime {
+        name: "Java",
+        programs: &["java"],
+        since: "17, from 8 with the agent",
+        variables: &[
+            always(
+                "JAVA_TOOL_OPTIONS",
+                "-XX:+IgnoreUnrecognizedVMOptions -XX:+PreserveFramePointer",
+                SPACE,
+            ),
+            for_java(true, "-agentpath:{java-agent}"),
+            for_java(false, "-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"),
+        ],
+        flags: &[],
+        subcommands: &[],
+    },
+    // Seen with 25. ERL_AFLAGS goes before the command line, so a +JPperf on the command line wins.
+    Runtime {
+        name: "Erlang",
+        programs: &["erl", "elixir", "iex", "mix", "escript"],
+        since: "24",
+        variables: &[always("ERL_AFLAGS", "+JPperf true", SPACE)],
+        flags: &[],
+        subcommands: &[],
+    },
+    // Seen with 8.2. A colon with nothing before it stands for the folder that PHP was built with. Ours is
+    // read last, and -d overrides everything.
+    Runtime {
+        name: "PHP",
+        programs: &["php"],
+        since: "8.0",
+        variables: &[always("PHP_INI_SCAN_DIR", PHP_INI, Merge::Append(":"))],
+        flags: &[&[
+            "-dopcache.enable_cli=1",
+            "-dopcache.jit=tracing",
+            "-dopcache.jit_buffer_size=64M",
+        ]],
+        subcommands: &[],
+    },
+    // Seen with 3.12 and 3.13. With both, 3.13 writes a jitdump with unwind info, 3.12 a perf map.
+    Runtime {
+        name: "Python",
+        programs: &["python", "python3"],
+        since: "3.12",
+        variables: &[
+            always("PYTHONPERFSUPPORT", "1", Merge::Keep),
+            for_dwarf("PYTHON_PERF_JIT_SUPPORT", "1", Merge::Keep),
+        ],
+        flags: &[],
+        subcommands: &[],
+    },
+    // News of Ruby 3.3. RUBYOPT would break a Ruby that was built without YJIT.
+    Runtime {
+        name: "Ruby",
+        programs: &["ruby"],
+        since: "3.3",
+        variables: &[],
+        flags: &[&["--yjit", "--yjit-perf"]],
+        subcommands: &[],
+    },
+    // Seen with 3.1, which writes only a perf map. clrconfignames.h; the prefix is COMPlus_ before 6.0. Since 8.0, the folder
+    // also applies to the perf map.
+    Runtime {
+        name: ".NET",
+        programs: &["dotnet"],
+        since: "3.1",
+        variables: &[
+            always("DOTNET_PerfMapEnabled", "1", Merge::Keep),
+            always("DOTNET_PerfMapJitDumpPath", DUMPS, Merge::Keep),
+            always("COMPlus_PerfMapEnabled", "1", Merge::Keep),
+            always("COMPlus_PerfMapJitDumpPath", DUMPS, Merge::Keep),
+        ],
+        flags: &[],
+        subcommands: &[],
+    },
+    // Seen with 6.8.
+    Runtime {
+        name: "Mono",
+        programs: &["mono", "mono-sgen"],
+        since: "4.0",
+        variables: &[always("MONO_ENV_OPTIONS", "--jitmap", SPACE)],
+        flags: &[],
+        subcommands: &[],
+    },
+    // Julia's manual, "External Profiling"; it uses LLVM's listener, below.
+    Runtime {
+        name: "Julia",
+        programs: &["julia"],
+        since: "1.0",
+        variables: &[always("ENABLE_JITPROFILING", "1", Merge::Keep)],
+        flags: &[],
+        subcommands: &[],
+    },
+    // Seen with 14: PerfJITEventListener.cpp creates .debug/jit/ in this folder instead of in $HOME. perf's
+    // own Java agent does the same.
+    Runtime {
+        name: "LLVM's JIT",
+        programs: &["lli"],
+        since: "7",
+        variables: &[always("JITDUMPDIR", DUMPS, Merge::Keep)],
+        flags: &[],
+        subcommands: &[],
+    },
+    // Wasmtime's book, "Profiling"; the command reads no variable.
+    Runtime {
+        name: "Wasmtime",
+        programs: &["wasmtime"],
+        since: "11",
+        variables: &[],
+        flags: &[&["--profile=jitdump"]],
+        subcommands: &["run", "serve", "wast"],
+    },
+    // Seen with 2022.12.
+    Runtime {
+        name: "Rakudo",
+        programs: &["rakudo", "raku", "perl6"],
+        since: "2019",
+        variables: &[always("MVM_JIT_PERF_MAP", "1", Merge::Keep)],
+        flags: &[],
+        subcommands: &[],
+    },
+    // Seen: our own demo.
+    Runtime {
+        name: "programs that link jitscribe",
+        programs: &[],
+        since: "0.1",
+        variables: &[
+            always("JITSCRIBE", "jitdump", Merge::Keep),
+            always("JITSCRIBE_DIR", DUMPS, Merge::Keep),
+        ],
+        flags: &[],
+        subcommands: &[],
+    },
+    // linux-user/main.c.
+    Runtime {
+        name: "QEMU's user mode",
+        programs: &[],
+        since: "8.0",
+        variables: &[always("QEMU_PERFMAP", "1", Merge::Keep)],
+        flags: &[],
+        subcommands: &[],
+    },
+];
+
+/// A command and its environment, prepared so that the runtimes in it announce their code.
+#[derive(Debug, Default)]
+pub struct Preparation {
+    /// Variables to set, by name.
+    pub variables: BTreeMap<OsString, OsString>,
+    /// The command with the added flags.
+    pub command: Vec<OsString>,
+    /// The runtime, if the command itself is one.
+    pub runtime: Option<&'static Runtime>,
+    /// The flags that were added to the command.
+    pub flags: Vec<OsString>,
+}
+
+impl Preparation {
+    /// Prepares `command`. Its runtimes may write to the folder `dumps`, which also gets our own
+    /// settings. `dwarf` means that call chains are unwound by DWARF.
+    pub fn of(command: &[OsString], dumps: &Path, dwarf: bool) -> Result<Self> {
+        let php_ini = dumps.join("php-ini");
+        fs::create_dir(&php_ini).map_err(Error::file(&php_ini))?;
+        let settings = php_ini.join("jitscribe.ini");
+        fs::write(&settings, PHP_SETTINGS).map_err(Error::file(&settings))?;
+        let java_agent = java_agent::path().filter(|path| is_one_word(path));
+        let places = Places { dumps, php_ini: &php_ini, java_agent: java_agent.as_deref() };
+        let fill = |template: &str| fill(template, &places);
+
+        let is_wanted = |when| match when {
+            When::Always => true,
+            When::Dwarf => dwarf,
+            When::JavaAgent(agent) => agent == java_agent.is_some(),
+        };
+        let variables = variables(&is_wanted, &fill, &|name| std::env::var_os(name));
+        let runtime = command.first().and_then(|program| runtime_of(program));
+        let mut prepared = command.to_vec();
+        let mut flags = Vec::new();
+        if let (Some(runtime), Some(program)) = (runtime, command.first()) {
+            let taken = |set: &Vec<OsString>| takes(program, set);
+            let sets = runtime.flags.iter().map(|set| set.iter().map(|flag| fill(flag)).collect());
+            flags = sets.filter(taken).flatten().collect();
+            match insertion(runtime, command) {
+                Some(at) => drop(prepared.splice(at..at, flags.iter().cloned())),
+                None => flags.clear(),
+            }
+        }
+        Ok(Self { variables, command: prepared, runtime, flags })
+    }
+
+    /// Like [`Self::of`], for a command that a debugger runs.
+    pub fn for_debugger(command: &[OsString], dumps: &Path) -> Result<Self> {
+        let prepared = Self::of(command, dumps, true)?;
+        // PHP reads the files of a folder in the order of their names, so this one overrides jitscribe.ini.
+        let settings = dumps.join("php-ini/jitscribe_debugger.ini");
+        fs::write(&settings, PHP_DEBUGGED).map_err(Error::file(&settings))?;
+        Ok(prepared)
+    }
+}
+
+/// The values of the placeholders.
+struct Places<'a> {
+    dumps: &'a Path,
+    php_ini: &'a Path,
+    java_agent: Option<&'a Path>,
+}
+
+/// Whether Java reads the path as a single word in its list of options.
+fn is_one_word(path: &Path) -> bool {
+    !path
+        .as_os_str()
+        .as_bytes()
+        .iter()
+        .any(|byte| byte.is_ascii_whitespace() || b"='\"".contains(byte))
+}
+
+/// Replaces the placeholders.
+fn fill(template: &str, places: &Places<'_>) -> OsString {
+    let mut filled = Vec::new();
+    let mut rest = template;
+    while let Some(at) = rest.find('{') {
+        let (before, holder) = rest.split_at(at);
+        filled.extend_from_slice(before.as_bytes());
+        let place = [
+            (DUMPS, Some(places.dumps)),
+            (PHP_INI, Some(places.php_ini)),
+            (JAVA_AGENT, places.java_agent),
+        ];
+        let place =
+            place.iter().find(|(name, _)| holder.starts_with(name)).and_then(|place| place.1);
+        filled.extend_from_slice(place.map_or(&[][..], |place| place.as_os_str().as_bytes()));
+        rest = holder.split_once('}').map_or("", |(_, behind)| behind);
+    }
+    filled.extend_from_slice(rest.as_bytes());
+    OsString::from_vec(filled)
+}
+
+/// Computes the values of the variables, given the user's.
+fn variables(
+    is_wanted: &dyn Fn(When) -> bool,
+    fill: &dyn Fn(&str) -> OsString,
+    users: &dyn Fn(&str) -> Option<OsString>,
+) -> BTreeMap<OsString, OsString> {
+    let mut all: BTreeMap<OsString, OsString> = BTreeMap::new();
+    let rows = RUNTIMES.iter().flat_map(|runtime| runtime.variables);
+    for variable in rows.filter(|variable| is_wanted(variable.when)) {
+        let name = OsString::from(variable.name);
+        let value = fill(variable.value);
+        let before = all.get(&name).cloned().or_else(|| users(variable.name));
+        let joined = match (before, variable.merge) {
+            (Some(_), Merge::Keep) => continue,
+            (Some(before), Merge::Append(_)) if names(&before, variable.value) => continue,
+            // If nothing is set, the list starts with an empty name, which stands for PHP's default. An empty
+            // list set by the user has no such name.
+            (None, Merge::Append(":")) => joined(OsStr::new(""), ":", &value),
+            (Some(before), Merge::Append(between)) if !before.is_empty() => {
+                joined(&before, between, &value)
+            }
+            _ => value,
+        };
+        all.insert(name, joined);
+    }
+    all
+}
+
+fn joined(before: &OsStr, between: &str, value: &OsStr) -> OsString {
+    let mut joined = before.to_owned();
+    joined.push(between);
+    joined.push(value);
+    joined
+}
+
+/// Whether the user's value already contains all options of ours, so that nothing needs to be
+/// added.
+fn names(users: &OsStr, ours: &str) -> bool {
+    let users = users.as_bytes();
+    let has = |option: &str| {
+        users.split(|byte| b" ,".contains(byte)).any(|word| word == option.as_bytes())
+    };
+    // Options with placeholders are ignored: the user's have other paths.
+    let mut options = ours.split([' ', ',']).filter(|word| !word.contains('{')).peekable();
+    ours.starts_with(['-', '+']) && options.peek().is_some() && options.all(has)
+}
+
+/// The runtime that a program is, by its name.
+fn runtime_of(program: &OsStr) -> Option<&'static Runtime> {
+    let name = Path::new(program).file_name()?.to_str()?;
+    RUNTIMES.iter().find(|runtime| {
+        runtime.programs.iter().any(|program| {
+            name.strip_prefix(program).is_some_and(|version| {
+                version.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-')
+            })
+        })
+    })
+}
+
+/// The index for flags in a command of this runtime; `None` if it gets none.
+fn insertion(runtime: &Runtime, command: &[OsString]) -> Option<usize> {
+    let first = command.get(1).and_then(|word| word.to_str()).unwrap_or_default();
+    let other_subcommand =
+        || !first.is_empty() && !first.starts_with('-') && !first.contains(['.', '/']);
+    if runtime.subcommands.contains(&first) {
+        Some(2)
+    } else if !runtime.subcommands.is_empty() && other_subcommand() {
+        None
+    } else {
+        Some(1)
+    }
+}
+
+/// Whether a runtime accepts these flags: with `--version`, it fails on flags that it does not know.
+fn takes(program: &OsStr, flags: &[OsString]) -> bool {
+    let asked = Command::new(program)
+        .args(flags)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    asked.is_ok_and(|status| status.success())
+}
+
+/// The table for `--help`.
+pub fn help() -> String {
+    let mut text = String::from(
+        "RUNTIMES (settings that are added; --no-env adds none; your own values are kept, and extended \
+         if they are lists):\n",
+    );
+    for runtime in RUNTIMES {
+        let mut names: Vec<&str> = runtime.variables.iter().map(|variable| variable.name).collect();
+        names.dedup();
+        let flags = runtime.flags.concat().join(" ");
+        let what = match (names.is_empty(), flags.is_empty()) {
+            (false, true) => names.join(", "),
+            (true, _) => format!("{flags} (if it is the command)"),
+            (false, false) => format!("{}; {flags} (if it is the command)", names.join(", ")),
+        };
+        text.push_str(&format!("  {} from {}: {what}\n", runtime.name, runtime.since));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(dwarf: bool, users: &[(&str, &str)]) -> BTreeMap<String, String> {
+        let places = Places {
+            dumps: Path::new("/d"),
+            php_ini: Path::new("/d/php-ini"),
+            java_agent: Some(Path::new("/a.so")),
+        };
+        let fill = |template: &str| fill(template, &places);
+        let is_wanted = |when| match when {
+            When::Always => true,
+            When::Dwarf => dwarf,
+            When::JavaAgent(agent) => agent,
+        };
+        let value = |name: &str| {
+            users.iter().find(|(of, _)| *of == name).map(|(_, value)| OsString::from(value))
+        };
+        let all = variables(&is_wanted, &fill, &value).into_iter();
+        all.map(|(n, v)| (n.into_string().unwrap(), v.into_string().unwrap())).collect()
+    }
+
+    #[test]
+    fn values_stand_alone_where_the_user_has_none() {
+        let set = with(false, &[]);
+        assert_eq!(set["NODE_OPTIONS"], "--perf-prof --interpreted-frames-native-stack");
+        assert_eq!(
+            set["DENO_V8_FLAGS"],
+            "--perf-prof,--perf-prof-path=/d,--interpreted-frames-native-stack,\
+             --no-logfile-per-isolate,--logfile=/d/v8.log"
+        );
+        assert_eq!(set["JITDUMPDIR"], "/d");
+        assert_eq!(set["PHP_INI_SCAN_DIR"], ":/d/php-ini");
+        assert!(!set.contains_key("PYTHON_PERF_JIT_SUPPORT"));
+        assert_eq!(
+            set["JAVA_TOOL_OPTIONS"],
+            "-XX:+IgnoreUnrecognizedVMOptions -XX:+PreserveFramePointer -agentpath:/a.so"
+        );
+    }
+
+    #[test]
+    fn java_gets_the_agent_only_where_its_path_is_one_word() {
+        assert!(is_one_word(Path::new("/usr/lib/a-b.so")));
+        for path in ["/my lib/a.so", "/a=b/a.so", "/it's/a.so"] {
+            assert!(!is_one_word(Path::new(path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn dwarf_call_chains_ask_for_unwind_info() {
+        let set = with(true, &[]);
+        assert_eq!(
+            set["NODE_OPTIONS"],
+            "--perf-prof --interpreted-frames-native-stack --perf-prof-unwinding-info"
+        );
+        assert_eq!(set["PYTHON_PERF_JIT_SUPPORT"], "1");
+    }
+
+    #[test]
+    fn lists_of_the_user_are_extended_and_other_values_kept() {
+        let set = with(
+            false,
+            &[
+                ("NODE_OPTIONS", "--max-old-space-size=99"),
+                ("ERL_AFLAGS", "-kernel shell_history enabled"),
+                ("JITDUMPDIR", "/mine"),
+                ("PHP_INI_SCAN_DIR", "/mine"),
+                ("PYTHONPERFSUPPORT", "0"),
+                ("MONO_ENV_OPTIONS", ""),
+            ],
+        );
+        assert_eq!(
+            set["NODE_OPTIONS"],
+            "--max-old-space-size=99 --perf-prof --interpreted-frames-native-stack"
+        );
+        assert_eq!(set["ERL_AFLAGS"], "-kernel shell_history enabled +JPperf true");
+        assert!(!set.contains_key("JITDUMPDIR") && !set.contains_key("PYTHONPERFSUPPORT"));
+        assert_eq!(set["PHP_INI_SCAN_DIR"], "/mine:/d/php-ini");
+        assert_eq!(set["MONO_ENV_OPTIONS"], "--jitmap");
+    }
+
+    #[test]
+    fn what_the_user_asked_for_is_not_asked_for_again() {
+        let set =
+            with(false, &[("MONO_ENV_OPTIONS", "--jitmap -O=all"), ("ERL_AFLAGS", "+JPperf true")]);
+        assert!(!set.contains_key("MONO_ENV_OPTIONS") && !set.contains_key("ERL_AFLAGS"));
+    }
+
+    #[test]
+    fn an_empty_scan_folder_of_php_stays_without_the_default() {
+        assert_eq!(with(false, &[("PHP_INI_SCAN_DIR", "")])["PHP_INI_SCAN_DIR"], "/d/php-ini");
+    }
+
+    #[test]
+    fn a_command_is_known_by_its_program() {
+        let name = |program: &str| runtime_of(OsStr::new(program)).map(|runtime| runtime.name);
+        assert_eq!(name("/usr/bin/node"), Some("node"));
+        assert_eq!(name("python3.13"), Some("Python"));
+        assert_eq!(name("php8.2"), Some("PHP"));
+        assert_eq!(name("lli-14"), Some("LLVM's JIT"));
+        assert_eq!(name("nodemon"), None);
+        assert_eq!(name("sh"), None);
+    }
+
+    #[test]
+    fn flags_go_behind_a_subcommand_that_takes_them() {
+        let wasmtime = runtime_of(OsStr::new("wasmtime")).unwrap();
+        let at = |words: &[&str]| {
+            insertion(wasmtime, &words.iter().map(OsString::from).collect::<Vec<_>>())
+        };
+        assert_eq!(at(&["wasmtime", "a.wasm"]), Some(1));
+        assert_eq!(at(&["wasmtime", "run", "a.wasm"]), Some(2));
+        assert_eq!(at(&["wasmtime", "compile", "a.wasm"]), None);
+        assert_eq!(at(&["wasmtime"]), Some(1));
+    }
+
+    #[test]
+    fn no_variable_stands_in_two_rows() {
+        let mut names: Vec<&str> = Vec::new();
+        for runtime in RUNTIMES {
+            let mut of_this: Vec<&str> = runtime.variables.iter().map(|v| v.name).collect();
+            of_this.dedup();
+            names.extend(of_this);
+        }
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+}

@@ -1,0 +1,23 @@
+//! `jitscribe inject` on recordings made event by event, read back by `perf script`.
+
+mod clocks;
+mod found;
+mod histories;
+mod hostile;
+mod memory;
+#[path = "../../../../model/code-timeline/tests/model/mod.rs"]
+#[allow(dead_code, reason = "each test program uses a part")]
+mod model;
+#[path = "../mutants/mod.rs"]
+mod mutants;
+mod mutated;
+mod output;
+mod owners;
+mod perf_maps;
+mod processes;
+mod recording;
+mod reuse;
+mod scene;
+mod shapes;
+mod stacks;
+mod tails;

@@ -1,0 +1,253 @@
+//! What each process had mapped, apart from the code of a JIT.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use code_timeline::ranges::{self, intersection};
+use code_timeline::{CodeId, Inherited, LifeId, Timeline, TimelineBuilder, Who};
+
+use super::free::Free;
+use super::interner::NameId;
+use super::limits::GENERATIONS;
+use super::recording_index::{MapEvent, RecordingIndex};
+
+/// The memory of every process over time.
+#[derive(Debug)]
+pub struct AddressSpaces {
+    spaces: BTreeMap<LifeId, AddressSpace>,
+    /// By life: from whom it has what it did not map itself.
+    inherited: Vec<Option<Inherited>>,
+}
+
+#[derive(Debug, Default)]
+struct AddressSpace {
+    /// Mappings by address and time; their numbers are those of [`RecordingIndex::maps`].
+    mappings: Timeline,
+    /// Where a file was ever mapped, ascending and disjoint.
+    files: Vec<Range<u64>>,
+    /// Where anything was ever mapped, ascending and disjoint.
+    taken: Vec<Range<u64>>,
+}
+
+/// What is known of the memory at an address.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// Whether it is no file's: jitted code, as far as anyone can tell.
+    pub is_anonymous: bool,
+    /// At which addresses, of those below `u64::MAX`, this is so.
+    pub addresses: Range<u64>,
+    /// At which times.
+    pub times: Range<u64>,
+}
+
+impl AddressSpaces {
+    /// The memory of every process that a recording tells of.
+    pub fn build(index: &RecordingIndex) -> Self {
+        #[derive(Default)]
+        struct Builder {
+            mappings: TimelineBuilder,
+            files: Vec<Range<u64>>,
+            taken: Vec<Range<u64>>,
+        }
+        let mut builders: BTreeMap<LifeId, Builder> = BTreeMap::new();
+        for (number, map) in index.maps.iter().enumerate() {
+            let builder = builders.entry(map.life).or_default();
+            let id = CodeId(u32::try_from(number).unwrap_or(u32::MAX));
+            builder.mappings.load(map.time, map.range.clone(), id);
+            builder.taken.push(map.range.clone());
+            if !map.anonymous {
+                builder.files.push(map.range.clone());
+            }
+        }
+        let union = |mut all: Vec<Range<u64>>| {
+            all.sort_by_key(|range| range.start);
+            ranges::merge(all, |_| false)
+        };
+        let spaces: BTreeMap<LifeId, AddressSpace> = builders
+            .into_iter()
+            .map(|(life, builder)| {
+                let space = AddressSpace {
+                    mappings: builder.mappings.finish(),
+                    files: union(builder.files),
+                    taken: union(builder.taken),
+                };
+                (life, space)
+            })
+            .collect();
+        let inherited = index.processes.inherited(|life| spaces.contains_key(&life));
+        Self { spaces, inherited }
+    }
+
+    fn inherited(&self, life: LifeId) -> Option<Inherited> {
+        self.inherited.get(life.index()).copied().flatten()
+    }
+
+    /// Whether `address` belonged to a file at `time`.
+    pub fn around(&self, index: &RecordingIndex, life: LifeId, address: u64, time: u64) -> Memory {
+        let (mut life, mut asked, mut inherited) = (life, time, false);
+        let mut memory = Memory { is_anonymous: true, addresses: 0..u64::MAX, times: 0..u64::MAX };
+        for _ in 0..GENERATIONS {
+            if let Some(space) = self.spaces.get(&life) {
+                let around = space.mappings.around(address, asked);
+                memory.addresses = intersection(&memory.addresses, &around.addresses);
+                if !inherited {
+                    memory.times = intersection(&memory.times, &around.times);
+                }
+                if let Who::Here(piece) = around.who {
+                    let map = index.maps.get(piece.code.index());
+                    memory.is_anonymous = map.is_none_or(|map| map.anonymous);
+                    return memory;
+                }
+            }
+            let Some((_, forked)) = index.processes.parent(life) else { return memory };
+            // What a child inherited does not change any more.
+            if !inherited {
+                let times = if forked <= asked { forked..u64::MAX } else { 0..forked };
+                memory.times = intersection(&memory.times, &times);
+            }
+            if forked > asked {
+                return memory;
+            }
+            let Some(from) = self.inherited(life) else { return memory };
+            (life, asked, inherited) = (from.life, from.asked, true);
+        }
+        memory
+    }
+
+    /// What was mapped at `address` at `time`, by the process or by those it was forked from.
+    pub fn mapping<'s>(
+        &self,
+        index: &'s RecordingIndex,
+        life: LifeId,
+        address: u64,
+        time: u64,
+    ) -> Option<&'s MapEvent> {
+        let (mut life, mut time) = (life, time);
+        for _ in 0..GENERATIONS {
+            let here = self.spaces.get(&life).and_then(|space| space.mappings.at(address, time));
+            if let Some(piece) = here {
+                return index.maps.get(piece.code.index());
+            }
+            if index.processes.from(life) > time {
+                return None;
+            }
+            let from = self.inherited(life)?;
+            (life, time) = (from.life, from.asked);
+        }
+        None
+    }
+
+    /// Whether `map` puts a file where it was not just before.
+    pub fn brings_new_file(&self, index: &RecordingIndex, map: &MapEvent) -> bool {
+        let before = || {
+            let space = self.spaces.get(&map.life)?;
+            let piece = space.mappings.at(map.range.start, map.time.checked_sub(1)?)?;
+            Some(index.maps[piece.code.index()].name)
+        };
+        !map.anonymous && before() != Some(map.name)
+    }
+
+    /// Whether all of `map` was mapped just so before, and is only told of once more: something
+    /// about it changed, its protection for one. `runs` is what was found out when others were asked
+    /// about.
+    pub fn repeats(&self, index: &RecordingIndex, map: &MapEvent, runs: &mut Runs) -> bool {
+        let (Some(space), Some(before)) = (self.spaces.get(&map.life), map.time.checked_sub(1))
+        else {
+            return false;
+        };
+        // Where what was mapped just so at `at` ends.
+        let end_at = |at: u64| {
+            let piece = space.mappings.at(at, before)?;
+            let old = &index.maps[piece.code.index()];
+            let same_place = map.anonymous || old.above_offset == map.above_offset;
+            (old.name == map.name && same_place).then_some(piece.range.end)
+        };
+        let (start, end) = (map.range.start, map.range.end);
+        if start >= end {
+            return true;
+        }
+        let Some(mut at) = end_at(start) else { return false };
+        if at >= end {
+            return true;
+        }
+        let above_offset = (!map.anonymous).then_some(map.above_offset);
+        let runs = runs.0.entry((map.life, before, map.name, above_offset)).or_default();
+        while at < end {
+            let known = runs.range(..=at).next_back().map(|(_, &known)| known);
+            match known.filter(|&known| known > at).or_else(|| end_at(at)) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        let repeats = at >= end;
+        // Runs stay disjoint: what begins within this one, or this within another, is one with it.
+        let around = runs.range(..start).next_back().filter(|&(_, &ends)| ends >= start);
+        let first = around.map_or(start, |(&first, &ends)| {
+            at = at.max(ends);
+            first
+        });
+        while let Some((&within, &ends)) = runs.range(first..=at).next() {
+            runs.remove(&within);
+            at = at.max(ends);
+        }
+        runs.insert(first, at);
+        repeats
+    }
+
+    /// Where a file was ever mapped in `life`, ascending and disjoint.
+    pub fn files(&self, life: LifeId) -> &[Range<u64>] {
+        self.spaces.get(&life).map_or(&[], |space| &space.files)
+    }
+
+    /// Where nothing was ever mapped in `life` and nothing of `also` lies (in any order).
+    pub fn free(&self, life: LifeId, also: impl IntoIterator<Item = Range<u64>>) -> Free {
+        let taken = self.spaces.get(&life).map_or(&[][..], |space| &space.taken);
+        let mut taken: Vec<Range<u64>> = taken.iter().cloned().chain(also).collect();
+        taken.sort_by_key(|range| range.start);
+        Free::outside(&ranges::merge(taken, |_| false))
+    }
+}
+
+/// What was found to be mapped without a gap, under one name, just before a time: where it begins and
+/// where it ends. So each mapping is looked at once, however many are told of once more at that time.
+#[derive(Debug, Default)]
+pub struct Runs(HashMap<RunKey, BTreeMap<u64, u64>>);
+
+/// The address space, the time, the name, and for a file by how much addresses are above its offsets.
+type RunKey = (LifeId, u64, NameId, Option<u64>);
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Piece by piece.
+    fn repeats(spaces: &AddressSpaces, index: &RecordingIndex, map: &MapEvent) -> bool {
+        let Some(before) = map.time.checked_sub(1) else { return false };
+        (map.range.start..map.range.end).all(|at| {
+            let old = spaces.mapping(index, map.life, at, before);
+            old.is_some_and(|old| old.name == map.name)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_repeats_is_found_in_any_order(
+            maps in prop::collection::vec((0u64..2, 0u64..24, 1u64..9, 0u32..2), 1..60),
+        ) {
+            let mut time = 0;
+            let maps = (0..).zip(maps).map(|(ordinal, (step, start, len, name))| {
+                time += step;
+                MapEvent::made(name, start..start + len, time, ordinal, true)
+            });
+            let index = RecordingIndex::made(maps.collect());
+            let spaces = AddressSpaces::build(&index);
+            let mut runs = Runs::default();
+            for map in index.maps.iter().chain(index.maps.iter().rev()) {
+                let found = spaces.repeats(&index, map, &mut runs);
+                prop_assert_eq!(found, repeats(&spaces, &index, map), "{:?}", map);
+            }
+        }
+    }
+}

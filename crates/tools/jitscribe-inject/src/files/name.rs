@@ -1,0 +1,68 @@
+//! The names of jitdumps and perf maps, and what they reveal.
+
+use std::path::{Path, PathBuf};
+
+/// The format of a file with code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+pub enum Kind {
+    /// A jitdump.
+    Jitdump,
+    /// A perf map.
+    PerfMap,
+}
+
+impl Kind {
+    /// The command-line option for files of this format.
+    pub fn option(self) -> &'static str {
+        match self {
+            Self::Jitdump => "--jitdump",
+            Self::PerfMap => "--perf-map",
+        }
+    }
+}
+
+/// A file that the user named: `[PID=]FILE`.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// The process it belongs to; by default taken from the file's header or name.
+    pub pid: Option<u32>,
+    /// The file.
+    pub path: PathBuf,
+}
+
+impl std::str::FromStr for Named {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let split = text.split_once('=');
+        let with_pid = split.and_then(|(pid, path)| Some((pid.parse().ok()?, path)));
+        Ok(match with_pid {
+            Some((pid, path)) => Self { pid: Some(pid), path: path.into() },
+            None => Self { pid: None, path: text.into() },
+        })
+    }
+}
+
+/// Whether a mapped file has a name that JITs give to their dumps: `jit-PID.dump`, or
+/// JavaScriptCore's `jit-TID-PID.dump`.
+pub fn looks_like_marker(name: &[u8]) -> bool {
+    let inner = base_name(name).strip_prefix(b"jit-").and_then(|rest| rest.strip_suffix(b".dump"));
+    inner.is_some_and(|numbers| {
+        let mut parts = numbers.split(|&byte| byte == b'-');
+        parts.clone().count() <= 2
+            && parts.all(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit))
+    })
+}
+
+/// The name of a file without its folder.
+pub fn base_name(name: &[u8]) -> &[u8] {
+    name.rsplit(|&byte| byte == b'/').next().unwrap_or(name)
+}
+
+/// The last number in a file's name: `perf-123.map`, `jit-123.dump`, `jit-9-123.dump`.
+pub fn pid_in_name(path: &Path) -> Option<u32> {
+    let name = path.file_stem()?.to_str()?;
+    name.rsplit('-').next()?.parse().ok()
+}

@@ -1,0 +1,217 @@
+//! How files are opened, and which of those that are found are trusted.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io;
+use std::ops::Deref;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use jitdump::ReadAt;
+use rustix::fs::{OFlags, major, minor};
+use rustix::process::geteuid;
+
+/// What tells a file from others, for as long as it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inode {
+    /// The device's two parts.
+    pub device: (u32, u32),
+    /// The number on that device.
+    pub number: u64,
+}
+
+/// A regular file that was opened to read, and what is kept for as long as it is open.
+#[derive(Debug)]
+pub struct SourceFile {
+    file: File,
+    _kept: Option<Box<dyn Any + Send + Sync>>,
+}
+
+impl SourceFile {
+    /// A file alone.
+    #[must_use]
+    pub fn new(file: File) -> Self {
+        Self { file, _kept: None }
+    }
+
+    /// A file, and what is dropped with it: the memory that a copy was promised, for one.
+    pub fn with(file: File, kept: impl Any + Send + Sync) -> Self {
+        Self { file, _kept: Some(Box::new(kept)) }
+    }
+}
+
+impl Deref for SourceFile {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.file
+    }
+}
+
+impl ReadAt for SourceFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        ReadAt::read_at(&self.file, buffer, offset)
+    }
+}
+
+/// That a file belongs to a user who has nothing to do with the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Untrusted {
+    /// The file's owner.
+    pub user: u32,
+}
+
+/// How files are looked at and opened that a recording, a process or a user names.
+///
+/// [`PlainFiles`] opens them as any file is opened. A program that has rights which others do not have, and looks at
+/// what they named, may do so with more care: the paths may lead to a file system that never answers.
+pub trait SourceFiles: Debug {
+    /// Opens a regular file to read. If an `owner` is given, it must belong to this user: what was found may have been
+    /// replaced since.
+    ///
+    /// # Errors
+    /// What the system says; if it is no regular file; and if it belongs to another user.
+    fn open(&self, path: &Path, owner: Option<u32>) -> io::Result<SourceFile>;
+
+    /// The process id in a jitdump's header; `None` if the file is no jitdump.
+    fn jitdump_pid(&self, path: &Path) -> Option<u32> {
+        pid_in_header(&*self.open(path, None).ok()?)
+    }
+
+    /// Whether there is a regular file.
+    fn is_file(&self, path: &Path) -> bool;
+
+    /// Whether two paths lead to one file.
+    fn same_file(&self, a: &Path, b: &Path) -> bool;
+
+    /// Whether to use a file that nobody named, but that was found for process `pid`. `mapped` is the file that the
+    /// process has mapped by this name, if the recording says it.
+    ///
+    /// Returns the owner that it must still have when it is [opened](Self::open); `None` for any.
+    ///
+    /// # Errors
+    /// If it is not to be used.
+    fn trust(&self, path: &Path, pid: u32, mapped: Option<Inode>)
+    -> Result<Option<u32>, Untrusted>;
+}
+
+/// The process id in the header of a jitdump; `None` if it is none.
+pub fn pid_in_header(file: &impl ReadAt) -> Option<u32> {
+    let mut header = [0; jitdump::HEADER_SIZE as usize];
+    let count = file.read_at(&mut header, 0).ok()?;
+    jitdump::Dump::parse(header.get(..count)?).ok().map(|dump| dump.header().pid)
+}
+
+/// Opens files as they are.
+///
+/// Trusted are files of root and of the user who runs this, and those that the process has mapped: others may have been
+/// written to mislead, as any user can make `/tmp/perf-PID.map`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PlainFiles;
+
+impl SourceFiles for PlainFiles {
+    fn open(&self, path: &Path, owner: Option<u32>) -> io::Result<SourceFile> {
+        let not_regular = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+        // Opening a device may have an effect.
+        if !fs::metadata(path)?.is_file() {
+            return Err(not_regular());
+        }
+        // If it became a FIFO meanwhile, nobody waits for one who writes to it.
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(not_regular());
+        }
+        if owner.is_some_and(|owner| owner != metadata.uid()) {
+            return Err(io::Error::other("replaced by another user's while it was looked for"));
+        }
+        Ok(SourceFile::new(file))
+    }
+
+    fn is_file(&self, path: &Path) -> bool {
+        path.is_file()
+    }
+
+    fn same_file(&self, a: &Path, b: &Path) -> bool {
+        let inode = |path: &Path| fs::metadata(path).ok().map(|file| inode(&file));
+        matches!((inode(a), inode(b)), (Some(a), Some(b)) if a == b)
+    }
+
+    fn trust(
+        &self,
+        path: &Path,
+        _pid: u32,
+        mapped: Option<Inode>,
+    ) -> Result<Option<u32>, Untrusted> {
+        // What cannot be asked cannot be opened either.
+        let Ok(file) = fs::metadata(path) else { return Ok(None) };
+        let user = file.uid();
+        if user == 0 || user == geteuid().as_raw() || mapped == Some(inode(&file)) {
+            return Ok(Some(user));
+        }
+        Err(Untrusted { user })
+    }
+}
+
+fn inode(file: &Metadata) -> Inode {
+    Inode { device: (major(file.dev()), minor(file.dev())), number: file.ino() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("jit-1.dump");
+        mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR, 0).unwrap();
+        for path in [fifo.as_path(), folder.path(), Path::new("/dev/zero")] {
+            let error = PlainFiles.open(path, None).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{path:?}");
+            assert!(!PlainFiles.is_file(path));
+            assert_eq!(PlainFiles.jitdump_pid(path), None);
+        }
+        let error = PlainFiles.open(&folder.path().join("none"), None).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_file_must_belong_to_the_owner_that_it_had() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&path, "text").unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        let metadata = fs::metadata(&path).unwrap();
+        let mut text = String::new();
+        let mut opened = PlainFiles.open(&link, Some(metadata.uid())).unwrap();
+        opened.file.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "text");
+        assert!(PlainFiles.open(&path, Some(metadata.uid() + 1)).is_err());
+        assert!(PlainFiles.same_file(&path, &link));
+        assert_eq!(PlainFiles.trust(&path, 1, None), Ok(Some(metadata.uid())));
+        assert_eq!(PlainFiles.trust(&folder.path().join("none"), 1, None), Ok(None));
+    }
+
+    #[test]
+    fn a_file_of_another_user_is_trusted_only_if_the_process_has_mapped_it() {
+        if !test_privilege::have(&[test_privilege::Privilege::OtherUsers]) {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "text").unwrap();
+        std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
+        let mapped = inode(&fs::metadata(&path).unwrap());
+        let other = Inode { number: mapped.number + 1, ..mapped };
+        assert_eq!(PlainFiles.trust(&path, 1, None), Err(Untrusted { user: 12345 }));
+        assert_eq!(PlainFiles.trust(&path, 1, Some(other)), Err(Untrusted { user: 12345 }));
+        assert_eq!(PlainFiles.trust(&path, 1, Some(mapped)), Ok(Some(12345)));
+    }
+}

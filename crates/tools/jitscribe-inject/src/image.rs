@@ -1,0 +1,123 @@
+//! Writes one image: threads make its parts.
+
+use std::path::Path;
+
+use code_image::jitdump::Converter;
+use code_image::{Code, Finished, ImageWriter, Part, Target};
+use code_timeline::CodeId;
+
+use super::code_table::{CodeReader, CodeTable, Origin};
+use super::images::ImageOptions;
+use super::parallel::ordered_map;
+use super::plan::{PlannedImage, Shown};
+use super::top::Top;
+use crate::output::Output;
+use crate::{Error, Result};
+
+/// How many codes a thread works on at a time: a few of an image's parts, and as much of a dump as
+/// is read at a time, or some more.
+const RUN: usize = 2048;
+
+/// Writes `image` to the file `path`. `place` is told where its text ends and how large its unwind
+/// tables are, and says where these go. `top` gets the names of codes with samples.
+pub fn write(
+    path: &Path,
+    image: &PlannedImage,
+    table: &CodeTable<'_>,
+    target: Target,
+    options: ImageOptions<'_>,
+    top: &mut Top,
+    place: impl Fn(u64, u64) -> Option<u64>,
+) -> Result<Finished> {
+    let failed = |error: code_image::Error| match error {
+        code_image::Error::Io(source) => Error::File { path: path.to_owned(), source },
+        other => Error::format(path)(other),
+    };
+    let mut output = Output::create(path, options.replace)?;
+    let mut writer = ImageWriter::new(output.file(), target, image.span.clone()).map_err(failed)?;
+    writer.expect(image.shown.len());
+    let empty = writer.part();
+    let worker = || {
+        let mut maker = Maker {
+            empty: &empty,
+            target,
+            options,
+            table,
+            reader: table.reader(),
+            failed: &failed,
+        };
+        move |run: &[Shown], made: &mut Made| maker.make(run, made)
+    };
+    ordered_map(image.shown.chunks(RUN), worker, |made: &mut Made| {
+        for (code, name) in made.names.drain(..) {
+            top.name(code, name, options.hits);
+        }
+        made.parts.iter_mut().try_for_each(|part| writer.append(part)).map_err(failed)
+    })?;
+    let above = image.span.end;
+    let finished = writer.finish(|size| place(above, size)).map_err(failed)?;
+    output.finish()?;
+    Ok(finished)
+}
+
+/// What a thread makes of some codes.
+#[derive(Default)]
+struct Made {
+    /// The parts of the image. Those that are not needed stay empty.
+    parts: Vec<Part>,
+    /// The names of those that were hit.
+    names: Vec<(CodeId, Vec<u8>)>,
+}
+
+/// Makes parts of an image.
+struct Maker<'a, F> {
+    empty: &'a Part,
+    target: Target,
+    options: ImageOptions<'a>,
+    table: &'a CodeTable<'a>,
+    reader: CodeReader<'a>,
+    failed: &'a F,
+}
+
+impl<F: Fn(code_image::Error) -> Error> Maker<'_, F> {
+    fn make(&mut self, run: &[Shown], made: &mut Made) -> Result<()> {
+        let mut at = 0;
+        for shown in run {
+            at += usize::from(made.parts.get(at).is_some_and(Part::is_full));
+            if at == made.parts.len() {
+                made.parts.push(self.empty.clone());
+            }
+            self.add(shown, &mut made.parts[at], &mut made.names)?;
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        shown: &Shown,
+        part: &mut Part,
+        names: &mut Vec<(CodeId, Vec<u8>)>,
+    ) -> Result<()> {
+        let code = self.table.history.code(shown.code);
+        let start = code.address + shown.moved_by;
+        let visible = shown.visible.clone();
+        let mut add = |code: &Code<'_>| {
+            if self.options.hits.in_code(shown.code) > 0 {
+                names.push((shown.code, code.name.to_vec()));
+            }
+            part.add(code)
+        };
+        match (self.reader.load(code)?, code.origin) {
+            (Some(load), _) => {
+                let mut room = Converter::new(self.target.machine.into());
+                room.convert(&load, start, visible, self.options.lines, add)
+            }
+            (None, Origin::Map(name)) => {
+                add(&Code { start, size: code.size, visible, name, ..Code::default() })
+            }
+            // The file was changed meanwhile.
+            (None, Origin::Dump(_)) => Ok(()),
+        }
+        .map_err(self.failed)
+    }
+}

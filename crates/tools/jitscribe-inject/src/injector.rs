@@ -1,0 +1,252 @@
+//! All steps in a row.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use code_image::jitdump::LineTable;
+use perf_data::{BuildId, Writer};
+
+use super::attribution::SampleAttribution;
+use super::files::{PlainFiles, SourceFiles};
+use super::images::{ImageOptions, Images};
+use super::locate::SearchPaths;
+use super::output::{self, Output};
+use super::parallel::join;
+use super::plan::{CodeLayout, Plan};
+use super::progress::{Progress, Stage};
+use super::recording::Recording;
+use super::report::{ImageReport, Report};
+use super::sources::Sources;
+use super::top::Hits;
+use super::warning::{NothingApplied, Warning};
+use super::{Error, Result, rewrite};
+
+/// Writes a recording anew with the code in it that jitdumps and perf maps describe.
+pub struct Injector<'a> {
+    paths: SearchPaths,
+    files: &'a dyn SourceFiles,
+    image_folder: Option<PathBuf>,
+    replace: bool,
+    lines: LineTable,
+    progress: &'a dyn Fn(Progress),
+}
+
+/// Where the new recording is written.
+pub enum Destination<'w> {
+    /// To a file, which comes to be whole or not at all.
+    File(Output),
+    /// To a stream, in the format of `perf record -o -`.
+    Stream(Box<dyn Write + 'w>),
+}
+
+impl fmt::Debug for Injector<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Injector").field("paths", &self.paths).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Destination<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(output) => f.debug_tuple("File").field(output).finish(),
+            Self::Stream(_) => f.debug_tuple("Stream").finish_non_exhaustive(),
+        }
+    }
+}
+
+impl<'a> Injector<'a> {
+    /// Looks for jitdumps and perf maps in `paths`, and opens them as [`PlainFiles`] does.
+    #[must_use]
+    pub fn new(paths: SearchPaths) -> Self {
+        Self {
+            paths,
+            files: &PlainFiles,
+            image_folder: None,
+            replace: false,
+            lines: LineTable::Source,
+            progress: &|_| {},
+        }
+    }
+
+    /// Opens jitdumps and perf maps in another way.
+    #[must_use]
+    pub fn files(mut self, files: &'a dyn SourceFiles) -> Self {
+        self.files = files;
+        self
+    }
+
+    /// The folder of the images. perf looks for them there when it reads the new recording. By default it is named after
+    /// the new recording, with `.jit` at the end.
+    #[must_use]
+    pub fn image_folder(mut self, folder: Option<PathBuf>) -> Self {
+        self.image_folder = folder;
+        self
+    }
+
+    /// Replaces images that lie there already.
+    #[must_use]
+    pub fn replace(mut self, replace: bool) -> Self {
+        self.replace = replace;
+        self
+    }
+
+    /// Which lines the images show, where a jitdump has several.
+    #[must_use]
+    pub fn lines(mut self, lines: LineTable) -> Self {
+        self.lines = lines;
+        self
+    }
+
+    /// Tells `progress` how far the work is.
+    #[must_use]
+    pub fn progress(mut self, progress: &'a dyn Fn(Progress)) -> Self {
+        self.progress = progress;
+        self
+    }
+
+    /// Copies `recording` to `destination`, with all code that is found mapped where it ran, and writes the images that
+    /// are mapped.
+    ///
+    /// # Errors
+    /// When the recording, an image or a jitdump that was found sound before cannot be read or written;
+    /// [`Error::NoImageFolder`]. Everything else that goes wrong is among the report's warnings.
+    pub fn inject(
+        &self,
+        recording: &mut Recording,
+        destination: Destination<'_>,
+    ) -> Result<Report> {
+        let progress = self.progress;
+        let at = |at| progress(Progress::At(at));
+        let mut warnings: Vec<Warning> = recording.warning().into_iter().collect();
+        let found = Sources::find(recording, &self.paths, self.files, &mut warnings);
+        let mut codes = found.read(recording, self.files, &mut warnings);
+        let Recording { path: ref input_path, ref mut input, ref index, ref spaces } = *recording;
+        let table = &codes.table;
+
+        progress(Progress::Begins(Stage::Attributing));
+        input.restart();
+        let (layout, attribution) = join(
+            || CodeLayout::compute(index, spaces, table),
+            || SampleAttribution::read_from(input, index, spaces, &codes, at),
+        );
+        let attribution = attribution.map_err(Error::reading(input_path))?;
+        if codes.is_empty() {
+            warnings.push(Warning::NothingApplied(nothing_applied(&found)));
+        }
+
+        progress(Progress::Begins(Stage::WritingImages));
+        let plan = Plan::with_layout(index, spaces, table, &attribution, layout);
+        // What is not needed any more makes room for the images' tables.
+        codes.table.history.forget_timelines();
+        warnings.extend(plan.warnings());
+        let folder = self.folder(&destination)?;
+        if !plan.arenas.is_empty() {
+            output::folder(&folder)?;
+        }
+        // perf looks the images up by this path, from wherever it is started.
+        let folder = if plan.arenas.is_empty() {
+            folder
+        } else {
+            fs::canonicalize(&folder).map_err(Error::file(&folder))?
+        };
+        let hits = Hits::count(&attribution, codes.table.history.len());
+        let images = Images::write(
+            &plan,
+            index,
+            spaces,
+            &codes.table,
+            input.attrs(),
+            &|life| codes.targets.target(life, input.features()),
+            ImageOptions { folder: &folder, replace: self.replace, lines: self.lines, hits: &hits },
+        )?;
+
+        progress(Progress::Begins(Stage::WritingRecording));
+        input.restart();
+        let (mut file, stream) = match destination {
+            Destination::File(file) => (Some(file), None),
+            Destination::Stream(stream) => (None, Some(stream)),
+        };
+        let output = file.as_ref().map(|file| file.path().to_owned());
+        let output_path = output.as_deref().unwrap_or(Path::new("-"));
+        let writing = || Error::writing(input_path, output_path);
+        let mut writer = match (&mut file, stream) {
+            (Some(file), _) => Writer::file(file.file(), input).map_err(writing())?,
+            (None, stream) => {
+                Writer::pipe(stream.unwrap_or_else(|| Box::new(std::io::sink())), input)
+            }
+        };
+        add_build_ids(&mut writer, &images, input.endian()).map_err(writing())?;
+        rewrite::rewrite(input, &mut writer, index, &plan, &images.events, at).map_err(writing())?;
+        writer.finish().map_err(writing())?;
+        if let Some(file) = file {
+            file.finish()?;
+        }
+
+        let lives = plan.arenas.iter().flat_map(|arena| arena.images.iter().map(|_| arena.life));
+        let pids = lives.map(|life| index.processes.pid(life));
+        let reports = images.written.iter().zip(pids).map(|(image, pid)| ImageReport {
+            path: image.path.clone(),
+            pid,
+            size: image.finished.file_size,
+            build_id: image.finished.build_id.iter().map(|byte| format!("{byte:02x}")).collect(),
+        });
+        let reports = reports.collect();
+        Ok(Report {
+            input: input_path.clone(),
+            output,
+            events: index.events,
+            samples: attribution.counts,
+            top: images.top.finish(&hits, &codes.table)?,
+            sources: codes.reports,
+            images: reports,
+            warnings,
+        })
+    }
+
+    /// Where the images go.
+    fn folder(&self, destination: &Destination<'_>) -> Result<PathBuf> {
+        match (&self.image_folder, destination) {
+            (Some(folder), _) => Ok(folder.clone()),
+            (None, Destination::Stream(_)) => Err(Error::NoImageFolder),
+            (None, Destination::File(output)) => {
+                let mut name = OsString::from(output.path());
+                name.push(".jit");
+                Ok(name.into())
+            }
+        }
+    }
+}
+
+/// Why there is nothing to apply.
+fn nothing_applied(found: &Sources) -> NothingApplied {
+    if !found.list().is_empty() {
+        NothingApplied::NoCode
+    } else if found.markers() > 0 {
+        NothingApplied::DumpsMissing
+    } else {
+        NothingApplied::NoFiles
+    }
+}
+
+/// Adds the images' build-ids, so that perf archive and debuginfod know them.
+fn add_build_ids(
+    writer: &mut Writer<'_>,
+    images: &Images,
+    endian: perf_data::Endian,
+) -> Result<(), perf_data::Error> {
+    let ids: Vec<BuildId> = images
+        .written
+        .iter()
+        .map(|image| {
+            BuildId::of_user_file(image.path.as_os_str().as_bytes(), &image.finished.build_id)
+        })
+        .collect();
+    if !ids.is_empty() {
+        writer.features_mut()?.append_build_ids(ids.iter(), endian);
+    }
+    Ok(())
+}

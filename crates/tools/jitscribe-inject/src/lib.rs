@@ -1,0 +1,126 @@
+//! Brings what JIT compilers wrote into recordings of perf, and answers which code was at an address at a time.
+//!
+//! A JIT compiler describes its code in a jitdump or a perf map. perf records samples, and mappings of files and memory.
+//! This crate joins the two: it finds the files of the recorded processes, converts their times to the recording's clock,
+//! and knows for each process, time and address which code was there. It is the library behind the command
+//! `jitscribe inject`. It prints nothing, sets no process-wide state, and tells of its progress by a callback.
+//!
+//! | Type | Purpose |
+//! |---|---|
+//! | [`Recording`] | a recording of perf that was read once: its processes, their mappings, its clock |
+//! | [`Sources`] | the jitdumps and perf maps that belong to it; [`Sources::read`] gives the [`Codes`] in them |
+//! | [`CodeIndex`] | answers which code was at an address of a process at a time, with offset, line and inlined chain |
+//! | [`SampleAttribution`] | the samples of the recording by code |
+//! | [`Plan`] | which images (object files made of code) are mapped where, and when |
+//! | [`Injector`] | all steps in a row: writes the images, and the recording with the images mapped |
+//! | [`Report`] | what was done; its [`Warning`]s name what was left out or put right |
+//!
+//! Times are nanoseconds of the recording's clock, sizes and offsets are bytes.
+//!
+//! # Bringing code into a recording
+//!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use jitscribe_inject::{Destination, Injector, Output, Recording, SearchPaths};
+//!
+//! # fn main() -> Result<(), jitscribe_inject::Error> {
+//! let mut recording = Recording::open(Path::new("perf.data"), &|_| {})?;
+//! let paths = SearchPaths {
+//!     beside: Some(".".into()),
+//!     recorded_here: recording.is_of_this_machine(),
+//!     ..SearchPaths::default()
+//! };
+//! let destination = Destination::File(Output::create(Path::new("out.data"), false)?);
+//! let report = Injector::new(paths).inject(&mut recording, destination)?;
+//! assert!(report.samples.named <= report.samples.samples);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Asking for the code at an address
+//!
+//! ```no_run
+//! # use std::path::Path;
+//! use jitscribe_inject::files::PlainFiles;
+//! use jitscribe_inject::{CodeIndex, Recording, SearchPaths, Sources};
+//!
+//! # fn main() -> Result<(), jitscribe_inject::Error> {
+//! # let recording = Recording::open(Path::new("perf.data"), &|_| {})?;
+//! # let paths = SearchPaths::default();
+//! let mut warnings = Vec::new();
+//! let sources = Sources::find(&recording, &paths, &PlainFiles, &mut warnings);
+//! let codes = sources.read(&recording, &PlainFiles, &mut warnings);
+//! let mut index = CodeIndex::new(&recording, &codes);
+//! let (pid, time, address) = (4711, 1_000_000_000, 0x7f00_0000_0010);
+//! if let Some(found) = index.lookup(pid, time, address)? {
+//!     for frame in found.inlined_chain() {
+//!         let function = String::from_utf8_lossy(frame.function);
+//!         let file = String::from_utf8_lossy(frame.file);
+//!         println!("{function} at {file}:{}", frame.line);
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Hostile input
+//!
+//! Recordings, jitdumps and perf maps may hold anything: no input makes this crate panic, or take more than n·log n time
+//! and memory of what is really in the files. Names and paths are as their writers chose them. Errors and warnings spell
+//! out what would command a terminal; a program that prints names itself must do so, too.
+//!
+//! Files are opened through the trait [`files::SourceFiles`]. [`files::PlainFiles`] is for programs that have no more rights
+//! than who wrote the files, or that look at files of their own. The command has an implementation that opens them in
+//! processes of their own.
+#![forbid(unsafe_code)]
+
+mod address_space;
+#[doc(hidden)]
+pub mod arena;
+mod attribution;
+mod clock;
+mod code_index;
+mod code_lines;
+mod code_table;
+mod error;
+pub mod files;
+mod free;
+#[doc(hidden)]
+pub mod heavy;
+mod image;
+mod images;
+mod injector;
+mod interner;
+mod limits;
+mod locate;
+mod lookup;
+pub mod output;
+mod parallel;
+mod plan;
+mod progress;
+mod recording;
+mod recording_index;
+mod report;
+mod rewrite;
+mod sampled;
+mod sources;
+mod top;
+mod warning;
+
+pub use attribution::{Counts, SampleAttribution};
+pub use clock::NoConversion;
+pub use code_image::jitdump::LineTable;
+pub use code_index::{CodeIndex, Found};
+pub use code_lines::{CodeLines, Frame};
+pub use code_timeline::{CodeId, LifeId};
+pub use error::{Error, Result};
+pub use injector::{Destination, Injector};
+pub use locate::{SearchPaths, Source};
+pub use output::Output;
+pub use plan::{Arena, Mapping, Place, Plan, PlannedImage, Shown};
+pub use progress::{Progress, Stage};
+pub use recording::Recording;
+pub use report::{ImageReport, Report, SourceReport, TopFunction};
+pub use sources::{Codes, Sources};
+pub use warning::{NothingApplied, OtherRun, Warning};

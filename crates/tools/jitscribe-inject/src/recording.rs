@@ -1,0 +1,88 @@
+//! A recording that is read several times, and what the first reading found.
+
+use std::path::{Path, PathBuf};
+
+use perf_data::{End, Input, feature};
+
+use super::address_space::AddressSpaces;
+use super::progress::{Progress, Stage};
+use super::recording_index::RecordingIndex;
+use super::{Error, Result, Warning};
+
+/// A recording, with its processes and their mappings.
+#[derive(Debug)]
+pub struct Recording {
+    pub(crate) path: PathBuf,
+    pub(crate) input: Input,
+    pub(crate) index: RecordingIndex,
+    pub(crate) spaces: AddressSpaces,
+}
+
+impl Recording {
+    /// Opens the recording `path` (a file, a directory of `perf record --threads`, or `-` for standard input) and reads
+    /// it from its beginning to its end.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no recording. One that is damaged or cut off is used up to there:
+    /// [`Self::warning`].
+    pub fn open(path: &Path, progress: &dyn Fn(Progress)) -> Result<Self> {
+        Self::read(path, Self::input(path)?, progress)
+    }
+
+    /// Opens a recording without reading more than its header.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    pub fn input(path: &Path) -> Result<Input> {
+        Input::open(path).map_err(Error::reading(path))
+    }
+
+    /// Reads a recording that is open. `path` stands for it in messages.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(path: &Path, mut input: Input, progress: &dyn Fn(Progress)) -> Result<Self> {
+        progress(Progress::Begins(Stage::Reading));
+        let index = RecordingIndex::read(&mut input, |at| progress(Progress::At(at)));
+        let index = index.map_err(Error::reading(path))?;
+        let spaces = AddressSpaces::build(&index);
+        Ok(Self { path: path.to_owned(), input, index, spaces })
+    }
+
+    /// What stands for the recording in messages.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many events it has.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.index.events
+    }
+
+    /// What is wrong with its end, if anything is.
+    #[must_use]
+    pub fn warning(&self) -> Option<Warning> {
+        let (path, events) = (self.path.clone(), self.index.events);
+        match self.input.end() {
+            End::CutOff { offset, .. } => Some(Warning::RecordingCutOff { path, offset, events }),
+            End::Damaged { offset, cause, .. } => {
+                Some(Warning::RecordingDamaged { path, cause, offset, events })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it was made on this machine, as far as names tell. One without a name may have been.
+    #[must_use]
+    pub fn is_of_this_machine(&self) -> bool {
+        let system = rustix::system::uname();
+        // A length, and the name with a NUL.
+        let recorded = self.input.features().get(feature::HOSTNAME);
+        let recorded = recorded.and_then(|bytes| bytes.get(4..));
+        recorded.is_none_or(|name| {
+            name.split(|&byte| byte == 0).next() == Some(system.nodename().to_bytes())
+        })
+    }
+}

@@ -1,0 +1,315 @@
+//! The first reading of a recording: processes, their mappings, and the clock.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use code_timeline::{LifeId, Processes};
+use perf_data::{FileIdentity, Input, Record, TimeConv, kind, misc, sample_type};
+
+use super::clock::RecordingClock;
+use super::interner::{Interner, NameId};
+use crate::files::{Inode, looks_like_marker};
+
+/// The position of an event among all events of a recording; the same at every reading.
+pub type Ordinal = u64;
+
+/// One mapping that the recording tells of.
+#[derive(Clone, Debug)]
+pub struct MapEvent {
+    /// Whose memory.
+    pub life: LifeId,
+    /// The addresses.
+    pub range: Range<u64>,
+    /// When, in nanoseconds of the recording's clock; 0 for what was mapped before it began.
+    pub time: u64,
+    /// Which event.
+    pub ordinal: Ordinal,
+    /// The mapped file, or what stands for none.
+    pub name: NameId,
+    /// How far the addresses are above the offsets in the file.
+    pub above_offset: u64,
+    /// Whether the memory is no file's: what a JIT takes for its code.
+    pub anonymous: bool,
+}
+
+#[cfg(test)]
+impl MapEvent {
+    /// For tests: of the first life, and with the name that comes first.
+    pub fn made(
+        name: u32,
+        range: Range<u64>,
+        time: u64,
+        ordinal: Ordinal,
+        anonymous: bool,
+    ) -> Self {
+        let mut processes = Processes::new();
+        processes.seen(1);
+        let life = processes.at(1, 0).expect("a life");
+        let name = NameId::made(name);
+        Self { life, range, time, ordinal, name, above_offset: 0, anonymous }
+    }
+}
+
+#[cfg(test)]
+impl RecordingIndex {
+    /// For tests: one process with these mappings, in the order of time.
+    pub fn made(maps: Vec<MapEvent>) -> Self {
+        let mut processes = Processes::new();
+        processes.seen(1);
+        Self {
+            by_life: ByLife::new(&maps, 1),
+            processes,
+            maps,
+            names: Interner::default(),
+            clock: RecordingClock::default(),
+            stack_copies: false,
+            events: 0,
+            last_sample: 0,
+            comms: HashMap::new(),
+            begun: HashMap::new(),
+            inodes: HashMap::new(),
+        }
+    }
+}
+
+/// What the first reading of a recording found.
+#[derive(Debug)]
+pub struct RecordingIndex {
+    /// The lives of all processes.
+    pub processes: Processes,
+    /// All mappings, in the order of time.
+    pub maps: Vec<MapEvent>,
+    /// By life, where its mappings stand in `maps`.
+    by_life: ByLife,
+    /// Names of mappings.
+    pub names: Interner,
+    /// The clock of the recording's times.
+    pub clock: RecordingClock,
+    /// Whether samples hold copies of the stack, to be unwound when the recording is read.
+    pub stack_copies: bool,
+    /// How many events there are.
+    pub events: u64,
+    /// The time of the last sample; 0 without any.
+    pub last_sample: u64,
+    /// The last name of each process.
+    comms: HashMap<u32, Vec<u8>>,
+    /// Which event began a life: a fork's or an exec's.
+    begun: HashMap<(u32, u64), Ordinal>,
+    /// Which files a process mapped that are called as dumps are.
+    inodes: HashMap<(u32, NameId), Inode>,
+}
+
+impl RecordingIndex {
+    /// Reads the recording from its beginning to its end.
+    pub fn read(recording: &mut Input, tick: impl Fn(u64)) -> Result<Self, perf_data::Error> {
+        let mut found = Raw::default();
+        while let Some(event) = recording.next_event()? {
+            let ordinal = found.events;
+            found.events += 1;
+            match event.kind() {
+                kind::SAMPLE => {
+                    found.last_sample = found.last_sample.max(event.timestamp().unwrap_or(0));
+                }
+                kind::MMAP | kind::MMAP2 | kind::COMM | kind::FORK | kind::TIME_CONV => {
+                    // What cannot be decoded is passed on as it is.
+                    if let Ok(record) = event.record() {
+                        found.take(record, event.timestamp().unwrap_or(0), ordinal);
+                    }
+                }
+                _ => {}
+            }
+            if ordinal.is_multiple_of(4096) {
+                tick(event.offset());
+            }
+        }
+        let attrs = recording.attrs();
+        let stack_copies = attrs.list().iter().any(|attr| attr.has(sample_type::STACK_USER));
+        let clock = RecordingClock::detect(attrs, found.time_conv);
+        Ok(found.finish(stack_copies, clock))
+    }
+
+    /// Which file of this name process `pid` mapped, if it is called as dumps are and the recording says it.
+    pub fn inode(&self, pid: u32, name: NameId) -> Option<Inode> {
+        self.inodes.get(&(pid, name)).copied()
+    }
+
+    /// The name of process `pid`, as the recording last tells it.
+    pub fn comm(&self, pid: u32) -> String {
+        match self.comms.get(&pid) {
+            Some(comm) => String::from_utf8_lossy(comm).into_owned(),
+            None => format!(":{pid}"),
+        }
+    }
+
+    /// When and by which event `life` began; the time is 0 for one that was there before.
+    pub fn begin(&self, life: LifeId) -> (u64, Option<Ordinal>) {
+        let (pid, from) = (self.processes.pid(life), self.processes.from(life));
+        (from, self.begun.get(&(pid, from)).copied())
+    }
+
+    /// The mappings of one life, in the order of time.
+    pub fn maps_of(&self, life: LifeId) -> impl Iterator<Item = &MapEvent> {
+        self.by_life.of(life).iter().filter_map(|&place| self.maps.get(place as usize))
+    }
+
+    /// What is mapped in `life`, files' name by name.
+    pub fn name(&self, map: &MapEvent) -> &[u8] {
+        self.names.get(map.name)
+    }
+}
+
+/// The places of mappings by life, and within one in the order of time.
+#[derive(Debug, Default)]
+struct ByLife {
+    /// By life, where its places begin; one more than there are lives.
+    begins: Vec<u32>,
+    places: Vec<u32>,
+}
+
+impl ByLife {
+    fn new(maps: &[MapEvent], lives: usize) -> Self {
+        let mut places: Vec<u32> = (0..).take(maps.len()).collect();
+        // Stable: by time within a life.
+        places.sort_by_key(|&place| maps[place as usize].life);
+        let mut begins = vec![0; lives + 1];
+        for map in maps {
+            begins[map.life.index() + 1] += 1;
+        }
+        for life in 0..lives {
+            begins[life + 1] += begins[life];
+        }
+        Self { begins, places }
+    }
+
+    fn of(&self, life: LifeId) -> &[u32] {
+        let begin = |life: usize| self.begins.get(life).map(|&begin| begin as usize);
+        let range = begin(life.index()).zip(begin(life.index() + 1));
+        range.and_then(|(begin, end)| self.places.get(begin..end)).unwrap_or(&[])
+    }
+}
+
+/// A mapping of a process, which is not a life yet.
+struct RawMap {
+    pid: u32,
+    range: Range<u64>,
+    time: u64,
+    ordinal: Ordinal,
+    name: NameId,
+    above_offset: u64,
+}
+
+/// No process has a longer name: the kernel's end at 15 bytes. Each fork has its parent's.
+const LONGEST_COMM: usize = 64;
+
+#[derive(Default)]
+struct Raw {
+    processes: Processes,
+    maps: Vec<RawMap>,
+    names: Interner,
+    time_conv: Option<TimeConv>,
+    events: u64,
+    last_sample: u64,
+    comms: HashMap<u32, Vec<u8>>,
+    begun: HashMap<(u32, u64), Ordinal>,
+    inodes: HashMap<(u32, NameId), Inode>,
+}
+
+impl Raw {
+    fn take(&mut self, record: Record<'_>, time: u64, ordinal: Ordinal) {
+        match record {
+            Record::Mmap(map) if map.misc & misc::CPU_MODE_MASK == misc::USER => {
+                self.processes.seen(map.pid);
+                let name = self.names.intern(map.filename);
+                if let Some(FileIdentity::Inode { major, minor, inode, .. }) =
+                    map.detail.map(|detail| detail.file)
+                    && looks_like_marker(map.filename)
+                {
+                    let inode = Inode { device: (major, minor), number: inode };
+                    self.inodes.insert((map.pid, name), inode);
+                }
+                let range = map.address..map.address.saturating_add(map.len);
+                let above_offset = map.address.wrapping_sub(map.page_offset);
+                self.maps.push(RawMap { pid: map.pid, range, time, ordinal, name, above_offset });
+            }
+            Record::Comm(comm) => {
+                if comm.exec {
+                    self.processes.exec(comm.pid, time);
+                    self.begun.insert((comm.pid, time), ordinal);
+                } else {
+                    self.processes.seen(comm.pid);
+                }
+                if comm.pid == comm.tid {
+                    let name = comm.name.get(..LONGEST_COMM).unwrap_or(comm.name);
+                    self.comms.insert(comm.pid, name.to_vec());
+                }
+            }
+            Record::Fork(fork) if fork.pid != fork.parent_pid => {
+                // A recording that began later tells of older processes by forks at time 0.
+                if time == 0 {
+                    self.processes.seen(fork.pid);
+                } else {
+                    self.processes.fork(fork.pid, fork.parent_pid, time);
+                    self.begun.insert((fork.pid, time), ordinal);
+                    if let Some(comm) = self.comms.get(&fork.parent_pid).cloned() {
+                        self.comms.entry(fork.pid).or_insert(comm);
+                    }
+                }
+            }
+            Record::TimeConv(conv) => self.time_conv = Some(conv),
+            _ => {}
+        }
+    }
+
+    fn finish(self, stack_copies: bool, clock: RecordingClock) -> RecordingIndex {
+        let Self { processes, maps, names, events, last_sample, comms, begun, inodes, .. } = self;
+        let anonymous: Vec<bool> = names.iter().map(is_anonymous).collect();
+        let mut maps: Vec<MapEvent> = maps
+            .into_iter()
+            .filter_map(|RawMap { pid, range, time, ordinal, name, above_offset }| {
+                let life = processes.at(pid, time)?;
+                Some(MapEvent {
+                    life,
+                    range,
+                    time,
+                    ordinal,
+                    name,
+                    above_offset,
+                    anonymous: anonymous[name.index()],
+                })
+            })
+            .collect();
+        maps.sort_by_key(|map| (map.time, map.ordinal));
+        let by_life = ByLife::new(&maps, processes.lives().count());
+        RecordingIndex {
+            processes,
+            maps,
+            by_life,
+            names,
+            clock,
+            stack_copies,
+            events,
+            last_sample,
+            comms,
+            begun,
+            inodes,
+        }
+    }
+}
+
+/// Whether the name that the kernel or perf gives a mapping stands for memory without a file.
+///
+/// The list is that of perf's `is_anon_memory` and `is_no_dso_memory` (tools/perf/util/map.c) with
+/// what they leave out: memory that was given a name, and memfds.
+fn is_anonymous(name: &[u8]) -> bool {
+    const PREFIXES: [&[u8]; 8] = [
+        b"//anon",
+        b"[anon:",
+        b"/memfd:",
+        b"/dev/zero",
+        b"/anon_hugepage",
+        b"/SYSV",
+        b"[heap]",
+        b"[stack",
+    ];
+    name.is_empty() || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}

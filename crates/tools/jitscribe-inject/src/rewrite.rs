@@ -1,0 +1,101 @@
+//! The third reading of a recording: copies it with the images in their places.
+
+use std::ops::Range;
+
+use perf_data::{Event, Input, Mmap, Record, Writer, kind};
+
+use super::plan::{Place, Plan};
+use super::recording_index::{MapEvent, Ordinal, RecordingIndex};
+
+/// Copies `input` to `writer`, mapping events put in where they belong, and what the images show
+/// taken out of the others.
+pub fn rewrite(
+    input: &mut Input,
+    writer: &mut Writer<'_>,
+    index: &RecordingIndex,
+    plan: &Plan,
+    events: &[(Place, Vec<u8>)],
+    tick: impl Fn(u64),
+) -> Result<(), perf_data::Error> {
+    let behind = events.partition_point(|(place, _)| *place == Place::First);
+    let (first, rest) = events.split_at(behind);
+    let by_ordinal = rest.partition_point(|(place, _)| matches!(place, Place::After(..)));
+    let (mut anchored, mut timed) = rest.split_at(by_ordinal);
+
+    // The mappings of which something is taken out.
+    let is_changed = |map: &&MapEvent| plan.uncovered.parts(map.ordinal).is_some();
+    let mut changed: Vec<&MapEvent> = index.maps.iter().filter(is_changed).collect();
+    changed.sort_by_key(|map| map.ordinal);
+    let mut changed = changed.into_iter().peekable();
+
+    // Where records have no times, readers take all events as they come.
+    let ordered = input.attrs().list().iter().all(|attr| attr.sample_id_all());
+    let mut ordinal: Ordinal = 0;
+    let mut latest = 0;
+    let mut begun = false;
+    while let Some(event) = input.next_event()? {
+        // What makes the header of a pipe comes before all else.
+        if !begun && event.kind() < kind::USER_TYPE_START {
+            begun = true;
+            insert(writer, first)?;
+        }
+        if !timed.is_empty()
+            && let Some(time) = event.timestamp()
+        {
+            latest = latest.max(time);
+        }
+        if event.kind() == kind::FINISHED_ROUND || !ordered {
+            // Behind this event, readers take nothing any more that is older than what came
+            // before the round before.
+            let due = timed.partition_point(|(place, _)| place.time() <= latest);
+            insert(writer, &timed[..due])?;
+            timed = &timed[due..];
+        }
+        match changed.next_if(|map| map.ordinal == ordinal) {
+            Some(map) => {
+                let parts = plan.uncovered.parts(map.ordinal).unwrap_or_default();
+                copy_parts(writer, &event, parts, map)?;
+            }
+            None => writer.write_event(&event)?,
+        }
+        let here = anchored
+            .partition_point(|(place, _)| matches!(place, Place::After(at, _) if *at <= ordinal));
+        insert(writer, &anchored[..here])?;
+        anchored = &anchored[here..];
+        ordinal += 1;
+        if ordinal.is_multiple_of(4096) {
+            tick(event.offset());
+        }
+        let is_done = begun && anchored.is_empty() && timed.is_empty();
+        if is_done && changed.peek().is_none() && writer.write_rest(input, &tick)? {
+            break;
+        }
+    }
+    if !begun {
+        insert(writer, first)?;
+    }
+    insert(writer, timed)
+}
+
+fn insert(writer: &mut Writer<'_>, events: &[(Place, Vec<u8>)]) -> Result<(), perf_data::Error> {
+    events.iter().try_for_each(|(_, event)| writer.insert(event))
+}
+
+/// Writes the parts of a mapping that no image covers.
+fn copy_parts(
+    writer: &mut Writer<'_>,
+    event: &Event<'_>,
+    parts: &[Range<u64>],
+    map: &MapEvent,
+) -> Result<(), perf_data::Error> {
+    let Ok(Record::Mmap(whole)) = event.record() else { return writer.write_event(event) };
+    let trailer = event.attrs().trailer(whole.pid, whole.tid, map.time);
+    for part in parts {
+        let page_offset = whole.page_offset.wrapping_add(part.start - whole.address);
+        let piece = Mmap { address: part.start, len: part.end - part.start, page_offset, ..whole };
+        if let Some(piece) = piece.encode(event.endian(), &trailer) {
+            writer.insert(&piece)?;
+        }
+    }
+    Ok(())
+}

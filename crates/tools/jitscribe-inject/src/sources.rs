@@ -1,0 +1,376 @@
+//! Reads jitdumps and perf maps into the table of code.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::ops::ControlFlow;
+
+use code_image::{Endian, Target};
+use code_timeline::LifeId;
+use jitdump::{CodeEvent, DumpFile, Header, OpenError, Quirks};
+use perf_data::Features;
+
+use super::address_space::AddressSpaces;
+use super::clock::{DumpTimes, RecordingClock, Translation};
+use super::code_table::{CodeTable, OpenDump};
+use super::limits::LARGEST_MAPS;
+use super::locate::{Located, SearchPaths, Source, locate};
+use super::recording::Recording;
+use super::recording_index::RecordingIndex;
+use super::report::SourceReport;
+use super::warning::{OtherRun, Warning};
+use crate::files::content::{self, Content};
+use crate::files::{Damage, Kind, SourceFile, SourceFiles, tell_end};
+
+/// By how much clocks may disagree before a dump is taken for another run's. In nanoseconds.
+const APART: u64 = 1_000_000_000;
+
+/// The files that describe a recording's code, and the bytes of the perf maps among them; what is read from them borrows
+/// from here.
+#[derive(Debug)]
+pub struct Sources {
+    list: Vec<Source>,
+    /// Of each that is a perf map: its bytes.
+    contents: Vec<Vec<u8>>,
+    /// How many markers of jitdumps the recording has.
+    markers: usize,
+}
+
+impl Sources {
+    /// Finds the files of a recording, and reads all perf maps: jitdumps, which are large, are read piece by piece
+    /// where they are used. What is missing or cannot be read is named in `warnings`.
+    pub fn find(
+        recording: &Recording,
+        paths: &SearchPaths,
+        files: &dyn SourceFiles,
+        warnings: &mut Vec<Warning>,
+    ) -> Self {
+        let Located { sources, warnings: missing, markers } =
+            locate(&recording.index, paths, files);
+        warnings.extend(missing);
+        let contents = read_maps(&sources, files, warnings);
+        Self { list: sources, contents, markers }
+    }
+
+    /// The files.
+    #[must_use]
+    pub fn list(&self) -> &[Source] {
+        &self.list
+    }
+
+    /// How many markers of jitdumps the recording has.
+    #[must_use]
+    pub fn markers(&self) -> usize {
+        self.markers
+    }
+
+    /// Reads what they say of code. What cannot be used is named in `warnings`.
+    pub fn read(
+        &self,
+        recording: &Recording,
+        files: &dyn SourceFiles,
+        warnings: &mut Vec<Warning>,
+    ) -> Codes<'_> {
+        Codes::read(self, &recording.index, &recording.spaces, files, warnings)
+    }
+}
+
+fn read_maps(
+    sources: &[Source],
+    files: &dyn SourceFiles,
+    warnings: &mut Vec<Warning>,
+) -> Vec<Vec<u8>> {
+    let mut left = LARGEST_MAPS;
+    let read = |source: &Source| {
+        if source.kind != Kind::PerfMap {
+            return Vec::new();
+        }
+        let path = source.path.clone();
+        let most = left.min(content::LARGEST_MAP);
+        let content =
+            files.open(&source.path, source.owner).and_then(|file| content::text(&file, most));
+        let content = content.unwrap_or_else(|error| {
+            let (path, cause) = (path.clone(), error.to_string());
+            warnings.push(Warning::Unreadable { path, cause });
+            Content::default()
+        });
+        if let Some(left_out) = content.left_out {
+            warnings.push(Warning::PartlyRead { path, left_out });
+        }
+        left -= left.min(content.bytes.len() as u64);
+        content.bytes
+    };
+    sources.iter().map(read).collect()
+}
+
+/// All code, and for which machine each process's is.
+#[derive(Debug)]
+pub struct Codes<'a> {
+    pub(crate) table: CodeTable<'a>,
+    /// What each file gave.
+    pub(crate) reports: Vec<SourceReport>,
+    /// For which machine each process's is.
+    pub(crate) targets: Targets,
+    /// The processes whose code perf names by itself, by a perf map at its usual place.
+    pub(crate) named_by_perf: HashSet<u32>,
+}
+
+/// For which machine the code of each life is that has a dump.
+#[derive(Debug, Default)]
+pub struct Targets {
+    of_dumps: BTreeMap<LifeId, Target>,
+    /// By life: its own dump's, or that of whom it was forked from.
+    of: Vec<Option<Target>>,
+}
+
+impl<'a> Codes<'a> {
+    /// Reads all sources.
+    fn read(
+        sources: &'a Sources,
+        index: &RecordingIndex,
+        spaces: &AddressSpaces,
+        files: &dyn SourceFiles,
+        warnings: &mut Vec<Warning>,
+    ) -> Self {
+        let known_to_perf = sources.list.iter().filter(|source| source.known_to_perf);
+        let mut all = Self {
+            table: CodeTable::default(),
+            reports: Vec::new(),
+            targets: Targets::default(),
+            named_by_perf: known_to_perf.map(|source| index.processes.pid(source.life)).collect(),
+        };
+        for (source, bytes) in sources.list.iter().zip(&sources.contents) {
+            let (codes, clock_offset_ns) = match source.kind {
+                Kind::Jitdump => all.add_dump(source, index, files, warnings),
+                Kind::PerfMap => (all.add_map(source, bytes, spaces, warnings), 0),
+            };
+            all.reports.push(SourceReport {
+                path: source.path.clone(),
+                kind: source.kind,
+                pid: index.processes.pid(source.life),
+                codes,
+                clock_offset_ns,
+            });
+        }
+        all.table.finish(index, spaces);
+        all.targets.inherit(index);
+        all
+    }
+
+    /// What each file gave.
+    #[must_use]
+    pub fn sources(&self) -> &[SourceReport] {
+        &self.reports
+    }
+
+    /// How many codes there are; their numbers are less. Code that moves is another.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.table.history.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn add_dump(
+        &mut self,
+        source: &Source,
+        index: &RecordingIndex,
+        files: &dyn SourceFiles,
+        warnings: &mut Vec<Warning>,
+    ) -> (usize, i64) {
+        let added = self.try_add_dump(source, index, files, warnings);
+        added.unwrap_or_else(|error| {
+            let (path, cause) = (source.path.clone(), error.to_string());
+            warnings.push(Warning::Unreadable { path, cause });
+            (0, 0)
+        })
+    }
+
+    fn try_add_dump(
+        &mut self,
+        source: &Source,
+        index: &RecordingIndex,
+        files: &dyn SourceFiles,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<(usize, i64), OpenError> {
+        let path = || source.path.clone();
+        let file = files.open(&source.path, source.owner)?;
+        let metadata = file.metadata()?;
+        let mut dump = DumpFile::open(file, metadata.len())?;
+        let header = *dump.header();
+        let quirks = dump.quirks()?;
+        let machine = u16::try_from(quirks.machine).unwrap_or(0);
+        let target = Target::new(machine, header.endian);
+        self.targets.of_dumps.entry(source.life).or_insert(target);
+
+        let first_load = first_load(&mut dump, quirks, |_| true)?;
+        let times = translation(&header, quirks, first_load, &index.clock, source, warnings);
+        if let (Some(times), Some(first)) = (times, first_load)
+            && let Some(why) = of_another_run(&mut dump, quirks, times, first, index, source)?
+        {
+            warnings.push(Warning::OtherRun { path: path(), why });
+            return Ok((0, times.offset));
+        }
+        let time_of = |time| match times {
+            Some(times) => times.apply(time),
+            None => source.marker.unwrap_or(0),
+        };
+        let pid = index.processes.pid(source.life);
+        let header_pid = header.pid;
+        // A forked child that goes on writing says its own pid. In a pid namespace the numbers mean
+        // nothing here, but for the one that the marker translates.
+        let life_of = |recorded: u32| {
+            if recorded == header_pid || pid != header_pid {
+                source.life
+            } else {
+                index.processes.at(recorded, u64::MAX).unwrap_or(source.life)
+            }
+        };
+        let mut damage = Damage::default();
+        let damaged = |error| damage.note(&error);
+        self.table.reserve(source.life, content::size_on_disk(&metadata));
+        let dump = OpenDump { path: path(), file: dump, quirks };
+        let (count, outcome) =
+            self.table.add_dump(dump, damaged, time_of, life_of, &index.processes);
+        damage.tell(&source.path, warnings);
+        tell_end(&source.path, count, outcome, warnings);
+        if count == 0 {
+            warnings.push(Warning::NoCode { path: path() });
+        }
+        Ok((count, times.map_or(0, |times| times.offset)))
+    }
+
+    fn add_map(
+        &mut self,
+        source: &Source,
+        bytes: &'a [u8],
+        spaces: &AddressSpaces,
+        warnings: &mut Vec<Warning>,
+    ) -> usize {
+        let mut damage = Damage::default();
+        let entries = perf_map::entries(bytes).filter_map(|entry| match entry {
+            Ok(entry) => Some(entry),
+            Err(error) => {
+                damage.note(&error);
+                None
+            }
+        });
+        let files = spaces.files(source.life);
+        let count = self.table.add_map(entries, source.life, files);
+        damage.tell(&source.path, warnings);
+        count
+    }
+}
+
+impl Targets {
+    /// For which machine the code of `life` is: as its dump says, else as the recording does.
+    pub fn target(&self, life: LifeId, features: &Features) -> Target {
+        let target = self.of.get(life.index()).copied().flatten();
+        target.unwrap_or_else(|| recorded_on(features))
+    }
+
+    /// Gives each life without a dump the machine of whom it was forked from.
+    fn inherit(&mut self, index: &RecordingIndex) {
+        for life in index.processes.lives() {
+            let parent = || {
+                let (parent, _) = index.processes.parent(life)?;
+                // Those that were told of before are known by now.
+                self.of.get(parent.index()).copied().flatten()
+            };
+            let target = self.of_dumps.get(&life).copied().or_else(parent);
+            self.of.push(target);
+        }
+    }
+}
+
+/// When the first code of a dump was told for whose time `wanted` holds, in the dump's own clock.
+fn first_load(
+    dump: &mut DumpFile<SourceFile>,
+    quirks: Quirks,
+    wanted: impl Fn(u64) -> bool,
+) -> io::Result<Option<u64>> {
+    let mut found = None;
+    dump.for_each_code(quirks, |event| match event {
+        Ok(CodeEvent::Load(load)) if wanted(load.timestamp) => {
+            found = Some(load.timestamp);
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    })?;
+    Ok(found)
+}
+
+/// Why a dump whose first code was told at `first` cannot be of the recorded process, if so. Mostly
+/// the first time says that it can.
+fn of_another_run(
+    dump: &mut DumpFile<SourceFile>,
+    quirks: Quirks,
+    times: Translation,
+    first: u64,
+    index: &RecordingIndex,
+    source: &Source,
+) -> io::Result<Option<OtherRun>> {
+    if times.apply(first) > index.last_sample.saturating_add(APART) {
+        return Ok(Some(OtherRun::Later));
+    }
+    let began = index.processes.from(source.life);
+    let in_time = |told| times.apply(told).saturating_add(APART) >= began;
+    let is_before = first_load(dump, quirks, in_time)?.is_none();
+    Ok(is_before.then_some(OtherRun::Earlier))
+}
+
+/// How a dump's times become the recording's; `None` if they cannot.
+fn translation(
+    header: &Header,
+    quirks: Quirks,
+    first_load: Option<u64>,
+    clock: &RecordingClock,
+    source: &Source,
+    warnings: &mut Vec<Warning>,
+) -> Option<Translation> {
+    let times = DumpTimes {
+        records: quirks.record_clock,
+        header_clock: quirks.header_clock,
+        header: header.timestamp,
+        first_load,
+    };
+    let path = source.path.clone();
+    match clock.translate(&times, source.marker) {
+        Ok(translation) => {
+            if translation.offset != 0 {
+                let offset = translation.offset;
+                warnings.push(Warning::ClockMoved { path, offset });
+            } else if !clock.monotonic {
+                warnings.push(Warning::ClocksDiffer { path });
+            }
+            Some(translation)
+        }
+        Err(cause) => {
+            warnings.push(Warning::ClockUnknown { path, cause });
+            None
+        }
+    }
+}
+
+/// The machine that a recording was made on, as its header says.
+fn recorded_on(features: &Features) -> Target {
+    /// `HEADER_ARCH` of perf: a length and the name that `uname -m` gives.
+    const ARCH: u8 = 6;
+    const MACHINES: [(&[u8], u16, Endian); 8] = [
+        (b"x86_64", 62, Endian::Little),
+        (b"aarch64", 183, Endian::Little),
+        (b"i686", 3, Endian::Little),
+        (b"armv7l", 40, Endian::Little),
+        (b"riscv64", 243, Endian::Little),
+        (b"ppc64le", 21, Endian::Little),
+        (b"s390x", 22, Endian::Big),
+        (b"loongarch64", 258, Endian::Little),
+    ];
+    let name = features.get(ARCH).and_then(|bytes| bytes.get(4..)).unwrap_or_default();
+    let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+    let known = MACHINES.iter().find(|(known, ..)| *known == name).unwrap_or(&MACHINES[0]);
+    Target::new(known.1, known.2)
+}

@@ -1,0 +1,355 @@
+//! What was left out, or put right.
+
+use std::fmt::{self, Display, Formatter};
+use std::path::PathBuf;
+
+use printable::{name, path as shown, said, shell_path, shell_word};
+
+use crate::clock::NoConversion;
+use crate::files::Kind;
+
+/// Something that was left out or put right while the work went on. What is shown names the file and the cause, and says
+/// what to do in terms of the command `jitscribe inject`; what is not printable in names and paths is spelled out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Warning {
+    /// The recording ends within an event.
+    RecordingCutOff {
+        /// The recording.
+        path: PathBuf,
+        /// Where, in bytes from its beginning.
+        offset: u64,
+        /// How many whole events come before that.
+        events: u64,
+    },
+    /// From some event on, the recording makes no sense.
+    RecordingDamaged {
+        /// The recording.
+        path: PathBuf,
+        /// What is wrong.
+        cause: perf_data::Cause,
+        /// Where, in bytes from its beginning.
+        offset: u64,
+        /// How many sound events come before that.
+        events: u64,
+    },
+    /// A file that was named as a jitdump is none.
+    NoJitdump {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A jitdump was named whose process is not in the recording.
+    NoSuchProcess {
+        /// The jitdump.
+        path: PathBuf,
+        /// The process.
+        pid: u32,
+    },
+    /// The recording shows a jitdump's marker, and the jitdump was not found.
+    JitdumpMissing {
+        /// Where it was when it was recorded.
+        path: PathBuf,
+        /// The process that wrote it.
+        pid: u32,
+        /// The name of the process.
+        comm: String,
+    },
+    /// A perf map was named that belongs to no process of the recording.
+    NobodysMap {
+        /// The perf map.
+        path: PathBuf,
+    },
+    /// A file was found that belongs to a user who has nothing to do with the process.
+    Untrusted {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        kind: Kind,
+        /// The process of which it was taken to be.
+        pid: u32,
+        /// The file's owner.
+        user: u32,
+    },
+    /// A file could not be read, and is left out.
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: String,
+    },
+    /// Some of a file was not read.
+    PartlyRead {
+        /// The file.
+        path: PathBuf,
+        /// What of it, and why.
+        left_out: String,
+    },
+    /// A jitdump is of another run, and left out.
+    OtherRun {
+        /// The jitdump.
+        path: PathBuf,
+        /// What shows it.
+        why: OtherRun,
+    },
+    /// A jitdump has no code.
+    NoCode {
+        /// The jitdump.
+        path: PathBuf,
+    },
+    /// A jitdump's clock is not the recording's; its times are moved.
+    ClockMoved {
+        /// The jitdump.
+        path: PathBuf,
+        /// By how many nanoseconds.
+        offset: i64,
+    },
+    /// A jitdump's clock is not the recording's, and nothing says how the two differ.
+    ClocksDiffer {
+        /// The jitdump.
+        path: PathBuf,
+    },
+    /// A jitdump's times cannot be converted.
+    ClockUnknown {
+        /// The jitdump.
+        path: PathBuf,
+        /// Why.
+        cause: NoConversion,
+    },
+    /// Some of a file makes no sense; the rest is used.
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong at the first such place.
+        first: String,
+        /// How many more such places there are.
+        more: usize,
+    },
+    /// Reading a jitdump failed midway.
+    ReadingFailed {
+        /// The jitdump.
+        path: PathBuf,
+        /// What the system said.
+        cause: String,
+        /// How many codes come before that.
+        codes: usize,
+    },
+    /// A process had no room in its code log for some of its codes.
+    CodesMissing {
+        /// The jitdump.
+        path: PathBuf,
+        /// How many.
+        count: u64,
+    },
+    /// A jitdump ends within a record.
+    JitdumpCutOff {
+        /// The jitdump.
+        path: PathBuf,
+        /// Where, in bytes from its beginning.
+        offset: u64,
+        /// How many codes come before that.
+        codes: usize,
+    },
+    /// From some place on, a jitdump has no records.
+    JitdumpEndsEarly {
+        /// The jitdump.
+        path: PathBuf,
+        /// Where, in bytes from its beginning.
+        offset: u64,
+        /// How many codes come before that.
+        codes: usize,
+    },
+    /// There is no code to show.
+    NothingApplied(NothingApplied),
+    /// Code was replaced too often for an image of each epoch.
+    TooManyEpochs,
+    /// Parts of code are left out of images, as their names and lines are too long.
+    PartsLeftOut {
+        /// How many.
+        parts: usize,
+    },
+    /// Memory was mapped over code more often than is followed.
+    MappedOverTooOften,
+    /// Codes are shown in parts, as what is around them is too large for one image.
+    Torn {
+        /// How many.
+        codes: usize,
+    },
+    /// What the program warns of that uses this library: it can add to a report's warnings.
+    Other(String),
+}
+
+/// What shows that a jitdump is of another run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OtherRun {
+    /// All of its code was made after the recording ended.
+    Later,
+    /// All of its code was made before the process began.
+    Earlier,
+}
+
+/// Why there is no code to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NothingApplied {
+    /// The files that were found have none.
+    NoCode,
+    /// No jitdump was found whose marker the recording shows.
+    DumpsMissing,
+    /// The recording shows no marker, and no perf map was found.
+    NoFiles,
+}
+
+impl Display for Warning {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RecordingCutOff { path, offset, events } => write!(
+                f,
+                "{}: truncated at offset {offset:#x}; the {events} events before that are kept",
+                shown(path)
+            ),
+            Self::RecordingDamaged { path, cause, offset, events } => write!(
+                f,
+                "{}: {cause} at offset {offset:#x}; the {events} events before that are kept",
+                shown(path)
+            ),
+            Self::NoJitdump { path } => {
+                write!(f, "{}: not a readable jitdump; skipped", shown(path))
+            }
+            Self::NoSuchProcess { path, pid } => write!(
+                f,
+                "{}: the recording has no process {pid}; specify the process with \
+                 --jitdump PID={}",
+                shown(path),
+                shell_word(path)
+            ),
+            Self::JitdumpMissing { path, pid, comm } => write!(
+                f,
+                "{}: the jitdump of {} (pid {pid}) is not there; specify where it is now with \
+                 --jitdump FILE or --aux-dir DIR",
+                shown(path),
+                name(comm)
+            ),
+            Self::NobodysMap { path } => write!(
+                f,
+                "{}: its name matches no process of the recording; specify the process with \
+                 --perf-map PID={}",
+                shown(path),
+                shell_word(path)
+            ),
+            Self::Untrusted { path, kind, pid, user } => write!(
+                f,
+                "{}: skipped: belongs to user {user}, but process {pid} is not known to run as that user, and any user can \
+                 create a file there. To use it anyway: {} {pid}={}",
+                shown(path),
+                kind.option(),
+                shell_word(path)
+            ),
+            Self::Unreadable { path, cause } => {
+                write!(f, "{}: {cause}; skipped", shown(path))
+            }
+            Self::PartlyRead { path, left_out } => write!(f, "{}: {left_out}", shown(path)),
+            Self::OtherRun { path, why } => {
+                let why = match why {
+                    OtherRun::Later => "all of its code was generated after the recording ended",
+                    OtherRun::Earlier => "all of its code was generated before the process started",
+                };
+                write!(f, "{}: skipped: belongs to a different run ({why})", shown(path))
+            }
+            Self::NoCode { path } => write!(f, "{}: contains no code", shown(path)),
+            Self::ClockMoved { path, offset } => write!(
+                f,
+                "{}: the recording was not made with -k mono; the dump's timestamps are \
+                 shifted by {:.3} ms to match it",
+                shown(path),
+                *offset as f64 / 1e6
+            ),
+            Self::ClocksDiffer { path } => write!(
+                f,
+                "{}: the recording was not made with -k mono, and the offset between its \
+                 clock and the dump's is unknown; code that was replaced soon may be misnamed",
+                shown(path)
+            ),
+            Self::ClockUnknown { path, cause } => write!(f, "{}: {cause}", shown(path)),
+            Self::Damaged { path, first, more } => {
+                let more = match more {
+                    0 => String::new(),
+                    more => format!(", and {more} more damaged places"),
+                };
+                write!(
+                    f,
+                    "{}: {}{more}; for details, run: jitscribe check {}",
+                    shown(path),
+                    said(first),
+                    shell_path(path)
+                )
+            }
+            Self::ReadingFailed { path, cause, codes } => {
+                write!(f, "{}: {cause}; the {codes} codes before that are used", shown(path))
+            }
+            Self::CodesMissing { path, count } => write!(
+                f,
+                "{}: {count} codes are missing because the log of the process was full",
+                shown(path)
+            ),
+            Self::JitdumpCutOff { path, offset, codes } => write!(
+                f,
+                "{}: truncated at offset {offset:#x}, or still being written; the {codes} codes \
+                 before that are used",
+                shown(path)
+            ),
+            Self::JitdumpEndsEarly { path, offset, codes } => write!(
+                f,
+                "{}: no valid records from offset {offset:#x} on; the {codes} codes before that \
+                 are used",
+                shown(path)
+            ),
+            Self::NothingApplied(why) => f.write_str(match why {
+                NothingApplied::NoCode => {
+                    "none of the files contains code; to see why, run: jitscribe check FILE"
+                }
+                NothingApplied::DumpsMissing => {
+                    "nothing was applied: none of the recorded dumps exists"
+                }
+                NothingApplied::NoFiles => {
+                    "nothing was applied: the recording shows no jitdump and no perf map was found. Does the runtime \
+                     write one (node --perf-prof, php -d opcache.jit_debug=32, erl +JPperf true)? `jitscribe record \
+                     -- CMD` sets what is needed; for a file elsewhere, use --jitdump FILE or --perf-map FILE"
+                }
+            }),
+            Self::TooManyEpochs => f.write_str(
+                "code was replaced too often to show each state in an object file of its own; call \
+                 stacks that perf unwinds from copies may end at replaced code",
+            ),
+            Self::PartsLeftOut { parts } => write!(
+                f,
+                "skipped {parts} parts of code, because their names and lines are too long to repeat for each \
+                 part",
+            ),
+            Self::MappedOverTooOften => f.write_str(
+                "memory was mapped over code more often than can be tracked; samples in code may show \
+                 what was mapped there instead",
+            ),
+            Self::Torn { codes } => write!(
+                f,
+                "code without gaps exceeds what one object file can show, so {codes} of its functions are \
+                 shown in parts; offsets count from the beginning of each part",
+            ),
+            Self::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+/// What is shown of it, for callers that keep texts.
+impl From<Warning> for String {
+    fn from(warning: Warning) -> Self {
+        warning.to_string()
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for Warning {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}

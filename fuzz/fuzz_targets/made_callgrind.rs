@@ -1,0 +1,10 @@
+//! Profiles that are valid but for some fields.
+#![no_main]
+
+use jitscribe_fuzz::{made, readers};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some(file) = made::lines(bytes, made::callgrind) else { return };
+    readers::callgrind::run(&file);
+});

@@ -1,0 +1,10 @@
+//! Images and objects of codes whose dump is valid but for some fields.
+#![no_main]
+
+use jitscribe_fuzz::{made, readers};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some(file) = made::binary(bytes, made::jitdump) else { return };
+    readers::code_image::run(&file);
+});

@@ -1,0 +1,11 @@
+//! Perf maps that are valid but for some fields.
+#![no_main]
+
+use jitscribe_fuzz::{made, readers};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some(file) = made::lines(bytes, made::perf_map) else { return };
+    readers::perf_map::run(&file);
+    readers::growing::run((&[7, 200, 3], &file));
+});

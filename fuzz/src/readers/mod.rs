@@ -1,0 +1,13 @@
+//! What each reader is put to: by the targets of any bytes, and by those of made files.
+
+pub mod callgrind;
+pub mod code_image;
+pub mod code_log;
+pub mod growing;
+pub mod jitdump_check;
+pub mod jitdump_codes;
+pub mod jitdump_read;
+pub mod perf_data;
+pub mod perf_map;
+pub mod timeline;
+pub mod valgrind_log;

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Licences, bans and sources of all dependencies by cargo-deny (deny.toml), and known vulnerabilities, if the database of
+# advisories can be reached: else that is left out by name.
+#
+#   scripts/deny.sh [--install]    --install builds cargo-deny if it is missing, which takes some minutes
+#
+# Without cargo-deny, the test `dependencies` does the same for licences, bans and sources; it is part of the ordinary tests.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PATH=$PATH:$HOME/.cargo/bin
+
+if [ "${1:-}" = --install ] && ! cargo deny --version >/dev/null 2>&1; then
+    cargo install --locked cargo-deny
+fi
+if ! cargo deny --version >/dev/null 2>&1; then
+    echo "deny.sh: left out: cargo-deny is not installed (scripts/deny.sh --install), so no advisories;"
+    echo "         licences, bans and sources are checked by: cargo test -p end-to-end --test dependencies"
+    exit 0
+fi
+cargo deny --all-features check licenses bans sources
+(cd fuzz && cargo deny --all-features --config ../deny.toml check licenses bans sources)
+if cargo deny fetch db; then
+    cargo deny --all-features check advisories
+else
+    echo "deny.sh: left out: advisories, as their database cannot be reached"
+fi

@@ -1,0 +1,155 @@
+//! Privileges that some tests need and that not every machine gives: a container or a chroot often has no namespaces, and
+//! not everybody is root.
+//!
+//! A test that cannot run says so by name, and returns:
+//!
+//! ```
+//! use test_privilege::{Privilege, have};
+//!
+//! # fn test() {
+//! if !have(&[Privilege::Mounts]) {
+//!     return;
+//! }
+//! # }
+//! ```
+//!
+//! It prints `skipped: needs …`, past the test harness, and adds the line to the file that `JITSCRIBE_SKIPPED` names:
+//! `scripts/test.sh` prints that file at its end. Where `JITSCRIBE_NO_SKIP` is set, the test fails instead.
+#![cfg(unix)]
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::panic::Location;
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// What a test needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Privilege {
+    /// A mount namespace in which a file system can be mounted: as root, or by a user namespace.
+    Mounts,
+    /// The same with process ids of its own, and a `/proc` that shows them.
+    Processes,
+    /// To be root, and to start programs as another user.
+    OtherUsers,
+}
+
+impl fmt::Display for Privilege {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Mounts => "mount namespaces (unshare --mount)",
+            Self::Processes => "PID namespaces (unshare --mount --pid --mount-proc)",
+            Self::OtherUsers => "root, with the right to start programs as another user",
+        })
+    }
+}
+
+impl Privilege {
+    /// Why it is not there, if it is not. Found out by trying, once for each program.
+    fn missing(self) -> Option<&'static str> {
+        static ANSWERS: [OnceLock<Option<String>>; 3] = [const { OnceLock::new() }; 3];
+        ANSWERS[self as usize].get_or_init(|| try_it(&mut self.trial())).as_deref()
+    }
+
+    /// A command that succeeds where it is there.
+    fn trial(self) -> Command {
+        match self {
+            Self::Mounts => {
+                let mut unshare = unshare();
+                unshare.args(["--mount", "mount", "-t", "tmpfs", "none", "/proc"]);
+                unshare
+            }
+            Self::Processes => {
+                let mut unshare = unshare();
+                unshare.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]);
+                // A folder that is there everywhere.
+                unshare.args(["mount", "-t", "tmpfs", "none", "/proc"]);
+                unshare
+            }
+            Self::OtherUsers => {
+                let mut other = Command::new("setpriv");
+                other.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "true"]);
+                other
+            }
+        }
+    }
+}
+
+/// `unshare`, by which one who is not root becomes it within.
+pub fn unshare() -> Command {
+    let mut unshare = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        unshare.arg("--map-root-user");
+    }
+    unshare
+}
+
+fn try_it(command: &mut Command) -> Option<String> {
+    match command.env("LC_ALL", "C").output() {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        Err(error) => Some(format!("{:?}: {error}", command.get_program())),
+    }
+}
+
+/// Whether the test that calls this has all that it needs. Else that is said, and the test has to return.
+///
+/// # Panics
+/// If something is missing and `JITSCRIBE_NO_SKIP` is set, or the file that `JITSCRIBE_SKIPPED` names cannot be written.
+#[must_use]
+#[track_caller]
+pub fn have(needs: &[Privilege]) -> bool {
+    let missing = needs.iter().find_map(|need| Some((need, need.missing()?)));
+    let Some((need, why)) = missing else { return true };
+    let place = Location::caller();
+    let thread = std::thread::current();
+    // The test harness gives a thread the name of its test; one without has only the main thread.
+    let test = thread.name().filter(|name| *name != "main").unwrap_or_default();
+    let line = format!("skipped: needs {need}: {test} {}:{} ({why})\n", place.file(), place.line());
+    assert!(std::env::var_os("JITSCRIBE_NO_SKIP").is_none(), "{line}");
+    // Not by `eprintln`, which the test harness keeps to itself.
+    _ = std::io::stderr().write_all(line.as_bytes());
+    if let Some(list) = std::env::var_os("JITSCRIBE_SKIPPED") {
+        let mut list = OpenOptions::new().append(true).create(true).open(list).expect("a file");
+        // One write, as tests run beside one another.
+        list.write_all(line.as_bytes()).expect("written");
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In a child, as the environment is the whole program's.
+    #[test]
+    fn what_is_missing_is_said_and_counted() {
+        if std::env::var_os("ROLE").is_some() {
+            assert!(!have(&[Privilege::OtherUsers]), "tried with what program?");
+            return;
+        }
+        let list = std::env::temp_dir().join(format!("skipped-{}", std::process::id()));
+        let run = |no_skip: bool| {
+            let mut again = Command::new(std::env::current_exe().expect("a path"));
+            again.args(["--exact", "tests::what_is_missing_is_said_and_counted", "--nocapture"]);
+            again.env("ROLE", "1").env("JITSCRIBE_SKIPPED", &list);
+            // Without a path there is no program to try it with.
+            again.env("PATH", "/nonexistent").env_remove("JITSCRIBE_NO_SKIP");
+            if no_skip {
+                again.env("JITSCRIBE_NO_SKIP", "1");
+            }
+            again.output().expect("this program")
+        };
+        let skipped = run(false);
+        assert!(skipped.status.success(), "{skipped:?}");
+        let said = String::from_utf8_lossy(&skipped.stderr).into_owned();
+        assert!(said.starts_with("skipped: needs root"), "{said}");
+        assert!(said.contains("what_is_missing_is_said_and_counted"), "{said}");
+        assert_eq!(std::fs::read_to_string(&list).expect("a list"), said);
+        assert!(!run(true).status.success(), "not a failure where nothing may be skipped");
+        std::fs::remove_file(&list).expect("removed");
+    }
+}

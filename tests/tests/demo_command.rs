@@ -1,0 +1,76 @@
+//! `jitscribe demo` with the real perf.
+
+use std::fs;
+use std::process::Command;
+
+use end_to_end::jitscribe::{demo_jit, jitscribe};
+use end_to_end::tool::{output, run, tool};
+use tempfile::TempDir;
+
+/// `jitscribe demo -o demo` in a folder that is also its home.
+fn demo(folder: &TempDir) -> Command {
+    let mut command = jitscribe();
+    // It is looked for beside the command first, and they may come from different builds.
+    let program = demo_jit().get_program().to_owned();
+    let programs = std::path::Path::new(&program).parent().expect("a folder").to_owned();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::iter::once(programs).chain(std::env::split_paths(&path));
+    command.env("PATH", std::env::join_paths(path).expect("a search path"));
+    command.current_dir(folder).env("HOME", folder.path());
+    command.args(["demo", "-o", "demo"]);
+    command
+}
+
+#[test]
+fn the_demo_shows_names_lines_and_stacks() {
+    let folder = TempDir::with_prefix("jitscribe-demo-").expect("a temporary folder");
+    let done = run(demo(&folder).args(["--phase", "200"]));
+    let (before, after) = done.stdout.split_once("── perf report, after ──").expect("two reports");
+    for function in ["::collatz", "::fib", "::mix"] {
+        assert!(!before.contains(function), "{function} before: {before}");
+        assert!(after.contains(function), "{function}: {after}");
+    }
+    // perf annotate shows lines of the source between those of the code.
+    assert!(after.contains("── perf annotate "), "{after}");
+    assert!(after.contains("demo.scribe:"), "{after}");
+    let (_, ir) = after.split_once("── the same with jitscribe inject --lines ir ──").expect("IR");
+    let (ir, rest) = ir.split_once("\n\n").expect("more");
+    // A line of the listing: where in the source, and an instruction.
+    assert!(ir.contains(" @00"), "{ir}");
+    let (_, inlined) = rest.split_once("── addr2line -i, ").expect("inlined calls");
+    let (inlined, _) = inlined.split_once("\n\n").expect("more");
+    assert!(inlined.contains(" (inlined by) "), "{inlined}");
+    assert!(done.stderr.contains("next: perf report -i "), "{}", done.stderr);
+    assert!(folder.path().join("demo/perf.data").exists());
+    let files = fs::read_dir(&folder).expect("a folder").count();
+    assert_eq!(files, 1, "more than the folder `demo`");
+
+    // A second run would overwrite the first.
+    let again = output(&mut demo(&folder));
+    assert_eq!(again.status.code(), Some(1), "{}", String::from_utf8_lossy(&again.stderr));
+}
+
+#[test]
+fn stacks_reach_main_without_frame_pointers() {
+    let folder = TempDir::with_prefix("jitscribe-demo-").expect("a temporary folder");
+    run(demo(&folder).args(["--dwarf", "--phase", "100"]));
+    let mut perf = tool("perf");
+    perf.args(["script", "--no-inline", "-i", "demo/perf.data", "-F", "ip,sym,dso"]);
+    let stacks = run(perf.current_dir(&folder).env("HOME", folder.path())).stdout;
+    let through_both = stacks.split("\n\n").filter(|stack| {
+        let jitted = stack.lines().any(|line| line.contains("perf.data.jit/"));
+        jitted && stack.lines().any(|line| line.split_whitespace().nth(1) == Some("main"))
+    });
+    assert!(through_both.count() > 0, "no stack leads from jitted code to main");
+}
+
+#[test]
+fn without_the_program_it_says_how_to_get_it() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let alone = folder.path().join("jitscribe");
+    fs::copy(jitscribe().get_program(), &alone).expect("a copy");
+    let done = output(Command::new(&alone).arg("demo").env("PATH", "/usr/bin:/bin"));
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("cargo build --release -p demo-jit"), "{stderr}");
+}

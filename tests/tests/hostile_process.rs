@@ -1,0 +1,469 @@
+//! Processes that mean harm to whoever looks at them: `dump -p`, `ctl`, `record -p` and `record -a` hold.
+//!
+//! The programs are in `workloads/hostile/`; as root they are run as an ordinary user.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use end_to_end::jitscribe::{interruptible_jitscribe, jitscribe, shared_library};
+use end_to_end::tool::{run, tool};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+
+/// An ordinary user.
+const NOBODY: u32 = 65_534;
+/// What does not hang takes less, however busy the machine is.
+const LONG: Duration = Duration::from_secs(120);
+
+/// A folder for a hostile program, of the user as whom it runs.
+struct Scene(tempfile::TempDir);
+
+impl Scene {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("a mode");
+        fs::create_dir(folder.path().join("his")).expect("a folder");
+        if geteuid().is_root() {
+            chown(folder.path().join("his"), Some(NOBODY), Some(NOBODY)).expect("an owner");
+        }
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Where the hostile program runs, and may write.
+    fn his(&self, name: &str) -> PathBuf {
+        self.0.path().join("his").join(name)
+    }
+
+    /// Compiles a program of `workloads/hostile/`.
+    fn compile(&self, name: &str) -> PathBuf {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let source = root.join("workloads/hostile").join(name).with_extension("c");
+        let program = self.path(name);
+        let mut cc = tool("cc");
+        cc.args(["-O1", "-w", "-o"]).arg(&program).arg(&source);
+        if fs::read_to_string(&source).expect("a source").contains("<jitscribe.h>") {
+            // Where the other user can read it.
+            let library = self.path("libjitscribe.so.0");
+            if !library.exists() {
+                fs::copy(shared_library(), &library).expect("a library");
+                symlink("libjitscribe.so.0", self.path("libjitscribe.so")).expect("a link");
+            }
+            cc.arg("-I").arg(root.join("../crates/bindings/jitscribe-capi/include"));
+            cc.arg("-L").arg(self.0.path()).args(["-ljitscribe", "-Wl,-rpath,$ORIGIN"]);
+        }
+        run(&mut cc);
+        program
+    }
+
+    /// Starts it, as an ordinary user if we are root, and waits for its first line.
+    fn start(&self, name: &str, words: &[&OsStr]) -> Hostile {
+        let program = self.compile(name);
+        let mut command = as_nobody(&program);
+        command.args(words).current_dir(self.path("his"));
+        Hostile::start(command)
+    }
+}
+
+fn as_nobody(program: &Path) -> Command {
+    if !geteuid().is_root() {
+        return Command::new(program);
+    }
+    let mut command = tool("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(program);
+    command
+}
+
+/// A program that runs, with what it has said; it is killed when this is dropped.
+struct Hostile {
+    child: Child,
+    lines: BufReader<std::process::ChildStdout>,
+    first: String,
+}
+
+impl Hostile {
+    fn start(mut command: Command) -> Self {
+        command.env_remove("JITSCRIBE").env_remove("JITSCRIBE_DIR").env_remove("JITSCRIBE_LIMIT");
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+        let lines = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut this = Self { child, lines, first: String::new() };
+        this.first = this.line();
+        this
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        assert_ne!(self.lines.read_line(&mut line).expect("a line"), 0, "it ended");
+        line.trim_end().to_owned()
+    }
+
+    /// What it calls itself.
+    fn pid(&self) -> &str {
+        self.first.split(' ').next().unwrap_or_default()
+    }
+}
+
+impl Drop for Hostile {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// Runs `jitscribe` to its end, which comes.
+fn look(words: &[&str]) -> Output {
+    let mut command = jitscribe();
+    command.args(words);
+    ends(command)
+}
+
+fn ends(mut command: Command) -> Output {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let (mut out, mut said) =
+        (child.stdout.take().expect("a pipe"), child.stderr.take().expect("a pipe"));
+    let read = |from: &mut dyn Read| {
+        let mut bytes = Vec::new();
+        from.read_to_end(&mut bytes).expect("output");
+        bytes
+    };
+    thread::scope(|scope| {
+        let (out, said) = (scope.spawn(|| read(&mut out)), scope.spawn(|| read(&mut said)));
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait().expect("a child") {
+                break status;
+            }
+            if begun.elapsed() > LONG {
+                _ = child.kill();
+                panic!("{command:?} hangs");
+            }
+            thread::sleep(Duration::from_millis(20));
+        };
+        let (stdout, stderr) = (out.join().expect("output"), said.join().expect("output"));
+        Output { status, stdout, stderr }
+    })
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// It ended by itself, well or with an error that it told.
+fn assert_sound(done: &Output) {
+    let said = text(&done.stderr);
+    assert!(matches!(done.status.code(), Some(0 | 1)), "{}: {said}", done.status);
+    assert!(!said.contains("panicked"), "{said}");
+}
+
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn skipped(needs: &str) {
+    eprintln!("skipped: needs {needs}");
+}
+
+/// `record -p` for a second.
+fn record(scene: &Scene, pid: &str) -> Output {
+    let recording = scene.path("recording");
+    let mut command = jitscribe();
+    command.args(["record", "--force", "-e", "cpu-clock", "--duration", "1", "-p", pid, "-o"]);
+    command.arg(recording);
+    ends(command)
+}
+
+#[test]
+fn what_takes_a_logs_place_is_not_written_to() {
+    if !geteuid().is_root() {
+        return skipped("root: for others, nothing is to be gained");
+    }
+    let secret = vec![b'.'; 4096];
+    for what in ["file", "fifo", "folder", "device"] {
+        let scene = Scene::new();
+        let target = scene.path("target");
+        match what {
+            "file" => fs::write(&target, &secret).expect("a file"),
+            "fifo" => drop(run(tool("mkfifo").arg(&target))),
+            "folder" => fs::create_dir(&target).expect("a folder"),
+            _ => symlink("/dev/full", &target).expect("a link"),
+        }
+        if what != "device" {
+            fs::set_permissions(&target, fs::Permissions::from_mode(0o600)).expect("a mode");
+        }
+        let hostile = scene.start("swap", &["path".as_ref(), target.as_ref()]);
+        assert_sound(&record(&scene, hostile.pid()));
+        for words in [["ctl", "on"], ["ctl", "off"]] {
+            assert_sound(&look(&[words[0], "-p", hostile.pid(), words[1], "--wait", "0"]));
+        }
+        if what == "file" {
+            assert_eq!(fs::read(&target).expect("the file"), secret);
+        }
+    }
+}
+
+#[test]
+fn a_log_that_changes_while_it_is_asked_does_no_harm() {
+    for mode in ["memfd", "unmapped", "truncated", "program", "still"] {
+        let scene = Scene::new();
+        let hostile = scene.start("swap", &[mode.as_ref(), "-".as_ref()]);
+        let pid = hostile.pid().to_owned();
+        assert_sound(&record(&scene, &pid));
+        assert_sound(&look(&["ctl", "-p", &pid, "off", "--wait", "0"]));
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).expect("it still runs");
+        let expected = match mode {
+            "memfd" => "same",
+            "program" => "sleep",
+            _ => "swap",
+        };
+        assert_eq!(name.trim_end(), expected, "{mode}");
+    }
+}
+
+#[test]
+fn a_file_that_the_process_may_only_read_is_not_written_to_where_its_log_was() {
+    if !geteuid().is_root() {
+        return skipped("root: for others, nothing is to be gained");
+    }
+    let scene = Scene::new();
+    let target = scene.his("target");
+    let hostile = scene.start("swap", &["remapped".as_ref(), target.as_ref()]);
+    // It is root's now, and begins as this process's log does.
+    chown(&target, Some(0), Some(0)).expect("an owner");
+    let before = fs::read(&target).expect("the file");
+    assert_sound(&record(&scene, hostile.pid()));
+    assert_sound(&look(&["ctl", "-p", hostile.pid(), "off", "--wait", "0"]));
+    assert_eq!(fs::read(&target).expect("the file"), before);
+}
+
+#[test]
+fn what_is_only_called_as_a_log_holds_nobody_up() {
+    let scene = Scene::new();
+    let hostile = scene.start("named", &[]);
+    let pid = hostile.pid();
+    for words in
+        [&["dump", "-p", pid][..], &["ctl", "-p", pid, "status"], &["ctl", "-p", pid, "on"]]
+    {
+        let done = look(words);
+        assert_sound(&done);
+        assert!(text(&done.stderr).contains("keeps no code log"), "{}", text(&done.stderr));
+    }
+    assert_sound(&record(&scene, pid));
+    let all = scene.path("all");
+    let mut command = jitscribe();
+    command.args(["record", "-a", "--duration", "1", "-e", "cpu-clock", "-o"]).arg(all);
+    if geteuid().is_root() { assert_sound(&ends(command)) } else { skipped("root, for record -a") }
+}
+
+/// Runs `jitscribe` where it may have only so much memory.
+fn look_with_memory(mebibytes: u64, words: &[&str]) -> Output {
+    let bytes = (mebibytes << 20).to_string();
+    let built = jitscribe();
+    let mut command = tool("prlimit");
+    command.arg(format!("--as={bytes}")).arg(built.get_program()).args(words);
+    ends(command)
+}
+
+#[test]
+fn a_log_that_claims_what_is_not_there_costs_what_is() {
+    for how in ["filler", "group", "chunks", "anon"] {
+        let scene = Scene::new();
+        let hostile = scene.start("sparse", &["31".as_ref(), how.as_ref()]);
+        for words in [&["dump", "-p", hostile.pid()][..], &["ctl", "-p", hostile.pid(), "status"]] {
+            let done = look_with_memory(1024, words);
+            let said = text(&done.stderr);
+            assert!(done.status.success(), "{how} {words:?}: {}: {said}", done.status);
+        }
+        // Looking has not made what was not there.
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", hostile.pid())).expect("it runs");
+        let shared =
+            status.lines().find_map(|line| line.strip_prefix("RssShmem:")).expect("a line");
+        let kibibytes: u64 = shared.trim().trim_end_matches(" kB").parse().expect("a number");
+        assert!(kibibytes < 600 << 10, "{how}: {kibibytes} KiB");
+    }
+}
+
+#[test]
+fn many_codes_in_one_memory_are_not_copied_once_for_each() {
+    for how in ["untouched", "touched"] {
+        let scene = Scene::new();
+        let hostile = scene.start("lean", &["48".as_ref(), how.as_ref()]);
+        let dump = scene.path("x.dump");
+        let words = ["dump", "-p", hostile.pid(), "--jitdump", dump.to_str().expect("a path")];
+        let done = look_with_memory(2048, &words);
+        let said = text(&done.stderr);
+        assert!(done.status.success(), "{how}: {}: {said}", done.status);
+        assert!(said.contains("48 codes, 48 alive"), "{said}");
+        let size = fs::metadata(&dump).expect("the dump").len();
+        assert!(size < 100 << 20, "{how}: {size} bytes");
+        // What is there is copied once.
+        assert_eq!(size > 64 << 20, how == "touched", "{size} bytes");
+    }
+}
+
+#[test]
+fn memory_of_a_file_system_that_does_not_answer_holds_nobody_up() {
+    if !geteuid().is_root() {
+        return skipped("root, to mount");
+    }
+    if fs::File::open("/dev/fuse").is_err() {
+        return skipped("/dev/fuse");
+    }
+    let scene = Scene::new();
+    let mount = scene.path("m");
+    fs::create_dir(&mount).expect("a folder");
+    let mut command = Command::new(scene.compile("fuse"));
+    command.arg(&mount).current_dir(scene.path("his"));
+    let hostile = Hostile::start(command);
+    let _unmounted = Unmount(mount);
+    let pid = hostile.pid();
+
+    // It has names all the same.
+    let done = look(&["dump", "-p", pid]);
+    let (shown, said) = (text(&done.stdout), text(&done.stderr));
+    assert!(
+        done.status.success() && shown.contains("sound") && shown.contains("stuck"),
+        "{shown}{said}"
+    );
+    assert!(said.contains("timed out"), "{said}");
+
+    for words in [&["-p", pid][..], &["-a"]] {
+        let mut command = jitscribe();
+        command.args(["record", "--force", "--duration", "1", "-e", "cpu-clock"]).args(words);
+        command.arg("-o").arg(scene.path("recording"));
+        let done = ends(command);
+        assert_sound(&done);
+        assert!(text(&done.stderr).contains(&format!("process {pid}: ")), "{}", text(&done.stderr));
+    }
+
+    // A file there that is named for a perf map.
+    let recording = scene.path("recording");
+    let mut command = jitscribe();
+    command.args(["inject", "--force", "-i"]).arg(&recording).arg("-o").arg(scene.path("again"));
+    command.arg("--perf-map").arg(format!("{pid}={}", scene.path("m/f").display()));
+    let done = ends(command);
+    assert_sound(&done);
+    assert!(text(&done.stderr).contains("m/f: not responding"), "{}", text(&done.stderr));
+
+    // A signal ends the command at once, also while it waits.
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut command = interruptible_jitscribe();
+        command.args(["dump", "-p", pid]).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("it starts");
+        thread::sleep(Duration::from_millis(500));
+        _ = kill_process(Pid::from_child(&child), signal);
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait().expect("a child") {
+                break status;
+            }
+            assert!(begun.elapsed() < LONG, "it hangs");
+            thread::sleep(Duration::from_millis(10));
+        };
+        assert_eq!(status.signal(), Some(signal.as_raw()));
+    }
+}
+
+struct Unmount(PathBuf);
+
+impl Drop for Unmount {
+    fn drop(&mut self) {
+        // The program that serves it may have ended.
+        _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_log_that_is_scribbled_over_is_read_or_refused() {
+    for seed in 1..=3 {
+        let scene = Scene::new();
+        let hostile = scene.start("scribbler", &[seed.to_string().as_ref()]);
+        for _ in 0..8 {
+            for words in
+                [&["dump", "-p", hostile.pid()][..], &["ctl", "-p", hostile.pid(), "status"]]
+            {
+                assert_sound(&look_with_memory(4096, words));
+            }
+        }
+        assert_sound(&record(&scene, hostile.pid()));
+    }
+}
+
+/// The names of the codes that `dump` finds alive.
+fn alive(words: &[&str]) -> Vec<String> {
+    let mut all = vec!["dump", "--perf-map"];
+    all.extend(words);
+    let done = look(&all);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let map = text(&done.stdout);
+    let mut names: Vec<_> =
+        map.lines().filter_map(|line| Some(line.rsplit_once(' ')?.1.to_owned())).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_forked_worker_that_announces_nothing_has_what_was_there_at_the_fork() {
+    let scene = Scene::new();
+    let mut server = scene.start("prefork", &[]);
+    assert_eq!(server.line(), "ready");
+    let worker = server.first.split(' ').nth(1).expect("a worker").to_owned();
+    let names = alive(&["-p", &worker]);
+    assert_eq!(names.len(), 50, "{names:?}");
+    assert!(names.iter().all(|name| name.starts_with("before")), "{names:?}");
+    let own = alive(&["-p", server.pid()]);
+    assert_eq!(own.len(), 50, "{own:?}");
+    assert_eq!(own.iter().filter(|name| name.starts_with("after")).count(), 10);
+
+    let status = text(&look(&["ctl", "-p", &worker, "status"]).stdout);
+    assert!(
+        status.contains("the parent's code log") && status.contains("50 codes alive"),
+        "{status}"
+    );
+    let refused = look(&["ctl", "-p", &worker, "off"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("since the fork"), "{}", text(&refused.stderr));
+    // The parent was not asked.
+    assert!(text(&look(&["ctl", "-p", server.pid(), "status"]).stdout).contains(": on\n"));
+
+    let done = record(&scene, &worker);
+    let said = text(&done.stderr);
+    assert!(done.status.success() && said.contains("before0"), "{said}");
+    assert!(said.contains("100.0 % now"), "{said}");
+}
+
+#[test]
+fn all_logs_of_a_process_are_told() {
+    let scene = Scene::new();
+    let hostile = scene.start("scribes", &[]);
+    let pid = hostile.pid().to_owned();
+    let both = ["of_the_expressions", "of_the_jit"];
+    assert_eq!(alive(&["-p", &pid]), both);
+    let status = text(&look(&["ctl", "-p", &pid, "status"]).stdout);
+    assert_eq!(status.matches(&format!("process {pid}: on\n")).count(), 2, "{status}");
+
+    let core = scene.path("core");
+    let mut gcore = tool("gcore");
+    run(gcore.arg("-o").arg(&core).arg(&pid));
+    let core = scene.path(&format!("core.{pid}"));
+    assert_eq!(alive(&["--core", core.to_str().expect("a path")]), both);
+
+    let said = text(&record(&scene, &pid).stderr);
+    assert!(both.iter().all(|name| said.contains(name)) && said.contains("100.0 % now"), "{said}");
+
+    let done = look(&["ctl", "-p", &pid, "off", "--wait", "0"]);
+    assert!(done.status.success());
+    let status = text(&look(&["ctl", "-p", &pid, "status"]).stdout);
+    assert_eq!(status.matches("off (requested)").count(), 2, "{status}");
+}
