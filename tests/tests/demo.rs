@@ -17,11 +17,16 @@ const DWARF: &[&str] = &["-k", "mono", "-F", "499", "--call-graph", "dwarf,8192"
 
 /// The demo's command line: dump, source and truth go into `dir`.
 fn demo(dir: &Path, truth: &str, more: &[&str]) -> Vec<String> {
+    demo_with_phases("200", dir, truth, more)
+}
+
+/// [`demo`] with phases of so many milliseconds.
+fn demo_with_phases(phase: &str, dir: &Path, truth: &str, more: &[&str]) -> Vec<String> {
     let dir = dir.to_str().expect("a UTF-8 path").to_owned();
     let program = demo_jit().get_program().to_string_lossy().into_owned();
     let truth = format!("{dir}/{truth}");
     let mut words = vec![program, "--dump-dir".into(), dir.clone(), "--source-dir".into(), dir];
-    words.extend(["--truth".into(), truth, "--phase".into(), "200".into()]);
+    words.extend(["--truth".into(), truth, "--phase".into(), phase.into()]);
     words.extend(more.iter().map(|&word| word.to_owned()));
     words
 }
@@ -100,11 +105,14 @@ fn a_compressed_recording() {
 #[test]
 fn a_process_that_was_attached_to() {
     let recorder = Recorder::new().options(PLAIN);
-    let words = demo(recorder.dir(), "truth.json", &[]);
+    let start = recorder.dir().join("start");
+    let start_when = ["--start-when", start.to_str().expect("UTF-8")];
+    let words = demo_with_phases("500", recorder.dir(), "truth.json", &start_when);
     let mut running =
         tool(&words[0]).args(&words[1..]).stdout(Stdio::null()).spawn().expect("the demo starts");
-    std::thread::sleep(std::time::Duration::from_millis(150));
-    let printed = run(recorder.command().args(["-p", &running.id().to_string()]));
+    let mut record = recorder.command();
+    record.args(["-p", &running.id().to_string()]);
+    let printed = Background::start(&mut record).and_start(&start).finish();
     assert!(running.wait().expect("the demo ends").success());
     let recording = recorder.finish(printed);
     let truth = Truth::read(&recording.dir().join("truth.json"));
@@ -115,20 +123,16 @@ fn a_process_that_was_attached_to() {
 fn a_process_that_wrote_nothing_down_and_had_announced_all_before_perf_came() {
     let recorder = Recorder::new().options(DWARF);
     let dir = recorder.dir().to_owned();
-    let mut words = demo(&dir, "truth.json", &["--no-frame-pointers"]);
-    let phase = words.iter_mut().find(|word| *word == "200").expect("a length");
-    *phase = "1000".to_owned();
-    // Not the dump: the code log in memory is all there is.
-    let dump = words.iter().position(|word| word == "--dump-dir").expect("an option");
-    words.splice(dump..dump + 2, ["--log".to_owned()]);
+    let start = dir.join("start");
+    let more = ["--no-frame-pointers", "--start-when", start.to_str().expect("UTF-8")];
+    let words = without_dump(demo_with_phases("500", &dir, "truth.json", &more));
     let mut running =
         tool(&words[0]).args(&words[1..]).stdout(Stdio::null()).spawn().expect("the demo starts");
-    std::thread::sleep(std::time::Duration::from_millis(300));
     let data = dir.join("perf.data");
     let pid = running.id().to_string();
     let mut record = jitscribe();
     record.args(["record", "-p", &pid, "-F", "499", "--call-graph", "dwarf,8192", "-o"]).arg(&data);
-    let printed = run(&mut record);
+    let printed = Background::start(&mut record).and_start(&start).finish();
     assert!(running.wait().expect("the demo ends").success());
     let dumps = std::fs::read_dir(&dir).expect("the folder").flatten();
     let dumps = dumps.filter(|file| file.path().extension().is_some_and(|kind| kind == "dump"));
@@ -146,59 +150,140 @@ fn a_process_that_wrote_nothing_down_and_had_announced_all_before_perf_came() {
 fn processes_that_began_meanwhile_and_wrote_nothing_down() {
     let recorder = Recorder::new();
     let mut record = jitscribe();
-    let script = later(recorder.dir());
+    let later = Later::new(recorder.dir());
+    // The shell ends when the demo has run all of its code, and waits to be ended.
+    let script = format!("{} until [ -e '{}' ]; do sleep 0.1; done", later.script(), later.truth());
     record.args(["record", "-F", "499", "--no-env", "-o"]).arg(recorder.dir().join("perf.data"));
     record.args(["-a", "--", "sh", "-c", &script]);
     let printed = run(&mut record);
-    expect_later(recorder, printed);
+    later.expect(recorder, printed);
 }
 
 #[test]
 fn children_that_a_process_made_meanwhile_and_that_wrote_nothing_down() {
     let recorder = Recorder::new();
-    let mut shell = Command::new("sh");
-    let shell = shell.arg("-c").arg(later(recorder.dir())).stdout(Stdio::null()).spawn();
-    let mut shell = shell.expect("a shell starts");
+    let later = Later::new(recorder.dir());
+    let start = recorder.dir().join("start");
+    let script = format!(
+        "until [ -e '{}' ]; do sleep 0.1; done; {} wait",
+        start.display(),
+        later.script()
+    );
+    let mut shell = Command::new("sh").arg("-c").arg(script).spawn().expect("a shell starts");
     let mut record = jitscribe();
     record.args(["record", "-F", "499", "-o"]).arg(recorder.dir().join("perf.data"));
-    record.args(["--duration", "3", "-p", &shell.id().to_string()]);
-    let printed = run(&mut record);
+    record.args(["-p", &shell.id().to_string()]);
+    let record = Background::start(&mut record).and_start(&start);
+    later.wait_for_truth();
+    let printed = record.interrupt().finish();
+    later.expect(recorder, printed);
     assert!(shell.wait().expect("it ends").success());
-    expect_later(recorder, printed);
 }
 
-/// A script that begins the demo after a second, ends three seconds later, and leaves the demo running. All that tells of
-/// its code is the log in its memory.
-fn later(dir: &Path) -> String {
-    let mut words = demo(dir, "truth.json", &[]);
-    let phase = words.iter_mut().find(|word| *word == "200").expect("a length");
-    *phase = "1000".to_owned();
+/// The words of a command for the demo that leave nothing but the log in its memory.
+fn without_dump(mut words: Vec<String>) -> Vec<String> {
     let dump = words.iter().position(|word| word == "--dump-dir").expect("an option");
     words.splice(dump..dump + 2, ["--log".to_owned()]);
-    let quoted: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
-    let (quoted, done) = (quoted.join(" "), dir.join("done"));
-    format!("sleep 1; ({quoted}; touch '{}') >/dev/null 2>&1 & sleep 4", done.display())
+    words
 }
 
-/// Waits for the demo that [`later`] began, and compares what was recorded of it.
-fn expect_later(recorder: Recorder, printed: Printed) {
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    while !recorder.dir().join("done").exists() {
-        assert!(std::time::Instant::now() < deadline, "the demo does not end");
-        std::thread::sleep(std::time::Duration::from_millis(50));
+/// A command that records while the test goes on.
+struct Background(std::process::Child);
+
+impl Background {
+    fn start(command: &mut Command) -> Self {
+        let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self(command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}")))
     }
-    let recording = recorder.finish(printed);
-    let truth = Truth::read(&recording.dir().join("truth.json"));
-    // Without lines: perf would look for those of all that ran on the machine.
-    let samples = recording.perf().samples(&recording.data());
-    // Others may have run at the same addresses.
-    let of_demo = |pid: u32| {
-        let own = samples.iter().filter(|sample| sample.pid == pid);
-        own.filter(|sample| truth.covers(sample.ip, sample.time)).count()
-    };
-    let pid = recording.pids().into_iter().max_by_key(|pid| of_demo(*pid)).expect("a process");
-    let own: Vec<_> = samples.iter().filter(|sample| sample.pid == pid).cloned().collect();
-    truth.expect(&own, false);
+
+    /// Creates the file that the recorded process waits for, once perf has opened its events.
+    fn and_start(self, file: &Path) -> Self {
+        wait_until("perf records", || has_events(self.0.id()));
+        std::fs::write(file, "").expect("a file");
+        self
+    }
+
+    /// Sends it what Ctrl-C sends.
+    fn interrupt(self) -> Self {
+        let pid = self.0.id().to_string();
+        run(tool("kill").args(["-INT", &pid]));
+        self
+    }
+
+    fn finish(self) -> Printed {
+        let done = self.0.wait_with_output().expect("it ends");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let printed = Printed { stdout: text(&done.stdout), stderr: text(&done.stderr) };
+        assert!(done.status.success(), "{}: {}", done.status, printed.stderr);
+        printed
+    }
+}
+
+/// Whether this process or one of its children has events of perf open.
+fn has_events(pid: u32) -> bool {
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let mut targets = open.filter_map(|descriptor| descriptor.path().read_link().ok());
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let children = threads
+        .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok())
+        .collect::<String>();
+    targets.any(|target| target.as_os_str() == "anon_inode:[perf_event]")
+        || children.split_whitespace().any(|child| has_events(child.parse().expect("a process id")))
+}
+
+/// Waits as long as it takes even on a busy machine.
+fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
+    while !is() {
+        assert!(std::time::Instant::now() < deadline, "not within two minutes: {what}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+/// A demo that starts during a recording and still runs at its end. All that describes its code is the log in its memory.
+struct Later(std::path::PathBuf);
+
+impl Later {
+    fn new(dir: &Path) -> Self {
+        Self(dir.to_owned())
+    }
+
+    fn truth(&self) -> String {
+        self.0.join("truth.json").display().to_string()
+    }
+
+    /// The shell's command that starts it.
+    fn script(&self) -> String {
+        let end = self.0.join("end");
+        let more = ["--end-when", end.to_str().expect("UTF-8")];
+        let words = without_dump(demo_with_phases("600", &self.0, "truth.json", &more));
+        let quoted: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
+        format!("{} >/dev/null 2>&1 &", quoted.join(" "))
+    }
+
+    /// Waits until it has run all of its code.
+    fn wait_for_truth(&self) {
+        wait_until("the demo runs", || Path::new(&self.truth()).exists());
+    }
+
+    /// Ends it, and compares what was recorded of it.
+    fn expect(&self, recorder: Recorder, printed: Printed) {
+        std::fs::write(self.0.join("end"), "").expect("a file");
+        // Shown if the test fails.
+        eprintln!("{}", printed.stderr);
+        let recording = recorder.finish(printed);
+        let truth = Truth::read(&recording.dir().join("truth.json"));
+        // Without lines: perf would look for those of all that ran on the machine.
+        let samples = recording.perf().samples(&recording.data());
+        // Others may have run at the same addresses.
+        let of_demo = |pid: u32| {
+            let own = samples.iter().filter(|sample| sample.pid == pid);
+            own.filter(|sample| truth.covers(sample.ip, sample.time)).count()
+        };
+        let pid = recording.pids().into_iter().max_by_key(|pid| of_demo(*pid)).expect("a process");
+        let own: Vec<_> = samples.iter().filter(|sample| sample.pid == pid).cloned().collect();
+        truth.expect(&own, false);
+    }
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn map_asked_for_by_hand() {
     compile(recorder.dir());
     let java = start(recorder.dir());
     let pid = java.pid().to_string();
-    let printed = run(recorder.command().args(["-p", &pid, "--", "sleep", "1.5"]));
+    let printed = run(recorder.command().args(["-p", &pid, "--", "sleep", "3"]));
     let map = format!("/tmp/perf-{pid}.map");
     assert!(!Path::new(&map).exists(), "{map} came by itself");
     run(tool("jcmd").args([&pid, "Compiler.perfmap"]));
@@ -71,7 +71,7 @@ fn map_that_record_asks_for() {
     let java = start(recorder.dir());
     let pid = java.pid().to_string();
     let mut record = jitscribe();
-    record.args(["record", "-p", &pid, "--duration", "1.5", "-F", "999"]);
+    record.args(["record", "-p", &pid, "--duration", "3", "-F", "999"]);
     record.args(["--keep-raw", "-o", "recorded.data"]).current_dir(recorder.dir());
     // None.
     record.env("JITSCRIBE_JAVA_AGENT", "");

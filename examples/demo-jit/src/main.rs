@@ -49,6 +49,12 @@ struct Arguments {
     /// Write every code's place, time, lines and bytes to this file, a JSON object a line
     #[arg(long, value_name = "FILE")]
     truth: Option<PathBuf>,
+    /// Before the first phase, wait until this file exists
+    #[arg(long, value_name = "FILE")]
+    start_when: Option<PathBuf>,
+    /// After the last phase, wait until this file exists
+    #[arg(long, value_name = "FILE")]
+    end_when: Option<PathBuf>,
     /// Do not print what was called
     #[arg(short, long)]
     quiet: bool,
@@ -75,6 +81,8 @@ impl From<Arguments> for Options {
             many: arguments.many,
             library: arguments.code_from,
             truth: arguments.truth,
+            start_when: arguments.start_when,
+            end_when: arguments.end_when,
         }
     }
 }

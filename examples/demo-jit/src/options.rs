@@ -39,6 +39,10 @@ pub struct Options {
     pub library: Option<PathBuf>,
     /// Where to write the truth: one JSON object ([`CodeVersion`]) a line.
     pub truth: Option<PathBuf>,
+    /// Wait before the first phase until this file exists: a recorder may come late to a process whose code was announced.
+    pub start_when: Option<PathBuf>,
+    /// Wait after the last phase, with the truth written, until this file exists: a recorder may have to find the process alive.
+    pub end_when: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -55,6 +59,8 @@ impl Default for Options {
             many: None,
             library: None,
             truth: None,
+            start_when: None,
+            end_when: None,
         }
     }
 }

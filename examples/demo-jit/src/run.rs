@@ -51,6 +51,7 @@ pub fn run(options: &Options) -> Result<Report, Error> {
     let library = options.library.as_deref().map(Library::open).transpose()?;
     let mut engine = Engine::new(&program, frames, options.memory, arena, announcer, library)?;
 
+    let mut start_when = options.start_when.as_deref();
     let mut phases = Vec::new();
     for step in &steps {
         match step {
@@ -59,6 +60,9 @@ pub fn run(options: &Options) -> Result<Report, Error> {
             Step::Relocate(function) => engine.relocate(*function)?,
             Step::Free(function) => engine.free(*function)?,
             Step::Run(name, calls) => {
+                if let Some(file) = start_when.take() {
+                    wait_for(file);
+                }
                 let calls = phase(&engine, calls, options.pace)?;
                 phases.push(Phase { name, calls });
             }
@@ -66,6 +70,9 @@ pub fn run(options: &Options) -> Result<Report, Error> {
     }
     if let Some(path) = &options.truth {
         truth::write(path, engine.versions())?;
+    }
+    if let Some(file) = &options.end_when {
+        wait_for(file);
     }
     let versions = engine.versions().to_vec();
     let moves = versions.iter().filter(|version| version.moved_from.is_some()).count();
@@ -79,6 +86,13 @@ pub fn run(options: &Options) -> Result<Report, Error> {
         perf_map: engine.announcer().map_path().map(Path::to_owned),
         source,
     })
+}
+
+/// Waits until a file exists.
+fn wait_for(file: &Path) {
+    while !file.exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// Writes the source and returns its absolute path.

@@ -70,12 +70,14 @@ pub struct InlinedInto {
 /// Writes the versions, one JSON object a line.
 pub(crate) fn write(path: &Path, versions: &[CodeVersion]) -> Result<(), Error> {
     let failed = || Error::file::<std::io::Error>(path);
-    let mut out = BufWriter::new(File::create(path).map_err(failed())?);
+    // Renamed when it is whole: others wait for it.
+    let part = path.with_extension("part");
+    let mut out = BufWriter::new(File::create(&part).map_err(failed())?);
     for version in versions {
         serde_json::to_writer(&mut out, version)
             .map_err(std::io::Error::from)
             .and_then(|()| out.write_all(b"\n"))
             .map_err(failed())?;
     }
-    out.flush().map_err(failed())
+    out.flush().and_then(|()| std::fs::rename(&part, path)).map_err(failed())
 }

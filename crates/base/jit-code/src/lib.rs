@@ -7,6 +7,7 @@ mod code;
 pub mod elf_machine;
 mod endian;
 mod kind;
+pub mod leb128;
 mod unwind;
 
 pub use code::{Code, Inlined, Line};

@@ -1,6 +1,7 @@
 //! Encodes numbers as bytes, in the target's byte order.
 
 use fallible::Vec;
+use jit_code::leb128;
 
 use crate::target::{Endian, Target};
 
@@ -87,21 +88,13 @@ impl Encoder {
     }
 
     /// An unsigned LEB128 number.
-    pub(crate) fn uleb(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.bytes.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.bytes.push(value as u8);
+    pub(crate) fn uleb(&mut self, value: u64) {
+        leb128::unsigned(value, |byte| self.bytes.push(byte));
     }
 
     /// A signed LEB128 number.
-    pub(crate) fn sleb(&mut self, mut value: i64) {
-        while !(-0x40..0x40).contains(&value) {
-            self.bytes.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.bytes.push(value as u8 & 0x7f);
+    pub(crate) fn sleb(&mut self, value: i64) {
+        leb128::signed(value, |byte| self.bytes.push(byte));
     }
 
     /// Bytes, none of them NUL, and a NUL.

@@ -48,7 +48,6 @@ mod absolute;
 mod error;
 mod fde;
 mod header;
-mod leb;
 mod machine;
 mod program;
 mod prologue;

@@ -3,9 +3,8 @@
 use alloc::vec::Vec;
 
 use crate::error::Error;
-use crate::leb;
 use crate::machine::Machine;
-use jit_code::Row;
+use jit_code::{Row, leb128};
 
 /// `DW_CFA_advance_loc`, with the distance in its low six bits; the variants with 1, 2 and 4 bytes behind it.
 const ADVANCE: u8 = 0x40;
@@ -116,23 +115,23 @@ impl State {
             }
             (true, false, Ok(offset)) => {
                 program.op(DEF_CFA_OFFSET);
-                leb::unsigned(offset, program.out);
+                leb128::unsigned(offset.into(), |byte| program.out.push(byte));
             }
             (true, false, Err(_)) => {
                 let offset = factored(row.cfa_offset)?;
                 program.op(DEF_CFA_OFFSET_SF);
-                leb::signed(offset, program.out);
+                leb128::signed(offset.into(), |byte| program.out.push(byte));
             }
             (false, false, Ok(offset)) => {
                 program.op(DEF_CFA);
                 program.byte(register);
-                leb::unsigned(offset, program.out);
+                leb128::unsigned(offset.into(), |byte| program.out.push(byte));
             }
             (false, false, Err(_)) => {
                 let offset = factored(row.cfa_offset)?;
                 program.op(DEF_CFA_SF);
                 program.byte(register);
-                leb::signed(offset, program.out);
+                leb128::signed(offset.into(), |byte| program.out.push(byte));
             }
         }
         (self.cfa_register, self.cfa_offset) = (row.cfa_register, row.cfa_offset);
@@ -232,12 +231,12 @@ impl Program<'_> {
                     self.op(OFFSET_EXTENDED);
                     self.byte(register);
                 }
-                leb::unsigned(place, self.out);
+                leb128::unsigned(place.into(), |byte| self.out.push(byte));
             }
             Err(_) => {
                 self.op(OFFSET_EXTENDED_SF);
                 self.byte(register);
-                leb::signed(place, self.out);
+                leb128::signed(place.into(), |byte| self.out.push(byte));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Encodes numbers for ELF and DWARF on little-endian machines.
 
 use fallible::Vec;
+use jit_code::leb128;
 
 /// Appends numbers.
 pub(crate) trait Encode {
@@ -24,20 +25,12 @@ impl Encode for Vec<u8> {
         self.extend_from_slice(&value.to_le_bytes());
     }
 
-    fn uleb(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.push(value as u8);
+    fn uleb(&mut self, value: u64) {
+        leb128::unsigned(value, |byte| self.push(byte));
     }
 
-    fn sleb(&mut self, mut value: i64) {
-        while !(-0x40..0x40).contains(&value) {
-            self.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.push(value as u8 & 0x7f);
+    fn sleb(&mut self, value: i64) {
+        leb128::signed(value, |byte| self.push(byte));
     }
 }
 

@@ -119,7 +119,13 @@ impl Logs {
         let mut pids = pids.to_vec();
         pids.retain(|pid| !self.silent.contains(pid));
         logs_of_all(&pids, false, self.patience, |_, logs| {
-            let mut logs = logs.unwrap_or_default();
+            // Processes that ended meanwhile are expected; those that run and do not respond are not.
+            let mut logs = logs.unwrap_or_else(|error| {
+                if is_silent(&error) {
+                    note::warning(error);
+                }
+                Vec::new()
+            });
             logs.retain(|log| !known.contains(&log.identity()));
             new.extend(self.room.take(logs));
         });
