@@ -12,7 +12,8 @@ use crate::env::{Env, Vm};
 use crate::hold::Hold;
 use crate::hotspot::CodeHeaps;
 use crate::jvmti::{
-    Callbacks, EVENT_COMPILED_METHOD_LOAD, EVENT_COMPILED_METHOD_UNLOAD, EVENT_DYNAMIC_CODE_GENERATED,
+    Callbacks, EVENT_COMPILED_METHOD_LOAD, EVENT_COMPILED_METHOD_UNLOAD,
+    EVENT_DYNAMIC_CODE_GENERATED,
 };
 use crate::methods::{Methods, Style};
 use crate::options::{Options, Order};
@@ -78,12 +79,7 @@ pub(crate) fn agent() -> Option<&'static Agent> {
 }
 
 /// Applies the options. `callbacks` receive the events. Returns whether that succeeded.
-pub(crate) fn obey(
-    vm: Vm,
-    options: Options,
-    when: Come,
-    callbacks: &'static Callbacks,
-) -> bool {
+pub(crate) fn obey(vm: Vm, options: Options, when: Come, callbacks: &'static Callbacks) -> bool {
     options.wrong.iter().for_each(say);
     if options.order == Order::Stop {
         if let Some(agent) = agent() {
