@@ -9,11 +9,11 @@ use jitscribe::Scribe;
 
 use crate::codes::Codes;
 use crate::env::{Env, Vm};
-use crate::events;
 use crate::hold::Hold;
 use crate::hotspot::CodeHeaps;
 use crate::jvmti::{
-    EVENT_COMPILED_METHOD_LOAD, EVENT_COMPILED_METHOD_UNLOAD, EVENT_DYNAMIC_CODE_GENERATED,
+    Callbacks, EVENT_COMPILED_METHOD_LOAD, EVENT_COMPILED_METHOD_UNLOAD,
+    EVENT_DYNAMIC_CODE_GENERATED,
 };
 use crate::methods::{Methods, Style};
 use crate::options::{Options, Order};
@@ -78,8 +78,8 @@ pub(crate) fn agent() -> Option<&'static Agent> {
     AGENT.get()
 }
 
-/// Applies the options. Returns whether that succeeded.
-pub(crate) fn obey(vm: Vm, options: Options, when: Come) -> bool {
+/// Applies the options. `callbacks` receive the events. Returns whether that succeeded.
+pub(crate) fn obey(vm: Vm, options: Options, when: Come, callbacks: &'static Callbacks) -> bool {
     options.wrong.iter().for_each(say);
     if options.order == Order::Stop {
         if let Some(agent) = agent() {
@@ -93,7 +93,7 @@ pub(crate) fn obey(vm: Vm, options: Options, when: Come) -> bool {
         hold => hold.flatten(),
     };
     let known = agent();
-    let Some(agent) = known.or_else(|| Agent::make(vm, &options)) else { return false };
+    let Some(agent) = known.or_else(|| Agent::make(vm, &options, callbacks)) else { return false };
     if known.is_some() && options.is_for_scribe() {
         say(
             "publishers and log settings are fixed when the agent is first loaded; use jitscribe ctl to change them",
@@ -112,12 +112,12 @@ pub(crate) fn obey(vm: Vm, options: Options, when: Come) -> bool {
 }
 
 impl Agent {
-    fn make(vm: Vm, options: &Options) -> Option<&'static Self> {
+    fn make(vm: Vm, options: &Options, callbacks: &Callbacks) -> Option<&'static Self> {
         let Some(env) = vm.jvmti() else {
             say("the JVM has no JVMTI 1.2: no code is announced");
             return None;
         };
-        if let Err(error) = env.prepare(&events::CALLBACKS) {
+        if let Err(error) = env.prepare(callbacks) {
             say(format_args!("the JVM does not report compiled code (JVMTI error {error})"));
             return None;
         }

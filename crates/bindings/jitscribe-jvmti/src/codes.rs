@@ -4,7 +4,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jitscribe::LoadedCode;
 
-use crate::agent;
 use crate::jvmti::MethodId;
 use crate::methods::ById;
 
@@ -29,11 +28,13 @@ struct Announced {
 }
 
 impl Codes {
-    /// Announces code with `load`, and replaces the code at its address.
+    /// Announces code with `load`, and replaces the code at its address. `is_told_anew`: announced by a replay, and not
+    /// when it was compiled.
     pub(crate) fn load(
         &self,
         address: u64,
         method: Option<MethodId>,
+        is_told_anew: bool,
         load: impl FnOnce() -> LoadedCode,
     ) {
         let mut state = self.state();
@@ -41,7 +42,6 @@ impl Codes {
             // Before the new code is announced: unloading the old code later would remove the new one from a perf map, too.
             drop(state.by_address.remove(&address));
             let code = load();
-            let is_told_anew = agent::is_replaying();
             state.by_address.insert(address, Announced { method, is_told_anew, code });
         }
     }

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::agent::{self, Come};
 use crate::env::{Vm, text};
+use crate::events::CALLBACKS;
 use crate::jvmti::{self, ERR, OK};
 use crate::options::Options;
 
@@ -51,7 +52,7 @@ unsafe fn come(vm: *mut c_void, options: *const c_char, when: Come) -> c_int {
         // SAFETY: as required of the caller; the text is copied.
         let (vm, options) = unsafe { (Vm::new(vm.cast::<jvmti::Vm>()), text(options)) };
         let options = Options::parse(&String::from_utf8_lossy(options));
-        vm.is_some_and(|vm| agent::obey(vm, options, when))
+        vm.is_some_and(|vm| agent::obey(vm, options, when, &CALLBACKS))
     }));
     if done.unwrap_or(false) { OK } else { ERR }
 }

@@ -7,7 +7,7 @@ use std::ptr::null;
 
 use jitscribe::{Code, Kind, Unwind};
 
-use crate::agent::{Agent, Wanted, called};
+use crate::agent::{Agent, Wanted, called, is_replaying};
 use crate::compile_info::CompileInfo;
 use crate::env::text;
 use crate::hotspot::Nmethod;
@@ -94,7 +94,7 @@ fn compiled(
     if let Some(rows) = &rows {
         announced = announced.unwind(Unwind::Rows(rows));
     }
-    agent.codes.load(address, Some(id), || agent.scribe.load(&announced));
+    agent.codes.load(address, Some(id), is_replaying(), || agent.scribe.load(&announced));
 }
 
 /// The name of the intrinsic whose code begins there. JVMTI would return the name of another one.
@@ -143,7 +143,7 @@ unsafe extern "C" fn dynamic_code_generated(
         } else if name == "call_stub" {
             announced = announced.frame_pointer();
         }
-        agent.codes.load(address, None, || agent.scribe.load(&announced));
+        agent.codes.load(address, None, is_replaying(), || agent.scribe.load(&announced));
     });
 }
 

@@ -11,7 +11,7 @@ use perf_map::Entry;
 
 use crate::prologue::frame_of;
 use crate::tail::Told;
-use crate::{fork, sys};
+use crate::{owner, sys};
 
 /// The bytes of larger codes are not copied.
 const MOST_BYTES: u64 = 4 << 20;
@@ -257,7 +257,7 @@ fn copy(address: u64, size: u64, bytes: &mut Vec<u8>) -> bool {
         return false;
     }
     bytes.resize(size, 0);
-    sys::copy_memory(fork::owner(), address, bytes)
+    sys::copy_memory(owner::owner(), address, bytes)
 }
 
 /// What a dump says of how a code is unwound, where its tables are as the scribe takes them: right behind it.

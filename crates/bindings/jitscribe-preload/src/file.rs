@@ -6,6 +6,7 @@ use std::ffi::c_int;
 use fallible::Vec;
 
 use crate::announce::Announcer;
+use crate::buffer::part;
 use crate::names::Kind;
 use crate::sys::{self, Status};
 use crate::tail::{Tail, Told};
@@ -138,7 +139,7 @@ impl File {
         let mut tell = |told: Told<'_>| announcer.tell(number, told);
         let before = self.offset;
         loop {
-            let room = room(buffer, CHUNK);
+            let room = part(buffer, CHUNK);
             let read = sys::read_at(self.reader, room, self.offset);
             if read == 0 {
                 break;
@@ -178,7 +179,7 @@ impl File {
         if !matches!(self.tail, Tail::Head(_)) {
             return true;
         }
-        let room = room(buffer, Tail::BEGINNING);
+        let room = part(buffer, Tail::BEGINNING);
         let read = sys::read_at(self.reader, room, 0);
         let start = self.tail.begin(room.get(..read).unwrap_or_default());
         self.offset = start.unwrap_or(self.offset);
@@ -187,7 +188,7 @@ impl File {
 
     /// Content that has not changed since the previous read is valid.
     fn look_twice(&mut self, number: usize, buffer: &mut Vec<u8>, announcer: &mut Announcer) {
-        let room = room(buffer, LOOKED_AT_TWICE);
+        let room = part(buffer, LOOKED_AT_TWICE);
         let read = sys::read_at(self.reader, room, self.offset);
         let now = room.get(..read).unwrap_or_default();
         let mut seen = self.seen.take().unwrap_or_default();
@@ -202,12 +203,4 @@ impl File {
         seen.extend_from_slice(rest.get(..used).unwrap_or_default());
         self.seen = Some(seen);
     }
-}
-
-/// A part of the buffer of this size; empty if memory is exhausted.
-pub(crate) fn room(buffer: &mut Vec<u8>, size: usize) -> &mut [u8] {
-    if buffer.len() < size {
-        buffer.resize(size, 0);
-    }
-    buffer.get_mut(..size).unwrap_or_default()
 }

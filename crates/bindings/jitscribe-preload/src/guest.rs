@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::watch;
+use crate::disabled::disable;
 
 unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
@@ -20,7 +20,7 @@ pub(crate) fn quietly<R: Default>(work: impl FnOnce() -> R) -> R {
     // SAFETY: the state is one of the two, and the old state is written to a valid place.
     unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut cancel) };
     let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|cause| {
-        watch::give_up();
+        disable();
         // Its destructor could panic again.
         std::mem::forget(cause);
         R::default()

@@ -15,14 +15,16 @@
 //!   writes) leaves a note and goes on (`latch.rs`).
 //! - The library does not use the program's allocator: a signal handler that writes may have interrupted `malloc`
 //!   (`memory.rs`). Code for which the system has no memory is left out, and the log counts it.
-//! - The child of a fork goes on by itself. The child of a vfork shares its parent's memory, and does nothing (`fork.rs`).
+//! - The child of a fork goes on by itself. The child of a vfork shares its parent's memory, and does nothing (`owner.rs`, `fork.rs`).
 //! - If anything goes wrong, the library stops watching, silently.
 
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code, reason = "each module that needs none forbids it")]
 
 mod announce;
+mod buffer;
 mod deepbind;
+mod disabled;
 mod exports;
 mod file;
 mod fork;
@@ -31,6 +33,7 @@ mod latch;
 mod list;
 mod memory;
 mod names;
+mod owner;
 mod poll;
 mod prologue;
 mod real;

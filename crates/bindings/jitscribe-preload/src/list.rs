@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_int};
 
 use fallible::Vec;
 
-use crate::file::room;
+use crate::buffer::part;
 use crate::sys;
 
 /// The variable with the path of the list, which contains a path and a NUL for each file.
@@ -17,7 +17,7 @@ const LONGEST: usize = 4096;
 /// Adds the file of a descriptor, if there is a list.
 pub(crate) fn add(fd: c_int, buffer: &mut Vec<u8>) {
     let Some(Some(list)) = sys::variable(FILES, sys::open_to_append) else { return };
-    let room = room(buffer, LONGEST);
+    let room = part(buffer, LONGEST);
     if let Some(length) = sys::path_of(fd, room)
         && let Some((line, _)) = room.split_at_mut_checked(length + 1)
         && let Some(end) = line.last_mut()

@@ -13,7 +13,8 @@ use std::sync::atomic::{
 
 use dlmalloc::Dlmalloc;
 
-use crate::{sys, watch};
+use crate::disabled::disable;
+use crate::sys;
 
 /// Used when the system has no more memory, for allocations that must not fail: enough to come to an end, after which the
 /// library stops watching. Reading files can handle failures: see [`fallible::attempt`].
@@ -63,7 +64,7 @@ impl Memory {
 
     /// Returns a block of the reserve, and stops watching.
     fn last(&self, layout: Layout) -> *mut u8 {
-        watch::give_up();
+        disable();
         let size = layout.size().saturating_add(layout.align());
         let start = self.spent.fetch_add(size, Relaxed);
         if start.saturating_add(size) > RESERVE {

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
-use crate::{guest, sys, watch};
+use crate::sys;
 
 /// Time between two polls, in nanoseconds: content that is the same in both is valid.
 const PAUSE: std::ffi::c_long = 2_000_000;
@@ -12,16 +12,16 @@ const PAUSE: std::ffi::c_long = 2_000_000;
 /// The process that has such a thread.
 static RUNS_IN: AtomicI32 = AtomicI32::new(0);
 
-/// Starts the thread, if there is none. It ends when there is nothing to poll.
-pub(crate) fn begin() {
+/// Starts the thread, if there is none. It calls `poll` until that returns that there is nothing to poll.
+pub(crate) fn begin(poll: fn() -> bool) {
     let process = sys::process_id();
     if RUNS_IN.swap(process, Relaxed) == process {
         return;
     }
-    let run = || {
+    let run = move || {
         loop {
             sys::sleep(PAUSE);
-            if !guest::quietly(watch::poll) {
+            if !poll() {
                 break;
             }
         }

@@ -3,7 +3,7 @@
 use crate::{fork, guest, watch};
 
 extern "C" fn begin() {
-    fork::ask_to_be_told();
+    fork::register_handlers();
     // Standard error belongs to the program. A panic stops the watching, and has no other effect.
     #[allow(clippy::disallowed_methods, reason = "a box of nothing takes no memory")]
     std::panic::set_hook(Box::new(|_| ()));

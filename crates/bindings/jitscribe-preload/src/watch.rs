@@ -10,11 +10,13 @@ use std::sync::atomic::{
 use fallible::Vec;
 
 use crate::announce::Announcer;
-use crate::file::{File, When, room};
-use crate::fork::{self, Whose};
+use crate::buffer::part;
+use crate::disabled::{disable, is_disabled};
+use crate::file::{File, When};
 use crate::latch::{Held, Latch};
 use crate::names::Kind;
-use crate::{list, poll, span, sys};
+use crate::owner::{self, Whose};
+use crate::{guest, list, poll, span, sys};
 
 /// Maximum number of watched files, and of their descriptors.
 pub(crate) const MOST_FILES: usize = 32;
@@ -38,7 +40,6 @@ unsafe impl Sync for OneAtATime {}
 
 static WATCHED: OneAtATime = OneAtATime(UnsafeCell::new(None));
 static LATCH: Latch = Latch::new();
-static HAS_GIVEN_UP: AtomicBool = AtomicBool::new(false);
 /// Whether there are files that the parent has open, too.
 static HAS_INHERITED: AtomicBool = AtomicBool::new(false);
 /// A bit for each file that is due to be read.
@@ -58,22 +59,12 @@ enum Patience {
     Wait,
 }
 
-/// Stops watching, in this process and its children.
-pub(crate) fn give_up() {
-    HAS_GIVEN_UP.store(true, Relaxed);
-    span::set(std::iter::empty());
-}
-
-pub(crate) fn has_given_up() -> bool {
-    HAS_GIVEN_UP.load(Relaxed)
-}
-
 /// Runs `work` on the state, and then reads all files that are due.
 fn enter(patience: Patience, work: impl FnOnce(&mut Watched)) {
-    if has_given_up() {
+    if is_disabled() {
         return;
     }
-    match fork::whose() {
+    match owner::whose() {
         Whose::Own => {}
         Whose::Anothers => return,
         Whose::Inherited => adopt(),
@@ -114,7 +105,7 @@ pub(crate) fn opened(fd: c_int, kind: Kind) {
 
 /// Something is about to be written. In a file that the parent has open, too, the content so far belongs to the parent.
 pub(crate) fn will_write(fd: c_int) {
-    if (HAS_INHERITED.load(Relaxed) || fork::is_copy())
+    if (HAS_INHERITED.load(Relaxed) || owner::is_copy())
         && let Some(number) = file_of(fd)
     {
         enter(Patience::Wait, |watched| {
@@ -137,7 +128,7 @@ pub(crate) fn wrote(fd: c_int) {
 
 /// A descriptor is closed, or becomes another file's.
 pub(crate) fn closed(fd: c_int) {
-    if fork::is_borrowed() {
+    if owner::is_borrowed() {
         return;
     }
     for place in &FDS {
@@ -185,7 +176,7 @@ pub(crate) fn poll() -> bool {
             }
         }
     });
-    goes_on && !has_given_up()
+    goes_on && !is_disabled()
 }
 
 /// Reads all files for the last time, because the process ends.
@@ -201,7 +192,7 @@ pub(crate) fn last_look() {
 pub(crate) fn is_own(fd: c_int) -> bool {
     fd >= 0
         && OWN_FDS.iter().any(|own| own.load(Relaxed) == fd)
-        && !fork::is_borrowed()
+        && !owner::is_borrowed()
         && !LATCH.is_held_by(sys::thread_id())
 }
 
@@ -229,7 +220,7 @@ pub(crate) fn make_way(fd: c_int) {
 
 /// Before a fork: takes the latch, so that no thread is in the middle of anything. Returns whether that succeeded.
 pub(crate) fn hold_for_fork() -> bool {
-    if !fork::is_own() {
+    if !owner::is_own() {
         return false;
     }
     let me = sys::thread_id();
@@ -265,10 +256,10 @@ pub(crate) fn note_fork() {
 fn adopt() {
     if !LATCH.is_free() {
         // Another thread was in the middle of something, and its state is not known.
-        give_up();
+        disable();
         return;
     }
-    fork::adopted();
+    owner::adopted();
     NOTES.store(0, Relaxed);
     enter(Patience::LeaveNote, |watched| {
         for file in watched.files.iter_mut().flatten() {
@@ -327,7 +318,7 @@ impl Watched {
             let Some(is_announced) = another_announces(&mut self.buffer) else { return };
             self.is_asked = true;
             if is_announced {
-                return give_up();
+                return disable();
             }
         }
         let Some(status) = sys::status(fd).filter(|status| status.is_regular) else { return };
@@ -399,7 +390,7 @@ impl Watched {
     fn is_mapped(&mut self, number: usize) {
         if let Some(file) = self.file(number) {
             file.is_mapped();
-            poll::begin();
+            poll::begin(|| guest::quietly(poll));
         }
     }
 
@@ -433,7 +424,7 @@ impl Watched {
     fn look_at_noted(&mut self) {
         loop {
             let notes = NOTES.swap(0, AcqRel);
-            if notes == 0 || has_given_up() {
+            if notes == 0 || is_disabled() {
                 return;
             }
             for number in (0..MOST_FILES).filter(|number| notes >> number & 1 != 0) {
@@ -466,7 +457,7 @@ fn set_span() {
 /// Whether the process already has a code log: then the program announces its code itself. `None` if memory is exhausted.
 fn another_announces(buffer: &mut Vec<u8>) -> Option<bool> {
     const NAME: &[u8] = b"/memfd:jitscribe";
-    let room = room(buffer, 1 << 16);
+    let room = part(buffer, 1 << 16);
     if room.is_empty() {
         return None;
     }

@@ -342,26 +342,34 @@ impl Addressing {
     }
 }
 
-/// The code whose records are at `place`; `None` if there are no such records.
-pub(crate) fn code_at<'a>(
-    dump: &Dump<'a>,
-    quirks: &Quirks,
-    place: &CodePlace,
-) -> Option<CodeLoad<'a>> {
-    let record = dump.record_at(place.load)?;
-    let addressing = Addressing::of(quirks);
-    let mut code = match &record.body {
-        Body::Load(load) => addressing.load(&record, load),
-        Body::DebugInfo(info) => {
-            let tail = info.tail()?;
-            let is_lean = |item: &CodeItem| item.is_lean() && item.code_size <= LARGEST_LEAN;
-            let item = tail.code().filter(is_lean)?;
-            return Some(addressing.lean(&record, info.code_addr, dump.header().pid, tail, &item));
-        }
-        _ => return None,
-    };
-    let [group, debug_info, unwinding_info] =
-        [place.group, place.debug_info, place.unwinding_info].map(|before| place.offset(before));
-    code.attach(dump, group, debug_info, unwinding_info);
-    Some(code)
+impl<'a> Dump<'a> {
+    /// Reads a code again that [`codes_with`](Self::codes_with) returned before with the same quirks.
+    ///
+    /// `None` if this dump has no such records at that place.
+    #[must_use]
+    pub fn code_at(&self, place: &CodePlace, quirks: &Quirks) -> Option<CodeLoad<'a>> {
+        let record = self.record_at(place.load)?;
+        let addressing = Addressing::of(quirks);
+        let mut code = match &record.body {
+            Body::Load(load) => addressing.load(&record, load),
+            Body::DebugInfo(info) => {
+                let tail = info.tail()?;
+                let is_lean = |item: &CodeItem| item.is_lean() && item.code_size <= LARGEST_LEAN;
+                let item = tail.code().filter(is_lean)?;
+                return Some(addressing.lean(
+                    &record,
+                    info.code_addr,
+                    self.header().pid,
+                    tail,
+                    &item,
+                ));
+            }
+            _ => return None,
+        };
+        let [group, debug_info, unwinding_info] =
+            [place.group, place.debug_info, place.unwinding_info]
+                .map(|before| place.offset(before));
+        code.attach(self, group, debug_info, unwinding_info);
+        Some(code)
+    }
 }

@@ -10,9 +10,7 @@ use crate::extension::{ItemBody, LeftOut, code};
 use crate::lines::Addressing;
 use crate::load::{Load, Move};
 use crate::quirks::Quirks;
-#[cfg(feature = "std")]
-use crate::reader::Dump;
-use crate::reader::{End, Records};
+use crate::reader::{Dump, End, Records};
 use crate::record::{Body, Record};
 
 /// How many records may be between a DEBUG_INFO and its LOAD. Some writers lock per record and not per code (the
@@ -135,6 +133,14 @@ impl Paused {
         let oldest = debug_infos.front().map(|oldest| oldest.offset);
         let group = group.map(|group| group.offset);
         [oldest, *unwinding_info, group].into_iter().flatten().fold(self.offset, u64::min)
+    }
+}
+
+impl<'a> Dump<'a> {
+    /// Like [`codes`](Self::codes), with quirks known from elsewhere.
+    #[must_use]
+    pub fn codes_with(&self, quirks: Quirks) -> Codes<'a> {
+        Codes::new(self.records(), quirks)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Errors in a dump, and their positions.
 
-use crate::record::RecordId;
+use crate::record_id::RecordId;
 
 /// Something in the dump that cannot be read: its position and the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

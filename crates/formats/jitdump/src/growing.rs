@@ -4,12 +4,14 @@ use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
 
 use crate::codes::{CodeEvent, Codes, Paused};
+use crate::detect::Detector;
 use crate::endian::{to_u64, to_usize};
 use crate::error::Error;
 use crate::header::{HEADER_SIZE, Header};
-use crate::quirks::{Detector, Quirks};
+use crate::quirks::Quirks;
 use crate::reader::{Dump, End};
-use crate::record::{Prefix, RECORD_HEADER_SIZE, RecordId};
+use crate::record::Prefix;
+use crate::record_id::{RECORD_HEADER_SIZE, RecordId};
 
 /// What V8 writes into the header's reserved field. The addresses of its debug entries are 0x40 too high.
 const PAD_OF_V8: u32 = 0xdead_beef;

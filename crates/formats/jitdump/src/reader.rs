@@ -3,14 +3,12 @@
 use core::iter::FusedIterator;
 use core::ops::Range;
 
-use crate::code_load::{self, CodeLoad, CodePlace};
-use crate::codes::Codes;
 use crate::endian::{to_u64, to_usize};
 use crate::error::{Error, ErrorKind};
 use crate::extension::{ItemBody, LogItem};
 use crate::header::{HEADER_SIZE, Header};
-use crate::quirks::Quirks;
-use crate::record::{Body, Prefix, RECORD_HEADER_SIZE, Record, RecordId, parse_body};
+use crate::record::{Body, Prefix, Record, parse_body};
+use crate::record_id::{RECORD_HEADER_SIZE, RecordId};
 use crate::resync::{self, OfLog, Verdict};
 
 /// A jitdump in memory, complete or not.
@@ -100,26 +98,6 @@ impl<'a> Dump<'a> {
             ItemBody::Log(log) => Some(log),
             _ => None,
         })
-    }
-
-    /// One event per code, corrected for the quirks of the writer that [`Quirks::detect`] finds.
-    #[must_use]
-    pub fn codes(&self) -> Codes<'a> {
-        self.codes_with(Quirks::detect(self))
-    }
-
-    /// Reads a code again that [`codes_with`](Self::codes_with) returned before with the same quirks.
-    ///
-    /// `None` if this dump has no such records at that place.
-    #[must_use]
-    pub fn code_at(&self, place: &CodePlace, quirks: &Quirks) -> Option<CodeLoad<'a>> {
-        code_load::code_at(self, quirks, place)
-    }
-
-    /// Like [`codes`](Self::codes), with quirks known from elsewhere.
-    #[must_use]
-    pub fn codes_with(&self, quirks: Quirks) -> Codes<'a> {
-        Codes::new(self.records(), quirks)
     }
 }
 

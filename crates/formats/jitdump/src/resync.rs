@@ -9,7 +9,8 @@ use core::ops::Range;
 
 use crate::endian::{Endian, Fields, to_u64, to_usize};
 use crate::extension::tail;
-use crate::record::{Prefix, RECORD_HEADER_SIZE, RecordId};
+use crate::record::Prefix;
+use crate::record_id::{RECORD_HEADER_SIZE, RecordId};
 
 /// How much later than the last record a candidate may be. 2^45 ns are nearly ten hours. Most addresses, which occur
 /// in many places where a timestamp might be, are larger numbers.

@@ -6,13 +6,14 @@ use std::io;
 
 use crate::code_load::{CodeLoad, CodePlace};
 use crate::codes::{CodeEvent, Codes, Paused};
+use crate::detect::Detector;
 use crate::endian::{to_u64, to_usize};
 use crate::error::Error;
 use crate::extension::LeftOut;
 use crate::header::Header;
-use crate::quirks::{Detector, Quirks};
+use crate::quirks::Quirks;
 use crate::reader::{Dump, End};
-use crate::record::RECORD_HEADER_SIZE;
+use crate::record_id::RECORD_HEADER_SIZE;
 
 /// How much is read at a time where records are read in sequence: as much as a processor's cache holds.
 const CHUNK: usize = 1 << 18;

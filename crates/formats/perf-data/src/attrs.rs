@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::attr::{Attr, sample_type};
 use crate::endian::{Cursor, Endian};
-use crate::event::kind;
+use crate::event_header::kind;
 use crate::layout::SampleLayout;
 use crate::sample_id::SampleId;
 

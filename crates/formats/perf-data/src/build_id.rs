@@ -1,7 +1,7 @@
 //! Entries of the build-id feature (`struct perf_record_header_build_id`).
 
 use crate::endian::{Cursor, Endian};
-use crate::event::{EVENT_HEADER_SIZE, Header, misc};
+use crate::event_header::{EVENT_HEADER_SIZE, Header, encode_event, misc};
 
 /// Space for the id in an entry: 20 bytes, and 4 more, of which the first may hold the length.
 const ID_ROOM: usize = 24;
@@ -82,6 +82,6 @@ impl BuildId {
         let name = body.len().saturating_sub(name_start).next_multiple_of(64);
         body.resize(name_start.saturating_add(name), 0);
         let event_misc = self.misc | MISC_BUILD_ID_SIZE;
-        crate::event::encode_event(endian, event_kind, event_misc, &[&body]).unwrap_or_default()
+        encode_event(endian, event_kind, event_misc, &[&body]).unwrap_or_default()
     }
 }

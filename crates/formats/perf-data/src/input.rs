@@ -12,7 +12,8 @@ use crate::attr::{ATTR_SIZE_MIN, Attr};
 use crate::attrs::Attrs;
 use crate::endian::{Cursor, Endian};
 use crate::error::{Cause, End, Error};
-use crate::event::{Event, encode_event, kind};
+use crate::event::Event;
+use crate::event_header::{Header as EventHeader, encode_event, kind};
 use crate::features::{Features, feature};
 use crate::header::{FileHeader, PIPE_HEADER_SIZE, Section, Start};
 use crate::pipe::PipeHeader;
@@ -368,7 +369,7 @@ fn read_attrs(store: &Store, header: &FileHeader) -> Result<Vec<Attr>, Error> {
 fn is_empty_recording(store: &Store, header: &FileHeader) -> Result<bool, Error> {
     let mut start = [0; 8];
     let read = store.read_at(&mut start, header.data.offset)?;
-    let size = crate::event::Header::of(&start, header.endian).size;
+    let size = EventHeader::of(&start, header.endian).size;
     Ok(read < start.len() || (size == 0 && !header.features.is_empty()))
 }
 

@@ -53,6 +53,7 @@ mod build_id;
 mod endian;
 mod error;
 mod event;
+mod event_header;
 mod features;
 mod header;
 mod input;
@@ -71,7 +72,8 @@ pub use attrs::Attrs;
 pub use build_id::BuildId;
 pub use endian::Endian;
 pub use error::{Cause, End, Error};
-pub use event::{Event, Payload, kind, misc};
+pub use event::{Event, Payload};
+pub use event_header::{kind, misc};
 pub use features::{Features, feature};
 pub use input::Input;
 pub use record::{

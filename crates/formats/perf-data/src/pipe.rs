@@ -5,7 +5,7 @@ use crate::attrs::Attrs;
 use crate::build_id::BuildId;
 use crate::endian::{Cursor, Endian};
 use crate::error::Error;
-use crate::event::{encode_event, kind};
+use crate::event_header::{encode_event, kind};
 use crate::features::{FEATURES_MAX, Features, feature};
 use crate::header::{PIPE_HEADER_SIZE, magic};
 use crate::source::Source;

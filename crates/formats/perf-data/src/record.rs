@@ -1,7 +1,9 @@
 //! Decoded records, for consumers that read their fields.
 
 use crate::endian::{Cursor, Endian, until_nul};
-use crate::event::{EVENT_HEADER_SIZE, Event, encode_event, kind, misc};
+use crate::error::{Cause, Error};
+use crate::event::Event;
+use crate::event_header::{EVENT_HEADER_SIZE, encode_event, kind, misc};
 use crate::sample::Sample;
 use crate::sample_id::SampleId;
 
@@ -27,8 +29,18 @@ pub enum Record<'a> {
     Other,
 }
 
+impl<'a> Event<'a> {
+    /// Decodes the record.
+    ///
+    /// # Errors
+    /// [`Cause::EventTooShort`] if the bytes end before the fields of its type.
+    pub fn record(&self) -> Result<Record<'a>, Error> {
+        Record::decode(self).ok_or(Error::malformed(self.offset, Cause::EventTooShort))
+    }
+}
+
 impl<'a> Record<'a> {
-    pub(crate) fn decode(event: &Event<'a>) -> Option<Self> {
+    fn decode(event: &Event<'a>) -> Option<Self> {
         let endian = event.endian();
         let event_kind = event.kind();
         let layout = event.attrs().layout_of(event_kind, event.body());

@@ -6,7 +6,8 @@ use crate::attrs::Attrs;
 use crate::buffer::Buffer;
 use crate::endian::{Cursor, Endian};
 use crate::error::{Cause, Error};
-use crate::event::{EVENT_HEADER_SIZE, Event, Header, Payload, kind};
+use crate::event::{Event, Payload};
+use crate::event_header::{EVENT_HEADER_SIZE, Header, kind};
 use crate::store::Store;
 use crate::unpack::Unpacker;
 

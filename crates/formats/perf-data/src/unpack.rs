@@ -7,7 +7,7 @@ use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 use crate::buffer::Buffer;
 use crate::endian::Endian;
 use crate::error::{Cause, Error};
-use crate::event::{EVENT_HEADER_SIZE, Header};
+use crate::event_header::{EVENT_HEADER_SIZE, Header};
 
 /// Decompressed bytes held at a time. More than the largest event, so that each fits completely.
 const CAPACITY: usize = 1 << 18;

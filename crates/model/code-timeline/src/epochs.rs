@@ -7,8 +7,9 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use crate::piece::{CodeId, Piece};
 use crate::ranges::{Canvas, overlap};
-use crate::timeline::{CodeId, Piece, Timeline};
+use crate::timeline::Timeline;
 
 /// When code was seen running: the first and the last time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

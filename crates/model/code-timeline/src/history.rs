@@ -18,9 +18,10 @@ use core::cell::OnceCell;
 use core::ops::Range;
 
 use crate::moves::{Moves, Place};
+use crate::piece::CodeId;
 use crate::process::{Inherited, LifeId, Processes};
 use crate::ranges;
-use crate::timeline::{Around, CodeId, Timeline, TimelineBuilder, Who};
+use crate::timeline::{Around, Timeline, TimelineBuilder, Who};
 
 /// One piece of code at one place. Moved code is a separate piece at each place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::timeline::Piece;
+use crate::piece::Piece;
 
 /// Bounds that are searched at once: a few consecutive cache lines.
 const BLOCK: usize = 64;

@@ -2,8 +2,8 @@
 
 use alloc::collections::BTreeMap;
 
+use crate::piece::CodeId;
 use crate::process::{Inherited, LifeId};
-use crate::timeline::CodeId;
 
 /// Determines which code a MOVE refers to, among the codes of its source.
 ///

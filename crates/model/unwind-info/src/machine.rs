@@ -2,8 +2,6 @@
 
 use jit_code::elf_machine;
 
-use crate::prologue::Prologue;
-
 /// A machine whose frames can be described. Both are little-endian with 64-bit addresses.
 ///
 /// Register numbers and rules are those of the System V ABI for x86-64 (figure 3.36) and of the DWARF for the Arm
@@ -113,13 +111,6 @@ impl Machine {
         match self {
             Self::X86_64 => &CIE_X86_64,
             Self::Aarch64 => &CIE_AARCH64,
-        }
-    }
-
-    pub(crate) const fn prologue(self) -> &'static Prologue {
-        match self {
-            Self::X86_64 => &Prologue::X86_64,
-            Self::Aarch64 => &Prologue::AARCH64,
         }
     }
 }

@@ -25,6 +25,15 @@ pub(crate) const FDE_SIZE: usize = 28;
 /// The largest advance that fits into `DW_CFA_advance_loc`.
 const ADVANCE_MAX: u32 = 63;
 
+impl Machine {
+    pub(crate) const fn prologue(self) -> &'static Prologue {
+        match self {
+            Self::X86_64 => &Prologue::X86_64,
+            Self::Aarch64 => &Prologue::AARCH64,
+        }
+    }
+}
+
 impl Prologue {
     pub(crate) const X86_64: Self = Self {
         save: 1,

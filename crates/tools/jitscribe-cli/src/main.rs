@@ -28,7 +28,7 @@ mod valgrind;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 pub use error::{Error, Result};
 
@@ -76,8 +76,8 @@ fn main() -> ExitCode {
         Verb::Dhat(args) => valgrind::dhat::run(&args),
         Verb::Cachegrind(args) => valgrind::cachegrind::run(&args),
         Verb::Demo(args) => demo::run(&args),
-        Verb::Completions(args) => shell::completions(&args),
-        Verb::Man(args) => shell::man(&args),
+        Verb::Completions(args) => shell::completions(&args, Cli::command()),
+        Verb::Man(args) => shell::man(&args, Cli::command()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::Shell;
 
 use crate::text::Out;
-use crate::{Cli, Error, Result};
+use crate::{Error, Result};
 
 /// Print shell completions
 #[derive(Debug, clap::Args)]
@@ -24,19 +24,18 @@ pub struct CompletionsArgs {
   jitscribe man | man -l -")]
 pub struct ManArgs {}
 
-/// Prints completions.
-pub fn completions(args: &CompletionsArgs) -> Result<()> {
+/// Prints completions for `command`.
+pub fn completions(args: &CompletionsArgs, mut command: Command) -> Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "jitscribe", &mut script);
+    clap_complete::generate(args.shell, &mut command, "jitscribe", &mut script);
     let mut out = Out::new();
     out.write_all(&script).map_err(Error::Stdout)?;
     out.finish()
 }
 
-/// Prints the man pages.
-pub fn man(_args: &ManArgs) -> Result<()> {
+/// Prints the man pages of `command`.
+pub fn man(_args: &ManArgs, mut command: Command) -> Result<()> {
     let mut out = Out::new();
-    let mut command = Cli::command();
     command.build();
     clap_mangen::Man::new(command.clone()).render(&mut out).map_err(Error::Stdout)?;
     for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {

@@ -7,6 +7,7 @@ use perf_data::{Callchain, ChainEntry, Context, Input, Record, kind, misc};
 
 use super::address_space::AddressSpaces;
 use super::code_table::LateCode;
+use super::counts::Counts;
 use super::lookup::{LookupCache, Occupant};
 use super::progress::{Progress, Stage};
 use super::recording::Recording;
@@ -23,31 +24,6 @@ pub struct SampleAttribution {
     pub counts: Counts,
     /// Code that came only after something else had run in its place, each once, in order.
     late: BTreeSet<LateCode>,
-}
-
-/// Samples by where they were taken.
-#[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct Counts {
-    /// All samples.
-    pub samples: u64,
-    /// In code that a jitdump or a perf map describes.
-    pub named: u64,
-    /// Of these, those that perf names by itself, by a perf map at its usual place.
-    pub named_before: u64,
-    /// In memory that no file backs, where no code is known.
-    pub unnamed: u64,
-    /// Elsewhere, with known code on the call stack. An interpreter that compiles only trampolines (CPython's) has all of
-    /// its samples here.
-    pub through: u64,
-}
-
-impl Counts {
-    /// Samples in jitted code, named or not.
-    pub fn jitted(&self) -> u64 {
-        self.named + self.unnamed
-    }
 }
 
 impl SampleAttribution {

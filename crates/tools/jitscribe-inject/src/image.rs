@@ -2,17 +2,29 @@
 
 use std::path::Path;
 
-use code_image::jitdump::Converter;
+use code_image::jitdump::{Converter, LineTable};
 use code_image::{Code, Finished, ImageWriter, Part, Target};
 use code_timeline::CodeId;
 
 use super::code_table::{CodeReader, CodeTable, Origin};
-use super::images::ImageOptions;
 use super::parallel::ordered_map;
 use super::plan::{PlannedImage, Shown};
-use super::top::Top;
+use super::top::{Hits, Top};
 use crate::output::Output;
 use crate::{Error, Result};
+
+/// How images are written.
+#[derive(Clone, Copy)]
+pub struct ImageOptions<'a> {
+    /// The folder they go to; it exists.
+    pub folder: &'a Path,
+    /// Whether images that lie there already are replaced.
+    pub replace: bool,
+    /// Which lines they show.
+    pub lines: LineTable,
+    /// The samples in each code: the names of those with samples are kept.
+    pub hits: &'a Hits,
+}
 
 /// How many codes a thread works on at a time: a few of an image's parts, and as much of a dump as
 /// is read at a time, or some more.

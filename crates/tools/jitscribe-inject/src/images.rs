@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use code_image::jitdump::LineTable;
 use code_image::{Finished, Target};
 use code_timeline::LifeId;
 use perf_data::{Attrs, FileIdentity, Mmap, MmapDetail, misc};
@@ -13,10 +12,10 @@ use perf_data::{Attrs, FileIdentity, Mmap, MmapDetail, misc};
 use super::address_space::AddressSpaces;
 use super::code_table::CodeTable;
 use super::free::Free;
-use super::image;
+use super::image::{self, ImageOptions};
 use super::plan::{Arena, Mask, Place, Plan, PlannedImage};
 use super::recording_index::RecordingIndex;
-use super::top::{Hits, Top};
+use super::top::Top;
 use crate::{Error, Result};
 
 /// `PROT_READ | PROT_EXEC`.
@@ -50,19 +49,6 @@ pub struct Images {
 
 /// Which machine the code of a life is for.
 pub type TargetOf<'t> = dyn Fn(LifeId) -> Target + 't;
-
-/// How images are written.
-#[derive(Clone, Copy)]
-pub struct ImageOptions<'a> {
-    /// The folder they go to; it exists.
-    pub folder: &'a Path,
-    /// Whether images that lie there already are replaced.
-    pub replace: bool,
-    /// Which lines they show.
-    pub lines: LineTable,
-    /// The samples in each code: the names of those with samples are kept.
-    pub hits: &'a Hits,
-}
 
 impl Images {
     /// Writes all images of `plan`.

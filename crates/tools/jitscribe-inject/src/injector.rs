@@ -12,7 +12,8 @@ use perf_data::{BuildId, Writer};
 
 use super::attribution::SampleAttribution;
 use super::files::{PlainFiles, SourceFiles};
-use super::images::{ImageOptions, Images};
+use super::image::ImageOptions;
+use super::images::Images;
 use super::locate::SearchPaths;
 use super::output::{self, Output};
 use super::parallel::join;

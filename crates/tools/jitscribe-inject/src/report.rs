@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::attribution::Counts;
+use super::counts::Counts;
 use crate::Warning;
 use crate::files::Kind;
 

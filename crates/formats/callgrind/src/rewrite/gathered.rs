@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::rc::Rc;
 
-use super::collected::{Call, Callee, Cost, Jump};
+use super::cost::{Call, Callee, Cost, Jump};
 use super::{Mode, Next, Rewriter};
 use crate::context::UNKNOWN;
 use crate::known::CodeMap;

@@ -2,10 +2,12 @@
 //!
 //! Everything is done in one pass. Functions that callgrind knew are [`copied`] unchanged, most of them by
 //! [`stretch`]es of many lines, except for the names of unknown [`functions`] that they call. Code that callgrind did
-//! not know is [`collected`] by context. It is split into [`pieces`] and written at the end of its [`part`].
+//! not know is collected by context ([`contexts`]). It is split into [`pieces`] and written at the end of its [`part`].
 
-mod collected;
+mod collect;
+mod contexts;
 mod copied;
+mod cost;
 mod flow;
 mod functions;
 mod gathered;
@@ -30,7 +32,7 @@ use crate::lines::{Lines, Raw};
 use crate::names::Names;
 use crate::position::{Columns, Positions};
 
-use collected::Contexts;
+use contexts::Contexts;
 use here::{Here, Target};
 use naming::Naming;
 pub use summary::{Event, Summary};

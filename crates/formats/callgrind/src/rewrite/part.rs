@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::rc::Rc;
 
-use super::collected::{Call, Callee, Collected, Cost, Jump};
+use super::contexts::Collected;
+use super::cost::{Call, Callee, Cost, Jump};
 use super::pieces::{Entry, Piece, pieces};
 use super::recursion::Recursions;
 use super::rows::{Lines, Rows};

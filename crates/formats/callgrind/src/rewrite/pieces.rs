@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::collected::{Call, Collected, Cost, Jump};
+use super::contexts::Collected;
+use super::cost::{Call, Cost, Jump};
 use super::flow::{Edge, inclusive};
 use super::rows::Lines;
 use super::shares::{Shares, split};

@@ -1,6 +1,7 @@
 //! Recursion levels of code that callgrind took for separate functions.
 
-use super::collected::{Call, Callee, Collected};
+use super::contexts::Collected;
+use super::cost::{Call, Callee};
 
 /// The calls between contexts, as far as recursion levels depend on them.
 pub(super) struct Recursions {

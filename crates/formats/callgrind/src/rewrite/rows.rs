@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::collected::{Call, Cost, Jump};
+use super::cost::{Call, Cost, Jump};
 
 /// The lines of a part's contexts.
 #[derive(Debug, Default)]

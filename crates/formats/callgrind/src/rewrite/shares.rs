@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use super::collected::Collected;
+use super::contexts::Collected;
 use super::rows::Lines;
 use crate::known::{CodeMap, Owner};
 

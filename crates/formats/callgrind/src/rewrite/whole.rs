@@ -1,6 +1,7 @@
 //! Contexts that belong to one function only, as nearly all do, and need not be split.
 
-use super::collected::{Call, Collected, Cost, Jump};
+use super::contexts::Collected;
+use super::cost::{Call, Cost, Jump};
 use super::rows::Lines;
 use crate::known::{CodeMap, Owner};
 

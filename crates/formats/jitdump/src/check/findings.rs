@@ -7,7 +7,31 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use super::rules::{RULES, Rule};
-use super::{Finding, MAX_OFFSETS};
+use super::severity::Severity;
+
+/// How many offsets a [`Finding`] keeps.
+pub const MAX_OFFSETS: usize = 8;
+
+/// All occurrences of one rule's problem in a dump.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The severity.
+    pub severity: Severity,
+    /// Name of the rule, which is stable: see [`RULES`].
+    pub rule: &'static str,
+    /// Offset in the file of the first occurrence.
+    pub offset: u64,
+    /// Offsets of the first occurrences, at most [`MAX_OFFSETS`].
+    pub offsets: Vec<u64>,
+    /// Number of occurrences.
+    pub count: u64,
+    /// What is wrong at the first occurrence.
+    pub what: String,
+    /// What it costs the user, and with which tool.
+    pub cost: &'static str,
+    /// How the writer can fix it.
+    pub mend: &'static str,
+}
 
 /// The findings so far, by the name of the rule.
 #[derive(Debug, Default)]

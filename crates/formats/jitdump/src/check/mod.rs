@@ -12,14 +12,16 @@ mod extension;
 mod findings;
 mod header;
 mod rules;
+mod severity;
 mod unwinding;
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
+pub use findings::{Finding, MAX_OFFSETS};
 pub use rules::{RULES, Rule};
+pub use severity::Severity;
 
 use crate::error::{Error, ErrorKind};
 use crate::extension::CodeItem;
@@ -31,51 +33,6 @@ use debug::DebugChecks;
 use extension::ExtensionChecks;
 use findings::Findings;
 use unwinding::UnwindingChecks;
-
-/// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// Unusual, but no known tool mishandles it.
-    Note,
-    /// Some tool loses or misinterprets something.
-    Warning,
-    /// Users of common tools lose the dump, or part of it.
-    Error,
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Note => "note",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        })
-    }
-}
-
-/// All occurrences of one rule's problem in a dump.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// The severity.
-    pub severity: Severity,
-    /// Name of the rule, which is stable: see [`RULES`].
-    pub rule: &'static str,
-    /// Offset in the file of the first occurrence.
-    pub offset: u64,
-    /// Offsets of the first occurrences, at most [`MAX_OFFSETS`].
-    pub offsets: Vec<u64>,
-    /// Number of occurrences.
-    pub count: u64,
-    /// What is wrong at the first occurrence.
-    pub what: String,
-    /// What it costs the user, and with which tool.
-    pub cost: &'static str,
-    /// How the writer can fix it.
-    pub mend: &'static str,
-}
-
-/// How many offsets a [`Finding`] keeps.
-pub const MAX_OFFSETS: usize = 8;
 
 /// What the checker found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

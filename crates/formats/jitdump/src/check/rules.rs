@@ -1,6 +1,6 @@
 //! The rules: a stable name, the severity, the cost, and the fix.
 
-use super::Severity;
+use super::severity::Severity;
 
 /// A rule of the checker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

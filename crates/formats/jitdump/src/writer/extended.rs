@@ -14,7 +14,7 @@ use crate::endian::{to_u64, to_usize};
 use crate::extension::{FramePointer, Kind, LeftOut, code, tag, tail};
 use crate::lines::LineEntry;
 use crate::load::Load;
-use crate::record::RecordId;
+use crate::record_id::RecordId;
 use crate::sink::Sink;
 use crate::unwinding::{UnwindOrder, UnwindingInfo};
 

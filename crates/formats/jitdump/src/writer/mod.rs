@@ -9,7 +9,8 @@ use crate::debug_info::{DebugEntry, EntryName};
 use crate::endian::{Endian, to_u64};
 use crate::header::{HEADER_SIZE, Header, MAGIC};
 use crate::load::{Load, Move};
-use crate::record::{Body, RECORD_HEADER_SIZE, Record, RecordId};
+use crate::record::{Body, Record};
+use crate::record_id::{RECORD_HEADER_SIZE, RecordId};
 use crate::sink::Sink;
 use crate::unwinding::{UnwindOrder, UnwindingInfo};
 

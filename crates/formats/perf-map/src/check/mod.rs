@@ -7,9 +7,11 @@
 mod overlap;
 mod report;
 mod rules;
+mod severity;
 
-pub use report::{Finding, MAX_PLACES, Place, Report, Severity};
+pub use report::{Finding, MAX_PLACES, Place, Report};
 pub use rules::{RULES, Rule};
+pub use severity::Severity;
 
 use alloc::format;
 use alloc::string::String;

@@ -4,33 +4,12 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
-use core::fmt;
 
 use super::rules::{RULES, Rule};
+use super::severity::Severity;
 
 /// How many places a [`Finding`] keeps.
 pub const MAX_PLACES: usize = 8;
-
-/// The severity of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// Unusual, but no known tool mishandles it.
-    Note,
-    /// It may mislead a tool or its user.
-    Warning,
-    /// Some tool in use loses the symbol, or names it wrongly.
-    Error,
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Severity::Note => "note",
-            Severity::Warning => "warning",
-            Severity::Error => "error",
-        })
-    }
-}
 
 /// A line of the map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

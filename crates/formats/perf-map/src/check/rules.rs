@@ -3,7 +3,7 @@
 //! The behaviour of perf was tested with perf 6.1 and 6.12. The parsers of the other tools named here are described
 //! in their own bug reports (ddprof#560, magic-trace#298).
 
-use super::Severity;
+use super::severity::Severity;
 
 /// A rule that perf maps should follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use fallible::{Refused, Vec};
 use unwind_info::{Error, Machine, Unwind};
 
 use super::layout::{FIRST_ITEM, debug, item_word, load, pair, record_word};
+use super::machine::MACHINE;
 use super::put::{Put, inlined_size, lines_size, one_file};
 use crate::clock::Clock;
 use jit_code::Code;
@@ -73,7 +74,7 @@ pub(crate) fn unwind_tables(
 
 #[inline(never)]
 fn described(size: u64, unwind: &Unwind<'_>, room: &mut Vec<u8>) -> Result<usize, Refused> {
-    let Some(machine) = Machine::from_elf(super::MACHINE) else { return Ok(0) };
+    let Some(machine) = Machine::from_elf(MACHINE) else { return Ok(0) };
     // Reserve at once: growing with each field takes longer than all the rest.
     room.try_reserve(TABLES)?;
     match unwind_info::behind_code(machine, size, unwind, room.inner_mut()) {

@@ -11,6 +11,7 @@ mod fork;
 mod group;
 mod lanes;
 mod layout;
+mod machine;
 mod mapping;
 mod memory;
 mod moved;
@@ -44,6 +45,7 @@ use self::layout::{
     CHUNK, FILLER_MIN, FIRST_CHUNK, FIRST_ITEM, PAYLOAD, TAIL, code, control, item_word, pair,
     record_word, unpair,
 };
+pub(crate) use self::machine::MACHINE;
 use self::mapping::{Mapping, Words};
 use self::memory::{Backing, Errno};
 pub(crate) use self::memory::{Failure, ForkPage};
@@ -159,12 +161,6 @@ impl AtomicWhy {
         }
     }
 }
-
-/// Number of announcements between two searches for space when there is none.
-const STARVE: u32 = 64;
-
-/// The ELF `e_machine` of the code that runs here.
-pub(crate) const MACHINE: u32 = jit_code::elf_machine::NATIVE as u32;
 
 /// The name of a process's dump, which perf requires.
 pub(crate) fn dump_name(pid: u32) -> Result<fallible::Text, fallible::Refused> {
@@ -283,20 +279,6 @@ impl Log {
     #[inline]
     pub(crate) fn control(&self) -> &AtomicU32 {
         self.mapping.half(control::CONTROL)
-    }
-
-    /// Writes a code to the log. `None` if there was no space.
-    #[inline]
-    pub(crate) fn load(&self, code: &Code<'_>, with_bytes: bool, tid: u32) -> Option<Announced> {
-        let bytes = code.bytes.filter(|_| with_bytes);
-        let flags = group::flags(code, bytes.is_none());
-        if !usual::is_usual(code, bytes, flags) {
-            return self.load_in_full(code, with_bytes, tid);
-        }
-        match bytes {
-            None => self.load_usual_lean(code, flags, tid),
-            Some(bytes) => self.load_usual(code, bytes, flags, tid),
-        }
     }
 
     #[inline(never)]

@@ -4,7 +4,7 @@
 use jitdump::extension::tail::ITEM_HEADER_SIZE;
 use jitdump::extension::{code as code_item, tag};
 
-use super::group::{code_words, write_load};
+use super::group::{code_words, flags, write_load};
 use super::layout::{FIRST_ITEM, code as at, item_word, load};
 use super::put::Put;
 use super::{Announced, Log};
@@ -18,7 +18,7 @@ const LARGEST_CODE: usize = 1 << 28;
 
 /// Whether only address, name, bytes and the flags of `code` have to be written.
 #[inline]
-pub(super) fn is_usual(code: &Code<'_>, bytes: Option<&[u8]>, flags: u8) -> bool {
+fn is_usual(code: &Code<'_>, bytes: Option<&[u8]>, flags: u8) -> bool {
     let lists = code.lines.len() | code.ir_lines.len() | code.inlined.len() | code.tier.len();
     // A flag is enough where only our readers read the log: see `unwind_tables`.
     let told = code.unwind.is_none() || (bytes.is_none() && flags & !code_item::LEAN != 0);
@@ -27,14 +27,23 @@ pub(super) fn is_usual(code: &Code<'_>, bytes: Option<&[u8]>, flags: u8) -> bool
 }
 
 impl Log {
+    /// Writes a code to the log. `None` if there was no space.
+    #[inline]
+    pub(crate) fn load(&self, code: &Code<'_>, with_bytes: bool, tid: u32) -> Option<Announced> {
+        let bytes = code.bytes.filter(|_| with_bytes);
+        let flags = flags(code, bytes.is_none());
+        if !is_usual(code, bytes, flags) {
+            return self.load_in_full(code, with_bytes, tid);
+        }
+        match bytes {
+            None => self.load_usual_lean(code, flags, tid),
+            Some(bytes) => self.load_usual(code, bytes, flags, tid),
+        }
+    }
+
     /// Writes a code without its bytes, [if there is nothing else to write](is_usual).
     #[inline]
-    pub(super) fn load_usual_lean(
-        &self,
-        code: &Code<'_>,
-        flags: u8,
-        tid: u32,
-    ) -> Option<Announced> {
+    fn load_usual_lean(&self, code: &Code<'_>, flags: u8, tid: u32) -> Option<Announced> {
         let items = CODE - FIRST_ITEM + ITEM_HEADER_SIZE + code.name.len().next_multiple_of(8);
         self.write_group(FIRST_ITEM + items, 0, items, code.address, tid, |room, stamp| {
             let [code_item, died, size, index, group, kind] =
@@ -48,13 +57,7 @@ impl Log {
 
     /// Writes a code with its bytes, [if there is nothing else to write](is_usual).
     #[inline(never)]
-    pub(super) fn load_usual(
-        &self,
-        code: &Code<'_>,
-        bytes: &[u8],
-        flags: u8,
-        tid: u32,
-    ) -> Option<Announced> {
+    fn load_usual(&self, code: &Code<'_>, bytes: &[u8], flags: u8, tid: u32) -> Option<Announced> {
         let record = load::NAME + code.name.len() + 1 + bytes.len();
         let size = (CODE + record).next_multiple_of(8);
         let items = ITEM_HEADER_SIZE + code_item::SIZE;

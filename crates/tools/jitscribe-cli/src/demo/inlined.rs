@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::process::Command;
 
-use super::{perf, printed};
+use super::printed::{perf, printed};
 
 /// A place where code ran, and the lines that addr2line prints of it: the one with the most inlined calls around it.
 pub fn deepest(data: &Path) -> Option<(String, Vec<String>)> {

@@ -1,11 +1,11 @@
 //! `jitscribe demo`: runs `demo-jit` under perf, and prints what perf shows before and after `inject`.
 
 mod inlined;
+mod printed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use crate::inject::{self, Report};
 use crate::line_table::LineTable;
@@ -13,6 +13,7 @@ use crate::text::Out;
 use crate::text::shell_word;
 use crate::{Error, Result, companion, note, record, text};
 use jitscribe_inject::output;
+use printed::perf;
 
 /// The program that is recorded: `examples/demo-jit`.
 const PROGRAM: &str = "demo-jit";
@@ -169,25 +170,6 @@ fn present(report: &Report, raw: &Path, data: &Path, with_ir: &Path) -> Result<(
     }
     out.line("")?;
     out.finish()
-}
-
-/// What perf prints of a recording, a line each; nothing if it fails.
-fn perf(recording: &Path, words: &[&str]) -> Vec<String> {
-    let Some((verb, options)) = words.split_first() else { return Vec::new() };
-    let mut command = Command::new("perf");
-    printed(command.arg(verb).arg("-i").arg(recording).args(options))
-}
-
-/// What a command prints, a line each; nothing if it fails.
-fn printed(command: &mut Command) -> Vec<String> {
-    let printed = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
-    let printed = printed.map(|printed| printed.stdout).unwrap_or_default();
-    let text = String::from_utf8_lossy(&printed);
-    // perf fills columns that it has nothing for.
-    let plain = |line: &str| {
-        line.trim_end().trim_end_matches("-      -").trim_end().replace('\t', "        ")
-    };
-    text.lines().map(plain).collect()
 }
 
 fn is_comment(line: &str) -> bool {

@@ -3,7 +3,7 @@
 use code_timeline::{History, MoveId};
 use jitdump::{CodeEvent, CodeLoad, Dump, Endian};
 
-use super::ending;
+use super::ending::ending;
 use super::input::Input;
 use super::live::history_of;
 use super::time::Shown;

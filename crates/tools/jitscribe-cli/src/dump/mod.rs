@@ -1,5 +1,6 @@
 //! `jitscribe dump`: shows or converts the code that a JIT wrote down.
 
+mod ending;
 pub mod input;
 mod json;
 mod listing;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ArgGroup;
 use code_image::ObjectFormat;
-use jitdump::{Dump, End};
+use jitdump::Dump;
 
 use crate::text::Out;
 use crate::{Error, Result, note, text};
@@ -222,24 +223,5 @@ fn dump_perf_map(args: &Args, input: &Input, out: &mut Out) -> Result<()> {
         map::from_perf_map(input, out)
     } else {
         listing::perf_map(input, out)
-    }
-}
-
-/// Describes how a dump ended; `None` if it is complete.
-fn ending(end: Option<End>) -> Option<String> {
-    match end? {
-        End::Complete { .. } => None,
-        End::CutOff { offset, missing: Some(missing) } => Some(format!(
-            "at offset {offset:#x}: the last record lacks {missing} bytes: the dump is truncated \
-             or still being written"
-        )),
-        End::CutOff { offset, missing: None } => Some(format!(
-            "at offset {offset:#x}: the file ends inside a record header: the dump is truncated \
-             or still being written"
-        )),
-        End::Zeros { offset } => Some(format!("at offset {offset:#x}: only zeros up to the end")),
-        End::Damaged { offset } => {
-            Some(format!("at offset {offset:#x}: no valid record up to the end"))
-        }
     }
 }

@@ -9,6 +9,7 @@
 mod owners;
 mod read;
 mod search;
+mod source_args;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,35 +20,13 @@ use std::rc::Rc;
 use code_image::Target;
 use jitdump::CodeLoad;
 
-use crate::files::{Kind, Named};
-use crate::{Error, Result};
+use crate::Result;
+use crate::files::Kind;
 
 pub use jitscribe_inject::CodeLines;
 use owners::Owners;
 use read::{Code, Files, Origin};
-
-/// Where to look for jitdumps and perf maps.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub struct SourceArgs {
-    /// Read this perf map instead of searching for one [default: perf-PID.map beside the input, in
-    /// JITSCRIBE_DIR and in /tmp]
-    #[arg(long, value_name = "[PID=]FILE")]
-    pub perf_map: Vec<Named>,
-    /// Read this jitdump instead of searching for one [default: jit-PID.dump beside the input, in
-    /// JITSCRIBE_DIR, JITDUMPDIR, ~/.debug/jit, $XDG_RUNTIME_DIR/jitscribe, ~/.cache/jitscribe, the
-    /// working directory and /tmp]
-    #[arg(long, value_name = "[PID=]FILE")]
-    pub jitdump: Vec<Named>,
-    /// Search for perf maps and jitdumps in this folder and its subfolders first
-    #[arg(long, value_name = "DIR")]
-    pub aux_dir: Vec<PathBuf>,
-    /// Folders that will be deleted: the output must not refer to files in them.
-    #[arg(skip)]
-    pub leaving: Vec<PathBuf>,
-    /// The process announced its code to valgrind by itself, so that nothing may be left to name.
-    #[arg(skip)]
-    pub named_at_once: bool,
-}
+pub use source_args::SourceArgs;
 
 /// A file with code.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -237,15 +216,6 @@ pub fn nothing_known(pid: Option<u32>) -> String {
          opcache.jit_debug=32, MVM_JIT_PERF_MAP=1)? `jitscribe record --tool=TOOL -- CMD` sets what \
          is needed; for a file elsewhere, use --jitdump FILE or --perf-map FILE"
     )
-}
-
-/// For `map_err`: a dump that cannot be opened.
-fn unreadable(path: &Path) -> impl FnOnce(jitdump::OpenError) -> Error {
-    let path = path.to_owned();
-    move |error| match error {
-        jitdump::OpenError::Read(source) => Error::File { path, source },
-        jitdump::OpenError::Format(error) => Error::Format { path, cause: error.to_string() },
-    }
 }
 
 #[cfg(test)]

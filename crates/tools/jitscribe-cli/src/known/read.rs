@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hasher;
 use std::ops::{ControlFlow, Range};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use code_image::Target;
 use code_timeline::{Code as Placed, HistoryBuilder, LifeId, Processes};
@@ -137,7 +137,7 @@ impl Files {
         let path = found.path.as_path();
         let file = open_owned_by(found.owner, path).map_err(Error::file(path))?;
         let size = file.metadata().map_err(Error::file(path))?.len();
-        let mut file = DumpFile::open(file, size).map_err(super::unreadable(path))?;
+        let mut file = DumpFile::open(file, size).map_err(unreadable(path))?;
         let quirks = file.quirks().map_err(Error::file(path))?;
         let machine = u16::try_from(quirks.machine).unwrap_or(0);
         let target = Target::new(machine, file.header().endian);
@@ -208,4 +208,13 @@ fn number_of(name: &[u8]) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write(name);
     hasher.finish()
+}
+
+/// For `map_err`: a dump that cannot be opened.
+fn unreadable(path: &Path) -> impl FnOnce(jitdump::OpenError) -> Error {
+    let path = path.to_owned();
+    move |error| match error {
+        jitdump::OpenError::Read(source) => Error::File { path, source },
+        jitdump::OpenError::Format(error) => Error::Format { path, cause: error.to_string() },
+    }
 }

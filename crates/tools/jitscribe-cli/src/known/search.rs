@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use jitscribe_inject::Warning;
 use jitscribe_inject::files::Untrusted;
 
-use super::SourceArgs;
+use super::source_args::SourceArgs;
 use crate::files::{
     Believed, Index, Kind, Named, facts, is_file, jitdump_pid, looks_like_marker, pid_in_name,
 };

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::read::{Code, Origin};
 use super::*;
+use crate::files::Named;
 
 const PID: u32 = 4_000_000_007;
 

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use clap::{Arg, Args as _, Command};
 
-use super::Args;
+use super::args::Args;
 
 /// The option that passes one word on to `perf record`.
 const PASS_ON: &str = "--perf-option=";

@@ -8,13 +8,16 @@
 //! - [`summary`] reports the result.
 //! - [`mod@valgrind`] does the same with a tool of valgrind instead of perf.
 
+mod args;
 mod arguments;
 mod java;
 mod logs;
 mod objects;
 mod perf;
+mod prepared;
 pub mod summary;
 mod target;
+mod tool;
 mod valgrind;
 mod whose;
 mod workspace;
@@ -22,13 +25,13 @@ mod workspace;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::Ordering;
 
 use crate::inject::{self, Report};
 use crate::line_table::LineTable;
-use crate::runtimes::{self, Preparation};
+use crate::runtimes::Preparation;
 use crate::text::shell_word;
 use crate::{Error, Result, bridge, child, note, text};
 
@@ -37,132 +40,13 @@ use logs::Logs;
 use whose::Whose;
 use workspace::Workspace;
 
+pub use args::Args;
+use args::with_suffix;
 pub use arguments::{arguments, pass_on};
 pub use java::AskJvm;
+use prepared::add_bridge;
+pub use prepared::say_flags;
 pub use target::check_program;
-
-/// Record a command or a process, including its jitted code
-///
-/// Runs perf record with the clock and call chains that jitted code needs, configures known runtimes
-/// to announce their code, and adds that code to the recording. Options that are not listed here are
-/// passed on to perf record: -F 999, -e cycles, -a, -C 0.
-///
-/// The exit code is the command's own; 128 + N if signal N ended it. Ctrl-C ends the recording, and
-/// the recording is then processed as usual.
-#[derive(Clone, Debug, clap::Args)]
-#[command(
-    override_usage = "jitscribe record [OPTIONS] [PERF OPTIONS] -- COMMAND...\n       \
-                      jitscribe record [OPTIONS] [PERF OPTIONS] -p PID [-- COMMAND...]\n       \
-                      jitscribe record --tool=TOOL [OPTIONS] [VALGRIND OPTIONS] -- COMMAND...",
-    after_help = "EXAMPLES:
-  jitscribe record -- node app.js
-  perf report
-
-  jitscribe record -o out.data -F 999 --call-graph dwarf -- java -jar app.jar
-
-  # a running process, for ten seconds
-  jitscribe record -p 4711 --duration 10
-
-  # the whole system while a script runs
-  jitscribe record -a -- ./load-test.sh
-
-  # under valgrind
-  jitscribe record --tool=memcheck --leak-check=full -- node app.js",
-    after_long_help = after_long_help()
-)]
-pub struct Args {
-    /// Run the command under this tool of valgrind instead of perf; options that are not listed here are
-    /// then passed on to valgrind. Each process writes a file FILE.PID [default: TOOL.out.PID]
-    #[arg(long, value_name = "TOOL", value_enum)]
-    pub tool: Option<valgrind::Tool>,
-    /// Where to write the recording; object files with the code go into the folder FILE.jit beside it
-    #[arg(short, long, value_name = "FILE", default_value = OUTPUT)]
-    pub output: PathBuf,
-    /// Record these running processes until Ctrl-C, until they end, or while COMMAND runs
-    #[arg(short, long, value_name = "PID[,PID...]")]
-    pub pid: Option<String>,
-    /// Stop after this many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "command")]
-    pub duration: Option<String>,
-    /// How to record call chains: fp, dwarf or dwarf,BYTES, lbr, none
-    #[arg(long, value_name = "HOW", default_value = "fp", value_parser = call_graph)]
-    pub call_graph: String,
-    /// Leave the command and its environment unchanged: only code that its runtimes announce by themselves
-    /// has names
-    #[arg(long)]
-    pub no_env: bool,
-    /// Load a library into the command that announces the code as its runtimes write it down: under valgrind, jitted
-    /// code has names while it runs; for perf, code from perf maps has bytes
-    #[arg(long)]
-    pub bridge: bool,
-    /// Keep the recording as perf wrote it, and the dumps, in the folder FILE.raw
-    #[arg(long)]
-    pub keep_raw: bool,
-    /// Where to write the object files; perf looks for them there [default: FILE.jit]
-    #[arg(long, value_name = "DIR")]
-    pub image_dir: Option<PathBuf>,
-    /// Replace the recording and the object files if they exist
-    #[arg(short, long)]
-    pub force: bool,
-    /// Also add the object files, and all other sampled files, to perf's build-id cache (~/.debug)
-    #[arg(long)]
-    pub buildid_cache: bool,
-    /// Print a report as JSON (sizes in bytes, times in nanoseconds) on standard output
-    #[arg(long)]
-    pub json: bool,
-    /// Pass one word on to perf record; options that are not listed here are passed on automatically
-    #[arg(long, value_name = "WORD", require_equals = true, allow_hyphen_values = true)]
-    pub perf_option: Vec<OsString>,
-    /// The command to run
-    #[arg(last = true, value_name = "COMMAND")]
-    pub command: Vec<OsString>,
-}
-
-fn after_long_help() -> String {
-    format!(
-        "EXAMPLES:
-  jitscribe record -- node app.js
-  perf report
-
-  jitscribe record -o out.data -F 999 --call-graph dwarf -- java -jar app.jar
-
-  # a running process, for ten seconds
-  jitscribe record -p 4711 --duration 10
-
-  # the whole system while a script runs
-  jitscribe record -a -- ./load-test.sh
-
-  # under valgrind
-  jitscribe record --tool=memcheck --leak-check=full -- node app.js
-
-{}
-FILES:
-  FILE is the recording, and FILE.jit/ holds the code in it. Keep the two together; nothing else is
-  needed. While recording, a folder .jitscribe-XXXXXX beside FILE holds intermediate files; it is kept
-  if processing fails. Runtimes that let us choose the place write their dumps there; all other dumps
-  are listed at the end, with the command that removes them.",
-        runtimes::help()
-    )
-}
-
-fn seconds(text: &str) -> Result<String, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Ok(text.to_owned()),
-        _ => Err("expected a number of seconds greater than 0".into()),
-    }
-}
-
-fn call_graph(text: &str) -> Result<String, String> {
-    let how = text.split(',').next().unwrap_or_default();
-    if ["fp", "dwarf", "lbr", "none"].contains(&how) {
-        Ok(text.to_owned())
-    } else {
-        Err("expected fp, dwarf, dwarf,BYTES, lbr or none".into())
-    }
-}
-
-/// The default output file.
-const OUTPUT: &str = "perf.data";
 
 /// A finished recording.
 #[derive(Debug)]
@@ -286,25 +170,6 @@ pub fn record(args: &Args) -> Result<Recorded> {
     }
 }
 
-/// Makes the command load the library for `LD_PRELOAD`.
-fn add_bridge(prepared: &mut Preparation) -> Result<()> {
-    let library = bridge::library()?;
-    if prepared.command.first().is_none_or(|program| bridge::may_load_into(program)) {
-        prepared.variables.insert(bridge::VARIABLE.into(), bridge::value(&library));
-    }
-    Ok(())
-}
-
-/// Reports the flags that were added to the command.
-pub fn say_flags(prepared: &Preparation) {
-    if prepared.flags.is_empty() {
-        return;
-    }
-    let flags: Vec<String> = prepared.flags.iter().map(shell_word).collect();
-    let name = prepared.runtime.map_or("the runtime", |runtime| runtime.name);
-    note::say(format_args!("{name} is run with {} (--no-env prevents this)", flags.join(" ")));
-}
-
 /// Rejects, before anything runs, arguments that would fail after the recording.
 fn check(args: &Args) -> Result<()> {
     if args.output.as_os_str() == "-" {
@@ -389,10 +254,4 @@ fn perf_record(args: &Args, recording: &Path, prepared: &Preparation) -> Command
     }
     perf.envs(&prepared.variables);
     perf
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(suffix);
-    name.into()
 }

@@ -7,7 +7,7 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use super::Args;
+use super::args::{Args, with_suffix};
 use crate::runtimes::Preparation;
 use crate::text::shell_word;
 use crate::{Error, Result};
@@ -39,7 +39,7 @@ impl Objects {
         if args.keep_raw {
             return Ok(Self { folder: Some(workspace.to_owned()), before: None });
         }
-        let folder = super::with_suffix(base, ".jit");
+        let folder = with_suffix(base, ".jit");
         match DirBuilder::new().mode(0o700).create(&folder) {
             Err(error) if folder.is_dir() => {
                 drop(error);

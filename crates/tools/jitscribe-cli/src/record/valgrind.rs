@@ -8,9 +8,12 @@ use std::process::Command;
 
 use serde::Serialize;
 
+use super::args::{Args, OUTPUT, with_suffix};
 use super::objects::Objects;
+use super::prepared::{add_bridge, say_flags};
+use super::tool::Tool;
 use super::workspace::Workspace;
-use super::{Args, perf, target};
+use super::{perf, summary, target};
 use crate::callgrind;
 use crate::known::SourceArgs;
 use crate::runtimes::Preparation;
@@ -18,33 +21,6 @@ use crate::text::shell_word;
 use crate::valgrind::{self, FileArgs, cachegrind, dhat, massif, memcheck};
 use crate::{Error, Result, note, text};
 use jitscribe_inject::output::Output;
-
-/// A tool of valgrind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Tool {
-    /// Execution counts and callers, by function, line and instruction
-    Callgrind,
-    /// Invalid heap accesses and memory leaks
-    Memcheck,
-    /// Heap usage by call stack, over time
-    Massif,
-    /// Heap allocations and how they are used
-    Dhat,
-    /// Execution counts, by function and line
-    Cachegrind,
-}
-
-impl Tool {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Callgrind => "callgrind",
-            Self::Memcheck => "memcheck",
-            Self::Massif => "massif",
-            Self::Dhat => "dhat",
-            Self::Cachegrind => "cachegrind",
-        }
-    }
-}
 
 /// The report on one file. With `--json`, a list of these is printed.
 #[derive(Debug, Serialize)]
@@ -66,7 +42,7 @@ enum Done {
 /// The path of valgrind's output files, without the process id at the end.
 fn base(args: &Args, tool: Tool) -> PathBuf {
     // The default is a name for perf's recordings.
-    if args.output == Path::new(super::OUTPUT) {
+    if args.output == Path::new(OUTPUT) {
         PathBuf::from(format!("{}.out", tool.name()))
     } else {
         args.output.clone()
@@ -80,16 +56,16 @@ pub fn run(args: &Args, tool: Tool) -> Result<()> {
     if let Some(program) = args.command.first() {
         target::check_program(program)?;
     }
-    let raw = super::with_suffix(&base, ".raw");
+    let raw = with_suffix(&base, ".raw");
     let mut workspace = Workspace::new(&base, args.keep_raw.then_some(raw.as_path()))?;
     let mut prepared = if args.no_env {
         Preparation { command: args.command.clone(), ..Preparation::default() }
     } else {
         Preparation::of(&args.command, workspace.folder(), false)?
     };
-    super::say_flags(&prepared);
+    say_flags(&prepared);
     if args.bridge {
-        super::add_bridge(&mut prepared)?;
+        add_bridge(&mut prepared)?;
     }
     let mut objects = Objects::new(args, &base, workspace.folder(), &mut prepared)?;
     let name = base.file_name().unwrap_or(OsStr::new(tool.name()));
@@ -142,7 +118,7 @@ pub fn run(args: &Args, tool: Tool) -> Result<()> {
         ));
     }
     if !failed {
-        super::summary::say_left_by(pids.into_iter());
+        summary::say_left_by(pids.into_iter());
     }
     if args.json {
         print_json(&all)?;

@@ -2,77 +2,23 @@
 
 pub mod cachegrind;
 pub mod dhat;
+mod file_args;
 pub mod massif;
 pub mod memcheck;
 mod namer;
 mod report;
 
-use std::ffi::OsString;
 use std::io::{BufReader, BufWriter, IsTerminal, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::files::{Opened, open_regular};
-use crate::known::SourceArgs;
 use crate::text::Out;
 use crate::{Error, Result};
 use jitscribe_inject::output::Output;
 
+pub use file_args::FileArgs;
 use namer::CodeNamer;
 pub use report::Report;
-
-/// A file written by valgrind, and what to do with it.
-#[derive(Clone, Debug, clap::Args)]
-pub struct FileArgs {
-    /// The file that valgrind wrote
-    #[arg(value_name = "FILE")]
-    pub input: PathBuf,
-    /// Where to write the file with names, - for standard output [default: FILE.jitted]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    #[command(flatten)]
-    pub sources: SourceArgs,
-    /// Show source files with their folders, as valgrind does with --fullpath-after=
-    #[arg(long)]
-    pub full_path: bool,
-    /// Replace the output if it exists
-    #[arg(short, long)]
-    pub force: bool,
-    /// Print a report as JSON on standard output
-    #[arg(long)]
-    pub json: bool,
-}
-
-impl FileArgs {
-    /// The path of the output; `None` for standard output.
-    fn output(&self) -> Result<Option<PathBuf>> {
-        let path = match &self.output {
-            Some(path) => path.clone(),
-            None if self.is_stdin() => "-".into(),
-            None => {
-                let mut name = OsString::from(&self.input);
-                name.push(".jitted");
-                name.into()
-            }
-        };
-        if path.as_os_str() != "-" {
-            return Ok(Some(path));
-        }
-        if self.json {
-            return Err(Error::Refused("--json and -o - cannot share standard output".into()));
-        }
-        Ok(None)
-    }
-
-    fn is_stdin(&self) -> bool {
-        self.input.as_os_str() == "-"
-    }
-
-    /// The process id in the file's name: the last number in it, as in `massif.out.4711`.
-    fn pid_in_name(&self) -> Option<u32> {
-        let name = self.input.file_name()?.to_str()?;
-        name.rsplit(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty())?.parse().ok()
-    }
-}
 
 /// Opens the input.
 fn open(args: &FileArgs) -> Result<BufReader<Box<dyn Read>>> {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use valgrind_log::{Frame, Named, Namer};
 
-use super::FileArgs;
+use super::file_args::FileArgs;
 use crate::known::{KnownCode, KnownSource, nothing_known};
 use crate::{Error, Result};
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::FileArgs;
+use super::file_args::FileArgs;
 use super::namer::Found;
 use crate::known::KnownSource;
 use crate::text::shell_word;

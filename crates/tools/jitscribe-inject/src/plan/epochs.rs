@@ -8,8 +8,9 @@ use std::ops::Range;
 
 use code_timeline::{CodeId, Timeline, Usage, epochs};
 
+use super::arena::{Mapping, PlannedImage, Shown};
 use super::extents::Extent;
-use super::{Mapping, Place, PlannedImage, Shown};
+use super::place::Place;
 
 /// More epochs than this have no image each: together they would be as large as all code times all
 /// epochs.

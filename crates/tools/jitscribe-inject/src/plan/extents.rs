@@ -6,7 +6,7 @@ use std::ops::Range;
 use code_timeline::ranges::Canvas;
 use code_timeline::{LifeId, Piece, Timeline, ranges};
 
-use super::Place;
+use super::place::Place;
 use crate::address_space::AddressSpaces;
 use crate::arena;
 use crate::code_table::CodeTable;

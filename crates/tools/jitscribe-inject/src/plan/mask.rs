@@ -11,8 +11,9 @@ use std::ops::Range;
 use code_timeline::ranges::Canvas;
 use code_timeline::{CodeId, LifeId, Timeline};
 
+use super::arena::{Arena, Mapping};
 use super::extents::{Extent, base_of};
-use super::{Arena, Mapping, Place};
+use super::place::Place;
 use crate::attribution::SampleAttribution;
 use crate::code_table::CodeTable;
 use crate::recording_index::RecordingIndex;

@@ -9,9 +9,11 @@
 //! later, that will not do: unwinders want all of an image mapped by one rule. Then there is an
 //! image for each span of time ([`mod@epochs`]).
 
+mod arena;
 mod epochs;
 mod extents;
 mod mask;
+mod place;
 mod relocated;
 mod restore;
 mod uncovered;
@@ -19,132 +21,23 @@ mod uncovered;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use code_timeline::{CodeId, LifeId};
+use code_timeline::LifeId;
 
 use super::address_space::{AddressSpaces, Runs};
 use super::attribution::SampleAttribution;
 use super::code_table::CodeTable;
 use super::limits::{IN_EPOCHS, RESTORED};
 use super::recording::Recording;
-use super::recording_index::{MapEvent, Ordinal, RecordingIndex};
+use super::recording_index::RecordingIndex;
 use super::sources::Codes;
 use crate::Warning;
 use crate::heavy::{self, Heavy};
 
+pub use arena::{Arena, Mapping, PlannedImage, Shown};
 use extents::Extent;
 pub(crate) use mask::Mask;
+pub use place::Place;
 use uncovered::Uncovered;
-
-/// Where in the stream of events something is put.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
-    /// Before the first event.
-    First,
-    /// Right behind this event, with its time.
-    After(Ordinal, u64),
-    /// In order of time.
-    At(u64),
-}
-
-impl Place {
-    /// Right behind the event of a mapping.
-    fn behind(map: &MapEvent) -> Self {
-        Self::After(map.ordinal, map.time)
-    }
-
-    /// From when on it holds.
-    pub fn time(self) -> u64 {
-        match self {
-            Self::After(_, time) | Self::At(time) => time,
-            Self::First => 0,
-        }
-    }
-
-    /// The time that the event is given. Of events with one time, readers take that first which
-    /// comes first in the file, and what goes by time is put behind the samples of its time.
-    pub fn time_of_event(self) -> u64 {
-        match self {
-            Self::At(time) => time.saturating_sub(1),
-            Self::First | Self::After(..) => self.time(),
-        }
-    }
-
-    /// Whether readers see this before the mapping `map`. They go by time: the order of events in
-    /// the file is that of the CPUs' buffers.
-    fn precedes(self, map: &MapEvent) -> bool {
-        let ordinal = match self {
-            Self::After(ordinal, _) => ordinal,
-            Self::First | Self::At(_) => 0,
-        };
-        (self.time(), ordinal) < (map.time, map.ordinal)
-    }
-}
-
-/// Code, or a part of it, that an image shows.
-#[derive(Clone, Debug)]
-pub struct Shown {
-    /// The addresses in the image. They are the process's own, unless the code had to give way.
-    pub visible: Range<u64>,
-    /// How far from the process's own addresses that is.
-    pub moved_by: u64,
-    /// Whose code it is.
-    pub code: CodeId,
-}
-
-impl Shown {
-    /// The addresses in the process.
-    fn range(&self) -> Range<u64> {
-        self.visible.start - self.moved_by..self.visible.end - self.moved_by
-    }
-
-    /// Maps it at `place`.
-    fn mapped(&self, place: Place) -> Mapping {
-        Mapping { range: self.range(), moved_by: self.moved_by, place }
-    }
-}
-
-/// A mapping of an image.
-#[derive(Clone, Debug)]
-pub struct Mapping {
-    /// The addresses in the process.
-    pub range: Range<u64>,
-    /// How far behind them those of the image are.
-    pub moved_by: u64,
-    /// Where in the stream.
-    pub place: Place,
-}
-
-/// One image to be written, and where it is to be mapped.
-#[derive(Debug)]
-pub struct PlannedImage {
-    /// The span of its addresses.
-    pub span: Range<u64>,
-    /// What it shows, by address.
-    pub shown: Vec<Shown>,
-    /// How it is mapped; those of one time in their order.
-    pub mappings: Vec<Mapping>,
-    /// Until when it is the one that shows its arena.
-    until: u64,
-}
-
-/// A stretch of one process's memory with its code.
-#[derive(Debug)]
-pub struct Arena {
-    /// Whose memory.
-    pub life: LifeId,
-    /// From the first code to the end of the last.
-    pub span: Range<u64>,
-    /// Its images, in the order of time.
-    pub images: Vec<PlannedImage>,
-}
-
-impl Arena {
-    /// The image that shows it at `time`.
-    fn image_at(&mut self, time: u64) -> Option<&mut PlannedImage> {
-        let number = self.images.partition_point(|image| image.until <= time);
-        self.images.get_mut(number)
-    }
-}
 
 /// All that is to be put into a recording.
 #[derive(Debug, Default)]

@@ -9,8 +9,9 @@ use std::ops::Range;
 use code_timeline::ranges::Canvas;
 use code_timeline::{CodeId, Epoch, Timeline, Usage, epochs, ranges};
 
+use super::arena::{Mapping, PlannedImage, Shown};
 use super::extents::{Extent, base_of};
-use super::{Mapping, Place, PlannedImage, Shown};
+use super::place::Place;
 use crate::code_table::CodeTable;
 
 /// Relocated code begins at multiples of this.

@@ -9,8 +9,9 @@ use std::collections::HashMap;
 
 use code_timeline::{CodeId, Timeline, Usage, ranges};
 
+use super::arena::{Arena, PlannedImage};
 use super::extents::{Extent, within};
-use super::{Arena, Place, PlannedImage};
+use super::place::Place;
 use crate::address_space::{AddressSpaces, Runs};
 use crate::recording_index::{MapEvent, RecordingIndex};
 

@@ -7,49 +7,20 @@
 //! The worker that runs this has already become that user if necessary. Nothing here needs privileges, so a hostile process gains
 //! nothing through its answers, its socket or its files that it could not do itself.
 
+mod failure;
 mod peer;
 mod protocol;
 mod socket;
 mod trigger;
 mod wait;
 
-use std::io;
-use std::time::Duration;
-
-use rustix::io::Errno;
-
+pub use failure::Failure;
 pub use peer::Peer;
 pub use protocol::{Answer, Request};
 pub use wait::Wait;
 
 use super::folder::Folder;
 use super::target::Target;
-
-/// The interval for checking something again.
-const PAUSE: Duration = Duration::from_millis(10);
-
-/// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// There was no answer before the deadline.
-    #[error("it does not respond")]
-    NotAnswering,
-    /// The answer is no longer needed.
-    #[error("interrupted")]
-    Stopped,
-    /// There is no answer, for this reason.
-    #[error("{0}")]
-    Refused(String),
-    /// A system call failed.
-    #[error(transparent)]
-    System(#[from] io::Error),
-}
-
-impl From<Errno> for Failure {
-    fn from(error: Errno) -> Self {
-        Self::System(error.into())
-    }
-}
 
 /// Sends a request to a JVM. `folder` is its `/tmp`. Makes the JVM listen first if it does not.
 pub fn ask(

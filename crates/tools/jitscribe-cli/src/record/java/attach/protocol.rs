@@ -3,7 +3,7 @@
 //! A request is the version, a command and always three arguments, each ended by a NUL. The answer is a number, a newline, and
 //! text until the JVM closes the connection. This module does no I/O.
 
-use super::Failure;
+use super::failure::Failure;
 
 /// The longest argument that HotSpot accepts (`AttachOperation::arg_length_max`).
 const LONGEST_ARGUMENT: usize = 1024;

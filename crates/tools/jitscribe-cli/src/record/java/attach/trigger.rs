@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 
-use super::wait::Wait;
-use super::{Failure, PAUSE, socket};
+use super::failure::Failure;
+use super::socket;
+use super::wait::{PAUSE, Wait};
 use crate::record::java::folder::{Folder, Name};
 use crate::record::java::target::Target;
 

@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::Failure;
+use super::failure::Failure;
+
+/// The interval for checking something again.
+pub const PAUSE: Duration = Duration::from_millis(10);
 
 /// The limit on the time spent on one process.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,28 @@
+//! The arguments that say where to look for jitdumps and perf maps.
+
+use std::path::PathBuf;
+
+use crate::files::Named;
+
+/// Where to look for jitdumps and perf maps.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct SourceArgs {
+    /// Read this perf map instead of searching for one [default: perf-PID.map beside the input, in
+    /// JITSCRIBE_DIR and in /tmp]
+    #[arg(long, value_name = "[PID=]FILE")]
+    pub perf_map: Vec<Named>,
+    /// Read this jitdump instead of searching for one [default: jit-PID.dump beside the input, in
+    /// JITSCRIBE_DIR, JITDUMPDIR, ~/.debug/jit, $XDG_RUNTIME_DIR/jitscribe, ~/.cache/jitscribe, the
+    /// working directory and /tmp]
+    #[arg(long, value_name = "[PID=]FILE")]
+    pub jitdump: Vec<Named>,
+    /// Search for perf maps and jitdumps in this folder and its subfolders first
+    #[arg(long, value_name = "DIR")]
+    pub aux_dir: Vec<PathBuf>,
+    /// Folders that will be deleted: the output must not refer to files in them.
+    #[arg(skip)]
+    pub leaving: Vec<PathBuf>,
+    /// The process announced its code to valgrind by itself, so that nothing may be left to name.
+    #[arg(skip)]
+    pub named_at_once: bool,
+}
