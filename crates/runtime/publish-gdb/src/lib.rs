@@ -57,9 +57,9 @@
 mod budget;
 mod descriptor;
 mod files;
-mod latch;
+mod log_locator;
 mod publisher;
-mod signpost;
+mod spin_lock;
 
-pub use publisher::{Forked, Gdb, Options};
-pub use signpost::put_up_signpost;
+pub use log_locator::register_log_locator;
+pub use publisher::{AfterFork, Gdb, Options};
