@@ -133,7 +133,7 @@ pub(crate) fn copy(out: &mut Vec<u8>, commons: &mut Commons, from: &Commons, ent
 }
 
 /// Disables the FDE.
-pub(crate) fn silence(entry: &mut [u8]) {
+pub(crate) fn tombstone(entry: &mut [u8]) {
     if !entry.is_empty() {
         put(entry, SIZE_AT, 0_u64.to_le_bytes());
         entry.get_mut(INSTRUCTIONS_AT..).unwrap_or_default().fill(0);

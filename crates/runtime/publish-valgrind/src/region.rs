@@ -184,9 +184,9 @@ impl Region {
         if let Some(symbol) = self.symbols.get_mut(entry.symbol..entry.symbol + SYMBOL) {
             symbol.fill(0);
         }
-        lines::silence(self.lines.get_mut(entry.lines.clone()).unwrap_or_default());
-        frames::silence(self.frames.get_mut(entry.frame.clone()).unwrap_or_default());
-        self.inlined.silence(entry.inlined.clone());
+        lines::tombstone(self.lines.get_mut(entry.lines.clone()).unwrap_or_default());
+        frames::tombstone(self.frames.get_mut(entry.frame.clone()).unwrap_or_default());
+        self.inlined.tombstone(entry.inlined.clone());
         self.dead += 1;
         Some(entry)
     }

@@ -136,7 +136,7 @@ pub(crate) fn show(
     let aside = Span { start: aside.expose_provenance(), len: span.len };
     turn::begin();
     let mut moved = Pieces::none();
-    let result = moved.take_aside(span, aside).and_then(|()| {
+    let result = moved.move_aside(span, aside).and_then(|()| {
         // SAFETY: the range is a hole now. Valgrind discards what it knows about it.
         let _ = unsafe { munmap(span.pointer(), span.len) };
         let prot = ProtFlags::READ | ProtFlags::EXEC;
@@ -144,7 +144,7 @@ pub(crate) fn show(
         // SAFETY: the range is a hole, which nobody else fills before it is ours again: see above.
         unsafe { mmap(span.pointer(), span.len, prot, flags, fd, offset) }.map(drop)
     });
-    moved.bring_back(span, aside);
+    moved.move_back(span, aside);
     let moved = moved.extent();
     if moved < aside.len {
         // SAFETY: this part of the reserved memory was not used. The other part is a hole by now.
@@ -196,7 +196,7 @@ impl Pieces {
 
     /// Moves all pages aside, in as few pieces as the kernel and Valgrind allow: pages with different
     /// protections cannot be moved together.
-    fn take_aside(&mut self, span: Span, aside: Span) -> Result<(), Errno> {
+    fn move_aside(&mut self, span: Span, aside: Span) -> Result<(), Errno> {
         let page = PAGE as usize;
         let largest = usize::from(u16::MAX) * page;
         let (mut at, mut len) = (0, span.len.min(largest));
@@ -220,7 +220,7 @@ impl Pieces {
     }
 
     /// Moves everything back.
-    fn bring_back(&self, span: Span, aside: Span) {
+    fn move_back(&self, span: Span, aside: Span) {
         for (at, len) in self.each() {
             // SAFETY: the destination is a hole, or the object file's pages, which nobody uses; the source
             // is what was there before.

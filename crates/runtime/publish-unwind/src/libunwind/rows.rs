@@ -142,8 +142,8 @@ mod tests {
 
     /// Searches like libunwind, and checks that the row's code contains the address.
     fn look(rows: &Rows, at: u32, size: u32) -> Option<u32> {
-        let found = rows.load(rows.search(|start| start <= at).checked_sub(1)?);
-        (found.description != 0 && at < found.start + size).then_some(found.start)
+        let row = rows.load(rows.search(|start| start <= at).checked_sub(1)?);
+        (row.description != 0 && at < row.start + size).then_some(row.start)
     }
 
     #[test]
@@ -171,11 +171,11 @@ mod tests {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             // Of 16 bytes each, at addresses that are not multiples of 16.
             let start = (seed >> 40) as u32 % 20_000;
-            let over: Vec<u32> = codes
+            let retired: Vec<u32> = codes
                 .range(start.saturating_sub(15)..start + 16)
                 .map(|(&start, _)| start)
                 .collect();
-            for other in over {
+            for other in retired {
                 codes.remove(&other);
                 rows.remove(other);
             }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use fallible::{Refused, Vec};
 
-use super::rest::{Over, Resting};
+use super::retired::{Retired, RetiredMemory};
 use super::table::{Entry, Function, Table};
 
 /// Number of free entries behind the last function in a new table, for each function; and the minimum.
@@ -12,14 +12,14 @@ const GROWTH: usize = 1;
 const LEAST: usize = 16;
 
 #[derive(Debug)]
-pub(crate) struct Stretch {
+pub(crate) struct Block {
     table: Table,
     range: Range<u64>,
     /// Number of functions that have not been removed.
     pub(crate) count: usize,
 }
 
-impl Stretch {
+impl Block {
     /// A table of ascending functions within `range`, with free entries between them.
     ///
     /// # Errors
@@ -117,8 +117,8 @@ impl Stretch {
         }
     }
 
-    pub(crate) fn retire(self, resting: &mut Resting) {
-        resting.put(Over::Entries(self.table.unregister()));
+    pub(crate) fn retire(self, retired_memory: &mut RetiredMemory) {
+        retired_memory.put(Retired::Entries(self.table.unregister()));
     }
 }
 

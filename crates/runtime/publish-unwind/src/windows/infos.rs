@@ -18,7 +18,7 @@ pub(crate) struct Infos {
     used: usize,
     places: HashMap<Vec<u8>, u64>,
     /// The reverse map. Both have their own copy of the bytes, which are few.
-    known: HashMap<u64, Vec<u8>>,
+    registrations: HashMap<u64, Vec<u8>>,
 }
 
 impl Infos {
@@ -38,13 +38,13 @@ impl Infos {
         let place = block.address().checked_add(self.used as u64)?;
         self.used = self.used.checked_add(bytes.len())?.checked_next_multiple_of(4)?;
         self.places.insert(bytes.into(), place);
-        self.known.insert(place, bytes.into());
+        self.registrations.insert(place, bytes.into());
         Some(place)
     }
 
     /// The UNWIND_INFO at an address.
     pub(crate) fn at(&self, place: u64) -> Option<&[u8]> {
-        self.known.get(&place).map(Vec::as_slice)
+        self.registrations.get(&place).map(Vec::as_slice)
     }
 
     /// The memory, for a caller that keeps it until no thread reads it any more.
