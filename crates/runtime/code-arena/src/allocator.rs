@@ -4,10 +4,10 @@ use fallible::Map;
 
 use crate::layout::GRANULE;
 
-/// Allocates rooms for code: fresh ones first, so that code that was freed recently can still be looked up. Adjacent
-/// free rooms are merged.
+/// Allocates regions for code: fresh ones first, so that code that was freed recently can still be looked up. Adjacent
+/// free regions are merged.
 #[derive(Debug)]
-pub(crate) struct Rooms {
+pub(crate) struct TextAllocator {
     next: usize,
     end: usize,
     /// Sizes, by place.
@@ -18,13 +18,13 @@ pub(crate) struct Rooms {
 
 /// A range of the text, in bytes from the file's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Room {
+pub(crate) struct Region {
     pub(crate) at: usize,
     /// A multiple of [`GRANULE`].
     pub(crate) size: usize,
 }
 
-impl Rooms {
+impl TextAllocator {
     pub(crate) fn new(start: usize, end: usize) -> Self {
         Self { next: start, end, free: Map::new(), by_size: Map::new() }
     }
@@ -34,27 +34,27 @@ impl Rooms {
         self.next
     }
 
-    /// The end of a fresh room of this size, if it were allocated; `None` if there is no space.
+    /// The end of a fresh region of this size, if it were allocated; `None` if there is no space.
     pub(crate) fn fresh_end(&self, size: usize, align: usize) -> Option<usize> {
         let at = self.next.checked_next_multiple_of(align)?;
         at.checked_add(rounded(size)?).filter(|end| *end <= self.end)
     }
 
-    /// Allocates a room that was never in use.
-    pub(crate) fn take_fresh(&mut self, size: usize, align: usize) -> Option<Room> {
+    /// Allocates a region that was never in use.
+    pub(crate) fn allocate_fresh(&mut self, size: usize, align: usize) -> Option<Region> {
         let end = self.fresh_end(size, align)?;
-        let room = Room { at: end.checked_sub(rounded(size)?)?, size: rounded(size)? };
-        let gap = room.at.saturating_sub(self.next);
+        let region = Region { at: end.checked_sub(rounded(size)?)?, size: rounded(size)? };
+        let gap = region.at.saturating_sub(self.next);
         if gap > 0 {
-            self.insert(Room { at: self.next, size: gap });
+            self.insert(Region { at: self.next, size: gap });
         }
         self.next = end;
-        Some(room)
+        Some(region)
     }
 
-    /// Allocates a room that was freed.
-    pub(crate) fn take_used(&mut self, size: usize, align: usize) -> Option<Room> {
-        /// Number of rooms that are checked: they are large enough, but may not be after alignment.
+    /// Allocates a region that was freed.
+    pub(crate) fn allocate_freed(&mut self, size: usize, align: usize) -> Option<Region> {
+        /// Number of regions that are checked: they are large enough, but may not be after alignment.
         const TRIES: usize = 16;
         let size = rounded(size)?;
         let candidates = self.by_size.range((size, 0)..).take(TRIES);
@@ -68,17 +68,17 @@ impl Rooms {
         self.remove(place, has);
         let (end, has_end) = (at.saturating_add(size), place.saturating_add(has));
         if at > place {
-            self.insert(Room { at: place, size: at.saturating_sub(place) });
+            self.insert(Region { at: place, size: at.saturating_sub(place) });
         }
         if has_end > end {
-            self.insert(Room { at: end, size: has_end.saturating_sub(end) });
+            self.insert(Region { at: end, size: has_end.saturating_sub(end) });
         }
-        Some(Room { at, size })
+        Some(Region { at, size })
     }
 
-    /// Frees a room.
-    pub(crate) fn give_back(&mut self, room: Room) {
-        let Room { mut at, mut size } = room;
+    /// Frees a region.
+    pub(crate) fn release(&mut self, region: Region) {
+        let Region { mut at, mut size } = region;
         if let Some((&before, &has)) = self.free.last_below(&at)
             && before.saturating_add(has) == at
         {
@@ -91,15 +91,15 @@ impl Rooms {
             self.remove(end, has);
             size = size.saturating_add(has);
         }
-        self.insert(Room { at, size });
+        self.insert(Region { at, size });
     }
 
-    fn insert(&mut self, room: Room) {
-        // A room that cannot be stored is not reused.
-        if self.free.try_insert(room.at, room.size).is_ok()
-            && self.by_size.try_insert((room.size, room.at), ()).is_err()
+    fn insert(&mut self, region: Region) {
+        // A region that cannot be stored is not reused.
+        if self.free.try_insert(region.at, region.size).is_ok()
+            && self.by_size.try_insert((region.size, region.at), ()).is_err()
         {
-            self.free.remove(&room.at);
+            self.free.remove(&region.at);
         }
     }
 
@@ -116,27 +116,27 @@ fn rounded(size: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Room, Rooms};
+    use super::{Region, TextAllocator};
 
     #[test]
-    fn free_neighbours_become_one() {
-        let mut rooms = Rooms::new(0x1000, 0x1000 + 0x100);
-        let all: Vec<Room> = (0..8).map(|_| rooms.take_fresh(20, 32).unwrap()).collect();
-        assert_eq!(rooms.take_fresh(1, 32), None);
-        for room in [all[1], all[3], all[2]] {
-            rooms.give_back(room);
+    fn adjacent_free_regions_are_merged() {
+        let mut allocator = TextAllocator::new(0x1000, 0x1000 + 0x100);
+        let all: Vec<Region> = (0..8).map(|_| allocator.allocate_fresh(20, 32).unwrap()).collect();
+        assert_eq!(allocator.allocate_fresh(1, 32), None);
+        for region in [all[1], all[3], all[2]] {
+            allocator.release(region);
         }
-        assert_eq!(rooms.take_used(97, 32), None);
-        assert_eq!(rooms.take_used(64, 64), Some(Room { at: 0x1040, size: 64 }));
-        assert_eq!(rooms.take_used(64, 32), None);
-        assert_eq!(rooms.take_used(32, 32), Some(Room { at: 0x1020, size: 32 }));
+        assert_eq!(allocator.allocate_freed(97, 32), None);
+        assert_eq!(allocator.allocate_freed(64, 64), Some(Region { at: 0x1040, size: 64 }));
+        assert_eq!(allocator.allocate_freed(64, 32), None);
+        assert_eq!(allocator.allocate_freed(32, 32), Some(Region { at: 0x1020, size: 32 }));
     }
 
     #[test]
-    fn what_alignment_skips_is_used_later() {
-        let mut rooms = Rooms::new(0x1000, 0x2000);
-        rooms.take_fresh(1, 32).unwrap();
-        assert_eq!(rooms.take_fresh(1, 256), Some(Room { at: 0x1100, size: 32 }));
-        assert_eq!(rooms.take_used(0xe0, 32), Some(Room { at: 0x1020, size: 0xe0 }));
+    fn a_gap_left_by_alignment_is_used_later() {
+        let mut allocator = TextAllocator::new(0x1000, 0x2000);
+        allocator.allocate_fresh(1, 32).unwrap();
+        assert_eq!(allocator.allocate_fresh(1, 256), Some(Region { at: 0x1100, size: 32 }));
+        assert_eq!(allocator.allocate_freed(0xe0, 32), Some(Region { at: 0x1020, size: 0xe0 }));
     }
 }

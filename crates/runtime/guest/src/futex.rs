@@ -9,7 +9,7 @@ pub fn sleep_if_refused(error: i32, time: Duration) {
     if matches!(error, libc::EAGAIN | libc::EINTR | libc::ETIMEDOUT) {
         return;
     }
-    let _thread = crate::undisturbed();
+    let _thread = crate::without_cancellation();
     let time = libc::timespec {
         tv_sec: time.as_secs().try_into().unwrap_or(1),
         tv_nsec: time.subsec_nanos().into(),

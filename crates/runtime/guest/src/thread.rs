@@ -120,17 +120,17 @@ pub fn thread_id() -> u32 {
 mod tests {
     use std::sync::Arc;
 
-    use crate::{Bell, spawn};
+    use crate::{Notifier, spawn};
 
     #[test]
-    fn a_thread_works_when_the_bell_rings() {
-        static BELL: Bell = Bell::new();
+    fn a_thread_wakes_when_notified() {
+        static NOTIFIER: Notifier = Notifier::new();
         let (done, seen) = std::sync::mpsc::channel();
         let held = Arc::new(());
         let theirs = Arc::clone(&held);
         spawn("in-process-test", move || {
             for _ in 0..3 {
-                BELL.wait();
+                NOTIFIER.wait();
                 let name = std::fs::read_to_string("/proc/thread-self/comm");
                 done.send(name.unwrap_or_default()).unwrap();
             }
@@ -138,7 +138,7 @@ mod tests {
         })
         .unwrap();
         for _ in 0..3 {
-            BELL.ring();
+            NOTIFIER.notify();
             let name = seen.recv().unwrap();
             assert!(cfg!(not(target_os = "linux")) || name == "in-process-test\n", "{name:?}");
         }
