@@ -69,7 +69,7 @@ pub(crate) fn write(
     format: ObjectFormat,
     path: &Path,
 ) -> Result<FinishedObject, ObjectError> {
-    let alive = fallible::attempt(|| Alive::of(log)).map_err(code_image::Error::from)?;
+    let alive = fallible::attempt(|| LiveCodes::of(log)).map_err(code_image::Error::from)?;
     if alive.0.is_empty() {
         return Err(ObjectError::Nothing);
     }
@@ -89,7 +89,7 @@ pub(crate) fn write(
 fn write_to(
     log: &Log,
     format: ObjectFormat,
-    alive: &Alive,
+    alive: &LiveCodes,
     file: Limited,
 ) -> Result<FinishedObject, ObjectError> {
     let pieces = alive.pieces();
@@ -100,7 +100,7 @@ fn write_to(
     let memory = File::open("/proc/self/mem").ok();
     let mut current = Vec::new();
     for piece in &pieces {
-        let Some(&Living { position, index, time, .. }) = alive.0.get(piece.entry.line as usize)
+        let Some(&LiveCode { position, index, time, .. }) = alive.0.get(piece.entry.line as usize)
         else {
             continue;
         };
@@ -135,9 +135,9 @@ fn read<'r>(memory: &File, address: u64, size: u64, room: &'r mut Vec<u8>) -> Op
 }
 
 /// Where codes are that are alive, from old to new.
-struct Alive(Vec<Living>);
+struct LiveCodes(Vec<LiveCode>);
 
-struct Living {
+struct LiveCode {
     position: Position,
     index: u32,
     time: u64,
@@ -145,7 +145,7 @@ struct Living {
     size: u64,
 }
 
-impl Alive {
+impl LiveCodes {
     fn of(log: &Log) -> Self {
         let mut alive = Vec::new();
         for (position, index, _) in log.positions() {
@@ -153,7 +153,7 @@ impl Alive {
                 && let Some(load) = record(&dump)
             {
                 let (time, address, size) = (load.timestamp, load.address, load.size);
-                alive.push(Living { position, index, time, address, size });
+                alive.push(LiveCode { position, index, time, address, size });
             }
         }
         alive.sort_by_key(|living| living.time);

@@ -52,7 +52,7 @@ fn a_lean_code_is_told_of_without_its_bytes() {
     let [code] = codes.as_slice() else { panic!("{codes:?}") };
     assert_eq!((code.address, code.size, code.bytes.len()), (0x7000, 32, 0));
     assert_eq!(code.name, "a b\u{e9}".as_bytes());
-    assert!(code.is_lean());
+    assert!(code.is_without_bytes());
     assert_eq!((code.kind(), code.tier()), (Kind::Stub, Some(b"baseline".as_slice())));
     assert_eq!(code.died(), None);
     assert!(code.frame_pointer().is_some());
@@ -95,7 +95,7 @@ fn a_code_with_bytes_is_all_that_stock_tools_want() {
     let codes = codes(&snapshot.bytes);
     let [code] = codes.as_slice() else { panic!("{codes:?}") };
     assert_eq!((code.address, code.bytes), (memory.as_ptr().addr() as u64, memory.as_slice()));
-    assert!(!code.is_lean());
+    assert!(!code.is_without_bytes());
     assert_eq!(code.lines().map(told).collect::<Vec<_>>(), expected(code.address));
     assert!(code.unwind().is_some_and(|unwind| unwind.mapped_size > 0));
     let findings = jitdump::check::check(&snapshot.bytes).findings;

@@ -234,7 +234,7 @@ const CASES: [(&str, Case); 9] = [
         let scribe = Scribe::builder().no_valgrind().on_notice(listen).build();
         codes(&mut |code| scribe.load(code).leak());
         let _ = dir;
-        ask(scribe, control::LOG | control::GDB | control::WISH);
+        ask(scribe, control::LOG | control::GDB | control::REQUEST);
         let ((), was) = refused(mode, || scribe.poll());
         assert!(announces(scribe));
         was
@@ -281,10 +281,10 @@ fn announces(scribe: Scribe) -> bool {
 }
 
 /// Asks for something as `jitscribe ctl` does.
-fn ask(scribe: Scribe, wish: u32) {
+fn ask(scribe: Scribe, request: u32) {
     use std::os::unix::fs::FileExt;
     let log = scribe.log_fd().expect("a log").try_clone_to_owned().unwrap();
-    std::fs::File::from(log).write_all_at(&wish.to_ne_bytes(), code_log::Head::CONTROL).unwrap();
+    std::fs::File::from(log).write_all_at(&request.to_ne_bytes(), code_log::Head::CONTROL).unwrap();
 }
 
 const MORE: i32 = 3;

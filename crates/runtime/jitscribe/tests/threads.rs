@@ -61,12 +61,12 @@ fn threads_leave_what_they_hold() {
                 .collect();
             // Meanwhile someone outside asks for a perf map again and again: all that is alive is written to it.
             let log = std::fs::File::from(scribe.log_fd().unwrap().try_clone_to_owned().unwrap());
-            let wish = control::LOG
+            let request = control::LOG
                 | control::PERF_MAP
-                | control::WISH
+                | control::REQUEST
                 | if with_bytes { control::BYTES } else { 0 };
             while working.load(Relaxed) > 0 {
-                log.write_all_at(&wish.to_ne_bytes(), code_log::Head::CONTROL).unwrap();
+                log.write_all_at(&request.to_ne_bytes(), code_log::Head::CONTROL).unwrap();
                 std::thread::sleep(std::time::Duration::from_millis(20));
                 assert_eq!(common::snapshot(scribe).torn, 0);
             }

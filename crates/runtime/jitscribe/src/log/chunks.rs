@@ -11,7 +11,7 @@ use jitdump::RecordId;
 use jitdump::extension::tail::MAGIC as TAIL_MAGIC;
 use jitdump::extension::{chunk as chunk_item, tag};
 
-use super::lanes::Held;
+use super::lanes::HeldLane;
 use super::layout::{
     CHUNK, FILLER_MIN, FIRST_CHUNK, FIRST_ITEM, HEAD_SIZE, PAYLOAD, TAIL, chunk, code, control,
     item_word, pair, record_word, unpair,
@@ -19,11 +19,11 @@ use super::layout::{
 use super::memory::Errno;
 use super::records::{State, pieces};
 use super::table::{Table, Zeroable};
-use super::{Log, STARVE, Why};
-use crate::latch::{Closed, InVain, Latch};
+use super::{LeftOutReason, Log, RETRY_AFTER};
+use crate::spin_lock::{FailedWait, Guard, SpinLock};
 
 /// Space for groups in a chunk.
-pub(crate) const ROOM: usize = CHUNK - HEAD_SIZE;
+pub(crate) const CAPACITY: usize = CHUNK - HEAD_SIZE;
 /// How much of a chunk must be dead for its space to be reused: each search for space gains at least this much.
 const WORTHWHILE: u64 = CHUNK as u64 / 8;
 
@@ -47,8 +47,8 @@ pub(crate) struct Chunks {
     /// The chunk at which the next search for dead space begins.
     cursor: AtomicUsize,
     /// Held while chunks change owners.
-    taking: Latch,
-    in_vain: InVain,
+    owner_lock: SpinLock,
+    failed_wait: FailedWait,
 }
 
 /// In a cache line of its own, because each chunk belongs to another thread.
@@ -57,18 +57,18 @@ pub(crate) struct Chunks {
 struct Chunk {
     /// Whether a lane has it.
     held: AtomicBool,
-    /// Number of codes written to it. Only the holder of the chunk changes this.
-    born: AtomicU32,
-    /// Number of codes that died in it, and the bytes that these took, plus the space that was left unused: see [`Deaths`].
-    deaths: AtomicU64,
+    /// Number of codes loaded into it. Only the holder of the chunk changes this.
+    loads: AtomicU32,
+    /// Number of codes that were unloaded in it and their bytes, plus the space that was left unused: see [`Freed`].
+    freed: AtomicU64,
     /// Number of chunks from here on that were allocated together: 1, or more at the head of a run, or 0 within a run.
     run: AtomicU32,
     /// Changes before and after its space is reused: odd in between.
     epoch: AtomicU64,
-    /// Time of the last birth of a code, and of the last death. The child of a fork has a copy from the time of the
+    /// Time of the last load of a code, and of the last unload. The child of a fork has a copy from the time of the
     /// fork, and so detects what its parent did since.
-    last_birth: AtomicU64,
-    last_death: AtomicU64,
+    last_load: AtomicU64,
+    last_unload: AtomicU64,
 }
 
 // SAFETY: atomics for which 0 is a valid value, aligned to 64 bytes.
@@ -77,9 +77,9 @@ unsafe impl Zeroable for Chunk {}
 
 /// Count and bytes in one word, so that one addition updates both.
 #[derive(Clone, Copy, Debug, Default)]
-struct Deaths(u64);
+struct Freed(u64);
 
-impl Deaths {
+impl Freed {
     const ONE: u64 = 1 << 40;
 
     fn codes(self) -> u32 {
@@ -92,15 +92,15 @@ impl Deaths {
 }
 
 impl Chunk {
-    /// Nobody accesses the words of the counted codes any more.
-    fn deaths(&self) -> Deaths {
-        Deaths(self.deaths.load(Acquire))
+    /// No thread accesses the words of the counted codes any more.
+    fn freed(&self) -> Freed {
+        Freed(self.freed.load(Acquire))
     }
 
     /// Whether all of its codes have died, and there was at least one.
     fn is_dead(&self) -> bool {
-        let deaths = self.deaths();
-        deaths.bytes() > 0 && deaths.codes() >= self.born.load(Relaxed) && !self.held.load(Acquire)
+        let freed = self.freed();
+        freed.bytes() > 0 && freed.codes() >= self.loads.load(Relaxed) && !self.held.load(Acquire)
     }
 
     fn next_even_epoch(&self) -> u64 {
@@ -111,8 +111,8 @@ impl Chunk {
 
     /// Sets the number of live codes, and of free bytes.
     fn settle(&self, live: u32, dead: usize) {
-        self.born.store(live, Relaxed);
-        self.deaths.store(dead as u64, Relaxed);
+        self.loads.store(live, Relaxed);
+        self.freed.store(dead as u64, Relaxed);
     }
 }
 
@@ -122,8 +122,8 @@ impl Chunks {
             table: Table::new(count)?,
             in_use: AtomicUsize::new(0),
             cursor: AtomicUsize::new(0),
-            taking: Latch::default(),
-            in_vain: InVain::default(),
+            owner_lock: SpinLock::default(),
+            failed_wait: FailedWait::default(),
         })
     }
 
@@ -134,23 +134,23 @@ impl Chunks {
 
     /// Counts a code written at `at`, by the holder of the chunk.
     #[inline]
-    pub(crate) fn born(&self, at: usize, time: u64) {
+    pub(crate) fn count_load(&self, at: usize, time: u64) {
         if let Some(chunk) = self.of(at) {
-            chunk.born.store(chunk.born.load(Relaxed).wrapping_add(1), Relaxed);
-            chunk.last_birth.store(time, Relaxed);
+            chunk.loads.store(chunk.loads.load(Relaxed).wrapping_add(1), Relaxed);
+            chunk.last_load.store(time, Relaxed);
         }
     }
 
-    /// Records that the code at `at` is about to die.
-    pub(crate) fn dies(&self, at: usize, time: u64) {
+    /// Records that the code at `at` is about to be unloaded.
+    pub(crate) fn note_unload(&self, at: usize, time: u64) {
         if let Some(chunk) = self.of(at) {
-            chunk.last_death.fetch_max(time, Relaxed);
+            chunk.last_unload.fetch_max(time, Relaxed);
         }
     }
 
-    pub(crate) fn died(&self, at: usize, size: u32) {
+    pub(crate) fn count_unload(&self, at: usize, size: u32) {
         if let Some(chunk) = self.of(at) {
-            chunk.deaths.fetch_add(Deaths::ONE + u64::from(size), Release);
+            chunk.freed.fetch_add(Freed::ONE + u64::from(size), Release);
         }
     }
 
@@ -161,32 +161,32 @@ impl Chunks {
     /// Prevents chunks from changing owners until the result is dropped.
     ///
     /// `None` if another thread holds them for too long: one that a crash or a debugger stopped.
-    pub(super) fn taking(&self) -> Option<Closed<'_>> {
-        if self.in_vain.was_lately() {
-            return self.taking.try_close().inspect(|_| self.in_vain.forget());
+    pub(super) fn lock_owners(&self) -> Option<Guard<'_>> {
+        if self.failed_wait.was_recent() {
+            return self.owner_lock.try_lock().inspect(|_| self.failed_wait.forget());
         }
-        let (taking, was_in_vain) = self.taking.close_or_wait();
-        if was_in_vain {
-            self.in_vain.note();
+        let (guard, has_failed) = self.owner_lock.lock_or_wait();
+        if has_failed {
+            self.failed_wait.note();
         }
-        taking
+        guard
     }
 
-    pub(super) fn reset_latch(&self) {
-        self.in_vain.forget();
-        self.taking.reset();
+    pub(super) fn reset_lock(&self) {
+        self.failed_wait.forget();
+        self.owner_lock.reset();
     }
 
-    /// Time of the last birth of a code in the chunk, and of the last death, as this process knows.
+    /// Time of the last load of a code into the chunk, and of the last unload, as this process knows.
     pub(super) fn last_times(&self, number: usize) -> (u64, u64) {
         self.table.get(number).map_or((0, 0), |chunk| {
-            (chunk.last_birth.load(Relaxed), chunk.last_death.load(Relaxed))
+            (chunk.last_load.load(Relaxed), chunk.last_unload.load(Relaxed))
         })
     }
 
     pub(super) fn live_in(&self, number: usize) -> u64 {
         self.table.get(number).map_or(0, |chunk| {
-            chunk.born.load(Relaxed).saturating_sub(chunk.deaths().codes()).into()
+            chunk.loads.load(Relaxed).saturating_sub(chunk.freed().codes()).into()
         })
     }
 
@@ -201,8 +201,8 @@ impl Chunks {
         }
     }
 
-    /// In the child of a fork: releases all chunks except those with the offsets `kept`. Nobody is changing any chunk.
-    pub(super) fn let_go(&self, kept: &[usize]) {
+    /// In the child of a fork: releases all chunks except those with the offsets `kept`. No thread is changing any chunk.
+    pub(super) fn release_all_except(&self, kept: &[usize]) {
         for chunk in self.table.iter().take(self.in_use()) {
             chunk.held.store(false, Release);
             chunk.next_even_epoch();
@@ -241,11 +241,11 @@ fn start_of(chunk: usize) -> usize {
 
 impl Log {
     /// Whether this announcement should not search for space; counts down.
-    fn is_starving(&self) -> bool {
-        let mut left = self.starving.load(Relaxed);
+    fn skips_search(&self) -> bool {
+        let mut left = self.retry_after.load(Relaxed);
         // Instead of `fetch_update`, which is called `try_update` in Rust 1.99.
         while let Some(less) = left.checked_sub(1) {
-            match self.starving.compare_exchange_weak(left, less, Relaxed, Relaxed) {
+            match self.retry_after.compare_exchange_weak(left, less, Relaxed, Relaxed) {
                 Ok(_) => return true,
                 Err(now) => left = now,
             }
@@ -256,35 +256,35 @@ impl Log {
     /// Gives `lane` space for a group of `size` bytes: in its chunk, in a new one, or in one whose codes have died.
     #[cold]
     #[inline(never)]
-    pub(crate) fn next_room(&self, lane: &Held<'_>, size: usize) -> Option<()> {
-        let (at, end) = lane.room();
+    pub(crate) fn next_space(&self, lane: &HeldLane<'_>, size: usize) -> Option<()> {
+        let (at, end) = lane.space();
         if end != 0 {
             let number = (end - 1 - FIRST_CHUNK) / CHUNK;
-            self.leave_behind(at, end);
+            self.count_unused(at, end);
             let chunk_end = start_of(number + 1);
             if self.next_gap(lane, end..chunk_end, size) {
                 return Some(());
             }
-            lane.set_room(0, 0);
+            lane.set_space(0, 0);
             if let Some(chunk) = self.chunks.table.get(number) {
                 chunk.held.store(false, Release);
             }
         }
-        if self.is_starving() {
+        if self.skips_search() {
             return None;
         }
-        let Some(taking) = self.chunks.taking() else {
+        let Some(guard) = self.chunks.lock_owners() else {
             // There may be space: let the next announcement search for it.
-            self.why.set(Why::Busy);
+            self.left_out_reason.set(LeftOutReason::Busy);
             return None;
         };
         // The space of dead codes may be in pieces that are too small for this code. One announcement does not check all
         // chunks; the next one continues the search.
         for search in 0..SEARCHES {
-            let early = if search == 0 { self.reuse_early(&taking) } else { None };
+            let early = if search == 0 { self.reuse_early(&guard) } else { None };
             let found = early
-                .or_else(|| self.grow(1, &taking))
-                .or_else(|| self.reuse(usize::MAX, WORTHWHILE, &taking));
+                .or_else(|| self.grow(1, &guard))
+                .or_else(|| self.reuse(usize::MAX, WORTHWHILE, &guard));
             let Some(number) = found else { break };
             let start = start_of(number);
             if self.next_gap(lane, start + HEAD_SIZE..start + CHUNK, size) {
@@ -295,44 +295,44 @@ impl Log {
                 chunk.held.store(false, Release);
             }
         }
-        self.starving.store(STARVE, Relaxed);
+        self.retry_after.store(RETRY_AFTER, Relaxed);
         None
     }
 
     /// Gives the lane the first filler in `range` with at least `size` bytes.
-    fn next_gap(&self, lane: &Held<'_>, range: Range<usize>, size: usize) -> bool {
+    fn next_gap(&self, lane: &HeldLane<'_>, range: Range<usize>, size: usize) -> bool {
         for piece in pieces(&self.mapping, range) {
             if piece.state != State::Filler {
                 continue;
             }
             if piece.size >= size {
-                lane.set_room(piece.at, piece.at + piece.size);
+                lane.set_space(piece.at, piece.at + piece.size);
                 return true;
             }
-            self.leave_behind(piece.at, piece.at + piece.size);
+            self.count_unused(piece.at, piece.at + piece.size);
         }
         false
     }
 
     /// Counts unused space as dead: it may be joined with dead neighbours later.
-    fn leave_behind(&self, at: usize, end: usize) {
+    fn count_unused(&self, at: usize, end: usize) {
         if let Some(chunk) = self.chunks.of(at).filter(|_| end > at) {
-            chunk.deaths.fetch_add((end - at) as u64, Relaxed);
+            chunk.freed.fetch_add((end - at) as u64, Relaxed);
         }
     }
 
     /// Allocates space for a group that is larger than a chunk, in chunks of its own.
-    pub(crate) fn take_run(&self, lane: &Held<'_>, size: usize) -> Option<(usize, usize)> {
+    pub(crate) fn take_run(&self, lane: &HeldLane<'_>, size: usize) -> Option<(usize, usize)> {
         let count = (HEAD_SIZE + size).div_ceil(CHUNK);
         if count > self.chunks.table.len() {
-            self.why.set(Why::TooLarge);
+            self.left_out_reason.set(LeftOutReason::TooLarge);
             return None;
         }
-        let Some(taking) = self.chunks.taking() else {
-            self.why.set(Why::Busy);
+        let Some(guard) = self.chunks.lock_owners() else {
+            self.left_out_reason.set(LeftOutReason::Busy);
             return None;
         };
-        let first = self.grow(count, &taking).or_else(|| self.join(count, &taking))?;
+        let first = self.grow(count, &guard).or_else(|| self.join(count, &guard))?;
         let chunk = self.chunks.table.get(first)?;
         let at = start_of(first) + HEAD_SIZE;
         let end = start_of(first + count);
@@ -342,21 +342,21 @@ impl Log {
             self.fill(at + size, rest);
         }
         lane.set_run(at);
-        // Nothing in it is dead, so nobody takes it while the caller writes.
+        // Nothing in it is dead, so no other thread takes it while the caller writes.
         chunk.held.store(false, Release);
         Some((at, size))
     }
 
     /// Allocates `count` new adjacent chunks.
-    fn grow(&self, count: usize, _taking: &Closed<'_>) -> Option<usize> {
+    fn grow(&self, count: usize, _guard: &Guard<'_>) -> Option<usize> {
         let first = self.chunks.in_use.load(Relaxed);
         let Some(new) = self.chunks.table.get(first..first.checked_add(count)?) else {
-            self.why.set(Why::Full);
+            self.left_out_reason.set(LeftOutReason::Full);
             return None;
         };
         let (start, length) = (start_of(first), count * CHUNK);
         if let Err(cause) = self.mapping.have(&self.backing, start, length) {
-            self.why.set(Why::Refused(cause));
+            self.left_out_reason.set(LeftOutReason::Refused(cause));
             return None;
         }
         for (number, chunk) in new.iter().enumerate() {
@@ -413,16 +413,16 @@ impl Log {
     }
 
     /// Like [`Self::reuse`], while the log may still grow: this saves memory, and uses the processor's cache better.
-    fn reuse_early(&self, taking: &Closed<'_>) -> Option<usize> {
+    fn reuse_early(&self, guard: &Guard<'_>) -> Option<usize> {
         let (taken, limit) = self.extent();
         if taken < limit / HISTORY {
             return None;
         }
-        self.reuse(LOOKS, MOSTLY, taking)
+        self.reuse(LOOKS, MOSTLY, guard)
     }
 
     /// Takes a chunk with at least `least` dead bytes, and frees them; checks `looks` chunks.
-    fn reuse(&self, looks: usize, least: u64, _taking: &Closed<'_>) -> Option<usize> {
+    fn reuse(&self, looks: usize, least: u64, _guard: &Guard<'_>) -> Option<usize> {
         if !self.options.reuse {
             return None;
         }
@@ -431,7 +431,7 @@ impl Log {
         let is_worthwhile = |number: &usize| {
             self.chunks.table.get(*number).is_some_and(|chunk| match chunk.run.load(Relaxed) {
                 0 => false,
-                1 => chunk.deaths().bytes() >= least && !chunk.held.load(Acquire),
+                1 => chunk.freed().bytes() >= least && !chunk.held.load(Acquire),
                 // Large codes need them whole, as long as there is other space.
                 _ => least <= WORTHWHILE && self.is_dead(*number, chunk),
             })
@@ -448,12 +448,12 @@ impl Log {
             let start = start_of(number);
             // Deaths from now on are counted from zero. Those counted before are reclaimed, or the code is found alive here
             // and counted later.
-            let deaths = Deaths(chunk.deaths.swap(0, Acquire));
-            let live = chunk.born.load(Relaxed).saturating_sub(deaths.codes());
-            chunk.born.store(live, Relaxed);
+            let freed = Freed(chunk.freed.swap(0, Acquire));
+            let live = chunk.loads.load(Relaxed).saturating_sub(freed.codes());
+            chunk.loads.store(live, Relaxed);
             if live == 0 {
                 // Checking each group would wait for memory again and again.
-                self.fill(start + HEAD_SIZE, ROOM);
+                self.fill(start + HEAD_SIZE, CAPACITY);
             } else {
                 self.reclaim(start + HEAD_SIZE..start + CHUNK);
             }
@@ -465,22 +465,22 @@ impl Log {
 
     /// Joins dead groups and fillers in `range` into fillers.
     fn reclaim(&self, range: Range<usize>) {
-        let mut room: Option<Range<usize>> = None;
-        let close = |room: Option<Range<usize>>| {
-            if let Some(room) = room {
-                self.fill(room.start, room.len());
+        let mut space: Option<Range<usize>> = None;
+        let fill_gap = |space: Option<Range<usize>>| {
+            if let Some(space) = space {
+                self.fill(space.start, space.len());
             }
         };
         // The words of a piece are read before the piece in front of it grows over them.
         for piece in pieces(&self.mapping, range) {
             if piece.state == State::Alive {
-                close(room.take());
+                fill_gap(space.take());
             } else {
                 let end = piece.at + piece.size;
-                room = Some(room.map_or(piece.at, |room| room.start)..end);
+                space = Some(space.map_or(piece.at, |space| space.start)..end);
             }
         }
-        close(room);
+        fill_gap(space);
     }
 
     /// Checks that nothing is alive in a chunk or run whose counts say so: they are wrong if a runtime has unloaded a code
@@ -503,19 +503,19 @@ impl Log {
         for number in (first + 1..first + run).rev() {
             let Some(chunk) = self.chunks.table.get(number) else { continue };
             chunk.next_even_epoch();
-            self.fill(start_of(number) + HEAD_SIZE, ROOM);
+            self.fill(start_of(number) + HEAD_SIZE, CAPACITY);
             self.write_head(number, 1);
-            chunk.settle(0, ROOM);
+            chunk.settle(0, CAPACITY);
             chunk.run.store(1, Relaxed);
         }
-        self.fill(start + HEAD_SIZE, ROOM);
+        self.fill(start + HEAD_SIZE, CAPACITY);
         self.mapping.word(start + chunk::SPAN).store(pair(1, 0), Release);
         head.settle(0, 0);
         head.run.store(1, Relaxed);
     }
 
     /// Makes a run of adjacent chunks in which nothing is alive.
-    fn join(&self, count: usize, _taking: &Closed<'_>) -> Option<usize> {
+    fn join(&self, count: usize, _guard: &Guard<'_>) -> Option<usize> {
         if !self.options.reuse {
             return None;
         }
@@ -542,7 +542,7 @@ impl Log {
             self.begin_change(number, chunk);
             if chunk.run.load(Relaxed) > 1 {
                 self.split_run(number);
-                chunk.settle(0, ROOM);
+                chunk.settle(0, CAPACITY);
             }
         }
         let start = start_of(first);

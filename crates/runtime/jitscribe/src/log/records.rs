@@ -69,9 +69,10 @@ fn piece(mapping: &Mapping, at: usize, end: usize) -> Option<Piece> {
         return Some(filler);
     }
     let group = unpair(words.at::<{ code::GROUP_SIZE }>().load(Relaxed)).0 as usize;
-    let is_lean = mapping.byte(at + code::FLAGS).load(Relaxed) & code_item::LEAN != 0;
+    let is_without_bytes =
+        mapping.byte(at + code::FLAGS).load(Relaxed) & code_item::WITHOUT_BYTES != 0;
     // Being cleared: word 0 already covers the whole group, and perhaps more.
-    if size > group || (size == group && !is_lean) {
+    if size > group || (size == group && !is_without_bytes) {
         return Some(filler);
     }
     if group > left || !group.is_multiple_of(8) {

@@ -1,7 +1,7 @@
 //! Code that lies in a [`CodeArena`](crate::CodeArena): it is entered into the arena's object file.
 
 use super::Publisher;
-use crate::log::{Announced, Log};
+use crate::log::{Log, LogEntry};
 use crate::notice::Subject;
 use jit_code::Code;
 
@@ -30,7 +30,7 @@ impl Publisher for Arena {
         are_there()
     }
 
-    fn load(&self, code: &Code<'_>, _: Option<Announced>) {
+    fn load(&self, code: &Code<'_>, _: Option<LogEntry>) {
         if code_arena::contains(code.address) {
             // Without memory for it, the code is left out.
             let _ = fallible::attempt(|| {
@@ -41,7 +41,7 @@ impl Publisher for Arena {
         }
     }
 
-    fn moved(&self, log: &Log, _: Announced, to: Option<Announced>, _: u64) {
+    fn moved(&self, log: &Log, _: LogEntry, to: Option<LogEntry>, _: u64) {
         let _ = fallible::attempt(|| {
             if let Some((position, index)) = to
                 && let Some((address, _)) = log.place(position, index)
@@ -56,7 +56,7 @@ impl Publisher for Arena {
     }
 
     /// The arena drops it when its memory is freed.
-    fn unload(&self, _: &Log, _: Announced) {}
+    fn unload(&self, _: &Log, _: LogEntry) {}
 
     fn forked(&self, _: &Log) {}
 }

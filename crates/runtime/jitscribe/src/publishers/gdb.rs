@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use fallible::{Refused, Vec};
 use jitdump::extension::control;
-use publish_gdb::{Forked, Options};
+use publish_gdb::{AfterFork, Options};
 use unwind_info::{Error, Machine, Unwind};
 
 use super::Publisher;
 use crate::host::Host;
 use crate::image::{announced, logged, target};
-use crate::log::{Announced, Log, MACHINE};
+use crate::log::{Log, LogEntry, MACHINE};
 use crate::notice::Subject;
 use jit_code::Code;
 
@@ -37,7 +37,7 @@ impl Gdb {
         }
     }
 
-    fn show(&self, entry: Announced, code: &Code<'_>) {
+    fn show(&self, entry: LogEntry, code: &Code<'_>) {
         let Some(interface) = self.interface.get() else { return };
         announced(code, |shown| match code.unwind.zip(Machine::from_elf(MACHINE)) {
             // A section that the runtime has made itself.
@@ -88,7 +88,7 @@ impl Publisher for Gdb {
     fn prepare(&self, host: &'static Host) {
         let Some(log) = &host.log else { return };
         let (address, size) = log.mapped();
-        if let Err(Refused) = publish_gdb::put_up_signpost(target(), address, size) {
+        if let Err(Refused) = publish_gdb::register_log_locator(target(), address, size) {
             host.say_refused(Subject::Debuggers);
         }
     }
@@ -114,13 +114,13 @@ impl Publisher for Gdb {
         self.interface.get().is_some()
     }
 
-    fn load(&self, code: &Code<'_>, entry: Option<Announced>) {
+    fn load(&self, code: &Code<'_>, entry: Option<LogEntry>) {
         if let Some(entry) = entry {
             self.attempt(|| self.show(entry, code));
         }
     }
 
-    fn moved(&self, log: &Log, from: Announced, to: Option<Announced>, _: u64) {
+    fn moved(&self, log: &Log, from: LogEntry, to: Option<LogEntry>, _: u64) {
         self.unload(log, from);
         let Some((interface, to)) = self.interface.get().zip(to) else { return };
         self.attempt(|| {
@@ -130,7 +130,7 @@ impl Publisher for Gdb {
         });
     }
 
-    fn unload(&self, log: &Log, entry: Announced) {
+    fn unload(&self, log: &Log, entry: LogEntry) {
         if let Some((interface, (address, _))) =
             self.interface.get().zip(log.place(entry.0, entry.1))
         {
@@ -140,7 +140,7 @@ impl Publisher for Gdb {
 
     fn forked(&self, log: &Log) {
         if let Some(interface) = self.interface.get()
-            && interface.forked() == Forked::Lost
+            && interface.forked() == AfterFork::MustReload
         {
             self.show_all(interface, log);
         }
@@ -153,6 +153,6 @@ impl Publisher for Gdb {
 }
 
 /// What the interface knows a code by.
-fn key((position, index): Announced) -> u64 {
+fn key((position, index): LogEntry) -> u64 {
     u64::from(position.get()) << 32 | u64::from(index)
 }

@@ -19,7 +19,7 @@ mod valgrind;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::host::Host;
-use crate::log::{Announced, Log};
+use crate::log::{Log, LogEntry};
 use crate::notice::Subject;
 use jit_code::Code;
 
@@ -53,13 +53,13 @@ pub(crate) trait Publisher: Sync {
     fn is_on(&self) -> bool;
 
     /// A code was loaded. `entry` is `None` if the log had no space for it.
-    fn load(&self, code: &Code<'_>, entry: Option<Announced>);
+    fn load(&self, code: &Code<'_>, entry: Option<LogEntry>);
 
     /// The code of the entry `from` moves to `address`. It is still in the log, and so is its new entry `to`; `None` if the log had no space.
-    fn moved(&self, log: &Log, from: Announced, to: Option<Announced>, address: u64);
+    fn moved(&self, log: &Log, from: LogEntry, to: Option<LogEntry>, address: u64);
 
     /// The code of `entry` is about to be unloaded. It is still in the log.
-    fn unload(&self, log: &Log, entry: Announced);
+    fn unload(&self, log: &Log, entry: LogEntry);
 
     /// The process is a fork's child, whose log is complete.
     fn forked(&self, log: &Log);
@@ -182,7 +182,7 @@ impl Publishers {
     }
 
     /// See [`Publisher::load`].
-    pub(crate) fn load(&self, control: u32, code: &Code<'_>, entry: Option<Announced>) {
+    pub(crate) fn load(&self, control: u32, code: &Code<'_>, entry: Option<LogEntry>) {
         for publisher in self.active() {
             let bit = publisher.request_bit();
             if bit == 0 || control & bit != 0 {
@@ -192,14 +192,14 @@ impl Publishers {
     }
 
     /// See [`Publisher::moved`].
-    pub(crate) fn moved(&self, log: &Log, from: Announced, to: Option<Announced>, address: u64) {
+    pub(crate) fn moved(&self, log: &Log, from: LogEntry, to: Option<LogEntry>, address: u64) {
         for publisher in self.active() {
             publisher.moved(log, from, to, address);
         }
     }
 
     /// See [`Publisher::unload`].
-    pub(crate) fn unload(&self, log: &Log, entry: Announced) {
+    pub(crate) fn unload(&self, log: &Log, entry: LogEntry) {
         for publisher in self.active() {
             publisher.unload(log, entry);
         }

@@ -8,7 +8,7 @@ use publish_perf_map::Options;
 
 use super::Publisher;
 use crate::host::Host;
-use crate::log::{Announced, Log};
+use crate::log::{Log, LogEntry};
 use crate::notice::Subject;
 use jit_code::Code;
 
@@ -70,19 +70,19 @@ impl Publisher for PerfMap {
         self.0.get().is_some_and(|map| !map.is_off())
     }
 
-    fn load(&self, code: &Code<'_>, _: Option<Announced>) {
+    fn load(&self, code: &Code<'_>, _: Option<LogEntry>) {
         if let Some(map) = self.0.get() {
             map.load(code.address, code.size, code.name);
         }
     }
 
-    fn moved(&self, log: &Log, from: Announced, _: Option<Announced>, address: u64) {
+    fn moved(&self, log: &Log, from: LogEntry, _: Option<LogEntry>, address: u64) {
         if let Some((map, (from, size))) = self.0.get().zip(log.place(from.0, from.1)) {
             map.moved(from, address, size);
         }
     }
 
-    fn unload(&self, log: &Log, entry: Announced) {
+    fn unload(&self, log: &Log, entry: LogEntry) {
         if let Some((map, (address, size))) = self.0.get().zip(log.place(entry.0, entry.1)) {
             map.unload(address, size);
         }

@@ -14,7 +14,7 @@ use fallible::{Refused, Text, attempt, text};
 
 use super::Publisher;
 use crate::host::Host;
-use crate::log::{Announced, Log};
+use crate::log::{Log, LogEntry};
 use crate::notice::Subject;
 use jit_code::Code;
 
@@ -89,17 +89,17 @@ impl Publisher for TraceEvents {
         self.0.get().is_some()
     }
 
-    fn load(&self, code: &Code<'_>, _: Option<Announced>) {
+    fn load(&self, code: &Code<'_>, _: Option<LogEntry>) {
         let name = code.name.utf8_chunks().next().map_or("", |chunk| chunk.valid());
         self.write('N', code.address, name);
     }
 
-    fn moved(&self, log: &Log, from: Announced, _: Option<Announced>, address: u64) {
+    fn moved(&self, log: &Log, from: LogEntry, _: Option<LogEntry>, address: u64) {
         self.unload(log, from);
         self.write('N', address, "");
     }
 
-    fn unload(&self, log: &Log, entry: Announced) {
+    fn unload(&self, log: &Log, entry: LogEntry) {
         if let Some((address, _)) = log.place(entry.0, entry.1) {
             self.write('D', address, "");
         }

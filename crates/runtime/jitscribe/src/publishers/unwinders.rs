@@ -8,7 +8,7 @@ use publish_unwind::Unwinders as Registry;
 use super::Publisher;
 use crate::host::Host;
 use crate::image::announced;
-use crate::log::{Announced, Log};
+use crate::log::{Log, LogEntry};
 use crate::notice::Subject;
 use jit_code::Code;
 
@@ -65,7 +65,7 @@ impl Publisher for Unwinders {
         self.0.get().is_some()
     }
 
-    fn load(&self, code: &Code<'_>, entry: Option<Announced>) {
+    fn load(&self, code: &Code<'_>, entry: Option<LogEntry>) {
         // Without an entry there is no handle by which it could be unloaded.
         if entry.is_none() {
             return;
@@ -80,7 +80,7 @@ impl Publisher for Unwinders {
     }
 
     #[cfg(unix)]
-    fn moved(&self, log: &Log, from: Announced, to: Option<Announced>, _: u64) {
+    fn moved(&self, log: &Log, from: LogEntry, to: Option<LogEntry>, _: u64) {
         // First, as the two places may overlap.
         self.unload(log, from);
         self.attempt(|| {
@@ -96,7 +96,7 @@ impl Publisher for Unwinders {
 
     /// The unwind info that is registered does not depend on the address, and cannot be made from what is in the log.
     #[cfg(windows)]
-    fn moved(&self, log: &Log, from: Announced, to: Option<Announced>, _: u64) {
+    fn moved(&self, log: &Log, from: LogEntry, to: Option<LogEntry>, _: u64) {
         let place = |(position, index)| log.place(position, index);
         if let Some((registry, (from, size))) = self.0.get().zip(place(from)) {
             match to.and_then(place) {
@@ -106,7 +106,7 @@ impl Publisher for Unwinders {
         }
     }
 
-    fn unload(&self, log: &Log, entry: Announced) {
+    fn unload(&self, log: &Log, entry: LogEntry) {
         if let Some((address, size)) = log.place(entry.0, entry.1)
             && let Some(registry) = self.for_code_at(address)
         {

@@ -6,7 +6,7 @@ use publish_valgrind::Options;
 
 use super::Publisher;
 use crate::host::Host;
-use crate::log::{Announced, Log};
+use crate::log::{Log, LogEntry};
 use crate::notice::Subject;
 use jit_code::Code;
 
@@ -39,19 +39,19 @@ impl Publisher for Valgrind {
         self.0.get().is_some()
     }
 
-    fn load(&self, code: &Code<'_>, _: Option<Announced>) {
+    fn load(&self, code: &Code<'_>, _: Option<LogEntry>) {
         if let Some(valgrind) = self.0.get() {
             valgrind.load(code);
         }
     }
 
-    fn moved(&self, log: &Log, from: Announced, _: Option<Announced>, address: u64) {
+    fn moved(&self, log: &Log, from: LogEntry, _: Option<LogEntry>, address: u64) {
         if let Some((valgrind, (from, size))) = self.0.get().zip(log.place(from.0, from.1)) {
             valgrind.moved(from, address, size);
         }
     }
 
-    fn unload(&self, log: &Log, entry: Announced) {
+    fn unload(&self, log: &Log, entry: LogEntry) {
         if let Some((valgrind, (address, size))) = self.0.get().zip(log.place(entry.0, entry.1)) {
             valgrind.unload(address, size);
         }

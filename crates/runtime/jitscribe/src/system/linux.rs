@@ -31,7 +31,7 @@ fn read(clock: ClockId) -> u64 {
 
 /// Sleeps, if the system lets it; else lets others run.
 pub(crate) fn nap(time: Duration) {
-    let _thread = guest::undisturbed();
+    let _thread = guest::without_cancellation();
     let time = rustix::time::Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
     if let rustix::thread::NanosleepRelativeResult::Err(_) = rustix::thread::nanosleep(&time) {
         rustix::thread::sched_yield();
