@@ -163,7 +163,7 @@ pub(crate) unsafe fn in_out<'a, T>(at: *mut T) -> Result<&'a mut T, Failure> {
 /// # Safety
 /// If `at` is not NULL, it points to `size` writable bytes that nothing else accesses during `'a`.
 #[inline]
-pub(crate) unsafe fn room<'a>(
+pub(crate) unsafe fn buffer<'a>(
     at: *mut u8,
     size: usize,
 ) -> Result<&'a mut [MaybeUninit<u8>], Failure> {

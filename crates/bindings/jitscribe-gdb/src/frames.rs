@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_not_there_ends_the_walk() {
+    fn unreadable_memory_ends_the_walk() {
         let tables = tables(&Unwind::FRAME_POINTER);
         assert_eq!(unwind(&tables, START + 40, START + 20, &registers(), |_| None), None);
     }
