@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use code_timeline::ranges::{self, intersection};
-use code_timeline::{CodeId, Inherited, LifeId, Timeline, TimelineBuilder, Who};
+use code_timeline::{AddressSpaceId, CodeId, Inherited, Nearest, Timeline, TimelineBuilder};
 
 use super::free::Free;
 use super::interner::NameId;
@@ -14,7 +14,7 @@ use super::recording_index::{MapEvent, RecordingIndex};
 /// The memory of every process over time.
 #[derive(Debug)]
 pub struct AddressSpaces {
-    spaces: BTreeMap<LifeId, AddressSpace>,
+    spaces: BTreeMap<AddressSpaceId, AddressSpace>,
     /// By life: from whom it has what it did not map itself.
     inherited: Vec<Option<Inherited>>,
 }
@@ -49,9 +49,9 @@ impl AddressSpaces {
             files: Vec<Range<u64>>,
             taken: Vec<Range<u64>>,
         }
-        let mut builders: BTreeMap<LifeId, Builder> = BTreeMap::new();
+        let mut builders: BTreeMap<AddressSpaceId, Builder> = BTreeMap::new();
         for (number, map) in index.maps.iter().enumerate() {
-            let builder = builders.entry(map.life).or_default();
+            let builder = builders.entry(map.space).or_default();
             let id = CodeId(u32::try_from(number).unwrap_or(u32::MAX));
             builder.mappings.load(map.time, map.range.clone(), id);
             builder.taken.push(map.range.clone());
@@ -63,53 +63,59 @@ impl AddressSpaces {
             all.sort_by_key(|range| range.start);
             ranges::merge(all, |_| false)
         };
-        let spaces: BTreeMap<LifeId, AddressSpace> = builders
+        let spaces: BTreeMap<AddressSpaceId, AddressSpace> = builders
             .into_iter()
-            .map(|(life, builder)| {
-                let space = AddressSpace {
+            .map(|(space, builder)| {
+                let mapped = AddressSpace {
                     mappings: builder.mappings.finish(),
                     files: union(builder.files),
                     taken: union(builder.taken),
                 };
-                (life, space)
+                (space, mapped)
             })
             .collect();
-        let inherited = index.processes.inherited(|life| spaces.contains_key(&life));
+        let inherited = index.processes.inherited(|space| spaces.contains_key(&space));
         Self { spaces, inherited }
     }
 
-    fn inherited(&self, life: LifeId) -> Option<Inherited> {
-        self.inherited.get(life.index()).copied().flatten()
+    fn inherited(&self, space: AddressSpaceId) -> Option<Inherited> {
+        self.inherited.get(space.index()).copied().flatten()
     }
 
     /// Whether `address` belonged to a file at `time`.
-    pub fn around(&self, index: &RecordingIndex, life: LifeId, address: u64, time: u64) -> Memory {
-        let (mut life, mut asked, mut inherited) = (life, time, false);
+    pub fn around(
+        &self,
+        index: &RecordingIndex,
+        space: AddressSpaceId,
+        address: u64,
+        time: u64,
+    ) -> Memory {
+        let (mut space, mut as_of, mut inherited) = (space, time, false);
         let mut memory = Memory { is_anonymous: true, addresses: 0..u64::MAX, times: 0..u64::MAX };
         for _ in 0..GENERATIONS {
-            if let Some(space) = self.spaces.get(&life) {
-                let around = space.mappings.around(address, asked);
+            if let Some(mapped) = self.spaces.get(&space) {
+                let around = mapped.mappings.around(address, as_of);
                 memory.addresses = intersection(&memory.addresses, &around.addresses);
                 if !inherited {
                     memory.times = intersection(&memory.times, &around.times);
                 }
-                if let Who::Here(piece) = around.who {
+                if let Nearest::Current(piece) = around.nearest {
                     let map = index.maps.get(piece.code.index());
                     memory.is_anonymous = map.is_none_or(|map| map.anonymous);
                     return memory;
                 }
             }
-            let Some((_, forked)) = index.processes.parent(life) else { return memory };
+            let Some((_, forked)) = index.processes.parent(space) else { return memory };
             // What a child inherited does not change any more.
             if !inherited {
-                let times = if forked <= asked { forked..u64::MAX } else { 0..forked };
+                let times = if forked <= as_of { forked..u64::MAX } else { 0..forked };
                 memory.times = intersection(&memory.times, &times);
             }
-            if forked > asked {
+            if forked > as_of {
                 return memory;
             }
-            let Some(from) = self.inherited(life) else { return memory };
-            (life, asked, inherited) = (from.life, from.asked, true);
+            let Some(from) = self.inherited(space) else { return memory };
+            (space, as_of, inherited) = (from.space, from.as_of, true);
         }
         memory
     }
@@ -118,21 +124,21 @@ impl AddressSpaces {
     pub fn mapping<'s>(
         &self,
         index: &'s RecordingIndex,
-        life: LifeId,
+        space: AddressSpaceId,
         address: u64,
         time: u64,
     ) -> Option<&'s MapEvent> {
-        let (mut life, mut time) = (life, time);
+        let (mut space, mut time) = (space, time);
         for _ in 0..GENERATIONS {
-            let here = self.spaces.get(&life).and_then(|space| space.mappings.at(address, time));
+            let here = self.spaces.get(&space).and_then(|mapped| mapped.mappings.at(address, time));
             if let Some(piece) = here {
                 return index.maps.get(piece.code.index());
             }
-            if index.processes.from(life) > time {
+            if index.processes.from(space) > time {
                 return None;
             }
-            let from = self.inherited(life)?;
-            (life, time) = (from.life, from.asked);
+            let from = self.inherited(space)?;
+            (space, time) = (from.space, from.as_of);
         }
         None
     }
@@ -140,8 +146,8 @@ impl AddressSpaces {
     /// Whether `map` puts a file where it was not just before.
     pub fn brings_new_file(&self, index: &RecordingIndex, map: &MapEvent) -> bool {
         let before = || {
-            let space = self.spaces.get(&map.life)?;
-            let piece = space.mappings.at(map.range.start, map.time.checked_sub(1)?)?;
+            let mapped = self.spaces.get(&map.space)?;
+            let piece = mapped.mappings.at(map.range.start, map.time.checked_sub(1)?)?;
             Some(index.maps[piece.code.index()].name)
         };
         !map.anonymous && before() != Some(map.name)
@@ -151,13 +157,13 @@ impl AddressSpaces {
     /// about it changed, its protection for one. `runs` is what was found out when others were asked
     /// about.
     pub fn repeats(&self, index: &RecordingIndex, map: &MapEvent, runs: &mut Runs) -> bool {
-        let (Some(space), Some(before)) = (self.spaces.get(&map.life), map.time.checked_sub(1))
+        let (Some(mapped), Some(before)) = (self.spaces.get(&map.space), map.time.checked_sub(1))
         else {
             return false;
         };
         // Where what was mapped just so at `at` ends.
         let end_at = |at: u64| {
-            let piece = space.mappings.at(at, before)?;
+            let piece = mapped.mappings.at(at, before)?;
             let old = &index.maps[piece.code.index()];
             let same_place = map.anonymous || old.above_offset == map.above_offset;
             (old.name == map.name && same_place).then_some(piece.range.end)
@@ -171,7 +177,7 @@ impl AddressSpaces {
             return true;
         }
         let above_offset = (!map.anonymous).then_some(map.above_offset);
-        let runs = runs.0.entry((map.life, before, map.name, above_offset)).or_default();
+        let runs = runs.0.entry((map.space, before, map.name, above_offset)).or_default();
         while at < end {
             let known = runs.range(..=at).next_back().map(|(_, &known)| known);
             match known.filter(|&known| known > at).or_else(|| end_at(at)) {
@@ -194,14 +200,14 @@ impl AddressSpaces {
         repeats
     }
 
-    /// Where a file was ever mapped in `life`, ascending and disjoint.
-    pub fn files(&self, life: LifeId) -> &[Range<u64>] {
-        self.spaces.get(&life).map_or(&[], |space| &space.files)
+    /// Where a file was ever mapped in `space`, ascending and disjoint.
+    pub fn files(&self, space: AddressSpaceId) -> &[Range<u64>] {
+        self.spaces.get(&space).map_or(&[], |mapped| &mapped.files)
     }
 
-    /// Where nothing was ever mapped in `life` and nothing of `also` lies (in any order).
-    pub fn free(&self, life: LifeId, also: impl IntoIterator<Item = Range<u64>>) -> Free {
-        let taken = self.spaces.get(&life).map_or(&[][..], |space| &space.taken);
+    /// Where nothing was ever mapped in `space` and nothing of `also` lies (in any order).
+    pub fn free(&self, space: AddressSpaceId, also: impl IntoIterator<Item = Range<u64>>) -> Free {
+        let taken = self.spaces.get(&space).map_or(&[][..], |mapped| &mapped.taken);
         let mut taken: Vec<Range<u64>> = taken.iter().cloned().chain(also).collect();
         taken.sort_by_key(|range| range.start);
         Free::outside(&ranges::merge(taken, |_| false))
@@ -214,7 +220,7 @@ impl AddressSpaces {
 pub struct Runs(HashMap<RunKey, BTreeMap<u64, u64>>);
 
 /// The address space, the time, the name, and for a file by how much addresses are above its offsets.
-type RunKey = (LifeId, u64, NameId, Option<u64>);
+type RunKey = (AddressSpaceId, u64, NameId, Option<u64>);
 
 #[cfg(test)]
 mod tests {
@@ -226,7 +232,7 @@ mod tests {
     fn repeats(spaces: &AddressSpaces, index: &RecordingIndex, map: &MapEvent) -> bool {
         let Some(before) = map.time.checked_sub(1) else { return false };
         (map.range.start..map.range.end).all(|at| {
-            let old = spaces.mapping(index, map.life, at, before);
+            let old = spaces.mapping(index, map.space, at, before);
             old.is_some_and(|old| old.name == map.name)
         })
     }

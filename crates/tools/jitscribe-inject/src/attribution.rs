@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use code_timeline::{CodeId, LifeId, Usage};
+use code_timeline::{AddressSpaceId, CodeId, Usage};
 use perf_data::{Callchain, ChainEntry, Context, Input, Record, kind, misc};
 
 use super::address_space::AddressSpaces;
@@ -99,8 +99,8 @@ impl SampleAttribution {
             if let Some(ip) = sample.ip.filter(|_| event.misc() & misc::CPU_MODE_MASK == misc::USER)
             {
                 match &mut cache.at(&process, ip, time, sampled).occupant {
-                    Occupant::Code { mark: code, asked } => {
-                        sampled.again(*code, asked.unwrap_or(time), 1);
+                    Occupant::Code { mark: code, as_of } => {
+                        sampled.again(*code, as_of.unwrap_or(time), 1);
                         counts.named += 1;
                         counts.named_before += u64::from(process.named_by_perf);
                     }
@@ -113,17 +113,17 @@ impl SampleAttribution {
             }
             for address in user_addresses(sample.callchain) {
                 let answer = cache.at(&process, address, time, sampled);
-                if let Occupant::Code { mark: code, asked } = answer.occupant {
-                    sampled.again(code, asked.unwrap_or(time), 0);
+                if let Occupant::Code { mark: code, as_of } = answer.occupant {
+                    sampled.again(code, as_of.unwrap_or(time), 0);
                     on_stack = true;
                 }
                 // A return address may lie just behind the code that called.
                 let call = address.wrapping_sub(1);
                 if !answer.is_for(call)
-                    && let Occupant::Code { mark: code, asked } =
+                    && let Occupant::Code { mark: code, as_of } =
                         cache.at(&process, call, time, sampled).occupant
                 {
-                    sampled.again(code, asked.unwrap_or(time), 0);
+                    sampled.again(code, as_of.unwrap_or(time), 0);
                     on_stack = true;
                 }
             }
@@ -137,9 +137,9 @@ impl SampleAttribution {
         self.late.iter().copied().collect()
     }
 
-    /// When `code` was seen running in `life`, if it was.
-    pub(crate) fn usage(&self, life: LifeId, code: CodeId) -> Option<Usage> {
-        self.sampled.usage(life, code)
+    /// When `code` was seen running in `space`, if it was.
+    pub(crate) fn usage(&self, space: AddressSpaceId, code: CodeId) -> Option<Usage> {
+        self.sampled.usage(space, code)
     }
 
     /// In which code samples were taken, and how many; code that several lives ran comes once for

@@ -5,7 +5,7 @@ use std::io;
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 
-use code_timeline::{CodeId, History, HistoryBuilder, LifeId, Processes, ranges};
+use code_timeline::{AddressSpaceId, CodeId, History, HistoryBuilder, Processes, ranges};
 use jitdump::{CodeEvent, CodeLoad, CodeMove, CodePlace, DumpFile, Outcome, Quirks};
 
 use super::address_space::AddressSpaces;
@@ -130,13 +130,13 @@ impl DumpEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LateCode {
     /// In whose timeline the code stands.
-    pub owner: LifeId,
+    pub owner: AddressSpaceId,
     /// Who ran something else.
-    pub life: LifeId,
+    pub space: AddressSpaceId,
     /// The code.
     pub code: CodeId,
     /// In another life than the owner's: until when it has what the owner had.
-    pub asked: u64,
+    pub as_of: u64,
 }
 
 /// A dump rarely takes fewer bytes for a code with lines.
@@ -167,22 +167,22 @@ impl<'a> CodeTable<'a> {
         }
     }
 
-    /// Makes room for what a dump of `size` bytes may well tell of `life`, so that the tables need
+    /// Makes room for what a dump of `size` bytes may well tell of `space`, so that the tables need
     /// not grow step by step: memory that is not touched costs nothing.
-    pub fn reserve(&mut self, life: LifeId, size: u64) {
+    pub fn reserve(&mut self, space: AddressSpaceId, size: u64) {
         let codes = usize::try_from(size / SMALL_CODE).unwrap_or(MANY).min(MANY);
-        self.builder.reserve(life, codes);
+        self.builder.reserve(space, codes);
         self.loads.reserve(codes);
     }
 
-    /// Takes the code events of a dump; damage goes to `damaged`. `life_of` says whose memory a
+    /// Takes the code events of a dump; damage goes to `damaged`. `space_of` says whose memory a
     /// record's pid means. Returns how many pieces of code it told of, and how it ended.
     pub fn add_dump(
         &mut self,
         mut dump: OpenDump,
         mut damaged: impl FnMut(jitdump::Error),
         time_of: impl Fn(u64) -> u64,
-        life_of: impl Fn(u32) -> LifeId,
+        space_of: impl Fn(u32) -> AddressSpaceId,
         processes: &Processes,
     ) -> (usize, io::Result<Option<Outcome>>) {
         let before = self.builder.len();
@@ -198,19 +198,19 @@ impl<'a> CodeTable<'a> {
         };
         let outcome = pipeline(read, |event| match event {
             DumpEvent::Load(load) => {
-                let (life, time) = (life_of(load.pid), time_of(load.timestamp));
+                let (space, time) = (space_of(load.pid), time_of(load.timestamp));
                 let origin = Origin::Dump(u32::try_from(self.loads.len()).unwrap_or(u32::MAX));
                 let code = Code { address: load.address, size: load.size, origin };
-                let id = source.load(life, time, load.index, code);
+                let id = source.load(space, time, load.index, code);
                 if let Some(died) = load.died {
-                    source.died(life, time_of(died), id);
+                    source.unload(space, time_of(died), id);
                 }
                 self.bytes += u64::from(load.weight);
                 self.loads.push(Load { dump: number, weight: load.weight, place: load.place });
             }
             DumpEvent::Move(to) => {
-                let (life, time) = (life_of(to.pid), time_of(to.timestamp));
-                source.moved(life, time, to.index, to.old_address, to.new_address);
+                let (space, time) = (space_of(to.pid), time_of(to.timestamp));
+                source.moved(space, time, to.index, to.old_address, to.new_address);
             }
             DumpEvent::Damage(error) => damaged(error),
         });
@@ -225,7 +225,7 @@ impl<'a> CodeTable<'a> {
     pub fn add_map(
         &mut self,
         entries: impl Iterator<Item = perf_map::Entry<'a>>,
-        life: LifeId,
+        space: AddressSpaceId,
         files: &[Range<u64>],
     ) -> usize {
         let before = self.builder.len();
@@ -240,7 +240,7 @@ impl<'a> CodeTable<'a> {
             }
             self.bytes += entry.name.len() as u64;
             let code = Code { address: entry.address, size, origin: Origin::Map(entry.name) };
-            self.builder.load(life, 0, code);
+            self.builder.load(space, 0, code);
         }
         self.builder.len() - before
     }
@@ -251,8 +251,8 @@ impl<'a> CodeTable<'a> {
         // A file that is mapped over code ends it; one that was there before, and is only told of
         // once more, does not.
         for map in &index.maps {
-            if builder.has_code(map.life) && spaces.brings_new_file(index, map) {
-                builder.clear(map.life, map.time, map.range.clone());
+            if builder.has_code(map.space) && spaces.brings_new_file(index, map) {
+                builder.clear(map.space, map.time, map.range.clone());
             }
         }
         self.history = builder.finish(&index.processes, COPIED);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use code_image::jitdump::LineTable;
 use code_image::{Finished, Target};
-use code_timeline::LifeId;
+use code_timeline::AddressSpaceId;
 use perf_data::{Attrs, FileIdentity, Mmap, MmapDetail, misc};
 
 use super::address_space::AddressSpaces;
@@ -49,7 +49,7 @@ pub struct Images {
 }
 
 /// Which machine the code of a life is for.
-pub type TargetOf<'t> = dyn Fn(LifeId) -> Target + 't;
+pub type TargetOf<'t> = dyn Fn(AddressSpaceId) -> Target + 't;
 
 /// How images are written.
 #[derive(Clone, Copy)]
@@ -78,14 +78,14 @@ impl Images {
         let mut images = Self::default();
         let mut arenas_of_pids: HashMap<u32, usize> = HashMap::new();
         // Of the life whose arenas are written: they follow one another.
-        let mut free: Option<(LifeId, Free)> = None;
+        let mut free: Option<(AddressSpaceId, Free)> = None;
         for arena in &plan.arenas {
-            if index.stack_copies && free.as_ref().is_none_or(|(life, _)| *life != arena.life) {
+            if index.stack_copies && free.as_ref().is_none_or(|(space, _)| *space != arena.space) {
                 // Free of all its arenas, with room for their tables.
-                let spans = plan.arenas_of(arena.life).iter().map(|arena| arena.span.clone());
-                free = Some((arena.life, spaces.free(arena.life, spans)));
+                let spans = plan.arenas_of(arena.space).iter().map(|arena| arena.span.clone());
+                free = Some((arena.space, spaces.free(arena.space, spans)));
             }
-            let pid = index.processes.pid(arena.life);
+            let pid = index.processes.pid(arena.space);
             let arenas_of_pid: &mut usize = arenas_of_pids.entry(pid).or_default();
             let arena_of_pid = *arenas_of_pid;
             *arenas_of_pid += 1;
@@ -99,7 +99,7 @@ impl Images {
                     let place = free.as_ref()?.1.first(from, size)?;
                     (place + size - arena.span.start < REACH).then_some(place)
                 };
-                let target = target_of(arena.life);
+                let target = target_of(arena.space);
                 let top = &mut images.top;
                 let finished = image::write(&path, image, table, target, options, top, place)?;
                 images.show(index, attrs, arena, image, &path, &finished)?;
@@ -116,9 +116,9 @@ impl Images {
 
     /// Makes the event that maps what was there over an image.
     fn hide(&mut self, index: &RecordingIndex, spaces: &AddressSpaces, attrs: &Attrs, mask: &Mask) {
-        let Mask { life, ref range, place } = *mask;
-        let pid = index.processes.pid(life);
-        let map = spaces.mapping(index, life, range.start, place.time());
+        let Mask { space, ref range, place } = *mask;
+        let pid = index.processes.pid(space);
+        let map = spaces.mapping(index, space, range.start, place.time());
         let page_offset = map.map_or(0, |map| range.start.wrapping_sub(map.above_offset));
         let name = map.map_or(&b"//anon"[..], |map| index.name(map));
         let mmap = mapping_of(pid, range, page_offset, PROTECTION, name);
@@ -137,7 +137,7 @@ impl Images {
         path: &Path,
         finished: &Finished,
     ) -> Result<()> {
-        let pid = index.processes.pid(arena.life);
+        let pid = index.processes.pid(arena.space);
         // Below the first page it is negative.
         let bias = finished.text.address.wrapping_sub(finished.text.file_offset);
         let mut map = |range: Range<u64>, in_image: u64, place: Place, protection| {

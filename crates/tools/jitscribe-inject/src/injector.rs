@@ -160,7 +160,7 @@ impl<'a> Injector<'a> {
             spaces,
             &codes.table,
             input.attrs(),
-            &|life| codes.targets.target(life, input.features()),
+            &|space| codes.targets.target(space, input.features()),
             ImageOptions { folder: &folder, replace: self.replace, lines: self.lines, hits: &hits },
         )?;
 
@@ -186,8 +186,8 @@ impl<'a> Injector<'a> {
             file.finish()?;
         }
 
-        let lives = plan.arenas.iter().flat_map(|arena| arena.images.iter().map(|_| arena.life));
-        let pids = lives.map(|life| index.processes.pid(life));
+        let spaces = plan.arenas.iter().flat_map(|arena| arena.images.iter().map(|_| arena.space));
+        let pids = spaces.map(|space| index.processes.pid(space));
         let reports = images.written.iter().zip(pids).map(|(image, pid)| ImageReport {
             path: image.path.clone(),
             pid,

@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use code_timeline::LifeId;
+use code_timeline::AddressSpaceId;
 
 use crate::Warning;
 use crate::files::{
@@ -29,7 +29,7 @@ pub struct Source {
     /// Its path on this machine.
     pub path: PathBuf,
     /// The address space whose code it describes.
-    pub life: LifeId,
+    pub space: AddressSpaceId,
     /// When its marker was mapped, in nanoseconds of the recording's clock; 0 before the recording began, `None` without a
     /// marker.
     pub marker: Option<u64>,
@@ -76,7 +76,7 @@ pub fn locate(index: &RecordingIndex, paths: &SearchPaths, files: &dyn SourceFil
         found: Located::default(),
         folders: search_folders(paths, files),
         taken: BTreeSet::new(),
-        lives_with_dump: BTreeSet::new(),
+        spaces_with_dump: BTreeSet::new(),
         strange: BTreeSet::new(),
         paths,
         files,
@@ -94,7 +94,7 @@ struct Search<'s> {
     folders: Index,
     /// Files that are a source already.
     taken: BTreeSet<PathBuf>,
-    lives_with_dump: BTreeSet<LifeId>,
+    spaces_with_dump: BTreeSet<AddressSpaceId>,
     /// Files of strangers that were told of.
     strange: BTreeSet<PathBuf>,
     paths: &'s SearchPaths,
@@ -113,18 +113,18 @@ impl Search<'_> {
                 continue;
             };
             let marker = self.marker_named_like(path, *pid);
-            let life = match (marker, *pid) {
-                (Some((life, _)), _) => Some(life),
+            let space = match (marker, *pid) {
+                (Some((space, _)), _) => Some(space),
                 (None, Some(pid)) => self.index.processes.at(pid, u64::MAX),
                 (None, None) => [Some(header), pid_in_name(path)]
                     .into_iter()
                     .flatten()
                     .find_map(|pid| self.index.processes.at(pid, u64::MAX)),
             };
-            match life {
-                Some(life) => {
+            match space {
+                Some(space) => {
                     let found = (path.clone(), None);
-                    self.add(Kind::Jitdump, found, life, marker.map(|(_, time)| time));
+                    self.add(Kind::Jitdump, found, space, marker.map(|(_, time)| time));
                 }
                 None => {
                     let pid = pid.unwrap_or(header);
@@ -135,14 +135,14 @@ impl Search<'_> {
     }
 
     /// The life whose marker mapping has the same file name as `path`.
-    fn marker_named_like(&self, path: &Path, pid: Option<u32>) -> Option<(LifeId, u64)> {
+    fn marker_named_like(&self, path: &Path, pid: Option<u32>) -> Option<(AddressSpaceId, u64)> {
         let name = path.file_name()?.as_bytes();
         let index = self.index;
         let mut marked = index.maps.iter().filter(|map| {
             base_name(index.name(map)) == name
-                && pid.is_none_or(|pid| index.processes.pid(map.life) == pid)
+                && pid.is_none_or(|pid| index.processes.pid(map.space) == pid)
         });
-        marked.next().map(|map| (map.life, map.time))
+        marked.next().map(|map| (map.space, map.time))
     }
 
     /// Follows every marker mapping to its file.
@@ -150,9 +150,9 @@ impl Search<'_> {
         let index = self.index;
         let is_marker: Vec<bool> = index.names.iter().map(looks_like_marker).collect();
         let mut asked: HashMap<NameId, bool> = HashMap::new();
-        let mut seen: BTreeSet<(LifeId, usize)> = BTreeSet::new();
+        let mut seen: BTreeSet<(AddressSpaceId, usize)> = BTreeSet::new();
         // Where the user said which dump it is, there is none to look for.
-        let said = self.lives_with_dump.clone();
+        let said = self.spaces_with_dump.clone();
         for map in index.maps.iter().filter(|map| !map.anonymous) {
             let name = index.name(map);
             let by_name = is_marker[map.name.index()];
@@ -162,22 +162,22 @@ impl Search<'_> {
                     let path = Path::new(OsStr::from_bytes(name));
                     worth_a_look(name) && self.files.jitdump_pid(path).is_some()
                 });
-            if !marked || !seen.insert((map.life, map.name.index())) {
+            if !marked || !seen.insert((map.space, map.name.index())) {
                 continue;
             }
             self.found.markers += 1;
-            if said.contains(&map.life) {
-                let mut of_life =
-                    self.found.sources.iter_mut().filter(|source| source.life == map.life);
-                if let Some(source) = of_life.find(|source| source.marker.is_none()) {
+            if said.contains(&map.space) {
+                let mut of_space =
+                    self.found.sources.iter_mut().filter(|source| source.space == map.space);
+                if let Some(source) = of_space.find(|source| source.marker.is_none()) {
                     source.marker = Some(map.time);
                 }
                 continue;
             }
-            let pid = index.processes.pid(map.life);
+            let pid = index.processes.pid(map.space);
             let recorded = Path::new(OsStr::from_bytes(name));
             match self.find_dump(recorded, pid, index.inode(pid, map.name)) {
-                Some(found) => self.add(Kind::Jitdump, found, map.life, Some(map.time)),
+                Some(found) => self.add(Kind::Jitdump, found, map.space, Some(map.time)),
                 // Why it is left out was said.
                 None if self.strange.contains(recorded) => {}
                 None => {
@@ -249,15 +249,15 @@ impl Search<'_> {
             if self.taken.contains(&path) {
                 continue;
             }
-            let life = [Some(pid), pid_in_name(&path)]
+            let space = [Some(pid), pid_in_name(&path)]
                 .into_iter()
                 .flatten()
                 .find_map(|pid| self.index.processes.at(pid, u64::MAX));
-            if let Some(life) = life.filter(|life| !self.lives_with_dump.contains(life))
-                && let pid = self.index.processes.pid(life)
+            if let Some(space) = space.filter(|space| !self.spaces_with_dump.contains(space))
+                && let pid = self.index.processes.pid(space)
                 && let Some(found) = self.believe(path, Kind::Jitdump, pid, None)
             {
-                self.add(Kind::Jitdump, found, life, None);
+                self.add(Kind::Jitdump, found, space, None);
             }
         }
     }
@@ -275,7 +275,7 @@ impl Search<'_> {
         let pids: Vec<u32> = self.index.processes.pids().collect();
         for pid in pids {
             // The last program that ran under this pid is the one that the file is of.
-            let Some(life) = self.index.processes.at(pid, u64::MAX) else { continue };
+            let Some(space) = self.index.processes.at(pid, u64::MAX) else { continue };
             let name = format!("perf-{pid}.map");
             let found = named.remove(&pid).unwrap_or_else(|| {
                 let inside = format!("/tmp/perf-{}.map", inner_pid(pid));
@@ -288,7 +288,7 @@ impl Search<'_> {
                 found.into_iter().collect()
             });
             for one in found {
-                self.add(Kind::PerfMap, one, life, None);
+                self.add(Kind::PerfMap, one, space, None);
             }
         }
     }
@@ -300,15 +300,21 @@ impl Search<'_> {
         pids.next().is_none().then_some(only)
     }
 
-    fn add(&mut self, kind: Kind, (path, owner): Found, life: LifeId, marker: Option<u64>) {
+    fn add(
+        &mut self,
+        kind: Kind,
+        (path, owner): Found,
+        space: AddressSpaceId,
+        marker: Option<u64>,
+    ) {
         if kind == Kind::Jitdump {
-            self.lives_with_dump.insert(life);
+            self.spaces_with_dump.insert(space);
         }
         self.taken.insert(path.clone());
-        let pid = self.index.processes.pid(life);
+        let pid = self.index.processes.pid(space);
         let known_to_perf =
             kind == Kind::PerfMap && path == Path::new(&format!("/tmp/perf-{pid}.map"));
-        self.found.sources.push(Source { kind, path, life, marker, known_to_perf, owner });
+        self.found.sources.push(Source { kind, path, space, marker, known_to_perf, owner });
     }
 
     fn warn(&mut self, warning: Warning) {

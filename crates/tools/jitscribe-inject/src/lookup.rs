@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 
 use code_timeline::ranges::intersection;
-use code_timeline::{Around, CodeId, Inherited, LifeId, Timeline, Who};
+use code_timeline::{AddressSpaceId, Around, CodeId, Inherited, Nearest, Timeline};
 
 use super::address_space::AddressSpaces;
 use super::code_table::{CodeTable, LateCode, Origin};
@@ -35,7 +35,7 @@ pub trait Register {
     type Mark: Copy + PartialEq + Debug;
 
     /// What stands for `code` in the timeline of `owner`, which was found for `time`.
-    fn mark(&mut self, owner: LifeId, code: CodeId, time: u64) -> Self::Mark;
+    fn mark(&mut self, owner: AddressSpaceId, code: CodeId, time: u64) -> Self::Mark;
 }
 
 /// Keeps no more of a code than its number.
@@ -45,7 +45,7 @@ pub struct Numbers;
 impl Register for Numbers {
     type Mark = CodeId;
 
-    fn mark(&mut self, _owner: LifeId, code: CodeId, _time: u64) -> CodeId {
+    fn mark(&mut self, _owner: AddressSpaceId, code: CodeId, _time: u64) -> CodeId {
         code
     }
 }
@@ -53,7 +53,7 @@ impl Register for Numbers {
 impl Register for SampledCodes {
     type Mark = SampledId;
 
-    fn mark(&mut self, owner: LifeId, code: CodeId, time: u64) -> SampledId {
+    fn mark(&mut self, owner: AddressSpaceId, code: CodeId, time: u64) -> SampledId {
         self.id(owner, code, time)
     }
 }
@@ -82,7 +82,7 @@ pub struct Process<'a> {
     /// Whether perf names its code by itself.
     pub named_by_perf: bool,
     pid: u32,
-    life: LifeId,
+    space: AddressSpaceId,
     /// From when until when the process id means this life.
     from: u64,
     until: u64,
@@ -93,18 +93,18 @@ pub struct Process<'a> {
 /// forked from.
 #[derive(Clone, Copy, Debug)]
 struct Lineage<'a> {
-    owner: LifeId,
+    owner: AddressSpaceId,
     timeline: &'a Timeline,
     /// Before this, there was none.
     from: u64,
     /// In another life than the owner's: until when it has what the owner had.
-    asked: Option<u64>,
+    as_of: Option<u64>,
 }
 
 /// Who ran at some addresses during a span of time.
 #[derive(Clone, Debug)]
 pub struct Answer<Mark> {
-    life: LifeId,
+    space: AddressSpaceId,
     addresses: Range<u64>,
     times: Range<u64>,
     /// What is known.
@@ -120,7 +120,7 @@ pub enum Occupant<Mark> {
         mark: Mark,
         /// In whose timeline it stands, if not in that of the process's own life: the last time of
         /// which the process has what that life had.
-        asked: Option<u64>,
+        as_of: Option<u64>,
     },
     /// No source knows.
     Nothing {
@@ -141,9 +141,9 @@ impl<Mark> Answer<Mark> {
 impl Process<'_> {
     /// That `code` came after something else had run in its place.
     pub fn late(&self, code: CodeId) -> Option<LateCode> {
-        let Lineage { owner, asked, .. } = self.lineage?;
+        let Lineage { owner, as_of, .. } = self.lineage?;
         // Of one life all is told by the code.
-        Some(LateCode { owner, life: self.life, code, asked: asked.unwrap_or(0) })
+        Some(LateCode { owner, space: self.space, code, as_of: as_of.unwrap_or(0) })
     }
 }
 
@@ -156,7 +156,7 @@ impl<'a, R: Register> LookupCache<'a, R> {
         named_by_perf: &'a dyn Fn(u32) -> bool,
     ) -> Self {
         let (processes, answers) = (vec![None; PROCESSES], vec![None; ANSWERS]);
-        let inherited = index.processes.inherited(|life| table.history.timeline(life).is_some());
+        let inherited = index.processes.inherited(|space| table.history.timeline(space).is_some());
         let known = Known { index, spaces, table };
         Self { known, inherited, named_by_perf, processes, answers }
     }
@@ -171,21 +171,21 @@ impl<'a, R: Register> LookupCache<'a, R> {
             return Some(*kept);
         }
         let processes = &self.known.index.processes;
-        let (life, Range { start: from, end: until }) = processes.around(pid, time)?;
-        let (lineage, named_by_perf) = (self.lineage(life), (self.named_by_perf)(pid));
-        let process = Process { named_by_perf, pid, life, from, until, lineage };
+        let (space, Range { start: from, end: until }) = processes.around(pid, time)?;
+        let (lineage, named_by_perf) = (self.lineage(space), (self.named_by_perf)(pid));
+        let process = Process { named_by_perf, pid, space, from, until, lineage };
         self.processes[place] = Some(process);
         Some(process)
     }
 
-    fn lineage(&self, life: LifeId) -> Option<Lineage<'a>> {
+    fn lineage(&self, space: AddressSpaceId) -> Option<Lineage<'a>> {
         let table = self.known.table;
-        if let Some(timeline) = table.history.timeline(life) {
-            return Some(Lineage { owner: life, timeline, from: 0, asked: None });
+        if let Some(timeline) = table.history.timeline(space) {
+            return Some(Lineage { owner: space, timeline, from: 0, as_of: None });
         }
-        let Inherited { life: owner, asked } = self.inherited.get(life.index()).copied()??;
-        let from = self.known.index.processes.from(life);
-        Some(Lineage { owner, timeline: table.history.timeline(owner)?, from, asked: Some(asked) })
+        let Inherited { space: owner, as_of } = self.inherited.get(space.index()).copied()??;
+        let from = self.known.index.processes.from(space);
+        Some(Lineage { owner, timeline: table.history.timeline(owner)?, from, as_of: Some(as_of) })
     }
 
     /// Which code was at `address` in `process` at `time`, at which the process id means this process.
@@ -196,11 +196,11 @@ impl<'a, R: Register> LookupCache<'a, R> {
         time: u64,
         register: &mut R,
     ) -> &mut Answer<R::Mark> {
-        let (life, known) = (process.life, self.known);
-        let place = (address / GRANULE) as usize ^ life.index().wrapping_mul(ANSWERS / 16 + 1);
+        let (space, known) = (process.space, self.known);
+        let place = (address / GRANULE) as usize ^ space.index().wrapping_mul(ANSWERS / 16 + 1);
         let kept = &mut self.answers[place % ANSWERS];
         let is_it = |kept: &Answer<R::Mark>| {
-            kept.life == life && kept.addresses.contains(&address) && kept.times.contains(&time)
+            kept.space == space && kept.addresses.contains(&address) && kept.times.contains(&time)
         };
         if kept.as_ref().is_some_and(is_it) {
             debug_assert!(kept.as_ref().is_some_and(|kept| {
@@ -229,38 +229,38 @@ impl Known<'_> {
         time: u64,
         register: &mut R,
     ) -> Answer<R::Mark> {
-        let life = process.life;
+        let space = process.space;
         let all = 0..u64::MAX;
         let (addresses, times, late) = match process.lineage {
             None => (all.clone(), all, None),
             Some(Lineage { from, .. }) if time < from => (all, 0..from, None),
-            Some(Lineage { owner, timeline, from, asked }) => {
+            Some(Lineage { owner, timeline, from, as_of }) => {
                 let there =
-                    CodeThere::look_up(self.table, timeline, address, asked.unwrap_or(time));
+                    CodeThere::look_up(self.table, timeline, address, as_of.unwrap_or(time));
                 // Code that is kept for a child does not change any more.
-                let times = if asked.is_some() { from..u64::MAX } else { there.times };
+                let times = if as_of.is_some() { from..u64::MAX } else { there.times };
                 if let Some(code) = there.code {
-                    let mark = register.mark(owner, code, asked.unwrap_or(time));
-                    let occupant = Occupant::Code { mark, asked };
-                    return Answer { life, addresses: there.addresses, times, occupant };
+                    let mark = register.mark(owner, code, as_of.unwrap_or(time));
+                    let occupant = Occupant::Code { mark, as_of };
+                    return Answer { space, addresses: there.addresses, times, occupant };
                 }
                 let mut vacant = Vacant { addresses: there.addresses, times };
-                if let Some((owner, code, asked)) =
-                    self.shared(owner, address, time, asked, &mut vacant)
+                if let Some((owner, code, as_of)) =
+                    self.shared(owner, address, time, as_of, &mut vacant)
                 {
-                    let mark = register.mark(owner, code, asked);
-                    let occupant = Occupant::Code { mark, asked: Some(asked) };
+                    let mark = register.mark(owner, code, as_of);
+                    let occupant = Occupant::Code { mark, as_of: Some(as_of) };
                     let Vacant { addresses, times } = vacant;
-                    return Answer { life, addresses, times, occupant };
+                    return Answer { space, addresses, times, occupant };
                 }
                 (vacant.addresses, vacant.times, there.late)
             }
         };
-        let memory = self.spaces.around(self.index, life, address, time);
+        let memory = self.spaces.around(self.index, space, address, time);
         let occupant = Occupant::Nothing { unnamed: memory.is_anonymous, late };
         let (addresses, times) =
             (intersection(&addresses, &memory.addresses), intersection(&times, &memory.times));
-        Answer { life, addresses, times, occupant }
+        Answer { space, addresses, times, occupant }
     }
 }
 
@@ -275,29 +275,29 @@ impl Known<'_> {
     /// last time of which it has what was there. `vacant` becomes where the answer is the same.
     fn shared(
         &self,
-        owner: LifeId,
+        owner: AddressSpaceId,
         address: u64,
         time: u64,
-        asked: Option<u64>,
+        as_of: Option<u64>,
         vacant: &mut Vacant,
-    ) -> Option<(LifeId, CodeId, u64)> {
-        let (mut life, mut at, mut is_own) = (owner, asked.unwrap_or(time), asked.is_none());
+    ) -> Option<(AddressSpaceId, CodeId, u64)> {
+        let (mut space, mut at, mut is_own) = (owner, as_of.unwrap_or(time), as_of.is_none());
         let mut heirs = Vec::new();
         for _ in 0..GENERATIONS {
-            heirs.push((life, at, is_own));
+            heirs.push((space, at, is_own));
             let (from, addresses, times) =
-                self.table.history.shared(&self.index.processes, life, address, at)?;
+                self.table.history.shared(&self.index.processes, space, address, at)?;
             vacant.addresses = intersection(&vacant.addresses, &addresses);
             if is_own {
                 vacant.times = intersection(&vacant.times, &times);
             }
-            let Inherited { life: next, asked } = from?;
+            let Inherited { space: next, as_of } = from?;
             let there =
-                CodeThere::look_up(self.table, self.table.history.timeline(next)?, address, asked);
+                CodeThere::look_up(self.table, self.table.history.timeline(next)?, address, as_of);
             vacant.addresses = intersection(&vacant.addresses, &there.addresses);
             if let Some(code) = there.code {
                 for (heir, at, is_own) in heirs {
-                    let Some(taken) = self.table.history.taken(heir, code) else { continue };
+                    let Some(taken) = self.table.history.moved_away(heir, code) else { continue };
                     let times = if taken <= at { taken..u64::MAX } else { 0..taken };
                     if is_own {
                         vacant.times = intersection(&vacant.times, &times);
@@ -306,9 +306,9 @@ impl Known<'_> {
                         return None;
                     }
                 }
-                return Some((next, code, asked));
+                return Some((next, code, as_of));
             }
-            (life, at, is_own) = (next, asked, false);
+            (space, at, is_own) = (next, as_of, false);
         }
         None
     }
@@ -326,11 +326,11 @@ struct CodeThere {
 
 impl CodeThere {
     fn look_up(table: &CodeTable<'_>, timeline: &Timeline, address: u64, time: u64) -> Self {
-        let Around { who, mut addresses, times } = timeline.around(address, time);
-        let (here, next) = match who {
-            Who::Nobody => (None, None),
-            Who::Next(next) => (None, Some(next)),
-            Who::Here(here) => match table.history.code(here.code).origin {
+        let Around { nearest, mut addresses, times } = timeline.around(address, time);
+        let (here, next) = match nearest {
+            Nearest::Never => (None, None),
+            Nearest::Next(next) => (None, Some(next)),
+            Nearest::Current(here) => match table.history.code(here.code).origin {
                 Origin::Dump(_) => (Some(here.code), None),
                 // Of a perf map, which tells no times: it gives way to what a dump is about to
                 // tell.

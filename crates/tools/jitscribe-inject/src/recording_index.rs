@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use code_timeline::{LifeId, Processes};
+use code_timeline::{AddressSpaceId, Processes};
 use perf_data::{FileIdentity, Input, Record, TimeConv, kind, misc, sample_type};
 
 use super::clock::RecordingClock;
@@ -17,7 +17,7 @@ pub type Ordinal = u64;
 #[derive(Clone, Debug)]
 pub struct MapEvent {
     /// Whose memory.
-    pub life: LifeId,
+    pub space: AddressSpaceId,
     /// The addresses.
     pub range: Range<u64>,
     /// When, in nanoseconds of the recording's clock; 0 for what was mapped before it began.
@@ -43,10 +43,10 @@ impl MapEvent {
         anonymous: bool,
     ) -> Self {
         let mut processes = Processes::new();
-        processes.seen(1);
-        let life = processes.at(1, 0).expect("a life");
+        processes.add(1);
+        let space = processes.at(1, 0).expect("a life");
         let name = NameId::made(name);
-        Self { life, range, time, ordinal, name, above_offset: 0, anonymous }
+        Self { space, range, time, ordinal, name, above_offset: 0, anonymous }
     }
 }
 
@@ -55,9 +55,9 @@ impl RecordingIndex {
     /// For tests: one process with these mappings, in the order of time.
     pub fn made(maps: Vec<MapEvent>) -> Self {
         let mut processes = Processes::new();
-        processes.seen(1);
+        processes.add(1);
         Self {
-            by_life: ByLife::new(&maps, 1),
+            by_space: BySpace::new(&maps, 1),
             processes,
             maps,
             names: Interner::default(),
@@ -80,7 +80,7 @@ pub struct RecordingIndex {
     /// All mappings, in the order of time.
     pub maps: Vec<MapEvent>,
     /// By life, where its mappings stand in `maps`.
-    by_life: ByLife,
+    by_space: BySpace,
     /// Names of mappings.
     pub names: Interner,
     /// The clock of the recording's times.
@@ -141,18 +141,18 @@ impl RecordingIndex {
         }
     }
 
-    /// When and by which event `life` began; the time is 0 for one that was there before.
-    pub fn begin(&self, life: LifeId) -> (u64, Option<Ordinal>) {
-        let (pid, from) = (self.processes.pid(life), self.processes.from(life));
+    /// When and by which event `space` began; the time is 0 for one that was there before.
+    pub fn begin(&self, space: AddressSpaceId) -> (u64, Option<Ordinal>) {
+        let (pid, from) = (self.processes.pid(space), self.processes.from(space));
         (from, self.begun.get(&(pid, from)).copied())
     }
 
     /// The mappings of one life, in the order of time.
-    pub fn maps_of(&self, life: LifeId) -> impl Iterator<Item = &MapEvent> {
-        self.by_life.of(life).iter().filter_map(|&place| self.maps.get(place as usize))
+    pub fn maps_of(&self, space: AddressSpaceId) -> impl Iterator<Item = &MapEvent> {
+        self.by_space.of(space).iter().filter_map(|&place| self.maps.get(place as usize))
     }
 
-    /// What is mapped in `life`, files' name by name.
+    /// What is mapped in `space`, files' name by name.
     pub fn name(&self, map: &MapEvent) -> &[u8] {
         self.names.get(map.name)
     }
@@ -160,30 +160,30 @@ impl RecordingIndex {
 
 /// The places of mappings by life, and within one in the order of time.
 #[derive(Debug, Default)]
-struct ByLife {
+struct BySpace {
     /// By life, where its places begin; one more than there are lives.
     begins: Vec<u32>,
     places: Vec<u32>,
 }
 
-impl ByLife {
-    fn new(maps: &[MapEvent], lives: usize) -> Self {
+impl BySpace {
+    fn new(maps: &[MapEvent], spaces: usize) -> Self {
         let mut places: Vec<u32> = (0..).take(maps.len()).collect();
         // Stable: by time within a life.
-        places.sort_by_key(|&place| maps[place as usize].life);
-        let mut begins = vec![0; lives + 1];
+        places.sort_by_key(|&place| maps[place as usize].space);
+        let mut begins = vec![0; spaces + 1];
         for map in maps {
-            begins[map.life.index() + 1] += 1;
+            begins[map.space.index() + 1] += 1;
         }
-        for life in 0..lives {
-            begins[life + 1] += begins[life];
+        for space in 0..spaces {
+            begins[space + 1] += begins[space];
         }
         Self { begins, places }
     }
 
-    fn of(&self, life: LifeId) -> &[u32] {
-        let begin = |life: usize| self.begins.get(life).map(|&begin| begin as usize);
-        let range = begin(life.index()).zip(begin(life.index() + 1));
+    fn of(&self, space: AddressSpaceId) -> &[u32] {
+        let begin = |space: usize| self.begins.get(space).map(|&begin| begin as usize);
+        let range = begin(space.index()).zip(begin(space.index() + 1));
         range.and_then(|(begin, end)| self.places.get(begin..end)).unwrap_or(&[])
     }
 }
@@ -218,7 +218,7 @@ impl Raw {
     fn take(&mut self, record: Record<'_>, time: u64, ordinal: Ordinal) {
         match record {
             Record::Mmap(map) if map.misc & misc::CPU_MODE_MASK == misc::USER => {
-                self.processes.seen(map.pid);
+                self.processes.add(map.pid);
                 let name = self.names.intern(map.filename);
                 if let Some(FileIdentity::Inode { major, minor, inode, .. }) =
                     map.detail.map(|detail| detail.file)
@@ -236,7 +236,7 @@ impl Raw {
                     self.processes.exec(comm.pid, time);
                     self.begun.insert((comm.pid, time), ordinal);
                 } else {
-                    self.processes.seen(comm.pid);
+                    self.processes.add(comm.pid);
                 }
                 if comm.pid == comm.tid {
                     let name = comm.name.get(..LONGEST_COMM).unwrap_or(comm.name);
@@ -246,7 +246,7 @@ impl Raw {
             Record::Fork(fork) if fork.pid != fork.parent_pid => {
                 // A recording that began later tells of older processes by forks at time 0.
                 if time == 0 {
-                    self.processes.seen(fork.pid);
+                    self.processes.add(fork.pid);
                 } else {
                     self.processes.fork(fork.pid, fork.parent_pid, time);
                     self.begun.insert((fork.pid, time), ordinal);
@@ -266,9 +266,9 @@ impl Raw {
         let mut maps: Vec<MapEvent> = maps
             .into_iter()
             .filter_map(|RawMap { pid, range, time, ordinal, name, above_offset }| {
-                let life = processes.at(pid, time)?;
+                let space = processes.at(pid, time)?;
                 Some(MapEvent {
-                    life,
+                    space,
                     range,
                     time,
                     ordinal,
@@ -279,11 +279,11 @@ impl Raw {
             })
             .collect();
         maps.sort_by_key(|map| (map.time, map.ordinal));
-        let by_life = ByLife::new(&maps, processes.lives().count());
+        let by_space = BySpace::new(&maps, processes.spaces().count());
         RecordingIndex {
             processes,
             maps,
-            by_life,
+            by_space,
             names,
             clock,
             stack_copies,

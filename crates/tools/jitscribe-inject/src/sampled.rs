@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use code_timeline::{CodeId, LifeId, Usage};
+use code_timeline::{AddressSpaceId, CodeId, Usage};
 use rustc_hash::FxBuildHasher;
 
 /// What the samples say of each code, by the life in whose timeline it stands.
@@ -12,13 +12,13 @@ pub struct SampledCodes {
     /// By code: the place in the list, from 1, of the first life that was seen to have it. Most
     /// codes are known to one life only. Never touched, it takes no memory.
     first: Vec<u32>,
-    others: HashMap<(LifeId, CodeId), SampledId, FxBuildHasher>,
+    others: HashMap<(AddressSpaceId, CodeId), SampledId, FxBuildHasher>,
 }
 
 /// What the samples say about one code.
 #[derive(Clone, Copy, Debug)]
 struct SampledCode {
-    life: LifeId,
+    space: AddressSpaceId,
     code: CodeId,
     /// When it was seen running, on top of a stack or within it.
     usage: Usage,
@@ -37,27 +37,27 @@ impl SampledCodes {
     }
 
     /// The place of `code`, which was seen running at `time` if it was never seen before.
-    pub fn id(&mut self, life: LifeId, code: CodeId, time: u64) -> SampledId {
-        if let Some(id) = self.find(life, code) {
+    pub fn id(&mut self, space: AddressSpaceId, code: CodeId, time: u64) -> SampledId {
+        if let Some(id) = self.find(space, code) {
             return id;
         }
         let id = SampledId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
-        self.list.push(SampledCode { life, code, usage: Usage::once(time), hits: 0 });
+        self.list.push(SampledCode { space, code, usage: Usage::once(time), hits: 0 });
         match self.first.get_mut(code.index()) {
             Some(first @ 0) => *first = id.0.saturating_add(1),
             _ => {
-                self.others.insert((life, code), id);
+                self.others.insert((space, code), id);
             }
         }
         id
     }
 
-    fn find(&self, life: LifeId, code: CodeId) -> Option<SampledId> {
+    fn find(&self, space: AddressSpaceId, code: CodeId) -> Option<SampledId> {
         let first = SampledId(self.first.get(code.index())?.checked_sub(1)?);
-        if self.list.get(first.0 as usize)?.life == life {
+        if self.list.get(first.0 as usize)?.space == space {
             return Some(first);
         }
-        self.others.get(&(life, code)).copied()
+        self.others.get(&(space, code)).copied()
     }
 
     /// It was seen running at `time`; in `hits` samples more, on top of the stack.
@@ -68,9 +68,9 @@ impl SampledCodes {
         }
     }
 
-    /// When `code` was seen running in `life`, if it was.
-    pub fn usage(&self, life: LifeId, code: CodeId) -> Option<Usage> {
-        let SampledId(place) = self.find(life, code)?;
+    /// When `code` was seen running in `space`, if it was.
+    pub fn usage(&self, space: AddressSpaceId, code: CodeId) -> Option<Usage> {
+        let SampledId(place) = self.find(space, code)?;
         Some(self.list.get(place as usize)?.usage)
     }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::ops::ControlFlow;
 
 use code_image::{Endian, Target};
-use code_timeline::LifeId;
+use code_timeline::AddressSpaceId;
 use jitdump::{CodeEvent, DumpFile, Header, OpenError, Quirks};
 use perf_data::Features;
 
@@ -117,7 +117,7 @@ pub struct Codes<'a> {
 /// For which machine the code of each life is that has a dump.
 #[derive(Debug, Default)]
 pub struct Targets {
-    of_dumps: BTreeMap<LifeId, Target>,
+    of_dumps: BTreeMap<AddressSpaceId, Target>,
     /// By life: its own dump's, or that of whom it was forked from.
     of: Vec<Option<Target>>,
 }
@@ -136,7 +136,7 @@ impl<'a> Codes<'a> {
             table: CodeTable::default(),
             reports: Vec::new(),
             targets: Targets::default(),
-            named_by_perf: known_to_perf.map(|source| index.processes.pid(source.life)).collect(),
+            named_by_perf: known_to_perf.map(|source| index.processes.pid(source.space)).collect(),
         };
         for (source, bytes) in sources.list.iter().zip(&sources.contents) {
             let (codes, clock_offset_ns) = match source.kind {
@@ -146,7 +146,7 @@ impl<'a> Codes<'a> {
             all.reports.push(SourceReport {
                 path: source.path.clone(),
                 kind: source.kind,
-                pid: index.processes.pid(source.life),
+                pid: index.processes.pid(source.space),
                 codes,
                 clock_offset_ns,
             });
@@ -204,7 +204,7 @@ impl<'a> Codes<'a> {
         let quirks = dump.quirks()?;
         let machine = u16::try_from(quirks.machine).unwrap_or(0);
         let target = Target::new(machine, header.endian);
-        self.targets.of_dumps.entry(source.life).or_insert(target);
+        self.targets.of_dumps.entry(source.space).or_insert(target);
 
         let first_load = first_load(&mut dump, quirks, |_| true)?;
         let times = translation(&header, quirks, first_load, &index.clock, source, warnings);
@@ -218,23 +218,23 @@ impl<'a> Codes<'a> {
             Some(times) => times.apply(time),
             None => source.marker.unwrap_or(0),
         };
-        let pid = index.processes.pid(source.life);
+        let pid = index.processes.pid(source.space);
         let header_pid = header.pid;
         // A forked child that goes on writing says its own pid. In a pid namespace the numbers mean
         // nothing here, but for the one that the marker translates.
-        let life_of = |recorded: u32| {
+        let space_of = |recorded: u32| {
             if recorded == header_pid || pid != header_pid {
-                source.life
+                source.space
             } else {
-                index.processes.at(recorded, u64::MAX).unwrap_or(source.life)
+                index.processes.at(recorded, u64::MAX).unwrap_or(source.space)
             }
         };
         let mut damage = Damage::default();
         let damaged = |error| damage.note(&error);
-        self.table.reserve(source.life, content::size_on_disk(&metadata));
+        self.table.reserve(source.space, content::size_on_disk(&metadata));
         let dump = OpenDump { path: path(), file: dump, quirks };
         let (count, outcome) =
-            self.table.add_dump(dump, damaged, time_of, life_of, &index.processes);
+            self.table.add_dump(dump, damaged, time_of, space_of, &index.processes);
         damage.tell(&source.path, warnings);
         tell_end(&source.path, count, outcome, warnings);
         if count == 0 {
@@ -258,29 +258,29 @@ impl<'a> Codes<'a> {
                 None
             }
         });
-        let files = spaces.files(source.life);
-        let count = self.table.add_map(entries, source.life, files);
+        let files = spaces.files(source.space);
+        let count = self.table.add_map(entries, source.space, files);
         damage.tell(&source.path, warnings);
         count
     }
 }
 
 impl Targets {
-    /// For which machine the code of `life` is: as its dump says, else as the recording does.
-    pub fn target(&self, life: LifeId, features: &Features) -> Target {
-        let target = self.of.get(life.index()).copied().flatten();
+    /// For which machine the code of `space` is: as its dump says, else as the recording does.
+    pub fn target(&self, space: AddressSpaceId, features: &Features) -> Target {
+        let target = self.of.get(space.index()).copied().flatten();
         target.unwrap_or_else(|| recorded_on(features))
     }
 
     /// Gives each life without a dump the machine of whom it was forked from.
     fn inherit(&mut self, index: &RecordingIndex) {
-        for life in index.processes.lives() {
+        for space in index.processes.spaces() {
             let parent = || {
-                let (parent, _) = index.processes.parent(life)?;
+                let (parent, _) = index.processes.parent(space)?;
                 // Those that were told of before are known by now.
                 self.of.get(parent.index()).copied().flatten()
             };
-            let target = self.of_dumps.get(&life).copied().or_else(parent);
+            let target = self.of_dumps.get(&space).copied().or_else(parent);
             self.of.push(target);
         }
     }
@@ -316,7 +316,7 @@ fn of_another_run(
     if times.apply(first) > index.last_sample.saturating_add(APART) {
         return Ok(Some(OtherRun::Later));
     }
-    let began = index.processes.from(source.life);
+    let began = index.processes.from(source.space);
     let in_time = |told| times.apply(told).saturating_add(APART) >= began;
     let is_before = first_load(dump, quirks, in_time)?.is_none();
     Ok(is_before.then_some(OtherRun::Earlier))

@@ -9,26 +9,28 @@ use std::collections::HashSet;
 /// and epochs repeat them in several images.
 const MOST: u64 = 1 << 31;
 /// Code described by at most this many bytes is always shown in all its parts.
-const LIGHT: u64 = 1 << 12;
+const SMALL: u64 = 1 << 12;
 
-/// The heavy code shown so far.
+/// Selects the parts to write where [`parts_fit`] says that not all can be written.
 #[derive(Debug, Default)]
-pub struct Heavy {
+pub struct PartFilter {
+    /// The codes with large descriptions of which a part was written.
     shown: HashSet<u32>,
     /// The number of parts that were left out.
     pub left_out: usize,
 }
 
-/// Whether all parts, which take `parts` bytes, may be written for an input of `told` bytes.
-pub fn fits(parts: u64, told: u64) -> bool {
-    parts <= told.saturating_mul(8).saturating_add(MOST)
+/// Whether all parts, whose descriptions take `parts` bytes, may be written for an input of `input` bytes.
+#[must_use]
+pub fn parts_fit(parts: u64, input: u64) -> bool {
+    parts <= input.saturating_mul(8).saturating_add(MOST)
 }
 
-impl Heavy {
-    /// Whether to show a part when not all parts can be shown. Light code is shown in all its parts, heavy code only in its
-    /// first. `number` identifies the code, and `weight` is the number of bytes that describe it.
+impl PartFilter {
+    /// Whether to write a part. Code with a small description is written in all its parts, other code only in its first.
+    /// `number` identifies the code, and `weight` is the number of bytes that describe it.
     pub fn is_shown(&mut self, weight: u64, number: u32) -> bool {
-        let is_shown = weight <= LIGHT || self.shown.insert(number);
+        let is_shown = weight <= SMALL || self.shown.insert(number);
         self.left_out += usize::from(!is_shown);
         is_shown
     }
@@ -39,13 +41,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_heavy_code_one_part_is_shown() {
-        let mut heavy = Heavy::default();
-        assert!(heavy.is_shown(LIGHT + 1, 7));
-        assert!(!heavy.is_shown(LIGHT + 1, 7));
-        assert!(heavy.is_shown(LIGHT + 1, 8));
-        assert!(heavy.is_shown(LIGHT, 9) && heavy.is_shown(LIGHT, 9));
-        assert_eq!(heavy.left_out, 1);
-        assert!(fits(MOST, 0) && !fits(MOST + 1, 0) && fits(MOST + 8, 1));
+    fn code_with_a_large_description_is_shown_in_one_part() {
+        let mut filter = PartFilter::default();
+        assert!(filter.is_shown(SMALL + 1, 7));
+        assert!(!filter.is_shown(SMALL + 1, 7));
+        assert!(filter.is_shown(SMALL + 1, 8));
+        assert!(filter.is_shown(SMALL, 9) && filter.is_shown(SMALL, 9));
+        assert_eq!(filter.left_out, 1);
+        assert!(parts_fit(MOST, 0) && !parts_fit(MOST + 1, 0) && parts_fit(MOST + 8, 1));
     }
 }

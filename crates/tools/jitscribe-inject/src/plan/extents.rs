@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use code_timeline::ranges::Canvas;
-use code_timeline::{LifeId, Piece, Timeline, ranges};
+use code_timeline::{AddressSpaceId, Piece, Timeline, ranges};
 
 use super::Place;
 use crate::address_space::AddressSpaces;
-use crate::arena;
 use crate::code_table::CodeTable;
 use crate::limits::GENERATIONS;
+use crate::output_limits::{ARENA_SPAN, split_into_arenas};
 use crate::recording_index::{MapEvent, RecordingIndex};
 
 /// Code that lies apart by less than this is one extent: alignment and constants between functions.
@@ -30,10 +30,10 @@ pub fn extents(
     index: &RecordingIndex,
     spaces: &AddressSpaces,
     table: &CodeTable<'_>,
-    life: LifeId,
+    space: AddressSpaceId,
     timeline: &Timeline,
 ) -> Vec<Extent> {
-    let files = spaces.files(life);
+    let files = spaces.files(space);
     let code = timeline.pieces().iter().map(|piece| piece.range.clone());
     // What lies between code inside a file's mapping (the builtins that V8 has in its own
     // executable) is that file's; where it inherited code that it shares, that process's image shows
@@ -41,7 +41,7 @@ pub fn extents(
     let runs = ranges::merge(code, |gap| {
         gap.end - gap.start < EXTENT_GAP
             && ranges::overlapping(files, &gap).is_empty()
-            && !table.history.is_shared_within(life, &gap, GENERATIONS)
+            && !table.history.is_shared_within(space, &gap, GENERATIONS)
     });
     let runs = cut(runs, timeline.pieces());
 
@@ -58,9 +58,9 @@ pub fn extents(
             *first_load = piece.since.min(*first_load);
         }
     }
-    let (began, ordinal) = index.begin(life);
+    let (began, ordinal) = index.begin(space);
     let begin = ordinal.map_or(Place::First, |ordinal| Place::After(ordinal, began));
-    let maps: Vec<&MapEvent> = index.maps_of(life).collect();
+    let maps: Vec<&MapEvent> = index.maps_of(space).collect();
     let places = places(&runs, &first_load, &maps, begin);
     let with_place = runs.into_iter().zip(places);
     with_place.map(|(range, place)| Extent { range, place }).collect()
@@ -104,7 +104,7 @@ pub fn base_of(extents: &[Extent], range: &Range<u64>) -> Option<Place> {
 
 /// Which extents share an arena.
 pub fn arenas(extents: &[Extent]) -> Vec<&[Extent]> {
-    arena::arenas(extents, |extent| extent.range.clone())
+    split_into_arenas(extents, |extent| extent.range.clone())
 }
 
 /// Cuts runs that are larger than an arena may be: where no code lies across, if there is such a
@@ -112,7 +112,7 @@ pub fn arenas(extents: &[Extent]) -> Vec<&[Extent]> {
 fn cut(runs: Vec<Range<u64>>, pieces: &[Piece]) -> Vec<Range<u64>> {
     let mut parts = Vec::with_capacity(runs.len());
     for run in runs {
-        if run.end - run.start <= arena::SPAN {
+        if run.end - run.start <= ARENA_SPAN {
             parts.push(run);
             continue;
         }
@@ -126,8 +126,8 @@ fn cut(runs: Vec<Range<u64>>, pieces: &[Piece]) -> Vec<Range<u64>> {
                 between = piece.range.start;
             }
             end = end.max(piece.range.end);
-            while end - start > arena::SPAN {
-                let at = if between > start { between } else { start + arena::SPAN };
+            while end - start > ARENA_SPAN {
+                let at = if between > start { between } else { start + ARENA_SPAN };
                 parts.push(start..at);
                 start = at;
             }
@@ -160,7 +160,7 @@ mod tests {
     use code_timeline::{CodeId, TimelineBuilder};
     use proptest::prelude::*;
 
-    const QUARTER: u64 = arena::SPAN / 4;
+    const QUARTER: u64 = ARENA_SPAN / 4;
 
     fn timeline(loads: &[(u64, Range<u64>)]) -> Timeline {
         let mut builder = TimelineBuilder::new();
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_fits_is_not_cut() {
-        assert_eq!(parts(&[(1, 8..16), (1, 16..8 + arena::SPAN)]).len(), 1);
+        assert_eq!(parts(&[(1, 8..16), (1, 16..8 + ARENA_SPAN)]).len(), 1);
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
             (0..10).map(|n| (n + 1, n * QUARTER / 2..n * QUARTER / 2 + QUARTER)).collect();
         let end = 11 * QUARTER / 2;
         let both = parts(&loads);
-        assert_eq!(both, [0..arena::SPAN, arena::SPAN..end]);
+        assert_eq!(both, [0..ARENA_SPAN, ARENA_SPAN..end]);
         let extents = both.into_iter().map(|range| Extent { range, place: Place::First });
         assert_eq!(torn(&extents.collect::<Vec<_>>(), &timeline(&loads)), 1);
         assert_eq!(parts(&[(1, 5..5 + 9 * QUARTER)]).len(), 3);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use code_timeline::ranges::Canvas;
-use code_timeline::{CodeId, LifeId, Timeline};
+use code_timeline::{AddressSpaceId, CodeId, Timeline};
 
 use super::extents::{Extent, base_of};
 use super::{Arena, Mapping, Place};
@@ -21,7 +21,7 @@ use crate::recording_index::RecordingIndex;
 #[derive(Debug)]
 pub struct Mask {
     /// In whose memory.
-    pub life: LifeId,
+    pub space: AddressSpaceId,
     /// Where.
     pub range: Range<u64>,
     /// From when on.
@@ -33,7 +33,7 @@ pub fn masks(
     index: &RecordingIndex,
     table: &CodeTable<'_>,
     attribution: &SampleAttribution,
-    extents: &BTreeMap<LifeId, Vec<Extent>>,
+    extents: &BTreeMap<AddressSpaceId, Vec<Extent>>,
     arenas: &mut [Arena],
 ) -> Vec<Mask> {
     let mut masks = Vec::new();
@@ -54,11 +54,11 @@ pub fn masks(
             };
             latest = Some((late.code, came));
             let Some(came) = came else { continue };
-            if late.life != owner {
-                let (forked, ordinal) = index.begin(late.life);
-                if let Some(ordinal) = ordinal.filter(|_| came > late.asked) {
+            if late.space != owner {
+                let (forked, ordinal) = index.begin(late.space);
+                if let Some(ordinal) = ordinal.filter(|_| came > late.as_of) {
                     let place = Place::After(ordinal, forked);
-                    masks.push(Mask { life: late.life, range, place });
+                    masks.push(Mask { space: late.space, range, place });
                 }
                 continue;
             }
@@ -66,14 +66,14 @@ pub fn masks(
             let back = usage.map_or(came, |usage| usage.first.min(came));
             // Arenas stand by life and address.
             let behind = arenas
-                .partition_point(|arena| (arena.life, arena.span.start) <= (owner, range.start));
+                .partition_point(|arena| (arena.space, arena.span.start) <= (owner, range.start));
             let arena = arenas[..behind].last_mut();
-            let arena = arena.filter(|arena| arena.life == owner && range.end <= arena.span.end);
+            let arena = arena.filter(|arena| arena.space == owner && range.end <= arena.span.end);
             let image = arena.and_then(|arena| arena.image_at(back));
             if let (Some(image), Some(place)) = (image, base_of(extents, &range)) {
                 let mapping = Mapping { range: range.clone(), moved_by: 0, place: Place::At(back) };
                 image.mappings.push(mapping);
-                masks.push(Mask { life: owner, range, place });
+                masks.push(Mask { space: owner, range, place });
             }
         }
     }

@@ -19,7 +19,7 @@ mod uncovered;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use code_timeline::{CodeId, LifeId};
+use code_timeline::{AddressSpaceId, CodeId};
 
 use super::address_space::{AddressSpaces, Runs};
 use super::attribution::SampleAttribution;
@@ -29,7 +29,7 @@ use super::recording::Recording;
 use super::recording_index::{MapEvent, Ordinal, RecordingIndex};
 use super::sources::Codes;
 use crate::Warning;
-use crate::heavy::{self, Heavy};
+use crate::output_limits::{PartFilter, parts_fit};
 
 use extents::Extent;
 pub(crate) use mask::Mask;
@@ -131,7 +131,7 @@ pub struct PlannedImage {
 #[derive(Debug)]
 pub struct Arena {
     /// Whose memory.
-    pub life: LifeId,
+    pub space: AddressSpaceId,
     /// From the first code to the end of the last.
     pub span: Range<u64>,
     /// Its images, in the order of time.
@@ -161,7 +161,7 @@ pub struct Plan {
     /// Whether files were mapped over code more often than is followed.
     pub hidden: bool,
     /// How many parts of code are not shown, as there is too much to be said of each.
-    pub heavy: usize,
+    pub parts_left_out: usize,
     /// What is left of the recording's own mappings.
     pub(crate) uncovered: Uncovered,
 }
@@ -183,8 +183,8 @@ struct SpaceLayout {
 impl CodeLayout {
     /// How the code in `table` lies.
     pub fn compute(index: &RecordingIndex, spaces: &AddressSpaces, table: &CodeTable<'_>) -> Self {
-        let space = |(life, timeline)| {
-            let extents = extents::extents(index, spaces, table, life, timeline);
+        let layout_of = |(space, timeline)| {
+            let extents = extents::extents(index, spaces, table, space, timeline);
             let torn = extents::torn(&extents, timeline);
             let mut base_layers = Vec::new();
             if !index.stack_copies {
@@ -193,7 +193,7 @@ impl CodeLayout {
             }
             SpaceLayout { extents, torn, base_layers }
         };
-        Self(table.history.timelines().map(space).collect())
+        Self(table.history.timelines().map(layout_of).collect())
     }
 }
 
@@ -231,11 +231,11 @@ impl Plan {
         let mut in_epochs = table.history.len().saturating_mul(32).max(IN_EPOCHS);
         let mut restored = index.maps.len().saturating_mul(16).saturating_add(RESTORED);
         let mut runs = Runs::default();
-        for ((life, timeline), space) in table.history.timelines().zip(layout.0) {
-            let arenas = extents::arenas(&space.extents);
-            let mut base_layers = space.base_layers.into_iter();
+        for ((space, timeline), space_layout) in table.history.timelines().zip(layout.0) {
+            let arenas = extents::arenas(&space_layout.extents);
+            let mut base_layers = space_layout.base_layers.into_iter();
             let first = plan.arenas.len();
-            let usage = |code| attribution.usage(life, code);
+            let usage = |code| attribution.usage(space, code);
             for extents in arenas {
                 let span = span_of(extents);
                 let by_epoch = index
@@ -248,37 +248,44 @@ impl Plan {
                         .unwrap_or_else(|| relocated::base_layer(timeline, table, &span));
                     vec![relocated::image(timeline, table, &span, extents, base_layer, usage)]
                 });
-                plan.arenas.push(Arena { life, span, images });
+                plan.arenas.push(Arena { space, span, images });
             }
             let limits = (&mut runs, &mut restored);
             let arenas = &mut plan.arenas[first..];
-            plan.hidden |=
-                restore::restore(index, spaces, timeline, &space.extents, arenas, usage, limits);
-            plan.torn += space.torn;
-            extents_of.insert(life, space.extents);
+            plan.hidden |= restore::restore(
+                index,
+                spaces,
+                timeline,
+                &space_layout.extents,
+                arenas,
+                usage,
+                limits,
+            );
+            plan.torn += space_layout.torn;
+            extents_of.insert(space, space_layout.extents);
         }
         plan.masks = mask::masks(index, table, attribution, &extents_of, &mut plan.arenas);
         plan.uncovered = Uncovered::compute(index, spaces, table, &extents_of, &mut runs);
-        plan.leave_out_heavy(table);
+        plan.limit_parts(table);
         plan
     }
 
-    /// Leaves out parts of code of which images would say too much.
-    fn leave_out_heavy(&mut self, table: &CodeTable<'_>) {
+    /// Leaves out parts of code if the descriptions of all parts would take too much space.
+    fn limit_parts(&mut self, table: &CodeTable<'_>) {
         let images = || self.arenas.iter().flat_map(|arena| &arena.images);
         let shown = images().flat_map(|image| &image.shown);
         let parts = shown.map(|shown| table.weight(shown.code).0).fold(0, u64::saturating_add);
-        if heavy::fits(parts, table.bytes()) {
+        if parts_fit(parts, table.bytes()) {
             return;
         }
-        let mut heavy = Heavy::default();
+        let mut filter = PartFilter::default();
         for image in self.arenas.iter_mut().flat_map(|arena| &mut arena.images) {
             image.shown.retain(|shown| {
                 let (weight, number) = table.weight(shown.code);
-                heavy.is_shown(weight, number)
+                filter.is_shown(weight, number)
             });
         }
-        self.heavy = heavy.left_out;
+        self.parts_left_out = filter.left_out;
     }
 
     /// What is not shown as it should be.
@@ -288,8 +295,8 @@ impl Plan {
         if self.crowded > 0 {
             warnings.push(Warning::TooManyEpochs);
         }
-        if self.heavy > 0 {
-            warnings.push(Warning::PartsLeftOut { parts: self.heavy });
+        if self.parts_left_out > 0 {
+            warnings.push(Warning::PartsLeftOut { parts: self.parts_left_out });
         }
         if self.hidden || self.uncovered.crowded > 0 {
             warnings.push(Warning::MappedOverTooOften);
@@ -301,9 +308,9 @@ impl Plan {
     }
 
     /// The arenas of one life.
-    pub(crate) fn arenas_of(&self, life: LifeId) -> &[Arena] {
-        let first = self.arenas.partition_point(|arena| arena.life < life);
+    pub(crate) fn arenas_of(&self, space: AddressSpaceId) -> &[Arena] {
+        let first = self.arenas.partition_point(|arena| arena.space < space);
         let behind = &self.arenas[first..];
-        &behind[..behind.partition_point(|arena| arena.life == life)]
+        &behind[..behind.partition_point(|arena| arena.space == space)]
     }
 }

@@ -25,10 +25,10 @@ pub fn restore(
     usage: impl Fn(CodeId) -> Option<Usage>,
     (runs, left): (&mut Runs, &mut usize),
 ) -> bool {
-    let Some(life) = arenas.first().map(|arena| arena.life) else { return false };
+    let Some(space) = arenas.first().map(|arena| arena.space) else { return false };
     let since = OnceCell::new();
     let mut moved: HashMap<(usize, usize), Moved> = HashMap::new();
-    for map in index.maps_of(life).filter(|map| !map.anonymous) {
+    for map in index.maps_of(space).filter(|map| !map.anonymous) {
         let hit = within(extents, &map.range);
         if hit.is_empty() {
             continue;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use code_timeline::{Inherited, LifeId, ranges};
+use code_timeline::{AddressSpaceId, Inherited, ranges};
 
 use super::extents::{Extent, within};
 use crate::address_space::{AddressSpaces, Runs};
@@ -29,14 +29,14 @@ impl Uncovered {
         index: &RecordingIndex,
         spaces: &AddressSpaces,
         table: &CodeTable<'_>,
-        extents: &BTreeMap<LifeId, Vec<Extent>>,
+        extents: &BTreeMap<AddressSpaceId, Vec<Extent>>,
         runs: &mut Runs,
     ) -> Self {
         let mut uncovered = Self::default();
         if extents.is_empty() {
             return uncovered;
         }
-        let inherited = index.processes.inherited(|life| extents.contains_key(&life));
+        let inherited = index.processes.inherited(|space| extents.contains_key(&space));
         let covered = Covered { index, table, extents, inherited };
         // So many may be looked at, however they lie: some for each mapping, and in all.
         let mut left = index.maps.len().saturating_mul(16).saturating_add(PARTS);
@@ -72,7 +72,7 @@ impl Uncovered {
 struct Covered<'a> {
     index: &'a RecordingIndex,
     table: &'a CodeTable<'a>,
-    extents: &'a BTreeMap<LifeId, Vec<Extent>>,
+    extents: &'a BTreeMap<AddressSpaceId, Vec<Extent>>,
     /// By life: from whom it has its images, if not by itself.
     inherited: Vec<Option<Inherited>>,
 }
@@ -81,11 +81,11 @@ impl Covered<'_> {
     /// Where images lay when `map` came. Gives `false` where there are too many to be told: `holes`
     /// has some of them then, if there are any.
     fn holes(&self, map: &MapEvent, left: &mut usize, holes: &mut Vec<Range<u64>>) -> bool {
-        let (mut life, mut time) = (map.life, map.time);
+        let (mut space, mut time) = (map.space, map.time);
         let mut generations = 0;
         let mut is_told = true;
         for _ in 0..GENERATIONS {
-            if let Some(extents) = self.extents.get(&life) {
+            if let Some(extents) = self.extents.get(&space) {
                 let mut near = within(extents, &map.range);
                 if near.len() <= *left {
                     *left -= near.len();
@@ -98,16 +98,16 @@ impl Covered<'_> {
                     .filter(|extent| extent.place.precedes(map) && extent.place.time() <= time);
                 holes.extend(shown.map(|extent| extent.range.clone()));
                 generations += usize::from(!near.is_empty());
-                if !self.table.history.is_sharing(life) {
+                if !self.table.history.is_sharing(space) {
                     break;
                 }
             }
             // A child without code of its own sees its parent's through the mappings it inherits.
-            if self.index.processes.from(life) > time {
+            if self.index.processes.from(space) > time {
                 break;
             }
-            let Some(from) = self.inherited.get(life.index()).copied().flatten() else { break };
-            (life, time) = (from.life, from.asked);
+            let Some(from) = self.inherited.get(space.index()).copied().flatten() else { break };
+            (space, time) = (from.space, from.as_of);
         }
         if generations > 1 {
             holes.sort_by_key(|range| range.start);
