@@ -46,8 +46,8 @@ pub struct WriteInside {
 
 impl WriteInside {
     /// Creates the file from the content of the first descriptor.
-    pub fn perform(&self, handed: Vec<OwnedFd>, output: &mut Output) -> io::Result<()> {
-        let content = handed.into_iter().next().ok_or(io::ErrorKind::InvalidInput)?;
+    pub fn perform(&self, passed: Vec<OwnedFd>, output: &mut Output) -> io::Result<()> {
+        let content = passed.into_iter().next().ok_or(io::ErrorKind::InvalidInput)?;
         let path = Path::new(OsStr::from_bytes(&self.path));
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(io::ErrorKind::InvalidInput.into());

@@ -48,9 +48,9 @@ pub fn pass_on(own: &Command, by: &str, words: &[OsString]) -> Vec<OsString> {
                 after_tools = false;
             }
             None if dashed || after_tools => {
-                let mut handed = OsString::from(by);
-                handed.push(word);
-                all.push(handed);
+                let mut passed = OsString::from(by);
+                passed.push(word);
+                all.push(passed);
                 after_tools = true;
             }
             // The parser reports the error.

@@ -6,11 +6,11 @@ use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 
 use code_image::Target;
-use code_timeline::{Code as Placed, HistoryBuilder, LifeId, Processes};
+use code_timeline::{AddressSpaceId, Code as Placed, HistoryBuilder, Processes};
 use jitdump::{CodeEvent, CodeLoad, CodePlace, DumpFile, Quirks};
 use rustc_hash::FxHasher;
 
-use super::search::Found;
+use super::search::SourceFile;
 use crate::files::{Damage, Opened, content, open_owned_by, tell_end};
 use crate::{Error, Result, text};
 
@@ -85,7 +85,7 @@ impl Files {
     /// Reads a perf map and registers it as `number`. Its lines are appended to `codes` in file order.
     pub fn read_map(
         &mut self,
-        found: &Found,
+        found: &SourceFile,
         number: u32,
         codes: &mut Vec<Code>,
         warnings: &mut Vec<String>,
@@ -129,7 +129,7 @@ impl Files {
     /// their loads. Returns their target machine.
     pub fn read_dump(
         &mut self,
-        found: &Found,
+        found: &SourceFile,
         number: u32,
         codes: &mut Vec<Code>,
         warnings: &mut Vec<String>,
@@ -143,7 +143,7 @@ impl Files {
         let target = Target::new(machine, file.header().endian);
 
         // A dump alone has no record of forks, so all code is attributed to one process.
-        const ONE: LifeId = LifeId::ONLY;
+        const ONE: AddressSpaceId = AddressSpaceId::ONLY;
         let mut told = HistoryBuilder::new();
         let mut source = told.source();
         let mut damage = Damage::default();
@@ -155,7 +155,7 @@ impl Files {
                     let code = Placed { address: load.address, size: load.size, origin };
                     let id = source.load(ONE, load.timestamp, load.index, code);
                     if let Some(died) = load.died() {
-                        source.died(ONE, died, id);
+                        source.unload(ONE, died, id);
                     }
                 }
                 Ok(CodeEvent::Move(to)) => {

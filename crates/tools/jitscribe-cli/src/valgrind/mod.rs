@@ -12,7 +12,7 @@ use std::io::{BufReader, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::files::{Opened, open_regular};
-use crate::known::SourceArgs;
+use crate::symbols::SourceArgs;
 use crate::text::Out;
 use crate::{Error, Result};
 use jitscribe_inject::output::Output;
