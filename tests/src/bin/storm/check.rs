@@ -87,7 +87,7 @@ pub fn check(dump: &[u8], entry: Entry, in_the_middle: u64) -> Result<Findings, 
         let lines: Vec<_> = load.lines().map(|line| (line.address, line.file, line.line)).collect();
         let is_whole = load.address == address
             && load.size == size as u64
-            && (load.is_lean() || load.bytes == &kit.bytes()[..size])
+            && (load.is_without_bytes() || load.bytes == &kit.bytes()[..size])
             && lines == [(address, &b"storm.c"[..], kit.line())];
         if !is_whole {
             findings.mixed += 1;
