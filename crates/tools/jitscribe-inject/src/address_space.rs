@@ -1,4 +1,4 @@
-//! What each process had mapped, apart from the code of a JIT.
+//! The mappings of each process, without the code of a JIT.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -15,7 +15,7 @@ use super::recording_index::{MapEvent, RecordingIndex};
 #[derive(Debug)]
 pub struct AddressSpaces {
     spaces: BTreeMap<AddressSpaceId, AddressSpace>,
-    /// By life: from whom it has what it did not map itself.
+    /// By address space: where it inherited what it did not map itself.
     inherited: Vec<Option<Inherited>>,
 }
 
@@ -29,19 +29,19 @@ struct AddressSpace {
     taken: Vec<Range<u64>>,
 }
 
-/// What is known of the memory at an address.
+/// The memory at an address.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    /// Whether it is no file's: jitted code, as far as anyone can tell.
+    /// Whether no file backs it: then it is probably jitted code.
     pub is_anonymous: bool,
-    /// At which addresses, of those below `u64::MAX`, this is so.
+    /// The addresses for which this is valid, without `u64::MAX`.
     pub addresses: Range<u64>,
-    /// At which times.
+    /// The times for which this is valid.
     pub times: Range<u64>,
 }
 
 impl AddressSpaces {
-    /// The memory of every process that a recording tells of.
+    /// Computes the memory of every process in a recording.
     pub fn build(index: &RecordingIndex) -> Self {
         #[derive(Default)]
         struct Builder {
@@ -106,7 +106,7 @@ impl AddressSpaces {
                 }
             }
             let Some((_, forked)) = index.processes.parent(space) else { return memory };
-            // What a child inherited does not change any more.
+            // Inherited memory does not change any more.
             if !inherited {
                 let times = if forked <= as_of { forked..u64::MAX } else { 0..forked };
                 memory.times = intersection(&memory.times, &times);
@@ -120,7 +120,7 @@ impl AddressSpaces {
         memory
     }
 
-    /// What was mapped at `address` at `time`, by the process or by those it was forked from.
+    /// The mapping at `address` at `time`, of the process or of one that it was forked from.
     pub fn mapping<'s>(
         &self,
         index: &'s RecordingIndex,
@@ -143,7 +143,7 @@ impl AddressSpaces {
         None
     }
 
-    /// Whether `map` puts a file where it was not just before.
+    /// Whether `map` maps a file where it was not mapped just before.
     pub fn brings_new_file(&self, index: &RecordingIndex, map: &MapEvent) -> bool {
         let before = || {
             let mapped = self.spaces.get(&map.space)?;
@@ -153,15 +153,14 @@ impl AddressSpaces {
         !map.anonymous && before() != Some(map.name)
     }
 
-    /// Whether all of `map` was mapped just so before, and is only told of once more: something
-    /// about it changed, its protection for one. `runs` is what was found out when others were asked
-    /// about.
+    /// Whether all of `map` was mapped in the same way before, so that the event only repeats it: for example, because
+    /// its protection changed. `runs` caches what earlier calls have found.
     pub fn repeats(&self, index: &RecordingIndex, map: &MapEvent, runs: &mut Runs) -> bool {
         let (Some(mapped), Some(before)) = (self.spaces.get(&map.space), map.time.checked_sub(1))
         else {
             return false;
         };
-        // Where what was mapped just so at `at` ends.
+        // The end of the mapping at `at`, if it was the same.
         let end_at = |at: u64| {
             let piece = mapped.mappings.at(at, before)?;
             let old = &index.maps[piece.code.index()];
@@ -186,7 +185,7 @@ impl AddressSpaces {
             }
         }
         let repeats = at >= end;
-        // Runs stay disjoint: what begins within this one, or this within another, is one with it.
+        // Runs stay disjoint: runs that overlap are merged.
         let around = runs.range(..start).next_back().filter(|&(_, &ends)| ends >= start);
         let first = around.map_or(start, |(&first, &ends)| {
             at = at.max(ends);
@@ -200,12 +199,12 @@ impl AddressSpaces {
         repeats
     }
 
-    /// Where a file was ever mapped in `space`, ascending and disjoint.
+    /// The ranges in which a file was ever mapped in `space`, ascending and disjoint.
     pub fn files(&self, space: AddressSpaceId) -> &[Range<u64>] {
         self.spaces.get(&space).map_or(&[], |mapped| &mapped.files)
     }
 
-    /// Where nothing was ever mapped in `space` and nothing of `also` lies (in any order).
+    /// The ranges in which nothing was ever mapped in `space`, and that are not in `also` (in any order).
     pub fn free(&self, space: AddressSpaceId, also: impl IntoIterator<Item = Range<u64>>) -> Free {
         let taken = self.spaces.get(&space).map_or(&[][..], |mapped| &mapped.taken);
         let mut taken: Vec<Range<u64>> = taken.iter().cloned().chain(also).collect();
@@ -214,8 +213,8 @@ impl AddressSpaces {
     }
 }
 
-/// What was found to be mapped without a gap, under one name, just before a time: where it begins and
-/// where it ends. So each mapping is looked at once, however many are told of once more at that time.
+/// Runs of mappings without a gap and with one name, just before a time: start and end. So each mapping is checked
+/// once, however many events repeat it at that time.
 #[derive(Debug, Default)]
 pub struct Runs(HashMap<RunKey, BTreeMap<u64, u64>>);
 
@@ -239,7 +238,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_repeats_is_found_in_any_order(
+        fn repeated_mappings_are_found_in_any_order(
             maps in prop::collection::vec((0u64..2, 0u64..24, 1u64..9, 0u32..2), 1..60),
         ) {
             let mut time = 0;

@@ -21,7 +21,7 @@ pub struct SampleAttribution {
     sampled: SampledCodes,
     /// Samples by where they were taken.
     pub counts: Counts,
-    /// Code that came only after something else had run in its place, each once, in order.
+    /// Code that was loaded after something else had run at its address: each once, in order.
     late: BTreeSet<LateCode>,
 }
 
@@ -34,7 +34,7 @@ pub struct Counts {
     pub samples: u64,
     /// In code that a jitdump or a perf map describes.
     pub named: u64,
-    /// Of these, those that perf names by itself, by a perf map at its usual place.
+    /// Of these, those that perf names without images, from a perf map where perf looks for it.
     pub named_before: u64,
     /// In memory that no file backs, where no code is known.
     pub unnamed: u64,
@@ -54,7 +54,7 @@ impl SampleAttribution {
     /// Reads a recording from its beginning to its end, and finds the code of each sample and of each of its callers.
     ///
     /// # Errors
-    /// When the recording cannot be read any more.
+    /// If the recording cannot be read any more.
     pub fn read(
         recording: &mut Recording,
         codes: &Codes<'_>,
@@ -67,7 +67,7 @@ impl SampleAttribution {
         Self::read_from(input, index, spaces, codes, tick).map_err(Error::reading(path))
     }
 
-    /// The same of a recording that stands at its beginning.
+    /// Like [`Self::read`], for a recording that is positioned at its beginning.
     pub(crate) fn read_from(
         recording: &mut Input,
         index: &RecordingIndex,
@@ -106,7 +106,7 @@ impl SampleAttribution {
                     }
                     Occupant::Nothing { unnamed, late: came } => {
                         counts.unnamed += u64::from(*unnamed);
-                        // Told once, it is known.
+                        // Each is recorded only once.
                         late.extend(came.take().and_then(|code| process.late(code)));
                     }
                 }
@@ -117,7 +117,7 @@ impl SampleAttribution {
                     sampled.again(code, as_of.unwrap_or(time), 0);
                     on_stack = true;
                 }
-                // A return address may lie just behind the code that called.
+                // A return address may be just behind the code of the caller.
                 let call = address.wrapping_sub(1);
                 if !answer.is_for(call)
                     && let Occupant::Code { mark: code, as_of } =
@@ -132,7 +132,7 @@ impl SampleAttribution {
         Ok(attribution)
     }
 
-    /// Code that came only after something else had run in its place: each once, by owner.
+    /// Code that was loaded after something else had run at its address: each once, by owner.
     pub(crate) fn late(&self) -> Vec<LateCode> {
         self.late.iter().copied().collect()
     }
@@ -142,14 +142,14 @@ impl SampleAttribution {
         self.sampled.usage(space, code)
     }
 
-    /// In which code samples were taken, and how many; code that several lives ran comes once for
+    /// The codes in which samples were taken, with their number. Code that several address spaces ran appears once for
     /// each of their timelines.
     pub fn hits(&self) -> impl Iterator<Item = (CodeId, u64)> {
         self.sampled.hits()
     }
 }
 
-/// The addresses of a call chain that lie in user code.
+/// The addresses in a call chain that are in user code.
 fn user_addresses(chain: Callchain<'_>) -> impl Iterator<Item = u64> {
     let mut user = false;
     chain.filter_map(move |entry| match entry {

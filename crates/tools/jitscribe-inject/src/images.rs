@@ -25,42 +25,42 @@ const PROTECTION: u32 = 5;
 const PROTECTION_OF_TABLES: u32 = 1;
 /// `MAP_PRIVATE`.
 const MAP_PRIVATE: u32 = 2;
-/// Unwind tables must lie within what a signed 32-bit offset reaches.
+/// A signed 32-bit offset must reach the unwind tables.
 const REACH: u64 = 1 << 31;
 
 /// An image that was written.
 #[derive(Debug)]
 pub struct Image {
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
-    /// What it became.
+    /// Its properties.
     pub finished: Finished,
 }
 
-/// All images, and the events that show them.
+/// All images, and the events that map them.
 #[derive(Debug, Default)]
 pub struct Images {
     /// In the order of the plan.
     pub written: Vec<Image>,
-    /// Mapping events, each where it goes, in order.
+    /// Mapping events with their places, in order.
     pub events: Vec<(Place, Vec<u8>)>,
-    /// What is known of the functions with most samples.
+    /// The functions with the most samples.
     pub top: Top,
 }
 
-/// Which machine the code of a life is for.
+/// The target machine of an address space.
 pub type TargetOf<'t> = dyn Fn(AddressSpaceId) -> Target + 't;
 
 /// How images are written.
 #[derive(Clone, Copy)]
 pub struct ImageOptions<'a> {
-    /// The folder they go to; it exists.
+    /// Their folder, which exists.
     pub folder: &'a Path,
-    /// Whether images that lie there already are replaced.
+    /// Whether to replace existing images.
     pub replace: bool,
-    /// Which lines they show.
+    /// The line table to use.
     pub lines: LineTable,
-    /// The samples in each code: the names of those with samples are kept.
+    /// The samples in each code: the names of codes with samples are kept.
     pub hits: &'a Hits,
 }
 
@@ -77,11 +77,11 @@ impl Images {
     ) -> Result<Self> {
         let mut images = Self::default();
         let mut arenas_of_pids: HashMap<u32, usize> = HashMap::new();
-        // Of the life whose arenas are written: they follow one another.
+        // For the current address space; arenas of one address space are adjacent in the plan.
         let mut free: Option<(AddressSpaceId, Free)> = None;
         for arena in &plan.arenas {
             if index.stack_copies && free.as_ref().is_none_or(|(space, _)| *space != arena.space) {
-                // Free of all its arenas, with room for their tables.
+                // Free in all of its arenas, with space for their tables.
                 let spans = plan.arenas_of(arena.space).iter().map(|arena| arena.span.clone());
                 free = Some((arena.space, spaces.free(arena.space, spans)));
             }
@@ -109,12 +109,12 @@ impl Images {
         for mask in &plan.masks {
             images.hide(index, spaces, attrs, mask);
         }
-        // Stable, so that mappings that go to one place keep their order.
+        // The sort is stable, so that mappings at the same place keep their order.
         images.events.sort_by_key(|(place, _)| *place);
         Ok(images)
     }
 
-    /// Makes the event that maps what was there over an image.
+    /// Creates the event that maps the previous mapping over an image.
     fn hide(&mut self, index: &RecordingIndex, spaces: &AddressSpaces, attrs: &Attrs, mask: &Mask) {
         let Mask { space, ref range, place } = *mask;
         let pid = index.processes.pid(space);
@@ -127,7 +127,7 @@ impl Images {
         }
     }
 
-    /// Makes the events that map `image`.
+    /// Creates the events that map `image`.
     fn show(
         &mut self,
         index: &RecordingIndex,
@@ -138,7 +138,7 @@ impl Images {
         finished: &Finished,
     ) -> Result<()> {
         let pid = index.processes.pid(arena.space);
-        // Below the first page it is negative.
+        // Negative below the first page.
         let bias = finished.text.address.wrapping_sub(finished.text.file_offset);
         let mut map = |range: Range<u64>, in_image: u64, place: Place, protection| {
             let name = path.as_os_str().as_bytes();
@@ -164,7 +164,7 @@ impl Images {
     }
 }
 
-/// A mapping into a process, private and of no known inode.
+/// A private mapping without an inode.
 fn mapping_of<'n>(
     pid: u32,
     range: &Range<u64>,
@@ -185,7 +185,7 @@ fn mapping_of<'n>(
     }
 }
 
-/// The event of a mapping at `place`; `None` if its name is too long for one.
+/// Encodes the event of a mapping at `place`; `None` if the name is too long.
 fn encode(mmap: &Mmap<'_>, attrs: &Attrs, place: Place) -> Option<Vec<u8>> {
     let trailer = attrs.trailer(mmap.pid, mmap.tid, place.time_of_event());
     mmap.encode(attrs.endian(), &trailer)

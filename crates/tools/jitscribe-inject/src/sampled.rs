@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use code_timeline::{AddressSpaceId, CodeId, Usage};
 use rustc_hash::FxBuildHasher;
 
-/// What the samples say of each code, by the life in whose timeline it stands.
+/// What the samples say about each code, by the address space whose timeline it is in.
 #[derive(Debug, Default)]
 pub struct SampledCodes {
     list: Vec<SampledCode>,
-    /// By code: the place in the list, from 1, of the first life that was seen to have it. Most
-    /// codes are known to one life only. Never touched, it takes no memory.
+    /// By code: the index in the list, plus 1, for the first address space in which it was seen. Most codes are in one
+    /// address space only. Parts that are never written take no memory.
     first: Vec<u32>,
     others: HashMap<(AddressSpaceId, CodeId), SampledId, FxBuildHasher>,
 }
@@ -20,23 +20,23 @@ pub struct SampledCodes {
 struct SampledCode {
     space: AddressSpaceId,
     code: CodeId,
-    /// When it was seen running, on top of a stack or within it.
+    /// When it was seen running, at the top of a call stack or below.
     usage: Usage,
-    /// How many samples were taken in it.
+    /// Number of samples in it.
     hits: u64,
 }
 
-/// The place of a code in the table.
+/// The index of a code in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampledId(u32);
 
 impl SampledCodes {
-    /// For numbers of code below `codes`.
+    /// Creates a table for code numbers below `codes`.
     pub fn new(codes: usize) -> Self {
         Self { first: vec![0; codes], ..Self::default() }
     }
 
-    /// The place of `code`, which was seen running at `time` if it was never seen before.
+    /// The index of `code`. If it is new, it was first seen running at `time`.
     pub fn id(&mut self, space: AddressSpaceId, code: CodeId, time: u64) -> SampledId {
         if let Some(id) = self.find(space, code) {
             return id;
@@ -60,7 +60,7 @@ impl SampledCodes {
         self.others.get(&(space, code)).copied()
     }
 
-    /// It was seen running at `time`; in `hits` samples more, on top of the stack.
+    /// Records that it was seen running at `time`, and at the top of the stack in `hits` more samples.
     pub fn again(&mut self, id: SampledId, time: u64, hits: u64) {
         if let Some(sampled) = self.list.get_mut(id.0 as usize) {
             sampled.usage.again(time);
@@ -74,7 +74,7 @@ impl SampledCodes {
         Some(self.list.get(place as usize)?.usage)
     }
 
-    /// In which code samples were taken, and how many; code that several lives ran comes once for
+    /// The codes in which samples were taken, with their number. Code that several address spaces ran appears once for
     /// each of their timelines.
     pub fn hits(&self) -> impl Iterator<Item = (CodeId, u64)> {
         self.list.iter().map(|sampled| (sampled.code, sampled.hits)).filter(|&(_, hits)| hits > 0)

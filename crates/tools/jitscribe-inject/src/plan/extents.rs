@@ -1,4 +1,4 @@
-//! The runs of code in a process, and where each comes into being.
+//! The extents of code in a process, and where each is mapped first.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -13,7 +13,8 @@ use crate::limits::GENERATIONS;
 use crate::output_limits::{ARENA_SPAN, split_into_arenas};
 use crate::recording_index::{MapEvent, RecordingIndex};
 
-/// Code that lies apart by less than this is one extent: alignment and constants between functions.
+/// Codes with a smaller gap than this between them are one extent: the gap is alignment, or constants between
+/// functions.
 const EXTENT_GAP: u64 = 4096;
 
 /// A run of code.
@@ -21,11 +22,11 @@ const EXTENT_GAP: u64 = 4096;
 pub struct Extent {
     /// The addresses.
     pub range: Range<u64>,
-    /// Where it is first mapped: behind what else was mapped there before its first code came.
+    /// Where it is first mapped: behind the last other mapping before its first code.
     pub place: Place,
 }
 
-/// The runs of code in one process, by address.
+/// The extents of one process, by address.
 pub fn extents(
     index: &RecordingIndex,
     spaces: &AddressSpaces,
@@ -35,9 +36,8 @@ pub fn extents(
 ) -> Vec<Extent> {
     let files = spaces.files(space);
     let code = timeline.pieces().iter().map(|piece| piece.range.clone());
-    // What lies between code inside a file's mapping (the builtins that V8 has in its own
-    // executable) is that file's; where it inherited code that it shares, that process's image shows
-    // it.
+    // What is between code inside a file's mapping belongs to that file (V8 has builtins in its own executable). Code
+    // that the process shares with the one that it was forked from is shown by the image of that process.
     let runs = ranges::merge(code, |gap| {
         gap.end - gap.start < EXTENT_GAP
             && ranges::overlapping(files, &gap).is_empty()
@@ -46,11 +46,11 @@ pub fn extents(
     let runs = cut(runs, timeline.pieces());
 
     let mut first_load = vec![u64::MAX; runs.len()];
-    // Both go by address.
+    // Both are sorted by address.
     let mut first = 0;
     for piece in timeline.pieces() {
         first += runs[first..].iter().take_while(|run| run.end <= piece.range.start).count();
-        // More than one only where a cut goes through it.
+        // More than one only where a run was cut.
         for (run, first_load) in runs.iter().zip(&mut first_load).skip(first) {
             if run.start >= piece.range.end {
                 break;
@@ -66,11 +66,11 @@ pub fn extents(
     with_place.map(|(range, place)| Extent { range, place }).collect()
 }
 
-/// Behind which of `maps` (in the order of time) each run is mapped first: the last that was mapped
-/// there by the time of its first code, or `begin`.
+/// For each run, the event of `maps` (in the order of time) behind which it is mapped first: the last mapping at its
+/// addresses at the time of its first code, or `begin`.
 ///
-/// Runs are asked about in the order of their first code, and what was mapped by then is laid one over
-/// the other: to look at all runs under each mapping would take the square.
+/// Runs are processed in the order of their first code, with the mappings up to that time laid over each other.
+/// Checking all runs for each mapping would take quadratic time.
 fn places(runs: &[Range<u64>], first_load: &[u64], maps: &[&MapEvent], begin: Place) -> Vec<Place> {
     let mut places = vec![begin; runs.len()];
     let mut by_first_load: Vec<usize> = (0..runs.len()).collect();
@@ -89,26 +89,25 @@ fn places(runs: &[Range<u64>], first_load: &[u64], maps: &[&MapEvent], begin: Pl
     places
 }
 
-/// The extents (by address) that reach into `range`.
+/// The extents (by address) that overlap `range`.
 pub fn within<'e>(extents: &'e [Extent], range: &Range<u64>) -> &'e [Extent] {
     let first = extents.partition_point(|extent| extent.range.end <= range.start);
     let behind = &extents[first..];
     &behind[..behind.partition_point(|extent| extent.range.start < range.end)]
 }
 
-/// Where what lies in `range` is first mapped.
+/// The place where `range` is first mapped.
 pub fn base_of(extents: &[Extent], range: &Range<u64>) -> Option<Place> {
     let first = extents.partition_point(|extent| extent.range.end <= range.start);
     extents.get(first).map(|extent| extent.place)
 }
 
-/// Which extents share an arena.
+/// Groups extents into arenas.
 pub fn arenas(extents: &[Extent]) -> Vec<&[Extent]> {
     split_into_arenas(extents, |extent| extent.range.clone())
 }
 
-/// Cuts runs that are larger than an arena may be: where no code lies across, if there is such a
-/// place.
+/// Cuts runs that are larger than an arena: between two codes if possible.
 fn cut(runs: Vec<Range<u64>>, pieces: &[Piece]) -> Vec<Range<u64>> {
     let mut parts = Vec::with_capacity(runs.len());
     for run in runs {
@@ -118,8 +117,7 @@ fn cut(runs: Vec<Range<u64>>, pieces: &[Piece]) -> Vec<Range<u64>> {
         }
         let first = pieces.partition_point(|piece| piece.range.start < run.start);
         let of_run = pieces[first..].iter().take_while(|piece| piece.range.start < run.end);
-        // Where the part begins that is not cut off yet, where the code so far ends, and where a
-        // cut goes through none.
+        // The start of the rest, the end of the code so far, and the last position between two codes.
         let (mut start, mut end, mut between) = (run.start, run.start, run.start);
         for piece in of_run {
             if piece.range.start >= end {
@@ -137,9 +135,9 @@ fn cut(runs: Vec<Range<u64>>, pieces: &[Piece]) -> Vec<Range<u64>> {
     parts
 }
 
-/// How many codes a cut goes through.
+/// Number of codes that are cut.
 pub fn torn(extents: &[Extent], timeline: &Timeline) -> usize {
-    // Extents that touch were one before. Each cut goes by a gigabyte of code: there are few.
+    // Adjacent extents were one before. There is at most one cut per gigabyte of code.
     let cuts = extents.windows(2).filter(|pair| pair[0].range.end == pair[1].range.start);
     let across = |at: u64| {
         let codes = |lies: fn(&Range<u64>, u64) -> bool| {
@@ -177,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_not_cut() {
+    fn a_small_extent_is_not_cut() {
         assert_eq!(parts(&[(1, 8..16), (1, 16..8 + ARENA_SPAN)]).len(), 1);
     }
 
@@ -190,8 +188,8 @@ mod tests {
     }
 
     #[test]
-    fn or_through_them_where_they_overlap_all_the_way() {
-        // Each is replaced in part by the next.
+    fn overlapping_codes_are_cut() {
+        // Each is replaced in part by the next one.
         let loads: Vec<_> =
             (0..10).map(|n| (n + 1, n * QUARTER / 2..n * QUARTER / 2 + QUARTER)).collect();
         let end = 11 * QUARTER / 2;
@@ -203,7 +201,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every mapping is held against every run.
+        /// Compares every mapping with every run.
         #[test]
         fn the_last_mapping_before_the_first_code_counts(
             steps in prop::collection::vec((1u64..5, 1u64..9, 0u64..20), 1..12),

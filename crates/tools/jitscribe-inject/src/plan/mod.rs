@@ -1,13 +1,11 @@
-//! What is to be mapped where and when: arenas, their images, and the mapping events that show them.
+//! What is mapped where and when: arenas, their images, and the mapping events.
 //!
-//! An **arena** is a stretch of one process's memory with its code. Within it, an **extent** is a
-//! run of code without a gap to speak of: only extents are mapped, since what lies between them is
-//! not ours.
+//! An **arena** is a range of one process's memory with its code. Within it, an **extent** is a run of code without
+//! large gaps. Only extents are mapped, since the gaps may belong to others.
 //!
-//! An arena is shown by one image, in which code that followed other code at its address has a
-//! place of its own ([`mod@relocated`]). Where the recording holds copies of stacks, which are unwound
-//! later, that will not do: unwinders want all of an image mapped by one rule. Then there is an
-//! image for each span of time ([`mod@epochs`]).
+//! An arena is shown by one image, in which code that replaced other code at its address is [relocated](mod@relocated).
+//! This is not possible if the recording has copies of stacks that are unwound later, because unwinders need the whole
+//! image at one base address. Then there is one image per [epoch](mod@epochs).
 
 mod epochs;
 mod extents;
@@ -35,24 +33,24 @@ use extents::Extent;
 pub(crate) use mask::Mask;
 use uncovered::Uncovered;
 
-/// Where in the stream of events something is put.
+/// A place in the stream of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// Before the first event.
     First,
-    /// Right behind this event, with its time.
+    /// Directly behind this event, with its time.
     After(Ordinal, u64),
-    /// In order of time.
+    /// In the order of time.
     At(u64),
 }
 
 impl Place {
-    /// Right behind the event of a mapping.
+    /// Directly behind the event of a mapping.
     fn behind(map: &MapEvent) -> Self {
         Self::After(map.ordinal, map.time)
     }
 
-    /// From when on it holds.
+    /// The time from which on it is valid.
     pub fn time(self) -> u64 {
         match self {
             Self::After(_, time) | Self::At(time) => time,
@@ -60,8 +58,8 @@ impl Place {
         }
     }
 
-    /// The time that the event is given. Of events with one time, readers take that first which
-    /// comes first in the file, and what goes by time is put behind the samples of its time.
+    /// The timestamp of the event. Of events with the same time, readers process the first one in the file first.
+    /// Events that are placed by time are put behind the samples of that time.
     pub fn time_of_event(self) -> u64 {
         match self {
             Self::At(time) => time.saturating_sub(1),
@@ -69,8 +67,8 @@ impl Place {
         }
     }
 
-    /// Whether readers see this before the mapping `map`. They go by time: the order of events in
-    /// the file is that of the CPUs' buffers.
+    /// Whether readers process this before the mapping `map`. They sort by time: the order in the file is that of the
+    /// CPUs' buffers.
     fn precedes(self, map: &MapEvent) -> bool {
         let ordinal = match self {
             Self::After(ordinal, _) => ordinal,
@@ -80,14 +78,14 @@ impl Place {
     }
 }
 
-/// Code, or a part of it, that an image shows.
+/// A code, or a part of it, in an image.
 #[derive(Clone, Debug)]
 pub struct Shown {
-    /// The addresses in the image. They are the process's own, unless the code had to give way.
+    /// The addresses in the image. They are those in the process, unless the code was relocated.
     pub visible: Range<u64>,
-    /// How far from the process's own addresses that is.
+    /// The difference from the addresses in the process.
     pub moved_by: u64,
-    /// Whose code it is.
+    /// The code.
     pub code: CodeId,
 }
 
@@ -97,7 +95,7 @@ impl Shown {
         self.visible.start - self.moved_by..self.visible.end - self.moved_by
     }
 
-    /// Maps it at `place`.
+    /// Its mapping at `place`.
     fn mapped(&self, place: Place) -> Mapping {
         Mapping { range: self.range(), moved_by: self.moved_by, place }
     }
@@ -108,29 +106,29 @@ impl Shown {
 pub struct Mapping {
     /// The addresses in the process.
     pub range: Range<u64>,
-    /// How far behind them those of the image are.
+    /// How far behind them the addresses in the image are.
     pub moved_by: u64,
-    /// Where in the stream.
+    /// The place in the stream.
     pub place: Place,
 }
 
-/// One image to be written, and where it is to be mapped.
+/// An image to write, and its mappings.
 #[derive(Debug)]
 pub struct PlannedImage {
     /// The span of its addresses.
     pub span: Range<u64>,
-    /// What it shows, by address.
+    /// The code in it, by address.
     pub shown: Vec<Shown>,
-    /// How it is mapped; those of one time in their order.
+    /// Its mappings; those of the same time in their order.
     pub mappings: Vec<Mapping>,
-    /// Until when it is the one that shows its arena.
+    /// The time until which it shows its arena.
     until: u64,
 }
 
-/// A stretch of one process's memory with its code.
+/// A range of one process's memory with its code.
 #[derive(Debug)]
 pub struct Arena {
-    /// Whose memory.
+    /// The address space.
     pub space: AddressSpaceId,
     /// From the first code to the end of the last.
     pub span: Range<u64>,
@@ -146,27 +144,27 @@ impl Arena {
     }
 }
 
-/// All that is to be put into a recording.
+/// Everything that is added to a recording.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Plan {
-    /// The arenas of all processes, by life and address.
+    /// The arenas of all processes, by address space and address.
     pub arenas: Vec<Arena>,
-    /// What hides code before its time.
+    /// Mappings that hide code before it is loaded.
     pub(crate) masks: Vec<Mask>,
-    /// How many arenas have one image though stacks in them are to be unwound later.
+    /// Number of arenas with one image although their stacks are unwound later.
     pub crowded: usize,
-    /// How many codes are shown in parts, as what is around them is too large for one image.
+    /// Number of codes that are split, because the code around them is too large for one image.
     pub torn: usize,
-    /// Whether files were mapped over code more often than is followed.
+    /// Whether files were mapped over code more often than the limit allows.
     pub hidden: bool,
-    /// How many parts of code are not shown, as there is too much to be said of each.
+    /// Number of parts of code that are left out, because their descriptions take too much space.
     pub parts_left_out: usize,
-    /// What is left of the recording's own mappings.
+    /// The rest of the recording's own mappings.
     pub(crate) uncovered: Uncovered,
 }
 
-/// How the code of each life lies, whatever was seen running: by life.
+/// The layout of the code of each address space, regardless of which code was seen running.
 #[derive(Debug)]
 pub struct CodeLayout(Vec<SpaceLayout>);
 
@@ -174,14 +172,14 @@ pub struct CodeLayout(Vec<SpaceLayout>);
 struct SpaceLayout {
     /// By address.
     extents: Vec<Extent>,
-    /// How many codes the extents' ends go through.
+    /// Number of codes that the extents' ends cut.
     torn: usize,
-    /// What is at the bottom of each arena's image, where there is one for all time.
+    /// The base layer of each arena's image, where there is one image for all time.
     base_layers: Vec<relocated::BaseLayer>,
 }
 
 impl CodeLayout {
-    /// How the code in `table` lies.
+    /// Computes the layout of the code in `table`.
     pub fn compute(index: &RecordingIndex, spaces: &AddressSpaces, table: &CodeTable<'_>) -> Self {
         let layout_of = |(space, timeline)| {
             let extents = extents::extents(index, spaces, table, space, timeline);
@@ -197,7 +195,7 @@ impl CodeLayout {
     }
 }
 
-/// From the first of some extents to the end of the last.
+/// From the first extent's start to the last one's end.
 fn span_of(extents: &[Extent]) -> Range<u64> {
     match extents {
         [] => 0..0,
@@ -218,7 +216,7 @@ impl Plan {
         Self::with_layout(index, spaces, &codes.table, attribution, layout)
     }
 
-    /// The same for code that lies as `layout` says.
+    /// Like [`Self::compute`], with a known layout.
     pub(crate) fn with_layout(
         index: &RecordingIndex,
         spaces: &AddressSpaces,
@@ -288,7 +286,7 @@ impl Plan {
         self.parts_left_out = filter.left_out;
     }
 
-    /// What is not shown as it should be.
+    /// Warnings about what is not shown correctly.
     #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
         let mut warnings = Vec::new();
@@ -307,7 +305,7 @@ impl Plan {
         warnings
     }
 
-    /// The arenas of one life.
+    /// The arenas of one address space.
     pub(crate) fn arenas_of(&self, space: AddressSpaceId) -> &[Arena] {
         let first = self.arenas.partition_point(|arena| arena.space < space);
         let behind = &self.arenas[first..];

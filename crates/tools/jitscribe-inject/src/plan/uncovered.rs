@@ -1,4 +1,4 @@
-//! What is left of a recording's own mappings where images show what they hold.
+//! The rest of a recording's own mappings, where images show their content.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -11,20 +11,19 @@ use crate::code_table::CodeTable;
 use crate::limits::{GENERATIONS, PARTS};
 use crate::recording_index::{MapEvent, Ordinal, RecordingIndex};
 
-/// What is left of each mapping of which something is taken out.
+/// The rest of each mapping that is cut.
 #[derive(Debug, Default)]
 pub struct Uncovered {
     changed: HashMap<Ordinal, Vec<Range<u64>>>,
-    /// How many mappings would have been left in too many parts, and were taken out whole.
+    /// Number of mappings that would have had too many parts, and were left out completely.
     pub crowded: usize,
 }
 
 impl Uncovered {
-    /// Looks at all mappings. What is left is all, if no image was mapped there when it came; and
-    /// nothing, if it only says once more what was known.
+    /// Checks all mappings. A mapping is kept unchanged if no image was mapped at its addresses, and left out if it
+    /// only repeats an earlier mapping.
     ///
-    /// A file's mapping is left whole or taken out: where it says something new, it lies above the
-    /// images.
+    /// A file's mapping is kept completely or left out: if it is new, it is above the images.
     pub fn compute(
         index: &RecordingIndex,
         spaces: &AddressSpaces,
@@ -38,7 +37,7 @@ impl Uncovered {
         }
         let inherited = index.processes.inherited(|space| extents.contains_key(&space));
         let covered = Covered { index, table, extents, inherited };
-        // So many may be looked at, however they lie: some for each mapping, and in all.
+        // Number of extents that may be checked: some for each mapping, and a total.
         let mut left = index.maps.len().saturating_mul(16).saturating_add(PARTS);
         for map in &index.maps {
             let mut holes = Vec::new();
@@ -63,7 +62,7 @@ impl Uncovered {
         uncovered
     }
 
-    /// What is left of the mapping that was told by this event, if something is taken out of it.
+    /// The rest of the mapping of this event, if it is cut.
     pub fn parts(&self, ordinal: Ordinal) -> Option<&[Range<u64>]> {
         self.changed.get(&ordinal).map(Vec::as_slice)
     }
@@ -73,13 +72,13 @@ struct Covered<'a> {
     index: &'a RecordingIndex,
     table: &'a CodeTable<'a>,
     extents: &'a BTreeMap<AddressSpaceId, Vec<Extent>>,
-    /// By life: from whom it has its images, if not by itself.
+    /// By address space: where it inherited its images.
     inherited: Vec<Option<Inherited>>,
 }
 
 impl Covered<'_> {
-    /// Where images lay when `map` came. Gives `false` where there are too many to be told: `holes`
-    /// has some of them then, if there are any.
+    /// The ranges of images at the time of `map`. Returns `false` if there are too many; `holes` has some of them then,
+    /// if there are any.
     fn holes(&self, map: &MapEvent, left: &mut usize, holes: &mut Vec<Range<u64>>) -> bool {
         let (mut space, mut time) = (map.space, map.time);
         let mut generations = 0;
@@ -102,7 +101,7 @@ impl Covered<'_> {
                     break;
                 }
             }
-            // A child without code of its own sees its parent's through the mappings it inherits.
+            // A child without code of its own has its parent's, through the mappings that it inherited.
             if self.index.processes.from(space) > time {
                 break;
             }
