@@ -25,7 +25,7 @@ mod tests {
     use super::sleep_if_refused;
 
     #[test]
-    fn a_refused_wait_is_a_sleep_and_no_other() {
+    fn only_a_refused_futex_wait_sleeps() {
         let takes = |error| {
             let began = Instant::now();
             sleep_if_refused(error, Duration::from_secs(1));

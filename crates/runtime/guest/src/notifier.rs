@@ -71,7 +71,7 @@ impl Notifier {
         }
     }
 
-    /// Wakes nobody: the waiting thread polls.
+    /// Does nothing: the waiting thread polls.
     #[cfg(not(target_os = "linux"))]
     fn wake(&self) {}
 

@@ -38,7 +38,7 @@ fn start<F: FnOnce() + Send + 'static>(name: &str, work: F) -> io::Result<()> {
     let mut attributes = MaybeUninit::uninit();
     let mut thread = MaybeUninit::uninit();
     // SAFETY: the attributes are initialised by the first call before they are used, and destroyed once. The function takes
-    // back what `start` points to, which has its type; if no thread was created, nobody else has it.
+    // back what `start` points to, which has its type; if no thread was created, there is no other reference to it.
     let failed = unsafe {
         let mut failed = libc::pthread_attr_init(attributes.as_mut_ptr());
         if failed == 0 {
@@ -84,7 +84,7 @@ fn start(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     std::thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
 }
 
-/// Does `action` with all signals blocked in this thread, which a thread that it makes inherits.
+/// Runs `action` with all signals blocked in this thread. A thread that it creates inherits this.
 #[cfg(unix)]
 fn with_signals_blocked<T>(action: impl FnOnce() -> T) -> T {
     use std::mem::MaybeUninit;

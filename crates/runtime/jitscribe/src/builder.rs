@@ -142,12 +142,12 @@ impl Builder {
         self
     }
 
-    /// Registers code with the unwinders in the process, from before [`Scribe::load`] returns until the code is dropped: C++ exceptions and
-    /// panics pass through it, and backtraces do not end at it. It must be announced with its [`Unwind`](crate::Unwind)
-    /// info. Code in a `CodeArena` needs no such setting.
+    /// Registers code with the unwinders in the process, from before [`Scribe::load`] returns until the code is dropped: C++
+    /// exceptions and panics pass through it, and backtraces do not end at it. It must be announced with its
+    /// [`Unwind`](crate::Unwind) info. Code in a `CodeArena` needs no such setting.
     ///
-    /// Code that the log does not take (it is full, or off) is not registered either: a runtime whose own exceptions
-    /// depend on it uses the crate `publish-unwind` directly. Without the cargo feature `unwinders` this has no effect, and is reported.
+    /// Code that the log does not take (it is full, or off) is not registered either: a runtime whose own exceptions depend on it
+    /// uses the crate `publish-unwind` directly. Without the cargo feature `unwinders` this has no effect, and is reported.
     pub fn unwinders(mut self) -> Self {
         let where_not = "without the feature `unwinders`";
         self.unwinders = self.has(cfg!(feature = "unwinders"), "code for unwinders", where_not);
@@ -160,8 +160,9 @@ impl Builder {
         self
     }
 
-    /// Shows code to the Valgrind that runs the process, through object files, which stay, as profiles refer to them. They are in the
-    /// same directory as for [`Self::jitdump`]. Enabled by default under Valgrind; calling this also emits a notice if Valgrind is not running.
+    /// Shows code to the Valgrind that runs the process, through object files, which stay, as profiles refer to them. They are in
+    /// the same directory as for [`Self::jitdump`]. Enabled by default under Valgrind; calling this also emits a notice if
+    /// Valgrind is not running.
     ///
     /// Without the cargo feature `valgrind`, and on Windows, this has no effect, and is reported.
     pub fn valgrind(mut self) -> Self {
@@ -190,8 +191,8 @@ impl Builder {
         self
     }
 
-    /// Keeps the log in a file, `jit-PID.dump`, with all that `perf inject --jit` needs: the code's bytes, and the
-    /// marker by which perf finds it. The file is in the folder `jitscribe` of the user's runtime directory (`XDG_RUNTIME_DIR`, else
+    /// Keeps the log in a file, `jit-PID.dump`, with all that `perf inject --jit` needs: the code's bytes, and the marker by
+    /// which perf finds it. The file is in the folder `jitscribe` of the user's runtime directory (`XDG_RUNTIME_DIR`, else
     /// `.cache` in the home directory).
     ///
     /// Not on Windows, where it has no effect and is reported.
@@ -377,19 +378,19 @@ impl Builder {
 
     /// Makes a scribe that is off, because there is no memory for the settings.
     fn refused(self) -> Scribe {
-        notice::say(self.listener.as_ref(), &Notice::out_of_memory(Subject::Log));
+        notice::report(self.listener.as_ref(), &Notice::out_of_memory(Subject::Log));
         Scribe::off()
     }
 
     /// Evaluates the settings, except the listener.
     fn settings(self, listener: Option<&Listener>) -> Settings {
         for text in &self.wrong {
-            notice::say(listener, &Notice::new(Subject::Setting, text));
+            notice::report(listener, &Notice::new(Subject::Setting, text));
         }
         let ticks = self.arch_clock.then(Clock::ticks).flatten();
         if self.arch_clock && ticks.is_none() {
             let text = "this machine has no clock of the processor that perf converts: times are CLOCK_MONOTONIC's";
-            notice::say(listener, &Notice::new(Subject::Setting, text));
+            notice::report(listener, &Notice::new(Subject::Setting, text));
         }
         let clock = ticks.unwrap_or_default();
         let mut bits = control::LOG;
@@ -416,7 +417,7 @@ impl Builder {
             Some(dir) => match dump_file(dir) {
                 Ok(path) => Some(path),
                 Err(error) => {
-                    notice::say(
+                    notice::report(
                         listener,
                         &Notice::new(
                             Subject::Log,
@@ -435,7 +436,7 @@ impl Builder {
         let valgrind = for_valgrind.then(|| self.valgrind_dir.map_or_else(system::private_dir, Ok));
         let valgrind = valgrind.and_then(|dir| {
             let complain = |error: &system::NoDirectory| {
-                notice::say(
+                notice::report(
                     listener,
                     &Notice::new(
                         Subject::Valgrind,

@@ -142,24 +142,24 @@ impl Scribe {
     }
 
     pub(crate) fn new(settings: Settings, replay: Option<Replay>) -> Self {
-        let say = |subject, text: &dyn std::fmt::Display| {
-            notice::say(settings.listener.as_ref(), &Notice::new(subject, text));
+        let report = |subject, text: &dyn std::fmt::Display| {
+            notice::report(settings.listener.as_ref(), &Notice::new(subject, text));
         };
         let Ok(place) = Place::new() else {
-            notice::say(settings.listener.as_ref(), &Notice::out_of_memory(Subject::Log));
+            notice::report(settings.listener.as_ref(), &Notice::out_of_memory(Subject::Log));
             return Self::off();
         };
         let log = fallible::attempt(|| {
             Log::create(settings.log.clone(), |failure, instead| {
-                say(Subject::Log, &format_args!("{failure}; {instead}"));
+                report(Subject::Log, &format_args!("{failure}; {instead}"));
             })
         })
         .unwrap_or_else(|Refused| Err(Failure::memory("the code log")))
-        .map_err(|failure| say(Subject::Log, &format_args!("{failure}; no code is announced")))
+        .map_err(|failure| report(Subject::Log, &format_args!("{failure}; no code is announced")))
         .ok();
         let page = ForkPage::new()
             .map_err(|error| {
-                say(Subject::Fork, &format_args!("no page is cleared on fork ({}): each announcement asks for the process's id", OsError(error.raw_os_error())));
+                report(Subject::Fork, &format_args!("no page is cleared on fork ({}): each announcement asks for the process's id", OsError(error.raw_os_error())));
             })
             .ok();
         let was_on = AtomicBool::new(settings.log.control != 0);
@@ -277,14 +277,14 @@ impl Scribe {
         let options = choose(code_arena::Options::new(dir));
         match usual {
             Err(error) if !options.has_directory() => {
-                self.0.host.say(
+                self.0.host.report(
                     Subject::Arena,
                     format_args!("no directory for the files of an arena: {error}"),
                 );
                 None
             }
             _ => code_arena::CodeArena::create(options)
-                .map_err(|error| self.0.host.say(Subject::Arena, error))
+                .map_err(|error| self.0.host.report(Subject::Arena, error))
                 .ok(),
         }
     }
@@ -323,7 +323,7 @@ impl Scribe {
         if host.settings.watch && host.log.is_some() {
             let watch = move || shared.watch();
             if let Err(error) = guest::spawn("jitscribe", watch) {
-                host.say(
+                host.report(
                     Subject::Log,
                     format_args!("cannot start the control thread: {}", IoError(&error)),
                 );
@@ -478,8 +478,10 @@ impl Shared {
                 true
             }
             Err(failure) => {
-                self.host
-                    .say(Subject::Fork, format_args!("{failure}; this process announces no code"));
+                self.host.report(
+                    Subject::Fork,
+                    format_args!("{failure}; this process announces no code"),
+                );
                 false
             }
         }

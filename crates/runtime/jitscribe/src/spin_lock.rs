@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn another_thread_waits_and_then_gives_up() {
+    fn a_thread_waits_for_another_one_and_then_gives_up() {
         let spin_lock = SpinLock::new();
         std::thread::scope(|scope| {
             let held = spin_lock.lock();

@@ -1,15 +1,15 @@
-//! What each thread remembers.
+//! Values that each thread caches.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Counts forks: what a thread remembers of its ids from before one is of the parent.
+/// Counts forks: ids that were cached before the last fork are the parent's.
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 
-/// The last child of a fork that was told to [`forget_ids`], and the id that its thread had in the parent.
+/// The last child of a fork that called [`forget_ids`], and the id that its thread had in the parent.
 static FORKED: AtomicU64 = AtomicU64::new(0);
 
-/// In one place: finding it may be a call, in a shared library.
+/// One variable for both: accessing it may be a function call in a shared library.
 struct ThreadState {
     /// The generation, and the id in it.
     id: Cell<(u32, u32)>,
@@ -46,7 +46,7 @@ fn query_id() -> u32 {
     crate::system::thread_id()
 }
 
-/// This process is the child `pid` of a fork. What this thread's id was in the parent: of several scribes, each asks.
+/// Called in the child `pid` of a fork, by each scribe. Returns this thread's id in the parent.
 pub(crate) fn forget_ids(pid: u32) -> u32 {
     let first = u64::from(pid) << 32 | u64::from(id());
     GENERATION.fetch_add(1, Relaxed);
@@ -59,13 +59,13 @@ pub(crate) fn forget_ids(pid: u32) -> u32 {
     state as u32
 }
 
-/// The lane in which this thread wrote last.
+/// The lane that this thread used last.
 #[inline]
 pub(crate) fn lane() -> usize {
     THREAD.try_with(|state| state.lane.get()).unwrap_or(0) as usize
 }
 
-/// Remembers [`lane`].
+/// Sets [`lane`].
 pub(crate) fn set_lane(lane: usize) {
     let _ = THREAD.try_with(|state| state.lane.set(lane as u32));
 }

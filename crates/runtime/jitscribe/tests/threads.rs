@@ -41,7 +41,7 @@ fn work(scribe: Scribe, thread: u64, count: u64) -> usize {
 }
 
 #[test]
-fn threads_leave_what_they_hold() {
+fn a_thread_that_ends_releases_its_lane() {
     let count = std::env::var("JITSCRIBE_THREADS_OPS").ok().and_then(|n| n.parse().ok());
     let count: u64 = count.unwrap_or(20_000);
     for with_bytes in [false, true] {
@@ -84,10 +84,10 @@ fn threads_leave_what_they_hold() {
 }
 
 #[test]
-fn two_threads_that_unload_the_same_codes_take_no_room_of_others() {
+fn unloading_a_code_twice_frees_its_space_once() {
     const ROUNDS: u64 = 200;
     const CODES: u64 = 300;
-    // Room for some of them: chunks are used anew by how many of their codes have died.
+    // Space for some of them: chunks are reused depending on how many of their codes have died.
     let scribe = Scribe::builder().limit(1 << 20).build();
     let code = |n: u64| Code::at(n << 8, 100).named("of two threads");
     for round in 0..ROUNDS {

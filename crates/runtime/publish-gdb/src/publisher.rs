@@ -344,7 +344,7 @@ mod tests {
     use super::{Gdb, Options};
 
     #[test]
-    fn it_is_off_once_it_was_given_up() {
+    fn giving_up_turns_it_off() {
         let target = Target::new(62, Endian::Little);
         let gdb = Gdb::create(target, Options::default()).unwrap();
         assert!(!gdb.is_off() && !gdb.take_refusal());

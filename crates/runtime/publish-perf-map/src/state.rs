@@ -200,7 +200,7 @@ mod tests {
     use crate::table::Resize;
 
     #[test]
-    fn nothing_half_built_is_written() {
+    fn an_incomplete_line_is_not_written() {
         let folder = tempfile::tempdir().unwrap();
         let mut state = State::create(&Options::new().directory(folder.path())).unwrap();
         state.load(0x1000, 0x40, b"whole").unwrap();

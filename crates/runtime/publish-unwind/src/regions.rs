@@ -234,7 +234,7 @@ mod tests {
     /// Whatever the number and order of codes, a walk searches few lists, and far less than everything is relisted for each
     /// code. Counted, not timed.
     #[test]
-    fn lists_are_few_and_what_is_listed_anew_is_little() {
+    fn there_are_few_lists_and_few_reregistrations() {
         const COUNT: usize = 40_000;
         let functions = Functions::look().expect("libgcc");
         for scattered in [false, true] {

@@ -9,7 +9,7 @@ use crate::entries::{Entry, Frames};
 use crate::functions::Functions;
 use crate::notes::Note;
 
-/// An FDE, behind its CIE and before a word of zeros. It does not move: a walk that has found it goes on reading it
+/// An FDE, behind its CIE and before a word of zeros. It does not move: a walk that has found it continues to read it
 /// after the unwinder has released its lock.
 #[derive(Debug)]
 pub(crate) struct Description {

@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_lie_in_one_another() {
+    fn inlined_calls_are_nested() {
         let mut codes = Codes::default();
         let mut files = Files::new();
         assert_eq!(read(&codes), [""; 0]);
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn however_deep_they_lie() {
+    fn deeply_nested_calls_are_written() {
         let calls: Vec<_> =
             (0..1000).map(|index: u32| call("deep", index.checked_sub(1), index, ALL)).collect();
         let mut codes = Codes::default();

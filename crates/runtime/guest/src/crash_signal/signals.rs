@@ -56,7 +56,7 @@ pub(crate) fn watch() {
         if found.sa_sigaction == libc::SIG_IGN {
             continue;
         }
-        // SAFETY: only this thread writes, and nobody reads yet.
+        // SAFETY: only this thread writes, and no other thread reads yet.
         unsafe { (*before.action.get()).write(found) };
         before.is_known.store(true, Release);
         // Keep what the previous handler relies on: the signals that are blocked while it runs, and the restarting of

@@ -1,10 +1,10 @@
 //! The log of a forked child: a copy of the codes that were alive, at the same positions.
 //!
 //! Handles contain positions in the log, so the child's log must have the codes at the same positions as the parent's. The parent
-//! goes on writing to its log until the child creates its own, and these changes must not appear in the child's log. The child's
-//! private memory still has, for each chunk, the time of the last birth and of the last death before the fork. A code that was
-//! alive then stays intact as long as it lives, and after its death until its space is reused; only codes whose space was reused
-//! are lost to the child, and counted.
+//! continues to write to its log until the child creates its own, and these changes must not appear in the child's log. The
+//! child's private memory still has, for each chunk, the time of the last birth and of the last death before the fork. A code
+//! that was alive then stays intact as long as it lives, and after its death until its space is reused; only codes whose space
+//! was reused are lost to the child, and counted.
 
 use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},

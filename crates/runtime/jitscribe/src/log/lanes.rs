@@ -55,7 +55,7 @@ impl Lanes {
     fn try_lane(&self, number: usize, thread: u32) -> Option<HeldLane<'_>> {
         let lane = self.lanes.get(number)?;
         let is_ours = lane.busy.compare_exchange(0, thread, Acquire, Relaxed).is_ok();
-        // Not `then_some`: dropping a `HeldLane` releases the lane, whoever holds it.
+        // Not `then_some`: dropping a `HeldLane` releases the lane, even if another thread holds it.
         is_ours.then(|| HeldLane { lane, number })
     }
 
@@ -91,7 +91,7 @@ impl Lanes {
     /// `forked` in the parent. If it holds a lane, in an announcement that a signal handler interrupted to fork, it releases
     /// that lane itself.
     ///
-    /// Such an announcement may go on writing to its space. Returns the offsets in the chunks that nobody else may have.
+    /// Such an announcement may continue to write to its space. Returns the offsets in the chunks that no other thread may get.
     pub(crate) fn reset(&self, forked: u32) -> [usize; 2 * LANES] {
         self.failed_wait.forget();
         let us = thread::id();
@@ -155,7 +155,7 @@ mod tests {
     use super::{LANES, Lanes};
 
     #[test]
-    fn lanes_that_are_lost_are_waited_for_once() {
+    fn lost_lanes_are_waited_for_once() {
         let lanes = Lanes::default();
         let held: Vec<_> = (0..LANES).map(|_| lanes.enter(1).unwrap()).collect();
         let began = std::time::Instant::now();

@@ -37,7 +37,7 @@ impl Mapping {
     #[cfg(unix)]
     pub(crate) fn replace(&self, backing: &Backing) -> Result<(), Errno> {
         // SAFETY: the range is this mapping's own. References into it hold no values that must not change: words are
-        // atomic, and nobody has `exclusive_bytes` while the child of a fork changes its log (callers hold all lanes).
+        // atomic, and there are no `exclusive_bytes` while the child of a fork changes its log (callers hold all lanes).
         unsafe { memory::replace(self.base, self.size, backing) }
     }
 
@@ -118,7 +118,7 @@ impl Mapping {
     /// behind them. `None` if they are not all in the mapping.
     ///
     /// # Safety
-    /// Until the slice is gone, nobody else in this process may access its bytes, not even atomically. They must have
+    /// Until the slice is gone, nothing else in this process may access its bytes, not even atomically. They must have
     /// memory behind them.
     #[expect(clippy::mut_from_ref, reason = "the caller vouches for being alone")]
     #[inline]
@@ -200,7 +200,7 @@ impl<'m, const N: usize> Words<'m, N> {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range is this mapping's own, and nobody borrows it any more.
+        // SAFETY: the range is this mapping's own, and is not borrowed any more.
         unsafe { memory::give_back(self.base, self.size) };
     }
 }

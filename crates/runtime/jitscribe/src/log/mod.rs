@@ -185,7 +185,7 @@ impl Log {
                 Ok((backing, path)) => match Self::begin_in(backing, options.clone()) {
                     Ok(log) => return Ok(log),
                     Err(failure) => {
-                        // It has no records, so nobody needs it.
+                        // It has no records, so it is not needed.
                         self::memory::remove(&path);
                         complain(failure, "the code log stays in memory");
                     }
@@ -275,7 +275,7 @@ impl Log {
         word(control::RECORD + code::TIME, now);
         let record = record_word(RecordId::DEBUG_INFO.0, FIRST_CHUNK - control::RECORD);
         self.mapping.word(control::RECORD).store(record, Release);
-        // The magic comes last: whoever searches memory for logs finds only complete ones.
+        // The magic comes last: a reader that searches memory for logs finds only complete ones.
         let magic = u64::from_ne_bytes(header.first_chunk().copied().unwrap_or_default());
         self.mapping.word(0).store(magic, Release);
         Ok(())
@@ -395,7 +395,7 @@ impl Log {
 
     /// Whether this process is no longer `pid`, for which the lane was entered: a signal handler forked and announced in the
     /// child, and the announcement that it interrupted now continues there. The child's log is a different one, in which the
-    /// space is not the lane's. Nobody else [has its chunk](Lanes::reset), so what was written to it is within a filler.
+    /// space is not the lane's. No other thread [has its chunk](Lanes::reset), so what was written to it is within a filler.
     #[inline]
     fn is_lost(&self, lane: &HeldLane<'_>, pid: u32) -> bool {
         // The handler ran on this thread, so only the compiler could move the writes behind the check.
@@ -451,7 +451,7 @@ impl Log {
         Ok(())
     }
 
-    /// The descriptor of the log's file, if it has one, and nobody else in the process has closed it.
+    /// The descriptor of the log's file, if it has one, and the host has not closed it.
     #[cfg(unix)]
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.backing.fd()
@@ -508,7 +508,7 @@ impl Log {
         }
     }
 
-    /// Writes a filler, at a place that nobody else writes to.
+    /// Writes a filler, at a place that no other thread writes to.
     #[inline]
     fn fill(&self, at: usize, size: usize) {
         records::fill(&self.mapping, at, size, self.began.load(Relaxed));

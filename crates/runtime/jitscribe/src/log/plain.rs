@@ -40,7 +40,7 @@ fn with_code(dump: &[u8], look: impl FnOnce(&CodeLoad<'_>)) {
 }
 
 #[test]
-fn a_group_on_plain_memory_is_read_as_it_was_told() {
+fn a_group_in_plain_memory_is_read_as_announced() {
     let bytes: Vec<u8> = (0..50).collect();
     let lines: Vec<Line<'_>> = (0..40)
         .map(|n| Line {
@@ -99,7 +99,7 @@ fn a_group_on_plain_memory_is_read_as_it_was_told() {
 }
 
 #[test]
-fn what_is_told_wrongly_is_written_on_plain_memory_all_the_same() {
+fn invalid_announcements_are_written_without_panics() {
     // Lines that do not ascend, and are outside of the code; a parent that comes later; ranges that end before
     // they begin.
     let lines = [90, 3, u32::MAX].map(|offset| Line { offset, file: "f", line: 1, column: 1 });

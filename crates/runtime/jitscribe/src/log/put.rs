@@ -270,7 +270,7 @@ mod tests {
     use super::copy_name;
 
     #[test]
-    fn no_control_character_gets_into_a_name() {
+    fn control_characters_in_names_are_replaced() {
         let all: Vec<u8> = (0..=255).collect();
         for start in 0..all.len() {
             for name in [&all[start..], &all[..start]] {

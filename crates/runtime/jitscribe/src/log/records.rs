@@ -90,7 +90,7 @@ pub(super) fn half_anywhere(mapping: &Mapping, at: usize) -> u32 {
     u32::from_ne_bytes(std::array::from_fn(|byte| mapping.byte(at + byte).load(Relaxed)))
 }
 
-/// Writes a filler of `size` bytes at `at`, in memory that nobody else writes. `time` is the file's timestamp.
+/// Writes a filler of `size` bytes at `at`, in memory that no other thread writes. `time` is the file's timestamp.
 ///
 /// If there were dead groups, the first store covers all of them, and the last store removes the tail of the
 /// first one. In the opposite order, a dead group with a LOAD record would look alive to tools that do not know

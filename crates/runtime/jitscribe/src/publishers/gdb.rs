@@ -1,4 +1,4 @@
-//! gdb and lldb, through GDB's JIT interface: they are shown all that is alive, from when a debugger is there or one is announced.
+//! gdb and lldb, through GDB's JIT interface. All live code is shown, once a debugger is attached or it is requested.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -15,11 +15,11 @@ use crate::log::{Log, LogEntry, MACHINE};
 use crate::notice::Subject;
 use jit_code::Code;
 
-/// GDB's interface, from the first request on.
+/// GDB's interface; created by the first request.
 #[derive(Debug)]
 pub(super) struct Gdb {
     interface: OnceLock<publish_gdb::Gdb>,
-    /// Memory was refused for the interface itself.
+    /// Whether the allocation of the interface failed.
     is_refused: AtomicBool,
 }
 
@@ -28,7 +28,7 @@ impl Gdb {
         Self { interface: OnceLock::new(), is_refused: AtomicBool::new(false) }
     }
 
-    /// Runs what takes memory. If it is refused, nothing is shown from then on.
+    /// Runs `work`, which allocates. If an allocation fails, nothing is shown from then on.
     fn attempt(&self, work: impl FnOnce()) {
         if fallible::attempt(work).is_err()
             && let Some(interface) = self.interface.get()
@@ -40,11 +40,11 @@ impl Gdb {
     fn show(&self, entry: LogEntry, code: &Code<'_>) {
         let Some(interface) = self.interface.get() else { return };
         announced(code, |shown| match code.unwind.zip(Machine::from_elf(MACHINE)) {
-            // A section that the runtime has made itself.
+            // A section of the runtime.
             Some((Unwind::EhFrame(_), _)) | None => interface.load(key(entry), shown),
             Some((unwind, machine)) => {
                 let mut frames = Vec::with_capacity(128);
-                // Rows that cannot be encoded are left out; names and lines are not.
+                // Rows that cannot be encoded are left out; names and lines are shown.
                 let (at, size) = (code.address, code.size);
                 let encoded = unwind_info::absolute(machine, at, size, &unwind, frames.inner_mut());
                 if encoded == Err(Error::Memory) {
@@ -84,16 +84,16 @@ impl Publisher for Gdb {
         control::GDB
     }
 
-    /// Tells debuggers where the log is. Those that have the reader need nothing else.
+    /// Registers the address of the log. Debuggers with the reader need nothing else.
     fn prepare(&self, host: &'static Host) {
         let Some(log) = &host.log else { return };
         let (address, size) = log.mapped();
         if let Err(Refused) = publish_gdb::register_log_locator(target(), address, size) {
-            host.say_refused(Subject::Debuggers);
+            host.report_out_of_memory(Subject::Debuggers);
         }
     }
 
-    /// False if memory was refused, now or before.
+    /// False if an allocation failed, now or before.
     fn start(&self, host: &'static Host, log: &Log) -> bool {
         if let Some(interface) = self.interface.get() {
             return !interface.is_off();
@@ -104,7 +104,7 @@ impl Publisher for Gdb {
             self.is_refused.store(true, Relaxed);
             return false;
         };
-        // From here on other threads show what they load; what was in the log before follows.
+        // From here on, other threads show the code that they load. The code that is already in the log follows.
         let interface = self.interface.get_or_init(|| new);
         self.show_all(interface, log);
         !interface.is_off()
@@ -152,7 +152,7 @@ impl Publisher for Gdb {
     }
 }
 
-/// What the interface knows a code by.
+/// The key of a code in the interface.
 fn key((position, index): LogEntry) -> u64 {
     u64::from(position.get()) << 32 | u64::from(index)
 }

@@ -12,7 +12,7 @@ use crate::log::{Log, LogEntry};
 use crate::notice::Subject;
 use jit_code::Code;
 
-/// The map, from the first request on.
+/// The map; created by the first request.
 #[derive(Debug)]
 pub(super) struct PerfMap(OnceLock<publish_perf_map::PerfMap>);
 
@@ -24,7 +24,7 @@ impl PerfMap {
     fn open(&self, host: &'static Host) {
         let report = |why: &str| {
             host.withdraw(control::PERF_MAP);
-            host.say(Subject::PerfMap, why);
+            host.report(Subject::PerfMap, why);
         };
         let mut options = Options::new().reporter(report);
         if let Some(dir) = &host.settings.perf_map_dir {
@@ -32,7 +32,7 @@ impl PerfMap {
         }
         match publish_perf_map::PerfMap::create(options) {
             Ok(map) => drop(self.0.set(map)),
-            Err(error) => host.say(Subject::PerfMap, error),
+            Err(error) => host.report(Subject::PerfMap, error),
         }
     }
 }
@@ -58,7 +58,7 @@ impl Publisher for PerfMap {
                 Ok(alive) => map.load_many(alive),
                 Err(Refused) => {
                     map.close();
-                    host.say_refused(Subject::PerfMap);
+                    host.report_out_of_memory(Subject::PerfMap);
                     return false;
                 }
             }

@@ -1,8 +1,8 @@
-//! An example of a publisher, compiled for its test alone: the code of a process as Chrome's trace events, which Perfetto shows on a time
-//! axis.
+//! An example of a publisher, compiled for its test alone: the code of a process as Chrome's trace events, which Perfetto shows
+//! on a time axis.
 //!
-//! Each piece of code is an object that is created (`N`) and destroyed (`D`). Format: "Trace Event Format", "Object Events". A publisher
-//! that is part of a release would get its file from the [`Settings`](crate::settings::Settings).
+//! Each piece of code is an object that is created (`N`) and destroyed (`D`). Format: "Trace Event Format", "Object Events". A
+//! publisher that is part of a release would get its file from the [`Settings`](crate::settings::Settings).
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -23,7 +23,7 @@ thread_local! {
     static NEXT: RefCell<Option<File>> = const { RefCell::new(None) };
 }
 
-/// The file, if the test has asked for one.
+/// The file, if the test has requested one.
 #[derive(Debug)]
 pub(super) struct TraceEvents(OnceLock<Trace>);
 

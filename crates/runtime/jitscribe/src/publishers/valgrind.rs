@@ -1,4 +1,4 @@
-//! The valgrind that runs the process: it reads an object file for each piece of code.
+//! The Valgrind that runs the process: it reads an object file for each piece of code.
 
 use std::sync::OnceLock;
 
@@ -10,7 +10,7 @@ use crate::log::{Log, LogEntry};
 use crate::notice::Subject;
 use jit_code::Code;
 
-/// Publishes from the start, if the settings name a folder for the object files.
+/// Publishes from the start, if the settings have a folder for the object files.
 #[derive(Debug)]
 pub(super) struct Valgrind(OnceLock<publish_valgrind::Valgrind>);
 
@@ -27,11 +27,11 @@ impl Publisher for Valgrind {
 
     fn prepare(&self, host: &'static Host) {
         let Some(directory) = &host.settings.valgrind else { return };
-        let report = |why: &str| host.say(Subject::Valgrind, why);
+        let report = |why: &str| host.report(Subject::Valgrind, why);
         let options = Options::new(directory.as_path()).reporter(report);
         match publish_valgrind::Valgrind::create(options) {
             Ok(valgrind) => drop(self.0.set(valgrind)),
-            Err(error) => host.say(Subject::Valgrind, error),
+            Err(error) => host.report(Subject::Valgrind, error),
         }
     }
 

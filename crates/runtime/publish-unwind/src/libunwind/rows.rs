@@ -51,8 +51,8 @@ impl Rows {
         codes: impl DoubleEndedIterator<Item = Row>,
     ) -> Option<Self> {
         let behind = (count / 2).saturating_add(16);
-        let room = LEN.checked_sub(behind)?;
-        let spare = (room.checked_div(count.max(1))?).min(SPARE + 1).checked_sub(1)?;
+        let left = LEN.checked_sub(behind)?;
+        let spare = (left.checked_div(count.max(1))?).min(SPARE + 1).checked_sub(1)?;
         let rows = match wiped {
             Some(wiped) => wiped,
             None => Self(map(BYTES)?.cast()),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_was_wiped_has_no_code_until_it_is_used_again() {
+    fn a_wiped_table_has_no_code_until_it_is_reused() {
         let codes = |count: u32| (0..count).map(|n| Row { start: 32 * n, description: 8 });
         let rows = Rows::new(None, 1000, codes(1000)).unwrap();
         assert_eq!(look(&rows, 33, 32), Some(32));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_is_found_while_it_is_there() {
+    fn rows_are_found_between_add_and_remove() {
         use std::collections::BTreeMap;
         let mut codes = BTreeMap::<u32, i32>::new();
         let fresh = |codes: &BTreeMap<u32, i32>| {

@@ -30,10 +30,10 @@ impl Block {
         may_grow: bool,
     ) -> Result<Self, Refused> {
         let length = functions.len();
-        let room = length.saturating_mul(GROWTH).max(LEAST);
+        let spare_entries = length.saturating_mul(GROWTH).max(LEAST);
         let mut entries = Vec::new();
         // For everything that is pushed below.
-        entries.try_reserve_exact(length.saturating_mul(2).saturating_add(room))?;
+        entries.try_reserve_exact(length.saturating_mul(2).saturating_add(spare_entries))?;
         for (number, function) in functions.iter().enumerate() {
             let entry = Entry::default();
             let [begin, end, info] = distances(&range, function);
@@ -48,7 +48,7 @@ impl Block {
             }
         }
         let used = entries.len();
-        entries.extend(std::iter::repeat_with(Entry::default).take(room));
+        entries.extend(std::iter::repeat_with(Entry::default).take(spare_entries));
         let table = Table::register(entries, used, &range, may_grow);
         Ok(Self { table, range, count: length })
     }

@@ -43,8 +43,8 @@ impl Region {
 
     /// The address of this UNWIND_INFO.
     pub(crate) fn place(&mut self, info: &[u8]) -> Option<u64> {
-        let room = self.range.end..self.range.start.checked_add(REACH)?;
-        self.infos.place(info, &room)
+        let range = self.range.end..self.range.start.checked_add(REACH)?;
+        self.infos.place(info, &range)
     }
 
     /// The UNWIND_INFO at an address.
