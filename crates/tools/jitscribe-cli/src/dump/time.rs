@@ -104,13 +104,13 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_whole() {
+    fn ticks_are_whole_numbers() {
         assert_eq!(nanoseconds("12", 1), Ok(12));
         assert!(nanoseconds("12.5", 1).is_err());
     }
 
     #[test]
-    fn what_is_shown_can_be_typed() {
+    fn formatted_times_can_be_parsed() {
         let shown = FormattedTime { time: 12_000_000_345, ticks: false }.to_string();
         assert_eq!(shown, "        12.000000345");
         assert_eq!(nanoseconds(shown.trim(), 0), Ok(12_000_000_345));

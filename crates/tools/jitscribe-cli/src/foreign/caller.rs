@@ -53,7 +53,7 @@ impl Kept {
     ///
     /// # Errors
     /// If it has ended, or does not accept the message in time.
-    pub fn tell(&self, message: &[u8]) -> io::Result<()> {
+    pub fn send(&self, message: &[u8]) -> io::Result<()> {
         wire::send(&self.socket, &[message], &[])
     }
 
@@ -508,7 +508,7 @@ mod tests {
         let kept = run(Task::Keep, Vec::new(), Patience::NAMED).expect("an answer").kept;
         let kept = kept.expect("it goes on");
         let socket = kept.socket.try_clone().expect("a descriptor");
-        kept.tell(b"a message").expect("room");
+        kept.send(b"a message").expect("room");
         kept.wait(Instant::now() + Duration::from_millis(50));
         assert!(runs(&socket));
         drop(kept);

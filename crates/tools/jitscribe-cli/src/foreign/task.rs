@@ -112,7 +112,7 @@ impl<'o> Progress<'o> {
     }
 
     /// Reports progress. Errors are ignored: if the command has ended, the worker notices that elsewhere.
-    pub fn tell(&self) {
+    pub fn report(&self) {
         let now = Instant::now();
         if now.duration_since(self.last.get()) > OFTEN {
             self.last.set(now);

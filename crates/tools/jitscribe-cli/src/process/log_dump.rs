@@ -134,7 +134,7 @@ pub fn dump_of(source: &impl Source, context: DumpContext<'_>) -> Result<LogDump
     for event in dump.codes() {
         let Ok(CodeEvent::Load(code)) = event else { continue };
         if let Some(progress) = context.progress {
-            progress.tell();
+            progress.report();
         }
         if !is_of_process(&code) {
             continue;
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_address_is_fetched_once_for_the_last_code_that_it_is_of() {
+    fn each_address_is_fetched_once_for_its_last_code() {
         let large = 20 << 20;
         let overlapping = (0..100).map(|number| number * 4096..number * 4096 + large);
         let fetched = fetchable(overlapping.collect(), 1);

@@ -131,7 +131,7 @@ impl CodeBytes for Memory<'_> {
         let mut bytes = super::log_dump::code_buffer(&range)?;
         let mut at = range.start;
         for part in bytes.chunks_mut(PART) {
-            self.progress.tell();
+            self.progress.report();
             if read_all(self.memory, at, part).ok()? < part.len() {
                 return None;
             }

@@ -93,7 +93,7 @@ impl ReadLog {
         let source =
             LogSource::new(passed.file.as_ref(), passed.memory.as_ref(), &mapped, self.is_dump);
         let progress = Progress::new(output);
-        let source = source.ok_or(io::ErrorKind::PermissionDenied)?.telling(&progress);
+        let source = source.ok_or(io::ErrorKind::PermissionDenied)?.with_progress(&progress);
         let head = source.head_bytes().ok_or(io::ErrorKind::UnexpectedEof)?;
         let pages = passed.pages.as_ref();
         let memory = passed.memory.as_ref().map(|memory| Memory::new(memory, pages, &progress));

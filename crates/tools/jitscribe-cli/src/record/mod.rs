@@ -170,12 +170,12 @@ pub struct RecordingResult {
     /// What was added to it.
     pub report: Report,
     /// How the command ended.
-    pub ended: Ended,
+    pub ended: RecordingEnd,
     /// The folder with the intermediate files.
     workspace: Workspace,
 }
 
-pub use perf::Ended;
+pub use perf::RecordingEnd;
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
@@ -183,12 +183,12 @@ pub fn run(args: &Args) -> Result<()> {
         return valgrind::run(args, tool);
     }
     let recorded = record(args)?;
-    summary::say(&recorded.report, &args.output);
+    summary::print(&recorded.report, &args.output);
     if args.keep_raw {
         let raw = recorded.workspace.recording();
         note::say(format_args!("the recording as perf wrote it: {}", text::path(&raw)));
     }
-    summary::say_left(&recorded.report, recorded.workspace.folder());
+    summary::list_leftovers(&recorded.report, recorded.workspace.folder());
     if args.json {
         inject::print_json(&recorded.report)?;
     }
@@ -217,7 +217,7 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
     } else {
         Preparation::of(&args.command, workspace.folder(), dwarf)?
     };
-    say_flags(&prepared);
+    print_flags(&prepared);
     if args.bridge {
         add_bridge(&mut prepared)?;
         // perf records where dumps are: their code would be announced twice.
@@ -296,7 +296,7 @@ fn add_bridge(prepared: &mut Preparation) -> Result<()> {
 }
 
 /// Reports the flags that were added to the command.
-pub fn say_flags(prepared: &Preparation) {
+pub fn print_flags(prepared: &Preparation) {
     if prepared.flags.is_empty() {
         return;
     }

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn perf_s_options_say_whose_code_it_is() {
+    fn perf_options_determine_the_recorded_processes() {
         for nobody in ["", "-F 99 -g", "-t", "-u no-such-user-of-ours", "-t 0,x"] {
             assert!(of(nobody).pids().is_empty(), "{nobody}");
         }

@@ -87,7 +87,7 @@ pub fn run(args: &Args, tool: Tool) -> Result<()> {
     } else {
         Preparation::of(&args.command, workspace.folder(), false)?
     };
-    super::say_flags(&prepared);
+    super::print_flags(&prepared);
     if args.bridge {
         super::add_bridge(&mut prepared)?;
     }
@@ -142,7 +142,7 @@ pub fn run(args: &Args, tool: Tool) -> Result<()> {
         ));
     }
     if !failed {
-        super::summary::say_left_by(pids.into_iter());
+        super::summary::list_leftovers_of(pids.into_iter());
     }
     if args.json {
         print_json(&all)?;

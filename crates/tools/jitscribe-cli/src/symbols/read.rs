@@ -11,7 +11,7 @@ use jitdump::{CodeEvent, CodeLoad, CodePlace, DumpFile, Quirks};
 use rustc_hash::FxHasher;
 
 use super::search::SourceFile;
-use crate::files::{Damage, Opened, content, open_owned_by, tell_end};
+use crate::files::{Damage, Opened, content, open_owned_by, report_end};
 use crate::{Error, Result, text};
 
 /// One code at one address. Code that moves counts as another code.
@@ -120,7 +120,7 @@ impl Files {
                 name: number_of(entry.name),
             });
         }
-        damage.tell(path, warnings);
+        damage.report(path, warnings);
         self.maps.insert(number, bytes);
         Ok(())
     }
@@ -144,8 +144,8 @@ impl Files {
 
         // A dump alone has no record of forks, so all code is attributed to one process.
         const ONE: AddressSpaceId = AddressSpaceId::ONLY;
-        let mut told = HistoryBuilder::new();
-        let mut source = told.source();
+        let mut history = HistoryBuilder::new();
+        let mut source = history.source();
         let mut damage = Damage::default();
         let outcome = file.for_each_code(quirks, |event| {
             match event {
@@ -168,13 +168,13 @@ impl Files {
             ControlFlow::Continue(())
         });
         source.finish(&Processes::new());
-        damage.tell(path, warnings);
-        tell_end(path, told.len(), outcome, warnings);
-        if told.is_empty() {
+        damage.report(path, warnings);
+        report_end(path, history.len(), outcome, warnings);
+        if history.is_empty() {
             warnings.push(format!("{}: contains no code", text::path(path)));
         }
         // Addresses in valgrind's output have no timestamps, so moved code is also kept at its earlier addresses.
-        codes.extend(told.into_arrivals(ONE).into_iter().map(|placed| {
+        codes.extend(history.into_arrivals(ONE).into_iter().map(|placed| {
             let Range { start, end } = placed.range();
             let (origin, name) = placed.origin;
             Code { start, size: end - start, origin, name }

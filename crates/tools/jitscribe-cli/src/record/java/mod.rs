@@ -116,7 +116,7 @@ impl Jvms {
                 (Outcome::Done, None) => {
                     self.without_agent(pid, "no worker keeps it active");
                 }
-                (Outcome::NotAnswering, _) => say_not_answering(pid),
+                (Outcome::NotAnswering, _) => warn_not_answering(pid),
                 (Outcome::Refused(why), _) => self.without_agent(pid, &why),
             }
         }
@@ -146,7 +146,7 @@ impl Jvms {
         self.mapped.extend(new);
         self.ask_for_maps(Deadline::after(self.time));
         // Errors are ignored: an agent that does not get the message stops when we have ended.
-        self.held.iter().for_each(|(_, kept)| drop(kept.tell(session::LET_GO)));
+        self.held.iter().for_each(|(_, kept)| drop(kept.send(session::LET_GO)));
         let until = Instant::now() + GOODBYE;
         self.held.iter().for_each(|(_, kept)| kept.wait(until));
     }
@@ -162,7 +162,7 @@ impl Jvms {
             match outcome {
                 Outcome::NotJava => {}
                 Outcome::Done => drop(self.mapped.insert(pid)),
-                Outcome::NotAnswering => say_not_answering(pid),
+                Outcome::NotAnswering => warn_not_answering(pid),
                 Outcome::Refused(why) => note::warning(format_args!(
                     "process {pid} is Java but wrote no perf map (Compiler.perfmap): {why}"
                 )),
@@ -171,7 +171,7 @@ impl Jvms {
     }
 }
 
-fn say_not_answering(pid: u32) {
+fn warn_not_answering(pid: u32) {
     note::warning(format_args!(
         "process {pid}: not responding, skipped: its Java code has no names"
     ));
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_worker_says_is_not_believed_to_be_whole() {
+    fn an_incomplete_answer_of_a_worker_is_rejected() {
         let answer =
             |bytes: &[u8]| told(Ok(Answer { bytes: bytes.to_vec(), ..Answer::default() })).0;
         assert_eq!(answer(b"\"NotJava\""), Outcome::NotJava);

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_is_the_same_for_all() {
+    fn a_deadline_is_the_same_in_all_processes() {
         let moment = Deadline::after(Duration::from_secs(100));
         assert!(
             moment.left() <= Duration::from_secs(100) && moment.left() > Duration::from_secs(10)
