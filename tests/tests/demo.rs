@@ -1,4 +1,4 @@
-//! The demo JIT under every way to record it, compared with what it says it compiled.
+//! The demo JIT, recorded in every way, compared with its own record of what it compiled.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -112,7 +112,7 @@ fn a_process_that_was_attached_to() {
 }
 
 #[test]
-fn a_process_that_wrote_nothing_down_and_had_announced_all_before_perf_came() {
+fn code_that_was_announced_before_the_recording() {
     let recorder = Recorder::new().options(DWARF);
     let dir = recorder.dir().to_owned();
     let mut words = demo(&dir, "truth.json", &["--no-frame-pointers"]);
@@ -143,7 +143,7 @@ fn a_process_that_wrote_nothing_down_and_had_announced_all_before_perf_came() {
 }
 
 #[test]
-fn processes_that_began_meanwhile_and_wrote_nothing_down() {
+fn processes_that_began_during_the_recording() {
     let recorder = Recorder::new();
     let mut record = jitscribe();
     let script = later(recorder.dir());
@@ -154,7 +154,7 @@ fn processes_that_began_meanwhile_and_wrote_nothing_down() {
 }
 
 #[test]
-fn children_that_a_process_made_meanwhile_and_that_wrote_nothing_down() {
+fn children_forked_during_the_recording() {
     let recorder = Recorder::new();
     let mut shell = Command::new("sh");
     let shell = shell.arg("-c").arg(later(recorder.dir())).stdout(Stdio::null()).spawn();
@@ -233,7 +233,7 @@ fn two_jits_on_the_whole_machine() {
     let mut jits = 0;
     for name in ["one", "two"] {
         let truth = Truth::read(&recording.dir().join(name).join("truth.json"));
-        // Both may have used the same addresses: what tells them apart is the process.
+        // Both may have used the same addresses: only the process distinguishes them.
         for pid in recording.pids() {
             let own: Vec<_> = ours.samples.iter().filter(|s| s.pid == pid).cloned().collect();
             if own.iter().filter(|sample| truth.covers(sample.ip, sample.time)).count() > 50 {
@@ -264,7 +264,7 @@ fn a_pipe() {
 }
 
 #[test]
-fn a_dump_that_was_deleted_is_named_and_the_rest_goes_on() {
+fn a_deleted_dump_is_reported_and_the_rest_is_used() {
     let (recording, _) = record(PLAIN, &[]);
     let name = format!("jit-{}.dump", recording.pid());
     std::fs::remove_file(recording.dir().join(&name)).expect("the dump");

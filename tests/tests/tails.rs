@@ -111,7 +111,7 @@ fn without_tails(dump: &Dump<'_>) -> Vec<u8> {
     writer.into_sink()
 }
 
-/// What stock perf makes of a recording, and all that it says.
+/// The result of stock perf for a recording, with all its output.
 fn stock(perf: &Perf, recording: &Recording, to: &str) -> (Vec<Sample>, String) {
     let out = recording.dir().join(to);
     let mut inject = perf.command();
