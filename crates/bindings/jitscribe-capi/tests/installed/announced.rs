@@ -139,7 +139,7 @@ fn bytes_arrive_with_all_fields() {
 }
 
 #[test]
-fn what_is_turned_on_from_outside_is_replayed() {
+fn code_is_replayed_when_the_log_is_turned_on_from_outside() {
     let mut program = Program::start("replay");
     assert_eq!(program.snapshot().codes, 0, "it is off");
     // The same as `jitscribe ctl -p PID on`.
