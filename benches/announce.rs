@@ -35,10 +35,10 @@ fn together() {
     const ALL: u32 = 1_600_000;
     const ROUNDS: usize = 5;
     let lines = lines();
-    let lean = Code::new(&CODE).named(NAME).frame_pointer();
+    let without_bytes = Code::new(&CODE).named(NAME).frame_pointer();
     let in_full = Code::new(&CODE).named(NAME).lines(&lines);
     let scribes = [
-        ("lean", builder().limit(8 << 20).build(), lean),
+        ("without bytes", builder().limit(8 << 20).build(), without_bytes),
         ("bytes, lines", builder().limit(64 << 20).with_bytes().build(), in_full),
     ];
     println!("\nprocessor time, ns: announced and unloaded, {ALL} in all, {ROUNDS} times by turns");
@@ -96,12 +96,12 @@ fn off(bencher: Bencher<'_, '_>) {
 }
 
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE)]
-fn lean(bencher: Bencher<'_, '_>) {
+fn without_bytes(bencher: Bencher<'_, '_>) {
     announce(bencher, growing(false), Code::new(&CODE).named(NAME).frame_pointer());
 }
 
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE)]
-fn lean_with_lines(bencher: Bencher<'_, '_>) {
+fn without_bytes_with_lines(bencher: Bencher<'_, '_>) {
     announce(bencher, growing(false), Code::new(&CODE).named(NAME).lines(&lines()));
 }
 
@@ -115,18 +115,18 @@ fn bytes_with_lines(bencher: Bencher<'_, '_>) {
     announce(bencher, growing(true), Code::new(&CODE).named(NAME).lines(&lines()));
 }
 
-/// Announced into room that was used before, so that it has memory: what a runtime waits for once its log is full. Codes
-/// are unloaded between samples, of which there are enough that the log has no other room.
-fn into_used_room(bencher: Bencher<'_, '_>, mib: usize, with_bytes: bool, code: Code<'_>) {
+/// Announced into space that was used before, so that it has memory: the cost for a runtime once its log is full. Codes are
+/// unloaded between samples, of which there are enough that the log has no other space.
+fn into_used_space(bencher: Bencher<'_, '_>, mib: usize, with_bytes: bool, code: Code<'_>) {
     let builder = builder().limit(mib << 20);
     let scribe = if with_bytes { builder.with_bytes() } else { builder }.build();
     (0..100_000).for_each(|_| drop(scribe.load(&code)));
     bencher.bench(|| scribe.load(black_box(&code)));
 }
 
-/// Announced and gone, in room that is used anew: what a log in its limit costs for ever.
+/// Announced and unloaded, in space that is reused: the lasting cost of a log at its limit.
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE)]
-fn lean_and_unload(bencher: Bencher<'_, '_>) {
+fn without_bytes_and_unload(bencher: Bencher<'_, '_>) {
     let scribe = builder().limit(8 << 20).build();
     let code = Code::new(&CODE).named(NAME).frame_pointer();
     bencher.bench(|| drop(scribe.load(black_box(&code))));
@@ -141,24 +141,24 @@ fn bytes_with_lines_and_unload(bencher: Bencher<'_, '_>) {
 }
 
 #[divan::bench(sample_count = 10 * SAMPLES, sample_size = SIZE / 10)]
-fn lean_in_used_room(bencher: Bencher<'_, '_>) {
-    into_used_room(bencher, 8, false, Code::new(&CODE).named(NAME).frame_pointer());
+fn without_bytes_in_used_space(bencher: Bencher<'_, '_>) {
+    into_used_space(bencher, 8, false, Code::new(&CODE).named(NAME).frame_pointer());
 }
 
 #[divan::bench(sample_count = 10 * SAMPLES, sample_size = SIZE / 10)]
-fn lean_with_lines_in_used_room(bencher: Bencher<'_, '_>) {
-    into_used_room(bencher, 8, false, Code::new(&CODE).named(NAME).lines(&lines()));
+fn without_bytes_with_lines_in_used_space(bencher: Bencher<'_, '_>) {
+    into_used_space(bencher, 8, false, Code::new(&CODE).named(NAME).lines(&lines()));
 }
 
 /// In a log that is in the processor's cache, and in one of the usual size, which is not.
 #[divan::bench(sample_count = 10 * SAMPLES, sample_size = SIZE / 10, args = [2, 64])]
-fn bytes_in_used_room(bencher: Bencher<'_, '_>, mib: usize) {
-    into_used_room(bencher, mib, true, Code::new(&CODE).named(NAME));
+fn bytes_in_used_space(bencher: Bencher<'_, '_>, mib: usize) {
+    into_used_space(bencher, mib, true, Code::new(&CODE).named(NAME));
 }
 
 #[divan::bench(sample_count = 10 * SAMPLES, sample_size = SIZE / 10, args = [2, 64])]
-fn bytes_with_lines_in_used_room(bencher: Bencher<'_, '_>, mib: usize) {
-    into_used_room(bencher, mib, true, Code::new(&CODE).named(NAME).lines(&lines()));
+fn bytes_with_lines_in_used_space(bencher: Bencher<'_, '_>, mib: usize) {
+    into_used_space(bencher, mib, true, Code::new(&CODE).named(NAME).lines(&lines()));
 }
 
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE)]
@@ -179,7 +179,7 @@ fn moved(bencher: Bencher<'_, '_>) {
 
 /// As an optimizing compiler has it: 30 lines of methods in six files, 20 inlined calls, a frame with four epilogues.
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE)]
-fn lean_with_inlined(bencher: Bencher<'_, '_>) {
+fn without_bytes_with_inlined(bencher: Bencher<'_, '_>) {
     let files: Vec<String> =
         (0..6).map(|n| format!("org/example/project/Module{n}.java")).collect();
     let names: Vec<String> =
@@ -225,14 +225,14 @@ fn into_an_arena(bencher: Bencher<'_, '_>, code: Code<'_>) {
     let scribe = builder().limit(2 << 30).arena_in(folder.path()).build();
     let arena =
         scribe.code_arena_with(|options| options.segment(64 << 20).removed()).expect("an arena");
-    let room = || {
-        let mut draft = arena.allocate(CODE.len(), 16).expect("room");
+    let memory = || {
+        let mut draft = arena.allocate(CODE.len(), 16).expect("space");
         draft.bytes_mut().copy_from_slice(&CODE);
         draft.finish()
     };
-    bencher.with_inputs(room).bench_values(|room| {
-        scribe.load(&black_box(&code).runs_at(room.address())).leak();
-        room
+    bencher.with_inputs(memory).bench_values(|memory| {
+        scribe.load(&black_box(&code).runs_at(memory.address())).leak();
+        memory
     });
 }
 
@@ -248,13 +248,13 @@ fn in_arena_with_lines(bencher: Bencher<'_, '_>) {
 
 /// Room in an arena, written to and finished: what comes before an announcement there.
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE / 10)]
-fn arena_room(bencher: Bencher<'_, '_>) {
+fn arena_allocation(bencher: Bencher<'_, '_>) {
     let folder = tempfile::tempdir().unwrap();
     let scribe = builder().arena_in(folder.path()).build();
     let arena =
         scribe.code_arena_with(|options| options.segment(64 << 20).removed()).expect("an arena");
     bencher.bench(|| {
-        let mut draft = arena.allocate(CODE.len(), 16).expect("room");
+        let mut draft = arena.allocate(CODE.len(), 16).expect("space");
         draft.bytes_mut().copy_from_slice(&CODE);
         draft.finish()
     });
@@ -263,12 +263,12 @@ fn arena_room(bencher: Bencher<'_, '_>) {
 /// The copying that cannot be spared: of the code, into memory that was not touched before, and once more.
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE)]
 fn two_copies_of_the_code(bencher: Bencher<'_, '_>) {
-    let mut room = vec![0_u8; 2 * CODE.len()];
+    let mut memory = vec![0_u8; 2 * CODE.len()];
     bencher.bench_local(|| {
-        let (first, second) = room.split_at_mut(CODE.len());
+        let (first, second) = memory.split_at_mut(CODE.len());
         first.copy_from_slice(black_box(&CODE));
         second.copy_from_slice(black_box(&CODE));
-        black_box(&mut room);
+        black_box(&mut memory);
     });
 }
 

@@ -197,7 +197,7 @@ int main(int count, char **words)
     if (llvms == nullptr) {
         fail("this LLVM has no listener for perf");
     }
-    jitscribe::llvm_listener lean(scribe_with(false));
+    jitscribe::llvm_listener without_bytes(scribe_with(false));
     jitscribe::llvm_listener bytes(scribe_with(true));
     std::printf("%-20s %-30s %10s %10s\n", "", "", "fastest", "median");
     for (const bool with_lines : {false, true}) {
@@ -205,7 +205,7 @@ int main(int count, char **words)
         reader reads;
         timed listeners[] = {{"reading alone", reads},
                              {"LLVM's own", *llvms},
-                             {"jitscribe, lean", lean},
+                             {"jitscribe, without bytes", without_bytes},
                              {"jitscribe, with bytes", bytes}};
         for (unsigned round = 0; round < rounds; round++) {
             for (auto &listener : listeners) {

@@ -98,7 +98,7 @@ fn snapshots() {
         assert_eq!((snapshot.codes, snapshot.torn), (CODES, 0));
     }
     println!(
-        "a snapshot of {CODES} lean functions, from outside, {READINGS} times: {}",
+        "a snapshot of {CODES} functions without bytes, from outside, {READINGS} times: {}",
         both(took)
     );
     drop(holder.stdin.take());

@@ -14,7 +14,7 @@ pub fn run_with(dir: &Path, with: &[&str], command: &[&str]) -> Printed {
     all.env_remove("JITSCRIBE").env_remove("JITSCRIBE_DIR").env_remove("JITSCRIBE_LIMIT");
     all.env("JITSCRIBE_PRELOAD", preload()).current_dir(dir);
     if ["gdb", "lldb"].contains(&with[0]) {
-        // Else code that is made in a burst may run before the debugger has been told.
+        // Otherwise code that is created in a burst may run before the debugger was informed.
         all.env("JITSCRIBE", "gdb-each");
     }
     // Code is compiled by a thread; what it is too late for on a busy machine would not be jitted.

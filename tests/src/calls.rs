@@ -58,7 +58,7 @@ impl Calls {
         Profile::read(&self.profile("library", options, &[]))
     }
 
-    /// Runs it from anonymous memory with these variables, and says where the profile is.
+    /// Runs it from anonymous memory with these variables, and returns the path of the profile.
     pub fn as_copy(&self, options: &[&str], variables: &[(&str, &str)]) -> PathBuf {
         self.profile("copy", options, variables)
     }

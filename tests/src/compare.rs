@@ -22,10 +22,10 @@ pub struct Comparison<'a> {
     pub extra: Vec<&'a Sample>,
 }
 
-/// What became of the samples whose address lies in jitted code by either reading.
+/// The results for samples whose address is in jitted code in either reading.
 #[derive(Debug, Default)]
 pub struct Verdict<'a> {
-    /// The same symbol, at the same offset where both say one.
+    /// The same symbol, at the same offset if both have one.
     pub same: usize,
     /// Resolved by both, to another symbol or offset.
     pub different: Vec<(&'a Sample, &'a Sample)>,
@@ -206,7 +206,7 @@ jit 1/1 1.000000003: 12 main+0x1 (/bin/jit)
     }
 
     #[test]
-    fn each_kind_of_difference_is_told_apart() {
+    fn each_kind_of_difference_is_recognised() {
         let stock = STOCK;
         assert_eq!(against(stock), [1, 0, 0, 0, 0]);
         assert_eq!(against(&stock.replace("f+0x4", "g+0x4")), [0, 1, 0, 0, 0]);

@@ -19,7 +19,7 @@ impl Corpus {
     pub fn unpack(name: &str) -> Self {
         let root = TempDir::with_prefix("jitscribe-corpus-").expect("a temporary folder");
         let archive = crate_dir().join("corpus").join(format!("{name}.tar.xz"));
-        // tar calls xz by itself and says little when that is missing.
+        // tar runs xz, and its message is unclear if xz is missing.
         tool("xz");
         run(tool("tar").arg("-xJf").arg(&archive).arg("-C").arg(root.path()));
         Self { root, name: name.to_owned() }
@@ -40,7 +40,7 @@ impl Corpus {
         file
     }
 
-    /// A folder beside the archive's, for what the test writes.
+    /// A folder beside the archive's, for files that the test writes.
     pub fn scratch(&self) -> &Path {
         self.root.path()
     }

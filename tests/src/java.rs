@@ -93,7 +93,7 @@ impl Java {
         Self::start_class(jdk, "Tiers", options, arguments)
     }
 
-    /// Starts a workload's class, and waits until it says that it is running.
+    /// Starts a workload's class, and waits until it reports that it is running.
     pub fn start_class(jdk: &Jdk, class: &str, options: &[&str], arguments: &[&str]) -> Self {
         let dir = TempDir::with_prefix("jitscribe-java-").expect("a temporary folder");
         jdk.compile(&format!("{class}.java"), dir.path());
@@ -102,7 +102,7 @@ impl Java {
         Self::started(jdk, java, dir)
     }
 
-    /// Starts a command that becomes Java, and waits until it says that it is running.
+    /// Starts a command that becomes Java, and waits until it reports that it is running.
     pub fn started(jdk: &Jdk, mut command: Command, dir: TempDir) -> Self {
         let out = File::create(dir.path().join("out")).expect("a file");
         command.stderr(out.try_clone().expect("a copy")).stdout(out).stdin(Stdio::null());
@@ -120,7 +120,7 @@ impl Java {
         }
     }
 
-    /// Its working directory, where its classes lie.
+    /// Its working directory, with its classes.
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
@@ -155,7 +155,7 @@ impl Java {
         assert!(said.contains("return code: 0"), "{said}");
     }
 
-    /// The codes in its log, of which `died` says whether they are alive.
+    /// The codes in its log; `died` is set for those that were unloaded.
     pub fn codes(&self) -> Vec<Value> {
         let printed = run(jitscribe().args(["dump", "--json", "-p", &self.pid()])).stdout;
         let loads = printed.lines().map(|line| serde_json::from_str(line).expect("JSON"));

@@ -55,7 +55,7 @@ pub fn shared_library() -> &'static Path {
     })
 }
 
-/// Builds a binary or a shared library of the workspace in the profile that the tests were built in, and says where it lies.
+/// Builds a binary or a shared library of the workspace in the profile of the tests, and returns its path.
 #[expect(clippy::print_stderr, reason = "who waits for a test should know what for")]
 fn build(package: &str, target: &str) -> PathBuf {
     eprintln!("building {target}");

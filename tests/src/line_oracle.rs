@@ -1,4 +1,4 @@
-//! What a jitdump says of the source line of an address, by the raw records and nothing else.
+//! The source line of an address according to a jitdump, from the raw records only.
 //!
 //! Written for obviousness, not speed, and apart from the crate that is tested with it. It knows the dumps of
 //! V8 and LLVM alone: little-endian, and with 0x40 added to each line's address.
@@ -56,7 +56,7 @@ impl LineOracle {
     }
 
     /// The file and line at an address: `None` where the dump has no lines for its code or was used for several,
-    /// `Some(None)` where the compiler says that there is no line.
+    /// `Some(None)` if the compiler records that there is no line.
     pub fn at(&self, ip: u64) -> Option<Option<(&str, u32)>> {
         let (start, load) = self.loads.range(..=ip).next_back()?;
         if ip - start >= load.size || load.lines.is_empty() {

@@ -192,7 +192,7 @@ impl Recording {
     }
 }
 
-/// Checks every sample's source line against the dump's own table, and says how many have one.
+/// Checks every sample's source line against the dump's own table, and returns how many have one.
 ///
 /// # Panics
 /// If a line differs, or none was compared.
@@ -235,7 +235,7 @@ pub struct Ours {
 }
 
 impl Ours {
-    /// The folder of the injected recording, in which the images lie too.
+    /// The folder of the injected recording, which also has the images.
     fn folder(&self) -> &Path {
         self.data.parent().expect("the recording lies in a folder")
     }

@@ -1,4 +1,4 @@
-//! What a perf map says of an address, by the rule and nothing else: the last line that covers it wins.
+//! The name of an address according to a perf map, by one rule: the last line that covers it wins.
 //!
 //! Written for obviousness, not speed, and apart from the crate that is tested with it.
 

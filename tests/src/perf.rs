@@ -74,7 +74,7 @@ impl Perf {
         chains::parse(&run(&mut command).stdout)
     }
 
-    /// `perf inject --jit`, which writes its objects beside the dump.
+    /// `perf inject --jit`, which writes its objects next to the dump.
     pub fn inject(&self, data: &Path, out: &Path) {
         run(self.command().args(["inject", "--jit", "-i"]).arg(data).arg("-o").arg(out));
     }

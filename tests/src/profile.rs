@@ -16,7 +16,7 @@ pub struct Profile {
     pub events: Vec<String>,
     /// The process.
     pub pid: u32,
-    /// What the file says to be the sum of all self costs; of several parts together.
+    /// The sum of all self costs according to the file; of several parts together.
     pub totals: Vec<u64>,
     /// Self cost by function.
     pub own: BTreeMap<Function, Vec<u64>>,
@@ -29,14 +29,14 @@ pub struct Profile {
     pub places: BTreeMap<(Function, u64, String, u64), Vec<u64>>,
 }
 
-/// A function as readers of profiles tell it from others: by name, object, and the file it is said to be in.
+/// A function as readers of profiles distinguish it: by name, object, and file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Function {
     /// Its name.
     pub name: String,
     /// The object, with its whole path.
     pub object: String,
-    /// The source file, as the file says it.
+    /// The source file, as written in the profile.
     pub file: String,
 }
 
@@ -49,7 +49,7 @@ pub struct Call {
     pub inclusive: Vec<u64>,
 }
 
-/// Runs `command` under callgrind with instructions and jumps, and says where the profile is.
+/// Runs `command` under callgrind with instructions and jumps, and returns the path of the profile.
 ///
 /// # Panics
 /// If it fails or leaves no profile, or more than one.

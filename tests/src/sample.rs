@@ -20,7 +20,7 @@ pub struct Sample {
     pub symbol: Option<Symbol>,
     /// The object that perf put the address into: a path or a name such as `[unknown]`.
     pub dso: String,
-    /// The source position, where `srcline` was asked for and known.
+    /// The source position, if `srcline` was requested and is known.
     pub srcline: Option<String>,
 }
 
@@ -56,7 +56,7 @@ impl Sample {
         self.dso.rsplit('/').next().unwrap_or(&self.dso)
     }
 
-    /// Whether the object lies in a folder.
+    /// Whether the object is in a folder.
     pub fn dso_in(&self, folder: &std::path::Path) -> bool {
         std::path::Path::new(&self.dso).starts_with(folder)
     }

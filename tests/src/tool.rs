@@ -1,4 +1,4 @@
-//! Running a tool, with failures that say what was run and what to install.
+//! Runs a tool; failures report what was run and what to install.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -72,7 +72,7 @@ pub fn cache() -> PathBuf {
     base.join("jitscribe")
 }
 
-/// The folder of this crate, where its recordings and workloads lie.
+/// The folder of this crate, with its recordings and workloads.
 pub fn crate_dir() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }

@@ -1,4 +1,4 @@
-//! What the demo JIT says really was where and when.
+//! The demo JIT's own record of what was where and when.
 
 use std::path::Path;
 

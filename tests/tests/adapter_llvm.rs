@@ -12,7 +12,7 @@ use end_to_end::tool::{crate_dir, run, tool};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The program, compiled once as a user of the header is told to.
+/// The program, compiled once as the header's documentation describes.
 fn program() -> Command {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     Command::new(BUILT.get_or_init(|| {
@@ -42,7 +42,7 @@ fn program() -> Command {
     }))
 }
 
-/// The codes that `jitscribe dump` tells of.
+/// The codes that `jitscribe dump` lists.
 fn codes(arguments: &[&str]) -> Vec<Value> {
     let printed = run(jitscribe().arg("dump").arg("--json").args(arguments)).stdout;
     let events = printed.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
@@ -72,7 +72,7 @@ fn told(codes: &[Value], columns: bool) -> Vec<(String, u64, Vec<Line>)> {
     codes.iter().map(told).collect()
 }
 
-/// Runs a module for a moment. Gives what its log tells while the code is there, and when it is gone.
+/// Runs a module for a moment. Returns the content of its log while the code is loaded, and after it was unloaded.
 fn announced(mode: &str, module: &Path, function: &str, dumps: &Path) -> [Vec<Value>; 2] {
     let mut command = program();
     command.arg(mode).arg(module).arg(function).arg("0.2").env("JITDUMPDIR", dumps);
@@ -93,7 +93,7 @@ fn announced(mode: &str, module: &Path, function: &str, dumps: &Path) -> [Vec<Va
 }
 
 #[test]
-fn orc_s_code_is_told_of_as_llvm_s_own_listener_does() {
+fn orc_code_is_announced_as_by_llvms_own_listener() {
     let folder = TempDir::with_prefix("jitscribe-llvm-").expect("a temporary folder");
     let [there, gone] = announced("both", &workload("spin.ll"), "main", folder.path());
     let names: Vec<_> = there.iter().map(|code| code["name"].as_str().expect("a name")).collect();
@@ -113,7 +113,7 @@ fn orc_s_code_is_told_of_as_llvm_s_own_listener_does() {
 }
 
 #[test]
-fn mcjit_s_code_is_told_of_as_orc_s() {
+fn mcjit_code_is_announced_like_orc_code() {
     let folder = TempDir::with_prefix("jitscribe-llvm-").expect("a temporary folder");
     let [by_orc, _] = announced("orc", &workload("spin.ll"), "main", folder.path());
     let [there, gone] = announced("mcjit", &workload("spin.ll"), "main", folder.path());
@@ -149,7 +149,7 @@ fn inlined_calls_are_those_of_the_module() {
     let expected =
         [site("step", None, "/src/mix.src", 12, 9), site("twist", Some(0), "/src/step.src", 31, 4)];
     assert_eq!(sites, expected);
-    // Their lines lie in them, and no others'.
+    // Their lines are within them, and only theirs.
     for (call, own) in calls.iter().zip([30..50, 40..50]) {
         let ranges = call["ranges"].as_array().expect("ranges");
         assert!(!ranges.is_empty());

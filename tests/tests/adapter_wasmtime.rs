@@ -35,7 +35,7 @@ const MODULE: &str = r#"(module $spin
       (call $tell (local.get 0))
       (br_if $again (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))))"#;
 
-/// What the other tests run in a process of its own, whose surroundings say how it announces its code.
+/// The other tests run this in a separate process, whose environment determines how it announces its code.
 #[test]
 #[ignore = "run by the other tests"]
 #[expect(clippy::print_stdout, reason = "they wait for it")]
@@ -152,7 +152,7 @@ fn a_recorded_module_has_names_as_by_wasmtime_s_own_profiler() {
 }
 
 #[test]
-fn a_running_module_has_names_though_all_was_announced_before() {
+fn a_running_module_has_names_from_earlier_announcements() {
     let folder = TempDir::with_prefix("jitscribe-wasmtime-").expect("a temporary folder");
     let [program, words @ ..] = guest_words();
     let mut guest = Command::new(program);

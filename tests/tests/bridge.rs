@@ -52,7 +52,7 @@ impl Waiting {
         Self { child, said }
     }
 
-    /// The codes that it says are alive: address and size, and the name.
+    /// The codes that it reports as alive: address, size and name.
     fn codes(&self) -> Codes {
         self.said.iter().map(|line| code(line)).collect()
     }
@@ -99,7 +99,7 @@ fn expect_announced_by(program: &Path, dir: &Path, way: &str) {
 }
 
 #[test]
-fn by_write_and_its_kin() {
+fn by_write_functions() {
     expect_announced("write");
 }
 
@@ -137,7 +137,7 @@ fn by_streams() {
 }
 
 #[test]
-fn by_other_descriptors() {
+fn by_duplicated_descriptors() {
     expect_announced("descriptors");
 }
 
@@ -183,9 +183,9 @@ fn by_an_object_that_asks_its_own_libraries_first() {
     }
 }
 
-/// Files that are cut or written anew begin anew, and a later line is in an earlier one's place.
+/// When a file is truncated or written again, its content begins again, and a later line replaces an earlier one.
 #[test]
-fn what_is_gone_is_gone() {
+fn closed_files_are_ignored() {
     expect_announced("anew");
 }
 
@@ -233,7 +233,7 @@ fn in_a_program_that_drops_its_privileges() {
 
 /// Threads that write, children in all ways, signals: everything is as without the library, and nothing is lost.
 #[test]
-fn where_it_forks_and_threads_hard() {
+fn in_a_program_with_many_forks_and_threads() {
     let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
     let program = compiled(dir.path(), "churn.c", &["-pthread"]);
     let same = |said: &[String]| -> Vec<String> {
@@ -255,7 +255,7 @@ fn where_it_forks_and_threads_hard() {
     expected.extend(wrote(pid, "signal"));
     assert_eq!(expected.len(), 4 * 1500 + 20);
     let mut found = announced(pid);
-    // Which the child wrote into its parent's map: it is the child's code, wherever it says so.
+    // The child wrote this into its parent's map: it is the child's code, in whichever file it is.
     found.retain(|_, name| !name.starts_with("heir in"));
     assert_eq!(found, expected);
     // The child has what its parent had, and what it wrote itself.
@@ -293,9 +293,9 @@ fn threads_are_cancelled_in_every_function() {
     }
 }
 
-/// Nothing can be loaded into it: it runs, and that is said.
+/// Nothing can be loaded into it: it runs, and this is reported.
 #[test]
-fn a_static_program_runs_and_it_is_said() {
+fn a_static_program_is_reported() {
     let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
     let program = compiled(dir.path(), "writes.c", &["-static"]);
     let mut command = jitscribe();
@@ -307,9 +307,9 @@ fn a_static_program_runs_and_it_is_said() {
     assert!(said.contains("it is statically linked"), "{said}");
 }
 
-/// musl's dynamic linker would end it: it runs without the library, and that is said.
+/// musl's dynamic linker would end it: it runs without the library, and this is reported.
 #[test]
-fn a_program_of_musl_runs_and_it_is_said() {
+fn a_musl_program_is_reported() {
     let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
     let program = dir.path().join("musl");
     let source = crate_dir().join("workloads/bridge/ends.c");
@@ -323,9 +323,9 @@ fn a_program_of_musl_runs_and_it_is_said() {
     assert!(said.contains("it is linked with musl"), "{said}");
 }
 
-/// Also those that a process wrote which the command started, and what lies beside them.
+/// Also those of processes that the command started, and the files beside them.
 #[test]
-fn what_is_left_is_said() {
+fn files_that_are_left_are_reported() {
     let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
     let mut all = jitscribe();
     all.args(["run", "--", "sh", "-c", "node -e 'process.exit(3)'"]);
@@ -348,7 +348,7 @@ fn what_is_left_is_said() {
 
 /// `run` is as if it were not there: output, exit code, the end by a signal.
 #[test]
-fn a_command_runs_as_without() {
+fn a_command_runs_as_without_the_bridge() {
     let mut run = jitscribe();
     run.args(["run", "--", "sh", "-c", "echo out; echo err >&2; kill -TERM $$"]);
     let done = output(run.env("JITSCRIBE_PRELOAD", preload()));
@@ -359,7 +359,7 @@ fn a_command_runs_as_without() {
 /// However often the bridge is refused memory, once or from some time on: the program goes on, what is missing is counted, and
 /// what is written when there is memory again is announced.
 #[test]
-fn memory_is_refused() {
+fn allocations_fail() {
     let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
     let refuse = dir.path().join("refuse.so");
     let source = crate_dir().join("workloads/bridge/refuse.c");

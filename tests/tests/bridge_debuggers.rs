@@ -5,7 +5,7 @@ use std::path::Path;
 use end_to_end::bridge::{letters, run_with};
 use tempfile::TempDir;
 
-/// Frames of a stack, each with these words somewhere in it, from the innermost outward: others may lie between them.
+/// Frames of a stack, each containing these words, from the innermost outward: others may be between them.
 fn expect_stack(printed: &str, frames: &[&str]) {
     let mut lines = printed.lines().filter(|line| {
         let line = line.trim_start_matches([' ', '*']);
@@ -153,7 +153,7 @@ function outer($n) { return inner($n) + 1; }
 for ($i = 0; $i < 3000; $i++) outer(100);
 ";
 
-/// A trace has its callers in it, and lies in the frame of PHP's interpreter.
+/// A trace has its callers in it, and is in the frame of PHP's interpreter.
 #[test]
 fn php_under_gdb() {
     let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");

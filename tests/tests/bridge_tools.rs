@@ -93,7 +93,7 @@ fn node_under_memcheck() {
     assert!(!log.contains(": ???"), "{log}");
 }
 
-/// The runtime's dump is seen by perf itself. With the bridge there is one code for each that it tells of, as without.
+/// perf itself reads the runtime's dump. With the bridge there is one code for each that the dump has, as without.
 fn expect_told_once(dir: &Path, command: &[&str]) {
     let printed = run_with(dir, &["perf", "--json", "--keep-raw"], command);
     let json = printed.stdout.find('{').map_or("", |at| &printed.stdout[at..]);
@@ -115,7 +115,7 @@ fn expect_told_once(dir: &Path, command: &[&str]) {
 }
 
 #[test]
-fn a_dump_of_node_is_told_once_under_perf() {
+fn a_dump_of_node_is_announced_once_under_perf() {
     let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
     std::fs::write(dir.path().join("fib.js"), JS).expect("a file");
     expect_told_once(dir.path(), &["node", "fib.js"]);
@@ -123,7 +123,7 @@ fn a_dump_of_node_is_told_once_under_perf() {
 
 /// It writes a line of its map before the record of its dump.
 #[test]
-fn a_dump_of_php_is_told_once_under_perf() {
+fn a_dump_of_php_is_announced_once_under_perf() {
     let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
     std::fs::write(dir.path().join("fib.php"), PHP).expect("a file");
     expect_told_once(dir.path(), &["php", "fib.php"]);

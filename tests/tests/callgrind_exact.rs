@@ -56,7 +56,7 @@ fn named(dir: &Path, calls: &Calls, options: &[&str]) -> (PathBuf, serde_json::V
 }
 
 #[test]
-fn what_is_named_afterwards_is_what_callgrind_would_have_counted() {
+fn names_added_later_agree_with_callgrinds_own_counts() {
     let (dir, calls) = calls();
     let known = calls.part_of(&calls.as_library(&[]));
     let (output, report) = named(dir.path(), &calls, &[]);
@@ -75,7 +75,7 @@ fn what_is_named_afterwards_is_what_callgrind_would_have_counted() {
 
 /// Threads, callers in names, deeper recursion, several parts, more events: costs and counts are the same.
 #[test]
-fn whatever_callgrind_is_asked_for() {
+fn all_options_of_callgrind() {
     let (dir, calls) = calls();
     for options in [
         &["--separate-recs=4"][..],
@@ -103,7 +103,7 @@ fn whatever_callgrind_is_asked_for() {
     }
 }
 
-/// Every instruction has the line that the debug info of the shared object says, and the object file the bytes.
+/// Every instruction has the line that the debug info of the shared object has, and the object file has the bytes.
 #[test]
 fn lines_and_bytes_are_the_codes_own() {
     let (dir, calls) = calls();
@@ -156,9 +156,9 @@ fn lines_and_bytes_are_the_codes_own() {
     run(tool("eu-readelf").args(["-a"]).arg(image));
 }
 
-/// Without instructions or without jumps less can be done, and what would have helped is said.
+/// Without instructions or without jumps, less is possible, and the missing option is reported.
 #[test]
-fn what_could_not_be_done_is_said() {
+fn failures_are_reported() {
     let (dir, calls) = calls();
     for (option, named_functions) in [("--dump-instr=no", 30), ("--collect-jumps=no", 42)] {
         let (output, report) = named(dir.path(), &calls, &[option]);

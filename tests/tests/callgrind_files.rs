@@ -34,7 +34,7 @@ fn named(profile: &Path) -> Profile {
     named
 }
 
-/// `--separate-threads=yes`: a file each, and each says of which process it is.
+/// `--separate-threads=yes`: one file per thread, each with the process id.
 #[test]
 fn one_profile_a_thread() {
     let (dir, calls) = calls();
@@ -68,7 +68,7 @@ fn several_parts() {
 
 /// The jumps that are no calls are those that callgrind sees where it knows the code.
 #[test]
-fn jumps_stay_jumps() {
+fn jumps_are_kept() {
     let (dir, calls) = calls();
     let known = calls.part_of(&calls.as_library(&[]));
     let dump = dir.path().to_str().expect("UTF-8");
@@ -78,7 +78,7 @@ fn jumps_stay_jumps() {
     assert_eq!(known.jumps, named.jumps);
 }
 
-/// Through a pipe comes what a file would have become; the object file lies in the working directory.
+/// A pipe gets the content of the file; the object file is in the working directory.
 #[test]
 fn through_a_pipe() {
     let (dir, calls) = calls();

@@ -11,7 +11,7 @@ use end_to_end::profile::{Profile, callgrind};
 use end_to_end::tool::{run, tool};
 use tempfile::TempDir;
 
-/// A profile before and after, and the map that says who was where.
+/// A profile before and after, and the map with the addresses of names.
 struct Both {
     dir: TempDir,
     before: Profile,
@@ -147,7 +147,7 @@ fn node() {
     assert!(both.expect_named() > 1_000_000, "{}", both.report);
 }
 
-/// Debian's LuaJIT writes no perf map, but tells where its traces are if asked for a dump of them.
+/// Debian's LuaJIT writes no perf map, but prints the addresses of its traces on request.
 #[test]
 fn luajit() {
     let dir = TempDir::with_prefix("jitscribe-luajit-").expect("a temporary folder");

@@ -68,7 +68,7 @@ fn perf_shows_the_same_as_after_inject() {
 }
 
 #[test]
-fn valgrind_is_shown_it_all_the_same() {
+fn valgrind_is_shown_code_in_an_arena() {
     let directory = tempfile::tempdir().unwrap();
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=callgrind", "--callgrind-out-file=profile", "--trace-children=yes"]);

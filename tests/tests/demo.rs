@@ -1,4 +1,4 @@
-//! The demo JIT under every way to record it, compared with what it says it compiled.
+//! The demo JIT, recorded in every way, compared with its own record of what it compiled.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -120,7 +120,7 @@ fn a_process_that_was_attached_to() {
 }
 
 #[test]
-fn a_process_that_wrote_nothing_down_and_had_announced_all_before_perf_came() {
+fn code_that_was_announced_before_the_recording() {
     let recorder = Recorder::new().options(DWARF);
     let dir = recorder.dir().to_owned();
     let start = dir.join("start");
@@ -147,7 +147,7 @@ fn a_process_that_wrote_nothing_down_and_had_announced_all_before_perf_came() {
 }
 
 #[test]
-fn processes_that_began_meanwhile_and_wrote_nothing_down() {
+fn processes_that_began_during_the_recording() {
     let recorder = Recorder::new();
     let mut record = jitscribe();
     let later = Later::new(recorder.dir());
@@ -160,15 +160,12 @@ fn processes_that_began_meanwhile_and_wrote_nothing_down() {
 }
 
 #[test]
-fn children_that_a_process_made_meanwhile_and_that_wrote_nothing_down() {
+fn children_forked_during_the_recording() {
     let recorder = Recorder::new();
     let later = Later::new(recorder.dir());
     let start = recorder.dir().join("start");
-    let script = format!(
-        "until [ -e '{}' ]; do sleep 0.1; done; {} wait",
-        start.display(),
-        later.script()
-    );
+    let script =
+        format!("until [ -e '{}' ]; do sleep 0.1; done; {} wait", start.display(), later.script());
     let mut shell = Command::new("sh").arg("-c").arg(script).spawn().expect("a shell starts");
     let mut record = jitscribe();
     record.args(["record", "-F", "499", "-o"]).arg(recorder.dir().join("perf.data"));
@@ -318,7 +315,7 @@ fn two_jits_on_the_whole_machine() {
     let mut jits = 0;
     for name in ["one", "two"] {
         let truth = Truth::read(&recording.dir().join(name).join("truth.json"));
-        // Both may have used the same addresses: what tells them apart is the process.
+        // Both may have used the same addresses: only the process distinguishes them.
         for pid in recording.pids() {
             let own: Vec<_> = ours.samples.iter().filter(|s| s.pid == pid).cloned().collect();
             if own.iter().filter(|sample| truth.covers(sample.ip, sample.time)).count() > 50 {
@@ -349,7 +346,7 @@ fn a_pipe() {
 }
 
 #[test]
-fn a_dump_that_was_deleted_is_named_and_the_rest_goes_on() {
+fn a_deleted_dump_is_reported_and_the_rest_is_used() {
     let (recording, _) = record(PLAIN, &[]);
     let name = format!("jit-{}.dump", recording.pid());
     std::fs::remove_file(recording.dir().join(&name)).expect("the dump");

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 /// `jitscribe demo -o demo` in a folder that is also its home.
 fn demo(folder: &TempDir) -> Command {
     let mut command = jitscribe();
-    // It is looked for beside the command first, and they may come from different builds.
+    // It is searched for next to the command first, and the two may come from different builds.
     let program = demo_jit().get_program().to_owned();
     let programs = std::path::Path::new(&program).parent().expect("a folder").to_owned();
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -65,7 +65,7 @@ fn stacks_reach_main_without_frame_pointers() {
 }
 
 #[test]
-fn without_the_program_it_says_how_to_get_it() {
+fn without_the_program_the_message_says_how_to_install_it() {
     let folder = TempDir::new().expect("a temporary folder");
     let alone = folder.path().join("jitscribe");
     fs::copy(jitscribe().get_program(), &alone).expect("a copy");

@@ -1,4 +1,4 @@
-//! What dependencies may be, and where there is no `unsafe`: by what cargo says of the workspace.
+//! Checks which dependencies are allowed, and which crates have no `unsafe`, according to cargo's metadata.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -153,7 +153,7 @@ fn has_unsafe(file: &Path) -> bool {
 }
 
 #[test]
-fn crates_without_unsafe_say_so() {
+fn crates_without_unsafe_forbid_it() {
     let metadata = metadata(root());
     let mut silent = Vec::new();
     let mut said = 0;

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use end_to_end::jitscribe::{inject, jitscribe};
-use end_to_end::made::{Dump, Map, Recording, inlined_within_each_other};
 use end_to_end::perf::Perf;
+use end_to_end::synthetic::{Dump, Map, Recording, inlined_within_each_other};
 use end_to_end::tool::{output, run, tool};
 use tempfile::TempDir;
 
@@ -157,7 +157,7 @@ fn cut_epochs(n: u64, folder: &Path) {
     made.write(folder);
 }
 
-/// Codes that ran before they were told of, each in an arena of its own.
+/// Codes that ran before they were announced, each in a separate arena.
 fn veils(n: u64, folder: &Path) {
     let mut made = Made::new(Recording::new());
     let address = |i: u64| 0x100000 + (i << 31) % (1 << 46);
@@ -293,7 +293,7 @@ fn dump_of_deep_inlines() {
 }
 
 #[test]
-fn dump_of_code_that_dies_under_other() {
+fn dump_of_code_that_dies_under_other_code() {
     grows_like_its_size(dying, 1000, on_dump(&["dump", "--perf-map"]));
 }
 
@@ -326,7 +326,7 @@ fn in_kib(kib: u64, command: &Command) -> Output {
     output(&mut limited)
 }
 
-/// Succeeds within 1 GiB of addresses, and says what it says.
+/// Succeeds within 1 GiB of address space, and returns its output.
 fn fits(command: &Command) -> String {
     let done = in_kib(1 << 20, command);
     let told = String::from_utf8_lossy(&done.stderr).into_owned();

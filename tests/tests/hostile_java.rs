@@ -1,5 +1,4 @@
-//! `jitscribe record` of processes that only look like JVMs, and are hostile: what they can do to who records, and to the JVMs
-//! beside them.
+//! `jitscribe record` of hostile processes that look like JVMs: what they can do to the user who records, and to other JVMs.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -29,7 +28,7 @@ const OWN: (&str, &str) = ("A_SECRET", "of-its-own");
 /// `record` gives those that were named thirty seconds. Much more than that is for ever.
 const FOR_EVER: Duration = Duration::from_secs(240);
 
-/// Whether this can be tried; says what it needs where it cannot.
+/// Whether this can be tested; otherwise reports what it needs.
 #[expect(clippy::print_stderr, reason = "who reads the tests should know")]
 fn may_be_tried(test: &str) -> bool {
     let is_root = rustix::process::geteuid().is_root();
@@ -107,7 +106,7 @@ impl Fake {
         }
     }
 
-    /// What it left, or had made, in `/tmp`, but for its own socket.
+    /// The files that it left or created in `/tmp`, except its own socket.
     fn left(&self) -> Vec<String> {
         let (attach, pipe) =
             (format!(".attach_pid{}", self.pid()), format!(".jitscribe-{}-", self.pid()));
@@ -124,7 +123,7 @@ impl Drop for Fake {
     }
 }
 
-/// Runs `record`, which has to come to an end by itself, and returns what it said.
+/// Runs `record`, which must end by itself, and returns its output.
 fn record(arguments: &[&str], dir: &Path) -> String {
     let said = dir.join("said");
     let file = File::create(&said).expect("a file");
@@ -162,8 +161,8 @@ fn line_about<'s>(said: &'s str, fake: &Fake) -> &'s str {
 }
 
 #[test]
-fn hostile_processes_that_are_named_hold_up_nobody_and_learn_nothing() {
-    if !may_be_tried("hostile_processes_that_are_named_hold_up_nobody_and_learn_nothing") {
+fn named_hostile_processes_cause_no_delay_and_learn_nothing() {
+    if !may_be_tried("named_hostile_processes_cause_no_delay_and_learn_nothing") {
         return;
     }
     let scene = TempDir::with_prefix("jitscribe-hostile-").expect("a temporary folder");
@@ -197,9 +196,9 @@ fn hostile_processes_that_are_named_hold_up_nobody_and_learn_nothing() {
     for mode in ["fifo", "file", "link"] {
         assert!(line_about(&said, fake(mode)).contains("is not a socket"), "{mode}: {said}");
     }
-    // It was asked to let go, and that it does not keeps nobody waiting.
+    // It was requested to let go, and a refusal causes no wait.
     fake("clinging").wait_for("the pipe is full");
-    // Each was asked by its own user.
+    // Each request was made as the process's own user.
     for mode in ["silent", "slow", "endless", "garbage", "escapes", "clinging"] {
         assert!(fake(mode).printed().contains(&format!("asked by user {NOBODY}")), "{mode}");
     }
@@ -225,8 +224,8 @@ fn hostile_processes_that_are_named_hold_up_nobody_and_learn_nothing() {
 }
 
 #[test]
-fn an_end_while_nobody_answers_is_heard_and_leaves_nothing() {
-    if !may_be_tried("an_end_while_nobody_answers_is_heard_and_leaves_nothing") {
+fn a_signal_ends_the_command_without_an_answer_and_leaves_no_files() {
+    if !may_be_tried("a_signal_ends_the_command_without_an_answer_and_leaves_no_files") {
         return;
     }
     let scene = TempDir::with_prefix("jitscribe-hostile-").expect("a temporary folder");
@@ -268,8 +267,8 @@ echo $java >pid
 "#;
 
 #[test]
-fn a_crowd_of_another_user_s_keeps_no_jvm_from_being_asked() {
-    if !may_be_tried("a_crowd_of_another_user_s_keeps_no_jvm_from_being_asked") {
+fn many_processes_of_another_user_do_not_block_requests_to_a_jvm() {
+    if !may_be_tried("many_processes_of_another_user_do_not_block_requests_to_a_jvm") {
         return;
     }
     let jdk = Jdk::of_debian_12();

@@ -1,7 +1,7 @@
 //! Names that command terminals, in every place that comes from outside: nothing but printable characters and newlines reaches
 //! standard output and standard error, by no verb.
 //!
-//! What is dangerous is said here once more, and not taken from what is tested.
+//! The list of dangerous characters is repeated here, and not taken from the code under test.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use end_to_end::jitscribe::jitscribe;
-use end_to_end::made::{Dump, Recording, item};
+use end_to_end::synthetic::{Dump, Recording, item};
 use end_to_end::tool::{crate_dir, output, run, tool};
 use jitscribe::{Code, Inlined, Line, Scribe};
 use tempfile::TempDir;
@@ -204,7 +204,7 @@ fn script(recording: &Path) -> Vec<u8> {
 fn process_names_and_markers_07() {
     let dir = folder();
     for (number, name) in names().iter().enumerate() {
-        // The dump is not there, and what is said names process and path.
+        // The dump is missing, and the message has the process and the path.
         let marker = [b"/nonesuch/", &name[..], b"/jit-1.dump"].concat();
         let data = dir.path().join("p.data");
         recording(name, &marker, 1).write(&data);
@@ -609,7 +609,7 @@ fn dumps(dir: &Path) -> Vec<PathBuf> {
     dumps
 }
 
-/// In a folder that others may write to, somebody put a link, or a folder, where the images go.
+/// Another user has put a link or a folder at the path of the images, in a folder that others may write to.
 #[test]
 fn image_folders_of_strangers_18() {
     use std::os::unix::fs::{PermissionsExt, lchown, symlink};

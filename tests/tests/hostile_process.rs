@@ -1,4 +1,4 @@
-//! Processes that mean harm to whoever looks at them: `dump -p`, `ctl`, `record -p` and `record -a` hold.
+//! Hostile processes as targets of `dump -p`, `ctl`, `record -p` and `record -a`.
 //!
 //! The programs are in `workloads/hostile/`; as root they are run as an ordinary user.
 
@@ -21,7 +21,7 @@ const NOBODY: u32 = 65_534;
 /// What does not hang takes less, however busy the machine is.
 const LONG: Duration = Duration::from_secs(120);
 
-/// A folder for a hostile program, of the user as whom it runs.
+/// A folder for a hostile program, owned by the user that it runs as.
 struct Scene(tempfile::TempDir);
 
 impl Scene {
@@ -83,7 +83,7 @@ fn as_nobody(program: &Path) -> Command {
     command
 }
 
-/// A program that runs, with what it has said; it is killed when this is dropped.
+/// A running program and its output; it is killed when this is dropped.
 struct Hostile {
     child: Child,
     lines: BufReader<std::process::ChildStdout>,
@@ -162,7 +162,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// It ended by itself, well or with an error that it told.
+/// It ended by itself, with success or with an error message.
 fn assert_sound(done: &Output) {
     let said = text(&done.stderr);
     assert!(matches!(done.status.code(), Some(0 | 1)), "{}: {said}", done.status);
@@ -184,7 +184,7 @@ fn record(scene: &Scene, pid: &str) -> Output {
 }
 
 #[test]
-fn what_takes_a_logs_place_is_not_written_to() {
+fn a_replacement_of_a_log_is_not_written_to() {
     if !geteuid().is_root() {
         return skipped("root: for others, nothing is to be gained");
     }
@@ -213,7 +213,7 @@ fn what_takes_a_logs_place_is_not_written_to() {
 }
 
 #[test]
-fn a_log_that_changes_while_it_is_asked_does_no_harm() {
+fn a_log_that_changes_during_a_request_does_no_harm() {
     for mode in ["memfd", "unmapped", "truncated", "program", "still"] {
         let scene = Scene::new();
         let hostile = scene.start("swap", &[mode.as_ref(), "-".as_ref()]);
@@ -247,7 +247,7 @@ fn a_file_that_the_process_may_only_read_is_not_written_to_where_its_log_was() {
 }
 
 #[test]
-fn what_is_only_called_as_a_log_holds_nobody_up() {
+fn files_with_the_name_of_a_log_cause_no_delay() {
     let scene = Scene::new();
     let hostile = scene.start("named", &[]);
     let pid = hostile.pid();
@@ -275,7 +275,7 @@ fn look_with_memory(mebibytes: u64, words: &[&str]) -> Output {
 }
 
 #[test]
-fn a_log_that_claims_what_is_not_there_costs_what_is() {
+fn a_log_with_false_sizes_costs_its_real_size() {
     for how in ["filler", "group", "chunks", "anon"] {
         let scene = Scene::new();
         let hostile = scene.start("sparse", &["31".as_ref(), how.as_ref()]);
@@ -295,7 +295,7 @@ fn a_log_that_claims_what_is_not_there_costs_what_is() {
 }
 
 #[test]
-fn many_codes_in_one_memory_are_not_copied_once_for_each() {
+fn codes_at_the_same_addresses_are_copied_once() {
     for how in ["untouched", "touched"] {
         let scene = Scene::new();
         let hostile = scene.start("lean", &["48".as_ref(), how.as_ref()]);
@@ -313,7 +313,7 @@ fn many_codes_in_one_memory_are_not_copied_once_for_each() {
 }
 
 #[test]
-fn memory_of_a_file_system_that_does_not_answer_holds_nobody_up() {
+fn memory_of_an_unresponsive_file_system_causes_no_delay() {
     if !geteuid().is_root() {
         return skipped("root, to mount");
     }
@@ -385,7 +385,7 @@ impl Drop for Unmount {
 }
 
 #[test]
-fn a_log_that_is_scribbled_over_is_read_or_refused() {
+fn a_corrupted_log_is_read_or_refused() {
     for seed in 1..=3 {
         let scene = Scene::new();
         let hostile = scene.start("scribbler", &[seed.to_string().as_ref()]);
@@ -414,7 +414,7 @@ fn alive(words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_forked_worker_that_announces_nothing_has_what_was_there_at_the_fork() {
+fn a_forked_worker_without_announcements_has_the_code_from_the_fork() {
     let scene = Scene::new();
     let mut server = scene.start("prefork", &[]);
     assert_eq!(server.line(), "ready");
@@ -434,7 +434,7 @@ fn a_forked_worker_that_announces_nothing_has_what_was_there_at_the_fork() {
     let refused = look(&["ctl", "-p", &worker, "off"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused.stderr).contains("since the fork"), "{}", text(&refused.stderr));
-    // The parent was not asked.
+    // The parent got no request.
     assert!(text(&look(&["ctl", "-p", server.pid(), "status"]).stdout).contains(": on\n"));
 
     let done = record(&scene, &worker);
@@ -444,7 +444,7 @@ fn a_forked_worker_that_announces_nothing_has_what_was_there_at_the_fork() {
 }
 
 #[test]
-fn all_logs_of_a_process_are_told() {
+fn all_logs_of_a_process_are_merged() {
     let scene = Scene::new();
     let hostile = scene.start("scribes", &[]);
     let pid = hostile.pid().to_owned();

@@ -114,7 +114,7 @@ fn symbols(image: &str) -> BTreeMap<String, u64> {
     printed.lines().filter_map(symbol).collect()
 }
 
-/// The samples that ran in code of the demo, and what the demo says of each.
+/// The samples in code of the demo, with the demo's record of each.
 fn expected<'s>(truth: &Truth, samples: &'s [Sample]) -> Vec<(&'s Sample, Vec<Place>)> {
     let chain = |sample: &'s Sample| Some((sample, truth.inline_chain(sample.ip, sample.time)?));
     samples.iter().filter_map(chain).collect()

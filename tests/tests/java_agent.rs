@@ -1,4 +1,4 @@
-//! The agent for Java, against what HotSpot and the class files say by themselves.
+//! The agent for Java, compared with HotSpot's own output and the class files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,7 +18,7 @@ on_each_jdk! {
     strange_options_are_said_and_do_no_harm,
 }
 
-/// Address → name, as the JVM writes it when asked.
+/// Address → name, as the JVM prints it on request.
 fn perf_map(java: &Java) -> BTreeMap<u64, String> {
     java.jcmd(&["Compiler.perfmap"]);
     let path = format!("/tmp/perf-{}.map", java.pid());
@@ -45,7 +45,7 @@ fn level(code: &Value) -> u64 {
 
 /// All that HotSpot lists as compiled is in the log, under the name that its own perf map has, with its tier.
 fn expect_as_hotspot_says(java: &Java) -> usize {
-    // What comes or goes meanwhile is in only one of two.
+    // Code that is loaded or unloaded in between is in only one of the two.
     let lists = [java.code_list(), BTreeMap::new()];
     let maps = [perf_map(java), BTreeMap::new()];
     let told: BTreeMap<u64, Value> =
@@ -102,7 +102,7 @@ fn line_tables(jdk: &Jdk, dir: &Path) -> BTreeMap<String, Vec<(u64, u64)>> {
     tables
 }
 
-/// `Tiers.leaf` of `int Tiers.leaf(int)`, without what tells hidden classes apart.
+/// `Tiers.leaf` of `int Tiers.leaf(int)`, without the part that distinguishes hidden classes.
 fn short(name: &str) -> String {
     let name = name.split('(').next().expect("a part");
     let name = name.rsplit(' ').next().expect("a part");
@@ -127,7 +127,7 @@ fn chains(code: &Value) -> BTreeSet<Vec<(u64, String)>> {
     chains.into_iter().collect()
 }
 
-/// What `PrintInlining` says was inlined: for each method compiled by C2, the chains of all its compilations.
+/// The calls that `PrintInlining` lists as inlined: for each method compiled by C2, the chains of all its compilations.
 fn printed_chains(
     printed: &str,
     tables: &BTreeMap<String, Vec<(u64, u64)>>,
@@ -245,7 +245,7 @@ fn attached_late_detached_and_attached_again(jdk: &Jdk) {
     let first = expect_as_hotspot_says(&java);
     java.agent("stop");
     assert_eq!(java.alive().len(), 0);
-    // Nothing is told meanwhile.
+    // Nothing is announced in between.
     let before = java.codes().len();
     java.jcmd(&["Compiler.codecache"]);
     assert_eq!(java.codes().len(), before);
@@ -330,13 +330,13 @@ fn classes_come_and_go(jdk: &Jdk) {
 /// `cargo test -p end-to-end --test java_agent -- --ignored --nocapture`
 #[test]
 #[ignore = "takes ten minutes"]
-fn classes_come_and_go_for_ten_minutes() {
+fn classes_are_loaded_and_unloaded_for_ten_minutes() {
     churn(&Jdk::of_debian_12(), 600);
 }
 
 #[test]
 #[ignore = "takes ten minutes"]
-fn classes_come_and_go_for_ten_minutes_on_openjdk_21() {
+fn classes_are_loaded_and_unloaded_for_ten_minutes_on_openjdk_21() {
     churn(&Jdk::of_debian_13(), 600);
 }
 

@@ -1,4 +1,4 @@
-//! What runs before HotSpot tells of it.
+//! Code that runs before HotSpot reports it.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ struct Load {
     name: String,
 }
 
-/// The codes of the one dump below a folder, by the time when they were told.
+/// The codes of the only dump below a folder, by the time of their announcement.
 fn loads(folder: &Path) -> Vec<Load> {
     let entries = fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());
     let is_dump = |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == "dump");
@@ -67,13 +67,13 @@ fn early_samples(jdk: &Jdk) -> (usize, u64, usize) {
     jdk.compile("Tiers.java", dir.path());
     let mut record = jitscribe();
     record.args(["record", "-F", "4999", "--keep-raw", "-o", "it.data", "--"]);
-    // Copies of a class, each compiled anew.
+    // Copies of a class, each compiled again.
     record.args(["java", "Tiers", "4000", "churn"]).current_dir(dir.path());
     run(record.env("JITSCRIBE_JAVA_AGENT", java_agent()).env("PATH", jdk.path()));
     let loads = loads(&dir.path().join("it.data.raw"));
     let samples = Perf::installed().samples(&dir.path().join("it.data"));
 
-    // Those where nothing was told of before, and something soon afterwards.
+    // Addresses at which nothing was known before, and code soon afterwards.
     let (mut early, mut longest) = (0, 0);
     for sample in &samples {
         let mut there = loads.iter().filter(|load| (load.start..load.end).contains(&sample.ip));

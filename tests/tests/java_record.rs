@@ -98,7 +98,7 @@ fn record_gives_a_command_the_agent(jdk: &Jdk) {
 /// How long a busy machine may take for anything.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Waits until so many codes are alive in its log, or says that they never were.
+/// Waits until this many codes are alive in its log; fails if they never are.
 fn wait_for_codes(java: &Java, are_there: impl Fn(usize) -> bool) {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -130,7 +130,7 @@ fn a_jvm_lets_go_of_a_record_that_was_killed(jdk: &Jdk) {
     record.env("JITSCRIBE_JAVA_AGENT", java_agent()).process_group(0);
     let killed = Running::start(&mut record);
     wait_for_codes(&java, |alive| alive > 100);
-    // It has a name until all is told that was compiled before.
+    // It has a name until all code that was compiled before is announced.
     let end = Instant::now() + PATIENCE;
     while !pipes(&java).is_empty() {
         assert!(Instant::now() < end, "{:?} stay", pipes(&java));
@@ -271,7 +271,7 @@ if "$JITSCRIBE" dump --json -p $pid3 >third.json 2>third.said; then grep -c '"di
 "#;
 
 #[test]
-fn record_of_all_gives_each_jvm_the_agent_and_takes_it_back() {
+fn record_of_all_processes_loads_the_agent_into_each_jvm_and_stops_it() {
     if !have(&[Privilege::Processes]) {
         return;
     }

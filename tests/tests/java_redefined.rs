@@ -1,4 +1,4 @@
-//! Classes that get other bytes while they run: the code of the old ones is gone, and what is compiled anew has the new lines.
+//! Classes that are redefined while they run: the old code is unloaded, and newly compiled code has the new lines.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +18,7 @@ fn time(code: &Value) -> u64 {
     code["time"].as_u64().expect("a time")
 }
 
-/// The class, with its method at so many lines further down. Lines have to differ, or HotSpot need not tell them apart.
+/// The class, with its method this many lines further down. Lines must differ, or HotSpot need not distinguish the versions.
 fn version(further: usize) -> String {
     let lines = "\n".repeat(further);
     format!(
@@ -92,7 +92,7 @@ fn redefined_code_has_the_new_lines_and_the_old_is_gone(jdk: &Jdk) {
     java.wait_for("redefined");
     let times: BTreeSet<u64> = before.iter().map(time).collect();
     let is_old = |code: &Value| times.contains(&time(code)) && !lines(code).is_empty();
-    // OpenJDK 17 may keep what nobody runs as long as little else happens.
+    // OpenJDK 17 may keep unused code as long as little else happens.
     let (patience, end) = (Duration::from_secs(20), Duration::from_secs(60));
     let since = Instant::now();
     let after = loop {
@@ -117,7 +117,7 @@ fn redefined_code_has_the_new_lines_and_the_old_is_gone(jdk: &Jdk) {
     }
     let is_inlined = |code: &Value| name(code).contains("Redefine.") && !lines(code).is_empty();
     assert!(later.iter().any(|code| is_inlined(code)), "it is nowhere inlined");
-    // Nothing else lies where the new code lies.
+    // Nothing else is at the address of the new code.
     let alive: Vec<_> = java.alive();
     let mut places: Vec<_> = alive
         .iter()

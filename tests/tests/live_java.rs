@@ -50,7 +50,7 @@ fn map_written_at_exit() {
 }
 
 #[test]
-fn map_asked_for_by_hand() {
+fn map_requested_by_hand() {
     let recorder = Recorder::new();
     compile(recorder.dir());
     let java = start(recorder.dir());
@@ -65,7 +65,7 @@ fn map_asked_for_by_hand() {
 }
 
 #[test]
-fn map_that_record_asks_for() {
+fn map_requested_by_record() {
     let recorder = Recorder::new();
     compile(recorder.dir());
     let java = start(recorder.dir());

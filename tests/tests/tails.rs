@@ -33,7 +33,7 @@ fn with_tails(dump: &Dump<'_>) -> Vec<u8> {
         stale.clear();
         stale.extend_from_slice(&writer.sink()[before..]);
         // Where no code is.
-        let lean = ExtendedCode {
+        let without_bytes = ExtendedCode {
             timestamp: load.timestamp,
             pid: load.pid,
             tid: load.tid,
@@ -50,7 +50,7 @@ fn with_tails(dump: &Dump<'_>) -> Vec<u8> {
             }],
             ..ExtendedCode::default()
         };
-        writer.extended(&lean).expect("a lean code");
+        writer.extended(&without_bytes).expect("a code without bytes");
     }
     writer.into_sink()
 }
@@ -111,7 +111,7 @@ fn without_tails(dump: &Dump<'_>) -> Vec<u8> {
     writer.into_sink()
 }
 
-/// What stock perf makes of a recording, and all that it says.
+/// The result of stock perf for a recording, with all its output.
 fn stock(perf: &Perf, recording: &Recording, to: &str) -> (Vec<Sample>, String) {
     let out = recording.dir().join(to);
     let mut inject = perf.command();
@@ -211,7 +211,7 @@ fn samplys_reader_passes_over_tails() {
     let full: Vec<_> = rich
         .codes()
         .filter_map(|event| match event.expect("a sound dump") {
-            CodeEvent::Load(load) if !load.is_lean() => Some(load),
+            CodeEvent::Load(load) if !load.is_without_bytes() => Some(load),
             _ => None,
         })
         .collect();

@@ -18,7 +18,7 @@ const CALLS: [&str; 2] = ["--calls", "2"];
 struct Demo {
     dir: TempDir,
     library: PathBuf,
-    /// Where each symbol's code lies in memory, as addresses of one run.
+    /// The address of each symbol's code in one run.
     places: BTreeMap<String, Vec<(u64, u64)>>,
 }
 
@@ -68,7 +68,7 @@ impl Demo {
         callgrind(self.path(), &[], &demo).0
     }
 
-    /// What the profile says of the codes, and of calls that they make or are the target of.
+    /// The costs of the codes in the profile, and of calls to and from them.
     fn part_of(&self, profile: &Profile) -> ByName {
         assert_eq!(profile.sum(), profile.totals);
         profile.by_name().of(|name| self.places.contains_key(name))
@@ -129,7 +129,7 @@ fn merged(part: &ByName, first: &BTreeMap<&str, &str>) -> ByName {
 }
 
 #[test]
-fn what_is_announced_has_the_profile_of_the_shared_object() {
+fn announced_code_has_the_profile_of_the_shared_object() {
     let demo = Demo::build();
     let known = demo.as_library();
     assert_eq!(known.differences(&demo.as_library(), &[]), "", "it is not the same each time");
@@ -143,7 +143,7 @@ fn what_is_announced_has_the_profile_of_the_shared_object() {
 /// Where nothing ever replaced anything, all is equal. Where different code was at one address, the last one has what
 /// all of them cost, but for what lay behind its end.
 #[test]
-fn what_is_named_afterwards_has_it_but_for_addresses_used_again() {
+fn code_named_later_has_the_same_profile_except_at_reused_addresses() {
     let demo = Demo::build();
     let known = demo.as_library();
     let folder = demo.path().to_str().expect("a path of characters");
@@ -155,7 +155,7 @@ fn what_is_named_afterwards_has_it_but_for_addresses_used_again() {
     let again: Vec<_> = first.iter().filter(|(symbol, first)| symbol != first).collect();
     assert_eq!(again.len(), 3, "{again:?}");
     assert_eq!(merged(&known, &first).differences(&merged(&named, &first), &[]), "");
-    // They do differ, and it is said.
+    // They do differ, and this is reported.
     let costs = |part: &ByName| part.own.get("compact::collatz").map(|costs| costs[0]);
     assert!(costs(&named) > costs(&known), "{named:?}");
     assert!(report["warnings"].to_string().contains("held other code at other times"), "{report}");

@@ -16,10 +16,10 @@ struct Heap {
     library: PathBuf,
 }
 
-/// A leak check reads all of the log, a mapping of 4 GiB unless told otherwise.
+/// A leak check reads all of the log, a mapping of 4 GiB by default.
 const LIMIT: &str = "1M";
 
-/// What the code says of itself.
+/// The output of the code about itself.
 #[derive(Clone, Copy, PartialEq)]
 enum Told {
     /// Names and lines.
@@ -181,7 +181,7 @@ fn xml_stacks(log: &str) -> Vec<String> {
 const MEMCHECK: [&str; 2] = ["--leak-check=full", "--num-callers=40"];
 
 #[test]
-fn memcheck_says_the_same_of_jitted_code_as_of_a_shared_object() {
+fn memcheck_reports_jitted_code_like_a_shared_object() {
     let heap = Heap::build();
     let expected = read(&heap.as_library("memcheck", &MEMCHECK, "library.log"));
     let expected_with_lines = stacks(&expected, true);
@@ -203,7 +203,7 @@ fn memcheck_says_the_same_of_jitted_code_as_of_a_shared_object() {
 }
 
 #[test]
-fn memcheck_says_it_in_xml_too() {
+fn memcheck_reports_it_in_xml_too() {
     let heap = Heap::build();
     let options = [&MEMCHECK[..], &["--xml=yes"]].concat();
     let expected = xml_stacks(&read(&heap.as_library("memcheck", &options, "library.xml")));
@@ -304,7 +304,7 @@ fn dhat_shows_who_allocated() {
 }
 
 #[test]
-fn cachegrind_tells_how_much_has_no_name() {
+fn cachegrind_reports_the_share_without_names() {
     let heap = Heap::build();
     let unknown = |file: &Path, code: i32| {
         let output = output(jitscribe().arg("cachegrind").arg("--json").arg(file));
@@ -323,7 +323,7 @@ fn cachegrind_tells_how_much_has_no_name() {
 }
 
 #[test]
-fn what_is_piped_through_is_named_while_it_runs() {
+fn piped_output_is_named_while_the_program_runs() {
     let heap = Heap::build();
     let mut shell = Command::new("sh");
     shell.arg("-c").arg("valgrind \"$0\" copy \"$1\" 2 2>&1 | \"$2\" memcheck -");

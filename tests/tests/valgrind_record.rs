@@ -84,7 +84,7 @@ fn node_under_callgrind() {
     let profile = Profile::read(&recorded.output("callgrind.out."));
     assert_eq!(profile.sum(), profile.totals);
     assert!(cost(&profile, "fib") > 1_000_000, "{}", recorded.said);
-    // Its machine code is there, the dump that told of it is gone.
+    // Its machine code is kept; the dump that described it is deleted.
     let image = recorded.report["image"].as_str().expect("an object file");
     let code = run(tool("objdump").args(["-d", "-C"]).arg(recorded.path(image))).stdout;
     assert!(code.contains("fib"), "{code}");
@@ -122,9 +122,9 @@ fn a_program_that_links_the_library() {
     assert!(!objects.is_empty() && objects.iter().all(|name| name.ends_with(".so")), "{objects:?}");
 }
 
-/// Code without lines is said to be in the file that told of it, unless that is gone by then.
+/// Code without lines is attributed to the file that described it, unless that file was deleted.
 #[test]
-fn nothing_names_a_file_that_is_gone() {
+fn no_output_refers_to_a_deleted_file() {
     let dir = TempDir::with_prefix("jitscribe-record-").expect("a folder");
     let library = dir.path().join("heap.so");
     let mut compile = tool("cc");

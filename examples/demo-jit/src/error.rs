@@ -73,7 +73,7 @@ pub enum Error {
     Plan {
         /// The function's name.
         function: String,
-        /// What was wrong with the wish.
+        /// What was wrong with the request.
         what: &'static str,
     },
     /// A system call failed.

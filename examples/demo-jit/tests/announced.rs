@@ -55,7 +55,7 @@ fn compare(bytes: &[u8], truth: &[CodeVersion]) {
         if let Some(successor) = successor {
             assert!(code.died().unwrap() <= successor.announcing, "{name}");
         }
-        if !code.is_lean() {
+        if !code.is_without_bytes() {
             let hex: String = code.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             assert_eq!(hex, version.bytes, "{name}");
             assert_eq!(code.unwind().unwrap().mapped_size, version.unwind_size, "{name}");

@@ -1,7 +1,7 @@
 //! Privileges that some tests need and that not every machine gives: a container or a chroot often has no namespaces, and
 //! not everybody is root.
 //!
-//! A test that cannot run says so by name, and returns:
+//! A test that cannot run reports its name, and returns:
 //!
 //! ```
 //! use test_privilege::{Privilege, have};
@@ -78,7 +78,7 @@ impl Privilege {
     }
 }
 
-/// `unshare`, by which one who is not root becomes it within.
+/// `unshare`, which lets a user who is not root become root in a namespace.
 pub fn unshare() -> Command {
     let mut unshare = Command::new("unshare");
     if !rustix::process::geteuid().is_root() {
@@ -95,7 +95,7 @@ fn try_it(command: &mut Command) -> Option<String> {
     }
 }
 
-/// Whether the test that calls this has all that it needs. Else that is said, and the test has to return.
+/// Whether the test that calls this has all that it needs. Otherwise this is reported, and the test must return.
 ///
 /// # Panics
 /// If something is missing and `JITSCRIBE_NO_SKIP` is set, or the file that `JITSCRIBE_SKIPPED` names cannot be written.
@@ -114,7 +114,7 @@ pub fn have(needs: &[Privilege]) -> bool {
     _ = std::io::stderr().write_all(line.as_bytes());
     if let Some(list) = std::env::var_os("JITSCRIBE_SKIPPED") {
         let mut list = OpenOptions::new().append(true).create(true).open(list).expect("a file");
-        // One write, as tests run beside one another.
+        // One write, as tests run concurrently.
         list.write_all(line.as_bytes()).expect("written");
     }
     false
@@ -126,7 +126,7 @@ mod tests {
 
     /// In a child, as the environment is the whole program's.
     #[test]
-    fn what_is_missing_is_said_and_counted() {
+    fn missing_privileges_are_reported_and_counted() {
         if std::env::var_os("ROLE").is_some() {
             assert!(!have(&[Privilege::OtherUsers]), "tried with what program?");
             return;
@@ -134,7 +134,11 @@ mod tests {
         let list = std::env::temp_dir().join(format!("skipped-{}", std::process::id()));
         let run = |no_skip: bool| {
             let mut again = Command::new(std::env::current_exe().expect("a path"));
-            again.args(["--exact", "tests::what_is_missing_is_said_and_counted", "--nocapture"]);
+            again.args([
+                "--exact",
+                "tests::missing_privileges_are_reported_and_counted",
+                "--nocapture",
+            ]);
             again.env("ROLE", "1").env("JITSCRIBE_SKIPPED", &list);
             // Without a path there is no program to try it with.
             again.env("PATH", "/nonexistent").env_remove("JITSCRIBE_NO_SKIP");
@@ -147,7 +151,7 @@ mod tests {
         assert!(skipped.status.success(), "{skipped:?}");
         let said = String::from_utf8_lossy(&skipped.stderr).into_owned();
         assert!(said.starts_with("skipped: needs root"), "{said}");
-        assert!(said.contains("what_is_missing_is_said_and_counted"), "{said}");
+        assert!(said.contains("missing_privileges_are_reported_and_counted"), "{said}");
         assert_eq!(std::fs::read_to_string(&list).expect("a list"), said);
         assert!(!run(true).status.success(), "not a failure where nothing may be skipped");
         std::fs::remove_file(&list).expect("removed");

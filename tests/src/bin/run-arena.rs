@@ -1,4 +1,4 @@
-//! Announces functions that lie in an arena, and runs them: what tools look into in the test `code_arena`.
+//! Announces functions in an arena, and runs them, for tools to inspect in the test `code_arena`.
 //!
 //!     run-arena ROUNDS
 #![allow(unsafe_code)]

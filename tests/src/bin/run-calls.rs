@@ -135,7 +135,7 @@ fn copy(library: &Path) -> Run {
 fn map_code(code: &[u8]) -> usize {
     let size = code.len().next_multiple_of(0x1000);
     let writable = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: A new mapping at a free place; the bytes fit in, and nobody else has it yet.
+    // SAFETY: A new mapping at a free place; the bytes fit in, and there is no other reference to it yet.
     unsafe {
         let base = mmap_anonymous(std::ptr::null_mut(), size, writable, MapFlags::PRIVATE)
             .expect("memory for code");

@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 use crate::code::{Code, Inlined, Line};
 use crate::outcome::Failure;
 use crate::raw;
-use crate::text::{Spelled, Str};
-use crate::unwind::{RowRoom, SavedRoom};
+use crate::text::{LossyText, Str};
+use crate::unwind::{RowBuffer, SavedBuffer};
 
 /// The value of [`Inlined::parent`] for no parent.
 const NO_PARENT: u32 = u32::MAX;
@@ -17,7 +17,7 @@ const NO_PARENT: u32 = u32::MAX;
 type Lines<'a> = SmallVec<[jitscribe::Line<'a>; 32]>;
 type Calls<'a> = SmallVec<[jitscribe::Inlined<'a>; 8]>;
 type Ranges = SmallVec<[std::ops::Range<u32>; 16]>;
-type Texts<'a> = SmallVec<[Spelled<'a>; 4]>;
+type Texts<'a> = SmallVec<[LossyText<'a>; 4]>;
 
 /// Calls `announce` with the code.
 ///
@@ -35,7 +35,7 @@ pub(crate) unsafe fn with_code<R>(
     unsafe {
         let mut code = place(given)?;
         code = code.named_bytes(given.name.bytes()?).kind(kind(given.kind));
-        let tier = if given.tier.size == 0 { Spelled::Same("") } else { given.tier.text()? };
+        let tier = if given.tier.size == 0 { LossyText::Same("") } else { given.tier.text()? };
         code = code.tier(&tier);
         texts(&mut files, raw::slice(given.files, given.file_count)?)?;
         let mut names = SmallVec::<[&str; 4]>::new();
@@ -72,9 +72,9 @@ unsafe fn with_unwind<R>(
     code: jitscribe::Code<'_>,
     announce: impl FnOnce(&jitscribe::Code<'_>) -> R,
 ) -> Result<R, Failure> {
-    let (mut saved, mut rows) = (SavedRoom::default(), RowRoom::default());
+    let (mut saved, mut rows) = (SavedBuffer::default(), RowBuffer::default());
     // SAFETY: guaranteed by the caller.
-    match unsafe { given.unwind.told(&mut saved, &mut rows) }? {
+    match unsafe { given.unwind.to_unwind(&mut saved, &mut rows) }? {
         None => Ok(announce(&code)),
         Some(unwind) => Ok(announce(&code.unwind(unwind))),
     }
@@ -160,7 +160,7 @@ fn refer<'a>(
     to: &mut Calls<'a>,
     given: &[Inlined],
     files: &[&'a str],
-    names: &'a [Spelled<'_>],
+    names: &'a [LossyText<'_>],
     ranges: &'a [std::ops::Range<u32>],
 ) -> Result<(), Failure> {
     to.try_reserve(given.len()).map_err(|_| Failure::Memory)?;

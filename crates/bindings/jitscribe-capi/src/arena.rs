@@ -44,10 +44,10 @@ impl OpaqueArena {
 
 /// Space for code, from jitscribe_arena_allocate to jitscribe_room_free. Only one thread at a time may use it.
 #[derive(Debug)]
-pub struct OpaqueRoom(Held);
+pub struct OpaqueRoom(RoomState);
 
 #[derive(Debug)]
-enum Held {
+enum RoomState {
     Draft(Draft),
     Executable(Executable),
     /// While one state is replaced by the other.
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn jitscribe_arena_open(
         // SAFETY: the contract of the header.
         let (scribe, out) = unsafe { (raw::shared(scribe)?.scribe, Out::new(arena)?) };
         // SAFETY: the contract of the header.
-        let choose = unsafe { chosen(settings) }?;
+        let choose = unsafe { arena_options(settings) }?;
         let made = scribe.code_arena_with(choose);
         out.set(made.map_or(ptr::null(), OpaqueArena::new));
         Ok(())
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn jitscribe_arena_open(
 ///
 /// # Safety
 /// The contract of the header.
-unsafe fn chosen(
+unsafe fn arena_options(
     settings: *const ArenaSettings,
 ) -> Result<impl FnOnce(ArenaOptions) -> ArenaOptions, Failure> {
     let (mut flags, mut sweep, mut segment, mut limit, mut dir) = (0, 0, 0, 0, None);
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn jitscribe_arena_allocate(
             Some((place, mut draft)) => {
                 bytes.set(draft.bytes_mut().as_mut_ptr().cast());
                 address.set(draft.address());
-                room.set(Box::into_raw(place.fill(OpaqueRoom(Held::Draft(draft)))));
+                room.set(Box::into_raw(place.fill(OpaqueRoom(RoomState::Draft(draft)))));
             }
             None => {
                 bytes.set(ptr::null_mut());
@@ -203,8 +203,8 @@ pub unsafe extern "C" fn jitscribe_room_finish(room: *mut OpaqueRoom) -> Outcome
     guard(|| {
         // SAFETY: the contract of the header.
         let room = unsafe { raw::in_out(room) }?;
-        room.0 = match std::mem::replace(&mut room.0, Held::Nothing) {
-            Held::Draft(draft) => Held::Executable(draft.finish()),
+        room.0 = match std::mem::replace(&mut room.0, RoomState::Nothing) {
+            RoomState::Draft(draft) => RoomState::Executable(draft.finish()),
             other => other,
         };
         Ok(())
@@ -225,15 +225,15 @@ pub unsafe extern "C" fn jitscribe_room_edit(
     guard(|| {
         // SAFETY: the contract of the header.
         let (room, out) = unsafe { (raw::in_out(room)?, Out::new(bytes)?) };
-        room.0 = match std::mem::replace(&mut room.0, Held::Nothing) {
-            Held::Executable(code) => match code.edit() {
-                Ok(draft) => Held::Draft(draft),
-                Err(code) => Held::Executable(code),
+        room.0 = match std::mem::replace(&mut room.0, RoomState::Nothing) {
+            RoomState::Executable(code) => match code.edit() {
+                Ok(draft) => RoomState::Draft(draft),
+                Err(code) => RoomState::Executable(code),
             },
             other => other,
         };
         out.set(match &mut room.0 {
-            Held::Draft(draft) => draft.bytes_mut().as_mut_ptr().cast(),
+            RoomState::Draft(draft) => draft.bytes_mut().as_mut_ptr().cast(),
             _ => ptr::null_mut(),
         });
         Ok(())

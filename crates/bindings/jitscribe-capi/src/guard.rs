@@ -28,7 +28,7 @@ mod tests {
     use crate::outcome::{Failure, Outcome};
 
     #[test]
-    fn a_panic_comes_out_as_a_result() {
+    fn a_panic_becomes_a_result() {
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(|_| {}));
         let outcome = guard(|| panic!("a fault"));
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn results_pass_through() {
+    fn results_are_returned_unchanged() {
         assert_eq!(guard(|| Ok(())), Outcome::Ok);
         assert_eq!(guard(|| Err(Failure::Null)), Outcome::ErrorNull);
         assert_eq!(guard_value(1, || 2), 2);

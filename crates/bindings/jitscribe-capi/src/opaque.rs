@@ -70,7 +70,7 @@ mod tests {
     use super::OpaqueScribe;
 
     #[test]
-    fn all_threads_get_the_environments_scribe_by_one_pointer() {
+    fn all_threads_get_the_same_pointer_to_the_global_scribe() {
         let threads = std::array::from_fn::<_, 8, _>(|_| std::thread::spawn(OpaqueScribe::global));
         let first = OpaqueScribe::global();
         for thread in threads {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_off_takes_no_memory() {
+    fn a_scribe_that_is_off_allocates_nothing() {
         let off = jitscribe::Scribe::off();
         assert!(std::ptr::eq(OpaqueScribe::new(off), OpaqueScribe::new(off)));
     }

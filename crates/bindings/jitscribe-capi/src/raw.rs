@@ -163,7 +163,7 @@ pub(crate) unsafe fn in_out<'a, T>(at: *mut T) -> Result<&'a mut T, Failure> {
 /// # Safety
 /// If `at` is not NULL, it points to `size` writable bytes that nothing else accesses during `'a`.
 #[inline]
-pub(crate) unsafe fn room<'a>(
+pub(crate) unsafe fn buffer<'a>(
     at: *mut u8,
     size: usize,
 ) -> Result<&'a mut [MaybeUninit<u8>], Failure> {
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn structs_that_are_none_are_refused() {
+    fn invalid_structs_are_refused() {
         let words = [24_usize, 1, 2, 3];
         // SAFETY: NULL; and a pointer that is not dereferenced, because it is misaligned.
         unsafe {
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_have_a_size_or_an_end() {
+    fn strings_have_a_size_or_a_nul() {
         let name = c"name";
         // SAFETY: within the string, which ends with a NUL.
         unsafe {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn places_for_results_must_be_there() {
+    fn out_parameters_must_not_be_null() {
         let mut place = [7_u64, 7];
         let to = place.as_mut_ptr();
         // SAFETY: NULL, a pointer that is refused, and a local.

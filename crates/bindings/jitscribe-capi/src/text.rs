@@ -29,25 +29,25 @@ impl Str {
     /// # Safety
     /// As for [`raw::text`].
     #[inline]
-    pub(crate) unsafe fn text<'a>(self) -> Result<Spelled<'a>, Failure> {
+    pub(crate) unsafe fn text<'a>(self) -> Result<LossyText<'a>, Failure> {
         // SAFETY: guaranteed by the caller.
         let bytes = unsafe { self.bytes() }?;
         // Unlike `from_utf8_lossy`, this checks whole words instead of bytes while the text is ASCII.
         Ok(match std::str::from_utf8(bytes) {
-            Ok(text) => Spelled::Same(text),
-            Err(_) => Spelled::replaced(bytes)?,
+            Ok(text) => LossyText::Same(text),
+            Err(_) => LossyText::replaced(bytes)?,
         })
     }
 }
 
 /// A text as it was passed, or a copy in which bytes that are not UTF-8 are replaced.
 #[derive(Debug)]
-pub(crate) enum Spelled<'a> {
+pub(crate) enum LossyText<'a> {
     Same(&'a str),
     Replaced(fallible::Text),
 }
 
-impl Spelled<'_> {
+impl LossyText<'_> {
     /// Like `String::from_utf8_lossy`, but fallible.
     #[cold]
     fn replaced(bytes: &[u8]) -> Result<Self, Failure> {
@@ -65,7 +65,7 @@ impl Spelled<'_> {
     }
 }
 
-impl std::ops::Deref for Spelled<'_> {
+impl std::ops::Deref for LossyText<'_> {
     type Target = str;
 
     fn deref(&self) -> &str {

@@ -103,21 +103,21 @@ pub struct Unwind {
 
 /// The saved registers of all rows, one row after the other.
 #[derive(Default)]
-pub(crate) struct SavedRoom(SmallVec<[(u16, i32); 16]>);
+pub(crate) struct SavedBuffer(SmallVec<[(u16, i32); 16]>);
 
-/// The rows, which refer to a [`SavedRoom`].
+/// The rows, which refer to a [`SavedBuffer`].
 #[derive(Default)]
-pub(crate) struct RowRoom<'a>(SmallVec<[unwind_info::Row<'a>; 8]>);
+pub(crate) struct RowBuffer<'a>(SmallVec<[unwind_info::Row<'a>; 8]>);
 
 impl Unwind {
     /// The unwind info, as the Rust type. `None`: there is none.
     ///
     /// # Safety
     /// Its pointers fulfil the contract of the header for as long as the result is used.
-    pub(crate) unsafe fn told<'s: 'r, 'r>(
+    pub(crate) unsafe fn to_unwind<'s: 'r, 'r>(
         &self,
-        saved: &'s mut SavedRoom,
-        rows: &'r mut RowRoom<'s>,
+        saved: &'s mut SavedBuffer,
+        rows: &'r mut RowBuffer<'s>,
     ) -> Result<Option<unwind_info::Unwind<'r>>, Failure> {
         const FRAME_POINTER: u32 = UnwindKind::FramePointer as u32;
         const FRAME_POINTER_ALWAYS: u32 = UnwindKind::FramePointerAlways as u32;
@@ -138,11 +138,11 @@ impl Unwind {
     }
 
     /// # Safety
-    /// As for [`Self::told`].
+    /// As for [`Self::to_unwind`].
     unsafe fn rows<'s: 'r, 'r>(
         &self,
-        saved: &'s mut SavedRoom,
-        rows: &'r mut RowRoom<'s>,
+        saved: &'s mut SavedBuffer,
+        rows: &'r mut RowBuffer<'s>,
     ) -> Result<&'r [unwind_info::Row<'r>], Failure> {
         // SAFETY: guaranteed by the caller.
         let given = unsafe { raw::slice(self.rows, self.row_count) }?;

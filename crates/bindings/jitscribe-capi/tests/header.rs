@@ -6,7 +6,7 @@ use std::path::Path;
 const WRITE: &str = "JITSCRIBE_WRITE_HEADER";
 
 #[test]
-fn the_header_is_that_of_the_source() {
+fn the_header_is_up_to_date() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(root.join("cbindgen.toml")).expect("a configuration");
     assert!(

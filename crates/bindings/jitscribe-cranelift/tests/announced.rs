@@ -191,7 +191,7 @@ fn the_least_that_can_be_said() {
     let address = module.get_finalized_function(id).addr() as u64;
     let _loaded = announcement.load_at(scribe, address);
     read(scribe, |code| {
-        assert!(code.is_lean());
+        assert!(code.is_without_bytes());
         assert_eq!(code.address, address);
         // The prologue belongs to the first line that there is.
         let first = code.lines().next().unwrap();

@@ -17,7 +17,7 @@ pub(crate) type Block = c_void;
 
 /// `gdb_target_read`: reads `size` bytes of the process's memory.
 pub(crate) type TargetRead =
-    unsafe extern "C" fn(address: u64, room: *mut c_void, size: c_int) -> Status;
+    unsafe extern "C" fn(address: u64, buffer: *mut c_void, size: c_int) -> Status;
 
 /// `struct gdb_line_mapping`.
 #[repr(C)]

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_hold_from_their_offsets_on() {
+    fn rows_apply_from_their_offsets_on() {
         let rows = [
             Row { offset: 4, cfa_register: 7, cfa_offset: 32, ..Row::default() },
             Row { offset: 39, cfa_register: 7, cfa_offset: 8, ..Row::default() },
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_pointer_is_where_it_was_pushed() {
+    fn a_frame_pointer_is_read_from_the_stack() {
         let tables = tables(&Unwind::FRAME_POINTER);
         let caller = unwind(&tables, START + 40, START + 20, &registers(), Some).expect("a caller");
         assert_eq!((caller.cfa, caller.registers[6]), (0x7110, Some(0x7100)));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_not_there_ends_the_walk() {
+    fn unreadable_memory_ends_the_walk() {
         let tables = tables(&Unwind::FRAME_POINTER);
         assert_eq!(unwind(&tables, START + 40, START + 20, &registers(), |_| None), None);
     }

@@ -5,12 +5,12 @@
 //! ```
 //!
 //! A process that links the library shows its code to debuggers only when one is attached or on request. Its code log always
-//! exists, also in a core file. The library publishes a *signpost*: one symfile in the list of the GDB JIT interface that
+//! exists, also in a core file. The library publishes a *log locator*: one symfile in the list of the GDB JIT interface that
 //! contains only the address of the log. gdb passes this file to the reader, which reads the log in the process's memory.
 //!
 //! - `abi`: the structures of gdb's `jit-reader.h`
 //! - `target`: the process's memory, read through gdb
-//! - `logs`: the logs that signposts refer to, and the codes in them
+//! - `logs`: the logs that log locators refer to, and the codes in them
 //! - `symbols`: converts codes to gdb's symbol tables and blocks
 //! - `frames`: unwinds a frame to its caller
 //!

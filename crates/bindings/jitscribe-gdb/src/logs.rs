@@ -1,4 +1,4 @@
-//! The logs that signposts refer to, and the codes in them by address.
+//! The logs that log locators refer to, and the codes in them by address.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use jitdump::extension::control;
 use jitdump::{CodeEvent, CodeLoad, CodePlace, Dump, Quirks};
 use unwind_info::Machine;
 
-use crate::target::{Memory, Stretch};
+use crate::target::{Memory, MemoryRange};
 
 /// Code usually is next to other code, at most this far away.
 const NEAR: u64 = 1 << 20;
@@ -27,12 +27,12 @@ pub(crate) struct Log {
     quirks: Quirks,
     machine: u32,
     /// By address. No two overlap.
-    codes: BTreeMap<u64, Known>,
+    codes: BTreeMap<u64, IndexedCode>,
 }
 
 /// A code, and its place in the snapshot.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct IndexedCode {
     end: u64,
     place: CodePlace,
 }
@@ -43,9 +43,9 @@ impl Log {
     /// A process that was requested to do so but has announced nothing since has not shown anything yet: the request is
     /// pending.
     pub(crate) fn read(memory: Memory, place: Place) -> Option<Self> {
-        let source = Stretch { memory, start: place.address, size: place.size };
+        let source = MemoryRange { memory, start: place.address, size: place.size };
         let Snapshot { bytes, head, .. } = snapshot(&source).ok()?;
-        if head.control & (control::GDB | control::WISH) == control::GDB {
+        if head.control & (control::GDB | control::REQUEST) == control::GDB {
             return None;
         }
         let (quirks, machine, codes) = {
@@ -72,7 +72,7 @@ impl Log {
         self.at(address).is_some()
     }
 
-    fn at(&self, address: u64) -> Option<&Known> {
+    fn at(&self, address: u64) -> Option<&IndexedCode> {
         self.codes
             .range(..=address)
             .next_back()
@@ -101,13 +101,13 @@ impl Log {
         }
     }
 
-    /// The unwind tables of a code, and the address for which they are made. `room` is used as a buffer if necessary.
+    /// The unwind tables of a code, and the address for which they are made. `buffer` is used as a buffer if necessary.
     pub(crate) fn tables<'t>(
         &self,
         code: &CodeLoad<'t>,
-        room: &'t mut fallible::Vec<u8>,
+        buffer: &'t mut fallible::Vec<u8>,
     ) -> Option<(&'t [u8], u64)> {
-        let frames = code_image::jitdump::frames(code, Machine::from_elf(self.machine), room)?;
+        let frames = code_image::jitdump::frames(code, Machine::from_elf(self.machine), buffer)?;
         Some((frames.bytes, code.address.checked_add(frames.offset)?))
     }
 
@@ -118,8 +118,8 @@ impl Log {
 }
 
 /// The codes of a dump that are alive at its end.
-fn alive(dump: &Dump<'_>, quirks: Quirks) -> BTreeMap<u64, Known> {
-    let mut codes: BTreeMap<u64, Known> = BTreeMap::new();
+fn alive(dump: &Dump<'_>, quirks: Quirks) -> BTreeMap<u64, IndexedCode> {
+    let mut codes: BTreeMap<u64, IndexedCode> = BTreeMap::new();
     for event in dump.codes_with(quirks) {
         let Ok(CodeEvent::Load(load)) = event else { continue };
         if load.died().is_some() || load.size == 0 || load.address == 0 {
@@ -131,21 +131,21 @@ fn alive(dump: &Dump<'_>, quirks: Quirks) -> BTreeMap<u64, Known> {
         {
             codes.remove(&start);
         }
-        codes.insert(load.address, Known { end: load.end(), place: load.place() });
+        codes.insert(load.address, IndexedCode { end: load.end(), place: load.place() });
     }
     codes
 }
 
-/// The memory range of the log according to a signpost; `None` if `file` is not one.
-pub(crate) fn signpost(file: &[u8]) -> Option<Place> {
+/// The memory range of the log according to a log locator; `None` if `file` is not one.
+pub(crate) fn log_locator(file: &[u8]) -> Option<Place> {
     use object::{Object, ObjectSection};
     let file = object::File::parse(file).ok()?;
-    let words = file.section_by_name(SIGNPOST_SECTION)?.data().ok()?;
+    let words = file.section_by_name(LOG_LOCATOR_SECTION)?.data().ok()?;
     let (address, rest) = words.split_first_chunk()?;
     let (size, _) = rest.split_first_chunk()?;
     let place = Place { address: u64::from_ne_bytes(*address), size: u64::from_ne_bytes(*size) };
     (place.size >= Head::SIZE as u64).then_some(place)
 }
 
-/// The section of a signpost; see the chapter "The signpost" of `docs/format.md`.
-const SIGNPOST_SECTION: &str = ".jitscribe.log";
+/// The section of a log locator; see the chapter "The log locator" of `docs/format.md`.
+const LOG_LOCATOR_SECTION: &str = ".jitscribe.log";

@@ -11,8 +11,8 @@ use crate::abi::{
     VERSION,
 };
 use crate::frames::{self, COUNT, Caller, Registers, X86_64};
-use crate::logs::{Log, signpost};
-use crate::symbols::{self, Run};
+use crate::logs::{Log, log_locator};
+use crate::symbols::{self, SymtabRun};
 use crate::target::Memory;
 
 /// gdb only loads readers that define this. MIT is compatible with gdb's licence.
@@ -51,9 +51,9 @@ struct Reader {
 const SHARE: u32 = 10;
 
 impl Reader {
-    /// Reads the log that a signpost refers to.
+    /// Reads the log that a log locator refers to.
     fn take_note(&mut self, file: &[u8], memory: Memory) -> Option<&Log> {
-        let place = signpost(file)?;
+        let place = log_locator(file)?;
         // The process runs on from here: the next frame belongs to another walk.
         self.last = u64::MAX;
         self.logs.retain(|log| log.place() != place);
@@ -91,8 +91,8 @@ impl Reader {
             // After a call that does not return, `pc` may be the start of the next code.
             let unwound = |address: u64| {
                 log.with_code(address, |code| {
-                    let mut room = fallible::Vec::new();
-                    let (tables, at) = log.tables(code, &mut room)?;
+                    let mut buffer = fallible::Vec::new();
+                    let (tables, at) = log.tables(code, &mut buffer)?;
                     let word = |address| memory.word(address);
                     let caller = frames::unwind(tables, at, address, registers, word)?;
                     Some((caller, code.address))
@@ -134,7 +134,7 @@ unsafe extern "C" fn read(
         let mut runs = Vec::new();
         log.each(|code| symbols::add(&mut runs, code));
         // SAFETY: as above.
-        unsafe { tell(callbacks, &runs) };
+        unsafe { report_symbols(callbacks, &runs) };
         Some(SUCCESS)
     })
 }
@@ -143,7 +143,7 @@ unsafe extern "C" fn read(
 ///
 /// # Safety
 /// The callbacks are those of gdb's current call.
-unsafe fn tell(callbacks: *mut SymbolCallbacks, runs: &[Run]) {
+unsafe fn report_symbols(callbacks: *mut SymbolCallbacks, runs: &[SymtabRun]) {
     // SAFETY: the calls are in the order that `jit-reader.h` requires. gdb copies texts and lines.
     unsafe {
         let object = ((*callbacks).object_open)(callbacks);

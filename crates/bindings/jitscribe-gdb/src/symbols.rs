@@ -16,23 +16,23 @@ const GAP: u64 = 4096;
 
 /// Adjacent codes of one file.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct SymtabRun {
     /// Its source file; empty if not known.
     pub(crate) file: CString,
-    pub(crate) blocks: Vec<Named>,
+    pub(crate) blocks: Vec<NamedRange>,
     /// Ascending by address.
     pub(crate) lines: Vec<LineMapping>,
 }
 
 /// A code's range and name.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct NamedRange {
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) name: CString,
 }
 
-impl Run {
+impl SymtabRun {
     fn end(&self) -> Option<u64> {
         self.blocks.last().map(|block| block.end)
     }
@@ -43,10 +43,10 @@ impl Run {
 }
 
 /// Adds a code whose address is above all others.
-pub(crate) fn add(runs: &mut Vec<Run>, code: &CodeLoad<'_>) {
+pub(crate) fn add(runs: &mut Vec<SymtabRun>, code: &CodeLoad<'_>) {
     let (file, lines) = lines(code);
     if !runs.last().is_some_and(|run| run.takes(code.address, &file)) {
-        runs.push(Run { file, ..Run::default() });
+        runs.push(SymtabRun { file, ..SymtabRun::default() });
     }
     let Some(run) = runs.last_mut() else { return };
     // The space between two codes has no line.
@@ -57,7 +57,7 @@ pub(crate) fn add(runs: &mut Vec<Run>, code: &CodeLoad<'_>) {
         run.lines.push(LineMapping { line: 0, pc: end });
     }
     run.lines.extend(lines);
-    run.blocks.push(Named { start: code.address, end: code.end(), name: text(code.name) });
+    run.blocks.push(NamedRange { start: code.address, end: code.end(), name: text(code.name) });
 }
 
 /// The file in which a code begins, and its lines in that file. Where a function of another file was inlined, the line is
@@ -110,7 +110,7 @@ mod tests {
     use super::text;
 
     #[test]
-    fn names_do_not_command_the_terminal() {
+    fn control_characters_in_names_are_replaced() {
         assert_eq!(text(b"a\x1b[2Jb\0c").as_bytes(), b"a?[2Jb");
         assert_eq!(
             text("gr\u{f6}\u{df}e \u{9b}31m\u{202e}".as_bytes()).as_bytes(),

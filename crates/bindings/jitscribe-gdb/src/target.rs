@@ -22,11 +22,11 @@ impl Memory {
         Self(read)
     }
 
-    /// Fills `room`. Returns whether all of it could be read.
-    pub(crate) fn read(self, address: u64, room: &mut [u8]) -> bool {
-        // SAFETY: guaranteed by the caller of `new`; `room` has this size.
-        c_int::try_from(room.len()).is_ok_and(
-            |size| unsafe { (self.0)(address, room.as_mut_ptr().cast(), size) } == SUCCESS,
+    /// Fills `buffer`. Returns whether all of it could be read.
+    pub(crate) fn read(self, address: u64, buffer: &mut [u8]) -> bool {
+        // SAFETY: guaranteed by the caller of `new`; `buffer` has this size.
+        c_int::try_from(buffer.len()).is_ok_and(
+            |size| unsafe { (self.0)(address, buffer.as_mut_ptr().cast(), size) } == SUCCESS,
         )
     }
 
@@ -38,24 +38,24 @@ impl Memory {
 
 /// Memory from an address on, as a file.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stretch {
+pub(crate) struct MemoryRange {
     pub(crate) memory: Memory,
     pub(crate) start: u64,
     pub(crate) size: u64,
 }
 
-impl Source for Stretch {
-    fn read_at(&self, at: u64, room: &mut [u8]) -> io::Result<usize> {
+impl Source for MemoryRange {
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.size.saturating_sub(at)).unwrap_or(usize::MAX);
-        let count = room.len().min(left);
-        let Some(room) = room.get_mut(..count) else { return Ok(0) };
+        let count = buffer.len().min(left);
+        let Some(buffer) = buffer.get_mut(..count) else { return Ok(0) };
         let Some(address) = self.start.checked_add(at) else { return Ok(0) };
-        if self.memory.read(address, room) {
+        if self.memory.read(address, buffer) {
             return Ok(count);
         }
         // A core file contains only the memory that was in use; the rest reads as the end.
         let mut done = 0_usize;
-        while let Some(rest) = room.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
             let from = address.saturating_add(done as u64);
             let page = PAGE.saturating_sub(from % PAGE) as usize;
             let count = rest.len().min(page);

@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 
-use code_timeline::meant;
+use code_timeline::moved_code;
 use fallible::{Map, Refused, Text, Vec};
 use jitdump::{CodeEvent, CodeLoad, CodeMove};
 use jitscribe::{Code, Inlined, Line, LoadedCode, Scribe, Unwind};
@@ -154,7 +154,7 @@ impl Announcer {
         let texts = Texts::of(load);
         let (lines, inlined) = (texts.lines(), texts.inlined());
         let mut code = Code::at(load.address, load.size);
-        if !load.is_lean() {
+        if !load.is_without_bytes() {
             code = Code::new(load.bytes).runs_at(load.address);
         }
         if let Some(frame) = told_frame(load).or_else(|| frame_of(load.name, load.bytes)) {
@@ -173,7 +173,7 @@ impl Announcer {
             self.alive.get(address).is_some_and(|code| code.file == file && code.is_of_dump())
         };
         let put_there = Some(moved.old_address).filter(of_file);
-        let Some(address) = meant(moved.old_address, named, put_there, Some) else { return };
+        let Some(address) = moved_code(moved.old_address, named, put_there, Some) else { return };
         // If several codes have the same index, the last one keeps it.
         let index = self.alive.get(&address).and_then(|code| code.index);
         let is_named = index.is_some_and(|of| self.indexed.get(&(file, of)) == Some(&address));

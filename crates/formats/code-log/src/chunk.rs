@@ -95,7 +95,7 @@ fn piece(piece: &[u8], at: usize) -> Option<Piece> {
     let group = u32_at(piece, tail::FIRST_PAYLOAD.checked_add(code::GROUP_SIZE)?)? as usize;
     let flags = *piece.get(tail::FIRST_PAYLOAD.checked_add(code::FLAGS)?)?;
     // Its space is being cleared: word 0 already covers the whole group, and perhaps more.
-    if size > group || (size == group && flags & code::LEAN == 0) {
+    if size > group || (size == group && flags & code::WITHOUT_BYTES == 0) {
         return other;
     }
     group.is_multiple_of(8).then_some(Piece { size: group, is_group: true })

@@ -415,8 +415,8 @@ fn chunk_start(head: &Head, number: u32) -> u64 {
     chunks.saturating_add(FIRST_CHUNK as u64)
 }
 
-fn read(source: &impl Source, at: u64, room: &mut [u8]) -> Result<usize, Error> {
-    source.read_at(at, room).map_err(|cause| Error::Read { at, cause })
+fn read(source: &impl Source, at: u64, buffer: &mut [u8]) -> Result<usize, Error> {
+    source.read_at(at, buffer).map_err(|cause| Error::Read { at, cause })
 }
 
 /// Reserves space. A process may claim more data than this process can hold.

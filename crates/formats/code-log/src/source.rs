@@ -7,11 +7,11 @@ use std::os::unix::fs::FileExt;
 
 /// A source of bytes with random access.
 pub trait Source {
-    /// Reads up to `room.len()` bytes from offset `at` on; fewer only at the end.
+    /// Reads up to `buffer.len()` bytes from offset `at` on; fewer only at the end.
     ///
     /// # Errors
     /// The error of the operating system.
-    fn read_at(&self, at: u64, room: &mut [u8]) -> io::Result<usize>;
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
     /// The next range of data in `range`. Holes between data read as zeros and take no memory: a file may claim any
     /// size. `None` if there is no data. Returns all of `range` if the source cannot find holes.
@@ -29,9 +29,9 @@ pub trait Source {
 }
 
 impl Source for File {
-    fn read_at(&self, at: u64, room: &mut [u8]) -> io::Result<usize> {
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let mut done = 0;
-        while let Some(rest) = room.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
             match FileExt::read_at(self, rest, at.saturating_add(done as u64)) {
                 Ok(0) => break,
                 Ok(count) => done = done.saturating_add(count),
@@ -44,11 +44,11 @@ impl Source for File {
 }
 
 impl Source for &[u8] {
-    fn read_at(&self, at: u64, room: &mut [u8]) -> io::Result<usize> {
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let rest = usize::try_from(at).ok().and_then(|at| self.get(at..)).unwrap_or_default();
-        let count = rest.len().min(room.len());
-        if let (Some(room), Some(rest)) = (room.get_mut(..count), rest.get(..count)) {
-            room.copy_from_slice(rest);
+        let count = rest.len().min(buffer.len());
+        if let (Some(buffer), Some(rest)) = (buffer.get_mut(..count), rest.get(..count)) {
+            buffer.copy_from_slice(rest);
         }
         Ok(count)
     }

@@ -4,7 +4,7 @@ use core::num::NonZeroU32;
 
 use crate::debug_info::{DebugEntries, DebugInfo};
 use crate::endian::to_u64;
-use crate::extension::code::LARGEST_LEAN;
+use crate::extension::code::LARGEST_WITHOUT_BYTES;
 use crate::extension::{
     CodeItem, FramePointer, InlinedCalls, ItemBody, Kind, Tail, lines::LineTable, tag,
 };
@@ -36,7 +36,7 @@ pub struct CodeLoad<'a> {
     pub index: u64,
     /// Its name as the writer gave it: any bytes except NUL, possibly empty.
     pub name: &'a [u8],
-    /// The machine code: `size` bytes, or none if the code [has no bytes](Self::is_lean).
+    /// The machine code: `size` bytes, or none if the code [has no bytes](Self::is_without_bytes).
     pub bytes: &'a [u8],
     /// Whether its address had the Thumb bit, which marks 32-bit ARM code in the Thumb instruction set.
     pub is_thumb: bool,
@@ -180,9 +180,9 @@ impl<'a> CodeLoad<'a> {
 
     /// Whether its writer omitted the bytes.
     #[must_use]
-    pub fn is_lean(&self) -> bool {
+    pub fn is_without_bytes(&self) -> bool {
         let has_bytes = to_u64(self.bytes.len()) == self.size;
-        !has_bytes || self.code_item().is_some_and(|item| item.is_lean())
+        !has_bytes || self.code_item().is_some_and(|item| item.is_without_bytes())
     }
 
     /// The raw tail: what this project's own writers record about it beyond the format.
@@ -313,7 +313,7 @@ impl Addressing {
     }
 
     /// The code without bytes that the tail of a DEBUG_INFO record for `code_addr` describes.
-    pub(crate) fn lean<'a>(
+    pub(crate) fn without_bytes<'a>(
         self,
         record: &Record<'a>,
         code_addr: u64,
@@ -354,9 +354,11 @@ impl<'a> Dump<'a> {
             Body::Load(load) => addressing.load(&record, load),
             Body::DebugInfo(info) => {
                 let tail = info.tail()?;
-                let is_lean = |item: &CodeItem| item.is_lean() && item.code_size <= LARGEST_LEAN;
-                let item = tail.code().filter(is_lean)?;
-                return Some(addressing.lean(
+                let is_without_bytes = |item: &CodeItem| {
+                    item.is_without_bytes() && item.code_size <= LARGEST_WITHOUT_BYTES
+                };
+                let item = tail.code().filter(is_without_bytes)?;
+                return Some(addressing.without_bytes(
                     &record,
                     info.code_addr,
                     self.header().pid,

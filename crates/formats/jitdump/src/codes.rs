@@ -253,12 +253,18 @@ impl<'a> Codes<'a> {
         if let Some(item) = tail.code() {
             self.pending.group = None;
             self.pending.unwinding_info = None;
-            if item.is_lean() {
-                if item.code_size > code::LARGEST_LEAN {
+            if item.is_without_bytes() {
+                if item.code_size > code::LARGEST_WITHOUT_BYTES {
                     return None;
                 }
                 let pid = self.records.header().pid;
-                return Some(self.addressing.lean(record, info.code_addr, pid, tail, &item));
+                return Some(self.addressing.without_bytes(
+                    record,
+                    info.code_addr,
+                    pid,
+                    tail,
+                    &item,
+                ));
             }
             let (count, offset) = (self.pending.count, record.offset);
             self.pending.group = Some(Waiting { count, offset, code_addr: info.code_addr });

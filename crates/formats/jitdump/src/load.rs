@@ -2,7 +2,7 @@
 
 use crate::endian::{Fields, to_u64};
 use crate::error::ErrorKind;
-use crate::extension::code::LARGEST_LEAN;
+use crate::extension::code::LARGEST_WITHOUT_BYTES;
 
 /// A code was loaded, or replaced what was at its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl<'a> Load<'a> {
         let (mut load, code_size) = Self::fixed(&mut fields).ok_or(too_small)?;
         load.name = fields.c_str().ok_or(ErrorKind::NameNotTerminated)?;
         let available = to_u64(fields.rest.len());
-        if available == 0 && code_size <= LARGEST_LEAN {
+        if available == 0 && code_size <= LARGEST_WITHOUT_BYTES {
             load.missing = code_size;
             return Ok(load);
         }

@@ -70,8 +70,8 @@ fn grouped(bytes: Option<&[u8]>, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut data = writer.into_sink();
     change(&mut data);
     let mut writer = Writer::append(data, Endian::Little);
-    let lean = ExtendedCode { address: 0x2000, index: 2, timestamp: NOW + 1, ..extended };
-    writer.extended(&lean).unwrap();
+    let without_bytes = ExtendedCode { address: 0x2000, index: 2, timestamp: NOW + 1, ..extended };
+    writer.extended(&without_bytes).unwrap();
     finish(writer)
 }
 

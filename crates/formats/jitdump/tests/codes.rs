@@ -68,7 +68,7 @@ fn a_load_may_lack_all_its_bytes() {
     let read: Vec<_> = dump.codes().map(Result::unwrap).collect();
     let [CodeEvent::Load(stubs), CodeEvent::Load(f)] = &read[..] else { panic!("{read:?}") };
     assert_eq!((stubs.address, stubs.size, stubs.bytes), (0x1000, 0x1_0000, &[][..]));
-    assert!(stubs.is_lean() && !f.is_lean());
+    assert!(stubs.is_without_bytes() && !f.is_without_bytes());
 }
 
 #[test]

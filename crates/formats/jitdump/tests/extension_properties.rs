@@ -159,7 +159,7 @@ proptest! {
                 (made.timestamp, made.pid, made.tid, made.address, made.size, made.index)
             );
             assert_eq!((code.name, code.bytes), (made.name, made.bytes.unwrap_or(&[])));
-            assert_eq!((code.is_lean(), code.kind()), (made.bytes.is_none(), made.kind));
+            assert_eq!((code.is_without_bytes(), code.kind()), (made.bytes.is_none(), made.kind));
             assert_eq!((code.died(), code.tier()), (made.died, made.tier));
             assert_eq!(code.frame_pointer(), made.frame_pointer);
             assert_eq!(code.lines().collect::<Vec<_>>(), made.lines);

@@ -91,7 +91,7 @@ fn a_lean_code_tells_all_but_its_bytes_in_either_byte_order() {
         let dump = Dump::parse(&data).unwrap();
         assert_eq!(dump.records().count(), 1);
         let [code] = loads(&dump)[..] else { panic!("one code") };
-        assert!(code.is_lean());
+        assert!(code.is_without_bytes());
         assert_eq!(code.bytes, b"");
         assert_has_all(&code, 64);
     }
@@ -128,7 +128,7 @@ fn a_full_code_tells_the_same_in_the_formats_own_records() {
         assert_eq!((load.code, load.padding), (&bytes[..], &[][..]));
 
         let [code] = loads(&dump)[..] else { panic!("one code") };
-        assert!(!code.is_lean());
+        assert!(!code.is_without_bytes());
         assert_eq!(code.bytes, bytes);
         assert_has_all(&code, 61);
     }
@@ -136,18 +136,18 @@ fn a_full_code_tells_the_same_in_the_formats_own_records() {
 
 #[test]
 fn codes_that_were_read_can_be_written_with_bytes_or_without() {
-    let mut lean = writer();
-    lean.extended(&all(&source_lines(), &ir_lines(), &calls())).unwrap();
-    let lean = lean.into_sink();
-    let lean_dump = Dump::parse(&lean).unwrap();
+    let mut without_bytes = writer();
+    without_bytes.extended(&all(&source_lines(), &ir_lines(), &calls())).unwrap();
+    let without_bytes = without_bytes.into_sink();
+    let dump_without_bytes = Dump::parse(&without_bytes).unwrap();
     let bytes = some_code(64);
 
     let mut full = writer();
-    full.code(&loads(&lean_dump)[0], Some(&bytes)).unwrap();
+    full.code(&loads(&dump_without_bytes)[0], Some(&bytes)).unwrap();
     let full = full.into_sink();
     let full_dump = Dump::parse(&full).unwrap();
     let code = loads(&full_dump)[0];
-    assert!(!code.is_lean());
+    assert!(!code.is_without_bytes());
     assert_eq!(code.bytes, bytes);
     assert_has_all(&code, 64);
 
@@ -155,8 +155,8 @@ fn codes_that_were_read_can_be_written_with_bytes_or_without() {
     again.code(&code, None).unwrap();
     assert_eq!(again.into_sink(), full);
     let mut again = writer();
-    again.code(&loads(&lean_dump)[0], None).unwrap();
-    assert_eq!(again.into_sink(), lean);
+    again.code(&loads(&dump_without_bytes)[0], None).unwrap();
+    assert_eq!(again.into_sink(), without_bytes);
     // Also record by record.
     let mut again = writer();
     full_dump.records().for_each(|record| again.record(&record.unwrap()).unwrap());
@@ -224,17 +224,22 @@ fn code_log(left_out: u64) -> Vec<u8> {
     let lines = source_lines();
     // A day after the head, and then back again.
     let day = 86_400_000_000_000;
-    let lean = ExtendedCode { timestamp: day, ..all(&lines, &[], &[]) };
-    writer.extended(&ExtendedCode { died: None, ..lean }).unwrap();
+    let without_bytes = ExtendedCode { timestamp: day, ..all(&lines, &[], &[]) };
+    writer.extended(&ExtendedCode { died: None, ..without_bytes }).unwrap();
     // Space of unloaded codes, with its old content.
     let start = writer.sink().len();
-    writer.extended(&ExtendedCode { index: 1, bytes: Some(&bytes), ..lean }).unwrap();
-    writer.extended(&ExtendedCode { index: 2, bytes: Some(&bytes), ..lean }).unwrap();
+    writer.extended(&ExtendedCode { index: 1, bytes: Some(&bytes), ..without_bytes }).unwrap();
+    writer.extended(&ExtendedCode { index: 2, bytes: Some(&bytes), ..without_bytes }).unwrap();
     let mut data = writer.into_sink();
     filler_at(&mut data, start, None);
     let mut writer = Writer::append(data, Endian::Little);
-    let other =
-        ExtendedCode { index: 3, timestamp: day / 2, address: BASE + 64, lines: &[], ..lean };
+    let other = ExtendedCode {
+        index: 3,
+        timestamp: day / 2,
+        address: BASE + 64,
+        lines: &[],
+        ..without_bytes
+    };
     writer.extended(&ExtendedCode { bytes: Some(&bytes), died: None, ..other }).unwrap();
     let mut data = writer.into_sink();
     let start = data.len();
@@ -390,7 +395,7 @@ fn with_item(tag: u16, payload: &[u8]) -> Vec<u8> {
 fn with_item_at(address: u64, tag: u16, payload: &[u8]) -> Vec<u8> {
     let mut code_item = [0; code::SIZE];
     code_item[code::CODE_SIZE] = 64;
-    code_item[code::FLAGS] = code::LEAN;
+    code_item[code::FLAGS] = code::WITHOUT_BYTES;
     let total = 48 + 40 + 8 + payload.len().next_multiple_of(8);
     code_item[code::GROUP_SIZE..][..4].copy_from_slice(&(total as u32).to_le_bytes());
     let mut writer = writer();

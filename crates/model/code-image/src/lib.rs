@@ -93,7 +93,7 @@ pub use cfi::UnwindSummary;
 pub use code::{Code, EhFrame, Inlined, Line};
 #[cfg(feature = "image")]
 pub use elf::{Finished, ImageWriter, Mapping, PlacedImage};
-pub use elf::{SIGNPOST_SECTION, Symfile, SymfileCode, TAG, TAG_AT, signpost};
+pub use elf::{LOG_LOCATOR_SECTION, Symfile, SymfileCode, TAG, TAG_AT, log_locator};
 pub use entry::{
     DebugEntry, FrameEntry, frame_entries, push_name, ready_frames, symbol_name, whole_frames,
 };

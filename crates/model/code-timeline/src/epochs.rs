@@ -60,19 +60,24 @@ pub fn cut(
     arena: &Range<u64>,
     usage: impl Fn(CodeId) -> Option<Usage>,
 ) -> Vec<Epoch> {
-    struct Seen {
+    struct UsedPiece {
         range: Range<u64>,
         since: u64,
         usage: Usage,
         code: CodeId,
     }
-    let mut seen: Vec<Seen> = timeline
+    let mut seen: Vec<UsedPiece> = timeline
         .pieces_over(arena)
         .iter()
         .filter(|piece| overlap(&piece.range, arena))
         .filter_map(|piece| {
             let usage = usage(piece.code)?;
-            Some(Seen { range: piece.range.clone(), since: piece.since, usage, code: piece.code })
+            Some(UsedPiece {
+                range: piece.range.clone(),
+                since: piece.since,
+                usage,
+                code: piece.code,
+            })
         })
         .collect();
     seen.sort_by_key(|seen| (seen.usage.first, seen.since));
@@ -200,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn code_across_an_end_of_the_arena_is_shown_as_far_as_it_lies_within() {
+    fn code_across_an_end_of_the_arena_is_clipped() {
         let mut builder = TimelineBuilder::new();
         builder.load(10, 0..10, CodeId(0));
         builder.load(10, 10..20, CodeId(1));
@@ -244,7 +249,7 @@ mod tests {
     proptest! {
         /// Code that partially overlaps other code, and ran at arbitrary times.
         #[test]
-        fn cuts_are_where_wiping_found_them(
+        fn cuts_agree_with_a_model_that_wipes(
             loads in prop::collection::vec((0u64..5, 0u64..40, 1u64..20, 0u64..60, 0u64..20), 1..40),
         ) {
             let mut builder = TimelineBuilder::new();

@@ -4,7 +4,7 @@
 //!
 //! * A **load** puts code at its addresses. The parts of earlier code that it covers are gone; the rest stays.
 //! * A **move** takes one code from its place to another address, where it has the effect of a load.
-//!   [`meant`](crate::meant) defines which code it is.
+//!   [`moved_code`](crate::moved_code) defines which code it is.
 //! * An **unload** removes the code, wherever it was moved before, except where other code covers it.
 //! * A **clear** removes all code in a range: a file was mapped there.
 //! * A **fork** gives the child what the parent had just before. After that, the two are independent.
@@ -19,9 +19,9 @@ use core::ops::Range;
 
 use crate::moves::{Moves, Place};
 use crate::piece::CodeId;
-use crate::process::{Inherited, LifeId, Processes};
+use crate::process::{AddressSpaceId, Inherited, Processes};
 use crate::ranges;
-use crate::timeline::{Around, Timeline, TimelineBuilder, Who};
+use crate::timeline::{Around, Nearest, Timeline, TimelineBuilder};
 
 /// One piece of code at one place. Moved code is a separate piece at each place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl<Origin> Code<Origin> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MoveId(u32);
 
-/// The number of a LOAD in its source, for [`SourceBuilder::died`].
+/// The number of a LOAD in its source, for [`SourceBuilder::unload`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LoadId(CodeId);
 
@@ -61,15 +61,15 @@ enum Event {
 
 #[derive(Clone, Copy, Debug)]
 enum Move {
-    Told { index: u64, old_address: u64, new_address: u64 },
-    Of { old: CodeId, new: CodeId },
-    OfNone,
+    Unresolved { index: u64, old_address: u64, new_address: u64 },
+    Resolved { old: CodeId, new: CodeId },
+    Unmatched,
 }
 
 /// The code that a MOVE refers to, at its old and at its new place; `None` if it refers to none.
 fn moved(moves: &[Move], id: MoveId) -> Option<(CodeId, CodeId)> {
     match moves.get(id.0 as usize) {
-        Some(&Move::Of { old, new }) => Some((old, new)),
+        Some(&Move::Resolved { old, new }) => Some((old, new)),
         _ => None,
     }
 }
@@ -78,12 +78,12 @@ fn moved(moves: &[Move], id: MoveId) -> Option<(CodeId, CodeId)> {
 #[derive(Debug)]
 pub struct HistoryBuilder<Origin> {
     codes: Vec<Code<Origin>>,
-    /// The events of each life, in the order in which they were added.
-    events: BTreeMap<LifeId, Vec<(u64, Event)>>,
+    /// The events of each address space, in the order in which they were added.
+    events: BTreeMap<AddressSpaceId, Vec<(u64, Event)>>,
     moves: Vec<Move>,
     cleared: Vec<Range<u64>>,
     /// For code that was moved before it was unloaded: its id at that time.
-    died_as: BTreeMap<CodeId, CodeId>,
+    unloaded_as: BTreeMap<CodeId, CodeId>,
 }
 
 impl<Origin> Default for HistoryBuilder<Origin> {
@@ -93,7 +93,7 @@ impl<Origin> Default for HistoryBuilder<Origin> {
             events: BTreeMap::new(),
             moves: Vec::new(),
             cleared: Vec::new(),
-            died_as: BTreeMap::new(),
+            unloaded_as: BTreeMap::new(),
         }
     }
 }
@@ -109,10 +109,10 @@ impl<Origin> HistoryBuilder<Origin> {
         Self::default()
     }
 
-    /// Reserves space for this many loads of `life`. Memory that is not touched costs nothing.
-    pub fn reserve(&mut self, life: LifeId, loads: usize) {
+    /// Reserves space for this many loads of `space`. Memory that is not touched costs nothing.
+    pub fn reserve(&mut self, space: AddressSpaceId, loads: usize) {
         self.codes.reserve(loads);
-        self.events.entry(life).or_default().reserve(loads);
+        self.events.entry(space).or_default().reserve(loads);
     }
 
     /// The number of pieces of code so far; moved code counts once for each place.
@@ -128,9 +128,9 @@ impl<Origin> HistoryBuilder<Origin> {
     }
 
     /// Adds code that was loaded at `time`. Code of size 0 has no effect.
-    pub fn load(&mut self, life: LifeId, time: u64, code: Code<Origin>) -> CodeId {
+    pub fn load(&mut self, space: AddressSpaceId, time: u64, code: Code<Origin>) -> CodeId {
         let id = self.push(code);
-        self.tell(life, time, Event::Load(id));
+        self.add_event(space, time, Event::Load(id));
         id
     }
 
@@ -146,19 +146,19 @@ impl<Origin> HistoryBuilder<Origin> {
         }
     }
 
-    /// Whether `life` has any code event.
+    /// Whether `space` has any code event.
     #[must_use]
-    pub fn has_code(&self, life: LifeId) -> bool {
-        self.events.get(&life).is_some_and(|events| !events.is_empty())
+    pub fn has_code(&self, space: AddressSpaceId) -> bool {
+        self.events.get(&space).is_some_and(|events| !events.is_empty())
     }
 
     /// Records that something else was put into `range` at `time`, so that no code is there any more. Has no effect
-    /// for a life without code events so far.
-    pub fn clear(&mut self, life: LifeId, time: u64, range: Range<u64>) {
-        if self.has_code(life) {
+    /// for an address space without code events so far.
+    pub fn clear(&mut self, space: AddressSpaceId, time: u64, range: Range<u64>) {
+        if self.has_code(space) {
             let event = Event::Clear(number(self.cleared.len()));
             self.cleared.push(range);
-            self.tell(life, time, event);
+            self.add_event(space, time, event);
         }
     }
 
@@ -168,80 +168,85 @@ impl<Origin> HistoryBuilder<Origin> {
         id
     }
 
-    fn tell(&mut self, life: LifeId, time: u64, event: Event) {
-        self.events.entry(life).or_default().push((time, event));
+    fn add_event(&mut self, space: AddressSpaceId, time: u64, event: Event) {
+        self.events.entry(space).or_default().push((time, event));
     }
 
-    /// The codes of `life` in the order of their arrival, whatever happened to them later. Use this to look up
+    /// The codes of `space` in the order of their arrival, whatever happened to them later. Use this to look up
     /// addresses that have no times. Moved code appears once for each place.
     #[must_use]
-    pub fn into_arrivals(mut self, life: LifeId) -> Vec<Code<Origin>> {
-        let mut events = self.events.remove(&life).unwrap_or_default();
-        sort(&mut events);
+    pub fn into_arrivals(mut self, space: AddressSpaceId) -> Vec<Code<Origin>> {
+        let mut events = self.events.remove(&space).unwrap_or_default();
+        sort_events(&mut events);
         let mut codes: Vec<Option<Code<Origin>>> = self.codes.into_iter().map(Some).collect();
-        let came = |&(_, event): &(u64, Event)| match event {
+        let arrival = |&(_, event): &(u64, Event)| match event {
             Event::Load(id) => Some(id),
             Event::Move(id) => moved(&self.moves, id).map(|(_, new)| new),
             Event::Unload(_) | Event::Clear(_) => None,
         };
-        events.iter().filter_map(came).filter_map(|id| codes.get_mut(id.index())?.take()).collect()
+        events
+            .iter()
+            .filter_map(arrival)
+            .filter_map(|id| codes.get_mut(id.index())?.take())
+            .collect()
     }
 
     /// Sorts and evaluates all events. `processes` determines which process was forked from which.
     ///
     /// A child that loads its own code gets a copy of what it inherited, as long as all copies together have at most
-    /// `copied` pieces. Other children share it with the life they inherited it from, so that neither time nor memory
-    /// grows with the square of the events.
+    /// `copied` pieces. Other children share it with the address space they inherited it from, so that neither time nor
+    /// memory grows with the square of the events.
     #[must_use]
     pub fn finish(mut self, processes: &Processes, copied: usize) -> History<Origin> {
         self.events.retain(|_, events| !events.is_empty());
         let mut events = core::mem::take(&mut self.events);
-        let has_code: BTreeSet<LifeId> = events.keys().copied().collect();
-        let mut lives: Vec<LifeId> = has_code.iter().copied().collect();
-        lives.sort_by_key(|&life| processes.from(life));
-        let came = match lives.iter().any(|&life| processes.parent(life).is_some()) {
-            true => self.came(&events),
+        let has_code: BTreeSet<AddressSpaceId> = events.keys().copied().collect();
+        let mut spaces: Vec<AddressSpaceId> = has_code.iter().copied().collect();
+        spaces.sort_by_key(|&space| processes.from(space));
+        let load_times = match spaces.iter().any(|&space| processes.parent(space).is_some()) {
+            true => self.load_times(&events),
             false => Vec::new(),
         };
         let inherited = OnceCell::new();
         let mut left = copied;
-        let (mut timelines, mut sharing) = (BTreeMap::<LifeId, Timeline>::new(), BTreeMap::new());
-        for life in lives {
-            let mut told = events.remove(&life).unwrap_or_default();
-            sort(&mut told);
-            let mut builder = TimelineBuilder::with_capacity(told.len());
-            let mut gone = None;
-            if let Some((_, forked)) = processes.parent(life)
+        let (mut timelines, mut sharing) =
+            (BTreeMap::<AddressSpaceId, Timeline>::new(), BTreeMap::new());
+        for space in spaces {
+            let mut own_events = events.remove(&space).unwrap_or_default();
+            sort_events(&mut own_events);
+            let mut builder = TimelineBuilder::with_capacity(own_events.len());
+            let mut overwritten = None;
+            if let Some((_, forked)) = processes.parent(space)
                 && let Some(from) = inherited
-                    .get_or_init(|| processes.inherited(|life| has_code.contains(&life)))
-                    .get(life.index())
+                    .get_or_init(|| processes.inherited(|space| has_code.contains(&space)))
+                    .get(space.index())
                     .copied()
                     .flatten()
-                && let Some(timeline) = timelines.get(&from.life)
+                && let Some(timeline) = timelines.get(&from.space)
             {
                 let pieces = timeline.pieces();
-                if pieces.len() <= left && !sharing.contains_key(&from.life) {
+                if pieces.len() <= left && !sharing.contains_key(&from.space) {
                     left -= pieces.len();
                     for piece in pieces {
-                        if piece.since <= from.asked && from.asked < piece.until {
+                        if piece.since <= from.as_of && from.as_of < piece.until {
                             builder.load(forked, piece.range.clone(), piece.code);
                         }
                     }
                 } else {
-                    gone = Some((from, TimelineBuilder::new(), BTreeMap::new()));
+                    overwritten = Some((from, TimelineBuilder::new(), BTreeMap::new()));
                 }
             }
-            for (time, event) in told {
-                if let (Some((.., taken)), Event::Move(id)) = (&mut gone, event)
+            for (time, event) in own_events {
+                if let (Some((.., moved_away)), Event::Move(id)) = (&mut overwritten, event)
                     && let Some((old, _)) = moved(&self.moves, id)
                 {
-                    taken.entry(old).or_insert(time);
+                    moved_away.entry(old).or_insert(time);
                 }
                 for step in self.steps(event).into_iter().flatten() {
-                    if let (Some((_, gone, _)), Step::Load(range, _) | Step::Clear(range)) =
-                        (&mut gone, &step)
+                    if let (Some((_, overwritten, _)), Step::Load(range, _) | Step::Clear(range)) =
+                        (&mut overwritten, &step)
                     {
-                        gone.load(time, range.clone(), CodeId(0));
+                        overwritten.load(time, range.clone(), CodeId(0));
                     }
                     match step {
                         Step::Load(range, code) => builder.load(time, range, code),
@@ -250,27 +255,28 @@ impl<Origin> HistoryBuilder<Origin> {
                     }
                 }
             }
-            timelines.insert(life, builder.finish());
-            if let Some((from, gone, taken)) = gone {
-                sharing.insert(life, Sharing { from, gone: gone.finish(), taken });
+            timelines.insert(space, builder.finish());
+            if let Some((from, overwritten, moved_away)) = overwritten {
+                sharing
+                    .insert(space, Sharing { from, overwritten: overwritten.finish(), moved_away });
             }
         }
-        History { codes: self.codes, moves: self.moves, came, timelines, sharing }
+        History { codes: self.codes, moves: self.moves, load_times, timelines, sharing }
     }
 
     /// The time at which each code was loaded, indexed by its number.
-    fn came(&self, events: &BTreeMap<LifeId, Vec<(u64, Event)>>) -> Vec<u64> {
-        let mut came = alloc::vec![0; self.codes.len()];
+    fn load_times(&self, events: &BTreeMap<AddressSpaceId, Vec<(u64, Event)>>) -> Vec<u64> {
+        let mut load_times = alloc::vec![0; self.codes.len()];
         for &(time, event) in events.values().flatten() {
             for step in self.steps(event).into_iter().flatten() {
                 if let Step::Load(_, code) = step
-                    && let Some(place) = came.get_mut(code.index())
+                    && let Some(place) = load_times.get_mut(code.index())
                 {
                     *place = time;
                 }
             }
         }
-        came
+        load_times
     }
 
     /// The effect of an event on a timeline.
@@ -280,7 +286,7 @@ impl<Origin> HistoryBuilder<Origin> {
         let unload = |id| Some(Step::Unload(range(id)?, id));
         match event {
             Event::Load(id) => [load(id), None],
-            Event::Unload(id) => [unload(self.died_as.get(&id).copied().unwrap_or(id)), None],
+            Event::Unload(id) => [unload(self.unloaded_as.get(&id).copied().unwrap_or(id)), None],
             Event::Move(id) => match moved(&self.moves, id) {
                 Some((old, new)) => [unload(old), load(new)],
                 None => [None, None],
@@ -294,7 +300,7 @@ impl<Origin> HistoryBuilder<Origin> {
 
 /// Sorts events into the order in which they are processed. The sort is stable. At equal times, code comes after the
 /// mapping that contains it.
-fn sort(events: &mut [(u64, Event)]) {
+fn sort_events(events: &mut [(u64, Event)]) {
     events.sort_by_key(|&(time, event)| (time, !matches!(event, Event::Clear(_))));
 }
 
@@ -314,52 +320,58 @@ pub struct SourceBuilder<'h, Origin> {
     first: usize,
     /// The index of each code of this source, at its load.
     indices: Vec<u64>,
-    /// For each life, the position where this source's events begin.
-    begins: BTreeMap<LifeId, usize>,
-    /// The life of the last event.
-    last: Option<LifeId>,
+    /// For each address space, the position where this source's events begin.
+    begins: BTreeMap<AddressSpaceId, usize>,
+    /// The address space of the last event.
+    last: Option<AddressSpaceId>,
     /// For each move of this source, the number of loads added before it.
     loads_before: Vec<usize>,
 }
 
 impl<Origin: Clone> SourceBuilder<'_, Origin> {
     /// Adds code that was loaded at `time`; moves refer to it by `index` from then on. Code of size 0 has no effect.
-    pub fn load(&mut self, life: LifeId, time: u64, index: u64, code: Code<Origin>) -> LoadId {
+    pub fn load(
+        &mut self,
+        space: AddressSpaceId,
+        time: u64,
+        index: u64,
+        code: Code<Origin>,
+    ) -> LoadId {
         self.indices.push(index);
         let id = self.history.push(code);
-        self.tell(life, time, Event::Load(id));
+        self.add_event(space, time, Event::Load(id));
         LoadId(id)
     }
 
     /// Records that the code that was loaded as `code` was unloaded at `time`, wherever it was at that time.
-    pub fn died(&mut self, life: LifeId, time: u64, code: LoadId) {
-        self.tell(life, time, Event::Unload(code.0));
+    pub fn unload(&mut self, space: AddressSpaceId, time: u64, code: LoadId) {
+        self.add_event(space, time, Event::Unload(code.0));
     }
 
-    /// Records that a code was moved at `time`. The index and the old address determine [which](crate::meant).
+    /// Records that a code was moved at `time`. The index and the old address determine [which](crate::moved_code).
     ///
-    /// It must be code of this source that was loaded before, in `life` or, before the fork, in a life that `life`
-    /// was forked from, and that was not unloaded.
+    /// It must be code of this source that was loaded before, in `space` or, before the fork, in an address space that
+    /// `space` was forked from, and that was not unloaded.
     pub fn moved(
         &mut self,
-        life: LifeId,
+        space: AddressSpaceId,
         time: u64,
         index: u64,
         old_address: u64,
         new_address: u64,
     ) -> MoveId {
         let id = MoveId(number(self.history.moves.len()));
-        self.history.moves.push(Move::Told { index, old_address, new_address });
-        self.tell(life, time, Event::Move(id));
+        self.history.moves.push(Move::Unresolved { index, old_address, new_address });
+        self.add_event(space, time, Event::Move(id));
         self.loads_before.push(self.indices.len());
         id
     }
 
-    fn tell(&mut self, life: LifeId, time: u64, event: Event) {
-        let events = self.history.events.entry(life).or_default();
-        if self.last != Some(life) {
-            self.begins.entry(life).or_insert(events.len());
-            self.last = Some(life);
+    fn add_event(&mut self, space: AddressSpaceId, time: u64, event: Event) {
+        let events = self.history.events.entry(space).or_default();
+        if self.last != Some(space) {
+            self.begins.entry(space).or_insert(events.len());
+            self.last = Some(space);
         }
         events.push((time, event));
     }
@@ -371,17 +383,17 @@ impl<Origin: Clone> SourceBuilder<'_, Origin> {
             return;
         }
         // A child needs the state of its parent at the fork.
-        let mut lives: Vec<(LifeId, usize)> = begins.into_iter().collect();
-        lives.sort_by_key(|&(life, _)| processes.from(life));
+        let mut spaces: Vec<(AddressSpaceId, usize)> = begins.into_iter().collect();
+        spaces.sort_by_key(|&(space, _)| processes.from(space));
         let mut moves = Moves::default();
-        let mut died_as = Vec::new();
-        for &(life, begin) in &lives {
-            let told = history.events.get(&life).and_then(|events| events.get(begin..));
-            let mut events = told.unwrap_or_default().to_vec();
-            sort(&mut events);
-            let lineage = processes.lineage(life);
+        let mut unloaded_as = Vec::new();
+        for &(space, begin) in &spaces {
+            let own_events = history.events.get(&space).and_then(|events| events.get(begin..));
+            let mut events = own_events.unwrap_or_default().to_vec();
+            sort_events(&mut events);
+            let lineage = processes.lineage(space);
             for (time, event) in events {
-                let when = (life, time);
+                let when = (space, time);
                 match event {
                     Event::Load(id) => {
                         let index = id.index().checked_sub(first).and_then(|at| indices.get(at));
@@ -391,8 +403,8 @@ impl<Origin: Clone> SourceBuilder<'_, Origin> {
                         }
                     }
                     Event::Unload(id) => {
-                        let last = moves.died(when, &lineage, id);
-                        died_as.extend(last.filter(|&last| last != id).map(|last| (id, last)));
+                        let last = moves.unload(when, &lineage, id);
+                        unloaded_as.extend(last.filter(|&last| last != id).map(|last| (id, last)));
                     }
                     Event::Move(id) => history.resolve(id, when, &lineage, &mut moves),
                     Event::Clear(_) => {}
@@ -404,8 +416,8 @@ impl<Origin: Clone> SourceBuilder<'_, Origin> {
             let at = id.index().checked_sub(first).and_then(|at| numbers.get(at));
             at.map_or(id, |&number| CodeId(number))
         };
-        for (life, begin) in lives {
-            let events = history.events.get_mut(&life).and_then(|events| events.get_mut(begin..));
+        for (space, begin) in spaces {
+            let events = history.events.get_mut(&space).and_then(|events| events.get_mut(begin..));
             for (_, event) in events.unwrap_or_default() {
                 if let Event::Load(id) | Event::Unload(id) = event {
                     *id = numbered(*id);
@@ -414,12 +426,12 @@ impl<Origin: Clone> SourceBuilder<'_, Origin> {
         }
         let own = history.moves.len().saturating_sub(loads_before.len());
         for own in history.moves.iter_mut().skip(own) {
-            if let Move::Of { old, new } = own {
+            if let Move::Resolved { old, new } = own {
                 (*old, *new) = (numbered(*old), numbered(*new));
             }
         }
-        let died_as = died_as.into_iter().map(|(id, last)| (numbered(id), numbered(last)));
-        history.died_as.extend(died_as);
+        let unloaded_as = unloaded_as.into_iter().map(|(id, last)| (numbered(id), numbered(last)));
+        history.unloaded_as.extend(unloaded_as);
     }
 }
 
@@ -441,7 +453,7 @@ impl<Origin> HistoryBuilder<Origin> {
         let mut moves = moves.iter().zip(loads_before).peekable();
         for load in 0..=loads {
             while let Some((moved, _)) = moves.next_if(|&(_, &before)| before <= load) {
-                if let Move::Of { new, .. } = moved {
+                if let Move::Resolved { new, .. } = moved {
                     assign(new.index().saturating_sub(first));
                 }
             }
@@ -460,21 +472,22 @@ impl<Origin: Clone> HistoryBuilder<Origin> {
     fn resolve(
         &mut self,
         id: MoveId,
-        when: (LifeId, u64),
+        when: (AddressSpaceId, u64),
         lineage: &[Inherited],
         moves: &mut Moves,
     ) {
-        let Some(&Move::Told { index, old_address, new_address }) = self.moves.get(id.0 as usize)
+        let Some(&Move::Unresolved { index, old_address, new_address }) =
+            self.moves.get(id.0 as usize)
         else {
             return;
         };
-        let mut outcome = Move::OfNone;
+        let mut outcome = Move::Unmatched;
         if let Some((code, Place { here: old, .. })) = moves.find(lineage, index, old_address)
             && let Some(moved) = self.codes.get(old.index()).cloned()
         {
             let new = self.push(Code { address: new_address, ..moved });
             moves.put(when, code, Place { address: new_address, here: new });
-            outcome = Move::Of { old, new };
+            outcome = Move::Resolved { old, new };
         }
         if let Some(place) = self.moves.get_mut(id.0 as usize) {
             *place = outcome;
@@ -488,27 +501,27 @@ pub struct History<Origin> {
     codes: Vec<Code<Origin>>,
     moves: Vec<Move>,
     /// When each code was loaded. Filled only if any was inherited.
-    came: Vec<u64>,
-    timelines: BTreeMap<LifeId, Timeline>,
-    /// The lives whose timelines contain only their own code. What they inherited is looked up in the life that they
-    /// inherited it from.
-    sharing: BTreeMap<LifeId, Sharing>,
+    load_times: Vec<u64>,
+    timelines: BTreeMap<AddressSpaceId, Timeline>,
+    /// The address spaces whose timelines contain only their own code. What they inherited is looked up in the address
+    /// space that they inherited it from.
+    sharing: BTreeMap<AddressSpaceId, Sharing>,
 }
 
-/// What a life shares with others.
+/// What an address space shares with others.
 #[derive(Debug)]
 struct Sharing {
     from: Inherited,
     /// Where it has put something else since.
-    gone: Timeline,
+    overwritten: Timeline,
     /// Code that it moved away, and when.
-    taken: BTreeMap<CodeId, u64>,
+    moved_away: BTreeMap<CodeId, u64>,
 }
 
 impl<Origin> Default for History<Origin> {
     fn default() -> Self {
-        let (codes, moves, came) = (Vec::new(), Vec::new(), Vec::new());
-        Self { codes, moves, came, timelines: BTreeMap::new(), sharing: BTreeMap::new() }
+        let (codes, moves, load_times) = (Vec::new(), Vec::new(), Vec::new());
+        Self { codes, moves, load_times, timelines: BTreeMap::new(), sharing: BTreeMap::new() }
     }
 }
 
@@ -541,21 +554,21 @@ impl<Origin> History<Origin> {
     /// has everything that it inherited since the fork.
     #[must_use]
     pub fn order(&self, id: CodeId) -> (u64, CodeId) {
-        (self.came.get(id.index()).copied().unwrap_or(0), id)
+        (self.load_times.get(id.index()).copied().unwrap_or(0), id)
     }
 
-    /// The timeline of each life that has code of its own.
-    pub fn timelines(&self) -> impl Iterator<Item = (LifeId, &Timeline)> {
-        self.timelines.iter().map(|(&life, timeline)| (life, timeline))
+    /// The timeline of each address space that has code of its own.
+    pub fn timelines(&self) -> impl Iterator<Item = (AddressSpaceId, &Timeline)> {
+        self.timelines.iter().map(|(&space, timeline)| (space, timeline))
     }
 
-    /// The timeline of `life`, if it has code of its own.
+    /// The timeline of `space`, if it has code of its own.
     #[must_use]
-    pub fn timeline(&self, life: LifeId) -> Option<&Timeline> {
-        self.timelines.get(&life)
+    pub fn timeline(&self, space: AddressSpaceId) -> Option<&Timeline> {
+        self.timelines.get(&space)
     }
 
-    /// The code that `life` had at `address` at `time`, its own or inherited.
+    /// The code that `space` had at `address` at `time`, its own or inherited.
     ///
     /// This follows the forks for each query. To query many addresses, cache the results of [`Processes::inherited`],
     /// [`Timeline::around`] and [`Self::shared`].
@@ -563,75 +576,82 @@ impl<Origin> History<Origin> {
     pub fn at(
         &self,
         processes: &Processes,
-        life: LifeId,
+        space: AddressSpaceId,
         address: u64,
         time: u64,
     ) -> Option<CodeId> {
-        let (mut life, mut time) = (life, time);
+        let (mut space, mut time) = (space, time);
         let mut heirs = Vec::new();
         loop {
-            if let Some(timeline) = self.timelines.get(&life) {
+            if let Some(timeline) = self.timelines.get(&space) {
                 if let Some(piece) = timeline.at(address, time) {
-                    let is_taken = |&(heir, time): &(LifeId, u64)| {
-                        self.taken(heir, piece.code).is_some_and(|taken| taken <= time)
+                    let is_taken = |&(heir, time): &(AddressSpaceId, u64)| {
+                        self.moved_away(heir, piece.code)
+                            .is_some_and(|moved_away| moved_away <= time)
                     };
                     return (!heirs.iter().any(is_taken)).then_some(piece.code);
                 }
-                heirs.push((life, time));
-                let (from, ..) = self.shared(processes, life, address, time)?;
+                heirs.push((space, time));
+                let (from, ..) = self.shared(processes, space, address, time)?;
                 let from = from?;
-                (life, time) = (from.life, from.asked);
+                (space, time) = (from.space, from.as_of);
             } else {
-                let (parent, forked) = processes.parent(life)?;
+                let (parent, forked) = processes.parent(space)?;
                 if time < forked {
                     return None;
                 }
-                (life, time) = (parent, forked.saturating_sub(1));
+                (space, time) = (parent, forked.saturating_sub(1));
             }
         }
     }
 
-    /// Whether `life` has more code than its timeline contains: code that it inherited, and shares with the life it
-    /// inherited it from.
+    /// Whether `space` has more code than its timeline contains: code that it inherited, and shares with the address
+    /// space it inherited it from.
     #[must_use]
-    pub fn is_sharing(&self, life: LifeId) -> bool {
-        self.sharing.contains_key(&life)
+    pub fn is_sharing(&self, space: AddressSpaceId) -> bool {
+        self.sharing.contains_key(&space)
     }
 
-    /// The life from which `life` has what is at `address` at `time`, if that is not its own, and the addresses and
-    /// times for which this is valid. Call this only where its own timeline has nothing.
+    /// The address space from which `space` has what is at `address` at `time`, if that is not its own, and the
+    /// addresses and times for which this is valid. Call this only where its own timeline has nothing.
     #[must_use]
     pub fn shared(
         &self,
         processes: &Processes,
-        life: LifeId,
+        space: AddressSpaceId,
         address: u64,
         time: u64,
     ) -> Option<(Option<Inherited>, Range<u64>, Range<u64>)> {
-        let Sharing { from, gone, .. } = self.sharing.get(&life)?;
-        let began = processes.from(life);
+        let Sharing { from, overwritten, .. } = self.sharing.get(&space)?;
+        let began = processes.from(space);
         if time < began {
             return Some((None, 0..u64::MAX, 0..began));
         }
-        let Around { who, addresses, times } = gone.around(address, time);
-        let from = (!matches!(who, Who::Here(_))).then_some(*from);
+        let Around { nearest, addresses, times } = overwritten.around(address, time);
+        let from = (!matches!(nearest, Nearest::Current(_))).then_some(*from);
         Some((from, addresses, ranges::intersection(&times, &(began..u64::MAX))))
     }
 
-    /// When `life` moved `code` away, which it shares with the life it inherited it from. [`Self::shared`] covers
-    /// where it put something else, but not this.
+    /// When `space` moved `code` away, which it shares with the address space it inherited it from. [`Self::shared`]
+    /// covers where it put something else, but not this.
     #[must_use]
-    pub fn taken(&self, life: LifeId, code: CodeId) -> Option<u64> {
-        self.sharing.get(&life)?.taken.get(&code).copied()
+    pub fn moved_away(&self, space: AddressSpaceId, code: CodeId) -> Option<u64> {
+        self.sharing.get(&space)?.moved_away.get(&code).copied()
     }
 
-    /// Whether any life that `life` shares code with, at most `generations` away, had code within `range`.
+    /// Whether any address space that `space` shares code with, at most `generations` away, had code within `range`.
     #[must_use]
-    pub fn is_shared_within(&self, life: LifeId, range: &Range<u64>, generations: usize) -> bool {
-        let from = |life| self.sharing.get(&life).map(|sharing| sharing.from.life);
-        let mut others = core::iter::successors(from(life), |&life| from(life)).take(generations);
-        others.any(|life| {
-            self.timelines.get(&life).is_some_and(|code| !code.pieces_over(range).is_empty())
+    pub fn is_shared_within(
+        &self,
+        space: AddressSpaceId,
+        range: &Range<u64>,
+        generations: usize,
+    ) -> bool {
+        let from = |space| self.sharing.get(&space).map(|sharing| sharing.from.space);
+        let mut others =
+            core::iter::successors(from(space), |&space| from(space)).take(generations);
+        others.any(|space| {
+            self.timelines.get(&space).is_some_and(|code| !code.pieces_over(range).is_empty())
         })
     }
 

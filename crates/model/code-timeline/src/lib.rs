@@ -5,7 +5,7 @@
 //!
 //! * [`HistoryBuilder`] takes the events of all processes from their sources (loads, moves, unloads, mappings). It is
 //!   the only place that defines what these mean. [`History`] has a timeline for each address space.
-//! * [`meant`] is the rule for which code a MOVE refers to, for callers with their own tables.
+//! * [`moved_code`] is the rule for which code a MOVE refers to, for callers with their own tables.
 //! * [`TimelineBuilder`] takes the code events of one address space in the order of time. [`Timeline`] answers
 //!   queries in O(log² n) for any events.
 //! * [`Processes`] determines which address space a process id referred to at a time: fork, exec and the reuse of
@@ -32,7 +32,7 @@ mod timeline;
 
 pub use epochs::{Epoch, Usage};
 pub use history::{Code, History, HistoryBuilder, LoadId, MoveId, SourceBuilder};
-pub use moves::meant;
+pub use moves::moved_code;
 pub use piece::{CodeId, Piece};
-pub use process::{GENERATIONS, Inherited, LifeId, Processes};
-pub use timeline::{Around, Timeline, TimelineBuilder, Who};
+pub use process::{AddressSpaceId, GENERATIONS, Inherited, Processes};
+pub use timeline::{Around, Nearest, Timeline, TimelineBuilder};

@@ -3,7 +3,7 @@
 use alloc::collections::BTreeMap;
 
 use crate::piece::CodeId;
-use crate::process::{Inherited, LifeId};
+use crate::process::{AddressSpaceId, Inherited};
 
 /// Determines which code a MOVE refers to, among the codes of its source.
 ///
@@ -19,7 +19,7 @@ use crate::process::{Inherited, LifeId};
 /// `place` returns where a code is: the address at which its last LOAD or MOVE put its first byte, until it is
 /// unloaded. Code that was written over it since then does not matter: threads write their records in any order, so
 /// the LOAD of its replacement may precede its own MOVE. Code that was unloaded has no place, and cannot be moved.
-pub fn meant<Id: Copy>(
+pub fn moved_code<Id: Copy>(
     old_address: u64,
     named: Option<Id>,
     put_there: Option<Id>,
@@ -30,19 +30,20 @@ pub fn meant<Id: Copy>(
     named.filter(is_there).or(put_there.filter(is_there)).or_else(lost)
 }
 
-/// Where the codes of one source are. Events must be added life by life (a parent before its children), and within
-/// each life in the order of time. Of several events at the same time, a later one replaces an earlier one.
+/// Where the codes of one source are. Events must be added one address space after the other (a parent before its
+/// children), and within each address space in the order of time. Of several events at the same time, a later one
+/// replaces an earlier one.
 ///
-/// Each table is keyed by life, key and time. A forked child finds the entries of its own life or, if it has none for
-/// the key, those of its parent as of the fork.
+/// Each table is keyed by address space, key and time. A forked child finds the entries of its own address space or, if
+/// it has none for the key, those of its parent as of the fork.
 #[derive(Debug, Default)]
 pub(crate) struct Moves {
     /// The code that was loaded under an index.
-    by_index: BTreeMap<(LifeId, u64, u64), CodeId>,
+    by_index: BTreeMap<(AddressSpaceId, u64, u64), CodeId>,
     /// The code that was put at an address.
-    by_address: BTreeMap<(LifeId, u64, u64), CodeId>,
+    by_address: BTreeMap<(AddressSpaceId, u64, u64), CodeId>,
     /// Where a code is; `None` after it was unloaded.
-    places: BTreeMap<(LifeId, CodeId, u64), Option<Place>>,
+    places: BTreeMap<(AddressSpaceId, CodeId, u64), Option<Place>>,
 }
 
 /// Where a code is.
@@ -56,30 +57,36 @@ pub(crate) struct Place {
 
 impl Moves {
     /// Records that `code` was loaded under `index`.
-    pub(crate) fn load(&mut self, (life, time): (LifeId, u64), index: u64, code: CodeId, at: u64) {
-        self.by_index.insert((life, index, time), code);
-        self.put((life, time), code, Place { address: at, here: code });
+    pub(crate) fn load(
+        &mut self,
+        (space, time): (AddressSpaceId, u64),
+        index: u64,
+        code: CodeId,
+        at: u64,
+    ) {
+        self.by_index.insert((space, index, time), code);
+        self.put((space, time), code, Place { address: at, here: code });
     }
 
     /// Records that `code`, by the number of its LOAD, is now at another place.
-    pub(crate) fn put(&mut self, (life, time): (LifeId, u64), code: CodeId, place: Place) {
-        self.by_address.insert((life, place.address, time), code);
-        self.places.insert((life, code, time), Some(place));
+    pub(crate) fn put(&mut self, (space, time): (AddressSpaceId, u64), code: CodeId, place: Place) {
+        self.by_address.insert((space, place.address, time), code);
+        self.places.insert((space, code, time), Some(place));
     }
 
     /// Records that `code` was unloaded. Returns the number that it had at its last place.
-    pub(crate) fn died(
+    pub(crate) fn unload(
         &mut self,
-        (life, time): (LifeId, u64),
+        (space, time): (AddressSpaceId, u64),
         lineage: &[Inherited],
         code: CodeId,
     ) -> Option<CodeId> {
         let last = self.place(lineage, code);
-        self.places.insert((life, code, time), None);
+        self.places.insert((space, code, time), None);
         Some(last?.here)
     }
 
-    /// Finds the code that a MOVE refers to in the life at the start of `lineage`, and its place.
+    /// Finds the code that a MOVE refers to in the address space at the start of `lineage`, and its place.
     pub(crate) fn find(
         &self,
         lineage: &[Inherited],
@@ -89,7 +96,7 @@ impl Moves {
         let named = last(&self.by_index, lineage, index);
         let put_there = last(&self.by_address, lineage, old_address);
         let place = |code| Some(self.place(lineage, code)?.address);
-        let code = meant(old_address, named, put_there, place)?;
+        let code = moved_code(old_address, named, put_there, place)?;
         Some((code, self.place(lineage, code)?))
     }
 
@@ -98,14 +105,14 @@ impl Moves {
     }
 }
 
-/// The last entry for `key` in `table`, in the nearest life that has any.
+/// The last entry for `key` in `table`, in the nearest address space that has any.
 fn last<Key: Copy + Ord, Value: Copy>(
-    table: &BTreeMap<(LifeId, Key, u64), Value>,
+    table: &BTreeMap<(AddressSpaceId, Key, u64), Value>,
     lineage: &[Inherited],
     key: Key,
 ) -> Option<Value> {
-    lineage.iter().find_map(|&Inherited { life, asked }| {
-        let (_, &value) = table.range((life, key, 0)..=(life, key, asked)).next_back()?;
+    lineage.iter().find_map(|&Inherited { space, as_of }| {
+        let (_, &value) = table.range((space, key, 0)..=(space, key, as_of)).next_back()?;
         Some(value)
     })
 }

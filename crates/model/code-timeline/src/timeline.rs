@@ -186,7 +186,7 @@ impl TimelineBuilder {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Around<'t> {
     /// What was there, or came there next.
-    pub who: Who<'t>,
+    pub nearest: Nearest<'t>,
     /// The addresses for which this is valid. The range excludes the very last address, `u64::MAX`.
     pub addresses: Range<u64>,
     /// The times for which this is valid. The range excludes the very last time, `u64::MAX`.
@@ -195,13 +195,13 @@ pub struct Around<'t> {
 
 /// What was at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who<'t> {
+pub enum Nearest<'t> {
     /// This piece.
-    Here(&'t Piece),
+    Current(&'t Piece),
     /// Nothing; this piece came next.
     Next(&'t Piece),
     /// Nothing, then or later.
-    Nobody,
+    Never,
 }
 
 /// The finished history of one address space.
@@ -243,14 +243,14 @@ impl Timeline {
     #[must_use]
     pub fn around(&self, address: u64, time: u64) -> Around<'_> {
         let (nodes, addresses) = self.index.nodes_and_range(address);
-        let mut vacant = Around { who: Who::Nobody, addresses, times: 0..u64::MAX };
+        let mut vacant = Around { nearest: Nearest::Never, addresses, times: 0..u64::MAX };
         for node in nodes {
             let later = node.partition_point(|&piece| self.since(piece) <= time);
             if let Some(&last) = later.checked_sub(1).and_then(|last| node.get(last)) {
                 let last = self.piece(last);
                 if time < last.until {
                     let (addresses, times) = (last.range.clone(), last.since..last.until);
-                    return Around { who: Who::Here(last), addresses, times };
+                    return Around { nearest: Nearest::Current(last), addresses, times };
                 }
                 vacant.times.start = vacant.times.start.max(last.until);
             }
@@ -258,7 +258,7 @@ impl Timeline {
                 && self.since(next) < vacant.times.end
             {
                 let next = self.piece(next);
-                vacant.who = Who::Next(next);
+                vacant.nearest = Nearest::Next(next);
                 vacant.times.end = next.since;
             }
         }
@@ -314,26 +314,30 @@ mod tests {
     const A: CodeId = CodeId(0);
     const B: CodeId = CodeId(1);
 
-    fn who(timeline: &Timeline, address: u64, time: u64) -> Option<CodeId> {
+    fn code_at(timeline: &Timeline, address: u64, time: u64) -> Option<CodeId> {
         timeline.at(address, time).map(|piece| piece.code)
     }
 
     #[test]
-    fn rejit_at_the_same_address_is_told_apart_by_time() {
+    fn codes_at_one_address_are_distinguished_by_time() {
         let mut builder = TimelineBuilder::new();
         builder.load(10, 0x100..0x200, A);
         builder.load(20, 0x100..0x180, B);
         let timeline = builder.finish();
-        assert_eq!(who(&timeline, 0x100, 9), None);
-        assert_eq!(who(&timeline, 0x100, 10), Some(A));
-        assert_eq!(who(&timeline, 0x17f, 19), Some(A));
-        assert_eq!(who(&timeline, 0x17f, 20), Some(B));
-        assert_eq!(who(&timeline, 0x180, 20), Some(A), "the tail that was not overwritten stays");
-        assert_eq!(who(&timeline, 0x200, 20), None);
+        assert_eq!(code_at(&timeline, 0x100, 9), None);
+        assert_eq!(code_at(&timeline, 0x100, 10), Some(A));
+        assert_eq!(code_at(&timeline, 0x17f, 19), Some(A));
+        assert_eq!(code_at(&timeline, 0x17f, 20), Some(B));
+        assert_eq!(
+            code_at(&timeline, 0x180, 20),
+            Some(A),
+            "the tail that was not overwritten stays"
+        );
+        assert_eq!(code_at(&timeline, 0x200, 20), None);
     }
 
     #[test]
-    fn code_that_comes_is_found_ahead_of_its_time() {
+    fn next_finds_code_that_is_loaded_later() {
         let mut builder = TimelineBuilder::new();
         builder.load(100, 0..8, A);
         builder.load(200, 0..16, B);
@@ -355,21 +359,21 @@ mod tests {
         for address in 0..7100 {
             let number = (address >= 10).then(|| (address - 10) / 7).filter(|&n| n < 1000);
             let code = number.filter(|n| (address - 10) % 7 < 2 + n % 6);
-            assert_eq!(who(&timeline, address, 1), code.map(|n| CodeId(n as u32)), "{address}");
+            assert_eq!(code_at(&timeline, address, 1), code.map(|n| CodeId(n as u32)), "{address}");
         }
     }
 
     #[test]
-    fn unload_leaves_what_others_took() {
+    fn unload_keeps_code_that_was_loaded_over_it() {
         let mut builder = TimelineBuilder::new();
         builder.load(1, 0..100, A);
         builder.load(2, 40..60, B);
         builder.unload(3, 0..100, A);
         let timeline = builder.finish();
-        assert_eq!(who(&timeline, 10, 2), Some(A));
-        assert_eq!(who(&timeline, 10, 3), None);
-        assert_eq!(who(&timeline, 50, 3), Some(B));
-        assert_eq!(who(&timeline, 90, 3), None);
+        assert_eq!(code_at(&timeline, 10, 2), Some(A));
+        assert_eq!(code_at(&timeline, 10, 3), None);
+        assert_eq!(code_at(&timeline, 50, 3), Some(B));
+        assert_eq!(code_at(&timeline, 90, 3), None);
     }
 
     proptest! {
@@ -402,15 +406,15 @@ mod tests {
             let timeline = builder.finish();
             for (time, row) in table.iter().enumerate() {
                 for (address, expected) in row.iter().enumerate() {
-                    prop_assert_eq!(who(&timeline, address as u64, time as u64), *expected);
+                    prop_assert_eq!(code_at(&timeline, address as u64, time as u64), *expected);
                     let around = timeline.around(address as u64, time as u64);
                     let next = timeline.next(address as u64, time as u64, u64::MAX);
-                    let who = match (timeline.at(address as u64, time as u64), next) {
-                        (Some(here), _) => Who::Here(here),
-                        (None, Some(next)) => Who::Next(next),
-                        (None, None) => Who::Nobody,
+                    let nearest = match (timeline.at(address as u64, time as u64), next) {
+                        (Some(here), _) => Nearest::Current(here),
+                        (None, Some(next)) => Nearest::Next(next),
+                        (None, None) => Nearest::Never,
                     };
-                    prop_assert_eq!(around.who, who);
+                    prop_assert_eq!(around.nearest, nearest);
                     let (found, addresses) = timeline.next_around(address as u64, time as u64);
                     prop_assert_eq!(found, next);
                     prop_assert!(addresses.contains(&(address as u64)));

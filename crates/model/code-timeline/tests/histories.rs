@@ -4,14 +4,14 @@ mod model;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use code_timeline::{Code, CodeId, History, HistoryBuilder, LifeId, Processes};
+use code_timeline::{AddressSpaceId, Code, CodeId, History, HistoryBuilder, Processes};
 use model::Memory;
 use proptest::prelude::*;
 
 /// Addresses are below this.
 const BYTES: usize = 48;
 
-/// An event of one life from one source.
+/// An event of one address space from one source.
 #[derive(Clone, Debug)]
 enum What {
     Load { index: u64, start: u64, size: u64, lives_for: Option<u64> },
@@ -90,37 +90,37 @@ fn truth(forks: &[Fork], events: &[Event], until: u64) -> Truth {
 }
 
 /// Adds the same events to a [`HistoryBuilder`]; returns the number of each MOVE.
-fn told(
+fn add_events(
     events: &[Event],
     processes: &Processes,
-    life: impl Fn(usize) -> LifeId,
+    space: impl Fn(usize) -> AddressSpaceId,
 ) -> (HistoryBuilder<usize>, BTreeMap<usize, code_timeline::MoveId>) {
     let mut builder = HistoryBuilder::new();
     let mut moves = BTreeMap::new();
     let sources = events.iter().map(|event| event.source).max().map_or(0, |last| last + 1);
     for source in 0..sources {
-        let mut told = builder.source();
+        let mut source_builder = builder.source();
         for (number, event) in events.iter().enumerate().filter(|(_, of)| of.source == source) {
-            let (life, time) = (life(event.process), event.time);
+            let (space, time) = (space(event.process), event.time);
             match event.what {
                 What::Load { index, start, size, lives_for } => {
                     let code = Code { address: start, size, origin: number };
-                    let id = told.load(life, time, index, code);
+                    let id = source_builder.load(space, time, index, code);
                     if let Some(lives_for) = lives_for {
-                        told.died(life, time + lives_for, id);
+                        source_builder.unload(space, time + lives_for, id);
                     }
                 }
                 What::Move { index, old, new } => {
-                    moves.insert(number, told.moved(life, time, index, old, new));
+                    moves.insert(number, source_builder.moved(space, time, index, old, new));
                 }
                 What::Clear { .. } => {}
             }
         }
-        told.finish(processes);
+        source_builder.finish(processes);
     }
     for event in events {
         if let What::Clear { start, size } = event.what {
-            builder.clear(life(event.process), event.time, start..start + size);
+            builder.clear(space(event.process), event.time, start..start + size);
         }
     }
     (builder, moves)
@@ -183,7 +183,7 @@ proptest! {
         copied in prop_oneof![Just(0usize), Just(6), Just(usize::MAX)],
     ) {
         let mut processes = Processes::new();
-        processes.seen(0);
+        processes.add(0);
         for (pid, fork) in (1..).zip(&forks) {
             processes.fork(pid, fork.parent as u32, fork.time);
         }
@@ -200,30 +200,30 @@ proptest! {
         events.retain(|event| !is_clear(event) || own.contains(&event.process));
         let until = 45;
         let truth = truth(&forks, &events, until);
-        let life = |process: usize| processes.at(process as u32, u64::MAX).unwrap();
-        let (builder, moves) = told(&events, &processes, life);
+        let space = |process: usize| processes.at(process as u32, u64::MAX).unwrap();
+        let (builder, moves) = add_events(&events, &processes, space);
         let history = builder.finish(&processes, copied);
         for (number, id) in moves {
             let moved = history.moved(id).map(|code| history.code(code).origin);
             prop_assert_eq!(moved, truth.moved[&number], "move {}", number);
         }
         for ((process, time), expected) in &truth.tables {
-            let at = |address| history.at(&processes, life(*process), address, *time);
+            let at = |address| history.at(&processes, space(*process), address, *time);
             let found = table(at, &history);
             prop_assert_eq!(&found, expected, "process {} at {}", process, time);
         }
     }
 
     #[test]
-    fn arrivals_are_who_had_each_byte_last(mut events in events()) {
+    fn arrivals_agree_with_the_last_owner_of_each_byte(mut events in events()) {
         for event in &mut events {
             event.process = 0;
             event.source = 0;
         }
         let truth = truth(&[], &events, 45);
-        let (builder, _) = told(&events, &Processes::new(), |_| LifeId::ONLY);
+        let (builder, _) = add_events(&events, &Processes::new(), |_| AddressSpaceId::ONLY);
         let mut last = BTreeMap::new();
-        for code in builder.into_arrivals(LifeId::ONLY) {
+        for code in builder.into_arrivals(AddressSpaceId::ONLY) {
             last.extend(code.range().map(|address| (address, code.origin)));
         }
         prop_assert_eq!(last, truth.last);
@@ -231,14 +231,14 @@ proptest! {
 }
 
 /// What is where at the end of one source's events.
-fn at_the_end(tell: impl Fn(&mut code_timeline::SourceBuilder<'_, &'static str>)) -> String {
+fn final_layout(add: impl Fn(&mut code_timeline::SourceBuilder<'_, &'static str>)) -> String {
     let processes = Processes::new();
     let mut builder = HistoryBuilder::new();
     let mut source = builder.source();
-    tell(&mut source);
+    add(&mut source);
     source.finish(&processes);
     let history = builder.finish(&processes, 0);
-    let timeline = history.timeline(LifeId::ONLY).unwrap();
+    let timeline = history.timeline(AddressSpaceId::ONLY).unwrap();
     let pieces = timeline.pieces().iter().filter(|piece| piece.until == u64::MAX);
     let shown = pieces.map(|piece| {
         let code = history.code(piece.code);
@@ -251,11 +251,11 @@ fn code(address: u64, origin: &'static str) -> Code<&'static str> {
     Code { address, size: 8, origin }
 }
 
-const ONE: LifeId = LifeId::ONLY;
+const ONE: AddressSpaceId = AddressSpaceId::ONLY;
 
 #[test]
-fn of_two_codes_with_one_index_the_one_at_the_old_address_is_moved() {
-    let shown = at_the_end(|source| {
+fn a_move_with_a_reused_index_moves_the_code_at_the_old_address() {
+    let shown = final_layout(|source| {
         source.load(ONE, 1, 7, code(0, "A"));
         source.load(ONE, 2, 7, code(16, "B"));
         source.moved(ONE, 3, 7, 0, 32);
@@ -265,8 +265,8 @@ fn of_two_codes_with_one_index_the_one_at_the_old_address_is_moved() {
 }
 
 #[test]
-fn code_is_moved_from_under_what_came_into_its_place_before_the_move_was_told() {
-    let shown = at_the_end(|source| {
+fn a_move_applies_to_code_that_was_overwritten_before_the_move() {
+    let shown = final_layout(|source| {
         source.load(ONE, 1, 1, code(0, "A"));
         source.load(ONE, 2, 2, code(0, "B"));
         source.moved(ONE, 3, 1, 0, 32);
@@ -276,7 +276,7 @@ fn code_is_moved_from_under_what_came_into_its_place_before_the_move_was_told() 
 
 #[test]
 fn an_unknown_index_is_the_code_at_the_old_address() {
-    let shown = at_the_end(|source| {
+    let shown = final_layout(|source| {
         source.load(ONE, 1, 1, code(0, "A"));
         source.moved(ONE, 3, 9, 0, 32);
         source.moved(ONE, 4, 1, 32, 48);
@@ -285,8 +285,8 @@ fn an_unknown_index_is_the_code_at_the_old_address() {
 }
 
 #[test]
-fn a_move_of_which_the_one_before_was_lost_is_known_by_its_index() {
-    let shown = at_the_end(|source| {
+fn after_a_lost_move_the_index_identifies_the_code() {
+    let shown = final_layout(|source| {
         source.load(ONE, 1, 1, code(0, "A"));
         source.moved(ONE, 3, 1, 16, 32);
         source.moved(ONE, 3, 2, 16, 48);
@@ -295,10 +295,10 @@ fn a_move_of_which_the_one_before_was_lost_is_known_by_its_index() {
 }
 
 #[test]
-fn code_dies_where_it_was_moved_and_is_not_moved_then() {
-    let shown = at_the_end(|source| {
+fn unloaded_code_cannot_be_moved() {
+    let shown = final_layout(|source| {
         let a = source.load(ONE, 1, 1, code(0, "A"));
-        source.died(ONE, 5, a);
+        source.unload(ONE, 5, a);
         source.load(ONE, 1, 2, code(8, "B"));
         source.moved(ONE, 3, 1, 0, 32);
         source.moved(ONE, 6, 1, 32, 48);
@@ -307,32 +307,32 @@ fn code_dies_where_it_was_moved_and_is_not_moved_then() {
 }
 
 #[test]
-fn codes_are_numbered_as_they_were_told() {
+fn codes_are_numbered_in_the_order_of_addition() {
     let processes = Processes::new();
     let mut builder = HistoryBuilder::new();
     builder.load(ONE, 0, code(64, "before"));
     let mut source = builder.source();
     let a = source.load(ONE, 1, 1, code(0, "A"));
-    source.died(ONE, 9, a);
+    source.unload(ONE, 9, a);
     source.moved(ONE, 2, 5, 48, 56);
     let moves = [source.moved(ONE, 2, 1, 0, 16), source.moved(ONE, 1, 2, 32, 24)];
     source.load(ONE, 1, 2, code(32, "B"));
     source.finish(&processes);
     let history = builder.finish(&processes, 0);
-    let told: Vec<_> = (0..4).map(|id| history.code(CodeId(id))).collect();
+    let numbered: Vec<_> = (0..4).map(|id| history.code(CodeId(id))).collect();
     let expected = [code(64, "before"), code(0, "A"), code(16, "A"), code(32, "B")];
-    assert!(told.into_iter().eq(&expected) && history.len() == 4);
+    assert!(numbered.into_iter().eq(&expected) && history.len() == 4);
     assert_eq!(moves.map(|id| history.moved(id)), [Some(CodeId(2)), None]);
-    let who = |address, time| history.at(&processes, ONE, address, time).map(|id| id.0);
+    let code_at = |address, time| history.at(&processes, ONE, address, time).map(|id| id.0);
     assert_eq!(
-        [who(0, 1), who(16, 2), who(16, 8), who(16, 9), who(32, 9)],
+        [code_at(0, 1), code_at(16, 2), code_at(16, 8), code_at(16, 9), code_at(32, 9)],
         [Some(1), Some(2), Some(2), None, Some(3)]
     );
 }
 
 #[test]
 fn times_count_before_the_order_of_the_file() {
-    let shown = at_the_end(|source| {
+    let shown = final_layout(|source| {
         source.moved(ONE, 3, 1, 0, 32);
         source.load(ONE, 4, 1, code(0, "B"));
         source.load(ONE, 1, 1, code(0, "A"));

@@ -1,6 +1,6 @@
 //! Lines of a perf map: `perf_map::resolve` gives the same result as a history.
 
-use code_timeline::{Code, HistoryBuilder, LifeId, Processes, Timeline};
+use code_timeline::{AddressSpaceId, Code, HistoryBuilder, Processes, Timeline};
 use proptest::prelude::*;
 
 proptest! {
@@ -18,12 +18,12 @@ proptest! {
             size,
             name: b"",
         });
-        let mut told = HistoryBuilder::new();
+        let mut builder = HistoryBuilder::new();
         for perf_map::Entry { address, size, line, .. } in entries.clone() {
-            told.load(LifeId::ONLY, 0, Code { address, size, origin: line });
+            builder.load(AddressSpaceId::ONLY, 0, Code { address, size, origin: line });
         }
-        let history = told.finish(&Processes::new(), 0);
-        let timeline = history.timeline(LifeId::ONLY).map(Timeline::pieces).unwrap_or_default();
+        let history = builder.finish(&Processes::new(), 0);
+        let timeline = history.timeline(AddressSpaceId::ONLY).map(Timeline::pieces).unwrap_or_default();
         let pieces = timeline.iter().map(|piece| (piece.range.clone(), history.code(piece.code).origin));
         let resolved = perf_map::resolve(entries);
         let resolved = resolved.iter().map(|piece| (piece.address..piece.end(), piece.entry.line));

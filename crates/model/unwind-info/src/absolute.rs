@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::error::Error;
 use crate::fde;
 use crate::machine::Machine;
-use crate::room;
+use crate::reserve;
 use jit_code::Unwind;
 
 /// Offset of the pointer encoding in a CIE, and its value for absolute addresses (`DW_EH_PE_absptr`).
@@ -30,7 +30,7 @@ pub fn absolute(
     unwind: &Unwind<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
-    room::reserve(unwind, out)?;
+    reserve::reserve(unwind, out)?;
     let start = out.len();
     let result = append(machine, address, size, unwind, out).unwrap_or(Err(Error::TooFar));
     result.inspect_err(|_| out.truncate(start))

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::machine::Machine;
 use crate::program;
 use crate::prologue::Prologue;
-use crate::room;
+use crate::reserve;
 use jit_code::Unwind;
 
 /// Offset of the code's address in an entry.
@@ -32,7 +32,7 @@ pub fn fde(
     unwind: &Unwind<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
-    room::reserve(unwind, out)?;
+    reserve::reserve(unwind, out)?;
     let start = out.len();
     append(machine, cie_to_fde, fde_to_code, code_size, unwind, out)
         .inspect_err(|_| out.truncate(start))

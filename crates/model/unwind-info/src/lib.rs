@@ -52,7 +52,7 @@ mod machine;
 mod program;
 mod prologue;
 mod ready;
-mod room;
+mod reserve;
 mod section;
 pub mod windows;
 

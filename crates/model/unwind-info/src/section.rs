@@ -7,7 +7,7 @@ use crate::fde;
 use crate::header::{EH_FRAME_HDR_SIZE, eh_frame_hdr};
 use crate::machine::Machine;
 use crate::ready;
-use crate::room;
+use crate::reserve;
 use jit_code::Unwind;
 
 /// The zero length that ends the section.
@@ -52,12 +52,12 @@ pub fn eh_frame(
     unwind: &Unwind<'_>,
     out: &mut Vec<u8>,
 ) -> Result<EhFrame, Error> {
-    room::reserve(unwind, out)?;
-    in_room(machine, code_size, code_to_frame, unwind, out)
+    reserve::reserve(unwind, out)?;
+    within_reserved(machine, code_size, code_to_frame, unwind, out)
 }
 
 /// Like [`eh_frame`], with capacity already reserved.
-fn in_room(
+fn within_reserved(
     machine: Machine,
     code_size: u64,
     code_to_frame: i64,
@@ -103,11 +103,11 @@ pub fn behind_code(
     unwind: &Unwind<'_>,
     out: &mut Vec<u8>,
 ) -> Result<Tables, Error> {
-    room::reserve(unwind, out)?;
+    reserve::reserve(unwind, out)?;
     let start = out.len();
     let code_to_frame = offset_behind(code_size).and_then(|offset| i64::try_from(offset).ok());
     let code_to_frame = code_to_frame.ok_or(Error::TooFar)?;
-    let frame = in_room(machine, code_size, code_to_frame, unwind, out)?;
+    let frame = within_reserved(machine, code_size, code_to_frame, unwind, out)?;
     let header = i64::try_from(frame.size)
         .ok()
         .and_then(|size| code_to_frame.checked_add(size))

@@ -23,7 +23,7 @@ fn rows(section: &[u8], at: u64) -> Vec<String> {
 }
 
 #[test]
-fn whole_addresses_say_what_relative_ones_say() {
+fn absolute_and_relative_addresses_describe_the_same_frames() {
     const ADDRESS: u64 = 0x7f12_3456_7000;
     for machine in [Machine::X86_64, Machine::Aarch64] {
         let saved = [(machine.frame_pointer(), -16)];
@@ -68,7 +68,7 @@ fn whole_addresses_say_what_relative_ones_say() {
 }
 
 #[test]
-fn what_cannot_be_described_leaves_nothing_behind() {
+fn a_failed_encoding_writes_nothing() {
     let mut out = vec![1, 2];
     let outside = [Row { offset: 8, cfa_register: 7, cfa_offset: 8, ..Row::default() }];
     let refused = absolute(Machine::X86_64, 0x1000, 8, &Unwind::Rows(&outside), &mut out);

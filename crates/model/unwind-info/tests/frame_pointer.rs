@@ -56,7 +56,7 @@ fn aarch64() {
 
 /// Code may end before its prologue does, and the prepared bytes are the same as those from rows.
 #[test]
-fn the_ready_entry_is_what_rows_give() {
+fn the_precomputed_entry_equals_the_encoded_rows() {
     for machine in MACHINES {
         let unit = machine.code_alignment();
         let [saved, set]: [&[(u16, i32)]; 2] = match machine {

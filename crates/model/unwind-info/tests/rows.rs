@@ -98,7 +98,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn gimli_finds_the_rows_again(
+    fn gimli_reads_the_same_rows(
         (machine, size, rows) in described(),
         code in (0x1_0000_0000..0x7fff_0000_0000_u64),
         between in -0x2000_0000..0x1000_0000_i64,
@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_comes_nothing_panics_and_what_fails_writes_nothing(
+    fn any_input_is_encoded_or_refused_without_output(
         machine in proptest::sample::select(MACHINES.to_vec()),
         size in prop_oneof![0..200_u64, any::<u64>()],
         distance in any::<i64>(),
@@ -171,7 +171,7 @@ proptest! {
     }
 
     #[test]
-    fn ready_bytes_are_taken_as_they_are((machine, size, rows) in described(), cut in any::<bool>()) {
+    fn a_ready_section_is_copied_unchanged((machine, size, rows) in described(), cut in any::<bool>()) {
         let rows = borrow(&rows);
         let mut made = Vec::new();
         let tables = behind_code(machine, size, &Unwind::Rows(&rows), &mut made).unwrap();
@@ -184,7 +184,7 @@ proptest! {
 }
 
 #[test]
-fn code_of_any_size_has_its_tables_behind_it() {
+fn tables_follow_code_of_any_size() {
     for machine in MACHINES {
         for size in (1..40_u64).map(|units| units * u64::from(machine.code_alignment())) {
             let mut out = Vec::new();
@@ -242,7 +242,7 @@ fn only_changes_are_written() {
 }
 
 #[test]
-fn what_cannot_be_encoded_is_refused() {
+fn unsupported_rows_are_refused() {
     let refused = |machine, size, unwind: Unwind<'_>| {
         behind_code(machine, size, &unwind, &mut Vec::new()).unwrap_err()
     };

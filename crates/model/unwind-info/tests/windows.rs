@@ -390,19 +390,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn each_instruction_leads_to_the_caller(shape in shape()) {
+    fn the_caller_is_found_from_each_instruction(shape in shape()) {
         check_code(&shape)?;
     }
 
     /// For arbitrary states: where an encoding exists, it is correct, except where a state is taken for one of an
     /// epilogue.
     #[test]
-    fn each_row_leads_to_the_caller(rows in any_rows(), size in 300..900_u32) {
+    fn the_caller_is_found_from_each_row(rows in any_rows(), size in 300..900_u32) {
         check_rows(&rows, size)?;
     }
 
     #[test]
-    fn whatever_comes_nothing_panics_and_what_fails_writes_nothing(
+    fn any_input_is_encoded_or_refused_without_output(
         size in prop_oneof![0..200_u64, any::<u64>()],
         rows in vec((0..200_u32, any::<u16>(), any::<i32>(), vec((0..140_u16, any::<i32>()), 0..3)), 0..5),
         prologue in prop_oneof![0..80_u32, any::<u32>()],
@@ -535,7 +535,7 @@ const fn row(offset: u32, cfa: (u16, i32), saved: &[(u16, i32)]) -> Row<'_> {
 
 /// Unwind codes as compilers for Windows write them.
 #[test]
-fn usual_prologues_have_the_usual_codes() {
+fn common_prologues_have_the_codes_of_compilers() {
     let made = |rows: &[Row<'_>]| {
         let mut infos = Vec::new();
         let pieces = encode(100, &Unwind::Rows(rows), &mut infos).unwrap();
@@ -569,7 +569,7 @@ fn usual_prologues_have_the_usual_codes() {
 }
 
 #[test]
-fn what_goes_beyond_one_prologue_makes_more_pieces() {
+fn code_with_several_frame_changes_has_several_pieces() {
     let saved = [(3, -16)];
     let body = row(4, (7, 48), &saved);
     let pieces = |rows: &[Row<'_>]| {
@@ -590,7 +590,7 @@ fn what_goes_beyond_one_prologue_makes_more_pieces() {
 }
 
 #[test]
-fn what_cannot_be_expressed_is_refused() {
+fn inexpressible_rows_are_refused() {
     let refused = |rows: &[Row<'_>]| match encode(100, &Unwind::Rows(rows), &mut Vec::new()) {
         Err(Error::Inexpressible { row, why }) => (row, why),
         other => panic!("{other:?}"),

@@ -10,7 +10,7 @@ const STEP: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Area {
     slots: Slots,
-    backed: Backed,
+    disk_space: DiskSpace,
 }
 
 impl Area {
@@ -18,7 +18,7 @@ impl Area {
     pub(crate) fn new(range: &std::ops::Range<usize>, unit: usize) -> Self {
         Self {
             slots: Slots::new(range.start, range.end, unit),
-            backed: Backed { to: range.start, end: range.end, step: STEP },
+            disk_space: DiskSpace { to: range.start, end: range.end, step: STEP },
         }
     }
 
@@ -26,15 +26,15 @@ impl Area {
     pub(crate) fn take(&mut self, file: &File, size: usize) -> Option<Slot> {
         let slot = self.slots.take(size)?;
         // Four more bytes, for the zeros that end a section.
-        if !self.backed.reach(file, slot.end().saturating_add(4)) {
-            self.slots.give_back(slot);
+        if !self.disk_space.reserve_to(file, slot.end().saturating_add(4)) {
+            self.slots.release(slot);
             return None;
         }
         Some(slot)
     }
 
-    pub(crate) fn give_back(&mut self, slot: Slot) {
-        self.slots.give_back(slot);
+    pub(crate) fn release(&mut self, slot: Slot) {
+        self.slots.release(slot);
     }
 
     /// The end of everything that was ever used.
@@ -45,15 +45,15 @@ impl Area {
 
 /// How far a part of the file has disk space.
 #[derive(Debug)]
-pub(crate) struct Backed {
+pub(crate) struct DiskSpace {
     pub(crate) to: usize,
     pub(crate) end: usize,
     pub(crate) step: usize,
 }
 
-impl Backed {
+impl DiskSpace {
     /// Ensures that there is disk space up to `end`.
-    pub(crate) fn reach(&mut self, file: &File, end: usize) -> bool {
+    pub(crate) fn reserve_to(&mut self, file: &File, end: usize) -> bool {
         if end <= self.to {
             return true;
         }

@@ -8,13 +8,13 @@ use std::sync::{Mutex, PoisonError};
 use fallible::{PathText, Place, Shared, Vec};
 use guest::hold_signals;
 
+use crate::allocator::Region;
 use crate::error::Error;
 use crate::fork;
 use crate::instructions;
 use crate::layout::GRANULE;
 use crate::options::Options;
 use crate::registry;
-use crate::rooms::Room;
 use crate::segment::{Segment, Taken};
 use crate::sweep::sweep;
 
@@ -49,16 +49,16 @@ pub struct Draft(Owned);
 #[derive(Debug)]
 pub struct Executable(Owned);
 
-/// A room, which is freed when this is dropped.
+/// A region, which is freed when this is dropped.
 #[derive(Debug)]
 struct Owned {
     arena: Shared<Inner>,
     segment: &'static Segment,
-    room: Room,
+    region: Region,
     address: u64,
     written: NonNull<u8>,
     size: usize,
-    /// The number of forks of the process when the room was allocated.
+    /// The number of forks of the process when the region was allocated.
     forks: u64,
 }
 
@@ -232,9 +232,9 @@ impl Drop for Inner {
 
 impl Owned {
     fn new(arena: &Shared<Inner>, segment: &'static Segment, taken: Taken, size: usize) -> Self {
-        let Taken { room, address, written } = taken;
+        let Taken { region, address, written } = taken;
         let forks = fork::forks();
-        Self { arena: Shared::clone(arena), segment, room, address, written, size, forks }
+        Self { arena: Shared::clone(arena), segment, region, address, written, size, forks }
     }
 
     /// Whether no other process shares this code.
@@ -247,7 +247,7 @@ impl Owned {
 impl Drop for Owned {
     fn drop(&mut self) {
         if self.is_alone() {
-            self.segment.give_back(self.room);
+            self.segment.release(self.region);
         }
     }
 }

@@ -8,9 +8,9 @@ use unwind_info::{Error, Machine, Unwind};
 
 use fallible::{Map, Vec};
 
-use crate::area::{Area, Backed};
+use crate::area::{Area, DiskSpace};
 use crate::file::File;
-use crate::head::{Growing, TARGET, size_at};
+use crate::head::{GrowingSection, TARGET, size_at};
 use crate::layout::{GRANULE, Layout, ROW, ROWS_HEADER};
 use crate::slots::Slot;
 use crate::view::View;
@@ -21,7 +21,7 @@ const SIZE_AT: usize = 12;
 #[derive(Debug)]
 pub(crate) struct Frames {
     area: Area,
-    rows: Backed,
+    rows: DiskSpace,
     layout: Layout,
     /// Place of the CIE for FDEs that are made from unwind info.
     common: usize,
@@ -37,8 +37,8 @@ impl Frames {
     /// Creates the tables; `None` without disk space, or on a machine that is not supported.
     pub(crate) fn begin(layout: &Layout, file: &File, view: &mut View) -> Option<Self> {
         let mut area = Area::new(&layout.frames, 8);
-        let mut rows = Backed { to: layout.rows_header(), end: layout.rows.end, step: 64 << 10 };
-        if !rows.reach(file, layout.rows.start) {
+        let mut rows = DiskSpace { to: layout.rows_header(), end: layout.rows.end, step: 64 << 10 };
+        if !rows.reserve_to(file, layout.rows.start) {
             return None;
         }
         let header = layout.rows_header();
@@ -70,17 +70,17 @@ impl Frames {
             known: Map::new(),
             count: 0,
         };
-        frames.tell_size(view);
+        frames.publish_size(view);
         Some(frames)
     }
 
     /// Ensures that text up to `end` has rows. False without disk space.
-    pub(crate) fn reach(&mut self, file: &File, view: &mut View, end: usize) -> bool {
+    pub(crate) fn reserve_to(&mut self, file: &File, view: &mut View, end: usize) -> bool {
         let wanted = end.saturating_sub(self.layout.text.start).div_ceil(GRANULE);
         if wanted <= self.count {
             return true;
         }
-        if !self.rows.reach(file, self.layout.rows.start.saturating_add(wanted * ROW)) {
+        if !self.rows.reserve_to(file, self.layout.rows.start.saturating_add(wanted * ROW)) {
             return false;
         }
         for row in self.count..wanted {
@@ -89,7 +89,7 @@ impl Frames {
         }
         self.count = wanted;
         view.store_u32(self.layout.rows_header() + 8, wanted as u32);
-        view.store_u64(size_at(Growing::Rows), (ROWS_HEADER + wanted * ROW) as u64);
+        view.store_u64(size_at(GrowingSection::Rows), (ROWS_HEADER + wanted * ROW) as u64);
         true
     }
 
@@ -125,12 +125,12 @@ impl Frames {
             (bytes, entries)
         });
         let Ok((mut bytes, entries)) = encoded else {
-            self.area.give_back(slot);
+            self.area.release(slot);
             fallible::refuse();
             return None;
         };
         let (Some(last), true) = (entries.last(), bytes.len() <= slot.size) else {
-            self.area.give_back(slot);
+            self.area.release(slot);
             return None;
         };
         // Zeros behind the last instruction are no-ops.
@@ -143,7 +143,7 @@ impl Frames {
         let (first, rest) = bytes.split_first_chunk::<4>()?;
         view.write(slot.at + 4, rest);
         view.store_u32(slot.at, u32::from_le_bytes(*first));
-        self.tell_size(view);
+        self.publish_size(view);
         for entry in entries {
             let start = entry.code.start.wrapping_sub(base) as usize;
             let end = entry.code.end.wrapping_sub(base) as usize;
@@ -203,7 +203,7 @@ impl Frames {
                 view.store_u32(at + SIZE_AT, 0);
             }
         }
-        self.area.give_back(slot);
+        self.area.release(slot);
     }
 
     /// Sets the rows of text that changed.
@@ -232,9 +232,9 @@ impl Frames {
         }
     }
 
-    fn tell_size(&mut self, view: &mut View) {
+    fn publish_size(&mut self, view: &mut View) {
         // Including the zeros that end it.
         let size = self.area.end().saturating_sub(self.layout.frames.start) + 4;
-        view.store_u64(size_at(Growing::Frames), size as u64);
+        view.store_u64(size_at(GrowingSection::Frames), size as u64);
     }
 }

@@ -42,7 +42,7 @@ const STRTAB: u64 = 5;
 
 /// A section that grows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Growing {
+pub(crate) enum GrowingSection {
     Text = 2,
     Symbols = 4,
     Names = 5,
@@ -54,12 +54,12 @@ pub(crate) enum Growing {
 }
 
 /// Offset of a section's size.
-pub(crate) fn size_at(section: Growing) -> usize {
+pub(crate) fn size_at(section: GrowingSection) -> usize {
     HEADER + SEGMENTS * SEGMENT + section as usize * SECTION + 32
 }
 
 /// Offset of a section's place.
-pub(crate) fn place_at(section: Growing) -> usize {
+pub(crate) fn place_at(section: GrowingSection) -> usize {
     size_at(section) - 8
 }
 
@@ -196,7 +196,7 @@ impl Words {
 
 #[cfg(test)]
 mod tests {
-    use super::{DYNAMIC, Growing, dynamic, first_page, size_at};
+    use super::{DYNAMIC, GrowingSection, dynamic, first_page, size_at};
     use crate::layout::Layout;
 
     #[test]
@@ -208,6 +208,6 @@ mod tests {
         // The place where publish-valgrind looks for it.
         assert_eq!(page[480..488], *b"codearen");
         // `.symtab` has one symbol, the null symbol.
-        assert_eq!(page[size_at(Growing::Symbols)], 24);
+        assert_eq!(page[size_at(GrowingSection::Symbols)], 24);
     }
 }

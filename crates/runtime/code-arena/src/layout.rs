@@ -91,7 +91,7 @@ mod tests {
     use super::Layout;
 
     #[test]
-    fn all_has_its_place() {
+    fn sections_do_not_overlap() {
         for text in [0, 1 << 20, 1 << 30] {
             let layout = Layout::new(text, 4096);
             let ends = [

@@ -65,6 +65,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("how tools read the object files of a process is known for Linux");
 
+mod allocator;
 mod area;
 mod arena;
 mod error;
@@ -77,7 +78,6 @@ mod layout;
 mod loaded;
 mod options;
 mod registry;
-mod rooms;
 mod segment;
 mod slots;
 mod sweep;

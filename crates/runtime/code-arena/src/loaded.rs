@@ -114,7 +114,7 @@ impl Loaded {
 impl Drop for Loaded {
     fn drop(&mut self) {
         match *self {
-            // SAFETY: we opened it, and its code does not run any more: rooms keep the arena alive.
+            // SAFETY: we opened it, and its code does not run any more: regions keep the arena alive.
             Self::Linked { handle, .. } => unsafe {
                 libc::dlclose(handle.as_ptr());
             },

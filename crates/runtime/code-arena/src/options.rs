@@ -75,8 +75,8 @@ impl Options {
         self
     }
 
-    /// Removes the files when the arena and everything allocated from it are dropped. By default they stay, because whoever reads
-    /// a recording of the process needs them for symbol names.
+    /// Removes the files when the arena and everything allocated from it are dropped. By default they stay, because readers of
+    /// a recording of the process need them for symbol names.
     #[must_use]
     pub fn removed(mut self) -> Self {
         self.is_removed = true;

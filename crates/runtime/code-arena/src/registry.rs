@@ -1,4 +1,4 @@
-//! All segments of the process: whoever announces code knows its address, but not its arena.
+//! All segments of the process: a runtime that announces code knows its address, but not its arena.
 #![allow(unsafe_code)]
 
 use std::ptr;

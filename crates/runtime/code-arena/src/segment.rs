@@ -10,15 +10,15 @@ use guest::{SignalsHeld, hold_signals};
 use rustix::io::Errno;
 use unwind_info::Unwind;
 
-use crate::area::Backed;
+use crate::allocator::{Region, TextAllocator};
+use crate::area::DiskSpace;
 use crate::error::Error;
 use crate::file::File;
 use crate::fork;
-use crate::head::{self, Growing, size_at};
+use crate::head::{self, GrowingSection, size_at};
 use crate::layout::Layout;
 use crate::loaded::Loaded;
 use crate::options::Options;
-use crate::rooms::{Room, Rooms};
 use crate::tables::Tables;
 use crate::view::View;
 
@@ -68,8 +68,8 @@ struct State {
     _loaded: Loaded,
     view: View,
     tables: Tables,
-    rooms: Rooms,
-    text: Backed,
+    allocator: TextAllocator,
+    text: DiskSpace,
     layout: Layout,
     file: File,
     is_removed: bool,
@@ -99,8 +99,8 @@ impl Segment {
                 _loaded: loaded,
                 view,
                 tables,
-                rooms: Rooms::new(layout.text.start, layout.text.end),
-                text: Backed { to: layout.text.start, end: layout.text.end, step: STEP },
+                allocator: TextAllocator::new(layout.text.start, layout.text.end),
+                text: DiskSpace { to: layout.text.start, end: layout.text.end, step: STEP },
                 layout,
                 file,
                 is_removed: options.is_removed,
@@ -182,34 +182,35 @@ impl Segment {
         self.is_linked
     }
 
-    /// Allocates a room, with its addresses for running and for writing. If `used`, one that was used before.
+    /// Allocates a region, with its addresses for running and for writing. If `used`, one that was used before.
     pub(crate) fn allocate(&self, size: usize, align: usize, used: bool) -> Option<Taken> {
         let mut state = self.lock()?;
         let state = state.as_mut()?;
-        let room = if used {
-            let room = state.rooms.take_used(size, align)?;
-            state.tables.forget(&mut state.view, room.at, room.at.saturating_add(room.size));
-            room
+        let region = if used {
+            let region = state.allocator.allocate_freed(size, align)?;
+            state.tables.forget(&mut state.view, region.at, region.at.saturating_add(region.size));
+            region
         } else {
-            let end = state.rooms.fresh_end(size, align)?;
+            let end = state.allocator.fresh_end(size, align)?;
             let (file, view) = (&state.file, &mut state.view);
-            if !state.text.reach(file, end) || !state.tables.frames.reach(file, view, end) {
+            if !state.text.reserve_to(file, end) || !state.tables.frames.reserve_to(file, view, end)
+            {
                 return None;
             }
-            let room = state.rooms.take_fresh(size, align)?;
-            let text = state.rooms.next().saturating_sub(state.layout.text.start);
-            state.view.store_u64(size_at(Growing::Text), text as u64);
-            room
+            let region = state.allocator.allocate_fresh(size, align)?;
+            let text = state.allocator.next().saturating_sub(state.layout.text.start);
+            state.view.store_u64(size_at(GrowingSection::Text), text as u64);
+            region
         };
-        let written = state.view.text(room.at, room.size)?;
-        Some(Taken { room, address: self.base.wrapping_add(room.at as u64), written })
+        let written = state.view.text(region.at, region.size)?;
+        Some(Taken { region, address: self.base.wrapping_add(region.at as u64), written })
     }
 
-    pub(crate) fn give_back(&self, room: Room) {
+    pub(crate) fn release(&self, region: Region) {
         if let Some(mut state) = self.lock()
             && let Some(state) = state.as_mut()
         {
-            state.rooms.give_back(room);
+            state.allocator.release(region);
         }
     }
 
@@ -221,7 +222,7 @@ impl Segment {
     ) -> bool {
         let Some(mut state) = self.lock() else { return false };
         let Some(state) = state.as_mut() else { return false };
-        let used = self.base.wrapping_add(state.rooms.next() as u64);
+        let used = self.base.wrapping_add(state.allocator.next() as u64);
         let code_image::Code { start, size, ref visible, .. } = *code;
         let is_whole = visible.start < visible.end
             && start <= visible.start
@@ -229,16 +230,16 @@ impl Segment {
         if !is_whole || visible.start < self.text.start || start.saturating_add(size) > used {
             return false;
         }
-        let told = fallible::attempt(|| {
+        let entries = fallible::attempt(|| {
             state.tables.add(&state.file, &mut state.view, self.base, code, unwind)
         });
-        if told != Ok(true) {
+        if entries != Ok(true) {
             self.left_out.fetch_add(1, Relaxed);
         }
         true
     }
 
-    /// Unmaps everything. No room is in use any more.
+    /// Unmaps everything. No region is in use any more.
     pub(crate) fn close(&self) {
         // First: what is mapped there later belongs to someone else.
         self.is_open.store(false, Relaxed);
@@ -251,10 +252,10 @@ impl Segment {
     }
 }
 
-/// An allocated room.
+/// An allocated region.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
-    pub(crate) room: Room,
+    pub(crate) region: Region,
     pub(crate) address: u64,
     pub(crate) written: NonNull<u8>,
 }

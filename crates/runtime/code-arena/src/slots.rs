@@ -56,7 +56,7 @@ impl Slots {
         }
     }
 
-    pub(crate) fn give_back(&mut self, slot: Slot) {
+    pub(crate) fn release(&mut self, slot: Slot) {
         if slot.size > 0 {
             // A place that cannot be stored is not reused.
             if !self.free.contains_key(&slot.size)
@@ -87,14 +87,14 @@ mod tests {
     use super::{Slot, Slots};
 
     #[test]
-    fn places_are_used_again_by_what_fits() {
+    fn freed_slots_are_reused_for_the_same_size() {
         let mut slots = Slots::new(64, 256, 8);
         let first = slots.take(20).unwrap();
         assert_eq!(first, Slot { at: 64, size: 24 });
         let second = slots.take(100).unwrap();
         assert_eq!((second, slots.next()), (Slot { at: 88, size: 104 }, 192));
-        slots.give_back(first);
-        slots.give_back(second);
+        slots.release(first);
+        slots.release(second);
         assert_eq!(slots.take(0), Some(Slot::default()));
         // Not from much larger ones while there is new space.
         assert_eq!(slots.take(32), Some(Slot { at: 192, size: 32 }));

@@ -29,8 +29,8 @@ pub(crate) fn hold(file: &OwnedFd) {
 pub(crate) fn sweep(directory: &CStr, age: Duration) {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(folder) = openat(CWD, directory, flags, Mode::empty()) else { return };
-    let mut room = [MaybeUninit::uninit(); 4096];
-    let mut names = RawDir::new(&folder, &mut room);
+    let mut region = [MaybeUninit::uninit(); 4096];
+    let mut names = RawDir::new(&folder, &mut region);
     for _ in 0..MOST {
         let Some(Ok(entry)) = names.next() else { return };
         if is_ours(entry.file_name().to_bytes()) {
@@ -89,7 +89,7 @@ mod tests {
     use super::{hold, is_ours, sweep};
 
     #[test]
-    fn names_are_told_from_others() {
+    fn own_file_names_are_recognised() {
         for name in [&b"code-1-2.so"[..], b"code-1234-10.so"] {
             assert!(is_ours(name));
         }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_old_and_nobodys_goes_and_nothing_else_does() {
+    fn only_old_files_without_a_process_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         made(folder.path(), "code-1-1.so", 30);

@@ -8,7 +8,7 @@ use fallible::{Map, Vec};
 use crate::area::Area;
 use crate::file::File;
 use crate::frames::Frames;
-use crate::head::{Growing, TARGET, TEXT, place_at, size_at};
+use crate::head::{GrowingSection, TARGET, TEXT, place_at, size_at};
 use crate::layout::{HASH, Layout, SYMBOL};
 use crate::slots::Slot;
 use crate::view::View;
@@ -27,14 +27,14 @@ pub(crate) struct Tables {
     line: Area,
     ranges: Area,
     /// By the first byte; no two overlap.
-    codes: Map<usize, Told>,
+    codes: Map<usize, CodeEntries>,
     /// Whether any code had lines: then codes without lines are described for perf, too.
     has_lines: bool,
 }
 
 /// A code in the tables: its end, and its entries.
 #[derive(Debug, Default)]
-struct Told {
+struct CodeEntries {
     end: usize,
     symbol: Slot,
     name: Slot,
@@ -68,7 +68,7 @@ impl Tables {
         view.write(info.at, &unit);
         // One empty bucket, and the number of symbols.
         view.store_u32(layout.hash, 1);
-        tables.tell_sizes(view);
+        tables.publish_sizes(view);
         Some(tables)
     }
 
@@ -87,7 +87,7 @@ impl Tables {
         self.forget(view, start, end);
 
         // The entry first: code that is published must have one.
-        if self.codes.try_insert(start, Told::default()).is_err() {
+        if self.codes.try_insert(start, CodeEntries::default()).is_err() {
             return false;
         }
         let name = fallible::attempt(|| {
@@ -105,14 +105,14 @@ impl Tables {
             return false;
         };
         let Some(symbol) = self.symbols.take(file, SYMBOL) else {
-            self.names.give_back(named);
+            self.names.release(named);
             self.codes.remove(&start);
             return false;
         };
         view.write(named.at, &name);
         // Before the symbol refers to it.
         view.store_u64(
-            size_at(Growing::Names),
+            size_at(GrowingSection::Names),
             self.names.end().saturating_sub(self.layout.names.start) as u64,
         );
         view.store_u64(symbol.at + 8, start as u64);
@@ -121,15 +121,15 @@ impl Tables {
         view.store_u64(symbol.at, name_at | FUNCTION << 32 | u64::from(TEXT) << 48);
 
         let frame = self.frames.add(file, view, base, code, unwind).unwrap_or_default();
-        let mut told = Told { end, symbol, name: named, frame, ..Told::default() };
+        let mut entries = CodeEntries { end, symbol, name: named, frame, ..CodeEntries::default() };
         self.has_lines |= !code.lines.is_empty() || !code.inlined.is_empty();
         if self.has_lines {
-            self.add_debug(file, view, base, code, &mut told);
+            self.add_debug(file, view, base, code, &mut entries);
         }
         if let Some(place) = self.codes.get_mut(&start) {
-            *place = told;
+            *place = entries;
         }
-        self.tell_sizes(view);
+        self.publish_sizes(view);
         true
     }
 
@@ -140,7 +140,7 @@ impl Tables {
         view: &mut View,
         base: u64,
         code: &code_image::Code<'_>,
-        told: &mut Told,
+        entries: &mut CodeEntries,
     ) {
         let entry = fallible::attempt(|| {
             DebugEntry::new(TARGET, code, |address| address.wrapping_sub(base))
@@ -168,7 +168,7 @@ impl Tables {
             for (area, slot) in
                 [(&mut self.info, taken.0), (&mut self.line, taken.1), (&mut self.ranges, taken.2)]
             {
-                area.give_back(slot.unwrap_or_default());
+                area.release(slot.unwrap_or_default());
             }
             return;
         };
@@ -177,45 +177,45 @@ impl Tables {
         view.write(line.at, &entry.line);
         view.write(ranges.at, &entry.ranges);
         view.write(info.at, &entry.info);
-        (told.info, told.line, told.ranges) = (info, line, ranges);
+        (entries.info, entries.line, entries.ranges) = (info, line, ranges);
     }
 
     /// Removes the codes that overlap with this part of the text.
     pub(crate) fn forget(&mut self, view: &mut View, start: usize, end: usize) {
-        while let Some((&first, told)) = self.codes.last_below(&end)
-            && told.end > start
+        while let Some((&first, entries)) = self.codes.last_below(&end)
+            && entries.end > start
         {
-            let Some(told) = self.codes.remove(&first) else { return };
+            let Some(entries) = self.codes.remove(&first) else { return };
             for word in 0..SYMBOL / 8 {
-                view.store_u64(told.symbol.at + 8 * word, 0);
+                view.store_u64(entries.symbol.at + 8 * word, 0);
             }
-            if told.frame.size > 0 {
-                self.frames.remove(view, told.frame, first, told.end);
+            if entries.frame.size > 0 {
+                self.frames.remove(view, entries.frame, first, entries.end);
             }
-            if told.info.size > 0 {
-                let (at, nothing) = DebugEntry::nothing(told.info.size);
-                view.write(told.info.at + at, &nothing);
+            if entries.info.size > 0 {
+                let (at, nothing) = DebugEntry::nothing(entries.info.size);
+                view.write(entries.info.at + at, &nothing);
             }
             for (area, slot) in [
-                (&mut self.symbols, told.symbol),
-                (&mut self.names, told.name),
-                (&mut self.info, told.info),
-                (&mut self.line, told.line),
-                (&mut self.ranges, told.ranges),
+                (&mut self.symbols, entries.symbol),
+                (&mut self.names, entries.name),
+                (&mut self.info, entries.info),
+                (&mut self.line, entries.line),
+                (&mut self.ranges, entries.ranges),
             ] {
-                area.give_back(slot);
+                area.release(slot);
             }
         }
     }
 
-    fn tell_sizes(&self, view: &mut View) {
+    fn publish_sizes(&self, view: &mut View) {
         let layout = &self.layout;
         for (section, area, start) in [
-            (Growing::Symbols, &self.symbols, layout.symbols.start),
-            (Growing::Names, &self.names, layout.names.start),
-            (Growing::Line, &self.line, layout.line.start),
-            (Growing::Ranges, &self.ranges, layout.ranges.start),
-            (Growing::Info, &self.info, layout.info.start),
+            (GrowingSection::Symbols, &self.symbols, layout.symbols.start),
+            (GrowingSection::Names, &self.names, layout.names.start),
+            (GrowingSection::Line, &self.line, layout.line.start),
+            (GrowingSection::Ranges, &self.ranges, layout.ranges.start),
+            (GrowingSection::Info, &self.info, layout.info.start),
         ] {
             let size = area.end().saturating_sub(start) as u64;
             if view.load_u64(size_at(section)) != size {

@@ -82,7 +82,7 @@ impl View {
 
 impl Drop for View {
     fn drop(&mut self) {
-        // SAFETY: this value owns the mapping, and no part of it is in use any more: rooms keep the arena alive.
+        // SAFETY: this value owns the mapping, and no part of it is in use any more: regions keep the arena alive.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.size) };
     }
 }

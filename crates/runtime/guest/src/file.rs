@@ -85,7 +85,7 @@ impl OwnFile {
         let is_ours = |stat: &Stat| self.is_of(stat) || identity(stat) == was;
         let old = self.open().filter(|file| fstat(file).is_ok_and(|stat| is_ours(&stat)));
         if let Some(old) = old.map(|file| file.as_raw_fd()) {
-            // SAFETY: both are open, and nobody else owns them: the one belongs to `new`, the other to this value.
+            // SAFETY: both are open, and have no other owner: the one belongs to `new`, the other to this value.
             let (file, mut place) =
                 unsafe { (OwnedFd::from_raw_fd(number), OwnedFd::from_raw_fd(old)) };
             let done = dup3(&file, &mut place, DupFlags::CLOEXEC);

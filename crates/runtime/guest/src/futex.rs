@@ -9,7 +9,7 @@ pub fn sleep_if_refused(error: i32, time: Duration) {
     if matches!(error, libc::EAGAIN | libc::EINTR | libc::ETIMEDOUT) {
         return;
     }
-    let _thread = crate::undisturbed();
+    let _thread = crate::without_cancellation();
     let time = libc::timespec {
         tv_sec: time.as_secs().try_into().unwrap_or(1),
         tv_nsec: time.subsec_nanos().into(),
@@ -25,7 +25,7 @@ mod tests {
     use super::sleep_if_refused;
 
     #[test]
-    fn a_refused_wait_is_a_sleep_and_no_other() {
+    fn only_a_refused_futex_wait_sleeps() {
         let takes = |error| {
             let began = Instant::now();
             sleep_if_refused(error, Duration::from_secs(1));

@@ -6,7 +6,6 @@
 #![warn(missing_docs)]
 #![deny(unsafe_code)]
 
-mod bell;
 pub mod crash_signal;
 mod descriptor;
 #[cfg(unix)]
@@ -15,12 +14,12 @@ mod file;
 mod futex;
 #[cfg(unix)]
 mod limits;
+mod notifier;
 mod signals;
 mod status;
 mod thread;
 pub mod valgrind;
 
-pub use bell::Bell;
 pub use descriptor::high_descriptor;
 #[cfg(unix)]
 pub use file::OwnFile;
@@ -28,7 +27,8 @@ pub use file::OwnFile;
 pub use futex::sleep_if_refused;
 #[cfg(unix)]
 pub use limits::file_size_limit;
-pub use signals::{SignalsHeld, Undisturbed, hold_signals, undisturbed};
+pub use notifier::Notifier;
+pub use signals::{SignalsHeld, WithoutCancellation, hold_signals, without_cancellation};
 pub use status::{begin_of, own_status};
 pub use thread::spawn;
 #[cfg(target_os = "linux")]

@@ -8,14 +8,14 @@ use std::marker::PhantomData;
 /// A handler that interrupts a thread which holds a lock, and takes the same lock, waits for ever. Faults (SIGSEGV and the like)
 /// are not held back: the kernel ends a process that blocks a fault that it causes.
 ///
-/// The thread cannot be cancelled meanwhile, and its `errno` is restored afterwards: see [`Undisturbed`].
+/// The thread cannot be cancelled meanwhile, and its `errno` is restored afterwards: see [`WithoutCancellation`].
 #[derive(Debug)]
 #[must_use = "signals are held until it is dropped"]
 pub struct SignalsHeld {
     #[cfg(unix)]
     before: Option<libc::sigset_t>,
     // Dropped last: setting the mask may change `errno`.
-    _thread: Undisturbed,
+    _thread: WithoutCancellation,
 }
 
 /// While this value exists, the thread cannot be cancelled (`pthread_cancel`). When it is dropped, `errno` is restored.
@@ -24,7 +24,7 @@ pub struct SignalsHeld {
 /// unwound through Rust frames. A handler that changes `errno` confuses the code that it interrupted.
 #[derive(Debug)]
 #[must_use = "the thread can be cancelled as soon as it is dropped"]
-pub struct Undisturbed {
+pub struct WithoutCancellation {
     #[cfg(target_os = "linux")]
     errno: libc::c_int,
     /// The previous state, if it could be set.
@@ -50,7 +50,7 @@ const FAULTS: [libc::c_int; 7] = [
 #[cfg(unix)]
 pub fn hold_signals() -> SignalsHeld {
     use std::mem::MaybeUninit;
-    let thread = undisturbed();
+    let thread = without_cancellation();
     let mut held = MaybeUninit::uninit();
     let mut before = MaybeUninit::uninit();
     // SAFETY: the first set is filled by the first call, the second by the last one, if that succeeds.
@@ -68,7 +68,7 @@ pub fn hold_signals() -> SignalsHeld {
 /// There are no signals.
 #[cfg(not(unix))]
 pub fn hold_signals() -> SignalsHeld {
-    SignalsHeld { _thread: undisturbed() }
+    SignalsHeld { _thread: without_cancellation() }
 }
 
 impl Drop for SignalsHeld {
@@ -83,19 +83,23 @@ impl Drop for SignalsHeld {
 
 /// Protects this thread from being cancelled, and its `errno`.
 #[cfg(target_os = "linux")]
-pub fn undisturbed() -> Undisturbed {
+pub fn without_cancellation() -> WithoutCancellation {
     // SAFETY: `errno` of this thread, which lives as long as the thread.
     let errno = unsafe { *errno_place() };
-    Undisturbed { errno, cancel_state: set_cancel_state(CANCEL_DISABLE), thread: PhantomData }
+    WithoutCancellation {
+        errno,
+        cancel_state: set_cancel_state(CANCEL_DISABLE),
+        thread: PhantomData,
+    }
 }
 
 /// Does nothing on other systems.
 #[cfg(not(target_os = "linux"))]
-pub fn undisturbed() -> Undisturbed {
-    Undisturbed { thread: PhantomData }
+pub fn without_cancellation() -> WithoutCancellation {
+    WithoutCancellation { thread: PhantomData }
 }
 
-impl Drop for Undisturbed {
+impl Drop for WithoutCancellation {
     fn drop(&mut self) {
         #[cfg(target_os = "linux")]
         {

@@ -38,7 +38,7 @@ fn start<F: FnOnce() + Send + 'static>(name: &str, work: F) -> io::Result<()> {
     let mut attributes = MaybeUninit::uninit();
     let mut thread = MaybeUninit::uninit();
     // SAFETY: the attributes are initialised by the first call before they are used, and destroyed once. The function takes
-    // back what `start` points to, which has its type; if no thread was created, nobody else has it.
+    // back what `start` points to, which has its type; if no thread was created, there is no other reference to it.
     let failed = unsafe {
         let mut failed = libc::pthread_attr_init(attributes.as_mut_ptr());
         if failed == 0 {
@@ -84,7 +84,7 @@ fn start(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     std::thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
 }
 
-/// Does `action` with all signals blocked in this thread, which a thread that it makes inherits.
+/// Runs `action` with all signals blocked in this thread. A thread that it creates inherits this.
 #[cfg(unix)]
 fn with_signals_blocked<T>(action: impl FnOnce() -> T) -> T {
     use std::mem::MaybeUninit;
@@ -120,17 +120,17 @@ pub fn thread_id() -> u32 {
 mod tests {
     use std::sync::Arc;
 
-    use crate::{Bell, spawn};
+    use crate::{Notifier, spawn};
 
     #[test]
-    fn a_thread_works_when_the_bell_rings() {
-        static BELL: Bell = Bell::new();
+    fn a_thread_wakes_when_notified() {
+        static NOTIFIER: Notifier = Notifier::new();
         let (done, seen) = std::sync::mpsc::channel();
         let held = Arc::new(());
         let theirs = Arc::clone(&held);
         spawn("in-process-test", move || {
             for _ in 0..3 {
-                BELL.wait();
+                NOTIFIER.wait();
                 let name = std::fs::read_to_string("/proc/thread-self/comm");
                 done.send(name.unwrap_or_default()).unwrap();
             }
@@ -138,7 +138,7 @@ mod tests {
         })
         .unwrap();
         for _ in 0..3 {
-            BELL.ring();
+            NOTIFIER.notify();
             let name = seen.recv().unwrap();
             assert!(cfg!(not(target_os = "linux")) || name == "in-process-test\n", "{name:?}");
         }

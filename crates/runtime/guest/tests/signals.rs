@@ -11,7 +11,7 @@ fn blocked() -> u64 {
 }
 
 #[test]
-fn all_signals_are_blocked_in_it_and_none_elsewhere() {
+fn all_signals_are_blocked_in_the_spawned_thread_only() {
     // KILL and STOP cannot be blocked, and the C library reserves 32 and 33.
     let cannot = [9, 19, 32, 33].iter().fold(0, |mask, signal| mask | 1 << (signal - 1));
     let before = blocked();

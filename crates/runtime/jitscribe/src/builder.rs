@@ -13,10 +13,10 @@ use crate::scribe::{Replay, Scribe};
 use crate::settings::Settings;
 use crate::system;
 
-/// 4 GiB, for a dump that keeps all it was told.
+/// 4 GiB, for a dump that keeps everything that is announced.
 const FILE_LIMIT: usize = 4 << 30;
 
-/// Settings of a [`Scribe`]. Without any, it keeps a lean log in memory.
+/// Settings of a [`Scribe`]. By default, it keeps a log in memory, without the bytes of code.
 #[derive(Default)]
 #[must_use = "nothing is announced to a builder; `build` makes the scribe"]
 pub struct Builder {
@@ -66,15 +66,15 @@ impl std::fmt::Debug for Builder {
 }
 
 impl Builder {
-    /// Nothing is written until it is turned on from outside, by `jitscribe ctl -p PID on`. The runtime has to announce again what
-    /// is alive then, see [`Self::replay`].
+    /// Writes nothing until `jitscribe ctl -p PID on` turns the log on. The runtime must then announce again all code that is
+    /// live: see [`Self::replay`].
     pub fn start_disabled(mut self) -> Self {
         self.is_off = true;
         self
     }
 
-    /// The log gets the code's bytes too: tools show the assembly of code that is long gone. It costs what
-    /// copying them costs, and the room they take.
+    /// Writes the bytes of code to the log, too: tools can then show the assembly of code that was freed. It costs the time to
+    /// copy them, and the space.
     pub fn with_bytes(mut self) -> Self {
         self.bytes = true;
         self
@@ -94,7 +94,8 @@ impl Builder {
         self.perf_map()
     }
 
-    /// Refuses requests for a perf map, also from outside: the process writes one itself, and the two would describe each code twice.
+    /// Ignores all requests for a perf map, also from other processes. For a process that writes one itself: the two would
+    /// describe each code twice.
     pub fn no_perf_map(mut self) -> Self {
         self.no_perf_map = true;
         self
@@ -119,13 +120,14 @@ impl Builder {
         self.gdb()
     }
 
-    /// Before SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP or SIGSYS ends the process, shows all code that is alive as
-    /// [`Self::gdb`] does: any debugger knows it in the core file. Until then it costs only a thread that waits.
+    /// Shows all live code as [`Self::gdb`] does, before SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP or SIGSYS ends the
+    /// process. So any debugger finds the code in the core file. Until then, the only cost is a thread that waits.
     ///
-    /// Signal handlers are installed when the scribe is made, on Linux. A previously installed handler runs first. Code is shown only if
-    /// that handler restores SIG_DFL and returns, or calls `abort()`. A runtime that installs a handler later, or whose handler starts a debugger,
-    /// calls [`Scribe::show_before_crash`] from there. The crash waits for five seconds at most, and goes on without
-    /// if the crashing thread holds what showing needs. A child of fork takes part from its first announcement on.
+    /// Signal handlers are installed when the scribe is made, on Linux. A previously installed handler runs first. Code is shown
+    /// only if that handler restores SIG_DFL and returns, or calls `abort()`. A runtime that installs a handler later, or whose
+    /// handler starts a debugger, calls [`Scribe::show_before_crash`] from there. The crash is delayed by at most five seconds:
+    /// if the crashing thread holds a lock that is needed, the code is not shown. A child of `fork` takes part from its first
+    /// announcement on.
     ///
     /// Without the cargo feature `gdb` this has no effect, and is reported.
     pub fn gdb_on_crash(mut self) -> Self {
@@ -134,18 +136,18 @@ impl Builder {
         self
     }
 
-    /// Nothing is shown to debuggers unless someone asks, even if one is attached.
+    /// Shows nothing to debuggers, even if one is attached, unless it is requested (`jitscribe ctl -p PID on --gdb`).
     pub fn no_gdb(mut self) -> Self {
         self.debuggers = Debuggers::Never;
         self
     }
 
-    /// Registers code with the unwinders in the process, from before [`Scribe::load`] returns until the code is dropped: C++ exceptions and
-    /// panics pass through it, and backtraces do not end at it. It must be announced with its [`Unwind`](crate::Unwind)
-    /// info. Code in a `CodeArena` needs no such setting.
+    /// Registers code with the unwinders in the process, from before [`Scribe::load`] returns until the code is dropped: C++
+    /// exceptions and panics pass through it, and backtraces do not end at it. It must be announced with its
+    /// [`Unwind`](crate::Unwind) info. Code in a `CodeArena` needs no such setting.
     ///
-    /// Code that the log does not take (it is full, or off) is not registered either: a runtime whose own exceptions
-    /// depend on it uses the crate `publish-unwind` directly. Without the cargo feature `unwinders` this has no effect, and is reported.
+    /// Code that the log does not take (it is full, or off) is not registered either: a runtime whose own exceptions depend on it
+    /// uses the crate `publish-unwind` directly. Without the cargo feature `unwinders` this has no effect, and is reported.
     pub fn unwinders(mut self) -> Self {
         let where_not = "without the feature `unwinders`";
         self.unwinders = self.has(cfg!(feature = "unwinders"), "code for unwinders", where_not);
@@ -158,8 +160,9 @@ impl Builder {
         self
     }
 
-    /// Shows code to the Valgrind that runs the process, through object files, which stay, as profiles refer to them. They are in the
-    /// same directory as for [`Self::jitdump`]. Enabled by default under Valgrind; calling this also emits a notice if Valgrind is not running.
+    /// Shows code to the Valgrind that runs the process, through object files, which stay, as profiles refer to them. They are in
+    /// the same directory as for [`Self::jitdump`]. Enabled by default under Valgrind; calling this also emits a notice if
+    /// Valgrind is not running.
     ///
     /// Without the cargo feature `valgrind`, and on Windows, this has no effect, and is reported.
     pub fn valgrind(mut self) -> Self {
@@ -175,7 +178,7 @@ impl Builder {
         self.valgrind()
     }
 
-    /// Nothing is shown to valgrind.
+    /// Shows nothing to Valgrind.
     pub fn no_valgrind(mut self) -> Self {
         self.valgrind = Some(false);
         self
@@ -188,8 +191,8 @@ impl Builder {
         self
     }
 
-    /// Keeps the log in a file, `jit-PID.dump`, with all that `perf inject --jit` needs: the code's bytes, and the
-    /// marker by which perf finds it. The file is in the folder `jitscribe` of the user's runtime directory (`XDG_RUNTIME_DIR`, else
+    /// Keeps the log in a file, `jit-PID.dump`, with all that `perf inject --jit` needs: the code's bytes, and the marker by
+    /// which perf finds it. The file is in the folder `jitscribe` of the user's runtime directory (`XDG_RUNTIME_DIR`, else
     /// `.cache` in the home directory).
     ///
     /// Not on Windows, where it has no effect and is reported.
@@ -207,7 +210,7 @@ impl Builder {
         builder
     }
 
-    /// Whether this build has something. If not, that is reported when the scribe is made.
+    /// Returns `is_there`: whether this build supports something. If not, this is reported when the scribe is made.
     fn has(&mut self, is_there: bool, what: &str, where_not: &str) -> bool {
         if !is_there {
             match fallible::attempt(|| fallible::text!("{what}: there is none {where_not}")) {
@@ -218,33 +221,33 @@ impl Builder {
         is_there
     }
 
-    /// A copy of a path, or a note that there is no memory for it.
+    /// Copies a path, or notes that there is no memory for the copy.
     fn path(&mut self, path: &Path) -> Option<PathText> {
         let copy = PathText::new(path);
         self.is_refused |= copy.is_none();
         copy
     }
 
-    /// How many bytes the log may take: 64 MiB unless set, or a quarter of what the process's memory cgroup may have
-    /// if that is less; 4 GiB if it is a file. From a quarter of them on, room of dead codes is used anew (in memory, not
-    /// in a file) where most of a part has died; when they are used up, wherever some has. Then codes are left out, and
-    /// the log says how many. With a limit above what its memory cgroup has left, the kernel ends the process when
-    /// the log fills it, as with any other memory.
+    /// Maximum size of the log in bytes. The default is 64 MiB, or a quarter of the limit of the process's memory cgroup if that
+    /// is less; 4 GiB if the log is a file. In memory, the space of dead code is reused: from a quarter of the limit on, where
+    /// most code of a chunk is dead; at the limit, wherever any code is dead. If there is still no space, codes are left out, and
+    /// the log counts them. If the memory cgroup has less memory left than the limit, the kernel kills the process when the log
+    /// fills it, as with any other memory.
     pub fn limit(mut self, bytes: usize) -> Self {
         self.limit = Some(bytes);
         self
     }
 
-    /// Times are counts of the processor's own clock (x86-64's `rdtsc`) instead of nanoseconds of `CLOCK_MONOTONIC`: for recordings
-    /// that are not made with `perf record -k mono`, as those of Intel PT cannot be. perf converts them by what the kernel says of
-    /// that clock (`PERF_RECORD_TIME_CONV`). Where there is no such clock, that is said, and times stay as they are.
+    /// Takes timestamps from the processor's clock (x86-64's `rdtsc`) instead of `CLOCK_MONOTONIC`. For recordings that cannot be
+    /// made with `perf record -k mono`, such as those of Intel PT. perf converts the timestamps with the parameters that the
+    /// kernel recorded (`PERF_RECORD_TIME_CONV`). On machines without such a clock, this has no effect, and is reported.
     pub fn arch_clock(mut self) -> Self {
         self.arch_clock = true;
         self
     }
 
-    /// Starts a thread that waits for `jitscribe ctl`, whose requests are otherwise noticed by the next announcement. Once a second it looks whether
-    /// a debugger is attached, and shows it all code then, unless [`Self::no_gdb`] is set.
+    /// Starts a thread that applies requests of `jitscribe ctl` at once; otherwise, the next announcement applies them. Once a
+    /// second, the thread also checks whether a debugger is attached, and then shows it all code, unless [`Self::no_gdb`] is set.
     ///
     /// Not on Windows, where it has no effect and is reported.
     pub fn control_thread(mut self) -> Self {
@@ -252,9 +255,9 @@ impl Builder {
         self
     }
 
-    /// Called when the log is turned on from outside, from a thread that announces, polls or watches: announce
-    /// all that is alive. No lock of the scribe is held, and no signals. The thread may be in a signal handler that announces: it
-    /// carries out a request that it finds.
+    /// Sets a callback for when another process turns the log on: it announces all live code. It is called by a thread that
+    /// announces or polls, or by the control thread. The thread holds no lock of the scribe, and no signals. It may be in a
+    /// signal handler, if that handler announces code: an announcement applies pending requests.
     pub fn replay(mut self, replay: impl Fn(Scribe) + Send + Sync + 'static) -> Self {
         match fallible::boxed(replay) {
             Ok(replay) => self.replay = Some(replay),
@@ -263,33 +266,33 @@ impl Builder {
         self
     }
 
-    /// Called for each thing that could not be had, once, by the thread that finds it out.
+    /// Sets a callback for notices: it is called once for each feature that is not available, by the thread that detects this.
     ///
-    /// Locks of the scribe may be held, and signals; in a fork's child other threads may wait for this one. If code is announced in a signal
-    /// handler, the listener may be called there too: that the log is full is told by the announcement that finds no space. So the listener
-    /// takes note and returns. It must not announce, make a scribe, or wait for another thread; if handlers announce, it does only what a
-    /// handler may. A notice is formatted (`Display`) without memory. With the feature `log`, the logger is called in the same places.
+    /// The caller may hold locks of the scribe, and signals; in the child of a fork, other threads may be waiting for it. If a
+    /// signal handler announces code, the callback may be called there, too: a full log is reported by the announcement that
+    /// finds no space. So the callback must only store the notice and return. It must not announce, make a scribe, or wait for
+    /// another thread. If handlers announce, it must be async-signal-safe. Formatting a notice (`Display`) does not allocate.
+    /// With the feature `log`, the logger is called in the same situations.
     pub fn on_notice(mut self, listener: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
         match fallible::Place::new() {
             Ok(place) => self.listener = Some(place.fill(listener)),
             Err(fallible::Refused) => {
                 self.is_refused = true;
-                // There is nobody to be told later.
+                // The listener cannot be called later.
                 listener(&Notice::out_of_memory(Subject::Log));
             }
         }
         self
     }
 
-    /// Takes over what the environment says:
+    /// Adds the settings of the environment:
     ///
-    /// - `JITSCRIBE`, a list with commas of: `log` (the default), `off`, `bytes`, `arch-clock`, `perf-map`,
-    ///   `jitdump`, `gdb`, `gdb-each`, `gdb-on-crash`, `no-gdb`, `unwinders`, `no-unwinders`, `valgrind`, `no-valgrind`;
-    /// - `JITSCRIBE_DIR`, where to write a dump, the object files for valgrind, and the files of arenas;
+    /// - `JITSCRIBE`, a comma-separated list of: `log` (the default), `off`, `bytes`, `arch-clock`, `perf-map`, `jitdump`, `gdb`,
+    ///   `gdb-each`, `gdb-on-crash`, `no-gdb`, `unwinders`, `no-unwinders`, `valgrind`, `no-valgrind`;
+    /// - `JITSCRIBE_DIR`, the directory for a dump, the object files for Valgrind, and the files of arenas;
     /// - `JITSCRIBE_LIMIT`, in bytes, or with `K`, `M`, `G`.
     ///
-    /// A program that runs with more rights than its caller (set-user-id) takes nothing from the
-    /// environment.
+    /// A program that runs with more privileges than its caller (set-user-id) ignores the environment.
     pub fn environment(self) -> Self {
         if system::has_more_rights() {
             return self;
@@ -314,7 +317,7 @@ impl Builder {
             if word.is_empty() {
                 continue;
             }
-            // What is none of the words need not be shown whole.
+            // An unknown word need not be shown completely.
             let word = word.utf8_chunks().next().map_or("", |chunk| chunk.valid());
             match word {
                 "log" => self.is_off = false,
@@ -358,13 +361,13 @@ impl Builder {
         self
     }
 
-    /// Makes the scribe. It never fails: what cannot be had is off, and said once.
+    /// Makes the scribe. This never fails: features that are not available are turned off, and reported once.
     #[must_use]
     pub fn build(mut self) -> Scribe {
         if self.is_refused {
             return self.refused();
         }
-        // Whatever is refused, it can be said.
+        // Taken out first, so that a refused allocation can be reported.
         let listener = self.listener.take();
         let replay = self.replay.take();
         match fallible::attempt(|| self.settings(listener.as_ref())) {
@@ -373,21 +376,21 @@ impl Builder {
         }
     }
 
-    /// There is no memory for the settings.
+    /// Makes a scribe that is off, because there is no memory for the settings.
     fn refused(self) -> Scribe {
-        notice::say(self.listener.as_ref(), &Notice::out_of_memory(Subject::Log));
+        notice::report(self.listener.as_ref(), &Notice::out_of_memory(Subject::Log));
         Scribe::off()
     }
 
-    /// What the settings come to, but for the listener.
+    /// Evaluates the settings, except the listener.
     fn settings(self, listener: Option<&Listener>) -> Settings {
         for text in &self.wrong {
-            notice::say(listener, &Notice::new(Subject::Setting, text));
+            notice::report(listener, &Notice::new(Subject::Setting, text));
         }
         let ticks = self.arch_clock.then(Clock::ticks).flatten();
         if self.arch_clock && ticks.is_none() {
             let text = "this machine has no clock of the processor that perf converts: times are CLOCK_MONOTONIC's";
-            notice::say(listener, &Notice::new(Subject::Setting, text));
+            notice::report(listener, &Notice::new(Subject::Setting, text));
         }
         let clock = ticks.unwrap_or_default();
         let mut bits = control::LOG;
@@ -395,8 +398,8 @@ impl Builder {
             bits |= control::BYTES;
         }
         if self.perf_map && !self.no_perf_map {
-            // Opened by the same path as one that is asked for later.
-            bits |= control::PERF_MAP | control::WISH;
+            // Opened by the same code as a perf map that is requested later.
+            bits |= control::PERF_MAP | control::REQUEST;
         }
         let for_debuggers = match self.debuggers {
             Debuggers::Present => cfg!(feature = "gdb") && system::is_traced(),
@@ -404,7 +407,7 @@ impl Builder {
             Debuggers::Never => false,
         };
         if for_debuggers {
-            bits |= control::GDB | control::WISH;
+            bits |= control::GDB | control::REQUEST;
         }
         if self.is_off {
             bits = 0;
@@ -414,7 +417,7 @@ impl Builder {
             Some(dir) => match dump_file(dir) {
                 Ok(path) => Some(path),
                 Err(error) => {
-                    notice::say(
+                    notice::report(
                         listener,
                         &Notice::new(
                             Subject::Log,
@@ -433,7 +436,7 @@ impl Builder {
         let valgrind = for_valgrind.then(|| self.valgrind_dir.map_or_else(system::private_dir, Ok));
         let valgrind = valgrind.and_then(|dir| {
             let complain = |error: &system::NoDirectory| {
-                notice::say(
+                notice::report(
                     listener,
                     &Notice::new(
                         Subject::Valgrind,
@@ -451,7 +454,7 @@ impl Builder {
             log: LogOptions { reuse: file.is_none(), file, limit, control: bits, clock },
             gdb_each: self.gdb_each,
             look_for_debuggers: cfg!(feature = "gdb") && self.debuggers == Debuggers::Present,
-            // What is shown anyhow need not be shown then.
+            // Code that is already shown need not be shown again.
             gdb_on_crash: self.gdb_on_crash && bits & control::GDB == 0,
             unwinders: self.unwinders && !self.is_off,
             valgrind,
@@ -464,14 +467,14 @@ impl Builder {
     }
 }
 
-/// The usual limit, or a quarter of what the process's group may have: the log's memory is counted as the group's,
-/// and where that ends the kernel kills.
+/// The default limit, or a quarter of the memory cgroup's: the log's memory counts for the group, and the kernel kills processes
+/// of a group that exceeds its limit.
 fn memory_limit(group: Option<u64>) -> usize {
     let quarter = group.and_then(|limit| usize::try_from(limit / 4).ok()).unwrap_or(usize::MAX);
     quarter.min(MEMORY_LIMIT)
 }
 
-/// The path of this process's dump, in a directory that is there.
+/// The path of this process's dump, in a directory that exists.
 fn dump_file(dir: Option<PathText>) -> Result<PathText, system::NoDirectory> {
     let dir = match dir {
         Some(dir) => dir,

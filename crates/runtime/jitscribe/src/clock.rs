@@ -2,19 +2,19 @@
 
 use crate::system;
 
-/// What times are told by.
+/// The clock of timestamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Clock {
-    /// Nanoseconds of a clock that does not go back.
+    /// Nanoseconds of a monotonic clock.
     #[default]
     Monotonic,
-    /// The processor's own count, as `rdtsc` has it.
+    /// The processor's counter (`rdtsc`).
     #[cfg(target_arch = "x86_64")]
     Ticks,
 }
 
 impl Clock {
-    /// The processor's own count, where there is one that a program may read and perf converts.
+    /// The processor's counter, if programs may read it and perf can convert it.
     pub(crate) const fn ticks() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
         return Some(Self::Ticks);
@@ -22,7 +22,7 @@ impl Clock {
         return None;
     }
 
-    /// Now. Never 0.
+    /// The current time. Never 0.
     #[inline]
     pub(crate) fn now(self) -> u64 {
         let now = match self {
@@ -37,6 +37,6 @@ impl Clock {
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 fn read_ticks() -> u64 {
-    // SAFETY: every x86-64 has the instruction. Where a process forbade it to itself (`PR_SET_TSC`), it asked for a signal.
+    // SAFETY: every x86-64 has the instruction. If a process has disabled it (`PR_SET_TSC`), it has requested a signal.
     unsafe { core::arch::x86_64::_rdtsc() }
 }

@@ -1,4 +1,4 @@
-//! Before a crash signal ends the process, a thread that waits for it shows debuggers all that is alive.
+//! Shows debuggers all live code before a crash signal ends the process, on a thread that waits for this.
 
 use std::io;
 
@@ -21,7 +21,7 @@ pub(crate) fn forked(host: &Host) {
 }
 
 fn report(host: &Host, error: &io::Error) {
-    host.say(
+    host.report(
         Subject::Debuggers,
         format_args!(
             "cannot start the thread that shows code before a crash: {}",

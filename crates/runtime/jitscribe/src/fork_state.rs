@@ -9,32 +9,32 @@ use crate::log::{ForkPage, process_id};
 
 /// One of the states below, for each process.
 pub(crate) struct ForkState {
-    /// The kernel clears it in a fork's child.
+    /// The kernel clears it in the child of a fork.
     page: Option<ForkPage>,
-    /// Used without that page: the process id (upper half) and its state. In another process it means [`UNKNOWN`].
+    /// Used without that page: the process id (upper half) and its state. In another process, the value means [`UNKNOWN`].
     word: AtomicU64,
 }
 
-/// A fork's child that has not noticed yet that it is one.
+/// The child of a fork, before it has created its log.
 pub(crate) const UNKNOWN: u32 = 0;
-/// The log is this process's own.
+/// This process has its own log.
 pub(crate) const OWN: u32 = 1;
 /// The process has no log.
 pub(crate) const ORPHAN: u32 = 3;
 
-/// The state while this thread makes the child's log.
+/// The state while this thread creates the child's log.
 pub(crate) fn adopting(thread: u32) -> u32 {
     // Thread ids have 22 bits on Linux.
     thread << 2 | 2
 }
 
 impl ForkState {
-    /// Of a scribe without a log.
+    /// The state of a scribe without a log.
     pub(crate) const fn none() -> Self {
         Self { page: None, word: AtomicU64::new(0) }
     }
 
-    /// Of the process that makes the log.
+    /// The state of the process that creates the log.
     pub(crate) fn new(page: Option<ForkPage>) -> Self {
         let state = Self { page, word: AtomicU64::new(0) };
         state.set(OWN);

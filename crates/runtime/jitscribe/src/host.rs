@@ -1,4 +1,4 @@
-//! What publishers have to do with: the log, the settings, and the way to report that something is off.
+//! The parts of a scribe that publishers use: the log, the settings, and notices.
 
 use std::sync::atomic::{
     AtomicU32,
@@ -7,16 +7,16 @@ use std::sync::atomic::{
 
 use fallible::OsError;
 
-use crate::log::{Log, Why};
+use crate::log::{LeftOutReason, Log};
 use crate::notice::{self, Notice, Subject};
 use crate::settings::Settings;
 
-/// The part of a scribe that its publishers know.
+/// The part of a scribe that its publishers use.
 pub(crate) struct Host {
     /// `None`: nothing is announced.
     pub(crate) log: Option<Log>,
     pub(crate) settings: Settings,
-    /// The kinds of [`Why`] that were reported.
+    /// The kinds of [`LeftOutReason`] that were reported.
     reported: AtomicU32,
 }
 
@@ -37,47 +37,47 @@ impl Host {
     #[inline(never)]
     pub(crate) fn report_left_out(&self) {
         let Some(log) = &self.log else { return };
-        let why = log.why();
-        let kind = match why {
-            Why::Full => 1,
-            Why::TooLarge => 2,
-            Why::Busy => 4,
-            Why::Refused(_) => 8,
-            Why::Memory => 16,
+        let reason = log.left_out_reason();
+        let kind = match reason {
+            LeftOutReason::Full => 1,
+            LeftOutReason::TooLarge => 2,
+            LeftOutReason::Busy => 4,
+            LeftOutReason::Refused(_) => 8,
+            LeftOutReason::Memory => 16,
         };
         if self.reported.fetch_or(kind, Relaxed) & kind != 0 {
             return;
         }
         let (taken, limit) = log.extent();
         let (taken, limit) = (taken >> 10, limit >> 10);
-        match why {
-            Why::Full => self.say(
+        match reason {
+            LeftOutReason::Full => self.report(
                 Subject::Full,
                 format_args!("the code log is full ({taken} KiB taken, the limit is {limit} KiB): new codes are left out until old ones die; JITSCRIBE_LIMIT sets another limit"),
             ),
-            Why::TooLarge => self.say(
+            LeftOutReason::TooLarge => self.report(
                 Subject::Full,
                 format_args!("a code was left out whose name, lines and bytes take more room than the code log may have ({limit} KiB)"),
             ),
-            Why::Busy => self.say(
+            LeftOutReason::Busy => self.report(
                 Subject::Full,
                 "a code was left out: a signal handler announced it while its thread was writing to the code log, or other threads got no processor for a second",
             ),
-            Why::Memory => self.say_refused(Subject::Full),
-            Why::Refused(cause) => self.say(
+            LeftOutReason::Memory => self.report_out_of_memory(Subject::Full),
+            LeftOutReason::Refused(cause) => self.report(
                 Subject::Full,
                 format_args!("the code log does not grow beyond {taken} KiB (its limit is {limit} KiB): the system refuses more memory ({}); new codes are left out until old ones die", OsError(cause.raw_os_error())),
             ),
         }
     }
 
-    /// Reports that memory was refused. It takes no memory.
-    pub(crate) fn say_refused(&self, subject: Subject) {
-        notice::say(self.settings.listener.as_ref(), &Notice::out_of_memory(subject));
+    /// Reports that an allocation failed. Does not allocate.
+    pub(crate) fn report_out_of_memory(&self, subject: Subject) {
+        notice::report(self.settings.listener.as_ref(), &Notice::out_of_memory(subject));
     }
 
-    /// Reports something that cannot be had.
-    pub(crate) fn say(&self, subject: Subject, text: impl std::fmt::Display) {
-        notice::say(self.settings.listener.as_ref(), &Notice::new(subject, text));
+    /// Reports something that is not available.
+    pub(crate) fn report(&self, subject: Subject, text: impl std::fmt::Display) {
+        notice::report(self.settings.listener.as_ref(), &Notice::new(subject, text));
     }
 }

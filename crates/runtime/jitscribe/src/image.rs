@@ -1,4 +1,4 @@
-//! Code as those take it who make object files.
+//! Converts announced code to the form from which object files are made.
 
 use fallible::Vec;
 
@@ -15,7 +15,7 @@ pub(crate) fn target() -> Target {
     Target::new(elf_machine::NATIVE, Endian::NATIVE)
 }
 
-/// A code as it is announced, without unwind info that is no ready section.
+/// Converts a code as it is announced. Of unwind info, only a ready section is included.
 pub(crate) fn announced(code: &Code<'_>, show: impl FnOnce(&code_image::Code<'_>)) {
     let at = |offset: u32| code.address.wrapping_add(offset.into());
     let line = |line: &jit_code::Line<'_>| (at(line.offset), line.line, line.column);
@@ -38,7 +38,7 @@ pub(crate) fn announced(code: &Code<'_>, show: impl FnOnce(&code_image::Code<'_>
         .inlined
         .iter()
         .map(|call| {
-            // Too few, if memory was refused for them.
+            // Incomplete if an allocation failed.
             let (ranges, behind) = rest.split_at_checked(call.ranges.len()).unwrap_or_default();
             rest = behind;
             Inlined {
@@ -68,7 +68,7 @@ pub(crate) fn announced(code: &Code<'_>, show: impl FnOnce(&code_image::Code<'_>
     show(&shown);
 }
 
-/// The one code of a dump, as its record has it.
+/// The code of a dump with one code, as its record has it.
 pub(crate) fn record(dump: &[u8]) -> Option<CodeLoad<'_>> {
     Dump::parse(dump).ok()?.codes().find_map(|event| match event {
         Ok(CodeEvent::Load(load)) => Some(load),
@@ -76,7 +76,7 @@ pub(crate) fn record(dump: &[u8]) -> Option<CodeLoad<'_>> {
     })
 }
 
-/// The one code of a dump.
+/// The code of a dump with one code.
 pub(crate) fn logged(dump: &[u8], show: impl FnOnce(&code_image::Code<'_>)) {
     let Some(load) = record(dump) else { return };
     let visible = load.address..load.end();

@@ -1,4 +1,5 @@
-//! jitscribe: a JIT says once what code it made, and every tool knows it.
+//! jitscribe makes JIT-compiled code visible to profilers and debuggers: a runtime announces each code once, and every tool knows
+//! it.
 //!
 //! ```
 //! use jitscribe::{Code, Scribe};
@@ -9,17 +10,17 @@
 //! drop(code);
 //! ```
 //!
-//! The announcements go into the *code log*: a jitdump in memory that this process shares with
-//! whoever may look into it, so that `jitscribe record -p PID` and `jitscribe dump -p PID` know all
-//! code made so far, at any time, without the process having prepared for it. Writing to it takes
-//! no system call and no lock, but once in 64 KiB, when the log gets memory. Its format is specified in the project's `docs/format.md`.
+//! Announcements go to the *code log*, a jitdump in memory that this process shares with readers that have the privilege to
+//! inspect it. So `jitscribe record -p PID` and `jitscribe dump -p PID` know all code that was announced so far, at any time, and
+//! the process needs no preparation. Writing to the log takes no system call and no lock, except once in 64 KiB, when the log
+//! allocates memory. The project's `docs/format.md` specifies its format.
 //!
 //! # A guest in the process
 //!
-//! Nothing here fails into the runtime: no panic, no signal, no error to handle. What cannot be had
-//! is off, and said once ([`Builder::on_notice`], or `log` with the feature of that name). No
-//! thread, no signal handler, no socket, no file on disk unless asked for. A child of `fork` gets a
-//! log of its own with what was alive, at its first announcement.
+//! The library never disturbs the runtime: no panic, no signal, no error to handle. A feature that is not available is turned
+//! off, and reported once ([`Builder::on_notice`], or `log` with the feature of that name). The library creates no thread, signal
+//! handler, socket or file on disk unless asked to. The child of a `fork` gets its own log at its first announcement, with the
+//! code that was live at the fork.
 
 mod builder;
 mod clock;
@@ -33,7 +34,6 @@ mod host;
     allow(dead_code, reason = "each feature uses a part")
 )]
 mod image;
-mod latch;
 mod log;
 mod notice;
 #[cfg(all(feature = "objects", unix))]
@@ -42,6 +42,7 @@ mod publishers;
 mod scribe;
 #[allow(dead_code, reason = "each publisher reads its own setting")]
 mod settings;
+mod spin_lock;
 mod system;
 mod thread;
 

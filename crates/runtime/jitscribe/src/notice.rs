@@ -1,16 +1,16 @@
-//! What the library has to say to its host.
+//! Notices from the library to its host.
 
 use std::fmt::{self, Write};
 
-/// Something that could not be had, and is off from now on. The program is not affected.
+/// A report that something is not available, and was turned off. The program is not affected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     subject: Subject,
     text: Text,
 }
 
-/// What a notice says. It lies in the notice itself: code may be announced, and left out, in a signal handler that interrupted
-/// the allocator.
+/// The text of a notice. It is stored in the notice itself, because code may be announced, and left out, in a signal handler that
+/// interrupted the allocator.
 #[derive(Clone, PartialEq, Eq)]
 struct Text {
     bytes: [u8; Self::SIZE],
@@ -20,18 +20,18 @@ struct Text {
 impl Text {
     /// It must fit on the stack of a signal handler.
     const SIZE: usize = 512;
-    /// What ends a text that was cut.
+    /// The end of a text that was cut.
     const DOTS: &str = "...";
 
     fn new(text: impl fmt::Display) -> Self {
         let mut new = Self { bytes: [0; Self::SIZE], length: 0 };
-        // What does not fit is cut; there is no other error.
+        // A text that does not fit is cut; there is no other error.
         let _ = write!(new, "{text}");
         new
     }
 
     fn as_str(&self) -> &str {
-        // It consists of whole strings, so that there is no other case.
+        // It consists of whole strings, so it is always valid.
         self.bytes.get(..self.length).and_then(|text| str::from_utf8(text).ok()).unwrap_or_default()
     }
 
@@ -63,40 +63,40 @@ impl fmt::Debug for Text {
     }
 }
 
-/// What a [`Notice`] is about.
+/// The subject of a [`Notice`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Subject {
-    /// The code log: there is none, or it lies in another kind of memory than asked for.
+    /// The code log: there is none, or it is in another kind of memory than requested.
     Log,
-    /// Codes are left out: the log is full, cannot grow, or has no room for one so large. The text says which.
+    /// Codes are left out: the log is full or cannot grow, or the code is too large. The text has the reason.
     Full,
     /// The child of a fork has no log.
     Fork,
     /// The perf map.
     PerfMap,
-    /// What valgrind is shown.
+    /// Code for Valgrind.
     Valgrind,
     /// An arena for code.
     Arena,
-    /// What debuggers are shown.
+    /// Code for debuggers.
     Debuggers,
-    /// What unwinders in the process know.
+    /// Code for the unwinders in the process.
     Unwinders,
-    /// A setting in the environment that means nothing.
+    /// An unknown setting in the environment.
     Setting,
 }
 
 impl Notice {
     pub(crate) fn new(subject: Subject, text: impl fmt::Display) -> Self {
-        // It takes no memory, but what it is made of may.
+        // Formatting does not allocate, but the arguments may.
         match fallible::attempt(|| Text::new(text)) {
             Ok(text) => Self { subject, text },
             Err(fallible::Refused) => Self::out_of_memory(subject),
         }
     }
 
-    /// Memory was refused, and with it what the subject is about. It takes none to say so.
+    /// The subject is not available, because an allocation failed. This does not allocate.
     pub(crate) fn out_of_memory(subject: Subject) -> Self {
         let text = match subject {
             Subject::Log => "out of memory: no code is announced",
@@ -112,7 +112,7 @@ impl Notice {
         Self { subject, text: Text::new(text) }
     }
 
-    /// What it is about.
+    /// The subject.
     #[must_use]
     pub fn subject(&self) -> Subject {
         self.subject
@@ -125,11 +125,11 @@ impl fmt::Display for Notice {
     }
 }
 
-/// Whoever takes notices.
+/// A callback for notices.
 pub(crate) type Listener = Box<dyn Fn(&Notice) + Send + Sync>;
 
-/// Says it to the listener, if there is one, and to `log`.
-pub(crate) fn say(listener: Option<&Listener>, notice: &Notice) {
+/// Passes it to the listener, if there is one, and to `log`.
+pub(crate) fn report(listener: Option<&Listener>, notice: &Notice) {
     #[cfg(feature = "log")]
     log::warn!(target: "jitscribe", "{notice}");
     if let Some(listener) = listener {
@@ -142,7 +142,7 @@ mod tests {
     use super::{Notice, Subject, Text};
 
     #[test]
-    fn a_text_that_is_too_long_is_cut_between_characters() {
+    fn a_long_text_is_cut_between_characters() {
         let said = |text: &str| Notice::new(Subject::Full, text).to_string();
         for text in ["", "no code is announced", &"x".repeat(Text::SIZE - 3)] {
             assert_eq!(said(text), text);

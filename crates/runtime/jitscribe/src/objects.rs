@@ -1,4 +1,4 @@
-//! All that is alive as one object that a loader takes.
+//! Writes all live code as one object that a loader accepts.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -20,11 +20,11 @@ use crate::log::{Log, Position};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ObjectError {
-    /// No code is alive, or the log is off.
+    /// There is no live code, or the log is off.
     Nothing,
-    /// The file: it is there already, or cannot be written.
+    /// The file exists, or cannot be written.
     File(io::Error),
-    /// The code does not fit into the format.
+    /// The format cannot represent the code.
     Format(code_image::Error),
 }
 
@@ -63,17 +63,17 @@ impl From<code_image::Error> for ObjectError {
     }
 }
 
-/// Writes what is alive in `log` to the new file `path`.
+/// Writes the live code of `log` to the new file `path`.
 pub(crate) fn write(
     log: &Log,
     format: ObjectFormat,
     path: &Path,
 ) -> Result<FinishedObject, ObjectError> {
-    let alive = fallible::attempt(|| Alive::of(log)).map_err(code_image::Error::from)?;
+    let alive = fallible::attempt(|| LiveCodes::of(log)).map_err(code_image::Error::from)?;
     if alive.0.is_empty() {
         return Err(ObjectError::Nothing);
     }
-    // Of this user alone, through no link, in the place of none.
+    // A new file, accessible only to this user; no link is followed.
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
     options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
@@ -89,7 +89,7 @@ pub(crate) fn write(
 fn write_to(
     log: &Log,
     format: ObjectFormat,
-    alive: &Alive,
+    alive: &LiveCodes,
     file: Limited,
 ) -> Result<FinishedObject, ObjectError> {
     let pieces = alive.pieces();
@@ -100,11 +100,11 @@ fn write_to(
     let memory = File::open("/proc/self/mem").ok();
     let mut current = Vec::new();
     for piece in &pieces {
-        let Some(&Living { position, index, time, .. }) = alive.0.get(piece.entry.line as usize)
+        let Some(&LiveCode { position, index, time, .. }) = alive.0.get(piece.entry.line as usize)
         else {
             continue;
         };
-        // What died meanwhile is left out.
+        // Code that was unloaded since is left out.
         let Some(dump) = log.dump_of(position, index) else { continue };
         let mut done = Ok(());
         logged(&dump, |code| {
@@ -124,20 +124,20 @@ fn write_to(
     Ok(object.finish()?)
 }
 
-/// The `size` bytes at `address` as they are now. Not by a pointer, for what was announced may not be there.
-fn read<'r>(memory: &File, address: u64, size: u64, room: &'r mut Vec<u8>) -> Option<&'r [u8]> {
+/// The `size` bytes at `address` now. Not read through a pointer, because the announced memory may be unmapped.
+fn read<'r>(memory: &File, address: u64, size: u64, buffer: &'r mut Vec<u8>) -> Option<&'r [u8]> {
     let size = usize::try_from(size).ok()?;
-    room.clear();
-    room.try_reserve(size).ok()?;
-    room.resize(size, 0);
-    memory.read_exact_at(room, address).ok()?;
-    Some(room)
+    buffer.clear();
+    buffer.try_reserve(size).ok()?;
+    buffer.resize(size, 0);
+    memory.read_exact_at(buffer, address).ok()?;
+    Some(buffer)
 }
 
-/// Where codes are that are alive, from old to new.
-struct Alive(Vec<Living>);
+/// The places of live codes, from the oldest to the newest.
+struct LiveCodes(Vec<LiveCode>);
 
-struct Living {
+struct LiveCode {
     position: Position,
     index: u32,
     time: u64,
@@ -145,7 +145,7 @@ struct Living {
     size: u64,
 }
 
-impl Alive {
+impl LiveCodes {
     fn of(log: &Log) -> Self {
         let mut alive = Vec::new();
         for (position, index, _) in log.positions() {
@@ -153,14 +153,14 @@ impl Alive {
                 && let Some(load) = record(&dump)
             {
                 let (time, address, size) = (load.timestamp, load.address, load.size);
-                alive.push(Living { position, index, time, address, size });
+                alive.push(LiveCode { position, index, time, address, size });
             }
         }
         alive.sort_by_key(|living| living.time);
         Self(alive)
     }
 
-    /// Who is where, by address. `line` of an entry is the index of its code.
+    /// The codes by address. `line` of an entry is the index of its code.
     fn pieces(&self) -> Vec<perf_map::Piece<'static>> {
         let entries = (0..).zip(&self.0).map(|(line, living)| Entry {
             offset: 0,
@@ -180,7 +180,7 @@ impl Alive {
     }
 }
 
-/// A file that is not to grow beyond the process's limit: to write there would be a signal.
+/// A file that does not grow beyond the process's limit on file sizes, because that would raise a signal.
 struct Limited {
     file: File,
     position: u64,
@@ -223,7 +223,7 @@ mod tests {
     use super::Limited;
 
     #[test]
-    fn nothing_is_written_behind_the_limit() {
+    fn a_file_does_not_grow_beyond_the_limit() {
         let file = tempfile::tempfile().unwrap();
         let mut limited = Limited { limit: 8, ..Limited::new(file) };
         assert_eq!(limited.write(&[1; 8]).unwrap(), 8);

@@ -13,11 +13,11 @@ use crate::builder::Builder;
 use crate::crash;
 use crate::fork_state::{ForkState, ORPHAN, OWN, UNKNOWN, adopting};
 use crate::host::Host;
-use crate::latch::{Latch, Patience};
-use crate::log::{Failure, ForkPage, Living, Log, Position};
+use crate::log::{Failure, ForkPage, LiveCode, Log, Position};
 use crate::notice::{self, Notice, Subject};
 use crate::publishers::Publishers;
 use crate::settings::Settings;
+use crate::spin_lock::{Patience, SpinLock};
 use crate::thread;
 #[cfg(unix)]
 use fallible::IoError;
@@ -26,19 +26,19 @@ use guest::hold_signals;
 use jit_code::Code;
 use jitdump::extension::control;
 
-/// Takes announcements of code. Copies are the same scribe; it lives as long as the process.
+/// Takes announcements of code. Copies refer to the same scribe, which lives as long as the process.
 ///
-/// All methods may be called from any thread at any time, and none of them fails or calls back into the runtime (but for
-/// the callbacks that it was given, see [`Builder::on_notice`] and [`Builder::replay`]). An announcement to the log waits for other threads only where more than
-/// 32 announce at the same moment, or two need a new part of the log: it sleeps meanwhile, for a second at most, and is left out
-/// then, and counted. Publishers beside the log (a perf map, debuggers, unwinders, valgrind) have locks of their own.
+/// All methods may be called from any thread at any time. None of them fails, and none calls the runtime, except through the
+/// callbacks [`Builder::on_notice`] and [`Builder::replay`]. An announcement waits for other threads only if more than 32
+/// announce at the same moment, or if two need a new chunk of the log. It then sleeps for at most a second; after that, the code
+/// is left out and counted. The publishers (perf map, debuggers, unwinders, Valgrind) have their own locks.
 ///
-/// A signal handler may announce, too, whatever it interrupted, to the log alone and without [`Unwind`](crate::Unwind) rows:
-/// publishers and such rows take memory from the allocator, which a handler may have interrupted.
+/// A signal handler may announce code, too, if no publisher is on and the code has no [`Unwind`](crate::Unwind) rows: publishers
+/// and such rows need the allocator, which the signal may have interrupted.
 #[derive(Clone, Copy, Debug)]
 pub struct Scribe(&'static Shared);
 
-/// Whether they are the same scribe.
+/// Compares whether both refer to the same scribe.
 impl PartialEq for Scribe {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self.0, other.0)
@@ -47,7 +47,7 @@ impl PartialEq for Scribe {
 
 impl Eq for Scribe {}
 
-/// A code that was announced. Dropping it says that the code is gone.
+/// A code that was announced. Dropping it announces that the code is gone.
 #[derive(Debug)]
 #[must_use = "dropping it says that the code is gone; `leak` it if it lives as long as the process"]
 pub struct LoadedCode {
@@ -57,20 +57,19 @@ pub struct LoadedCode {
     index: u32,
 }
 
-/// Announces again all that is alive.
+/// Announces again all live code.
 pub(crate) type Replay = Box<dyn Fn(Scribe) + Send + Sync>;
 
-/// What all copies of a scribe share. It is never freed: a thread may be in the middle of an announcement
-/// when another one ends the process.
+/// What all copies of a scribe share. It is never freed: a thread may be announcing while another one ends the process.
 pub(crate) struct Shared {
     host: Host,
     fork_state: ForkState,
     publishers: Publishers,
     replay: Option<Replay>,
-    /// Whether the log was on when the control word was looked at last.
+    /// Whether the log was on when requests were applied last.
     was_on: AtomicBool,
     /// Held while requests are applied.
-    applying: Latch,
+    applying: SpinLock,
 }
 
 impl std::fmt::Debug for Shared {
@@ -79,29 +78,29 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// A scribe that writes nothing, for those who need one before they have settings.
+/// A scribe that writes nothing, for use before the settings are known.
 static OFF: Shared = Shared {
     host: Host::new(None, Settings::off()),
     fork_state: ForkState::none(),
     publishers: Publishers::new(),
     replay: None,
     was_on: AtomicBool::new(false),
-    applying: Latch::new(),
+    applying: SpinLock::new(),
 };
 
 impl Scribe {
     /// The scribe of the process, with the settings of the environment; see [`Builder::environment`].
     ///
-    /// The first call makes it; all others get the same one, with the same log, also from other libraries in the process that use this crate.
-    /// A second copy of the crate (another version, or one that is linked statically) has a scribe of its own. Readers merge the logs of
+    /// The first call makes it. All others return the same scribe, also in other libraries of the process that use this crate. A
+    /// second copy of the crate (another version, or one that is linked statically) has its own scribe. Readers merge the logs of
     /// a process.
     #[must_use]
     pub fn global() -> Self {
         // No `OnceLock`: the child of a fork would wait for ever for a thread that its parent had there.
         static MADE: AtomicPtr<Shared> = AtomicPtr::new(std::ptr::null_mut());
-        /// The process and the thread that makes it, or made it.
+        /// The process and the thread that makes it, or has made it.
         static MAKER: AtomicU64 = AtomicU64::new(0);
-        // SAFETY: it is null, or was stored below from a reference that is valid for ever, and which nobody writes through.
+        // SAFETY: it is null, or was stored below from a reference that is valid for ever, and that is never written through.
         #[allow(unsafe_code)]
         let made = || unsafe { MADE.load(Acquire).as_ref() }.map(Self);
         if let Some(scribe) = made() {
@@ -115,7 +114,7 @@ impl Scribe {
             }
             let maker = MAKER.load(Acquire);
             if maker == us {
-                // Called by what is called to make it.
+                // A callback of the builder called this.
                 return Self::off();
             }
             if maker >> 32 == u64::from(process) {
@@ -131,36 +130,36 @@ impl Scribe {
         }
     }
 
-    /// A scribe with settings of one's own.
+    /// A scribe with other settings.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// A scribe that writes nothing, ever.
+    /// A scribe that never writes anything.
     #[must_use]
     pub const fn off() -> Self {
         Self(&OFF)
     }
 
     pub(crate) fn new(settings: Settings, replay: Option<Replay>) -> Self {
-        let say = |subject, text: &dyn std::fmt::Display| {
-            notice::say(settings.listener.as_ref(), &Notice::new(subject, text));
+        let report = |subject, text: &dyn std::fmt::Display| {
+            notice::report(settings.listener.as_ref(), &Notice::new(subject, text));
         };
         let Ok(place) = Place::new() else {
-            notice::say(settings.listener.as_ref(), &Notice::out_of_memory(Subject::Log));
+            notice::report(settings.listener.as_ref(), &Notice::out_of_memory(Subject::Log));
             return Self::off();
         };
         let log = fallible::attempt(|| {
             Log::create(settings.log.clone(), |failure, instead| {
-                say(Subject::Log, &format_args!("{failure}; {instead}"));
+                report(Subject::Log, &format_args!("{failure}; {instead}"));
             })
         })
         .unwrap_or_else(|Refused| Err(Failure::memory("the code log")))
-        .map_err(|failure| say(Subject::Log, &format_args!("{failure}; no code is announced")))
+        .map_err(|failure| report(Subject::Log, &format_args!("{failure}; no code is announced")))
         .ok();
         let page = ForkPage::new()
             .map_err(|error| {
-                say(Subject::Fork, &format_args!("no page is cleared on fork ({}): each announcement asks for the process's id", OsError(error.raw_os_error())));
+                report(Subject::Fork, &format_args!("no page is cleared on fork ({}): each announcement asks for the process's id", OsError(error.raw_os_error())));
             })
             .ok();
         let was_on = AtomicBool::new(settings.log.control != 0);
@@ -170,21 +169,21 @@ impl Scribe {
             publishers: Publishers::new(),
             replay,
             was_on,
-            applying: Latch::new(),
+            applying: SpinLock::new(),
         }));
         let scribe = Self(shared);
         scribe.begin();
         scribe
     }
 
-    /// Whether announcements are written down. What takes time to prepare can be left when not.
+    /// Whether announcements are written to the log. If not, a runtime can skip the preparation of announcements.
     #[inline]
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.0.control() != 0 || self.0.is_on_after_all()
     }
 
-    /// Announces code: made, or put in the place of what was there. Call it before the code runs.
+    /// Announces code that is new, or that replaces other code at its addresses. Call it before the code runs.
     #[inline]
     pub fn load(&self, code: &Code<'_>) -> LoadedCode {
         if !self.is_on() {
@@ -193,7 +192,7 @@ impl Scribe {
         self.0.load(code)
     }
 
-    /// Counts a code that was to be announced, but for which the caller was refused memory. It is said once.
+    /// Counts a code that the caller could not announce because an allocation failed. This is reported once.
     #[doc(hidden)]
     #[cold]
     pub fn left_out(&self) {
@@ -203,54 +202,54 @@ impl Scribe {
         }
     }
 
-    /// Does what was asked for from outside, if anything was: `jitscribe ctl`. Announcements do so too; a
-    /// runtime that has none to make for a long time may call this now and then.
+    /// Applies requests of other processes (`jitscribe ctl`). Announcements do this, too; a runtime that announces nothing for a
+    /// long time may call this from time to time.
     pub fn poll(&self) {
-        if self.0.control() & control::WISH != 0 {
+        if self.0.control() & control::REQUEST != 0 {
             self.0.apply_requests();
         }
     }
 
-    /// Shows debuggers all code that is alive, for a signal handler that knows the signal for a crash and has a debugger
-    /// look, or writes a core file, before it returns. It may be called in any handler, and anywhere else, with
-    /// whatever locks held; it waits for five seconds at most for the thread that [`Builder::gdb_on_crash`] made.
+    /// Shows all live code to debuggers. For signal handlers that treat the signal as a crash, and start a debugger or write a
+    /// core file before they return. It may be called in any handler and in any other place, whichever locks the thread holds. It
+    /// waits at most five seconds for the thread that [`Builder::gdb_on_crash`] made.
     ///
-    /// Whether all is shown. `false` without that setting, unless all that is announced is shown anyhow.
-    /// Always `false` without the cargo feature `gdb`.
+    /// Returns whether all code is shown. `false` without that setting, unless all announced code is shown anyway. Always `false`
+    /// without the cargo feature `gdb`.
     pub fn show_before_crash(&self) -> bool {
         let shown = control::GDB | control::LOG;
-        if self.0.control() & (shown | control::WISH) == shown {
+        if self.0.control() & (shown | control::REQUEST) == shown {
             return true;
         }
         #[cfg(feature = "gdb")]
-        let is_shown = self.0.host.settings.gdb_on_crash && guest::crash_signal::tell();
+        let is_shown = self.0.host.settings.gdb_on_crash && guest::crash_signal::run_now();
         #[cfg(not(feature = "gdb"))]
         let is_shown = false;
         is_shown
     }
 
-    /// The descriptor of the log's file: in memory, or the dump. It is closed when the process ends or runs
-    /// another program; whoever has a copy of it can still read the log then.
+    /// The descriptor of the log's file: a memfd, or the dump. It is closed when the process ends or executes another program; a
+    /// process that has a copy of the descriptor can read the log after that.
     ///
-    /// `None` if there is no file, or if the process has closed the descriptor: its number may be another file's by now. The
-    /// log goes on without, and tools find it by its mapping.
+    /// `None` if there is no file, or if the process has closed the descriptor, whose number may now refer to another file. The
+    /// log works without it, and tools find the log by its mapping.
     #[cfg(unix)]
     #[must_use]
     pub fn log_fd(&self) -> Option<std::os::fd::BorrowedFd<'static>> {
         self.0.host.log.as_ref()?.fd()
     }
 
-    /// The dump that is being written, if it is a file.
+    /// The path of the dump, if the log is a file.
     #[must_use]
     #[allow(clippy::disallowed_types, reason = "the caller's, made in memory that was not refused")]
     pub fn dump_path(&self) -> Option<std::path::PathBuf> {
         self.0.host.log.as_ref()?.path().map(PathText::into_path_buf)
     }
 
-    /// Memory for code that is a growing object file: perf, debuggers that attach later, `dladdr` and unwinders in the
-    /// process read from it what is announced of code that lies there, with no further step.
+    /// Creates memory for code that is a growing object file. perf, debuggers that attach later, `dladdr` and the unwinders in
+    /// the process read from the file the code that is announced in this memory, without any further step.
     ///
-    /// `None` if it cannot be had, which is reported; the runtime uses memory of its own then. The file is in the directory of
+    /// `None` if it could not be created, which is reported; use memory of your own in this case. The file is in the directory of
     /// [`Builder::arena_in`].
     #[cfg(all(feature = "arena", unix))]
     #[must_use]
@@ -258,7 +257,7 @@ impl Scribe {
         self.code_arena_with(|options| options)
     }
 
-    /// [`Self::code_arena`] with other options; `choose` gets the usual ones.
+    /// [`Self::code_arena`] with other options; `choose` gets the defaults.
     #[cfg(all(feature = "arena", unix))]
     #[must_use]
     pub fn code_arena_with(
@@ -278,31 +277,31 @@ impl Scribe {
         let options = choose(code_arena::Options::new(dir));
         match usual {
             Err(error) if !options.has_directory() => {
-                self.0.host.say(
+                self.0.host.report(
                     Subject::Arena,
                     format_args!("no directory for the files of an arena: {error}"),
                 );
                 None
             }
             _ => code_arena::CodeArena::create(options)
-                .map_err(|error| self.0.host.say(Subject::Arena, error))
+                .map_err(|error| self.0.host.report(Subject::Arena, error))
                 .ok(),
         }
     }
 
-    /// Writes all code that is alive to the new file `path`, as an object that a loader takes: `dlopen` and `dlsym` run
-    /// the same code in another process, as far as it refers to nothing outside of itself, and debuggers and
-    /// disassemblers know it when this process is gone.
+    /// Writes all live code to the new file `path`, as an object that a loader accepts. With `dlopen` and `dlsym`, another
+    /// process can run the code, if the code refers to nothing outside of itself. Debuggers and disassemblers can read the object
+    /// after this process has ended.
     ///
-    /// The bytes are those in memory now. Symbols are the codes' names; of several codes with one name, `dlsym` finds
-    /// the one announced last. Code that is announced or dropped meanwhile may or may not be in it. See the project's
-    /// `docs/objects.md`.
+    /// The bytes are those that are in memory now. The symbols are the codes' names; if several codes have one name, `dlsym`
+    /// finds the one that was announced last. Code that is announced or dropped during the call may or may not be included. See
+    /// the project's `docs/objects.md`.
     ///
-    /// Unlike an announcement it takes its time, and fails where it cannot be done.
+    /// Unlike an announcement, this takes time, and may fail.
     ///
     /// # Errors
-    /// [`ObjectError::Nothing`], [`ObjectError::Format`], [`ObjectError::File`]; the file is not there then, unless it
-    /// was before.
+    /// [`ObjectError::Nothing`], [`ObjectError::Format`], [`ObjectError::File`]. The file does not exist after an error, unless
+    /// it existed before.
     ///
     /// [`ObjectError::Nothing`]: crate::ObjectError::Nothing
     /// [`ObjectError::Format`]: crate::ObjectError::Format
@@ -324,7 +323,7 @@ impl Scribe {
         if host.settings.watch && host.log.is_some() {
             let watch = move || shared.watch();
             if let Err(error) = guest::spawn("jitscribe", watch) {
-                host.say(
+                host.report(
                     Subject::Log,
                     format_args!("cannot start the control thread: {}", IoError(&error)),
                 );
@@ -340,19 +339,20 @@ impl Scribe {
 }
 
 impl LoadedCode {
-    /// Says that the code lies at the address of `bytes` now, with everything else as it was. Call it before
-    /// it runs there.
+    /// Announces that the code was moved to the address of `bytes`, and is otherwise unchanged. Call it before the code runs
+    /// there.
     pub fn moved_to(&mut self, bytes: &[u8]) {
         self.moved(bytes.as_ptr().addr() as u64, Some(bytes));
     }
 
-    /// [`Self::moved_to`] for code of which only the place is told, or that lies elsewhere than it runs.
+    /// [`Self::moved_to`] without the bytes, or for code that is written at another address than it runs at.
     pub fn moved_to_address(&mut self, address: u64) {
         self.moved(address, None);
     }
 
-    /// Whether this is no handle of a code that is alive: one that was made by [`Self::from_raw`] from the number of a
-    /// code that has moved or is gone since, or that was left out of a fork's child for want of room. It does nothing.
+    /// Whether this is not a handle of live code: it was made by [`Self::from_raw`] from the number of a code that has moved or
+    /// is gone since, or of a code that was left out of the log of a fork's child because there was no space. A stale handle does
+    /// nothing.
     #[must_use]
     pub fn is_stale(&self) -> bool {
         let log = self.shared.current().zip(self.position);
@@ -374,19 +374,19 @@ impl LoadedCode {
         }
     }
 
-    /// The log and the place of the code in it, if it has not died.
+    /// The log, and the code's place in it, if the code is live.
     #[inline]
-    fn living(&self) -> Option<(&'static Log, Position, Living<'static>)> {
+    fn living(&self) -> Option<(&'static Log, Position, LiveCode<'static>)> {
         let (log, position) = self.shared.current().zip(self.position)?;
         Some((log, position, log.living(position, self.index)?))
     }
 
-    /// Gives up the handle: the code lives as long as the process.
+    /// Forgets the handle: the code lives as long as the process.
     pub fn leak(self) {
         let _ = self.into_raw();
     }
 
-    /// The handle as a number, for those who keep it in a place of their own. 0 if nothing was written.
+    /// The handle as a number, for example for a C API. 0 if nothing was written.
     #[must_use = "the code stays announced until `from_raw` gets it back"]
     pub fn into_raw(self) -> u64 {
         let position = self.position.map_or(0, NonZeroU32::get);
@@ -395,8 +395,8 @@ impl LoadedCode {
         raw
     }
 
-    /// The handle that [`Self::into_raw`] gave as a number. Of a code that is gone, or of none at all, it does
-    /// nothing: see [`Self::is_stale`].
+    /// The handle for a number from [`Self::into_raw`]. If the code is gone, or the number is 0, it does nothing: see
+    /// [`Self::is_stale`].
     pub fn from_raw(scribe: Scribe, raw: u64) -> Self {
         let position = NonZeroU32::new((raw >> 32) as u32);
         Self { shared: scribe.0, position, index: raw as u32 }
@@ -420,20 +420,20 @@ impl Shared {
         self.host.log.as_ref().map_or(0, |log| log.control().load(Relaxed))
     }
 
-    /// [`Scribe::is_on`] where the control word is 0: while a fork's child takes its own log, that says nothing.
+    /// [`Scribe::is_on`] if the control word reads 0, which means nothing while the child of a fork creates its own log.
     #[inline]
     fn is_on_after_all(&self) -> bool {
         let Some(log) = &self.host.log else { return false };
         match self.fork_state.get() {
-            // What was read is the parent's word, or there is no log.
+            // The word that was read is the parent's, or there is no log.
             UNKNOWN | ORPHAN => false,
-            // Read again: what was read may be from before.
+            // Read again: the first read may have been of the parent's log.
             OWN => log.control().load(Relaxed) != 0,
             _ => self.after_fork(log).is_some_and(|log| log.control().load(Relaxed) != 0),
         }
     }
 
-    /// The log, of this process and not of the one it was forked from.
+    /// The log of this process; in the child of a fork, not that of the parent.
     #[inline]
     fn current(&self) -> Option<&Log> {
         let log = self.host.log.as_ref()?;
@@ -442,7 +442,7 @@ impl Shared {
 
     #[cold]
     fn after_fork<'l>(&self, log: &'l Log) -> Option<&'l Log> {
-        // What the thread remembers of its id is from before.
+        // The cached thread id is the parent's.
         let us = adopting(crate::system::thread_id());
         let mut patience = Patience::default();
         loop {
@@ -465,7 +465,7 @@ impl Shared {
     }
 
     fn adopt(&self, log: &Log) -> bool {
-        // What lanes know this thread by, which has one if a signal handler forked in the middle of an announcement.
+        // The thread id in lanes: this thread has a lane if a signal handler forked in the middle of an announcement.
         let before = thread::forget_ids(crate::log::process_id());
         self.applying.reset();
         match log.adopt(before) {
@@ -478,28 +478,30 @@ impl Shared {
                 true
             }
             Err(failure) => {
-                self.host
-                    .say(Subject::Fork, format_args!("{failure}; this process announces no code"));
+                self.host.report(
+                    Subject::Fork,
+                    format_args!("{failure}; this process announces no code"),
+                );
                 false
             }
         }
     }
 
     fn load(&'static self, code: &Code<'_>) -> LoadedCode {
-        // Made where it is returned: one that is not is dropped, and that is no small matter.
+        // Created only where it is returned: dropping an unused one would cost time.
         let nothing = || LoadedCode { shared: self, position: None, index: 0 };
         let Some(log) = self.current() else { return nothing() };
-        let mut wanted = log.control().load(Relaxed);
-        if wanted & control::WISH != 0 {
+        let mut control_bits = log.control().load(Relaxed);
+        if control_bits & control::REQUEST != 0 {
             self.apply_requests();
-            wanted = log.control().load(Relaxed);
+            control_bits = log.control().load(Relaxed);
         }
-        if wanted & control::LOG == 0 {
+        if control_bits & control::LOG == 0 {
             return nothing();
         }
-        let written = log.load(code, wanted & control::BYTES != 0, thread::id());
+        let written = log.load(code, control_bits & control::BYTES != 0, thread::id());
         if self.publishers.are_there() {
-            self.publish(|publishers| publishers.load(wanted, code, written));
+            self.publish(|publishers| publishers.load(control_bits, code, written));
         }
         match written {
             Some((position, index)) => LoadedCode { shared: self, position: Some(position), index },
@@ -510,27 +512,27 @@ impl Shared {
         }
     }
 
-    /// Passes something on to the publishers. Not inlined: every announcement would pay for what it needs, if only for space on the stack.
+    /// Calls the publishers. Not inlined: otherwise every announcement would pay for the stack space that this needs.
     #[cold]
     #[inline(never)]
     fn publish(&self, pass_on: impl FnOnce(&Publishers)) {
         if !self.publishers.are_on() {
             return;
         }
-        // Publishers have locks, and allocate: a signal handler that announces would wait for the thread that it interrupted.
+        // Publishers lock and allocate: a signal handler that announces would wait for the thread that it interrupted.
         let _signals = hold_signals();
         pass_on(&self.publishers);
         self.publishers.report_refusals(&self.host);
     }
 
-    /// Does what the control word requests.
+    /// Applies the requests in the control word.
     #[cold]
     fn apply_requests(&'static self) {
         let Some(log) = self.current() else { return };
         let mut is_new = false;
-        if let Some(_applying) = self.applying.try_close() {
-            while let request @ control::WISH.. = log.control().load(Acquire) {
-                let requested = request & !control::WISH;
+        if let Some(_applying) = self.applying.try_lock() {
+            while let request @ control::REQUEST.. = log.control().load(Acquire) {
+                let requested = request & !control::REQUEST;
                 let is_on = requested & control::LOG != 0;
                 let was_on = self.was_on.swap(is_on, Relaxed);
                 if is_on != was_on {
@@ -547,17 +549,17 @@ impl Shared {
         }
     }
 
-    /// Shows debuggers all that is alive, as if asked from outside.
+    /// Shows debuggers all live code, as if another process had requested it.
     #[cfg(feature = "gdb")]
     pub(crate) fn show_all(&'static self) {
         let Some(log) = self.current() else { return };
-        log.control().fetch_or(control::GDB | control::WISH, AcqRel);
+        log.control().fetch_or(control::GDB | control::REQUEST, AcqRel);
         loop {
             self.apply_requests();
-            if log.control().load(Acquire) & control::WISH == 0 {
+            if log.control().load(Acquire) & control::REQUEST == 0 {
                 return;
             }
-            // Another thread is about it.
+            // Another thread is applying requests.
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
     }
@@ -572,21 +574,21 @@ impl Shared {
         let mut asked_for_debuggers = false;
         loop {
             let control = log.control().load(Acquire);
-            if control & control::WISH != 0 {
+            if control & control::REQUEST != 0 {
                 self.apply_requests();
                 continue;
             }
-            // There are none for code of this machine.
+            // Debuggers do not support code of this machine.
             if std::mem::take(&mut asked_for_debuggers) && control & control::GDB == 0 {
                 looks_for_debuggers = false;
             }
             let looks = looks_for_debuggers && control & control::GDB == 0;
             if looks && control & control::LOG != 0 && crate::system::is_traced() {
-                log.control().fetch_or(control::GDB | control::WISH, AcqRel);
+                log.control().fetch_or(control::GDB | control::REQUEST, AcqRel);
                 asked_for_debuggers = true;
                 continue;
             }
-            // Interrupted, changed, woken or over: each time the word is looked at anew.
+            // Interrupted, changed, woken or timed out: in each case, the word is read again.
             let time = looks.then_some(&second);
             if let Err(error) = futex::wait(log.control(), futex::Flags::empty(), control, time) {
                 let second = std::time::Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! What a scribe is to do, as the [`Builder`](crate::Builder) resolved it.
+//! The settings of a scribe, as the [`Builder`](crate::Builder) has evaluated them.
 
 use fallible::PathText;
 
@@ -6,24 +6,24 @@ use crate::clock::Clock;
 use crate::log::LogOptions;
 use crate::notice::Listener;
 
-/// The settings of a scribe. What the system does not have is resolved already.
+/// The settings of a scribe. Features that the system does not have are already turned off.
 pub(crate) struct Settings {
     pub(crate) log: LogOptions,
-    /// Whether each code is shown to debuggers before its announcement is done.
+    /// Whether each code is shown to debuggers before its announcement returns.
     pub(crate) gdb_each: bool,
-    /// Whether a debugger that comes later is to be noticed by who watches.
+    /// Whether the control thread checks for debuggers that attach later.
     pub(crate) look_for_debuggers: bool,
-    /// Whether all that is alive is shown to debuggers before a crash signal ends the process.
+    /// Whether all live code is shown to debuggers before a crash signal ends the process.
     pub(crate) gdb_on_crash: bool,
-    /// Whether unwinders in the process are told.
+    /// Whether code is registered with the unwinders in the process.
     pub(crate) unwinders: bool,
-    /// Where the object files for valgrind go, if it is to be shown any.
+    /// The directory of the object files for Valgrind; `None` if none are shown.
     pub(crate) valgrind: Option<PathText>,
-    /// Where the files of arenas go, if not where the user keeps such files.
+    /// The directory of the files of arenas; `None` for the default.
     pub(crate) arena_dir: Option<PathText>,
-    /// Whether there may be a perf map at all.
+    /// Whether a perf map is allowed.
     pub(crate) perf_map: bool,
-    /// Where the perf map is kept, if not where perf looks for it.
+    /// The directory of the perf map; `None` for the one in which perf looks for it.
     pub(crate) perf_map_dir: Option<PathText>,
     pub(crate) watch: bool,
     pub(crate) listener: Option<Listener>,

@@ -1,23 +1,23 @@
-//! What each thread remembers.
+//! Values that each thread caches.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Counts forks: what a thread remembers of its ids from before one is of the parent.
+/// Counts forks: ids that were cached before the last fork are the parent's.
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 
-/// The last child of a fork that was told to [`forget_ids`], and the id that its thread had in the parent.
+/// The last child of a fork that called [`forget_ids`], and the id that its thread had in the parent.
 static FORKED: AtomicU64 = AtomicU64::new(0);
 
-/// In one place: finding it may be a call, in a shared library.
-struct Known {
+/// One variable for both: accessing it may be a function call in a shared library.
+struct ThreadState {
     /// The generation, and the id in it.
     id: Cell<(u32, u32)>,
     lane: Cell<u32>,
 }
 
 thread_local! {
-    static KNOWN: Known = const { Known { id: Cell::new((0, 0)), lane: Cell::new(0) } };
+    static THREAD: ThreadState = const { ThreadState { id: Cell::new((0, 0)), lane: Cell::new(0) } };
 }
 
 /// The kernel's id of this thread.
@@ -25,47 +25,47 @@ thread_local! {
 pub(crate) fn id() -> u32 {
     let generation = GENERATION.load(Relaxed);
     // A thread that is ending may have no thread-local memory any more.
-    KNOWN
-        .try_with(|known| match known.id.get() {
+    THREAD
+        .try_with(|state| match state.id.get() {
             (of, id) if of == generation => id,
-            _ => learn(known, generation),
+            _ => cache_id(state, generation),
         })
-        .unwrap_or_else(|_| ask())
+        .unwrap_or_else(|_| query_id())
 }
 
 #[cold]
 #[inline(never)]
-fn learn(known: &Known, generation: u32) -> u32 {
-    let id = ask();
-    known.id.set((generation, id));
+fn cache_id(state: &ThreadState, generation: u32) -> u32 {
+    let id = query_id();
+    state.id.set((generation, id));
     id
 }
 
 #[cold]
-fn ask() -> u32 {
+fn query_id() -> u32 {
     crate::system::thread_id()
 }
 
-/// This process is the child `pid` of a fork. What this thread's id was in the parent: of several scribes, each asks.
+/// Called in the child `pid` of a fork, by each scribe. Returns this thread's id in the parent.
 pub(crate) fn forget_ids(pid: u32) -> u32 {
     let first = u64::from(pid) << 32 | u64::from(id());
     GENERATION.fetch_add(1, Relaxed);
-    let mut known = FORKED.load(Relaxed);
-    if known >> 32 != u64::from(pid) {
-        known = FORKED
-            .compare_exchange(known, first, Relaxed, Relaxed)
+    let mut state = FORKED.load(Relaxed);
+    if state >> 32 != u64::from(pid) {
+        state = FORKED
+            .compare_exchange(state, first, Relaxed, Relaxed)
             .map_or_else(|now| now, |_| first);
     }
-    known as u32
+    state as u32
 }
 
-/// The lane in which this thread wrote last.
+/// The lane that this thread used last.
 #[inline]
 pub(crate) fn lane() -> usize {
-    KNOWN.try_with(|known| known.lane.get()).unwrap_or(0) as usize
+    THREAD.try_with(|state| state.lane.get()).unwrap_or(0) as usize
 }
 
-/// Remembers [`lane`].
+/// Sets [`lane`].
 pub(crate) fn set_lane(lane: usize) {
-    let _ = KNOWN.try_with(|known| known.lane.set(lane as u32));
+    let _ = THREAD.try_with(|state| state.lane.set(lane as u32));
 }

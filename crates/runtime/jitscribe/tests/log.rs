@@ -14,7 +14,7 @@ const LINES: [Line<'static>; 3] = [
 ];
 
 #[test]
-fn a_lean_code_is_told_of_without_its_bytes() {
+fn a_code_without_bytes_has_everything_else() {
     let scribe = Scribe::builder().build();
     let ir = [Line { offset: 2, file: "f.ir", line: 3, column: 0 }];
     #[allow(clippy::single_range_in_vec_init)]
@@ -52,7 +52,7 @@ fn a_lean_code_is_told_of_without_its_bytes() {
     let [code] = codes.as_slice() else { panic!("{codes:?}") };
     assert_eq!((code.address, code.size, code.bytes.len()), (0x7000, 32, 0));
     assert_eq!(code.name, "a b\u{e9}".as_bytes());
-    assert!(code.is_lean());
+    assert!(code.is_without_bytes());
     assert_eq!((code.kind(), code.tier()), (Kind::Stub, Some(b"baseline".as_slice())));
     assert_eq!(code.died(), None);
     assert!(code.frame_pointer().is_some());
@@ -82,7 +82,7 @@ fn expected(address: u64) -> Vec<(u64, Vec<u8>, u32, u32)> {
 }
 
 #[test]
-fn a_code_with_bytes_is_all_that_stock_tools_want() {
+fn a_code_with_bytes_is_a_standard_record() {
     let scribe = Scribe::builder().with_bytes().build();
     let memory: Vec<u8> = (0..77).collect();
     let rows = [
@@ -95,7 +95,7 @@ fn a_code_with_bytes_is_all_that_stock_tools_want() {
     let codes = codes(&snapshot.bytes);
     let [code] = codes.as_slice() else { panic!("{codes:?}") };
     assert_eq!((code.address, code.bytes), (memory.as_ptr().addr() as u64, memory.as_slice()));
-    assert!(!code.is_lean());
+    assert!(!code.is_without_bytes());
     assert_eq!(code.lines().map(told).collect::<Vec<_>>(), expected(code.address));
     assert!(code.unwind().is_some_and(|unwind| unwind.mapped_size > 0));
     let findings = jitdump::check::check(&snapshot.bytes).findings;
@@ -103,7 +103,7 @@ fn a_code_with_bytes_is_all_that_stock_tools_want() {
 }
 
 #[test]
-fn death_and_moves_are_told() {
+fn unloads_and_moves_are_recorded() {
     for with_bytes in [false, true] {
         let scribe =
             if with_bytes { Scribe::builder().with_bytes() } else { Scribe::builder() }.build();
@@ -142,7 +142,7 @@ fn death_and_moves_are_told() {
 }
 
 #[test]
-fn a_handle_of_code_that_is_gone_does_nothing() {
+fn a_stale_handle_does_nothing() {
     let scribe = Scribe::builder().limit(2 << 20).with_bytes().build();
     // Bytes that look like handles' places from within.
     let memory: Vec<u8> = (0..400_u32).flat_map(u32::to_ne_bytes).collect();
@@ -178,7 +178,7 @@ fn a_handle_of_code_that_is_gone_does_nothing() {
 }
 
 #[test]
-fn room_of_dead_code_is_used_anew_and_the_living_stay() {
+fn space_of_dead_code_is_reused_and_live_code_stays() {
     let scribe = Scribe::builder().limit(1 << 20).build();
     let mut living = Vec::new();
     for number in 0..200_000_u64 {
@@ -206,7 +206,7 @@ fn room_of_dead_code_is_used_anew_and_the_living_stay() {
 }
 
 #[test]
-fn room_is_used_anew_before_the_log_has_grown_to_its_limit() {
+fn space_is_reused_before_the_log_reaches_its_limit() {
     let scribe = Scribe::builder().limit(8 << 20).build();
     let taken = || u64::from(snapshot(scribe).head.chunks) * (64 << 10);
     let code = Code::at(0x1000, 1).named("short-lived");
@@ -225,7 +225,7 @@ fn room_is_used_anew_before_the_log_has_grown_to_its_limit() {
 }
 
 #[test]
-fn a_full_log_says_how_much_is_missing() {
+fn a_full_log_counts_the_codes_that_are_left_out() {
     let notices = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let heard = notices.clone();
     let scribe = Scribe::builder()
@@ -244,14 +244,14 @@ fn a_full_log_says_how_much_is_missing() {
         (0..1_000).map(|n| scribe.load(&Code::at(0x9000 + n, 1).named("later"))).collect();
     let after = snapshot(scribe);
     let found = codes(&after.bytes).iter().filter(|code| code.name == b"later").count();
-    // Some looked for room too soon after none was found.
+    // Some searched for space too soon after a search found none.
     assert!(found > 900, "{found}");
     assert_eq!(after.head.left_out - before.head.left_out, 1_000 - found as u64);
     drop(later);
 }
 
 #[test]
-fn code_larger_than_a_chunk_has_its_room_and_gives_it_back() {
+fn code_larger_than_a_chunk_is_written_and_its_space_reused() {
     let scribe = Scribe::builder().limit(2 << 20).with_bytes().build();
     let memory: Vec<u8> = (0..300_000_u32).map(|n| n as u8).collect();
     for round in 0..50_u8 {
@@ -269,7 +269,7 @@ fn code_larger_than_a_chunk_has_its_room_and_gives_it_back() {
 }
 
 #[test]
-fn every_cut_of_a_log_is_a_dump() {
+fn every_prefix_of_a_log_is_a_dump() {
     let scribe = Scribe::builder().with_bytes().build();
     let memory = [7_u8; 30];
     for n in 0..20 {
@@ -286,7 +286,7 @@ fn every_cut_of_a_log_is_a_dump() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 #[allow(unsafe_code)]
-fn times_may_be_the_processors() {
+fn timestamps_may_be_processor_ticks() {
     // SAFETY: every x86-64 has it.
     let ticks = || unsafe { core::arch::x86_64::_rdtsc() };
     let scribe = Scribe::builder().arch_clock().build();

@@ -20,7 +20,7 @@ enum Step {
     },
     Unload(Index),
     Move(Index),
-    /// Many at once die: room of all sizes.
+    /// Many die at once, which frees space of all sizes.
     UnloadEvery(usize),
     Look,
 }
@@ -154,7 +154,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_snapshot_is_what_a_map_would_hold(
+    fn a_snapshot_agrees_with_a_map(
         steps in steps(),
         limit in prop_oneof![Just(80_000_usize), Just(300_000), Just(1_500_000)],
         with_bytes in any::<bool>(),
@@ -190,8 +190,8 @@ proptest! {
 }
 
 #[test]
-fn a_log_in_small_pieces_leaves_out_what_is_larger_and_goes_on() {
-    // Every second code dies: half the room is free, in pieces that are too small for a large code.
+fn a_fragmented_log_leaves_out_larger_codes_only() {
+    // Every second code dies: half of the space is free, in pieces that are too small for a large code.
     let scribe = Scribe::builder().limit(1 << 20).build();
     let mut kept = Vec::new();
     for n in 0.. {

@@ -97,7 +97,7 @@ fn announce(scribe: Scribe) -> (Memory, Vec<LoadedCode>, Vec<u32>) {
     let mut before = None;
     for number in 0..1000 {
         let at = memory.base as usize + memory.used;
-        // Each tenth begins anew, so that stacks stay small.
+        // Every tenth one begins a new chain, so that stacks stay small.
         let callee = before.filter(|_| number % 10 != 0);
         let code = memory.place(&function(at, number, callee));
         before = Some(at);
@@ -112,7 +112,7 @@ fn announce(scribe: Scribe) -> (Memory, Vec<LoadedCode>, Vec<u32>) {
 }
 
 #[test]
-fn functions_that_call_one_another_do_the_same_once_loaded() {
+fn loaded_functions_call_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("code.so");
     let scribe = Scribe::builder().build();
@@ -191,7 +191,7 @@ fn windows_loads_the_same_functions() {
 }
 
 #[test]
-fn of_one_name_the_newest_is_found_and_the_dead_are_not() {
+fn dlsym_finds_the_newest_live_code_of_a_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("code.so");
     let scribe = Scribe::builder().build();
@@ -204,7 +204,7 @@ fn of_one_name_the_newest_is_found_and_the_dead_are_not() {
     let kept = [load(&number(2), "g"), load(&number(4), "g")];
     drop(gone);
     drop(new);
-    // In the room of the first, and so before the others by address.
+    // In the space of the first, and so before the others by address.
     memory.used = 0;
     let newest = scribe.load(&Code::new(memory.place(&number(5))).named("g"));
     let written = scribe.write_object(ObjectFormat::Elf, &path).unwrap();
@@ -216,7 +216,7 @@ fn of_one_name_the_newest_is_found_and_the_dead_are_not() {
 }
 
 #[test]
-fn files_that_are_there_stay_as_they_are() {
+fn existing_files_are_not_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let scribe = Scribe::builder().build();
     let write = |name: &str| scribe.write_object(ObjectFormat::Elf, folder.path().join(name));
@@ -244,12 +244,12 @@ fn files_that_are_there_stay_as_they_are() {
 }
 
 #[test]
-fn what_is_announced_and_not_there_is_not_read() {
+fn unmapped_code_is_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("code.so");
     let scribe = Scribe::builder().build();
     let memory = Memory::new();
-    // SAFETY: nothing lies in it.
+    // SAFETY: there is nothing in it.
     unsafe { libc::munmap(memory.base.cast(), SIZE) };
     let code = scribe.load(&Code::at(memory.base as u64, 16).named("f"));
     let written = scribe.write_object(ObjectFormat::Elf, &path).unwrap();

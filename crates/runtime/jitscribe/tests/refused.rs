@@ -1,4 +1,4 @@
-//! Memory refused at every single allocation: the process lives, what cannot be told is said, and the log goes on.
+//! Fails every single allocation in turn: the process lives, what is left out is reported, and the log continues to work.
 //!
 //! Each case runs in a child process again and again, with the first allocation of the library refused, then the second,
 //! and so on until it makes no more; once with all later ones refused too, once with them granted.
@@ -101,7 +101,7 @@ fn listen(notice: &jitscribe::Notice) {
 
 static BYTES: [u8; 4096] = [0xc3; 4096];
 
-/// Code of every kind. The last is told by the most tables.
+/// Code of every kind. The last one has the most tables.
 fn codes(announce: &mut dyn FnMut(&Code<'_>)) {
     const FILES: [&str; 12] = [
         "/a/0", "/a/1", "/a/2", "/b/3", "/b/4", "/c/5", "/c/6", "/d/7", "/d/8", "/e/9", "/f/10",
@@ -168,7 +168,7 @@ fn open(settings: Settings, dir: &Path) -> Scribe {
     settings(Scribe::builder(), dir).no_valgrind().on_notice(listen).build()
 }
 
-/// What is done with memory refused. It is given what says to refuse it, and tells whether any was.
+/// An operation under failing allocations. Its argument makes allocations fail; it returns whether any failed.
 type Case = fn(Settings, &Path, Mode) -> bool;
 
 const CASES: [(&str, Case); 9] = [
@@ -234,7 +234,7 @@ const CASES: [(&str, Case); 9] = [
         let scribe = Scribe::builder().no_valgrind().on_notice(listen).build();
         codes(&mut |code| scribe.load(code).leak());
         let _ = dir;
-        ask(scribe, control::LOG | control::GDB | control::WISH);
+        ask(scribe, control::LOG | control::GDB | control::REQUEST);
         let ((), was) = refused(mode, || scribe.poll());
         assert!(announces(scribe));
         was
@@ -281,10 +281,10 @@ fn announces(scribe: Scribe) -> bool {
 }
 
 /// Asks for something as `jitscribe ctl` does.
-fn ask(scribe: Scribe, wish: u32) {
+fn ask(scribe: Scribe, request: u32) {
     use std::os::unix::fs::FileExt;
     let log = scribe.log_fd().expect("a log").try_clone_to_owned().unwrap();
-    std::fs::File::from(log).write_all_at(&wish.to_ne_bytes(), code_log::Head::CONTROL).unwrap();
+    std::fs::File::from(log).write_all_at(&request.to_ne_bytes(), code_log::Head::CONTROL).unwrap();
 }
 
 const MORE: i32 = 3;
@@ -306,7 +306,7 @@ fn in_child(work: impl FnOnce() -> bool) -> bool {
         }
         child => {
             let mut status = 0;
-            // SAFETY: the status is written to where it is told to.
+            // SAFETY: the status is written to the given place.
             unsafe { libc::waitpid(child, &raw mut status, 0) };
             assert!(libc::WIFEXITED(status), "died of signal {}", libc::WTERMSIG(status));
             match libc::WEXITSTATUS(status) {

@@ -41,7 +41,7 @@ fn work(scribe: Scribe, thread: u64, count: u64) -> usize {
 }
 
 #[test]
-fn threads_leave_what_they_hold() {
+fn a_thread_that_ends_releases_its_lane() {
     let count = std::env::var("JITSCRIBE_THREADS_OPS").ok().and_then(|n| n.parse().ok());
     let count: u64 = count.unwrap_or(20_000);
     for with_bytes in [false, true] {
@@ -61,12 +61,12 @@ fn threads_leave_what_they_hold() {
                 .collect();
             // Meanwhile someone outside asks for a perf map again and again: all that is alive is written to it.
             let log = std::fs::File::from(scribe.log_fd().unwrap().try_clone_to_owned().unwrap());
-            let wish = control::LOG
+            let request = control::LOG
                 | control::PERF_MAP
-                | control::WISH
+                | control::REQUEST
                 | if with_bytes { control::BYTES } else { 0 };
             while working.load(Relaxed) > 0 {
-                log.write_all_at(&wish.to_ne_bytes(), code_log::Head::CONTROL).unwrap();
+                log.write_all_at(&request.to_ne_bytes(), code_log::Head::CONTROL).unwrap();
                 std::thread::sleep(std::time::Duration::from_millis(20));
                 assert_eq!(common::snapshot(scribe).torn, 0);
             }
@@ -84,10 +84,10 @@ fn threads_leave_what_they_hold() {
 }
 
 #[test]
-fn two_threads_that_unload_the_same_codes_take_no_room_of_others() {
+fn unloading_a_code_twice_frees_its_space_once() {
     const ROUNDS: u64 = 200;
     const CODES: u64 = 300;
-    // Room for some of them: chunks are used anew by how many of their codes have died.
+    // Space for some of them: chunks are reused depending on how many of their codes have died.
     let scribe = Scribe::builder().limit(1 << 20).build();
     let code = |n: u64| Code::at(n << 8, 100).named("of two threads");
     for round in 0..ROUNDS {

@@ -1,4 +1,4 @@
-//! A panic passes through announced code, wherever it lies, once unwinders are told.
+//! A panic passes through announced code, wherever it is, if it is registered with the unwinders.
 #![cfg(unix)]
 #![cfg(all(target_arch = "x86_64", feature = "unwinders", feature = "arena"))]
 #![allow(unsafe_code)]
@@ -27,7 +27,7 @@ fn load(scribe: &Scribe, address: u64) -> LoadedCode {
 }
 
 #[test]
-fn in_memory_of_its_own() {
+fn code_in_private_memory() {
     let scribe = Scribe::builder().unwinders().build();
     let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -44,7 +44,7 @@ fn in_memory_of_its_own() {
     let at = |place: u64| base.expose_provenance() as u64 + place;
     let mut first = load(&scribe, at(0));
     passes(at(0));
-    // With other code beside it that goes again, and moved.
+    // With other code next to it that is unloaded, and moved.
     drop(load(&scribe, at(24)));
     passes(at(0));
     first.moved_to_address(at(1000));
@@ -55,7 +55,7 @@ fn in_memory_of_its_own() {
 }
 
 #[test]
-fn in_an_arena_with_no_asking() {
+fn code_in_an_arena_without_the_setting() {
     let folder = tempfile::tempdir().expect("a folder");
     let scribe = Scribe::builder().arena_in(folder.path()).build();
     let arena = scribe.code_arena_with(|options| options.segment(1 << 20)).expect("an arena");
@@ -74,9 +74,9 @@ fn in_an_arena_with_no_asking() {
     drop(one);
 }
 
-/// Where it cannot be, that is said, and the program goes on.
+/// If it cannot be created, this is reported, and the program continues.
 #[test]
-fn an_arena_that_cannot_be_had_is_said() {
+fn an_unavailable_arena_is_reported() {
     use std::sync::{Arc, Mutex};
     let said = Arc::new(Mutex::new(Vec::new()));
     let hear = Arc::clone(&said);

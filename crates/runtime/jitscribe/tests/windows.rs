@@ -47,7 +47,7 @@ fn announce(scribe: Scribe, bytes: &[u8]) -> LoadedCode {
 fn is_known(bytes: &[u8]) -> bool {
     let mut base = 0;
     let address = bytes.as_ptr().addr() as u64;
-    // SAFETY: an address is asked about.
+    // SAFETY: this only looks up an address.
     !unsafe { RtlLookupFunctionEntry(address, &raw mut base, ptr::null_mut()) }.is_null()
 }
 
@@ -63,7 +63,7 @@ fn passes(bytes: &[u8]) {
 }
 
 #[test]
-fn unwinders_know_what_is_announced() {
+fn unwinders_find_announced_code() {
     let scribe = Scribe::builder().unwinders().build();
     let page = page();
     let (one, other) = (&page[..15], &page[64..79]);
@@ -78,7 +78,7 @@ fn unwinders_know_what_is_announced() {
 }
 
 #[test]
-fn unwinders_know_nothing_unless_asked() {
+fn unwinders_find_nothing_without_the_setting() {
     let page = page();
     let code = announce(Scribe::builder().build(), &page[..15]);
     assert!(!is_known(&page[..15]));
@@ -87,7 +87,7 @@ fn unwinders_know_nothing_unless_asked() {
 
 /// Handles are places in the log, which has more in it than it began with.
 #[test]
-fn handles_tell_the_living_from_the_dead() {
+fn handles_distinguish_live_code_from_dead_code() {
     let scribe = Scribe::builder().with_bytes().limit(4 << 20).build();
     let memory = vec![0xcc_u8; 4096];
     let name = |number: usize| format!("function number {number}");
@@ -110,7 +110,7 @@ fn handles_tell_the_living_from_the_dead() {
 }
 
 #[test]
-fn threads_announce_side_by_side() {
+fn threads_announce_concurrently() {
     let scribe = Scribe::builder().limit(8 << 20).build();
     let memory = vec![0xcc_u8; 64];
     std::thread::scope(|scope| {
@@ -148,7 +148,7 @@ unsafe extern "C" {
 
 /// How many symbol files hold this name.
 fn files_with(name: &[u8]) -> usize {
-    // SAFETY: the list as gdb reads it; nobody else of this test changes it.
+    // SAFETY: the list as gdb reads it; nothing else in this test changes it.
     unsafe {
         let descriptor = (&raw const __jit_debug_descriptor).read_volatile();
         assert_eq!(descriptor.version, 1);
@@ -164,7 +164,7 @@ fn files_with(name: &[u8]) -> usize {
 }
 
 #[test]
-fn debuggers_are_shown_what_is_alive() {
+fn debuggers_are_shown_live_code() {
     let scribe = Scribe::builder().gdb_synchronous().build();
     let page = page();
     let load = |name| scribe.load(&Code::new(&page[..15]).named(name).unwind(Unwind::Rows(&ROWS)));
@@ -176,7 +176,7 @@ fn debuggers_are_shown_what_is_alive() {
 
 /// A setting for what only Linux has is reported: see `system/mod.rs`.
 #[test]
-fn what_is_absent_is_said() {
+fn unavailable_features_are_reported() {
     // SAFETY: no other test looks at the environment.
     unsafe { std::env::set_var("JITSCRIBE", "perf-map,unwinders") };
     let said = Arc::new(Mutex::new(Vec::new()));

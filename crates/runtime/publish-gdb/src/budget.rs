@@ -10,7 +10,7 @@ const FREE: u32 = 256;
 const SHARE: u64 = 2;
 /// A call that takes less time, in nanoseconds, did not hit a breakpoint: stopping and continuing takes gdb and lldb 100
 /// µs.
-const UNHEARD: u64 = 15_000;
+const UNNOTICED: u64 = 15_000;
 /// The maximum that one call can cost: if it took longer, the user was thinking, or breakpoints of other threads were hit.
 const LONGEST: u64 = 50_000_000;
 
@@ -34,7 +34,7 @@ impl Budget {
         if self.spent <= CREDIT || self.calls < FREE || self.is_unlimited {
             return true;
         }
-        self.give_back(Instant::now());
+        self.credit(Instant::now());
         self.spent <= CREDIT
     }
 
@@ -46,8 +46,8 @@ impl Budget {
     /// Records a call.
     pub(crate) fn spend(&mut self, began: Instant, ended: Instant) {
         let took = nanos(ended.saturating_duration_since(began));
-        if took >= UNHEARD {
-            self.give_back(ended);
+        if took >= UNNOTICED {
+            self.credit(ended);
             if self.spent == 0 {
                 self.calls = 0;
             }
@@ -56,7 +56,7 @@ impl Budget {
         }
     }
 
-    fn give_back(&mut self, now: Instant) {
+    fn credit(&mut self, now: Instant) {
         let passed = nanos(now.saturating_duration_since(self.at));
         self.spent = self.spent.saturating_sub(passed / SHARE);
         self.at = now;
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_nobody_hears_cost_nothing() {
+    fn calls_without_a_breakpoint_cost_nothing() {
         let mut budget = Budget::new(false);
         let start = budget.at;
         for call in 0..1_000_000 {
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_stopped_and_half_of_the_time_given_back() {
+    fn a_burst_is_stopped_and_half_of_the_time_is_credited() {
         let mut budget = Budget::new(false);
         let start = budget.at + Duration::from_secs(3600);
         let mut now = 0;
@@ -99,12 +99,12 @@ mod tests {
         assert_eq!(calls, 256);
         // One whole millisecond, and then half of each.
         assert_eq!(budget.wait(), Duration::from_millis(57));
-        budget.give_back(after(start, now + 57_000));
+        budget.credit(after(start, now + 57_000));
         assert_eq!(budget.wait(), Duration::ZERO);
     }
 
     #[test]
-    fn who_thinks_long_pays_for_a_short_while() {
+    fn a_long_call_costs_a_bounded_time() {
         let mut budget = Budget::new(false);
         let start = budget.at;
         for minute in 0..5 {

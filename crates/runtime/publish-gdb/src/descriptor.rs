@@ -111,7 +111,7 @@ const LONGEST_LIST: usize = 1 << 22;
 #[derive(Debug)]
 pub(crate) struct Entry(NonNull<RawEntry>);
 
-// SAFETY: only the holder of the state's latch accesses an entry.
+// SAFETY: only the holder of the state's lock accesses an entry.
 unsafe impl Send for Entry {}
 
 fn first() -> &'static AtomicPtr<RawEntry> {
@@ -121,7 +121,7 @@ fn first() -> &'static AtomicPtr<RawEntry> {
 }
 
 /// Passes an entry to the debugger, with an action.
-fn tell(action: u32, entry: *mut RawEntry) {
+fn notify_debugger(action: u32, entry: *mut RawEntry) {
     // SAFETY: as for `first`.
     let (relevant, word) = unsafe {
         (
@@ -223,19 +223,19 @@ impl Entry {
     /// Adds `file` to the list and informs the debugger. The file must not move until [`Self::unregister`].
     pub(crate) fn register(&self, file: &[u8]) {
         let entry = self.0.as_ptr();
-        // SAFETY: the entry is ours and not in the list: nobody else reads it, except a debugger with an outdated list.
+        // SAFETY: the entry is ours and not in the list: no other code reads it, except a debugger with an outdated list.
         unsafe {
             (&raw mut (*entry).file).write(file.as_ptr());
             (&raw mut (*entry).file_size).write(file.len() as u64);
         }
         link(entry);
-        tell(REGISTER, entry);
+        notify_debugger(REGISTER, entry);
     }
 
     /// Removes the entry from the list and informs the debugger.
     pub(crate) fn unregister(&self) {
         unlink(self.0.as_ptr());
-        tell(UNREGISTER, self.0.as_ptr());
+        notify_debugger(UNREGISTER, self.0.as_ptr());
     }
 }
 
@@ -244,7 +244,7 @@ impl Entry {
 ///
 /// The list is intact when walked from its beginning, but an entry's predecessor may be wrong: one that was not in the list
 /// yet, or is not any more.
-pub(crate) fn mend() {
+pub(crate) fn repair_after_fork() {
     let mut before = ptr::null_mut();
     let mut at = first().load(Acquire);
     for _ in 0..LONGEST_LIST {
@@ -281,7 +281,7 @@ pub(crate) fn unregister_tagged(tag: [u8; TAG]) {
         };
         if is_ours {
             unlink(at);
-            tell(UNREGISTER, at);
+            notify_debugger(UNREGISTER, at);
         }
         at = behind;
     }

@@ -47,9 +47,9 @@ struct Live {
     key: u64,
 }
 
-/// Whether anything is waiting for its turn.
+/// Whether code waits until the debugger's budget allows a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum Pending {
     Nothing,
     /// At least this long.
     Wait(Duration),
@@ -76,16 +76,16 @@ impl Files {
         // Usually its address is above all others.
         if self.codes.last_key_value().is_some_and(|(_, last)| last.end > code.start) {
             if self.codes.get(&code.start).is_some_and(|live| live.key == code.key) {
-                return; // told twice
+                return; // reported twice
             }
-            self.make_room(code.start, end);
+            self.unload_overlapping(code.start, end);
         }
         self.codes.insert(code.start, Live { end, key: code.key });
         self.waiting.push_back(symfile);
     }
 
     /// Removes the codes between these addresses.
-    fn make_room(&mut self, start: u64, end: u64) {
+    fn unload_overlapping(&mut self, start: u64, end: u64) {
         while let Some((&first, live)) = self.codes.last_below(&end)
             && live.end > start
         {
@@ -121,7 +121,7 @@ impl Files {
     }
 
     /// Informs the debugger of everything that is pending, as far as the budget allows.
-    pub(crate) fn settle(&mut self) -> Rest {
+    pub(crate) fn flush(&mut self) -> Pending {
         while let Some(slot) = self.stale.last().copied()
             && self.budget.allows()
         {
@@ -138,9 +138,9 @@ impl Files {
         }
         self.join(true);
         if self.stale.is_empty() && self.waiting.is_empty() {
-            Rest::Nothing
+            Pending::Nothing
         } else {
-            Rest::Wait(self.budget.wait())
+            Pending::Wait(self.budget.wait())
         }
     }
 

@@ -33,7 +33,7 @@
 //!   256 calls have been made in a row, and have taken 100 ms, further calls may take up at most half of the time. Code that
 //!   is announced faster waits for at most 200 ms; then all waiting code is shown with one call. A thread does this, which is
 //!   created when it is first needed. With [`Options::each`], nothing waits.
-//! - **Up to date.** Unloaded code is removed from its file in place, and the debugger is told to read the file again. Code
+//! - **Up to date.** Unloaded code is removed from its file in place, and the debugger reads the file again. Code
 //!   that is loaded over other code unloads that code.
 //!
 //! # Several users in one process
@@ -57,9 +57,9 @@
 mod budget;
 mod descriptor;
 mod files;
-mod latch;
+mod log_locator;
 mod publisher;
-mod signpost;
+mod spin_lock;
 
-pub use publisher::{Forked, Gdb, Options};
-pub use signpost::put_up_signpost;
+pub use log_locator::register_log_locator;
+pub use publisher::{AfterFork, Gdb, Options};

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use code_image::{Code, Error, Symfile, TAG, Target};
 use fallible::{Refused, Vec};
-use guest::Bell;
+use guest::Notifier;
 
 use crate::descriptor;
-use crate::files::{self, Files, Rest};
-use crate::latch::Latch;
+use crate::files::{self, Files, Pending};
+use crate::spin_lock::SpinLock;
 
 /// How long a thread waits for another one that is calling the debugger.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -32,11 +32,11 @@ impl Options {
 /// The state of the files in the child of a fork.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub enum Forked {
+pub enum AfterFork {
     /// They are unchanged.
-    Kept,
-    /// Another thread was about to change them at the fork: they are gone. Load all code that is alive again.
-    Lost,
+    Unchanged,
+    /// Another thread was changing them at the fork, so they were removed. Load all live code again.
+    MustReload,
 }
 
 /// Shows code to debuggers. Copies refer to the same publisher, which lives as long as the process.
@@ -51,12 +51,12 @@ struct Shared {
     target: Target,
     tag: [u8; TAG],
     options: Options,
-    files: Latch<Files>,
-    /// Events that threads left while another one had the files, in order.
-    left: Latch<Vec<Event>>,
-    left_count: AtomicUsize,
+    files: SpinLock<Files>,
+    /// Events of threads that found the files locked, in order.
+    deferred: SpinLock<Vec<Event>>,
+    deferred_count: AtomicUsize,
     /// Wakes the thread that shows waiting code. In the child of a fork, that thread exists only in the parent.
-    waker: Bell,
+    waker: Notifier,
     waker_pid: AtomicU32,
     /// Whether an allocation failed: nothing is shown any more.
     is_off: AtomicBool,
@@ -80,10 +80,10 @@ impl Gdb {
             target,
             tag: [0; TAG],
             options,
-            files: Latch::new(Files::new(options.each)),
-            left: Latch::default(),
-            left_count: AtomicUsize::new(0),
-            waker: Bell::new(),
+            files: SpinLock::new(Files::new(options.each)),
+            deferred: SpinLock::default(),
+            deferred_count: AtomicUsize::new(0),
+            waker: Notifier::new(),
             waker_pid: AtomicU32::new(0),
             is_off: AtomicBool::new(false),
             is_refused: AtomicBool::new(false),
@@ -156,7 +156,7 @@ impl Gdb {
     /// Call this in the child of a fork, on its only thread, before anything else.
     ///
     /// Until then, the child's list is a copy of its parent's.
-    pub fn forked(&self) -> Forked {
+    pub fn forked(&self) -> AfterFork {
         self.0.forked()
     }
 }
@@ -172,7 +172,7 @@ impl Shared {
             self.is_refused.store(true, SeqCst);
         }
         // A thread that holds the files checks this when it is done.
-        if let Some(mut files) = self.files.try_close() {
+        if let Some(mut files) = self.files.try_lock() {
             self.close_down(&mut files);
         }
     }
@@ -181,17 +181,17 @@ impl Shared {
     fn close_down(&self, files: &mut Files) {
         descriptor::unregister_tagged(self.tag);
         *files = Files::new(self.options.each);
-        if let Some(mut left) = self.left.try_close() {
-            self.left_count.fetch_sub(left.len(), SeqCst);
-            left.clear();
+        if let Some(mut deferred) = self.deferred.try_lock() {
+            self.deferred_count.fetch_sub(deferred.len(), SeqCst);
+            deferred.clear();
         }
     }
 
     /// Runs `work` on the files; gives up if an allocation fails.
-    fn with(&'static self, files: &mut Files, work: impl FnOnce(&mut Files) -> Rest) -> Rest {
+    fn with(&'static self, files: &mut Files, work: impl FnOnce(&mut Files) -> Pending) -> Pending {
         if !self.is_off() {
             match fallible::attempt(|| work(&mut *files)) {
-                Ok(rest) => return rest,
+                Ok(pending) => return pending,
                 Err(Refused) => {
                     self.is_off.store(true, SeqCst);
                     self.is_refused.store(true, SeqCst);
@@ -199,7 +199,7 @@ impl Shared {
             }
         }
         self.close_down(files);
-        Rest::Nothing
+        Pending::Nothing
     }
 
     fn submit_file(&'static self, symfile: Result<Symfile, Error>) {
@@ -212,51 +212,51 @@ impl Shared {
     }
 
     fn submit(&'static self, event: Event) {
-        if let Some(mut files) = self.files.try_close() {
-            let rest = self.with(&mut files, |files| {
-                self.take_left(files);
+        if let Some(mut files) = self.files.try_lock() {
+            let pending = self.with(&mut files, |files| {
+                self.apply_deferred(files);
                 apply(files, event);
-                files.settle()
+                files.flush()
             });
             drop(files);
-            self.come_back(rest);
+            self.schedule_flush(pending);
         } else {
-            let is_left = self.left.close().try_push(event).is_ok();
-            if !is_left {
+            let is_deferred = self.deferred.lock().try_push(event).is_ok();
+            if !is_deferred {
                 return self.turn_off();
             }
-            self.left_count.fetch_add(1, SeqCst);
+            self.deferred_count.fetch_add(1, SeqCst);
         }
-        self.look_after();
+        self.drain_deferred();
     }
 
     fn submit_all(&'static self, events: Vec<Event>) {
-        let mut left = self.left.close();
-        if left.try_reserve(events.len()).is_err() {
-            drop(left);
+        let mut deferred = self.deferred.lock();
+        if deferred.try_reserve(events.len()).is_err() {
+            drop(deferred);
             return self.turn_off();
         }
-        self.left_count.fetch_add(events.len(), SeqCst);
-        left.extend(events);
-        drop(left);
-        self.look_after();
+        self.deferred_count.fetch_add(events.len(), SeqCst);
+        deferred.extend(events);
+        drop(deferred);
+        self.drain_deferred();
     }
 
-    /// Processes what other threads left, unless another thread is about to.
-    fn look_after(&'static self) {
+    /// Applies the events that other threads deferred, unless another thread is about to.
+    fn drain_deferred(&'static self) {
         if self.is_off() {
             // The thread that turned it off may have found the files held by this thread.
             return self.turn_off();
         }
         let mut began = None;
-        while self.left_count.load(SeqCst) > 0 {
-            if let Some(mut files) = self.files.try_close() {
-                let rest = self.with(&mut files, |files| {
-                    self.take_left(files);
-                    files.settle()
+        while self.deferred_count.load(SeqCst) > 0 {
+            if let Some(mut files) = self.files.try_lock() {
+                let pending = self.with(&mut files, |files| {
+                    self.apply_deferred(files);
+                    files.flush()
                 });
                 drop(files);
-                self.come_back(rest);
+                self.schedule_flush(pending);
             } else if began.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
                 // The thread that holds the files checks for this when it is done.
                 return;
@@ -266,12 +266,12 @@ impl Shared {
         }
     }
 
-    fn take_left(&self, files: &mut Files) {
-        if self.left_count.load(SeqCst) > 0 {
+    fn apply_deferred(&self, files: &mut Files) {
+        if self.deferred_count.load(SeqCst) > 0 {
             let events = {
-                let mut left = self.left.close();
-                self.left_count.fetch_sub(left.len(), SeqCst);
-                std::mem::take(&mut *left)
+                let mut deferred = self.deferred.lock();
+                self.deferred_count.fetch_sub(deferred.len(), SeqCst);
+                std::mem::take(&mut *deferred)
             };
             for event in events {
                 apply(files, event);
@@ -279,12 +279,12 @@ impl Shared {
         }
     }
 
-    /// Makes a thread come back for what must wait.
-    fn come_back(&'static self, rest: Rest) {
-        let Rest::Wait(_) = rest else { return };
+    /// Makes a thread flush what must wait.
+    fn schedule_flush(&'static self, pending: Pending) {
+        let Pending::Wait(_) = pending else { return };
         let pid = std::process::id();
         if self.waker_pid.swap(pid, SeqCst) == pid {
-            self.waker.ring();
+            self.waker.notify();
             return;
         }
         if guest::spawn("jitscribe-gdb", move || self.wake()).is_err() {
@@ -293,40 +293,40 @@ impl Shared {
         }
     }
 
-    /// Shows waiting code when it is due, for ever.
+    /// Shows waiting code when it is due. Does not return.
     fn wake(&'static self) {
         loop {
-            let rest = match self.files.try_close() {
+            let pending = match self.files.try_lock() {
                 Some(mut files) => self.with(&mut files, |files| {
-                    self.take_left(files);
-                    files.settle()
+                    self.apply_deferred(files);
+                    files.flush()
                 }),
-                None => Rest::Wait(Duration::from_millis(1)),
+                None => Pending::Wait(Duration::from_millis(1)),
             };
-            match rest {
-                Rest::Nothing if self.left_count.load(SeqCst) > 0 => {}
-                Rest::Nothing => self.waker.wait(),
-                Rest::Wait(time) => std::thread::sleep(time),
+            match pending {
+                Pending::Nothing if self.deferred_count.load(SeqCst) > 0 => {}
+                Pending::Nothing => self.waker.wait(),
+                Pending::Wait(time) => std::thread::sleep(time),
             }
         }
     }
 
-    fn forked(&'static self) -> Forked {
-        descriptor::mend();
+    fn forked(&'static self) -> AfterFork {
+        descriptor::repair_after_fork();
         self.waker.reset();
-        let is_free = self.files.try_close().is_some() && self.left.try_close().is_some();
+        let is_free = self.files.try_lock().is_some() && self.deferred.try_lock().is_some();
         if is_free {
-            return Forked::Kept;
+            return AfterFork::Unchanged;
         }
         // SAFETY: the caller of `forked` guarantees that the child has only one thread.
         #[allow(unsafe_code)]
         unsafe {
             self.files.replace(Files::new(self.options.each));
-            self.left.replace(Vec::new());
+            self.deferred.replace(Vec::new());
         }
-        self.left_count.store(0, SeqCst);
+        self.deferred_count.store(0, SeqCst);
         descriptor::unregister_tagged(self.tag);
-        Forked::Lost
+        AfterFork::MustReload
     }
 }
 
@@ -344,7 +344,7 @@ mod tests {
     use super::{Gdb, Options};
 
     #[test]
-    fn it_is_off_once_it_was_given_up() {
+    fn giving_up_turns_it_off() {
         let target = Target::new(62, Endian::Little);
         let gdb = Gdb::create(target, Options::default()).unwrap();
         assert!(!gdb.is_off() && !gdb.take_refusal());

@@ -50,7 +50,7 @@ fn ten_thousand_functions_are_announced_one_at_a_time() {
 }
 
 #[test]
-fn of_functions_that_went_nothing_is_left() {
+fn unloaded_functions_leave_nothing_behind() {
     let said = gdb(
         "3000 churn",
         &[

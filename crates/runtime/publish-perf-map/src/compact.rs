@@ -29,7 +29,7 @@ const BATCH: usize = 64 << 10;
 
 /// The lines to copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum CopiedLines {
     Live,
     LiveAndYoungestDead,
 }
@@ -37,27 +37,32 @@ pub(crate) enum Which {
 /// Writes a new file next to `path` and renames it over the old one. The name must still belong to
 /// `old`, or to no file.
 pub(crate) fn compact(path: &PathText, old: &MapFile, table: &mut Table) -> Result<MapFile, Cause> {
-    let (beside, mut new) = create_beside(path)?;
-    let moved = copy(old, &mut new, table, Which::LiveAndYoungestDead)
-        .and_then(|moved| swap(&beside, path, old, &mut new).map(|()| moved));
+    let (temporary, mut new) = create_temporary(path)?;
+    let moved = copy(old, &mut new, table, CopiedLines::LiveAndYoungestDead)
+        .and_then(|moved| swap(&temporary, path, old, &mut new).map(|()| moved));
     match moved {
         Ok(moved) => {
             table.relocate(moved);
             Ok(new)
         }
         Err(cause) => {
-            open::remove(&beside, new.identity());
+            open::remove(&temporary, new.identity());
             Err(cause)
         }
     }
 }
 
-fn swap(beside: &PathText, path: &PathText, old: &MapFile, new: &mut MapFile) -> Result<(), Cause> {
+fn swap(
+    temporary: &PathText,
+    path: &PathText,
+    old: &MapFile,
+    new: &mut MapFile,
+) -> Result<(), Cause> {
     let there = open::examine(path)?;
     if there.is_some_and(|stat| Identity::of(&stat) != old.identity()) {
         return Err(Cause::Replaced);
     }
-    renameat(CWD, beside.as_c_str(), CWD, path.as_c_str())
+    renameat(CWD, temporary.as_c_str(), CWD, path.as_c_str())
         .map_err(Cause::system("rename the new one over it"))?;
     // A writer that opened the old file since the last check may have written to it.
     let _ = new.rescue(old);
@@ -65,7 +70,7 @@ fn swap(beside: &PathText, path: &PathText, old: &MapFile, new: &mut MapFile) ->
 }
 
 /// Creates a file `perf-PID.map.XXXX`.
-fn create_beside(path: &PathText) -> Result<(PathText, MapFile), Cause> {
+fn create_temporary(path: &PathText) -> Result<(PathText, MapFile), Cause> {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     for attempt in 0..8 {
         let end = (now.tv_nsec.wrapping_add(attempt * 7919)) & 0xffff;
@@ -76,9 +81,9 @@ fn create_beside(path: &PathText) -> Result<(PathText, MapFile), Cause> {
             name
         });
         let name = name.map_err(|Refused| Cause::Memory)?;
-        let beside = path.with_file_name(OsStr::from_bytes(&name)).ok_or(Cause::Memory)?;
-        match open::create(&beside) {
-            Ok(file) => return Ok((beside, file)),
+        let temporary = path.with_file_name(OsStr::from_bytes(&name)).ok_or(Cause::Memory)?;
+        match open::create(&temporary) {
+            Ok(file) => return Ok((temporary, file)),
             Err(Cause::System { error, .. })
                 if error.raw_os_error() == Some(Errno::EXIST.raw_os_error()) => {}
             Err(cause) => return Err(cause),
@@ -93,9 +98,9 @@ pub(crate) fn copy(
     old: &MapFile,
     new: &mut MapFile,
     table: &Table,
-    which: Which,
+    lines: CopiedLines,
 ) -> Result<Vec<(u64, Piece)>, Cause> {
-    fallible::attempt(|| copy_here(old, new, table, which)).unwrap_or(Err(Cause::Memory))
+    fallible::attempt(|| copy_here(old, new, table, lines)).unwrap_or(Err(Cause::Memory))
 }
 
 /// [`copy`], within an attempt.
@@ -103,10 +108,10 @@ fn copy_here(
     old: &MapFile,
     new: &mut MapFile,
     table: &Table,
-    which: Which,
+    lines: CopiedLines,
 ) -> Result<Vec<(u64, Piece)>, Cause> {
     let mut pieces: Vec<(u64, Piece)> =
-        table.pieces().filter(|(_, piece)| piece.live || which != Which::Live).collect();
+        table.pieces().filter(|(_, piece)| piece.live || lines != CopiedLines::Live).collect();
     pieces.sort_unstable_by_key(|(_, piece)| piece.offset);
     let dead = pieces.iter().filter(|(_, piece)| !piece.live);
     let dead: u64 = dead.map(|(_, piece)| u64::from(piece.length)).sum();

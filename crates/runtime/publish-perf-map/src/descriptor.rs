@@ -22,7 +22,7 @@ impl Identity {
 /// An open file that is closed in the end only if it is still ours.
 ///
 /// Programs that daemonize close all descriptors, and the numbers are reused. Closing a reused
-/// number would close somebody else's file. Closing an unused number makes the standard library
+/// number would close a file of the host. Closing an unused number makes the standard library
 /// abort, where it checks.
 #[derive(Debug)]
 pub(crate) struct Descriptor {

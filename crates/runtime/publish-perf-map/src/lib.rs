@@ -62,7 +62,6 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("perf maps are a Linux matter");
 
-mod born;
 mod compact;
 mod descriptor;
 mod error;
@@ -70,6 +69,7 @@ mod file;
 mod line;
 mod open;
 mod options;
+mod process_start;
 mod publisher;
 mod state;
 mod table;

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_line_holds_whatever_the_name() {
+    fn the_longest_line_fits_any_name() {
         for name in [vec![0xff; 100_000], vec![0x80; LONGEST_NAME], vec![0xff; LONGEST_NAME / 3]] {
             let mut line = Vec::new();
             let length = push(&mut line, u64::MAX, u64::MAX, &name);

@@ -12,11 +12,11 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getpid};
 
-use crate::born::before_birth;
 use crate::descriptor::Identity;
 use crate::error::{Cause, Error};
 use crate::file::MapFile;
 use crate::options::Options;
+use crate::process_start::earliest_write_time;
 
 /// Number of attempts if the name is taken or freed between two checks.
 const TRIES: u32 = 8;
@@ -157,14 +157,14 @@ fn is_left_over(there: &Stat) -> bool {
     let nanoseconds = u32::try_from(there.st_mtime_nsec).unwrap_or(0);
     let written =
         Duration::from_secs(seconds).saturating_add(Duration::from_nanos(nanoseconds.into()));
-    before_birth().is_some_and(|birth| written < birth) && !is_open_here(Identity::of(there))
+    earliest_write_time().is_some_and(|birth| written < birth) && !is_open_here(Identity::of(there))
 }
 
 fn is_open_here(identity: Identity) -> bool {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(folder) = openat(CWD, c"/proc/self/fd", flags, Mode::empty()) else { return true };
-    let mut room = [MaybeUninit::uninit(); 4096];
-    let mut descriptors = RawDir::new(&folder, &mut room);
+    let mut buffer = [MaybeUninit::uninit(); 4096];
+    let mut descriptors = RawDir::new(&folder, &mut buffer);
     while let Some(Ok(fd)) = descriptors.next() {
         // This is a magic link: following it examines the open file, whatever its name.
         if statat(&folder, fd.file_name(), AtFlags::empty())

@@ -6,7 +6,7 @@ use fallible::{PathText, Refused, Vec};
 
 use rustix::process::{Pid, getpid};
 
-use crate::compact::{self, SLACK, Which};
+use crate::compact::{self, CopiedLines, SLACK};
 use crate::error::{Cause, Error};
 use crate::file::MapFile;
 use crate::line;
@@ -80,8 +80,8 @@ impl State {
     /// no address is without a name if the process is killed in between; of two lines, the later
     /// one is valid.
     fn enter(&mut self, address: u64, piece: Piece) -> Result<(), Cause> {
-        let room = self.table.make_room(&(address..address + piece.size));
-        if let Some(tail) = room.tail {
+        let changes = self.table.free_range(&(address..address + piece.size));
+        if let Some(tail) = changes.tail {
             let (named_at, named_by) = tail.named_by;
             let name = self.name(named_at, &named_by)?;
             let mut line = Vec::new();
@@ -93,7 +93,7 @@ impl State {
             let offset = self.file.append(&line)?;
             self.table.insert_tail(&tail, offset, length);
         }
-        for resize in room.resizes {
+        for resize in changes.resizes {
             self.file.resize(resize)?;
         }
         self.table.insert(address, piece);
@@ -170,7 +170,7 @@ impl State {
         }
         let mut child = State::create(options)?;
         if self.file.is_ours() {
-            let moved = compact::copy(&self.file, &mut child.file, &self.table, Which::Live);
+            let moved = compact::copy(&self.file, &mut child.file, &self.table, CopiedLines::Live);
             let moved = moved.map_err(|cause| {
                 open::remove(&child.path, child.file.identity());
                 Error::new(child.path.as_path(), cause)
@@ -200,7 +200,7 @@ mod tests {
     use crate::table::Resize;
 
     #[test]
-    fn nothing_half_built_is_written() {
+    fn an_incomplete_line_is_not_written() {
         let folder = tempfile::tempdir().unwrap();
         let mut state = State::create(&Options::new().directory(folder.path())).unwrap();
         state.load(0x1000, 0x40, b"whole").unwrap();

@@ -23,14 +23,14 @@ pub(crate) struct Piece {
 }
 
 /// A code as it was loaded: address and size.
-type Whole = (u64, u64);
+type CodeRange = (u64, u64);
 
 /// The pieces of the address space, by their first address.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     pieces: Map<u64, Piece>,
     /// Live pieces that are only a part of their code, because other code is inside of it.
-    parts: Map<u64, Whole>,
+    parts: Map<u64, CodeRange>,
     live_bytes: u64,
 }
 
@@ -50,12 +50,12 @@ pub(crate) struct Tail {
     pub size: u64,
     /// The line that has its name, and its piece.
     pub named_by: (u64, Piece),
-    whole: Whole,
+    code_range: CodeRange,
 }
 
 /// The changes to the file that free the addresses for new code.
 #[derive(Debug, Default)]
-pub(crate) struct Room {
+pub(crate) struct RangeChanges {
     pub resizes: Vec<Resize>,
     pub tail: Option<Tail>,
 }
@@ -76,26 +76,27 @@ impl Table {
     /// A code whose first byte is in the range is dead: its memory was reused. So is a code that
     /// begins before the range and ends in it. A code that encloses the range stays alive around
     /// it, like a blob of stubs whose stubs are announced one by one.
-    pub fn make_room(&mut self, range: &Range<u64>) -> Room {
-        let mut room = Room::default();
+    pub fn free_range(&mut self, range: &Range<u64>) -> RangeChanges {
+        let mut changes = RangeChanges::default();
         // From the last one backwards: most often a single lookup shows that everything is free.
         while let Some((&start, &piece)) = self.pieces.last_below(&range.end)
             && start + piece.size > range.start
         {
-            self.cut(start, piece, range, &mut room);
+            self.cut(start, piece, range, &mut changes);
         }
-        room
+        changes
     }
 
     /// Cuts `range` out of a piece that overlaps with it.
-    fn cut(&mut self, start: u64, piece: Piece, range: &Range<u64>, room: &mut Room) {
-        let whole = self.parts.get(&start).copied().unwrap_or((start, piece.size));
-        let lives = piece.live && whole.0 < range.start && range.end <= whole.0 + whole.1;
+    fn cut(&mut self, start: u64, piece: Piece, range: &Range<u64>, changes: &mut RangeChanges) {
+        let code_range = self.parts.get(&start).copied().unwrap_or((start, piece.size));
+        let lives =
+            piece.live && code_range.0 < range.start && range.end <= code_range.0 + code_range.1;
         if piece.live && !lives {
-            self.kill(start, whole);
+            self.mark_code_dead(start, code_range);
         }
         let kept = range.start.saturating_sub(start);
-        room.resizes.push(Resize {
+        changes.resizes.push(Resize {
             address: start,
             offset: piece.offset,
             from: piece.size,
@@ -104,7 +105,7 @@ impl Table {
         if let Some(shrunk) = self.pieces.get_mut(&start).filter(|_| kept > 0) {
             shrunk.size = kept;
             if lives {
-                self.parts.insert(start, whole);
+                self.parts.insert(start, code_range);
             }
         } else {
             self.pieces.remove(&start);
@@ -116,11 +117,11 @@ impl Table {
         let end = start + piece.size;
         if lives && end > range.end {
             let (address, size) = (range.end, end - range.end);
-            room.tail = Some(Tail { address, size, named_by: (start, piece), whole });
+            changes.tail = Some(Tail { address, size, named_by: (start, piece), code_range });
         }
     }
 
-    /// Inserts a new code's line, for which [`make_room`](Self::make_room) freed the addresses.
+    /// Inserts a new code's line, for which [`free_range`](Self::make_room) freed the addresses.
     pub fn insert(&mut self, address: u64, piece: Piece) {
         if piece.live {
             self.live_bytes += u64::from(piece.length);
@@ -131,7 +132,7 @@ impl Table {
     /// Inserts the line that was written for a tail.
     pub fn insert_tail(&mut self, tail: &Tail, offset: u64, length: u16) {
         self.insert(tail.address, Piece { size: tail.size, offset, length, live: true });
-        self.parts.insert(tail.address, tail.whole);
+        self.parts.insert(tail.address, tail.code_range);
     }
 
     /// Marks the code with exactly this address and size as dead. Returns a line with its name and
@@ -140,44 +141,44 @@ impl Table {
     /// The size distinguishes a code from the next one at its address, whose load may be announced
     /// before the unload of the previous one.
     pub fn unload(&mut self, address: u64, size: u64) -> Option<(u64, Piece)> {
-        let whole = (address, size);
+        let code_range = (address, size);
         let found = match self.pieces.get(&address) {
             Some(piece)
                 if piece.live && piece.size == size && !self.parts.contains_key(&address) =>
             {
                 Some(address)
             }
-            _ => self.parts_of(whole).next(),
+            _ => self.parts_of(code_range).next(),
         }?;
         let piece = *self.pieces.get(&found)?;
-        self.kill(found, whole);
+        self.mark_code_dead(found, code_range);
         Some((found, piece))
     }
 
     /// Marks all pieces of a code as dead; one of them begins at `start`.
-    fn kill(&mut self, start: u64, whole: Whole) {
+    fn mark_code_dead(&mut self, start: u64, code_range: CodeRange) {
         if !self.parts.contains_key(&start) {
-            self.bury(start);
+            self.mark_piece_dead(start);
             return;
         }
-        let parts: Vec<u64> = self.parts_of(whole).collect();
+        let parts: Vec<u64> = self.parts_of(code_range).collect();
         for part in parts {
             self.parts.remove(&part);
-            self.bury(part);
+            self.mark_piece_dead(part);
         }
     }
 
-    fn bury(&mut self, start: u64) {
+    fn mark_piece_dead(&mut self, start: u64) {
         if let Some(piece) = self.pieces.get_mut(&start) {
             piece.live = false;
             self.live_bytes -= u64::from(piece.length);
         }
     }
 
-    fn parts_of(&self, whole: Whole) -> impl Iterator<Item = u64> + '_ {
-        let within = whole.0..whole.0.saturating_add(whole.1);
+    fn parts_of(&self, code_range: CodeRange) -> impl Iterator<Item = u64> + '_ {
+        let within = code_range.0..code_range.0.saturating_add(code_range.1);
         let parts = self.parts.range(within);
-        parts.filter(move |&(_, of)| *of == whole).map(|(&start, _)| start)
+        parts.filter(move |&(_, of)| *of == code_range).map(|(&start, _)| start)
     }
 
     /// Keeps only the pieces that were rewritten, with their new offsets. `moved` is ordered by

@@ -45,7 +45,7 @@ fn text(path: &Path) -> String {
 }
 
 #[test]
-fn a_new_file_is_for_us_alone() {
+fn a_new_file_is_private() {
     let folder = tempfile::tempdir().unwrap();
     let map = create(&folder).unwrap();
     map.load(0x7f00_1000, 0x40, b"fib");
@@ -56,7 +56,7 @@ fn a_new_file_is_for_us_alone() {
 }
 
 #[test]
-fn names_are_made_fit() {
+fn names_are_sanitised() {
     let folder = tempfile::tempdir().unwrap();
     let map = create(&folder).unwrap();
     map.load(0x1000, 0x10, b"a\nffff 10 forged\x1b[31m\0");
@@ -72,7 +72,7 @@ fn names_are_made_fit() {
 }
 
 #[test]
-fn what_is_no_plain_file_of_ours_is_left_alone() {
+fn files_that_are_not_ours_are_not_touched() {
     let folder = tempfile::tempdir().unwrap();
     let victim = folder.path().join("victim");
     fs::write(&victim, "precious").unwrap();
@@ -110,7 +110,7 @@ fn what_is_no_plain_file_of_ours_is_left_alone() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_an_error() {
+fn a_missing_folder_is_an_error() {
     let map = PerfMap::create(Options::new().directory("/nonexistent/folder"));
     let error = map.unwrap_err().to_string();
     assert!(error.contains("/nonexistent/folder") && error.contains("No such file"), "{error}");
@@ -151,7 +151,7 @@ fn a_dead_process_s_file_is_replaced() {
 }
 
 #[test]
-fn a_dead_process_s_file_of_somebody_else_stays() {
+fn a_dead_process_s_file_of_another_user_stays() {
     let folder = tempfile::tempdir().unwrap();
     let path = path(&folder);
     fs::write(&path, "5000 10 stale\n").unwrap();
@@ -249,7 +249,7 @@ fn threads_write_whole_lines() {
 }
 
 #[test]
-fn a_deleted_file_comes_back() {
+fn a_deleted_file_is_created_again() {
     let folder = tempfile::tempdir().unwrap();
     let (map, said) = reporting(&folder);
     map.load(0x1000, 0x10, b"before");
@@ -274,7 +274,7 @@ fn a_deleted_file_comes_back() {
 }
 
 #[test]
-fn a_writer_that_destroys_our_lines_is_noticed() {
+fn a_writer_that_destroys_our_lines_is_detected() {
     // Shorter than it was.
     let folder = tempfile::tempdir().unwrap();
     let (map, said) = reporting(&folder);
@@ -297,7 +297,7 @@ fn a_writer_that_destroys_our_lines_is_noticed() {
 }
 
 #[test]
-fn it_is_deleted_at_the_end_only_if_asked_for() {
+fn the_file_is_removed_at_the_end_only_if_requested() {
     let folder = tempfile::tempdir().unwrap();
     drop(create(&folder).unwrap());
     assert!(path(&folder).exists());

@@ -170,7 +170,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn every_address_says_what_was_loaded_there_last(events in vec(event(8), 0..60)) {
+    fn every_address_has_the_name_of_its_last_load(events in vec(event(8), 0..60)) {
         let (model, file, _) = run(&events);
         model.check(&file);
     }
@@ -180,7 +180,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn it_still_does_after_the_file_was_written_anew(events in vec(event(1900), 600..900)) {
+    fn every_address_keeps_its_name_when_the_file_is_rewritten(events in vec(event(1900), 600..900)) {
         let (model, file, shortened) = run(&events);
         prop_assert!(shortened > 0, "the file was never written anew");
         model.check(&file);
@@ -188,7 +188,7 @@ proptest! {
 }
 
 #[test]
-fn many_live_codes_stay_through_many_dead_ones() {
+fn live_codes_stay_when_many_codes_die() {
     let folder = tempfile::tempdir().unwrap();
     let map = PerfMap::create(Options::new().directory(folder.path())).unwrap();
     map.load_many((0..20_000_u64).map(|n| (0x10_0000 + n * 0x100, 0x80, format!("live_{n}"))));
@@ -214,7 +214,7 @@ fn many_live_codes_stay_through_many_dead_ones() {
 }
 
 #[test]
-fn the_youngest_of_the_dead_keep_their_names() {
+fn the_youngest_dead_codes_keep_their_names() {
     let folder = tempfile::tempdir().unwrap();
     let map = PerfMap::create(Options::new().directory(folder.path())).unwrap();
     let live = |n: u64| 0x10_0000 + n * 0x100;

@@ -73,7 +73,7 @@ fn role() {
 }
 
 #[test]
-fn perf_names_what_ran() {
+fn perf_names_the_code_that_ran() {
     let folder = tempfile::tempdir().unwrap();
     let me = env::current_exe().unwrap();
     let recorder = ["record", "-q", "-e", "cpu-clock:u", "-F", "5000", "-o", "perf.data"];

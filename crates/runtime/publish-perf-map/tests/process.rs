@@ -138,7 +138,7 @@ fn fork(folder: &Path) {
 }
 
 #[test]
-fn a_fork_amid_writes_neither_hangs_nor_spoils_the_parents_file() {
+fn a_fork_during_writes_does_not_hang_or_damage_the_parents_file() {
     let folder = tempfile::tempdir().unwrap();
     let said = succeed("fork amid writes", folder.path(), &[], "");
     println!("{said}");
@@ -293,7 +293,7 @@ fn mounting() -> &'static [&'static str] {
 }
 
 #[test]
-fn a_full_disk_ends_it_with_whole_lines() {
+fn on_a_full_disk_the_file_ends_with_complete_lines() {
     if !have(&[Privilege::Mounts]) {
         return;
     }
@@ -304,14 +304,14 @@ fn a_full_disk_ends_it_with_whole_lines() {
 }
 
 #[test]
-fn the_limit_on_file_sizes_ends_it_without_a_signal() {
+fn the_limit_on_file_sizes_raises_no_signal() {
     let folder = tempfile::tempdir().unwrap();
     let said = succeed("fill", folder.path(), &[], "ulimit -f 64");
     assert!(said.contains("limit on file sizes"), "{said}");
 }
 
 #[test]
-fn another_users_file_is_left_alone() {
+fn another_users_file_is_not_touched() {
     if !have(&[Privilege::Mounts]) {
         return;
     }
@@ -341,7 +341,7 @@ fn names_of_folder(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn after_an_exec_the_file_goes_on() {
+fn after_an_exec_the_file_is_continued() {
     let folder = tempfile::tempdir().unwrap();
     succeed("exec", folder.path(), &[], "");
     let names = names(folder.path());

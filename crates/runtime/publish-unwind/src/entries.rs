@@ -75,7 +75,7 @@ fn ready(code: &Code<'_>) -> Vec<Entry> {
     let entry = |at: usize| -> Option<&[u8]> {
         section.get(at..at.checked_add(word(at)?)?.checked_add(4)?)
     };
-    let mut found = Vec::new();
+    let mut entries = Vec::new();
     let mut at = 0;
     while let Some(one) = entry(at).filter(|one| one.len() >= 8) {
         let begins = at;
@@ -93,7 +93,7 @@ fn ready(code: &Code<'_>) -> Vec<Entry> {
         if let Some(place) = bytes.get_mut(common.len() + 4..).and_then(<[u8]>::first_chunk_mut) {
             *place = distance.to_le_bytes();
         }
-        found.push(Entry { code: start..start.saturating_add(size), bytes });
+        entries.push(Entry { code: start..start.saturating_add(size), bytes });
     }
-    found
+    entries
 }

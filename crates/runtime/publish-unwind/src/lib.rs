@@ -45,7 +45,7 @@
 #[cfg(unix)]
 mod entries;
 #[cfg(unix)]
-mod found;
+mod functions;
 #[cfg(unix)]
 mod libunwind;
 #[cfg(unix)]
@@ -63,7 +63,7 @@ mod windows;
 
 pub use code_image::{Code, EhFrame};
 #[cfg(unix)]
-pub use found::Kind;
+pub use functions::Kind;
 pub use unwind_info::{Row, Unwind};
 #[cfg(unix)]
 pub use unwinders::Unwinders;

@@ -16,7 +16,7 @@ use fallible::{Refused, VecDeque};
 /// More than libgcc uses, which is six or seven words.
 const WORDS: usize = 12;
 /// How long memory is kept unchanged after deregistration.
-const REST: Duration = Duration::from_secs(1);
+const GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Memory for one `struct object`, which is never returned to the allocator.
 #[derive(Debug)]
@@ -26,13 +26,13 @@ pub(crate) struct Note(NonNull<[usize; WORDS]>);
 unsafe impl Send for Note {}
 
 /// Notes of ended registrations, the oldest first. Never wait for the lock: after a fork it may stay locked for ever.
-static OVER: Mutex<VecDeque<(Instant, Note)>> = Mutex::new(VecDeque::new());
+static RETIRED: Mutex<VecDeque<(Instant, Note)>> = Mutex::new(VecDeque::new());
 
 impl Note {
     pub(crate) fn new() -> Result<Self, Refused> {
-        if let Ok(mut over) = OVER.try_lock()
-            && over.front().is_some_and(|(since, _)| since.elapsed() >= REST)
-            && let Some((_, note)) = over.pop_front()
+        if let Ok(mut retired) = RETIRED.try_lock()
+            && retired.front().is_some_and(|(since, _)| since.elapsed() >= GRACE_PERIOD)
+            && let Some((_, note)) = retired.pop_front()
         {
             return Ok(note);
         }
@@ -44,10 +44,10 @@ impl Note {
     }
 
     /// Keeps the note after its registration has ended.
-    pub(crate) fn rest(self) {
-        if let Ok(mut over) = OVER.try_lock() {
+    pub(crate) fn retire(self) {
+        if let Ok(mut retired) = RETIRED.try_lock() {
             // A note that cannot be stored is never reused.
-            let _ = over.try_push_back((Instant::now(), self));
+            let _ = retired.try_push_back((Instant::now(), self));
         }
     }
 }

@@ -9,7 +9,7 @@
 use fallible::{Map, Refused, Vec};
 
 use crate::entries::{Entry, Frames};
-use crate::found::Found;
+use crate::functions::Functions;
 use crate::section::{Description, Table};
 
 /// A region has at least this many FDEs before it is divided.
@@ -50,31 +50,31 @@ pub(crate) struct Regions {
 }
 
 impl Regions {
-    pub(crate) fn add(&mut self, found: Found, entry: &Entry) -> Result<(), Refused> {
+    pub(crate) fn add(&mut self, functions: Functions, entry: &Entry) -> Result<(), Refused> {
         let (start, end) = (entry.code.start, entry.code.end);
-        self.forget(found, start, end)?;
+        self.forget(functions, start, end)?;
         let Some(description) = Description::new(entry)? else { return Ok(()) };
         let code = Listed { start, end, description };
         let most = self.most();
         self.count = self.count.saturating_add(1);
         let home = self.regions.last_up_to(&start).or_else(|| self.regions.first_key_value());
         let home = home.map(|(&key, _)| key).and_then(|key| self.regions.remove(&key));
-        let Some(mut region) = home else { return self.keep(Region::of(found, code)?) };
+        let Some(mut region) = home else { return self.keep(Region::of(functions, code)?) };
         if region.codes.len() < most {
-            region.insert(found, code)?;
+            region.insert(functions, code)?;
             return self.keep(region);
         }
         // Code that is made in ascending order leaves full regions behind.
         let upper = if region.codes.last().is_some_and(|last| last.start < start) {
-            Region::of(found, code)?
+            Region::of(functions, code)?
         } else {
-            region.divide(found, code)?
+            region.divide(functions, code)?
         };
         self.keep(region)?;
         self.keep(upper)?;
         // Two for each division, so that their number decreases.
-        self.join(found, most)?;
-        self.join(found, most)
+        self.join(functions, most)?;
+        self.join(functions, most)
     }
 
     /// All registered frames.
@@ -83,11 +83,16 @@ impl Regions {
         codes.map(|code| code.description.frames(code.start, code.end))
     }
 
-    pub(crate) fn forget(&mut self, found: Found, start: u64, end: u64) -> Result<(), Refused> {
+    pub(crate) fn forget(
+        &mut self,
+        functions: Functions,
+        start: u64,
+        end: u64,
+    ) -> Result<(), Refused> {
         while let Some((key, first)) = self.lies_in(start, end) {
             let Some(mut region) = self.regions.remove(&key) else { return Ok(()) };
             self.count = self.count.saturating_sub(1);
-            region.remove(found, first)?;
+            region.remove(functions, first)?;
             self.keep(region)?;
         }
         Ok(())
@@ -111,7 +116,7 @@ impl Regions {
     }
 
     /// Joins the next two small regions.
-    fn join(&mut self, found: Found, most: usize) -> Result<(), Refused> {
+    fn join(&mut self, functions: Functions, most: usize) -> Result<(), Refused> {
         let mut next = self.regions.range(self.looked..).map(|(&key, region)| (key, region));
         let (Some((lower, one)), Some((upper, other))) = (next.next(), next.next()) else {
             drop(next);
@@ -127,7 +132,7 @@ impl Regions {
         let pair = (self.regions.remove(&lower), self.regions.remove(&upper));
         if let (Some(mut lower), Some(mut upper)) = pair {
             lower.codes.try_reserve(upper.codes.len())?;
-            let table = table(found, [&lower.codes, &upper.codes])?;
+            let table = table(functions, [&lower.codes, &upper.codes])?;
             // The capacity was reserved.
             lower.codes.append(&mut upper.codes);
             lower.table = table;
@@ -140,14 +145,14 @@ impl Regions {
 
 impl Region {
     /// A region with one code.
-    fn of(found: Found, code: Listed) -> Result<Self, Refused> {
+    fn of(functions: Functions, code: Listed) -> Result<Self, Refused> {
         let mut codes = Vec::new();
         codes.try_push(code)?;
-        let table = table(found, [&codes, &[]])?;
+        let table = table(functions, [&codes, &[]])?;
         Ok(Self { table, codes })
     }
 
-    fn insert(&mut self, found: Found, code: Listed) -> Result<(), Refused> {
+    fn insert(&mut self, functions: Functions, code: Listed) -> Result<(), Refused> {
         self.codes.try_reserve(1)?;
         let at = self.codes.partition_point(|other| other.start < code.start);
         let (before, behind) = self.pointers().split_at_checked(at).unwrap_or_default();
@@ -157,7 +162,7 @@ impl Region {
         list.extend_from_slice(behind);
         self.codes.insert(at, code);
         // SAFETY: as in `table`.
-        self.table = unsafe { Table::register(found, list) }?;
+        self.table = unsafe { Table::register(functions, list) }?;
         Ok(())
     }
 
@@ -174,27 +179,27 @@ impl Region {
     }
 
     /// Adds a code, and returns the upper half of all codes as a new region.
-    fn divide(&mut self, found: Found, code: Listed) -> Result<Self, Refused> {
+    fn divide(&mut self, functions: Functions, code: Listed) -> Result<Self, Refused> {
         let half = self.codes.len() / 2;
         self.hold(code)?;
         let mut upper = Vec::new();
         upper.try_reserve(self.codes.len().saturating_sub(half))?;
         let (below, above) = self.codes.split_at_checked(half).unwrap_or_default();
         // Register both parts before the whole is removed.
-        let of_upper = table(found, [above, &[]])?;
-        self.table = table(found, [below, &[]])?;
+        let of_upper = table(functions, [above, &[]])?;
+        self.table = table(functions, [below, &[]])?;
         // The capacity was reserved.
         upper.extend(self.codes.drain(half..));
         Ok(Self { table: of_upper, codes: upper })
     }
 
-    fn remove(&mut self, found: Found, at: usize) -> Result<(), Refused> {
+    fn remove(&mut self, functions: Functions, at: usize) -> Result<(), Refused> {
         let (before, behind) = self.pointers().split_at_checked(at).unwrap_or_default();
         let mut list = Table::list(self.codes.len())?;
         list.extend_from_slice(before);
         list.extend_from_slice(behind.get(1..).unwrap_or_default());
         // SAFETY: as in `table`.
-        self.table = unsafe { Table::register(found, list) }?;
+        self.table = unsafe { Table::register(functions, list) }?;
         // Only after no list refers to it.
         if at < self.codes.len() {
             drop(self.codes.remove(at));
@@ -207,14 +212,14 @@ impl Region {
 ///
 /// The caller keeps them for as long as the table: they are among the region's codes, and removed ones are dropped after the
 /// table has been replaced.
-fn table(found: Found, codes: [&[Listed]; 2]) -> Result<Option<Table>, Refused> {
+fn table(functions: Functions, codes: [&[Listed]; 2]) -> Result<Option<Table>, Refused> {
     let count = codes.iter().fold(0, |sum: usize, part| sum.saturating_add(part.len()));
     let mut list = Table::list(count)?;
     for part in codes {
         list.extend(part.iter().map(|code| code.description.pointer()));
     }
     // SAFETY: see above.
-    unsafe { Table::register(found, list) }
+    unsafe { Table::register(functions, list) }
 }
 
 #[cfg(test)]
@@ -223,15 +228,15 @@ mod tests {
 
     use super::{MANY, REGIONS, Regions};
     use crate::entries::Entry;
-    use crate::found::Found;
+    use crate::functions::Functions;
     use crate::section::LISTED;
 
     /// Whatever the number and order of codes, a walk searches few lists, and far less than everything is relisted for each
     /// code. Counted, not timed.
     #[test]
-    fn lists_are_few_and_what_is_listed_anew_is_little() {
+    fn there_are_few_lists_and_few_reregistrations() {
         const COUNT: usize = 40_000;
-        let found = Found::look().expect("libgcc");
+        let functions = Functions::look().expect("libgcc");
         for scattered in [false, true] {
             let mut regions = Regions::default();
             let before = LISTED.load(Relaxed);
@@ -241,7 +246,7 @@ mod tests {
                 // A CIE of 20 bytes and an FDE of the same size, which nobody reads.
                 let bytes = [&[16_u8, 0, 0, 0][..], &[0; 16], &[16, 0, 0, 0], &[0; 16]].concat();
                 regions
-                    .add(found, &Entry { code: start..start + 32, bytes: bytes.into() })
+                    .add(functions, &Entry { code: start..start + 32, bytes: bytes.into() })
                     .unwrap();
             }
             let listed = LISTED.load(Relaxed) - before;
@@ -253,7 +258,7 @@ mod tests {
             let mut left = COUNT;
             for number in 0..COUNT {
                 let start = (1 << 40) + (number * 31 % COUNT) as u64 * 32;
-                regions.forget(found, start, start + 1).unwrap();
+                regions.forget(functions, start, start + 1).unwrap();
                 left -= 1;
                 assert_eq!(regions.count, left);
             }

@@ -6,10 +6,10 @@ use std::ptr;
 use fallible::{Refused, Vec};
 
 use crate::entries::{Entry, Frames};
-use crate::found::Found;
+use crate::functions::Functions;
 use crate::notes::Note;
 
-/// An FDE, behind its CIE and before a word of zeros. It does not move: a walk that has found it goes on reading it
+/// An FDE, behind its CIE and before a word of zeros. It does not move: a walk that has found it continues to read it
 /// after the unwinder has released its lock.
 #[derive(Debug)]
 pub(crate) struct Description {
@@ -48,15 +48,15 @@ impl Description {
 /// An FDE that is registered by itself; dropping it deregisters it.
 #[derive(Debug)]
 pub(crate) struct Single {
-    found: Found,
+    functions: Functions,
     description: Description,
 }
 
 impl Single {
-    pub(crate) fn register(found: Found, description: Description) -> Self {
+    pub(crate) fn register(functions: Functions, description: Description) -> Self {
         // SAFETY: one FDE with zeros behind it, which stays until this value is dropped.
-        unsafe { found.register(description.pointer()) };
-        Self { found, description }
+        unsafe { functions.register(description.pointer()) };
+        Self { functions, description }
     }
 
     pub(crate) fn description(&self) -> &Description {
@@ -67,7 +67,7 @@ impl Single {
 impl Drop for Single {
     fn drop(&mut self) {
         // SAFETY: it was registered when this value was created.
-        unsafe { self.found.deregister(self.description.pointer()) };
+        unsafe { self.functions.deregister(self.description.pointer()) };
     }
 }
 
@@ -78,7 +78,7 @@ pub(crate) static LISTED: std::sync::atomic::AtomicUsize = std::sync::atomic::At
 /// A registered list of FDEs; dropping it deregisters it.
 #[derive(Debug)]
 pub(crate) struct Table {
-    found: Found,
+    functions: Functions,
     /// Ends with null.
     list: Vec<*const u8>,
     /// `None` only while this value is being dropped.
@@ -101,7 +101,7 @@ impl Table {
     /// # Safety
     /// They stay until this value is dropped.
     pub(crate) unsafe fn register(
-        found: Found,
+        functions: Functions,
         mut list: Vec<*const u8>,
     ) -> Result<Option<Self>, Refused> {
         if list.is_empty() {
@@ -112,8 +112,8 @@ impl Table {
         list.try_push(ptr::null())?;
         let note = Note::new()?;
         // SAFETY: FDEs with zeros behind each, which stay, as the caller guarantees; so do the list and the note.
-        unsafe { found.register_table(list.as_ptr(), &note) };
-        Ok(Some(Self { found, list, note: Some(note) }))
+        unsafe { functions.register_table(list.as_ptr(), &note) };
+        Ok(Some(Self { functions, list, note: Some(note) }))
     }
 
     /// The registered FDEs.
@@ -125,9 +125,9 @@ impl Table {
 impl Drop for Table {
     fn drop(&mut self) {
         // SAFETY: it was registered when this value was created.
-        unsafe { self.found.deregister_table(self.list.as_ptr()) };
+        unsafe { self.functions.deregister_table(self.list.as_ptr()) };
         if let Some(note) = self.note.take() {
-            note.rest();
+            note.retire();
         }
     }
 }

@@ -3,7 +3,7 @@
 use fallible::{Map, Refused};
 
 use crate::entries::{Entry, Frames};
-use crate::found::Found;
+use crate::functions::Functions;
 use crate::section::{Description, Single};
 
 /// By the first byte of the code: its end, and the registration.
@@ -11,11 +11,11 @@ use crate::section::{Description, Single};
 pub(crate) struct Singles(Map<u64, (u64, Single)>);
 
 impl Singles {
-    pub(crate) fn add(&mut self, found: Found, entry: &Entry) -> Result<(), Refused> {
+    pub(crate) fn add(&mut self, functions: Functions, entry: &Entry) -> Result<(), Refused> {
         // New FDEs replace those of earlier code at the same addresses: two at one address are an error.
         self.forget(entry.code.start, entry.code.end);
         if let Some(description) = Description::new(entry)? {
-            let single = Single::register(found, description);
+            let single = Single::register(functions, description);
             // An entry that cannot be stored is dropped, which deregisters it.
             self.0
                 .try_insert(entry.code.start, (entry.code.end, single))

@@ -8,7 +8,7 @@ use fallible::Refused;
 use unwind_info::Unwind;
 
 use crate::entries::{Entry, Frames, entries};
-use crate::found::{Found, Kind};
+use crate::functions::{Functions, Kind};
 use crate::libunwind::{self, Libunwind};
 use crate::regions::Regions;
 use crate::singles::Singles;
@@ -19,8 +19,8 @@ use crate::singles::Singles;
 /// out.
 #[derive(Debug)]
 pub struct Unwinders {
-    found: Found,
-    known: Mutex<Known>,
+    functions: Functions,
+    registrations: Mutex<Registrations>,
     /// Whether a fork left the state with a thread that does not exist in this process: it is not touched again.
     is_lost: AtomicBool,
     /// Whether an allocation failed: nothing is registered any more.
@@ -31,14 +31,14 @@ pub struct Unwinders {
 
 /// The registered frames.
 #[derive(Debug)]
-struct Known {
-    frames: Described,
+struct Registrations {
+    frames: FrameRegistry,
     /// libunwind, if all frames are registered with it in addition to the other unwinder.
     libunwind: Option<&'static Libunwind>,
 }
 
 #[derive(Debug)]
-enum Described {
+enum FrameRegistry {
     Singles(Singles),
     Regions(Regions),
 }
@@ -47,15 +47,15 @@ impl Unwinders {
     /// Looks for the unwinder of this process; `None` if there is none that accepts registrations.
     #[must_use]
     pub fn find() -> Option<Self> {
-        let found = Found::look()?;
-        let frames = match found.kind {
-            Kind::OldLibgcc => Described::Regions(Regions::default()),
-            Kind::Libgcc | Kind::Llvm => Described::Singles(Singles::default()),
+        let functions = Functions::look()?;
+        let frames = match functions.kind {
+            Kind::OldLibgcc => FrameRegistry::Regions(Regions::default()),
+            Kind::Libgcc | Kind::Llvm => FrameRegistry::Singles(Singles::default()),
         };
-        let known = Known { frames, libunwind: None };
+        let registrations = Registrations { frames, libunwind: None };
         Some(Self {
-            found,
-            known: Mutex::new(known),
+            functions,
+            registrations: Mutex::new(registrations),
             is_lost: AtomicBool::new(false),
             is_off: AtomicBool::new(false),
             is_refused: AtomicBool::new(false),
@@ -64,8 +64,8 @@ impl Unwinders {
 
     /// Registers nothing from now on, and removes all registrations, as if an allocation had failed.
     pub fn give_up(&self) {
-        if let Some(mut known) = self.lock() {
-            self.turn_off(&mut known);
+        if let Some(mut registrations) = self.lock() {
+            self.turn_off(&mut registrations);
         }
     }
 
@@ -78,7 +78,7 @@ impl Unwinders {
     /// The kind of unwinder.
     #[must_use]
     pub fn kind(&self) -> Kind {
-        self.found.kind
+        self.functions.kind
     }
 
     /// Announces a code load. The code must not run before this returns. Earlier code at its address is unregistered. Its frames
@@ -89,42 +89,48 @@ impl Unwinders {
         }
         let entries = fallible::attempt(|| entries(code, unwind));
         let libunwind = libunwind::look();
-        let Some(mut known) = self.lock() else { return };
-        let told = entries.and_then(|entries| {
-            fallible::attempt(|| self.tell(&mut known, code, &entries, libunwind))
-                .and_then(|result| result)
+        let Some(mut registrations) = self.lock() else { return };
+        let result = entries.and_then(|entries| {
+            fallible::attempt(|| {
+                self.register_entries(&mut registrations, code, &entries, libunwind)
+            })
+            .and_then(|result| result)
         });
-        if let Err(Refused) = told {
-            self.turn_off(&mut known);
+        if let Err(Refused) = result {
+            self.turn_off(&mut registrations);
         }
     }
 
     /// Stops registering.
-    fn turn_off(&self, known: &mut Known) {
+    fn turn_off(&self, registrations: &mut Registrations) {
         self.is_off.store(true, Relaxed);
         self.is_refused.store(true, Relaxed);
-        known.end();
+        registrations.end();
     }
 
-    fn tell(
+    fn register_entries(
         &self,
-        known: &mut Known,
+        registrations: &mut Registrations,
         code: &Code<'_>,
         entries: &[Entry],
         libunwind: Option<&'static Libunwind>,
     ) -> Result<(), Refused> {
-        if let Some(libunwind) = libunwind.filter(|_| known.libunwind.is_none()) {
-            known.begin(libunwind)?;
+        if let Some(libunwind) = libunwind.filter(|_| registrations.libunwind.is_none()) {
+            registrations.begin(libunwind)?;
         }
         if entries.is_empty() {
-            known.forget(self.found, code.start, code.start.saturating_add(code.size))?;
+            registrations.forget(
+                self.functions,
+                code.start,
+                code.start.saturating_add(code.size),
+            )?;
         }
         for entry in entries {
-            match &mut known.frames {
-                Described::Singles(singles) => singles.add(self.found, entry)?,
-                Described::Regions(regions) => regions.add(self.found, entry)?,
+            match &mut registrations.frames {
+                FrameRegistry::Singles(singles) => singles.add(self.functions, entry)?,
+                FrameRegistry::Regions(regions) => regions.add(self.functions, entry)?,
             }
-            if let (Some(libunwind), Some(frames)) = (known.libunwind, entry.frames()) {
+            if let (Some(libunwind), Some(frames)) = (registrations.libunwind, entry.frames()) {
                 libunwind.add(frames)?;
             }
         }
@@ -133,12 +139,13 @@ impl Unwinders {
 
     /// Announces the unload of the code at `address` with `size` bytes, which does not run any more, nor is on any stack.
     pub fn unload(&self, address: u64, size: u64) {
-        if let Some(mut known) = self.lock() {
+        if let Some(mut registrations) = self.lock() {
             let end = address.saturating_add(size);
-            let forgotten = fallible::attempt(|| known.forget(self.found, address, end))
-                .and_then(|result| result);
+            let forgotten =
+                fallible::attempt(|| registrations.forget(self.functions, address, end))
+                    .and_then(|result| result);
             if let Err(Refused) = forgotten {
-                self.turn_off(&mut known);
+                self.turn_off(&mut registrations);
             }
         }
     }
@@ -146,32 +153,34 @@ impl Unwinders {
     /// Call this in the child of a fork, on its only thread, before anything else. The registrations of the parent are valid in
     /// the child, too. If another thread was in a method of this value at the fork, the value is left unchanged for ever.
     pub fn forked(&self) {
-        if let Err(TryLockError::WouldBlock) = self.known.try_lock() {
+        if let Err(TryLockError::WouldBlock) = self.registrations.try_lock() {
             self.is_lost.store(true, Relaxed);
-        } else if let Some(libunwind) = self.lock().and_then(|known| known.libunwind) {
+        } else if let Some(libunwind) =
+            self.lock().and_then(|registrations| registrations.libunwind)
+        {
             libunwind.forked();
         }
     }
 
-    fn lock(&self) -> Option<MutexGuard<'_, Known>> {
+    fn lock(&self) -> Option<MutexGuard<'_, Registrations>> {
         if self.is_lost.load(Relaxed) || self.is_off.load(Relaxed) {
             return None;
         }
-        Some(self.known.lock().unwrap_or_else(PoisonError::into_inner))
+        Some(self.registrations.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Known {
+impl Registrations {
     /// Registers all existing code with libunwind.
     fn begin(&mut self, libunwind: &'static Libunwind) -> Result<(), Refused> {
         self.libunwind = Some(libunwind);
-        let mut told = Ok(());
+        let mut result = Ok(());
         self.frames.each(|frames| {
-            if told.is_ok() {
-                told = libunwind.add(frames);
+            if result.is_ok() {
+                result = libunwind.add(frames);
             }
         });
-        told
+        result
     }
 
     /// Removes all registrations.
@@ -180,15 +189,15 @@ impl Known {
             self.frames.each(|frames| libunwind.forget(frames.start, frames.end));
         }
         self.frames = match self.frames {
-            Described::Singles(_) => Described::Singles(Singles::default()),
-            Described::Regions(_) => Described::Regions(Regions::default()),
+            FrameRegistry::Singles(_) => FrameRegistry::Singles(Singles::default()),
+            FrameRegistry::Regions(_) => FrameRegistry::Regions(Regions::default()),
         };
     }
 
-    fn forget(&mut self, found: Found, start: u64, end: u64) -> Result<(), Refused> {
+    fn forget(&mut self, functions: Functions, start: u64, end: u64) -> Result<(), Refused> {
         match &mut self.frames {
-            Described::Singles(singles) => singles.forget(start, end),
-            Described::Regions(regions) => regions.forget(found, start, end)?,
+            FrameRegistry::Singles(singles) => singles.forget(start, end),
+            FrameRegistry::Regions(regions) => regions.forget(functions, start, end)?,
         }
         if let Some(libunwind) = self.libunwind {
             libunwind.forget(start, end);
@@ -197,17 +206,17 @@ impl Known {
     }
 }
 
-impl Drop for Known {
+impl Drop for Registrations {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-impl Described {
-    fn each(&self, tell: impl FnMut(Frames<'_>)) {
+impl FrameRegistry {
+    fn each(&self, register_entries: impl FnMut(Frames<'_>)) {
         match self {
-            Self::Singles(singles) => singles.all().for_each(tell),
-            Self::Regions(regions) => regions.all().for_each(tell),
+            Self::Singles(singles) => singles.all().for_each(register_entries),
+            Self::Regions(regions) => regions.all().for_each(register_entries),
         }
     }
 }

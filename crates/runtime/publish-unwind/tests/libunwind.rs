@@ -106,7 +106,7 @@ fn a_walk_passes_through_one_frame_and_a_thousand() {
 
 /// In any order, with every second one unloaded; walks do not pass through unloaded code any more.
 #[test]
-fn of_many_each_is_known_as_long_as_it_is_there() {
+fn each_of_many_codes_is_found_until_it_is_unloaded() {
     let _alone = alone();
     library();
     let page = Page::new(5000);
@@ -179,7 +179,7 @@ fn code_in_the_place_of_other_code_has_its_own_rules() {
 
 /// Seven threads walk through code that stays, while they and an eighth thread load and unload other code.
 #[test]
-fn eight_threads_walk_while_code_comes_and_goes() {
+fn eight_threads_walk_while_code_is_loaded_and_unloaded() {
     let _alone = alone();
     library();
     let page = Page::new(4000);
@@ -223,12 +223,12 @@ fn eight_threads_walk_while_code_comes_and_goes() {
 
 /// In a process of its own: the library is loaded when there is code already.
 #[test]
-fn a_library_that_comes_late_is_told_all() {
+fn a_library_that_is_loaded_later_gets_all_code() {
     const ROLE: &str = "COMES_LATE";
     if std::env::var_os(ROLE).is_none() {
         let this = std::env::current_exe().expect("this program");
         let done = std::process::Command::new(this)
-            .args(["--exact", "a_library_that_comes_late_is_told_all"])
+            .args(["--exact", "a_library_that_is_loaded_later_gets_all_code"])
             .env(ROLE, "1")
             .output()
             .expect("this program");
@@ -253,7 +253,7 @@ fn a_library_that_comes_late_is_told_all() {
 
 /// Code across the boundary of two stretches of 4 MiB, each of which has an entry in libunwind's list.
 #[test]
-fn code_that_lies_in_two_stretches_is_known_in_both() {
+fn code_across_two_blocks_is_found_in_both() {
     const STRETCH: u64 = 4 << 20;
     let _alone = alone();
     library();

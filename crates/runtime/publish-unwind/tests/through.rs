@@ -99,7 +99,7 @@ fn a_backtrace_passes_through() {
 
 /// Code with tables that its compiler made.
 #[test]
-fn a_ready_section_serves_as_well() {
+fn a_ready_section_is_registered() {
     let _alone = alone();
     let page = Page::new(1);
     let start = page.address(0);
@@ -173,7 +173,7 @@ fn a_cpp_exception_passes_through() {
 
 /// One thread loads and unloads, while three throw, also through this code.
 #[test]
-fn others_throw_while_code_comes_and_goes() {
+fn other_threads_throw_while_code_is_loaded_and_unloaded() {
     let _alone = alone();
     const OFTEN: usize = 10_000;
     let page = Page::new(1200);
@@ -216,7 +216,7 @@ fn others_throw_while_code_comes_and_goes() {
 }
 
 #[test]
-fn a_fork_goes_on() {
+fn registrations_work_after_a_fork() {
     let _alone = alone();
     let page = Page::new(2);
     page.load(0);

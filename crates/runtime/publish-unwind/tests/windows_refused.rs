@@ -59,7 +59,7 @@ const SIZE: u64 = 16;
 
 fn is_known(address: u64) -> bool {
     let mut base = 0;
-    // SAFETY: an address is asked about.
+    // SAFETY: this only looks up an address.
     !unsafe { RtlLookupFunctionEntry(address, &raw mut base, ptr::null_mut()) }.is_null()
 }
 

@@ -117,7 +117,7 @@ fn each_kind(test: impl Fn(&'static Unwinders)) {
 /// The range of the function at an address, according to the system.
 fn lookup(address: u64) -> Option<(u64, u64)> {
     let mut base = 0;
-    // SAFETY: an address is asked about.
+    // SAFETY: this only looks up an address.
     let found = unsafe { RtlLookupFunctionEntry(address, &raw mut base, ptr::null_mut()) };
     // SAFETY: what the system returns stays for a second.
     let found = unsafe { found.as_ref() }?;
@@ -150,7 +150,7 @@ fn code_is_found_as_long_as_it_is_loaded() {
 }
 
 #[test]
-fn each_instruction_leads_to_the_caller() {
+fn the_caller_is_found_from_each_instruction() {
     each_kind(|unwinders| {
         let memory = Memory::new(1 << 16);
         memory.load(unwinders, 1);
@@ -177,7 +177,7 @@ fn each_instruction_leads_to_the_caller() {
         for (offset, depth, rbx_now, rbp_now) in states {
             let mut base = 0;
             let rip = start + offset;
-            // SAFETY: an address is asked about; the context's stack is the one above.
+            // SAFETY: this only looks up an address; the context's stack is the one above.
             unsafe {
                 let function = RtlLookupFunctionEntry(rip, &raw mut base, ptr::null_mut());
                 assert!(!function.is_null());
@@ -258,7 +258,7 @@ static BEHIND: AtomicUsize = AtomicUsize::new(0);
 
 fn capture() {
     let mut frames = vec![ptr::null_mut(); 6000];
-    // SAFETY: room for as many.
+    // SAFETY: there is space for as many.
     let count = unsafe { RtlCaptureStackBackTrace(0, 6000, frames.as_mut_ptr(), ptr::null_mut()) };
     frames.truncate(count.into());
     let is_ours = |frame: &*mut c_void| frame.addr() == CALL.load(Relaxed) + RETURNS_TO as usize;
@@ -298,7 +298,7 @@ impl Numbers {
 
 /// For any order and size of loads and unloads, the system knows what a model knows.
 #[test]
-fn the_system_knows_what_is_loaded_and_nothing_else() {
+fn the_system_finds_exactly_the_loaded_code() {
     each_kind(|unwinders| {
         for (seed, room) in [(1, 1 << 16), (2, 1 << 20), (3, 1 << 14)] {
             let memory = Memory::new(room as usize);
@@ -344,7 +344,7 @@ fn the_system_knows_what_is_loaded_and_nothing_else() {
 }
 
 #[test]
-fn code_that_moves_takes_its_frames_along() {
+fn moved_code_keeps_its_frames() {
     each_kind(|unwinders| {
         let memory = Memory::new(1 << 16);
         let other = Memory::new(1 << 16);

@@ -8,7 +8,7 @@
 //!
 //! The first program header is the text, readable and executable. The second one is writable and has no bytes, but
 //! Valgrind requires exactly one, and exactly one writable mapping of the file: its first page is sufficient. All
-//! addresses are the real ones, so that whoever disassembles the file finds the addresses in a profile.
+//! addresses are the real ones, so that a disassembly of the file has the addresses of a profile.
 
 use std::io::IoSlice;
 

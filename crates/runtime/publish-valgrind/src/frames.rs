@@ -133,7 +133,7 @@ pub(crate) fn copy(out: &mut Vec<u8>, commons: &mut Commons, from: &Commons, ent
 }
 
 /// Disables the FDE.
-pub(crate) fn silence(entry: &mut [u8]) {
+pub(crate) fn tombstone(entry: &mut [u8]) {
     if !entry.is_empty() {
         put(entry, SIZE_AT, 0_u64.to_le_bytes());
         entry.get_mut(INSTRUCTIONS_AT..).unwrap_or_default().fill(0);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_and_a_ready_section_say_the_same() {
+    fn encoded_rows_and_a_ready_section_agree() {
         let machine = Machine::host().unwrap();
         let at_entry = i32::from(machine == Machine::X86_64) * 8;
         let stack_pointer = machine.stack_pointer();
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_leaves_nothing() {
+    fn invalid_unwind_info_writes_nothing() {
         let (mut section, mut commons) = (Vec::new(), Commons::default());
         let outside = [Row { offset: 40, ..Row::default() }];
         for unwind in [Unwind::Rows(&outside), Unwind::EhFrame(&[1, 2, 3])] {

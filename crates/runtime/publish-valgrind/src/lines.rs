@@ -141,7 +141,7 @@ pub(crate) fn mark(address: u64) -> [u8; MARK] {
 }
 
 /// Disables the rows.
-pub(crate) fn silence(sequence: &mut [u8]) {
+pub(crate) fn tombstone(sequence: &mut [u8]) {
     // An opcode that has no effect for anyone, and no operands.
     sequence.fill(SET_BASIC_BLOCK);
 }

@@ -30,14 +30,14 @@ pub(crate) enum Kind {
 pub(crate) fn kind(address: u64) -> Option<Kind> {
     let mut maps = File::open("/proc/self/maps").ok()?;
     // On the stack, because the profile may be one of the heap. It has space for the longest line, whose path is cut.
-    let mut room = [0; 1 << 13];
+    let mut buffer = [0; 1 << 13];
     let mut held = 0;
     loop {
-        let more = maps.read(room.get_mut(held..)?).ok()?;
+        let more = maps.read(buffer.get_mut(held..)?).ok()?;
         held += more;
-        let text = room.get(..held)?;
+        let text = buffer.get(..held)?;
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        let whole = if more == 0 || (whole == 0 && held == room.len()) { held } else { whole };
+        let whole = if more == 0 || (whole == 0 && held == buffer.len()) { held } else { whole };
         let found = text.get(..whole)?.split(|byte| *byte == b'\n');
         if let Some(kind) = { found }.find_map(|line| kind_of(line.trim_ascii_end(), address)) {
             return Some(kind);
@@ -45,7 +45,7 @@ pub(crate) fn kind(address: u64) -> Option<Kind> {
         if more == 0 {
             return None;
         }
-        room.copy_within(whole..held, 0);
+        buffer.copy_within(whole..held, 0);
         held -= whole;
     }
 }
@@ -67,11 +67,11 @@ fn is_object(path: &[u8]) -> bool {
     /// may forget it for ours.
     const ARENA_AT: usize = 480;
     const ARENA: &[u8] = b"codearen";
-    let mut room = [0; 512];
+    let mut buffer = [0; 512];
     let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
     // Opening devices may have side effects.
     path.metadata().is_ok_and(|file| file.is_file())
-        && guest::begin_of(path, &mut room).is_some_and(|head| {
+        && guest::begin_of(path, &mut buffer).is_some_and(|head| {
             head.starts_with(b"\x7fELF")
                 && head.get(ARENA_AT..ARENA_AT + ARENA.len()) != Some(ARENA)
         })
@@ -86,7 +86,7 @@ mod tests {
     use super::{Kind, kind, read};
 
     #[test]
-    fn tells_this_program_from_its_memory() {
+    fn the_program_is_distinguished_from_its_memory() {
         let own = kind as fn(u64) -> Option<Kind> as usize as u64;
         assert_eq!(kind(own), Some(Kind::Object));
         let heap = vec![7_u8; 5000];

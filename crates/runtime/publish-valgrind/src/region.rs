@@ -138,9 +138,9 @@ impl Region {
     /// Sets the bytes of the code.
     pub(crate) fn put_text(&mut self, address: u64, bytes: &[u8]) {
         let at = usize::try_from(address.saturating_sub(self.start)).unwrap_or(usize::MAX);
-        if let Some(room) = self.text.get_mut(at..) {
-            let size = bytes.len().min(room.len());
-            room[..size].copy_from_slice(&bytes[..size]);
+        if let Some(buffer) = self.text.get_mut(at..) {
+            let size = bytes.len().min(buffer.len());
+            buffer[..size].copy_from_slice(&bytes[..size]);
         }
     }
 
@@ -184,9 +184,9 @@ impl Region {
         if let Some(symbol) = self.symbols.get_mut(entry.symbol..entry.symbol + SYMBOL) {
             symbol.fill(0);
         }
-        lines::silence(self.lines.get_mut(entry.lines.clone()).unwrap_or_default());
-        frames::silence(self.frames.get_mut(entry.frame.clone()).unwrap_or_default());
-        self.inlined.silence(entry.inlined.clone());
+        lines::tombstone(self.lines.get_mut(entry.lines.clone()).unwrap_or_default());
+        frames::tombstone(self.frames.get_mut(entry.frame.clone()).unwrap_or_default());
+        self.inlined.tombstone(entry.inlined.clone());
         self.dead += 1;
         Some(entry)
     }

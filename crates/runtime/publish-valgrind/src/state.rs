@@ -75,7 +75,7 @@ impl State {
     }
 
     pub(crate) fn load(&mut self, code: &Code<'_>) -> Result<(), Error> {
-        self.place(code.address, code.size, |home, files| {
+        self.place(code.address, code.size, |region_for, files| {
             let read;
             let bytes = match code.bytes {
                 Some(bytes) => bytes,
@@ -84,7 +84,7 @@ impl State {
                     &read
                 }
             };
-            home.add(code, bytes, files);
+            region_for.add(code, bytes, files);
         })
     }
 
@@ -98,9 +98,9 @@ impl State {
         let taken =
             region_at(&mut self.regions, from).and_then(|region| region.take_out(from, size, to));
         let Some(alone) = taken else { return Ok(()) };
-        self.place(to, size, |home, _| {
-            home.take_codes(&alone);
-            home.put_text(to, &memory::read(to, usize::try_from(size).unwrap_or(0)));
+        self.place(to, size, |region_for, _| {
+            region_for.take_codes(&alone);
+            region_for.put_text(to, &memory::read(to, usize::try_from(size).unwrap_or(0)));
         })
     }
 
@@ -131,13 +131,13 @@ impl State {
             put(region, &mut self.files);
             return show(region, &self.files, &self.folder);
         }
-        let Some(mut home) = self.home(start, end)? else { return Ok(()) };
-        put(&mut home, &mut self.files);
-        self.settle(home)
+        let Some(mut region_for) = self.region_for(start, end)? else { return Ok(()) };
+        put(&mut region_for, &mut self.files);
+        self.show_and_insert(region_for)
     }
 
     /// Removes from the table, or creates, the region for some pages; `None` if they cannot be shown.
-    fn home(&mut self, start: u64, end: u64) -> Result<Option<Region>, Error> {
+    fn region_for(&mut self, start: u64, end: u64) -> Result<Option<Region>, Error> {
         if !window::is_mapped(start, end) {
             return Ok(None);
         }
@@ -145,14 +145,14 @@ impl State {
         let below = self.regions.last_below(&start);
         if let Some((&key, region)) = below
             && (region.end > start
-                || region.end == start && keys.is_empty() && self.has_room(region))
+                || region.end == start && keys.is_empty() && self.has_space(region))
         {
             keys.insert(0, key);
         }
         if keys.is_empty()
             && let Some((&key, region)) = self.regions.first_from(&end)
             && key == end
-            && self.has_room(region)
+            && self.has_space(region)
         {
             keys.push(key);
         }
@@ -168,23 +168,23 @@ impl State {
         let mut found: Vec<Region> =
             keys.iter().filter_map(|key| self.regions.remove(key)).collect();
         let largest = (0..found.len()).max_by_key(|at| found[*at].len());
-        let mut home = match largest {
+        let mut region_for = match largest {
             Some(at) => found.swap_remove(at),
             None => Region::new(start, end),
         };
-        home.extend(start, end);
+        region_for.extend(start, end);
         for other in &mut found {
-            home.extend(other.start, other.end);
-            home.absorb(other);
+            region_for.extend(other.start, other.end);
+            region_for.absorb(other);
             if let Some(anchor) = other.anchor.take() {
                 // What Valgrind read from it is about to be replaced.
                 anchor.unmap();
             }
         }
-        Ok(Some(home))
+        Ok(Some(region_for))
     }
 
-    fn has_room(&self, region: &Region) -> bool {
+    fn has_space(&self, region: &Region) -> bool {
         let more = 1 + self.regions.len() / MANY;
         region.len() < FULL * more && region.end - region.start < LARGE * more as u64
     }
@@ -205,7 +205,7 @@ impl State {
     }
 
     /// Shows a region, and puts it into the table.
-    fn settle(&mut self, mut region: Region) -> Result<(), Error> {
+    fn show_and_insert(&mut self, mut region: Region) -> Result<(), Error> {
         if window::is_mapped(region.start, region.end) {
             let result = show(&mut region, &self.files, &self.folder);
             self.regions.insert(region.start, region);

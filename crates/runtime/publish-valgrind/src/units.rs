@@ -176,7 +176,7 @@ impl Codes {
     }
 
     /// Disables the code.
-    pub(crate) fn silence(&mut self, code: std::ops::Range<usize>) {
+    pub(crate) fn tombstone(&mut self, code: std::ops::Range<usize>) {
         let Some(code) = self.bytes.get_mut(code) else { return };
         if let Some(rest) = code.len().checked_sub(5) {
             code[0] = NOTHING;
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_lie_in_one_another() {
+    fn inlined_calls_are_nested() {
         let mut codes = Codes::default();
         let mut files = Files::new();
         assert_eq!(read(&codes), [""; 0]);
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_copied_moved_and_silenced() {
+    fn codes_are_copied_moved_and_tombstoned() {
         let mut codes = Codes::default();
         let mut files = Files::new();
         let mut each = Vec::new();
@@ -442,14 +442,14 @@ mod tests {
         let third = ["  3010+40", "    3010+40 c :1", "      3010+40 in :2"];
         let second = ["  2000+40", "    2000+40 b :1", "      2000+40 in :2"];
         assert_eq!(read(&others), [&third[..], &second[..]].concat());
-        codes.silence(each[0].clone());
-        codes.silence(each[2].clone());
-        codes.silence(0..0);
+        codes.tombstone(each[0].clone());
+        codes.tombstone(each[2].clone());
+        codes.tombstone(0..0);
         assert_eq!(read(&codes), [&["  nothing"][..], &second, &["  nothing"]].concat());
     }
 
     #[test]
-    fn however_deep_they_lie() {
+    fn deeply_nested_calls_are_written() {
         let calls: Vec<_> =
             (0..1000).map(|index: u32| call("deep", index.checked_sub(1), index, ALL)).collect();
         let mut codes = Codes::default();

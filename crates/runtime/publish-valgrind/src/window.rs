@@ -79,13 +79,13 @@ impl Anchor {
     fn map_again(&self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
         let prot = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::FIXED;
-        // SAFETY: the page is ours, and nobody has a pointer to it.
+        // SAFETY: the page is ours, and there are no pointers to it.
         unsafe { mmap(self.0.pointer(), self.0.len, prot, flags, fd, 0) }.map(drop)
     }
 
     /// Unmaps the page.
     pub(crate) fn unmap(self) {
-        // SAFETY: the page is ours, and nobody has a pointer to it.
+        // SAFETY: the page is ours, and there are no pointers to it.
         let _ = unsafe { munmap(self.0.pointer(), self.0.len) };
     }
 }
@@ -110,7 +110,7 @@ impl SparePage {
 
     /// Unmaps the page.
     pub(crate) fn unmap(self) {
-        // SAFETY: the page is ours, and nobody has a pointer to it.
+        // SAFETY: the page is ours, and there are no pointers to it.
         let _ = unsafe { munmap(self.0.pointer(), self.0.len) };
     }
 }
@@ -136,15 +136,15 @@ pub(crate) fn show(
     let aside = Span { start: aside.expose_provenance(), len: span.len };
     turn::begin();
     let mut moved = Pieces::none();
-    let result = moved.take_aside(span, aside).and_then(|()| {
+    let result = moved.move_aside(span, aside).and_then(|()| {
         // SAFETY: the range is a hole now. Valgrind discards what it knows about it.
         let _ = unsafe { munmap(span.pointer(), span.len) };
         let prot = ProtFlags::READ | ProtFlags::EXEC;
         let flags = MapFlags::PRIVATE | MapFlags::FIXED;
-        // SAFETY: the range is a hole, which nobody else fills before it is ours again: see above.
+        // SAFETY: the range is a hole, which no other thread fills before it is ours again: see above.
         unsafe { mmap(span.pointer(), span.len, prot, flags, fd, offset) }.map(drop)
     });
-    moved.bring_back(span, aside);
+    moved.move_back(span, aside);
     let moved = moved.extent();
     if moved < aside.len {
         // SAFETY: this part of the reserved memory was not used. The other part is a hole by now.
@@ -196,7 +196,7 @@ impl Pieces {
 
     /// Moves all pages aside, in as few pieces as the kernel and Valgrind allow: pages with different
     /// protections cannot be moved together.
-    fn take_aside(&mut self, span: Span, aside: Span) -> Result<(), Errno> {
+    fn move_aside(&mut self, span: Span, aside: Span) -> Result<(), Errno> {
         let page = PAGE as usize;
         let largest = usize::from(u16::MAX) * page;
         let (mut at, mut len) = (0, span.len.min(largest));
@@ -220,9 +220,9 @@ impl Pieces {
     }
 
     /// Moves everything back.
-    fn bring_back(&self, span: Span, aside: Span) {
+    fn move_back(&self, span: Span, aside: Span) {
         for (at, len) in self.each() {
-            // SAFETY: the destination is a hole, or the object file's pages, which nobody uses; the source
+            // SAFETY: the destination is a hole, or the object file's pages, which are not used; the source
             // is what was there before.
             let back = unsafe { relocate(aside.start + at, span.start + at, len) };
             if back.is_err() {
@@ -240,7 +240,7 @@ impl Pieces {
 /// Moves pages, replacing what is there. (rustix 1.1 requires `MAP_FIXED`, which is another flag.)
 ///
 /// # Safety
-/// Nobody uses what is at the destination, and nobody uses the pages before they are back.
+/// The content of the destination is not used, and the pages are not used before they are back.
 unsafe fn relocate(from: usize, to: usize, len: usize) -> Result<(), Errno> {
     let (from, to) = (with_exposed_provenance_mut(from), with_exposed_provenance_mut::<c_void>(to));
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use jitdump::extension::control;
 
 use crate::foreign::Patience;
-use crate::process::{Log, logs_of, logs_to_ask};
+use crate::process::{Log, logs_for_requests, logs_of};
 use crate::text::{self, Out};
 use crate::{Error, Result, note};
 
@@ -64,14 +64,14 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let deadline = Deadline { pid: args.pid, begun: Instant::now(), wait: Duration::ZERO };
     let logs = own_logs(args)?;
-    let wish = match args.what {
+    let request = match args.what {
         What::Status => return status(args, &logs, &deadline),
-        What::Off => control::WISH,
+        What::Off => control::REQUEST,
         What::On => {
             let bytes = if args.bytes { control::BYTES } else { 0 };
             let perf_map = if args.perf_map { control::PERF_MAP } else { 0 };
             let gdb = if args.gdb { control::GDB } else { 0 };
-            control::WISH | control::LOG | bytes | perf_map | gdb
+            control::REQUEST | control::LOG | bytes | perf_map | gdb
         }
     };
     let patience = Duration::try_from_secs_f64(args.wait)
@@ -79,14 +79,14 @@ pub fn run(args: &Args) -> Result<()> {
     let deadline = Deadline { wait: patience, ..deadline };
     for log in &logs {
         deadline.check()?;
-        log.ask(wish)?;
+        log.request(request)?;
     }
     let mut is_waiting = false;
     let asked = Instant::now();
     for log in &logs {
         deadline.check()?;
         let head = log.wait(patience.saturating_sub(asked.elapsed()))?;
-        is_waiting |= head.control & control::WISH != 0;
+        is_waiting |= head.control & control::REQUEST != 0;
     }
     if is_waiting {
         say_waiting(args);
@@ -126,7 +126,7 @@ fn say_waiting(args: &Args) {
 /// which it owns what was there at the fork. That log must not receive requests, because the parent would apply them.
 fn own_logs(args: &Args) -> Result<Vec<Log>> {
     let pid = args.pid;
-    let mut logs = if args.what == What::Status { logs_of(pid)? } else { logs_to_ask(pid)? };
+    let mut logs = if args.what == What::Status { logs_of(pid)? } else { logs_for_requests(pid)? };
     let has_own = logs.iter().any(Log::is_own);
     if has_own {
         logs.retain(Log::is_own);
@@ -171,8 +171,8 @@ fn status(args: &Args, logs: &[Log], deadline: &Deadline) -> Result<()> {
     let mut out = Out::by_lines();
     for log in logs {
         deadline.check()?;
-        let counted = log.counted()?;
-        let head = counted.head;
+        let counts = log.count_codes()?;
+        let head = counts.head;
         let status = Status {
             pid: args.pid,
             log: text::path(&log.place).to_string(),
@@ -180,10 +180,10 @@ fn status(args: &Args, logs: &[Log], deadline: &Deadline) -> Result<()> {
             bytes: head.control & control::BYTES != 0,
             perf_map: head.control & control::PERF_MAP != 0,
             gdb: head.control & control::GDB != 0,
-            asked: head.control & control::WISH != 0,
+            asked: head.control & control::REQUEST != 0,
             inherited: !log.is_own(),
-            alive: counted.alive,
-            dead: counted.codes.saturating_sub(counted.alive),
+            alive: counts.alive,
+            dead: counts.codes.saturating_sub(counts.alive),
             used: u64::from(head.chunks) * u64::from(head.chunk_size),
             limit: head.limit,
             left_out: head.left_out,

@@ -14,7 +14,6 @@ mod files;
 mod foreign;
 mod inject;
 mod java_agent;
-mod known;
 mod line_table;
 mod note;
 mod process;
@@ -23,6 +22,7 @@ mod run;
 mod runtimes;
 mod search_path;
 mod shell;
+mod symbols;
 mod text;
 mod valgrind;
 

@@ -140,7 +140,7 @@ fn what_a_process_has_made_is_seen_from_outside() {
     let codes: Vec<_> = dump
         .codes()
         .filter_map(|event| match event.unwrap() {
-            jitdump::CodeEvent::Load(code) => Some((code.bytes.to_vec(), code.is_lean())),
+            jitdump::CodeEvent::Load(code) => Some((code.bytes.to_vec(), code.is_without_bytes())),
             _ => None,
         })
         .collect();

@@ -1,10 +1,10 @@
-//! What each process had mapped, apart from the code of a JIT.
+//! The mappings of each process, without the code of a JIT.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use code_timeline::ranges::{self, intersection};
-use code_timeline::{CodeId, Inherited, LifeId, Timeline, TimelineBuilder, Who};
+use code_timeline::{AddressSpaceId, CodeId, Inherited, Nearest, Timeline, TimelineBuilder};
 
 use super::free::Free;
 use super::interner::NameId;
@@ -14,8 +14,8 @@ use super::recording_index::{MapEvent, RecordingIndex};
 /// The memory of every process over time.
 #[derive(Debug)]
 pub struct AddressSpaces {
-    spaces: BTreeMap<LifeId, AddressSpace>,
-    /// By life: from whom it has what it did not map itself.
+    spaces: BTreeMap<AddressSpaceId, AddressSpace>,
+    /// By address space: where it inherited what it did not map itself.
     inherited: Vec<Option<Inherited>>,
 }
 
@@ -29,19 +29,19 @@ struct AddressSpace {
     taken: Vec<Range<u64>>,
 }
 
-/// What is known of the memory at an address.
+/// The memory at an address.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    /// Whether it is no file's: jitted code, as far as anyone can tell.
+    /// Whether no file backs it: then it is probably jitted code.
     pub is_anonymous: bool,
-    /// At which addresses, of those below `u64::MAX`, this is so.
+    /// The addresses for which this is valid, without `u64::MAX`.
     pub addresses: Range<u64>,
-    /// At which times.
+    /// The times for which this is valid.
     pub times: Range<u64>,
 }
 
 impl AddressSpaces {
-    /// The memory of every process that a recording tells of.
+    /// Computes the memory of every process in a recording.
     pub fn build(index: &RecordingIndex) -> Self {
         #[derive(Default)]
         struct Builder {
@@ -49,9 +49,9 @@ impl AddressSpaces {
             files: Vec<Range<u64>>,
             taken: Vec<Range<u64>>,
         }
-        let mut builders: BTreeMap<LifeId, Builder> = BTreeMap::new();
+        let mut builders: BTreeMap<AddressSpaceId, Builder> = BTreeMap::new();
         for (number, map) in index.maps.iter().enumerate() {
-            let builder = builders.entry(map.life).or_default();
+            let builder = builders.entry(map.space).or_default();
             let id = CodeId(u32::try_from(number).unwrap_or(u32::MAX));
             builder.mappings.load(map.time, map.range.clone(), id);
             builder.taken.push(map.range.clone());
@@ -63,101 +63,106 @@ impl AddressSpaces {
             all.sort_by_key(|range| range.start);
             ranges::merge(all, |_| false)
         };
-        let spaces: BTreeMap<LifeId, AddressSpace> = builders
+        let spaces: BTreeMap<AddressSpaceId, AddressSpace> = builders
             .into_iter()
-            .map(|(life, builder)| {
-                let space = AddressSpace {
+            .map(|(space, builder)| {
+                let mapped = AddressSpace {
                     mappings: builder.mappings.finish(),
                     files: union(builder.files),
                     taken: union(builder.taken),
                 };
-                (life, space)
+                (space, mapped)
             })
             .collect();
-        let inherited = index.processes.inherited(|life| spaces.contains_key(&life));
+        let inherited = index.processes.inherited(|space| spaces.contains_key(&space));
         Self { spaces, inherited }
     }
 
-    fn inherited(&self, life: LifeId) -> Option<Inherited> {
-        self.inherited.get(life.index()).copied().flatten()
+    fn inherited(&self, space: AddressSpaceId) -> Option<Inherited> {
+        self.inherited.get(space.index()).copied().flatten()
     }
 
     /// Whether `address` belonged to a file at `time`.
-    pub fn around(&self, index: &RecordingIndex, life: LifeId, address: u64, time: u64) -> Memory {
-        let (mut life, mut asked, mut inherited) = (life, time, false);
+    pub fn around(
+        &self,
+        index: &RecordingIndex,
+        space: AddressSpaceId,
+        address: u64,
+        time: u64,
+    ) -> Memory {
+        let (mut space, mut as_of, mut inherited) = (space, time, false);
         let mut memory = Memory { is_anonymous: true, addresses: 0..u64::MAX, times: 0..u64::MAX };
         for _ in 0..GENERATIONS {
-            if let Some(space) = self.spaces.get(&life) {
-                let around = space.mappings.around(address, asked);
+            if let Some(mapped) = self.spaces.get(&space) {
+                let around = mapped.mappings.around(address, as_of);
                 memory.addresses = intersection(&memory.addresses, &around.addresses);
                 if !inherited {
                     memory.times = intersection(&memory.times, &around.times);
                 }
-                if let Who::Here(piece) = around.who {
+                if let Nearest::Current(piece) = around.nearest {
                     let map = index.maps.get(piece.code.index());
                     memory.is_anonymous = map.is_none_or(|map| map.anonymous);
                     return memory;
                 }
             }
-            let Some((_, forked)) = index.processes.parent(life) else { return memory };
-            // What a child inherited does not change any more.
+            let Some((_, forked)) = index.processes.parent(space) else { return memory };
+            // Inherited memory does not change any more.
             if !inherited {
-                let times = if forked <= asked { forked..u64::MAX } else { 0..forked };
+                let times = if forked <= as_of { forked..u64::MAX } else { 0..forked };
                 memory.times = intersection(&memory.times, &times);
             }
-            if forked > asked {
+            if forked > as_of {
                 return memory;
             }
-            let Some(from) = self.inherited(life) else { return memory };
-            (life, asked, inherited) = (from.life, from.asked, true);
+            let Some(from) = self.inherited(space) else { return memory };
+            (space, as_of, inherited) = (from.space, from.as_of, true);
         }
         memory
     }
 
-    /// What was mapped at `address` at `time`, by the process or by those it was forked from.
+    /// The mapping at `address` at `time`, of the process or of one that it was forked from.
     pub fn mapping<'s>(
         &self,
         index: &'s RecordingIndex,
-        life: LifeId,
+        space: AddressSpaceId,
         address: u64,
         time: u64,
     ) -> Option<&'s MapEvent> {
-        let (mut life, mut time) = (life, time);
+        let (mut space, mut time) = (space, time);
         for _ in 0..GENERATIONS {
-            let here = self.spaces.get(&life).and_then(|space| space.mappings.at(address, time));
+            let here = self.spaces.get(&space).and_then(|mapped| mapped.mappings.at(address, time));
             if let Some(piece) = here {
                 return index.maps.get(piece.code.index());
             }
-            if index.processes.from(life) > time {
+            if index.processes.from(space) > time {
                 return None;
             }
-            let from = self.inherited(life)?;
-            (life, time) = (from.life, from.asked);
+            let from = self.inherited(space)?;
+            (space, time) = (from.space, from.as_of);
         }
         None
     }
 
-    /// Whether `map` puts a file where it was not just before.
+    /// Whether `map` maps a file where it was not mapped just before.
     pub fn brings_new_file(&self, index: &RecordingIndex, map: &MapEvent) -> bool {
         let before = || {
-            let space = self.spaces.get(&map.life)?;
-            let piece = space.mappings.at(map.range.start, map.time.checked_sub(1)?)?;
+            let mapped = self.spaces.get(&map.space)?;
+            let piece = mapped.mappings.at(map.range.start, map.time.checked_sub(1)?)?;
             Some(index.maps[piece.code.index()].name)
         };
         !map.anonymous && before() != Some(map.name)
     }
 
-    /// Whether all of `map` was mapped just so before, and is only told of once more: something
-    /// about it changed, its protection for one. `runs` is what was found out when others were asked
-    /// about.
+    /// Whether all of `map` was mapped in the same way before, so that the event only repeats it: for example, because
+    /// its protection changed. `runs` caches what earlier calls have found.
     pub fn repeats(&self, index: &RecordingIndex, map: &MapEvent, runs: &mut Runs) -> bool {
-        let (Some(space), Some(before)) = (self.spaces.get(&map.life), map.time.checked_sub(1))
+        let (Some(mapped), Some(before)) = (self.spaces.get(&map.space), map.time.checked_sub(1))
         else {
             return false;
         };
-        // Where what was mapped just so at `at` ends.
+        // The end of the mapping at `at`, if it was the same.
         let end_at = |at: u64| {
-            let piece = space.mappings.at(at, before)?;
+            let piece = mapped.mappings.at(at, before)?;
             let old = &index.maps[piece.code.index()];
             let same_place = map.anonymous || old.above_offset == map.above_offset;
             (old.name == map.name && same_place).then_some(piece.range.end)
@@ -171,7 +176,7 @@ impl AddressSpaces {
             return true;
         }
         let above_offset = (!map.anonymous).then_some(map.above_offset);
-        let runs = runs.0.entry((map.life, before, map.name, above_offset)).or_default();
+        let runs = runs.0.entry((map.space, before, map.name, above_offset)).or_default();
         while at < end {
             let known = runs.range(..=at).next_back().map(|(_, &known)| known);
             match known.filter(|&known| known > at).or_else(|| end_at(at)) {
@@ -180,7 +185,7 @@ impl AddressSpaces {
             }
         }
         let repeats = at >= end;
-        // Runs stay disjoint: what begins within this one, or this within another, is one with it.
+        // Runs stay disjoint: runs that overlap are merged.
         let around = runs.range(..start).next_back().filter(|&(_, &ends)| ends >= start);
         let first = around.map_or(start, |(&first, &ends)| {
             at = at.max(ends);
@@ -194,27 +199,27 @@ impl AddressSpaces {
         repeats
     }
 
-    /// Where a file was ever mapped in `life`, ascending and disjoint.
-    pub fn files(&self, life: LifeId) -> &[Range<u64>] {
-        self.spaces.get(&life).map_or(&[], |space| &space.files)
+    /// The ranges in which a file was ever mapped in `space`, ascending and disjoint.
+    pub fn files(&self, space: AddressSpaceId) -> &[Range<u64>] {
+        self.spaces.get(&space).map_or(&[], |mapped| &mapped.files)
     }
 
-    /// Where nothing was ever mapped in `life` and nothing of `also` lies (in any order).
-    pub fn free(&self, life: LifeId, also: impl IntoIterator<Item = Range<u64>>) -> Free {
-        let taken = self.spaces.get(&life).map_or(&[][..], |space| &space.taken);
+    /// The ranges in which nothing was ever mapped in `space`, and that are not in `also` (in any order).
+    pub fn free(&self, space: AddressSpaceId, also: impl IntoIterator<Item = Range<u64>>) -> Free {
+        let taken = self.spaces.get(&space).map_or(&[][..], |mapped| &mapped.taken);
         let mut taken: Vec<Range<u64>> = taken.iter().cloned().chain(also).collect();
         taken.sort_by_key(|range| range.start);
         Free::outside(&ranges::merge(taken, |_| false))
     }
 }
 
-/// What was found to be mapped without a gap, under one name, just before a time: where it begins and
-/// where it ends. So each mapping is looked at once, however many are told of once more at that time.
+/// Runs of mappings without a gap and with one name, just before a time: start and end. So each mapping is checked
+/// once, however many events repeat it at that time.
 #[derive(Debug, Default)]
 pub struct Runs(HashMap<RunKey, BTreeMap<u64, u64>>);
 
 /// The address space, the time, the name, and for a file by how much addresses are above its offsets.
-type RunKey = (LifeId, u64, NameId, Option<u64>);
+type RunKey = (AddressSpaceId, u64, NameId, Option<u64>);
 
 #[cfg(test)]
 mod tests {
@@ -226,14 +231,14 @@ mod tests {
     fn repeats(spaces: &AddressSpaces, index: &RecordingIndex, map: &MapEvent) -> bool {
         let Some(before) = map.time.checked_sub(1) else { return false };
         (map.range.start..map.range.end).all(|at| {
-            let old = spaces.mapping(index, map.life, at, before);
+            let old = spaces.mapping(index, map.space, at, before);
             old.is_some_and(|old| old.name == map.name)
         })
     }
 
     proptest! {
         #[test]
-        fn what_repeats_is_found_in_any_order(
+        fn repeated_mappings_are_found_in_any_order(
             maps in prop::collection::vec((0u64..2, 0u64..24, 1u64..9, 0u32..2), 1..60),
         ) {
             let mut time = 0;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use code_timeline::{CodeId, LifeId, Usage};
+use code_timeline::{AddressSpaceId, CodeId, Usage};
 use perf_data::{Callchain, ChainEntry, Context, Input, Record, kind, misc};
 
 use super::address_space::AddressSpaces;
@@ -22,7 +22,7 @@ pub struct SampleAttribution {
     sampled: SampledCodes,
     /// Samples by where they were taken.
     pub counts: Counts,
-    /// Code that came only after something else had run in its place, each once, in order.
+    /// Code that was loaded after something else had run at its address: each once, in order.
     late: BTreeSet<LateCode>,
 }
 
@@ -30,7 +30,7 @@ impl SampleAttribution {
     /// Reads a recording from its beginning to its end, and finds the code of each sample and of each of its callers.
     ///
     /// # Errors
-    /// When the recording cannot be read any more.
+    /// If the recording cannot be read any more.
     pub fn read(
         recording: &mut Recording,
         codes: &Codes<'_>,
@@ -43,7 +43,7 @@ impl SampleAttribution {
         Self::read_from(input, index, spaces, codes, tick).map_err(Error::reading(path))
     }
 
-    /// The same of a recording that stands at its beginning.
+    /// Like [`Self::read`], for a recording that is positioned at its beginning.
     pub(crate) fn read_from(
         recording: &mut Input,
         index: &RecordingIndex,
@@ -75,31 +75,31 @@ impl SampleAttribution {
             if let Some(ip) = sample.ip.filter(|_| event.misc() & misc::CPU_MODE_MASK == misc::USER)
             {
                 match &mut cache.at(&process, ip, time, sampled).occupant {
-                    Occupant::Code { mark: code, asked } => {
-                        sampled.again(*code, asked.unwrap_or(time), 1);
+                    Occupant::Code { mark: code, as_of } => {
+                        sampled.again(*code, as_of.unwrap_or(time), 1);
                         counts.named += 1;
                         counts.named_before += u64::from(process.named_by_perf);
                     }
                     Occupant::Nothing { unnamed, late: came } => {
                         counts.unnamed += u64::from(*unnamed);
-                        // Told once, it is known.
+                        // Each is recorded only once.
                         late.extend(came.take().and_then(|code| process.late(code)));
                     }
                 }
             }
             for address in user_addresses(sample.callchain) {
                 let answer = cache.at(&process, address, time, sampled);
-                if let Occupant::Code { mark: code, asked } = answer.occupant {
-                    sampled.again(code, asked.unwrap_or(time), 0);
+                if let Occupant::Code { mark: code, as_of } = answer.occupant {
+                    sampled.again(code, as_of.unwrap_or(time), 0);
                     on_stack = true;
                 }
-                // A return address may lie just behind the code that called.
+                // A return address may be just behind the code of the caller.
                 let call = address.wrapping_sub(1);
                 if !answer.is_for(call)
-                    && let Occupant::Code { mark: code, asked } =
+                    && let Occupant::Code { mark: code, as_of } =
                         cache.at(&process, call, time, sampled).occupant
                 {
-                    sampled.again(code, asked.unwrap_or(time), 0);
+                    sampled.again(code, as_of.unwrap_or(time), 0);
                     on_stack = true;
                 }
             }
@@ -108,24 +108,24 @@ impl SampleAttribution {
         Ok(attribution)
     }
 
-    /// Code that came only after something else had run in its place: each once, by owner.
+    /// Code that was loaded after something else had run at its address: each once, by owner.
     pub(crate) fn late(&self) -> Vec<LateCode> {
         self.late.iter().copied().collect()
     }
 
-    /// When `code` was seen running in `life`, if it was.
-    pub(crate) fn usage(&self, life: LifeId, code: CodeId) -> Option<Usage> {
-        self.sampled.usage(life, code)
+    /// When `code` was seen running in `space`, if it was.
+    pub(crate) fn usage(&self, space: AddressSpaceId, code: CodeId) -> Option<Usage> {
+        self.sampled.usage(space, code)
     }
 
-    /// In which code samples were taken, and how many; code that several lives ran comes once for
+    /// The codes in which samples were taken, with their number. Code that several address spaces ran appears once for
     /// each of their timelines.
     pub fn hits(&self) -> impl Iterator<Item = (CodeId, u64)> {
         self.sampled.hits()
     }
 }
 
-/// The addresses of a call chain that lie in user code.
+/// The addresses in a call chain that are in user code.
 fn user_addresses(chain: Callchain<'_>) -> impl Iterator<Item = u64> {
     let mut user = false;
     chain.filter_map(move |entry| match entry {

@@ -1,9 +1,9 @@
-//! A dump's time, said in the recording's clock.
+//! Converts the times of a dump to the recording's clock.
 //!
-//! A jitdump's records carry `CLOCK_MONOTONIC` or the processor's own counter. perf's samples carry
-//! `CLOCK_MONOTONIC` with `-k mono`, else the scheduler's clock, which runs beside it at a small
-//! distance. That distance can be had: perf saw the dump's marker mapping at one time, and the
-//! writer stamped the dump's header just before.
+//! A jitdump's records have times of `CLOCK_MONOTONIC` or of the processor's counter. perf's samples have times of
+//! `CLOCK_MONOTONIC` with `-k mono`, otherwise of the scheduler's clock, which differs from it by a small offset. The
+//! offset is known: perf recorded the time at which the dump's marker was mapped, and the writer wrote the time into
+//! the dump's header just before.
 
 use jitdump::{HeaderClock, RecordClock};
 use perf_data::{Attrs, TimeConv};
@@ -14,26 +14,26 @@ const CLOCK_MONOTONIC: i32 = 1;
 /// The clock of a recording's times.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordingClock {
-    /// Recorded with `-k mono`.
+    /// Whether it was recorded with `-k mono`.
     pub monotonic: bool,
-    /// How the processor's counter becomes perf's own time, where the recording says it.
+    /// The conversion from the processor's counter to perf's time, if the recording has it.
     time_conv: Option<TimeConv>,
 }
 
-/// What a dump says of its times.
+/// The times in a dump.
 #[derive(Clone, Copy, Debug)]
 pub struct DumpTimes {
-    /// In which clock its records are.
+    /// The clock of its records.
     pub records: RecordClock,
-    /// In which clock its header is.
+    /// The clock of its header.
     pub header_clock: HeaderClock,
-    /// When its header was written.
+    /// The time in its header.
     pub header: u64,
-    /// When its first code was told; `None` in a dump without.
+    /// The time of its first code load; `None` if there is none.
     pub first_load: Option<u64>,
 }
 
-/// Turns the times of one dump into those of the recording.
+/// Converts the times of one dump to those of the recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Translation {
     ticks: Option<TimeConv>,
@@ -41,7 +41,7 @@ pub struct Translation {
     pub offset: i64,
 }
 
-/// Why a dump's times cannot be had in the recording's clock.
+/// Why a dump's times cannot be converted to the recording's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "its timestamps are in ticks of the processor's clock, and the recording does not contain the \
@@ -64,8 +64,8 @@ impl RecordingClock {
         Self { monotonic, time_conv }
     }
 
-    /// How the times of a dump become times of this clock. `marker` is when perf saw the dump
-    /// mapped, if it did.
+    /// The conversion of a dump's times to this clock. `marker` is the time at which perf recorded the mapping of the
+    /// dump, if it did.
     pub fn translate(
         &self,
         dump: &DumpTimes,
@@ -78,7 +78,7 @@ impl RecordingClock {
         let unmoved = Translation { ticks, offset: 0 };
         let same_clock = match dump.records {
             RecordClock::Monotonic => self.monotonic,
-            // The counter becomes the scheduler's clock by itself.
+            // perf's own conversion yields the scheduler's clock.
             RecordClock::Arch => !self.monotonic,
             _ => false,
         };
@@ -89,8 +89,8 @@ impl RecordingClock {
         let offset = match (dump.header_clock, dump.first_load) {
             (HeaderClock::Records, _) => distance(dump.header),
             (_, None) => 0,
-            // The header is of no use, but code is told only after the marker was mapped. As long
-            // as that holds of two clocks that run side by side, nothing says that they differ.
+            // The header cannot be used. But the first code is always announced after the marker was mapped. If this is
+            // true for the two clocks, there is no evidence that they differ.
             (_, Some(first)) if dump.records == RecordClock::Monotonic => distance(first).max(0),
             (_, Some(first)) => distance(first),
         };
@@ -99,7 +99,7 @@ impl RecordingClock {
 }
 
 impl Translation {
-    /// A time of the dump as a time of the recording.
+    /// Converts a time of the dump to the recording's.
     pub fn apply(&self, time: u64) -> u64 {
         self.ticks.map_or(time, |ticks| ticks.time(time)).saturating_add_signed(self.offset)
     }

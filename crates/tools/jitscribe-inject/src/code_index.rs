@@ -1,4 +1,4 @@
-//! Which code was at an address at a time.
+//! Which code was at an address at a given time.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,23 +14,23 @@ use super::lookup::{LookupCache, Numbers, Occupant};
 use super::recording::Recording;
 use super::sources::Codes;
 
-/// Lines and calls of more codes than have this many are not kept decoded.
+/// Codes with more lines and calls than this are not cached.
 const HELD: usize = 1 << 20;
 
-/// Answers which code was at an address of a process at a time, on which line, and into what it was inlined.
+/// Answers which code was at an address of a process at a given time, its source line, and its inlined calls.
 ///
-/// These are the answers by which samples are attributed: code that a forked child inherited is found, a process id that
-/// was given to another process means the one that had it at that time, and code is known from up to 100 ms before the
-/// time at which its writer announced it, where nothing else is known there.
+/// Samples are attributed in the same way: code that a forked child inherited is found; a process id that was reused
+/// refers to the process that had it at that time; and code is found up to 100 ms before its writer announced it, if
+/// nothing else is known to be there.
 ///
-/// Times are nanoseconds of the recording's clock. Addresses are those of instructions: of a return address on a call
-/// stack, the one before it is in the call.
+/// Times are nanoseconds of the recording's clock. Addresses are those of instructions. For a return address on a call
+/// stack, subtract one to get an address in the call.
 pub struct CodeIndex<'a> {
     table: &'a CodeTable<'a>,
     cache: LookupCache<'a, Numbers>,
     reader: CodeReader<'a>,
     decoded: HashMap<CodeId, Rc<CodeLines>, FxBuildHasher>,
-    /// How many lines and calls these hold.
+    /// Number of lines and calls in the cache.
     held: usize,
 }
 
@@ -42,42 +42,41 @@ impl fmt::Debug for CodeIndex<'_> {
     }
 }
 
-/// Code that was found at an address.
+/// The code at an address.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Its number; code that moves is another.
+    /// Its number. Moved code has a number for each place.
     pub code: CodeId,
     /// The address of its first byte.
     pub start: u64,
     /// Its size in bytes.
     pub size: u64,
-    /// How many bytes behind its beginning the address is.
+    /// The offset of the address from the code's beginning.
     pub offset: u64,
     lines: Rc<CodeLines>,
 }
 
 impl Found {
-    /// The name of the code as its writer gave it: any bytes, maybe none.
+    /// The name of the code as its writer gave it: any bytes, possibly none.
     #[must_use]
     pub fn name(&self) -> &[u8] {
         self.lines.name()
     }
 
-    /// The source line, and the function it is of: the code itself, or one that was inlined into it.
+    /// The source line, and the function that it belongs to: the code itself, or one that was inlined into it.
     #[must_use]
     pub fn line(&self) -> Option<Frame<'_>> {
         self.inlined_chain().next()
     }
 
-    /// The functions at the address, the innermost first, each with the line at which it is; the last one is the code
-    /// itself.
+    /// The functions at the address with their lines, the innermost first; the last one is the code itself.
     pub fn inlined_chain(&self) -> impl Iterator<Item = Frame<'_>> {
         self.lines.at(self.start.saturating_add(self.offset))
     }
 }
 
 impl<'a> CodeIndex<'a> {
-    /// For the code that was found for a recording. Nothing is read yet.
+    /// An index of the code that was found for a recording. Nothing is read yet.
     #[must_use]
     pub fn new(recording: &'a Recording, codes: &'a Codes<'_>) -> Self {
         let table = &codes.table;
@@ -85,7 +84,7 @@ impl<'a> CodeIndex<'a> {
         Self { table, cache, reader: table.reader(), decoded: HashMap::default(), held: 0 }
     }
 
-    /// Which code was at `address` in process `pid` at `time`; no file is read for it.
+    /// The code at `address` in process `pid` at `time`. This reads no file.
     pub fn code_at(&mut self, pid: u32, time: u64, address: u64) -> Option<CodeId> {
         let process = self.cache.process(pid, time)?;
         match self.cache.at(&process, address, time, &mut Numbers).occupant {
@@ -94,10 +93,10 @@ impl<'a> CodeIndex<'a> {
         }
     }
 
-    /// Which code was at `address` in process `pid` at `time`, and which line of which function that is.
+    /// The code at `address` in process `pid` at `time`, with its function and line.
     ///
     /// # Errors
-    /// When the jitdump that describes the code cannot be read any more.
+    /// If the jitdump that describes the code cannot be read any more.
     pub fn lookup(&mut self, pid: u32, time: u64, address: u64) -> Result<Option<Found>> {
         let Some(code) = self.code_at(pid, time, address) else { return Ok(None) };
         let lines = self.lines(code)?;
@@ -106,10 +105,10 @@ impl<'a> CodeIndex<'a> {
         Ok(Some(Found { code, start: place.address, size: place.size, offset, lines }))
     }
 
-    /// The name of a code, its lines, and what was inlined into it.
+    /// The name of a code, its lines, and its inlined calls.
     ///
     /// # Errors
-    /// When the jitdump that describes it cannot be read any more.
+    /// If the jitdump that describes it cannot be read any more.
     pub fn lines(&mut self, id: CodeId) -> Result<Rc<CodeLines>> {
         if let Some(lines) = self.decoded.get(&id) {
             return Ok(Rc::clone(lines));
@@ -118,7 +117,7 @@ impl<'a> CodeIndex<'a> {
         let lines = match code.origin {
             Origin::Map(name) => CodeLines::decode(name.to_vec(), code.address, None),
             Origin::Dump(_) => {
-                // `None` if the file was changed meanwhile.
+                // `None` if the file has changed since.
                 let load = self.reader.load(code)?;
                 let name = load.map(|load| load.name.to_vec()).unwrap_or_default();
                 CodeLines::decode(name, code.address, load.as_ref())

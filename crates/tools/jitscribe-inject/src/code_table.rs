@@ -5,7 +5,7 @@ use std::io;
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 
-use code_timeline::{CodeId, History, HistoryBuilder, LifeId, Processes, ranges};
+use code_timeline::{AddressSpaceId, CodeId, History, HistoryBuilder, Processes, ranges};
 use jitdump::{CodeEvent, CodeLoad, CodeMove, CodePlace, DumpFile, Outcome, Quirks};
 
 use super::address_space::AddressSpaces;
@@ -15,65 +15,65 @@ use super::recording_index::RecordingIndex;
 use crate::files::{SourceFile, content};
 use crate::{Error, Result};
 
-/// Where a piece of code is known from.
+/// The source of a piece of code.
 #[derive(Clone, Copy, Debug)]
 pub enum Origin<'a> {
-    /// A LOAD of a jitdump: its place among the loads.
+    /// A LOAD of a jitdump: its index in the list of loads.
     Dump(u32),
-    /// A line of a perf map: the name it gives.
+    /// A line of a perf map: the name.
     Map(&'a [u8]),
 }
 
-/// One piece of code at one place: code that moves is another.
+/// One piece of code at one place. Moved code is a separate piece.
 pub type Code<'a> = code_timeline::Code<Origin<'a>>;
 
 /// The codes by number, and which code was where at which time.
 #[derive(Debug, Default)]
 pub struct CodeTable<'a> {
-    /// What the sources said so far; empty once the history is made of it.
+    /// The events of the sources so far; empty once the history was computed.
     builder: HistoryBuilder<Origin<'a>>,
     /// The codes by number, and the timeline of each process.
     pub(crate) history: History<Origin<'a>>,
     loads: Vec<Load>,
     dumps: Vec<OpenDump>,
-    /// How many bytes of dumps and maps tell of code.
+    /// Number of bytes in dumps and maps that describe code.
     bytes: u64,
 }
 
-/// A jitdump that codes are read from again.
+/// A jitdump from which codes are read again later.
 #[derive(Debug)]
 pub struct OpenDump {
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
     /// Its file.
     pub file: DumpFile<SourceFile>,
-    /// What its writer does otherwise than the format says.
+    /// How its writer deviates from the format.
     pub quirks: Quirks,
 }
 
-/// Where a LOAD is told of: to be read again when its image is written, as all that it says, its
-/// name among it, would take much room.
+/// The place of a LOAD, which is read again when its image is written: keeping its content, such as the name, would
+/// take much space.
 #[derive(Clone, Copy, Debug)]
 struct Load {
-    /// Which dump.
+    /// The index of the dump.
     dump: u32,
-    /// How many bytes of it tell of the code.
+    /// Number of bytes in the dump that describe the code.
     weight: u32,
     place: CodePlace,
 }
 
-/// Reads again what the dumps say of codes, best in the order of the file.
+/// Reads codes from the dumps again. Reading in the order of the file is fastest.
 #[derive(Debug)]
 pub struct CodeReader<'a> {
     loads: &'a [Load],
     dumps: &'a [OpenDump],
-    /// By dump; those that were read from so far.
+    /// By dump, for the dumps that were read from so far.
     files: HashMap<u32, DumpFile<&'a SourceFile>>,
 }
 
 impl CodeReader<'_> {
-    /// What the dump says of code that is known from one; `None` for other code, and where the dump
-    /// does not say it any more.
+    /// Reads the record of a code in a dump. `None` for other code, and if the dump does not contain the record any
+    /// more.
     pub fn load(&mut self, code: &Code<'_>) -> Result<Option<CodeLoad<'_>>> {
         let Origin::Dump(load) = code.origin else { return Ok(None) };
         let Some(&Load { dump, place, .. }) = self.loads.get(load as usize) else {
@@ -94,7 +94,7 @@ enum DumpEvent {
     Damage(jitdump::Error),
 }
 
-/// What is kept of a [`CodeLoad`].
+/// The stored part of a [`CodeLoad`].
 struct NewCode {
     timestamp: u64,
     pid: u32,
@@ -126,17 +126,17 @@ impl DumpEvent {
     }
 }
 
-/// Code that came only after something else had run in its place.
+/// Code that was loaded after something else had run at its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LateCode {
-    /// In whose timeline the code stands.
-    pub owner: LifeId,
-    /// Who ran something else.
-    pub life: LifeId,
+    /// The address space whose timeline has the code.
+    pub owner: AddressSpaceId,
+    /// The address space that ran something else.
+    pub space: AddressSpaceId,
     /// The code.
     pub code: CodeId,
-    /// In another life than the owner's: until when it has what the owner had.
-    pub asked: u64,
+    /// In another address space than the owner's: the last time of the owner of which it has a copy.
+    pub as_of: u64,
 }
 
 /// A dump rarely takes fewer bytes for a code with lines.
@@ -145,18 +145,17 @@ const SMALL_CODE: u64 = 300;
 const MANY: usize = 1 << 20;
 
 impl<'a> CodeTable<'a> {
-    /// Reads again what the sources say of codes: each reader for itself.
+    /// A reader for the records of codes. Readers are independent of each other.
     pub fn reader(&self) -> CodeReader<'_> {
         CodeReader { files: HashMap::new(), loads: &self.loads, dumps: &self.dumps }
     }
 
-    /// How many bytes of dumps and maps tell of code.
+    /// Number of bytes in dumps and maps that describe code.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// How many of them tell of this code, and a number for what tells of it, which code that was moved
-    /// has in common.
+    /// How many of them describe this code, and the number of the description, which is the same for moved code.
     pub fn weight(&self, id: CodeId) -> (u64, u32) {
         match self.history.code(id).origin {
             Origin::Map(name) => (name.len() as u64, u32::MAX - id.0),
@@ -167,22 +166,22 @@ impl<'a> CodeTable<'a> {
         }
     }
 
-    /// Makes room for what a dump of `size` bytes may well tell of `life`, so that the tables need
-    /// not grow step by step: memory that is not touched costs nothing.
-    pub fn reserve(&mut self, life: LifeId, size: u64) {
+    /// Reserves space for the codes of `space` that a dump of `size` bytes may contain, so that the tables need not
+    /// grow step by step. Memory that is not touched costs nothing.
+    pub fn reserve(&mut self, space: AddressSpaceId, size: u64) {
         let codes = usize::try_from(size / SMALL_CODE).unwrap_or(MANY).min(MANY);
-        self.builder.reserve(life, codes);
+        self.builder.reserve(space, codes);
         self.loads.reserve(codes);
     }
 
-    /// Takes the code events of a dump; damage goes to `damaged`. `life_of` says whose memory a
-    /// record's pid means. Returns how many pieces of code it told of, and how it ended.
+    /// Adds the code events of a dump; damage is passed to `damaged`. `space_of` maps the pid of a record to an address
+    /// space. Returns the number of pieces of code, and how the dump ended.
     pub fn add_dump(
         &mut self,
         mut dump: OpenDump,
         mut damaged: impl FnMut(jitdump::Error),
         time_of: impl Fn(u64) -> u64,
-        life_of: impl Fn(u32) -> LifeId,
+        space_of: impl Fn(u32) -> AddressSpaceId,
         processes: &Processes,
     ) -> (usize, io::Result<Option<Outcome>>) {
         let before = self.builder.len();
@@ -198,19 +197,19 @@ impl<'a> CodeTable<'a> {
         };
         let outcome = pipeline(read, |event| match event {
             DumpEvent::Load(load) => {
-                let (life, time) = (life_of(load.pid), time_of(load.timestamp));
+                let (space, time) = (space_of(load.pid), time_of(load.timestamp));
                 let origin = Origin::Dump(u32::try_from(self.loads.len()).unwrap_or(u32::MAX));
                 let code = Code { address: load.address, size: load.size, origin };
-                let id = source.load(life, time, load.index, code);
+                let id = source.load(space, time, load.index, code);
                 if let Some(died) = load.died {
-                    source.died(life, time_of(died), id);
+                    source.unload(space, time_of(died), id);
                 }
                 self.bytes += u64::from(load.weight);
                 self.loads.push(Load { dump: number, weight: load.weight, place: load.place });
             }
             DumpEvent::Move(to) => {
-                let (life, time) = (life_of(to.pid), time_of(to.timestamp));
-                source.moved(life, time, to.index, to.old_address, to.new_address);
+                let (space, time) = (space_of(to.pid), time_of(to.timestamp));
+                source.moved(space, time, to.index, to.old_address, to.new_address);
             }
             DumpEvent::Damage(error) => damaged(error),
         });
@@ -219,13 +218,13 @@ impl<'a> CodeTable<'a> {
         (self.builder.len() - before, outcome)
     }
 
-    /// Takes the lines of a perf map, which have no times: they hold from the beginning, a later
-    /// line over an earlier one. `files` are addresses that belong to mapped files, whose own
-    /// symbols say more. Returns how many lines were of use.
+    /// Adds the lines of a perf map. They have no times: they are valid from the beginning, and a later line replaces an
+    /// earlier one. `files` are the addresses of mapped files, whose own symbols have more details. Returns the number
+    /// of lines that were used.
     pub fn add_map(
         &mut self,
         entries: impl Iterator<Item = perf_map::Entry<'a>>,
-        life: LifeId,
+        space: AddressSpaceId,
         files: &[Range<u64>],
     ) -> usize {
         let before = self.builder.len();
@@ -240,19 +239,18 @@ impl<'a> CodeTable<'a> {
             }
             self.bytes += entry.name.len() as u64;
             let code = Code { address: entry.address, size, origin: Origin::Map(entry.name) };
-            self.builder.load(life, 0, code);
+            self.builder.load(space, 0, code);
         }
         self.builder.len() - before
     }
 
-    /// Puts the events of every life in order. Call once, when all sources are in.
+    /// Evaluates the events of all address spaces. Call it once, after all sources were added.
     pub fn finish(&mut self, index: &RecordingIndex, spaces: &AddressSpaces) {
         let mut builder = std::mem::take(&mut self.builder);
-        // A file that is mapped over code ends it; one that was there before, and is only told of
-        // once more, does not.
+        // A file that is mapped over code ends that code; an event that repeats an existing mapping does not.
         for map in &index.maps {
-            if builder.has_code(map.life) && spaces.brings_new_file(index, map) {
-                builder.clear(map.life, map.time, map.range.clone());
+            if builder.has_code(map.space) && spaces.brings_new_file(index, map) {
+                builder.clear(map.space, map.time, map.range.clone());
             }
         }
         self.history = builder.finish(&index.processes, COPIED);

@@ -9,7 +9,7 @@ pub struct Counts {
     pub samples: u64,
     /// In code that a jitdump or a perf map describes.
     pub named: u64,
-    /// Of these, those that perf names by itself, by a perf map at its usual place.
+    /// Of these, those that perf names without images, from a perf map where perf looks for it.
     pub named_before: u64,
     /// In memory that no file backs, where no code is known.
     pub unnamed: u64,

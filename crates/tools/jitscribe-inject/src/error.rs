@@ -1,11 +1,11 @@
-//! What can go wrong.
+//! The errors of this crate.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use printable::{path as shown, said};
 
-/// Why something failed. The message names the file and the cause; what is not printable in it is spelled out.
+/// An error. The message has the name of the file and the cause; characters that are not printable are escaped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -14,24 +14,24 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file is not what it should be.
+    /// A file has an invalid content.
     #[error("{}: {}", shown(path), said(cause))]
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, with the offset where there is one.
+        /// What is wrong, with the offset if there is one.
         cause: String,
     },
-    /// A file that was to be made is there already.
+    /// A file that was to be created exists already.
     #[error("{}: already exists", shown(path))]
     Exists {
         /// The file.
         path: PathBuf,
     },
-    /// A folder that was to be written into belongs to another user, or a link of another user leads to it.
+    /// The folder to write into belongs to another user, or is reached through a link of another user.
     #[error(
         "{}: this {} belongs to another user (uid {owner}), who could read and replace the files written there; \
          remove it or choose another path", shown(path), if *is_link { "link" } else { "folder" }
@@ -39,7 +39,7 @@ pub enum Error {
     Untrusted {
         /// The folder.
         path: PathBuf,
-        /// Whose it is.
+        /// The owner.
         owner: u32,
         /// Whether it is a link.
         is_link: bool,
@@ -50,7 +50,7 @@ pub enum Error {
         /// The path.
         path: PathBuf,
     },
-    /// The recording is written to a stream, and no folder is named for the images.
+    /// The recording is written to a stream, but there is no folder for the images.
     #[error("a recording that is written to a stream needs a folder for its images")]
     NoImageFolder,
 }
@@ -59,19 +59,19 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// For `map_err`: what the system said of `path`.
+    /// For `map_err`: a system error for `path`.
     pub(crate) fn file(path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
         let path = path.as_ref().to_owned();
         move |source| Self::File { path, source }
     }
 
-    /// For `map_err`: what a reader said of the content of `path`.
+    /// For `map_err`: an error in the content of `path`.
     pub(crate) fn format<E: ToString>(path: impl AsRef<Path>) -> impl FnOnce(E) -> Self {
         let path = path.as_ref().to_owned();
         move |cause| Self::Format { path, cause: cause.to_string() }
     }
 
-    /// For `map_err`: what was said when the recording `input` was read.
+    /// For `map_err`: an error in reading the recording `input`.
     pub(crate) fn reading(input: &Path) -> impl Fn(perf_data::Error) -> Self {
         move |error| match error {
             perf_data::Error::Read(source) => Self::File { path: input.to_owned(), source },
@@ -79,7 +79,7 @@ impl Error {
         }
     }
 
-    /// For `map_err`: what was said when the recording `input` was copied to `output`.
+    /// For `map_err`: an error in copying the recording `input` to `output`.
     pub(crate) fn writing(input: &Path, output: &Path) -> impl Fn(perf_data::Error) -> Self {
         move |error| match error {
             perf_data::Error::Write(source) => Self::File { path: output.to_owned(), source },

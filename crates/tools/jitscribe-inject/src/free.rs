@@ -1,23 +1,23 @@
-//! Free memory of a process: where is room for so many bytes?
+//! Finds free address ranges of a process.
 
 use std::ops::Range;
 
-/// Room begins at multiples of this.
+/// Ranges begin at multiples of this.
 const PAGE: u64 = 4096;
 
-/// What is free in an address space.
+/// The free ranges of an address space.
 #[derive(Debug)]
 pub struct Free {
-    /// Ascending and disjoint, from a page's beginning on.
+    /// Ascending and disjoint; each begins at a page boundary.
     gaps: Vec<Range<u64>>,
-    /// How large the largest gap is under each node of a complete binary tree whose leaves, from
-    /// `leaves` on, are the gaps.
+    /// The size of the largest gap under each node of a complete binary tree. The gaps are its leaves, from index
+    /// `leaves` on.
     largest: Vec<u64>,
     leaves: usize,
 }
 
 impl Free {
-    /// All that lies outside of `taken`, which is ascending and disjoint.
+    /// Everything outside of `taken`, which is ascending and disjoint.
     pub fn outside(taken: &[Range<u64>]) -> Self {
         let starts = std::iter::once(0).chain(taken.iter().map(|range| range.end));
         let ends = taken.iter().map(|range| range.start).chain(std::iter::once(u64::MAX));
@@ -37,7 +37,7 @@ impl Free {
         Self { gaps, largest, leaves }
     }
 
-    /// The first page at or above `from` with room for `size` bytes.
+    /// The first page at or above `from` with `size` free bytes.
     pub fn first(&self, from: u64, size: u64) -> Option<u64> {
         let from = from.checked_next_multiple_of(PAGE)?;
         let gap = self.gaps.partition_point(|gap| gap.end <= from);
@@ -50,10 +50,10 @@ impl Free {
         Some(self.gaps.get(found)?.start)
     }
 
-    /// The first gap behind this one that has so many bytes.
+    /// The first gap behind this one with at least this size.
     fn large_behind(&self, gap: usize, size: u64) -> Option<usize> {
         let mut node = self.leaves + gap;
-        // Up, until a right neighbour has one.
+        // Go up until a right neighbour has one.
         loop {
             if node <= 1 {
                 return None;
@@ -65,7 +65,7 @@ impl Free {
             }
             node /= 2;
         }
-        // And down to its first.
+        // Go down to its first.
         while node < self.leaves {
             node = 2 * node + usize::from(self.largest[2 * node] < size);
         }
@@ -80,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    /// Page by page.
+    /// A search page by page.
     fn naive(taken: &[Range<u64>], from: u64, size: u64) -> Option<u64> {
         let mut at = from.checked_next_multiple_of(PAGE)?;
         loop {
@@ -94,7 +94,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_first_page_with_room_is_found(
+        fn the_first_page_with_enough_space_is_found(
             steps in prop::collection::vec((1u64..5, 1u64..4), 0..40),
             from in 0u64..200, size in 1u64..6, odd in 0u64..4096,
         ) {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_top_there_is_an_end() {
+    fn the_address_space_has_an_end() {
         let taken = std::slice::from_ref(&(0..u64::MAX - 10 * PAGE));
         assert_eq!(Free::outside(taken).first(0, 20 * PAGE), None);
         assert!(Free::outside(taken).first(0, PAGE).is_some());

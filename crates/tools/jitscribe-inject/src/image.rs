@@ -1,4 +1,4 @@
-//! Writes one image: threads make its parts.
+//! Writes one image; several threads prepare its parts.
 
 use std::path::Path;
 
@@ -16,22 +16,22 @@ use crate::{Error, Result};
 /// How images are written.
 #[derive(Clone, Copy)]
 pub struct ImageOptions<'a> {
-    /// The folder they go to; it exists.
+    /// Their folder, which exists.
     pub folder: &'a Path,
-    /// Whether images that lie there already are replaced.
+    /// Whether to replace existing images.
     pub replace: bool,
-    /// Which lines they show.
+    /// The line table to use.
     pub lines: LineTable,
-    /// The samples in each code: the names of those with samples are kept.
+    /// The samples in each code: the names of codes with samples are kept.
     pub hits: &'a Hits,
 }
 
-/// How many codes a thread works on at a time: a few of an image's parts, and as much of a dump as
-/// is read at a time, or some more.
+/// Number of codes that a thread processes at a time: a few of an image's parts, and at least as much of a dump as is
+/// read at a time.
 const RUN: usize = 2048;
 
-/// Writes `image` to the file `path`. `place` is told where its text ends and how large its unwind
-/// tables are, and says where these go. `top` gets the names of codes with samples.
+/// Writes `image` to the file `path`. `place` gets the end of its text and the size of its unwind tables, and returns
+/// the address for these. `top` gets the names of codes with samples.
 pub fn write(
     path: &Path,
     image: &PlannedImage,
@@ -50,7 +50,7 @@ pub fn write(
     writer.expect(image.shown.len());
     let empty = writer.part();
     let worker = || {
-        let mut maker = Maker {
+        let mut maker = PartsBuilder {
             empty: &empty,
             target,
             options,
@@ -58,9 +58,9 @@ pub fn write(
             reader: table.reader(),
             failed: &failed,
         };
-        move |run: &[Shown], made: &mut Made| maker.make(run, made)
+        move |run: &[Shown], made: &mut ImageParts| maker.make(run, made)
     };
-    ordered_map(image.shown.chunks(RUN), worker, |made: &mut Made| {
+    ordered_map(image.shown.chunks(RUN), worker, |made: &mut ImageParts| {
         for (code, name) in made.names.drain(..) {
             top.name(code, name, options.hits);
         }
@@ -72,17 +72,17 @@ pub fn write(
     Ok(finished)
 }
 
-/// What a thread makes of some codes.
+/// The result of a thread for some codes.
 #[derive(Default)]
-struct Made {
-    /// The parts of the image. Those that are not needed stay empty.
+struct ImageParts {
+    /// The parts of the image. Unused ones are empty.
     parts: Vec<Part>,
-    /// The names of those that were hit.
+    /// The names of codes with samples.
     names: Vec<(CodeId, Vec<u8>)>,
 }
 
-/// Makes parts of an image.
-struct Maker<'a, F> {
+/// Creates parts of an image.
+struct PartsBuilder<'a, F> {
     empty: &'a Part,
     target: Target,
     options: ImageOptions<'a>,
@@ -91,8 +91,8 @@ struct Maker<'a, F> {
     failed: &'a F,
 }
 
-impl<F: Fn(code_image::Error) -> Error> Maker<'_, F> {
-    fn make(&mut self, run: &[Shown], made: &mut Made) -> Result<()> {
+impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
+    fn make(&mut self, run: &[Shown], made: &mut ImageParts) -> Result<()> {
         let mut at = 0;
         for shown in run {
             at += usize::from(made.parts.get(at).is_some_and(Part::is_full));
@@ -127,7 +127,7 @@ impl<F: Fn(code_image::Error) -> Error> Maker<'_, F> {
             (None, Origin::Map(name)) => {
                 add(&Code { start, size: code.size, visible, name, ..Code::default() })
             }
-            // The file was changed meanwhile.
+            // The file has changed since.
             (None, Origin::Dump(_)) => Ok(()),
         }
         .map_err(self.failed)

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use code_image::{Finished, Target};
-use code_timeline::LifeId;
+use code_timeline::AddressSpaceId;
 use perf_data::{Attrs, FileIdentity, Mmap, MmapDetail, misc};
 
 use super::address_space::AddressSpaces;
@@ -24,31 +24,31 @@ const PROTECTION: u32 = 5;
 const PROTECTION_OF_TABLES: u32 = 1;
 /// `MAP_PRIVATE`.
 const MAP_PRIVATE: u32 = 2;
-/// Unwind tables must lie within what a signed 32-bit offset reaches.
+/// A signed 32-bit offset must reach the unwind tables.
 const REACH: u64 = 1 << 31;
 
 /// An image that was written.
 #[derive(Debug)]
 pub struct Image {
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
-    /// What it became.
+    /// Its properties.
     pub finished: Finished,
 }
 
-/// All images, and the events that show them.
+/// All images, and the events that map them.
 #[derive(Debug, Default)]
 pub struct Images {
     /// In the order of the plan.
     pub written: Vec<Image>,
-    /// Mapping events, each where it goes, in order.
+    /// Mapping events with their places, in order.
     pub events: Vec<(Place, Vec<u8>)>,
-    /// What is known of the functions with most samples.
+    /// The functions with the most samples.
     pub top: Top,
 }
 
-/// Which machine the code of a life is for.
-pub type TargetOf<'t> = dyn Fn(LifeId) -> Target + 't;
+/// The target machine of an address space.
+pub type TargetOf<'t> = dyn Fn(AddressSpaceId) -> Target + 't;
 
 impl Images {
     /// Writes all images of `plan`.
@@ -63,15 +63,15 @@ impl Images {
     ) -> Result<Self> {
         let mut images = Self::default();
         let mut arenas_of_pids: HashMap<u32, usize> = HashMap::new();
-        // Of the life whose arenas are written: they follow one another.
-        let mut free: Option<(LifeId, Free)> = None;
+        // For the current address space; arenas of one address space are adjacent in the plan.
+        let mut free: Option<(AddressSpaceId, Free)> = None;
         for arena in &plan.arenas {
-            if index.stack_copies && free.as_ref().is_none_or(|(life, _)| *life != arena.life) {
-                // Free of all its arenas, with room for their tables.
-                let spans = plan.arenas_of(arena.life).iter().map(|arena| arena.span.clone());
-                free = Some((arena.life, spaces.free(arena.life, spans)));
+            if index.stack_copies && free.as_ref().is_none_or(|(space, _)| *space != arena.space) {
+                // Free in all of its arenas, with space for their tables.
+                let spans = plan.arenas_of(arena.space).iter().map(|arena| arena.span.clone());
+                free = Some((arena.space, spaces.free(arena.space, spans)));
             }
-            let pid = index.processes.pid(arena.life);
+            let pid = index.processes.pid(arena.space);
             let arenas_of_pid: &mut usize = arenas_of_pids.entry(pid).or_default();
             let arena_of_pid = *arenas_of_pid;
             *arenas_of_pid += 1;
@@ -85,7 +85,7 @@ impl Images {
                     let place = free.as_ref()?.1.first(from, size)?;
                     (place + size - arena.span.start < REACH).then_some(place)
                 };
-                let target = target_of(arena.life);
+                let target = target_of(arena.space);
                 let top = &mut images.top;
                 let finished = image::write(&path, image, table, target, options, top, place)?;
                 images.show(index, attrs, arena, image, &path, &finished)?;
@@ -95,16 +95,16 @@ impl Images {
         for mask in &plan.masks {
             images.hide(index, spaces, attrs, mask);
         }
-        // Stable, so that mappings that go to one place keep their order.
+        // The sort is stable, so that mappings at the same place keep their order.
         images.events.sort_by_key(|(place, _)| *place);
         Ok(images)
     }
 
-    /// Makes the event that maps what was there over an image.
+    /// Creates the event that maps the previous mapping over an image.
     fn hide(&mut self, index: &RecordingIndex, spaces: &AddressSpaces, attrs: &Attrs, mask: &Mask) {
-        let Mask { life, ref range, place } = *mask;
-        let pid = index.processes.pid(life);
-        let map = spaces.mapping(index, life, range.start, place.time());
+        let Mask { space, ref range, place } = *mask;
+        let pid = index.processes.pid(space);
+        let map = spaces.mapping(index, space, range.start, place.time());
         let page_offset = map.map_or(0, |map| range.start.wrapping_sub(map.above_offset));
         let name = map.map_or(&b"//anon"[..], |map| index.name(map));
         let mmap = mapping_of(pid, range, page_offset, PROTECTION, name);
@@ -113,7 +113,7 @@ impl Images {
         }
     }
 
-    /// Makes the events that map `image`.
+    /// Creates the events that map `image`.
     fn show(
         &mut self,
         index: &RecordingIndex,
@@ -123,8 +123,8 @@ impl Images {
         path: &Path,
         finished: &Finished,
     ) -> Result<()> {
-        let pid = index.processes.pid(arena.life);
-        // Below the first page it is negative.
+        let pid = index.processes.pid(arena.space);
+        // Negative below the first page.
         let bias = finished.text.address.wrapping_sub(finished.text.file_offset);
         let mut map = |range: Range<u64>, in_image: u64, place: Place, protection| {
             let name = path.as_os_str().as_bytes();
@@ -150,7 +150,7 @@ impl Images {
     }
 }
 
-/// A mapping into a process, private and of no known inode.
+/// A private mapping without an inode.
 fn mapping_of<'n>(
     pid: u32,
     range: &Range<u64>,
@@ -171,7 +171,7 @@ fn mapping_of<'n>(
     }
 }
 
-/// The event of a mapping at `place`; `None` if its name is too long for one.
+/// Encodes the event of a mapping at `place`; `None` if the name is too long.
 fn encode(mmap: &Mmap<'_>, attrs: &Attrs, place: Place) -> Option<Vec<u8>> {
     let trailer = attrs.trailer(mmap.pid, mmap.tid, place.time_of_event());
     mmap.encode(attrs.endian(), &trailer)

@@ -1,4 +1,4 @@
-//! All steps in a row.
+//! All steps of an injection.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -26,7 +26,7 @@ use super::top::Hits;
 use super::warning::{NothingApplied, Warning};
 use super::{Error, Result, rewrite};
 
-/// Writes a recording anew with the code in it that jitdumps and perf maps describe.
+/// Writes a copy of a recording that includes the code that jitdumps and perf maps describe.
 pub struct Injector<'a> {
     paths: SearchPaths,
     files: &'a dyn SourceFiles,
@@ -38,7 +38,7 @@ pub struct Injector<'a> {
 
 /// Where the new recording is written.
 pub enum Destination<'w> {
-    /// To a file, which comes to be whole or not at all.
+    /// A file, which appears complete or not at all.
     File(Output),
     /// To a stream, in the format of `perf record -o -`.
     Stream(Box<dyn Write + 'w>),
@@ -60,7 +60,7 @@ impl fmt::Debug for Destination<'_> {
 }
 
 impl<'a> Injector<'a> {
-    /// Looks for jitdumps and perf maps in `paths`, and opens them as [`PlainFiles`] does.
+    /// Searches `paths` for jitdumps and perf maps, and opens them as [`PlainFiles`] does.
     #[must_use]
     pub fn new(paths: SearchPaths) -> Self {
         Self {
@@ -73,48 +73,47 @@ impl<'a> Injector<'a> {
         }
     }
 
-    /// Opens jitdumps and perf maps in another way.
+    /// Sets how to open jitdumps and perf maps.
     #[must_use]
     pub fn files(mut self, files: &'a dyn SourceFiles) -> Self {
         self.files = files;
         self
     }
 
-    /// The folder of the images. perf looks for them there when it reads the new recording. By default it is named after
-    /// the new recording, with `.jit` at the end.
+    /// Sets the folder of the images, in which perf looks for them when it reads the new recording. The default is the
+    /// path of the new recording with `.jit` appended.
     #[must_use]
     pub fn image_folder(mut self, folder: Option<PathBuf>) -> Self {
         self.image_folder = folder;
         self
     }
 
-    /// Replaces images that lie there already.
+    /// Replaces existing images.
     #[must_use]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
         self
     }
 
-    /// Which lines the images show, where a jitdump has several.
+    /// Sets the line table to use if a jitdump has several.
     #[must_use]
     pub fn lines(mut self, lines: LineTable) -> Self {
         self.lines = lines;
         self
     }
 
-    /// Tells `progress` how far the work is.
+    /// Sets a callback for the progress.
     #[must_use]
     pub fn progress(mut self, progress: &'a dyn Fn(Progress)) -> Self {
         self.progress = progress;
         self
     }
 
-    /// Copies `recording` to `destination`, with all code that is found mapped where it ran, and writes the images that
-    /// are mapped.
+    /// Copies `recording` to `destination` with all code mapped where it ran, and writes the images.
     ///
     /// # Errors
-    /// When the recording, an image or a jitdump that was found sound before cannot be read or written;
-    /// [`Error::NoImageFolder`]. Everything else that goes wrong is among the report's warnings.
+    /// If the recording, an image, or a jitdump that was valid before cannot be read or written;
+    /// [`Error::NoImageFolder`]. All other problems are warnings in the report.
     pub fn inject(
         &self,
         recording: &mut Recording,
@@ -141,14 +140,14 @@ impl<'a> Injector<'a> {
 
         progress(Progress::Begins(Stage::WritingImages));
         let plan = Plan::with_layout(index, spaces, table, &attribution, layout);
-        // What is not needed any more makes room for the images' tables.
+        // Free memory for the images' tables.
         codes.table.history.forget_timelines();
         warnings.extend(plan.warnings());
         let folder = self.folder(&destination)?;
         if !plan.arenas.is_empty() {
             output::folder(&folder)?;
         }
-        // perf looks the images up by this path, from wherever it is started.
+        // perf opens the images by this path, in any working directory.
         let folder = if plan.arenas.is_empty() {
             folder
         } else {
@@ -161,7 +160,7 @@ impl<'a> Injector<'a> {
             spaces,
             &codes.table,
             input.attrs(),
-            &|life| codes.targets.target(life, input.features()),
+            &|space| codes.targets.target(space, input.features()),
             ImageOptions { folder: &folder, replace: self.replace, lines: self.lines, hits: &hits },
         )?;
 
@@ -187,8 +186,8 @@ impl<'a> Injector<'a> {
             file.finish()?;
         }
 
-        let lives = plan.arenas.iter().flat_map(|arena| arena.images.iter().map(|_| arena.life));
-        let pids = lives.map(|life| index.processes.pid(life));
+        let spaces = plan.arenas.iter().flat_map(|arena| arena.images.iter().map(|_| arena.space));
+        let pids = spaces.map(|space| index.processes.pid(space));
         let reports = images.written.iter().zip(pids).map(|(image, pid)| ImageReport {
             path: image.path.clone(),
             pid,
@@ -208,7 +207,7 @@ impl<'a> Injector<'a> {
         })
     }
 
-    /// Where the images go.
+    /// The folder of the images.
     fn folder(&self, destination: &Destination<'_>) -> Result<PathBuf> {
         match (&self.image_folder, destination) {
             (Some(folder), _) => Ok(folder.clone()),
@@ -222,7 +221,7 @@ impl<'a> Injector<'a> {
     }
 }
 
-/// Why there is nothing to apply.
+/// Why there is no code to apply.
 fn nothing_applied(found: &Sources) -> NothingApplied {
     if !found.list().is_empty() {
         NothingApplied::NoCode
@@ -233,7 +232,7 @@ fn nothing_applied(found: &Sources) -> NothingApplied {
     }
 }
 
-/// Adds the images' build-ids, so that perf archive and debuginfod know them.
+/// Adds the images' build-ids, for perf archive and debuginfod.
 fn add_build_ids(
     writer: &mut Writer<'_>,
     images: &Images,

@@ -1,4 +1,4 @@
-//! Names that occur many times, kept once.
+//! Stores each name once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub struct NameId(u32);
 
 impl NameId {
-    /// This name's place in a table that is indexed by name.
+    /// The index of this name in a table by name.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -16,7 +16,7 @@ impl NameId {
 
 #[cfg(test)]
 impl NameId {
-    /// For tests, which need no name to it.
+    /// For tests, without a name.
     pub fn made(number: u32) -> Self {
         Self(number)
     }
@@ -30,7 +30,7 @@ pub struct Interner {
 }
 
 impl Interner {
-    /// The number of `name`, a new one if need be.
+    /// The number of `name`; a new one if it is unknown.
     pub fn intern(&mut self, name: &[u8]) -> NameId {
         if let Some(&id) = self.numbers.get(name) {
             return id;

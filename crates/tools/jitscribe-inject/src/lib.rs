@@ -76,8 +76,6 @@
 #![forbid(unsafe_code)]
 
 mod address_space;
-#[doc(hidden)]
-pub mod arena;
 mod attribution;
 mod clock;
 mod code_index;
@@ -87,8 +85,6 @@ mod counts;
 mod error;
 pub mod files;
 mod free;
-#[doc(hidden)]
-pub mod heavy;
 mod image;
 mod images;
 mod injector;
@@ -97,6 +93,7 @@ mod limits;
 mod locate;
 mod lookup;
 pub mod output;
+pub mod output_limits;
 mod parallel;
 mod plan;
 mod progress;
@@ -114,7 +111,7 @@ pub use clock::NoConversion;
 pub use code_image::jitdump::LineTable;
 pub use code_index::{CodeIndex, Found};
 pub use code_lines::{CodeLines, Frame};
-pub use code_timeline::{CodeId, LifeId};
+pub use code_timeline::{AddressSpaceId, CodeId};
 pub use counts::Counts;
 pub use error::{Error, Result};
 pub use injector::{Destination, Injector};

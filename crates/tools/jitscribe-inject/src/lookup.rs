@@ -1,14 +1,14 @@
-//! Which code was at an address at a time: asked for each sample and each entry of its call chain.
+//! Which code was at an address at a time: looked up for each sample and each entry of its call chain.
 //!
-//! A long recording asks for few places again and again. An answer is good for some addresses and a
-//! span of time around what was asked ([`Timeline::around`]), so the last ones are kept; in debug
-//! builds each that serves again is looked up anew and compared.
+//! A long recording looks up few places many times. A result is valid for some addresses and a span of time around the
+//! query ([`Timeline::around`]), so the last results are cached. In debug builds, each cached result that is used again
+//! is compared with a new lookup.
 
 use std::fmt::Debug;
 use std::ops::Range;
 
 use code_timeline::ranges::intersection;
-use code_timeline::{Around, CodeId, Inherited, LifeId, Timeline, Who};
+use code_timeline::{AddressSpaceId, Around, CodeId, Inherited, Nearest, Timeline};
 
 use super::address_space::AddressSpaces;
 use super::code_table::{CodeTable, LateCode, Origin};
@@ -16,36 +16,36 @@ use super::limits::GENERATIONS;
 use super::recording_index::RecordingIndex;
 use super::sampled::{SampledCodes, SampledId};
 
-/// How long before its LOAD was written code may have run.
+/// How long before the time of its LOAD code may have run.
 ///
-/// Writers announce code after they have made it reachable, some in a thread of their own: 21 ms
-/// were seen with OpenJDK.
+/// Writers announce code after they have made it reachable, some in a separate thread: 21 ms were measured with
+/// OpenJDK.
 const LEAD: u64 = 100_000_000;
 
-/// How many answers are kept: what a second processor cache holds.
+/// Number of cached results: as many as fit into a second-level processor cache.
 const ANSWERS: usize = 1 << 14;
-/// Bytes of code that share a place among the answers: about a small function's.
+/// Bytes of code that share a slot of the cache: the size of a small function.
 const GRANULE: u64 = 64;
-/// How many processes are kept.
+/// Number of cached processes.
 const PROCESSES: usize = 1 << 8;
 
-/// What is kept of each code that is found: made once for each answer that is kept.
+/// What is stored for each code that is found; computed once for each cached result.
 pub trait Register {
-    /// What stands for the code.
+    /// The value that represents the code.
     type Mark: Copy + PartialEq + Debug;
 
-    /// What stands for `code` in the timeline of `owner`, which was found for `time`.
-    fn mark(&mut self, owner: LifeId, code: CodeId, time: u64) -> Self::Mark;
+    /// The value for `code` in the timeline of `owner`, found for `time`.
+    fn mark(&mut self, owner: AddressSpaceId, code: CodeId, time: u64) -> Self::Mark;
 }
 
-/// Keeps no more of a code than its number.
+/// Stores only the number of a code.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbers;
 
 impl Register for Numbers {
     type Mark = CodeId;
 
-    fn mark(&mut self, _owner: LifeId, code: CodeId, _time: u64) -> CodeId {
+    fn mark(&mut self, _owner: AddressSpaceId, code: CodeId, _time: u64) -> CodeId {
         code
     }
 }
@@ -53,37 +53,37 @@ impl Register for Numbers {
 impl Register for SampledCodes {
     type Mark = SampledId;
 
-    fn mark(&mut self, owner: LifeId, code: CodeId, time: u64) -> SampledId {
+    fn mark(&mut self, owner: AddressSpaceId, code: CodeId, time: u64) -> SampledId {
         self.id(owner, code, time)
     }
 }
 
-/// Answers which code was where, and keeps the last answers.
+/// Answers which code was at an address, and caches the last results.
 pub struct LookupCache<'a, R: Register> {
-    known: Known<'a>,
-    /// By life: whose code it runs, if it has none of its own.
+    context: LookupContext<'a>,
+    /// By address space: whose code it runs, if it has no code of its own.
     inherited: Vec<Option<Inherited>>,
     named_by_perf: &'a dyn Fn(u32) -> bool,
     processes: Vec<Option<Process<'a>>>,
     answers: Vec<Option<Answer<R::Mark>>>,
 }
 
-/// All that answers are made of.
+/// The data that results are computed from.
 #[derive(Clone, Copy)]
-struct Known<'a> {
+struct LookupContext<'a> {
     index: &'a RecordingIndex,
     spaces: &'a AddressSpaces,
     table: &'a CodeTable<'a>,
 }
 
-/// A process during one of its lives.
+/// A process, in one of its address spaces.
 #[derive(Clone, Copy, Debug)]
 pub struct Process<'a> {
-    /// Whether perf names its code by itself.
+    /// Whether perf names its code without images.
     pub named_by_perf: bool,
     pid: u32,
-    life: LifeId,
-    /// From when until when the process id means this life.
+    space: AddressSpaceId,
+    /// The time in which the process id refers to this address space.
     from: u64,
     until: u64,
     lineage: Option<Lineage<'a>>,
@@ -93,62 +93,62 @@ pub struct Process<'a> {
 /// forked from.
 #[derive(Clone, Copy, Debug)]
 struct Lineage<'a> {
-    owner: LifeId,
+    owner: AddressSpaceId,
     timeline: &'a Timeline,
-    /// Before this, there was none.
+    /// Before this time, there was none.
     from: u64,
-    /// In another life than the owner's: until when it has what the owner had.
-    asked: Option<u64>,
+    /// In another address space than the owner's: the last time of the owner of which it has a copy.
+    as_of: Option<u64>,
 }
 
-/// Who ran at some addresses during a span of time.
+/// The occupant of some addresses during a span of time.
 #[derive(Clone, Debug)]
 pub struct Answer<Mark> {
-    life: LifeId,
+    space: AddressSpaceId,
     addresses: Range<u64>,
     times: Range<u64>,
-    /// What is known.
+    /// The occupant.
     pub occupant: Occupant<Mark>,
 }
 
-/// What is known of an address.
+/// What was at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occupant<Mark> {
     /// This code ran there.
     Code {
-        /// What stands for it: see [`Register`].
+        /// The value that represents it: see [`Register`].
         mark: Mark,
-        /// In whose timeline it stands, if not in that of the process's own life: the last time of
-        /// which the process has what that life had.
-        asked: Option<u64>,
+        /// If it is in the timeline of another address space: the last time of that address space of which the
+        /// process has a copy.
+        as_of: Option<u64>,
     },
-    /// No source knows.
+    /// No source describes any.
     Nothing {
-        /// Whether the memory is no file's: jitted code, as far as anyone can tell.
+        /// Whether no file backs the memory: then it is probably jitted code.
         unnamed: bool,
-        /// Which code came there later.
+        /// The code that was loaded there later.
         late: Option<CodeId>,
     },
 }
 
 impl<Mark> Answer<Mark> {
-    /// Whether it is the answer for `address`, too, at the same time.
+    /// Whether it is also valid for `address`, at the same time.
     pub fn is_for(&self, address: u64) -> bool {
         self.addresses.contains(&address)
     }
 }
 
 impl Process<'_> {
-    /// That `code` came after something else had run in its place.
+    /// Records that `code` was loaded after something else had run at its address.
     pub fn late(&self, code: CodeId) -> Option<LateCode> {
-        let Lineage { owner, asked, .. } = self.lineage?;
-        // Of one life all is told by the code.
-        Some(LateCode { owner, life: self.life, code, asked: asked.unwrap_or(0) })
+        let Lineage { owner, as_of, .. } = self.lineage?;
+        // Within one address space, the code determines everything else.
+        Some(LateCode { owner, space: self.space, code, as_of: as_of.unwrap_or(0) })
     }
 }
 
 impl<'a, R: Register> LookupCache<'a, R> {
-    /// No answers yet. `named_by_perf` says of which processes perf names the code by itself.
+    /// Creates an empty cache. `named_by_perf` says for which processes perf names the code without images.
     pub fn new(
         index: &'a RecordingIndex,
         spaces: &'a AddressSpaces,
@@ -156,12 +156,12 @@ impl<'a, R: Register> LookupCache<'a, R> {
         named_by_perf: &'a dyn Fn(u32) -> bool,
     ) -> Self {
         let (processes, answers) = (vec![None; PROCESSES], vec![None; ANSWERS]);
-        let inherited = index.processes.inherited(|life| table.history.timeline(life).is_some());
-        let known = Known { index, spaces, table };
-        Self { known, inherited, named_by_perf, processes, answers }
+        let inherited = index.processes.inherited(|space| table.history.timeline(space).is_some());
+        let context = LookupContext { index, spaces, table };
+        Self { context, inherited, named_by_perf, processes, answers }
     }
 
-    /// Which process `pid` was at `time`.
+    /// The process that `pid` referred to at `time`.
     pub fn process(&mut self, pid: u32, time: u64) -> Option<Process<'a>> {
         let place = pid as usize % PROCESSES;
         if let Some(Some(kept)) = self.processes.get(place)
@@ -170,25 +170,25 @@ impl<'a, R: Register> LookupCache<'a, R> {
         {
             return Some(*kept);
         }
-        let processes = &self.known.index.processes;
-        let (life, Range { start: from, end: until }) = processes.around(pid, time)?;
-        let (lineage, named_by_perf) = (self.lineage(life), (self.named_by_perf)(pid));
-        let process = Process { named_by_perf, pid, life, from, until, lineage };
+        let processes = &self.context.index.processes;
+        let (space, Range { start: from, end: until }) = processes.around(pid, time)?;
+        let (lineage, named_by_perf) = (self.lineage(space), (self.named_by_perf)(pid));
+        let process = Process { named_by_perf, pid, space, from, until, lineage };
         self.processes[place] = Some(process);
         Some(process)
     }
 
-    fn lineage(&self, life: LifeId) -> Option<Lineage<'a>> {
-        let table = self.known.table;
-        if let Some(timeline) = table.history.timeline(life) {
-            return Some(Lineage { owner: life, timeline, from: 0, asked: None });
+    fn lineage(&self, space: AddressSpaceId) -> Option<Lineage<'a>> {
+        let table = self.context.table;
+        if let Some(timeline) = table.history.timeline(space) {
+            return Some(Lineage { owner: space, timeline, from: 0, as_of: None });
         }
-        let Inherited { life: owner, asked } = self.inherited.get(life.index()).copied()??;
-        let from = self.known.index.processes.from(life);
-        Some(Lineage { owner, timeline: table.history.timeline(owner)?, from, asked: Some(asked) })
+        let Inherited { space: owner, as_of } = self.inherited.get(space.index()).copied()??;
+        let from = self.context.index.processes.from(space);
+        Some(Lineage { owner, timeline: table.history.timeline(owner)?, from, as_of: Some(as_of) })
     }
 
-    /// Which code was at `address` in `process` at `time`, at which the process id means this process.
+    /// The code at `address` in `process` at `time`. At this time, the process id must refer to this process.
     pub fn at(
         &mut self,
         process: &Process<'_>,
@@ -196,32 +196,32 @@ impl<'a, R: Register> LookupCache<'a, R> {
         time: u64,
         register: &mut R,
     ) -> &mut Answer<R::Mark> {
-        let (life, known) = (process.life, self.known);
-        let place = (address / GRANULE) as usize ^ life.index().wrapping_mul(ANSWERS / 16 + 1);
+        let (space, context) = (process.space, self.context);
+        let place = (address / GRANULE) as usize ^ space.index().wrapping_mul(ANSWERS / 16 + 1);
         let kept = &mut self.answers[place % ANSWERS];
         let is_it = |kept: &Answer<R::Mark>| {
-            kept.life == life && kept.addresses.contains(&address) && kept.times.contains(&time)
+            kept.space == space && kept.addresses.contains(&address) && kept.times.contains(&time)
         };
         if kept.as_ref().is_some_and(is_it) {
             debug_assert!(kept.as_ref().is_some_and(|kept| {
-                let anew = known.look_up(process, address, time, register);
-                match (kept.occupant, anew.occupant) {
-                    // It is taken out when it is told.
+                let again = context.look_up(process, address, time, register);
+                match (kept.occupant, again.occupant) {
+                    // Late code is removed from the cached result when it is recorded.
                     (
                         Occupant::Nothing { unnamed, late: None },
-                        Occupant::Nothing { unnamed: anew, .. },
-                    ) => unnamed == anew,
-                    (kept, anew) => kept == anew,
+                        Occupant::Nothing { unnamed: again, .. },
+                    ) => unnamed == again,
+                    (kept, again) => kept == again,
                 }
             }));
         } else {
             *kept = None;
         }
-        kept.get_or_insert_with(|| known.look_up(process, address, time, register))
+        kept.get_or_insert_with(|| context.look_up(process, address, time, register))
     }
 }
 
-impl Known<'_> {
+impl LookupContext<'_> {
     fn look_up<R: Register>(
         &self,
         process: &Process<'_>,
@@ -229,75 +229,75 @@ impl Known<'_> {
         time: u64,
         register: &mut R,
     ) -> Answer<R::Mark> {
-        let life = process.life;
+        let space = process.space;
         let all = 0..u64::MAX;
         let (addresses, times, late) = match process.lineage {
             None => (all.clone(), all, None),
             Some(Lineage { from, .. }) if time < from => (all, 0..from, None),
-            Some(Lineage { owner, timeline, from, asked }) => {
+            Some(Lineage { owner, timeline, from, as_of }) => {
                 let there =
-                    CodeThere::look_up(self.table, timeline, address, asked.unwrap_or(time));
-                // Code that is kept for a child does not change any more.
-                let times = if asked.is_some() { from..u64::MAX } else { there.times };
+                    CodeThere::look_up(self.table, timeline, address, as_of.unwrap_or(time));
+                // Inherited code does not change any more.
+                let times = if as_of.is_some() { from..u64::MAX } else { there.times };
                 if let Some(code) = there.code {
-                    let mark = register.mark(owner, code, asked.unwrap_or(time));
-                    let occupant = Occupant::Code { mark, asked };
-                    return Answer { life, addresses: there.addresses, times, occupant };
+                    let mark = register.mark(owner, code, as_of.unwrap_or(time));
+                    let occupant = Occupant::Code { mark, as_of };
+                    return Answer { space, addresses: there.addresses, times, occupant };
                 }
                 let mut vacant = Vacant { addresses: there.addresses, times };
-                if let Some((owner, code, asked)) =
-                    self.shared(owner, address, time, asked, &mut vacant)
+                if let Some((owner, code, as_of)) =
+                    self.shared(owner, address, time, as_of, &mut vacant)
                 {
-                    let mark = register.mark(owner, code, asked);
-                    let occupant = Occupant::Code { mark, asked: Some(asked) };
+                    let mark = register.mark(owner, code, as_of);
+                    let occupant = Occupant::Code { mark, as_of: Some(as_of) };
                     let Vacant { addresses, times } = vacant;
-                    return Answer { life, addresses, times, occupant };
+                    return Answer { space, addresses, times, occupant };
                 }
                 (vacant.addresses, vacant.times, there.late)
             }
         };
-        let memory = self.spaces.around(self.index, life, address, time);
+        let memory = self.spaces.around(self.index, space, address, time);
         let occupant = Occupant::Nothing { unnamed: memory.is_anonymous, late };
         let (addresses, times) =
             (intersection(&addresses, &memory.addresses), intersection(&times, &memory.times));
-        Answer { life, addresses, times, occupant }
+        Answer { space, addresses, times, occupant }
     }
 }
 
-/// At which addresses and times one thing is so.
+/// The addresses and times for which a result is valid.
 struct Vacant {
     addresses: Range<u64>,
     times: Range<u64>,
 }
 
-impl Known<'_> {
-    /// What `owner` has at `address` from those that it shares code with: whose it is, which, and the
-    /// last time of which it has what was there. `vacant` becomes where the answer is the same.
+impl LookupContext<'_> {
+    /// The code at `address` that `owner` shares with an address space that it was forked from: that address space, the
+    /// code, and the last time of it of which `owner` has a copy. Reduces `vacant` to where the result is the same.
     fn shared(
         &self,
-        owner: LifeId,
+        owner: AddressSpaceId,
         address: u64,
         time: u64,
-        asked: Option<u64>,
+        as_of: Option<u64>,
         vacant: &mut Vacant,
-    ) -> Option<(LifeId, CodeId, u64)> {
-        let (mut life, mut at, mut is_own) = (owner, asked.unwrap_or(time), asked.is_none());
+    ) -> Option<(AddressSpaceId, CodeId, u64)> {
+        let (mut space, mut at, mut is_own) = (owner, as_of.unwrap_or(time), as_of.is_none());
         let mut heirs = Vec::new();
         for _ in 0..GENERATIONS {
-            heirs.push((life, at, is_own));
+            heirs.push((space, at, is_own));
             let (from, addresses, times) =
-                self.table.history.shared(&self.index.processes, life, address, at)?;
+                self.table.history.shared(&self.index.processes, space, address, at)?;
             vacant.addresses = intersection(&vacant.addresses, &addresses);
             if is_own {
                 vacant.times = intersection(&vacant.times, &times);
             }
-            let Inherited { life: next, asked } = from?;
+            let Inherited { space: next, as_of } = from?;
             let there =
-                CodeThere::look_up(self.table, self.table.history.timeline(next)?, address, asked);
+                CodeThere::look_up(self.table, self.table.history.timeline(next)?, address, as_of);
             vacant.addresses = intersection(&vacant.addresses, &there.addresses);
             if let Some(code) = there.code {
                 for (heir, at, is_own) in heirs {
-                    let Some(taken) = self.table.history.taken(heir, code) else { continue };
+                    let Some(taken) = self.table.history.moved_away(heir, code) else { continue };
                     let times = if taken <= at { taken..u64::MAX } else { 0..taken };
                     if is_own {
                         vacant.times = intersection(&vacant.times, &times);
@@ -306,34 +306,33 @@ impl Known<'_> {
                         return None;
                     }
                 }
-                return Some((next, code, asked));
+                return Some((next, code, as_of));
             }
-            (life, at, is_own) = (next, asked, false);
+            (space, at, is_own) = (next, as_of, false);
         }
         None
     }
 }
 
-/// What a timeline has at an address, code that ran ahead of its LOAD with it.
+/// The code that a timeline has at an address, including code that ran before the time of its LOAD.
 struct CodeThere {
     code: Option<CodeId>,
-    /// Which comes later, if there is none yet.
+    /// The code that is loaded there later, if there is none yet.
     late: Option<CodeId>,
-    /// For which addresses and times this is so.
+    /// The addresses and times for which this is valid.
     addresses: Range<u64>,
     times: Range<u64>,
 }
 
 impl CodeThere {
     fn look_up(table: &CodeTable<'_>, timeline: &Timeline, address: u64, time: u64) -> Self {
-        let Around { who, mut addresses, times } = timeline.around(address, time);
-        let (here, next) = match who {
-            Who::Nobody => (None, None),
-            Who::Next(next) => (None, Some(next)),
-            Who::Here(here) => match table.history.code(here.code).origin {
+        let Around { nearest, mut addresses, times } = timeline.around(address, time);
+        let (here, next) = match nearest {
+            Nearest::Never => (None, None),
+            Nearest::Next(next) => (None, Some(next)),
+            Nearest::Current(here) => match table.history.code(here.code).origin {
                 Origin::Dump(_) => (Some(here.code), None),
-                // Of a perf map, which tells no times: it gives way to what a dump is about to
-                // tell.
+                // Perf maps have no times: code of a dump that is loaded next takes precedence.
                 Origin::Map(_) => {
                     let (next, among) = timeline.next_around(address, time);
                     addresses = intersection(&addresses, &among);

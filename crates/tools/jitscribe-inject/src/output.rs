@@ -20,7 +20,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// Starts writing the file `path`. An existing file is replaced only if `replace` says so, and only when the new file is complete.
+    /// Starts writing the file `path`. An existing file is replaced only if `replace` is true, and only when the new
+    /// file is complete.
     ///
     /// # Errors
     /// [`Error::Exists`]; [`Error::File`] if nothing can be written there.
@@ -36,7 +37,7 @@ impl Output {
         Ok(Self { file, path: path.to_owned(), replace })
     }
 
-    /// Where it will lie.
+    /// Its final path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -1,17 +1,17 @@
-//! Work that threads share, and whose results are taken in order.
+//! Work on several threads, with results in order.
 
 use std::panic;
 use std::sync::mpsc;
 use std::thread;
 
-/// How many items go from one thread to another at a time: what a processor's cache holds.
+/// Number of items that one thread passes to another at a time; they fit into a processor's cache.
 const BATCH: usize = 1024;
-/// How many batches one thread may be ahead of the other.
+/// Maximum number of batches that one thread may be ahead of the other.
 const AHEAD: usize = 4;
-/// How many threads share work: taking is for one, which more than these would wait for.
+/// Maximum number of threads: a single thread takes the results, and more threads would wait for it.
 const MOST: usize = 8;
 
-/// Has `other` run in a thread of its own while `this` runs, and returns what both do.
+/// Runs `other` on another thread while `this` runs, and returns both results.
 pub fn join<Other: Send, This>(
     other: impl FnOnce() -> Other + Send,
     this: impl FnOnce() -> This,
@@ -23,12 +23,11 @@ pub fn join<Other: Send, This>(
     })
 }
 
-/// Has `give` run in a thread of its own, and `take` what it gives, in order. Returns what `give`
-/// does.
-pub fn pipeline<Item: Send, Told: Send>(
-    give: impl FnOnce(&mut dyn FnMut(Item)) -> Told + Send,
+/// Runs `give` on another thread, and `take` for each item that it gives, in order. Returns the result of `give`.
+pub fn pipeline<Item: Send, Output: Send>(
+    give: impl FnOnce(&mut dyn FnMut(Item)) -> Output + Send,
     mut take: impl FnMut(Item),
-) -> Told {
+) -> Output {
     thread::scope(|scope| {
         let (sender, given) = mpsc::sync_channel::<Vec<Item>>(AHEAD);
         let giver = scope.spawn(move || {
@@ -37,7 +36,7 @@ pub fn pipeline<Item: Send, Told: Send>(
                 batch.push(item);
                 if batch.len() >= BATCH {
                     let full = std::mem::replace(&mut batch, Vec::with_capacity(BATCH));
-                    // All is taken, unless taking panics.
+                    // Everything is taken, unless `take` panics.
                     let _ = sender.send(full);
                 }
             });
@@ -51,30 +50,30 @@ pub fn pipeline<Item: Send, Told: Send>(
     })
 }
 
-/// Has `work` make something of each of `items`, on as many threads as there are processors, and
-/// `take` what was made, in the order of the items. Stops at the first error.
+/// Calls `work` for each of `items`, on as many threads as there are processors, and `take` for each result, in the
+/// order of the items. Stops at the first error.
 ///
-/// Threads take turns: with two, one works on every other item. Each begins with a `worker`, which
-/// gets room that was used before and taken from, if there is any. No thread is ahead of what is
-/// taken by more than two items, so little is held at a time.
-pub fn ordered_map<Item, Made, Error, Worker>(
+/// Items are assigned to threads in turn: with two threads, each gets every other item. Each thread begins with a
+/// `worker`, which gets results that were taken before, to reuse their memory. No thread is more than two items ahead
+/// of `take`, so few results exist at a time.
+pub fn ordered_map<Item, Output, Error, Worker>(
     items: impl ExactSizeIterator<Item = Item> + Clone + Send,
     worker: impl Fn() -> Worker + Sync,
-    mut take: impl FnMut(&mut Made) -> Result<(), Error>,
+    mut take: impl FnMut(&mut Output) -> Result<(), Error>,
 ) -> Result<(), Error>
 where
     Item: Send,
-    Made: Default + Send,
+    Output: Default + Send,
     Error: Send,
-    Worker: FnMut(Item, &mut Made) -> Result<(), Error>,
+    Worker: FnMut(Item, &mut Output) -> Result<(), Error>,
 {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let threads = processors.min(items.len()).min(MOST);
     if threads < 2 {
-        let (mut work, mut made) = (worker(), Made::default());
+        let (mut work, mut output) = (worker(), Output::default());
         for item in items {
-            work(item, &mut made)?;
-            take(&mut made)?;
+            work(item, &mut output)?;
+            take(&mut output)?;
         }
         return Ok(());
     }
@@ -83,29 +82,29 @@ where
         let begin = |first: usize| {
             let items = items.clone().skip(first).step_by(threads);
             let (give, taken) = mpsc::sync_channel(1);
-            let (give_back, used) = mpsc::channel::<Made>();
+            let (reuse, used) = mpsc::channel::<Output>();
             let worker = &worker;
             scope.spawn(move || {
                 let mut work = worker();
                 for item in items {
-                    let mut made = used.try_recv().unwrap_or_default();
-                    let done = work(item, &mut made);
-                    // Nobody takes any more once something failed.
-                    if give.send(done.map(|()| made)).is_err() {
+                    let mut output = used.try_recv().unwrap_or_default();
+                    let done = work(item, &mut output);
+                    // After an error, no more results are taken.
+                    if give.send(done.map(|()| output)).is_err() {
                         break;
                     }
                 }
             });
-            (taken, give_back)
+            (taken, reuse)
         };
         let threads: Vec<_> = (0..threads).map(begin).collect();
-        for (taken, give_back) in threads.iter().cycle().take(count) {
-            // A thread that panicked has the scope do so.
-            let Ok(made) = taken.recv() else { break };
-            let mut made = made?;
-            take(&mut made)?;
+        for (taken, reuse) in threads.iter().cycle().take(count) {
+            // If a thread panicked, the scope panics, too.
+            let Ok(output) = taken.recv() else { break };
+            let mut output = output?;
+            take(&mut output)?;
             // The thread may have ended.
-            let _ = give_back.send(made);
+            let _ = reuse.send(output);
         }
         Ok(())
     })
@@ -118,17 +117,17 @@ mod tests {
     fn squares(count: u64, bad: u64, refused: u64) -> (Vec<u64>, Result<(), u64>) {
         let mut taken = Vec::new();
         let worker = || {
-            |number: u64, made: &mut Vec<u64>| {
-                assert!(made.is_empty());
-                made.push(number * number);
+            |number: u64, output: &mut Vec<u64>| {
+                assert!(output.is_empty());
+                output.push(number * number);
                 if number == bad { Err(number) } else { Ok(()) }
             }
         };
         let numbers: Vec<u64> = (0..count).collect();
-        let done = ordered_map(numbers.into_iter(), worker, |made| {
-            let made = made.pop().expect("one");
-            taken.push(made);
-            if made == refused { Err(made) } else { Ok(()) }
+        let done = ordered_map(numbers.into_iter(), worker, |output| {
+            let output = output.pop().expect("one");
+            taken.push(output);
+            if output == refused { Err(output) } else { Ok(()) }
         });
         (taken, done)
     }
@@ -152,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_is_taken_in_order() {
+    fn items_are_taken_in_order() {
         for count in [0, 1, BATCH, 10 * BATCH + 7] {
             let mut taken = Vec::new();
             let told = pipeline(

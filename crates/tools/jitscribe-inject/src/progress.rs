@@ -1,12 +1,12 @@
-//! How far the work is.
+//! The progress of the work.
 
-/// How far the work is. A callback is told of each stage that begins, and every few thousand events of the position.
+/// The progress of the work. A callback is called when a stage begins, and every few thousand events with the position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Progress {
     /// A stage begins.
     Begins(Stage),
-    /// So many bytes of the recording were passed in this stage.
+    /// This many bytes of the recording were processed in this stage.
     At(u64),
 }
 

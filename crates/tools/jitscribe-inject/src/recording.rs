@@ -1,4 +1,4 @@
-//! A recording that is read several times, and what the first reading found.
+//! A recording that is read several times, and the results of the first reading.
 
 use std::path::{Path, PathBuf};
 
@@ -23,13 +23,13 @@ impl Recording {
     /// it from its beginning to its end.
     ///
     /// # Errors
-    /// When it cannot be read, or is no recording. One that is damaged or cut off is used up to there:
+    /// If it cannot be read, or is not a recording. If it is damaged or cut off, the part before is used: see
     /// [`Self::warning`].
     pub fn open(path: &Path, progress: &dyn Fn(Progress)) -> Result<Self> {
         Self::read(path, Self::input(path)?, progress)
     }
 
-    /// Opens a recording without reading more than its header.
+    /// Opens a recording, and reads only its header.
     ///
     /// # Errors
     /// As for [`Self::open`].
@@ -37,10 +37,10 @@ impl Recording {
         Input::open(path).map_err(Error::reading(path))
     }
 
-    /// Reads a recording that is open. `path` stands for it in messages.
+    /// Reads an open recording. `path` is used in messages.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn read(path: &Path, mut input: Input, progress: &dyn Fn(Progress)) -> Result<Self> {
         progress(Progress::Begins(Stage::Reading));
         let index = RecordingIndex::read(&mut input, |at| progress(Progress::At(at)));
@@ -49,19 +49,19 @@ impl Recording {
         Ok(Self { path: path.to_owned(), input, index, spaces })
     }
 
-    /// What stands for the recording in messages.
+    /// The path for messages.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How many events it has.
+    /// Number of events.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.index.events
     }
 
-    /// What is wrong with its end, if anything is.
+    /// The warning if its end is missing or damaged.
     #[must_use]
     pub fn warning(&self) -> Option<Warning> {
         let (path, events) = (self.path.clone(), self.index.events);
@@ -74,7 +74,7 @@ impl Recording {
         }
     }
 
-    /// Whether it was made on this machine, as far as names tell. One without a name may have been.
+    /// Whether it was made on this machine, according to the host name. True if it has no host name.
     #[must_use]
     pub fn is_of_this_machine(&self) -> bool {
         let system = rustix::system::uname();

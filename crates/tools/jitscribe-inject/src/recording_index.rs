@@ -3,38 +3,38 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use code_timeline::{LifeId, Processes};
+use code_timeline::{AddressSpaceId, Processes};
 use perf_data::{FileIdentity, Input, Record, TimeConv, kind, misc, sample_type};
 
 use super::clock::RecordingClock;
 use super::interner::{Interner, NameId};
 use crate::files::{Inode, looks_like_marker};
 
-/// The position of an event among all events of a recording; the same at every reading.
+/// The position of an event among all events of a recording; the same in every reading.
 pub type Ordinal = u64;
 
-/// One mapping that the recording tells of.
+/// A mapping in the recording.
 #[derive(Clone, Debug)]
 pub struct MapEvent {
-    /// Whose memory.
-    pub life: LifeId,
+    /// The address space.
+    pub space: AddressSpaceId,
     /// The addresses.
     pub range: Range<u64>,
-    /// When, in nanoseconds of the recording's clock; 0 for what was mapped before it began.
+    /// Its time, in nanoseconds of the recording's clock; 0 for mappings from before it began.
     pub time: u64,
-    /// Which event.
+    /// Its event.
     pub ordinal: Ordinal,
-    /// The mapped file, or what stands for none.
+    /// The mapped file, or the kernel's name for memory without a file.
     pub name: NameId,
-    /// How far the addresses are above the offsets in the file.
+    /// The difference between the addresses and the offsets in the file.
     pub above_offset: u64,
-    /// Whether the memory is no file's: what a JIT takes for its code.
+    /// Whether no file backs the memory: JITs put their code there.
     pub anonymous: bool,
 }
 
 #[cfg(test)]
 impl MapEvent {
-    /// For tests: of the first life, and with the name that comes first.
+    /// For tests: in the first address space, and with the first name.
     pub fn made(
         name: u32,
         range: Range<u64>,
@@ -43,10 +43,10 @@ impl MapEvent {
         anonymous: bool,
     ) -> Self {
         let mut processes = Processes::new();
-        processes.seen(1);
-        let life = processes.at(1, 0).expect("a life");
+        processes.add(1);
+        let space = processes.at(1, 0).expect("an address space");
         let name = NameId::made(name);
-        Self { life, range, time, ordinal, name, above_offset: 0, anonymous }
+        Self { space, range, time, ordinal, name, above_offset: 0, anonymous }
     }
 }
 
@@ -55,9 +55,9 @@ impl RecordingIndex {
     /// For tests: one process with these mappings, in the order of time.
     pub fn made(maps: Vec<MapEvent>) -> Self {
         let mut processes = Processes::new();
-        processes.seen(1);
+        processes.add(1);
         Self {
-            by_life: ByLife::new(&maps, 1),
+            by_space: BySpace::new(&maps, 1),
             processes,
             maps,
             names: Interner::default(),
@@ -72,30 +72,30 @@ impl RecordingIndex {
     }
 }
 
-/// What the first reading of a recording found.
+/// The results of the first reading of a recording.
 #[derive(Debug)]
 pub struct RecordingIndex {
-    /// The lives of all processes.
+    /// The address spaces of all processes.
     pub processes: Processes,
     /// All mappings, in the order of time.
     pub maps: Vec<MapEvent>,
-    /// By life, where its mappings stand in `maps`.
-    by_life: ByLife,
+    /// The indices in `maps`, by address space.
+    by_space: BySpace,
     /// Names of mappings.
     pub names: Interner,
     /// The clock of the recording's times.
     pub clock: RecordingClock,
-    /// Whether samples hold copies of the stack, to be unwound when the recording is read.
+    /// Whether samples have copies of the stack, which are unwound when the recording is read.
     pub stack_copies: bool,
-    /// How many events there are.
+    /// Number of events.
     pub events: u64,
-    /// The time of the last sample; 0 without any.
+    /// The time of the last sample; 0 if there is none.
     pub last_sample: u64,
     /// The last name of each process.
     comms: HashMap<u32, Vec<u8>>,
-    /// Which event began a life: a fork's or an exec's.
+    /// The event that began an address space: a fork or an exec.
     begun: HashMap<(u32, u64), Ordinal>,
-    /// Which files a process mapped that are called as dumps are.
+    /// The mapped files of a process with the names of dumps.
     inodes: HashMap<(u32, NameId), Inode>,
 }
 
@@ -111,7 +111,7 @@ impl RecordingIndex {
                     found.last_sample = found.last_sample.max(event.timestamp().unwrap_or(0));
                 }
                 kind::MMAP | kind::MMAP2 | kind::COMM | kind::FORK | kind::TIME_CONV => {
-                    // What cannot be decoded is passed on as it is.
+                    // Events that cannot be decoded are passed on unchanged.
                     if let Ok(record) = event.record() {
                         found.take(record, event.timestamp().unwrap_or(0), ordinal);
                     }
@@ -128,12 +128,12 @@ impl RecordingIndex {
         Ok(found.finish(stack_copies, clock))
     }
 
-    /// Which file of this name process `pid` mapped, if it is called as dumps are and the recording says it.
+    /// The file with this name that process `pid` mapped, if it has the name of a dump and the recording has its inode.
     pub fn inode(&self, pid: u32, name: NameId) -> Option<Inode> {
         self.inodes.get(&(pid, name)).copied()
     }
 
-    /// The name of process `pid`, as the recording last tells it.
+    /// The last name of process `pid`.
     pub fn comm(&self, pid: u32) -> String {
         match self.comms.get(&pid) {
             Some(comm) => String::from_utf8_lossy(comm).into_owned(),
@@ -141,54 +141,54 @@ impl RecordingIndex {
         }
     }
 
-    /// When and by which event `life` began; the time is 0 for one that was there before.
-    pub fn begin(&self, life: LifeId) -> (u64, Option<Ordinal>) {
-        let (pid, from) = (self.processes.pid(life), self.processes.from(life));
+    /// When `space` began, and by which event; time 0 if it existed before the recording.
+    pub fn begin(&self, space: AddressSpaceId) -> (u64, Option<Ordinal>) {
+        let (pid, from) = (self.processes.pid(space), self.processes.from(space));
         (from, self.begun.get(&(pid, from)).copied())
     }
 
-    /// The mappings of one life, in the order of time.
-    pub fn maps_of(&self, life: LifeId) -> impl Iterator<Item = &MapEvent> {
-        self.by_life.of(life).iter().filter_map(|&place| self.maps.get(place as usize))
+    /// The mappings of one address space, in the order of time.
+    pub fn maps_of(&self, space: AddressSpaceId) -> impl Iterator<Item = &MapEvent> {
+        self.by_space.of(space).iter().filter_map(|&place| self.maps.get(place as usize))
     }
 
-    /// What is mapped in `life`, files' name by name.
+    /// The name of a mapping.
     pub fn name(&self, map: &MapEvent) -> &[u8] {
         self.names.get(map.name)
     }
 }
 
-/// The places of mappings by life, and within one in the order of time.
+/// Indices of mappings by address space, and within each in the order of time.
 #[derive(Debug, Default)]
-struct ByLife {
-    /// By life, where its places begin; one more than there are lives.
+struct BySpace {
+    /// The position where each address space's indices begin; one more than there are address spaces.
     begins: Vec<u32>,
     places: Vec<u32>,
 }
 
-impl ByLife {
-    fn new(maps: &[MapEvent], lives: usize) -> Self {
+impl BySpace {
+    fn new(maps: &[MapEvent], spaces: usize) -> Self {
         let mut places: Vec<u32> = (0..).take(maps.len()).collect();
-        // Stable: by time within a life.
-        places.sort_by_key(|&place| maps[place as usize].life);
-        let mut begins = vec![0; lives + 1];
+        // The sort is stable: by time within an address space.
+        places.sort_by_key(|&place| maps[place as usize].space);
+        let mut begins = vec![0; spaces + 1];
         for map in maps {
-            begins[map.life.index() + 1] += 1;
+            begins[map.space.index() + 1] += 1;
         }
-        for life in 0..lives {
-            begins[life + 1] += begins[life];
+        for space in 0..spaces {
+            begins[space + 1] += begins[space];
         }
         Self { begins, places }
     }
 
-    fn of(&self, life: LifeId) -> &[u32] {
-        let begin = |life: usize| self.begins.get(life).map(|&begin| begin as usize);
-        let range = begin(life.index()).zip(begin(life.index() + 1));
+    fn of(&self, space: AddressSpaceId) -> &[u32] {
+        let begin = |space: usize| self.begins.get(space).map(|&begin| begin as usize);
+        let range = begin(space.index()).zip(begin(space.index() + 1));
         range.and_then(|(begin, end)| self.places.get(begin..end)).unwrap_or(&[])
     }
 }
 
-/// A mapping of a process, which is not a life yet.
+/// A mapping of a process, before the address space is known.
 struct RawMap {
     pid: u32,
     range: Range<u64>,
@@ -198,7 +198,7 @@ struct RawMap {
     above_offset: u64,
 }
 
-/// No process has a longer name: the kernel's end at 15 bytes. Each fork has its parent's.
+/// No process has a longer name: the kernel truncates names to 15 bytes. Each fork has its parent's name.
 const LONGEST_COMM: usize = 64;
 
 #[derive(Default)]
@@ -218,7 +218,7 @@ impl Raw {
     fn take(&mut self, record: Record<'_>, time: u64, ordinal: Ordinal) {
         match record {
             Record::Mmap(map) if map.misc & misc::CPU_MODE_MASK == misc::USER => {
-                self.processes.seen(map.pid);
+                self.processes.add(map.pid);
                 let name = self.names.intern(map.filename);
                 if let Some(FileIdentity::Inode { major, minor, inode, .. }) =
                     map.detail.map(|detail| detail.file)
@@ -236,7 +236,7 @@ impl Raw {
                     self.processes.exec(comm.pid, time);
                     self.begun.insert((comm.pid, time), ordinal);
                 } else {
-                    self.processes.seen(comm.pid);
+                    self.processes.add(comm.pid);
                 }
                 if comm.pid == comm.tid {
                     let name = comm.name.get(..LONGEST_COMM).unwrap_or(comm.name);
@@ -244,9 +244,9 @@ impl Raw {
                 }
             }
             Record::Fork(fork) if fork.pid != fork.parent_pid => {
-                // A recording that began later tells of older processes by forks at time 0.
+                // A recording that began later has the older processes as forks at time 0.
                 if time == 0 {
-                    self.processes.seen(fork.pid);
+                    self.processes.add(fork.pid);
                 } else {
                     self.processes.fork(fork.pid, fork.parent_pid, time);
                     self.begun.insert((fork.pid, time), ordinal);
@@ -266,9 +266,9 @@ impl Raw {
         let mut maps: Vec<MapEvent> = maps
             .into_iter()
             .filter_map(|RawMap { pid, range, time, ordinal, name, above_offset }| {
-                let life = processes.at(pid, time)?;
+                let space = processes.at(pid, time)?;
                 Some(MapEvent {
-                    life,
+                    space,
                     range,
                     time,
                     ordinal,
@@ -279,11 +279,11 @@ impl Raw {
             })
             .collect();
         maps.sort_by_key(|map| (map.time, map.ordinal));
-        let by_life = ByLife::new(&maps, processes.lives().count());
+        let by_space = BySpace::new(&maps, processes.spaces().count());
         RecordingIndex {
             processes,
             maps,
-            by_life,
+            by_space,
             names,
             clock,
             stack_copies,
@@ -296,10 +296,10 @@ impl Raw {
     }
 }
 
-/// Whether the name that the kernel or perf gives a mapping stands for memory without a file.
+/// Whether the kernel's or perf's name of a mapping means memory without a file.
 ///
-/// The list is that of perf's `is_anon_memory` and `is_no_dso_memory` (tools/perf/util/map.c) with
-/// what they leave out: memory that was given a name, and memfds.
+/// The list is that of perf's `is_anon_memory` and `is_no_dso_memory` (tools/perf/util/map.c), plus what they leave
+/// out: named anonymous memory, and memfds.
 fn is_anonymous(name: &[u8]) -> bool {
     const PREFIXES: [&[u8]; 8] = [
         b"//anon",

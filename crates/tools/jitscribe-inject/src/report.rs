@@ -1,4 +1,4 @@
-//! What an injection did.
+//! The results of an injection.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use super::counts::Counts;
 use crate::Warning;
 use crate::files::Kind;
 
-/// What was done. Sizes are bytes, times nanoseconds.
+/// The results. Sizes are in bytes, times in nanoseconds.
 ///
-/// With the feature `serde` it can be serialized. Paths that are not UTF-8 have U+FFFD in the place of what is not, and
-/// warnings are their texts.
+/// With the feature `serde` it can be serialized. Paths are converted to UTF-8, with U+FFFD for invalid bytes; warnings
+/// become their texts.
 #[derive(Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -20,7 +20,7 @@ pub struct Report {
     /// The recording that was written; `None` for a stream.
     #[cfg_attr(feature = "serde", serde(serialize_with = "lossy"))]
     pub output: Option<PathBuf>,
-    /// How many events the recording has.
+    /// Number of events in the recording.
     pub events: u64,
     /// Samples by where they were taken.
     pub samples: Counts,
@@ -28,9 +28,9 @@ pub struct Report {
     pub sources: Vec<SourceReport>,
     /// The images that were written.
     pub images: Vec<ImageReport>,
-    /// The ten functions with most samples, the first with most.
+    /// The ten functions with the most samples, in descending order.
     pub top: Vec<TopFunction>,
-    /// What was left out or put right.
+    /// What was left out or corrected.
     pub warnings: Vec<Warning>,
 }
 
@@ -42,13 +42,13 @@ pub struct SourceReport {
     /// Its path.
     #[cfg_attr(feature = "serde", serde(serialize_with = "lossy"))]
     pub path: PathBuf,
-    /// What it is.
+    /// Its format.
     pub kind: Kind,
     /// The process whose code it describes.
     pub pid: u32,
-    /// How many codes it has that are used.
+    /// Number of codes in it that are used.
     pub codes: usize,
-    /// What was added to its times to convert them to the recording's clock, in nanoseconds.
+    /// The offset that was added to its times to convert them to the recording's clock, in nanoseconds.
     pub clock_offset_ns: i64,
 }
 
@@ -63,7 +63,7 @@ pub struct ImageReport {
     /// The process whose code it shows.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub pid: u32,
-    /// Its size in bytes; holes count.
+    /// Its size in bytes, including holes.
     pub size: u64,
     /// Its build-id, in hexadecimal.
     pub build_id: String,
@@ -79,14 +79,14 @@ pub struct TopFunction {
     /// Its name in the image's symbols, which perf shows.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub symbol: Vec<u8>,
-    /// How many samples were taken in it.
+    /// Number of samples in it.
     pub samples: u64,
-    /// Whether its machine code is known, so that perf annotate has assembly to show: a perf map has no code.
+    /// Whether its machine code is known, so that perf annotate can show assembly. Perf maps have no code.
     pub has_code: bool,
 }
 
-/// For `serialize_with`: paths, with U+FFFD for what is not UTF-8. As they are, they would be refused then, and with them
-/// all that is to be serialized.
+/// For `serialize_with`: paths, with U+FFFD for invalid UTF-8. serde would reject such a path, and with it the whole
+/// report.
 #[cfg(feature = "serde")]
 fn lossy<P: Paths, S: serde::Serializer>(path: &P, to: S) -> Result<S::Ok, S::Error> {
     serde::Serialize::serialize(&path.text(), to)
@@ -95,7 +95,7 @@ fn lossy<P: Paths, S: serde::Serializer>(path: &P, to: S) -> Result<S::Ok, S::Er
 /// A path, or none.
 #[cfg(feature = "serde")]
 trait Paths {
-    /// What is serialized.
+    /// The value to serialize.
     fn text(&self) -> impl serde::Serialize;
 }
 

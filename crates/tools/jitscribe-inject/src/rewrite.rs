@@ -1,4 +1,4 @@
-//! The third reading of a recording: copies it with the images in their places.
+//! The third reading of a recording: copies it, with the images mapped.
 
 use std::ops::Range;
 
@@ -7,8 +7,8 @@ use perf_data::{Event, Input, Mmap, Record, Writer, kind};
 use super::plan::{Place, Plan};
 use super::recording_index::{MapEvent, Ordinal, RecordingIndex};
 
-/// Copies `input` to `writer`, mapping events put in where they belong, and what the images show
-/// taken out of the others.
+/// Copies `input` to `writer`, inserts the mapping events at their places, and cuts what the images show out of the
+/// other mappings.
 pub fn rewrite(
     input: &mut Input,
     writer: &mut Writer<'_>,
@@ -22,19 +22,19 @@ pub fn rewrite(
     let by_ordinal = rest.partition_point(|(place, _)| matches!(place, Place::After(..)));
     let (mut anchored, mut timed) = rest.split_at(by_ordinal);
 
-    // The mappings of which something is taken out.
+    // The mappings that are cut.
     let is_changed = |map: &&MapEvent| plan.uncovered.parts(map.ordinal).is_some();
     let mut changed: Vec<&MapEvent> = index.maps.iter().filter(is_changed).collect();
     changed.sort_by_key(|map| map.ordinal);
     let mut changed = changed.into_iter().peekable();
 
-    // Where records have no times, readers take all events as they come.
+    // If records have no times, readers process all events in the order of the file.
     let ordered = input.attrs().list().iter().all(|attr| attr.sample_id_all());
     let mut ordinal: Ordinal = 0;
     let mut latest = 0;
     let mut begun = false;
     while let Some(event) = input.next_event()? {
-        // What makes the header of a pipe comes before all else.
+        // The events that form the header of a pipe come before everything else.
         if !begun && event.kind() < kind::USER_TYPE_START {
             begun = true;
             insert(writer, first)?;
@@ -45,8 +45,7 @@ pub fn rewrite(
             latest = latest.max(time);
         }
         if event.kind() == kind::FINISHED_ROUND || !ordered {
-            // Behind this event, readers take nothing any more that is older than what came
-            // before the round before.
+            // After this event, readers accept no event that is older than those from before the previous round.
             let due = timed.partition_point(|(place, _)| place.time() <= latest);
             insert(writer, &timed[..due])?;
             timed = &timed[due..];

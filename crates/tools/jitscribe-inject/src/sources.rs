@@ -5,7 +5,7 @@ use std::io;
 use std::ops::ControlFlow;
 
 use code_image::{Endian, Target};
-use code_timeline::LifeId;
+use code_timeline::AddressSpaceId;
 use jitdump::{CodeEvent, DumpFile, Header, OpenError, Quirks};
 use perf_data::Features;
 
@@ -19,25 +19,24 @@ use super::recording_index::RecordingIndex;
 use super::report::SourceReport;
 use super::warning::{OtherRun, Warning};
 use crate::files::content::{self, Content};
-use crate::files::{Damage, Kind, SourceFile, SourceFiles, tell_end};
+use crate::files::{Damage, Kind, SourceFile, SourceFiles, report_end};
 
-/// By how much clocks may disagree before a dump is taken for another run's. In nanoseconds.
+/// How much clocks may differ before a dump is attributed to another run, in nanoseconds.
 const APART: u64 = 1_000_000_000;
 
-/// The files that describe a recording's code, and the bytes of the perf maps among them; what is read from them borrows
-/// from here.
+/// The files that describe a recording's code, and the content of the perf maps among them, from which [`Codes`] borrows.
 #[derive(Debug)]
 pub struct Sources {
     list: Vec<Source>,
-    /// Of each that is a perf map: its bytes.
+    /// The content of each perf map; empty for other files.
     contents: Vec<Vec<u8>>,
-    /// How many markers of jitdumps the recording has.
+    /// Number of markers of jitdumps in the recording.
     markers: usize,
 }
 
 impl Sources {
-    /// Finds the files of a recording, and reads all perf maps: jitdumps, which are large, are read piece by piece
-    /// where they are used. What is missing or cannot be read is named in `warnings`.
+    /// Finds the files of a recording, and reads all perf maps. Jitdumps are large, so they are read in parts when they
+    /// are used. Files that are missing or cannot be read are reported in `warnings`.
     pub fn find(
         recording: &Recording,
         paths: &SearchPaths,
@@ -57,13 +56,13 @@ impl Sources {
         &self.list
     }
 
-    /// How many markers of jitdumps the recording has.
+    /// Number of markers of jitdumps in the recording.
     #[must_use]
     pub fn markers(&self) -> usize {
         self.markers
     }
 
-    /// Reads what they say of code. What cannot be used is named in `warnings`.
+    /// Reads the code that they describe. What cannot be used is reported in `warnings`.
     pub fn read(
         &self,
         recording: &Recording,
@@ -102,23 +101,23 @@ fn read_maps(
     sources.iter().map(read).collect()
 }
 
-/// All code, and for which machine each process's is.
+/// All code, and the target machine of each process's code.
 #[derive(Debug)]
 pub struct Codes<'a> {
     pub(crate) table: CodeTable<'a>,
-    /// What each file gave.
+    /// A report for each file.
     pub(crate) reports: Vec<SourceReport>,
-    /// For which machine each process's is.
+    /// The target machine of each process.
     pub(crate) targets: Targets,
-    /// The processes whose code perf names by itself, by a perf map at its usual place.
+    /// The processes whose code perf names without images, from a perf map where perf looks for it.
     pub(crate) named_by_perf: HashSet<u32>,
 }
 
-/// For which machine the code of each life is that has a dump.
+/// The target machine of each address space with a dump.
 #[derive(Debug, Default)]
 pub struct Targets {
-    of_dumps: BTreeMap<LifeId, Target>,
-    /// By life: its own dump's, or that of whom it was forked from.
+    of_dumps: BTreeMap<AddressSpaceId, Target>,
+    /// By address space: that of its own dump, or of the process that it was forked from.
     of: Vec<Option<Target>>,
 }
 
@@ -136,7 +135,7 @@ impl<'a> Codes<'a> {
             table: CodeTable::default(),
             reports: Vec::new(),
             targets: Targets::default(),
-            named_by_perf: known_to_perf.map(|source| index.processes.pid(source.life)).collect(),
+            named_by_perf: known_to_perf.map(|source| index.processes.pid(source.space)).collect(),
         };
         for (source, bytes) in sources.list.iter().zip(&sources.contents) {
             let (codes, clock_offset_ns) = match source.kind {
@@ -146,7 +145,7 @@ impl<'a> Codes<'a> {
             all.reports.push(SourceReport {
                 path: source.path.clone(),
                 kind: source.kind,
-                pid: index.processes.pid(source.life),
+                pid: index.processes.pid(source.space),
                 codes,
                 clock_offset_ns,
             });
@@ -156,13 +155,13 @@ impl<'a> Codes<'a> {
         all
     }
 
-    /// What each file gave.
+    /// A report for each file.
     #[must_use]
     pub fn sources(&self) -> &[SourceReport] {
         &self.reports
     }
 
-    /// How many codes there are; their numbers are less. Code that moves is another.
+    /// The number of codes; all code numbers are below it. Moved code counts once for each place.
     #[must_use]
     pub fn len(&self) -> usize {
         self.table.history.len()
@@ -204,7 +203,7 @@ impl<'a> Codes<'a> {
         let quirks = dump.quirks()?;
         let machine = u16::try_from(quirks.machine).unwrap_or(0);
         let target = Target::new(machine, header.endian);
-        self.targets.of_dumps.entry(source.life).or_insert(target);
+        self.targets.of_dumps.entry(source.space).or_insert(target);
 
         let first_load = first_load(&mut dump, quirks, |_| true)?;
         let times = translation(&header, quirks, first_load, &index.clock, source, warnings);
@@ -218,25 +217,25 @@ impl<'a> Codes<'a> {
             Some(times) => times.apply(time),
             None => source.marker.unwrap_or(0),
         };
-        let pid = index.processes.pid(source.life);
+        let pid = index.processes.pid(source.space);
         let header_pid = header.pid;
-        // A forked child that goes on writing says its own pid. In a pid namespace the numbers mean
-        // nothing here, but for the one that the marker translates.
-        let life_of = |recorded: u32| {
+        // A forked child that continues to write records its own pid. In a pid namespace, the numbers have no meaning
+        // here, except the one that the marker translates.
+        let space_of = |recorded: u32| {
             if recorded == header_pid || pid != header_pid {
-                source.life
+                source.space
             } else {
-                index.processes.at(recorded, u64::MAX).unwrap_or(source.life)
+                index.processes.at(recorded, u64::MAX).unwrap_or(source.space)
             }
         };
         let mut damage = Damage::default();
         let damaged = |error| damage.note(&error);
-        self.table.reserve(source.life, content::size_on_disk(&metadata));
+        self.table.reserve(source.space, content::size_on_disk(&metadata));
         let dump = OpenDump { path: path(), file: dump, quirks };
         let (count, outcome) =
-            self.table.add_dump(dump, damaged, time_of, life_of, &index.processes);
-        damage.tell(&source.path, warnings);
-        tell_end(&source.path, count, outcome, warnings);
+            self.table.add_dump(dump, damaged, time_of, space_of, &index.processes);
+        damage.report(&source.path, warnings);
+        report_end(&source.path, count, outcome, warnings);
         if count == 0 {
             warnings.push(Warning::NoCode { path: path() });
         }
@@ -258,35 +257,35 @@ impl<'a> Codes<'a> {
                 None
             }
         });
-        let files = spaces.files(source.life);
-        let count = self.table.add_map(entries, source.life, files);
-        damage.tell(&source.path, warnings);
+        let files = spaces.files(source.space);
+        let count = self.table.add_map(entries, source.space, files);
+        damage.report(&source.path, warnings);
         count
     }
 }
 
 impl Targets {
-    /// For which machine the code of `life` is: as its dump says, else as the recording does.
-    pub fn target(&self, life: LifeId, features: &Features) -> Target {
-        let target = self.of.get(life.index()).copied().flatten();
+    /// The target machine of the code of `space`: from its dump, else from the recording.
+    pub fn target(&self, space: AddressSpaceId, features: &Features) -> Target {
+        let target = self.of.get(space.index()).copied().flatten();
         target.unwrap_or_else(|| recorded_on(features))
     }
 
-    /// Gives each life without a dump the machine of whom it was forked from.
+    /// Sets the target of each address space without a dump to that of the process that it was forked from.
     fn inherit(&mut self, index: &RecordingIndex) {
-        for life in index.processes.lives() {
+        for space in index.processes.spaces() {
             let parent = || {
-                let (parent, _) = index.processes.parent(life)?;
-                // Those that were told of before are known by now.
+                let (parent, _) = index.processes.parent(space)?;
+                // Parents precede their children.
                 self.of.get(parent.index()).copied().flatten()
             };
-            let target = self.of_dumps.get(&life).copied().or_else(parent);
+            let target = self.of_dumps.get(&space).copied().or_else(parent);
             self.of.push(target);
         }
     }
 }
 
-/// When the first code of a dump was told for whose time `wanted` holds, in the dump's own clock.
+/// The time of the first code of a dump for whose time `wanted` is true, in the dump's own clock.
 fn first_load(
     dump: &mut DumpFile<SourceFile>,
     quirks: Quirks,
@@ -303,8 +302,8 @@ fn first_load(
     Ok(found)
 }
 
-/// Why a dump whose first code was told at `first` cannot be of the recorded process, if so. Mostly
-/// the first time says that it can.
+/// Why a dump whose first code has the time `first` cannot belong to the recorded process; `None` if it can. Most often
+/// the first time is sufficient to decide.
 fn of_another_run(
     dump: &mut DumpFile<SourceFile>,
     quirks: Quirks,
@@ -316,13 +315,13 @@ fn of_another_run(
     if times.apply(first) > index.last_sample.saturating_add(APART) {
         return Ok(Some(OtherRun::Later));
     }
-    let began = index.processes.from(source.life);
-    let in_time = |told| times.apply(told).saturating_add(APART) >= began;
+    let began = index.processes.from(source.space);
+    let in_time = |time| times.apply(time).saturating_add(APART) >= began;
     let is_before = first_load(dump, quirks, in_time)?.is_none();
     Ok(is_before.then_some(OtherRun::Earlier))
 }
 
-/// How a dump's times become the recording's; `None` if they cannot.
+/// The conversion of a dump's times to the recording's; `None` if there is none.
 fn translation(
     header: &Header,
     quirks: Quirks,
@@ -355,7 +354,7 @@ fn translation(
     }
 }
 
-/// The machine that a recording was made on, as its header says.
+/// The machine of a recording, from its header.
 fn recorded_on(features: &Features) -> Target {
     /// `HEADER_ARCH` of perf: a length and the name that `uname -m` gives.
     const ARCH: u8 = 6;

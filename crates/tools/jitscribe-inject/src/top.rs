@@ -1,4 +1,4 @@
-//! The functions with most samples.
+//! The functions with the most samples.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,12 +10,12 @@ use super::code_table::{CodeTable, Origin};
 use super::report::TopFunction;
 use crate::Result;
 
-/// How many samples were taken in each code.
+/// Number of samples in each code.
 #[derive(Debug)]
 pub struct Hits(Vec<u64>);
 
 impl Hits {
-    /// Counts them by code, of which there are `codes`.
+    /// Counts the samples by code, for `codes` codes.
     pub fn count(attribution: &SampleAttribution, codes: usize) -> Self {
         let mut by_code = vec![0; codes];
         for (code, hits) in attribution.hits() {
@@ -24,7 +24,7 @@ impl Hits {
         Self(by_code)
     }
 
-    /// How many in this one.
+    /// The number of samples in a code.
     pub fn in_code(&self, code: CodeId) -> u64 {
         self.0.get(code.index()).copied().unwrap_or(0)
     }
@@ -35,24 +35,24 @@ impl Hits {
     }
 }
 
-/// Gathers names of code that was hit: those that come by while images are written, and the rest.
+/// Collects the names of codes with samples: some while images are written, the others afterwards.
 #[derive(Debug, Default)]
 pub struct Top {
     named: HashSet<CodeId, FxBuildHasher>,
     hits: HashMap<Vec<u8>, Function>,
 }
 
-/// All code of one name.
+/// All codes with one name.
 #[derive(Debug)]
 struct Function {
-    /// Samples in it.
+    /// Number of samples in them.
     samples: u64,
-    /// One of its codes.
+    /// One of the codes.
     code: CodeId,
 }
 
 impl Top {
-    /// Takes the name of a code; once more changes nothing.
+    /// Records the name of a code. A second call for the same code has no effect.
     pub fn name(&mut self, code: CodeId, name: Vec<u8>, hits: &Hits) {
         if self.named.insert(code) {
             self.hits.entry(name).or_insert(Function { samples: 0, code }).samples +=
@@ -60,7 +60,7 @@ impl Top {
         }
     }
 
-    /// The first, when all names are known.
+    /// The first functions, after all names were recorded.
     pub fn finish(mut self, hits: &Hits, table: &CodeTable<'_>) -> Result<Vec<TopFunction>> {
         const TOP: usize = 10;
         let mut reader = table.reader();

@@ -1,4 +1,4 @@
-//! What was left out, or put right.
+//! Warnings: what was left out or corrected.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use printable::{name, path as shown, said, shell_path, shell_word};
 use crate::clock::NoConversion;
 use crate::files::Kind;
 
-/// Something that was left out or put right while the work went on. What is shown names the file and the cause, and says
-/// what to do in terms of the command `jitscribe inject`; what is not printable in names and paths is spelled out.
+/// Something that was left out or corrected. The text names the file and the cause, and suggests what to do in terms of
+/// the command `jitscribe inject`. Characters in names and paths that are not printable are escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
@@ -17,37 +17,37 @@ pub enum Warning {
     RecordingCutOff {
         /// The recording.
         path: PathBuf,
-        /// Where, in bytes from its beginning.
+        /// The position, in bytes from the beginning.
         offset: u64,
-        /// How many whole events come before that.
+        /// Number of complete events before that.
         events: u64,
     },
-    /// From some event on, the recording makes no sense.
+    /// From some event on, the recording is invalid.
     RecordingDamaged {
         /// The recording.
         path: PathBuf,
         /// What is wrong.
         cause: perf_data::Cause,
-        /// Where, in bytes from its beginning.
+        /// The position, in bytes from the beginning.
         offset: u64,
-        /// How many sound events come before that.
+        /// Number of valid events before that.
         events: u64,
     },
-    /// A file that was named as a jitdump is none.
+    /// A file that was named as a jitdump is not a jitdump.
     NoJitdump {
         /// The file.
         path: PathBuf,
     },
-    /// A jitdump was named whose process is not in the recording.
+    /// The process of a jitdump that was named is not in the recording.
     NoSuchProcess {
         /// The jitdump.
         path: PathBuf,
         /// The process.
         pid: u32,
     },
-    /// The recording shows a jitdump's marker, and the jitdump was not found.
+    /// The recording has the marker of a jitdump that was not found.
     JitdumpMissing {
-        /// Where it was when it was recorded.
+        /// Its path when it was recorded.
         path: PathBuf,
         /// The process that wrote it.
         pid: u32,
@@ -59,13 +59,13 @@ pub enum Warning {
         /// The perf map.
         path: PathBuf,
     },
-    /// A file was found that belongs to a user who has nothing to do with the process.
+    /// A file was found that belongs to a user who is not related to the process.
     Untrusted {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// Its format.
         kind: Kind,
-        /// The process of which it was taken to be.
+        /// The process for which it was found.
         pid: u32,
         /// The file's owner.
         user: u32,
@@ -74,21 +74,21 @@ pub enum Warning {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         cause: String,
     },
-    /// Some of a file was not read.
+    /// A part of a file was not read.
     PartlyRead {
         /// The file.
         path: PathBuf,
-        /// What of it, and why.
+        /// The part, and the reason.
         left_out: String,
     },
-    /// A jitdump is of another run, and left out.
+    /// A jitdump belongs to another run, and is left out.
     OtherRun {
         /// The jitdump.
         path: PathBuf,
-        /// What shows it.
+        /// The evidence.
         why: OtherRun,
     },
     /// A jitdump has no code.
@@ -96,14 +96,14 @@ pub enum Warning {
         /// The jitdump.
         path: PathBuf,
     },
-    /// A jitdump's clock is not the recording's; its times are moved.
+    /// A jitdump's clock differs from the recording's; its times were converted.
     ClockMoved {
         /// The jitdump.
         path: PathBuf,
-        /// By how many nanoseconds.
+        /// The offset in nanoseconds.
         offset: i64,
     },
-    /// A jitdump's clock is not the recording's, and nothing says how the two differ.
+    /// A jitdump's clock differs from the recording's by an unknown offset.
     ClocksDiffer {
         /// The jitdump.
         path: PathBuf,
@@ -112,79 +112,79 @@ pub enum Warning {
     ClockUnknown {
         /// The jitdump.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         cause: NoConversion,
     },
-    /// Some of a file makes no sense; the rest is used.
+    /// Parts of a file are invalid; the rest is used.
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong at the first such place.
+        /// The first error.
         first: String,
-        /// How many more such places there are.
+        /// Number of further errors.
         more: usize,
     },
     /// Reading a jitdump failed midway.
     ReadingFailed {
         /// The jitdump.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: String,
-        /// How many codes come before that.
+        /// Number of codes before that.
         codes: usize,
     },
-    /// A process had no room in its code log for some of its codes.
+    /// A process's code log had no space for some of its codes.
     CodesMissing {
         /// The jitdump.
         path: PathBuf,
-        /// How many.
+        /// Number of codes.
         count: u64,
     },
     /// A jitdump ends within a record.
     JitdumpCutOff {
         /// The jitdump.
         path: PathBuf,
-        /// Where, in bytes from its beginning.
+        /// The position, in bytes from the beginning.
         offset: u64,
-        /// How many codes come before that.
+        /// Number of codes before that.
         codes: usize,
     },
-    /// From some place on, a jitdump has no records.
+    /// From some position on, a jitdump has no records.
     JitdumpEndsEarly {
         /// The jitdump.
         path: PathBuf,
-        /// Where, in bytes from its beginning.
+        /// The position, in bytes from the beginning.
         offset: u64,
-        /// How many codes come before that.
+        /// Number of codes before that.
         codes: usize,
     },
     /// There is no code to show.
     NothingApplied(NothingApplied),
-    /// Code was replaced too often for an image of each epoch.
+    /// Code was replaced too often for one image per epoch.
     TooManyEpochs,
-    /// Parts of code are left out of images, as their names and lines are too long.
+    /// Parts of code are left out of images, because their names and lines take too much space.
     PartsLeftOut {
-        /// How many.
+        /// Number of parts.
         parts: usize,
     },
-    /// Memory was mapped over code more often than is followed.
+    /// Memory was mapped over code more often than the limit allows.
     MappedOverTooOften,
-    /// Codes are shown in parts, as what is around them is too large for one image.
+    /// Codes are split, because the code around them is too large for one image.
     Torn {
-        /// How many.
+        /// Number of codes.
         codes: usize,
     },
-    /// What the program warns of that uses this library: it can add to a report's warnings.
+    /// A warning of the program that uses this library, for programs that add to a report's warnings.
     Other(String),
 }
 
-/// What shows that a jitdump is of another run.
+/// The evidence that a jitdump belongs to another run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OtherRun {
-    /// All of its code was made after the recording ended.
+    /// All of its code was loaded after the recording ended.
     Later,
-    /// All of its code was made before the process began.
+    /// All of its code was loaded before the process began.
     Earlier,
 }
 
@@ -192,11 +192,11 @@ pub enum OtherRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NothingApplied {
-    /// The files that were found have none.
+    /// The files that were found contain no code.
     NoCode,
-    /// No jitdump was found whose marker the recording shows.
+    /// The recording has markers, but no jitdump was found.
     DumpsMissing,
-    /// The recording shows no marker, and no perf map was found.
+    /// The recording has no marker, and no perf map was found.
     NoFiles,
 }
 
@@ -340,7 +340,7 @@ impl Display for Warning {
     }
 }
 
-/// What is shown of it, for callers that keep texts.
+/// The text of the warning.
 impl From<Warning> for String {
     fn from(warning: Warning) -> Self {
         warning.to_string()

@@ -1,4 +1,4 @@
-//! What a lookup says is what samples are attributed by, and what jitdumps describe.
+//! A lookup agrees with the attribution of samples, and with the jitdumps.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -164,7 +164,7 @@ fn samples_of_real_recordings_have_the_code_that_a_lookup_finds() {
 }
 
 #[test]
-fn times_and_processes_tell_codes_apart() {
+fn codes_differ_by_time_and_process() {
     let folder = folder();
     read(&folder.path().join("perf.data"), folder.path(), |recording, codes| {
         let mut index = CodeIndex::new(recording, codes);
@@ -209,7 +209,7 @@ fn a_lookup_has_the_line_and_the_inlined_chain() {
 }
 
 #[test]
-fn an_injection_tells_how_far_it_is_and_what_it_did() {
+fn an_injection_reports_its_progress_and_results() {
     let folder = folder();
     let stages = RefCell::new(Vec::new());
     let progress = |progress| {

@@ -57,7 +57,7 @@ const QUESTIONS: [&str; 14] = [
 fn the_reader_says_what_symbol_files_do() {
     let shown = in_the_tower("gdb", &[], &QUESTIONS);
     let reader = load_reader();
-    // The first time, gdb has the signpost for a file without symbols.
+    // The first time, gdb has the log locator for a file without symbols.
     let read = in_the_tower("no-gdb", &[&reader, "jit-reader-unload", &reader], &QUESTIONS);
     let unread = in_the_tower("no-gdb", &[], &QUESTIONS);
     for part in ["stack", "frame", "line", "list", "assembly", "registers"] {
@@ -132,7 +132,7 @@ fn a_request_that_still_stands_does_not_silence_the_reader() {
     let file = std::fs::OpenOptions::new().write(true).open(path).expect("the log");
     // Behind the file's header, of 40 bytes.
     let at = 40 + tail::FIRST_PAYLOAD + log::CONTROL;
-    let request = control::WISH | control::LOG | control::GDB;
+    let request = control::REQUEST | control::LOG | control::GDB;
     file.write_all_at(&request.to_ne_bytes(), at as u64).expect("the control word");
     let reader = load_reader();
     let said = gdb_with(

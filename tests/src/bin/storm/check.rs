@@ -1,4 +1,4 @@
-//! Whether what readers find of a process is what the process says of itself.
+//! Compares what readers find of a process with the process's own record.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -18,7 +18,7 @@ pub struct Findings {
     pub lost: u64,
     /// There, and not whole, or with something of another's.
     pub mixed: u64,
-    /// There, and said to be gone, more of them than threads can be in the middle of.
+    /// Codes in the dump that were unloaded, more than threads can be in the middle of.
     pub undead: u64,
     /// Inherited codes that are otherwise than at the fork, where the parent had gone on.
     pub later: u64,
@@ -49,8 +49,8 @@ impl fmt::Display for Findings {
     }
 }
 
-/// Compares a dump with what an entry says, of a process that does not change meanwhile. `in_the_middle`: threads that may
-/// have announced something and not said so, or the other way round.
+/// Compares a dump with the entry of a process that does not change during the comparison. `in_the_middle`: threads that may have
+/// announced something and not recorded it, or the other way round.
 pub fn check(dump: &[u8], entry: Entry, in_the_middle: u64) -> Result<Findings, String> {
     let mut findings = Findings { readings: 1, ..Findings::default() };
     let parsed = Dump::parse(dump).map_err(|error| format!("no dump: {error}"))?;
@@ -76,7 +76,7 @@ pub fn check(dump: &[u8], entry: Entry, in_the_middle: u64) -> Result<Findings, 
             why = format!("a name: {}", String::from_utf8_lossy(load.name));
             continue;
         };
-        // The room of what it inherited may be another's in its parent since.
+        // The space of inherited code may have been reused in its parent since.
         if entry.goes_on() && kit.entry() != entry.number() {
             findings.later += u64::from(entry.alive(kit.slot()) != kit.0);
             inherited.insert(kit.0);
@@ -87,7 +87,7 @@ pub fn check(dump: &[u8], entry: Entry, in_the_middle: u64) -> Result<Findings, 
         let lines: Vec<_> = load.lines().map(|line| (line.address, line.file, line.line)).collect();
         let is_whole = load.address == address
             && load.size == size as u64
-            && (load.is_lean() || load.bytes == &kit.bytes()[..size])
+            && (load.is_without_bytes() || load.bytes == &kit.bytes()[..size])
             && lines == [(address, &b"storm.c"[..], kit.line())];
         if !is_whole {
             findings.mixed += 1;

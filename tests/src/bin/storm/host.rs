@@ -1,4 +1,4 @@
-//! The processes of the storm: each announces codes, and says in the [`Truth`] which are alive.
+//! The processes of the storm: each announces codes, and records in the [`Truth`] which are alive.
 
 use std::path::PathBuf;
 use std::sync::RwLock;
@@ -55,7 +55,7 @@ impl Hand {
         }
     }
 
-    /// The same in the child of a fork, which says what it does elsewhere: it has all that its parent had.
+    /// The same in the child of a fork, which uses another entry: it has everything that its parent had.
     fn heir(&self, entry: Entry) -> Self {
         for slot in 0..SLOTS {
             entry.set_alive(slot, self.entry.alive(slot));
@@ -72,7 +72,7 @@ pub enum Role {
     Churn,
     /// The same by threads that come and go.
     Threads,
-    /// Makes children that announce a little and wait. The parent waits for the first announcement of each, or goes on.
+    /// Makes children that announce a little and wait. The parent waits for the first announcement of each, or continues.
     Forks(Fork, bool),
     /// Makes children that run in its memory, by vfork or not.
     Borrowers(bool),
@@ -200,7 +200,7 @@ pub fn main(words: &[String]) -> ! {
             let mut hand = Hand::new(scribe, memory, entry, 0);
             for _ in 0..many {
                 hand.act();
-                // It goes on for a while where nothing more is taken; in the end nothing would be left to look for.
+                // It continues for a while after the log is full; in the end, there would be nothing left to compare.
                 if entry.refused() > ROWS as u64 / 2 {
                     break;
                 }
@@ -241,7 +241,7 @@ fn threads(scribe: Scribe, memory: Memory, entry: Entry) -> ! {
     }
 }
 
-/// One thread forks; another one announces meanwhile, except that nobody is in the middle of a slot.
+/// One thread forks; another one announces at the same time, except that no thread is in the middle of a slot.
 fn forks(
     scribe: Scribe,
     memory: Memory,
@@ -265,14 +265,14 @@ fn forks(
             for _ in 0..50 {
                 hand.act();
             }
-            // As many as are looked at beside one another.
+            // The number that is checked at the same time.
             let mine = truth.entries().filter(|entry| entry.state() != State::Free).count();
             if mine > 16 {
                 std::thread::sleep(std::time::Duration::from_millis(1));
                 continue;
             }
             let child = truth.claim();
-            // Else the child would say of a slot that it is alive of which the other thread just says that it is not.
+            // Otherwise the child would record a slot as alive that the other thread is just recording as dead.
             let alone = quiet.write().expect("no panic");
             if !waits {
                 child.set_goes_on();

@@ -198,13 +198,13 @@ impl Storm {
     ) -> Child {
         command.arg("host").arg(self.fd.to_string()).arg(entry.number().to_string());
         command.arg(folder.unwrap_or(Path::new("-"))).args(role.words());
-        // Whoever runs the storm may have set something.
+        // The user who runs the storm may have set it.
         command.env_remove("JITSCRIBE").env_remove("JITSCRIBE_DIR").env_remove("JITSCRIBE_LIMIT");
         command.stdin(Stdio::null()).stderr(Stdio::null());
         command.spawn().expect("a process")
     }
 
-    /// Waits for something that a process does; says so if it never does.
+    /// Waits for an action of a process; an error if it never happens.
     fn wait_for(&mut self, what: &str, mut is_so: impl FnMut() -> bool) -> bool {
         let start = Instant::now();
         while !is_so() {
@@ -244,7 +244,7 @@ impl Storm {
         Some(bytes)
     }
 
-    /// What `jitscribe dump -p` finds. `None` if it says that there is no log.
+    /// What `jitscribe dump -p` finds. `None` if it reports that there is no log.
     fn read(&self, pid: i32) -> Result<Option<Vec<u8>>, String> {
         let path = self.folder.join("read.dump");
         let mut dump = Command::new(&self.jitscribe);
@@ -352,7 +352,7 @@ impl Storm {
             self.judge(name, &mut scene, found);
             parent.free();
             sys::forget_orphans();
-            // Children that were made, and have not said that they are done.
+            // Children that were created and have not reported that they are done.
             let end = Instant::now() + PATIENCE;
             loop {
                 let left: Vec<Entry> =
@@ -421,7 +421,7 @@ impl Storm {
         let pid = child.id() as i32;
         let done = self.wait_for(name, || entry.state() == State::Done || sys_is_gone(pid));
         let mut dump = Ok(None);
-        // Where no file could be had, the log is in memory.
+        // If no file could be created, the log is in memory.
         let is_done = done && entry.state() == State::Done;
         let has_file = |folder: &&Path| {
             let file = fs::metadata(folder.join(format!("jit-{pid}.dump")));
@@ -570,7 +570,7 @@ struct Group(PathBuf);
 
 impl Group {
     fn new(memory: &str) -> Option<Self> {
-        // Of version 2, where the controller may have to be asked for, and of version 1.
+        // In version 2, the controller may have to be enabled; and in version 1.
         let name = format!("jitscribe-storm-{}", std::process::id());
         for (root, file) in
             [("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")]
@@ -597,14 +597,14 @@ impl Drop for Group {
     }
 }
 
-/// The letter by which the kernel says what a process does.
+/// The state letter of a process in `/proc`.
 fn state_of(pid: i32) -> Option<u8> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let end = stat.iter().rposition(|&byte| byte == b')')?;
     stat.get(end + 2).copied()
 }
 
-/// Whether it has ended; its parent has not asked how.
+/// Whether it has ended and its parent has not waited for it.
 fn sys_is_gone(pid: i32) -> bool {
     matches!(state_of(pid), None | Some(b'Z' | b'X'))
 }

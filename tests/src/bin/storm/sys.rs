@@ -64,7 +64,7 @@ impl Memory {
         self.base.addr() as u64
     }
 
-    /// Writes bytes to a place, and gives them as they lie there.
+    /// Writes bytes to a place, and returns them as they are stored.
     pub fn write(&self, at: usize, bytes: &[u8]) -> &[u8] {
         assert!(at + bytes.len() <= self.size);
         // SAFETY: within the mapping, as was checked; only the thread whose place this is has anything of it.
@@ -79,9 +79,9 @@ impl Memory {
 /// How a process makes another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fork {
-    /// The C library's, which handlers are told of.
+    /// The C library's, which calls the fork handlers.
     Library,
-    /// The system call, which nobody is told of.
+    /// The system call, which calls no handlers.
     Clone3,
 }
 
@@ -95,7 +95,7 @@ pub fn fork(how: Fork) -> Option<i32> {
             let mut arguments = [0_u64; 11];
             arguments[4] = libc::SIGCHLD as u64;
             let size = size_of_val(&arguments);
-            // SAFETY: as above; the arguments are as large as is said.
+            // SAFETY: as above; the arguments have the given size.
             unsafe { libc::syscall(libc::SYS_clone3, arguments.as_ptr(), size) as i32 }
         }
     };
@@ -149,7 +149,7 @@ pub fn forbid(call: i64, how: Refusal) {
         statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
     ];
     let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    // SAFETY: the program is as long as it says, and lives until the kernel has copied it.
+    // SAFETY: the program has the given length, and lives until the kernel has copied it.
     unsafe {
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         let mode = libc::SECCOMP_MODE_FILTER;
@@ -164,13 +164,13 @@ pub fn limit(what: u32, to: u64) {
     assert_eq!(unsafe { libc::setrlimit(what, &raw const limit) }, 0, "setrlimit");
 }
 
-/// Becomes another user, for whom limits hold.
+/// Becomes another user, to whom limits apply.
 pub fn become_nobody() {
     // SAFETY: no other thread is there yet.
     unsafe {
         if libc::geteuid() == 0 {
             assert_eq!(libc::setresuid(65_534, 65_534, 65_534), 0);
-            // Else nobody of this user could be looked into.
+            // Otherwise no process of this user could be inspected.
             libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0);
         }
     }
@@ -205,7 +205,7 @@ pub fn send(pid: i32, signal: i32) {
     unsafe { libc::kill(pid, signal) };
 }
 
-/// Forgets the children of children that have ended. Nobody may wait for a child of our own meanwhile.
+/// Reaps children of children that have ended. No other thread may wait for a child of this process at the same time.
 pub fn forget_orphans() {
     // SAFETY: nothing is written.
     unsafe { while libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) > 0 {} }

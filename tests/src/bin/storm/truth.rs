@@ -1,4 +1,4 @@
-//! What every process of the storm says of its own codes, in memory that outlives it.
+//! The record of every process of the storm about its own codes, in memory that outlives it.
 
 use std::sync::atomic::Ordering::{Acquire, Release, SeqCst};
 
@@ -24,7 +24,7 @@ pub const WORDS: usize = 8 + PROCESSES * ENTRY;
 #[derive(Clone, Copy)]
 pub struct Truth(pub Shared);
 
-/// What one process says.
+/// The record of one process.
 #[derive(Clone, Copy)]
 pub struct Entry {
     shared: Shared,
@@ -138,7 +138,7 @@ impl Entry {
         self.word(4).load(Acquire)
     }
 
-    /// The code that is alive in a slot; 0 for none. It is said after it was announced, and taken back before it is dropped.
+    /// The live code in a slot; 0 if there is none. It is set after the announcement, and cleared before the code is dropped.
     pub fn alive(&self, slot: usize) -> u64 {
         self.word(HEAD + slot).load(Acquire)
     }
@@ -185,7 +185,7 @@ impl Kit {
         std::array::from_fn(|at| (self.mixed() >> (at % 8 * 8)) as u8 ^ at as u8)
     }
 
-    /// Its name, written into room that is there.
+    /// Its name, written into the given buffer.
     pub fn name(self, room: &mut [u8; 48]) -> &str {
         let mut write = &mut room[..];
         std::io::Write::write_fmt(

@@ -121,7 +121,7 @@ fn all_fields_arrive() {
     let snapshot = program.snapshot();
     let codes = codes(&snapshot.bytes);
     are_all(&codes, program.bytes);
-    assert!(codes.iter().all(|code| code.is_lean() && code.bytes.is_empty()));
+    assert!(codes.iter().all(|code| code.is_without_bytes() && code.bytes.is_empty()));
     program.end();
 }
 
@@ -134,17 +134,18 @@ fn bytes_arrive_with_all_fields() {
     assert_eq!(codes[0].bytes[..6], [0x55, 0x48, 0x89, 0xe5, 0x5d, 0xc3]);
     assert_eq!(codes[0].bytes.len(), 64);
     assert_eq!(codes[1].bytes, [0x55, 0x48, 0x89, 0xe5, 0x5d, 0xc3]);
-    assert!(codes[3].is_lean(), "nobody gave bytes");
+    assert!(codes[3].is_without_bytes(), "no bytes were given");
     program.end();
 }
 
 #[test]
-fn what_is_turned_on_from_outside_is_replayed() {
+fn code_is_replayed_when_the_log_is_turned_on_from_outside() {
     let mut program = Program::start("replay");
     assert_eq!(program.snapshot().codes, 0, "it is off");
     // The same as `jitscribe ctl -p PID on`.
     let log = File::options().write(true).open(program.log()).expect("the log");
-    log.write_all_at(&(control::LOG | control::WISH).to_ne_bytes(), Head::CONTROL).expect("room");
+    log.write_all_at(&(control::LOG | control::REQUEST).to_ne_bytes(), Head::CONTROL)
+        .expect("room");
     writeln!(program.input, "poll").expect("it listens");
     assert_eq!(program.line(), "replays 1");
     writeln!(program.input, "poll").expect("it listens");

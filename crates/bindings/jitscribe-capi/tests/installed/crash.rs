@@ -48,13 +48,13 @@ fn a_crash_shows_its_code() {
 }
 
 #[test]
-fn a_handler_that_gives_up_comes_first() {
+fn a_handler_that_gives_up_runs_first() {
     let said = at_the_end("gives-up", "crash-gives-up");
     assert!(is_known(&said), "{said}");
 }
 
 #[test]
-fn what_a_handler_mends_is_no_crash() {
+fn a_signal_that_a_handler_repairs_is_not_a_crash() {
     let program = start("goes-on");
     let said = crash(&program, &["tbreak puts", "continue", "backtrace", "info functions ^outer$"]);
     assert!(said.contains("in main (argc="), "{said}");
@@ -63,7 +63,7 @@ fn what_a_handler_mends_is_no_crash() {
 
 /// The handler lets a debugger look while it runs.
 #[test]
-fn a_handler_can_ask() {
+fn a_handler_can_show_code_itself() {
     let program = start("asks");
     let core = core("crash-asks");
     let save = format!("generate-core-file {}", core.display());

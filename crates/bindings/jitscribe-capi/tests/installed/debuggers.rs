@@ -49,7 +49,7 @@ fn stripped() -> PathBuf {
 }
 
 #[test]
-fn debuggers_see_code_by_a_stripped_library() {
+fn debuggers_see_code_of_a_stripped_library() {
     let program = compile("examples/c/tinyjit.c", Link::Shared, &[]);
     let program = program.to_str().expect("a path");
     // Used instead of the library that the loader would find: the soname is the same.
@@ -76,7 +76,7 @@ fn debuggers_see_code_by_a_stripped_library() {
 /// With a slow debugger, each code of a burst is shown before its announcement returns if gdb-each is set, and not
 /// otherwise.
 #[test]
-fn each_code_of_a_burst_is_shown_at_once_if_wanted() {
+fn gdb_synchronous_shows_each_code_of_a_burst_at_once() {
     let program = compile("tests/c/burst.c", Link::Shared, &[]);
     let program = program.to_str().expect("a path");
     let burst = |setting: &str| {
@@ -92,7 +92,7 @@ fn each_code_of_a_burst_is_shown_at_once_if_wanted() {
 
 /// No request is pending, and the program announces nothing more.
 #[test]
-fn a_debugger_that_comes_later_is_noticed() {
+fn a_debugger_that_attaches_later_is_detected() {
     let program = Running::start("tests/c/later.c", &[]);
     let said = program.attach(&["break later_code", "continue", "backtrace"]);
     assert!(said.contains("(later_code) pending"), "{said}");

@@ -9,7 +9,7 @@ const FORK: &str = "tests/c/fork.c";
 
 /// The child checks its list itself: now and then, the other thread was changing it at the fork.
 #[test]
-fn a_childs_list_is_whole_and_has_what_it_should() {
+fn the_list_of_a_child_is_valid_and_complete() {
     for link in [Link::Shared, Link::Static] {
         let said = run(Command::new(compile(FORK, link, &[])).arg("60").env("JITSCRIBE", "gdb"));
         assert_eq!(said, "all is so\n");
@@ -18,7 +18,7 @@ fn a_childs_list_is_whole_and_has_what_it_should() {
 
 /// With a debugger attached, that thread is always changing it.
 #[test]
-fn a_debugger_that_follows_the_child_knows_its_code() {
+fn a_debugger_that_follows_the_child_has_its_code() {
     let program = compile(FORK, Link::Shared, &[]);
     let program = program.to_str().expect("a path");
     let script = [

@@ -38,7 +38,7 @@ fn frames(said: &str) -> Vec<&'static str> {
 
 /// Each library has a list of its own: gdb reads one for each object file, lldb only the first that it finds.
 #[test]
-fn copies_that_do_not_see_one_another() {
+fn copies_of_the_library_with_separate_lists() {
     let [in_gdb, in_lldb] = seen("copies", &[]);
     assert_eq!(in_gdb, ["second_copy", "first_copy"]);
     assert_eq!(in_lldb, ["first_copy"]);
@@ -46,7 +46,7 @@ fn copies_that_do_not_see_one_another() {
 
 /// The program exports its symbols, and so all share its list.
 #[test]
-fn copies_that_share_the_programs_list() {
+fn copies_of_the_library_that_share_the_programs_list() {
     let flags = [
         "-DWITH_OURS",
         "-Wl,--export-dynamic-symbol=__jit_debug_descriptor",

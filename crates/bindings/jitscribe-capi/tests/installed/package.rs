@@ -41,7 +41,7 @@ fn only_the_api_is_exported() {
 }
 
 #[test]
-fn pkg_config_tells_where_all_is() {
+fn pkg_config_finds_the_installation() {
     let prefix = prefix().display();
     assert_eq!(pkg_config(&["--modversion"]), [VERSION]);
     assert_eq!(pkg_config(&["--cflags"]), [format!("-I{prefix}/include")]);
@@ -49,7 +49,7 @@ fn pkg_config_tells_where_all_is() {
 }
 
 #[test]
-fn a_package_is_made_elsewhere_than_it_will_lie() {
+fn destdir_differs_from_the_prefix() {
     let (staged, libdir) = (fresh("staged"), "/usr/lib/some-triplet");
     let variables =
         [format!("DESTDIR={}", staged.display()), "PREFIX=/usr".into(), format!("LIBDIR={libdir}")];

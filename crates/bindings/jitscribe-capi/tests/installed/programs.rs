@@ -65,7 +65,7 @@ fn the_cpp_example_runs() {
 }
 
 #[test]
-fn wrong_calls_do_no_harm() {
+fn invalid_calls_return_errors() {
     passes_linked(CHECK, Link::Shared);
     passes_linked(CHECK, Link::Static);
 }
@@ -79,13 +79,13 @@ fn code_in_an_arena_runs_and_has_a_name() {
 }
 
 #[test]
-fn what_was_written_as_an_object_is_loaded() {
+fn a_written_object_can_be_loaded() {
     passes_linked(OBJECT, Link::Shared);
     passes_linked(OBJECT, Link::Static);
 }
 
 #[test]
-fn the_wrapper_owns_what_it_should() {
+fn the_wrapper_owns_its_handles() {
     passes_linked(WRAPPER, Link::Shared);
     passes_linked(WRAPPER, Link::Static);
 }
@@ -112,7 +112,7 @@ fn all_pass_under_memcheck() {
 
 /// Checks that the two tests above can fail.
 #[test]
-fn a_byte_too_many_is_seen() {
+fn a_buffer_overflow_is_detected() {
     let source = "tests/c/overread.c";
     let sanitized = compile(source, Link::Static, &SANITIZE);
     let plain = compile(source, Link::Shared, &[]);

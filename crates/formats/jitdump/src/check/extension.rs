@@ -92,20 +92,22 @@ impl ExtensionChecks {
             return None;
         }
         let total_size = record.total_size;
-        if item.group_size < total_size || (item.is_lean() && item.group_size != total_size) {
+        if item.group_size < total_size
+            || (item.is_without_bytes() && item.group_size != total_size)
+        {
             findings.add(&rules::EXTENSION_MALFORMED, offset, || {
                 format!("group_size {} in a record of {total_size}", item.group_size)
             });
         }
-        if item.is_lean() && item.code_size > code::LARGEST_LEAN {
+        if item.is_without_bytes() && item.code_size > code::LARGEST_WITHOUT_BYTES {
             findings.add(&rules::EXTENSION_MALFORMED, offset, || {
-                format!("a lean code of {:#x} bytes", item.code_size)
+                format!("a code without bytes has size {:#x}", item.code_size)
             });
             return None;
         }
         self.end = offset.saturating_add(item.group_size.into());
         // A group that is not without bytes but has a single record is space that was being cleared.
-        if !item.is_lean() && item.group_size != total_size {
+        if !item.is_without_bytes() && item.group_size != total_size {
             self.group = Some(Group { offset, end: self.end, code_addr: info.code_addr, item });
         }
         Some(item)

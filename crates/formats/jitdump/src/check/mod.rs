@@ -141,9 +141,9 @@ fn records(findings: &mut Findings, report: &mut Report, dump: &Dump<'_>) {
                 debug.debug_info(findings, offset, info);
                 let Some(tail) = info.tail() else { continue };
                 let item = extensions.tail(findings, &record, info, &tail);
-                if let Some(item) = item.filter(CodeItem::is_lean) {
+                if let Some(item) = item.filter(CodeItem::is_without_bytes) {
                     report.loads = report.loads.saturating_add(1);
-                    codes.lean(findings, offset, info.code_addr, &tail, &item);
+                    codes.without_bytes(findings, offset, info.code_addr, &tail, &item);
                 }
             }
             Body::UnwindingInfo(info) => unwinding.unwinding_info(findings, offset, info),

@@ -242,7 +242,7 @@ rules! {
         mend "write the tail as specified in docs/format.md, its sizes last";
     GROUP_WITHOUT_LOAD = Warning "group-without-load"
         cost "no tool knows the code"
-        mend "write the LOAD into the group, or flag the code as lean (without bytes)";
+        mend "write the LOAD into the group, or flag the code as without bytes";
     LEFT_OUT = Warning "left-out"
         cost "samples in codes that were not written stay unresolved, or are attributed to dead \
               code"

@@ -23,10 +23,10 @@ pub const FLAGS: usize = 33;
 
 /// Largest size accepted for a code without bytes. The dump does not contain the bytes, so nothing but this field
 /// supports the claim.
-pub const LARGEST_LEAN: u64 = 1 << 28;
+pub const LARGEST_WITHOUT_BYTES: u64 = 1 << 28;
 
 /// Flag: no LOAD follows.
-pub const LEAN: u8 = 1;
+pub const WITHOUT_BYTES: u8 = 1;
 /// Flag: the code keeps a frame pointer, set up by the machine's standard prologue.
 pub const FRAME_POINTER: u8 = 2;
 /// Flag: the code has a frame pointer throughout, but does not set up its own.
@@ -47,7 +47,7 @@ pub struct CodeItem {
     pub tid: u32,
     /// What it is to its runtime.
     pub kind: Kind,
-    /// [`LEAN`], [`FRAME_POINTER`], [`FRAME_POINTER_THROUGHOUT`].
+    /// [`WITHOUT_BYTES`], [`FRAME_POINTER`], [`FRAME_POINTER_THROUGHOUT`].
     pub flags: u8,
 }
 
@@ -68,8 +68,8 @@ impl CodeItem {
 
     /// Whether no LOAD follows.
     #[must_use]
-    pub fn is_lean(&self) -> bool {
-        self.flags & LEAN != 0
+    pub fn is_without_bytes(&self) -> bool {
+        self.flags & WITHOUT_BYTES != 0
     }
 
     /// How the code keeps a frame pointer, if it is known to keep one.

@@ -9,4 +9,4 @@ pub const PERF_MAP: u32 = 4;
 /// Show the code to debuggers.
 pub const GDB: u32 = 8;
 /// The other bits are a request from outside. The process clears this bit when it has applied them.
-pub const WISH: u32 = 1 << 31;
+pub const REQUEST: u32 = 1 << 31;

@@ -154,7 +154,7 @@ impl<S: Sink> Writer<S> {
             })
             .collect();
         let unwind = load.unwind();
-        let own = (!load.is_lean()).then_some(load.bytes);
+        let own = (!load.is_without_bytes()).then_some(load.bytes);
         self.extended(&ExtendedCode {
             timestamp: load.timestamp,
             pid: load.pid,
@@ -222,13 +222,13 @@ impl<S: Sink> Writer<S> {
             writer.u64(code.index);
             writer.u32(0);
             writer.u32(code.tid);
-            let lean = if code.bytes.is_none() { code::LEAN } else { 0 };
+            let without_bytes = if code.bytes.is_none() { code::WITHOUT_BYTES } else { 0 };
             let frame_pointer = match code.frame_pointer {
                 Some(FramePointer::Prologue) => code::FRAME_POINTER,
                 Some(FramePointer::Throughout) => code::FRAME_POINTER_THROUGHOUT,
                 None => 0,
             };
-            writer.bytes(&[u8::from(code.kind), lean | frame_pointer]);
+            writer.bytes(&[u8::from(code.kind), without_bytes | frame_pointer]);
             writer.bytes(&[0; 6]);
             Ok(())
         })?;

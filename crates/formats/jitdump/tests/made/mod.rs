@@ -111,7 +111,7 @@ pub fn read_all(data: &[u8]) {
             for line in code.lines() {
                 assert!((code.address..code.end()).contains(&line.address));
             }
-            if !code.is_lean() {
+            if !code.is_without_bytes() {
                 assert_eq!(code.bytes.len() as u64, code.size);
             }
             assert!(code.died().is_none_or(|died| died >= code.timestamp));

@@ -49,7 +49,7 @@ pub(crate) fn absolute(target: Target, code: &Code<'_>, eh_frame: &[u8]) -> Enco
 }
 
 /// Changes the FDEs that [`absolute`] wrote so that they describe no code.
-pub(crate) fn silence(target: Target, mut entries: &mut [u8]) {
+pub(crate) fn tombstone(target: Target, mut entries: &mut [u8]) {
     let addresses = usize::from(target.address_size()).saturating_mul(2);
     let number = |bytes: &[u8], at: usize| {
         let field = *bytes.get(at..)?.first_chunk()?;

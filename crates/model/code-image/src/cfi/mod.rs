@@ -12,7 +12,7 @@ mod reader;
 mod relative;
 mod tables;
 
-pub(crate) use absolute::{absolute, silence};
+pub(crate) use absolute::{absolute, tombstone};
 pub(crate) use relative::relative;
 pub(crate) use tables::UnwindTables;
 

@@ -3,18 +3,18 @@
 pub(crate) mod headers;
 #[cfg(feature = "image")]
 mod image;
+mod log_locator;
 #[cfg(feature = "image")]
 pub(crate) mod object;
 #[cfg(feature = "image")]
 mod placed;
-mod signpost;
 #[cfg(feature = "image")]
 pub(crate) mod symbols;
 mod symfile;
 
 #[cfg(feature = "image")]
 pub use image::{Finished, ImageWriter, Mapping};
+pub use log_locator::{LOG_LOCATOR_SECTION, log_locator};
 #[cfg(feature = "image")]
 pub use placed::PlacedImage;
-pub use signpost::{SIGNPOST_SECTION, signpost};
 pub use symfile::{Symfile, SymfileCode, TAG, TAG_AT};

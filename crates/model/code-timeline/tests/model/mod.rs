@@ -57,7 +57,7 @@ impl Memory {
     }
 
     /// The code that a MOVE refers to.
-    fn meant(&self, source: usize, index: u64, old: u64) -> Option<usize> {
+    fn moved_code(&self, source: usize, index: u64, old: u64) -> Option<usize> {
         let of_source = |code: &usize| self.codes[*code].source == source;
         let named =
             (0..self.codes.len()).filter(of_source).rfind(|&code| self.codes[code].index == index);
@@ -76,7 +76,7 @@ impl Memory {
     }
 
     pub fn moved(&mut self, source: usize, index: u64, old: u64, new: u64) -> Option<usize> {
-        let code = self.meant(source, index, old)?;
+        let code = self.moved_code(source, index, old)?;
         self.take_away(code);
         self.put(code, new);
         Some(self.codes[code].name)

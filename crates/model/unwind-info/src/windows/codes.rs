@@ -74,9 +74,9 @@ impl Prologue {
     /// Creates a value with capacity for everything that can be added.
     pub(super) fn new(lowest: i32) -> Result<Self, Error> {
         Ok(Self {
-            operations: room_for(MOST_CODES)?,
-            added: room_for(MOST_ADDED)?,
-            pushed: room_for(REGISTERS)?,
+            operations: with_reserved(MOST_CODES)?,
+            added: with_reserved(MOST_ADDED)?,
+            pushed: with_reserved(REGISTERS)?,
             codes: 0,
             lowest,
             depth: FIRST.distance,
@@ -200,10 +200,10 @@ impl Prologue {
     }
 }
 
-fn room_for<T>(count: usize) -> Result<Vec<T>, Error> {
-    let mut room = Vec::new();
-    room.try_reserve_exact(count).map_err(|_| Error::Memory)?;
-    Ok(room)
+fn with_reserved<T>(count: usize) -> Result<Vec<T>, Error> {
+    let mut buffer = Vec::new();
+    buffer.try_reserve_exact(count).map_err(|_| Error::Memory)?;
+    Ok(buffer)
 }
 
 impl Operation {

@@ -65,7 +65,7 @@ pub fn step(machine: &Machine, code: &[u8], pieces: &[Piece], infos: &[u8]) -> M
 
     let (mut data, mut frame) = (ptr::null_mut(), 0);
     let rip = context.Rip;
-    // SAFETY: function, code and information are as Windows takes them, and so is the stack, says the caller.
+    // SAFETY: function, code and information have the form that Windows expects, and so has the stack, as the caller guarantees.
     unsafe {
         RtlVirtualUnwind(
             0,

@@ -83,7 +83,7 @@ pub fn caller(arena: &CodeArena, name: &str) -> (Executable, Caller) {
         row(16, 8, &[]),
     ];
     announce(&code, name, Some(Unwind::Rows(&rows)));
-    // SAFETY: the code above takes two arguments, of which the first is called with the same, and unwinds as told.
+    // SAFETY: the code above takes two arguments, of which the first is called with the same, and unwinds as announced.
     let call = unsafe { std::mem::transmute::<usize, Caller>(code.address() as usize) };
     (code, call)
 }

@@ -21,7 +21,7 @@
 //! handler that is installed later replaces ours; if it chains to the previous handler, it calls ours.
 //!
 //! A handler that needs the work done while it runs (because it lets a debugger attach, or writes a core file itself)
-//! calls [`tell`].
+//! calls [`run_now`].
 //!
 //! On systems other than Linux, [`prepare`] fails.
 
@@ -36,7 +36,7 @@ use std::time::Duration;
 /// The maximum time that a crash waits for the work.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Adds `work` to what runs whenever [`tell`] is called. It may be called more than once, and must not unwind.
+/// Adds `work` to what runs whenever [`run_now`] is called. It may be called more than once, and must not unwind.
 ///
 /// # Errors
 /// If no thread can be created, or the system does not support this.
@@ -58,14 +58,14 @@ pub fn prepare(work: impl Fn() + Send + Sync + 'static) -> io::Result<()> {
 ///
 /// `false` if the work takes longer than [`PATIENCE`], on the thread that runs it, and in a process without this
 /// thread: see [`forked`].
-pub fn tell() -> bool {
+pub fn run_now() -> bool {
     #[cfg(target_os = "linux")]
-    return worker::tell();
+    return worker::run_now();
     #[cfg(not(target_os = "linux"))]
     false
 }
 
-/// Calls [`tell`] before SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP or SIGSYS ends the process. A second call
+/// Calls [`run_now`] before SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP or SIGSYS ends the process. A second call
 /// does nothing. Signals that are ignored stay ignored.
 pub fn watch() {
     #[cfg(target_os = "linux")]

@@ -24,19 +24,22 @@ const CRASHES: [c_int; 7] = [
 ];
 
 /// The previous action for a signal.
-struct Before {
+struct PreviousAction {
     is_known: AtomicBool,
     action: UnsafeCell<MaybeUninit<sigaction>>,
 }
 
 // SAFETY: written once, by the only thread in `watch`, before `is_known` is set; read only after that.
-unsafe impl Sync for Before {}
+unsafe impl Sync for PreviousAction {}
 
-static BEFORE: [Before; CRASHES.len()] = [const {
-    Before { is_known: AtomicBool::new(false), action: UnsafeCell::new(MaybeUninit::uninit()) }
+static PREVIOUS: [PreviousAction; CRASHES.len()] = [const {
+    PreviousAction {
+        is_known: AtomicBool::new(false),
+        action: UnsafeCell::new(MaybeUninit::uninit()),
+    }
 }; CRASHES.len()];
 
-impl Before {
+impl PreviousAction {
     fn get(&self) -> Option<&sigaction> {
         // SAFETY: it has been written, and does not change any more.
         self.is_known.load(Acquire).then(|| unsafe { (*self.action.get()).assume_init_ref() })
@@ -48,12 +51,12 @@ pub(crate) fn watch() {
     if IS_WATCHING.swap(true, AcqRel) {
         return;
     }
-    for (signal, before) in CRASHES.into_iter().zip(&BEFORE) {
+    for (signal, before) in CRASHES.into_iter().zip(&PREVIOUS) {
         let Some(found) = disposition(signal) else { continue };
         if found.sa_sigaction == libc::SIG_IGN {
             continue;
         }
-        // SAFETY: only this thread writes, and nobody reads yet.
+        // SAFETY: only this thread writes, and no other thread reads yet.
         unsafe { (*before.action.get()).write(found) };
         before.is_known.store(true, Release);
         // Keep what the previous handler relies on: the signals that are blocked while it runs, and the restarting of
@@ -90,7 +93,7 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mu
     let errno = unsafe { &mut *libc::__errno_location() };
     let was = *errno;
     let place = CRASHES.iter().position(|crash| *crash == signal);
-    let before = place.and_then(|place| BEFORE.get(place)).and_then(Before::get);
+    let before = place.and_then(|place| PREVIOUS.get(place)).and_then(PreviousAction::get);
     match before {
         Some(before) if before.sa_sigaction != libc::SIG_DFL => {
             if before.sa_flags & libc::SA_RESETHAND != 0 {
@@ -101,11 +104,11 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mu
             // The handler wants the process to end. If it had continued elsewhere, it would not have returned, or not
             // with SIG_DFL.
             if disposition(signal).is_some_and(|now| now.sa_sigaction == libc::SIG_DFL) {
-                super::tell();
+                super::run_now();
             }
         }
         _ => {
-            super::tell();
+            super::run_now();
             set_default(signal);
             // Raise the signal again, with the same information. It is delivered when we return, at the place of the
             // first one. This also works for signals that were sent, and for instructions that would not be repeated. If
@@ -123,15 +126,15 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mu
 /// # Safety
 /// `action` has a handler, which is called as the kernel would.
 unsafe fn call(action: &sigaction, signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    type Plain = unsafe extern "C" fn(c_int);
-    type Informed = unsafe extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
+    type PlainHandler = unsafe extern "C" fn(c_int);
+    type InfoHandler = unsafe extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
     let handler = ptr::with_exposed_provenance::<()>(action.sa_sigaction);
     // SAFETY: the flag tells which of the two types it is.
     unsafe {
         if action.sa_flags & libc::SA_SIGINFO != 0 {
-            std::mem::transmute::<*const (), Informed>(handler)(signal, info, context);
+            std::mem::transmute::<*const (), InfoHandler>(handler)(signal, info, context);
         } else {
-            std::mem::transmute::<*const (), Plain>(handler)(signal);
+            std::mem::transmute::<*const (), PlainHandler>(handler)(signal);
         }
     }
 }

@@ -78,7 +78,7 @@ fn run() -> ! {
 }
 
 /// Everything here is async-signal-safe: atomics, and system calls that take no lock of the process.
-pub(crate) fn tell() -> bool {
+pub(crate) fn run_now() -> bool {
     // SAFETY: they have no arguments, and cannot fail.
     let (pid, tid) = unsafe { (libc::getpid(), libc::gettid()) };
     if PID.load(Acquire) != pid.unsigned_abs() || TID.load(Acquire) == tid.unsigned_abs() {

@@ -42,7 +42,7 @@ impl Log {
         loop {
             // While this is held, no space is reused, so committed groups stay unchanged. It is released after each chunk:
             // threads that need a new chunk wait for it, and leave their codes out after a second.
-            let Some(_taking) = self.chunks.taking() else { return };
+            let Some(_guard) = self.chunks.lock_owners() else { return };
             let Some((range, behind)) = self.chunks.range_from(next) else { return };
             next = behind;
             pieces(&self.mapping, range).filter(|it| it.state == State::Alive).for_each(&mut look);
@@ -53,7 +53,7 @@ impl Log {
     #[cfg(any(feature = "arena", feature = "gdb", feature = "objects", feature = "unwinders"))]
     pub(crate) fn dump_of(&self, position: Position, index: u32) -> Option<Vec<u8>> {
         let at = position.get() as usize * 8;
-        let _taking = self.chunks.taking()?;
+        let _guard = self.chunks.lock_owners()?;
         self.living(position, index)?;
         let size = self.mapping.half(at + code::GROUP_SIZE).load(Relaxed) as usize;
         let end = at.checked_add(size).filter(|end| *end <= self.mapping.size())?;

@@ -11,10 +11,11 @@ use std::sync::atomic::{
 use super::layout::{CHUNK, FIRST_CHUNK, HEAD_SIZE};
 use super::memory::Errno;
 use super::table::{Table, Zeroable};
-use crate::latch::{Closed, InVain, Latch};
+use crate::spin_lock::{FailedWait, Guard, SpinLock};
 
 /// Space for groups in a chunk.
-pub(crate) const ROOM: usize = CHUNK - HEAD_SIZE;
+pub(crate) const CAPACITY: usize = CHUNK - HEAD_SIZE;
+
 /// This process's private state of the chunks. Readers do not see it, and the child of a fork has a copy.
 #[derive(Debug)]
 pub(crate) struct Chunks {
@@ -23,8 +24,8 @@ pub(crate) struct Chunks {
     /// The chunk at which the next search for dead space begins.
     cursor: AtomicUsize,
     /// Held while chunks change owners.
-    taking: Latch,
-    in_vain: InVain,
+    owner_lock: SpinLock,
+    failed_wait: FailedWait,
 }
 
 /// In a cache line of its own, because each chunk belongs to another thread.
@@ -33,18 +34,18 @@ pub(crate) struct Chunks {
 struct Chunk {
     /// Whether a lane has it.
     held: AtomicBool,
-    /// Number of codes written to it. Only the holder of the chunk changes this.
-    born: AtomicU32,
-    /// Number of codes that died in it, and the bytes that these took, plus the space that was left unused: see [`Deaths`].
-    deaths: AtomicU64,
+    /// Number of codes loaded into it. Only the holder of the chunk changes this.
+    loads: AtomicU32,
+    /// Number of codes that were unloaded in it and their bytes, plus the space that was left unused: see [`Freed`].
+    freed: AtomicU64,
     /// Number of chunks from here on that were allocated together: 1, or more at the head of a run, or 0 within a run.
     run: AtomicU32,
     /// Changes before and after its space is reused: odd in between.
     epoch: AtomicU64,
-    /// Time of the last birth of a code, and of the last death. The child of a fork has a copy from the time of the
+    /// Time of the last load of a code, and of the last unload. The child of a fork has a copy from the time of the
     /// fork, and so detects what its parent did since.
-    last_birth: AtomicU64,
-    last_death: AtomicU64,
+    last_load: AtomicU64,
+    last_unload: AtomicU64,
 }
 
 // SAFETY: atomics for which 0 is a valid value, aligned to 64 bytes.
@@ -53,9 +54,9 @@ unsafe impl Zeroable for Chunk {}
 
 /// Count and bytes in one word, so that one addition updates both.
 #[derive(Clone, Copy, Debug, Default)]
-struct Deaths(u64);
+struct Freed(u64);
 
-impl Deaths {
+impl Freed {
     const ONE: u64 = 1 << 40;
 
     fn codes(self) -> u32 {
@@ -68,15 +69,15 @@ impl Deaths {
 }
 
 impl Chunk {
-    /// Nobody accesses the words of the counted codes any more.
-    fn deaths(&self) -> Deaths {
-        Deaths(self.deaths.load(Acquire))
+    /// No thread accesses the words of the counted codes any more.
+    fn freed(&self) -> Freed {
+        Freed(self.freed.load(Acquire))
     }
 
     /// Whether all of its codes have died, and there was at least one.
     fn is_dead(&self) -> bool {
-        let deaths = self.deaths();
-        deaths.bytes() > 0 && deaths.codes() >= self.born.load(Relaxed) && !self.held.load(Acquire)
+        let freed = self.freed();
+        freed.bytes() > 0 && freed.codes() >= self.loads.load(Relaxed) && !self.held.load(Acquire)
     }
 
     fn next_even_epoch(&self) -> u64 {
@@ -87,8 +88,8 @@ impl Chunk {
 
     /// Sets the number of live codes, and of free bytes.
     fn settle(&self, live: u32, dead: usize) {
-        self.born.store(live, Relaxed);
-        self.deaths.store(dead as u64, Relaxed);
+        self.loads.store(live, Relaxed);
+        self.freed.store(dead as u64, Relaxed);
     }
 }
 
@@ -98,8 +99,8 @@ impl Chunks {
             table: Table::new(count)?,
             in_use: AtomicUsize::new(0),
             cursor: AtomicUsize::new(0),
-            taking: Latch::default(),
-            in_vain: InVain::default(),
+            owner_lock: SpinLock::default(),
+            failed_wait: FailedWait::default(),
         })
     }
 
@@ -110,23 +111,23 @@ impl Chunks {
 
     /// Counts a code written at `at`, by the holder of the chunk.
     #[inline]
-    pub(crate) fn born(&self, at: usize, time: u64) {
+    pub(crate) fn count_load(&self, at: usize, time: u64) {
         if let Some(chunk) = self.of(at) {
-            chunk.born.store(chunk.born.load(Relaxed).wrapping_add(1), Relaxed);
-            chunk.last_birth.store(time, Relaxed);
+            chunk.loads.store(chunk.loads.load(Relaxed).wrapping_add(1), Relaxed);
+            chunk.last_load.store(time, Relaxed);
         }
     }
 
-    /// Records that the code at `at` is about to die.
-    pub(crate) fn dies(&self, at: usize, time: u64) {
+    /// Records that the code at `at` is about to be unloaded.
+    pub(crate) fn note_unload(&self, at: usize, time: u64) {
         if let Some(chunk) = self.of(at) {
-            chunk.last_death.fetch_max(time, Relaxed);
+            chunk.last_unload.fetch_max(time, Relaxed);
         }
     }
 
-    pub(crate) fn died(&self, at: usize, size: u32) {
+    pub(crate) fn count_unload(&self, at: usize, size: u32) {
         if let Some(chunk) = self.of(at) {
-            chunk.deaths.fetch_add(Deaths::ONE + u64::from(size), Release);
+            chunk.freed.fetch_add(Freed::ONE + u64::from(size), Release);
         }
     }
 
@@ -137,32 +138,32 @@ impl Chunks {
     /// Prevents chunks from changing owners until the result is dropped.
     ///
     /// `None` if another thread holds them for too long: one that a crash or a debugger stopped.
-    pub(super) fn taking(&self) -> Option<Closed<'_>> {
-        if self.in_vain.was_lately() {
-            return self.taking.try_close().inspect(|_| self.in_vain.forget());
+    pub(super) fn lock_owners(&self) -> Option<Guard<'_>> {
+        if self.failed_wait.was_recent() {
+            return self.owner_lock.try_lock().inspect(|_| self.failed_wait.forget());
         }
-        let (taking, was_in_vain) = self.taking.close_or_wait();
-        if was_in_vain {
-            self.in_vain.note();
+        let (guard, has_failed) = self.owner_lock.lock_or_wait();
+        if has_failed {
+            self.failed_wait.note();
         }
-        taking
+        guard
     }
 
-    pub(super) fn reset_latch(&self) {
-        self.in_vain.forget();
-        self.taking.reset();
+    pub(super) fn reset_lock(&self) {
+        self.failed_wait.forget();
+        self.owner_lock.reset();
     }
 
-    /// Time of the last birth of a code in the chunk, and of the last death, as this process knows.
+    /// Time of the last load of a code into the chunk, and of the last unload, as this process knows.
     pub(super) fn last_times(&self, number: usize) -> (u64, u64) {
         self.table.get(number).map_or((0, 0), |chunk| {
-            (chunk.last_birth.load(Relaxed), chunk.last_death.load(Relaxed))
+            (chunk.last_load.load(Relaxed), chunk.last_unload.load(Relaxed))
         })
     }
 
     pub(super) fn live_in(&self, number: usize) -> u64 {
         self.table.get(number).map_or(0, |chunk| {
-            chunk.born.load(Relaxed).saturating_sub(chunk.deaths().codes()).into()
+            chunk.loads.load(Relaxed).saturating_sub(chunk.freed().codes()).into()
         })
     }
 
@@ -177,8 +178,8 @@ impl Chunks {
         }
     }
 
-    /// In the child of a fork: releases all chunks except those with the offsets `kept`. Nobody is changing any chunk.
-    pub(super) fn let_go(&self, kept: &[usize]) {
+    /// In the child of a fork: releases all chunks except those with the offsets `kept`. No thread is changing any chunk.
+    pub(super) fn release_all_except(&self, kept: &[usize]) {
         for chunk in self.table.iter().take(self.in_use()) {
             chunk.held.store(false, Release);
             chunk.next_even_epoch();

@@ -1,10 +1,10 @@
 //! The log of a forked child: a copy of the codes that were alive, at the same positions.
 //!
 //! Handles contain positions in the log, so the child's log must have the codes at the same positions as the parent's. The parent
-//! goes on writing to its log until the child creates its own, and these changes must not appear in the child's log. The child's
-//! private memory still has, for each chunk, the time of the last birth and of the last death before the fork. A code that was
-//! alive then stays intact as long as it lives, and after its death until its space is reused; only codes whose space was reused
-//! are lost to the child, and counted.
+//! continues to write to its log until the child creates its own, and these changes must not appear in the child's log. The
+//! child's private memory still has, for each chunk, the time of the last birth and of the last death before the fork. A code
+//! that was alive then stays intact as long as it lives, and after its death until its space is reused; only codes whose space
+//! was reused are lost to the child, and counted.
 
 use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
@@ -40,7 +40,7 @@ impl Log {
     ///
     /// In the parent, this thread had the id `before`.
     pub(crate) fn adopt(&self, before: u32) -> Result<(), Failure> {
-        self.chunks.reset_latch();
+        self.chunks.reset_lock();
         let parent = self.pid.load(Relaxed);
         let pid = process_id();
         let in_use = self.chunks.in_use();
@@ -54,8 +54,8 @@ impl Log {
             .word(control::FORKED)
             .store(start_of_process(self.options.clock).unwrap_or(0), Relaxed);
         self.mapping.half(control::PARENT).store(parent, Relaxed);
-        self.chunks.let_go(&self.lanes.reset(before));
-        self.starving.store(0, Relaxed);
+        self.chunks.release_all_except(&self.lanes.reset(before));
+        self.retry_after.store(0, Relaxed);
         self.pid.store(pid, Relaxed);
 
         let length = in_use * CHUNK;
@@ -111,7 +111,7 @@ impl Log {
         range: std::ops::Range<usize>,
         all: &mut Survivors,
     ) -> Result<(), Errno> {
-        let (last_birth, last_death) = self.chunks.last_times(number);
+        let (last_load, last_unload) = self.chunks.last_times(number);
         // A run had one code, at its beginning. The rest may be separate chunks by now, whose space is reused without changing
         // the run's head.
         let is_run = range.len() > CHUNK;
@@ -120,12 +120,12 @@ impl Log {
             let died_before = match piece.state {
                 State::Filler => continue,
                 State::Alive => false,
-                State::Dead(died) => died <= last_death,
+                State::Dead(died) => died <= last_unload,
             };
             let word = |at| self.mapping.word(at).load(Acquire);
             // The gap between two codes consisted of pieces, too; otherwise the content has changed.
             let is_in_place = piece.at == end || piece.at >= end + FILLER_MIN;
-            if died_before || word(piece.at + code::TIME) > last_birth || !is_in_place {
+            if died_before || word(piece.at + code::TIME) > last_load || !is_in_place {
                 continue;
             }
             all.words.try_reserve(piece.size / 8).map_err(|_| Errno::NOMEM)?;
@@ -144,7 +144,7 @@ impl Log {
         for (number, range) in self.chunks.ranges() {
             self.chunks.settle(number, 0, 0);
             self.write_head(number, (range.end - range.start).div_ceil(CHUNK));
-            let (mut at, mut live, mut room) = (range.start, 0, 0);
+            let (mut at, mut live, mut space) = (range.start, 0, 0);
             let fill_up_to = |at: usize, end: usize| {
                 if end > at {
                     self.fill(at, end - at);
@@ -152,7 +152,7 @@ impl Log {
                 end - at
             };
             while let Some((place, size)) = places.next_if(|(place, _)| *place < range.end) {
-                room += fill_up_to(at, place);
+                space += fill_up_to(at, place);
                 for (word, value) in (place..).step_by(8).zip(words.by_ref().take(size / 8)) {
                     self.mapping.word(word).store(*value, Relaxed);
                 }
@@ -161,8 +161,8 @@ impl Log {
                 live += 1;
                 at = place + size;
             }
-            room += fill_up_to(at, range.end);
-            self.chunks.settle(number, live, room);
+            space += fill_up_to(at, range.end);
+            self.chunks.settle(number, live, space);
         }
     }
 
@@ -222,8 +222,8 @@ fn start_of_process(clock: Clock) -> Option<u64> {
     if clock != Clock::Monotonic {
         return None;
     }
-    let mut room = [0; 1024];
-    let stat = guest::begin_of("/proc/self/stat", &mut room)?;
+    let mut space = [0; 1024];
+    let stat = guest::begin_of("/proc/self/stat", &mut space)?;
     // The name, in parentheses, may contain anything.
     let behind_name = stat.iter().rposition(|byte| *byte == b')')?;
     let text = std::str::from_utf8(stat.get(behind_name + 1..)?).ok()?;

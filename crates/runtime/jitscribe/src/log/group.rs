@@ -21,7 +21,7 @@ const TABLES: usize = 256;
 /// The sizes of a code's records, before they are written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plan {
-    lean: bool,
+    without_bytes: bool,
     /// Whether there are items other than the code itself and its name.
     has_more: bool,
     /// Payload sizes of the items; 0: no such item.
@@ -55,29 +55,29 @@ pub(crate) struct Tables<'a> {
 /// A frame pointer in another code's frame: like the usual one, a flag represents it.
 const FRAME_POINTER_ALWAYS: Unwind<'static> = Unwind::FramePointerAlways { signed: false };
 
-/// Appends the unwind tables of `code` to `room`, and returns the size of the .eh_frame among them. Unwind info
+/// Appends the unwind tables of `code` to `buffer`, and returns the size of the .eh_frame among them. Unwind info
 /// that cannot be encoded is left out, but the code is not.
 #[inline(always)]
 pub(crate) fn unwind_tables(
     code: &Code<'_>,
     with_bytes: bool,
-    room: &mut Vec<u8>,
+    buffer: &mut Vec<u8>,
 ) -> Result<usize, Refused> {
-    let is_lean = !with_bytes || code.bytes.is_none();
+    let is_without_bytes = !with_bytes || code.bytes.is_none();
     let Some(unwind) = code.unwind else { return Ok(0) };
     // Where only our readers read the log, a flag is enough.
-    if is_lean && matches!(unwind, Unwind::FRAME_POINTER | FRAME_POINTER_ALWAYS) {
+    if is_without_bytes && matches!(unwind, Unwind::FRAME_POINTER | FRAME_POINTER_ALWAYS) {
         return Ok(0);
     }
-    described(code.size, &unwind, room)
+    described(code.size, &unwind, buffer)
 }
 
 #[inline(never)]
-fn described(size: u64, unwind: &Unwind<'_>, room: &mut Vec<u8>) -> Result<usize, Refused> {
+fn described(size: u64, unwind: &Unwind<'_>, buffer: &mut Vec<u8>) -> Result<usize, Refused> {
     let Some(machine) = Machine::from_elf(MACHINE) else { return Ok(0) };
     // Reserve at once: growing with each field takes longer than all the rest.
-    room.try_reserve(TABLES)?;
-    match unwind_info::behind_code(machine, size, unwind, room.inner_mut()) {
+    buffer.try_reserve(TABLES)?;
+    match unwind_info::behind_code(machine, size, unwind, buffer.inner_mut()) {
         Ok(tables) => Ok(tables.eh_frame),
         Err(Error::Memory) => Err(Refused),
         Err(_) => Ok(0),
@@ -91,7 +91,7 @@ impl Plan {
         if let Some(bytes) = code.bytes.filter(|_| with_bytes) {
             self.load = load::NAME + code.name.len() + 1 + bytes.len();
         } else {
-            self.lean = true;
+            self.without_bytes = true;
             self.items += item_size(code.name.len());
         }
         self.has_more = !(code.tier.is_empty()
@@ -113,7 +113,7 @@ impl Plan {
 
     /// Adds the sizes of optional parts.
     fn add_more(&mut self, code: &Code<'_>, tables: Tables<'_>) {
-        if self.lean {
+        if self.without_bytes {
             if !code.lines.is_empty() {
                 self.lines = lines_size(code.lines);
                 self.items += item_size(self.lines);
@@ -157,18 +157,24 @@ impl Plan {
     }
 
     /// Writes the group from its first item on.
-    pub(crate) fn write(&self, room: &mut [u8], code: &Code<'_>, tables: Tables<'_>, stamp: Stamp) {
-        let words = code_words(code, flags(code, self.lean), room.len(), stamp);
-        let mut put = Put(room);
+    pub(crate) fn write(
+        &self,
+        buffer: &mut [u8],
+        code: &Code<'_>,
+        tables: Tables<'_>,
+        stamp: Stamp,
+    ) {
+        let words = code_words(code, flags(code, self.without_bytes), buffer.len(), stamp);
+        let mut put = Put(buffer);
         put.words(words);
-        if self.lean {
+        if self.without_bytes {
             put.item(tag::NAME, 0, code.name.len());
             put.padded_name(code.name);
         }
         if self.has_more {
             self.write_more(&mut put, code, tables);
         }
-        if let Some(bytes) = code.bytes.filter(|_| !self.lean) {
+        if let Some(bytes) = code.bytes.filter(|_| !self.without_bytes) {
             self.write_records(put, code, bytes, tables, stamp);
         }
     }
@@ -177,7 +183,7 @@ impl Plan {
         if self.lines > 0 {
             put.line_table(tag::LINES_SOURCE, code.lines, self.lines);
         }
-        if self.lean && !tables.eh_frame.is_empty() {
+        if self.without_bytes && !tables.eh_frame.is_empty() {
             put.item(tag::EH_FRAME, 0, tables.eh_frame.len());
             put.padded(tables.eh_frame);
         }
@@ -221,20 +227,20 @@ impl Plan {
 
 /// The flags byte in a group's first item.
 #[inline]
-pub(crate) fn flags(code: &Code<'_>, is_lean: bool) -> u8 {
-    let lean = if is_lean { code_item::LEAN } else { 0 };
+pub(crate) fn flags(code: &Code<'_>, is_without_bytes: bool) -> u8 {
+    let without_bytes = if is_without_bytes { code_item::WITHOUT_BYTES } else { 0 };
     let frame = match code.unwind {
         Some(Unwind::FRAME_POINTER) => code_item::FRAME_POINTER,
         Some(FRAME_POINTER_ALWAYS) => code_item::FRAME_POINTER_THROUGHOUT,
         _ => 0,
     };
-    lean | frame
+    without_bytes | frame
 }
 
-/// A group's first item. `room` is the size of the group from there on.
+/// A group's first item. `buffer` is the size of the group from there on.
 #[inline]
-pub(crate) fn code_words(code: &Code<'_>, flags: u8, room: usize, stamp: Stamp) -> [u64; 6] {
-    let group_size = (FIRST_ITEM + room) as u32;
+pub(crate) fn code_words(code: &Code<'_>, flags: u8, buffer: usize, stamp: Stamp) -> [u64; 6] {
+    let group_size = (FIRST_ITEM + buffer) as u32;
     [
         item_word(tag::CODE, 0, code_item::SIZE),
         0, // it is alive
@@ -250,9 +256,9 @@ fn item_size(size: usize) -> usize {
     ITEM_HEADER_SIZE + size.next_multiple_of(8)
 }
 
-fn write_debug(room: &mut [u8], code: &Code<'_>, time: u64) {
-    let size = room.len();
-    let mut put = Put(room);
+fn write_debug(buffer: &mut [u8], code: &Code<'_>, time: u64) {
+    let size = buffer.len();
+    let mut put = Put(buffer);
     let count = code.lines.len() as u64;
     put.words([record_word(RecordId::DEBUG_INFO.0, size), time, code.address, count]);
     if let Some(file) = one_file(code.lines) {
@@ -287,9 +293,9 @@ fn write_debug(room: &mut [u8], code: &Code<'_>, time: u64) {
     }
 }
 
-fn write_unwinding(room: &mut [u8], tables: Tables<'_>, time: u64) {
-    let size = room.len();
-    let mut put = Put(room);
+fn write_unwinding(buffer: &mut [u8], tables: Tables<'_>, time: u64) {
+    let size = buffer.len();
+    let mut put = Put(buffer);
     let tables_size = (tables.eh_frame.len() + tables.eh_frame_hdr.len()) as u64;
     put.words([
         record_word(RecordId::UNWINDING_INFO.0, size),
@@ -303,9 +309,9 @@ fn write_unwinding(room: &mut [u8], tables: Tables<'_>, time: u64) {
 }
 
 #[inline]
-pub(crate) fn write_load(room: &mut [u8], code: &Code<'_>, bytes: &[u8], stamp: Stamp) {
-    let size = room.len();
-    let mut put = Put(room);
+pub(crate) fn write_load(buffer: &mut [u8], code: &Code<'_>, bytes: &[u8], stamp: Stamp) {
+    let size = buffer.len();
+    let mut put = Put(buffer);
     put.words([
         record_word(RecordId::LOAD.0, size),
         stamp.time,
@@ -320,8 +326,14 @@ pub(crate) fn write_load(room: &mut [u8], code: &Code<'_>, bytes: &[u8], stamp: 
 }
 
 /// Writes the file's header.
-pub(crate) fn write_file_header(room: &mut [u8], machine: u32, pid: u32, time: u64, clock: Clock) {
+pub(crate) fn write_file_header(
+    buffer: &mut [u8],
+    machine: u32,
+    pid: u32,
+    time: u64,
+    clock: Clock,
+) {
     let flags = if clock == Clock::Monotonic { 0 } else { FLAG_ARCH_TIMESTAMP };
-    let mut put = Put(room);
+    let mut put = Put(buffer);
     put.words([pair(jitdump::MAGIC, 1), pair(HEADER_SIZE, machine), pair(0, pid), time, flags]);
 }

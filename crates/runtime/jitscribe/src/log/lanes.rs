@@ -5,7 +5,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use crate::latch::{InVain, Patience};
+use crate::spin_lock::{FailedWait, Patience};
 use crate::thread;
 
 /// Number of threads that can announce at the same time without waiting. A thread that is preempted during an announcement
@@ -30,12 +30,12 @@ pub(crate) struct Lane {
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
     lanes: [Lane; LANES],
-    in_vain: InVain,
+    failed_wait: FailedWait,
 }
 
 /// A lane that is held by a thread.
 #[derive(Debug)]
-pub(crate) struct Held<'l> {
+pub(crate) struct HeldLane<'l> {
     lane: &'l Lane,
     number: usize,
 }
@@ -46,29 +46,29 @@ impl Lanes {
     /// All threads start at the first lane, so that a process with few threads fills few chunks. A signal handler that
     /// interrupts a thread with a lane takes another one. `None` if all are taken for too long.
     #[inline]
-    pub(crate) fn enter(&self, thread: u32) -> Option<Held<'_>> {
+    pub(crate) fn enter(&self, thread: u32) -> Option<HeldLane<'_>> {
         let number = thread::lane();
         self.try_lane(number, thread).or_else(|| self.find_lane(number, thread))
     }
 
     #[inline]
-    fn try_lane(&self, number: usize, thread: u32) -> Option<Held<'_>> {
+    fn try_lane(&self, number: usize, thread: u32) -> Option<HeldLane<'_>> {
         let lane = self.lanes.get(number)?;
         let is_ours = lane.busy.compare_exchange(0, thread, Acquire, Relaxed).is_ok();
-        // Not `then_some`: dropping a `Held` releases the lane, whoever holds it.
-        is_ours.then(|| Held { lane, number })
+        // Not `then_some`: dropping a `HeldLane` releases the lane, even if another thread holds it.
+        is_ours.then(|| HeldLane { lane, number })
     }
 
     #[cold]
     #[inline(never)]
-    fn find_lane(&self, mut number: usize, thread: u32) -> Option<Held<'_>> {
+    fn find_lane(&self, mut number: usize, thread: u32) -> Option<HeldLane<'_>> {
         let mut patience = Patience::default();
         loop {
             for _ in 0..LANES {
                 number = (number + 1) % LANES;
                 if let Some(held) = self.try_lane(number, thread) {
                     thread::set_lane(number);
-                    self.in_vain.forget();
+                    self.failed_wait.forget();
                     return Some(held);
                 }
             }
@@ -77,11 +77,11 @@ impl Lanes {
             let has_one = self.lanes.iter().any(|lane| lane.busy.load(Relaxed) == thread);
             // Nor does a thread wait again if a lane was not released in time: a thread that ended, or left a handler with
             // `siglongjmp`, holds its lane for ever.
-            if has_one || self.in_vain.was_lately() {
+            if has_one || self.failed_wait.was_recent() {
                 return None;
             }
             if !patience.wait() {
-                self.in_vain.note();
+                self.failed_wait.note();
                 return None;
             }
         }
@@ -91,9 +91,9 @@ impl Lanes {
     /// `forked` in the parent. If it holds a lane, in an announcement that a signal handler interrupted to fork, it releases
     /// that lane itself.
     ///
-    /// Such an announcement may go on writing to its space. Returns the offsets in the chunks that nobody else may have.
+    /// Such an announcement may continue to write to its space. Returns the offsets in the chunks that no other thread may get.
     pub(crate) fn reset(&self, forked: u32) -> [usize; 2 * LANES] {
-        self.in_vain.forget();
+        self.failed_wait.forget();
         let us = thread::id();
         let mut kept = [0; 2 * LANES];
         for (lane, kept) in self.lanes.iter().zip(kept.as_chunks_mut().0) {
@@ -112,15 +112,15 @@ impl Lanes {
     }
 }
 
-impl Held<'_> {
+impl HeldLane<'_> {
     /// The start and end of its space.
     #[inline]
-    pub(crate) fn room(&self) -> (usize, usize) {
+    pub(crate) fn space(&self) -> (usize, usize) {
         (self.lane.at.load(Relaxed), self.lane.end.load(Relaxed))
     }
 
     #[inline]
-    pub(crate) fn set_room(&self, at: usize, end: usize) {
+    pub(crate) fn set_space(&self, at: usize, end: usize) {
         self.lane.at.store(at, Relaxed);
         self.lane.end.store(end, Relaxed);
     }
@@ -144,7 +144,7 @@ impl Held<'_> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for HeldLane<'_> {
     fn drop(&mut self) {
         self.lane.busy.store(0, Release);
     }
@@ -155,7 +155,7 @@ mod tests {
     use super::{LANES, Lanes};
 
     #[test]
-    fn lanes_that_are_lost_are_waited_for_once() {
+    fn lost_lanes_are_waited_for_once() {
         let lanes = Lanes::default();
         let held: Vec<_> = (0..LANES).map(|_| lanes.enter(1).unwrap()).collect();
         let began = std::time::Instant::now();

@@ -22,7 +22,7 @@ pub(crate) struct Mapping {
 }
 
 // SAFETY: only this value owns the mapping, which lives as long as it. All access through `&self` is atomic, or through
-// `room`, whose callers guarantee exclusive access.
+// `exclusive_bytes`, whose callers guarantee exclusive access.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -37,7 +37,7 @@ impl Mapping {
     #[cfg(unix)]
     pub(crate) fn replace(&self, backing: &Backing) -> Result<(), Errno> {
         // SAFETY: the range is this mapping's own. References into it hold no values that must not change: words are
-        // atomic, and nobody has a `room` while the child of a fork changes its log (callers hold all lanes).
+        // atomic, and there are no `exclusive_bytes` while the child of a fork changes its log (callers hold all lanes).
         unsafe { memory::replace(self.base, self.size, backing) }
     }
 
@@ -95,7 +95,7 @@ impl Mapping {
     pub(crate) fn word(&self, at: usize) -> &AtomicU64 {
         let at = self.inside(at, 8, 8);
         // SAFETY: `inside` ensures that it is 8 bytes within the mapping, aligned to 8; the mapping lives as long as it
-        // is borrowed. Words are only written atomically, except those in a `room`, to which its user has exclusive
+        // is borrowed. Words are only written atomically, except those in `exclusive_bytes`, to which its user has exclusive
         // access.
         unsafe { AtomicU64::from_ptr(self.base.add(at).as_ptr().cast::<u64>()) }
     }
@@ -118,11 +118,11 @@ impl Mapping {
     /// behind them. `None` if they are not all in the mapping.
     ///
     /// # Safety
-    /// Until the slice is gone, nobody else in this process may access its bytes, not even atomically. They must have
+    /// Until the slice is gone, nothing else in this process may access its bytes, not even atomically. They must have
     /// memory behind them.
     #[expect(clippy::mut_from_ref, reason = "the caller vouches for being alone")]
     #[inline]
-    pub(crate) unsafe fn room<const N: usize>(
+    pub(crate) unsafe fn exclusive_bytes<const N: usize>(
         &self,
         at: usize,
         size: usize,
@@ -200,7 +200,7 @@ impl<'m, const N: usize> Words<'m, N> {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range is this mapping's own, and nobody borrows it any more.
+        // SAFETY: the range is this mapping's own, and is not borrowed any more.
         unsafe { memory::give_back(self.base, self.size) };
     }
 }

@@ -40,7 +40,7 @@ use jitdump::extension::{code as code_item, log as log_item, tag};
 
 use self::chunks::Chunks;
 use self::group::{Plan, Stamp, Tables};
-use self::lanes::{Held, Lanes};
+use self::lanes::{HeldLane, Lanes};
 use self::layout::{
     CHUNK, FILLER_MIN, FIRST_CHUNK, FIRST_ITEM, PAYLOAD, TAIL, code, control, item_word, pair,
     record_word, unpair,
@@ -86,14 +86,14 @@ const LARGEST: usize = match 32_usize.checked_mul(1 << 30) {
 pub(crate) type Position = NonZeroU32;
 
 /// The place of a code, and the low half of its index, which distinguishes it from a later code at the same place.
-pub(crate) type Announced = (Position, u32);
+pub(crate) type LogEntry = (Position, u32);
 
 /// The words of a group up to the end of its first item.
 type GroupWords<'m> = Words<'m, { code::END / 8 }>;
 
 /// A code in the log that was alive when it was looked up.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Living<'m> {
+pub(crate) struct LiveCode<'m> {
     at: usize,
     group: GroupWords<'m>,
 }
@@ -109,9 +109,9 @@ pub(crate) struct Log {
     /// The timestamp in the file's header, which all records have that describe no code.
     began: AtomicU64,
     /// Number of announcements that will not search for space, after a search found none.
-    starving: AtomicU32,
+    retry_after: AtomicU32,
     /// The reason for the last code that was left out.
-    why: AtomicWhy,
+    left_out_reason: AtomicLeftOutReason,
     options: LogOptions,
 }
 
@@ -122,7 +122,7 @@ const MOST_AHEAD: usize = 2048;
 
 /// Why a code was left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum LeftOutReason {
     /// The log has reached its limit.
     Full,
     /// The code needs more than the whole log may have, or than a record can hold.
@@ -135,29 +135,31 @@ pub(crate) enum Why {
     Memory,
 }
 
-/// A [`Why`] that threads share: its number, or the negated error number of the system.
+/// A [`LeftOutReason`] that threads share: its number, or the negated error number of the system.
 #[derive(Debug, Default)]
-pub(crate) struct AtomicWhy(AtomicI32);
+pub(crate) struct AtomicLeftOutReason(AtomicI32);
 
-impl AtomicWhy {
-    fn set(&self, why: Why) {
-        let number = match why {
-            Why::Full => 0,
-            Why::TooLarge => 1,
-            Why::Busy => 2,
-            Why::Memory => 3,
-            Why::Refused(cause) => cause.raw_os_error().saturating_neg().min(-1),
+impl AtomicLeftOutReason {
+    fn set(&self, left_out_reason: LeftOutReason) {
+        let number = match left_out_reason {
+            LeftOutReason::Full => 0,
+            LeftOutReason::TooLarge => 1,
+            LeftOutReason::Busy => 2,
+            LeftOutReason::Memory => 3,
+            LeftOutReason::Refused(cause) => cause.raw_os_error().saturating_neg().min(-1),
         };
         self.0.store(number, Relaxed);
     }
 
-    fn get(&self) -> Why {
+    fn get(&self) -> LeftOutReason {
         match self.0.load(Relaxed) {
-            1 => Why::TooLarge,
-            2 => Why::Busy,
-            3 => Why::Memory,
-            cause if cause < 0 => Why::Refused(Errno::from_raw_os_error(cause.saturating_neg())),
-            _ => Why::Full,
+            1 => LeftOutReason::TooLarge,
+            2 => LeftOutReason::Busy,
+            3 => LeftOutReason::Memory,
+            cause if cause < 0 => {
+                LeftOutReason::Refused(Errno::from_raw_os_error(cause.saturating_neg()))
+            }
+            _ => LeftOutReason::Full,
         }
     }
 }
@@ -179,7 +181,7 @@ impl Log {
                 Ok((backing, path)) => match Self::begin_in(backing, options.clone()) {
                     Ok(log) => return Ok(log),
                     Err(failure) => {
-                        // It has no records, so nobody needs it.
+                        // It has no records, so it is not needed.
                         self::memory::remove(&path);
                         complain(failure, "the code log stays in memory");
                     }
@@ -228,8 +230,8 @@ impl Log {
             lanes: Lanes::default(),
             pid: AtomicU32::new(pid),
             began: AtomicU64::new(0),
-            starving: AtomicU32::new(0),
-            why: AtomicWhy::default(),
+            retry_after: AtomicU32::new(0),
+            left_out_reason: AtomicLeftOutReason::default(),
             options,
         };
         log.begin(pid)?;
@@ -269,7 +271,7 @@ impl Log {
         word(control::RECORD + code::TIME, now);
         let record = record_word(RecordId::DEBUG_INFO.0, FIRST_CHUNK - control::RECORD);
         self.mapping.word(control::RECORD).store(record, Release);
-        // The magic comes last: whoever searches memory for logs finds only complete ones.
+        // The magic comes last: a reader that searches memory for logs finds only complete ones.
         let magic = u64::from_ne_bytes(header.first_chunk().copied().unwrap_or_default());
         self.mapping.word(0).store(magic, Release);
         Ok(())
@@ -282,31 +284,31 @@ impl Log {
     }
 
     #[inline(never)]
-    fn load_in_full(&self, code: &Code<'_>, with_bytes: bool, tid: u32) -> Option<Announced> {
-        let mut room = Vec::new();
-        let Ok(frames) = group::unwind_tables(code, with_bytes, &mut room) else {
+    fn load_in_full(&self, code: &Code<'_>, with_bytes: bool, tid: u32) -> Option<LogEntry> {
+        let mut space = Vec::new();
+        let Ok(frames) = group::unwind_tables(code, with_bytes, &mut space) else {
             self.refused();
             return None;
         };
-        let (eh_frame, eh_frame_hdr) = room.split_at_checked(frames).unwrap_or_default();
+        let (eh_frame, eh_frame_hdr) = space.split_at_checked(frames).unwrap_or_default();
         let tables = Tables { eh_frame, eh_frame_hdr };
         let mut plan = Plan::default();
         plan.measure(code, tables, with_bytes);
         if !plan.fits() {
-            self.why.set(Why::TooLarge);
+            self.left_out_reason.set(LeftOutReason::TooLarge);
             self.left_out(1);
             return None;
         }
         let (items, behind) = (plan.items(), plan.behind());
-        self.write_group(plan.size, behind, items, code.address, tid, |room, stamp| {
-            plan.write(room, code, tables, stamp);
+        self.write_group(plan.size, behind, items, code.address, tid, |space, stamp| {
+            plan.write(space, code, tables, stamp);
         })
     }
 
     /// Counts a code that was left out because an allocation failed.
     #[cold]
     pub(crate) fn refused(&self) {
-        self.why.set(Why::Memory);
+        self.left_out_reason.set(LeftOutReason::Memory);
         self.left_out(1);
     }
 
@@ -321,14 +323,14 @@ impl Log {
         address: u64,
         tid: u32,
         write: impl FnOnce(&mut [u8], Stamp),
-    ) -> Option<Announced> {
+    ) -> Option<LogEntry> {
         let pid = self.pid.load(Relaxed);
         let Some(lane) = self.lanes.enter(tid) else {
-            self.why.set(Why::Busy);
+            self.left_out_reason.set(LeftOutReason::Busy);
             self.left_out(1);
             return None;
         };
-        let Some((at, size)) = self.take_room(&lane, size) else {
+        let Some((at, size)) = self.reserve(&lane, size) else {
             self.is_lost(&lane, pid);
             drop(lane);
             self.left_out(1);
@@ -343,8 +345,8 @@ impl Log {
         // SAFETY: the lane is ours, and the space was cut from it or from a run that is ours. Others in this process read these
         // bytes only once the group is committed, which is not before the stores below. Every chunk in use has memory behind it.
         #[allow(unsafe_code)]
-        let (group, room) = unsafe { self.mapping.room(at, size) }?;
-        write(room, stamp);
+        let (group, space) = unsafe { self.mapping.exclusive_bytes(at, size) }?;
+        write(space, stamp);
         if self.is_lost(&lane, pid) {
             return None;
         }
@@ -354,8 +356,8 @@ impl Log {
             self.uncommit(at, size);
             return None;
         }
-        self.chunks.born(at, stamp.time);
-        if size > chunks::ROOM {
+        self.chunks.count_load(at, stamp.time);
+        if size > chunks::CAPACITY {
             lane.set_run(0);
         }
         drop(lane);
@@ -375,39 +377,39 @@ impl Log {
 
     /// Whether this process is no longer `pid`, for which the lane was entered: a signal handler forked and announced in the
     /// child, and the announcement that it interrupted now continues there. The child's log is a different one, in which the
-    /// space is not the lane's. Nobody else [has its chunk](Lanes::reset), so what was written to it is within a filler.
+    /// space is not the lane's. No other thread [has its chunk](Lanes::reset), so what was written to it is within a filler.
     #[inline]
-    fn is_lost(&self, lane: &Held<'_>, pid: u32) -> bool {
+    fn is_lost(&self, lane: &HeldLane<'_>, pid: u32) -> bool {
         // The handler ran on this thread, so only the compiler could move the writes behind the check.
         compiler_fence(SeqCst);
         let is_lost = self.pid.load(Relaxed) != pid;
         if is_lost {
-            lane.set_room(0, 0);
+            lane.set_space(0, 0);
         }
         is_lost
     }
 
     /// Unloads a code.
     #[inline]
-    pub(crate) fn end(&self, Living { at, group }: Living<'_>) {
+    pub(crate) fn end(&self, LiveCode { at, group }: LiveCode<'_>) {
         // Read it first: once the code is dead, the space may be reused.
         let size = unpair(group.at::<{ code::GROUP_SIZE }>().load(Relaxed)).0;
         let now = self.options.clock.now();
         // Record the time first: a code that the child of a fork finds dead without this record died after the fork.
-        self.chunks.dies(at, now);
+        self.chunks.note_unload(at, now);
         // Count each death once, even if two threads unload the same code by mistake at the same time: the counts decide when
         // space is reused.
         let died = group.at::<{ code::DIED }>();
         if died.compare_exchange(0, now, Release, Relaxed).is_ok() {
-            self.chunks.died(at, size);
+            self.chunks.count_unload(at, size);
         }
     }
 
     /// The code with this index at `position`, if it is alive.
     #[inline]
-    pub(crate) fn living(&self, position: Position, index: u32) -> Option<Living<'_>> {
+    pub(crate) fn living(&self, position: Position, index: u32) -> Option<LiveCode<'_>> {
         let (at, group) = self.code_at(position, index)?;
-        (group.at::<{ code::DIED }>().load(Relaxed) == 0).then_some(Living { at, group })
+        (group.at::<{ code::DIED }>().load(Relaxed) == 0).then_some(LiveCode { at, group })
     }
 
     /// Offset and words of the code with this index at `position`, alive or dead. `None` if there is no such code: the handle may
@@ -431,15 +433,15 @@ impl Log {
         Ok(())
     }
 
-    /// The descriptor of the log's file, if it has one, and nobody else in the process has closed it.
+    /// The descriptor of the log's file, if it has one, and the host has not closed it.
     #[cfg(unix)]
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.backing.fd()
     }
 
     /// The reason for the last code that was left out.
-    pub(crate) fn why(&self) -> Why {
-        self.why.get()
+    pub(crate) fn left_out_reason(&self) -> LeftOutReason {
+        self.left_out_reason.get()
     }
 
     /// The path of the log's file, if it is in one.
@@ -455,25 +457,25 @@ impl Log {
 
     /// Cuts space for a group of `size` bytes from the lane. Returns its offset and size, which may be a little larger.
     #[inline]
-    fn take_room(&self, lane: &Held<'_>, size: usize) -> Option<(usize, usize)> {
-        let (at, end) = lane.room();
-        match end.checked_sub(at).and_then(|room| room.checked_sub(size)) {
+    fn reserve(&self, lane: &HeldLane<'_>, size: usize) -> Option<(usize, usize)> {
+        let (at, end) = lane.space();
+        match end.checked_sub(at).and_then(|space| space.checked_sub(size)) {
             Some(rest) if rest >= FIRST_ITEM => {
                 self.fill(at + size, rest);
                 lane.advance(at + size);
                 Some((at, size))
             }
-            _ => self.take_other_room(lane, size),
+            _ => self.reserve_elsewhere(lane, size),
         }
     }
 
-    /// Like [`Self::take_room`], when the lane has little or not enough space left.
+    /// Like [`Self::reserve`], when the lane has little or not enough space left.
     #[cold]
     #[inline(never)]
-    fn take_other_room(&self, lane: &Held<'_>, size: usize) -> Option<(usize, usize)> {
+    fn reserve_elsewhere(&self, lane: &HeldLane<'_>, size: usize) -> Option<(usize, usize)> {
         loop {
-            let (at, end) = lane.room();
-            if let Some(rest) = end.checked_sub(at).and_then(|room| room.checked_sub(size)) {
+            let (at, end) = lane.space();
+            if let Some(rest) = end.checked_sub(at).and_then(|space| space.checked_sub(size)) {
                 let size = if rest < FILLER_MIN { end - at } else { size };
                 if rest >= FILLER_MIN {
                     self.fill(at + size, rest);
@@ -481,14 +483,14 @@ impl Log {
                 lane.advance(at + size);
                 return Some((at, size));
             }
-            if size > chunks::ROOM {
+            if size > chunks::CAPACITY {
                 return self.take_run(lane, size);
             }
-            self.next_room(lane, size)?;
+            self.next_space(lane, size)?;
         }
     }
 
-    /// Writes a filler, at a place that nobody else writes to.
+    /// Writes a filler, at a place that no other thread writes to.
     #[inline]
     fn fill(&self, at: usize, size: usize) {
         records::fill(&self.mapping, at, size, self.began.load(Relaxed));

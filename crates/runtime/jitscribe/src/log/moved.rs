@@ -6,7 +6,7 @@ use jitdump::RecordId;
 
 use super::group::Stamp;
 use super::layout::{FIRST_ITEM, TAIL, code, debug, load, unpair};
-use super::{Announced, Log, Position};
+use super::{Log, LogEntry, Position};
 
 impl Log {
     /// Announces the code at `position` again, at `address`. `None` if it is not known or dead, or if there is no
@@ -18,7 +18,7 @@ impl Log {
         address: u64,
         bytes: Option<&[u8]>,
         tid: u32,
-    ) -> Option<Announced> {
+    ) -> Option<LogEntry> {
         let (at, old) = self.code_at(position, index)?;
         // While it is alive, its space is not reused.
         if old.at::<{ code::DIED }>().load(Relaxed) != 0 {
@@ -30,16 +30,16 @@ impl Log {
         let items = unpair(old.at::<TAIL>().load(Relaxed)).1 as usize;
         let words = self.mapping.many_words(at, size)?.get(FIRST_ITEM / 8..)?;
         let (head, behind) = (first.checked_sub(FIRST_ITEM)?, size.checked_sub(first)?);
-        self.write_group(size, behind, items, address, tid, |room, stamp| {
-            for (place, word) in room.as_chunks_mut().0.iter_mut().zip(words) {
+        self.write_group(size, behind, items, address, tid, |buffer, stamp| {
+            for (place, word) in buffer.as_chunks_mut().0.iter_mut().zip(words) {
                 *place = word.load(Relaxed).to_ne_bytes();
             }
             // If the space is larger than the group, the padding is behind the tail of the first record.
-            let behind = room.len().saturating_sub(behind);
+            let behind = buffer.len().saturating_sub(behind);
             if behind > head {
-                room.copy_within(head..head + (room.len() - behind), behind);
+                buffer.copy_within(head..head + (buffer.len() - behind), behind);
             }
-            Moved { from, to: address, bytes, stamp }.patch(room, behind);
+            Moved { from, to: address, bytes, stamp }.patch(buffer, behind);
         })
     }
 }

@@ -11,9 +11,9 @@ use jit_code::{Code, Inlined, Kind, Line};
 
 /// A dump of this one code, with `more` bytes of extra space.
 fn dump(code: &Code<'_>, with_bytes: bool, more: usize) -> Vec<u8> {
-    let mut room = fallible::Vec::new();
-    let frames = unwind_tables(code, with_bytes, &mut room).unwrap();
-    let (eh_frame, eh_frame_hdr) = room.split_at(frames);
+    let mut buffer = fallible::Vec::new();
+    let frames = unwind_tables(code, with_bytes, &mut buffer).unwrap();
+    let (eh_frame, eh_frame_hdr) = buffer.split_at(frames);
     let tables = Tables { eh_frame, eh_frame_hdr };
     let mut plan = Plan::default();
     plan.measure(code, tables, with_bytes);
@@ -40,7 +40,7 @@ fn with_code(dump: &[u8], look: impl FnOnce(&CodeLoad<'_>)) {
 }
 
 #[test]
-fn a_group_on_plain_memory_is_read_as_it_was_told() {
+fn a_group_in_plain_memory_is_read_as_announced() {
     let bytes: Vec<u8> = (0..50).collect();
     let lines: Vec<Line<'_>> = (0..40)
         .map(|n| Line {
@@ -75,7 +75,7 @@ fn a_group_on_plain_memory_is_read_as_it_was_told() {
                 assert_eq!((found.address, found.size), (0x7000, 50));
                 assert_eq!(found.name, name.replace('\n', " ").as_bytes());
                 assert_eq!((found.kind(), found.tier()), (Kind::Stub, Some(&b"tier"[..])));
-                assert_eq!(found.is_lean(), !with_bytes);
+                assert_eq!(found.is_without_bytes(), !with_bytes);
                 if with_bytes {
                     assert_eq!(found.bytes, bytes);
                 }
@@ -99,7 +99,7 @@ fn a_group_on_plain_memory_is_read_as_it_was_told() {
 }
 
 #[test]
-fn what_is_told_wrongly_is_written_on_plain_memory_all_the_same() {
+fn invalid_announcements_are_written_without_panics() {
     // Lines that do not ascend, and are outside of the code; a parent that comes later; ranges that end before
     // they begin.
     let lines = [90, 3, u32::MAX].map(|offset| Line { offset, file: "f", line: 1, column: 1 });

@@ -106,17 +106,17 @@ impl<'b> Put<'b> {
 
     #[inline]
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        if let Some(room) = self.next(bytes.len()) {
-            room.copy_from_slice(bytes);
+        if let Some(buffer) = self.next(bytes.len()) {
+            buffer.copy_from_slice(bytes);
         }
     }
 
     /// Writes several 64-bit fields, or pairs of smaller ones, with one check for space.
     #[inline]
     pub(crate) fn words<const N: usize>(&mut self, words: [u64; N]) {
-        let room = self.next(8 * N).map(|room| room.as_chunks_mut().0);
-        if let Some(room) = room.and_then(|room| room.first_chunk_mut()) {
-            *room = words.map(u64::to_ne_bytes);
+        let buffer = self.next(8 * N).map(|buffer| buffer.as_chunks_mut().0);
+        if let Some(buffer) = buffer.and_then(|buffer| buffer.first_chunk_mut()) {
+            *buffer = words.map(u64::to_ne_bytes);
         }
     }
 
@@ -126,48 +126,48 @@ impl<'b> Put<'b> {
 
     /// Writes a name, without characters that would break the lines of tools that print it.
     fn name(&mut self, name: &[u8]) {
-        if let Some(room) = self.next(name.len()) {
-            copy_name(room, name);
+        if let Some(buffer) = self.next(name.len()) {
+            copy_name(buffer, name);
         }
     }
 
     /// Writes a name and a NUL. Returns what was written.
     #[inline]
     pub(crate) fn terminated_name(&mut self, name: &[u8]) -> &'b [u8] {
-        let Some(room) = self.next(name.len() + 1) else { return &[] };
-        if let Some((end, room)) = room.split_last_mut() {
-            copy_name(room, name);
+        let Some(buffer) = self.next(name.len() + 1) else { return &[] };
+        if let Some((end, buffer)) = buffer.split_last_mut() {
+            copy_name(buffer, name);
             *end = 0;
         }
-        room
+        buffer
     }
 
     #[inline]
     pub(crate) fn padded_name(&mut self, name: &[u8]) {
-        if let Some(room) = self.padded_room(name.len()) {
-            copy_name(room, name);
+        if let Some(buffer) = self.next_padded(name.len()) {
+            copy_name(buffer, name);
         }
     }
 
     pub(crate) fn padded(&mut self, bytes: &[u8]) {
-        if let Some(room) = self.padded_room(bytes.len()) {
-            room.copy_from_slice(bytes);
+        if let Some(buffer) = self.next_padded(bytes.len()) {
+            buffer.copy_from_slice(bytes);
         }
     }
 
     /// Space for a payload of this length, with zeros up to the next multiple of 8.
     #[inline]
-    fn padded_room(&mut self, length: usize) -> Option<&'b mut [u8]> {
-        let room = self.next(length.next_multiple_of(8))?;
-        if let Some(last) = room.last_chunk_mut::<8>() {
+    fn next_padded(&mut self, length: usize) -> Option<&'b mut [u8]> {
+        let buffer = self.next(length.next_multiple_of(8))?;
+        if let Some(last) = buffer.last_chunk_mut::<8>() {
             *last = [0; 8];
         }
-        room.get_mut(..length)
+        buffer.get_mut(..length)
     }
 
     fn pad(&mut self, length: usize) {
-        if let Some(room) = self.next(length.next_multiple_of(8) - length) {
-            room.fill(0);
+        if let Some(buffer) = self.next(length.next_multiple_of(8) - length) {
+            buffer.fill(0);
         }
     }
 
@@ -229,24 +229,24 @@ impl<'b> Put<'b> {
 /// It copies in blocks for which there are instructions; the last one overlaps the previous one. Names are
 /// short, and calling a function to copy them takes longer.
 #[inline]
-fn copy_name(room: &mut [u8], name: &[u8]) {
+fn copy_name(buffer: &mut [u8], name: &[u8]) {
     if name.len() >= 16 {
-        copy_blocks::<16>(room, name);
+        copy_blocks::<16>(buffer, name);
     } else if name.len() >= 8 {
-        copy_blocks::<8>(room, name);
+        copy_blocks::<8>(buffer, name);
     } else {
-        for (place, byte) in room.iter_mut().zip(name) {
+        for (place, byte) in buffer.iter_mut().zip(name) {
             *place = clean(*byte);
         }
     }
 }
 
 #[inline]
-fn copy_blocks<const N: usize>(room: &mut [u8], name: &[u8]) {
-    if let (Some(place), Some(block)) = (room.last_chunk_mut::<N>(), name.last_chunk::<N>()) {
+fn copy_blocks<const N: usize>(buffer: &mut [u8], name: &[u8]) {
+    if let (Some(place), Some(block)) = (buffer.last_chunk_mut::<N>(), name.last_chunk::<N>()) {
         *place = clean_block(*block);
     }
-    for (place, block) in room.as_chunks_mut::<N>().0.iter_mut().zip(name.as_chunks::<N>().0) {
+    for (place, block) in buffer.as_chunks_mut::<N>().0.iter_mut().zip(name.as_chunks::<N>().0) {
         *place = clean_block(*block);
     }
 }
@@ -270,15 +270,15 @@ mod tests {
     use super::copy_name;
 
     #[test]
-    fn no_control_character_gets_into_a_name() {
+    fn control_characters_in_names_are_replaced() {
         let all: Vec<u8> = (0..=255).collect();
         for start in 0..all.len() {
             for name in [&all[start..], &all[..start]] {
-                let mut room = vec![1; name.len()];
-                copy_name(&mut room, name);
+                let mut buffer = vec![1; name.len()];
+                copy_name(&mut buffer, name);
                 let control = |byte: &u8| *byte < 0x20 || *byte == 0x7f;
                 let expected = name.iter().map(|byte| if control(byte) { b' ' } else { *byte });
-                assert!(room.into_iter().eq(expected), "from {start}");
+                assert!(buffer.into_iter().eq(expected), "from {start}");
             }
         }
     }

@@ -69,9 +69,10 @@ fn piece(mapping: &Mapping, at: usize, end: usize) -> Option<Piece> {
         return Some(filler);
     }
     let group = unpair(words.at::<{ code::GROUP_SIZE }>().load(Relaxed)).0 as usize;
-    let is_lean = mapping.byte(at + code::FLAGS).load(Relaxed) & code_item::LEAN != 0;
+    let is_without_bytes =
+        mapping.byte(at + code::FLAGS).load(Relaxed) & code_item::WITHOUT_BYTES != 0;
     // Being cleared: word 0 already covers the whole group, and perhaps more.
-    if size > group || (size == group && !is_lean) {
+    if size > group || (size == group && !is_without_bytes) {
         return Some(filler);
     }
     if group > left || !group.is_multiple_of(8) {
@@ -89,7 +90,7 @@ pub(super) fn half_anywhere(mapping: &Mapping, at: usize) -> u32 {
     u32::from_ne_bytes(std::array::from_fn(|byte| mapping.byte(at + byte).load(Relaxed)))
 }
 
-/// Writes a filler of `size` bytes at `at`, in memory that nobody else writes. `time` is the file's timestamp.
+/// Writes a filler of `size` bytes at `at`, in memory that no other thread writes. `time` is the file's timestamp.
 ///
 /// If there were dead groups, the first store covers all of them, and the last store removes the tail of the
 /// first one. In the opposite order, a dead group with a LOAD record would look alive to tools that do not know

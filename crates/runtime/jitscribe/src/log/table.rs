@@ -49,7 +49,7 @@ impl<T: Zeroable> Deref for Table<T> {
 impl<T: Zeroable> Drop for Table<T> {
     fn drop(&mut self) {
         if let Ok(size) = Self::size(self.count) {
-            // SAFETY: the range is this table's own, and nobody borrows it any more.
+            // SAFETY: the range is this table's own, and is not borrowed any more.
             unsafe { memory::give_back(self.base.cast(), size) };
         }
     }

@@ -136,14 +136,14 @@ impl Test {
             log.mapping.word(0).load(Relaxed);
         });
         let instants = self.expected.borrow().instants;
-        // Frees lanes, chunks and the mapping: nobody uses this log any more.
+        // Frees lanes, chunks and the mapping: this log is not used any more.
         drop(self.log);
         instants
     }
 }
 
 #[test]
-fn whoever_is_killed_while_announcing_leaves_a_log_without_that_code_alone() {
+fn a_kill_during_an_announcement_loses_only_that_code() {
     for with_bytes in [false, true] {
         let mut test = Test::new(2, with_bytes);
         for n in 1..30_u64 {
@@ -160,7 +160,7 @@ fn whoever_is_killed_while_announcing_leaves_a_log_without_that_code_alone() {
 }
 
 #[test]
-fn whoever_is_killed_while_room_is_used_anew_leaves_what_lives() {
+fn a_kill_during_reuse_keeps_all_live_code() {
     for with_bytes in [false, true] {
         let mut test = Test::new(2, with_bytes);
         let size = if with_bytes { 9_000 } else { 100 };
@@ -193,7 +193,7 @@ fn whoever_is_killed_while_room_is_used_anew_leaves_what_lives() {
 }
 
 #[test]
-fn whoever_is_killed_while_chunks_are_joined_or_split_leaves_what_lives() {
+fn a_kill_while_chunks_are_joined_or_split_keeps_all_live_code() {
     let mut test = Test::new(5, true);
     assert!(test.load(1 << 20, 1_000));
     // A run of three, which dies, becomes single chunks, which die, and are joined again.
@@ -219,7 +219,7 @@ fn whoever_is_killed_while_chunks_are_joined_or_split_leaves_what_lives() {
 }
 
 #[test]
-fn a_thread_that_is_killed_between_a_record_and_its_tail_loses_no_later_code() {
+fn a_kill_between_a_record_and_its_tail_loses_no_later_code() {
     // A reused chunk, with free space in front of a live code.
     let mut test = Test::new(1, true);
     let mut last = 0;
@@ -232,7 +232,7 @@ fn a_thread_that_is_killed_between_a_record_and_its_tail_loses_no_later_code() {
     for n in 2..last {
         test.unload(n << 20);
     }
-    // STARVE announcements pass before the next search for space.
+    // RETRY_AFTER announcements pass before the next search for space.
     let found = (0..200).any(|n| test.load((1_000 + n) << 20, 3_003));
     assert!(found && test.handles.contains_key(&(last << 20)));
     test.finish();

@@ -1,21 +1,21 @@
-//! Code that lies in a [`CodeArena`](crate::CodeArena): it is entered into the arena's object file.
+//! Code in a [`CodeArena`](crate::CodeArena): it is added to the arena's object file.
 
 use super::Publisher;
-use crate::log::{Announced, Log};
+use crate::log::{Log, LogEntry};
 use crate::notice::Subject;
 use jit_code::Code;
 
-/// The arenas of the process, whoever made them.
+/// All arenas of the process.
 #[derive(Debug)]
 pub(super) struct Arena;
 
-/// Whether the process has any arena.
+/// Whether the process has an arena.
 #[inline]
 pub(super) fn are_there() -> bool {
     code_arena::are_there()
 }
 
-/// Whether unwinders know the code at this address from its arena, so that they must not be told a second time.
+/// Whether unwinders know the code at this address from its arena, so that it must not be registered again.
 #[cfg(feature = "unwinders")]
 pub(super) fn is_linked(address: u64) -> bool {
     code_arena::is_linked(address)
@@ -30,9 +30,9 @@ impl Publisher for Arena {
         are_there()
     }
 
-    fn load(&self, code: &Code<'_>, _: Option<Announced>) {
+    fn load(&self, code: &Code<'_>, _: Option<LogEntry>) {
         if code_arena::contains(code.address) {
-            // Without memory for it, the code is left out.
+            // If an allocation fails, the code is left out.
             let _ = fallible::attempt(|| {
                 crate::image::announced(code, |shown| {
                     code_arena::announce(shown, code.unwind.as_ref());
@@ -41,7 +41,7 @@ impl Publisher for Arena {
         }
     }
 
-    fn moved(&self, log: &Log, _: Announced, to: Option<Announced>, _: u64) {
+    fn moved(&self, log: &Log, _: LogEntry, to: Option<LogEntry>, _: u64) {
         let _ = fallible::attempt(|| {
             if let Some((position, index)) = to
                 && let Some((address, _)) = log.place(position, index)
@@ -55,8 +55,8 @@ impl Publisher for Arena {
         });
     }
 
-    /// The arena drops it when its memory is freed.
-    fn unload(&self, _: &Log, _: Announced) {}
+    /// The arena removes it when its memory is freed.
+    fn unload(&self, _: &Log, _: LogEntry) {}
 
     fn forked(&self, _: &Log) {}
 }

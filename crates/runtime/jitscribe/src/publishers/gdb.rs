@@ -1,25 +1,25 @@
-//! gdb and lldb, through GDB's JIT interface: they are shown all that is alive, from when a debugger is there or one is announced.
+//! gdb and lldb, through GDB's JIT interface. All live code is shown, once a debugger is attached or it is requested.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use fallible::{Refused, Vec};
 use jitdump::extension::control;
-use publish_gdb::{Forked, Options};
+use publish_gdb::{AfterFork, Options};
 use unwind_info::{Error, Machine, Unwind};
 
 use super::Publisher;
 use crate::host::Host;
 use crate::image::{announced, logged, target};
-use crate::log::{Announced, Log, MACHINE};
+use crate::log::{Log, LogEntry, MACHINE};
 use crate::notice::Subject;
 use jit_code::Code;
 
-/// GDB's interface, from the first request on.
+/// GDB's interface; created by the first request.
 #[derive(Debug)]
 pub(super) struct Gdb {
     interface: OnceLock<publish_gdb::Gdb>,
-    /// Memory was refused for the interface itself.
+    /// Whether the allocation of the interface failed.
     is_refused: AtomicBool,
 }
 
@@ -28,7 +28,7 @@ impl Gdb {
         Self { interface: OnceLock::new(), is_refused: AtomicBool::new(false) }
     }
 
-    /// Runs what takes memory. If it is refused, nothing is shown from then on.
+    /// Runs `work`, which allocates. If an allocation fails, nothing is shown from then on.
     fn attempt(&self, work: impl FnOnce()) {
         if fallible::attempt(work).is_err()
             && let Some(interface) = self.interface.get()
@@ -37,14 +37,14 @@ impl Gdb {
         }
     }
 
-    fn show(&self, entry: Announced, code: &Code<'_>) {
+    fn show(&self, entry: LogEntry, code: &Code<'_>) {
         let Some(interface) = self.interface.get() else { return };
         announced(code, |shown| match code.unwind.zip(Machine::from_elf(MACHINE)) {
-            // A section that the runtime has made itself.
+            // A section of the runtime.
             Some((Unwind::EhFrame(_), _)) | None => interface.load(key(entry), shown),
             Some((unwind, machine)) => {
                 let mut frames = Vec::with_capacity(128);
-                // Rows that cannot be encoded are left out; names and lines are not.
+                // Rows that cannot be encoded are left out; names and lines are shown.
                 let (at, size) = (code.address, code.size);
                 let encoded = unwind_info::absolute(machine, at, size, &unwind, frames.inner_mut());
                 if encoded == Err(Error::Memory) {
@@ -84,16 +84,16 @@ impl Publisher for Gdb {
         control::GDB
     }
 
-    /// Tells debuggers where the log is. Those that have the reader need nothing else.
+    /// Registers the address of the log. Debuggers with the reader need nothing else.
     fn prepare(&self, host: &'static Host) {
         let Some(log) = &host.log else { return };
         let (address, size) = log.mapped();
-        if let Err(Refused) = publish_gdb::put_up_signpost(target(), address, size) {
-            host.say_refused(Subject::Debuggers);
+        if let Err(Refused) = publish_gdb::register_log_locator(target(), address, size) {
+            host.report_out_of_memory(Subject::Debuggers);
         }
     }
 
-    /// False if memory was refused, now or before.
+    /// False if an allocation failed, now or before.
     fn start(&self, host: &'static Host, log: &Log) -> bool {
         if let Some(interface) = self.interface.get() {
             return !interface.is_off();
@@ -104,7 +104,7 @@ impl Publisher for Gdb {
             self.is_refused.store(true, Relaxed);
             return false;
         };
-        // From here on other threads show what they load; what was in the log before follows.
+        // From here on, other threads show the code that they load. The code that is already in the log follows.
         let interface = self.interface.get_or_init(|| new);
         self.show_all(interface, log);
         !interface.is_off()
@@ -114,13 +114,13 @@ impl Publisher for Gdb {
         self.interface.get().is_some()
     }
 
-    fn load(&self, code: &Code<'_>, entry: Option<Announced>) {
+    fn load(&self, code: &Code<'_>, entry: Option<LogEntry>) {
         if let Some(entry) = entry {
             self.attempt(|| self.show(entry, code));
         }
     }
 
-    fn moved(&self, log: &Log, from: Announced, to: Option<Announced>, _: u64) {
+    fn moved(&self, log: &Log, from: LogEntry, to: Option<LogEntry>, _: u64) {
         self.unload(log, from);
         let Some((interface, to)) = self.interface.get().zip(to) else { return };
         self.attempt(|| {
@@ -130,7 +130,7 @@ impl Publisher for Gdb {
         });
     }
 
-    fn unload(&self, log: &Log, entry: Announced) {
+    fn unload(&self, log: &Log, entry: LogEntry) {
         if let Some((interface, (address, _))) =
             self.interface.get().zip(log.place(entry.0, entry.1))
         {
@@ -140,7 +140,7 @@ impl Publisher for Gdb {
 
     fn forked(&self, log: &Log) {
         if let Some(interface) = self.interface.get()
-            && interface.forked() == Forked::Lost
+            && interface.forked() == AfterFork::MustReload
         {
             self.show_all(interface, log);
         }
@@ -152,7 +152,7 @@ impl Publisher for Gdb {
     }
 }
 
-/// What the interface knows a code by.
-fn key((position, index): Announced) -> u64 {
+/// The key of a code in the interface.
+fn key((position, index): LogEntry) -> u64 {
     u64::from(position.get()) << 32 | u64::from(index)
 }

@@ -1,4 +1,4 @@
-//! The publishers: one file for each tool that is told of code besides the log.
+//! The publishers: one file for each tool, apart from the log, that code is published to.
 //!
 //! A publisher implements [`Publisher`], and has its line in [`Publishers`]. Everything that happens to code is passed to all
 //! publishers that are on, in the order of that list. What a build or a system does not have is not in the list.
@@ -19,32 +19,33 @@ mod valgrind;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::host::Host;
-use crate::log::{Announced, Log};
+use crate::log::{Log, LogEntry};
 use crate::notice::Subject;
 use jit_code::Code;
 
 /// Passes code on to one tool.
 ///
-/// The methods are called by any thread, at the same time, with signals held. They may take locks of their own and allocate by the types of
-/// the crate `fallible`. They never fail into the runtime: a publisher that cannot go on turns itself off and reports it to the [`Host`].
+/// The methods are called by any thread, at the same time, with signals held. They may take locks of their own and allocate by
+/// the types of the crate `fallible`. They never fail into the runtime: a publisher that cannot continue turns itself off and
+/// reports it to the [`Host`].
 ///
-/// A code may be loaded and unloaded by other threads while [`start`](Self::start) publishes what is alive, and it may be passed to `unload` or
-/// `moved` without ever having been passed to `load`.
+/// A code may be loaded and unloaded by other threads while [`start`](Self::start) publishes what is alive, and it may be passed
+/// to `unload` or `moved` without ever having been passed to `load`.
 pub(crate) trait Publisher: Sync {
-    /// What its notices are about.
+    /// The subject of its notices.
     fn subject(&self) -> Subject;
 
-    /// The bit of the log's control word that requests it (`jitdump::extension::control`), or 0 if it cannot be requested from outside the process.
-    /// While the bit is clear, code is not passed to [`load`](Self::load).
+    /// The bit of the log's control word that requests it (`jitdump::extension::control`), or 0 if it cannot be requested from
+    /// outside the process. While the bit is clear, code is not passed to [`load`](Self::load).
     fn request_bit(&self) -> u32 {
         0
     }
 
-    /// Does what the settings ask for. Called once, when the scribe is made.
+    /// Applies the settings. Called once, when the scribe is made.
     fn prepare(&self, _host: &'static Host) {}
 
-    /// Publishes what is alive in the log, and from now on all that is loaded. Called for every request, so it may be on already. False if it
-    /// cannot be had; the request is withdrawn then.
+    /// Publishes what is alive in the log, and from now on all that is loaded. Called for every request, so it may be on already.
+    /// False if this is not possible; the request is then withdrawn.
     fn start(&self, _host: &'static Host, _log: &Log) -> bool {
         self.is_on()
     }
@@ -53,13 +54,14 @@ pub(crate) trait Publisher: Sync {
     fn is_on(&self) -> bool;
 
     /// A code was loaded. `entry` is `None` if the log had no space for it.
-    fn load(&self, code: &Code<'_>, entry: Option<Announced>);
+    fn load(&self, code: &Code<'_>, entry: Option<LogEntry>);
 
-    /// The code of the entry `from` moves to `address`. It is still in the log, and so is its new entry `to`; `None` if the log had no space.
-    fn moved(&self, log: &Log, from: Announced, to: Option<Announced>, address: u64);
+    /// The code of the entry `from` moves to `address`. It is still in the log, and so is its new entry `to`; `None` if the log
+    /// had no space.
+    fn moved(&self, log: &Log, from: LogEntry, to: Option<LogEntry>, address: u64);
 
     /// The code of `entry` is about to be unloaded. It is still in the log.
-    fn unload(&self, log: &Log, entry: Announced);
+    fn unload(&self, log: &Log, entry: LogEntry);
 
     /// The process is a fork's child, whose log is complete.
     fn forked(&self, log: &Log);
@@ -88,7 +90,7 @@ pub(crate) struct Publishers {
     was_started: AtomicBool,
 }
 
-/// How many there are.
+/// Number of publishers.
 const COUNT: usize = cfg!(unix) as usize
     + cfg!(feature = "gdb") as usize
     + cfg!(all(feature = "arena", unix)) as usize
@@ -97,7 +99,7 @@ const COUNT: usize = cfg!(unix) as usize
     + cfg!(test) as usize;
 
 impl Publishers {
-    /// None of them is on.
+    /// A list in which none is on.
     pub(crate) const fn new() -> Self {
         Self {
             #[cfg(unix)]
@@ -116,7 +118,7 @@ impl Publishers {
         }
     }
 
-    /// The order in which they are told.
+    /// The publishers in the order in which they are called.
     fn list(&self) -> [&dyn Publisher; COUNT] {
         [
             #[cfg(unix)]
@@ -144,14 +146,14 @@ impl Publishers {
         }
     }
 
-    /// Starts those that `control` requests. Returns it without the requests that cannot be fulfilled: what is not to be had does
-    /// not count as on, so that debuggers read the log themselves then.
+    /// Starts those that `control` requests. Returns `control` without the requests that cannot be fulfilled: a publisher that is
+    /// not available does not count as on, so that debuggers then read the log themselves.
     pub(crate) fn start(&self, control: u32, host: &'static Host, log: &Log) -> u32 {
         let mut fulfilled = control;
         for publisher in self.list() {
             let bit = publisher.request_bit();
             if control & bit != 0 {
-                // Before it is: from then on, other threads publish what they load.
+                // Set before it is started: from then on, other threads publish the code that they load.
                 self.was_started.store(true, Relaxed);
                 if !publisher.start(host, log) {
                     fulfilled &= !bit;
@@ -161,7 +163,7 @@ impl Publishers {
         fulfilled
     }
 
-    /// Whether code may have to be passed on. Each announcement asks.
+    /// Whether any publisher may be on. Each announcement checks this.
     #[inline]
     pub(crate) fn are_there(&self) -> bool {
         #[cfg(all(feature = "arena", unix))]
@@ -171,7 +173,7 @@ impl Publishers {
         self.was_started.load(Relaxed)
     }
 
-    /// Those that are on.
+    /// The publishers that are on.
     fn active(&self) -> impl Iterator<Item = &dyn Publisher> {
         self.list().into_iter().filter(|publisher| publisher.is_on())
     }
@@ -182,7 +184,7 @@ impl Publishers {
     }
 
     /// See [`Publisher::load`].
-    pub(crate) fn load(&self, control: u32, code: &Code<'_>, entry: Option<Announced>) {
+    pub(crate) fn load(&self, control: u32, code: &Code<'_>, entry: Option<LogEntry>) {
         for publisher in self.active() {
             let bit = publisher.request_bit();
             if bit == 0 || control & bit != 0 {
@@ -192,14 +194,14 @@ impl Publishers {
     }
 
     /// See [`Publisher::moved`].
-    pub(crate) fn moved(&self, log: &Log, from: Announced, to: Option<Announced>, address: u64) {
+    pub(crate) fn moved(&self, log: &Log, from: LogEntry, to: Option<LogEntry>, address: u64) {
         for publisher in self.active() {
             publisher.moved(log, from, to, address);
         }
     }
 
     /// See [`Publisher::unload`].
-    pub(crate) fn unload(&self, log: &Log, entry: Announced) {
+    pub(crate) fn unload(&self, log: &Log, entry: LogEntry) {
         for publisher in self.active() {
             publisher.unload(log, entry);
         }
@@ -207,18 +209,18 @@ impl Publishers {
 
     /// See [`Publisher::forked`].
     pub(crate) fn forked(&self, log: &Log) {
-        // Also one that has given up: a child may have more luck.
+        // Also one that has given up: it may succeed in the child.
         for publisher in self.list() {
             publisher.forked(log);
         }
     }
 
-    /// Reports which ones are off because memory was refused.
+    /// Reports which ones turned themselves off because an allocation failed.
     pub(crate) fn report_refusals(&self, host: &Host) {
         for publisher in self.list() {
             if publisher.take_refusal() {
                 host.withdraw(publisher.request_bit());
-                host.say_refused(publisher.subject());
+                host.report_out_of_memory(publisher.subject());
             }
         }
     }

@@ -8,11 +8,11 @@ use publish_perf_map::Options;
 
 use super::Publisher;
 use crate::host::Host;
-use crate::log::{Announced, Log};
+use crate::log::{Log, LogEntry};
 use crate::notice::Subject;
 use jit_code::Code;
 
-/// The map, from the first request on.
+/// The map; created by the first request.
 #[derive(Debug)]
 pub(super) struct PerfMap(OnceLock<publish_perf_map::PerfMap>);
 
@@ -24,7 +24,7 @@ impl PerfMap {
     fn open(&self, host: &'static Host) {
         let report = |why: &str| {
             host.withdraw(control::PERF_MAP);
-            host.say(Subject::PerfMap, why);
+            host.report(Subject::PerfMap, why);
         };
         let mut options = Options::new().reporter(report);
         if let Some(dir) = &host.settings.perf_map_dir {
@@ -32,7 +32,7 @@ impl PerfMap {
         }
         match publish_perf_map::PerfMap::create(options) {
             Ok(map) => drop(self.0.set(map)),
-            Err(error) => host.say(Subject::PerfMap, error),
+            Err(error) => host.report(Subject::PerfMap, error),
         }
     }
 }
@@ -58,7 +58,7 @@ impl Publisher for PerfMap {
                 Ok(alive) => map.load_many(alive),
                 Err(Refused) => {
                     map.close();
-                    host.say_refused(Subject::PerfMap);
+                    host.report_out_of_memory(Subject::PerfMap);
                     return false;
                 }
             }
@@ -70,19 +70,19 @@ impl Publisher for PerfMap {
         self.0.get().is_some_and(|map| !map.is_off())
     }
 
-    fn load(&self, code: &Code<'_>, _: Option<Announced>) {
+    fn load(&self, code: &Code<'_>, _: Option<LogEntry>) {
         if let Some(map) = self.0.get() {
             map.load(code.address, code.size, code.name);
         }
     }
 
-    fn moved(&self, log: &Log, from: Announced, _: Option<Announced>, address: u64) {
+    fn moved(&self, log: &Log, from: LogEntry, _: Option<LogEntry>, address: u64) {
         if let Some((map, (from, size))) = self.0.get().zip(log.place(from.0, from.1)) {
             map.moved(from, address, size);
         }
     }
 
-    fn unload(&self, log: &Log, entry: Announced) {
+    fn unload(&self, log: &Log, entry: LogEntry) {
         if let Some((map, (address, size))) = self.0.get().zip(log.place(entry.0, entry.1)) {
             map.unload(address, size);
         }

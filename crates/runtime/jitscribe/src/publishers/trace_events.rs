@@ -1,8 +1,8 @@
-//! An example of a publisher, compiled for its test alone: the code of a process as Chrome's trace events, which Perfetto shows on a time
-//! axis.
+//! An example of a publisher, compiled for its test alone: the code of a process as Chrome's trace events, which Perfetto shows
+//! on a time axis.
 //!
-//! Each piece of code is an object that is created (`N`) and destroyed (`D`). Format: "Trace Event Format", "Object Events". A publisher
-//! that is part of a release would get its file from the [`Settings`](crate::settings::Settings).
+//! Each piece of code is an object that is created (`N`) and destroyed (`D`). Format: "Trace Event Format", "Object Events". A
+//! publisher that is part of a release would get its file from the [`Settings`](crate::settings::Settings).
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -14,7 +14,7 @@ use fallible::{Refused, Text, attempt, text};
 
 use super::Publisher;
 use crate::host::Host;
-use crate::log::{Announced, Log};
+use crate::log::{Log, LogEntry};
 use crate::notice::Subject;
 use jit_code::Code;
 
@@ -23,7 +23,7 @@ thread_local! {
     static NEXT: RefCell<Option<File>> = const { RefCell::new(None) };
 }
 
-/// The file, if the test has asked for one.
+/// The file, if the test has requested one.
 #[derive(Debug)]
 pub(super) struct TraceEvents(OnceLock<Trace>);
 
@@ -89,17 +89,17 @@ impl Publisher for TraceEvents {
         self.0.get().is_some()
     }
 
-    fn load(&self, code: &Code<'_>, _: Option<Announced>) {
+    fn load(&self, code: &Code<'_>, _: Option<LogEntry>) {
         let name = code.name.utf8_chunks().next().map_or("", |chunk| chunk.valid());
         self.write('N', code.address, name);
     }
 
-    fn moved(&self, log: &Log, from: Announced, _: Option<Announced>, address: u64) {
+    fn moved(&self, log: &Log, from: LogEntry, _: Option<LogEntry>, address: u64) {
         self.unload(log, from);
         self.write('N', address, "");
     }
 
-    fn unload(&self, log: &Log, entry: Announced) {
+    fn unload(&self, log: &Log, entry: LogEntry) {
         if let Some((address, _)) = log.place(entry.0, entry.1) {
             self.write('D', address, "");
         }

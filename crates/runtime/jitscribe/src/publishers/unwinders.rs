@@ -1,5 +1,5 @@
-//! The unwinders of this process (libgcc, LLVM's and nongnu's libunwind, Windows): they walk through code from before it runs until
-//! it is unloaded.
+//! The unwinders of this process (libgcc, LLVM's and nongnu's libunwind, Windows): they walk through code from before it runs
+//! until it is unloaded.
 
 use std::sync::OnceLock;
 
@@ -8,11 +8,11 @@ use publish_unwind::Unwinders as Registry;
 use super::Publisher;
 use crate::host::Host;
 use crate::image::announced;
-use crate::log::{Announced, Log};
+use crate::log::{Log, LogEntry};
 use crate::notice::Subject;
 use jit_code::Code;
 
-/// Publishes from the start, if the settings ask for it and the process has an unwinder.
+/// Publishes from the start, if the settings request it and the process has an unwinder.
 #[derive(Debug)]
 pub(super) struct Unwinders(OnceLock<Registry>);
 
@@ -21,7 +21,7 @@ impl Unwinders {
         Self(OnceLock::new())
     }
 
-    /// Runs what takes memory. If it is refused, nothing is registered from then on.
+    /// Runs `work`, which allocates. If an allocation fails, nothing is registered from then on.
     fn attempt(&self, work: impl FnOnce()) {
         if fallible::attempt(work).is_err()
             && let Some(registry) = self.0.get()
@@ -30,7 +30,7 @@ impl Unwinders {
         }
     }
 
-    /// Where code at this address is registered; `None` for an arena's, which unwinders find by the arena's own tables.
+    /// The registry for code at this address; `None` for code in an arena, which unwinders find through the arena's own tables.
     fn for_code_at(&self, address: u64) -> Option<&Registry> {
         let registry = self.0.get()?;
         #[cfg(all(feature = "arena", unix))]
@@ -54,7 +54,7 @@ impl Publisher for Unwinders {
         }
         match Registry::find() {
             Some(registry) => drop(self.0.set(registry)),
-            None => host.say(
+            None => host.report(
                 Subject::Unwinders,
                 "no in-process unwinder supports __register_frame; exceptions and backtraces end at jitted code",
             ),
@@ -65,14 +65,14 @@ impl Publisher for Unwinders {
         self.0.get().is_some()
     }
 
-    fn load(&self, code: &Code<'_>, entry: Option<Announced>) {
-        // Without an entry there is no handle by which it could be unloaded.
+    fn load(&self, code: &Code<'_>, entry: Option<LogEntry>) {
+        // Without an entry, there is no handle that could unload it.
         if entry.is_none() {
             return;
         }
         self.attempt(|| {
             if let Some(registry) = self.for_code_at(code.address) {
-                // Unwinders need no lines.
+                // Unwinders do not need lines.
                 let bare = (*code).lines(&[]).inlined(&[]);
                 announced(&bare, |shown| registry.load(shown, code.unwind.as_ref()));
             }
@@ -80,8 +80,8 @@ impl Publisher for Unwinders {
     }
 
     #[cfg(unix)]
-    fn moved(&self, log: &Log, from: Announced, to: Option<Announced>, _: u64) {
-        // First, as the two places may overlap.
+    fn moved(&self, log: &Log, from: LogEntry, to: Option<LogEntry>, _: u64) {
+        // Unload it first, as the two places may overlap.
         self.unload(log, from);
         self.attempt(|| {
             if let Some((position, index)) = to
@@ -94,9 +94,9 @@ impl Publisher for Unwinders {
         });
     }
 
-    /// The unwind info that is registered does not depend on the address, and cannot be made from what is in the log.
+    /// The registered unwind info does not depend on the address, and cannot be restored from the log.
     #[cfg(windows)]
-    fn moved(&self, log: &Log, from: Announced, to: Option<Announced>, _: u64) {
+    fn moved(&self, log: &Log, from: LogEntry, to: Option<LogEntry>, _: u64) {
         let place = |(position, index)| log.place(position, index);
         if let Some((registry, (from, size))) = self.0.get().zip(place(from)) {
             match to.and_then(place) {
@@ -106,7 +106,7 @@ impl Publisher for Unwinders {
         }
     }
 
-    fn unload(&self, log: &Log, entry: Announced) {
+    fn unload(&self, log: &Log, entry: LogEntry) {
         if let Some((address, size)) = log.place(entry.0, entry.1)
             && let Some(registry) = self.for_code_at(address)
         {

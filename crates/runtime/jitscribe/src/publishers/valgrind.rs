@@ -1,4 +1,4 @@
-//! The valgrind that runs the process: it reads an object file for each piece of code.
+//! The Valgrind that runs the process: it reads an object file for each piece of code.
 
 use std::sync::OnceLock;
 
@@ -6,11 +6,11 @@ use publish_valgrind::Options;
 
 use super::Publisher;
 use crate::host::Host;
-use crate::log::{Announced, Log};
+use crate::log::{Log, LogEntry};
 use crate::notice::Subject;
 use jit_code::Code;
 
-/// Publishes from the start, if the settings name a folder for the object files.
+/// Publishes from the start, if the settings have a folder for the object files.
 #[derive(Debug)]
 pub(super) struct Valgrind(OnceLock<publish_valgrind::Valgrind>);
 
@@ -27,11 +27,11 @@ impl Publisher for Valgrind {
 
     fn prepare(&self, host: &'static Host) {
         let Some(directory) = &host.settings.valgrind else { return };
-        let report = |why: &str| host.say(Subject::Valgrind, why);
+        let report = |why: &str| host.report(Subject::Valgrind, why);
         let options = Options::new(directory.as_path()).reporter(report);
         match publish_valgrind::Valgrind::create(options) {
             Ok(valgrind) => drop(self.0.set(valgrind)),
-            Err(error) => host.say(Subject::Valgrind, error),
+            Err(error) => host.report(Subject::Valgrind, error),
         }
     }
 
@@ -39,19 +39,19 @@ impl Publisher for Valgrind {
         self.0.get().is_some()
     }
 
-    fn load(&self, code: &Code<'_>, _: Option<Announced>) {
+    fn load(&self, code: &Code<'_>, _: Option<LogEntry>) {
         if let Some(valgrind) = self.0.get() {
             valgrind.load(code);
         }
     }
 
-    fn moved(&self, log: &Log, from: Announced, _: Option<Announced>, address: u64) {
+    fn moved(&self, log: &Log, from: LogEntry, _: Option<LogEntry>, address: u64) {
         if let Some((valgrind, (from, size))) = self.0.get().zip(log.place(from.0, from.1)) {
             valgrind.moved(from, address, size);
         }
     }
 
-    fn unload(&self, log: &Log, entry: Announced) {
+    fn unload(&self, log: &Log, entry: LogEntry) {
         if let Some((valgrind, (address, size))) = self.0.get().zip(log.place(entry.0, entry.1)) {
             valgrind.unload(address, size);
         }

@@ -1,16 +1,16 @@
-//! How much memory the process's group may have: a log of the usual limit is not to fill a small container.
+//! The memory limit of the process's cgroup: a log of the default size must not fill a small container.
 
 use std::path::Path;
 
 use fallible::PathText;
 
-/// Groups are within groups; nobody sets limits deeper than this below the one that counts.
+/// Groups are nested. Limits are not set deeper than this below the group with the lowest limit.
 const DEPTH: usize = 5;
 
-/// The least of the limits under which the process is, in bytes; `None` if there are none, or none can be read.
+/// The lowest limit that applies to the process, in bytes; `None` if there is none, or none can be read.
 pub(crate) fn memory_limit() -> Option<u64> {
-    let mut room = [0; 4096];
-    let groups = guest::begin_of("/proc/self/cgroup", &mut room)?;
+    let mut buffer = [0; 4096];
+    let groups = guest::begin_of("/proc/self/cgroup", &mut buffer)?;
     least(&PathText::new("/sys/fs/cgroup")?, str::from_utf8(groups).ok()?)
 }
 
@@ -20,7 +20,7 @@ fn least(root: &PathText, groups: &str) -> Option<u64> {
         let mut fields = str::splitn(line, 3, ':').skip(1);
         Some((fields.next()?, fields.next()?))
     };
-    // Memory is in one hierarchy alone: in one of version 1 that names it, or else in that of version 2.
+    // The memory controller is in one hierarchy: in one of version 1 that names it, or else in that of version 2.
     let lines = || groups.lines().filter_map(line);
     let of_memory = |(controllers, _): &(&str, &str)| controllers.split(',').any(|c| c == "memory");
     let (root, path, files) = if let Some((_, path)) = lines().find(of_memory) {
@@ -30,7 +30,7 @@ fn least(root: &PathText, groups: &str) -> Option<u64> {
         (PathText::new(root)?, path, &["memory.max", "memory.high"][..])
     };
     let path = path.trim_start_matches('/');
-    // A path that leads out of the namespace is of groups that cannot be seen.
+    // A path that leads out of the namespace belongs to groups that cannot be read.
     if path.split('/').any(|part| part == "..") {
         return None;
     }
@@ -42,10 +42,10 @@ fn least(root: &PathText, groups: &str) -> Option<u64> {
     limits.min()
 }
 
-/// `max`, and version 1's very large number, are none worth the name.
+/// `max` and the very large number of version 1 mean that there is no limit.
 fn limit(file: &PathText) -> Option<u64> {
-    let mut room = [0; 32];
-    let text = str::from_utf8(guest::begin_of(file, &mut room)?).ok()?;
+    let mut buffer = [0; 32];
+    let text = str::from_utf8(guest::begin_of(file, &mut buffer)?).ok()?;
     text.trim().parse().ok().filter(|limit| *limit < 1 << 60)
 }
 
@@ -54,7 +54,7 @@ mod tests {
     use super::least;
 
     #[test]
-    fn the_least_limit_of_all_groups_around_counts() {
+    fn the_lowest_limit_of_the_enclosing_groups_applies() {
         let root = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
             let path = root.path().join(path);

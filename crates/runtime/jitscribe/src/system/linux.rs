@@ -17,7 +17,7 @@ pub(crate) fn nanoseconds() -> u64 {
     read(ClockId::Monotonic)
 }
 
-/// Nanoseconds since the machine was started, its sleep included.
+/// Nanoseconds since the machine was started, including suspend.
 pub(crate) fn since_boot() -> u64 {
     read(ClockId::Boottime)
 }
@@ -25,13 +25,13 @@ pub(crate) fn since_boot() -> u64 {
 #[inline(always)]
 fn read(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);
-    // Neither is ever negative on this clock.
+    // Neither is negative on this clock.
     (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
 }
 
-/// Sleeps, if the system lets it; else lets others run.
+/// Sleeps if the system permits it, else yields.
 pub(crate) fn nap(time: Duration) {
-    let _thread = guest::undisturbed();
+    let _thread = guest::without_cancellation();
     let time = rustix::time::Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
     if let rustix::thread::NanosleepRelativeResult::Err(_) = rustix::thread::nanosleep(&time) {
         rustix::thread::sched_yield();
@@ -41,15 +41,15 @@ pub(crate) fn nap(time: Duration) {
 /// The kernel's id of this process.
 pub(crate) fn process_id() -> u32 {
     let id = std::process::id();
-    // Where a filter of system calls refuses it, the C library says -1.
+    // If a filter of system calls refuses it, the C library returns -1.
     if id.cast_signed() > 0 { id } else { process_id_by_proc().unwrap_or(id) }
 }
 
-/// The same by the name of the process's folder, to which a link leads.
+/// The same, by the target of the link `/proc/self`.
 #[cold]
 fn process_id_by_proc() -> Option<u32> {
-    let mut room = [std::mem::MaybeUninit::uninit(); 16];
-    let (name, _) = rustix::fs::readlinkat_raw(rustix::fs::CWD, c"/proc/self", &mut room).ok()?;
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 16];
+    let (name, _) = rustix::fs::readlinkat_raw(rustix::fs::CWD, c"/proc/self", &mut buffer).ok()?;
     std::str::from_utf8(name).ok()?.parse().ok()
 }
 
@@ -58,12 +58,12 @@ pub(crate) fn thread_id() -> u32 {
     guest::thread_id()
 }
 
-/// Whether the kernel gave the program more rights than its caller has (`AT_SECURE`).
+/// Whether the kernel gave the program more privileges than its caller has (`AT_SECURE`).
 pub(crate) fn has_more_rights() -> bool {
     const AT_SECURE: usize = 23;
-    // A process that may not be looked into cannot read this of itself: for this question, the same.
-    let mut room = [0; 1024];
-    let Some(vector) = guest::begin_of("/proc/self/auxv", &mut room) else { return true };
+    // A process that may not be inspected cannot read this about itself, and is treated in the same way.
+    let mut buffer = [0; 1024];
+    let Some(vector) = guest::begin_of("/proc/self/auxv", &mut buffer) else { return true };
     let word = size_of::<usize>();
     vector.chunks_exact(2 * word).any(|entry| {
         let (key, value) = entry.split_at(word);
@@ -76,10 +76,10 @@ pub(crate) fn is_traced() -> bool {
     guest::own_status("TracerPid:").is_some_and(|tracer| tracer != 0)
 }
 
-/// The value of a variable of the environment.
+/// The value of an environment variable.
 pub(crate) use fallible::variable;
 
-/// A path as the system has it; `None` if memory is refused.
+/// A path in the system's form; `None` if an allocation fails.
 pub(crate) fn path(bytes: &[u8]) -> Option<PathText> {
     use std::os::unix::ffi::OsStrExt;
     let path = PathText::new(std::ffi::OsStr::from_bytes(bytes));
@@ -89,10 +89,10 @@ pub(crate) fn path(bytes: &[u8]) -> Option<PathText> {
     path
 }
 
-/// Why there is no directory of this user alone.
+/// Why there is no directory that is private to this user.
 #[derive(Debug)]
 pub(crate) enum NoDirectory {
-    /// No variable of the environment says where.
+    /// No environment variable determines the directory.
     Unsaid,
     /// Others may write to it.
     Shared(PathText),
@@ -113,7 +113,7 @@ impl std::fmt::Display for NoDirectory {
     }
 }
 
-/// A directory of this user alone.
+/// A directory that is private to this user.
 pub(crate) fn private_dir() -> Result<PathText, NoDirectory> {
     fallible::attempt(make_private_dir).unwrap_or(Err(NoDirectory::Memory))
 }
@@ -127,7 +127,7 @@ fn make_private_dir() -> Result<PathText, NoDirectory> {
     };
     dir = dir.and_then(|dir| dir.join("jitscribe"));
     let dir = dir.ok_or(NoDirectory::Memory)?;
-    // The directories around it that are not there, the innermost first.
+    // The parent directories that do not exist, the innermost first.
     for around in dir.as_path().ancestors() {
         let around = PathText::new(around).ok_or(NoDirectory::Memory)?;
         match mkdir(around.as_c_str(), Mode::RWXU) {

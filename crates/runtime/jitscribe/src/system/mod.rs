@@ -1,9 +1,9 @@
-//! What is asked of the system, and what there is of it.
+//! The functions that depend on the system.
 //!
-//! On Linux there is all of the library. On Windows there is what works within a process: the log, in memory of its own, GDB's
-//! interface, and unwinders. What other processes read is not there, for nobody reads it: a log that they find, dumps with
-//! perf's marker, perf maps, the wish words of `jitscribe ctl`, valgrind, arenas (object files in ELF), and there is no fork. What is
-//! not there has the same names, and nothing behind.
+//! On Linux, the whole library is available. On Windows, the parts within a process are: the log, in private memory; GDB's
+//! interface; and unwinders. What other processes would read is not available, as there are no readers: a log that they find,
+//! dumps with perf's marker, perf maps, requests of `jitscribe ctl`, Valgrind, arenas (ELF files). There is no fork. The missing
+//! functions have the same names, and do nothing.
 
 #[cfg(unix)]
 mod cgroup;

@@ -32,7 +32,7 @@ pub(crate) fn thread_id() -> u32 {
     unsafe { GetCurrentThreadId() }
 }
 
-/// No program runs with more rights than who started it.
+/// No program runs with more privileges than the user who started it.
 pub(crate) fn has_more_rights() -> bool {
     false
 }
@@ -43,13 +43,12 @@ pub(crate) fn is_traced() -> bool {
     unsafe { IsDebuggerPresent() != 0 }
 }
 
-/// Nothing counts the log's memory by itself.
+/// The log's memory has no limit of its own.
 pub(crate) fn memory_limit() -> Option<u64> {
     None
 }
 
-/// There are no files to be put there.
-/// The value of a variable of the environment.
+/// The value of an environment variable.
 pub(crate) fn variable(name: &std::ffi::CStr) -> Option<Vec<u8>> {
     let value = std::env::var_os(name.to_str().ok()?)?;
     Some(Vec::from(value.to_str()?.as_bytes()))
@@ -60,10 +59,10 @@ pub(crate) fn path(bytes: &[u8]) -> Option<PathText> {
     PathText::new(str::from_utf8(bytes).ok()?)
 }
 
-/// Why there is no directory of this user alone.
+/// Why there is no directory that is private to this user.
 #[derive(Debug)]
 pub(crate) enum NoDirectory {
-    /// None is looked for.
+    /// This is not checked.
     Unsupported,
     #[allow(dead_code, reason = "as elsewhere")]
     Memory,

@@ -23,7 +23,7 @@ pub const TESTS: &[Test] = &[
     ("the_table_of_descriptors_is_enlarged_for_one_thread_alone", table_of_descriptors),
 ];
 
-/// Starts a scenario, which says so when it is ready and then waits for its end.
+/// Starts a scenario, which reports when it is ready and then waits for its end.
 fn start(scenario: &str) -> Child {
     let mut child = player("degraded", &[scenario.to_owned()])
         .stdin(Stdio::piped())
@@ -114,7 +114,7 @@ pub fn play(arguments: &[&str]) {
     let _ = io::stdin().read(&mut [0]);
 }
 
-/// For how many descriptors the kernel has room.
+/// The number of descriptors that the kernel allows.
 fn size_of_table() -> String {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     status.lines().find(|line| line.starts_with("FDSize:")).unwrap().to_owned()

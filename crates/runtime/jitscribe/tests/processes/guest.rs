@@ -288,7 +288,7 @@ fn announce_large() {
         let [(Subject::Full, text)] = heard.as_slice() else { panic!("{heard:?}") };
         assert!(text.contains("more room than the code log may have"), "{text}");
     }
-    // It is not full, and what is said of that is said when it is.
+    // It is not full; the notice about that comes when it is.
     assert!(load(scribe, 20_000) < 20_000);
     let heard = heard.lock().unwrap();
     let [_, (Subject::Full, text)] = heard.as_slice() else { panic!("{heard:?}") };
@@ -532,7 +532,7 @@ enum Outcome {
     All,
     /// The log has some, and has counted the others; or there is no log.
     Fewer,
-    /// The process is killed, as the filter says.
+    /// The process is killed, as the filter requires.
     Killed,
 }
 

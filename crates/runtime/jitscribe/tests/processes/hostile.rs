@@ -1,5 +1,5 @@
-//! Directories that others prepared, and no room: nothing is followed, nothing overwritten, the runtime goes on,
-//! and what could not be had is said.
+//! Directories that others prepared, and full disks: no link is followed, nothing is overwritten, the runtime continues, and each
+//! missing feature is reported.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -107,14 +107,14 @@ pub fn play(arguments: &[&str]) {
     let dir = PathBuf::from(dir);
     let dump = dir.join(format!("jit-{}.dump", std::process::id()));
     let to_dir = || Scribe::builder().jitdump_in(dir.clone());
-    // What a dump that cannot be had comes to.
+    // The fallback for a dump that cannot be created.
     let in_memory = |announced: Announced| {
         announced.heard(&[Subject::Log]);
         assert!(announced.notices[0].1.contains("stays in memory"), "{:?}", announced.notices);
         assert_eq!((announced.scribe.dump_path(), announced.written), (None, CODES));
         announced.has_log();
     };
-    // A dump whose name is taken has a place beside it.
+    // If the name of a dump is taken, the dump gets a place beside it.
     let beside = |announced: Announced| {
         announced.heard(&[]);
         let path = dir.join("2").join(dump.file_name().unwrap());

@@ -35,7 +35,7 @@ const FORBIDDEN: &[i64] = &[
 ];
 
 fn confined() {
-    // A copy that others can run, wherever this one lies.
+    // A copy that other users can run, wherever this one is.
     let dir = tempfile::TempDir::new().unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = dir.path().join("processes");
@@ -73,7 +73,7 @@ pub fn play(arguments: &[&str]) {
 }
 
 fn announce(roster: Roster) {
-    // Room for some seconds of it: then that of the dead is used anew.
+    // Space for some seconds of it: then the space of dead code is reused.
     let scribe = Scribe::builder().limit(8 << 20).build();
     let run = |thread: usize| {
         // Most of it comes and goes in one row of slots; what is in the others lives for half a second.
@@ -124,7 +124,7 @@ fn look(roster: Roster, pid: u32) {
         let stable = before.iter().zip(&after).filter(|(before, after)| before == after);
         let lived = stable.filter(|(slot, _)| slot.phase == Phase::Live).count();
         assert_eq!(compare(&snapshot.bytes, &before, &after, false, |_| false), Ok(0));
-        // The comparison says nothing of codes that changed meanwhile.
+        // The comparison does not cover codes that changed during the snapshot.
         assert!(lived > before.len() / 4, "{lived}");
         looks += 1;
     }

@@ -105,7 +105,7 @@ impl Roster {
     }
 }
 
-/// What code there is to tell of a slot.
+/// The code in a slot, as it is announced.
 pub struct Made {
     pub name: String,
     pub address: u64,
@@ -229,8 +229,8 @@ fn identity(code: &CodeLoad<'_>, with_bytes: bool) -> Result<(usize, u64, u64), 
     Ok((thread * SLOTS + slot, *number, version))
 }
 
-/// Compares what a dump tells with what the slots were before and after it was made. Returns how many codes are
-/// missing that were alive all the time. `is_known` tells other codes that may be there.
+/// Compares a dump with the slots before and after it was made. Returns how many codes are missing that were alive all the time.
+/// `is_known` recognises other codes that may be there.
 pub fn compare(
     dump: &[u8],
     before: &[Slot],

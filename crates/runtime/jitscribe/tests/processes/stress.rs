@@ -156,14 +156,14 @@ pub fn worker(arguments: &[&str]) {
 
 /// Forks; the child compares its log with what there was, and uses handles from before.
 fn fork(hand: &mut Hand) {
-    // What the slots were after the fork, for the child; the first word says that they are there.
+    // The slots after the fork, for the child; the first word is set when they are complete.
     let told = Shared::anonymous(1 + THREADS * SLOTS);
     let before = hand.roster.slots();
     let parent = std::process::id();
     let Some(pid) = sys::fork() else {
         let start = Instant::now();
         while told.word(0).load(SeqCst) == 0 {
-            // Its parent may have been killed before it could tell.
+            // Its parent may have been killed before it could write them.
             if start.elapsed() > Duration::from_secs(5) {
                 sys::exit(0);
             }

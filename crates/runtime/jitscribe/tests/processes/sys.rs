@@ -73,7 +73,7 @@ pub fn complain(text: &str) {
     let _ = unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
 }
 
-/// Waits for a child of one's own.
+/// Waits for a child of this process.
 pub fn wait_for(pid: i32) -> i32 {
     let mut status = 0;
     // SAFETY: `status` is a place for the result.
@@ -102,7 +102,7 @@ fn filter(calls: &[i64], answer: u32) {
     }
     program.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW));
     let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    // SAFETY: the program is as long as it says, and lives until the kernel has copied it.
+    // SAFETY: the program has the given length, and lives until the kernel has copied it.
     unsafe {
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         let mode = libc::SECCOMP_MODE_FILTER;
@@ -157,7 +157,7 @@ fn wait_any(flags: i32) {
     }
 }
 
-/// Waits for all children, and says how many did not succeed, of all that there were.
+/// Waits for all children, and returns how many failed, and how many there were.
 pub fn failed_children() -> u64 {
     wait_any(0);
     FAILED.load(std::sync::atomic::Ordering::Relaxed)
@@ -165,7 +165,7 @@ pub fn failed_children() -> u64 {
 
 /// All threads of this process run on one processor from now on.
 pub fn stay_on_one_processor() {
-    // SAFETY: the set is as large as is said.
+    // SAFETY: the set has the given size.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::sched_getaffinity(0, size_of_val(&set), &raw mut set);

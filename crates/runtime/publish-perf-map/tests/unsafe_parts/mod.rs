@@ -38,7 +38,7 @@ pub fn close_all() {
     unsafe { libc::close_range(3, u32::MAX, 0) };
 }
 
-/// Executable memory, at the address asked for.
+/// Executable memory at the requested address.
 #[derive(Debug)]
 pub struct Arena {
     base: *mut u8,

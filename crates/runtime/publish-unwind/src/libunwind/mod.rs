@@ -5,10 +5,10 @@
 //! entry represents a whole range of the address space, and stays for ever. Changes are made in the table to which it
 //! refers, with single stores: see `rows.rs`.
 
-mod found;
+mod block;
+mod functions;
 mod pool;
 mod rows;
-mod stretch;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
@@ -16,8 +16,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use fallible::{Map, Refused};
 
 use crate::entries::Frames;
-use found::Found;
-use stretch::{SIZE, Stretch};
+use block::{Block, SIZE};
+use functions::Functions;
 
 /// Larger code is left out.
 const LARGEST: u64 = 1 << 30;
@@ -26,8 +26,8 @@ const LARGEST: u64 = 1 << 30;
 /// another.
 #[derive(Debug)]
 pub(crate) struct Libunwind {
-    found: Found,
-    stretches: Mutex<Map<u64, Stretch>>,
+    functions: Functions,
+    blocks: Mutex<Map<u64, Block>>,
     /// Whether a fork left it locked by a thread that does not exist any more.
     is_lost: AtomicBool,
 }
@@ -36,20 +36,20 @@ pub(crate) struct Libunwind {
 ///
 /// Call it without holding a lock: the loader may be waiting for one of ours.
 pub(crate) fn look() -> Option<&'static Libunwind> {
-    static FOUND: OnceLock<Libunwind> = OnceLock::new();
+    static LIBUNWIND: OnceLock<Libunwind> = OnceLock::new();
     static OBJECTS: AtomicU64 = AtomicU64::new(0);
-    let found = FOUND.get();
-    if found.is_some() {
-        return found;
+    let libunwind = LIBUNWIND.get();
+    if libunwind.is_some() {
+        return libunwind;
     }
-    let objects = found::objects();
+    let objects = functions::objects();
     if OBJECTS.swap(objects, Relaxed) == objects {
         return None;
     }
-    let found = Found::look()?;
-    Some(FOUND.get_or_init(|| Libunwind {
-        found,
-        stretches: Mutex::default(),
+    let functions = Functions::look()?;
+    Some(LIBUNWIND.get_or_init(|| Libunwind {
+        functions,
+        blocks: Mutex::default(),
         is_lost: AtomicBool::new(false),
     }))
 }
@@ -58,23 +58,23 @@ impl Libunwind {
     /// Registers a code, and replaces what was there.
     pub(crate) fn add(&self, frames: Frames<'_>) -> Result<(), Refused> {
         let (start, end) = (frames.start, frames.end);
-        let Some(mut stretches) = self.lock() else { return Ok(()) };
-        if self.remove(&mut stretches, start, end) {
-            self.found.flush();
+        let Some(mut blocks) = self.lock() else { return Ok(()) };
+        if self.remove(&mut blocks, start, end) {
+            self.functions.flush();
         }
         if end.saturating_sub(start) > LARGEST {
             return Ok(());
         }
         let mut base = start & !(SIZE - 1);
         while base < end {
-            if !stretches.contains_key(&base)
-                && let Some(stretch) = Stretch::new(base)?
+            if !blocks.contains_key(&base)
+                && let Some(block) = Block::new(base)?
             {
-                // A stretch that cannot be stored is not known to anyone.
-                stretches.try_insert(base, stretch).map_err(|(refused, _)| refused)?;
+                // A block that cannot be stored is not known to anyone.
+                blocks.try_insert(base, block).map_err(|(refused, _)| refused)?;
             }
-            if let Some(stretch) = stretches.get_mut(&base) {
-                stretch.add(&self.found, frames)?;
+            if let Some(block) = blocks.get_mut(&base) {
+                block.add(&self.functions, frames)?;
             }
             base = base.saturating_add(SIZE);
         }
@@ -83,33 +83,33 @@ impl Libunwind {
 
     /// Removes all codes that overlap with this range.
     pub(crate) fn forget(&self, start: u64, end: u64) {
-        if let Some(mut stretches) = self.lock()
-            && self.remove(&mut stretches, start, end)
+        if let Some(mut blocks) = self.lock()
+            && self.remove(&mut blocks, start, end)
         {
-            self.found.flush();
+            self.functions.flush();
         }
     }
 
-    fn remove(&self, stretches: &mut Map<u64, Stretch>, start: u64, end: u64) -> bool {
+    fn remove(&self, blocks: &mut Map<u64, Block>, start: u64, end: u64) -> bool {
         let first = start & !(SIZE - 1);
         let mut any = false;
-        for (_, stretch) in stretches.range_mut(first..end.max(first)) {
-            any |= stretch.forget(start, end);
+        for (_, block) in blocks.range_mut(first..end.max(first)) {
+            any |= block.forget(start, end);
         }
         any
     }
 
     /// Call this in the child of a fork.
     pub(crate) fn forked(&self) {
-        if let Err(TryLockError::WouldBlock) = self.stretches.try_lock() {
+        if let Err(TryLockError::WouldBlock) = self.blocks.try_lock() {
             self.is_lost.store(true, Relaxed);
         }
     }
 
-    fn lock(&self) -> Option<MutexGuard<'_, Map<u64, Stretch>>> {
+    fn lock(&self) -> Option<MutexGuard<'_, Map<u64, Block>>> {
         if self.is_lost.load(Relaxed) {
             return None;
         }
-        Some(self.stretches.lock().unwrap_or_else(PoisonError::into_inner))
+        Some(self.blocks.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

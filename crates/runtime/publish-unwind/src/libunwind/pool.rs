@@ -1,4 +1,4 @@
-//! Memory for the FDEs of a stretch. Rows refer to them with 32-bit offsets, so they are stored together.
+//! Memory for the FDEs of a block. Rows refer to them with 32-bit offsets, so they are stored together.
 #![allow(unsafe_code)]
 
 use std::ptr::{self, NonNull};

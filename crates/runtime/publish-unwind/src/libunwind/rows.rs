@@ -51,8 +51,8 @@ impl Rows {
         codes: impl DoubleEndedIterator<Item = Row>,
     ) -> Option<Self> {
         let behind = (count / 2).saturating_add(16);
-        let room = LEN.checked_sub(behind)?;
-        let spare = (room.checked_div(count.max(1))?).min(SPARE + 1).checked_sub(1)?;
+        let left = LEN.checked_sub(behind)?;
+        let spare = (left.checked_div(count.max(1))?).min(SPARE + 1).checked_sub(1)?;
         let rows = match wiped {
             Some(wiped) => wiped,
             None => Self(map(BYTES)?.cast()),
@@ -142,12 +142,12 @@ mod tests {
 
     /// Searches like libunwind, and checks that the row's code contains the address.
     fn look(rows: &Rows, at: u32, size: u32) -> Option<u32> {
-        let found = rows.load(rows.search(|start| start <= at).checked_sub(1)?);
-        (found.description != 0 && at < found.start + size).then_some(found.start)
+        let row = rows.load(rows.search(|start| start <= at).checked_sub(1)?);
+        (row.description != 0 && at < row.start + size).then_some(row.start)
     }
 
     #[test]
-    fn a_table_that_was_wiped_has_no_code_until_it_is_used_again() {
+    fn a_wiped_table_has_no_code_until_it_is_reused() {
         let codes = |count: u32| (0..count).map(|n| Row { start: 32 * n, description: 8 });
         let rows = Rows::new(None, 1000, codes(1000)).unwrap();
         assert_eq!(look(&rows, 33, 32), Some(32));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_is_found_while_it_is_there() {
+    fn rows_are_found_between_add_and_remove() {
         use std::collections::BTreeMap;
         let mut codes = BTreeMap::<u32, i32>::new();
         let fresh = |codes: &BTreeMap<u32, i32>| {
@@ -171,11 +171,11 @@ mod tests {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             // Of 16 bytes each, at addresses that are not multiples of 16.
             let start = (seed >> 40) as u32 % 20_000;
-            let over: Vec<u32> = codes
+            let retired: Vec<u32> = codes
                 .range(start.saturating_sub(15)..start + 16)
                 .map(|(&start, _)| start)
                 .collect();
-            for other in over {
+            for other in retired {
                 codes.remove(&other);
                 rows.remove(other);
             }

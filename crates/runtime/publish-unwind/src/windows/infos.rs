@@ -18,19 +18,19 @@ pub(crate) struct Infos {
     used: usize,
     places: HashMap<Vec<u8>, u64>,
     /// The reverse map. Both have their own copy of the bytes, which are few.
-    known: HashMap<u64, Vec<u8>>,
+    contents: HashMap<u64, Vec<u8>>,
 }
 
 impl Infos {
-    /// The address of this UNWIND_INFO, which is stored within `room` if it is new. `None` if there is no space. If an
+    /// The address of this UNWIND_INFO, which is stored within `range` if it is new. `None` if there is no space. If an
     /// allocation fails in the caller's attempt, the address must not be used.
-    pub(crate) fn place(&mut self, bytes: &[u8], room: &Range<u64>) -> Option<u64> {
+    pub(crate) fn place(&mut self, bytes: &[u8], range: &Range<u64>) -> Option<u64> {
         if let Some(place) = self.places.get(bytes) {
             return Some(*place);
         }
         let is_full = |pages: &Pages| pages.size() < self.used.saturating_add(bytes.len());
         if self.blocks.last().is_none_or(is_full) {
-            self.blocks.push(Pages::within(room.clone(), BLOCK)?);
+            self.blocks.push(Pages::within(range.clone(), BLOCK)?);
             self.used = 0;
         }
         let block = self.blocks.last_mut()?;
@@ -38,13 +38,13 @@ impl Infos {
         let place = block.address().checked_add(self.used as u64)?;
         self.used = self.used.checked_add(bytes.len())?.checked_next_multiple_of(4)?;
         self.places.insert(bytes.into(), place);
-        self.known.insert(place, bytes.into());
+        self.contents.insert(place, bytes.into());
         Some(place)
     }
 
     /// The UNWIND_INFO at an address.
     pub(crate) fn at(&self, place: u64) -> Option<&[u8]> {
-        self.known.get(&place).map(Vec::as_slice)
+        self.contents.get(&place).map(Vec::as_slice)
     }
 
     /// The memory, for a caller that keeps it until no thread reads it any more.

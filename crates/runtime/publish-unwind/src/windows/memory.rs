@@ -107,7 +107,7 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: ours, exactly as they were reserved; nobody refers to them any more.
+        // SAFETY: ours, exactly as they were reserved; nothing refers to them any more.
         unsafe { VirtualFree(self.base.as_ptr().cast::<c_void>(), 0, MEM_RELEASE) };
     }
 }

@@ -101,7 +101,7 @@ impl Table {
         let mut handle = ptr::null_mut();
         let (begin, end) = (range.start as usize, range.end as usize);
         // SAFETY: the array has this many entries, is only written atomically, and stays until this value is dropped, and a
-        // second longer (see `rest.rs`).
+        // second longer (see `retired.rs`).
         let is_growable = may_grow
             && unsafe {
                 RtlAddGrowableFunctionTable(&raw mut handle, first, used as u32, most, begin, end)

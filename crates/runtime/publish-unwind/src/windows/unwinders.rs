@@ -9,7 +9,7 @@ use unwind_info::windows::{Piece, encode};
 use unwind_info::{Error, Unwind};
 
 use super::region::Region;
-use super::rest::Resting;
+use super::retired::RetiredMemory;
 use super::table::Function;
 
 /// The registrations of jitted code with Windows. See the [crate's documentation](crate).
@@ -17,7 +17,7 @@ use super::table::Function;
 /// Every method may be called from any thread. None fails: code that cannot be described is left out.
 #[derive(Debug)]
 pub struct Unwinders {
-    known: Mutex<Known>,
+    registrations: Mutex<Registrations>,
     may_grow: bool,
     /// Whether an allocation failed: nothing is registered any more.
     is_off: AtomicBool,
@@ -26,10 +26,10 @@ pub struct Unwinders {
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct Registrations {
     /// By their start addresses.
     regions: Map<u64, Region>,
-    resting: Resting,
+    retired_memory: RetiredMemory,
 }
 
 impl Unwinders {
@@ -60,7 +60,7 @@ impl Unwinders {
 
     fn new(may_grow: bool) -> Self {
         Self {
-            known: Mutex::default(),
+            registrations: Mutex::default(),
             may_grow,
             is_off: AtomicBool::new(false),
             is_refused: AtomicBool::new(false),
@@ -73,66 +73,66 @@ impl Unwinders {
         // `encode` reserves what it writes.
         let mut infos = Default::default();
         let pieces = unwind.map(|unwind| encode(code.size, unwind, &mut infos));
-        self.change(|known| {
-            known.forget(code.start, code.start.saturating_add(code.size));
+        self.change(|registrations| {
+            registrations.forget(code.start, code.start.saturating_add(code.size));
             match pieces {
                 Some(Ok(pieces)) => {
                     let all = pieces.iter().map(|piece| (piece, info_of(piece, &infos)));
-                    known.add(code.start, all, self.may_grow)?;
+                    registrations.add(code.start, all, self.may_grow)?;
                 }
                 Some(Err(Error::Memory)) => return Err(Refused),
                 Some(Err(_)) | None => {}
             }
-            known.drop_empty(code.start);
+            registrations.drop_empty(code.start);
             Ok(())
         });
     }
 
     /// Announces that the code at `from` with `size` bytes now runs at `to`.
     pub fn moved(&self, from: u64, to: u64, size: u64) {
-        self.change(|known| {
+        self.change(|registrations| {
             // They contain no addresses, and so are valid wherever the code is.
-            let frames = known.frames(from, size);
+            let frames = registrations.frames(from, size);
             fallible::so_far()?;
-            known.forget(to, to.saturating_add(size));
+            registrations.forget(to, to.saturating_add(size));
             let all = frames.iter().map(|(piece, info)| (piece, info.as_slice()));
-            known.add(to, all, self.may_grow)?;
-            known.drop_empty(from);
-            known.drop_empty(to);
+            registrations.add(to, all, self.may_grow)?;
+            registrations.drop_empty(from);
+            registrations.drop_empty(to);
             Ok(())
         });
     }
 
     /// Announces the unload of the code at `address` with `size` bytes, which does not run any more, nor is on any stack.
     pub fn unload(&self, address: u64, size: u64) {
-        let mut known = self.lock();
-        known.forget(address, address.saturating_add(size));
-        known.drop_empty(address);
+        let mut registrations = self.lock();
+        registrations.forget(address, address.saturating_add(size));
+        registrations.drop_empty(address);
     }
 
     /// Changes the registrations, unless an allocation failed before. If one fails now, all are removed.
-    fn change(&self, change: impl FnOnce(&mut Known) -> Result<(), Refused>) {
+    fn change(&self, change: impl FnOnce(&mut Registrations) -> Result<(), Refused>) {
         if self.is_off.load(Relaxed) {
             return;
         }
-        let mut known = self.lock();
+        let mut registrations = self.lock();
         // Another thread may have failed to allocate while this one waited for the lock.
         if self.is_off.load(Relaxed) {
             return;
         }
-        if fallible::attempt(|| change(&mut known)).and_then(|result| result).is_err() {
-            self.turn_off(&mut known);
+        if fallible::attempt(|| change(&mut registrations)).and_then(|result| result).is_err() {
+            self.turn_off(&mut registrations);
         }
     }
 
-    fn turn_off(&self, known: &mut Known) {
+    fn turn_off(&self, registrations: &mut Registrations) {
         self.is_off.store(true, Relaxed);
         self.is_refused.store(true, Relaxed);
-        known.end();
+        registrations.end();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Registrations> {
+        self.registrations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -143,7 +143,7 @@ fn info_of<'i>(piece: &Piece, infos: &'i [u8]) -> &'i [u8] {
     info.get(..codes.saturating_mul(2).saturating_add(4)).unwrap_or_default()
 }
 
-impl Known {
+impl Registrations {
     fn region(&mut self, address: u64) -> Option<&mut Region> {
         let (_, region) = self.regions.range_mut(..=address).next_back()?;
         region.range().contains(&address).then_some(region)
@@ -162,7 +162,7 @@ impl Known {
                 && self.regions.get(&key).is_some_and(|old| old.range().end > region.range().start)
                 && let Some(old) = self.regions.remove(&key)
             {
-                old.retire(&mut self.resting);
+                old.retire(&mut self.retired_memory);
             }
             self.regions
                 .try_insert(region.range().start, region)
@@ -178,7 +178,7 @@ impl Known {
                 && let Some(info) = region.place(info)
             {
                 fallible::so_far()?;
-                region.add(Function { begin, end, info }, &mut self.resting)?;
+                region.add(Function { begin, end, info }, &mut self.retired_memory)?;
             }
         }
         Ok(())
@@ -208,7 +208,7 @@ impl Known {
     /// Removes all registrations.
     fn end(&mut self) {
         for region in std::mem::take(&mut self.regions).into_values() {
-            region.retire(&mut self.resting);
+            region.retire(&mut self.retired_memory);
         }
     }
 
@@ -218,7 +218,7 @@ impl Known {
         if let Some(start) = empty.map(|region| region.range().start)
             && let Some(region) = self.regions.remove(&start)
         {
-            region.retire(&mut self.resting);
+            region.retire(&mut self.retired_memory);
         }
     }
 }

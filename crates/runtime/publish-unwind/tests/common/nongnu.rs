@@ -55,7 +55,7 @@ impl Libunwind {
     #[inline(never)]
     pub fn steps(&self, mut visit: impl FnMut(u64, &dyn Fn() -> Option<String>)) {
         let (mut context, mut cursor) = (Room([0; 160]), Room([0; 160]));
-        // SAFETY: both are large enough; this frame stays while the walk goes on.
+        // SAFETY: both are large enough; this frame stays during the walk.
         unsafe {
             (self.getcontext)((&raw mut context).cast());
             assert_eq!((self.init)((&raw mut cursor).cast(), (&raw mut context).cast()), 0);

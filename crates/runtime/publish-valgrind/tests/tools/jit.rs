@@ -107,7 +107,7 @@ fn map(at: usize, length: usize, protection: i32, flags: i32, fd: i32) -> usize 
 }
 
 impl Memory {
-    /// Writable and executable, at the address asked for, or anywhere for 0.
+    /// Writable and executable, at the requested address, or anywhere for 0.
     pub fn private(at: usize, length: usize) -> Self {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         let address = map(at, length, READ_WRITE | libc::PROT_EXEC, flags, -1);

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use callgrind::{CodeMap, Function, Owner, Place};
 
 use crate::files::Kind;
-use crate::known::{CodeLines, Known, KnownCode};
+use crate::symbols::{CodeLines, CodeRange, SymbolIndex};
 use crate::{Error, Result};
 
 /// The number of source file names that are cached.
@@ -16,7 +16,7 @@ const FILES: usize = 1 << 16;
 
 /// The known code, in the form that the profile needs.
 pub struct Map {
-    known: KnownCode,
+    known: SymbolIndex,
     /// The object file with the bytes of code.
     image: Rc<[u8]>,
     /// The object name for code without bytes: the perf map.
@@ -33,7 +33,7 @@ pub struct Map {
 
 #[derive(Clone)]
 struct Seen {
-    known: Known,
+    known: CodeRange,
     function: Option<Function>,
     /// Whether other code was once at one of the addresses that were looked up.
     is_doubtful: bool,
@@ -41,7 +41,7 @@ struct Seen {
 
 impl Map {
     /// A map of `known`, whose bytes will be in the object file `image`.
-    pub fn new(known: KnownCode, image: &Path) -> Self {
+    pub fn new(known: SymbolIndex, image: &Path) -> Self {
         let map = known.sources().iter().find(|source| source.kind == Kind::PerfMap);
         let no_image = map.map_or(image, |map| &map.path).as_os_str().as_bytes().into();
         Self {
@@ -62,7 +62,7 @@ impl Map {
     ///
     /// # Errors
     /// The first error of a lookup.
-    pub fn finish(self) -> Result<(KnownCode, usize, bool)> {
+    pub fn finish(self) -> Result<(SymbolIndex, usize, bool)> {
         match self.error {
             Some(error) => Err(error),
             None => {
@@ -110,7 +110,7 @@ impl CodeMap for Map {
         }
         let seen =
             self.seen[index].get_or_insert(Seen { known, function: None, is_doubtful: false });
-        seen.is_doubtful = seen.is_doubtful || self.known.was_other_at(address);
+        seen.is_doubtful = seen.is_doubtful || self.known.is_ambiguous_at(address);
         Some(Owner { function, start, visible })
     }
 

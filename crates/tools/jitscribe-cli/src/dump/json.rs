@@ -200,7 +200,7 @@ fn of_load<'a>(code: &CodeLoad<'a>) -> Event<'a> {
             kind: code.kind().name(),
             tier: code.tier().map(String::from_utf8_lossy),
             died: code.died(),
-            lean: code.is_lean(),
+            lean: code.is_without_bytes(),
             frame_pointer: code.frame_pointer().map(|kept| match kept {
                 FramePointer::Prologue => "prologue",
                 FramePointer::Throughout => "throughout",

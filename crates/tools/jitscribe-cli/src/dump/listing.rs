@@ -6,7 +6,7 @@ use jitdump::{CodeEvent, CodeLoad, Dump, Endian};
 use super::ending::ending;
 use super::input::Input;
 use super::live::history_of;
-use super::time::Shown;
+use super::time::FormattedTime;
 use crate::text::{self, Out};
 use crate::{Result, note};
 
@@ -37,17 +37,17 @@ pub fn jitdump(dump: &Dump<'_>, input: &Input, out: &mut Out) -> Result<()> {
     let mut names: Option<Moved<'_>> = None;
     for event in codes.by_ref() {
         match event {
-            Err(error) => note::warning(input.told(error)),
+            Err(error) => note::warning(input.message(error)),
             Ok(CodeEvent::Load(code)) => {
                 let lines = code.lines().count();
                 let unwind = code.unwind().is_some();
                 sum.loads += 1;
                 sum.with_lines += u64::from(lines > 0);
                 sum.with_unwind += u64::from(unwind);
-                sum.lean += u64::from(code.is_lean());
+                sum.without_bytes += u64::from(code.is_without_bytes());
                 print(format_args!(
                     "{} {:>16x} {:>8x} {:>8} {lines:>6} {:>6} {}{}",
-                    Shown { time: code.timestamp, ticks },
+                    FormattedTime { time: code.timestamp, ticks },
                     code.address,
                     code.size,
                     code.tid,
@@ -61,7 +61,7 @@ pub fn jitdump(dump: &Dump<'_>, input: &Input, out: &mut Out) -> Result<()> {
                 let name = names.get_or_insert_with(|| Moved::of(dump)).next_name();
                 print(format_args!(
                     "{} {:>16x} {:>8x} {:>8} {:>6} {:>6} {} (moved from {:x})",
-                    Shown { time: moved.timestamp, ticks },
+                    FormattedTime { time: moved.timestamp, ticks },
                     moved.new_address,
                     moved.size,
                     moved.tid,
@@ -72,25 +72,29 @@ pub fn jitdump(dump: &Dump<'_>, input: &Input, out: &mut Out) -> Result<()> {
                 ))?;
             }
             Ok(CodeEvent::Close { timestamp }) => {
-                print(format_args!("{} (closed)", Shown { time: timestamp, ticks }))?;
+                print(format_args!("{} (closed)", FormattedTime { time: timestamp, ticks }))?;
             }
         }
     }
     if let Some(ending) = ending(codes.end()) {
-        note::warning(input.told(ending));
+        note::warning(input.message(ending));
     }
     let left_out = codes.left_out();
     if left_out.count > 0 {
-        note::warning(input.told(format_args!(
+        note::warning(input.message(format_args!(
             "{} codes are missing because the log was full, from {} to {}",
             left_out.count,
-            Shown { time: left_out.first, ticks },
-            Shown { time: left_out.last, ticks },
+            FormattedTime { time: left_out.first, ticks },
+            FormattedTime { time: left_out.last, ticks },
         )));
     }
-    let lean = if sum.lean > 0 { format!(", {} without bytes", sum.lean) } else { String::new() };
+    let without_bytes = if sum.without_bytes > 0 {
+        format!(", {} without bytes", sum.without_bytes)
+    } else {
+        String::new()
+    };
     note::say(format_args!(
-        "{}: {} loads ({} with lines, {} with unwind tables{lean}), {} moves",
+        "{}: {} loads ({} with lines, {} with unwind tables{without_bytes}), {} moves",
         text::path(input.name()),
         sum.loads,
         sum.with_lines,
@@ -126,7 +130,7 @@ struct Sum {
     loads: u64,
     with_lines: u64,
     with_unwind: u64,
-    lean: u64,
+    without_bytes: u64,
     moves: u64,
 }
 
@@ -140,7 +144,7 @@ fn besides(code: &CodeLoad<'_>, ticks: bool) -> String {
     let count = |number: usize, what: &str| (number > 0).then(|| format!("{number} {what}"));
     said.extend(count(code.ir_lines().count(), "IR lines"));
     said.extend(count(code.inlined().count(), "calls inlined"));
-    let died = code.died().map(|time| Shown { time, ticks }.to_string());
+    let died = code.died().map(|time| FormattedTime { time, ticks }.to_string());
     said.extend(died.map(|died| format!("died at {}", died.trim_start())));
     format!(" [{}]", said.join(", "))
 }
@@ -159,7 +163,7 @@ pub fn perf_map(input: &Input, out: &mut Out) -> Result<()> {
             }
             Err(error) => {
                 unreadable += 1;
-                note::warning(input.told(error));
+                note::warning(input.message(error));
             }
         }
     }

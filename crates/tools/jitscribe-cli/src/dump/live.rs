@@ -1,9 +1,9 @@
 //! The code that is live at a given time, by address.
 
-use code_timeline::{Code, CodeId, History, HistoryBuilder, LifeId, MoveId, Processes};
+use code_timeline::{AddressSpaceId, Code, CodeId, History, HistoryBuilder, MoveId, Processes};
 use jitdump::{CodeEvent, CodeLoad, Dump};
 
-use jitscribe_inject::heavy::{self, Heavy};
+use jitscribe_inject::output_limits::{PartFilter, parts_fit};
 
 /// The code of a dump that is live at a given time.
 #[derive(Debug)]
@@ -37,14 +37,14 @@ impl<'a> Live<'a> {
             loads.push(load);
             loads.len() - 1
         });
-        let pieces = history.timeline(LifeId::ONLY).map(|timeline| timeline.pieces());
+        let pieces = history.timeline(AddressSpaceId::ONLY).map(|timeline| timeline.pieces());
         let pieces = pieces.unwrap_or_default().iter().filter(|piece| piece.until == u64::MAX);
         let mut pieces: Vec<code_timeline::Piece> = pieces.cloned().collect();
         let weight = |id: CodeId| loads[history.code(id).origin].weight() as u64;
         let parts = pieces.iter().map(|piece| weight(piece.code)).fold(0, u64::saturating_add);
-        if !heavy::fits(parts, dump.data().len() as u64) {
-            let mut heavy = Heavy::default();
-            pieces.retain(|piece| heavy.is_shown(weight(piece.code), piece.code.0));
+        if !parts_fit(parts, dump.data().len() as u64) {
+            let mut filter = PartFilter::default();
+            pieces.retain(|piece| filter.is_shown(weight(piece.code), piece.code.0));
         }
         Self { loads, history, pieces }
     }
@@ -72,7 +72,7 @@ pub fn history_of<'a, Origin: Clone>(
     until: u64,
     mut origin: impl FnMut(CodeLoad<'a>) -> Origin,
 ) -> (History<Origin>, Vec<MoveId>) {
-    const ONE: LifeId = LifeId::ONLY;
+    const ONE: AddressSpaceId = AddressSpaceId::ONLY;
     let processes = Processes::new();
     let mut builder = HistoryBuilder::new();
     let mut source = builder.source();
@@ -85,7 +85,7 @@ pub fn history_of<'a, Origin: Clone>(
                 let id =
                     source.load(ONE, time, index, Code { address, size, origin: origin(load) });
                 if let Some(died) = died.filter(|&died| died <= until) {
-                    source.died(ONE, died, id);
+                    source.unload(ONE, died, id);
                 }
             }
             CodeEvent::Move(moved) if moved.timestamp <= until => {

@@ -7,8 +7,8 @@ mod listing;
 mod live;
 mod map;
 mod objects;
+mod process;
 mod time;
-mod told;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -154,8 +154,8 @@ pub fn run(args: &Args) -> Result<()> {
         ));
     }
     let input = match (&args.file, args.pid, &args.core) {
-        (_, Some(pid), _) => told::of_process(pid)?,
-        (_, _, Some(core)) => told::of_core(core)?,
+        (_, Some(pid), _) => process::of_process(pid)?,
+        (_, _, Some(core)) => process::of_core(core)?,
         (Some(file), ..) => Input::read(file)?,
         (None, None, None) => {
             return Err(Error::Usage("nothing to dump. Pass FILE, -p PID or --core FILE".into()));
@@ -180,15 +180,15 @@ fn dump_jitdump(args: &Args, input: &Input, out: &mut Out) -> Result<()> {
     if !args.perf_map && !args.map_for_perf && args.objects().is_none() {
         return listing::jitdump(&dump, input, out);
     }
-    told::warn_of_left_out(&dump, input);
+    process::warn_of_left_out(&dump, input);
     let until = args.at.map_or(Ok(u64::MAX), |at| at.of(dump.header())).map_err(Error::Refused)?;
-    let live = live::Live::at(&dump, until, |error| note::warning(input.told(error)));
+    let live = live::Live::at(&dump, until, |error| note::warning(input.message(error)));
     if let Some((format, folder)) = args.objects() {
         objects::write(&dump, &live, format, folder, args.force, input)
     } else if let (true, Some(pid)) = (args.map_for_perf, args.pid) {
         let mut map = Vec::new();
         map::from_jitdump(&live, &mut map)?;
-        told::write_map(pid, &map, args.force)
+        process::write_map(pid, &map, args.force)
     } else {
         map::from_jitdump(&live, out)
     }

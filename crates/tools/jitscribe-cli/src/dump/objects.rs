@@ -10,8 +10,8 @@ use jitdump::Dump;
 use super::input::Input;
 use super::live::{Live, Piece};
 use crate::{Error, Result, note, text};
-use jitscribe_inject::arena;
 use jitscribe_inject::output::{self, Output};
+use jitscribe_inject::output_limits::split_into_arenas;
 
 /// The start of an arena is rounded down to a multiple of this.
 const PAGE: u64 = 0x1000;
@@ -41,9 +41,9 @@ pub fn write(
     })?;
     let target = Target::new(machine, dump.header().endian);
     let pieces: Vec<Piece<'_, '_>> = live.pieces().collect();
-    let arenas = arena::arenas(&pieces, |piece| piece.address..piece.end);
+    let arenas = split_into_arenas(&pieces, |piece| piece.address..piece.end);
     if arenas.is_empty() {
-        note::warning(input.told("no code is live at that time, so no file is written"));
+        note::warning(input.message("no code is live at that time, so no file is written"));
         return Ok(());
     }
     output::folder(folder)?;

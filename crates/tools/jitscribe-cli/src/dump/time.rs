@@ -57,14 +57,14 @@ impl Time {
 
 /// A record's time as the listing shows it.
 #[derive(Debug, Clone, Copy)]
-pub struct Shown {
+pub struct FormattedTime {
     /// In the dump's unit.
     pub time: u64,
     /// Whether that is ticks.
     pub ticks: bool,
 }
 
-impl fmt::Display for Shown {
+impl fmt::Display for FormattedTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.ticks {
             return write!(f, "{:>20}", self.time);
@@ -104,14 +104,14 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_whole() {
+    fn ticks_are_whole_numbers() {
         assert_eq!(nanoseconds("12", 1), Ok(12));
         assert!(nanoseconds("12.5", 1).is_err());
     }
 
     #[test]
-    fn what_is_shown_can_be_typed() {
-        let shown = Shown { time: 12_000_000_345, ticks: false }.to_string();
+    fn formatted_times_can_be_parsed() {
+        let shown = FormattedTime { time: 12_000_000_345, ticks: false }.to_string();
         assert_eq!(shown, "        12.000000345");
         assert_eq!(nanoseconds(shown.trim(), 0), Ok(12_000_000_345));
     }

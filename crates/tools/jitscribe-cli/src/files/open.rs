@@ -424,7 +424,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_file_is_not_opened() {
+    fn only_regular_files_are_opened() {
         let folder = tempfile::tempdir().unwrap();
         let fifo = folder.path().join("jit-1.dump");
         rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR, 0).unwrap();

@@ -25,7 +25,7 @@ pub struct Job {
     /// The task.
     pub task: Task,
     /// The descriptors that are passed to it.
-    pub handed: Vec<OwnedFd>,
+    pub passed: Vec<OwnedFd>,
 }
 
 /// The answer of a worker: untrusted bytes, and descriptors.
@@ -53,7 +53,7 @@ impl Kept {
     ///
     /// # Errors
     /// If it has ended, or does not accept the message in time.
-    pub fn tell(&self, message: &[u8]) -> io::Result<()> {
+    pub fn send(&self, message: &[u8]) -> io::Result<()> {
         wire::send(&self.socket, &[message], &[])
     }
 
@@ -134,9 +134,9 @@ const ROOM: Duration = Duration::from_secs(5);
 /// # Errors
 /// The worker's error; [`io::ErrorKind::TimedOut`] if it does not answer, [`io::ErrorKind::UnexpectedEof`] if it ended without an
 /// answer.
-pub fn run(task: Task, handed: Vec<OwnedFd>, patience: Patience) -> io::Result<Answer> {
+pub fn run(task: Task, passed: Vec<OwnedFd>, patience: Patience) -> io::Result<Answer> {
     let mut answer = Err(io::ErrorKind::UnexpectedEof.into());
-    let job = Job { task, handed };
+    let job = Job { task, passed };
     run_all(std::iter::once(job), patience, |_, done| answer = done);
     answer
 }
@@ -230,7 +230,7 @@ struct Running {
 
 impl Running {
     fn begin(index: usize, job: &Job, patience: Patience, now: Instant) -> io::Result<Self> {
-        let (socket, number) = start(&job.task, &job.handed, patience.memory)?;
+        let (socket, number) = start(&job.task, &job.passed, patience.memory)?;
         Ok(Self {
             index,
             number,
@@ -356,7 +356,7 @@ pub fn ask_for_file(request: &[u8], patience: Patience) -> io::Result<Answer> {
         let one = match &mut *files {
             Some(one) => one,
             none => {
-                let job = Job { task: Task::Files, handed: Vec::new() };
+                let job = Job { task: Task::Files, passed: Vec::new() };
                 none.insert(Running::begin(0, &job, patience, now)?)
             }
         };
@@ -388,7 +388,7 @@ pub fn ask_for_file(request: &[u8], patience: Patience) -> io::Result<Answer> {
 }
 
 /// Tells the helper to start a task. Starts the helper first if necessary.
-fn start(task: &Task, handed: &[OwnedFd], memory: u64) -> io::Result<(OwnedFd, u64)> {
+fn start(task: &Task, passed: &[OwnedFd], memory: u64) -> io::Result<(OwnedFd, u64)> {
     let mut helper = HELPER.lock().unwrap_or_else(PoisonError::into_inner);
     for again in [true, false] {
         let one = match &mut *helper {
@@ -400,7 +400,7 @@ fn start(task: &Task, handed: &[OwnedFd], memory: u64) -> io::Result<(OwnedFd, u
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let message = serde_json::to_vec(&Message::Start { number, task: task.clone(), memory })?;
         let mut descriptors = vec![theirs.as_fd()];
-        descriptors.extend(handed.iter().map(OwnedFd::as_fd));
+        descriptors.extend(passed.iter().map(OwnedFd::as_fd));
         match wire::send(&one.socket, &[&message], &descriptors) {
             Ok(()) => return Ok((ours, number)),
             // The helper was killed or stopped. If it continues, it finds its socket closed and ends.
@@ -495,7 +495,7 @@ mod tests {
 
     #[test]
     fn a_worker_ends_when_nobody_waits_for_it() {
-        let job = Job { task: Task::Sleep, handed: Vec::new() };
+        let job = Job { task: Task::Sleep, passed: Vec::new() };
         let running = Running::begin(0, &job, Patience::NAMED, Instant::now()).expect("begun");
         let socket = running.socket.try_clone().expect("a descriptor");
         assert!(runs(&socket));
@@ -508,7 +508,7 @@ mod tests {
         let kept = run(Task::Keep, Vec::new(), Patience::NAMED).expect("an answer").kept;
         let kept = kept.expect("it goes on");
         let socket = kept.socket.try_clone().expect("a descriptor");
-        kept.tell(b"a message").expect("room");
+        kept.send(b"a message").expect("room");
         kept.wait(Instant::now() + Duration::from_millis(50));
         assert!(runs(&socket));
         drop(kept);

@@ -80,7 +80,7 @@ pub fn serve(socket: &OwnedFd) {
             Ok(_) => {}
             Err(_) => break,
         }
-        let Ok((count, mut handed)) = wire::receive(socket, &mut room, RecvFlags::empty()) else {
+        let Ok((count, mut passed)) = wire::receive(socket, &mut room, RecvFlags::empty()) else {
             break;
         };
         if count == 0 {
@@ -88,11 +88,11 @@ pub fn serve(socket: &OwnedFd) {
         }
         let message = room.get(..count).and_then(|bytes| serde_json::from_slice(bytes).ok());
         match message {
-            Some(Message::Start { .. }) if !handed.is_empty() && workers.len() >= WORKERS => {
-                let _ = Output::new(handed.remove(0)).finish(Err(rustix::io::Errno::AGAIN.into()));
+            Some(Message::Start { .. }) if !passed.is_empty() && workers.len() >= WORKERS => {
+                let _ = Output::new(passed.remove(0)).finish(Err(rustix::io::Errno::AGAIN.into()));
             }
-            Some(Message::Start { number, task, memory }) if !handed.is_empty() => {
-                let answer = handed.remove(0);
+            Some(Message::Start { number, task, memory }) if !passed.is_empty() => {
+                let answer = passed.remove(0);
                 let helper = getpid();
                 match sys::fork() {
                     Ok(None) => {
@@ -100,7 +100,7 @@ pub fn serve(socket: &OwnedFd) {
                         if sys::replace_by_output(socket.as_fd()).is_err() {
                             sys::exit();
                         }
-                        work(helper, task, handed, answer, memory)
+                        work(helper, task, passed, answer, memory)
                     }
                     Ok(Some(pid)) => drop(workers.insert(number, pid)),
                     Err(error) => {
@@ -130,7 +130,7 @@ fn reap(workers: &mut HashMap<u64, Pid>) {
 }
 
 /// Runs a worker to its end.
-fn work(helper: Pid, task: Task, handed: Vec<OwnedFd>, answer: OwnedFd, memory: u64) -> ! {
+fn work(helper: Pid, task: Task, passed: Vec<OwnedFd>, answer: OwnedFd, memory: u64) -> ! {
     let mut output = Output::new(answer);
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     // The helper may have ended before that.
@@ -138,7 +138,7 @@ fn work(helper: Pid, task: Task, handed: Vec<OwnedFd>, answer: OwnedFd, memory: 
         sys::exit();
     }
     rights::limit(memory);
-    let done = catch_unwind(AssertUnwindSafe(|| task.perform(handed, &mut output)));
+    let done = catch_unwind(AssertUnwindSafe(|| task.perform(passed, &mut output)));
     let done = done.unwrap_or_else(|_| Err(io::Error::other("the worker failed")));
     let _ = output.finish(done);
     sys::exit()

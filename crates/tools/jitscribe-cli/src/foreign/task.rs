@@ -22,7 +22,7 @@ pub enum Task {
     /// Converts a code log to a jitdump.
     Read(process::ReadLog),
     /// Writes the control word of a code log.
-    Ask(process::AskLog),
+    Request(process::RequestLog),
     /// Creates a file where a process sees it.
     Write(process::WriteInside),
     /// Opens regular files, one after the other: see [`files::open_all`].
@@ -32,8 +32,8 @@ pub enum Task {
         /// The process.
         pid: u32,
     },
-    /// Sends a request to a process if it is a JVM: see [`record::AskJvm`].
-    Jvm(record::AskJvm),
+    /// Sends a request to a process if it is a JVM: see [`record::JvmTask`].
+    Jvm(record::JvmTask),
     /// Never answers.
     #[cfg(test)]
     Sleep,
@@ -52,12 +52,12 @@ impl Task {
     }
 
     /// Performs the task.
-    pub fn perform(self, handed: Vec<OwnedFd>, output: &mut Output) -> io::Result<()> {
+    pub fn perform(self, passed: Vec<OwnedFd>, output: &mut Output) -> io::Result<()> {
         match self {
             Self::Logs(task) => task.perform(output),
-            Self::Read(task) => task.perform(handed, output),
-            Self::Ask(task) => task.perform(handed, output),
-            Self::Write(task) => task.perform(handed, output),
+            Self::Read(task) => task.perform(passed, output),
+            Self::Request(task) => task.perform(passed, output),
+            Self::Write(task) => task.perform(passed, output),
             Self::Files => files::open_all(output),
             Self::Mappings { pid } => output.bytes(&process::mappings_text(pid)?),
             Self::Jvm(task) => task.perform(output),
@@ -112,7 +112,7 @@ impl<'o> Progress<'o> {
     }
 
     /// Reports progress. Errors are ignored: if the command has ended, the worker notices that elsewhere.
-    pub fn tell(&self) {
+    pub fn report(&self) {
         let now = Instant::now();
         if now.duration_since(self.last.get()) > OFTEN {
             self.last.set(now);

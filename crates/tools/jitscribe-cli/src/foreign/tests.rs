@@ -33,7 +33,7 @@ fn one_that_does_not_answer_is_given_up_and_keeps_no_other_from_answering() {
     let silent = |index: usize| index.is_multiple_of(3);
     let jobs = (0..90).map(|index| Job {
         task: if silent(index) { Task::Sleep } else { Task::Mappings { pid: ours } },
-        handed: Vec::new(),
+        passed: Vec::new(),
     });
     let mut answers = 0;
     run_all(jobs, PATIENCE, |index, answer| {
@@ -55,7 +55,7 @@ fn one_that_does_not_answer_is_given_up_and_keeps_no_other_from_answering() {
 
 #[test]
 fn all_tasks_have_a_deadline_together() {
-    let jobs = (0..200).map(|_| Job { task: Task::Sleep, handed: Vec::new() });
+    let jobs = (0..200).map(|_| Job { task: Task::Sleep, passed: Vec::new() });
     let patience = Patience { all: Duration::from_millis(200), ..PATIENCE };
     let (mut late, mut left_out) = (0, 0);
     run_all(jobs, patience, |_, answer| match answer.unwrap_err().kind() {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use code_log::{Head, Source};
 use object::{Object, ObjectSegment, ReadCache};
 
-use super::told::CodeBytes;
+use super::log_dump::CodeBytes;
 use crate::{Error, Result, text};
 
 /// Logs begin at a page boundary.
@@ -43,8 +43,8 @@ impl Core {
     pub fn open(path: &Path) -> Result<Self> {
         let file = File::open(path).map_err(Error::file(path))?;
         let mut magic = [0; 4];
-        let known = file.read_exact_at(&mut magic, 0).map(|()| magic);
-        if known.is_ok_and(|magic| magic == [0x28, 0xb5, 0x2f, 0xfd]) {
+        let magic_read = file.read_exact_at(&mut magic, 0).map(|()| magic);
+        if magic_read.is_ok_and(|magic| magic == [0x28, 0xb5, 0x2f, 0xfd]) {
             return Err(Error::Refused(format!(
                 "{}: compressed with zstd; decompress it first: zstd -d -o core {}, or coredumpctl dump -o core",
                 text::path(path),
@@ -91,10 +91,10 @@ impl Core {
         .collect()
     }
 
-    /// Reads up to `room.len()` bytes; fewer if the file has no more.
-    fn read(&self, mut address: u64, room: &mut [u8]) -> io::Result<usize> {
+    /// Reads up to `buffer.len()` bytes; fewer if the file has no more.
+    fn read(&self, mut address: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let mut done = 0;
-        while let Some(rest) = room.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
             let at = self.segments.partition_point(|segment| segment.address <= address);
             let Some(segment) = at.checked_sub(1).and_then(|at| self.segments.get(at)) else {
                 break;
@@ -115,8 +115,8 @@ impl Core {
 }
 
 impl Source for CoreLog<'_> {
-    fn read_at(&self, at: u64, room: &mut [u8]) -> io::Result<usize> {
-        self.core.read(self.address.saturating_add(at), room)
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.core.read(self.address.saturating_add(at), buffer)
     }
 
     fn may_change(&self) -> bool {
@@ -126,7 +126,7 @@ impl Source for CoreLog<'_> {
 
 impl CodeBytes for Core {
     fn code_bytes(&self, range: Range<u64>) -> Option<Vec<u8>> {
-        let mut bytes = super::told::room(&range)?;
+        let mut bytes = super::log_dump::code_buffer(&range)?;
         (self.read(range.start, &mut bytes).ok()? == bytes.len()).then_some(bytes)
     }
 }

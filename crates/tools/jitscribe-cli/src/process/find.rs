@@ -28,12 +28,12 @@ pub struct FindLogs {
     /// The process.
     pub pid: u32,
     /// Whether requests will be sent: the memory of the process is then opened for writing as well.
-    pub to_ask: bool,
+    pub for_requests: bool,
 }
 
 /// What was found. Descriptors are given as indices into those of the answer.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Found {
+pub struct ProcessLogs {
     /// The owner of the process.
     pub owner: Owner,
     /// The descriptor of its memory, or the error number for opening it.
@@ -41,12 +41,12 @@ pub struct Found {
     /// The descriptor of its `pagemap`.
     pub pages: Option<usize>,
     /// The logs.
-    pub logs: Vec<FoundLog>,
+    pub logs: Vec<LogMapping>,
 }
 
 /// A log that was found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct FoundLog {
+pub struct LogMapping {
     /// The start of its mapping.
     pub start: u64,
     /// The end of its mapping.
@@ -89,7 +89,7 @@ impl FindLogs {
         let owner = target.owner()?;
         // Open the memory first, the mappings second: if the process runs another program in between, the descriptor refers to
         // the memory of the old program, which can no longer be read or written.
-        let access = if self.to_ask { OFlags::RDWR } else { OFlags::RDONLY };
+        let access = if self.for_requests { OFlags::RDWR } else { OFlags::RDONLY };
         let memory = target.file("mem", access);
         let pages = target.file("pagemap", OFlags::RDONLY).ok();
         let mappings = File::from(target.file("maps", OFlags::RDONLY)?);
@@ -134,7 +134,7 @@ fn answer(
         seen.push(identity);
         let at = format!("/proc/{pid}/mem at {:#x}", mapping.range.start);
         let (file, place) = file.map_or((None, at), |(file, place)| (Some(file), place));
-        logs.push(FoundLog {
+        logs.push(LogMapping {
             start: mapping.range.start,
             end: mapping.range.end,
             device: mapping.device,
@@ -163,7 +163,7 @@ fn answer(
     for descriptor in &descriptors {
         output.descriptor(descriptor.as_fd())?;
     }
-    output.bytes(&serde_json::to_vec(&Found { owner, memory, pages, logs })?)
+    output.bytes(&serde_json::to_vec(&ProcessLogs { owner, memory, pages, logs })?)
 }
 
 /// The mappings that may be logs: shared, writable, from the beginning of a file with a suitable name.
@@ -270,7 +270,7 @@ pub fn device(text: &str) -> Option<u64> {
     Some(makedev(number(major)?, number(minor)?))
 }
 
-impl FoundLog {
+impl LogMapping {
     /// The parsed head, if it is valid.
     pub fn parsed_head(&self) -> Option<Head> {
         Head::parse(&self.head).ok()

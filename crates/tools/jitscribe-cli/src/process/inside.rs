@@ -46,8 +46,8 @@ pub struct WriteInside {
 
 impl WriteInside {
     /// Creates the file from the content of the first descriptor.
-    pub fn perform(&self, handed: Vec<OwnedFd>, output: &mut Output) -> io::Result<()> {
-        let content = handed.into_iter().next().ok_or(io::ErrorKind::InvalidInput)?;
+    pub fn perform(&self, passed: Vec<OwnedFd>, output: &mut Output) -> io::Result<()> {
+        let content = passed.into_iter().next().ok_or(io::ErrorKind::InvalidInput)?;
         let path = Path::new(OsStr::from_bytes(&self.path));
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_does_not_lead_out() {
+    fn links_out_of_the_root_are_not_followed() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("elsewhere")).unwrap();
         symlink("/elsewhere", root.path().join("tmp")).unwrap();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_of_the_process_s_leads_nowhere_its_user_may_not_write() {
+    fn a_mount_of_the_process_gives_no_access_beyond_its_users() {
         if !have(&[Privilege::OtherUsers, Privilege::Mounts]) {
             return;
         }

@@ -18,10 +18,10 @@ use code_log::Head;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::ask::AskLog;
-use super::find::{FindLogs, Found, FoundLog};
-use super::read::{self, Handed, ReadLog};
-use super::told::Told;
+use super::find::{FindLogs, LogMapping, ProcessLogs};
+use super::log_dump::LogDump;
+use super::read::{self, Passed, ReadLog};
+use super::request::RequestLog;
 use crate::foreign::{self, Answer, Job, Owner, Patience, Task, in_turns};
 use crate::{Error, Result};
 
@@ -37,7 +37,7 @@ pub struct Log {
     is_own: bool,
     /// When the process started, if known.
     started: Option<u64>,
-    found: FoundLog,
+    found: LogMapping,
     file: Option<OwnedFd>,
     process: Arc<Process>,
 }
@@ -51,7 +51,7 @@ struct Process {
     /// The number of its logs.
     logs: u64,
     /// Set when reading its memory timed out. It is then not read again.
-    is_silent: AtomicBool,
+    is_unresponsive: AtomicBool,
 }
 
 impl Log {
@@ -79,8 +79,8 @@ impl Log {
     }
 
     /// Whether reading the process's memory timed out, so that code has no bytes.
-    pub fn is_memory_silent(&self) -> bool {
-        self.process.is_silent.load(Ordering::Relaxed)
+    pub fn is_memory_unresponsive(&self) -> bool {
+        self.process.is_unresponsive.load(Ordering::Relaxed)
     }
 
     /// Why the process's memory cannot be read, so that live code has no bytes; `None` if it can be read.
@@ -95,9 +95,9 @@ impl Log {
     ///
     /// # Errors
     /// If the log no longer exists, or its process does not respond.
-    pub fn counted(&self) -> Result<Told> {
+    pub fn count_codes(&self) -> Result<LogDump> {
         let job = self.to_read(None, false, false).map_err(Error::file(&self.place))?;
-        let answer = foreign::run(job.task, job.handed, Patience::NAMED);
+        let answer = foreign::run(job.task, job.passed, Patience::NAMED);
         self.answer(answer)
     }
 
@@ -105,8 +105,8 @@ impl Log {
     ///
     /// # Errors
     /// If we may not send requests to the process, or if it has ended.
-    pub fn ask(&self, control: u32) -> Result<Head> {
-        self.ask_and_wait(Some(control), Duration::ZERO)
+    pub fn request(&self, control: u32) -> Result<Head> {
+        self.request_and_wait(Some(control), Duration::ZERO)
     }
 
     /// Waits until the process has applied the control word, at most this long. Returns the resulting head of the log.
@@ -114,36 +114,36 @@ impl Log {
     /// # Errors
     /// If the process has ended.
     pub fn wait(&self, wait: Duration) -> Result<Head> {
-        self.ask_and_wait(None, wait)
+        self.request_and_wait(None, wait)
     }
 
-    fn ask_and_wait(&self, control: Option<u32>, wait: Duration) -> Result<Head> {
-        let handed = Handed {
+    fn request_and_wait(&self, control: Option<u32>, wait: Duration) -> Result<Head> {
+        let passed = Passed {
             file: self.file.is_some(),
             memory: self.process.memory.is_ok(),
-            ..Handed::default()
+            ..Passed::default()
         };
-        let task = Task::Ask(AskLog {
+        let task = Task::Request(RequestLog {
             owner: self.process.owner,
             start: self.found.start,
             end: self.found.end,
             writer: self.head.pid,
             control,
             wait,
-            handed,
+            passed,
         });
         let patience =
             Patience { whole: Patience::NAMED.whole.saturating_add(wait), ..Patience::NAMED };
-        let asked = self
-            .descriptors(handed, None)
+        let answer = self
+            .descriptors(passed, None)
             .and_then(|descriptors| foreign::run(task, descriptors, patience))
             .map_err(|error| self.named(error))?;
-        Head::parse(&asked.bytes).map_err(Error::format(&self.place))
+        Head::parse(&answer.bytes).map_err(Error::format(&self.place))
     }
 
-    fn to_read(&self, earlier: Option<&Told>, is_whole: bool, fetch: bool) -> io::Result<Job> {
+    fn to_read(&self, earlier: Option<&LogDump>, is_whole: bool, fetch: bool) -> io::Result<Job> {
         let memory = self.process.memory.is_ok();
-        let handed = Handed {
+        let passed = Passed {
             file: self.file.is_some(),
             // A log that is a dump file is read from memory, where it is mapped.
             memory: memory && (fetch || self.file.is_none() || self.is_dump()),
@@ -159,28 +159,28 @@ impl Log {
             is_whole,
             fetch,
             sharing: self.process.logs,
-            handed,
+            passed,
         });
-        Ok(Job { task, handed: self.descriptors(handed, earlier)? })
+        Ok(Job { task, passed: self.descriptors(passed, earlier)? })
     }
 
-    fn descriptors(&self, handed: Handed, earlier: Option<&Told>) -> io::Result<Vec<OwnedFd>> {
+    fn descriptors(&self, passed: Passed, earlier: Option<&LogDump>) -> io::Result<Vec<OwnedFd>> {
         let process = &self.process;
         let mut descriptors = Vec::new();
         for descriptor in [
-            self.file.as_ref().filter(|_| handed.file),
-            process.memory.as_ref().ok().filter(|_| handed.memory),
-            process.pages.as_ref().filter(|_| handed.pages),
+            self.file.as_ref().filter(|_| passed.file),
+            process.memory.as_ref().ok().filter(|_| passed.memory),
+            process.pages.as_ref().filter(|_| passed.pages),
         ] {
             descriptors.extend(descriptor.map(OwnedFd::try_clone).transpose()?);
         }
-        descriptors.extend(earlier.map(|told| in_memory(&told.bytes)).transpose()?);
+        descriptors.extend(earlier.map(|dump| in_memory(&dump.bytes)).transpose()?);
         Ok(descriptors)
     }
 
-    fn answer(&self, answer: io::Result<Answer>) -> Result<Told> {
+    fn answer(&self, answer: io::Result<Answer>) -> Result<LogDump> {
         let answer = answer.map_err(|error| self.named(error))?;
-        read::told(answer).ok_or_else(|| not_answering(self.pid))
+        read::dump(answer).ok_or_else(|| not_answering(self.pid))
     }
 
     fn named(&self, error: io::Error) -> Error {
@@ -191,9 +191,9 @@ impl Log {
 /// Reads logs, several at a time. `done` gets the index and the content of each, in any order. If reading a process's memory
 /// times out, the log is read again from its own memory, which the process cannot block; its code then has no bytes.
 pub fn read_all(
-    logs: &[(&Log, Option<&Told>)],
+    logs: &[(&Log, Option<&LogDump>)],
     patience: Patience,
-    mut done: impl FnMut(usize, Result<Told>),
+    mut done: impl FnMut(usize, Result<LogDump>),
 ) {
     let mut again = Vec::new();
     let numbers: Vec<usize> = (0..logs.len()).collect();
@@ -205,7 +205,7 @@ pub fn read_all(
         let mut unread: Vec<(usize, io::Error)> = Vec::new();
         let jobs = numbers.iter().filter_map(|&number| {
             let (log, earlier) = logs.get(number)?;
-            match log.to_read(*earlier, true, fetch && !log.is_memory_silent()) {
+            match log.to_read(*earlier, true, fetch && !log.is_memory_unresponsive()) {
                 Ok(job) => {
                     started.borrow_mut().push(number);
                     Some(job)
@@ -220,8 +220,13 @@ pub fn read_all(
             let Some(number) = started.borrow().get(index).copied() else { return };
             let Some((log, _)) = logs.get(number) else { return };
             let is_late = answer.as_ref().is_err_and(is_no_answer);
-            if is_late && fetch && !log.is_memory_silent() && log.file.is_some() && !log.is_dump() {
-                log.process.is_silent.store(true, Ordering::Relaxed);
+            if is_late
+                && fetch
+                && !log.is_memory_unresponsive()
+                && log.file.is_some()
+                && !log.is_dump()
+            {
+                log.process.is_unresponsive.store(true, Ordering::Relaxed);
                 again.push(number);
             } else {
                 done(number, log.answer(answer));
@@ -278,13 +283,13 @@ pub fn logs_of(pid: u32) -> Result<Vec<Log>> {
 ///
 /// # Errors
 /// As for [`logs_of`].
-pub fn logs_to_ask(pid: u32) -> Result<Vec<Log>> {
+pub fn logs_for_requests(pid: u32) -> Result<Vec<Log>> {
     logs_of_one(pid, true)
 }
 
-fn logs_of_one(pid: u32, to_ask: bool) -> Result<Vec<Log>> {
+fn logs_of_one(pid: u32, for_requests: bool) -> Result<Vec<Log>> {
     let mut found = Ok(Vec::new());
-    logs_of_all(&[pid], to_ask, Patience::NAMED, |_, logs| found = logs);
+    logs_of_all(&[pid], for_requests, Patience::NAMED, |_, logs| found = logs);
     found
 }
 
@@ -292,14 +297,14 @@ fn logs_of_one(pid: u32, to_ask: bool) -> Result<Vec<Log>> {
 /// delay those of others.
 pub fn logs_of_all(
     pids: &[u32],
-    to_ask: bool,
+    for_requests: bool,
     patience: Patience,
     mut done: impl FnMut(u32, Result<Vec<Log>>),
 ) {
     let pids = &in_turns(pids, |pid| fs::metadata(format!("/proc/{pid}")).map_or(0, |it| it.uid()));
     let jobs = pids
         .iter()
-        .map(|&pid| Job { task: Task::Logs(FindLogs { pid, to_ask }), handed: Vec::new() });
+        .map(|&pid| Job { task: Task::Logs(FindLogs { pid, for_requests }), passed: Vec::new() });
     foreign::run_all(jobs, patience, |index, answer| {
         let Some(&pid) = pids.get(index) else { return };
         let folder = || PathBuf::from(format!("/proc/{pid}"));
@@ -314,7 +319,7 @@ pub fn logs_of_all(
 
 /// The logs that a worker found.
 fn logs(pid: u32, answer: Answer) -> Option<Vec<Log>> {
-    let found: Found = serde_json::from_slice(&answer.bytes).ok()?;
+    let found: ProcessLogs = serde_json::from_slice(&answer.bytes).ok()?;
     if found.logs.is_empty() {
         return Some(Vec::new());
     }
@@ -330,11 +335,11 @@ fn logs(pid: u32, answer: Answer) -> Option<Vec<Log>> {
         memory,
         pages,
         logs: found.logs.len() as u64,
-        is_silent: AtomicBool::new(false),
+        is_unresponsive: AtomicBool::new(false),
     });
     let inner = inner_pid(pid);
     let started = started(pid);
-    let log = |found: FoundLog| {
+    let log = |found: LogMapping| {
         let head = found.parsed_head()?;
         let place = std::ffi::OsString::from_vec(found.place.clone());
         Some(Log {

@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 
 use super::find::device;
+use super::log_dump::CodeBytes;
 use super::source::read_all;
-use super::told::CodeBytes;
 use crate::foreign::Progress;
 
 /// Code of at least this size is read only if half of its pages are present, which shows that a compiler has written it. Smaller
@@ -99,16 +99,16 @@ impl<'f> Memory<'f> {
     fn pages_there(&self, range: &Range<u64>) -> Option<u64> {
         let page = rustix::param::page_size() as u64;
         let (first, last) = (range.start / page, range.end.div_ceil(page));
-        let mut room = [0; 8 << 9];
+        let mut buffer = [0; 8 << 9];
         let (mut at, mut count) = (first, 0);
         while at < last {
-            let words = usize::try_from(last - at).unwrap_or(usize::MAX).min(room.len() / 8);
+            let words = usize::try_from(last - at).unwrap_or(usize::MAX).min(buffer.len() / 8);
             let read =
-                read_all(self.pages?, at.checked_mul(8)?, room.get_mut(..words * 8)?).ok()?;
+                read_all(self.pages?, at.checked_mul(8)?, buffer.get_mut(..words * 8)?).ok()?;
             if read == 0 {
                 break;
             }
-            for word in room.get(..read)?.as_chunks().0 {
+            for word in buffer.get(..read)?.as_chunks().0 {
                 // Bit 63: it is in memory; 62: it is swapped out.
                 count += u64::from(u64::from_ne_bytes(*word) >> 62 != 0);
             }
@@ -128,10 +128,10 @@ impl CodeBytes for Memory<'_> {
                 return None;
             }
         }
-        let mut bytes = super::told::room(&range)?;
+        let mut bytes = super::log_dump::code_buffer(&range)?;
         let mut at = range.start;
         for part in bytes.chunks_mut(PART) {
-            self.progress.tell();
+            self.progress.report();
             if read_all(self.memory, at, part).ok()? < part.len() {
                 return None;
             }

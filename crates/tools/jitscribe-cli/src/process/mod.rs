@@ -1,25 +1,25 @@
 //! The code logs of a running process or of a core file.
 //!
-//! Workers ([`crate::foreign`]) run the tasks in [`find`], [`read`] and [`ask`]; [`logs`] starts these tasks.
+//! Workers ([`crate::foreign`]) run the tasks in [`find`], [`read`] and [`request`]; [`logs`] starts these tasks.
 
-mod ask;
 mod core;
 mod find;
 mod inside;
+mod log_dump;
 mod logs;
 mod memory;
 mod read;
+mod request;
 mod source;
-mod told;
 mod wake;
 
 pub use self::core::Core;
-pub use ask::AskLog;
 pub use find::FindLogs;
 pub use inside::{WriteInside, write_inside};
+pub use log_dump::{DumpContext, LogDump, dump_of, merge};
 pub use logs::{
-    Log, began, inner_pid, logs_of, logs_of_all, logs_to_ask, parent, processes, read_all,
+    Log, began, inner_pid, logs_for_requests, logs_of, logs_of_all, parent, processes, read_all,
 };
 pub use memory::mappings_text;
 pub use read::ReadLog;
-pub use told::{Beside, Told, dump_of, merged};
+pub use request::RequestLog;

@@ -6,9 +6,9 @@ use std::os::fd::OwnedFd;
 use code_log::Head;
 use serde::{Deserialize, Serialize};
 
+use super::log_dump::{CodeBytes, DumpContext, LogDump, dump_of};
 use super::memory::Memory;
 use super::source::{LogSource, read_all};
-use super::told::{Beside, CodeBytes, Told, dump_of};
 use crate::foreign::{Answer, Output, Owner, Progress};
 
 /// The limit, in bytes, for the earlier dump of the log.
@@ -34,12 +34,12 @@ pub struct ReadLog {
     /// The number of logs that share the limit for bytes read from memory.
     pub sharing: u64,
     /// The descriptors that are passed, in this order.
-    pub handed: Handed,
+    pub passed: Passed,
 }
 
 /// Which descriptors are passed to a worker.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct Handed {
+pub struct Passed {
     /// The log's file.
     pub file: bool,
     /// The process's memory.
@@ -59,7 +59,7 @@ pub struct Descriptors {
     pub earlier: Option<OwnedFd>,
 }
 
-impl Handed {
+impl Passed {
     pub fn take(self, descriptors: Vec<OwnedFd>) -> Descriptors {
         let mut descriptors = descriptors.into_iter();
         let mut next = |is_there: bool| if is_there { descriptors.next() } else { None };
@@ -85,21 +85,21 @@ struct Figures {
 }
 
 impl ReadLog {
-    pub fn perform(&self, handed: Vec<OwnedFd>, output: &mut Output) -> io::Result<()> {
-        let handed = self.handed.take(handed);
+    pub fn perform(&self, passed: Vec<OwnedFd>, output: &mut Output) -> io::Result<()> {
+        let passed = self.passed.take(passed);
         self.owner.lock_down()?;
-        let earlier = handed.earlier.as_ref().map(read_to_end).transpose()?;
+        let earlier = passed.earlier.as_ref().map(read_to_end).transpose()?;
         let mapped = self.start..self.end;
         let source =
-            LogSource::new(handed.file.as_ref(), handed.memory.as_ref(), &mapped, self.is_dump);
+            LogSource::new(passed.file.as_ref(), passed.memory.as_ref(), &mapped, self.is_dump);
         let progress = Progress::new(output);
-        let source = source.ok_or(io::ErrorKind::PermissionDenied)?.telling(&progress);
+        let source = source.ok_or(io::ErrorKind::PermissionDenied)?.with_progress(&progress);
         let head = source.head_bytes().ok_or(io::ErrorKind::UnexpectedEof)?;
-        let pages = handed.pages.as_ref();
-        let memory = handed.memory.as_ref().map(|memory| Memory::new(memory, pages, &progress));
+        let pages = passed.pages.as_ref();
+        let memory = passed.memory.as_ref().map(|memory| Memory::new(memory, pages, &progress));
         let memory = memory.as_ref().filter(|_| self.fetch).map(|memory| memory as &dyn CodeBytes);
         let budget = source.budget();
-        let beside = Beside {
+        let context = DumpContext {
             memory,
             sharing: self.sharing,
             until: self.until,
@@ -107,37 +107,37 @@ impl ReadLog {
             earlier: earlier.as_deref(),
             progress: Some(&progress),
         };
-        let told = dump_of(&source, beside).map_err(|error| match error {
+        let dump = dump_of(&source, context).map_err(|error| match error {
             code_log::Error::Read { cause, .. } => cause,
             other => io::Error::other(other.to_string()),
         })?;
         let figures = serde_json::to_vec(&Figures {
-            codes: told.codes,
-            alive: told.alive,
-            without_bytes: told.without_bytes,
-            over_budget: told.over_budget,
-            torn: told.torn,
-            is_cut: told.is_cut,
+            codes: dump.codes,
+            alive: dump.alive,
+            without_bytes: dump.without_bytes,
+            over_budget: dump.over_budget,
+            torn: dump.torn,
+            is_cut: dump.is_cut,
             head,
         })?;
         output.bytes(&(figures.len() as u64).to_ne_bytes())?;
         output.bytes(&figures)?;
         if self.is_whole {
-            output.bytes(&told.bytes)?;
+            output.bytes(&dump.bytes)?;
         }
         Ok(())
     }
 }
 
 /// Parses a worker's answer. `None` if it is malformed.
-pub fn told(answer: Answer) -> Option<Told> {
+pub fn dump(answer: Answer) -> Option<LogDump> {
     let Answer { bytes: mut answer, held, .. } = answer;
     let (size, rest) = answer.split_first_chunk()?;
     let size = usize::try_from(u64::from_ne_bytes(*size)).ok()?;
     let figures: Figures = serde_json::from_slice(rest.get(..size)?).ok()?;
     let head = Head::parse(&figures.head).ok()?;
     answer.drain(..8 + size);
-    Some(Told {
+    Some(LogDump {
         bytes: answer,
         codes: figures.codes,
         alive: figures.alive,

@@ -36,7 +36,7 @@ impl<'f> LogSource<'f> {
     }
 
     /// Makes this source report progress while it is read.
-    pub fn telling(self, progress: &'f Progress<'f>) -> Self {
+    pub fn with_progress(self, progress: &'f Progress<'f>) -> Self {
         Self { progress: Some(progress), ..self }
     }
 
@@ -59,7 +59,7 @@ impl<'f> LogSource<'f> {
 impl Source for LogSource<'_> {
     fn read_at(&self, at: u64, room: &mut [u8]) -> io::Result<usize> {
         if let Some(progress) = self.progress {
-            progress.tell();
+            progress.report();
         }
         let Some(mapped) = &self.mapped else { return read_all(self.descriptor, at, room) };
         let start = mapped.start.saturating_add(at);

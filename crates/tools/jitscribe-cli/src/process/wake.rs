@@ -9,7 +9,7 @@ use code_log::Head;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::thread::futex;
 
-use super::ask::is_sealed;
+use super::request::is_sealed;
 
 /// Wakes threads that wait for a change of the log's control word. This has no effect if there are none, or if the log's file
 /// cannot be mapped safely: then the process applies the request with its next announcement.

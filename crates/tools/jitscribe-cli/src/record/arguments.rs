@@ -48,9 +48,9 @@ pub fn pass_on(own: &Command, by: &str, words: &[OsString]) -> Vec<OsString> {
                 after_tools = false;
             }
             None if dashed || after_tools => {
-                let mut handed = OsString::from(by);
-                handed.push(word);
-                all.push(handed);
+                let mut passed = OsString::from(by);
+                passed.push(word);
+                all.push(passed);
                 after_tools = true;
             }
             // The parser reports the error.
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_perf_are_handed_on_and_ours_are_not() {
+    fn options_of_perf_are_passed_on_and_ours_are_not() {
         assert_eq!(
             of("jitscribe record -F 999 -o x -e cycles -ag -p 7 --call-graph dwarf -- node -o y"),
             "jitscribe record --perf-option=-F --perf-option=999 -o x --perf-option=-e \

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use jitdump::extension::control;
 
-use super::whose::Whose;
+use super::scope::Scope;
 use crate::files::Named;
 use crate::foreign::Patience;
-use crate::process::{Log, Told, logs_of_all, read_all};
+use crate::process::{Log, LogDump, logs_of_all, read_all};
 use crate::{Error, Result, descriptors, note};
 
 /// The limit, in bytes, for dumps of logs from before the recording that are held in memory.
@@ -23,21 +23,21 @@ const WRITTEN: u64 = 16 << 30;
 /// The logs of the processes that are being recorded.
 #[derive(Debug)]
 pub struct Logs {
-    watched: Vec<Watched>,
+    watched: Vec<WatchedLog>,
     patience: Patience,
-    room: Room,
+    budget: DescriptorBudget,
     /// Processes that did not respond. They are not asked again.
-    silent: HashSet<u32>,
+    unresponsive: HashSet<u32>,
 }
 
 /// The number of descriptors that may still be opened for processes.
 #[derive(Debug)]
-struct Room {
+struct DescriptorBudget {
     left: u64,
     is_full: bool,
 }
 
-impl Room {
+impl DescriptorBudget {
     fn new() -> Self {
         Self { left: descriptors::raise() / 2, is_full: false }
     }
@@ -64,52 +64,53 @@ impl Room {
 }
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedLog {
     log: Log,
     /// The original control word, if we changed it.
     control: Option<u32>,
     /// The log from before the recording: code that is freed during the recording may be missing from the log afterwards.
-    before: Option<Told>,
+    before: Option<LogDump>,
 }
 
 impl Logs {
-    /// Opens the existing logs. With `ask`, processes that the user named are asked to turn their logs on and to keep the bytes
+    /// Opens the existing logs. With `announce`, processes that the user named are requested to turn their logs on and to keep the bytes
     /// of the code that they announce from now on.
-    pub fn open(whose: &Whose, ask: bool) -> Self {
-        let ask = ask && whose.is_named();
-        let patience = patience(whose.is_named());
+    pub fn open(scope: &Scope, announce: bool) -> Self {
+        let announce = announce && scope.is_named();
+        let patience = patience(scope.is_named());
         let mut found = Vec::new();
-        let mut room = Room::new();
-        let mut silent = HashSet::new();
-        logs_of_all(&whose.pids(), ask, patience, |pid, logs| match logs {
-            Ok(logs) => found.extend(room.take(logs)),
+        let mut budget = DescriptorBudget::new();
+        let mut unresponsive = HashSet::new();
+        logs_of_all(&scope.pids(), announce, patience, |pid, logs| match logs {
+            Ok(logs) => found.extend(budget.take(logs)),
             Err(error) => {
-                if is_silent(&error) && !whose.is_named() {
-                    silent.insert(pid);
+                if is_unresponsive(&error) && !scope.is_named() {
+                    unresponsive.insert(pid);
                 }
-                if whose.is_named() || is_silent(&error) {
+                if scope.is_named() || is_unresponsive(&error) {
                     note::warning(error);
                 }
             }
         });
         found.sort_by_key(|log| log.pid);
-        let mut watched: Vec<_> = found.into_iter().map(|log| Watched::new(log, ask)).collect();
+        let mut watched: Vec<_> =
+            found.into_iter().map(|log| WatchedLog::new(log, announce)).collect();
         let logs: Vec<_> = watched.iter().map(|watched| (&watched.log, None)).collect();
         let mut before = Vec::new();
         let mut left = BEFORE;
-        read_all(&logs, patience, |number, told| {
-            if let Ok(told) = told
-                && take(&mut left, told.bytes.len())
+        read_all(&logs, patience, |number, dump| {
+            if let Ok(dump) = dump
+                && take(&mut left, dump.bytes.len())
             {
-                before.push((number, told));
+                before.push((number, dump));
             }
         });
-        for (number, told) in before {
+        for (number, dump) in before {
             if let Some(watched) = watched.get_mut(number) {
-                watched.before = Some(told);
+                watched.before = Some(dump);
             }
         }
-        Self { watched, patience, room, silent }
+        Self { watched, patience, budget, unresponsive }
     }
 
     /// Opens logs of these processes that were created since.
@@ -117,20 +118,20 @@ impl Logs {
         let known: HashSet<_> = self.watched.iter().map(|watched| watched.log.identity()).collect();
         let mut new = Vec::new();
         let mut pids = pids.to_vec();
-        pids.retain(|pid| !self.silent.contains(pid));
+        pids.retain(|pid| !self.unresponsive.contains(pid));
         logs_of_all(&pids, false, self.patience, |_, logs| {
             // Processes that ended meanwhile are expected; those that run and do not respond are not.
             let mut logs = logs.unwrap_or_else(|error| {
-                if is_silent(&error) {
+                if is_unresponsive(&error) {
                     note::warning(error);
                 }
                 Vec::new()
             });
             logs.retain(|log| !known.contains(&log.identity()));
-            new.extend(self.room.take(logs));
+            new.extend(self.budget.take(logs));
         });
         new.sort_by_key(|log| log.pid);
-        let new = new.into_iter().map(|log| Watched { log, control: None, before: None });
+        let new = new.into_iter().map(|log| WatchedLog { log, control: None, before: None });
         self.watched.extend(new);
     }
 
@@ -143,23 +144,23 @@ impl Logs {
         let mut written: Vec<_> = logs.iter().map(|_| None).collect();
         let mut left = WRITTEN;
         // Each dump is written on arrival, so that only a few are in memory at a time.
-        read_all(&logs, self.patience, |number, told| {
+        read_all(&logs, self.patience, |number, dump| {
             if let (Some(written), Some((log, _))) = (written.get_mut(number), logs.get(number)) {
-                *written = Some(told.and_then(|told| {
-                    if !take(&mut left, told.bytes.len()) {
+                *written = Some(dump.and_then(|dump| {
+                    if !take(&mut left, dump.bytes.len()) {
                         return Err(Error::Refused("the dumps exceed the size limit".into()));
                     }
-                    write(log, &told, folder, number)
+                    write(log, &dump, folder, number)
                 }));
             }
         });
         drop(logs);
         let mut dumps = Vec::new();
         for (mut watched, written) in self.watched.into_iter().zip(written) {
-            watched.give_back();
+            watched.restore_control();
             let pid = watched.log.pid;
             let written = written.unwrap_or(Err(Error::NotAnswering(pid)));
-            if watched.log.is_memory_silent() {
+            if watched.log.is_memory_unresponsive() {
                 note::warning(format_args!(
                     "process {pid}: reading its memory timed out; its code is shown without bytes"
                 ));
@@ -167,7 +168,7 @@ impl Logs {
             match written {
                 Ok(Some(path)) => dumps.push(Named { pid: Some(pid), path }),
                 Ok(None) => {}
-                Err(error) if is_silent(&error) => note::warning(error),
+                Err(error) if is_unresponsive(&error) => note::warning(error),
                 Err(error) => {
                     note::warning(format_args!("skipped the code log of process {pid}: {error}"))
                 }
@@ -189,18 +190,18 @@ fn take(left: &mut u64, bytes: usize) -> bool {
     rest.is_some()
 }
 
-fn is_silent(error: &Error) -> bool {
+fn is_unresponsive(error: &Error) -> bool {
     matches!(error, Error::NotAnswering(_))
 }
 
-impl Watched {
-    fn new(log: Log, ask: bool) -> Self {
+impl WatchedLog {
+    fn new(log: Log, announce: bool) -> Self {
         let mut control = None;
-        if ask && log.is_own() {
+        if announce && log.is_own() {
             let old = log.head.control;
-            let wish = old | control::LOG | control::BYTES | control::WISH;
-            if wish != old | control::WISH {
-                match log.ask(wish) {
+            let request = old | control::LOG | control::BYTES | control::REQUEST;
+            if request != old | control::REQUEST {
+                match log.request(request) {
                     Ok(_) => control = Some(old),
                     Err(error) => note::warning(format_args!(
                         "cannot ask process {} to announce its code: {error}",
@@ -213,42 +214,43 @@ impl Watched {
     }
 
     /// Restores the control word, if we changed it.
-    fn give_back(&mut self) {
+    fn restore_control(&mut self) {
         let Some(control) = self.control.take() else { return };
         // The process may have ended, so errors are ignored. A signal may have interrupted the first attempt.
-        if self.log.ask(control | control::WISH).is_err_and(|error| !is_silent(&error)) {
-            let _ = self.log.ask(control | control::WISH);
+        if self.log.request(control | control::REQUEST).is_err_and(|error| !is_unresponsive(&error))
+        {
+            let _ = self.log.request(control | control::REQUEST);
         }
     }
 }
 
-impl Drop for Watched {
+impl Drop for WatchedLog {
     fn drop(&mut self) {
-        self.give_back();
+        self.restore_control();
     }
 }
 
 /// Writes the dump of a log into a new folder in `folder`. Returns the path of the dump, if there is code in it.
-fn write(log: &Log, told: &Told, folder: &Path, number: usize) -> Result<Option<PathBuf>> {
-    if told.head.left_out > 0 {
+fn write(log: &Log, dump: &LogDump, folder: &Path, number: usize) -> Result<Option<PathBuf>> {
+    if dump.head.left_out > 0 {
         note::warning(format_args!(
             "process {}: {} codes are missing because its code log was full (JITSCRIBE_LIMIT sets the limit)",
-            log.pid, told.head.left_out
+            log.pid, dump.head.left_out
         ));
     }
-    if told.is_cut || told.over_budget > 0 {
+    if dump.is_cut || dump.over_budget > 0 {
         note::warning(format_args!(
             "process {}: its code log exceeds the limits: {} codes are used, {} of them without bytes",
-            log.pid, told.codes, told.without_bytes
+            log.pid, dump.codes, dump.without_bytes
         ));
     }
-    if told.codes == 0 {
+    if dump.codes == 0 {
         return Ok(None);
     }
     let path = folder.join(format!("log-{number}"));
     fs::create_dir(&path).map_err(Error::file(&path))?;
     let path = path.join(format!("jit-{}.dump", log.pid));
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-    file.and_then(|mut file| file.write_all(&told.bytes)).map_err(Error::file(&path))?;
+    file.and_then(|mut file| file.write_all(&dump.bytes)).map_err(Error::file(&path))?;
     Ok(Some(path))
 }

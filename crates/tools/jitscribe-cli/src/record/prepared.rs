@@ -14,7 +14,7 @@ pub fn add_bridge(prepared: &mut Preparation) -> Result<()> {
 }
 
 /// Reports the flags that were added to the command.
-pub fn say_flags(prepared: &Preparation) {
+pub fn print_flags(prepared: &Preparation) {
     if prepared.flags.is_empty() {
         return;
     }

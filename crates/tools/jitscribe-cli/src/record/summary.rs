@@ -16,7 +16,7 @@ use crate::text::{self, shell_path, shell_word};
 const LONGEST_SYMBOL: usize = 400;
 
 /// Reports what was recorded.
-pub fn say(report: &Report, output: &Path) {
+pub fn print(report: &Report, output: &Path) {
     inject::warn(report);
     let samples = report.samples;
     let jitted = samples.jitted();
@@ -75,7 +75,7 @@ fn annotate(output: &Path, symbol: &[u8]) -> String {
 
 /// Lists the files that runtimes wrote to places that we could not choose. Their content is in the
 /// images now. They are not ours, so we do not delete them.
-pub fn say_left(report: &Report, workspace: &Path) {
+pub fn list_leftovers(report: &Report, workspace: &Path) {
     let mut left: Vec<PathBuf> = Vec::new();
     for source in report.sources.iter().filter(|source| has_ended(source.pid)) {
         if !source.path.starts_with(workspace) {
@@ -83,11 +83,11 @@ pub fn say_left(report: &Report, workspace: &Path) {
             left.extend(companions(source.path.parent(), source.pid));
         }
     }
-    say_paths(left);
+    print_rm_command(left);
 }
 
-/// Like [`say_left`], for maps and dumps of which only the paths are known.
-pub fn say_left_files<'p>(written: impl Iterator<Item = &'p Path>, workspace: &Path) {
+/// Like [`list_leftovers`], for maps and dumps of which only the paths are known.
+pub fn list_leftover_files<'p>(written: impl Iterator<Item = &'p Path>, workspace: &Path) {
     let mut left: Vec<PathBuf> = Vec::new();
     for path in written.filter(|path| !path.starts_with(workspace)) {
         if let Some(pid) = pid_in_name(path).filter(|&pid| has_ended(pid) && is_file(path)) {
@@ -95,16 +95,16 @@ pub fn say_left_files<'p>(written: impl Iterator<Item = &'p Path>, workspace: &P
             left.extend(companions(path.parent(), pid));
         }
     }
-    say_paths(left);
+    print_rm_command(left);
 }
 
 fn has_ended(pid: u32) -> bool {
     !Path::new("/proc").join(pid.to_string()).exists()
 }
 
-/// Like [`say_left`], for processes that ran under valgrind: dumps in the working directory, where runtimes write
+/// Like [`list_leftovers`], for processes that ran under valgrind: dumps in the working directory, where runtimes write
 /// them that have no setting for another place.
-pub fn say_left_by(pids: impl Iterator<Item = u32>) {
+pub fn list_leftovers_of(pids: impl Iterator<Item = u32>) {
     let here = Path::new(".");
     let left = pids.flat_map(|pid| {
         let dump = Path::new(&format!("jit-{pid}.dump")).to_owned();
@@ -115,10 +115,10 @@ pub fn say_left_by(pids: impl Iterator<Item = u32>) {
                 .chain(beside.into_iter().filter_map(|path| path.file_name().map(PathBuf::from)))
         })
     });
-    say_paths(left.collect());
+    print_rm_command(left.collect());
 }
 
-fn say_paths(mut left: Vec<PathBuf>) {
+fn print_rm_command(mut left: Vec<PathBuf>) {
     left.sort();
     left.dedup();
     if left.is_empty() {
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_have_one_digit_and_nothing_of_nothing_is_nothing() {
+    fn percentages_have_one_digit_and_are_zero_without_samples() {
         assert_eq!(percent(1, 3), "33.3 %");
         assert_eq!(percent(7, 7), "100.0 %");
         assert_eq!(percent(0, 0), "0.0 %");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_s_name_is_no_option_of_perf_s() {
+    fn a_function_name_is_not_taken_for_an_option_of_perf() {
         let advised = |symbol: &str| annotate(Path::new("a b.data"), symbol.as_bytes());
         assert_eq!(advised("fib"), "perf annotate -i 'a b.data' fib");
         assert_eq!(advised("'; rm -r ~ '"), r"perf annotate -i 'a b.data' ''\''; rm -r ~ '\'''");

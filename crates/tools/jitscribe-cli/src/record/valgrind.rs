@@ -10,13 +10,13 @@ use serde::Serialize;
 
 use super::args::{Args, OUTPUT, with_suffix};
 use super::objects::Objects;
-use super::prepared::{add_bridge, say_flags};
+use super::prepared::{add_bridge, print_flags};
 use super::tool::Tool;
 use super::workspace::Workspace;
 use super::{perf, summary, target};
 use crate::callgrind;
-use crate::known::SourceArgs;
 use crate::runtimes::Preparation;
+use crate::symbols::SourceArgs;
 use crate::text::shell_word;
 use crate::valgrind::{self, FileArgs, cachegrind, dhat, massif, memcheck};
 use crate::{Error, Result, note, text};
@@ -63,7 +63,7 @@ pub fn run(args: &Args, tool: Tool) -> Result<()> {
     } else {
         Preparation::of(&args.command, workspace.folder(), false)?
     };
-    say_flags(&prepared);
+    print_flags(&prepared);
     if args.bridge {
         add_bridge(&mut prepared)?;
     }
@@ -118,7 +118,7 @@ pub fn run(args: &Args, tool: Tool) -> Result<()> {
         ));
     }
     if !failed {
-        summary::say_left_by(pids.into_iter());
+        summary::list_leftovers_of(pids.into_iter());
     }
     if args.json {
         print_json(&all)?;

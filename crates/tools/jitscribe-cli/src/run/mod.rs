@@ -13,8 +13,8 @@ use std::process::Command;
 use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use crate::record::summary::say_left_files;
-use crate::record::{check_program, say_flags};
+use crate::record::summary::list_leftover_files;
+use crate::record::{check_program, print_flags};
 use crate::runtimes::Preparation;
 use crate::text::shell_word;
 use crate::{Error, Result, bridge, child, text};
@@ -109,7 +109,7 @@ pub fn run(args: &Args) -> Result<()> {
     for ours in ["JITSCRIBE", "JITSCRIBE_DIR"] {
         prepared.variables.remove(OsStr::new(ours));
     }
-    say_flags(&prepared);
+    print_flags(&prepared);
     let library = may_load.then(|| bridge::value(&library));
     let mut command = command(args, &prepared, library.as_deref());
     let written = folder.path().join("written");
@@ -126,7 +126,7 @@ pub fn run(args: &Args) -> Result<()> {
     let (status, _) = child::run(&mut command, missing(args.with), &signals, hand_on)?;
     if let Ok(written) = fs::read(&written) {
         let paths = written.split(|&byte| byte == 0).filter(|path| !path.is_empty());
-        say_left_files(paths.map(|path| Path::new(OsStr::from_bytes(path))), folder.path());
+        list_leftover_files(paths.map(|path| Path::new(OsStr::from_bytes(path))), folder.path());
     }
     match child::exit_code(status) {
         0 => Ok(()),

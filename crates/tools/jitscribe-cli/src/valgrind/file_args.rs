@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::known::SourceArgs;
+use crate::symbols::SourceArgs;
 use crate::{Error, Result};
 
 /// A file written by valgrind, and what to do with it.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use valgrind_log::{Frame, Named, Namer};
 
 use super::file_args::FileArgs;
-use crate::known::{KnownCode, KnownSource, nothing_known};
+use crate::symbols::{SourceSummary, SymbolIndex, no_code_found};
 use crate::{Error, Result};
 
 /// The maximum number of nested inlined calls shown at one address.
@@ -38,7 +38,7 @@ pub struct CodeNamer<'a> {
 #[derive(Debug, Default)]
 pub struct Found {
     /// The files with code.
-    pub sources: Vec<KnownSource>,
+    pub sources: Vec<SourceSummary>,
     /// What was skipped or corrected.
     pub warnings: Vec<String>,
     /// The number of processes with unnamed addresses for which no files were found.
@@ -47,7 +47,7 @@ pub struct Found {
 
 #[derive(Debug)]
 struct Process {
-    code: KnownCode,
+    code: SymbolIndex,
     read: Instant,
     took: Duration,
 }
@@ -103,7 +103,7 @@ impl<'a> CodeNamer<'a> {
         }
         let begin = Instant::now();
         let mut warnings = Vec::new();
-        let code = KnownCode::of(&self.args.sources, pid, &self.beside, &mut warnings)?;
+        let code = SymbolIndex::of(&self.args.sources, pid, &self.beside, &mut warnings)?;
         let process = Process { read: Instant::now(), took: begin.elapsed(), code };
         for warning in warnings {
             if !self.found.warnings.contains(&warning) && self.found.warnings.len() < 100 {
@@ -124,7 +124,7 @@ impl<'a> CodeNamer<'a> {
         if is_new && is_empty && !is_child {
             self.found.untold += 1;
             if self.found.untold <= WARNED && self.found.sources.is_empty() {
-                self.found.warnings.push(nothing_known(pid));
+                self.found.warnings.push(no_code_found(pid));
             }
         }
         Ok(())
@@ -156,7 +156,7 @@ impl<'a> CodeNamer<'a> {
         if frames.len() > DEEPEST {
             frames.drain(DEEPEST - 1..frames.len() - 1);
         }
-        Ok(Some(Rc::new(Named { frames, doubtful: code.was_other_at(address) })))
+        Ok(Some(Rc::new(Named { frames, doubtful: code.is_ambiguous_at(address) })))
     }
 }
 

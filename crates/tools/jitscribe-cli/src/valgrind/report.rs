@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::file_args::FileArgs;
 use super::namer::Found;
-use crate::known::KnownSource;
+use crate::symbols::SourceSummary;
 use crate::text::shell_word;
 use crate::{Result, note, text};
 
@@ -25,7 +25,7 @@ pub struct Report {
     #[serde(flatten)]
     pub summary: Summary,
     /// The files with code.
-    pub sources: Vec<KnownSource>,
+    pub sources: Vec<SourceSummary>,
     /// What was skipped or corrected.
     pub warnings: Vec<String>,
 }

@@ -179,11 +179,11 @@ mod tests {
     }
 
     #[test]
-    fn holes_end_a_line_and_are_told_of() {
+    fn holes_end_a_line_and_are_reported() {
         let file = sparse(&[(0, b"10 4 a"), (64 * MIB, b"20 4 b\n")], 1 << 36);
         let content = text(&file, LARGEST_MAP).expect("a reading");
         assert!(content.left_out.is_some_and(|told| told.contains("are holes")));
-        // A block is what a file has at least, the rest of it zeros.
+        // A file has at least one block, the rest of it zeros.
         assert!(content.bytes.len() < 1 << 20, "{}", content.bytes.len());
         let names: Vec<_> =
             perf_map::entries(&content.bytes).flatten().map(|e| e.address).collect();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_hole_is_as_it_is() {
+    fn a_file_without_holes_is_read_unchanged() {
         let file = sparse(&[(0, &[7; 5000])], 5000);
         for content in [text(&file, LARGEST_MAP), binary(&file)] {
             let content = content.expect("a reading");

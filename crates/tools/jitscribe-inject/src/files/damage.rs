@@ -24,14 +24,14 @@ impl Damage {
     }
 
     /// Adds a warning to `warnings` if there was any.
-    pub fn tell<W: From<Warning>>(self, path: &Path, warnings: &mut Vec<W>) {
+    pub fn report<W: From<Warning>>(self, path: &Path, warnings: &mut Vec<W>) {
         let Self { first: Some(first), more } = self else { return };
         warnings.push(Warning::Damaged { path: path.to_owned(), first, more }.into());
     }
 }
 
 /// Adds to `warnings` how a jitdump with `count` codes ended, if that was not as it should be.
-pub fn tell_end<W: From<Warning>>(
+pub fn report_end<W: From<Warning>>(
     path: &Path,
     count: usize,
     outcome: io::Result<Option<Outcome>>,

@@ -1,4 +1,4 @@
-//! How files are opened, and which of those that are found are trusted.
+//! How files are opened, and which of the files that are found are trusted.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -12,16 +12,16 @@ use jitdump::ReadAt;
 use rustix::fs::{OFlags, major, minor};
 use rustix::process::geteuid;
 
-/// What tells a file from others, for as long as it is there.
+/// Identifies a file for as long as it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inode {
-    /// The device's two parts.
+    /// The major and minor number of the device.
     pub device: (u32, u32),
-    /// The number on that device.
+    /// The inode number.
     pub number: u64,
 }
 
-/// A regular file that was opened to read, and what is kept for as long as it is open.
+/// A regular file, opened for reading, and data that is kept while it is open.
 #[derive(Debug)]
 pub struct SourceFile {
     file: File,
@@ -29,13 +29,13 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// A file alone.
+    /// A file without data.
     #[must_use]
     pub fn new(file: File) -> Self {
         Self { file, _kept: None }
     }
 
-    /// A file, and what is dropped with it: the memory that a copy was promised, for one.
+    /// A file with data that is dropped with it; for example, a reservation of memory for a copy.
     pub fn with(file: File, kept: impl Any + Send + Sync) -> Self {
         Self { file, _kept: Some(Box::new(kept)) }
     }
@@ -55,69 +55,69 @@ impl ReadAt for SourceFile {
     }
 }
 
-/// That a file belongs to a user who has nothing to do with the process.
+/// The file belongs to a user who is not related to the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Untrusted {
     /// The file's owner.
     pub user: u32,
 }
 
-/// How files are looked at and opened that a recording, a process or a user names.
+/// How to open files that a recording, a process or a user names.
 ///
-/// [`PlainFiles`] opens them as any file is opened. A program that has rights which others do not have, and looks at
-/// what they named, may do so with more care: the paths may lead to a file system that never answers.
+/// [`PlainFiles`] opens them directly. A program with privileges that others do not have should be more careful with
+/// the paths that they name: a path may lead to a file system that never answers.
 pub trait SourceFiles: Debug {
-    /// Opens a regular file to read. If an `owner` is given, it must belong to this user: what was found may have been
-    /// replaced since.
+    /// Opens a regular file for reading. If an `owner` is given, the file must belong to this user: it may have been
+    /// replaced since it was found.
     ///
     /// # Errors
-    /// What the system says; if it is no regular file; and if it belongs to another user.
+    /// The system's error; an error if it is not a regular file, or belongs to another user.
     fn open(&self, path: &Path, owner: Option<u32>) -> io::Result<SourceFile>;
 
-    /// The process id in a jitdump's header; `None` if the file is no jitdump.
+    /// The process id in a jitdump's header; `None` if the file is not a jitdump.
     fn jitdump_pid(&self, path: &Path) -> Option<u32> {
         pid_in_header(&*self.open(path, None).ok()?)
     }
 
-    /// Whether there is a regular file.
+    /// Whether there is a regular file at this path.
     fn is_file(&self, path: &Path) -> bool;
 
-    /// Whether two paths lead to one file.
+    /// Whether two paths refer to the same file.
     fn same_file(&self, a: &Path, b: &Path) -> bool;
 
-    /// Whether to use a file that nobody named, but that was found for process `pid`. `mapped` is the file that the
-    /// process has mapped by this name, if the recording says it.
+    /// Whether to use a file that was found for process `pid`, and that no user named. `mapped` is the file that the
+    /// process has mapped by this name, if the recording has it.
     ///
     /// Returns the owner that it must still have when it is [opened](Self::open); `None` for any.
     ///
     /// # Errors
-    /// If it is not to be used.
+    /// If it must not be used.
     fn trust(&self, path: &Path, pid: u32, mapped: Option<Inode>)
     -> Result<Option<u32>, Untrusted>;
 }
 
-/// The process id in the header of a jitdump; `None` if it is none.
+/// The process id in the header of a jitdump; `None` if it is not a jitdump.
 pub fn pid_in_header(file: &impl ReadAt) -> Option<u32> {
     let mut header = [0; jitdump::HEADER_SIZE as usize];
     let count = file.read_at(&mut header, 0).ok()?;
     jitdump::Dump::parse(header.get(..count)?).ok().map(|dump| dump.header().pid)
 }
 
-/// Opens files as they are.
+/// Opens files directly.
 ///
-/// Trusted are files of root and of the user who runs this, and those that the process has mapped: others may have been
-/// written to mislead, as any user can make `/tmp/perf-PID.map`.
+/// It trusts files of root and of the user who runs this, and files that the process has mapped. Others may be forged:
+/// any user can create `/tmp/perf-PID.map`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlainFiles;
 
 impl SourceFiles for PlainFiles {
     fn open(&self, path: &Path, owner: Option<u32>) -> io::Result<SourceFile> {
         let not_regular = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
-        // Opening a device may have an effect.
+        // Opening a device may have side effects.
         if !fs::metadata(path)?.is_file() {
             return Err(not_regular());
         }
-        // If it became a FIFO meanwhile, nobody waits for one who writes to it.
+        // If it has become a FIFO since, the call must not wait for a writer.
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
         let metadata = file.metadata()?;
@@ -145,7 +145,7 @@ impl SourceFiles for PlainFiles {
         _pid: u32,
         mapped: Option<Inode>,
     ) -> Result<Option<u32>, Untrusted> {
-        // What cannot be asked cannot be opened either.
+        // If its metadata cannot be read, it cannot be opened, either.
         let Ok(file) = fs::metadata(path) else { return Ok(None) };
         let user = file.uid();
         if user == 0 || user == geteuid().as_raw() || mapped == Some(inode(&file)) {
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_file_is_not_opened() {
+    fn only_regular_files_are_opened() {
         let folder = tempfile::tempdir().unwrap();
         let fifo = folder.path().join("jit-1.dump");
         mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR, 0).unwrap();

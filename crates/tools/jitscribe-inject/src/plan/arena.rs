@@ -2,18 +2,18 @@
 
 use std::ops::Range;
 
-use code_timeline::{CodeId, LifeId};
+use code_timeline::{AddressSpaceId, CodeId};
 
 use super::place::Place;
 
-/// Code, or a part of it, that an image shows.
+/// A code, or a part of it, in an image.
 #[derive(Clone, Debug)]
 pub struct Shown {
-    /// The addresses in the image. They are the process's own, unless the code had to give way.
+    /// The addresses in the image. They are those in the process, unless the code was relocated.
     pub visible: Range<u64>,
-    /// How far from the process's own addresses that is.
+    /// The difference from the addresses in the process.
     pub moved_by: u64,
-    /// Whose code it is.
+    /// The code.
     pub code: CodeId,
 }
 
@@ -23,7 +23,7 @@ impl Shown {
         self.visible.start - self.moved_by..self.visible.end - self.moved_by
     }
 
-    /// Maps it at `place`.
+    /// Its mapping at `place`.
     pub(super) fn mapped(&self, place: Place) -> Mapping {
         Mapping { range: self.range(), moved_by: self.moved_by, place }
     }
@@ -34,30 +34,30 @@ impl Shown {
 pub struct Mapping {
     /// The addresses in the process.
     pub range: Range<u64>,
-    /// How far behind them those of the image are.
+    /// How far behind them the addresses in the image are.
     pub moved_by: u64,
-    /// Where in the stream.
+    /// The place in the stream.
     pub place: Place,
 }
 
-/// One image to be written, and where it is to be mapped.
+/// An image to write, and its mappings.
 #[derive(Debug)]
 pub struct PlannedImage {
     /// The span of its addresses.
     pub span: Range<u64>,
-    /// What it shows, by address.
+    /// The code in it, by address.
     pub shown: Vec<Shown>,
-    /// How it is mapped; those of one time in their order.
+    /// Its mappings; those of the same time in their order.
     pub mappings: Vec<Mapping>,
-    /// Until when it is the one that shows its arena.
+    /// The time until which it shows its arena.
     pub(super) until: u64,
 }
 
-/// A stretch of one process's memory with its code.
+/// A range of one process's memory with its code.
 #[derive(Debug)]
 pub struct Arena {
-    /// Whose memory.
-    pub life: LifeId,
+    /// The address space.
+    pub space: AddressSpaceId,
     /// From the first code to the end of the last.
     pub span: Range<u64>,
     /// Its images, in the order of time.

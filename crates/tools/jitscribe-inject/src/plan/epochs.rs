@@ -1,8 +1,7 @@
-//! An image for each span of time: for recordings whose stacks are unwound later.
+//! One image per span of time, for recordings whose stacks are unwound later.
 //!
-//! Unwinders look a whole image up by one base address, so all of it must lie in memory as it lies
-//! in the file. Every epoch's image holds all code that was alive in it, for a stack passes through
-//! code that no sample names.
+//! Unwinders use one base address per image, so memory must have the same layout as the file. The image of an epoch has
+//! all code that was alive in it, because call stacks contain code without samples.
 
 use std::ops::Range;
 
@@ -12,12 +11,12 @@ use super::arena::{Mapping, PlannedImage, Shown};
 use super::extents::Extent;
 use super::place::Place;
 
-/// More epochs than this have no image each: together they would be as large as all code times all
+/// With more epochs than this, there is one image for all time: the size of the images would be all code times all
 /// epochs.
 const MANY: usize = 256;
 
-/// The images of an arena, in the order of time; `None` where they would be too many, or show and map
-/// more than is `left`. What they do is taken off that.
+/// The images of an arena, in the order of time; `None` if there would be too many, or if they would show and map more
+/// than is `left`. Their size is subtracted from `left`.
 pub fn images(
     timeline: &Timeline,
     span: &Range<u64>,

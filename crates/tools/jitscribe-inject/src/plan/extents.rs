@@ -1,19 +1,20 @@
-//! The runs of code in a process, and where each comes into being.
+//! The extents of code in a process, and where each is mapped first.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use code_timeline::ranges::Canvas;
-use code_timeline::{LifeId, Piece, Timeline, ranges};
+use code_timeline::{AddressSpaceId, Piece, Timeline, ranges};
 
 use super::place::Place;
 use crate::address_space::AddressSpaces;
-use crate::arena;
 use crate::code_table::CodeTable;
 use crate::limits::GENERATIONS;
+use crate::output_limits::{ARENA_SPAN, split_into_arenas};
 use crate::recording_index::{MapEvent, RecordingIndex};
 
-/// Code that lies apart by less than this is one extent: alignment and constants between functions.
+/// Codes with a smaller gap than this between them are one extent: the gap is alignment, or constants between
+/// functions.
 const EXTENT_GAP: u64 = 4096;
 
 /// A run of code.
@@ -21,36 +22,35 @@ const EXTENT_GAP: u64 = 4096;
 pub struct Extent {
     /// The addresses.
     pub range: Range<u64>,
-    /// Where it is first mapped: behind what else was mapped there before its first code came.
+    /// Where it is first mapped: behind the last other mapping before its first code.
     pub place: Place,
 }
 
-/// The runs of code in one process, by address.
+/// The extents of one process, by address.
 pub fn extents(
     index: &RecordingIndex,
     spaces: &AddressSpaces,
     table: &CodeTable<'_>,
-    life: LifeId,
+    space: AddressSpaceId,
     timeline: &Timeline,
 ) -> Vec<Extent> {
-    let files = spaces.files(life);
+    let files = spaces.files(space);
     let code = timeline.pieces().iter().map(|piece| piece.range.clone());
-    // What lies between code inside a file's mapping (the builtins that V8 has in its own
-    // executable) is that file's; where it inherited code that it shares, that process's image shows
-    // it.
+    // What is between code inside a file's mapping belongs to that file (V8 has builtins in its own executable). Code
+    // that the process shares with the one that it was forked from is shown by the image of that process.
     let runs = ranges::merge(code, |gap| {
         gap.end - gap.start < EXTENT_GAP
             && ranges::overlapping(files, &gap).is_empty()
-            && !table.history.is_shared_within(life, &gap, GENERATIONS)
+            && !table.history.is_shared_within(space, &gap, GENERATIONS)
     });
     let runs = cut(runs, timeline.pieces());
 
     let mut first_load = vec![u64::MAX; runs.len()];
-    // Both go by address.
+    // Both are sorted by address.
     let mut first = 0;
     for piece in timeline.pieces() {
         first += runs[first..].iter().take_while(|run| run.end <= piece.range.start).count();
-        // More than one only where a cut goes through it.
+        // More than one only where a run was cut.
         for (run, first_load) in runs.iter().zip(&mut first_load).skip(first) {
             if run.start >= piece.range.end {
                 break;
@@ -58,19 +58,19 @@ pub fn extents(
             *first_load = piece.since.min(*first_load);
         }
     }
-    let (began, ordinal) = index.begin(life);
+    let (began, ordinal) = index.begin(space);
     let begin = ordinal.map_or(Place::First, |ordinal| Place::After(ordinal, began));
-    let maps: Vec<&MapEvent> = index.maps_of(life).collect();
+    let maps: Vec<&MapEvent> = index.maps_of(space).collect();
     let places = places(&runs, &first_load, &maps, begin);
     let with_place = runs.into_iter().zip(places);
     with_place.map(|(range, place)| Extent { range, place }).collect()
 }
 
-/// Behind which of `maps` (in the order of time) each run is mapped first: the last that was mapped
-/// there by the time of its first code, or `begin`.
+/// For each run, the event of `maps` (in the order of time) behind which it is mapped first: the last mapping at its
+/// addresses at the time of its first code, or `begin`.
 ///
-/// Runs are asked about in the order of their first code, and what was mapped by then is laid one over
-/// the other: to look at all runs under each mapping would take the square.
+/// Runs are processed in the order of their first code, with the mappings up to that time laid over each other.
+/// Checking all runs for each mapping would take quadratic time.
 fn places(runs: &[Range<u64>], first_load: &[u64], maps: &[&MapEvent], begin: Place) -> Vec<Place> {
     let mut places = vec![begin; runs.len()];
     let mut by_first_load: Vec<usize> = (0..runs.len()).collect();
@@ -89,45 +89,43 @@ fn places(runs: &[Range<u64>], first_load: &[u64], maps: &[&MapEvent], begin: Pl
     places
 }
 
-/// The extents (by address) that reach into `range`.
+/// The extents (by address) that overlap `range`.
 pub fn within<'e>(extents: &'e [Extent], range: &Range<u64>) -> &'e [Extent] {
     let first = extents.partition_point(|extent| extent.range.end <= range.start);
     let behind = &extents[first..];
     &behind[..behind.partition_point(|extent| extent.range.start < range.end)]
 }
 
-/// Where what lies in `range` is first mapped.
+/// The place where `range` is first mapped.
 pub fn base_of(extents: &[Extent], range: &Range<u64>) -> Option<Place> {
     let first = extents.partition_point(|extent| extent.range.end <= range.start);
     extents.get(first).map(|extent| extent.place)
 }
 
-/// Which extents share an arena.
+/// Groups extents into arenas.
 pub fn arenas(extents: &[Extent]) -> Vec<&[Extent]> {
-    arena::arenas(extents, |extent| extent.range.clone())
+    split_into_arenas(extents, |extent| extent.range.clone())
 }
 
-/// Cuts runs that are larger than an arena may be: where no code lies across, if there is such a
-/// place.
+/// Cuts runs that are larger than an arena: between two codes if possible.
 fn cut(runs: Vec<Range<u64>>, pieces: &[Piece]) -> Vec<Range<u64>> {
     let mut parts = Vec::with_capacity(runs.len());
     for run in runs {
-        if run.end - run.start <= arena::SPAN {
+        if run.end - run.start <= ARENA_SPAN {
             parts.push(run);
             continue;
         }
         let first = pieces.partition_point(|piece| piece.range.start < run.start);
         let of_run = pieces[first..].iter().take_while(|piece| piece.range.start < run.end);
-        // Where the part begins that is not cut off yet, where the code so far ends, and where a
-        // cut goes through none.
+        // The start of the rest, the end of the code so far, and the last position between two codes.
         let (mut start, mut end, mut between) = (run.start, run.start, run.start);
         for piece in of_run {
             if piece.range.start >= end {
                 between = piece.range.start;
             }
             end = end.max(piece.range.end);
-            while end - start > arena::SPAN {
-                let at = if between > start { between } else { start + arena::SPAN };
+            while end - start > ARENA_SPAN {
+                let at = if between > start { between } else { start + ARENA_SPAN };
                 parts.push(start..at);
                 start = at;
             }
@@ -137,9 +135,9 @@ fn cut(runs: Vec<Range<u64>>, pieces: &[Piece]) -> Vec<Range<u64>> {
     parts
 }
 
-/// How many codes a cut goes through.
+/// Number of codes that are cut.
 pub fn torn(extents: &[Extent], timeline: &Timeline) -> usize {
-    // Extents that touch were one before. Each cut goes by a gigabyte of code: there are few.
+    // Adjacent extents were one before. There is at most one cut per gigabyte of code.
     let cuts = extents.windows(2).filter(|pair| pair[0].range.end == pair[1].range.start);
     let across = |at: u64| {
         let codes = |lies: fn(&Range<u64>, u64) -> bool| {
@@ -160,7 +158,7 @@ mod tests {
     use code_timeline::{CodeId, TimelineBuilder};
     use proptest::prelude::*;
 
-    const QUARTER: u64 = arena::SPAN / 4;
+    const QUARTER: u64 = ARENA_SPAN / 4;
 
     fn timeline(loads: &[(u64, Range<u64>)]) -> Timeline {
         let mut builder = TimelineBuilder::new();
@@ -177,8 +175,8 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_not_cut() {
-        assert_eq!(parts(&[(1, 8..16), (1, 16..8 + arena::SPAN)]).len(), 1);
+    fn a_small_extent_is_not_cut() {
+        assert_eq!(parts(&[(1, 8..16), (1, 16..8 + ARENA_SPAN)]).len(), 1);
     }
 
     #[test]
@@ -190,20 +188,20 @@ mod tests {
     }
 
     #[test]
-    fn or_through_them_where_they_overlap_all_the_way() {
-        // Each is replaced in part by the next.
+    fn overlapping_codes_are_cut() {
+        // Each is replaced in part by the next one.
         let loads: Vec<_> =
             (0..10).map(|n| (n + 1, n * QUARTER / 2..n * QUARTER / 2 + QUARTER)).collect();
         let end = 11 * QUARTER / 2;
         let both = parts(&loads);
-        assert_eq!(both, [0..arena::SPAN, arena::SPAN..end]);
+        assert_eq!(both, [0..ARENA_SPAN, ARENA_SPAN..end]);
         let extents = both.into_iter().map(|range| Extent { range, place: Place::First });
         assert_eq!(torn(&extents.collect::<Vec<_>>(), &timeline(&loads)), 1);
         assert_eq!(parts(&[(1, 5..5 + 9 * QUARTER)]).len(), 3);
     }
 
     proptest! {
-        /// Every mapping is held against every run.
+        /// Compares every mapping with every run.
         #[test]
         fn the_last_mapping_before_the_first_code_counts(
             steps in prop::collection::vec((1u64..5, 1u64..9, 0u64..20), 1..12),

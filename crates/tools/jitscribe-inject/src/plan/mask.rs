@@ -1,15 +1,15 @@
-//! Hides code from whoever ran in its place long before it came.
+//! Hides code from samples of other code that ran at its address long before it was loaded.
 //!
-//! An image shows all its code from the beginning of its mapping, which serves samples that were
-//! taken shortly before a LOAD. Where something else was seen running that no source knows, what
-//! lay there before the image is mapped over it until the code comes. In a forked child, that is
-//! code that its parent made after the fork, and it never comes.
+//! An image shows all its code from the beginning of its mapping, which is correct for samples shortly before a LOAD.
+//! If unknown code was seen running at its address before, the previous mapping is mapped over the image until the code
+//! is loaded. In a forked child, this applies to code that its parent loaded after the fork; in the child, it is never
+//! loaded.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use code_timeline::ranges::Canvas;
-use code_timeline::{CodeId, LifeId, Timeline};
+use code_timeline::{AddressSpaceId, CodeId, Timeline};
 
 use super::arena::{Arena, Mapping};
 use super::extents::{Extent, base_of};
@@ -18,23 +18,23 @@ use crate::attribution::SampleAttribution;
 use crate::code_table::CodeTable;
 use crate::recording_index::RecordingIndex;
 
-/// What hides code.
+/// A mapping that hides code.
 #[derive(Debug)]
 pub struct Mask {
-    /// In whose memory.
-    pub life: LifeId,
-    /// Where.
+    /// The address space.
+    pub space: AddressSpaceId,
+    /// The addresses.
     pub range: Range<u64>,
-    /// From when on.
+    /// Where it begins.
     pub place: Place,
 }
 
-/// Finds what must be hidden, and maps in `arenas` anew what comes into view later.
+/// Determines what must be hidden, and maps in `arenas` what becomes visible later.
 pub fn masks(
     index: &RecordingIndex,
     table: &CodeTable<'_>,
     attribution: &SampleAttribution,
-    extents: &BTreeMap<LifeId, Vec<Extent>>,
+    extents: &BTreeMap<AddressSpaceId, Vec<Extent>>,
     arenas: &mut [Arena],
 ) -> Vec<Mask> {
     let mut masks = Vec::new();
@@ -45,7 +45,7 @@ pub fn masks(
             continue;
         };
         let first = first_there(timeline);
-        // Those of one code follow one another, a life each.
+        // The entries of one code are adjacent, one for each address space.
         let mut latest: Option<(CodeId, Option<u64>)> = None;
         for late in of_owner {
             let range = table.history.code(late.code).range();
@@ -55,34 +55,33 @@ pub fn masks(
             };
             latest = Some((late.code, came));
             let Some(came) = came else { continue };
-            if late.life != owner {
-                let (forked, ordinal) = index.begin(late.life);
-                if let Some(ordinal) = ordinal.filter(|_| came > late.asked) {
+            if late.space != owner {
+                let (forked, ordinal) = index.begin(late.space);
+                if let Some(ordinal) = ordinal.filter(|_| came > late.as_of) {
                     let place = Place::After(ordinal, forked);
-                    masks.push(Mask { life: late.life, range, place });
+                    masks.push(Mask { space: late.space, range, place });
                 }
                 continue;
             }
             let usage = attribution.usage(owner, late.code);
             let back = usage.map_or(came, |usage| usage.first.min(came));
-            // Arenas stand by life and address.
+            // Arenas are sorted by address space and address.
             let behind = arenas
-                .partition_point(|arena| (arena.life, arena.span.start) <= (owner, range.start));
+                .partition_point(|arena| (arena.space, arena.span.start) <= (owner, range.start));
             let arena = arenas[..behind].last_mut();
-            let arena = arena.filter(|arena| arena.life == owner && range.end <= arena.span.end);
+            let arena = arena.filter(|arena| arena.space == owner && range.end <= arena.span.end);
             let image = arena.and_then(|arena| arena.image_at(back));
             if let (Some(image), Some(place)) = (image, base_of(extents, &range)) {
                 let mapping = Mapping { range: range.clone(), moved_by: 0, place: Place::At(back) };
                 image.mappings.push(mapping);
-                masks.push(Mask { life: owner, range, place });
+                masks.push(Mask { space: owner, range, place });
             }
         }
     }
     masks
 }
 
-/// When `code` came to `range`; `None` if other code lay there before, as hiding would take more than
-/// it gives then.
+/// When `code` was loaded at `range`; `None` if other code was there before, as hiding would then hide that code, too.
 fn came_first(first: &Canvas<(u64, CodeId)>, range: &Range<u64>, code: CodeId) -> Option<u64> {
     let mut came = None;
     for (since, other) in first.under(range) {
@@ -94,7 +93,7 @@ fn came_first(first: &Canvas<(u64, CodeId)>, range: &Range<u64>, code: CodeId) -
     came
 }
 
-/// The first code at each address, and when it came.
+/// The first code at each address, and when it was loaded.
 fn first_there(timeline: &Timeline) -> Canvas<(u64, CodeId)> {
     let mut pieces: Vec<_> = timeline.pieces().iter().collect();
     pieces.sort_by_key(|piece| std::cmp::Reverse(piece.since));

@@ -1,13 +1,11 @@
-//! What is to be mapped where and when: arenas, their images, and the mapping events that show them.
+//! What is mapped where and when: arenas, their images, and the mapping events.
 //!
-//! An **arena** is a stretch of one process's memory with its code. Within it, an **extent** is a
-//! run of code without a gap to speak of: only extents are mapped, since what lies between them is
-//! not ours.
+//! An **arena** is a range of one process's memory with its code. Within it, an **extent** is a run of code without
+//! large gaps. Only extents are mapped, since the gaps may belong to others.
 //!
-//! An arena is shown by one image, in which code that followed other code at its address has a
-//! place of its own ([`mod@relocated`]). Where the recording holds copies of stacks, which are unwound
-//! later, that will not do: unwinders want all of an image mapped by one rule. Then there is an
-//! image for each span of time ([`mod@epochs`]).
+//! An arena is shown by one image, in which code that replaced other code at its address is [relocated](mod@relocated).
+//! This is not possible if the recording has copies of stacks that are unwound later, because unwinders need the whole
+//! image at one base address. Then there is one image per [epoch](mod@epochs).
 
 mod arena;
 mod epochs;
@@ -21,7 +19,7 @@ mod uncovered;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use code_timeline::LifeId;
+use code_timeline::AddressSpaceId;
 
 use super::address_space::{AddressSpaces, Runs};
 use super::attribution::SampleAttribution;
@@ -31,7 +29,7 @@ use super::recording::Recording;
 use super::recording_index::RecordingIndex;
 use super::sources::Codes;
 use crate::Warning;
-use crate::heavy::{self, Heavy};
+use crate::output_limits::{PartFilter, parts_fit};
 
 pub use arena::{Arena, Mapping, PlannedImage, Shown};
 use extents::Extent;
@@ -39,27 +37,27 @@ pub(crate) use mask::Mask;
 pub use place::Place;
 use uncovered::Uncovered;
 
-/// All that is to be put into a recording.
+/// Everything that is added to a recording.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Plan {
-    /// The arenas of all processes, by life and address.
+    /// The arenas of all processes, by address space and address.
     pub arenas: Vec<Arena>,
-    /// What hides code before its time.
+    /// Mappings that hide code before it is loaded.
     pub(crate) masks: Vec<Mask>,
-    /// How many arenas have one image though stacks in them are to be unwound later.
+    /// Number of arenas with one image although their stacks are unwound later.
     pub crowded: usize,
-    /// How many codes are shown in parts, as what is around them is too large for one image.
+    /// Number of codes that are split, because the code around them is too large for one image.
     pub torn: usize,
-    /// Whether files were mapped over code more often than is followed.
+    /// Whether files were mapped over code more often than the limit allows.
     pub hidden: bool,
-    /// How many parts of code are not shown, as there is too much to be said of each.
-    pub heavy: usize,
-    /// What is left of the recording's own mappings.
+    /// Number of parts of code that are left out, because their descriptions take too much space.
+    pub parts_left_out: usize,
+    /// The rest of the recording's own mappings.
     pub(crate) uncovered: Uncovered,
 }
 
-/// How the code of each life lies, whatever was seen running: by life.
+/// The layout of the code of each address space, regardless of which code was seen running.
 #[derive(Debug)]
 pub struct CodeLayout(Vec<SpaceLayout>);
 
@@ -67,17 +65,17 @@ pub struct CodeLayout(Vec<SpaceLayout>);
 struct SpaceLayout {
     /// By address.
     extents: Vec<Extent>,
-    /// How many codes the extents' ends go through.
+    /// Number of codes that the extents' ends cut.
     torn: usize,
-    /// What is at the bottom of each arena's image, where there is one for all time.
+    /// The base layer of each arena's image, where there is one image for all time.
     base_layers: Vec<relocated::BaseLayer>,
 }
 
 impl CodeLayout {
-    /// How the code in `table` lies.
+    /// Computes the layout of the code in `table`.
     pub fn compute(index: &RecordingIndex, spaces: &AddressSpaces, table: &CodeTable<'_>) -> Self {
-        let space = |(life, timeline)| {
-            let extents = extents::extents(index, spaces, table, life, timeline);
+        let layout_of = |(space, timeline)| {
+            let extents = extents::extents(index, spaces, table, space, timeline);
             let torn = extents::torn(&extents, timeline);
             let mut base_layers = Vec::new();
             if !index.stack_copies {
@@ -86,11 +84,11 @@ impl CodeLayout {
             }
             SpaceLayout { extents, torn, base_layers }
         };
-        Self(table.history.timelines().map(space).collect())
+        Self(table.history.timelines().map(layout_of).collect())
     }
 }
 
-/// From the first of some extents to the end of the last.
+/// From the first extent's start to the last one's end.
 fn span_of(extents: &[Extent]) -> Range<u64> {
     match extents {
         [] => 0..0,
@@ -111,7 +109,7 @@ impl Plan {
         Self::with_layout(index, spaces, &codes.table, attribution, layout)
     }
 
-    /// The same for code that lies as `layout` says.
+    /// Like [`Self::compute`], with a known layout.
     pub(crate) fn with_layout(
         index: &RecordingIndex,
         spaces: &AddressSpaces,
@@ -124,11 +122,11 @@ impl Plan {
         let mut in_epochs = table.history.len().saturating_mul(32).max(IN_EPOCHS);
         let mut restored = index.maps.len().saturating_mul(16).saturating_add(RESTORED);
         let mut runs = Runs::default();
-        for ((life, timeline), space) in table.history.timelines().zip(layout.0) {
-            let arenas = extents::arenas(&space.extents);
-            let mut base_layers = space.base_layers.into_iter();
+        for ((space, timeline), space_layout) in table.history.timelines().zip(layout.0) {
+            let arenas = extents::arenas(&space_layout.extents);
+            let mut base_layers = space_layout.base_layers.into_iter();
             let first = plan.arenas.len();
-            let usage = |code| attribution.usage(life, code);
+            let usage = |code| attribution.usage(space, code);
             for extents in arenas {
                 let span = span_of(extents);
                 let by_epoch = index
@@ -141,48 +139,55 @@ impl Plan {
                         .unwrap_or_else(|| relocated::base_layer(timeline, table, &span));
                     vec![relocated::image(timeline, table, &span, extents, base_layer, usage)]
                 });
-                plan.arenas.push(Arena { life, span, images });
+                plan.arenas.push(Arena { space, span, images });
             }
             let limits = (&mut runs, &mut restored);
             let arenas = &mut plan.arenas[first..];
-            plan.hidden |=
-                restore::restore(index, spaces, timeline, &space.extents, arenas, usage, limits);
-            plan.torn += space.torn;
-            extents_of.insert(life, space.extents);
+            plan.hidden |= restore::restore(
+                index,
+                spaces,
+                timeline,
+                &space_layout.extents,
+                arenas,
+                usage,
+                limits,
+            );
+            plan.torn += space_layout.torn;
+            extents_of.insert(space, space_layout.extents);
         }
         plan.masks = mask::masks(index, table, attribution, &extents_of, &mut plan.arenas);
         plan.uncovered = Uncovered::compute(index, spaces, table, &extents_of, &mut runs);
-        plan.leave_out_heavy(table);
+        plan.limit_parts(table);
         plan
     }
 
-    /// Leaves out parts of code of which images would say too much.
-    fn leave_out_heavy(&mut self, table: &CodeTable<'_>) {
+    /// Leaves out parts of code if the descriptions of all parts would take too much space.
+    fn limit_parts(&mut self, table: &CodeTable<'_>) {
         let images = || self.arenas.iter().flat_map(|arena| &arena.images);
         let shown = images().flat_map(|image| &image.shown);
         let parts = shown.map(|shown| table.weight(shown.code).0).fold(0, u64::saturating_add);
-        if heavy::fits(parts, table.bytes()) {
+        if parts_fit(parts, table.bytes()) {
             return;
         }
-        let mut heavy = Heavy::default();
+        let mut filter = PartFilter::default();
         for image in self.arenas.iter_mut().flat_map(|arena| &mut arena.images) {
             image.shown.retain(|shown| {
                 let (weight, number) = table.weight(shown.code);
-                heavy.is_shown(weight, number)
+                filter.is_shown(weight, number)
             });
         }
-        self.heavy = heavy.left_out;
+        self.parts_left_out = filter.left_out;
     }
 
-    /// What is not shown as it should be.
+    /// Warnings about what is not shown correctly.
     #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
         let mut warnings = Vec::new();
         if self.crowded > 0 {
             warnings.push(Warning::TooManyEpochs);
         }
-        if self.heavy > 0 {
-            warnings.push(Warning::PartsLeftOut { parts: self.heavy });
+        if self.parts_left_out > 0 {
+            warnings.push(Warning::PartsLeftOut { parts: self.parts_left_out });
         }
         if self.hidden || self.uncovered.crowded > 0 {
             warnings.push(Warning::MappedOverTooOften);
@@ -193,10 +198,10 @@ impl Plan {
         warnings
     }
 
-    /// The arenas of one life.
-    pub(crate) fn arenas_of(&self, life: LifeId) -> &[Arena] {
-        let first = self.arenas.partition_point(|arena| arena.life < life);
+    /// The arenas of one address space.
+    pub(crate) fn arenas_of(&self, space: AddressSpaceId) -> &[Arena] {
+        let first = self.arenas.partition_point(|arena| arena.space < space);
         let behind = &self.arenas[first..];
-        &behind[..behind.partition_point(|arena| arena.life == life)]
+        &behind[..behind.partition_point(|arena| arena.space == space)]
     }
 }

@@ -2,24 +2,24 @@
 
 use crate::recording_index::{MapEvent, Ordinal};
 
-/// Where in the stream of events something is put.
+/// A place in the stream of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// Before the first event.
     First,
-    /// Right behind this event, with its time.
+    /// Directly behind this event, with its time.
     After(Ordinal, u64),
-    /// In order of time.
+    /// In the order of time.
     At(u64),
 }
 
 impl Place {
-    /// Right behind the event of a mapping.
+    /// Directly behind the event of a mapping.
     pub(super) fn behind(map: &MapEvent) -> Self {
         Self::After(map.ordinal, map.time)
     }
 
-    /// From when on it holds.
+    /// The time from which on it is valid.
     pub fn time(self) -> u64 {
         match self {
             Self::After(_, time) | Self::At(time) => time,
@@ -27,8 +27,8 @@ impl Place {
         }
     }
 
-    /// The time that the event is given. Of events with one time, readers take that first which
-    /// comes first in the file, and what goes by time is put behind the samples of its time.
+    /// The timestamp of the event. Of events with the same time, readers process the first one in the file first.
+    /// Events that are placed by time are put behind the samples of that time.
     pub fn time_of_event(self) -> u64 {
         match self {
             Self::At(time) => time.saturating_sub(1),
@@ -36,8 +36,8 @@ impl Place {
         }
     }
 
-    /// Whether readers see this before the mapping `map`. They go by time: the order of events in
-    /// the file is that of the CPUs' buffers.
+    /// Whether readers process this before the mapping `map`. They sort by time: the order in the file is that of the
+    /// CPUs' buffers.
     pub(super) fn precedes(self, map: &MapEvent) -> bool {
         let ordinal = match self {
             Self::After(ordinal, _) => ordinal,

@@ -1,8 +1,8 @@
 //! One image for all time: code that followed other code at its address is relocated.
 //!
-//! The first sampled code at an address is shown there. What ran there later is shown behind
-//! the arena, and mapped from there when its time comes. So every piece of code has one place in
-//! one file, however often it came and went, and a profile has one row for it.
+//! The first sampled code at an address is shown at that address. Code that ran there later is shown behind the arena,
+//! and mapped from there when it was loaded. So every piece of code has one place in one file, however often it was
+//! replaced, and one row in a profile.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::code_table::CodeTable;
 /// Relocated code begins at multiples of this.
 const ALIGNMENT: u64 = 16;
 
-/// Code that was sampled.
+/// Code with samples.
 struct Sampled {
     code: CodeId,
     range: Range<u64>,
@@ -26,17 +26,16 @@ struct Sampled {
     moved_by: u64,
 }
 
-/// What lies at the bottom of an image: all code of the arena, the later above the earlier, by
-/// address.
+/// The base layer of an image: all code of the arena, later code above earlier code, by address.
 #[derive(Debug)]
 pub enum BaseLayer {
-    /// No address ever had two codes: nothing will lie above, whatever was sampled.
+    /// No address ever had two codes: nothing is relocated, whatever was sampled.
     All(Vec<Shown>),
-    /// Sampled code lies above.
+    /// Sampled code is above.
     Some(Vec<(Range<u64>, CodeId)>),
 }
 
-/// What lies at the bottom of the image of an arena.
+/// Computes the base layer of the image of an arena.
 pub fn base_layer(timeline: &Timeline, table: &CodeTable<'_>, span: &Range<u64>) -> BaseLayer {
     if timeline.is_flat()
         && let Some(all) = each_whole(timeline, table, span)
@@ -47,7 +46,7 @@ pub fn base_layer(timeline: &Timeline, table: &CodeTable<'_>, span: &Range<u64>)
     BaseLayer::Some(epochs::visible(timeline, span, &all_time, true, |_| None))
 }
 
-/// The pieces of the arena, if each is all of a code.
+/// The pieces of the arena, if each is a whole code.
 fn each_whole(timeline: &Timeline, table: &CodeTable<'_>, span: &Range<u64>) -> Option<Vec<Shown>> {
     let pieces = timeline.pieces();
     let first = pieces.partition_point(|piece| piece.range.end <= span.start);
@@ -64,7 +63,7 @@ fn each_whole(timeline: &Timeline, table: &CodeTable<'_>, span: &Range<u64>) -> 
     Some(shown)
 }
 
-/// The image of an arena, with `base` at its bottom.
+/// The image of an arena with the base layer `base`.
 pub fn image(
     timeline: &Timeline,
     table: &CodeTable<'_>,
@@ -106,7 +105,7 @@ pub fn image(
     PlannedImage { span: span.start..end, shown, mappings, until: u64::MAX }
 }
 
-/// Who is where, by address, if no code shares an address with another: the usual case.
+/// The sampled codes by address, if no two share an address, which is the usual case.
 fn by_address(sampled: &[Sampled]) -> Option<Vec<(Range<u64>, CodeId)>> {
     let mut placed: Vec<_> =
         sampled.iter().map(|sampled| (sampled.range.clone(), sampled.code)).collect();
@@ -114,15 +113,15 @@ fn by_address(sampled: &[Sampled]) -> Option<Vec<(Range<u64>, CodeId)>> {
     placed.is_sorted_by(|(a, _), (b, _)| a.end <= b.start).then_some(placed)
 }
 
-/// Relocates code that ran where other code had run before to behind `end`, and maps it from there.
-/// Returns who stays where, by address.
+/// Relocates code that replaced other code to addresses behind `end`, and maps it from there. Returns the code that
+/// stays, by address.
 fn relocate(
     sampled: &mut [Sampled],
     extents: &[Extent],
     mappings: &mut Vec<Mapping>,
     end: &mut u64,
 ) -> Vec<(Range<u64>, CodeId)> {
-    // Who is mapped where so far, and who was the first there.
+    // What is mapped where so far, and what was mapped there first.
     let mut mapped: Canvas<usize> = Canvas::new();
     let mut in_place: Canvas<usize> = Canvas::new();
     for number in 0..sampled.len() {
@@ -135,12 +134,12 @@ fn relocate(
             let last_of_old = old.filter(|&last| last < new.usage.first).max();
             let from = epochs::between(last_of_old, new.since, new.usage.first);
             let place = match base_of(extents, &range) {
-                // Not below what the arena begins with.
+                // Not before the arena's first mapping.
                 Some(base) if from <= base.time() => base,
                 _ => Place::At(from),
             };
             if gives_way {
-                // At the top of the address space there is no room.
+                // At the end of the address space, there may be no space.
                 let place = end.checked_next_multiple_of(ALIGNMENT);
                 let place = place.and_then(|at| Some(at..at.checked_add(range.end - range.start)?));
                 let Some(new_range) = place else { continue };
@@ -156,7 +155,7 @@ fn relocate(
         mapped.paint(range, number);
     }
 
-    // Whole, so that offsets count from the beginning: what covers a part of it is mapped over it.
+    // Completely, so that offsets count from the code's beginning: code that replaces a part of it is mapped over it.
     let mut on_top = Canvas::new();
     for number in in_place.visible().map(|(_, number)| number) {
         on_top.paint(sampled[number].range.clone(), sampled[number].code);
@@ -164,7 +163,7 @@ fn relocate(
     on_top.visible().collect()
 }
 
-/// The sampled code in the arena, the earlier first.
+/// The sampled codes in the arena, in the order of time.
 fn sampled_codes(
     timeline: &Timeline,
     table: &CodeTable<'_>,
@@ -180,7 +179,7 @@ fn sampled_codes(
         let (code, since) = (piece.code, piece.since);
         sampled.push(Sampled { code, range, since, usage, moved_by: 0 });
     }
-    // Of a code in several pieces the earliest stays.
+    // Of a code in several pieces, keep the earliest.
     sampled.sort_unstable_by_key(|sampled| (sampled.code, sampled.since));
     sampled.dedup_by_key(|sampled| sampled.code);
     sampled.sort_by_key(|sampled| (sampled.since, table.history.order(sampled.code)));

@@ -1,8 +1,8 @@
-//! Maps again what a file's mapping hides of code that was seen running after it.
+//! Maps images again where a file's mapping hides code that was seen running after it.
 //!
-//! A runtime may map its own executable once more, in another way, over the code that the dump knows
-//! there; and code may come to where a library was. (What is mapped just as before is left out of the
-//! recording, see [`Uncovered`](super::uncovered::Uncovered).)
+//! A runtime may map its own executable again, in another way, over code that the dump has there; and code may be
+//! loaded where a library was. (Mappings that repeat an earlier one are left out of the recording, see
+//! [`Uncovered`](super::uncovered::Uncovered).)
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -15,8 +15,8 @@ use super::place::Place;
 use crate::address_space::{AddressSpaces, Runs};
 use crate::recording_index::{MapEvent, RecordingIndex};
 
-/// Adds to the images of `arenas`, which are all of one life, what files' mappings hide. Says whether
-/// that was more than is `left`: then the rest stays hidden.
+/// Adds to the images of `arenas`, all of one address space, what mappings of files hide. Returns whether that exceeded
+/// `left`: then the rest stays hidden.
 pub fn restore(
     index: &RecordingIndex,
     spaces: &AddressSpaces,
@@ -26,10 +26,10 @@ pub fn restore(
     usage: impl Fn(CodeId) -> Option<Usage>,
     (runs, left): (&mut Runs, &mut usize),
 ) -> bool {
-    let Some(life) = arenas.first().map(|arena| arena.life) else { return false };
+    let Some(space) = arenas.first().map(|arena| arena.space) else { return false };
     let since = OnceCell::new();
     let mut moved: HashMap<(usize, usize), Moved> = HashMap::new();
-    for map in index.maps_of(life).filter(|map| !map.anonymous) {
+    for map in index.maps_of(space).filter(|map| !map.anonymous) {
         let hit = within(extents, &map.range);
         if hit.is_empty() {
             continue;
@@ -49,7 +49,7 @@ pub fn restore(
                 break;
             }
             let since = since.get_or_init(|| first_load(timeline));
-            // Images of later epochs are mapped again by themselves.
+            // Images of later epochs have their own mappings.
             let epoch = arena.images.partition_point(|image| image.until <= map.time);
             let Some(image) = arena.images.get_mut(epoch) else { continue };
             let moved = moved.entry((number, epoch)).or_insert_with(|| Moved::collect(image));
@@ -61,7 +61,7 @@ pub fn restore(
     false
 }
 
-/// When each code came first.
+/// The first load of each code.
 fn first_load(timeline: &Timeline) -> HashMap<CodeId, u64> {
     let mut since: HashMap<CodeId, u64> = HashMap::new();
     for piece in timeline.pieces() {
@@ -71,12 +71,11 @@ fn first_load(timeline: &Timeline) -> HashMap<CodeId, u64> {
     since
 }
 
-/// Which of the codes that an image shows lie elsewhere in it than in the process.
+/// The codes in an image that are relocated.
 struct Moved {
-    /// How many do not: they stand first, by address.
+    /// Number of codes that are not: they come first, by address.
     in_place: usize,
-    /// The others' places in the list, by their address in the process, and where the last of all up
-    /// to each ends there.
+    /// The indices of the others in the list, by their address in the process; with the largest end of all up to each.
     by_address: Vec<(u64, u64, usize)>,
 }
 
@@ -96,7 +95,7 @@ impl Moved {
         Self { in_place, by_address }
     }
 
-    /// The places in the list of what may lie in the way of `map`, ascending.
+    /// The indices in the list of codes that `map` may hide, ascending.
     fn near(&self, image: &PlannedImage, map: &MapEvent) -> Vec<usize> {
         let in_place = &image.shown[..self.in_place];
         let first = in_place.partition_point(|shown| shown.visible.end <= map.range.start);
@@ -111,7 +110,7 @@ impl Moved {
     }
 }
 
-/// Adds to `image` what `map` hides of it; `false` where that was more than is `left`.
+/// Adds to `image` what `map` hides of it; `false` if that exceeded `left`.
 fn restore_in(
     image: &mut PlannedImage,
     moved: &Moved,

@@ -1,9 +1,9 @@
-//! What is left of a recording's own mappings where images show what they hold.
+//! The rest of a recording's own mappings, where images show their content.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use code_timeline::{Inherited, LifeId, ranges};
+use code_timeline::{AddressSpaceId, Inherited, ranges};
 
 use super::extents::{Extent, within};
 use crate::address_space::{AddressSpaces, Runs};
@@ -11,34 +11,33 @@ use crate::code_table::CodeTable;
 use crate::limits::{GENERATIONS, PARTS};
 use crate::recording_index::{MapEvent, Ordinal, RecordingIndex};
 
-/// What is left of each mapping of which something is taken out.
+/// The rest of each mapping that is cut.
 #[derive(Debug, Default)]
 pub struct Uncovered {
     changed: HashMap<Ordinal, Vec<Range<u64>>>,
-    /// How many mappings would have been left in too many parts, and were taken out whole.
+    /// Number of mappings that would have had too many parts, and were left out completely.
     pub crowded: usize,
 }
 
 impl Uncovered {
-    /// Looks at all mappings. What is left is all, if no image was mapped there when it came; and
-    /// nothing, if it only says once more what was known.
+    /// Checks all mappings. A mapping is kept unchanged if no image was mapped at its addresses, and left out if it
+    /// only repeats an earlier mapping.
     ///
-    /// A file's mapping is left whole or taken out: where it says something new, it lies above the
-    /// images.
+    /// A file's mapping is kept completely or left out: if it is new, it is above the images.
     pub fn compute(
         index: &RecordingIndex,
         spaces: &AddressSpaces,
         table: &CodeTable<'_>,
-        extents: &BTreeMap<LifeId, Vec<Extent>>,
+        extents: &BTreeMap<AddressSpaceId, Vec<Extent>>,
         runs: &mut Runs,
     ) -> Self {
         let mut uncovered = Self::default();
         if extents.is_empty() {
             return uncovered;
         }
-        let inherited = index.processes.inherited(|life| extents.contains_key(&life));
+        let inherited = index.processes.inherited(|space| extents.contains_key(&space));
         let covered = Covered { index, table, extents, inherited };
-        // So many may be looked at, however they lie: some for each mapping, and in all.
+        // Number of extents that may be checked: some for each mapping, and a total.
         let mut left = index.maps.len().saturating_mul(16).saturating_add(PARTS);
         for map in &index.maps {
             let mut holes = Vec::new();
@@ -63,7 +62,7 @@ impl Uncovered {
         uncovered
     }
 
-    /// What is left of the mapping that was told by this event, if something is taken out of it.
+    /// The rest of the mapping of this event, if it is cut.
     pub fn parts(&self, ordinal: Ordinal) -> Option<&[Range<u64>]> {
         self.changed.get(&ordinal).map(Vec::as_slice)
     }
@@ -72,20 +71,20 @@ impl Uncovered {
 struct Covered<'a> {
     index: &'a RecordingIndex,
     table: &'a CodeTable<'a>,
-    extents: &'a BTreeMap<LifeId, Vec<Extent>>,
-    /// By life: from whom it has its images, if not by itself.
+    extents: &'a BTreeMap<AddressSpaceId, Vec<Extent>>,
+    /// By address space: where it inherited its images.
     inherited: Vec<Option<Inherited>>,
 }
 
 impl Covered<'_> {
-    /// Where images lay when `map` came. Gives `false` where there are too many to be told: `holes`
-    /// has some of them then, if there are any.
+    /// The ranges of images at the time of `map`. Returns `false` if there are too many; `holes` has some of them then,
+    /// if there are any.
     fn holes(&self, map: &MapEvent, left: &mut usize, holes: &mut Vec<Range<u64>>) -> bool {
-        let (mut life, mut time) = (map.life, map.time);
+        let (mut space, mut time) = (map.space, map.time);
         let mut generations = 0;
         let mut is_told = true;
         for _ in 0..GENERATIONS {
-            if let Some(extents) = self.extents.get(&life) {
+            if let Some(extents) = self.extents.get(&space) {
                 let mut near = within(extents, &map.range);
                 if near.len() <= *left {
                     *left -= near.len();
@@ -98,16 +97,16 @@ impl Covered<'_> {
                     .filter(|extent| extent.place.precedes(map) && extent.place.time() <= time);
                 holes.extend(shown.map(|extent| extent.range.clone()));
                 generations += usize::from(!near.is_empty());
-                if !self.table.history.is_sharing(life) {
+                if !self.table.history.is_sharing(space) {
                     break;
                 }
             }
-            // A child without code of its own sees its parent's through the mappings it inherits.
-            if self.index.processes.from(life) > time {
+            // A child without code of its own has its parent's, through the mappings that it inherited.
+            if self.index.processes.from(space) > time {
                 break;
             }
-            let Some(from) = self.inherited.get(life.index()).copied().flatten() else { break };
-            (life, time) = (from.life, from.asked);
+            let Some(from) = self.inherited.get(space.index()).copied().flatten() else { break };
+            (space, time) = (from.space, from.as_of);
         }
         if generations > 1 {
             holes.sort_by_key(|range| range.start);

@@ -246,7 +246,7 @@ impl Symfile {
             layout.frames.saturating_add(before.frames as usize)
                 ..layout.frames.saturating_add(ends.frames as usize),
         );
-        cfi::silence(target, frames.unwrap_or_default());
+        cfi::tombstone(target, frames.unwrap_or_default());
         let header_size = headers::section_header_size(target);
         let header = layout.text_headers.saturating_add(header_size.saturating_mul(at));
         self.clear(header, header_size);

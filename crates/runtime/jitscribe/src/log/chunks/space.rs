@@ -10,15 +10,16 @@ use jitdump::RecordId;
 use jitdump::extension::tail::MAGIC as TAIL_MAGIC;
 use jitdump::extension::{chunk as chunk_item, tag};
 
-use super::{Chunk, Deaths, ROOM, start_of};
-use crate::latch::Closed;
-use crate::log::lanes::Held;
+use super::{CAPACITY, Chunk, Freed, start_of};
+
+use crate::log::lanes::HeldLane;
 use crate::log::layout::{
     CHUNK, FILLER_MIN, FIRST_CHUNK, FIRST_ITEM, HEAD_SIZE, PAYLOAD, TAIL, chunk, code, control,
     item_word, pair, record_word, unpair,
 };
 use crate::log::records::{State, pieces};
-use crate::log::{Log, Why};
+use crate::log::{LeftOutReason, Log};
+use crate::spin_lock::Guard;
 
 /// How much of a chunk must be dead for its space to be reused: each search for space gains at least this much.
 const WORTHWHILE: u64 = CHUNK as u64 / 8;
@@ -36,15 +37,15 @@ const MOSTLY: u64 = CHUNK as u64 / 4 * 3;
 const LOOKS: usize = 16;
 
 /// Number of announcements between two searches for space when there is none.
-const STARVE: u32 = 64;
+const RETRY_AFTER: u32 = 64;
 
 impl Log {
     /// Whether this announcement should not search for space; counts down.
-    fn is_starving(&self) -> bool {
-        let mut left = self.starving.load(Relaxed);
+    fn skips_search(&self) -> bool {
+        let mut left = self.retry_after.load(Relaxed);
         // Instead of `fetch_update`, which is called `try_update` in Rust 1.99.
         while let Some(less) = left.checked_sub(1) {
-            match self.starving.compare_exchange_weak(left, less, Relaxed, Relaxed) {
+            match self.retry_after.compare_exchange_weak(left, less, Relaxed, Relaxed) {
                 Ok(_) => return true,
                 Err(now) => left = now,
             }
@@ -55,35 +56,35 @@ impl Log {
     /// Gives `lane` space for a group of `size` bytes: in its chunk, in a new one, or in one whose codes have died.
     #[cold]
     #[inline(never)]
-    pub(crate) fn next_room(&self, lane: &Held<'_>, size: usize) -> Option<()> {
-        let (at, end) = lane.room();
+    pub(crate) fn next_space(&self, lane: &HeldLane<'_>, size: usize) -> Option<()> {
+        let (at, end) = lane.space();
         if end != 0 {
             let number = (end - 1 - FIRST_CHUNK) / CHUNK;
-            self.leave_behind(at, end);
+            self.count_unused(at, end);
             let chunk_end = start_of(number + 1);
             if self.next_gap(lane, end..chunk_end, size) {
                 return Some(());
             }
-            lane.set_room(0, 0);
+            lane.set_space(0, 0);
             if let Some(chunk) = self.chunks.table.get(number) {
                 chunk.held.store(false, Release);
             }
         }
-        if self.is_starving() {
+        if self.skips_search() {
             return None;
         }
-        let Some(taking) = self.chunks.taking() else {
+        let Some(guard) = self.chunks.lock_owners() else {
             // There may be space: let the next announcement search for it.
-            self.why.set(Why::Busy);
+            self.left_out_reason.set(LeftOutReason::Busy);
             return None;
         };
         // The space of dead codes may be in pieces that are too small for this code. One announcement does not check all
         // chunks; the next one continues the search.
         for search in 0..SEARCHES {
-            let early = if search == 0 { self.reuse_early(&taking) } else { None };
+            let early = if search == 0 { self.reuse_early(&guard) } else { None };
             let found = early
-                .or_else(|| self.grow(1, &taking))
-                .or_else(|| self.reuse(usize::MAX, WORTHWHILE, &taking));
+                .or_else(|| self.grow(1, &guard))
+                .or_else(|| self.reuse(usize::MAX, WORTHWHILE, &guard));
             let Some(number) = found else { break };
             let start = start_of(number);
             if self.next_gap(lane, start + HEAD_SIZE..start + CHUNK, size) {
@@ -94,44 +95,44 @@ impl Log {
                 chunk.held.store(false, Release);
             }
         }
-        self.starving.store(STARVE, Relaxed);
+        self.retry_after.store(RETRY_AFTER, Relaxed);
         None
     }
 
     /// Gives the lane the first filler in `range` with at least `size` bytes.
-    fn next_gap(&self, lane: &Held<'_>, range: Range<usize>, size: usize) -> bool {
+    fn next_gap(&self, lane: &HeldLane<'_>, range: Range<usize>, size: usize) -> bool {
         for piece in pieces(&self.mapping, range) {
             if piece.state != State::Filler {
                 continue;
             }
             if piece.size >= size {
-                lane.set_room(piece.at, piece.at + piece.size);
+                lane.set_space(piece.at, piece.at + piece.size);
                 return true;
             }
-            self.leave_behind(piece.at, piece.at + piece.size);
+            self.count_unused(piece.at, piece.at + piece.size);
         }
         false
     }
 
     /// Counts unused space as dead: it may be joined with dead neighbours later.
-    fn leave_behind(&self, at: usize, end: usize) {
+    fn count_unused(&self, at: usize, end: usize) {
         if let Some(chunk) = self.chunks.of(at).filter(|_| end > at) {
-            chunk.deaths.fetch_add((end - at) as u64, Relaxed);
+            chunk.freed.fetch_add((end - at) as u64, Relaxed);
         }
     }
 
     /// Allocates space for a group that is larger than a chunk, in chunks of its own.
-    pub(crate) fn take_run(&self, lane: &Held<'_>, size: usize) -> Option<(usize, usize)> {
+    pub(crate) fn take_run(&self, lane: &HeldLane<'_>, size: usize) -> Option<(usize, usize)> {
         let count = (HEAD_SIZE + size).div_ceil(CHUNK);
         if count > self.chunks.table.len() {
-            self.why.set(Why::TooLarge);
+            self.left_out_reason.set(LeftOutReason::TooLarge);
             return None;
         }
-        let Some(taking) = self.chunks.taking() else {
-            self.why.set(Why::Busy);
+        let Some(guard) = self.chunks.lock_owners() else {
+            self.left_out_reason.set(LeftOutReason::Busy);
             return None;
         };
-        let first = self.grow(count, &taking).or_else(|| self.join(count, &taking))?;
+        let first = self.grow(count, &guard).or_else(|| self.join(count, &guard))?;
         let chunk = self.chunks.table.get(first)?;
         let at = start_of(first) + HEAD_SIZE;
         let end = start_of(first + count);
@@ -141,21 +142,21 @@ impl Log {
             self.fill(at + size, rest);
         }
         lane.set_run(at);
-        // Nothing in it is dead, so nobody takes it while the caller writes.
+        // Nothing in it is dead, so no other thread takes it while the caller writes.
         chunk.held.store(false, Release);
         Some((at, size))
     }
 
     /// Allocates `count` new adjacent chunks.
-    fn grow(&self, count: usize, _taking: &Closed<'_>) -> Option<usize> {
+    fn grow(&self, count: usize, _guard: &Guard<'_>) -> Option<usize> {
         let first = self.chunks.in_use.load(Relaxed);
         let Some(new) = self.chunks.table.get(first..first.checked_add(count)?) else {
-            self.why.set(Why::Full);
+            self.left_out_reason.set(LeftOutReason::Full);
             return None;
         };
         let (start, length) = (start_of(first), count * CHUNK);
         if let Err(cause) = self.mapping.have(&self.backing, start, length) {
-            self.why.set(Why::Refused(cause));
+            self.left_out_reason.set(LeftOutReason::Refused(cause));
             return None;
         }
         for (number, chunk) in new.iter().enumerate() {
@@ -212,16 +213,16 @@ impl Log {
     }
 
     /// Like [`Self::reuse`], while the log may still grow: this saves memory, and uses the processor's cache better.
-    fn reuse_early(&self, taking: &Closed<'_>) -> Option<usize> {
+    fn reuse_early(&self, guard: &Guard<'_>) -> Option<usize> {
         let (taken, limit) = self.extent();
         if taken < limit / HISTORY {
             return None;
         }
-        self.reuse(LOOKS, MOSTLY, taking)
+        self.reuse(LOOKS, MOSTLY, guard)
     }
 
     /// Takes a chunk with at least `least` dead bytes, and frees them; checks `looks` chunks.
-    fn reuse(&self, looks: usize, least: u64, _taking: &Closed<'_>) -> Option<usize> {
+    fn reuse(&self, looks: usize, least: u64, _guard: &Guard<'_>) -> Option<usize> {
         if !self.options.reuse {
             return None;
         }
@@ -230,7 +231,7 @@ impl Log {
         let is_worthwhile = |number: &usize| {
             self.chunks.table.get(*number).is_some_and(|chunk| match chunk.run.load(Relaxed) {
                 0 => false,
-                1 => chunk.deaths().bytes() >= least && !chunk.held.load(Acquire),
+                1 => chunk.freed().bytes() >= least && !chunk.held.load(Acquire),
                 // Large codes need them whole, as long as there is other space.
                 _ => least <= WORTHWHILE && self.is_dead(*number, chunk),
             })
@@ -247,12 +248,12 @@ impl Log {
             let start = start_of(number);
             // Deaths from now on are counted from zero. Those counted before are reclaimed, or the code is found alive here
             // and counted later.
-            let deaths = Deaths(chunk.deaths.swap(0, Acquire));
-            let live = chunk.born.load(Relaxed).saturating_sub(deaths.codes());
-            chunk.born.store(live, Relaxed);
+            let freed = Freed(chunk.freed.swap(0, Acquire));
+            let live = chunk.loads.load(Relaxed).saturating_sub(freed.codes());
+            chunk.loads.store(live, Relaxed);
             if live == 0 {
                 // Checking each group would wait for memory again and again.
-                self.fill(start + HEAD_SIZE, ROOM);
+                self.fill(start + HEAD_SIZE, CAPACITY);
             } else {
                 self.reclaim(start + HEAD_SIZE..start + CHUNK);
             }
@@ -264,22 +265,22 @@ impl Log {
 
     /// Joins dead groups and fillers in `range` into fillers.
     fn reclaim(&self, range: Range<usize>) {
-        let mut room: Option<Range<usize>> = None;
-        let close = |room: Option<Range<usize>>| {
-            if let Some(room) = room {
-                self.fill(room.start, room.len());
+        let mut space: Option<Range<usize>> = None;
+        let fill_gap = |space: Option<Range<usize>>| {
+            if let Some(space) = space {
+                self.fill(space.start, space.len());
             }
         };
         // The words of a piece are read before the piece in front of it grows over them.
         for piece in pieces(&self.mapping, range) {
             if piece.state == State::Alive {
-                close(room.take());
+                fill_gap(space.take());
             } else {
                 let end = piece.at + piece.size;
-                room = Some(room.map_or(piece.at, |room| room.start)..end);
+                space = Some(space.map_or(piece.at, |space| space.start)..end);
             }
         }
-        close(room);
+        fill_gap(space);
     }
 
     /// Checks that nothing is alive in a chunk or run whose counts say so: they are wrong if a runtime has unloaded a code
@@ -302,19 +303,19 @@ impl Log {
         for number in (first + 1..first + run).rev() {
             let Some(chunk) = self.chunks.table.get(number) else { continue };
             chunk.next_even_epoch();
-            self.fill(start_of(number) + HEAD_SIZE, ROOM);
+            self.fill(start_of(number) + HEAD_SIZE, CAPACITY);
             self.write_head(number, 1);
-            chunk.settle(0, ROOM);
+            chunk.settle(0, CAPACITY);
             chunk.run.store(1, Relaxed);
         }
-        self.fill(start + HEAD_SIZE, ROOM);
+        self.fill(start + HEAD_SIZE, CAPACITY);
         self.mapping.word(start + chunk::SPAN).store(pair(1, 0), Release);
         head.settle(0, 0);
         head.run.store(1, Relaxed);
     }
 
     /// Makes a run of adjacent chunks in which nothing is alive.
-    fn join(&self, count: usize, _taking: &Closed<'_>) -> Option<usize> {
+    fn join(&self, count: usize, _guard: &Guard<'_>) -> Option<usize> {
         if !self.options.reuse {
             return None;
         }
@@ -341,7 +342,7 @@ impl Log {
             self.begin_change(number, chunk);
             if chunk.run.load(Relaxed) > 1 {
                 self.split_run(number);
-                chunk.settle(0, ROOM);
+                chunk.settle(0, CAPACITY);
             }
         }
         let start = start_of(first);

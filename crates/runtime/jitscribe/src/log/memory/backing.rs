@@ -80,7 +80,7 @@ impl Backing {
     /// this very name; another scribe of the process may have taken it, or an earlier process with the same pid.
     pub(crate) fn new_file(path: &PathText) -> Result<(Self, PathText), Failure> {
         const NO_MEMORY: &str = "a path for the code log";
-        // Allocated before the file is created, which nobody would remove otherwise.
+        // Allocated before the file is created: if it failed afterwards, the file would stay.
         let own = copy(path)?;
         let taken = match Self::file(path) {
             Err(failure) if failure.cause == Errno::EXIST => failure,
@@ -215,7 +215,7 @@ impl fmt::Write for MapName {
     }
 }
 
-/// Removes a file that nobody needs.
+/// Removes a file that is not needed.
 pub(crate) fn remove(path: &PathText) {
     let _ = rustix::fs::unlink(path.as_c_str());
 }

@@ -28,7 +28,7 @@ pub(crate) fn map(backing: &Backing, size: usize) -> Result<NonNull<u8>, Errno> 
 /// Replaces the backing of a mapping, atomically for all threads.
 ///
 /// # Safety
-/// The range is a mapping of the caller, and nobody relies on values in it.
+/// The range is a mapping of the caller, and no code relies on values in it.
 pub(crate) unsafe fn replace(
     base: NonNull<u8>,
     size: usize,
@@ -88,7 +88,7 @@ pub(crate) fn zeros(size: usize) -> Result<NonNull<u8>, Errno> {
 /// Unmaps memory.
 ///
 /// # Safety
-/// It is exactly what [`map`] or [`zeros`] returned, and nobody uses it.
+/// It is exactly what [`map`] or [`zeros`] returned, and is not used any more.
 pub(crate) unsafe fn give_back(base: NonNull<u8>, size: usize) {
     // SAFETY: guaranteed by the caller.
     let _ = unsafe { munmap(base.as_ptr().cast(), size) };
@@ -186,6 +186,6 @@ impl ForkPage {
 pub(crate) fn map_marker(file: BorrowedFd<'_>) -> Result<(), Errno> {
     let size = rustix::param::page_size();
     let protection = ProtFlags::READ | ProtFlags::EXEC;
-    // SAFETY: a new mapping at an address that the kernel chooses, which nobody reads or executes.
+    // SAFETY: a new mapping at an address that the kernel chooses, which is never read or executed.
     unsafe { mmap(ptr::null_mut(), size, protection, MapFlags::PRIVATE, file, 0) }.map(drop)
 }

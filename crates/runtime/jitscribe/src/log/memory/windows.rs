@@ -35,7 +35,7 @@ impl Backing {
         Ok(())
     }
 
-    /// Nobody would read a file.
+    /// There is no reader for a file.
     pub(crate) fn new_file(path: &PathText) -> Result<(Self, PathText), Failure> {
         Err(Failure::at(path.as_path(), Errno::NOT_SUPPORTED))
     }
@@ -58,7 +58,7 @@ pub(crate) fn zeros(size: usize) -> Result<NonNull<u8>, Errno> {
 /// Frees memory.
 ///
 /// # Safety
-/// It is exactly what [`map`] or [`zeros`] returned, and nobody uses it.
+/// It is exactly what [`map`] or [`zeros`] returned, and is not used any more.
 pub(crate) unsafe fn give_back(base: NonNull<u8>, _: usize) {
     // SAFETY: guaranteed by the caller.
     unsafe { VirtualFree(base.as_ptr().cast(), 0, MEM_RELEASE) };

@@ -1,4 +1,4 @@
-//! Running JVMs. Each is asked to load the agent, which announces compiled code for as long as we [`hold`] it. If that is not
+//! Running JVMs. Each is asked to load the agent, which announces compiled code for as long as its [`session`] lasts. If that is not
 //! possible, the JVM is asked for a perf map.
 //!
 //! [`attach`] communicates with a JVM, in one [`worker`] per JVM. This starts no other program, and JVMs that do not respond are
@@ -6,7 +6,7 @@
 
 mod attach;
 mod folder;
-mod hold;
+mod session;
 mod target;
 mod worker;
 
@@ -20,9 +20,9 @@ use crate::process::logs_of_all;
 use crate::{java_agent, note};
 
 use target::Target;
-use worker::{Moment, Outcome, What};
+use worker::{Deadline, Outcome, What};
 
-pub use worker::AskJvm;
+pub use worker::JvmTask;
 
 /// The time for JVMs that the user named to answer.
 const NAMED: Duration = Duration::from_secs(30);
@@ -92,15 +92,15 @@ impl Jvms {
 
     fn begin(&mut self, pids: &[u32], agent: bool) {
         match java_agent::path().filter(|_| agent) {
-            Some(agent) => self.load(pids, &agent, Moment::after(self.time)),
+            Some(agent) => self.load(pids, &agent, Deadline::after(self.time)),
             None => self.mapped = pids.iter().copied().collect(),
         }
         // This has its own deadline, because a JVM that does not answer uses up the first one. Such a JVM is not asked again.
-        self.ask_for_maps(Moment::after(self.time));
+        self.ask_for_maps(Deadline::after(self.time));
     }
 
     /// Makes the JVMs load the agent.
-    fn load(&mut self, pids: &[u32], agent: &Path, until: Moment) {
+    fn load(&mut self, pids: &[u32], agent: &Path, until: Deadline) {
         let Some(path) = agent.to_str() else {
             note::warning("the path of the Java agent is not UTF-8, so no JVM can load it");
             self.mapped = pids.iter().copied().collect();
@@ -116,7 +116,7 @@ impl Jvms {
                 (Outcome::Done, None) => {
                     self.without_agent(pid, "no worker keeps it active");
                 }
-                (Outcome::NotAnswering, _) => say_not_answering(pid),
+                (Outcome::NotAnswering, _) => warn_not_answering(pid),
                 (Outcome::Refused(why), _) => self.without_agent(pid, &why),
             }
         }
@@ -144,16 +144,16 @@ impl Jvms {
         });
         new.retain(|pid| !announce.contains(pid));
         self.mapped.extend(new);
-        self.ask_for_maps(Moment::after(self.time));
+        self.ask_for_maps(Deadline::after(self.time));
         // Errors are ignored: an agent that does not get the message stops when we have ended.
-        self.held.iter().for_each(|(_, kept)| drop(kept.tell(hold::LET_GO)));
+        self.held.iter().for_each(|(_, kept)| drop(kept.send(session::LET_GO)));
         let until = Instant::now() + GOODBYE;
         self.held.iter().for_each(|(_, kept)| kept.wait(until));
     }
 
     /// Asks the JVMs for maps, which they do not write by themselves. A map has only the methods that are compiled at the time
     /// it is written. JVMs that do not write one are not asked again.
-    fn ask_for_maps(&mut self, until: Moment) {
+    fn ask_for_maps(&mut self, until: Deadline) {
         let pids: Vec<_> = std::mem::take(&mut self.mapped).into_iter().collect();
         for (pid, outcome, _) in ask_all(&pids, &What::PerfMap, until) {
             if outcome != Outcome::NotJava {
@@ -162,7 +162,7 @@ impl Jvms {
             match outcome {
                 Outcome::NotJava => {}
                 Outcome::Done => drop(self.mapped.insert(pid)),
-                Outcome::NotAnswering => say_not_answering(pid),
+                Outcome::NotAnswering => warn_not_answering(pid),
                 Outcome::Refused(why) => note::warning(format_args!(
                     "process {pid} is Java but wrote no perf map (Compiler.perfmap): {why}"
                 )),
@@ -171,7 +171,7 @@ impl Jvms {
     }
 }
 
-fn say_not_answering(pid: u32) {
+fn warn_not_answering(pid: u32) {
     note::warning(format_args!(
         "process {pid}: not responding, skipped: its Java code has no names"
     ));
@@ -185,7 +185,7 @@ fn may_be_java(pid: u32) -> bool {
 
 /// Asks all of these processes in parallel. A process that does not answer does not delay others, and everything ends at the
 /// deadline.
-fn ask_all(pids: &[u32], what: &What, until: Moment) -> Vec<(u32, Outcome, Option<Kept>)> {
+fn ask_all(pids: &[u32], what: &What, until: Deadline) -> Vec<(u32, Outcome, Option<Kept>)> {
     let pids = in_turns(pids, |pid| Target::open(pid).ok().map(|process| process.user));
     let mut all: Vec<_> = pids.iter().map(|&pid| (pid, Outcome::NotAnswering, None)).collect();
     let time = until.left() + LAST_WORD;
@@ -193,8 +193,8 @@ fn ask_all(pids: &[u32], what: &What, until: Moment) -> Vec<(u32, Outcome, Optio
         Patience { silence: time, whole: time, bytes: LONGEST_ANSWER, ..Patience::NAMED };
     let asked = pids.iter().take_while(|_| !until.left().is_zero());
     let jobs = asked.map(|&pid| Job {
-        task: Task::Jvm(AskJvm { pid, what: what.clone(), until }),
-        handed: Vec::new(),
+        task: Task::Jvm(JvmTask { pid, what: what.clone(), until }),
+        passed: Vec::new(),
     });
     let mut held = 0;
     foreign::run_all(jobs, patience, |index, answer| {
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_worker_says_is_not_believed_to_be_whole() {
+    fn an_incomplete_answer_of_a_worker_is_rejected() {
         let answer =
             |bytes: &[u8]| told(Ok(Answer { bytes: bytes.to_vec(), ..Answer::default() })).0;
         assert_eq!(answer(b"\"NotJava\""), Outcome::NotJava);

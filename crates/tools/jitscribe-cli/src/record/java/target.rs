@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn no_link_leads_out_of_a_root() {
+    fn links_do_not_lead_out_of_a_root() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         std::fs::create_dir(dir.path().join("elsewhere")).expect("made");
         let inside = |path| std::os::unix::fs::symlink(path, dir.path().join("tmp"));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_status_says() {
+    fn status_is_parsed() {
         let text = "Name:\tx\\nUid:\t0\nState:\tT (stopped)\nNStgid:\t77\t5\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\n\
                     SigCgt:\t0000000000000004\n";
         let status = Status::parse(text);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_itself_and_no_jvm() {
+    fn this_process_is_not_a_jvm() {
         let own = Target::open(std::process::id()).expect("this process");
         assert_eq!(own.user, rustix::process::geteuid().as_raw());
         assert_eq!(own.group, rustix::process::getegid().as_raw());

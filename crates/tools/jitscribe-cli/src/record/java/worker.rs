@@ -11,20 +11,20 @@ use serde::{Deserialize, Serialize};
 
 use super::attach::{Failure, Request, Wait, ask};
 use super::folder::Folder;
-use super::hold::{Hold, Offer};
+use super::session::{OfferedPipe, SessionPipe};
 use super::target::{Root, Target};
 use crate::foreign::{Output, Owner};
 
 /// The task: sends a request to a process if it is a JVM. The answer is an [`Outcome`]. If the JVM has loaded the agent, the
 /// worker continues to run and keeps the agent active.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct AskJvm {
+pub struct JvmTask {
     /// The process.
     pub pid: u32,
     /// The request.
     pub what: What,
     /// The deadline.
-    pub until: Moment,
+    pub until: Deadline,
 }
 
 /// A request to a JVM.
@@ -51,9 +51,9 @@ pub enum Outcome {
 
 /// A point in time that another process of this machine understands: nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Moment(u64);
+pub struct Deadline(u64);
 
-impl Moment {
+impl Deadline {
     /// The point in time this long from now.
     pub fn after(time: Duration) -> Self {
         let now = clock_gettime(ClockId::Monotonic);
@@ -67,11 +67,11 @@ impl Moment {
     }
 }
 
-impl AskJvm {
+impl JvmTask {
     /// Performs the task.
     pub fn perform(self, output: &mut Output) -> io::Result<()> {
-        let mut hold = None;
-        let outcome = match self.ask(output, &mut hold) {
+        let mut session = None;
+        let outcome = match self.ask(output, &mut session) {
             Ok(outcome) => outcome,
             Err(Failure::NotAnswering) => Outcome::NotAnswering,
             // The command no longer waits for an answer.
@@ -81,10 +81,10 @@ impl AskJvm {
             Err(failure) => Outcome::Refused(failure.to_string()),
         };
         output.bytes(&serde_json::to_vec(&outcome)?)?;
-        hold.map_or(Ok(()), |hold| hold.keep(output))
+        session.map_or(Ok(()), |session| session.keep(output))
     }
 
-    fn ask(&self, output: &Output, hold: &mut Option<Hold>) -> Result<Outcome, Failure> {
+    fn ask(&self, output: &Output, session: &mut Option<SessionPipe>) -> Result<Outcome, Failure> {
         let until = Instant::now() + self.until.left();
         let Ok(target) = Target::open(self.pid) else { return Ok(Outcome::NotJava) };
         // These are opened with our privileges; everything else is done as the process's user.
@@ -107,10 +107,10 @@ impl AskJvm {
             }
             What::Agent(agent) => {
                 expect_file(&root, agent)?;
-                let offer = Offer::make(&folder, self.pid)?;
+                let offer = OfferedPipe::make(&folder, self.pid)?;
                 let request = Request::load(agent, &format!("hold:{}", offer.path()))?;
                 ask(&target, &folder, &request, &wait)?.loaded()?;
-                *hold = Some(offer.taken());
+                *session = Some(offer.taken());
             }
         }
         Ok(Outcome::Done)
@@ -133,12 +133,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_is_the_same_for_all() {
-        let moment = Moment::after(Duration::from_secs(100));
+    fn a_deadline_is_the_same_in_all_processes() {
+        let moment = Deadline::after(Duration::from_secs(100));
         assert!(
             moment.left() <= Duration::from_secs(100) && moment.left() > Duration::from_secs(10)
         );
-        assert_eq!(Moment::after(Duration::ZERO).left(), Duration::ZERO);
-        assert_eq!(Moment::after(Duration::MAX).0, u64::MAX);
+        assert_eq!(Deadline::after(Duration::ZERO).left(), Duration::ZERO);
+        assert_eq!(Deadline::after(Duration::MAX).0, u64::MAX);
     }
 }

@@ -185,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_refused() {
+    fn invalid_arguments_are_refused() {
         assert!(Request::load("/a\0stop", "").is_err());
         assert!(Request::load(&"x".repeat(1024), "").is_ok());
         assert!(Request::load(&"x".repeat(1025), "").is_err());
     }
 
     #[test]
-    fn an_agent_is_loaded_when_the_jvm_and_the_agent_say_so() {
+    fn an_agent_is_loaded_if_the_jvm_and_the_agent_report_success() {
         // OpenJDK 8, and later ones.
         for said in ["0\n0\n", "0\nreturn code: 0\n", "0\n\n  return code: 0"] {
             answer(said.as_bytes()).expect("an answer").loaded().expect(said);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_is_not_known_says_so() {
+    fn an_unknown_command_is_reported() {
         let said = b"-1\njava.lang.IllegalArgumentException: Unknown diagnostic command\n";
         let said = cause(answer(said).expect("an answer").done());
         assert!(said.contains("since version 17"), "{said}");
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_refused() {
+    fn invalid_answers_are_refused() {
         for wrong in ["", "0", "\n", "x\n", "0x\n", "99999999999\n", "00000000000000000\n", " 0\n"]
         {
             assert!(answer(wrong.as_bytes()).is_err(), "{wrong:?}");
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_harmless() {
+    fn messages_have_no_control_characters() {
         let said = answer(b"1\n\x1b]0;title\x07 it's \"so\" \xff\n").expect("an answer");
         let said = cause(said.done());
         assert_eq!(said, "\\u{1b}]0;title\\u{7} it's \"so\" \u{fffd}");
@@ -253,7 +253,7 @@ mod tests {
         }
 
         #[test]
-        fn numbers_and_text_come_out_as_they_went_in(code: i32, text: String) {
+        fn numbers_and_text_round_trip(code: i32, text: String) {
             let answer = answer(format!("{code}\n{text}").as_bytes()).expect("an answer");
             prop_assert_eq!(answer, Answer { code, text });
         }

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_deadline_and_a_word_end_it() {
+    fn the_deadline_and_a_message_end_a_wait() {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
         let (stop, stopper) = UnixStream::pair().expect("a pair");
         let soon = Instant::now() + Duration::from_millis(30);

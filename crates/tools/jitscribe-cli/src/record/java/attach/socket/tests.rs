@@ -86,7 +86,7 @@ fn drain(mut stream: UnixStream) -> Vec<u8> {
 }
 
 #[test]
-fn an_answer_is_what_comes_until_the_end() {
+fn an_answer_is_read_to_its_end() {
     let scene = Scene::new();
     let answer = scene.answer(LONG, |mut stream| {
         let mut request = [0; 26];
@@ -102,7 +102,7 @@ fn an_answer_is_what_comes_until_the_end() {
 }
 
 #[test]
-fn what_does_not_come_to_an_end_is_given_up() {
+fn an_endless_answer_is_given_up() {
     let scene = Scene::new();
     let silent = scene.answer(SHORT, |stream| drop(drain(stream)));
     assert!(matches!(silent, Err(Failure::NotAnswering)), "{silent:?}");
@@ -117,7 +117,7 @@ fn what_does_not_come_to_an_end_is_given_up() {
 }
 
 #[test]
-fn nobody_waits_when_nobody_wants_the_answer() {
+fn without_a_waiting_command_there_is_no_wait() {
     let scene = Scene::new();
     let _listener = UnixListener::bind(scene.path()).expect("a socket");
     let (stop, stopper) = UnixStream::pair().expect("a pair");
@@ -129,7 +129,7 @@ fn nobody_waits_when_nobody_wants_the_answer() {
 }
 
 #[test]
-fn who_does_not_accept_is_given_up() {
+fn a_jvm_that_does_not_accept_is_given_up() {
     let scene = Scene::new();
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
         .expect("made");
@@ -141,7 +141,7 @@ fn who_does_not_accept_is_given_up() {
 }
 
 #[test]
-fn what_is_no_answer_is_refused() {
+fn invalid_answers_are_refused() {
     let scene = Scene::new();
     let closed = scene.answer(LONG, drop);
     assert!(refusal(closed).contains("without an answer"));
@@ -169,7 +169,7 @@ fn nothing_is_sent_to_another_process() {
 }
 
 #[test]
-fn what_is_no_socket_is_refused_at_once() {
+fn a_file_that_is_not_a_socket_is_refused_at_once() {
     let scene = Scene::new();
     let elsewhere = scene.dir.path().join("elsewhere");
     let _listener = UnixListener::bind(&elsewhere).expect("a socket");
@@ -196,14 +196,14 @@ fn a_socket_of_another_user_is_refused() {
 }
 
 #[test]
-fn a_socket_that_was_left_is_refused() {
+fn a_stale_socket_is_refused() {
     let scene = Scene::new();
     drop(UnixListener::bind(scene.path()).expect("a socket"));
     assert!(refusal(scene.ask(scene.us(), LONG)).contains("no process listens"));
 }
 
 #[test]
-fn what_was_looked_at_is_what_is_connected_to() {
+fn the_checked_socket_is_the_one_connected_to() {
     let scene = Scene::new();
     let first = UnixListener::bind(scene.path()).expect("a socket");
     let file = scene.find().expect("looked").expect("it is there");

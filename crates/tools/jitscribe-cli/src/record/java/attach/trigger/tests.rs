@@ -85,7 +85,7 @@ fn a_jvm_that_gets_file_and_signal_listens() {
 }
 
 #[test]
-fn one_that_does_not_is_given_up_and_the_file_removed() {
+fn a_jvm_that_does_not_listen_is_given_up_and_the_file_removed() {
     let mut scene = Scene::new(CATCHES);
     let given_up = scene.listen(Duration::from_millis(200));
     assert!(matches!(given_up, Err(Failure::NotAnswering)), "{given_up:?}");
@@ -103,7 +103,7 @@ fn a_signal_that_would_end_it_is_not_sent() {
 }
 
 #[test]
-fn one_that_is_stopped_gets_no_signal() {
+fn a_stopped_jvm_gets_no_signal() {
     let mut scene = Scene::new(CATCHES);
     let pid = Pid::from_child(&scene.shell);
     kill_process(pid, Signal::STOP).expect("stopped");
@@ -120,7 +120,7 @@ fn one_that_is_stopped_gets_no_signal() {
 }
 
 #[test]
-fn a_file_of_somebody_else_s_is_used_and_left() {
+fn a_file_of_another_client_is_used_and_kept() {
     let scene = Scene::new(CATCHES);
     File::create(scene.attach_file()).expect("a file");
     assert!(matches!(scene.listen(Duration::from_millis(50)), Err(Failure::NotAnswering)));
@@ -128,7 +128,7 @@ fn a_file_of_somebody_else_s_is_used_and_left() {
 }
 
 #[test]
-fn a_file_that_the_jvm_would_not_heed_is_refused() {
+fn a_file_that_the_jvm_would_ignore_is_refused() {
     let scene = Scene::new(CATCHES);
     std::os::unix::fs::symlink("/proc/self/status", scene.attach_file()).expect("a link");
     // The link is ours, and is neither followed nor replaced.
@@ -148,7 +148,7 @@ fn a_file_that_the_jvm_would_not_heed_is_refused() {
 }
 
 #[test]
-fn one_that_ends_is_not_waited_for() {
+fn a_jvm_that_ends_is_not_waited_for() {
     let mut scene = Scene::new(CATCHES);
     scene.shell.kill().expect("killed");
     scene.shell.wait().expect("ended");

@@ -11,29 +11,29 @@ use super::memory::Pages;
 use super::table::Entry;
 
 /// How long memory is kept unchanged.
-const REST: Duration = Duration::from_secs(1);
+const GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Unregistered memory, the oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Resting(VecDeque<(Instant, Over)>);
+pub(crate) struct RetiredMemory(VecDeque<(Instant, Retired)>);
 
 #[derive(Debug)]
 #[expect(dead_code, reason = "it is kept, and not looked at")]
-pub(crate) enum Over {
+pub(crate) enum Retired {
     Entries(Vec<Entry>),
     Infos(Vec<Pages>),
 }
 
-impl Resting {
+impl RetiredMemory {
     /// Frees it after a second; never, if an allocation for the list fails.
-    pub(crate) fn put(&mut self, over: Over) {
-        while self.0.front().is_some_and(|(since, _)| since.elapsed() >= REST) {
+    pub(crate) fn put(&mut self, retired: Retired) {
+        while self.0.front().is_some_and(|(since, _)| since.elapsed() >= GRACE_PERIOD) {
             self.0.pop_front();
         }
         if self.0.try_reserve(1).is_ok() {
-            self.0.push_back((Instant::now(), over));
+            self.0.push_back((Instant::now(), retired));
         } else {
-            std::mem::forget(over);
+            std::mem::forget(retired);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Arenas: the memory range and the code that one object file covers.
+//! Division of code into arenas: an arena is the memory range and the code that one object file covers.
 
 use std::ops::Range;
 
@@ -8,17 +8,18 @@ const GAP: u64 = 16 << 20;
 
 /// The maximum size of an arena, unless a single item is larger: offsets within an image must fit into 31 bits, with space for
 /// the unwind tables.
-pub const SPAN: u64 = 1 << 30;
+pub const ARENA_SPAN: u64 = 1 << 30;
 
 /// Groups items, which are sorted by address and disjoint, into arenas.
-pub fn arenas<T>(items: &[T], range_of: impl Fn(&T) -> Range<u64>) -> Vec<&[T]> {
+pub fn split_into_arenas<T>(items: &[T], range_of: impl Fn(&T) -> Range<u64>) -> Vec<&[T]> {
     let mut arenas = Vec::new();
     let mut rest = items;
     while let Some(first) = rest.first() {
         let Range { start, mut end } = range_of(first);
         let mut count = 1;
         for next in rest[1..].iter().map(&range_of) {
-            if next.start.saturating_sub(end) >= GAP || next.end.saturating_sub(start) > SPAN {
+            if next.start.saturating_sub(end) >= GAP || next.end.saturating_sub(start) > ARENA_SPAN
+            {
                 break;
             }
             end = next.end;
@@ -36,15 +37,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_near_is_together_up_to_a_limit() {
+    fn items_are_grouped_by_distance_and_span() {
         let of = |ranges: &[Range<u64>]| {
-            arenas(ranges, Range::clone).iter().map(|arena| arena.len()).collect::<Vec<_>>()
+            split_into_arenas(ranges, Range::clone)
+                .iter()
+                .map(|arena| arena.len())
+                .collect::<Vec<_>>()
         };
         assert_eq!(of(&[]), [0; 0]);
         assert_eq!(of(&[0..8, 16..24, 24 + GAP - 1..25 + GAP, 25 + 2 * GAP..26 + 2 * GAP]), [3, 1]);
-        let half = SPAN / 2;
-        assert_eq!(of(&[0..half, half..SPAN, SPAN..SPAN + 1]), [2, 1]);
-        assert_eq!(of(&[0..1, 1..SPAN + 2, SPAN + 2..SPAN + 3]), [1, 1, 1]);
+        let half = ARENA_SPAN / 2;
+        assert_eq!(of(&[0..half, half..ARENA_SPAN, ARENA_SPAN..ARENA_SPAN + 1]), [2, 1]);
+        assert_eq!(of(&[0..1, 1..ARENA_SPAN + 2, ARENA_SPAN + 2..ARENA_SPAN + 3]), [1, 1, 1]);
         assert_eq!(of(&[u64::MAX - 2..u64::MAX - 1, u64::MAX - 1..u64::MAX]), [2]);
     }
 }

@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 
 use fallible::{Map, Refused, VecDeque};
 
-use super::found::{Entry, Found};
+use super::functions::{Entry, Functions};
 use super::pool::{Place, Pool};
 use super::rows::{LEN, Row, Rows};
 use crate::entries::Frames;
 
-/// Size in bytes. A step of a walk takes time for each stretch with code.
+/// Size in bytes. A step of a walk takes time for each block with code.
 pub(super) const SIZE: u64 = 4 << 20;
 /// How long a table is kept unchanged after its use: a walk may be reading it. A walk that takes longer finds nothing,
 /// or the content of a newer table.
-const REST: Duration = Duration::from_secs(1);
+const GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// All positions in it are offsets from its first byte.
 #[derive(Debug)]
-pub(super) struct Stretch {
+pub(super) struct Block {
     base: u64,
     /// Registered with the first code.
     entry: &'static Entry,
@@ -27,39 +27,39 @@ pub(super) struct Stretch {
     pool: Pool,
     rows: Option<Rows>,
     /// Tables that are not in use any more, the oldest first.
-    over: VecDeque<(Instant, Rows)>,
-    codes: Map<u32, Told>,
+    retired: VecDeque<(Instant, Rows)>,
+    codes: Map<u32, RegisteredCode>,
 }
 
 /// A code: its end, and its FDE.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct RegisteredCode {
     end: u32,
     place: Place,
     /// The second half of its row.
     description: i32,
 }
 
-impl Stretch {
+impl Block {
     /// `Err` if an allocation fails; `None` if there is no address space for it.
     pub(super) fn new(base: u64) -> Result<Option<Self>, Refused> {
         let Some(pool) = Pool::new() else { return Ok(None) };
         let entry = fallible::leaked(Entry::new(base, pool.address(), LEN))?;
         let codes = Map::new();
-        let over = VecDeque::new();
-        Ok(Some(Self { base, entry, is_registered: false, pool, rows: None, over, codes }))
+        let retired = VecDeque::new();
+        Ok(Some(Self { base, entry, is_registered: false, pool, rows: None, retired, codes }))
     }
 
-    /// Registers the part of a code in this stretch, where no other code is.
-    pub(super) fn add(&mut self, found: &Found, frames: Frames<'_>) -> Result<(), Refused> {
+    /// Registers the part of a code in this block, where no other code is.
+    pub(super) fn add(&mut self, functions: &Functions, frames: Frames<'_>) -> Result<(), Refused> {
         let (start, end) = self.within(frames.start, frames.end);
         let Some(place) = self.pool.put(frames.bytes) else { return Ok(()) };
-        let told = Told { end, place, description: place.offset(frames.common) };
-        if let Err((refused, _)) = self.codes.try_insert(start, told) {
+        let code_entry = RegisteredCode { end, place, description: place.offset(frames.common) };
+        if let Err((refused, _)) = self.codes.try_insert(start, code_entry) {
             self.pool.take_back(place);
             return Err(refused);
         }
-        let row = Row { start, description: told.description };
+        let row = Row { start, description: code_entry.description };
         if !self.rows.as_ref().is_some_and(|rows| rows.add(row, end)) && !self.renew() {
             self.codes.remove(&start);
             self.pool.take_back(place);
@@ -70,7 +70,7 @@ impl Stretch {
         if !self.is_registered {
             self.is_registered = true;
             // SAFETY: it is never freed, nor is the memory of any table to which it refers.
-            unsafe { found.register(self.entry) };
+            unsafe { functions.register(self.entry) };
         }
         Ok(())
     }
@@ -79,14 +79,14 @@ impl Stretch {
     pub(super) fn forget(&mut self, start: u64, end: u64) -> bool {
         let (start, end) = self.within(start, end);
         let mut any = false;
-        while let Some((&first, &told)) = self.codes.last_below(&end)
-            && told.end > start
+        while let Some((&first, &code_entry)) = self.codes.last_below(&end)
+            && code_entry.end > start
         {
             self.codes.remove(&first);
             if let Some(rows) = &self.rows {
                 rows.remove(first);
             }
-            self.pool.take_back(told.place);
+            self.pool.take_back(code_entry.place);
             any = true;
         }
         any
@@ -99,16 +99,18 @@ impl Stretch {
 
     /// Creates a new table of all codes; false if there is no memory.
     fn renew(&mut self) -> bool {
-        let rested = self.over.front().is_some_and(|(since, _)| since.elapsed() >= REST);
-        let oldest = if rested { self.over.pop_front() } else { None };
+        let is_reusable =
+            self.retired.front().is_some_and(|(since, _)| since.elapsed() >= GRACE_PERIOD);
+        let oldest = if is_reusable { self.retired.pop_front() } else { None };
         let wiped = oldest.and_then(|(_, rows)| rows.wipe());
         let codes = self.codes.iter();
-        let rows = codes.map(|(&start, told)| Row { start, description: told.description });
+        let rows =
+            codes.map(|(&start, code_entry)| Row { start, description: code_entry.description });
         let Some(new) = Rows::new(wiped, self.codes.len(), rows) else { return false };
         self.entry.table.store(new.address(), Release);
         if let Some(old) = self.rows.replace(new) {
             // A table that cannot be stored stays unchanged for ever, because walks may be in it.
-            let _ = self.over.try_push_back((Instant::now(), old));
+            let _ = self.retired.try_push_back((Instant::now(), old));
         }
         true
     }

@@ -1,8 +1,8 @@
-//! A lock for what is done rarely, that the child of a fork can open.
+//! A lock for rare operations, which the child of a fork can release.
 //!
-//! Signals of the thread that holds it wait, so that no handler finds it held by the thread that it interrupted, and a thread that
-//! a handler stops (a garbage collector's, say) has no lock. Nobody waits for ever: not for itself, and for another thread
-//! [at most so long](PATIENCE). A thread that waits sleeps, since the one that holds the lock may be of a lower priority and need
+//! Signals are held while a thread has the lock. So no handler finds it held by the thread that it interrupted, and a thread that
+//! a handler stops (a garbage collector's, for example) does not have it. No thread waits for ever: not for itself, and for
+//! another thread at most [this long](PATIENCE). A waiting thread sleeps, because the holder may have a lower priority and need
 //! the processor.
 
 use std::hint::spin_loop;
@@ -16,41 +16,42 @@ use guest::{SignalsHeld, hold_signals};
 
 use crate::{system, thread};
 
-/// How long another thread is waited for. What holds a latch takes milliseconds at most, unless it gets no processor.
+/// Maximum time to wait for another thread. Operations under the lock take milliseconds at most, unless the thread gets no
+/// processor.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often is looked before the first sleep.
+/// Number of attempts before the first sleep.
 const SPINS: u32 = 100;
-/// How long a sleep is: about what the kernel adds to it.
+/// Length of a sleep: about as much as the kernel adds to it.
 const NAP: Duration = Duration::from_micros(50);
 
-/// Held for some system calls at most, never while calling out. 0, or the thread that holds it.
+/// Held for a few system calls at most, never while calling code of others. The value is the id of the holder, or 0.
 #[derive(Debug, Default)]
-pub(crate) struct Latch(AtomicU32);
+pub(crate) struct SpinLock(AtomicU32);
 
-/// Opens the latch when dropped, and lets signals come then.
+/// Releases the lock and the signals when dropped.
 #[derive(Debug)]
-pub(crate) struct Closed<'l> {
-    latch: &'l Latch,
+pub(crate) struct Guard<'l> {
+    spin_lock: &'l SpinLock,
     _signals: SignalsHeld,
 }
 
-impl Latch {
+impl SpinLock {
     pub(crate) const fn new() -> Self {
         Self(AtomicU32::new(0))
     }
 
     #[cfg(test)]
-    fn close(&self) -> Option<Closed<'_>> {
-        self.close_or_wait().0
+    fn lock(&self) -> Option<Guard<'_>> {
+        self.lock_or_wait().0
     }
 
-    /// `None` if this very thread holds it, or another for too long: then it was waited for in vain, which is said beside.
-    pub(crate) fn close_or_wait(&self) -> (Option<Closed<'_>>, bool) {
+    /// `None` if this thread holds it, or if another thread held it for too long. The second value is true in the latter case.
+    pub(crate) fn lock_or_wait(&self) -> (Option<Guard<'_>>, bool) {
         let me = thread::id();
         let mut patience = Patience::default();
         loop {
-            if let Some(closed) = self.try_close() {
-                return (Some(closed), false);
+            if let Some(guard) = self.try_lock() {
+                return (Some(guard), false);
             }
             if self.0.load(Relaxed) == me {
                 return (None, false);
@@ -61,24 +62,24 @@ impl Latch {
         }
     }
 
-    pub(crate) fn try_close(&self) -> Option<Closed<'_>> {
+    pub(crate) fn try_lock(&self) -> Option<Guard<'_>> {
         if self.0.load(Relaxed) != 0 {
             return None;
         }
         let signals = hold_signals();
         let is_ours = self.0.compare_exchange(0, thread::id(), Acquire, Relaxed).is_ok();
-        is_ours.then(|| Closed { latch: self, _signals: signals })
+        is_ours.then(|| Guard { spin_lock: self, _signals: signals })
     }
 
-    /// For the child of a fork: whoever held it is in the parent.
+    /// For the child of a fork: the holder exists only in the parent.
     pub(crate) fn reset(&self) {
         self.0.store(0, Release);
     }
 }
 
-impl Drop for Closed<'_> {
+impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        self.latch.0.store(0, Release);
+        self.spin_lock.0.store(0, Release);
     }
 }
 
@@ -86,12 +87,12 @@ impl Drop for Closed<'_> {
 #[derive(Debug, Default)]
 pub(crate) struct Patience {
     tries: u32,
-    /// By the system's clock, when the first sleep began.
+    /// When the first sleep began, by the system's clock.
     since: Option<u64>,
 }
 
 impl Patience {
-    /// Waits a little. False when it was long enough.
+    /// Waits for a moment. False once the maximum time has passed.
     pub(crate) fn wait(&mut self) -> bool {
         self.tries = self.tries.saturating_add(1);
         if self.tries <= SPINS {
@@ -105,16 +106,16 @@ impl Patience {
     }
 }
 
-/// When a thread waited in vain last, by the system's clock; 0: never, or there was no need to wait since. For a while nobody waits
-/// there again: what was waited for may be lost for ever, and each announcement would take as long.
+/// When a wait failed last, by the system's clock; 0: never, or a wait succeeded since. For some time after that, no thread waits
+/// at this place: the lock may never be released, and each announcement would take as long.
 #[derive(Debug, Default)]
-pub(crate) struct InVain(AtomicU64);
+pub(crate) struct FailedWait(AtomicU64);
 
-impl InVain {
-    /// How often the time that was waited nobody waits.
+impl FailedWait {
+    /// For this many times the maximum wait, no thread waits again.
     const TIMES: u128 = 10;
 
-    pub(crate) fn was_lately(&self) -> bool {
+    pub(crate) fn was_recent(&self) -> bool {
         let at = self.0.load(Relaxed);
         at != 0
             && u128::from(system::nanoseconds().saturating_sub(at))
@@ -132,20 +133,20 @@ impl InVain {
 
 #[cfg(test)]
 mod tests {
-    use super::Latch;
+    use super::SpinLock;
 
     #[test]
     fn a_thread_does_not_wait_for_itself() {
-        let latch = Latch::new();
-        let held = latch.close();
+        let spin_lock = SpinLock::new();
+        let held = spin_lock.lock();
         assert!(held.is_some());
-        assert!(latch.close().is_none());
-        assert!(latch.try_close().is_none());
+        assert!(spin_lock.lock().is_none());
+        assert!(spin_lock.try_lock().is_none());
         drop(held);
-        assert!(latch.close().is_some());
+        assert!(spin_lock.lock().is_some());
     }
 
-    /// How often this thread gave its processor up to wait. To yield is not that: the thread goes on wanting it.
+    /// How often this thread slept. Yielding does not count: the thread stays runnable.
     #[cfg(target_os = "linux")]
     fn sleeps() -> u64 {
         let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
@@ -155,13 +156,13 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn who_waits_sleeps() {
-        let latch = Latch::new();
+    fn a_waiting_thread_sleeps() {
+        let spin_lock = SpinLock::new();
         std::thread::scope(|scope| {
-            let held = latch.close();
+            let held = spin_lock.lock();
             let waits = scope.spawn(|| {
                 let before = sleeps();
-                assert!(latch.close().is_some());
+                assert!(spin_lock.lock().is_some());
                 sleeps() - before
             });
             std::thread::sleep(std::time::Duration::from_millis(100));
@@ -171,12 +172,12 @@ mod tests {
     }
 
     #[test]
-    fn another_thread_waits_and_then_gives_up() {
-        let latch = Latch::new();
+    fn a_thread_waits_for_another_one_and_then_gives_up() {
+        let spin_lock = SpinLock::new();
         std::thread::scope(|scope| {
-            let held = latch.close();
-            assert!(scope.spawn(|| latch.close().is_none()).join().unwrap());
-            let waits = scope.spawn(|| latch.close().is_some());
+            let held = spin_lock.lock();
+            assert!(scope.spawn(|| spin_lock.lock().is_none()).join().unwrap());
+            let waits = scope.spawn(|| spin_lock.lock().is_some());
             std::thread::sleep(std::time::Duration::from_millis(20));
             drop(held);
             assert!(waits.join().unwrap());

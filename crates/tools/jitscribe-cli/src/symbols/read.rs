@@ -6,12 +6,12 @@ use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
 use code_image::Target;
-use code_timeline::{Code as Placed, HistoryBuilder, LifeId, Processes};
+use code_timeline::{AddressSpaceId, Code as Placed, HistoryBuilder, Processes};
 use jitdump::{CodeEvent, CodeLoad, CodePlace, DumpFile, Quirks};
 use rustc_hash::FxHasher;
 
-use super::search::Found;
-use crate::files::{Damage, Opened, content, open_owned_by, tell_end};
+use super::search::SourceFile;
+use crate::files::{Damage, Opened, content, open_owned_by, report_end};
 use crate::{Error, Result, text};
 
 /// One code at one address. Code that moves counts as another code.
@@ -85,7 +85,7 @@ impl Files {
     /// Reads a perf map and registers it as `number`. Its lines are appended to `codes` in file order.
     pub fn read_map(
         &mut self,
-        found: &Found,
+        found: &SourceFile,
         number: u32,
         codes: &mut Vec<Code>,
         warnings: &mut Vec<String>,
@@ -120,7 +120,7 @@ impl Files {
                 name: number_of(entry.name),
             });
         }
-        damage.tell(path, warnings);
+        damage.report(path, warnings);
         self.maps.insert(number, bytes);
         Ok(())
     }
@@ -129,7 +129,7 @@ impl Files {
     /// their loads. Returns their target machine.
     pub fn read_dump(
         &mut self,
-        found: &Found,
+        found: &SourceFile,
         number: u32,
         codes: &mut Vec<Code>,
         warnings: &mut Vec<String>,
@@ -143,9 +143,9 @@ impl Files {
         let target = Target::new(machine, file.header().endian);
 
         // A dump alone has no record of forks, so all code is attributed to one process.
-        const ONE: LifeId = LifeId::ONLY;
-        let mut told = HistoryBuilder::new();
-        let mut source = told.source();
+        const ONE: AddressSpaceId = AddressSpaceId::ONLY;
+        let mut history = HistoryBuilder::new();
+        let mut source = history.source();
         let mut damage = Damage::default();
         let outcome = file.for_each_code(quirks, |event| {
             match event {
@@ -155,7 +155,7 @@ impl Files {
                     let code = Placed { address: load.address, size: load.size, origin };
                     let id = source.load(ONE, load.timestamp, load.index, code);
                     if let Some(died) = load.died() {
-                        source.died(ONE, died, id);
+                        source.unload(ONE, died, id);
                     }
                 }
                 Ok(CodeEvent::Move(to)) => {
@@ -168,13 +168,13 @@ impl Files {
             ControlFlow::Continue(())
         });
         source.finish(&Processes::new());
-        damage.tell(path, warnings);
-        tell_end(path, told.len(), outcome, warnings);
-        if told.is_empty() {
+        damage.report(path, warnings);
+        report_end(path, history.len(), outcome, warnings);
+        if history.is_empty() {
             warnings.push(format!("{}: contains no code", text::path(path)));
         }
         // Addresses in valgrind's output have no timestamps, so moved code is also kept at its earlier addresses.
-        codes.extend(told.into_arrivals(ONE).into_iter().map(|placed| {
+        codes.extend(history.into_arrivals(ONE).into_iter().map(|placed| {
             let Range { start, end } = placed.range();
             let (origin, name) = placed.origin;
             Code { start, size: end - start, origin, name }

@@ -1,6 +1,6 @@
-//! Recordings, jitdumps and perf maps made by hand, for tests of what no runtime writes.
+//! Synthetic recordings, jitdumps and perf maps, for tests of content that no runtime writes.
 //!
-//! Everything is little-endian x86-64. Nothing is checked: what a test asks for is written, right or wrong.
+//! Everything is little-endian x86-64. Nothing is checked: the requested content is written, valid or not.
 
 use std::fmt::Write as _;
 use std::path::Path;

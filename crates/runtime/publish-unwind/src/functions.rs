@@ -22,7 +22,7 @@ type DeregisterTable = unsafe extern "C" fn(*const c_void) -> *mut c_void;
 
 /// The unwinder's functions.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
+pub(crate) struct Functions {
     pub(crate) kind: Kind,
     register: Register,
     deregister: Register,
@@ -30,7 +30,7 @@ pub(crate) struct Found {
     tables: Option<(RegisterTable, DeregisterTable)>,
 }
 
-impl Found {
+impl Functions {
     /// Looks for it among the symbols of the process.
     pub(crate) fn look() -> Option<Self> {
         let register = function(symbol(c"__register_frame")?);
@@ -92,12 +92,12 @@ impl Found {
 
 fn symbol(name: &CStr) -> Option<*mut c_void> {
     // SAFETY: a lookup by a name that ends with a NUL.
-    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-    (!found.is_null()).then_some(found)
+    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    (!address.is_null()).then_some(address)
 }
 
 fn function(symbol: *mut c_void) -> Register {
-    // SAFETY: both functions looked for by `Found::look` have this type, in libgcc and in LLVM's libunwind.
+    // SAFETY: both functions looked for by `Functions::look` have this type, in libgcc and in LLVM's libunwind.
     unsafe { std::mem::transmute::<*mut c_void, Register>(symbol) }
 }
 
@@ -108,9 +108,9 @@ fn is_new_libgcc() -> bool {
     [c"__floattibf", c"__fixbfti", c"__extendbfsf2", c"__truncsfbf2"].into_iter().any(|name| {
         [c"GCC_13.0.0", c"GCC_14.0.0"].into_iter().any(|version| {
             // SAFETY: a lookup by names that end with a NUL.
-            let found =
+            let address =
                 unsafe { libc::dlvsym(libc::RTLD_DEFAULT, name.as_ptr(), version.as_ptr()) };
-            !found.is_null()
+            !address.is_null()
         })
     })
 }

@@ -16,7 +16,7 @@ use rustix::process::geteuid;
 use rustix::thread::capabilities;
 use serde::{Deserialize, Serialize};
 
-use super::read::Handed;
+use super::read::Passed;
 use super::source::LogSource;
 use super::wake::wake;
 use crate::files::reopen;
@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(2);
 
 /// The task: write the control word of a log that was found, wake a waiting thread, and return the resulting head of the log.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct AskLog {
+pub struct RequestLog {
     /// The owner whose privileges are sufficient.
     pub owner: Owner,
     /// The start of the mapping.
@@ -41,28 +41,28 @@ pub struct AskLog {
     /// How long to wait for the process to apply the request.
     pub wait: Duration,
     /// The descriptors that are passed, in this order.
-    pub handed: Handed,
+    pub passed: Passed,
 }
 
-impl AskLog {
-    pub fn perform(&self, handed: Vec<OwnedFd>, output: &mut Output) -> io::Result<()> {
-        let handed = self.handed.take(handed);
+impl RequestLog {
+    pub fn perform(&self, passed: Vec<OwnedFd>, output: &mut Output) -> io::Result<()> {
+        let passed = self.passed.take(passed);
         let mapped = self.start..self.end;
-        let log = handed.file.as_ref();
-        let file = match (&handed.memory, log) {
+        let log = passed.file.as_ref();
+        let file = match (&passed.memory, log) {
             (Some(_), _) | (_, None) => None,
             // We may not trace the process, so its memory is not writable for us. Then we have no more privileges than its user.
             (None, Some(file)) => Some(self.file_to_write(file)?),
         };
         self.owner.lock_down()?;
-        let source = LogSource::new(file.as_ref(), handed.memory.as_ref(), &mapped, true);
+        let source = LogSource::new(file.as_ref(), passed.memory.as_ref(), &mapped, true);
         let source = source.ok_or(io::ErrorKind::PermissionDenied)?;
         let before = head(&source)?;
         if before.pid != self.writer {
             return Err(io::Error::other("the code log no longer exists"));
         }
         if let Some(control) = self.control {
-            let (descriptor, at) = match (&handed.memory, &file) {
+            let (descriptor, at) = match (&passed.memory, &file) {
                 (Some(memory), _) => (memory, self.start.saturating_add(Head::CONTROL)),
                 (None, Some(file)) => (file, Head::CONTROL),
                 (None, None) => return Err(io::ErrorKind::PermissionDenied.into()),
@@ -78,7 +78,8 @@ impl AskLog {
         let until = Instant::now() + self.wait;
         loop {
             let bytes = source.head_bytes().ok_or(io::ErrorKind::UnexpectedEof)?;
-            let is_done = Head::parse(&bytes).is_ok_and(|head| head.control & control::WISH == 0);
+            let is_done =
+                Head::parse(&bytes).is_ok_and(|head| head.control & control::REQUEST == 0);
             if is_done || Instant::now() >= until {
                 return output.bytes(&bytes);
             }

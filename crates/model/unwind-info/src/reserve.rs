@@ -39,7 +39,7 @@ mod tests {
 
     /// Rows that each need the longest instructions.
     #[test]
-    fn the_longest_rows_have_room() {
+    fn the_reserved_space_suffices_for_the_longest_rows() {
         let far = [(100, i32::MIN), (101, i32::MAX - 7), (17, -1 << 30), (1, 1 << 30)];
         let near = [(100, 8), (2, -8)];
         for machine in [Machine::X86_64, Machine::Aarch64] {

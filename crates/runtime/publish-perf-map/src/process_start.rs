@@ -15,9 +15,9 @@ const SLACK: Duration = Duration::from_millis(100);
 /// without `/proc`.
 ///
 /// It is wrong by as much as the clock was changed since the process started.
-pub(crate) fn before_birth() -> Option<Duration> {
-    let mut room = [0; 1024];
-    let stat = guest::begin_of("/proc/self/stat", &mut room)?;
+pub(crate) fn earliest_write_time() -> Option<Duration> {
+    let mut buffer = [0; 1024];
+    let stat = guest::begin_of("/proc/self/stat", &mut buffer)?;
     // The command, in parentheses, may contain anything. The start time is the 22nd field, the 20th
     // behind the command.
     let behind = stat.iter().rposition(|byte| *byte == b')')?.checked_add(1)?;

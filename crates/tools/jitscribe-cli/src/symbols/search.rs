@@ -14,7 +14,7 @@ use crate::files::{
 
 /// A file to read.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct SourceFile {
     /// Its path.
     pub path: PathBuf,
     /// Its format.
@@ -31,7 +31,7 @@ pub fn search(
     pid: Option<u32>,
     beside: &Path,
     warnings: &mut Vec<String>,
-) -> Vec<Found> {
+) -> Vec<SourceFile> {
     let folder = match beside.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -42,7 +42,7 @@ pub fn search(
         given.add_all(folder, &believed);
     }
     let mut believe = |path: PathBuf, kind: Kind, pid: u32| match believed.owner(&path, pid, None) {
-        Ok(owner) => Some(Found { path, kind, named: false, owner }),
+        Ok(owner) => Some(SourceFile { path, kind, named: false, owner }),
         Err(Untrusted { user }) => {
             warnings.push(Warning::Untrusted { path, kind, pid, user }.into());
             None
@@ -60,10 +60,11 @@ pub fn search(
 }
 
 /// The named files that belong to this process or to no particular process; `None` if there are none.
-fn named(files: &[Named], kind: Kind, pid: Option<u32>) -> Option<Vec<Found>> {
+fn named(files: &[Named], kind: Kind, pid: Option<u32>) -> Option<Vec<SourceFile>> {
     let of_pid = |named: &&Named| named.pid.is_none() || pid.is_none() || named.pid == pid;
-    let found = |named: &Named| Found { path: named.path.clone(), kind, named: true, owner: None };
-    let files: Vec<Found> = files.iter().filter(of_pid).map(found).collect();
+    let found =
+        |named: &Named| SourceFile { path: named.path.clone(), kind, named: true, owner: None };
+    let files: Vec<SourceFile> = files.iter().filter(of_pid).map(found).collect();
     (!files.is_empty()).then_some(files)
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use fallible::{Refused, Vec};
 
-use super::rest::{Over, Resting};
+use super::retired::{Retired, RetiredMemory};
 use super::table::{Entry, Function, Table};
 
 /// Number of free entries behind the last function in a new table, for each function; and the minimum.
@@ -12,14 +12,14 @@ const GROWTH: usize = 1;
 const LEAST: usize = 16;
 
 #[derive(Debug)]
-pub(crate) struct Stretch {
+pub(crate) struct Block {
     table: Table,
     range: Range<u64>,
     /// Number of functions that have not been removed.
     pub(crate) count: usize,
 }
 
-impl Stretch {
+impl Block {
     /// A table of ascending functions within `range`, with free entries between them.
     ///
     /// # Errors
@@ -30,10 +30,10 @@ impl Stretch {
         may_grow: bool,
     ) -> Result<Self, Refused> {
         let length = functions.len();
-        let room = length.saturating_mul(GROWTH).max(LEAST);
+        let spare_entries = length.saturating_mul(GROWTH).max(LEAST);
         let mut entries = Vec::new();
         // For everything that is pushed below.
-        entries.try_reserve_exact(length.saturating_mul(2).saturating_add(room))?;
+        entries.try_reserve_exact(length.saturating_mul(2).saturating_add(spare_entries))?;
         for (number, function) in functions.iter().enumerate() {
             let entry = Entry::default();
             let [begin, end, info] = distances(&range, function);
@@ -48,7 +48,7 @@ impl Stretch {
             }
         }
         let used = entries.len();
-        entries.extend(std::iter::repeat_with(Entry::default).take(room));
+        entries.extend(std::iter::repeat_with(Entry::default).take(spare_entries));
         let table = Table::register(entries, used, &range, may_grow);
         Ok(Self { table, range, count: length })
     }
@@ -117,8 +117,8 @@ impl Stretch {
         }
     }
 
-    pub(crate) fn retire(self, resting: &mut Resting) {
-        resting.put(Over::Entries(self.table.unregister()));
+    pub(crate) fn retire(self, retired_memory: &mut RetiredMemory) {
+        retired_memory.put(Retired::Entries(self.table.unregister()));
     }
 }
 

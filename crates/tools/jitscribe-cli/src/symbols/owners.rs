@@ -83,7 +83,7 @@ impl Owners {
     }
 
     /// Whether `address` had another owner before.
-    pub fn was_other_at(&self, address: u64) -> bool {
+    pub fn is_ambiguous_at(&self, address: u64) -> bool {
         !overlapping(&self.others, &(address..address.saturating_add(1))).is_empty()
     }
 

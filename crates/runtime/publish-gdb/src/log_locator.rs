@@ -1,4 +1,4 @@
-//! The signpost: the address of the code log, for debuggers that read the log themselves.
+//! The log locator: the address of the code log, for debuggers that read the log themselves.
 
 use code_image::Target;
 use fallible::Refused;
@@ -11,8 +11,8 @@ use crate::descriptor::Entry;
 ///
 /// # Errors
 /// An allocation failed, and nothing was published.
-pub fn put_up_signpost(target: Target, address: u64, size: u64) -> Result<(), Refused> {
-    let file = fallible::attempt(|| code_image::signpost(target, address, size))?;
+pub fn register_log_locator(target: Target, address: u64, size: u64) -> Result<(), Refused> {
+    let file = fallible::attempt(|| code_image::log_locator(target, address, size))?;
     let entry = Entry::new().ok_or(Refused)?;
     entry.register(file.into_inner().leak());
     Ok(())

@@ -24,7 +24,7 @@ pub const LET_GO: &[u8] = b".";
 
 /// A pipe that no agent has opened yet.
 #[derive(Debug)]
-pub struct Offer<'f> {
+pub struct OfferedPipe<'f> {
     name: Name<'f>,
     /// Without a reader, the pipe could not be opened for writing.
     _reader: OwnedFd,
@@ -33,9 +33,9 @@ pub struct Offer<'f> {
 
 /// The non-blocking writing end of a pipe that an agent has opened.
 #[derive(Debug)]
-pub struct Hold(File);
+pub struct SessionPipe(File);
 
-impl<'f> Offer<'f> {
+impl<'f> OfferedPipe<'f> {
     /// Creates a pipe in a JVM's `/tmp`.
     pub fn make(folder: &'f Folder, pid: u32) -> io::Result<Self> {
         let name = format!(".jitscribe-{pid}-{:016x}", RandomState::new().hash_one(pid));
@@ -59,12 +59,12 @@ impl<'f> Offer<'f> {
     }
 
     /// To be called when the agent has opened the pipe. Removes its name.
-    pub fn taken(self) -> Hold {
-        Hold(self.writer.into())
+    pub fn taken(self) -> SessionPipe {
+        SessionPipe(self.writer.into())
     }
 }
 
-impl Hold {
+impl SessionPipe {
     /// Keeps the agent active until the command sends [`LET_GO`], and returns when the agent has closed the pipe. If the command
     /// has ended, this process will end as well, and with it the pipe.
     ///
@@ -103,17 +103,17 @@ mod tests {
 
     use super::*;
 
-    fn taken(folder: &Folder) -> (Hold, File) {
-        let offer = Offer::make(folder, 1).expect("an offer");
+    fn taken(folder: &Folder) -> (SessionPipe, File) {
+        let offer = OfferedPipe::make(folder, 1).expect("an offer");
         let path = format!("/proc/self/fd/{}/{}", folder.as_fd().as_raw_fd(), offer.name.as_str());
         let theirs = File::options().read(true).open(path).expect("it is there");
         (offer.taken(), theirs)
     }
 
     /// Has a thread keep it, and returns the command's end once it does.
-    fn kept(hold: Hold) -> (UnixStream, thread::JoinHandle<io::Result<()>>) {
+    fn kept(session: SessionPipe) -> (UnixStream, thread::JoinHandle<io::Result<()>>) {
         let (mut command, worker) = UnixStream::pair().expect("a pair");
-        let worker = thread::spawn(move || hold.keep(&mut Output::new(worker.into())));
+        let worker = thread::spawn(move || session.keep(&mut Output::new(worker.into())));
         command.read_exact(&mut [0]).expect("it is kept");
         (command, worker)
     }
@@ -122,9 +122,9 @@ mod tests {
     fn a_pipe_has_a_name_until_it_is_taken_and_ends_with_its_reader() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let folder = Folder::new(File::open(dir.path()).expect("opened").into());
-        let (hold, mut theirs) = taken(&folder);
+        let (session, mut theirs) = taken(&folder);
         assert_eq!(dir.path().read_dir().expect("a folder").count(), 0, "its name is left");
-        let (mut command, worker) = kept(hold);
+        let (mut command, worker) = kept(session);
         command.write_all(LET_GO).expect("told");
         theirs.read_exact(&mut [0]).expect("written");
         thread::sleep(Duration::from_millis(100));
@@ -138,8 +138,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let folder = Folder::new(File::open(dir.path()).expect("opened").into());
         for told in [false, true] {
-            let (hold, mut theirs) = taken(&folder);
-            let (mut command, worker) = kept(hold);
+            let (session, mut theirs) = taken(&folder);
+            let (mut command, worker) = kept(session);
             if told {
                 command.write_all(LET_GO).expect("told");
             }
@@ -152,13 +152,13 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_is_full_keeps_nobody_waiting() {
+    fn a_full_pipe_causes_no_wait() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let folder = Folder::new(File::open(dir.path()).expect("opened").into());
-        let (mut hold, theirs) = taken(&folder);
-        while hold.0.write(&[0; 4096]).is_ok() {}
-        while hold.0.write(&[0]).is_ok() {}
-        let (mut command, worker) = kept(hold);
+        let (mut session, theirs) = taken(&folder);
+        while session.0.write(&[0; 4096]).is_ok() {}
+        while session.0.write(&[0]).is_ok() {}
+        let (mut command, worker) = kept(session);
         command.write_all(LET_GO).expect("told");
         drop(theirs);
         worker.join().expect("ended").expect("let go");

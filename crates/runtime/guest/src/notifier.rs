@@ -6,33 +6,33 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Release},
 };
 
-/// One thread waits for it, and any other thread rings it. It does not allocate, which `std::thread::park` may, and it
+/// One thread waits for it, and other threads notify it. It does not allocate, which `std::thread::park` may, and it
 /// has no state that the child of a fork could not use.
 #[derive(Debug, Default)]
-pub struct Bell(AtomicU32);
+pub struct Notifier(AtomicU32);
 
-impl Bell {
-    /// A bell that has not rung.
+impl Notifier {
+    /// A notifier that was not notified yet.
     #[must_use]
     pub const fn new() -> Self {
         Self(AtomicU32::new(0))
     }
 
     /// Wakes the waiting thread, or the next one that waits.
-    pub fn ring(&self) {
+    pub fn notify(&self) {
         if self.0.swap(1, AcqRel) == 0 {
             self.wake();
         }
     }
 
-    /// Waits until the bell rings. Returns at once if it has rung before.
+    /// Waits until another thread calls [`Self::notify`]. Returns at once if one has done so since the last wait.
     pub fn wait(&self) {
         while self.0.swap(0, AcqRel) == 0 {
             self.sleep();
         }
     }
 
-    /// Clears an earlier ring.
+    /// Clears an earlier notification.
     pub fn reset(&self) {
         self.0.store(0, Release);
     }
@@ -71,7 +71,7 @@ impl Bell {
         }
     }
 
-    /// Wakes nobody: the waiting thread polls.
+    /// Does nothing: the waiting thread polls.
     #[cfg(not(target_os = "linux"))]
     fn wake(&self) {}
 

@@ -1,4 +1,4 @@
-//! A lock that the child of a fork can open.
+//! A lock that the child of a fork can release.
 #![allow(unsafe_code)]
 
 use std::cell::UnsafeCell;
@@ -10,35 +10,35 @@ use std::sync::atomic::{
 
 /// Guards a value. Usually it is tried, not waited for.
 #[derive(Debug, Default)]
-pub(crate) struct Latch<T> {
-    is_closed: AtomicBool,
+pub(crate) struct SpinLock<T> {
+    is_locked: AtomicBool,
     value: UnsafeCell<T>,
 }
 
 // SAFETY: `value` is accessed only through a guard, of which there is one at a time, or through `&mut self`.
-unsafe impl<T: Send> Sync for Latch<T> {}
+unsafe impl<T: Send> Sync for SpinLock<T> {}
 
-/// Opens the latch when dropped.
+/// Releases the lock when dropped.
 #[derive(Debug)]
-pub(crate) struct Guard<'l, T>(&'l Latch<T>);
+pub(crate) struct Guard<'l, T>(&'l SpinLock<T>);
 
-impl<T> Latch<T> {
+impl<T> SpinLock<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self { is_closed: AtomicBool::new(false), value: UnsafeCell::new(value) }
+        Self { is_locked: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    pub(crate) fn try_close(&self) -> Option<Guard<'_, T>> {
-        // Sequentially consistent: a thread that finds it closed relies on the holder to see what it left after
-        // opening.
-        self.is_closed.compare_exchange(false, true, SeqCst, Relaxed).ok().map(|_| Guard(self))
+    pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
+        // Sequentially consistent: a thread that finds it locked relies on the holder to see what it deferred after
+        // releasing it.
+        self.is_locked.compare_exchange(false, true, SeqCst, Relaxed).ok().map(|_| Guard(self))
     }
 
     /// Waits; for work that takes no longer than appending to a list.
-    pub(crate) fn close(&self) -> Guard<'_, T> {
+    pub(crate) fn lock(&self) -> Guard<'_, T> {
         // The holder may have a lower priority, and need this processor: then yielding is not enough.
         let mut tries = 0_u32;
         loop {
-            if let Some(guard) = self.try_close() {
+            if let Some(guard) = self.try_lock() {
                 return guard;
             }
             tries = tries.saturating_add(1);
@@ -58,7 +58,7 @@ impl<T> Latch<T> {
     pub(crate) unsafe fn replace(&self, value: T) {
         // SAFETY: the caller guarantees exclusive access. The old value is not dropped: it may be half written.
         unsafe { self.value.get().write(value) };
-        self.is_closed.store(false, SeqCst);
+        self.is_locked.store(false, SeqCst);
     }
 }
 
@@ -80,6 +80,6 @@ impl<T> DerefMut for Guard<'_, T> {
 
 impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
-        self.0.is_closed.store(false, SeqCst);
+        self.0.is_locked.store(false, SeqCst);
     }
 }

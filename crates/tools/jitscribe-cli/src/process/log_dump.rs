@@ -20,7 +20,7 @@ const FETCHED_AGAIN: u64 = 32 << 20;
 
 /// A jitdump converted from a log.
 #[derive(Debug)]
-pub struct Told {
+pub struct LogDump {
     /// The jitdump.
     pub bytes: Vec<u8>,
     /// Number of codes in it.
@@ -49,14 +49,14 @@ pub trait CodeBytes {
 }
 
 /// A buffer for the code at these addresses, unless the code is larger than any compiler generates.
-pub fn room(range: &Range<u64>) -> Option<Vec<u8>> {
+pub fn code_buffer(range: &Range<u64>) -> Option<Vec<u8>> {
     let size = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
     (size <= LARGEST).then(|| vec![0; size])
 }
 
 /// Data that the log itself does not have, and limits.
 #[derive(Clone, Copy, Default)]
-pub struct Beside<'a> {
+pub struct DumpContext<'a> {
     /// The process's memory, for code that is in the log without bytes.
     pub memory: Option<&'a dyn CodeBytes>,
     /// The number of logs that share the limit for bytes read from that memory; 0 counts as one.
@@ -72,9 +72,9 @@ pub struct Beside<'a> {
 }
 
 /// Converts the log of a process to a jitdump.
-pub fn dump_of(source: &impl Source, beside: Beside<'_>) -> Result<Told, code_log::Error> {
-    let snapshot = code_log::snapshot_within(source, beside.budget)?;
-    let mut told = Told {
+pub fn dump_of(source: &impl Source, context: DumpContext<'_>) -> Result<LogDump, code_log::Error> {
+    let snapshot = code_log::snapshot_within(source, context.budget)?;
+    let mut result = LogDump {
         bytes: Vec::new(),
         codes: 0,
         alive: 0,
@@ -96,28 +96,28 @@ pub fn dump_of(source: &impl Source, beside: Beside<'_>) -> Result<Told, code_lo
             LeftOut { count: head.left_out, first: head.left_out_first, last: head.left_out_last };
         writer.left_out(head.left_out_first, &left_out).map_err(failed)?;
     }
-    let earlier = beside.earlier.and_then(|earlier| Dump::parse(earlier).ok());
+    let earlier = context.earlier.and_then(|earlier| Dump::parse(earlier).ok());
     let mut before: HashMap<Identity, CodeLoad<'_>> = HashMap::new();
     for event in earlier.iter().flat_map(Dump::codes).flatten() {
         if let CodeEvent::Load(code) = event {
             before.insert(identity(&code), code);
         }
     }
-    let until = beside.until;
+    let until = context.until;
     let is_of_process = |code: &CodeLoad<'_>| until.is_none_or(|until| code.timestamp <= until);
     // Code that died in the parent after the fork is still alive in the child.
     let is_alive = |code: &CodeLoad<'_>| {
         code.died().is_none_or(|died| until.is_some_and(|until| died > until))
     };
-    let fetched = match beside.memory {
+    let fetched = match context.memory {
         Some(_) => {
             let codes = dump.codes().filter_map(|event| match event {
                 Ok(CodeEvent::Load(code)) => Some(code),
                 _ => None,
             });
-            let codes =
-                codes.filter(|code| code.is_lean() && is_of_process(code) && is_alive(code));
-            fetchable(codes.map(|code| code.address..code.end()).collect(), beside.sharing)
+            let codes = codes
+                .filter(|code| code.is_without_bytes() && is_of_process(code) && is_alive(code));
+            fetchable(codes.map(|code| code.address..code.end()).collect(), context.sharing)
         }
         None => Vec::new(),
     };
@@ -125,45 +125,48 @@ pub fn dump_of(source: &impl Source, beside: Beside<'_>) -> Result<Told, code_lo
     // If the format cannot represent a name or a file, only that code is lost.
     let mut over_budget = 0;
     let mut write = |code: &CodeLoad<'_>, bytes: Option<&[u8]>| {
-        told.codes += 1;
-        told.alive += u64::from(is_alive(code));
-        told.without_bytes += u64::from(bytes.is_none() && code.is_lean());
+        result.codes += 1;
+        result.alive += u64::from(is_alive(code));
+        result.without_bytes += u64::from(bytes.is_none() && code.is_without_bytes());
         let died = code.died().filter(|_| !is_alive(code));
         let _ = writer.code_as(code, bytes, died, code.index);
     };
     for event in dump.codes() {
         let Ok(CodeEvent::Load(code)) = event else { continue };
-        if let Some(progress) = beside.progress {
-            progress.tell();
+        if let Some(progress) = context.progress {
+            progress.report();
         }
         if !is_of_process(&code) {
             continue;
         }
-        let known = before.remove(&identity(&code));
-        if !code.is_lean() {
+        let earlier_code = before.remove(&identity(&code));
+        if !code.is_without_bytes() {
             write(&code, None);
             continue;
         }
-        let known = known.as_ref().filter(|known| !known.is_lean()).map(|known| known.bytes);
-        let memory = beside.memory.filter(|_| is_alive(&code));
+        let earlier_code = earlier_code
+            .as_ref()
+            .filter(|earlier_code| !earlier_code.is_without_bytes())
+            .map(|earlier_code| earlier_code.bytes);
+        let memory = context.memory.filter(|_| is_alive(&code));
         let bytes = match memory.map(|memory| (memory, fetched.next())) {
             Some((memory, Some(true))) => fetch(&code, memory),
             Some(_) => {
-                over_budget += u64::from(known.is_none());
+                over_budget += u64::from(earlier_code.is_none());
                 None
             }
             None => None,
         };
-        write(&code, bytes.as_deref().or(known));
+        write(&code, bytes.as_deref().or(earlier_code));
     }
     let mut gone: Vec<_> = before.into_values().collect();
     gone.sort_by_key(|code| (code.timestamp, code.index));
     for code in &gone {
         write(code, None);
     }
-    told.bytes = writer.into_sink();
-    told.over_budget = over_budget;
-    Ok(told)
+    result.bytes = writer.into_sink();
+    result.over_budget = over_budget;
+    Ok(result)
 }
 
 /// Which of these codes, given in the order of their times, are read from memory: each address once, for the last code at it,
@@ -201,10 +204,10 @@ fn fetch(code: &CodeLoad<'_>, memory: &dyn CodeBytes) -> Option<Vec<u8>> {
 
 /// Merges several logs of one process with the same clock into one dump: two copies of the library keep one log each. Codes of
 /// different logs get different indices.
-pub fn merged(all: Vec<Told>) -> Option<Told> {
+pub fn merge(all: Vec<LogDump>) -> Option<LogDump> {
     let mut all = all.into_iter();
     let mut first = all.next()?;
-    let rest: Vec<Told> = all.collect();
+    let rest: Vec<LogDump> = all.collect();
     if rest.is_empty() {
         return Some(first);
     }
@@ -212,7 +215,7 @@ pub fn merged(all: Vec<Told>) -> Option<Told> {
     {
         let dumps: Vec<_> = std::iter::once(&first)
             .chain(&rest)
-            .filter_map(|told| Dump::parse(&told.bytes).ok())
+            .filter_map(|dump| Dump::parse(&dump.bytes).ok())
             .collect();
         let config = WriterConfig::from(dumps.first()?.header());
         let mut writer = Writer::new(Vec::new(), &config).ok()?;
@@ -247,13 +250,13 @@ pub fn merged(all: Vec<Told>) -> Option<Told> {
         merged.append(&mut writer.into_sink());
     }
     first.bytes = merged;
-    for told in rest {
-        first.codes += told.codes;
-        first.alive += told.alive;
-        first.without_bytes += told.without_bytes;
-        first.over_budget += told.over_budget;
-        first.torn += told.torn;
-        first.is_cut |= told.is_cut;
+    for dump in rest {
+        first.codes += dump.codes;
+        first.alive += dump.alive;
+        first.without_bytes += dump.without_bytes;
+        first.over_budget += dump.over_budget;
+        first.torn += dump.torn;
+        first.is_cut |= dump.is_cut;
     }
     Some(first)
 }
@@ -263,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_address_is_fetched_once_for_the_last_code_that_it_is_of() {
+    fn each_address_is_fetched_once_for_its_last_code() {
         let large = 20 << 20;
         let overlapping = (0..100).map(|number| number * 4096..number * 4096 + large);
         let fetched = fetchable(overlapping.collect(), 1);

@@ -9,7 +9,7 @@ use rustix::process::geteuid;
 use super::input::Input;
 use crate::foreign::Patience;
 use crate::process::{
-    Beside, Core, Log, Told, dump_of, inner_pid, logs_of, merged, read_all, write_inside,
+    Core, DumpContext, Log, LogDump, dump_of, inner_pid, logs_of, merge, read_all, write_inside,
 };
 use crate::{Error, Result, note, text};
 
@@ -29,16 +29,16 @@ pub fn of_process(pid: u32) -> Result<Input> {
         ));
     }
     let all: Vec<_> = logs.iter().map(|log| (log, None)).collect();
-    let mut told = Vec::new();
-    read_all(&all, Patience::NAMED, |number, done| told.push((number, done)));
-    told.sort_by_key(|(number, _)| *number);
-    if logs.iter().any(Log::is_memory_silent) {
+    let mut dumps = Vec::new();
+    read_all(&all, Patience::NAMED, |number, done| dumps.push((number, done)));
+    dumps.sort_by_key(|(number, _)| *number);
+    if logs.iter().any(Log::is_memory_unresponsive) {
         note::warning(format_args!(
             "reading the memory of process {pid} timed out: code is shown without bytes"
         ));
     }
-    let told = told.into_iter().map(|(_, done)| done).collect::<Result<Vec<_>>>()?;
-    Ok(input(of_one_clock(told), format!("process {pid}")))
+    let dumps = dumps.into_iter().map(|(_, done)| done).collect::<Result<Vec<_>>>()?;
+    Ok(input(with_one_clock(dumps), format!("process {pid}")))
 }
 
 /// The code that the process of a core file had announced.
@@ -52,10 +52,10 @@ pub fn of_core(path: &Path) -> Result<Input> {
             text::path(core.path())
         )));
     }
-    let beside = Beside { memory: Some(&core), ..Beside::default() };
-    let read = |log| dump_of(log, beside).map_err(Error::format(core.path()));
-    let told = logs.iter().map(read).collect::<Result<Vec<_>>>()?;
-    Ok(input(of_one_clock(told), text::path(path).to_string()))
+    let context = DumpContext { memory: Some(&core), ..DumpContext::default() };
+    let read = |log| dump_of(log, context).map_err(Error::format(core.path()));
+    let dumps = logs.iter().map(read).collect::<Result<Vec<_>>>()?;
+    Ok(input(with_one_clock(dumps), text::path(path).to_string()))
 }
 
 /// Writes the perf map of a process where perf looks for it: in `/tmp` of the process's file system, under its own pid.
@@ -78,47 +78,47 @@ pub fn write_map(pid: u32, map: &[u8], force: bool) -> Result<()> {
 }
 
 /// Merges all logs of a process into one dump: two copies of the library keep one log each.
-fn of_one_clock(mut told: Vec<Told>) -> Option<Told> {
-    let largest = told.iter().max_by_key(|told| told.codes)?.head.arch_timestamp;
-    let found = told.len();
-    told.retain(|told| told.head.arch_timestamp == largest);
-    if told.len() < found {
+fn with_one_clock(mut dumps: Vec<LogDump>) -> Option<LogDump> {
+    let largest = dumps.iter().max_by_key(|dump| dump.codes)?.head.arch_timestamp;
+    let found = dumps.len();
+    dumps.retain(|dump| dump.head.arch_timestamp == largest);
+    if dumps.len() < found {
         note::warning(format_args!(
             "skipped {} more code logs: their clock differs from that of the log with the most codes",
-            found - told.len()
+            found - dumps.len()
         ));
     }
-    merged(told)
+    merge(dumps)
 }
 
-fn input(told: Option<Told>, name: String) -> Input {
-    let Some(told) = told else { return Input::made(name, Vec::new()) };
-    if told.torn > 0 {
+fn input(dump: Option<LogDump>, name: String) -> Input {
+    let Some(dump) = dump else { return Input::from_bytes(name, Vec::new()) };
+    if dump.torn > 0 {
         note::warning(format_args!(
             "{name}: {} chunks of the code log could not be read",
-            told.torn
+            dump.torn
         ));
     }
-    if told.is_cut {
+    if dump.is_cut {
         note::warning(format_args!(
             "{name}: the code log exceeds the limit; the rest of its codes is skipped"
         ));
     }
-    if told.over_budget > 0 {
+    if dump.over_budget > 0 {
         note::warning(format_args!(
             "{name}: the code exceeds the limit of bytes read from memory; {} codes are shown without bytes",
-            told.over_budget
+            dump.over_budget
         ));
     }
-    if told.without_bytes > 0 {
+    if dump.without_bytes > 0 {
         note::say(format_args!(
             "{name}: {} codes, {} alive; {} without bytes (dead or unreadable)",
-            told.codes, told.alive, told.without_bytes
+            dump.codes, dump.alive, dump.without_bytes
         ));
     } else {
-        note::say(format_args!("{name}: {} codes, {} alive", told.codes, told.alive));
+        note::say(format_args!("{name}: {} codes, {} alive", dump.codes, dump.alive));
     }
-    Input::made(name, told.bytes)
+    Input::from_bytes(name, dump.bytes)
 }
 
 /// Reports how many codes are missing, for outputs that do not contain this number.
@@ -127,7 +127,7 @@ pub fn warn_of_left_out(dump: &Dump<'_>, input: &Input) {
     codes.by_ref().for_each(drop);
     let count = codes.left_out().count;
     if count > 0 {
-        note::warning(input.told(format_args!(
+        note::warning(input.message(format_args!(
             "{count} codes are missing because the log was full; JITSCRIBE_LIMIT sets the limit"
         )));
     }

@@ -57,7 +57,7 @@ type Flush = unsafe extern "C" fn(*mut c_void, usize, usize);
 
 /// The functions.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct Functions {
     register: Register,
     /// Functions that flush the cache of unwind info, with their arguments: two libraries may have such a cache.
     flushes: [Option<(Flush, usize)>; 2],
@@ -72,7 +72,7 @@ const FLUSHES: [(&CStr, &CStr, &CStr); 2] = [
 #[cfg(not(target_arch = "x86_64"))]
 const FLUSHES: [(&CStr, &CStr, &CStr); 0] = [];
 
-impl Found {
+impl Functions {
     /// Looks them up in the shared library, or in a program that is linked with it and exports it.
     pub(super) fn look() -> Option<Self> {
         if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
@@ -122,8 +122,8 @@ fn loaded(name: &CStr) -> *mut c_void {
 
 fn symbol(library: *mut c_void, name: &CStr) -> Option<*mut c_void> {
     // SAFETY: a lookup by a NUL-terminated name, in a library that stays.
-    let found = unsafe { libc::dlsym(library, name.as_ptr()) };
-    (!found.is_null()).then_some(found)
+    let address = unsafe { libc::dlsym(library, name.as_ptr()) };
+    (!address.is_null()).then_some(address)
 }
 
 /// Number of shared objects that were ever loaded, plus one.

@@ -46,15 +46,15 @@ impl Folder {
         path
     }
 
-    fn known(&self, args: &SourceArgs) -> (KnownCode, Vec<String>) {
+    fn known(&self, args: &SourceArgs) -> (SymbolIndex, Vec<String>) {
         let mut warnings = Vec::new();
         let beside = self.0.path().join("callgrind.out");
-        let known = KnownCode::of(args, Some(PID), &beside, &mut warnings).unwrap();
+        let known = SymbolIndex::of(args, Some(PID), &beside, &mut warnings).unwrap();
         (known, warnings)
     }
 }
 
-fn name(known: &mut KnownCode, address: u64) -> Option<String> {
+fn name(known: &mut SymbolIndex, address: u64) -> Option<String> {
     let at = known.at(address)?;
     Some(String::from_utf8(known.name(&at).unwrap().into_owned()).unwrap())
 }
@@ -83,8 +83,8 @@ fn a_dump_beside_the_file_is_found_by_the_pid_and_the_last_code_wins() {
     assert_eq!(name(&mut known, 0x0fff), None);
     assert_eq!(name(&mut known, 0x1030).as_deref(), Some("late"));
     assert_eq!(name(&mut known, 0x1040).as_deref(), Some("early"));
-    assert!(known.was_other_at(0x1020) && known.was_other_at(0x103f));
-    assert!(!known.was_other_at(0x101f) && !known.was_other_at(0x1040));
+    assert!(known.is_ambiguous_at(0x1020) && known.is_ambiguous_at(0x103f));
+    assert!(!known.is_ambiguous_at(0x101f) && !known.is_ambiguous_at(0x1040));
     let early = known.at(0x1041).unwrap();
     assert_eq!((early.start, early.size, early.visible.clone()), (0x1020, 0x40, 0x1040..0x1060));
     assert_eq!(known.load(&early).unwrap().unwrap().bytes, [0xc3; 0x40]);
@@ -173,7 +173,7 @@ fn a_perf_map_is_known_where_no_dump_says_more() {
     assert_eq!(name(&mut known, 0x1000).as_deref(), Some("of the map"));
     assert_eq!(name(&mut known, 0x1020).as_deref(), Some("of the dump"));
     // The two files say the same in their own words, and a line may be told twice.
-    assert!(!known.was_other_at(0x1020) && !known.was_other_at(0x2000));
+    assert!(!known.is_ambiguous_at(0x1020) && !known.is_ambiguous_at(0x2000));
     let code = known.at(0x1000).unwrap();
     assert!(known.load(&code).unwrap().is_none());
     let places = known.places(&code).unwrap();
@@ -195,7 +195,7 @@ fn files_of_other_processes_are_left_alone_and_named_ones_must_be_there() {
         ..SourceArgs::default()
     };
     let beside = folder.0.path().join("x");
-    let refused = KnownCode::of(&missing, Some(PID), &beside, &mut Vec::new()).unwrap_err();
+    let refused = SymbolIndex::of(&missing, Some(PID), &beside, &mut Vec::new()).unwrap_err();
     assert!(refused.to_string().starts_with("nowhere: "), "{refused}");
     let others = SourceArgs {
         perf_map: vec!["1=nowhere".parse().unwrap()],
@@ -236,7 +236,7 @@ proptest! {
             let differ = there.windows(2).any(|pair| {
                 !pair[0].is_like(pair[1]) && pair[0].origin.file() == pair[1].origin.file()
             });
-            prop_assert_eq!(owners.was_other_at(address), differ);
+            prop_assert_eq!(owners.is_ambiguous_at(address), differ);
         }
         for (range, id) in owners.iter() {
             ascending.push(range.clone());

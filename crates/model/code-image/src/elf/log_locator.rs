@@ -1,4 +1,4 @@
-//! A signpost: an entry in a debugger's list of object files that shows no code, and locates the process's code log.
+//! A log locator: an entry in a debugger's list of object files that shows no code, and locates the process's code log.
 
 use fallible::Vec;
 
@@ -8,16 +8,16 @@ use crate::target::Target;
 
 /// The only section, which is not part of the process's memory: two 64-bit words with the log's address and its
 /// maximum size.
-pub const SIGNPOST_SECTION: &str = ".jitscribe.log";
+pub const LOG_LOCATOR_SECTION: &str = ".jitscribe.log";
 
 /// Encodes a symbol file without code, which records that a code log may use the `size` bytes from `address` on.
 ///
 /// Readers that do not know the section see an empty object file. `docs/format.md` of the project specifies the
 /// content of the log.
 #[must_use]
-pub fn signpost(target: Target, address: u64, size: u64) -> Vec<u8> {
-    let names = fallible::text!("\0{SIGNPOST_SECTION}\0.shstrtab\0");
-    let names_of_names = (SIGNPOST_SECTION.len() as u32).saturating_add(2);
+pub fn log_locator(target: Target, address: u64, size: u64) -> Vec<u8> {
+    let names = fallible::text!("\0{LOG_LOCATOR_SECTION}\0.shstrtab\0");
+    let names_of_names = (LOG_LOCATOR_SECTION.len() as u32).saturating_add(2);
     let sections = headers::file_header_size(target);
     let words = sections.saturating_add(headers::section_header_size(target).saturating_mul(3));
     let log = Section {
@@ -57,9 +57,9 @@ mod tests {
     fn the_words_are_found_by_the_name_of_the_section() {
         for machine in [62, 40] {
             for endian in [Endian::Little, Endian::Big] {
-                let bytes = signpost(Target::new(machine, endian), 0x7f12_3456_7000, 64 << 20);
+                let bytes = log_locator(Target::new(machine, endian), 0x7f12_3456_7000, 64 << 20);
                 let file = object::File::parse(&*bytes).unwrap();
-                let words = file.section_by_name(SIGNPOST_SECTION).unwrap().data().unwrap();
+                let words = file.section_by_name(LOG_LOCATOR_SECTION).unwrap().data().unwrap();
                 let word = |at: usize| {
                     let bytes: [u8; 8] = words[at..at + 8].try_into().unwrap();
                     match endian {
