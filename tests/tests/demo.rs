@@ -8,7 +8,7 @@ use end_to_end::jitscribe::{demo_jit, inject, jitscribe};
 use end_to_end::live::{Recorder, Recording};
 use end_to_end::perf::Perf;
 use end_to_end::sample::Sample;
-use end_to_end::tool::{Printed, output, run, tool};
+use end_to_end::tool::{ToolOutput, output, run, tool};
 use end_to_end::truth::Truth;
 use test_privilege::{Privilege, have};
 
@@ -181,7 +181,7 @@ fn later(dir: &Path) -> String {
 }
 
 /// Waits for the demo that [`later`] began, and compares what was recorded of it.
-fn expect_later(recorder: Recorder, printed: Printed) {
+fn expect_later(recorder: Recorder, printed: ToolOutput) {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while !recorder.dir().join("done").exists() {
         assert!(std::time::Instant::now() < deadline, "the demo does not end");
@@ -284,7 +284,7 @@ fn a_recording_that_was_cut_off() {
     let cut = recording.dir().join("cut.data");
     let out = recording.dir().join("ours.data");
     std::fs::write(&cut, &whole[..whole.len() / 3 * 2]).expect("a shorter recording");
-    let printed: Printed = inject::<_, &str>(&cut, &out, []);
+    let printed: ToolOutput = inject::<_, &str>(&cut, &out, []);
     let samples = recording.perf().samples(&out);
     assert!(samples.len() > 50, "{} samples are left\n{}", samples.len(), printed.stderr);
     truth.expect(&samples, false);

@@ -31,7 +31,7 @@ use crate::output_limits::{PartFilter, parts_fit};
 
 use extents::Extent;
 pub(crate) use mask::Mask;
-use uncovered::Uncovered;
+use uncovered::UncoveredRanges;
 
 /// A place in the stream of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,7 +80,7 @@ impl Place {
 
 /// A code, or a part of it, in an image.
 #[derive(Clone, Debug)]
-pub struct Shown {
+pub struct ImageCode {
     /// The addresses in the image. They are those in the process, unless the code was relocated.
     pub visible: Range<u64>,
     /// The difference from the addresses in the process.
@@ -89,7 +89,7 @@ pub struct Shown {
     pub code: CodeId,
 }
 
-impl Shown {
+impl ImageCode {
     /// The addresses in the process.
     fn range(&self) -> Range<u64> {
         self.visible.start - self.moved_by..self.visible.end - self.moved_by
@@ -118,7 +118,7 @@ pub struct PlannedImage {
     /// The span of its addresses.
     pub span: Range<u64>,
     /// The code in it, by address.
-    pub shown: Vec<Shown>,
+    pub shown: Vec<ImageCode>,
     /// Its mappings; those of the same time in their order.
     pub mappings: Vec<Mapping>,
     /// The time until which it shows its arena.
@@ -161,7 +161,7 @@ pub struct Plan {
     /// Number of parts of code that are left out, because their descriptions take too much space.
     pub parts_left_out: usize,
     /// The rest of the recording's own mappings.
-    pub(crate) uncovered: Uncovered,
+    pub(crate) uncovered: UncoveredRanges,
 }
 
 /// The layout of the code of each address space, regardless of which code was seen running.
@@ -263,7 +263,7 @@ impl Plan {
             extents_of.insert(space, space_layout.extents);
         }
         plan.masks = mask::masks(index, table, attribution, &extents_of, &mut plan.arenas);
-        plan.uncovered = Uncovered::compute(index, spaces, table, &extents_of, &mut runs);
+        plan.uncovered = UncoveredRanges::compute(index, spaces, table, &extents_of, &mut runs);
         plan.limit_parts(table);
         plan
     }
