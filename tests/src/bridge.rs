@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::jitscribe::{jitscribe, preload};
-use crate::tool::{Printed, run, tool};
+use crate::tool::{ToolOutput, run, tool};
 
 /// `jitscribe run --with TOOL OPTIONS -- COMMAND` in a folder of its own.
-pub fn run_with(dir: &Path, with: &[&str], command: &[&str]) -> Printed {
+pub fn run_with(dir: &Path, with: &[&str], command: &[&str]) -> ToolOutput {
     drop(tool(command[0]));
     let mut all = jitscribe();
     all.arg("run").arg("--with").args(with).arg("--").args(command);

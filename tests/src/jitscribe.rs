@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::tool::{Printed, run, tool};
+use crate::tool::{ToolOutput, run, tool};
 
 /// A command for `jitscribe`: the one that `JITSCRIBE_BIN` names, else it is built from the workspace.
 pub fn jitscribe() -> Command {
@@ -79,7 +79,7 @@ fn build(package: &str, target: &str) -> PathBuf {
 }
 
 /// `jitscribe inject -i INPUT -o OUTPUT OPTIONS…`, which has to succeed.
-pub fn inject<I, S>(input: &Path, output: &Path, options: I) -> Printed
+pub fn inject<I, S>(input: &Path, output: &Path, options: I) -> ToolOutput
 where
     I: IntoIterator<Item = S>,
     S: AsRef<std::ffi::OsStr>,

@@ -13,7 +13,7 @@ use crate::line_oracle::LineOracle;
 use crate::map_oracle::{MapOracle, MapTally, expect_map_applied};
 use crate::perf::Perf;
 use crate::sample::Sample;
-use crate::tool::{Printed, crate_dir, run};
+use crate::tool::{ToolOutput, crate_dir, run};
 
 /// A recording of a real program, with a folder of its own that was the program's working directory.
 ///
@@ -23,7 +23,7 @@ pub struct Recording {
     dir: TempDir,
     perf: Perf,
     /// What the recorded program printed.
-    pub printed: Printed,
+    pub printed: ToolOutput,
     raw: Vec<Sample>,
 }
 
@@ -90,7 +90,7 @@ impl Recorder {
     }
 
     /// Takes over what a command made from [`Recorder::command`] recorded.
-    pub fn finish(self, printed: Printed) -> Recording {
+    pub fn finish(self, printed: ToolOutput) -> Recording {
         let raw = self.perf.samples(&self.dir.path().join("perf.data"));
         assert!(raw.len() > 100, "only {} samples were recorded", raw.len());
         Recording { dir: self.dir, perf: self.perf, printed, raw }
@@ -141,21 +141,21 @@ impl Recording {
     }
 
     /// The samples after `jitscribe inject`.
-    pub fn ours(&self) -> Ours {
+    pub fn ours(&self) -> InjectedRecording {
         self.ours_with::<&OsStr>(&[])
     }
 
     /// The samples after `jitscribe inject` with options.
-    pub fn ours_with<S: AsRef<OsStr>>(&self, options: &[S]) -> Ours {
+    pub fn ours_with<S: AsRef<OsStr>>(&self, options: &[S]) -> InjectedRecording {
         let data = self.dir.path().join("ours.data");
         let printed = jitscribe::inject(&self.data(), &data, options);
         self.injected(data, printed)
     }
 
     /// A recording that a command made of this one.
-    pub fn injected(&self, data: PathBuf, printed: Printed) -> Ours {
+    pub fn injected(&self, data: PathBuf, printed: ToolOutput) -> InjectedRecording {
         let samples = self.perf.samples(&data);
-        Ours { data, printed, samples }
+        InjectedRecording { data, printed, samples }
     }
 
     /// Injects, checks that nothing is lost against stock perf nor between perf 6.1 and 6.12, and says how it
@@ -183,7 +183,7 @@ impl Recording {
     }
 
     /// The same of what was injected already.
-    pub fn expect_map_applied_in(&self, ours: &Ours) -> MapTally {
+    pub fn expect_map_applied_in(&self, ours: &InjectedRecording) -> MapTally {
         let map = MapOracle::read(format!("/tmp/perf-{}.map", self.pid()).as_ref());
         let tally = expect_map_applied(&self.raw, &ours.samples, &map);
         assert!(tally.named > self.raw.len() / 50, "{tally:?}");
@@ -225,16 +225,16 @@ pub struct Tally {
 
 /// A recording after `jitscribe inject`.
 #[derive(Debug)]
-pub struct Ours {
+pub struct InjectedRecording {
     /// The injected recording.
     pub data: PathBuf,
     /// What the command printed.
-    pub printed: Printed,
+    pub printed: ToolOutput,
     /// Its samples, as the recording's perf reads them.
     pub samples: Vec<Sample>,
 }
 
-impl Ours {
+impl InjectedRecording {
     /// The folder of the injected recording, which also has the images.
     fn folder(&self) -> &Path {
         self.data.parent().expect("the recording lies in a folder")

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::tool::{Printed, run, tool};
+use crate::tool::{ToolOutput, run, tool};
 
 /// A profile: costs by function, calls by caller and callee. Costs are lists, an entry an event.
 ///
@@ -53,7 +53,7 @@ pub struct Call {
 ///
 /// # Panics
 /// If it fails or leaves no profile, or more than one.
-pub fn callgrind(dir: &Path, options: &[&str], command: &Command) -> (PathBuf, Printed) {
+pub fn callgrind(dir: &Path, options: &[&str], command: &Command) -> (PathBuf, ToolOutput) {
     let (mut new, printed) = callgrind_files(dir, options, command);
     assert_eq!(new.len(), 1, "one profile: {new:?}\n{}", printed.stderr);
     (new.remove(0), printed)
@@ -63,7 +63,11 @@ pub fn callgrind(dir: &Path, options: &[&str], command: &Command) -> (PathBuf, P
 ///
 /// # Panics
 /// If it fails.
-pub fn callgrind_files(dir: &Path, options: &[&str], command: &Command) -> (Vec<PathBuf>, Printed) {
+pub fn callgrind_files(
+    dir: &Path,
+    options: &[&str],
+    command: &Command,
+) -> (Vec<PathBuf>, ToolOutput) {
     let before = profiles(dir);
     let mut valgrind = tool("valgrind");
     valgrind.args(["--tool=callgrind", "--dump-instr=yes", "--collect-jumps=yes"]);

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 /// What a tool printed, after it succeeded.
 #[derive(Debug, Default)]
-pub struct Printed {
+pub struct ToolOutput {
     /// Its standard output; bytes that are not UTF-8 are replaced.
     pub stdout: String,
     /// Its standard error; bytes that are not UTF-8 are replaced.
@@ -39,9 +39,9 @@ pub fn output(command: &mut Command) -> Output {
 }
 
 /// Runs `command` to its end; a failure is shown with all that it printed.
-pub fn run(command: &mut Command) -> Printed {
+pub fn run(command: &mut Command) -> ToolOutput {
     let output = output(command);
-    let printed = Printed {
+    let printed = ToolOutput {
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     };

@@ -8,7 +8,7 @@ use end_to_end::jitscribe::{demo_jit, inject, jitscribe};
 use end_to_end::live::{Recorder, Recording};
 use end_to_end::perf::Perf;
 use end_to_end::sample::Sample;
-use end_to_end::tool::{Printed, output, run, tool};
+use end_to_end::tool::{ToolOutput, output, run, tool};
 use end_to_end::truth::Truth;
 use test_privilege::{Privilege, have};
 
@@ -207,10 +207,10 @@ impl Background {
         self
     }
 
-    fn finish(self) -> Printed {
+    fn finish(self) -> ToolOutput {
         let done = self.0.wait_with_output().expect("it ends");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let printed = Printed { stdout: text(&done.stdout), stderr: text(&done.stderr) };
+        let printed = ToolOutput { stdout: text(&done.stdout), stderr: text(&done.stderr) };
         assert!(done.status.success(), "{}: {}", done.status, printed.stderr);
         printed
     }
@@ -264,7 +264,7 @@ impl Later {
     }
 
     /// Ends it, and compares what was recorded of it.
-    fn expect(&self, recorder: Recorder, printed: Printed) {
+    fn expect(&self, recorder: Recorder, printed: ToolOutput) {
         std::fs::write(self.0.join("end"), "").expect("a file");
         // Shown if the test fails.
         eprintln!("{}", printed.stderr);
@@ -366,7 +366,7 @@ fn a_recording_that_was_cut_off() {
     let cut = recording.dir().join("cut.data");
     let out = recording.dir().join("ours.data");
     std::fs::write(&cut, &whole[..whole.len() / 3 * 2]).expect("a shorter recording");
-    let printed: Printed = inject::<_, &str>(&cut, &out, []);
+    let printed: ToolOutput = inject::<_, &str>(&cut, &out, []);
     let samples = recording.perf().samples(&out);
     assert!(samples.len() > 50, "{} samples are left\n{}", samples.len(), printed.stderr);
     truth.expect(&samples, false);

@@ -6,9 +6,9 @@ use std::process::Stdio;
 
 use end_to_end::compare::expect_chains_kept;
 use end_to_end::jitscribe::jitscribe;
-use end_to_end::live::{Ours, Recorder, Recording, workload};
+use end_to_end::live::{InjectedRecording, Recorder, Recording, workload};
 use end_to_end::running::Running;
-use end_to_end::tool::{Printed, run, tool};
+use end_to_end::tool::{ToolOutput, run, tool};
 
 /// Longer than any test takes; it is ended when the test is done with it.
 const LONG: &str = "120000";
@@ -28,7 +28,7 @@ fn start(dir: &Path) -> Running {
 
 /// Checks names and call chains against the map, and the names against stock perf as well: it reads the map by
 /// itself, and in Java's no two lines overlap, so that it has nothing to choose from.
-fn expect_as_good_as_stock(recording: &Recording, ours: &Ours) {
+fn expect_as_good_as_stock(recording: &Recording, ours: &InjectedRecording) {
     let tally = recording.expect_map_applied_in(ours);
     assert_eq!(tally.perf_wrong, 0, "{tally:?}");
     let perf = recording.perf();
@@ -80,6 +80,6 @@ fn map_requested_by_record() {
     let dir = recorder.dir();
     fs::rename(dir.join("recorded.data.raw/perf.data"), dir.join("perf.data")).expect("kept");
     let data = dir.join("recorded.data");
-    let recording = recorder.finish(Printed::default());
+    let recording = recorder.finish(ToolOutput::default());
     expect_as_good_as_stock(&recording, &recording.injected(data, printed));
 }

@@ -11,7 +11,10 @@ pub fn run(bytes: &[u8]) {
     let mut written = 0;
     for event in codes {
         let Ok(CodeEvent::Load(code)) = event else { continue };
-        assert!(code.bytes.len() as u64 == code.size || (code.is_without_bytes() && code.bytes.is_empty()));
+        assert!(
+            code.bytes.len() as u64 == code.size
+                || (code.is_without_bytes() && code.bytes.is_empty())
+        );
         assert!(!code.name.contains(&0));
         for line in code.lines().chain(code.ir_lines()) {
             assert!((code.address..code.end()).contains(&line.address));

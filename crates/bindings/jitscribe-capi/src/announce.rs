@@ -74,7 +74,7 @@ unsafe fn with_unwind<R>(
 ) -> Result<R, Failure> {
     let (mut saved, mut rows) = (SavedBuffer::default(), RowBuffer::default());
     // SAFETY: guaranteed by the caller.
-    match unsafe { given.unwind.to_unwind(&mut saved, &mut rows) }? {
+    match unsafe { given.unwind.decode(&mut saved, &mut rows) }? {
         None => Ok(announce(&code)),
         Some(unwind) => Ok(announce(&code.unwind(unwind))),
     }

@@ -114,7 +114,7 @@ impl Unwind {
     ///
     /// # Safety
     /// Its pointers fulfil the contract of the header for as long as the result is used.
-    pub(crate) unsafe fn to_unwind<'s: 'r, 'r>(
+    pub(crate) unsafe fn decode<'s: 'r, 'r>(
         &self,
         saved: &'s mut SavedBuffer,
         rows: &'r mut RowBuffer<'s>,
@@ -138,7 +138,7 @@ impl Unwind {
     }
 
     /// # Safety
-    /// As for [`Self::to_unwind`].
+    /// As for [`Self::decode`].
     unsafe fn rows<'s: 'r, 'r>(
         &self,
         saved: &'s mut SavedBuffer,

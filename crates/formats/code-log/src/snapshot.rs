@@ -87,7 +87,7 @@ pub fn snapshot_within(source: &impl Source, budget: Budget) -> Result<Snapshot,
     if first.len() < FIRST_CHUNK {
         return Err(Error::NotALog("it is too short"));
     }
-    let mut collected = Collected {
+    let mut collected = GroupCollector {
         source,
         head: &head,
         budget,
@@ -114,7 +114,7 @@ pub fn snapshot_within(source: &impl Source, budget: Budget) -> Result<Snapshot,
             None => break,
         }
     }
-    let Collected { bytes, mut groups, torn, is_cut, .. } = collected;
+    let GroupCollector { bytes, mut groups, torn, is_cut, .. } = collected;
     groups.sort_by_key(|group| group.time);
     let mut out = first;
     reserve(&mut out, bytes.len(), 0)?;
@@ -125,7 +125,7 @@ pub fn snapshot_within(source: &impl Source, budget: Budget) -> Result<Snapshot,
 }
 
 /// Groups found so far.
-struct Collected<'s, S> {
+struct GroupCollector<'s, S> {
     source: &'s S,
     head: &'s Head,
     /// The remaining budget.
@@ -159,7 +159,7 @@ enum Reading {
     Changed,
 }
 
-impl<S: Source> Collected<'_, S> {
+impl<S: Source> GroupCollector<'_, S> {
     /// The first chunk from `number` on that has any data.
     fn skip_hole(&mut self, number: u32) -> Result<u32, Error> {
         let start = chunk_start(self.head, number);

@@ -15,7 +15,7 @@ use crate::instructions;
 use crate::layout::GRANULE;
 use crate::options::Options;
 use crate::registry;
-use crate::segment::{Segment, Taken};
+use crate::segment::{Allocation, Segment};
 use crate::sweep::sweep;
 
 /// Memory for code. See the [crate's documentation](crate).
@@ -93,7 +93,7 @@ impl CodeArena {
         if !align.is_power_of_two() || align > rustix::param::page_size() {
             return None;
         }
-        let draft = |(segment, taken)| Draft(Owned::new(&inner, segment, taken, size));
+        let draft = |(segment, allocation)| Draft(Owned::new(&inner, segment, allocation, size));
         if let Some(found) = inner.take(size, align) {
             return Some(draft(found));
         }
@@ -104,8 +104,8 @@ impl CodeArena {
         }
         let fits = size.checked_add(align)? <= inner.segment(0)?.capacity();
         let segment = if fits { inner.grow().ok()? } else { None }?;
-        let taken = segment.allocate(size, align, false)?;
-        Some(draft((segment, taken)))
+        let allocation = segment.allocate(size, align, false)?;
+        Some(draft((segment, allocation)))
     }
 
     /// The paths of the files; each is a segment.
@@ -163,7 +163,7 @@ impl Inner {
     }
 
     /// Allocates memory in one of the segments.
-    fn take(&self, size: usize, align: usize) -> Option<(&'static Segment, Taken)> {
+    fn take(&self, size: usize, align: usize) -> Option<(&'static Segment, Allocation)> {
         // The youngest first: the others are full.
         let in_any = |used| {
             let mut segments = self.segments().rev();
@@ -174,8 +174,8 @@ impl Inner {
 
     /// Adds a segment, if the limit allows it. The caller must hold `growing`, or own the whole arena.
     fn grow(&self) -> Result<Option<&'static Segment>, Error> {
-        let taken: usize = self.segments().map(Segment::capacity).sum();
-        if taken > 0 && taken.saturating_add(self.options.segment) > self.options.limit {
+        let reserved: usize = self.segments().map(Segment::capacity).sum();
+        if reserved > 0 && reserved.saturating_add(self.options.segment) > self.options.limit {
             return Ok(None);
         }
         let count = self.with_segments(|segments| segments.len());
@@ -231,8 +231,13 @@ impl Drop for Inner {
 }
 
 impl Owned {
-    fn new(arena: &Shared<Inner>, segment: &'static Segment, taken: Taken, size: usize) -> Self {
-        let Taken { region, address, written } = taken;
+    fn new(
+        arena: &Shared<Inner>,
+        segment: &'static Segment,
+        allocation: Allocation,
+        size: usize,
+    ) -> Self {
+        let Allocation { region, address, written } = allocation;
         let forks = fork::forks();
         Self { arena: Shared::clone(arena), segment, region, address, written, size, forks }
     }

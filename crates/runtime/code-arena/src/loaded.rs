@@ -12,7 +12,7 @@ use crate::layout::Layout;
 
 /// The file, mapped as a loader does.
 #[derive(Debug)]
-pub(crate) enum Loaded {
+pub(crate) enum LoadedObject {
     /// Linked by the process's own loader.
     Linked { handle: NonNull<c_void>, base: usize },
     /// Mapped by us.
@@ -20,7 +20,7 @@ pub(crate) enum Loaded {
 }
 
 // SAFETY: any thread may close a handle; the rest are numbers.
-unsafe impl Send for Loaded {}
+unsafe impl Send for LoadedObject {}
 
 /// The part of `struct link_map` that is the same everywhere.
 #[repr(C)]
@@ -28,7 +28,7 @@ struct LinkMap {
     base: usize,
 }
 
-impl Loaded {
+impl LoadedObject {
     /// Makes the process's loader link the file, which must be complete by now.
     pub(crate) fn link(file: &File) -> Option<Self> {
         // SAFETY: the file has nothing that a loader would run or bind.
@@ -111,7 +111,7 @@ impl Loaded {
     }
 }
 
-impl Drop for Loaded {
+impl Drop for LoadedObject {
     fn drop(&mut self) {
         match *self {
             // SAFETY: we opened it, and its code does not run any more: regions keep the arena alive.

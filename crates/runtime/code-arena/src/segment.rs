@@ -17,7 +17,7 @@ use crate::file::File;
 use crate::fork;
 use crate::head::{self, GrowingSection, size_at};
 use crate::layout::Layout;
-use crate::loaded::Loaded;
+use crate::loaded::LoadedObject;
 use crate::options::Options;
 use crate::tables::Tables;
 use crate::view::View;
@@ -65,7 +65,7 @@ impl DerefMut for Locked<'_> {
 #[derive(Debug)]
 struct State {
     // In the order in which they are dropped.
-    _loaded: Loaded,
+    _loaded: LoadedObject,
     view: View,
     tables: Tables,
     allocator: TextAllocator,
@@ -112,7 +112,7 @@ impl Segment {
         options: &Options,
         layout: &Layout,
         file: &File,
-    ) -> Result<(Loaded, View, Tables), (&'static str, Errno)> {
+    ) -> Result<(LoadedObject, View, Tables), (&'static str, Errno)> {
         let mut build_id = [0; 20];
         // Need not depend on the content, only be unique.
         unique(&mut build_id);
@@ -130,10 +130,10 @@ impl Segment {
         view.write(layout.dynamic, &dynamic);
         let tables = Tables::begin(layout, file, &mut view);
         let tables = tables.ok_or(("take disk space", Errno::NOSPC))?;
-        let linked = options.is_linked.then(|| Loaded::link(file)).flatten();
+        let linked = options.is_linked.then(|| LoadedObject::link(file)).flatten();
         let loaded = match linked.filter(|linked| sees(linked, layout, file, &mut view)) {
             Some(linked) => linked,
-            None => Loaded::map(file, layout).map_err(|error| {
+            None => LoadedObject::map(file, layout).map_err(|error| {
                 let code = error.raw_os_error().unwrap_or(0);
                 ("map the file to be executed", Errno::from_raw_os_error(code))
             })?,
@@ -183,7 +183,7 @@ impl Segment {
     }
 
     /// Allocates a region, with its addresses for running and for writing. If `used`, one that was used before.
-    pub(crate) fn allocate(&self, size: usize, align: usize, used: bool) -> Option<Taken> {
+    pub(crate) fn allocate(&self, size: usize, align: usize, used: bool) -> Option<Allocation> {
         let mut state = self.lock()?;
         let state = state.as_mut()?;
         let region = if used {
@@ -203,7 +203,7 @@ impl Segment {
             region
         };
         let written = state.view.text(region.at, region.size)?;
-        Some(Taken { region, address: self.base.wrapping_add(region.at as u64), written })
+        Some(Allocation { region, address: self.base.wrapping_add(region.at as u64), written })
     }
 
     pub(crate) fn release(&self, region: Region) {
@@ -254,7 +254,7 @@ impl Segment {
 
 /// An allocated region.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
+pub(crate) struct Allocation {
     pub(crate) region: Region,
     pub(crate) address: u64,
     pub(crate) written: NonNull<u8>,
@@ -262,7 +262,7 @@ pub(crate) struct Taken {
 
 /// Whether written data is visible in the executable mapping, which a loader makes private: that it is visible
 /// is not specified, but what kernels do.
-fn sees(loaded: &Loaded, layout: &Layout, file: &File, view: &mut View) -> bool {
+fn sees(loaded: &LoadedObject, layout: &Layout, file: &File, view: &mut View) -> bool {
     let at = layout.text.start;
     if file.back(at, 1).is_err() {
         return false;

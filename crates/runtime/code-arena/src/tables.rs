@@ -149,12 +149,12 @@ impl Tables {
         if entry.info.is_empty() {
             return;
         }
-        let taken = (
+        let slots = (
             self.info.take(file, entry.info.len()),
             self.line.take(file, entry.line.len()),
             self.ranges.take(file, entry.ranges.len()),
         );
-        let is_padded = match taken {
+        let is_padded = match slots {
             (Some(info), Some(line), Some(_)) => {
                 fallible::attempt(|| entry.pad(info.size, line.size)).is_ok()
             }
@@ -163,10 +163,10 @@ impl Tables {
         if !is_padded {
             fallible::refuse();
         }
-        let (Some(info), Some(line), Some(ranges), true) = (taken.0, taken.1, taken.2, is_padded)
+        let (Some(info), Some(line), Some(ranges), true) = (slots.0, slots.1, slots.2, is_padded)
         else {
             for (area, slot) in
-                [(&mut self.info, taken.0), (&mut self.line, taken.1), (&mut self.ranges, taken.2)]
+                [(&mut self.info, slots.0), (&mut self.line, slots.1), (&mut self.ranges, slots.2)]
             {
                 area.release(slot.unwrap_or_default());
             }

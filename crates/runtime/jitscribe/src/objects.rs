@@ -78,7 +78,7 @@ pub(crate) fn write(
     options.write(true).create_new(true).mode(0o600);
     options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
     let file = options.open(path)?;
-    let done = fallible::attempt(|| write_to(log, format, &alive, Limited::new(file)))
+    let done = fallible::attempt(|| write_to(log, format, &alive, LimitedFile::new(file)))
         .unwrap_or_else(|refused| Err(ObjectError::Format(refused.into())));
     if done.is_err() {
         let _ = std::fs::remove_file(path);
@@ -90,7 +90,7 @@ fn write_to(
     log: &Log,
     format: ObjectFormat,
     alive: &LiveCodes,
-    file: Limited,
+    file: LimitedFile,
 ) -> Result<FinishedObject, ObjectError> {
     let pieces = alive.pieces();
     let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else {
@@ -181,20 +181,20 @@ impl LiveCodes {
 }
 
 /// A file that does not grow beyond the process's limit on file sizes, because that would raise a signal.
-struct Limited {
+struct LimitedFile {
     file: File,
     position: u64,
     limit: u64,
 }
 
-impl Limited {
+impl LimitedFile {
     fn new(file: File) -> Self {
         let limit = guest::file_size_limit().unwrap_or(u64::MAX);
         Self { file, position: 0, limit }
     }
 }
 
-impl Write for Limited {
+impl Write for LimitedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.position.saturating_add(bytes.len() as u64) > self.limit {
             return Err(io::ErrorKind::FileTooLarge.into());
@@ -209,7 +209,7 @@ impl Write for Limited {
     }
 }
 
-impl Seek for Limited {
+impl Seek for LimitedFile {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.position = self.file.seek(to)?;
         Ok(self.position)
@@ -220,12 +220,12 @@ impl Seek for Limited {
 mod tests {
     use std::io::{Seek, SeekFrom, Write};
 
-    use super::Limited;
+    use super::LimitedFile;
 
     #[test]
     fn a_file_does_not_grow_beyond_the_limit() {
         let file = tempfile::tempfile().unwrap();
-        let mut limited = Limited { limit: 8, ..Limited::new(file) };
+        let mut limited = LimitedFile { limit: 8, ..LimitedFile::new(file) };
         assert_eq!(limited.write(&[1; 8]).unwrap(), 8);
         assert!(limited.write(&[1]).is_err());
         limited.seek(SeekFrom::Start(7)).unwrap();

@@ -22,7 +22,7 @@ const REGIONS: usize = 24;
 
 /// A code of a region.
 #[derive(Debug)]
-struct Listed {
+struct ListedCode {
     start: u64,
     end: u64,
     description: Description,
@@ -34,7 +34,7 @@ struct Region {
     /// Contains exactly the FDEs of `codes`. Declared before them, so that it is dropped first.
     table: Option<Table>,
     /// By address.
-    codes: Vec<Listed>,
+    codes: Vec<ListedCode>,
 }
 
 /// All regions.
@@ -54,7 +54,7 @@ impl Regions {
         let (start, end) = (entry.code.start, entry.code.end);
         self.forget(functions, start, end)?;
         let Some(description) = Description::new(entry)? else { return Ok(()) };
-        let code = Listed { start, end, description };
+        let code = ListedCode { start, end, description };
         let most = self.most();
         self.count = self.count.saturating_add(1);
         let home = self.regions.last_up_to(&start).or_else(|| self.regions.first_key_value());
@@ -145,14 +145,14 @@ impl Regions {
 
 impl Region {
     /// A region with one code.
-    fn of(functions: Functions, code: Listed) -> Result<Self, Refused> {
+    fn of(functions: Functions, code: ListedCode) -> Result<Self, Refused> {
         let mut codes = Vec::new();
         codes.try_push(code)?;
         let table = table(functions, [&codes, &[]])?;
         Ok(Self { table, codes })
     }
 
-    fn insert(&mut self, functions: Functions, code: Listed) -> Result<(), Refused> {
+    fn insert(&mut self, functions: Functions, code: ListedCode) -> Result<(), Refused> {
         self.codes.try_reserve(1)?;
         let at = self.codes.partition_point(|other| other.start < code.start);
         let (before, behind) = self.pointers().split_at_checked(at).unwrap_or_default();
@@ -171,7 +171,7 @@ impl Region {
     }
 
     /// Adds a code that is not in the table.
-    fn hold(&mut self, code: Listed) -> Result<(), Refused> {
+    fn hold(&mut self, code: ListedCode) -> Result<(), Refused> {
         self.codes.try_reserve(1)?;
         let at = self.codes.partition_point(|other| other.start < code.start);
         self.codes.insert(at, code);
@@ -179,7 +179,7 @@ impl Region {
     }
 
     /// Adds a code, and returns the upper half of all codes as a new region.
-    fn divide(&mut self, functions: Functions, code: Listed) -> Result<Self, Refused> {
+    fn divide(&mut self, functions: Functions, code: ListedCode) -> Result<Self, Refused> {
         let half = self.codes.len() / 2;
         self.hold(code)?;
         let mut upper = Vec::new();
@@ -212,7 +212,7 @@ impl Region {
 ///
 /// The caller keeps them for as long as the table: they are among the region's codes, and removed ones are dropped after the
 /// table has been replaced.
-fn table(functions: Functions, codes: [&[Listed]; 2]) -> Result<Option<Table>, Refused> {
+fn table(functions: Functions, codes: [&[ListedCode]; 2]) -> Result<Option<Table>, Refused> {
     let count = codes.iter().fold(0, |sum: usize, part| sum.saturating_add(part.len()));
     let mut list = Table::list(count)?;
     for part in codes {

@@ -251,14 +251,14 @@ fn a_library_that_is_loaded_later_gets_all_code() {
     }
 }
 
-/// Code across the boundary of two stretches of 4 MiB, each of which has an entry in libunwind's list.
+/// Code across the boundary of two blocks of 4 MiB, each of which has an entry in libunwind's list.
 #[test]
 fn code_across_two_blocks_is_found_in_both() {
-    const STRETCH: u64 = 4 << 20;
+    const BLOCK: u64 = 4 << 20;
     let _alone = alone();
     library();
-    let page = Page::new((2 * STRETCH as usize) / ROOM);
-    let boundary = (page.address(0) + 64).next_multiple_of(STRETCH);
+    let page = Page::new((2 * BLOCK as usize) / ROOM);
+    let boundary = (page.address(0) + 64).next_multiple_of(BLOCK);
     let number = ((boundary - page.address(0)) / ROOM as u64) as usize - 1;
     // 26 nops on either side of the boundary, of what is 42 bytes longer than the code itself.
     let mut long = [0x90_u8; 59];
@@ -278,5 +278,5 @@ fn code_across_two_blocks_is_found_in_both() {
 /// It starts no process of its own, because it runs under the loader.
 #[test]
 fn with_libunwind_1_8() {
-    all_pass(trixie(), "Libgcc", &["comes_late"]);
+    all_pass(trixie(), "Libgcc", &["loaded_later"]);
 }

@@ -44,7 +44,7 @@ impl fmt::Debug for CodeIndex<'_> {
 
 /// The code at an address.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct CodeAtAddress {
     /// Its number. Moved code has a number for each place.
     pub code: CodeId,
     /// The address of its first byte.
@@ -56,7 +56,7 @@ pub struct Found {
     lines: Rc<CodeLines>,
 }
 
-impl Found {
+impl CodeAtAddress {
     /// The name of the code as its writer gave it: any bytes, possibly none.
     #[must_use]
     pub fn name(&self) -> &[u8] {
@@ -97,12 +97,12 @@ impl<'a> CodeIndex<'a> {
     ///
     /// # Errors
     /// If the jitdump that describes the code cannot be read any more.
-    pub fn lookup(&mut self, pid: u32, time: u64, address: u64) -> Result<Option<Found>> {
+    pub fn lookup(&mut self, pid: u32, time: u64, address: u64) -> Result<Option<CodeAtAddress>> {
         let Some(code) = self.code_at(pid, time, address) else { return Ok(None) };
         let lines = self.lines(code)?;
         let place = self.table.history.code(code);
         let offset = address.saturating_sub(place.address);
-        Ok(Some(Found { code, start: place.address, size: place.size, offset, lines }))
+        Ok(Some(CodeAtAddress { code, start: place.address, size: place.size, offset, lines }))
     }
 
     /// The name of a code, its lines, and its inlined calls.

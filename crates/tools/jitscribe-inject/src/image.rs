@@ -8,7 +8,7 @@ use code_timeline::CodeId;
 
 use super::code_table::{CodeReader, CodeTable, Origin};
 use super::parallel::ordered_map;
-use super::plan::{PlannedImage, Shown};
+use super::plan::{ImageCode, PlannedImage};
 use super::top::{Hits, Top};
 use crate::output::Output;
 use crate::{Error, Result};
@@ -58,7 +58,7 @@ pub fn write(
             reader: table.reader(),
             failed: &failed,
         };
-        move |run: &[Shown], made: &mut ImageParts| maker.make(run, made)
+        move |run: &[ImageCode], made: &mut ImageParts| maker.make(run, made)
     };
     ordered_map(image.shown.chunks(RUN), worker, |made: &mut ImageParts| {
         for (code, name) in made.names.drain(..) {
@@ -92,7 +92,7 @@ struct PartsBuilder<'a, F> {
 }
 
 impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
-    fn make(&mut self, run: &[Shown], made: &mut ImageParts) -> Result<()> {
+    fn make(&mut self, run: &[ImageCode], made: &mut ImageParts) -> Result<()> {
         let mut at = 0;
         for shown in run {
             at += usize::from(made.parts.get(at).is_some_and(Part::is_full));
@@ -106,7 +106,7 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
 
     fn add(
         &mut self,
-        shown: &Shown,
+        shown: &ImageCode,
         part: &mut Part,
         names: &mut Vec<(CodeId, Vec<u8>)>,
     ) -> Result<()> {

@@ -61,7 +61,7 @@ pub struct SearchPaths {
 
 /// The result of the search.
 #[derive(Debug, Default)]
-pub struct Located {
+pub struct LocatedSources {
     /// The sources.
     pub sources: Vec<Source>,
     /// Warnings for the user: files that are missing or that belong to no process.
@@ -71,10 +71,14 @@ pub struct Located {
 }
 
 /// Finds the sources of a recording.
-pub fn locate(index: &RecordingIndex, paths: &SearchPaths, files: &dyn SourceFiles) -> Located {
+pub fn locate(
+    index: &RecordingIndex,
+    paths: &SearchPaths,
+    files: &dyn SourceFiles,
+) -> LocatedSources {
     let mut search = Search {
         index,
-        found: Located::default(),
+        found: LocatedSources::default(),
         folders: search_folders(paths, files),
         used: BTreeSet::new(),
         spaces_with_dump: BTreeSet::new(),
@@ -91,7 +95,7 @@ pub fn locate(index: &RecordingIndex, paths: &SearchPaths, files: &dyn SourceFil
 
 struct Search<'s> {
     index: &'s RecordingIndex,
-    found: Located,
+    found: LocatedSources,
     folders: Index,
     /// Files that are sources already.
     used: BTreeSet<PathBuf>,

@@ -13,7 +13,7 @@ use super::address_space::AddressSpaces;
 use super::clock::{DumpTimes, RecordingClock, Translation};
 use super::code_table::{CodeTable, OpenDump};
 use super::limits::LARGEST_MAPS;
-use super::locate::{Located, SearchPaths, Source, locate};
+use super::locate::{LocatedSources, SearchPaths, Source, locate};
 use super::recording::Recording;
 use super::recording_index::RecordingIndex;
 use super::report::SourceReport;
@@ -43,7 +43,7 @@ impl Sources {
         files: &dyn SourceFiles,
         warnings: &mut Vec<Warning>,
     ) -> Self {
-        let Located { sources, warnings: missing, markers } =
+        let LocatedSources { sources, warnings: missing, markers } =
             locate(&recording.index, paths, files);
         warnings.extend(missing);
         let contents = read_maps(&sources, files, warnings);

@@ -39,19 +39,19 @@ impl Log {
             if behind > head {
                 buffer.copy_within(head..head + (buffer.len() - behind), behind);
             }
-            Moved { from, to: address, bytes, stamp }.patch(buffer, behind);
+            MovedGroup { from, to: address, bytes, stamp }.patch(buffer, behind);
         })
     }
 }
 
-struct Moved<'a> {
+struct MovedGroup<'a> {
     from: u64,
     to: u64,
     bytes: Option<&'a [u8]>,
     stamp: Stamp,
 }
 
-impl Moved<'_> {
+impl MovedGroup<'_> {
     /// Sets the new address in a group, from its first item on. `behind` is the offset of its other records.
     fn patch(&self, group: &mut [u8], behind: usize) {
         let size = (group.len() + FIRST_ITEM) as u32;

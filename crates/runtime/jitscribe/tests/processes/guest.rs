@@ -377,7 +377,8 @@ fn signal_handlers() {
     }
 }
 
-/// The two are on one processor, where the ordinary thread runs while the other one sleeps, and is interrupted with what it holds.
+/// The two are on one processor, where the ordinary thread runs while the other one sleeps, and is interrupted with what it
+/// holds.
 fn announce_in_real_time() {
     SCRIBE.set(Scribe::builder().limit(1 << 20).with_bytes().build()).unwrap();
     sys::stay_on_one_processor();
@@ -475,8 +476,8 @@ fn two_dumps() {
     succeeds(&["two-dumps", dir.path().to_str().unwrap()]);
 }
 
-/// Without a page that is cleared on fork, in a child that gets no log: neither the first announcement nor a later one goes to the
-/// parent's.
+/// Without a page that is cleared on fork, in a child that gets no log: neither the first announcement nor a later one goes to
+/// the parent's.
 fn orphan() {
     sys::forbid(&[libc::SYS_madvise], libc::EINVAL);
     let scribe = Scribe::builder().build();
@@ -538,8 +539,8 @@ enum Outcome {
 
 use Outcome::{All, Fewer, Killed};
 
-/// A system call, and what comes of it where it fails or kills: from before the scribe is made, from after that, and in a child of a
-/// fork. `docs/design/guest.md` says the same.
+/// A system call, and what comes of it where it fails or kills: from before the scribe is made, from after that, and in a child
+/// of a fork. `docs/design/guest.md` says the same.
 type Call = (&'static str, i64, [Outcome; 3], [Outcome; 3]);
 
 const CALLS: &[Call] = &[

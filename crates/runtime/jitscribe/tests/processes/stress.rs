@@ -75,8 +75,8 @@ impl Round {
         let end = Instant::now() + Duration::from_millis(100 + random.next() % 600);
         let mut looks = 0;
         while Instant::now() < end {
-            // A reader that gets no processor finds a chunk changed each time that it reads it, and gives up. It is damage if that
-            // does not pass.
+            // A reader that gets no processor finds a chunk changed each time that it reads it, and gives up. It is damage if
+            // that does not pass.
             let (before, snapshot, after) = (0..100)
                 .map(|_| (roster.slots(), code_log::snapshot(&log).unwrap(), roster.slots()))
                 .find(|(_, snapshot, _)| snapshot.torn == 0)

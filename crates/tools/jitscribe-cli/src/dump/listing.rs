@@ -33,18 +33,18 @@ pub fn jitdump(dump: &Dump<'_>, input: &Input, out: &mut Out) -> Result<()> {
         "TIME", "ADDRESS", "SIZE", "TID", "LINES", "UNWIND"
     ))?;
 
-    let mut sum = Sum::default();
-    let mut names: Option<Moved<'_>> = None;
+    let mut totals = Totals::default();
+    let mut names: Option<MoveLine<'_>> = None;
     for event in codes.by_ref() {
         match event {
             Err(error) => note::warning(input.message(error)),
             Ok(CodeEvent::Load(code)) => {
                 let lines = code.lines().count();
                 let unwind = code.unwind().is_some();
-                sum.loads += 1;
-                sum.with_lines += u64::from(lines > 0);
-                sum.with_unwind += u64::from(unwind);
-                sum.without_bytes += u64::from(code.is_without_bytes());
+                totals.loads += 1;
+                totals.with_lines += u64::from(lines > 0);
+                totals.with_unwind += u64::from(unwind);
+                totals.without_bytes += u64::from(code.is_without_bytes());
                 print(format_args!(
                     "{} {:>16x} {:>8x} {:>8} {lines:>6} {:>6} {}{}",
                     FormattedTime { time: code.timestamp, ticks },
@@ -53,12 +53,12 @@ pub fn jitdump(dump: &Dump<'_>, input: &Input, out: &mut Out) -> Result<()> {
                     code.tid,
                     if unwind { "yes" } else { "no" },
                     text::whole(code.name),
-                    besides(&code, ticks)
+                    annotations(&code, ticks)
                 ))?;
             }
             Ok(CodeEvent::Move(moved)) => {
-                sum.moves += 1;
-                let name = names.get_or_insert_with(|| Moved::of(dump)).next_name();
+                totals.moves += 1;
+                let name = names.get_or_insert_with(|| MoveLine::of(dump)).next_name();
                 print(format_args!(
                     "{} {:>16x} {:>8x} {:>8} {:>6} {:>6} {} (moved from {:x})",
                     FormattedTime { time: moved.timestamp, ticks },
@@ -88,18 +88,18 @@ pub fn jitdump(dump: &Dump<'_>, input: &Input, out: &mut Out) -> Result<()> {
             FormattedTime { time: left_out.last, ticks },
         )));
     }
-    let without_bytes = if sum.without_bytes > 0 {
-        format!(", {} without bytes", sum.without_bytes)
+    let without_bytes = if totals.without_bytes > 0 {
+        format!(", {} without bytes", totals.without_bytes)
     } else {
         String::new()
     };
     note::say(format_args!(
         "{}: {} loads ({} with lines, {} with unwind tables{without_bytes}), {} moves",
         text::path(input.name()),
-        sum.loads,
-        sum.with_lines,
-        sum.with_unwind,
-        sum.moves
+        totals.loads,
+        totals.with_lines,
+        totals.with_unwind,
+        totals.moves
     ));
     Ok(())
 }
@@ -107,12 +107,12 @@ pub fn jitdump(dump: &Dump<'_>, input: &Input, out: &mut Out) -> Result<()> {
 /// The names of moved codes, in file order. Which code a move refers to depends on all events with earlier
 /// timestamps, which may come later in the file. Therefore the dump is read a second time at the first move. Few
 /// dumps have moves.
-struct Moved<'a> {
+struct MoveLine<'a> {
     history: History<&'a [u8]>,
     moves: std::vec::IntoIter<MoveId>,
 }
 
-impl<'a> Moved<'a> {
+impl<'a> MoveLine<'a> {
     fn of(dump: &Dump<'a>) -> Self {
         let (history, moves) = history_of(dump.codes().flatten(), u64::MAX, |load| load.name);
         Self { history, moves: moves.into_iter() }
@@ -126,7 +126,7 @@ impl<'a> Moved<'a> {
 }
 
 #[derive(Default)]
-struct Sum {
+struct Totals {
     loads: u64,
     with_lines: u64,
     with_unwind: u64,
@@ -135,18 +135,18 @@ struct Sum {
 }
 
 /// Facts that only dumps of this project have and that have no column, in brackets after the name.
-fn besides(code: &CodeLoad<'_>, ticks: bool) -> String {
+fn annotations(code: &CodeLoad<'_>, ticks: bool) -> String {
     if code.tail().is_none() {
         return String::new();
     }
-    let mut said = vec![code.kind().to_string()];
-    said.extend(code.tier().map(|tier| text::whole(tier).to_string()));
+    let mut notes = vec![code.kind().to_string()];
+    notes.extend(code.tier().map(|tier| text::whole(tier).to_string()));
     let count = |number: usize, what: &str| (number > 0).then(|| format!("{number} {what}"));
-    said.extend(count(code.ir_lines().count(), "IR lines"));
-    said.extend(count(code.inlined().count(), "calls inlined"));
+    notes.extend(count(code.ir_lines().count(), "IR lines"));
+    notes.extend(count(code.inlined().count(), "calls inlined"));
     let died = code.died().map(|time| FormattedTime { time, ticks }.to_string());
-    said.extend(died.map(|died| format!("died at {}", died.trim_start())));
-    format!(" [{}]", said.join(", "))
+    notes.extend(died.map(|died| format!("died at {}", died.trim_start())));
+    format!(" [{}]", notes.join(", "))
 }
 
 /// Lists the content of a perf map in file order.

@@ -20,7 +20,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::find::{FindLogs, LogMapping, ProcessLogs};
 use super::log_dump::LogDump;
-use super::read::{self, Passed, ReadLog};
+use super::read::{self, PassedDescriptors, ReadLog};
 use super::request::RequestLog;
 use crate::foreign::{self, Answer, Job, Owner, Patience, Task, in_turns};
 use crate::{Error, Result};
@@ -118,10 +118,10 @@ impl Log {
     }
 
     fn request_and_wait(&self, control: Option<u32>, wait: Duration) -> Result<Head> {
-        let passed = Passed {
+        let passed = PassedDescriptors {
             file: self.file.is_some(),
             memory: self.process.memory.is_ok(),
-            ..Passed::default()
+            ..PassedDescriptors::default()
         };
         let task = Task::Request(RequestLog {
             owner: self.process.owner,
@@ -143,7 +143,7 @@ impl Log {
 
     fn to_read(&self, earlier: Option<&LogDump>, is_whole: bool, fetch: bool) -> io::Result<Job> {
         let memory = self.process.memory.is_ok();
-        let passed = Passed {
+        let passed = PassedDescriptors {
             file: self.file.is_some(),
             // A log that is a dump file is read from memory, where it is mapped.
             memory: memory && (fetch || self.file.is_none() || self.is_dump()),
@@ -164,7 +164,11 @@ impl Log {
         Ok(Job { task, passed: self.descriptors(passed, earlier)? })
     }
 
-    fn descriptors(&self, passed: Passed, earlier: Option<&LogDump>) -> io::Result<Vec<OwnedFd>> {
+    fn descriptors(
+        &self,
+        passed: PassedDescriptors,
+        earlier: Option<&LogDump>,
+    ) -> io::Result<Vec<OwnedFd>> {
         let process = &self.process;
         let mut descriptors = Vec::new();
         for descriptor in [

@@ -34,12 +34,12 @@ pub struct ReadLog {
     /// The number of logs that share the limit for bytes read from memory.
     pub sharing: u64,
     /// The descriptors that are passed, in this order.
-    pub passed: Passed,
+    pub passed: PassedDescriptors,
 }
 
 /// Which descriptors are passed to a worker.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct Passed {
+pub struct PassedDescriptors {
     /// The log's file.
     pub file: bool,
     /// The process's memory.
@@ -59,7 +59,7 @@ pub struct Descriptors {
     pub earlier: Option<OwnedFd>,
 }
 
-impl Passed {
+impl PassedDescriptors {
     pub fn take(self, descriptors: Vec<OwnedFd>) -> Descriptors {
         let mut descriptors = descriptors.into_iter();
         let mut next = |is_there: bool| if is_there { descriptors.next() } else { None };

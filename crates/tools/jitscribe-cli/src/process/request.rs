@@ -16,7 +16,7 @@ use rustix::process::geteuid;
 use rustix::thread::capabilities;
 use serde::{Deserialize, Serialize};
 
-use super::read::Passed;
+use super::read::PassedDescriptors;
 use super::source::LogSource;
 use super::wake::wake;
 use crate::files::reopen;
@@ -41,7 +41,7 @@ pub struct RequestLog {
     /// How long to wait for the process to apply the request.
     pub wait: Duration,
     /// The descriptors that are passed, in this order.
-    pub passed: Passed,
+    pub passed: PassedDescriptors,
 }
 
 impl RequestLog {

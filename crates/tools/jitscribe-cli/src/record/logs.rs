@@ -73,8 +73,8 @@ struct WatchedLog {
 }
 
 impl Logs {
-    /// Opens the existing logs. With `announce`, processes that the user named are requested to turn their logs on and to keep the bytes
-    /// of the code that they announce from now on.
+    /// Opens the existing logs. With `announce`, processes that the user named are requested to turn their logs on and to keep
+    /// the bytes of the code that they announce from now on.
     pub fn open(scope: &Scope, announce: bool) -> Self {
         let announce = announce && scope.is_named();
         let patience = patience(scope.is_named());

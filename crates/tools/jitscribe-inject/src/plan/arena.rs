@@ -8,7 +8,7 @@ use super::place::Place;
 
 /// A code, or a part of it, in an image.
 #[derive(Clone, Debug)]
-pub struct Shown {
+pub struct ImageCode {
     /// The addresses in the image. They are those in the process, unless the code was relocated.
     pub visible: Range<u64>,
     /// The difference from the addresses in the process.
@@ -17,7 +17,7 @@ pub struct Shown {
     pub code: CodeId,
 }
 
-impl Shown {
+impl ImageCode {
     /// The addresses in the process.
     pub(super) fn range(&self) -> Range<u64> {
         self.visible.start - self.moved_by..self.visible.end - self.moved_by
@@ -46,7 +46,7 @@ pub struct PlannedImage {
     /// The span of its addresses.
     pub span: Range<u64>,
     /// The code in it, by address.
-    pub shown: Vec<Shown>,
+    pub shown: Vec<ImageCode>,
     /// Its mappings; those of the same time in their order.
     pub mappings: Vec<Mapping>,
     /// The time until which it shows its arena.

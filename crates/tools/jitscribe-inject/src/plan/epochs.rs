@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use code_timeline::{CodeId, Timeline, Usage, epochs};
 
-use super::arena::{Mapping, PlannedImage, Shown};
+use super::arena::{ImageCode, Mapping, PlannedImage};
 use super::extents::Extent;
 use super::place::Place;
 
@@ -33,7 +33,8 @@ pub fn images(
     for epoch in epochs {
         let shown = epochs::visible(timeline, span, &epoch, true, usage);
         still = still.checked_sub(shown.len() + extents.len())?;
-        let shown = shown.into_iter().map(|(visible, code)| Shown { visible, moved_by: 0, code });
+        let shown =
+            shown.into_iter().map(|(visible, code)| ImageCode { visible, moved_by: 0, code });
         let mappings = extents.iter().filter_map(|extent| {
             let place = match extent.place {
                 place if place.time() < epoch.from => Place::At(epoch.from),

@@ -31,11 +31,11 @@ use super::sources::Codes;
 use crate::Warning;
 use crate::output_limits::{PartFilter, parts_fit};
 
-pub use arena::{Arena, Mapping, PlannedImage, Shown};
+pub use arena::{Arena, ImageCode, Mapping, PlannedImage};
 use extents::Extent;
 pub(crate) use mask::Mask;
 pub use place::Place;
-use uncovered::Uncovered;
+use uncovered::UncoveredRanges;
 
 /// Everything that is added to a recording.
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ pub struct Plan {
     /// Number of parts of code that are left out, because their descriptions take too much space.
     pub parts_left_out: usize,
     /// The rest of the recording's own mappings.
-    pub(crate) uncovered: Uncovered,
+    pub(crate) uncovered: UncoveredRanges,
 }
 
 /// The layout of the code of each address space, regardless of which code was seen running.
@@ -156,7 +156,7 @@ impl Plan {
             extents_of.insert(space, space_layout.extents);
         }
         plan.masks = mask::masks(index, table, attribution, &extents_of, &mut plan.arenas);
-        plan.uncovered = Uncovered::compute(index, spaces, table, &extents_of, &mut runs);
+        plan.uncovered = UncoveredRanges::compute(index, spaces, table, &extents_of, &mut runs);
         plan.limit_parts(table);
         plan
     }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use code_timeline::ranges::Canvas;
 use code_timeline::{CodeId, Epoch, Timeline, Usage, epochs, ranges};
 
-use super::arena::{Mapping, PlannedImage, Shown};
+use super::arena::{ImageCode, Mapping, PlannedImage};
 use super::extents::{Extent, base_of};
 use super::place::Place;
 use crate::code_table::CodeTable;
@@ -18,7 +18,7 @@ use crate::code_table::CodeTable;
 const ALIGNMENT: u64 = 16;
 
 /// Code with samples.
-struct Sampled {
+struct SampledPiece {
     code: CodeId,
     range: Range<u64>,
     since: u64,
@@ -30,7 +30,7 @@ struct Sampled {
 #[derive(Debug)]
 pub enum BaseLayer {
     /// No address ever had two codes: nothing is relocated, whatever was sampled.
-    All(Vec<Shown>),
+    All(Vec<ImageCode>),
     /// Sampled code is above.
     Some(Vec<(Range<u64>, CodeId)>),
 }
@@ -47,7 +47,11 @@ pub fn base_layer(timeline: &Timeline, table: &CodeTable<'_>, span: &Range<u64>)
 }
 
 /// The pieces of the arena, if each is a whole code.
-fn each_whole(timeline: &Timeline, table: &CodeTable<'_>, span: &Range<u64>) -> Option<Vec<Shown>> {
+fn each_whole(
+    timeline: &Timeline,
+    table: &CodeTable<'_>,
+    span: &Range<u64>,
+) -> Option<Vec<ImageCode>> {
     let pieces = timeline.pieces();
     let first = pieces.partition_point(|piece| piece.range.end <= span.start);
     let count = pieces[first..].partition_point(|piece| piece.range.start < span.end);
@@ -58,7 +62,7 @@ fn each_whole(timeline: &Timeline, table: &CodeTable<'_>, span: &Range<u64>) -> 
         if !is_whole || range.start < span.start || range.end > span.end {
             return None;
         }
-        shown.push(Shown { visible: range.clone(), moved_by: 0, code: piece.code });
+        shown.push(ImageCode { visible: range.clone(), moved_by: 0, code: piece.code });
     }
     Some(shown)
 }
@@ -90,14 +94,14 @@ pub fn image(
     let on_top = by_address(&sampled)
         .unwrap_or_else(|| relocate(&mut sampled, extents, &mut mappings, &mut end));
 
-    let mut shown: Vec<Shown> = Vec::with_capacity(base.len());
+    let mut shown: Vec<ImageCode> = Vec::with_capacity(base.len());
     ranges::overlay(&base, on_top, |visible, code| match shown.last_mut() {
         Some(last) if last.code == code && last.visible.end == visible.start => {
             last.visible.end = visible.end;
         }
-        _ => shown.push(Shown { visible, moved_by: 0, code }),
+        _ => shown.push(ImageCode { visible, moved_by: 0, code }),
     });
-    shown.extend(sampled.iter().filter(|sampled| sampled.moved_by != 0).map(|sampled| Shown {
+    shown.extend(sampled.iter().filter(|sampled| sampled.moved_by != 0).map(|sampled| ImageCode {
         visible: sampled.range.start + sampled.moved_by..sampled.range.end + sampled.moved_by,
         moved_by: sampled.moved_by,
         code: sampled.code,
@@ -106,7 +110,7 @@ pub fn image(
 }
 
 /// The sampled codes by address, if no two share an address, which is the usual case.
-fn by_address(sampled: &[Sampled]) -> Option<Vec<(Range<u64>, CodeId)>> {
+fn by_address(sampled: &[SampledPiece]) -> Option<Vec<(Range<u64>, CodeId)>> {
     let mut placed: Vec<_> =
         sampled.iter().map(|sampled| (sampled.range.clone(), sampled.code)).collect();
     placed.sort_unstable_by_key(|(range, _)| range.start);
@@ -116,7 +120,7 @@ fn by_address(sampled: &[Sampled]) -> Option<Vec<(Range<u64>, CodeId)>> {
 /// Relocates code that replaced other code to addresses behind `end`, and maps it from there. Returns the code that
 /// stays, by address.
 fn relocate(
-    sampled: &mut [Sampled],
+    sampled: &mut [SampledPiece],
     extents: &[Extent],
     mappings: &mut Vec<Mapping>,
     end: &mut u64,
@@ -169,15 +173,15 @@ fn sampled_codes(
     table: &CodeTable<'_>,
     span: &Range<u64>,
     usage: impl Fn(CodeId) -> Option<Usage>,
-) -> Vec<Sampled> {
-    let mut sampled: Vec<Sampled> = Vec::new();
+) -> Vec<SampledPiece> {
+    let mut sampled: Vec<SampledPiece> = Vec::new();
     let pieces = timeline.pieces_over(span).iter();
     for piece in pieces.filter(|piece| ranges::overlap(&piece.range, span)) {
         let Some(usage) = usage(piece.code) else { continue };
         let whole = table.history.code(piece.code).range();
         let range = whole.start.max(span.start)..whole.end.min(span.end);
         let (code, since) = (piece.code, piece.since);
-        sampled.push(Sampled { code, range, since, usage, moved_by: 0 });
+        sampled.push(SampledPiece { code, range, since, usage, moved_by: 0 });
     }
     // Of a code in several pieces, keep the earliest.
     sampled.sort_unstable_by_key(|sampled| (sampled.code, sampled.since));

@@ -2,7 +2,7 @@
 //!
 //! A runtime may map its own executable again, in another way, over code that the dump has there; and code may be
 //! loaded where a library was. (Mappings that repeat an earlier one are left out of the recording, see
-//! [`Uncovered`](super::uncovered::Uncovered).)
+//! [`UncoveredRanges`](super::uncovered::Uncovered).)
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ pub fn restore(
 ) -> bool {
     let Some(space) = arenas.first().map(|arena| arena.space) else { return false };
     let since = OnceCell::new();
-    let mut moved: HashMap<(usize, usize), Moved> = HashMap::new();
+    let mut moved: HashMap<(usize, usize), RelocatedCodes> = HashMap::new();
     for map in index.maps_of(space).filter(|map| !map.anonymous) {
         let hit = within(extents, &map.range);
         if hit.is_empty() {
@@ -52,7 +52,8 @@ pub fn restore(
             // Images of later epochs have their own mappings.
             let epoch = arena.images.partition_point(|image| image.until <= map.time);
             let Some(image) = arena.images.get_mut(epoch) else { continue };
-            let moved = moved.entry((number, epoch)).or_insert_with(|| Moved::collect(image));
+            let moved =
+                moved.entry((number, epoch)).or_insert_with(|| RelocatedCodes::collect(image));
             if !restore_in(image, moved, map, since, &usage, left) {
                 return true;
             }
@@ -72,14 +73,14 @@ fn first_load(timeline: &Timeline) -> HashMap<CodeId, u64> {
 }
 
 /// The codes in an image that are relocated.
-struct Moved {
+struct RelocatedCodes {
     /// Number of codes that are not: they come first, by address.
     in_place: usize,
     /// The indices of the others in the list, by their address in the process; with the largest end of all up to each.
     by_address: Vec<(u64, u64, usize)>,
 }
 
-impl Moved {
+impl RelocatedCodes {
     fn collect(image: &PlannedImage) -> Self {
         let in_place = image.shown.partition_point(|shown| shown.moved_by == 0);
         let behind = image.shown.iter().enumerate().skip(in_place);
@@ -113,7 +114,7 @@ impl Moved {
 /// Adds to `image` what `map` hides of it; `false` if that exceeded `left`.
 fn restore_in(
     image: &mut PlannedImage,
-    moved: &Moved,
+    moved: &RelocatedCodes,
     map: &MapEvent,
     since: &HashMap<CodeId, u64>,
     usage: impl Fn(CodeId) -> Option<Usage>,

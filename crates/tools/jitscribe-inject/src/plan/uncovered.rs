@@ -13,13 +13,13 @@ use crate::recording_index::{MapEvent, Ordinal, RecordingIndex};
 
 /// The rest of each mapping that is cut.
 #[derive(Debug, Default)]
-pub struct Uncovered {
+pub struct UncoveredRanges {
     changed: HashMap<Ordinal, Vec<Range<u64>>>,
     /// Number of mappings that would have had too many parts, and were left out completely.
     pub crowded: usize,
 }
 
-impl Uncovered {
+impl UncoveredRanges {
     /// Checks all mappings. A mapping is kept unchanged if no image was mapped at its addresses, and left out if it
     /// only repeats an earlier mapping.
     ///
@@ -36,7 +36,7 @@ impl Uncovered {
             return uncovered;
         }
         let inherited = index.processes.inherited(|space| extents.contains_key(&space));
-        let covered = Covered { index, table, extents, inherited };
+        let covered = Coverage { index, table, extents, inherited };
         // Number of extents that may be checked: some for each mapping, and a total.
         let mut left = index.maps.len().saturating_mul(16).saturating_add(PARTS);
         for map in &index.maps {
@@ -68,7 +68,7 @@ impl Uncovered {
     }
 }
 
-struct Covered<'a> {
+struct Coverage<'a> {
     index: &'a RecordingIndex,
     table: &'a CodeTable<'a>,
     extents: &'a BTreeMap<AddressSpaceId, Vec<Extent>>,
@@ -76,7 +76,7 @@ struct Covered<'a> {
     inherited: Vec<Option<Inherited>>,
 }
 
-impl Covered<'_> {
+impl Coverage<'_> {
     /// The ranges of images at the time of `map`. Returns `false` if there are too many; `holes` has some of them then,
     /// if there are any.
     fn holes(&self, map: &MapEvent, left: &mut usize, holes: &mut Vec<Range<u64>>) -> bool {

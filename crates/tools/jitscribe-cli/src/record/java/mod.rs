@@ -1,5 +1,5 @@
-//! Running JVMs. Each is asked to load the agent, which announces compiled code for as long as its [`session`] lasts. If that is not
-//! possible, the JVM is asked for a perf map.
+//! Running JVMs. Each is asked to load the agent, which announces compiled code for as long as its [`session`] lasts. If that is
+//! not possible, the JVM is asked for a perf map.
 //!
 //! [`attach`] communicates with a JVM, in one [`worker`] per JVM. This starts no other program, and JVMs that do not respond are
 //! given up.
