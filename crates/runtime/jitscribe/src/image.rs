@@ -24,7 +24,7 @@ pub(crate) fn announced(code: &Code<'_>, show: impl FnOnce(&code_image::Code<'_>
         .iter()
         .map(|entry| {
             let (address, line, column) = line(entry);
-            Line { address, file: entry.file.as_bytes(), line, column }
+            Line { address, file: entry.file, line, column }
         })
         .collect();
     let ranges: Vec<_> = code
@@ -42,9 +42,9 @@ pub(crate) fn announced(code: &Code<'_>, show: impl FnOnce(&code_image::Code<'_>
             let (ranges, behind) = rest.split_at_checked(call.ranges.len()).unwrap_or_default();
             rest = behind;
             Inlined {
-                name: call.name.as_bytes(),
+                name: call.name,
                 parent: call.parent,
-                call_file: call.file.as_bytes(),
+                call_file: call.file,
                 call_line: call.line,
                 call_column: call.column,
                 ranges,

@@ -67,13 +67,7 @@ const CALLER: [u8; 17] = [
 
 pub fn caller(arena: &CodeArena, name: &str) -> (Executable, Caller) {
     let code = place(arena, &CALLER);
-    let row = |offset, cfa_offset, saved| Row {
-        offset,
-        cfa_register: 7,
-        cfa_offset,
-        saved,
-        signed: false,
-    };
+    let row = |offset, cfa_offset, saved| Row::new(offset, 7, cfa_offset).saved(saved);
     let rows = [
         row(1, 16, &[(3, -16)][..]),
         row(2, 24, &[(3, -16), (6, -24)]),
