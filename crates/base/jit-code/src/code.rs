@@ -12,11 +12,12 @@ use crate::{Kind, Unwind};
 /// ```
 /// use jit_code::{Code, Kind, Line};
 /// # let memory = [0x6a_u8, 42, 0x58, 0xc3];
+/// let lines = [Line::new(0, "answer.lang", 3).column(9)];
 /// let code = Code::new(&memory)
 ///     .named("answer")
 ///     .kind(Kind::Function)
 ///     .tier("baseline")
-///     .lines(&[Line::new(0, "answer.lang", 3).column(9)])
+///     .lines(&lines)
 ///     .frame_pointer();
 /// assert_eq!(code.size, 4);
 /// ```

@@ -9,12 +9,13 @@ use std::path::Path;
 use fallible::Vec;
 
 use code_image::ObjectWriter;
+use code_image::jitdump::{Converter, LineTable};
 pub use code_image::{FinishedObject, ObjectFormat};
 use perf_map::Entry;
 use rustix::fs::OFlags;
 
-use crate::image::{logged, record, target};
-use crate::log::{Log, Position};
+use crate::image::{record, target};
+use crate::log::{Log, MACHINE, Position};
 
 /// Why no object was written.
 #[derive(Debug)]
@@ -106,20 +107,21 @@ fn write_to(
         };
         // What died meanwhile is left out.
         let Some(dump) = log.dump_of(position, index) else { continue };
-        let mut done = Ok(());
-        logged(&dump, |code| {
-            let visible = piece.address..piece.end();
-            if visible.start < code.start || visible.end > code.start.saturating_add(code.size) {
-                return; // it moved meanwhile
-            }
-            let bytes = match &memory {
-                Some(memory) => read(memory, code.start, code.size, &mut current),
-                None => None,
-            };
-            let bytes = bytes.unwrap_or(code.bytes);
-            done = object.add(&code_image::Code { visible, bytes, ..code.clone() }, time);
-        });
-        done?;
+        let Some(load) = record(&dump) else { continue };
+        let visible = piece.address..piece.end();
+        if visible.start < load.address || visible.end > load.end() {
+            continue; // it moved meanwhile
+        }
+        let bytes = match &memory {
+            Some(memory) => read(memory, load.address, load.size, &mut current),
+            None => None,
+        };
+        let (table, mut room) = (LineTable::Source, Converter::new(MACHINE));
+        room.convert(&load, load.address, visible, table, |code| {
+            let mut code = code.clone();
+            code.code.bytes = bytes.or(code.code.bytes);
+            object.add(&code, time)
+        })?;
     }
     Ok(object.finish()?)
 }

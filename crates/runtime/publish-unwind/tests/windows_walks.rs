@@ -104,8 +104,7 @@ impl Drop for Memory {
 unsafe impl Sync for Memory {}
 
 fn load(unwinders: &Unwinders, start: u64, size: u64, unwind: &Unwind<'_>) {
-    let code = Code { start, size, visible: start..start + size, ..Code::default() };
-    unwinders.load(&code, Some(unwind));
+    unwinders.load(&Code::at(start, size).unwind(*unwind));
 }
 
 /// Both kinds of tables.

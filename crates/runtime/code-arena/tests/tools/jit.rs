@@ -22,21 +22,12 @@ pub fn place(arena: &CodeArena, code: &[u8]) -> Executable {
 
 pub fn announce(code: &Executable, name: &str, unwind: Option<Unwind<'_>>) {
     let lines = [
-        Line { address: code.address(), file: b"/src/arena.jit", line: 10, column: 1 },
-        Line { address: code.address() + 8, file: b"/src/arena.jit", line: 11, column: 1 },
+        Line::new(0, "/src/arena.jit", 10).column(1),
+        Line::new(8, "/src/arena.jit", 11).column(1),
     ];
-    let told = code_arena::announce(
-        &Code {
-            start: code.address(),
-            size: code.size() as u64,
-            visible: code.address()..code.address() + code.size() as u64,
-            name: name.as_bytes(),
-            lines: &lines,
-            ..Code::default()
-        },
-        unwind.as_ref(),
-    );
-    assert!(told);
+    let mut announced = Code::at(code.address(), code.size() as u64).named(name).lines(&lines);
+    announced.unwind = unwind;
+    assert!(code_arena::announce(&announced));
 }
 
 /// Counts down from its argument.

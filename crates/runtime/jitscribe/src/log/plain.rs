@@ -43,12 +43,14 @@ fn with_code(dump: &[u8], look: impl FnOnce(&CodeLoad<'_>)) {
 fn a_group_on_plain_memory_is_read_as_it_was_told() {
     let bytes: Vec<u8> = (0..50).collect();
     let lines: Vec<Line<'_>> = (0..40)
-        .map(|n| Line::new(n, ["/a", "/b/long", "/c"][n as usize % 3], n).column(2))
+        .map(|n| {
+            Line::new_bytes(n, [&b"/a"[..], b"/b/long", b"/\xff"][n as usize % 3], n).column(2)
+        })
         .collect();
     let ranges = [1..4, 6..9];
     let calls = [0, 1, 2].map(|n: u32| {
-        Inlined::new("callee", &ranges[..n as usize % 3])
-            .called_from(["/a", "/a", "/b"][n as usize], n)
+        Inlined::new_bytes(b"callee\xfe", &ranges[..n as usize % 3])
+            .called_from_bytes([&b"/a"[..], b"/a", b"/\xff"][n as usize], n)
             .column(n)
             .within(n.checked_sub(1))
     });
@@ -83,6 +85,7 @@ fn a_group_on_plain_memory_is_read_as_it_was_told() {
                 let read: Vec<_> = found.inlined().collect();
                 assert_eq!(read.len(), calls.len());
                 for (read, call) in read.iter().zip(&calls) {
+                    assert_eq!(read.name, call.name);
                     assert_eq!((read.parent, read.file), (call.parent, call.file));
                     assert_eq!(read.ranges.clone().count(), call.ranges.len());
                 }

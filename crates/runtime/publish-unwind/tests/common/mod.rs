@@ -83,8 +83,7 @@ impl Page {
 
     pub fn load_as(&self, number: usize, size: usize, rows: &[Row<'_>]) -> Caller {
         let (start, size) = (self.address(number), size as u64);
-        let code = Code { start, size, visible: start..start + size, ..Code::default() };
-        unwinders().load(&code, Some(&Unwind::Rows(rows)));
+        unwinders().load(&Code::at(start, size).unwind(Unwind::Rows(rows)));
         self.caller(number)
     }
 
