@@ -20,6 +20,14 @@
 //! is off, and said once ([`Builder::on_notice`], or `log` with the feature of that name). No
 //! thread, no signal handler, no socket, no file on disk unless asked for. A child of `fork` gets a
 //! log of its own with what was alive, at its first announcement.
+//!
+//! # Types of other crates
+//!
+//! Some types here are defined in other crates of the project: [`Code`], [`Line`], [`Inlined`], [`Kind`], [`Row`] and
+//! [`Unwind`] in `jit-code`; with the feature `arena`, `CodeArena`, `Draft`, `Executable` and `ArenaOptions` in
+//! `code-arena`; with the feature `objects`, `ObjectFormat` and `FinishedObject` in `code-image`. They are part of this
+//! library's interface and versioned with it: a breaking change of one of them is a breaking change of `jitscribe`. Take
+//! them from here, without a dependency on the other crates.
 
 mod builder;
 mod clock;
@@ -46,10 +54,11 @@ mod system;
 mod thread;
 
 pub use builder::Builder;
+// Of crates of this project. They are part of this library's interface, and versioned with it: see the crate's documentation.
 #[cfg(all(feature = "arena", unix))]
 pub use code_arena::{CodeArena, Draft, Executable, Options as ArenaOptions};
 pub use jit_code::{Code, Inlined, Kind, Line, Row, Unwind};
 pub use notice::{Notice, Subject};
 #[cfg(all(feature = "objects", unix))]
-pub use objects::{FinishedObject, ObjectError, ObjectFormat};
+pub use objects::{FinishedObject, FormatError, ObjectError, ObjectFormat};
 pub use scribe::{LoadedCode, Scribe};

@@ -26,7 +26,23 @@ pub enum ObjectError {
     /// The file: it is there already, or cannot be written.
     File(io::Error),
     /// The code does not fit into the format.
-    Format(code_image::Error),
+    Format(FormatError),
+}
+
+/// Why the code does not fit into the format, as a message.
+#[derive(Debug)]
+pub struct FormatError(code_image::Error);
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for FormatError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
 }
 
 impl fmt::Display for ObjectError {
@@ -55,12 +71,11 @@ impl From<io::Error> for ObjectError {
     }
 }
 
-impl From<code_image::Error> for ObjectError {
-    fn from(cause: code_image::Error) -> Self {
-        match cause {
-            code_image::Error::Io(cause) => Self::File(cause),
-            cause => Self::Format(cause),
-        }
+/// A function, because an implementation of `From` would make the other crate's error part of the interface.
+fn failed(cause: impl Into<code_image::Error>) -> ObjectError {
+    match cause.into() {
+        code_image::Error::Io(cause) => ObjectError::File(cause),
+        cause => ObjectError::Format(FormatError(cause)),
     }
 }
 
@@ -70,7 +85,7 @@ pub(crate) fn write(
     format: ObjectFormat,
     path: &Path,
 ) -> Result<FinishedObject, ObjectError> {
-    let alive = fallible::attempt(|| Alive::of(log)).map_err(code_image::Error::from)?;
+    let alive = fallible::attempt(|| Alive::of(log)).map_err(failed)?;
     if alive.0.is_empty() {
         return Err(ObjectError::Nothing);
     }
@@ -80,7 +95,7 @@ pub(crate) fn write(
     options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
     let file = options.open(path)?;
     let done = fallible::attempt(|| write_to(log, format, &alive, Limited::new(file)))
-        .unwrap_or_else(|refused| Err(ObjectError::Format(refused.into())));
+        .unwrap_or_else(|refused| Err(failed(refused)));
     if done.is_err() {
         let _ = std::fs::remove_file(path);
     }
@@ -97,7 +112,8 @@ fn write_to(
     let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else {
         return Err(ObjectError::Nothing);
     };
-    let mut object = ObjectWriter::new(file, target(), format, first.address..last.end())?;
+    let span = first.address..last.end();
+    let mut object = ObjectWriter::new(file, target(), format, span).map_err(failed)?;
     let memory = File::open("/proc/self/mem").ok();
     let mut current = Vec::new();
     for piece in &pieces {
@@ -121,9 +137,10 @@ fn write_to(
             let mut code = code.clone();
             code.code.bytes = bytes.or(code.code.bytes);
             object.add(&code, time)
-        })?;
+        })
+        .map_err(failed)?;
     }
-    Ok(object.finish()?)
+    object.finish().map_err(failed)
 }
 
 /// The `size` bytes at `address` as they are now. Not by a pointer, for what was announced may not be there.
