@@ -72,7 +72,7 @@ fn processor_time() -> f64 {
 }
 
 fn lines() -> Vec<Line<'static>> {
-    (0..12).map(|n| Line { offset: n * 40, file: FILE, line: 10 + n, column: 3 }).collect()
+    (0..12).map(|n| Line::new(n * 40, FILE, 10 + n).column(3)).collect()
 }
 
 /// Valgrind, by which the instructions of an announcement can be counted, is shown nothing: that would cost more than they do.
@@ -185,32 +185,17 @@ fn without_bytes_with_inlined(bencher: Bencher<'_, '_>) {
     let names: Vec<String> =
         (0..20).map(|n| format!("org.example.project.Module{}.method{n}", n % 6)).collect();
     let file = |n: usize| &*files[n * 5 % files.len()];
-    let place = |n: usize| Line {
-        offset: 40 * n as u32,
-        file: file(n / 2),
-        line: 10 + n as u32,
-        column: 0,
-    };
+    let place = |n: usize| Line::new(40 * n as u32, file(n / 2), 10 + n as u32);
     let lines: Vec<Line<'_>> = (0..30).map(place).collect();
     // Each in two places.
     let ranges: Vec<_> = (0..20).map(|n| [60 * n..60 * n + 20, 60 * n + 30..60 * n + 50]).collect();
-    let call = |n: usize| Inlined {
-        name: &names[n],
-        parent: (!n.is_multiple_of(3)).then(|| n as u32 - 1),
-        file: file(n / 2),
-        line: 10 + n as u32,
-        column: 0,
-        ranges: &ranges[n],
+    let call = |n: usize| {
+        let call = Inlined::new(&names[n], &ranges[n]).called_from(file(n / 2), 10 + n as u32);
+        if n.is_multiple_of(3) { call } else { call.within(n as u32 - 1) }
     };
     let inlined: Vec<Inlined<'_>> = (0..20).map(call).collect();
     let saved = &[(6, -16)];
-    let row = |offset, cfa_offset, saved| Row {
-        offset,
-        cfa_register: 7,
-        cfa_offset,
-        saved,
-        signed: false,
-    };
+    let row = |offset, cfa_offset, saved| Row::new(offset, 7, cfa_offset).saved(saved);
     let mut rows = vec![row(1, 16, &saved[..]), row(8, 64, saved)];
     for exit in (200..1000).step_by(200) {
         rows.extend([row(exit, 16, &saved[..]), row(exit + 1, 8, &[]), row(exit + 15, 64, saved)]);

@@ -4,11 +4,12 @@ use std::io::Cursor;
 use std::ops::Range;
 
 use benches::shape::{ARENA, Function};
-use code_image::{Code, Endian, ImageWriter, Line, Target};
+use code_image::{Endian, ImageWriter, Target, VisibleCode};
 use code_timeline::{CodeId, Timeline, TimelineBuilder};
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use jitdump::{CodeEvent, CodeLoad, DebugEntry, Dump, EntryName, Load, Writer, WriterConfig};
+use jitscribe::{Code, Line};
 
 const SIZES: [u32; 2] = [1_000, 100_000];
 
@@ -118,22 +119,12 @@ fn write_image(bencher: Bencher<'_, '_>, functions: u32) {
         let mut lines = Vec::new();
         for load in &loads {
             lines.clear();
-            lines.extend(load.lines().map(|line| Line {
-                address: line.address,
-                file: line.file,
-                line: line.line,
-                column: line.column,
+            lines.extend(load.lines().map(|line| {
+                let offset = (line.address - load.address) as u32;
+                Line::new_bytes(offset, line.file, line.line).column(line.column)
             }));
-            let code = Code {
-                start: load.address,
-                size: load.size,
-                visible: range(load),
-                name: load.name,
-                bytes: load.bytes,
-                lines: &lines,
-                ..Code::default()
-            };
-            writer.add(&code).unwrap();
+            let code = Code::new(load.bytes).runs_at(load.address).named_bytes(load.name);
+            writer.add(&VisibleCode::whole(code.lines(&lines))).unwrap();
         }
         writer.finish(|_| None).unwrap()
     });

@@ -157,7 +157,7 @@ fn library_log(with_bytes: bool) -> io::Result<Vec<u8>> {
     let scribe = Scribe::builder();
     let scribe = if with_bytes { scribe.with_bytes() } else { scribe }.build();
     let bytes = [0xc3; 24];
-    let lines = [jitscribe::Line { offset: 3, file: "/src/a.js", line: 7, column: 2 }];
+    let lines = [jitscribe::Line::new(3, "/src/a.js", 7).column(2)];
     for n in 0..12 {
         let code = Code::new(&bytes).runs_at(BASE + 64 * n).named("fib(int)").lines(&lines);
         let mut code = scribe.load(&code.tier("baseline").frame_pointer());

@@ -531,14 +531,8 @@ fn code_logs_of_running_processes() {
     let mut codes = Vec::new();
     for (name, memory) in names.iter().zip(memory.chunks(64)) {
         let text = String::from_utf8_lossy(name).into_owned();
-        let lines = [Line { offset: 0, file: &text, line: 7, column: 1 }];
-        let inlined = [Inlined {
-            name: &text,
-            file: &text,
-            line: 1,
-            ranges: &[0..4, 6..8],
-            ..Inlined::default()
-        }];
+        let lines = [Line::new(0, &text, 7).column(1)];
+        let inlined = [Inlined::new(&text, &[0..4, 6..8]).called_from(&text, 1)];
         let code = Code::new(memory).named_bytes(name).tier(&text).lines(&lines).inlined(&inlined);
         codes.push(scribe.load(&code));
     }

@@ -37,13 +37,7 @@ pub(crate) struct FrameRow {
 
 impl FrameRow {
     pub(crate) fn borrow(&self) -> Row<'_> {
-        Row {
-            offset: self.offset,
-            cfa_register: self.cfa.0,
-            cfa_offset: self.cfa.1,
-            saved: &self.saved,
-            ..Row::default()
-        }
+        Row::new(self.offset, self.cfa.0, self.cfa.1).saved(&self.saved)
     }
 }
 

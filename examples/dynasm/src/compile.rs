@@ -32,7 +32,7 @@ impl Function {
     /// Its line table.
     pub(crate) fn lines<'a>(&self, file: &'a str) -> Vec<Line<'a>> {
         let places = self.places.iter();
-        places.map(|&(offset, line, column)| Line { offset, file, line, column }).collect()
+        places.map(|&(offset, line, column)| Line::new(offset, file, line).column(column)).collect()
     }
 }
 

@@ -24,7 +24,7 @@ fn main() {
     let code = draft.finish();
 
     // The announcement, before the code runs. It has no frame: the return address is on top of the stack throughout.
-    let lines = [Line { offset: 0, file: "/src/hello.lang", line: 1, column: 1 }];
+    let lines = [Line::new(0, "/src/hello.lang", 1).column(1)];
     let announced = Code::new(&COUNTDOWN).runs_at(code.address()).named("countdown");
     let loaded = scribe.load(&announced.lines(&lines).unwind(Unwind::Rows(&[])));
 

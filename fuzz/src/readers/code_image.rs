@@ -2,11 +2,10 @@
 use std::io::Cursor;
 use std::ops::Range;
 
-use code_image::{
-    Code, EhFrame, Endian, ImageWriter, Inlined, Line, ObjectFormat, ObjectWriter, Target,
-};
+use code_image::{Endian, ImageWriter, ObjectFormat, ObjectWriter, Target, VisibleCode};
 use gimli::{EndianSlice, RunTimeEndian};
 use jitdump::{CodeEvent, CodeLoad, Dump};
+use jitscribe::{Code, Inlined, Line, Unwind};
 use object::{Object, ObjectSection, ObjectSymbol};
 use perf_map::{Entry, Piece};
 
@@ -24,23 +23,22 @@ fn arenas<'p, 'a>(pieces: &'p [Piece<'a>]) -> impl Iterator<Item = &'p [Piece<'a
 const CALL: usize = 8;
 
 /// Ranges for calls, two for each `CALL` bytes of the code: empty, upside down or outside as they come.
-fn ranges(load: &CodeLoad<'_>) -> Vec<Range<u64>> {
-    let at = |byte: u8| load.address.wrapping_add(u64::from(byte)).wrapping_sub(8);
+fn ranges(load: &CodeLoad<'_>) -> Vec<Range<u32>> {
+    let at = |byte: u8| u32::from(byte).wrapping_sub(8);
     let calls = load.bytes.chunks_exact(CALL);
     calls.flat_map(|call| [at(call[0])..at(call[1]), at(call[2])..at(call[3])]).collect()
 }
 
 /// Calls out of the code's own bytes.
-fn inlined<'a>(load: &CodeLoad<'a>, ranges: &'a [Range<u64>]) -> Vec<Inlined<'a>> {
+fn inlined<'a>(load: &CodeLoad<'a>, ranges: &'a [Range<u32>]) -> Vec<Inlined<'a>> {
     let calls = load.bytes.chunks_exact(CALL).zip(ranges.chunks_exact(2)).zip(0_u32..);
-    let call = |((call, ranges), number): ((&'a [u8], &'a [Range<u64>]), u32)| Inlined {
-        name: &call[..usize::from(call[4] % 8)],
-        // one not long before, none, or one that is not before
-        parent: number.checked_sub(u32::from(call[5] % 8)),
-        call_file: &call[..usize::from(call[6] % 4)],
-        call_line: u32::from(call[7]),
-        call_column: u32::from(call[6]),
-        ranges: &ranges[..usize::from(call[7] % 3)],
+    let call = |((call, ranges), number): ((&'a [u8], &'a [Range<u32>]), u32)| {
+        let name = &call[..usize::from(call[4] % 8)];
+        Inlined::new_bytes(name, &ranges[..usize::from(call[7] % 3)])
+            .called_from_bytes(&call[..usize::from(call[6] % 4)], u32::from(call[7]))
+            .column(u32::from(call[6]))
+            // one not long before, none, or one that is not before
+            .within(number.checked_sub(u32::from(call[5] % 8)))
     };
     calls.map(call).collect()
 }
@@ -134,32 +132,27 @@ fn check_object(
 }
 
 /// Gives the codes of an arena to `add`, each with the time it was made.
-fn add_all(arena: &[Piece<'_>], loads: &[CodeLoad<'_>], mut add: impl FnMut(&Code<'_>, u64)) {
+fn add_all(arena: &[Piece<'_>], loads: &[CodeLoad<'_>], mut add: impl FnMut(&VisibleCode<'_>, u64)) {
     for piece in arena {
         let load = &loads[usize::try_from(piece.entry.line).expect("an index")];
-        let line = |line: jitdump::LineEntry<'_>| (line.address, line.line, line.column);
         let lines: Vec<_> = load
             .lines()
             .map(|entry| {
-                let (address, line, column) = line(entry);
-                Line { address, file: entry.file, line, column }
+                let offset = u32::try_from(entry.address - load.address).expect("a line in the code");
+                Line::new_bytes(offset, entry.file, entry.line).column(entry.column)
             })
             .collect();
         // every other code is without
         let ranges = if load.index % 2 == 0 { Vec::new() } else { ranges(load) };
         let inlined = inlined(load, &ranges);
-        let code = Code {
-            start: load.address,
-            size: load.size,
-            visible: piece.address..piece.end(),
-            name: load.name,
-            bytes: load.bytes,
-            lines: &lines,
-            inlined: &inlined,
-            unwind: load.unwind().map(|unwind| EhFrame { bytes: unwind.eh_frame }),
-            ..Code::default()
-        };
-        add(&code, load.timestamp);
+        let mut code = Code::at(load.address, load.size)
+            .named_bytes(load.name)
+            .lines(&lines)
+            .inlined(&inlined);
+        code.bytes = Some(load.bytes);
+        code.unwind = load.unwind().map(|unwind| Unwind::EhFrame(unwind.eh_frame));
+        let visible = piece.address..piece.end();
+        add(&VisibleCode::whole(code).visible(visible), load.timestamp);
     }
 }
 

@@ -20,7 +20,7 @@ fn main() {
             draft.bytes_mut().copy_from_slice(&COUNTER);
             let code = draft.finish();
             let name = format!("arena::count{number}");
-            let lines = [jitscribe::Line { offset: 0, file: "/src/run.arena", line: 3, column: 1 }];
+            let lines = [jitscribe::Line::new(0, "/src/run.arena", 3).column(1)];
             let rows: [Row<'_>; 0] = [];
             let announced = Code::new(&COUNTER)
                 .runs_at(code.address())

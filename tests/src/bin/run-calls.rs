@@ -109,10 +109,8 @@ fn copy(library: &Path) -> Run {
         let name = function.name().expect("a name");
         let range = function.address()..function.address() + function.size();
         let rows = lines.rows(range);
-        let rows: Vec<Line<'_>> = rows
-            .iter()
-            .map(|(offset, file, line)| Line { offset: *offset, file, line: *line, column: 0 })
-            .collect();
+        let rows: Vec<Line<'_>> =
+            rows.iter().map(|(offset, file, line)| Line::new(*offset, file, *line)).collect();
         let size = usize::try_from(function.size()).expect("a size");
         // SAFETY: Within the copied text, which is readable and never unmapped or written again.
         let code = unsafe {

@@ -12,11 +12,12 @@ use crate::{Kind, Unwind};
 /// ```
 /// use jit_code::{Code, Kind, Line};
 /// # let memory = [0x6a_u8, 42, 0x58, 0xc3];
+/// let lines = [Line::new(0, "answer.lang", 3).column(9)];
 /// let code = Code::new(&memory)
 ///     .named("answer")
 ///     .kind(Kind::Function)
 ///     .tier("baseline")
-///     .lines(&[Line { offset: 0, file: "answer.lang", line: 3, column: 9 }])
+///     .lines(&lines)
 ///     .frame_pointer();
 /// assert_eq!(code.size, 4);
 /// ```
@@ -47,34 +48,117 @@ pub struct Code<'a> {
 }
 
 /// A source position. It applies from `offset` to the next line's offset, or to the end of the code.
+///
+/// ```
+/// use jit_code::Line;
+///
+/// let lines = [Line::new(0, "answer.lang", 3).column(9), Line::new(8, "answer.lang", 4)];
+/// assert_eq!(lines[0].file, b"answer.lang");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Line<'a> {
     /// In bytes from the code's first byte. Lines must ascend.
     pub offset: u32,
-    /// Path of the source file, as a debugger should open it.
-    pub file: &'a str,
+    /// Path of the source file, as a debugger should open it, in any bytes.
+    pub file: &'a [u8],
     /// From 1; 0 for code that comes from no line.
     pub line: u32,
     /// From 1; 0 if unknown.
     pub column: u32,
 }
 
+impl<'a> Line<'a> {
+    /// A line of `file`, from 1; 0 for code that comes from no line.
+    #[must_use]
+    pub const fn new(offset: u32, file: &'a str, line: u32) -> Self {
+        Self::new_bytes(offset, file.as_bytes(), line)
+    }
+
+    /// [`Self::new`] for paths that may not be UTF-8.
+    #[must_use]
+    pub const fn new_bytes(offset: u32, file: &'a [u8], line: u32) -> Self {
+        Self { offset, file, line, column: 0 }
+    }
+
+    /// Sets the column, from 1; 0 if unknown.
+    #[must_use]
+    pub const fn column(mut self, column: u32) -> Self {
+        self.column = column;
+        self
+    }
+}
+
 /// A call whose callee was compiled into the code in place of the call.
+///
+/// ```
+/// use jit_code::Inlined;
+///
+/// // `main` calls `outer` in line 7, and `outer` calls `inner` in line 3.
+/// let calls = [
+///     Inlined::new("outer", &[4..16, 20..24]).called_from("main.lang", 7),
+///     Inlined::new("inner", &[8..12, 20..24]).called_from("lib.lang", 3).column(5).within(0),
+/// ];
+/// assert_eq!(calls[1].parent, Some(0));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Inlined<'a> {
-    /// Name of the callee.
-    pub name: &'a str,
+    /// Name of the callee, in any bytes.
+    pub name: &'a [u8],
     /// The call into whose callee this one was inlined: its index in the list, which is less than
     /// this one's own. `None`: into the code itself.
     pub parent: Option<u32>,
-    /// File of the call. The lines of the callee are those of the code's line table.
-    pub file: &'a str,
+    /// File of the call, in any bytes; empty if unknown. The lines of the callee are those of the code's line table.
+    pub file: &'a [u8],
     /// Line of the call, from 1; 0 if unknown.
     pub line: u32,
     /// Column of the call, from 1; 0 if unknown.
     pub column: u32,
     /// Where in the code the callee lies, in bytes from the code's first byte.
     pub ranges: &'a [Range<u32>],
+}
+
+impl<'a> Inlined<'a> {
+    /// A call of the function `name`, whose code is in `ranges`, inlined into the code itself.
+    #[must_use]
+    pub const fn new(name: &'a str, ranges: &'a [Range<u32>]) -> Self {
+        Self::new_bytes(name.as_bytes(), ranges)
+    }
+
+    /// [`Self::new`] for names that may not be UTF-8.
+    #[must_use]
+    pub const fn new_bytes(name: &'a [u8], ranges: &'a [Range<u32>]) -> Self {
+        Self { name, parent: None, file: b"", line: 0, column: 0, ranges }
+    }
+
+    /// Sets the place of the call: file, and line from 1 or 0 if unknown.
+    #[must_use]
+    pub const fn called_from(self, file: &'a str, line: u32) -> Self {
+        self.called_from_bytes(file.as_bytes(), line)
+    }
+
+    /// [`Self::called_from`] for paths that may not be UTF-8.
+    #[must_use]
+    pub const fn called_from_bytes(mut self, file: &'a [u8], line: u32) -> Self {
+        self.file = file;
+        self.line = line;
+        self
+    }
+
+    /// Sets the column of the call, from 1; 0 if unknown.
+    #[must_use]
+    pub const fn column(mut self, column: u32) -> Self {
+        self.column = column;
+        self
+    }
+
+    /// Sets the call into whose callee this one was inlined: its index in the list; `None` for the code itself.
+    #[must_use]
+    pub fn within(mut self, parent: impl Into<Option<u32>>) -> Self {
+        self.parent = parent.into();
+        self
+    }
 }
 
 impl<'a> Code<'a> {

@@ -54,7 +54,15 @@ impl Unwind<'_> {
 /// The state of the frame from an offset on, up to the next row.
 ///
 /// Registers have the DWARF numbers of the machine's ABI: for x86-64 figure 3.36 of the System V ABI, for AArch64 section 4.1 of AADWARF64.
+///
+/// ```
+/// use jit_code::Row;
+///
+/// // x86-64, behind `push rbp; mov rbp, rsp`: the CFA is rbp + 16, and the caller's rbp is below the return address.
+/// const BODY: Row<'_> = Row::new(4, 6, 16).saved(&[(6, -16)]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Row<'a> {
     /// Offset in the code of the first instruction for which the row is valid. The effect of an instruction that
     /// changes the frame begins at the next instruction.
@@ -71,4 +79,27 @@ pub struct Row<'a> {
     pub saved: &'a [(u16, i32)],
     /// aarch64: the return address is signed, with the CFA as modifier (`paciasp`).
     pub signed: bool,
+}
+
+impl<'a> Row<'a> {
+    /// The state from `offset` on, in which the CFA is the value of `cfa_register` plus `cfa_offset`, and no register
+    /// is saved.
+    #[must_use]
+    pub const fn new(offset: u32, cfa_register: u16, cfa_offset: i32) -> Self {
+        Self { offset, cfa_register, cfa_offset, saved: &[], signed: false }
+    }
+
+    /// Sets which registers' values for the caller are in memory, and where: see [`saved`](Self#structfield.saved).
+    #[must_use]
+    pub const fn saved(mut self, saved: &'a [(u16, i32)]) -> Self {
+        self.saved = saved;
+        self
+    }
+
+    /// Sets whether the return address is signed (aarch64): see [`signed`](Self#structfield.signed).
+    #[must_use]
+    pub const fn signed(mut self, signed: bool) -> Self {
+        self.signed = signed;
+        self
+    }
 }

@@ -71,8 +71,7 @@ fn through_c(bencher: Bencher<'_, '_>, flags: u32) {
 }
 
 fn in_rust(bencher: Bencher<'_, '_>, scribe: Scribe) {
-    let lines: Vec<_> =
-        (0..LINES).map(|n| Line { offset: 16 * n, file: FILE, line: 100 + n, column: 5 }).collect();
+    let lines: Vec<_> = (0..LINES).map(|n| Line::new(16 * n, FILE, 100 + n).column(5)).collect();
     let code = Code::at(0x7000, 512).named(NAME).lines(&lines).frame_pointer();
     bencher.bench_local(|| drop(scribe.load(divan::black_box(&code))));
 }

@@ -124,12 +124,8 @@ fn table<'a>(to: &mut Lines<'a>, given: &[Line], files: &[&'a str]) -> Result<()
     to.extend(given.iter().map(|line| {
         let file = files.get(line.file as usize);
         are_known &= file.is_some();
-        jitscribe::Line {
-            offset: line.offset,
-            file: file.copied().unwrap_or_default(),
-            line: line.line,
-            column: line.column,
-        }
+        jitscribe::Line::new(line.offset, file.copied().unwrap_or_default(), line.line)
+            .column(line.column)
     }));
     if are_known { Ok(()) } else { Err(Failure::Argument) }
 }
@@ -168,14 +164,12 @@ fn refer<'a>(
     for (call, name) in given.iter().zip(names) {
         let (own, rest) = ranges.split_at_checked(call.range_count).ok_or(Failure::Argument)?;
         ranges = rest;
-        to.push(jitscribe::Inlined {
-            name,
-            parent: (call.parent != NO_PARENT).then_some(call.parent),
-            file: files.get(call.file as usize).copied().ok_or(Failure::Argument)?,
-            line: call.line,
-            column: call.column,
-            ranges: own,
-        });
+        let file = files.get(call.file as usize).ok_or(Failure::Argument)?;
+        let inlined = jitscribe::Inlined::new(name, own)
+            .called_from(file, call.line)
+            .column(call.column)
+            .within((call.parent != NO_PARENT).then_some(call.parent));
+        to.push(inlined);
     }
     Ok(())
 }

@@ -157,13 +157,11 @@ impl Unwind {
         for row in given {
             let (saved, rest) = left.split_at(row.saved_count as usize);
             left = rest;
-            rows.0.push(unwind_info::Row {
-                offset: row.offset,
-                cfa_register: row.cfa_reg,
-                cfa_offset: row.cfa_offset,
-                saved,
-                signed: row.flags & RowFlag::Signed as u16 != 0,
-            });
+            rows.0.push(
+                unwind_info::Row::new(row.offset, row.cfa_reg, row.cfa_offset)
+                    .saved(saved)
+                    .signed(row.flags & RowFlag::Signed as u16 != 0),
+            );
         }
         Ok(&rows.0)
     }

@@ -116,7 +116,7 @@ impl<'a> Announcement<'a> {
         let mut lines = Vec::new();
         for (offset, loc) in self.sources() {
             if let Some(place) = place(loc) {
-                push(&mut lines, offset, place);
+                push(&mut lines, place.line_at(offset));
             }
         }
         self.lines = lines;
@@ -134,7 +134,7 @@ impl<'a> Announcement<'a> {
         let mut lines = Vec::new();
         for (offset, loc) in self.sources() {
             if let Some(line) = line(loc) {
-                push(&mut lines, offset, Place { file, line, column: 0 });
+                push(&mut lines, Line::new(offset, file, line));
             }
         }
         self.ir_lines = lines;
@@ -148,7 +148,7 @@ impl<'a> Announcement<'a> {
         for location in &self.locations {
             if let Some(line) = location.listed {
                 let line = line.saturating_add(before);
-                push(&mut self.ir_lines, location.offset, Place { file, line, column: 0 });
+                push(&mut self.ir_lines, Line::new(location.offset, file, line));
             }
         }
         self
@@ -210,12 +210,14 @@ impl<'a> Announcement<'a> {
     pub fn with<R>(&self, code: Code<'_>, announce: impl FnOnce(Code<'_>) -> R) -> R {
         let mut lines = Vec::with_capacity(self.lines.len() + 1);
         if let Some(start) = self.start {
-            push(&mut lines, 0, start);
+            push(&mut lines, start.line_at(0));
         }
         for line in &self.lines {
-            let Line { offset, file, line, column } = *line;
-            let offset = if lines.is_empty() { 0 } else { offset };
-            push(&mut lines, offset, Place { file, line, column });
+            let mut line = *line;
+            if lines.is_empty() {
+                line.offset = 0;
+            }
+            push(&mut lines, line);
         }
         let calls: Vec<Inlined<'_>> = self.calls.iter().map(inlined).collect();
         let rows = self.frame();
@@ -235,13 +237,11 @@ impl<'a> Announcement<'a> {
 
 /// Appends a line. Of two lines at one offset, the later one is valid; a line that repeats the previous one is
 /// left out.
-fn push<'a>(lines: &mut Vec<Line<'a>>, offset: u32, place: Place<'a>) {
-    let Place { file, line, column } = place;
-    lines.pop_if(|last| last.offset == offset);
-    let last =
-        lines.last().map(|last| Place { file: last.file, line: last.line, column: last.column });
-    if last != Some(place) {
-        lines.push(Line { offset, file, line, column });
+fn push<'a>(lines: &mut Vec<Line<'a>>, line: Line<'a>) {
+    let place = |line: &Line<'a>| (line.file, line.line, line.column);
+    lines.pop_if(|last| last.offset == line.offset);
+    if lines.last().map(place) != Some(place(&line)) {
+        lines.push(line);
     }
 }
 
@@ -270,5 +270,5 @@ fn with_code<'a>(located: Vec<(Call<'a>, Vec<Range<u32>>)>) -> Vec<(Call<'a>, Ve
 
 fn inlined<'b>((call, ranges): &'b (Call<'_>, Vec<Range<u32>>)) -> Inlined<'b> {
     let Place { file, line, column } = call.place;
-    Inlined { name: call.name, parent: call.parent, file, line, column, ranges }
+    Inlined::new(call.name, ranges).called_from(file, line).column(column).within(call.parent)
 }

@@ -129,13 +129,7 @@ impl Frame {
 
 impl State {
     fn row(&self) -> Row<'_> {
-        Row {
-            offset: self.offset,
-            cfa_register: self.cfa.0,
-            cfa_offset: self.cfa.1,
-            saved: &self.saved,
-            signed: self.signed,
-        }
+        Row::new(self.offset, self.cfa.0, self.cfa.1).saved(&self.saved).signed(self.signed)
     }
 }
 

@@ -1,5 +1,7 @@
 //! What source locations refer to.
 
+use jitscribe::Line;
+
 /// A place in a source text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place<'a> {
@@ -9,6 +11,12 @@ pub struct Place<'a> {
     pub line: u32,
     /// From 1; 0 if unknown.
     pub column: u32,
+}
+
+impl<'a> Place<'a> {
+    pub(crate) fn line_at(self, offset: u32) -> Line<'a> {
+        Line::new(offset, self.file, self.line).column(self.column)
+    }
 }
 
 /// A call that the front end inlined.

@@ -102,10 +102,7 @@ mod tests {
 
     #[test]
     fn rows_apply_from_their_offsets_on() {
-        let rows = [
-            Row { offset: 4, cfa_register: 7, cfa_offset: 32, ..Row::default() },
-            Row { offset: 39, cfa_register: 7, cfa_offset: 8, ..Row::default() },
-        ];
+        let rows = [Row::new(4, 7, 32), Row::new(39, 7, 8)];
         let tables = tables(&Unwind::Rows(&rows));
         for (offset, cfa) in [(0, 0x7008), (3, 0x7008), (4, 0x7020), (38, 0x7020), (39, 0x7008)] {
             let caller =

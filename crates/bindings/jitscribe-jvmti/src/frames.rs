@@ -129,7 +129,7 @@ struct Rows {
 impl Rows {
     fn put(&mut self, offset: usize, size: i32, saved: &'static [(u16, i32)]) {
         let Ok(offset) = u32::try_from(offset) else { return };
-        let row = Row { offset, cfa_register: RSP, cfa_offset: size, saved, signed: false };
+        let row = Row::new(offset, RSP, size).saved(saved);
         match self.all.last_mut() {
             Some(last) if last.offset == offset => *last = row,
             _ => self.all.push(row),

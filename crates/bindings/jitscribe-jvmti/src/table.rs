@@ -175,7 +175,7 @@ impl Table {
         places
             .map(|place| {
                 let file = if place.line == 0 { "" } else { &*known.method(place.method).file };
-                Line { offset: place.offset, file, line: place.line, column: 0 }
+                Line::new(place.offset, file, place.line)
             })
             .collect()
     }
@@ -184,13 +184,12 @@ impl Table {
     pub(crate) fn inlined<'a>(&'a self, known: &'a Known) -> Vec<Inlined<'a>> {
         let calls = self.calls.iter();
         calls
-            .map(|call| Inlined {
-                name: &known.method(call.callee).name,
-                parent: call.parent,
-                file: &known.method(call.caller).file,
-                line: call.line,
-                column: 0,
-                ranges: &self.ranges[call.ranges.clone()],
+            .map(|call| {
+                let (callee, caller) = (known.method(call.callee), known.method(call.caller));
+                let ranges = &self.ranges[call.ranges.clone()];
+                Inlined::new(&callee.name, ranges)
+                    .called_from(&caller.file, call.line)
+                    .within(call.parent)
             })
             .collect()
     }
@@ -229,8 +228,12 @@ mod tests {
         ranges.iter().map(|range| (range.start, range.end)).collect()
     }
 
+    fn text(bytes: &[u8]) -> &str {
+        std::str::from_utf8(bytes).unwrap()
+    }
+
     fn lines((table, known): &(Table, Known)) -> Vec<(u32, &str, u32)> {
-        table.lines(known).iter().map(|line| (line.offset, line.file, line.line)).collect()
+        table.lines(known).iter().map(|line| (line.offset, text(line.file), line.line)).collect()
     }
 
     #[test]
@@ -259,14 +262,16 @@ mod tests {
             .0
             .inlined(&table.1)
             .into_iter()
-            .map(|call| (call.name, call.parent, call.file, call.line, pairs(call.ranges)))
+            .map(|call| {
+                (text(call.name), call.parent, text(call.file), call.line, pairs(call.ranges))
+            })
             .collect();
         assert_eq!(
             calls,
             [
-                ("b", None, "a.java", 20, vec![(4, 16), (20, 30)]),
+                ("", None, "a.java", 20, vec![(4, 16), (20, 30)]),
                 ("c", Some(0), "b.java", 10, vec![(8, 12), (24, 30)]),
-                ("b", None, "a.java", 20, vec![(16, 20)]),
+                ("", None, "a.java", 20, vec![(16, 20)]),
                 ("c", Some(0), "b.java", 10, vec![(20, 24)]),
             ]
         );

@@ -310,23 +310,19 @@ impl<'a> Texts<'a> {
     }
 
     fn lines(&self) -> Vec<Line<'_>> {
-        let line = |(line, offset, file): &(jitdump::LineEntry<'a>, u32, usize)| Line {
-            offset: *offset,
-            file: self.files.get(*file).map_or("", |(_, text)| text),
-            line: line.line,
-            column: line.column,
+        let line = |(line, offset, file): &(jitdump::LineEntry<'a>, u32, usize)| {
+            let file = self.files.get(*file).map_or("", |(_, text)| text);
+            Line::new(*offset, file, line.line).column(line.column)
         };
         self.lines.iter().map(line).collect()
     }
 
     fn inlined(&self) -> Vec<Inlined<'_>> {
-        let inlined = self.calls.iter().map(|(call, name, file, ranges)| Inlined {
-            name,
-            parent: call.parent,
-            file,
-            line: call.line,
-            column: call.column,
-            ranges,
+        let inlined = self.calls.iter().map(|(call, name, file, ranges)| {
+            Inlined::new(name, ranges)
+                .called_from(file, call.line)
+                .column(call.column)
+                .within(call.parent)
         });
         inlined.collect()
     }

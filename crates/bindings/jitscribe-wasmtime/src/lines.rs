@@ -73,7 +73,7 @@ impl<'a, 'w> Lines<'a, 'w> {
             let next = self.places.peek().map_or(range.end, |(next, _)| range.end.min(*next));
             let end = u32::try_from(next - range.start).unwrap_or(u32::MAX);
             if self.wants_bytecode {
-                let line = Line { offset, file: self.module, line: place.unwrap_or(0), column: 0 };
+                let line = Line::new(offset, self.module, place.unwrap_or(0));
                 told.bytecode.push(line);
             }
             if let Some(source) = self.source {
@@ -97,11 +97,10 @@ impl<'a> Told<'a> {
         known: &mut HashMap<Site<'a>, u32>,
     ) {
         let frames = place.map(|place| source.frames(place)).unwrap_or_default();
-        let mut line = Line { offset: code.start, ..Line::default() };
+        let mut line = Line::new(code.start, "", 0);
         if let Some(location) = frames.first().and_then(|frame| frame.location.as_ref()) {
-            line.file = location.file.unwrap_or("");
-            line.line = location.line.unwrap_or(0);
-            line.column = location.column.unwrap_or(0);
+            let (file, number) = (location.file.unwrap_or(""), location.line.unwrap_or(0));
+            line = Line::new(code.start, file, number).column(location.column.unwrap_or(0));
         }
         let is_news = self.source.last().is_none_or(|last| {
             (last.file, last.line, last.column) != (line.file, line.line, line.column)
@@ -140,13 +139,11 @@ impl<'a> Told<'a> {
     pub(crate) fn inlined(&self) -> Vec<Inlined<'_>> {
         let calls = self.calls.iter();
         calls
-            .map(|Call { name, site, ranges }| Inlined {
-                name,
-                parent: site.parent,
-                file: site.file,
-                line: site.line,
-                column: site.column,
-                ranges,
+            .map(|Call { name, site, ranges }| {
+                Inlined::new(name, ranges)
+                    .called_from(site.file, site.line)
+                    .column(site.column)
+                    .within(site.parent)
             })
             .collect()
     }

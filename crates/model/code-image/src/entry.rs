@@ -5,7 +5,7 @@ use std::ops::Range;
 use fallible::Vec;
 
 use crate::cfi;
-use crate::code::Code;
+use crate::code::VisibleCode;
 use crate::dwarf::{self, DEAD_UNIT, FILLER, FILLER_BYTE, Single, UNIT_LINES_AT, UNIT_ROOT_AT};
 use crate::encode::Encoder;
 use crate::printable::push_printable;
@@ -35,9 +35,9 @@ impl DebugEntry {
     /// Encodes the debug info of the visible part of `code`. `place` maps addresses in the process to those of the
     /// file.
     #[must_use]
-    pub fn new(target: Target, code: &Code<'_>, place: impl Fn(u64) -> u64 + Copy) -> Self {
-        let mut name = Vec::with_capacity(code.name.len());
-        push_name(code.name, &mut name);
+    pub fn new(target: Target, code: &VisibleCode<'_>, place: impl Fn(u64) -> u64 + Copy) -> Self {
+        let mut name = Vec::with_capacity(code.code.name.len());
+        push_name(code.code.name, &mut name);
         let rows = dwarf::rows(code, place);
         let calls = dwarf::calls(code, place);
         let (start, end) = (place(code.visible.start), place(code.visible.end));
@@ -136,17 +136,17 @@ pub fn symbol_name(name: &[u8]) -> Vec<u8> {
 /// Appends the part of a code's ready `.eh_frame` that describes its visible part, as entries for the address `at`:
 /// CIEs and FDEs, without a terminator, with addresses relative to their position. Appends nothing if none of it can
 /// be used.
-pub fn ready_frames(target: Target, code: &Code<'_>, at: u64, out: &mut Vec<u8>) {
-    if let Some(ready) = code.unwind {
-        cfi::relative(target, code, ready.bytes, at, out);
+pub fn ready_frames(target: Target, code: &VisibleCode<'_>, at: u64, out: &mut Vec<u8>) {
+    if let Some(ready) = code.eh_frame() {
+        cfi::relative(target, code, ready, at, out);
     }
 }
 
 /// The part of a code's ready `.eh_frame` that describes its visible part, as entries with absolute addresses, which
 /// are valid at any position: CIEs, then FDEs, each padded to a multiple of the address size, without a terminator.
 #[must_use]
-pub fn whole_frames(target: Target, code: &Code<'_>) -> Vec<u8> {
-    code.unwind.map_or_else(Vec::new, |ready| cfi::absolute(target, code, ready.bytes).bytes)
+pub fn whole_frames(target: Target, code: &VisibleCode<'_>) -> Vec<u8> {
+    code.eh_frame().map_or_else(Vec::new, |ready| cfi::absolute(target, code, ready).bytes)
 }
 
 /// An FDE in entries of an `.eh_frame` whose addresses are relative with 32 bits.
@@ -199,8 +199,10 @@ fn set_u32(target: Target, bytes: &mut [u8], at: usize, value: u32) {
 
 #[cfg(test)]
 mod tests {
+    use jit_code::{Code, Line, Unwind};
+
     use super::{DebugEntry, frame_entries, ready_frames};
-    use crate::{Code, EhFrame, Endian, Line, Target};
+    use crate::{Endian, Target, VisibleCode};
 
     const TARGET: Target = Target { machine: 62, endian: Endian::Little, is_64: true, flags: 0 };
 
@@ -210,16 +212,8 @@ mod tests {
         let (mut info, mut line) = (Vec::new(), Vec::new());
         for (number, slack) in [(0_u64, 0), (1, 40), (2, 3), (3, 5), (4, 0)] {
             let start = 0x1000 + 0x100 * number;
-            let lines =
-                [Line { address: start + 4, file: b"/a/b.x", line: 7 + number as u32, column: 1 }];
-            let code = Code {
-                start,
-                size: 32,
-                visible: start..start + 32,
-                name: b"f",
-                lines: &lines,
-                ..Code::default()
-            };
+            let lines = [Line::new(4, "/a/b.x", 7 + number as u32).column(1)];
+            let code = VisibleCode::whole(Code::at(start, 32).named("f").lines(&lines));
             let mut entry = DebugEntry::new(TARGET, &code, |address| address);
             entry.pad(entry.info.len() + slack, entry.line.len() + slack);
             entry.place(line.len() as u32, 0);
@@ -262,13 +256,8 @@ mod tests {
         let mut section = Vec::new();
         let rows = unwind_rows();
         section.extend_from_slice(&rows);
-        let code = Code {
-            start: 0x7000_0000,
-            size: 16,
-            visible: 0x7000_0000..0x7000_0010,
-            unwind: Some(EhFrame { bytes: &section }),
-            ..Code::default()
-        };
+        let code = Code::at(0x7000_0000, 16).unwind(Unwind::EhFrame(&section));
+        let code = VisibleCode::whole(code);
         let mut out = fallible::Vec::new();
         ready_frames(TARGET, &code, 0x7100_0000, &mut out);
         let entries = frame_entries(TARGET, &out, 0x7100_0000);

@@ -4,7 +4,7 @@ use std::io::{Seek, Write};
 use std::ops::Range;
 
 use crate::cfi::UnwindTables;
-use crate::code::Code;
+use crate::code::VisibleCode;
 use crate::dwarf::DebugInfo;
 use crate::error::Error;
 use crate::functions::Functions;
@@ -66,7 +66,7 @@ impl<W: Write + Seek> Gathered<W> {
 
     /// Adds a code behind those that were added before. Returns whether it is time to [append](Self::append_added)
     /// them.
-    pub(crate) fn add(&mut self, code: &Code<'_>) -> Result<bool, Error> {
+    pub(crate) fn add(&mut self, code: &VisibleCode<'_>) -> Result<bool, Error> {
         self.added.add(code)?;
         Ok(self.added.is_full())
     }

@@ -6,22 +6,20 @@
 //! addresses) in one *epoch* (a time in which no address changed its meaning).
 //!
 //! ```
-//! use code_image::{Code, Endian, ImageWriter, Line, Target};
+//! use code_image::{Endian, ImageWriter, Target, VisibleCode};
+//! use jit_code::{Code, Line};
 //! use std::io::Cursor;
 //!
 //! let arena = 0x7f00_0000_0000..0x7f00_0000_2000;
 //! let target = Target::new(62 /* EM_X86_64 */, Endian::Little);
 //! let mut file = Cursor::new(Vec::new());
 //! let mut image = ImageWriter::new(&mut file, target, arena)?;
-//! image.add(&Code {
-//!     start: 0x7f00_0000_0040,
-//!     size: 4,
-//!     visible: 0x7f00_0000_0040..0x7f00_0000_0044,
-//!     name: b"answer",
-//!     bytes: &[0x6a, 42, 0x58, 0xc3],
-//!     lines: &[Line { address: 0x7f00_0000_0040, file: b"/src/answer.js", line: 3, column: 9 }],
-//!     ..Code::default()
-//! })?;
+//! let lines = [Line::new(0, "/src/answer.js", 3).column(9)];
+//! let code = Code::new(&[0x6a, 42, 0x58, 0xc3])
+//!     .runs_at(0x7f00_0000_0040)
+//!     .named("answer")
+//!     .lines(&lines);
+//! image.add(&VisibleCode::whole(code))?;
 //! let finished = image.finish(|_size| None)?;
 //! assert_eq!(finished.text.address, 0x7f00_0000_0000);
 //! assert_eq!(finished.text.file_offset, 0x1000);
@@ -53,7 +51,7 @@
 //!
 //! # Hostile input
 //!
-//! Names, line entries, inlined calls and above all the bytes of [`EhFrame`] come from other programs. They never
+//! Names, line entries, inlined calls and above all the bytes of an `.eh_frame` come from other programs. They never
 //! cause a panic. What cannot be used is left out and, for unwind info, counted by cause in [`UnwindSummary`].
 #![forbid(unsafe_code)]
 // Code that only images or objects use is not excluded from builds without these features, unless it depends on
@@ -90,7 +88,7 @@ mod sparse;
 mod target;
 
 pub use cfi::UnwindSummary;
-pub use code::{Code, EhFrame, Inlined, Line};
+pub use code::VisibleCode;
 #[cfg(feature = "image")]
 pub use elf::{Finished, ImageWriter, Mapping, PlacedImage};
 pub use elf::{LOG_LOCATOR_SECTION, Symfile, SymfileCode, TAG, TAG_AT, log_locator};

@@ -5,7 +5,7 @@ use std::ops::Range;
 use fallible::Vec;
 
 use crate::cfi::UnwindTables;
-use crate::code::Code;
+use crate::code::VisibleCode;
 use crate::dwarf::{self, Unit};
 use crate::error::Error;
 use crate::functions::Functions;
@@ -52,12 +52,12 @@ impl Part {
     ///
     /// # Errors
     /// [`Error::Outside`], [`Error::Order`]; nothing was added then.
-    pub fn add(&mut self, code: &Code<'_>) -> Result<(), Error> {
+    pub fn add(&mut self, code: &VisibleCode<'_>) -> Result<(), Error> {
         let visible = code.visible.clone();
         if visible.start >= visible.end {
             return Ok(());
         }
-        for within in [self.place.span.clone(), code.start..code.start.saturating_add(code.size)] {
+        for within in [self.place.span.clone(), code.range()] {
             if visible.start < within.start || visible.end > within.end {
                 return Err(Error::Outside { visible, within });
             }
@@ -76,14 +76,14 @@ impl Part {
             self.text.extend_from_slice(bytes);
             self.pieces.push((address, bytes.len()));
         }
-        let name = self.functions.add(address | u64::from(code.thumb), size, code.name);
+        let name = self.functions.add(address | u64::from(code.is_thumb), size, code.code.name);
         if let Some(unit) = &mut self.unit {
             let rows = dwarf::rows(code, place);
             let calls = dwarf::calls(code, place);
             unit.add(name, address, address.saturating_add(size), &rows, &calls);
         }
-        if let Some(eh_frame) = code.unwind {
-            self.unwind.add(code, eh_frame.bytes, place);
+        if let Some(eh_frame) = code.eh_frame() {
+            self.unwind.add(code, eh_frame, place);
         }
         Ok(())
     }

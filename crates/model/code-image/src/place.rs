@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::code::Code;
+use crate::code::VisibleCode;
 
 /// Mappings start on multiples of this. The text starts at this file offset, behind the headers.
 ///
@@ -41,10 +41,13 @@ impl Place {
 }
 
 /// The bytes of the part to show, as far as known.
-pub(crate) fn visible_bytes<'a>(code: &Code<'a>) -> &'a [u8] {
-    let from = usize::try_from(code.visible.start.saturating_sub(code.start)).unwrap_or(usize::MAX);
-    let to = usize::try_from(code.visible.end.saturating_sub(code.start)).unwrap_or(usize::MAX);
-    code.bytes.get(from..to.min(code.bytes.len())).unwrap_or_default()
+pub(crate) fn visible_bytes<'a>(code: &VisibleCode<'a>) -> &'a [u8] {
+    let bytes = code.code.bytes.unwrap_or_default();
+    let offset = |address: u64| {
+        usize::try_from(address.saturating_sub(code.code.address)).unwrap_or(usize::MAX)
+    };
+    let (from, to) = (offset(code.visible.start), offset(code.visible.end));
+    bytes.get(from..to.min(bytes.len())).unwrap_or_default()
 }
 
 /// The start of the page that contains `address`.

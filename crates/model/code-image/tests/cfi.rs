@@ -2,10 +2,11 @@
 
 mod common;
 
-use code_image::{Code, EhFrame, Endian, Target};
+use code_image::{Endian, Target, VisibleCode};
 use common::cfi::{look_up, rules_of_codes, rules_of_image};
 use common::frames::{frame, section, size, style};
 use common::{EM_X86_64, targets, write, write_placed};
+use jit_code::{Code, Unwind};
 use proptest::prelude::*;
 
 fn x86_64() -> Target {
@@ -30,18 +31,11 @@ const V8: &str = "1800000000000000 037a4c5200017810 02ff1b0c07089001 00000000
                   20000000 20000000 6cfeffff 6a010000 00500e108602430d 0602ef0d07410e08
                   520c061000000000";
 
-fn code<'a>(start: u64, size: u64, eh_frame: &'a [u8]) -> Code<'a> {
-    Code {
-        start,
-        size,
-        visible: start..start + size,
-        name: b"f",
-        unwind: Some(EhFrame { bytes: eh_frame }),
-        ..Code::default()
-    }
+fn code<'a>(start: u64, size: u64, eh_frame: &'a [u8]) -> VisibleCode<'a> {
+    VisibleCode::whole(Code::at(start, size).named("f").unwind(Unwind::EhFrame(eh_frame)))
 }
 
-fn compare(target: Target, codes: &[Code<'_>]) -> code_image::Finished {
+fn compare(target: Target, codes: &[VisibleCode<'_>]) -> code_image::Finished {
     let first = codes.first().unwrap().visible.start;
     let image = write(target, first..codes.last().unwrap().visible.end, codes);
     let expected = rules_of_codes(target, codes);
@@ -100,12 +94,11 @@ proptest! {
             sections.push((start, section(target, style, frames, start)));
             start = (start + size(style, frames)).next_multiple_of(4);
         }
-        let codes: Vec<Code<'_>> = codes.iter().zip(&sections)
+        let codes: Vec<VisibleCode<'_>> = codes.iter().zip(&sections)
             .map(|((style, frames, front, back, _), (start, section))| {
                 let end = start + size(style, frames);
                 let visible = (start + front).min(end)..end.saturating_sub(*back).max(start + front);
-                Code { visible: visible.start..visible.end.min(end),
-                    ..code(*start, end - start, section) }
+                code(*start, end - start, section).visible(visible.start..visible.end.min(end))
             })
             .collect();
         let expected = rules_of_codes(target, &codes);
@@ -163,7 +156,7 @@ proptest! {
 }
 
 /// The causes for which FDEs of a section were left out: malformed, unsupported, outside, overlapping, out of reach.
-fn dropped(codes: &[Code<'_>]) -> [u64; 5] {
+fn dropped(codes: &[VisibleCode<'_>]) -> [u64; 5] {
     let span = codes[0].visible.start..codes.last().unwrap().visible.end;
     let unwind = write(x86_64(), span, codes).finished.unwind;
     [unwind.malformed, unwind.unsupported, unwind.outside, unwind.overlapping, unwind.out_of_reach]

@@ -2,11 +2,12 @@
 
 mod common;
 
-use code_image::{Code, Endian, Error, ObjectFormat, ObjectWriter, Target};
+use code_image::{Endian, Error, ObjectFormat, ObjectWriter, Target, VisibleCode};
 use common::sample::sample_codes;
 use common::{
     EM_AARCH64, EM_S390, EM_X86_64, Loadable, assert_contains, run, run_any, write_object,
 };
+use jit_code::Code;
 
 const SPAN: std::ops::Range<u64> = 0x7f00_0000_0000..0x7f00_0000_3000;
 const MACHINES: [u16; 2] = [EM_X86_64, EM_AARCH64];
@@ -142,19 +143,11 @@ fn names_of_every_kind_are_found() {
     let names =
         ["a", "ab", "abc", "abd", "b", "größe", "f(int, char const*) [clone]", &"x".repeat(3000)];
     let bytes = [0xc3; 16];
-    let codes: Vec<Code<'_>> = (0..)
+    let codes: Vec<VisibleCode<'_>> = (0..)
         .zip(names)
         .map(|(number, name)| {
             let start = SPAN.start + 0x40 + number * 16;
-            let visible = start..start + 16;
-            Code {
-                start,
-                size: 16,
-                visible,
-                name: name.as_bytes(),
-                bytes: &bytes,
-                ..Code::default()
-            }
+            VisibleCode::whole(Code::new(&bytes).runs_at(start).named(name))
         })
         .collect();
     let target = Target::new(EM_X86_64, Endian::Little);
@@ -176,10 +169,9 @@ fn of_more_than_there_can_be_the_newest_are_exported() {
     let names: Vec<String> = (0..0x1_0010).map(|number| format!("f{number:x}")).collect();
     let code = |number: usize| {
         let start = SPAN.start + number as u64;
-        let name = names[number].as_bytes();
-        Code { start, size: 1, visible: start..start + 1, name, bytes: &[0xc3], ..Code::default() }
+        VisibleCode::whole(Code::new(&[0xc3]).runs_at(start).named(&names[number]))
     };
-    let codes: Vec<Code<'_>> = (0..names.len()).map(code).collect();
+    let codes: Vec<VisibleCode<'_>> = (0..names.len()).map(code).collect();
     let target = Target::new(EM_X86_64, Endian::Little);
     let span = SPAN.start..SPAN.start + 0x1_0010;
     let object = write_object(ObjectFormat::Pe, target, span, &codes);

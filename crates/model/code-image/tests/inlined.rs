@@ -5,16 +5,17 @@ mod common;
 
 use std::ops::Range;
 
-use code_image::{Code, Inlined, Line};
+use code_image::VisibleCode;
 use common::inlining::{Counts, check_nesting, expected, read};
 use common::{run, targets, write};
+use jit_code::{Code, Inlined, Line};
 use proptest::prelude::*;
 
-const NAMES: [&[u8]; 4] = [b"inner", b"outer", b"a::b<c>", b"main"];
-const FILES: [&[u8]; 3] = [b"", b"/src/lib/a.js", b"a.js"];
+const NAMES: [&str; 4] = ["inner", "outer", "a::b<c>", "main"];
+const FILES: [&str; 3] = ["", "/src/lib/a.js", "a.js"];
 
 /// A call with its parts owned: parent, name, place, ranges as start and length, counted from 8 bytes
-/// before the code.
+/// before the code, and clipped to its start.
 #[derive(Debug, Clone)]
 struct MadeCall {
     parent: Option<u32>,
@@ -22,13 +23,13 @@ struct MadeCall {
     file: usize,
     line: u32,
     column: u32,
-    ranges: Vec<(u64, u64)>,
+    ranges: Vec<(u32, u32)>,
 }
 
 fn made_call() -> impl Strategy<Value = MadeCall> {
     let any_parent = prop_oneof![Just(None), (0..12_u32).prop_map(Some)];
     let line = prop_oneof![0..4_u32, any::<u32>()];
-    let ranges = prop::collection::vec((0..60_u64, 0..50_u64), 0..4);
+    let ranges = prop::collection::vec((0..60_u32, 0..50_u32), 0..4);
     (any_parent, 0..NAMES.len(), 0..FILES.len(), line, 0..300_u32, ranges).prop_map(
         |(parent, name, file, line, column, ranges)| {
             let ranges = ranges.into_iter().map(|(start, len)| (start, start + len)).collect();
@@ -61,29 +62,25 @@ proptest! {
             end += gap + size;
             end - size
         }).collect();
-        let ranges: Vec<Vec<Vec<Range<u64>>>> = made.iter().zip(&starts).map(|(made, start)| {
-            let at = |&(from, to): &(u64, u64)| start + from - 8..start + to - 8;
+        let ranges: Vec<Vec<Vec<Range<u32>>>> = made.iter().map(|made| {
+            let at = |&(from, to): &(u32, u32)| from.saturating_sub(8)..to.saturating_sub(8);
             made.4.iter().map(|call| call.ranges.iter().map(at).collect()).collect()
         }).collect();
         let calls: Vec<Vec<Inlined<'_>>> = made.iter().zip(&ranges).map(|(made, ranges)| {
-            made.4.iter().zip(ranges).map(|(call, ranges)| Inlined {
-                name: NAMES[call.name],
-                parent: call.parent,
-                call_file: FILES[call.file],
-                call_line: call.line,
-                call_column: call.column,
-                ranges,
+            made.4.iter().zip(ranges).map(|(call, ranges)| {
+                Inlined::new(NAMES[call.name], ranges)
+                    .called_from(FILES[call.file], call.line)
+                    .column(call.column)
+                    .within(call.parent)
             }).collect()
         }).collect();
-        let lines: Vec<[Line<'_>; 1]> = starts.iter().map(|&address| {
-            [Line { address, file: b"/src/main.js", line: u32::from(has_lines), column: 3 }]
-        }).collect();
-        let codes: Vec<Code<'_>> = (0..made.len()).map(|number| {
+        let lines = [Line::new(0, "/src/main.js", u32::from(has_lines)).column(3)];
+        let codes: Vec<VisibleCode<'_>> = (0..made.len()).map(|number| {
             let (_, size, front, back, _) = made[number];
             let start = starts[number];
             let visible = start + front..(start + size).saturating_sub(back);
-            Code { start, size, visible, name: b"code", lines: &lines[number],
-                inlined: &calls[number], ..Code::default() }
+            let code = Code::at(start, size).named("code").lines(&lines).inlined(&calls[number]);
+            VisibleCode::whole(code).visible(visible)
         }).collect();
 
         let image = write(targets()[target], ORIGIN..end, &codes);
@@ -111,28 +108,18 @@ const START: u64 = 0x10_0000;
 
 /// The image of one code of `size` bytes with `inlined` in it.
 fn image(size: u64, inlined: &[Inlined<'_>]) -> common::OnDisk {
-    let code = Code {
-        start: START,
-        size,
-        visible: START..START + size,
-        name: b"code",
-        inlined,
-        ..Code::default()
-    };
+    let code = VisibleCode::whole(Code::at(START, size).named("code").inlined(inlined));
     write(targets()[0], START..START + size, &[code])
 }
 
 #[test]
 fn calls_deeper_than_127_are_left_out() {
-    let whole = [START..START + 8];
+    let whole = [0..8];
     let calls: Vec<Inlined<'_>> = (0..100_000_u32)
-        .map(|number| Inlined {
-            name: b"again",
-            parent: number.checked_sub(1),
-            call_file: b"a.js",
-            call_line: number + 1,
-            ranges: &whole,
-            ..Inlined::default()
+        .map(|number| {
+            Inlined::new("again", &whole)
+                .called_from("a.js", number + 1)
+                .within(number.checked_sub(1))
         })
         .collect();
     let image = image(8, &calls);
@@ -146,15 +133,12 @@ fn calls_deeper_than_127_are_left_out() {
 #[test]
 fn ranges_that_cut_one_another_do_not_multiply() {
     // a call with many ranges, containing calls that extend across all of them
-    let many: Vec<Range<u64>> =
-        (0..20_000).map(|n| START + 10 * n..START + 10 * n + 5).rev().collect();
-    let whole = [START..START + 200_000];
+    let many: Vec<Range<u32>> = (0..20_000).map(|n| 10 * n..10 * n + 5).rev().collect();
+    let whole = [0..200_000];
     let calls: Vec<Inlined<'_>> = (0..100_u32)
-        .map(|number| Inlined {
-            name: b"f",
-            parent: number.checked_sub(1),
-            ranges: if number == 0 { &many } else { &whole },
-            ..Inlined::default()
+        .map(|number| {
+            let ranges = if number == 0 { &many[..] } else { &whole };
+            Inlined::new("f", ranges).within(number.checked_sub(1))
         })
         .collect();
     let image = image(200_000, &calls);
@@ -166,44 +150,23 @@ fn ranges_that_cut_one_another_do_not_multiply() {
 #[test]
 fn many_calls_beside_one_another_take_what_is_left() {
     // each covers what all before it cover and one byte more, and only that byte is left for it
-    let ranges: Vec<[Range<u64>; 1]> =
-        (0..100_000).map(|number| [START..START + number + 1]).collect();
-    let calls: Vec<Inlined<'_>> = ranges
-        .iter()
-        .map(|ranges| Inlined { name: b"f", parent: None, ranges, ..Inlined::default() })
-        .collect();
+    let ranges: Vec<[Range<u32>; 1]> = (0..100_000).map(|number| [0..number + 1]).collect();
+    let calls: Vec<Inlined<'_>> = ranges.iter().map(|ranges| Inlined::new("f", ranges)).collect();
     let image = image(100_000, &calls);
     assert_eq!(check_nesting(&image.path()), Counts { calls: 100_000, functions: 1, deepest: 1 });
 }
 
 #[test]
 fn units_hold_about_1024_calls() {
-    const NAMES: [&[u8]; 10] = [b"0", b"1", b"2", b"3", b"4", b"5", b"6", b"7", b"8", b"9"];
-    let starts = (0..1000).map(|number| START + 16 * number);
-    let ranges: Vec<_> =
-        starts.clone().map(|start| [start..start + 4, start + 8..start + 9]).collect();
-    let calls: Vec<Vec<Inlined<'_>>> = ranges
-        .iter()
-        .map(|ranges| {
-            let call = |(number, &name): (u32, &&'static [u8])| Inlined {
-                name,
-                parent: number.checked_sub(1),
-                ranges,
-                ..Inlined::default()
-            };
-            (0..).zip(&NAMES).map(call).collect()
-        })
-        .collect();
-    let codes: Vec<Code<'_>> = starts
-        .zip(&calls)
-        .map(|(start, calls)| Code {
-            start,
-            size: 16,
-            visible: start..start + 16,
-            name: b"code",
-            inlined: calls,
-            ..Code::default()
-        })
+    const NAMES: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
+    let ranges = [0..4, 8..9];
+    let calls = (0..)
+        .zip(NAMES)
+        .map(|(number, name): (u32, _)| Inlined::new(name, &ranges).within(number.checked_sub(1)));
+    let calls: Vec<Inlined<'_>> = calls.collect();
+    let codes: Vec<VisibleCode<'_>> = (0..1000)
+        .map(|number| Code::at(START + 16 * number, 16).named("code").inlined(&calls))
+        .map(VisibleCode::whole)
         .collect();
     let image = write(targets()[0], START..START + 16_000, &codes);
     assert_eq!(common::image::read(&image.path()).units, [[103; 9].as_slice(), &[73]].concat());

@@ -3,88 +3,52 @@
 
 mod common;
 
+use std::ops::Range;
 use std::path::Path;
 
-use code_image::{Code, Endian, Inlined, Line, Target};
+use code_image::{Endian, Target, VisibleCode};
 use common::{EM_X86_64, OnDisk, run, run_any, targets, write};
+use jit_code::{Code, Inlined, Line};
 
 const START: u64 = 0x7f00_0000_0040;
 
 /// A code whose first instruction belongs to a call, and one with a call in a call, both in two parts; the last call
 /// covers all of the one around it. A code without lines may follow, far from both.
 fn sample(target: Target, start: u64, has_second_range: bool) -> OnDisk {
-    let line = |offset, file: &'static str, line, column| Line {
-        address: start + offset,
-        file: file.as_bytes(),
-        line,
-        column,
-    };
+    let line =
+        |offset, file: &'static str, line, column| Line::new(offset, file, line).column(column);
     let first_lines = [line(0, "/src/util.js", 5, 1), line(4, "/src/main.js", 3, 9)];
     let second_lines = [
-        line(0x10, "/src/main.js", 10, 3),
-        line(0x18, "/src/util.js", 20, 5),
-        line(0x1c, "/src/lib/deep.js", 7, 2),
-        line(0x20, "/src/util.js", 21, 5),
-        line(0x24, "/src/main.js", 12, 3),
-        line(0x28, "/src/lib/deep.js", 8, 4),
-        line(0x2c, "/src/main.js", 13, 3),
-        line(0x30, "/src/lib/deep.js", 9, 6),
+        line(0, "/src/main.js", 10, 3),
+        line(0x8, "/src/util.js", 20, 5),
+        line(0xc, "/src/lib/deep.js", 7, 2),
+        line(0x10, "/src/util.js", 21, 5),
+        line(0x14, "/src/main.js", 12, 3),
+        line(0x18, "/src/lib/deep.js", 8, 4),
+        line(0x1c, "/src/main.js", 13, 3),
+        line(0x20, "/src/lib/deep.js", 9, 6),
     ];
-    let in_first = [Inlined {
-        name: b"middle",
-        call_file: b"/src/main.js",
-        call_line: 2,
-        call_column: 11,
-        ranges: &[start..start + 4],
-        ..Inlined::default()
-    }];
+    let call = |name, ranges: &'static [Range<u32>], file: &'static str, line, column| {
+        Inlined::new(name, ranges).called_from(file, line).column(column)
+    };
+    let in_first = [call("middle", &[0..4], "/src/main.js", 2, 11)];
     let in_second = [
-        Inlined {
-            name: b"middle",
-            call_file: b"/src/main.js",
-            call_line: 11,
-            call_column: 13,
-            ranges: &[start + 0x28..start + 0x2c, start + 0x18..start + 0x24],
-            ..Inlined::default()
-        },
-        Inlined {
-            name: "größe".as_bytes(),
-            parent: Some(0),
-            call_file: b"/src/util.js",
-            call_line: 22,
-            call_column: 17,
-            ranges: &[start + 0x1c..start + 0x20, start + 0x28..start + 0x2c],
-        },
-        Inlined {
-            name: b"last",
-            call_file: b"/src/main.js",
-            call_line: 14,
-            call_column: 19,
-            ranges: &[start + 0x30..start + 0x38],
-            ..Inlined::default()
-        },
-        Inlined {
-            name: "größe".as_bytes(),
-            parent: Some(2),
-            call_file: b"/src/util.js",
-            call_line: 33,
-            call_column: 0,
-            ranges: &[start + 0x30..start + 0x38],
-        },
+        call("middle", &[0x18..0x1c, 0x08..0x14], "/src/main.js", 11, 13),
+        call("größe", &[0x0c..0x10, 0x18..0x1c], "/src/util.js", 22, 17).within(0),
+        call("last", &[0x20..0x28], "/src/main.js", 14, 19),
+        call("größe", &[0x20..0x28], "/src/util.js", 33, 0).within(2),
     ];
-    let code = |start: u64, size: u64, name: &'static [u8]| Code {
-        start,
-        size,
-        visible: start..start + size,
-        name,
-        bytes: &[0x90; 0x28],
-        ..Code::default()
+    let code = |start: u64, size: u64, name: &'static str| {
+        let mut code = Code::at(start, size).named(name);
+        code.bytes = Some(&[0x90; 0x28]);
+        code
     };
     let codes = [
-        Code { lines: &first_lines, inlined: &in_first, ..code(start, 8, b"first") },
-        Code { lines: &second_lines, inlined: &in_second, ..code(start + 0x10, 0x28, b"second") },
-        code(start + 0x1000, 4, b"plain"),
-    ];
+        code(start, 8, "first").lines(&first_lines).inlined(&in_first),
+        code(start + 0x10, 0x28, "second").lines(&second_lines).inlined(&in_second),
+        code(start + 0x1000, 4, "plain"),
+    ]
+    .map(VisibleCode::whole);
     let codes = if has_second_range { &codes[..] } else { &codes[..2] };
     write(target, start..start + 0x2000, codes)
 }
@@ -209,18 +173,10 @@ fn check(path: &Path) {
 
 #[test]
 fn a_call_of_which_only_the_name_is_known() {
-    let inlined = [Inlined { name: b"", ranges: &[START + 2..START + 4], ..Inlined::default() }];
-    let code = Code {
-        start: START,
-        size: 8,
-        visible: START..START + 8,
-        name: b"outer",
-        bytes: &[0x90; 8],
-        inlined: &inlined,
-        ..Code::default()
-    };
+    let inlined = [Inlined::new("", &[2..4])];
+    let code = Code::new(&[0x90; 8]).runs_at(START).named("outer").inlined(&inlined);
     let target = Target::new(EM_X86_64, Endian::Little);
-    let image = write(target, START..START + 8, &[code]);
+    let image = write(target, START..START + 8, &[VisibleCode::whole(code)]);
     check(&image.path());
     let find = |tool, arguments: &[&str]| run(tool, arguments, &image.path());
     assert_eq!(

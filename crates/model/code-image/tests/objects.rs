@@ -2,11 +2,12 @@
 
 mod common;
 
-use code_image::{Code, Endian, ObjectFormat, Target};
+use code_image::{Endian, ObjectFormat, Target, VisibleCode};
 use common::sample::{START, sample_codes};
 use common::{
     EM_X86_64, Loadable, assert_contains, complaints, run, run_any, targets, write_object,
 };
+use jit_code::{Code, Line};
 
 const SPAN: std::ops::Range<u64> = 0x7f00_0000_0000..0x7f00_0000_3000;
 
@@ -24,18 +25,13 @@ fn the_checkers_find_nothing() {
 
 #[test]
 fn the_checkers_find_nothing_for_any_machine() {
-    let lines = [code_image::Line { address: 0x10_0044, file: b"/src/a.js", line: 3, column: 9 }];
+    let lines = [Line::new(4, "/src/a.js", 3).column(9)];
     for target in targets() {
-        let code = |start: u64, name: &'static [u8]| Code {
-            start,
-            size: 16,
-            visible: start..start + 16,
-            name,
-            bytes: &[0; 16],
-            lines: if start == 0x10_0040 { &lines } else { &[] },
-            ..Code::default()
+        let code = |start: u64, name: &'static str| {
+            let lines = if start == 0x10_0040 { &lines[..] } else { &[] };
+            VisibleCode::whole(Code::new(&[0; 16]).runs_at(start).named(name).lines(lines))
         };
-        let codes = [code(0x10_0040, b"a"), code(0x10_0050, b""), code(0x10_2000, b"a")];
+        let codes = [code(0x10_0040, "a"), code(0x10_0050, ""), code(0x10_2000, "a")];
         let object = write_object(ObjectFormat::Elf, target, 0x10_0040..0x10_4000, &codes);
         assert_eq!(complaints(&object.path()), "No errors\n", "{target:?}");
         // `a`, which is there twice, and `<unnamed>`.
@@ -107,19 +103,15 @@ fn names_are_found_and_lines() {
 #[test]
 fn what_cannot_be_called_is_not_exported() {
     let bytes = [0xc3; 16];
-    let code = |start: u64, name: &'static [u8]| Code {
-        start,
-        size: 16,
-        visible: start..start + 16,
-        name,
-        bytes: &bytes,
-        ..Code::default()
+    let code = |start: u64, name: &'static str| {
+        VisibleCode::whole(Code::new(&bytes).runs_at(start).named(name))
     };
-    let front_hidden = Code { visible: START + 4..START + 16, ..code(START, b"front") };
-    let back_hidden = Code { visible: START + 16..START + 30, ..code(START + 16, b"back") };
-    let cut = Code { bytes: &bytes[..15], ..code(START + 32, b"cut") };
-    let unknown = Code { bytes: &[], ..code(START + 48, b"unknown") };
-    let codes = [front_hidden, back_hidden, cut, unknown, code(START + 64, "größe(x)".as_bytes())];
+    let front_hidden = code(START, "front").visible(START + 4..START + 16);
+    let back_hidden = code(START + 16, "back").visible(START + 16..START + 30);
+    let mut cut = code(START + 32, "cut");
+    cut.code.bytes = Some(&bytes[..15]);
+    let unknown = VisibleCode::whole(Code::at(START + 48, 16).named("unknown"));
+    let codes = [front_hidden, back_hidden, cut, unknown, code(START + 64, "größe(x)")];
     let object = write_object(ObjectFormat::Elf, targets()[0], SPAN, &codes);
     assert_eq!((object.finished.symbols, object.finished.exported), (5, 1));
     assert_eq!(run("nm", &["-D"], &object.path()), "0000000000001080 T größe(x)\n");

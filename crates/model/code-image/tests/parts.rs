@@ -3,7 +3,8 @@
 use std::io::Cursor;
 use std::thread;
 
-use code_image::{Code, EhFrame, Endian, Error, ImageWriter, Inlined, Line, Target};
+use code_image::{Endian, Error, ImageWriter, Target, VisibleCode};
+use jit_code::{Code, Inlined, Line, Unwind};
 
 const START: u64 = 0x40_0000;
 const SIZE: u64 = 32;
@@ -28,7 +29,7 @@ fn bytes(digits: &str) -> Vec<u8> {
 /// Gives `each` codes of all kinds.
 fn for_each_code<E>(
     numbers: std::ops::Range<u64>,
-    mut each: impl FnMut(&Code<'_>) -> Result<(), E>,
+    mut each: impl FnMut(&VisibleCode<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let frames = FRAMES.map(bytes);
     for number in numbers {
@@ -37,32 +38,21 @@ fn for_each_code<E>(
         let file = format!("/src/{}.js", number / 50);
         let callee = format!("callee {}", number % 70);
         let text = [number as u8; SIZE as usize];
-        let lines = [0, 5, 9].map(|at| Line {
-            address: start + at,
-            file: file.as_bytes(),
-            line: (number + at) as u32,
-            column: 1,
-        });
-        let parts = [start + 4..start + 8, start + 12..start + 16];
-        let inlined = [Inlined {
-            name: callee.as_bytes(),
-            call_file: file.as_bytes(),
-            call_line: 7,
-            ranges: &parts[..1 + (number % 2) as usize],
-            ..Inlined::default()
-        }];
-        each(&Code {
-            start,
-            size: SIZE - 17,
-            visible: start..start + SIZE - 17,
-            name: name.as_bytes(),
-            bytes: if number % 7 == 0 { b"" } else { &text },
-            lines: &lines[..(number % 4) as usize],
-            inlined: if number % 3 == 0 { &inlined } else { &[] },
-            unwind: (number % 6 < 3)
-                .then(|| EhFrame { bytes: &frames[(number / 100 % 2) as usize] }),
-            thumb: false,
-        })?;
+        let lines = [0, 5, 9].map(|at| Line::new(at, &file, number as u32 + at).column(1));
+        let parts = &[4..8, 12..16][..1 + (number % 2) as usize];
+        let inlined = [Inlined::new(&callee, parts).called_from(&file, 7)];
+        let mut code =
+            Code::at(start, SIZE - 17).named(&name).lines(&lines[..(number % 4) as usize]);
+        if number % 7 != 0 {
+            code.bytes = Some(&text);
+        }
+        if number % 3 == 0 {
+            code = code.inlined(&inlined);
+        }
+        if number % 6 < 3 {
+            code = code.unwind(Unwind::EhFrame(&frames[(number / 100 % 2) as usize]));
+        }
+        each(&VisibleCode::whole(code))?;
     }
     Ok(())
 }

@@ -5,9 +5,10 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use code_image::{Code, Line, ObjectFormat};
+use code_image::{ObjectFormat, VisibleCode};
 use common::image::{Contents, Place, read, read_object};
 use common::{targets, write, write_object};
+use jit_code::{Code, Line};
 use object::Object;
 use proptest::prelude::*;
 
@@ -21,14 +22,14 @@ struct Made {
     name: Vec<u8>,
     bytes: Vec<u8>,
     /// Offset from 8 bytes before the code, file, line, column.
-    lines: Vec<(u64, usize, u32, u32)>,
+    lines: Vec<(u32, usize, u32, u32)>,
 }
 
 const FILES: [&[u8]; 6] =
     [b"", b"/src/main.js", b"/src/lib/a.js", b"a.js", b"/top.js", b"node:internal/x"];
 
 fn made() -> impl Strategy<Value = Made> {
-    let line = (0..60_u64, 0..FILES.len(), prop_oneof![0..4_u32, any::<u32>()], 0..300_u32);
+    let line = (0..60_u32, 0..FILES.len(), prop_oneof![0..4_u32, any::<u32>()], 0..300_u32);
     (
         prop_oneof![Just(0), 0..100_u64, Just(0x1_2345)],
         1..40_u64,
@@ -92,11 +93,11 @@ fn ascii(mut name: &[u8]) -> Vec<u8> {
 }
 
 /// The place of one address, by the definition of a line entry.
-fn place(code: &Code<'_>, address: u64) -> Option<Place> {
-    let in_code = code.lines.iter().filter(|line| code.start <= line.address);
-    let in_force = in_code.filter(|line| line.address <= address);
+fn place(code: &VisibleCode<'_>, address: u64) -> Option<Place> {
+    let at = |line: &Line<'_>| code.code.address + u64::from(line.offset);
+    let in_force = code.code.lines.iter().filter(|line| at(line) <= address);
     // of several with the same address `max_by_key` takes the last
-    let line = in_force.max_by_key(|line| line.address)?;
+    let line = in_force.max_by_key(|line| line.offset)?;
     let known = line.line != 0 && !line.file.is_empty();
     known.then(|| (line.file.to_vec(), line.line.into(), line.column.into()))
 }
@@ -110,21 +111,20 @@ proptest! {
         target in 0..6_usize,
         origin in prop_oneof![Just(0), Just(0x40_0000), 0..0x1000_0000_u64],
     ) {
-        let mut end = origin;
         let lines: Vec<Vec<Line<'_>>> = made.iter().map(|made| {
-            let start = end + made.gap;
-            end = start + made.size;
             made.lines.iter().map(|&(offset, file, line, column)| {
-                Line { address: (start + offset).wrapping_sub(8), file: FILES[file], line, column }
+                // What is before the code wraps, and is far behind it.
+                Line::new_bytes(offset.wrapping_sub(8), FILES[file], line).column(column)
             }).collect()
         }).collect();
         let mut end = origin;
-        let codes: Vec<Code<'_>> = made.iter().zip(&lines).map(|(made, lines)| {
+        let codes: Vec<VisibleCode<'_>> = made.iter().zip(&lines).map(|(made, lines)| {
             let start = end + made.gap;
             end = start + made.size;
             let visible = start + made.hidden_front..end - made.hidden_back.min(made.size);
-            Code { start, size: made.size, visible, name: &made.name, bytes: &made.bytes, lines,
-                ..Code::default() }
+            let mut code = Code::at(start, made.size).named_bytes(&made.name).lines(lines);
+            code.bytes = Some(&made.bytes);
+            VisibleCode::whole(code).visible(visible)
         }).collect();
 
         let mut expected = Contents::default();
@@ -134,14 +134,15 @@ proptest! {
         for code in codes.iter().filter(|code| !code.visible.is_empty()) {
             let start = code.visible.start - base + 0x1000;
             let size = code.visible.end - code.visible.start;
-            expected.symbols.push((start, size, shown(code.name)));
+            expected.symbols.push((start, size, shown(code.code.name)));
             let places: BTreeMap<u64, Place> = code.visible.clone()
                 .filter_map(|at| Some((at - base + 0x1000, place(code, at)?))).collect();
             let line = places.first_key_value().map_or(0, |(_, (_, line, _))| *line);
-            expected.functions.push((ascii(&shown(code.name)), start, start + size, line));
+            expected.functions.push((ascii(&shown(code.code.name)), start, start + size, line));
             expected.lines.extend(places);
             for at in code.visible.clone() {
-                if let Some(&byte) = code.bytes.get((at - code.start) as usize) {
+                let bytes = code.code.bytes.unwrap();
+                if let Some(&byte) = bytes.get((at - code.code.address) as usize) {
                     expected.text[(at - base) as usize] = byte;
                     any_bytes = true;
                 }
@@ -164,9 +165,9 @@ proptest! {
         // The same in every format that has the machine.
         let formats = [ObjectFormat::Elf, ObjectFormat::Pe, ObjectFormat::MachO];
         let callable: BTreeSet<Vec<u8>> = codes.iter().filter(|code| {
-            code.visible == (code.start..code.start + code.size)
-                && code.bytes.len() as u64 >= code.size
-        }).map(|code| shown(code.name)).collect();
+            let Code { address, size, bytes, .. } = code.code;
+            code.visible == (address..address + size) && bytes.unwrap().len() as u64 >= size
+        }).map(|code| shown(code.code.name)).collect();
         for format in formats.into_iter().take(if target < 2 { 3 } else { 1 }) {
             let object = write_object(format, targets()[target], origin..end, &codes);
             let mut expected = expected.clone();
@@ -196,24 +197,12 @@ proptest! {
 
 #[test]
 fn units_hold_at_most_512_functions() {
-    let lines: Vec<[Line<'_>; 1]> = (0..1300)
-        .map(|n| {
-            [Line { address: 0x10_0000 + n * 16, file: b"/a.js", line: n as u32 + 1, column: 1 }]
-        })
-        .collect();
-    let codes: Vec<Code<'_>> = lines
-        .iter()
-        .map(|lines| {
-            let start = lines[0].address;
-            Code {
-                start,
-                size: 16,
-                visible: start..start + 16,
-                name: b"same",
-                lines,
-                ..Code::default()
-            }
-        })
+    let lines: Vec<[Line<'_>; 1]> =
+        (0..1300).map(|n| [Line::new(0, "/a.js", n + 1).column(1)]).collect();
+    let codes: Vec<VisibleCode<'_>> = (0..)
+        .zip(&lines)
+        .map(|(n, lines)| Code::at(0x10_0000 + n * 16, 16).named("same").lines(lines))
+        .map(VisibleCode::whole)
         .collect();
     let image = write(targets()[0], 0x10_0000..0x10_0000 + 1300 * 16, &codes);
     let contents = read(&image.path());
@@ -224,17 +213,9 @@ fn units_hold_at_most_512_functions() {
 
 #[test]
 fn one_function_of_many_rows_ends_a_unit() {
-    let lines: Vec<Line<'_>> = (0..70_000)
-        .map(|n| Line { address: 0x10_0000 + n, file: b"/a.js", line: n as u32 + 1, column: 0 })
-        .collect();
-    let code = |start: u64, size: u64| Code {
-        start,
-        size,
-        visible: start..start + size,
-        name: b"f",
-        lines: &lines,
-        ..Code::default()
-    };
+    let lines: Vec<Line<'_>> = (0..66_000).map(|n| Line::new(n, "/a.js", n + 1)).collect();
+    let code =
+        |start: u64, size: u64| VisibleCode::whole(Code::at(start, size).named("f").lines(&lines));
     let codes = [code(0x10_0000, 66_000), code(0x10_0000 + 66_000, 4_000)];
     let image = write(targets()[0], 0x10_0000..0x10_0000 + 70_000, &codes);
     assert_eq!(read(&image.path()).units, [1, 1]);

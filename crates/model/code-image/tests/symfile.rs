@@ -6,9 +6,10 @@ mod common;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use code_image::{Code, EhFrame, Endian, Inlined, Line, Symfile, TAG_AT, Target};
+use code_image::{Endian, Symfile, TAG_AT, Target, VisibleCode};
 use common::{EM_386, EM_X86_64, run, targets};
 use gimli::{BaseAddresses, RunTimeEndian, UnwindSection};
+use jit_code::{Code, Inlined, Line, Unwind};
 use object::{Object, ObjectSection, ObjectSymbol};
 use proptest::prelude::*;
 
@@ -33,8 +34,8 @@ struct Made {
     size: u64,
     name: String,
     /// Offset and line.
-    lines: Vec<(u64, u32)>,
-    calls: Vec<(u64, u64)>,
+    lines: Vec<(u32, u32)>,
+    calls: Vec<(u32, u32)>,
     has_frames: bool,
 }
 
@@ -43,38 +44,24 @@ impl Made {
         let lines: Vec<_> = self
             .lines
             .iter()
-            .map(|&(offset, line)| Line {
-                address: self.start + offset,
-                file: if line % 3 == 0 { b"SETTING::b.raku" } else { b"/src/a.js" },
-                line,
-                column: line % 7,
+            .map(|&(offset, line)| {
+                let file = if line % 3 == 0 { "SETTING::b.raku" } else { "/src/a.js" };
+                Line::new(offset, file, line).column(line % 7)
             })
             .collect();
-        let ranges: Vec<_> =
-            self.calls.iter().map(|&(from, to)| self.start + from..self.start + to).collect();
+        let ranges: Vec<_> = self.calls.iter().map(|&(from, to)| from..to).collect();
         let half = ranges.len() / 2;
-        let call = |name, parent, ranges| Inlined {
-            name,
-            parent,
-            call_file: b"/src/a.js",
-            call_line: 7,
-            call_column: 0,
-            ranges,
-        };
-        let calls =
-            [call("größe".as_bytes(), None, &ranges[..]), call(b"inner", Some(0), &ranges[..half])];
+        let call = |name, ranges| Inlined::new(name, ranges).called_from("/src/a.js", 7);
+        let calls = [call("größe", &ranges[..]), call("inner", &ranges[..half]).within(0)];
         let frames = frames(self.size);
-        let code = Code {
-            start: self.start,
-            size: self.size,
-            visible: self.start..self.start + self.size,
-            name: self.name.as_bytes(),
-            lines: &lines,
-            inlined: if ranges.is_empty() { &[] } else { &calls },
-            unwind: self.has_frames.then_some(EhFrame { bytes: &frames }),
-            ..Code::default()
-        };
-        Symfile::new(target, TAG, key, &code).expect("a code that can be shown")
+        let mut code = Code::at(self.start, self.size).named(&self.name).lines(&lines);
+        if !ranges.is_empty() {
+            code = code.inlined(&calls);
+        }
+        if self.has_frames {
+            code = code.unwind(Unwind::EhFrame(&frames));
+        }
+        Symfile::new(target, TAG, key, &VisibleCode::whole(code)).expect("a code that can be shown")
     }
 }
 
@@ -133,8 +120,8 @@ fn made() -> impl Strategy<Value = Vec<Made>> {
         0..40_u64,
         1..60_u64,
         "[a-z]{0,3}",
-        prop::collection::vec((0..70_u64, 0..9_u32), 0..6),
-        prop::collection::vec((0..60_u64, 0..60_u64), 0..4),
+        prop::collection::vec((0..70_u32, 0..9_u32), 0..6),
+        prop::collection::vec((0..60_u32, 0..60_u32), 0..4),
         any::<bool>(),
     );
     prop::collection::vec(one, 1..14).prop_map(|made| {
@@ -234,7 +221,7 @@ proptest! {
 #[test]
 fn what_cannot_be_shown_is_refused() {
     let target = Target::new(EM_X86_64, Endian::Little);
-    let code = |start, size, visible| Code { start, size, visible, ..Code::default() };
+    let code = |start, size, visible| VisibleCode::whole(Code::at(start, size)).visible(visible);
     for wrong in [
         code(0, 8, 0..8),
         code(16, 0, 16..16),

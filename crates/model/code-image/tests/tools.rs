@@ -4,12 +4,13 @@ mod common;
 
 use std::fs::File;
 
-use code_image::{Code, Endian, ImageWriter, Line, Target};
+use code_image::{Endian, ImageWriter, Target, VisibleCode};
 use common::sample::{COMPUTE, LINES, START, sample_codes};
 use common::{
     EM_386, EM_AARCH64, EM_ARM, EM_PPC64, EM_S390, EM_X86_64, OnDisk, assert_contains, complaints,
     run, targets, words, write, write_placed,
 };
+use jit_code::{Code, Line};
 
 /// Unwind tables that no program header loads, intentionally: the image must not extend across whatever is between
 /// them and the text.
@@ -40,24 +41,23 @@ fn the_checkers_find_nothing_but_what_is_on_purpose() {
 #[test]
 fn the_checkers_find_nothing_for_any_machine() {
     for target in targets() {
-        let lines = [
-            Line { address: 0x10_0040, file: b"/src/a.js", line: 3, column: 9 },
-            Line { address: 0x10_0048, file: b"b.js", line: 300, column: 0 },
-            Line { address: 0x10_2000, file: b"/a.js", line: 0x8000_0000, column: u32::MAX },
+        let first = [
+            Line::new(0, "/src/a.js", 3).column(9),
+            Line::new(8, "b.js", 300),
+            Line::new(0x1fc0, "/a.js", 0x8000_0000).column(u32::MAX),
         ];
-        let code = |start: u64, name: &'static [u8], lines| Code {
-            start,
-            size: 16,
-            visible: start..start + 16,
-            name,
-            bytes: &[0; 16],
-            lines,
-            ..Code::default()
+        let last = [
+            Line::new(0_u32.wrapping_sub(0x1fc0), "/src/a.js", 3).column(9),
+            Line::new(0_u32.wrapping_sub(0x1fb8), "b.js", 300),
+            Line::new(0, "/a.js", 0x8000_0000).column(u32::MAX),
+        ];
+        let code = |start: u64, name: &'static str, lines| {
+            VisibleCode::whole(Code::new(&[0; 16]).runs_at(start).named(name).lines(lines))
         };
         let codes = [
-            code(0x10_0040, b"a", &lines[..]),
-            code(0x10_0050, b"", &[][..]),
-            code(0x10_2000, b"a", &lines[..]),
+            code(0x10_0040, "a", &first[..]),
+            code(0x10_0050, "", &[][..]),
+            code(0x10_2000, "a", &last[..]),
         ];
         let image = write(target, 0x10_0040..0x10_4000, &codes);
         assert_eq!(complaints(&image.path()), "No errors\n", "{target:?}");
@@ -66,7 +66,7 @@ fn the_checkers_find_nothing_for_any_machine() {
 
 #[test]
 fn the_checkers_find_nothing_in_images_of_nothing() {
-    let nameless = Code { start: 0x1000, size: 8, visible: 0x1000..0x1008, ..Code::default() };
+    let nameless = VisibleCode::whole(Code::at(0x1000, 8));
     for codes in [&[][..], &[nameless]] {
         let image = write(targets()[0], 0x1000..0x9000_0000, codes);
         assert_eq!(complaints(&image.path()), TEXT_WITHOUT_BYTES);
@@ -195,15 +195,8 @@ fn llvm_disassembles_every_machine() {
     ] {
         let start = 0x10_0040;
         let size = bytes.len() as u64;
-        let code = Code {
-            start,
-            size,
-            visible: start..start + size,
-            name: b"leaf",
-            bytes,
-            thumb,
-            ..Code::default()
-        };
+        let code = Code::new(bytes).runs_at(start).named("leaf");
+        let code = VisibleCode::whole(code).thumb(thumb);
         let image = write(Target::new(machine, endian), start..start + size, &[code]);
         // the exact ARM variant is only in the build attributes of a linked program
         let triple = match (machine, thumb) {
@@ -230,17 +223,8 @@ fn without_debug_info_there_are_only_names() {
     let span = START..START + 8;
     let mut image =
         ImageWriter::new(File::create_new(&path).unwrap(), target, span).unwrap().debug_info(false);
-    image
-        .add(&Code {
-            start: START,
-            size: 8,
-            visible: START..START + 8,
-            name: b"compute",
-            bytes: &COMPUTE,
-            lines: &LINES,
-            ..Code::default()
-        })
-        .unwrap();
+    let code = Code::new(&COMPUTE).runs_at(START).named("compute").lines(&LINES);
+    image.add(&VisibleCode::whole(code)).unwrap();
     image.finish(|_| None).unwrap();
     assert!(!run("readelf", &["-SW"], &path).contains(".debug"));
     assert_eq!(run("addr2line", &["-f", "0x1044", "-e"], &path), "compute\n??:?\n");

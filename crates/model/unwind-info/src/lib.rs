@@ -9,8 +9,8 @@
 //!
 //! // `sub rsp, 24; …; add rsp, 24; ret`, 40 bytes in all
 //! let rows = [
-//!     Row { offset: 4, cfa_register: 7, cfa_offset: 32, ..Row::default() },
-//!     Row { offset: 39, cfa_register: 7, cfa_offset: 8, ..Row::default() },
+//!     Row::new(4, 7, 32),
+//!     Row::new(39, 7, 8),
 //! ];
 //! let mut tables = Vec::new();
 //! let sizes = behind_code(Machine::X86_64, 40, &Unwind::Rows(&rows), &mut tables)?;

@@ -98,25 +98,21 @@ impl Prologue {
     pub(crate) fn rows(machine: Machine, at: u32, signed: bool) -> [Row<'static>; 3] {
         let Self { save, set, saved, .. } = machine.prologue();
         let behind_save = at.saturating_add((*save).into());
-        let entry = Row {
-            offset: at,
-            cfa_register: machine.stack_pointer(),
-            cfa_offset: machine.entry_cfa_offset(),
-            saved: &[],
-            signed,
+        let behind_set = behind_save.saturating_add((*set).into());
+        let row = |offset, cfa_register, cfa_offset| {
+            Row::new(offset, cfa_register, cfa_offset).signed(signed)
         };
-        let saved = Row { offset: behind_save, cfa_offset: FRAME, saved, ..entry };
-        let set = Row {
-            offset: behind_save.saturating_add((*set).into()),
-            cfa_register: machine.frame_pointer(),
-            ..saved
-        };
-        [entry, saved, set]
+        [
+            row(at, machine.stack_pointer(), machine.entry_cfa_offset()),
+            row(behind_save, machine.stack_pointer(), FRAME).saved(saved),
+            row(behind_set, machine.frame_pointer(), FRAME).saved(saved),
+        ]
     }
 
     /// The state behind the prologue, applied from the code's start on.
     pub(crate) fn always(machine: Machine, signed: bool) -> Row<'static> {
-        let [_, _, set] = Self::rows(machine, 0, signed);
-        Row { offset: 0, ..set }
+        let [_, _, mut set] = Self::rows(machine, 0, signed);
+        set.offset = 0;
+        set
     }
 }

@@ -44,12 +44,14 @@ mod tests {
         let near = [(100, 8), (2, -8)];
         for machine in [Machine::X86_64, Machine::Aarch64] {
             let rows: Vec<Row<'_>> = (0..1000)
-                .map(|number| Row {
-                    offset: number * 0x8_0000,
-                    cfa_register: 90 + (number % 2) as u16,
-                    cfa_offset: if number % 3 == 0 { i32::MIN } else { i32::MAX },
-                    signed: machine == Machine::Aarch64 && number % 2 == 0,
-                    saved: if number % 2 == 0 { &far } else { &near },
+                .map(|number| {
+                    Row::new(
+                        number * 0x8_0000,
+                        90 + (number % 2) as u16,
+                        if number % 3 == 0 { i32::MIN } else { i32::MAX },
+                    )
+                    .saved(if number % 2 == 0 { &far } else { &near })
+                    .signed(machine == Machine::Aarch64 && number % 2 == 0)
                 })
                 .collect();
             let unwind = Unwind::Rows(&rows);

@@ -28,20 +28,8 @@ fn absolute_and_relative_addresses_describe_the_same_frames() {
     for machine in [Machine::X86_64, Machine::Aarch64] {
         let saved = [(machine.frame_pointer(), -16)];
         let own = [
-            Row {
-                offset: 4,
-                cfa_register: machine.stack_pointer(),
-                cfa_offset: 48,
-                saved: &saved,
-                signed: false,
-            },
-            Row {
-                offset: 200,
-                cfa_register: machine.stack_pointer(),
-                cfa_offset: 0,
-                saved: &[],
-                signed: false,
-            },
+            Row::new(4, machine.stack_pointer(), 48).saved(&saved),
+            Row::new(200, machine.stack_pointer(), 0),
         ];
         for unwind in [
             Unwind::FRAME_POINTER,
@@ -70,7 +58,7 @@ fn absolute_and_relative_addresses_describe_the_same_frames() {
 #[test]
 fn a_failed_encoding_writes_nothing() {
     let mut out = vec![1, 2];
-    let outside = [Row { offset: 8, cfa_register: 7, cfa_offset: 8, ..Row::default() }];
+    let outside = [Row::new(8, 7, 8)];
     let refused = absolute(Machine::X86_64, 0x1000, 8, &Unwind::Rows(&outside), &mut out);
     assert_eq!(refused, Err(Error::RowOutside { row: 0 }));
     let ready = absolute(Machine::X86_64, 0x1000, 8, &Unwind::EhFrame(&[]), &mut out);

@@ -66,20 +66,8 @@ fn the_precomputed_entry_equals_the_encoded_rows() {
         let lengths = if machine == Machine::X86_64 { (1, 4) } else { (4, 8) };
         for prologue in (0..80).chain([254, 255, 256, 65_535]).map(|units| units * unit) {
             let rows = [
-                Row {
-                    offset: prologue + lengths.0,
-                    cfa_register: machine.stack_pointer(),
-                    cfa_offset: 16,
-                    saved,
-                    signed: false,
-                },
-                Row {
-                    offset: prologue + lengths.1,
-                    cfa_register: machine.frame_pointer(),
-                    cfa_offset: 16,
-                    saved: set,
-                    signed: false,
-                },
+                Row::new(prologue + lengths.0, machine.stack_pointer(), 16).saved(saved),
+                Row::new(prologue + lengths.1, machine.frame_pointer(), 16).saved(set),
             ];
             for size in (1..prologue / unit + 8).map(|units| units * unit).rev().take(9) {
                 let within: Vec<_> = rows.iter().copied().filter(|row| row.offset < size).collect();

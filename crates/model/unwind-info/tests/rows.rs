@@ -20,13 +20,7 @@ struct OwnedRow {
 
 fn borrow(rows: &[OwnedRow]) -> Vec<Row<'_>> {
     rows.iter()
-        .map(|row| Row {
-            offset: row.offset,
-            cfa_register: row.cfa.0,
-            cfa_offset: row.cfa.1,
-            saved: &row.saved,
-            signed: row.signed,
-        })
+        .map(|row| Row::new(row.offset, row.cfa.0, row.cfa.1).saved(&row.saved).signed(row.signed))
         .collect()
 }
 
@@ -210,12 +204,8 @@ fn tables_follow_code_of_any_size() {
 #[test]
 fn only_changes_are_written() {
     let saved = [(6, -16), (3, -24)];
-    let row = |offset, cfa_register, cfa_offset, saved| Row {
-        offset,
-        cfa_register,
-        cfa_offset,
-        saved,
-        signed: false,
+    let row = |offset, cfa_register, cfa_offset, saved| {
+        Row::new(offset, cfa_register, cfa_offset).saved(saved)
     };
     let rows = [
         row(0, 7, 8, &[][..]),
@@ -246,33 +236,30 @@ fn unsupported_rows_are_refused() {
     let refused = |machine, size, unwind: Unwind<'_>| {
         behind_code(machine, size, &unwind, &mut Vec::new()).unwrap_err()
     };
-    let row = Row { offset: 4, cfa_register: 7, cfa_offset: 16, saved: &[], signed: false };
+    let row = Row::new(4, 7, 16);
     let rows = |rows: &[Row<'_>]| refused(Machine::X86_64, 8, Unwind::Rows(rows));
     assert_eq!(rows(&[row, row]), Error::RowOrder { row: 1 });
-    assert_eq!(rows(&[Row { offset: 8, ..row }]), Error::RowOutside { row: 0 });
+    assert_eq!(rows(&[Row::new(8, 7, 16)]), Error::RowOutside { row: 0 });
     assert_eq!(
-        refused(Machine::Aarch64, 8, Unwind::Rows(&[Row { offset: 2, ..row }])),
+        refused(Machine::Aarch64, 8, Unwind::Rows(&[Row::new(2, 7, 16)])),
         Error::Alignment { offset: 2 }
     );
+    assert_eq!(rows(&[Row::new(4, 128, 16)]), Error::Register { row: 0, register: 128 });
     assert_eq!(
-        rows(&[Row { cfa_register: 128, ..row }]),
-        Error::Register { row: 0, register: 128 }
-    );
-    assert_eq!(
-        rows(&[Row { saved: &[(3, -16), (200, -24)], ..row }]),
+        rows(&[row.saved(&[(3, -16), (200, -24)])]),
         Error::Register { row: 0, register: 200 }
     );
     assert_eq!(
-        refused(Machine::Aarch64, 8, Unwind::Rows(&[Row { saved: &[(34, -8)], ..row }])),
+        refused(Machine::Aarch64, 8, Unwind::Rows(&[row.saved(&[(34, -8)])])),
         Error::Register { row: 0, register: 34 }
     );
     assert_eq!(
-        rows(&[Row { saved: &[(3, -16), (3, -16)], ..row }]),
+        rows(&[row.saved(&[(3, -16), (3, -16)])]),
         Error::SavedTwice { row: 0, register: 3 }
     );
-    assert_eq!(rows(&[Row { saved: &[(3, -12)], ..row }]), Error::Unit { row: 0 });
-    assert_eq!(rows(&[Row { cfa_offset: -4, ..row }]), Error::Unit { row: 0 });
-    assert_eq!(rows(&[Row { signed: true, ..row }]), Error::Signed);
+    assert_eq!(rows(&[row.saved(&[(3, -12)])]), Error::Unit { row: 0 });
+    assert_eq!(rows(&[Row::new(4, 7, -4)]), Error::Unit { row: 0 });
+    assert_eq!(rows(&[row.signed(true)]), Error::Signed);
     let signed = Unwind::FramePointerAlways { signed: true };
     assert_eq!(refused(Machine::X86_64, 8, signed), Error::Signed);
     assert_eq!(refused(Machine::X86_64, 1 << 32, Unwind::FRAME_POINTER), Error::TooFar);

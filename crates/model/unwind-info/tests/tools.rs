@@ -130,16 +130,10 @@ fn readelf_shows_a_signed_frame_pointer_on_aarch64() {
 #[test]
 fn readelf_shows_rows() {
     let rows = [
-        Row { offset: 4, cfa_register: 7, cfa_offset: 4096, ..Row::default() },
-        Row {
-            offset: 300,
-            cfa_register: 6,
-            cfa_offset: 16,
-            saved: &[(3, -24), (33, -4096)],
-            ..Row::default()
-        },
-        Row { offset: 70_000, cfa_register: 7, cfa_offset: 8, ..Row::default() },
-        Row { offset: 70_001, cfa_register: 6, cfa_offset: -16, ..Row::default() },
+        Row::new(4, 7, 4096),
+        Row::new(300, 6, 16).saved(&[(3, -24), (33, -4096)]),
+        Row::new(70_000, 7, 8),
+        Row::new(70_001, 6, -16),
     ];
     assert_eq!(
         interpreted(Machine::X86_64, 80_000, &Unwind::Rows(&rows))[3..],

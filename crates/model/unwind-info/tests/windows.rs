@@ -123,7 +123,7 @@ fn borrow(rows: &[OwnedRow]) -> Vec<Row<'_>> {
     rows.iter()
         .map(|owned| {
             let (offset, cfa_register, cfa_offset) = row(owned);
-            Row { offset, cfa_register, cfa_offset, saved: &owned.saved, signed: false }
+            Row::new(offset, cfa_register, cfa_offset).saved(&owned.saved)
         })
         .collect()
 }
@@ -530,7 +530,7 @@ fn check_rows(rows: &[OwnedRow], size: u32) -> Result<(), TestCaseError> {
 }
 
 const fn row(offset: u32, cfa: (u16, i32), saved: &[(u16, i32)]) -> Row<'_> {
-    Row { offset, cfa_register: cfa.0, cfa_offset: cfa.1, saved, signed: false }
+    Row::new(offset, cfa.0, cfa.1).saved(saved)
 }
 
 /// Unwind codes as compilers for Windows write them.
@@ -580,10 +580,10 @@ fn code_with_several_frame_changes_has_several_pieces() {
     assert_eq!(pieces(&[body, row(500, (7, 64), &saved)]), [0, 500]);
     // More stack for a call, and less again.
     let call = row(20, (7, 64), &saved);
-    assert_eq!(pieces(&[body, call, Row { offset: 30, ..body }]), [0, 30]);
+    assert_eq!(pieces(&[body, call, row(30, (7, 48), &saved)]), [0, 30]);
     // An epilogue, and the body again; then something that lasts longer than an epilogue.
-    assert_eq!(pieces(&[body, row(40, (7, 8), &[]), Row { offset: 41, ..body }]), [0]);
-    assert_eq!(pieces(&[body, row(40, (7, 8), &[]), Row { offset: 60, ..body }]), [0, 40]);
+    assert_eq!(pieces(&[body, row(40, (7, 8), &[]), row(41, (7, 48), &saved)]), [0]);
+    assert_eq!(pieces(&[body, row(40, (7, 8), &[]), row(60, (7, 48), &saved)]), [0, 40]);
     // Saved before space is allocated, as the distances from the stack pointer show.
     let early = [(3, 0)];
     assert_eq!(pieces(&[row(5, (7, 8), &early), row(9, (7, 48), &early)]), [0, 9]);

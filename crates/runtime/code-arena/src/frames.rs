@@ -4,9 +4,10 @@
 //! else to the FDE of the code that reaches into it. So rows are in order, whichever FDEs are added or removed, and
 //! none moves.
 
-use unwind_info::{Error, Machine, Unwind};
-
+use code_image::VisibleCode;
 use fallible::{Map, Vec};
+use jit_code::Code;
+use unwind_info::{Error, Machine, Unwind};
 
 use crate::area::{Area, DiskSpace};
 use crate::file::File;
@@ -100,12 +101,11 @@ impl Frames {
         file: &File,
         view: &mut View,
         base: u64,
-        code: &code_image::Code<'_>,
-        unwind: Option<&Unwind<'_>>,
+        code: &Code<'_>,
     ) -> Option<Slot> {
         let size = fallible::attempt(|| {
             let mut bytes = Vec::with_capacity(64);
-            self.encode(base, 0, code, unwind, &mut bytes);
+            self.encode(base, 0, code, &mut bytes);
             bytes.len()
         });
         let Ok(size) = size else {
@@ -118,7 +118,7 @@ impl Frames {
         let slot = self.area.take(file, size)?;
         let encoded = fallible::attempt(|| {
             let mut bytes = Vec::with_capacity(slot.size);
-            self.encode(base, slot.at, code, unwind, &mut bytes);
+            self.encode(base, slot.at, code, &mut bytes);
             let at = base.wrapping_add(slot.at as u64);
             let entries = code_image::frame_entries(TARGET, &bytes, at);
             bytes.reserve(slot.size.saturating_sub(bytes.len()));
@@ -159,22 +159,16 @@ impl Frames {
     }
 
     /// Appends entries for the place `at` in the file.
-    fn encode(
-        &self,
-        base: u64,
-        at: usize,
-        code: &code_image::Code<'_>,
-        unwind: Option<&Unwind<'_>>,
-        out: &mut Vec<u8>,
-    ) {
+    fn encode(&self, base: u64, at: usize, code: &Code<'_>, out: &mut Vec<u8>) {
         let address = base.wrapping_add(at as u64);
-        match (unwind, Machine::host()) {
+        match (&code.unwind, Machine::host()) {
             (None | Some(Unwind::EhFrame(_)), _) => {
-                code_image::ready_frames(TARGET, code, address, out);
+                let code = VisibleCode::whole(*code);
+                code_image::ready_frames(TARGET, &code, address, out);
             }
             (Some(unwind), Some(machine)) => {
                 let to_common = at.saturating_sub(self.common) as u32;
-                let to_code = code.start.wrapping_sub(address).cast_signed();
+                let to_code = code.address.wrapping_sub(address).cast_signed();
                 // Without a place, only the size matters.
                 let to_code = if at == 0 { 0 } else { to_code };
                 let (size, out) = (code.size, out.inner_mut());

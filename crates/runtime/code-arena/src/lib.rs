@@ -10,13 +10,7 @@
 //! draft.bytes_mut().copy_from_slice(&machine_code);
 //! let code = draft.finish();
 //! // Before the code runs, announce it, so that its name goes into the file:
-//! code_arena::announce(&Code {
-//!     start: code.address(),
-//!     size: 4,
-//!     visible: code.address()..code.address() + 4,
-//!     name: b"answer",
-//!     ..Code::default()
-//! }, None);
+//! code_arena::announce(&Code::at(code.address(), 4).named("answer"));
 //! ```
 //!
 //! # What reads it
@@ -85,8 +79,7 @@ mod tables;
 mod view;
 
 pub use arena::{CodeArena, Draft, Executable};
-pub use code_image::{Code, EhFrame, Inlined, Line};
 pub use error::Error;
+pub use jit_code::{Code, Inlined, Line, Row, Unwind};
 pub use options::Options;
 pub use registry::{announce, are_there, contains, is_linked};
-pub use unwind_info::{Row, Unwind};

@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::AcqRel, Ordering::Acquire};
 
 use fallible::Place;
-use unwind_info::Unwind;
+use jit_code::Code;
 
 use crate::segment::Segment;
 
@@ -43,15 +43,14 @@ fn segments() -> impl Iterator<Item = &'static Segment> {
     })
 }
 
-/// Announces a code load, with its `unwind` info unless `code.unwind` has a ready section. It replaces whatever was at
-/// its address. Call it before the code runs. Returns whether the code is in an arena of this process.
+/// Announces a code load. It replaces whatever was at its address. Call it before the code runs. Returns whether the code is in an arena of this process.
 ///
 /// For code that is moved or replaced, only announce the new place. Unloads need not be announced: code stays known
 /// until its space is reused.
-pub fn announce(code: &code_image::Code<'_>, unwind: Option<&Unwind<'_>>) -> bool {
+pub fn announce(code: &Code<'_>) -> bool {
     segments()
-        .filter(|segment| segment.contains(code.start))
-        .any(|segment| segment.announce(code, unwind))
+        .filter(|segment| segment.contains(code.address))
+        .any(|segment| segment.announce(code))
 }
 
 /// Whether the process ever created an arena. Costs one load from memory.

@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fallible::PathText;
 use guest::{SignalsHeld, hold_signals};
+use jit_code::Code;
 use rustix::io::Errno;
-use unwind_info::Unwind;
 
 use crate::allocator::{Region, TextAllocator};
 use crate::area::DiskSpace;
@@ -215,24 +215,16 @@ impl Segment {
     }
 
     /// Announces a code; false if it is not in this segment.
-    pub(crate) fn announce(
-        &self,
-        code: &code_image::Code<'_>,
-        unwind: Option<&Unwind<'_>>,
-    ) -> bool {
+    pub(crate) fn announce(&self, code: &Code<'_>) -> bool {
         let Some(mut state) = self.lock() else { return false };
         let Some(state) = state.as_mut() else { return false };
         let used = self.base.wrapping_add(state.allocator.next() as u64);
-        let code_image::Code { start, size, ref visible, .. } = *code;
-        let is_whole = visible.start < visible.end
-            && start <= visible.start
-            && visible.end <= start.saturating_add(size);
-        if !is_whole || visible.start < self.text.start || start.saturating_add(size) > used {
+        let Code { address, size, .. } = *code;
+        if size == 0 || address < self.text.start || address.saturating_add(size) > used {
             return false;
         }
-        let entries = fallible::attempt(|| {
-            state.tables.add(&state.file, &mut state.view, self.base, code, unwind)
-        });
+        let entries =
+            fallible::attempt(|| state.tables.add(&state.file, &mut state.view, self.base, code));
         if entries != Ok(true) {
             self.left_out.fetch_add(1, Relaxed);
         }

@@ -1,9 +1,8 @@
 //! The tables that describe the codes of a file.
 
-use code_image::DebugEntry;
-use unwind_info::Unwind;
-
+use code_image::{DebugEntry, VisibleCode};
 use fallible::{Map, Vec};
+use jit_code::Code;
 
 use crate::area::Area;
 use crate::file::File;
@@ -73,17 +72,10 @@ impl Tables {
     }
 
     /// Adds a code in the text. False if there is no space for its name.
-    pub(crate) fn add(
-        &mut self,
-        file: &File,
-        view: &mut View,
-        base: u64,
-        code: &code_image::Code<'_>,
-        unwind: Option<&Unwind<'_>>,
-    ) -> bool {
+    pub(crate) fn add(&mut self, file: &File, view: &mut View, base: u64, code: &Code<'_>) -> bool {
         let place = |address: u64| address.wrapping_sub(base);
-        let start = place(code.visible.start) as usize;
-        let end = place(code.visible.end) as usize;
+        let start = place(code.address) as usize;
+        let end = place(code.address.saturating_add(code.size)) as usize;
         self.forget(view, start, end);
 
         // The entry first: code that is published must have one.
@@ -120,7 +112,7 @@ impl Tables {
         let name_at = named.at.saturating_sub(self.layout.names.start) as u64;
         view.store_u64(symbol.at, name_at | FUNCTION << 32 | u64::from(TEXT) << 48);
 
-        let frame = self.frames.add(file, view, base, code, unwind).unwrap_or_default();
+        let frame = self.frames.add(file, view, base, code).unwrap_or_default();
         let mut entries = CodeEntries { end, symbol, name: named, frame, ..CodeEntries::default() };
         self.has_lines |= !code.lines.is_empty() || !code.inlined.is_empty();
         if self.has_lines {
@@ -139,11 +131,12 @@ impl Tables {
         file: &File,
         view: &mut View,
         base: u64,
-        code: &code_image::Code<'_>,
+        code: &Code<'_>,
         entries: &mut CodeEntries,
     ) {
         let entry = fallible::attempt(|| {
-            DebugEntry::new(TARGET, code, |address| address.wrapping_sub(base))
+            let code = VisibleCode::whole(*code);
+            DebugEntry::new(TARGET, &code, |address| address.wrapping_sub(base))
         });
         let Ok(mut entry) = entry else { return fallible::refuse() };
         if entry.info.is_empty() {

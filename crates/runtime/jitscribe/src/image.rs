@@ -1,12 +1,9 @@
-//! Converts announced code to the form from which object files are made.
-
-use fallible::Vec;
+//! Code of the log as publishers take it.
 
 use code_image::jitdump::{Converter, LineTable};
-use code_image::{EhFrame, Endian, Inlined, Line, Target};
+use code_image::{Endian, Target};
 use jit_code::{Code, elf_machine};
 use jitdump::{CodeEvent, CodeLoad, Dump};
-use unwind_info::Unwind;
 
 use crate::log::MACHINE;
 
@@ -15,60 +12,7 @@ pub(crate) fn target() -> Target {
     Target::new(elf_machine::NATIVE, Endian::NATIVE)
 }
 
-/// Converts a code as it is announced. Of unwind info, only a ready section is included.
-pub(crate) fn announced(code: &Code<'_>, show: impl FnOnce(&code_image::Code<'_>)) {
-    let at = |offset: u32| code.address.wrapping_add(offset.into());
-    let line = |line: &jit_code::Line<'_>| (at(line.offset), line.line, line.column);
-    let lines: Vec<Line<'_>> = code
-        .lines
-        .iter()
-        .map(|entry| {
-            let (address, line, column) = line(entry);
-            Line { address, file: entry.file.as_bytes(), line, column }
-        })
-        .collect();
-    let ranges: Vec<_> = code
-        .inlined
-        .iter()
-        .flat_map(|call| call.ranges)
-        .map(|range| at(range.start)..at(range.end))
-        .collect();
-    let mut rest = ranges.as_slice();
-    let inlined: Vec<Inlined<'_>> = code
-        .inlined
-        .iter()
-        .map(|call| {
-            // Incomplete if an allocation failed.
-            let (ranges, behind) = rest.split_at_checked(call.ranges.len()).unwrap_or_default();
-            rest = behind;
-            Inlined {
-                name: call.name.as_bytes(),
-                parent: call.parent,
-                call_file: call.file.as_bytes(),
-                call_line: call.line,
-                call_column: call.column,
-                ranges,
-            }
-        })
-        .collect();
-    let ready = match code.unwind {
-        Some(Unwind::EhFrame(bytes)) => Some(EhFrame { bytes }),
-        _ => None,
-    };
-    let shown = code_image::Code {
-        start: code.address,
-        size: code.size,
-        visible: code.address..code.address.saturating_add(code.size),
-        name: code.name,
-        lines: &lines,
-        inlined: &inlined,
-        unwind: ready,
-        ..code_image::Code::default()
-    };
-    show(&shown);
-}
-
-/// The code of a dump with one code, as its record has it.
+/// The one code of a dump, as its record has it.
 pub(crate) fn record(dump: &[u8]) -> Option<CodeLoad<'_>> {
     Dump::parse(dump).ok()?.codes().find_map(|event| match event {
         Ok(CodeEvent::Load(load)) => Some(load),
@@ -76,9 +20,12 @@ pub(crate) fn record(dump: &[u8]) -> Option<CodeLoad<'_>> {
     })
 }
 
-/// The code of a dump with one code.
-pub(crate) fn logged(dump: &[u8], show: impl FnOnce(&code_image::Code<'_>)) {
+/// The one code of a dump, as it was announced.
+pub(crate) fn logged(dump: &[u8], show: impl FnOnce(&Code<'_>)) {
     let Some(load) = record(dump) else { return };
     let visible = load.address..load.end();
-    Converter::new(MACHINE).convert(&load, load.address, visible, LineTable::Source, show);
+    Converter::new(MACHINE).convert(&load, load.address, visible, LineTable::Source, |shown| {
+        // A Thumb bit is in the address that was announced.
+        show(&shown.code.runs_at(load.address | u64::from(shown.is_thumb)));
+    });
 }

@@ -21,6 +21,14 @@
 //! off, and reported once ([`Builder::on_notice`], or `log` with the feature of that name). The library creates no thread, signal
 //! handler, socket or file on disk unless asked to. The child of a `fork` gets its own log at its first announcement, with the
 //! code that was live at the fork.
+//!
+//! # Types of other crates
+//!
+//! Some types here are defined in other crates of the project: [`Code`], [`Line`], [`Inlined`], [`Kind`], [`Row`] and
+//! [`Unwind`] in `jit-code`; with the feature `arena`, `CodeArena`, `Draft`, `Executable` and `ArenaOptions` in
+//! `code-arena`; with the feature `objects`, `ObjectFormat` and `FinishedObject` in `code-image`. They are part of this
+//! library's interface and versioned with it: a breaking change of one of them is a breaking change of `jitscribe`. Take
+//! them from here, without a dependency on the other crates.
 
 mod builder;
 mod clock;
@@ -47,10 +55,11 @@ mod system;
 mod thread;
 
 pub use builder::Builder;
+// Of crates of this project. They are part of this library's interface, and versioned with it: see the crate's documentation.
 #[cfg(all(feature = "arena", unix))]
 pub use code_arena::{CodeArena, Draft, Executable, Options as ArenaOptions};
 pub use jit_code::{Code, Inlined, Kind, Line, Row, Unwind};
 pub use notice::{Notice, Subject};
 #[cfg(all(feature = "objects", unix))]
-pub use objects::{FinishedObject, ObjectError, ObjectFormat};
+pub use objects::{FinishedObject, FormatError, ObjectError, ObjectFormat};
 pub use scribe::{LoadedCode, Scribe};

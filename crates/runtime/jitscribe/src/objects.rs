@@ -9,12 +9,13 @@ use std::path::Path;
 use fallible::Vec;
 
 use code_image::ObjectWriter;
+use code_image::jitdump::{Converter, LineTable};
 pub use code_image::{FinishedObject, ObjectFormat};
 use perf_map::Entry;
 use rustix::fs::OFlags;
 
-use crate::image::{logged, record, target};
-use crate::log::{Log, Position};
+use crate::image::{record, target};
+use crate::log::{Log, MACHINE, Position};
 
 /// Why no object was written.
 #[derive(Debug)]
@@ -24,8 +25,24 @@ pub enum ObjectError {
     Nothing,
     /// The file exists, or cannot be written.
     File(io::Error),
-    /// The format cannot represent the code.
-    Format(code_image::Error),
+    /// The code does not fit into the format.
+    Format(FormatError),
+}
+
+/// Why the code does not fit into the format, as a message.
+#[derive(Debug)]
+pub struct FormatError(code_image::Error);
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for FormatError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
 }
 
 impl fmt::Display for ObjectError {
@@ -54,12 +71,11 @@ impl From<io::Error> for ObjectError {
     }
 }
 
-impl From<code_image::Error> for ObjectError {
-    fn from(cause: code_image::Error) -> Self {
-        match cause {
-            code_image::Error::Io(cause) => Self::File(cause),
-            cause => Self::Format(cause),
-        }
+/// A function, because an implementation of `From` would make the other crate's error part of the interface.
+fn failed(cause: impl Into<code_image::Error>) -> ObjectError {
+    match cause.into() {
+        code_image::Error::Io(cause) => ObjectError::File(cause),
+        cause => ObjectError::Format(FormatError(cause)),
     }
 }
 
@@ -69,7 +85,7 @@ pub(crate) fn write(
     format: ObjectFormat,
     path: &Path,
 ) -> Result<FinishedObject, ObjectError> {
-    let alive = fallible::attempt(|| LiveCodes::of(log)).map_err(code_image::Error::from)?;
+    let alive = fallible::attempt(|| LiveCodes::of(log)).map_err(failed)?;
     if alive.0.is_empty() {
         return Err(ObjectError::Nothing);
     }
@@ -79,7 +95,7 @@ pub(crate) fn write(
     options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
     let file = options.open(path)?;
     let done = fallible::attempt(|| write_to(log, format, &alive, LimitedFile::new(file)))
-        .unwrap_or_else(|refused| Err(ObjectError::Format(refused.into())));
+        .unwrap_or_else(|refused| Err(failed(refused)));
     if done.is_err() {
         let _ = std::fs::remove_file(path);
     }
@@ -96,7 +112,8 @@ fn write_to(
     let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else {
         return Err(ObjectError::Nothing);
     };
-    let mut object = ObjectWriter::new(file, target(), format, first.address..last.end())?;
+    let span = first.address..last.end();
+    let mut object = ObjectWriter::new(file, target(), format, span).map_err(failed)?;
     let memory = File::open("/proc/self/mem").ok();
     let mut current = Vec::new();
     for piece in &pieces {
@@ -106,22 +123,24 @@ fn write_to(
         };
         // Code that was unloaded since is left out.
         let Some(dump) = log.dump_of(position, index) else { continue };
-        let mut done = Ok(());
-        logged(&dump, |code| {
-            let visible = piece.address..piece.end();
-            if visible.start < code.start || visible.end > code.start.saturating_add(code.size) {
-                return; // it moved meanwhile
-            }
-            let bytes = match &memory {
-                Some(memory) => read(memory, code.start, code.size, &mut current),
-                None => None,
-            };
-            let bytes = bytes.unwrap_or(code.bytes);
-            done = object.add(&code_image::Code { visible, bytes, ..code.clone() }, time);
-        });
-        done?;
+        let Some(load) = record(&dump) else { continue };
+        let visible = piece.address..piece.end();
+        if visible.start < load.address || visible.end > load.end() {
+            continue; // it moved meanwhile
+        }
+        let bytes = match &memory {
+            Some(memory) => read(memory, load.address, load.size, &mut current),
+            None => None,
+        };
+        let (table, mut room) = (LineTable::Source, Converter::new(MACHINE));
+        room.convert(&load, load.address, visible, table, |code| {
+            let mut code = code.clone();
+            code.code.bytes = bytes.or(code.code.bytes);
+            object.add(&code, time)
+        })
+        .map_err(failed)?;
     }
-    Ok(object.finish()?)
+    object.finish().map_err(failed)
 }
 
 /// The `size` bytes at `address` now. Not read through a pointer, because the announced memory may be unmapped.

@@ -8,35 +8,21 @@ use jitdump::LineEntry;
 use jitscribe::{Code, Inlined, Kind, Line, LoadedCode, Row, Scribe, Unwind};
 
 const LINES: [Line<'static>; 3] = [
-    Line { offset: 0, file: "/src/one.lang", line: 7, column: 2 },
-    Line { offset: 4, file: "/src/two.lang", line: 100_000, column: 70_000 },
-    Line { offset: 9, file: "/src/one.lang", line: 8, column: 0 },
+    Line::new(0, "/src/one.lang", 7).column(2),
+    Line::new(4, "/src/two.lang", 100_000).column(70_000),
+    Line::new(9, "/src/one.lang", 8),
 ];
 
 #[test]
 fn a_code_without_bytes_has_everything_else() {
     let scribe = Scribe::builder().build();
-    let ir = [Line { offset: 2, file: "f.ir", line: 3, column: 0 }];
+    let ir = [Line::new(2, "f.ir", 3)];
     #[allow(clippy::single_range_in_vec_init)]
     let outer = [0..20];
     let inner = [2..5, 8..12];
     let inlined = [
-        Inlined {
-            name: "outer",
-            parent: None,
-            file: "/src/one.lang",
-            line: 7,
-            column: 4,
-            ranges: &outer,
-        },
-        Inlined {
-            name: "inner",
-            parent: Some(0),
-            file: "/src/two.lang",
-            line: 9,
-            column: 0,
-            ranges: &inner,
-        },
+        Inlined::new("outer", &outer).called_from("/src/one.lang", 7).column(4),
+        Inlined::new("inner", &inner).called_from("/src/two.lang", 9).within(0),
     ];
     let code = Code::at(0x7000, 32)
         .named("a\nb\u{e9}")
@@ -76,7 +62,7 @@ fn told(line: LineEntry<'_>) -> (u64, Vec<u8>, u32, u32) {
 
 fn expected(address: u64) -> Vec<(u64, Vec<u8>, u32, u32)> {
     let told = |line: &Line<'_>| {
-        (address + u64::from(line.offset), line.file.as_bytes().to_vec(), line.line, line.column)
+        (address + u64::from(line.offset), line.file.to_vec(), line.line, line.column)
     };
     LINES.iter().map(told).collect()
 }
@@ -85,10 +71,7 @@ fn expected(address: u64) -> Vec<(u64, Vec<u8>, u32, u32)> {
 fn a_code_with_bytes_is_a_standard_record() {
     let scribe = Scribe::builder().with_bytes().build();
     let memory: Vec<u8> = (0..77).collect();
-    let rows = [
-        Row { offset: 1, cfa_register: 7, cfa_offset: 16, ..Row::default() },
-        Row { offset: 70, cfa_register: 7, cfa_offset: 8, ..Row::default() },
-    ];
+    let rows = [Row::new(1, 7, 16), Row::new(70, 7, 8)];
     let code = Code::new(&memory).named("f").lines(&LINES).unwind(Unwind::Rows(&rows));
     scribe.load(&code).leak();
     let snapshot = snapshot(scribe);

@@ -64,12 +64,7 @@ struct Model {
 const FILES: [&str; 3] = ["/src/a", "/src/a/longer/path", "b"];
 
 fn lines(count: usize) -> Vec<Line<'static>> {
-    let line = |n: usize| Line {
-        offset: n as u32,
-        file: FILES[n % 3],
-        line: n as u32 + 1,
-        column: n as u32,
-    };
+    let line = |n: usize| Line::new(n as u32, FILES[n % 3], n as u32 + 1).column(n as u32);
     (0..count).map(line).collect()
 }
 
@@ -141,7 +136,7 @@ impl Model {
             assert_eq!(found.len(), expected.len());
             for (found, expected) in found.iter().zip(expected) {
                 assert_eq!(found.address, code.address + u64::from(expected.offset));
-                assert_eq!((found.file, found.line), (expected.file.as_bytes(), expected.line));
+                assert_eq!((found.file, found.line), (expected.file, expected.line));
             }
         }
         assert_eq!(alive, self.alive.len());

@@ -268,7 +268,7 @@ fn a_panic_and_a_backtrace_pass_through_loaded_code() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("code.so");
     let scribe = Scribe::builder().build();
-    let lines = [Line { offset: 0, file: "/src/caller.lang", line: 17, column: 3 }];
+    let lines = [Line::new(0, "/src/caller.lang", 17).column(3)];
     let code = Memory::new().place(&CALLER);
     let code = scribe
         .load(&Code::new(code).named("jitted_caller").lines(&lines).unwind(Unwind::Rows(&ROWS)));

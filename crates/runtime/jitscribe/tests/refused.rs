@@ -107,31 +107,18 @@ fn codes(announce: &mut dyn FnMut(&Code<'_>)) {
         "/a/0", "/a/1", "/a/2", "/b/3", "/b/4", "/c/5", "/c/6", "/d/7", "/d/8", "/e/9", "/f/10",
         "/g/11",
     ];
-    let line = |number: usize| Line {
-        offset: number as u32 * 4,
-        file: FILES[number % FILES.len()],
-        line: 1 + number as u32 * 1000,
-        column: number as u32,
+    let line = |number: usize| {
+        Line::new(number as u32 * 4, FILES[number % FILES.len()], 1 + number as u32 * 1000)
+            .column(number as u32)
     };
     let lines: [Line<'_>; 40] = std::array::from_fn(line);
     let backwards: [Line<'_>; 40] = std::array::from_fn(|number| line(39 - number));
     let ranges = [0..64, 100..160];
-    let call = |parent: Option<u32>, ranges| Inlined {
-        name: "inner\n",
-        parent,
-        file: "/a/0",
-        line: 7,
-        column: 1,
-        ranges,
-    };
-    let calls = [call(None, &ranges[..]), call(Some(0), &ranges[1..])];
+    let call = |ranges| Inlined::new("inner\n", ranges).called_from("/a/0", 7).column(1);
+    let calls = [call(&ranges[..]), call(&ranges[1..]).within(0)];
     let saved: [(u16, i32); 5] = [(3, -16), (12, -24), (13, -32), (14, -40), (15, -48)];
-    let rows: [Row<'_>; 20] = std::array::from_fn(|number| Row {
-        offset: number as u32 * 8,
-        cfa_register: 7,
-        cfa_offset: 8 + 8 * number as i32,
-        saved: &saved[..number % 6],
-        signed: false,
+    let rows: [Row<'_>; 20] = std::array::from_fn(|number| {
+        Row::new(number as u32 * 8, 7, 8 + 8 * number as i32).saved(&saved[..number % 6])
     });
     let long = [b'x'; 3000];
     let plain = |at: usize| Code::new(&BYTES[at * 200..at * 200 + 200]);
@@ -261,7 +248,7 @@ const CASES: [(&str, Case); 9] = [
                 draft.bytes_mut().fill(0xc3);
                 let address = draft.address();
                 kept[number % 8] = Some(draft.finish());
-                let lines = [Line { offset: 4, file: "/a/b", line: 7, column: 1 }; 2];
+                let lines = [Line::new(4, "/a/b", 7).column(1); 2];
                 let code = Code::at(address, 100).named("in an arena").lines(&lines);
                 let code = scribe.load(&code.unwind(Unwind::FRAME_POINTER));
                 if number % 3 == 0 {

@@ -15,7 +15,7 @@ const THREADS: u64 = 12;
 
 fn work(scribe: Scribe, thread: u64, count: u64) -> usize {
     let bytes: Vec<u8> = (0..70_000_u32).map(|n| n as u8).collect();
-    let lines = [0, 3, 9].map(|offset| Line { offset, file: "/src/f", line: 1, column: 0 });
+    let lines = [0, 3, 9].map(|offset| Line::new(offset, "/src/f", 1));
     let mut random = thread + 1;
     let mut alive: Vec<u64> = Vec::new();
     for n in 0..count {

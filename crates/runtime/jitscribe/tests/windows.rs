@@ -21,7 +21,7 @@ const CALLER: [u8; 15] =
 const SAVED: [(u16, i32); 1] = [(6, -16)];
 const ROWS: [Row<'static>; 4] = {
     const fn row(offset: u32, cfa_offset: i32, saved: &'static [(u16, i32)]) -> Row<'static> {
-        Row { offset, cfa_register: 7, cfa_offset, saved, signed: false }
+        Row::new(offset, 7, cfa_offset).saved(saved)
     }
     [row(1, 16, &SAVED), row(5, 48, &SAVED), row(13, 16, &SAVED), row(14, 8, &[])]
 };

@@ -6,8 +6,8 @@
 use std::io::Read;
 use std::time::Instant;
 
-use code_image::{Code, Endian, Line, Target};
-use publish_gdb::{Gdb, Options};
+use code_image::{Endian, Target};
+use publish_gdb::{Code, Gdb, Line, Options};
 use unwind_info::{Machine, Unwind};
 
 const SIZE: usize = 64;
@@ -31,28 +31,15 @@ pub fn run(mut words: impl Iterator<Item = String>) {
     let names: Vec<String> = (0..count).map(|number| format!("f{number}")).collect();
     let load = |key: usize, place: usize| {
         let start = base + (place * SIZE) as u64;
-        let line = |number: u32| Line {
-            address: start + u64::from(number) * 8,
-            file: b"/src/many.lang",
-            line: 5 * key as u32 + number,
-            column: 1,
+        let line = |number: u32| {
+            Line::new(number * 8, "/src/many.lang", 5 * key as u32 + number).column(1)
         };
         let mut frames = Vec::with_capacity(64);
         unwind_info::absolute(machine, start, SIZE as u64, &Unwind::FRAME_POINTER, &mut frames)
             .expect("a frame pointer can be described");
         let lines = [line(1), line(2), line(3), line(4)];
-        gdb.load_with_frames(
-            key as u64,
-            &Code {
-                start,
-                size: SIZE as u64,
-                visible: start..start + SIZE as u64,
-                name: names[key].as_bytes(),
-                lines: &lines,
-                ..Code::default()
-            },
-            &frames,
-        );
+        let code = Code::at(start, SIZE as u64).named(&names[key]).lines(&lines);
+        gdb.load_with_frames(key as u64, &code, &frames);
     };
     let began = Instant::now();
     let mut place = 0;

@@ -1,19 +1,13 @@
 //! Shows the code of the process it is linked into to debuggers: gdb, lldb and others that support the GDB JIT interface.
 //!
 //! ```no_run
-//! use code_image::{Code, Endian, Target};
-//! use publish_gdb::{Gdb, Options};
+//! use code_image::{Endian, Target};
+//! use publish_gdb::{Code, Gdb, Options};
 //!
 //! let gdb = Gdb::create(Target::new(62 /* EM_X86_64 */, Endian::Little), Options::default())?;
-//! let code = Code {
-//!     start: 0x7f00_0000_1000,
-//!     size: 0x40,
-//!     visible: 0x7f00_0000_1000..0x7f00_0000_1040,
-//!     name: b"answer",
-//!     ..Code::default()
-//! };
+//! let code = Code::at(0x7f00_0000_1000, 0x40).named("answer");
 //! gdb.load(1, &code);
-//! gdb.unload(1, code.start);
+//! gdb.unload(1, code.address);
 //! # Ok::<(), fallible::Refused>(())
 //! ```
 //!
@@ -61,5 +55,6 @@ mod log_locator;
 mod publisher;
 mod spin_lock;
 
+pub use jit_code::{Code, Inlined, Line, Unwind};
 pub use log_locator::register_log_locator;
 pub use publisher::{AfterFork, Gdb, Options};

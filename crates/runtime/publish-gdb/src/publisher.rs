@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use code_image::{Code, Error, Symfile, TAG, Target};
+use code_image::{Error, Symfile, TAG, Target, VisibleCode};
 use fallible::{Refused, Vec};
 use guest::Notifier;
+use jit_code::Code;
 
 use crate::descriptor;
 use crate::files::{self, Files, Pending};
@@ -111,10 +112,12 @@ impl Gdb {
     /// Shows a code load: new code, or code that replaces what was at its address. The `key` is for [`Self::unload`]. A second
     /// load with the same key and address does nothing.
     ///
-    /// The code's bytes are not read. Code of size 0, or at address 0, is skipped.
+    /// Of its unwind info, only a ready section is used. The code's bytes are not read. Code of size 0, or at address 0, is
+    /// skipped.
     pub fn load(&self, key: u64, code: &Code<'_>) {
         if !self.is_off() {
-            self.0.submit_file(Symfile::new(self.0.target, self.0.tag, key, code));
+            let code = VisibleCode::whole(*code);
+            self.0.submit_file(Symfile::new(self.0.target, self.0.tag, key, &code));
         }
     }
 
@@ -122,7 +125,8 @@ impl Gdb {
     pub fn load_with_frames(&self, key: u64, code: &Code<'_>, frames: &[u8]) {
         let Shared { target, tag, .. } = *self.0;
         if !self.is_off() {
-            self.0.submit_file(Symfile::with_frames(target, tag, key, code, frames));
+            let code = VisibleCode::whole(*code);
+            self.0.submit_file(Symfile::with_frames(target, tag, key, &code, frames));
         }
     }
 
@@ -133,11 +137,14 @@ impl Gdb {
         }
         let many = fallible::attempt(|| {
             let mut many = Vec::new();
-            codes(&mut |key, code| match Symfile::new(self.0.target, self.0.tag, key, code) {
-                Ok(symfile) => many.push(Event::Load(symfile)),
-                Err(Error::Memory(_)) => fallible::refuse(),
-                Err(_) => {}
-            });
+            let Shared { target, tag, .. } = *self.0;
+            codes(
+                &mut |key, code| match Symfile::new(target, tag, key, &VisibleCode::whole(*code)) {
+                    Ok(symfile) => many.push(Event::Load(symfile)),
+                    Err(Error::Memory(_)) => fallible::refuse(),
+                    Err(_) => {}
+                },
+            );
             many
         });
         match many {

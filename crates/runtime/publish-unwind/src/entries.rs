@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use code_image::{Code, Endian, Target};
+use code_image::{Endian, Target, VisibleCode};
 use fallible::Vec;
+use jit_code::Code;
 use unwind_info::{Error, Machine, Unwind};
 
 /// An FDE behind its CIE, with absolute addresses, so that it is valid anywhere.
@@ -37,17 +38,17 @@ const MACHINE: u16 = jit_code::elf_machine::NATIVE;
 const TARGET: Target = Target { machine: MACHINE, endian: Endian::Little, is_64: true, flags: 0 };
 
 /// The entries of a code; empty if nothing is known about its frames.
-pub(crate) fn entries(code: &Code<'_>, unwind: Option<&Unwind<'_>>) -> Vec<Entry> {
+pub(crate) fn entries(code: &Code<'_>) -> Vec<Entry> {
     let Some(machine) = Machine::host() else { return Vec::new() };
-    match unwind {
+    match &code.unwind {
         None | Some(Unwind::EhFrame(_)) => ready(code),
         Some(unwind) => {
             let mut bytes = Vec::with_capacity(96);
-            let (at, size) = (code.start, code.size);
+            let (at, size) = (code.address, code.size);
             match unwind_info::absolute(machine, at, size, unwind, bytes.inner_mut()) {
                 Ok(()) => {
                     fallible::vec![Entry {
-                        code: code.start..code.start.saturating_add(code.size),
+                        code: code.address..code.address.saturating_add(code.size),
                         bytes
                     }]
                 }
@@ -63,7 +64,7 @@ pub(crate) fn entries(code: &Code<'_>, unwind: Option<&Unwind<'_>>) -> Vec<Entry
 
 /// The entries of a ready section.
 fn ready(code: &Code<'_>) -> Vec<Entry> {
-    let section = code_image::whole_frames(TARGET, code);
+    let section = code_image::whole_frames(TARGET, &VisibleCode::whole(*code));
     let word = |at: usize| -> Option<usize> {
         let field = section.get(at..)?.first_chunk()?;
         Some(u32::from_le_bytes(*field) as usize)

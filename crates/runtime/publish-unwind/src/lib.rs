@@ -2,16 +2,15 @@
 //! backtraces do not end at it.
 //!
 //! ```
-//! use publish_unwind::{Code, Unwind, Unwinders};
+//! use publish_unwind::{Code, Unwinders};
 //!
 //! # let memory = [0x55_u8, 0x48, 0x89, 0xe5, 0x5d, 0xc3];
 //! // `None` in a process without an unwinder that accepts registrations.
 //! if let Some(unwinders) = Unwinders::find() {
-//!     let start = memory.as_ptr().addr() as u64;
-//!     let code = Code { start, size: 6, visible: start..start + 6, ..Code::default() };
-//!     unwinders.load(&code, Some(&Unwind::FRAME_POINTER)); // before it runs
+//!     let code = Code::new(&memory).frame_pointer();
+//!     unwinders.load(&code); // before it runs
 //!     // … and before its memory is freed:
-//!     unwinders.unload(start, 6);
+//!     unwinders.unload(code.address, code.size);
 //! }
 //! ```
 //!
@@ -61,10 +60,9 @@ mod unwinders;
 #[cfg(all(windows, target_arch = "x86_64"))]
 mod windows;
 
-pub use code_image::{Code, EhFrame};
 #[cfg(unix)]
 pub use functions::Kind;
-pub use unwind_info::{Row, Unwind};
+pub use jit_code::{Code, Row, Unwind};
 #[cfg(unix)]
 pub use unwinders::Unwinders;
 #[cfg(all(windows, target_arch = "x86_64"))]

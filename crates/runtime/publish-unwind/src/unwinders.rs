@@ -3,9 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use code_image::Code;
 use fallible::Refused;
-use unwind_info::Unwind;
+use jit_code::Code;
 
 use crate::entries::{Entry, Frames, entries};
 use crate::functions::{Functions, Kind};
@@ -81,13 +80,13 @@ impl Unwinders {
         self.functions.kind
     }
 
-    /// Announces a code load. The code must not run before this returns. Earlier code at its address is unregistered. Its frames
-    /// are described by `unwind`, or else by the ready section in `code.unwind`; code without either is skipped.
-    pub fn load(&self, code: &Code<'_>, unwind: Option<&Unwind<'_>>) {
+    /// Announces a code load. The code must not run before this returns. Earlier code at its address is unregistered. Code
+    /// without unwind info is skipped.
+    pub fn load(&self, code: &Code<'_>) {
         if self.is_off.load(Relaxed) {
             return;
         }
-        let entries = fallible::attempt(|| entries(code, unwind));
+        let entries = fallible::attempt(|| entries(code));
         let libunwind = libunwind::look();
         let Some(mut registrations) = self.lock() else { return };
         let result = entries.and_then(|entries| {
@@ -121,8 +120,8 @@ impl Unwinders {
         if entries.is_empty() {
             registrations.forget(
                 self.functions,
-                code.start,
-                code.start.saturating_add(code.size),
+                code.address,
+                code.address.saturating_add(code.size),
             )?;
         }
         for entry in entries {

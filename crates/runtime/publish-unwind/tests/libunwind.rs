@@ -267,7 +267,11 @@ fn code_across_two_blocks_is_found_in_both() {
     page.write(number + 1, &long[32..]);
     let rows: Vec<_> = common::ROWS
         .iter()
-        .map(|row| publish_unwind::Row { offset: row.offset + 42, ..*row })
+        .map(|row| {
+            let mut row = *row;
+            row.offset += 42;
+            row
+        })
         .collect();
     page.load_as(number, long.len(), &rows);
     let found = walks(&page, number);

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use common::others::{all_pass, llvm, trixie};
 use common::{Callback, Caller, Page, ROWS, unwinders};
-use publish_unwind::{Code, EhFrame, Unwind};
+use publish_unwind::{Code, Unwind};
 
 /// One lock for all tests: they measure, and change what affects all walks.
 fn alone() -> std::sync::MutexGuard<'static, ()> {
@@ -108,14 +108,7 @@ fn a_ready_section_is_registered() {
     let behind = unwind_info::offset_behind(17).expect("a place") as i64;
     unwind_info::eh_frame(machine, 17, behind, &Unwind::Rows(&ROWS), &mut section)
         .expect("a section");
-    let code = Code {
-        start,
-        size: 17,
-        visible: start..start + 17,
-        unwind: Some(EhFrame { bytes: &section }),
-        ..Code::default()
-    };
-    unwinders().load(&code, None);
+    unwinders().load(&Code::at(start, 17).unwind(Unwind::EhFrame(&section)));
     passes(page.caller(0), 3);
     page.unload(0);
 }

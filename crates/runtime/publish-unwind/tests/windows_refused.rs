@@ -68,8 +68,7 @@ fn at(base: u64, number: u64) -> u64 {
 }
 
 fn load(unwinders: &Unwinders, start: u64, unwind: &Unwind<'_>) {
-    let code = Code { start, size: SIZE, visible: start..start + SIZE, ..Code::default() };
-    unwinders.load(&code, Some(unwind));
+    unwinders.load(&Code::at(start, SIZE).unwind(*unwind));
 }
 
 /// Loads, moves and unloads code in a reservation with as much code as a table holds. Returns code that is loaded at the end,

@@ -36,7 +36,7 @@ const RETURNS_TO: u64 = 10;
 const SIZE: u64 = CALLER.len() as u64;
 const ROWS: [Row<'static>; 6] = {
     const fn row(offset: u32, cfa_offset: i32, saved: &'static [(u16, i32)]) -> Row<'static> {
-        Row { offset, cfa_register: 7, cfa_offset, saved, signed: false }
+        Row::new(offset, 7, cfa_offset).saved(saved)
     }
     [
         row(1, 16, &[(6, -16)]),
@@ -104,8 +104,7 @@ impl Drop for Memory {
 unsafe impl Sync for Memory {}
 
 fn load(unwinders: &Unwinders, start: u64, size: u64, unwind: &Unwind<'_>) {
-    let code = Code { start, size, visible: start..start + size, ..Code::default() };
-    unwinders.load(&code, Some(unwind));
+    unwinders.load(&Code::at(start, size).unwind(*unwind));
 }
 
 /// Both kinds of tables.
@@ -368,13 +367,7 @@ fn a_code_may_have_several_functions() {
     each_kind(|unwinders| {
         let memory = Memory::new(1 << 16);
         let saved = [(3, -16)];
-        let row = |offset, cfa_offset| Row {
-            offset,
-            cfa_register: 7,
-            cfa_offset,
-            saved: &saved,
-            signed: false,
-        };
+        let row = |offset, cfa_offset| Row::new(offset, 7, cfa_offset).saved(&saved);
         let start = memory.start() + 64;
         load(unwinders, start, 1000, &Unwind::Rows(&[row(1, 16), row(600, 64)]));
         assert_eq!(lookup(start), Some((start, start + 600)));

@@ -1,6 +1,6 @@
 //! The source files in line tables: one list for all object files.
 
-use fallible::{HashMap, Text, Vec};
+use fallible::{HashMap, Vec};
 
 use crate::encode::Encode;
 
@@ -15,55 +15,55 @@ pub(crate) struct Files {
     encoded_files: Vec<u8>,
     /// By file: how much of both lists is needed for it.
     ends: Vec<(usize, usize)>,
-    last: (Text, u32),
+    last: (Vec<u8>, u32),
 }
 
 impl Files {
     /// A list whose first file is a placeholder, for rows that belong to no code.
     pub(crate) fn new() -> Self {
         let mut files = Self::default();
-        files.number("jitscribe");
+        files.number(b"jitscribe");
         files
     }
 
     /// The file's number, from 1.
-    pub(crate) fn number(&mut self, path: &str) -> u32 {
-        if self.last.1 != 0 && *self.last.0 == *path {
+    pub(crate) fn number(&mut self, path: &[u8]) -> u32 {
+        if self.last.1 != 0 && self.last.0 == path {
             return self.last.1;
         }
-        let number = match self.numbers.get(path.as_bytes()) {
+        let number = match self.numbers.get(path) {
             Some(&number) => number,
             None => self.add(path),
         };
         self.last.0.clear();
-        self.last.0.push_str(path);
+        self.last.0.extend_from_slice(path);
         self.last.1 = number;
         number
     }
 
-    fn add(&mut self, path: &str) -> u32 {
-        let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let directory = match directory {
-            "" if path.starts_with('/') => "/",
-            other => other,
+    fn add(&mut self, path: &[u8]) -> u32 {
+        let (directory, name): (&[u8], _) = match path.iter().rposition(|byte| *byte == b'/') {
+            Some(0) => (b"/", &path[1..]),
+            Some(slash) => (&path[..slash], &path[slash + 1..]),
+            None => (b"", path),
         };
         let in_directory = if directory.is_empty() { 0 } else { self.directory(directory) };
-        push_text(&mut self.encoded_files, if name.is_empty() { "?" } else { name });
+        push_text(&mut self.encoded_files, if name.is_empty() { b"?" } else { name });
         self.encoded_files.uleb(in_directory.into());
         self.encoded_files.extend_from_slice(&[0, 0]); // no time, no size
         self.ends.push((self.encoded_directories.len(), self.encoded_files.len()));
         let number = self.ends.len() as u32;
-        self.numbers.insert(Vec::from(path.as_bytes()), number);
+        self.numbers.insert(Vec::from(path), number);
         number
     }
 
-    fn directory(&mut self, path: &str) -> u32 {
-        if let Some(&number) = self.directories.get(path.as_bytes()) {
+    fn directory(&mut self, path: &[u8]) -> u32 {
+        if let Some(&number) = self.directories.get(path) {
             return number;
         }
         push_text(&mut self.encoded_directories, path);
         let number = self.directories.len() as u32 + 1;
-        self.directories.insert(Vec::from(path.as_bytes()), number);
+        self.directories.insert(Vec::from(path), number);
         number
     }
 
@@ -75,7 +75,7 @@ impl Files {
     }
 }
 
-fn push_text(out: &mut Vec<u8>, text: &str) {
-    printable::replaced(text.as_bytes(), "?").for_each(|piece| out.extend_from_slice(piece));
+fn push_text(out: &mut Vec<u8>, text: &[u8]) {
+    printable::replaced(text, "?").for_each(|piece| out.extend_from_slice(piece));
     out.push(0);
 }

@@ -302,13 +302,8 @@ mod tests {
         let machine = Machine::host().unwrap();
         let at_entry = i32::from(machine == Machine::X86_64) * 8;
         let stack_pointer = machine.stack_pointer();
-        let row = |offset, cfa_offset, saved| Row {
-            offset,
-            cfa_register: stack_pointer,
-            cfa_offset,
-            saved,
-            signed: false,
-        };
+        let row =
+            |offset, cfa_offset, saved| Row::new(offset, stack_pointer, cfa_offset).saved(saved);
         let rows = [row(4, at_entry + 32, &[(3, -16)]), row(36, at_entry, &[])];
         let described = read(&Unwind::Rows(&rows));
         let offset = |row: &UnwindTableRow<usize>| match row.cfa() {
@@ -327,7 +322,7 @@ mod tests {
     #[test]
     fn invalid_unwind_info_writes_nothing() {
         let (mut section, mut commons) = (Vec::new(), Commons::default());
-        let outside = [Row { offset: 40, ..Row::default() }];
+        let outside = [Row::new(40, 0, 0)];
         for unwind in [Unwind::Rows(&outside), Unwind::EhFrame(&[1, 2, 3])] {
             push(&mut section, &mut commons, PLACE, &unwind);
             assert_eq!((section.len(), commons.bytes.len()), (0, 0));

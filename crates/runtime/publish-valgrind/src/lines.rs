@@ -77,7 +77,7 @@ pub(crate) fn push(
     let mut rows = Rows::default();
     let (mut at, mut file, mut line) = (None, 1, 1);
     // Usually, all rows have the same pointer to the file's name.
-    let mut named: Option<(&str, u32)> = None;
+    let mut named: Option<(&[u8], u32)> = None;
     for row in lines {
         let from = at.unwrap_or(0);
         if row.offset < from || u64::from(row.offset) >= size {

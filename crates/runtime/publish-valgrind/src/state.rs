@@ -44,7 +44,7 @@ impl State {
     /// Shows Valgrind a page of ours, to check whether Valgrind reads it.
     pub(crate) fn test(&mut self) -> Result<(), Error> {
         let page = window::spare_page().map_err(|cause| self.error(cause))?;
-        let lines = [Line { offset: 0, file: "jitscribe", line: 1, column: 0 }];
+        let lines = [Line::new(0, "jitscribe", 1)];
         let code =
             Code::new(&[0; 16]).runs_at(page.address()).named("jitscribe::self_test").lines(&lines);
         let mut region = Region::new(page.address(), page.address() + PAGE);

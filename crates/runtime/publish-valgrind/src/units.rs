@@ -259,13 +259,13 @@ impl Writer<'_> {
 
     /// Writes the callees, and returns for each call the offset of its callee in the unit.
     fn names(&mut self, tree: &Tree<'_>) -> Vec<u32> {
-        let mut written: HashMap<&str, u32> = HashMap::new();
+        let mut written: HashMap<&[u8], u32> = HashMap::new();
         let each = tree.calls.iter().map(|call| {
             written.find_or_insert(call.name, |_| {
                 let bytes = &mut self.codes.bytes;
                 let at = (HEAD + bytes.len()) as u32;
                 bytes.push(INLINED);
-                name::push(bytes, call.name.as_bytes());
+                name::push(bytes, call.name);
                 bytes.push(1); // DW_INL_inlined
                 at
             })
@@ -328,7 +328,7 @@ mod tests {
         line: u32,
         ranges: &'a [std::ops::Range<u32>],
     ) -> Inlined<'a> {
-        Inlined { name, parent, file: "/src/a.lang", line, column: 0, ranges }
+        Inlined::new(name, ranges).called_from("/src/a.lang", line).within(parent)
     }
 
     /// What a reader of debug info finds: a line for each item, indented.

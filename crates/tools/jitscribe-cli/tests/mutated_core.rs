@@ -20,7 +20,7 @@ fn core() -> Vec<u8> {
     // The segment of the code begins at a page.
     let memory: &'static [u8] = Box::leak(vec![0xc3; 2 * PAGE].into_boxed_slice());
     let code = &memory[memory.as_ptr().align_offset(PAGE)..][..PAGE];
-    let lines = [Line { offset: 0, file: "/src/a.lang", line: 7, column: 1 }];
+    let lines = [Line::new(0, "/src/a.lang", 7).column(1)];
     for number in 0..32 {
         let name = format!("function {number}");
         let bytes = &code[number * 64..][..64];

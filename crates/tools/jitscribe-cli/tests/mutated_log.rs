@@ -30,7 +30,7 @@ fn damage(numbers: &mut Numbers, bytes: &mut [u8]) {
 fn log() -> (Scribe, File, Vec<u8>) {
     let scribe = Scribe::builder().build();
     let memory: &'static [u8] = Box::leak(vec![0xc3; 1 << 16].into_boxed_slice());
-    let lines = [Line { offset: 0, file: "/src/a.lang", line: 7, column: 1 }];
+    let lines = [Line::new(0, "/src/a.lang", 7).column(1)];
     for number in 0..500_usize {
         let at = number * 64;
         let name = format!("function {number}");

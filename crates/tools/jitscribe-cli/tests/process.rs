@@ -64,7 +64,7 @@ fn announcer() {
         builder.replay(|scribe| scribe.load(&Code::at(0xfeed_0000, 16).named("replayed")).leak());
     let scribe = if how == "anonymous" { without_descriptors(builder) } else { builder.build() };
     let memory: &'static [u8] = Box::leak((0..=255).collect::<Vec<u8>>().into_boxed_slice());
-    let lines = [Line { offset: 0, file: "/src/a.lang", line: 7, column: 1 }];
+    let lines = [Line::new(0, "/src/a.lang", 7).column(1)];
     let mut loaded: Vec<LoadedCode> = Vec::new();
     println!("done");
     for line in std::io::stdin().lines() {

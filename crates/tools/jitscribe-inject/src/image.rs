@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use code_image::jitdump::{Converter, LineTable};
-use code_image::{Code, Finished, ImageWriter, Part, Target};
+use code_image::{Finished, ImageWriter, Part, Target, VisibleCode};
 use code_timeline::CodeId;
+use jit_code::Code;
 
 use super::code_table::{CodeReader, CodeTable, Origin};
 use super::parallel::ordered_map;
@@ -113,11 +114,11 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
         let code = self.table.history.code(shown.code);
         let start = code.address + shown.moved_by;
         let visible = shown.visible.clone();
-        let mut add = |code: &Code<'_>| {
+        let mut add = |shown_code: &VisibleCode<'_>| {
             if self.options.hits.in_code(shown.code) > 0 {
-                names.push((shown.code, code.name.to_vec()));
+                names.push((shown.code, shown_code.code.name.to_vec()));
             }
-            part.add(code)
+            part.add(shown_code)
         };
         match (self.reader.load(code)?, code.origin) {
             (Some(load), _) => {
@@ -125,7 +126,8 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
                 room.convert(&load, start, visible, self.options.lines, add)
             }
             (None, Origin::Map(name)) => {
-                add(&Code { start, size: code.size, visible, name, ..Code::default() })
+                let code = Code::at(start, code.size).named_bytes(name);
+                add(&VisibleCode::whole(code).visible(visible))
             }
             // The file has changed since.
             (None, Origin::Dump(_)) => Ok(()),

@@ -44,7 +44,7 @@ impl Hand {
         let kit = Kit::new(self.entry.number(), slot, self.count);
         let bytes = self.memory.write(slot * PLACE, &kit.bytes()[..kit.size()]);
         let mut room = [0; 48];
-        let lines = [Line { offset: 0, file: "storm.c", line: kit.line(), column: 1 }];
+        let lines = [Line::new(0, "storm.c", kit.line()).column(1)];
         let code = Code::new(bytes).named(kit.name(&mut room)).lines(&lines);
         self.loaded[row] = self.scribe.load(&code).into_raw();
         if self.loaded[row] == 0 {

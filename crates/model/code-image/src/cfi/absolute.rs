@@ -4,7 +4,7 @@ use fallible::Vec;
 
 use super::pointer::Encoding;
 use super::tables::{UnwindTables, pad};
-use crate::code::Code;
+use crate::code::VisibleCode;
 use crate::encode::Encoder;
 use crate::target::Target;
 
@@ -13,7 +13,7 @@ const PREFIX: u64 = 8;
 
 /// Encodes what `eh_frame` describes of the visible part of `code`: entries without a terminator, aligned to the size
 /// of an address. What cannot be used is left out.
-pub(crate) fn absolute(target: Target, code: &Code<'_>, eh_frame: &[u8]) -> Encoder {
+pub(crate) fn absolute(target: Target, code: &VisibleCode<'_>, eh_frame: &[u8]) -> Encoder {
     let mut tables = UnwindTables::with_encoding(target, Encoding::ADDRESS);
     tables.add(code, eh_frame, |address| address);
     let mut out = Encoder::new(target);

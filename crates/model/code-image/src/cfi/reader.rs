@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 
+use jit_code::Code;
+
 use super::Cause;
 use super::cie::{CieTable, entry};
 use super::cursor::Cursor;
 use super::instructions::Source;
-use crate::code::Code;
+use crate::code::VisibleCode;
 use crate::encode::Encoder;
 use crate::target::Target;
 
@@ -41,22 +43,23 @@ impl<'a> FrameReader<'a> {
     /// Reads `bytes` as if they were behind the code, plus `displacement`.
     pub(super) fn new(
         target: Target,
-        code: &Code<'_>,
+        code: &VisibleCode<'_>,
         bytes: &'a [u8],
         displacement: u64,
         cies: &'a mut CieTable,
     ) -> Self {
         cies.begin_section();
         // the position that the writers of such sections assume, relative to the code
-        let behind_code = code.size.checked_next_multiple_of(8).unwrap_or(code.size);
-        let address = code.start.wrapping_add(behind_code).wrapping_add(displacement);
+        let Code { address: start, size, .. } = code.code;
+        let behind_code = size.checked_next_multiple_of(8).unwrap_or(size);
+        let address = start.wrapping_add(behind_code).wrapping_add(displacement);
         let section = Cursor::new(target, bytes, address);
         FrameReader {
             target,
             section,
-            code: code.start..code.start.saturating_add(code.size),
+            code: code.range(),
             visible: code.visible.clone(),
-            thumb: code.thumb,
+            thumb: code.is_thumb,
             cies,
             rest: section,
             extent: None,

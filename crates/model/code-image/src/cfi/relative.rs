@@ -3,7 +3,7 @@
 use fallible::Vec;
 
 use super::tables::UnwindTables;
-use crate::code::Code;
+use crate::code::VisibleCode;
 use crate::target::Target;
 
 /// Size of the zero length that ends a section.
@@ -13,7 +13,7 @@ const TERMINATOR: usize = 4;
 /// terminator. What cannot be used is left out.
 pub(crate) fn relative(
     target: Target,
-    code: &Code<'_>,
+    code: &VisibleCode<'_>,
     eh_frame: &[u8],
     at: u64,
     out: &mut Vec<u8>,

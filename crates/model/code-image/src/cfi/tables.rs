@@ -8,7 +8,7 @@ use super::cie::CieTable;
 use super::pointer::Encoding;
 use super::reader::FrameReader;
 use super::{Cause, UnwindSummary};
-use crate::code::Code;
+use crate::code::VisibleCode;
 use crate::encode::Encoder;
 use crate::target::Target;
 
@@ -86,7 +86,12 @@ impl UnwindTables {
 
     /// Adds what `eh_frame` describes of the visible part of `code`. `place` maps addresses in the process to those
     /// of the file. Codes must be added in ascending order.
-    pub(crate) fn add(&mut self, code: &Code<'_>, eh_frame: &[u8], place: impl Fn(u64) -> u64) {
+    pub(crate) fn add(
+        &mut self,
+        code: &VisibleCode<'_>,
+        eh_frame: &[u8],
+        place: impl Fn(u64) -> u64,
+    ) {
         let (summary, fdes) = (self.summary, self.fdes.len());
         let instructions = self.instructions.len();
         if let Some(displacement) = self.collect(code, eh_frame, 0, &place) {
@@ -118,7 +123,7 @@ impl UnwindTables {
     /// described addresses look wrong, returns the likely displacement.
     fn collect(
         &mut self,
-        code: &Code<'_>,
+        code: &VisibleCode<'_>,
         eh_frame: &[u8],
         displacement: u64,
         place: impl Fn(u64) -> u64,

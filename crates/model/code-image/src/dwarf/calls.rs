@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use fallible::{Map, Vec};
+use jit_code::{Code, Inlined};
 
-use crate::code::{Code, Inlined};
+use crate::code::VisibleCode;
 
 /// Maximum nesting depth of calls; deeper calls are left out.
 ///
@@ -40,8 +41,8 @@ pub(crate) struct Call<'a> {
 impl Call<'_> {
     /// File, line and column of the call, if known.
     pub(crate) fn place(&self) -> Option<(&[u8], u32, u32)> {
-        let Inlined { call_file, call_line, call_column, .. } = *self.inlined;
-        (!call_file.is_empty() && call_line != 0).then_some((call_file, call_line, call_column))
+        let Inlined { file, line, column, .. } = *self.inlined;
+        (!file.is_empty() && line != 0).then_some((file, line, column))
     }
 }
 
@@ -68,19 +69,20 @@ impl<'a> Calls<'a> {
 }
 
 /// The inlined calls in the visible part of a code, with addresses mapped by `place`.
-pub(crate) fn calls<'a>(code: &Code<'a>, place: impl Fn(u64) -> u64) -> Calls<'a> {
-    if code.inlined.is_empty() {
+pub(crate) fn calls<'a>(code: &VisibleCode<'a>, place: impl Fn(u64) -> u64) -> Calls<'a> {
+    let inlined = code.code.inlined;
+    if inlined.is_empty() {
         return Calls::default();
     }
     let mut clipper = Clipper::new(code);
-    for (index, inlined) in code.inlined.iter().enumerate() {
-        clipper.add(index, inlined);
+    for (index, call) in inlined.iter().enumerate() {
+        clipper.add(index, call);
     }
     let Clipper { clipped, mut parts, .. } = clipper;
     for part in &mut parts {
         *part = place(part.start)..place(part.end);
     }
-    Calls { calls: in_tree_order(code.inlined, &clipped), parts }
+    Calls { calls: in_tree_order(inlined, &clipped), parts }
 }
 
 /// The result for one call.
@@ -91,6 +93,8 @@ struct Clipped {
 
 /// Assigns every address to the innermost call.
 struct Clipper {
+    /// Where the code starts.
+    start: u64,
     /// The ranges that belong to an owner and to none of the calls in it that were added so far: from owner and start
     /// to end. Owner 0 is the code, and n + 1 the call of index n.
     own: Map<(usize, u64), u64>,
@@ -103,12 +107,14 @@ struct Clipper {
 }
 
 impl Clipper {
-    fn new(code: &Code<'_>) -> Self {
-        let ranges = code.inlined.iter().map(|inlined| inlined.ranges.len());
+    fn new(code: &VisibleCode<'_>) -> Self {
+        let Code { address: start, inlined, .. } = code.code;
+        let ranges = inlined.iter().map(|inlined| inlined.ranges.len());
         let ranges = ranges.fold(0, usize::saturating_add);
         Clipper {
+            start,
             own: Map::from_iter([((0, code.visible.start), code.visible.end)]),
-            clipped: Vec::with_capacity(code.inlined.len()),
+            clipped: Vec::with_capacity(inlined.len()),
             parts: Vec::new(),
             room: ranges.saturating_mul(PARTS_PER_RANGE).saturating_add(PARTS),
             taken: Vec::new(),
@@ -128,8 +134,12 @@ impl Clipper {
         };
         self.taken.clear();
         if let Some(owner) = owner.filter(|_| depth < DEEPEST) {
+            // A range that wraps is empty, or has no part in common with the code.
+            let start = self.start;
+            let at = |offset: u32| start.wrapping_add(offset.into());
             for range in inlined.ranges {
-                self.take(owner, range);
+                let range = at(range.start)..at(range.end);
+                self.take(owner, &range);
             }
         }
         self.taken.sort_unstable_by_key(|part| part.start);

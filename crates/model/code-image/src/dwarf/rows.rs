@@ -2,7 +2,7 @@
 
 use fallible::Vec;
 
-use crate::code::Code;
+use crate::code::VisibleCode;
 
 /// A row: from `address` on, up to the next row, the code belongs to `line`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,24 +23,26 @@ impl Row<'_> {
 
 /// The rows for the visible part of a code, with addresses mapped by `place`: sorted, each address once (the last
 /// entry applies), clipped, without repetitions, beginning with a real line.
-pub(crate) fn rows<'a>(code: &Code<'a>, place: impl Fn(u64) -> u64) -> Vec<Row<'a>> {
-    let (visible, lines) = (&code.visible, code.lines);
-    let whole = code.start..code.start.saturating_add(code.size);
+pub(crate) fn rows<'a>(code: &VisibleCode<'a>, place: impl Fn(u64) -> u64) -> Vec<Row<'a>> {
+    let (visible, lines) = (&code.visible, code.code.lines);
+    let whole = code.range();
+    let size = whole.end.saturating_sub(whole.start);
     let mut sorted = Vec::new();
-    let lines = if lines.is_sorted_by_key(|line| line.address) {
+    let lines = if lines.is_sorted_by_key(|line| line.offset) {
         lines
     } else {
         sorted.extend_from_slice(lines);
-        sorted.sort_by_key(|line| line.address); // stable: equal entries keep their order
+        sorted.sort_by_key(|line| line.offset); // stable: equal entries keep their order
         &sorted
     };
     let mut rows: Vec<Row<'a>> = Vec::with_capacity(lines.len());
-    for line in lines.iter().filter(|line| whole.contains(&line.address)) {
-        if line.address >= visible.end {
+    for line in lines.iter().filter(|line| u64::from(line.offset) < size) {
+        let address = whole.start.saturating_add(line.offset.into());
+        if address >= visible.end {
             break;
         }
         // the entry that applies at the start of the visible part may be before it
-        let address = place(line.address.max(visible.start));
+        let address = place(address.max(visible.start));
         let row = if line.line == 0 || line.file.is_empty() {
             Row { address, file: b"", line: 0, column: 0 }
         } else {
@@ -62,15 +64,20 @@ pub(crate) fn rows<'a>(code: &Code<'a>, place: impl Fn(u64) -> u64) -> Vec<Row<'
 mod tests {
     use std::ops::Range;
 
+    use jit_code::{Code, Line};
+
     use super::rows as rows_of;
-    use crate::code::{Code, Line};
+    use crate::code::VisibleCode;
+
+    const START: u64 = 100;
 
     fn line(address: u64, line: u32) -> Line<'static> {
-        Line { address, file: b"f", line, column: 1 }
+        // An address before the start wraps, and so is far behind the end.
+        Line::new(address.wrapping_sub(START) as u32, "f", line).column(1)
     }
 
     fn rows(lines: &[Line<'static>], visible: Range<u64>) -> Vec<(u64, u32)> {
-        let code = Code { start: 100, size: 100, visible, lines, ..Code::default() };
+        let code = VisibleCode::whole(Code::at(START, 100).lines(lines)).visible(visible);
         rows_of(&code, |address| address).iter().map(|row| (row.address, row.line)).collect()
     }
 
@@ -103,7 +110,7 @@ mod tests {
 
     #[test]
     fn an_entry_without_a_file_is_a_gap() {
-        let nowhere = Line { address: 110, file: b"", line: 9, column: 9 };
+        let nowhere = Line::new(10, "", 9).column(9);
         assert_eq!(rows(&[line(100, 1), nowhere], 100..200), [(100, 1), (110, 0)]);
     }
 }

@@ -9,7 +9,7 @@ use super::headers;
 use super::object::Object;
 use super::symbols::SymbolTable;
 use crate::cfi::UnwindSummary;
-use crate::code::Code;
+use crate::code::VisibleCode;
 use crate::error::Error;
 use crate::gathered::Gathered;
 use crate::part::Part;
@@ -97,7 +97,7 @@ impl<W: Write + Seek> ImageWriter<W> {
     ///
     /// # Errors
     /// [`Error::Outside`], [`Error::Order`], [`Error::Io`]. After the first two, nothing was added.
-    pub fn add(&mut self, code: &Code<'_>) -> Result<(), Error> {
+    pub fn add(&mut self, code: &VisibleCode<'_>) -> Result<(), Error> {
         if self.gathered.add(code)? { self.append_added() } else { Ok(()) }
     }
 

@@ -1,4 +1,4 @@
-//! From a jitdump's code load to the [`Code`] of an object file: lines, inlined calls, unwind tables.
+//! From a jitdump's code load to the [`VisibleCode`] of an object file: lines, inlined calls, unwind tables.
 //!
 //! [`Converter::convert`] does all of it; [`frames`] finds the unwind tables alone.
 
@@ -9,9 +9,10 @@ use std::ops::Range;
 use fallible::Vec;
 
 use ::jitdump::{CodeLoad, LineEntry};
+use jit_code::{Code, Inlined, Line, Unwind};
 use unwind_info::Machine;
 
-use crate::{Code, EhFrame, Inlined, Line};
+use crate::VisibleCode;
 
 pub use frames::{Frames, frame_pointer, frames};
 
@@ -30,7 +31,7 @@ pub enum LineTable {
 pub struct Converter<'a> {
     machine: Option<Machine>,
     lines: Vec<Line<'a>>,
-    ranges: Vec<Range<u64>>,
+    ranges: Vec<Range<u32>>,
     frames: Vec<u8>,
 }
 
@@ -51,26 +52,26 @@ impl<'a> Converter<'a> {
         start: u64,
         visible: Range<u64>,
         table: LineTable,
-        take: impl FnOnce(&Code<'_>) -> T,
+        take: impl FnOnce(&VisibleCode<'_>) -> T,
     ) -> T {
-        let here = |address: u64| address.wrapping_sub(load.address).wrapping_add(start);
-        let line = |line: LineEntry<'a>| Line {
-            address: here(line.address),
-            file: line.file,
-            line: line.line,
-            column: line.column,
+        // A dump's lines and ranges are within the code, which is smaller than 4 GiB, as its records are.
+        let offset = |address: u64| u32::try_from(address.wrapping_sub(load.address));
+        let line = |entry: LineEntry<'a>| {
+            let line = Line::new_bytes(offset(entry.address).ok()?, entry.file, entry.line);
+            Some(line.column(entry.column))
         };
         self.lines.clear();
         self.ranges.clear();
         let mut inlined = Vec::new();
         if table == LineTable::Ir {
-            self.lines.extend(load.ir_lines().map(line));
+            self.lines.extend(load.ir_lines().filter_map(line));
         }
         // Lines of the IR do not refer to inlined functions.
         if self.lines.is_empty() {
-            self.lines.extend(load.lines().map(line));
+            self.lines.extend(load.lines().filter_map(line));
             for call in load.inlined() {
-                self.ranges.extend(call.ranges.map(|range| here(range.start)..here(range.end)));
+                let offset = |address| offset(address).unwrap_or(u32::MAX);
+                self.ranges.extend(call.ranges.map(|range| offset(range.start)..offset(range.end)));
             }
             let mut rest = self.ranges.as_slice();
             for call in load.inlined() {
@@ -78,27 +79,19 @@ impl<'a> Converter<'a> {
                 let (ranges, behind) =
                     rest.split_at_checked(call.ranges.count()).unwrap_or_default();
                 rest = behind;
-                inlined.push(Inlined {
-                    name: call.name,
-                    parent: call.parent,
-                    call_file: call.file,
-                    call_line: call.line,
-                    call_column: call.column,
-                    ranges,
-                });
+                inlined.push(
+                    Inlined::new_bytes(call.name, ranges)
+                        .called_from_bytes(call.file, call.line)
+                        .column(call.column)
+                        .within(call.parent),
+                );
             }
         }
         let frames = frames(load, self.machine, &mut self.frames);
-        take(&Code {
-            start,
-            size: load.size,
-            visible,
-            name: load.name,
-            bytes: load.bytes,
-            lines: &self.lines,
-            inlined: &inlined,
-            unwind: frames.map(|frames| EhFrame { bytes: frames.bytes }),
-            thumb: load.is_thumb,
-        })
+        let mut code =
+            Code::at(start, load.size).named_bytes(load.name).lines(&self.lines).inlined(&inlined);
+        code.bytes = Some(load.bytes);
+        code.unwind = frames.map(|frames| Unwind::EhFrame(frames.bytes));
+        take(&VisibleCode::whole(code).visible(visible).thumb(load.is_thumb))
     }
 }

@@ -11,9 +11,10 @@ use std::io::{Seek, Write};
 use std::ops::Range;
 
 use fallible::Vec;
+use jit_code::Code;
 
 use crate::cfi::UnwindSummary;
-use crate::code::Code;
+use crate::code::VisibleCode;
 use crate::elf::Mapping;
 use crate::error::Error;
 use crate::functions::Functions;
@@ -93,22 +94,16 @@ pub struct FinishedObject {
 /// same name, the newest is found.
 ///
 /// ```
-/// use code_image::{Code, Endian, ObjectFormat, ObjectWriter, Target};
+/// use code_image::{Endian, ObjectFormat, ObjectWriter, Target, VisibleCode};
+/// use jit_code::Code;
 /// use std::io::Cursor;
 ///
 /// let target = Target::new(62 /* EM_X86_64 */, Endian::Little);
 /// let mut file = Cursor::new(Vec::new());
 /// let span = 0x7f00_0000_0000..0x7f00_0000_2000;
 /// let mut object = ObjectWriter::new(&mut file, target, ObjectFormat::Elf, span)?;
-/// let code = Code {
-///     start: 0x7f00_0000_0040,
-///     size: 4,
-///     visible: 0x7f00_0000_0040..0x7f00_0000_0044,
-///     name: b"answer",
-///     bytes: &[0x6a, 42, 0x58, 0xc3],
-///     ..Code::default()
-/// };
-/// object.add(&code, 0)?;
+/// let code = Code::new(&[0x6a, 42, 0x58, 0xc3]).runs_at(0x7f00_0000_0040).named("answer");
+/// object.add(&VisibleCode::whole(code), 0)?;
 /// assert_eq!(object.finish()?.exported, 1);
 /// # Ok::<(), code_image::Error>(())
 /// ```
@@ -165,13 +160,14 @@ impl<W: Write + Seek> ObjectWriter<W> {
     ///
     /// # Errors
     /// [`Error::Outside`], [`Error::Order`], [`Error::Io`]. After the first two, nothing was added.
-    pub fn add(&mut self, code: &Code<'_>, made: u64) -> Result<(), Error> {
+    pub fn add(&mut self, code: &VisibleCode<'_>, made: u64) -> Result<(), Error> {
         let is_full = self.gathered.add(code)?;
         let Range { start, end } = code.visible;
         if start < end {
-            let is_whole = start == code.start
-                && end.saturating_sub(start) == code.size
-                && visible_bytes(code).len() as u64 == code.size;
+            let Code { address, size, .. } = code.code;
+            let is_whole = start == address
+                && end.saturating_sub(start) == size
+                && visible_bytes(code).len() as u64 == size;
             self.made.push(if is_whole { Made::Whole(made) } else { Made::InPart });
         }
         if is_full { self.append_added() } else { Ok(()) }

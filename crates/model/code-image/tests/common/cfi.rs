@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use code_image::{Code, Endian, Target};
+use code_image::{Endian, Target, VisibleCode};
 use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, RunTimeEndian, UnwindSection};
+use jit_code::{Code, Unwind};
 use object::{Object, ObjectSection};
 
 fn endian(target: Target) -> RunTimeEndian {
@@ -71,12 +72,14 @@ pub fn rules(target: Target, bytes: &[u8], address: u64, text: u64) -> BTreeMap<
 }
 
 /// The rules of the codes, by address in the process, clipped to their visible parts.
-pub fn rules_of_codes(target: Target, codes: &[Code<'_>]) -> BTreeMap<u64, String> {
+pub fn rules_of_codes(target: Target, codes: &[VisibleCode<'_>]) -> BTreeMap<u64, String> {
     let mut all = BTreeMap::new();
     for code in codes {
-        let Some(eh_frame) = code.unwind else { continue };
-        let behind = code.start + code.size.next_multiple_of(8);
-        let rules = rules(target, eh_frame.bytes, behind, code.start);
+        let Code { address, size, unwind: Some(Unwind::EhFrame(eh_frame)), .. } = code.code else {
+            continue;
+        };
+        let behind = address + size.next_multiple_of(8);
+        let rules = rules(target, eh_frame, behind, address);
         all.extend(rules.into_iter().filter(|(address, _)| code.visible.contains(address)));
     }
     all

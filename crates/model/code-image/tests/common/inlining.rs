@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use addr2line::Context;
-use code_image::{Code, Inlined};
+use code_image::VisibleCode;
 use gimli::{EndianSlice, RunTimeEndian};
+use jit_code::Inlined;
 use object::{Object, ObjectSection};
 
 /// File, line, column.
@@ -14,14 +15,18 @@ pub type Place = (String, u32, u32);
 pub type Caller = (String, Option<Place>);
 
 /// The calls that contain an address, from the outermost on, directly from the definition.
-pub fn chain<'a>(code: &Code<'a>, address: u64) -> Vec<&'a Inlined<'a>> {
+pub fn chain<'a>(code: &VisibleCode<'a>, address: u64) -> Vec<&'a Inlined<'a>> {
     let mut chain: Vec<&Inlined<'_>> = Vec::new();
     let mut around = None;
+    let at = |offset: u32| code.code.address + u64::from(offset);
     while code.visible.contains(&address) && chain.len() < 127 {
-        let inner = code.inlined.iter().zip(0..).find(|(call, number)| {
+        let inner = code.code.inlined.iter().zip(0..).find(|(call, number)| {
             call.parent == around
                 && around < Some(*number)
-                && call.ranges.iter().any(|range| range.contains(&address))
+                && call
+                    .ranges
+                    .iter()
+                    .any(|range| at(range.start) <= address && address < at(range.end))
         });
         let Some((call, number)) = inner else { break };
         chain.push(call);
@@ -31,12 +36,12 @@ pub fn chain<'a>(code: &Code<'a>, address: u64) -> Vec<&'a Inlined<'a>> {
 }
 
 /// The result that a reader should give for an address: functions from the innermost on.
-pub fn expected(code: &Code<'_>, address: u64) -> Vec<Caller> {
+pub fn expected(code: &VisibleCode<'_>, address: u64) -> Vec<Caller> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    let mut callers = vec![(text(code.name), None)];
+    let mut callers = vec![(text(code.code.name), None)];
     for call in chain(code, address) {
-        let known = !call.call_file.is_empty() && call.call_line != 0;
-        let place = known.then(|| (text(call.call_file), call.call_line, call.call_column));
+        let known = !call.file.is_empty() && call.line != 0;
+        let place = known.then(|| (text(call.file), call.line, call.column));
         callers.push((text(call.name), place));
     }
     callers.reverse();

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use code_image::{
-    Code, Endian, Finished, FinishedObject, ImageWriter, ObjectFormat, ObjectWriter, Target,
+    Endian, Finished, FinishedObject, ImageWriter, ObjectFormat, ObjectWriter, Target, VisibleCode,
 };
 
 pub const EM_386: u16 = 3;
@@ -47,14 +47,14 @@ impl OnDisk {
     }
 }
 
-pub fn write(target: Target, span: Range<u64>, codes: &[Code<'_>]) -> OnDisk {
+pub fn write(target: Target, span: Range<u64>, codes: &[VisibleCode<'_>]) -> OnDisk {
     write_placed(target, span, codes, |_| None)
 }
 
 pub fn write_placed(
     target: Target,
     span: Range<u64>,
-    codes: &[Code<'_>],
+    codes: &[VisibleCode<'_>],
     place: impl FnOnce(u64) -> Option<u64>,
 ) -> OnDisk {
     let directory = tempfile::tempdir().unwrap();
@@ -85,7 +85,7 @@ pub fn write_object(
     format: ObjectFormat,
     target: Target,
     span: Range<u64>,
-    codes: &[Code<'_>],
+    codes: &[VisibleCode<'_>],
 ) -> Loadable {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("object").with_extension(format.extension());

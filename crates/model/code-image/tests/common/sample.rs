@@ -1,15 +1,16 @@
 //! Two functions on x86-64, one with lines and unwind info.
 
-use code_image::{Code, EhFrame, Line};
+use code_image::VisibleCode;
+use jit_code::{Code, Line, Unwind};
 
 pub const START: u64 = 0x7f00_0000_0040;
 
 /// `push rbp; mov rbp, rsp; xor eax, eax; pop rbp; ret`: no line for the first instruction.
 pub const COMPUTE: [u8; 8] = [0x55, 0x48, 0x89, 0xe5, 0x31, 0xc0, 0x5d, 0xc3];
 pub const LINES: [Line<'static>; 3] = [
-    Line { address: START + 1, file: b"/src/app/main.js", line: 10, column: 3 },
-    Line { address: START + 4, file: b"/src/app/main.js", line: 12, column: 7 },
-    Line { address: START + 6, file: b"/src/lib/util.js", line: 300, column: 1 },
+    Line::new(1, "/src/app/main.js", 10).column(3),
+    Line::new(4, "/src/app/main.js", 12).column(7),
+    Line::new(6, "/src/lib/util.js", 300).column(1),
 ];
 /// One FDE, with the address 40 bytes before its own position.
 pub const EH_FRAME: [u8; 48] = [
@@ -20,24 +21,12 @@ pub const EH_FRAME: [u8; 48] = [
 ];
 
 /// The two functions, a page apart.
-pub fn sample_codes() -> [Code<'static>; 2] {
-    let compute = Code {
-        start: START,
-        size: 8,
-        visible: START..START + 8,
-        name: b"compute",
-        bytes: &COMPUTE,
-        lines: &LINES,
-        unwind: Some(EhFrame { bytes: &EH_FRAME }),
-        ..Code::default()
-    };
-    let stub = Code {
-        start: START + 0x1000,
-        size: 2,
-        visible: START + 0x1000..START + 0x1002,
-        name: b"stub",
-        bytes: &[0x90, 0xc3],
-        ..Code::default()
-    };
-    [compute, stub]
+pub fn sample_codes() -> [VisibleCode<'static>; 2] {
+    let compute = Code::new(&COMPUTE)
+        .runs_at(START)
+        .named("compute")
+        .lines(&LINES)
+        .unwind(Unwind::EhFrame(&EH_FRAME));
+    let stub = Code::new(&[0x90, 0xc3]).runs_at(START + 0x1000).named("stub");
+    [compute, stub].map(VisibleCode::whole)
 }

@@ -22,21 +22,12 @@ pub fn place(arena: &CodeArena, code: &[u8]) -> Executable {
 
 pub fn announce(code: &Executable, name: &str, unwind: Option<Unwind<'_>>) {
     let lines = [
-        Line { address: code.address(), file: b"/src/arena.jit", line: 10, column: 1 },
-        Line { address: code.address() + 8, file: b"/src/arena.jit", line: 11, column: 1 },
+        Line::new(0, "/src/arena.jit", 10).column(1),
+        Line::new(8, "/src/arena.jit", 11).column(1),
     ];
-    let told = code_arena::announce(
-        &Code {
-            start: code.address(),
-            size: code.size() as u64,
-            visible: code.address()..code.address() + code.size() as u64,
-            name: name.as_bytes(),
-            lines: &lines,
-            ..Code::default()
-        },
-        unwind.as_ref(),
-    );
-    assert!(told);
+    let mut announced = Code::at(code.address(), code.size() as u64).named(name).lines(&lines);
+    announced.unwind = unwind;
+    assert!(code_arena::announce(&announced));
 }
 
 /// Counts down from its argument.
@@ -67,13 +58,7 @@ const CALLER: [u8; 17] = [
 
 pub fn caller(arena: &CodeArena, name: &str) -> (Executable, Caller) {
     let code = place(arena, &CALLER);
-    let row = |offset, cfa_offset, saved| Row {
-        offset,
-        cfa_register: 7,
-        cfa_offset,
-        saved,
-        signed: false,
-    };
+    let row = |offset, cfa_offset, saved| Row::new(offset, 7, cfa_offset).saved(saved);
     let rows = [
         row(1, 16, &[(3, -16)][..]),
         row(2, 24, &[(3, -16), (6, -24)]),

@@ -275,20 +275,20 @@ fn write_debug(buffer: &mut [u8], code: &Code<'_>, time: u64) {
             fields.copy_from_slice(words.map(u64::to_ne_bytes).as_flattened());
             match written {
                 Some(written) => name.copy_from_slice(written),
-                None => written = Some(Put(name).terminated_name(file.as_bytes())),
+                None => written = Some(Put(name).terminated_name(file)),
             }
         }
         return;
     }
     // Each entry contains the file's name, which for most is the same as in the previous one.
-    let (mut file, mut written): (&str, &[u8]) = ("", &[0]);
+    let (mut file, mut written): (&[u8], &[u8]) = (b"", &[0]);
     for line in code.lines {
         let address = code.address.wrapping_add(u64::from(line.offset));
         put.words([address, pair(line.line, line.column)]);
         if std::ptr::eq(file, line.file) {
             put.bytes(written);
         } else {
-            (file, written) = (line.file, put.terminated_name(line.file.as_bytes()));
+            (file, written) = (line.file, put.terminated_name(line.file));
         }
     }
 }

@@ -43,23 +43,18 @@ fn with_code(dump: &[u8], look: impl FnOnce(&CodeLoad<'_>)) {
 fn a_group_in_plain_memory_is_read_as_announced() {
     let bytes: Vec<u8> = (0..50).collect();
     let lines: Vec<Line<'_>> = (0..40)
-        .map(|n| Line {
-            offset: n,
-            file: ["/a", "/b/long", "/c"][n as usize % 3],
-            line: n,
-            column: 2,
+        .map(|n| {
+            Line::new_bytes(n, [&b"/a"[..], b"/b/long", b"/\xff"][n as usize % 3], n).column(2)
         })
         .collect();
     let ranges = [1..4, 6..9];
-    let calls = [0, 1, 2].map(|n: u32| Inlined {
-        name: "callee",
-        parent: n.checked_sub(1),
-        file: ["/a", "/a", "/b"][n as usize],
-        line: n,
-        column: n,
-        ranges: &ranges[..n as usize % 3],
+    let calls = [0, 1, 2].map(|n: u32| {
+        Inlined::new_bytes(b"callee\xfe", &ranges[..n as usize % 3])
+            .called_from_bytes([&b"/a"[..], b"/a", b"/\xff"][n as usize], n)
+            .column(n)
+            .within(n.checked_sub(1))
     });
-    let rows = [Row { offset: 1, cfa_register: 7, cfa_offset: 16, ..Row::default() }];
+    let rows = [Row::new(1, 7, 16)];
     for with_bytes in [false, true] {
         for (name, more) in [("", 0), ("f", 8), ("a\nname of some length", 24)] {
             let code = Code::new(&bytes)
@@ -84,13 +79,14 @@ fn a_group_in_plain_memory_is_read_as_announced() {
                 assert_eq!(read.len(), lines.len());
                 for (read, line) in read.iter().zip(&lines) {
                     assert_eq!(read.address, 0x7000 + u64::from(line.offset));
-                    assert_eq!((read.line, read.file), (line.line, line.file.as_bytes()));
+                    assert_eq!((read.line, read.file), (line.line, line.file));
                 }
                 assert_eq!(found.ir_lines().count(), 3);
                 let read: Vec<_> = found.inlined().collect();
                 assert_eq!(read.len(), calls.len());
                 for (read, call) in read.iter().zip(&calls) {
-                    assert_eq!((read.parent, read.file), (call.parent, call.file.as_bytes()));
+                    assert_eq!(read.name, call.name);
+                    assert_eq!((read.parent, read.file), (call.parent, call.file));
                     assert_eq!(read.ranges.clone().count(), call.ranges.len());
                 }
             });
@@ -102,11 +98,11 @@ fn a_group_in_plain_memory_is_read_as_announced() {
 fn invalid_announcements_are_written_without_panics() {
     // Lines that do not ascend, and are outside of the code; a parent that comes later; ranges that end before
     // they begin.
-    let lines = [90, 3, u32::MAX].map(|offset| Line { offset, file: "f", line: 1, column: 1 });
+    let lines = [90, 3, u32::MAX].map(|offset| Line::new(offset, "f", 1).column(1));
     #[allow(clippy::reversed_empty_ranges)]
     let ranges = [9..2, 0..u32::MAX];
-    let calls = [Inlined { name: "n", parent: Some(5), ranges: &ranges, ..Inlined::default() }];
-    let rows = [9, 3].map(|offset| Row { offset, cfa_register: 99, ..Row::default() });
+    let calls = [Inlined::new("n", &ranges).within(5)];
+    let rows = [9, 3].map(|offset| Row::new(offset, 99, 0));
     for size in [0, 1, u64::MAX] {
         let code = Code::at(u64::MAX - 3, size).named_bytes(b"\xff\0\n");
         let code = code.lines(&lines).inlined(&calls).unwind(Unwind::Rows(&rows));

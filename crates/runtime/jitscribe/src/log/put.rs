@@ -10,19 +10,19 @@ const FILES: usize = 16;
 
 /// Numbers the files of a line table, deterministically.
 struct Files<'a> {
-    known: [&'a str; FILES],
+    known: [&'a [u8]; FILES],
     count: u32,
-    latest: (&'a str, u32),
+    latest: (&'a [u8], u32),
 }
 
 impl<'a> Files<'a> {
     fn new() -> Self {
-        Self { known: [""; FILES], count: 0, latest: ("", u32::MAX) }
+        Self { known: [b""; FILES], count: 0, latest: (b"", u32::MAX) }
     }
 
     /// The number of `file`, and whether it is a new one.
     #[inline]
-    fn number(&mut self, file: &'a str) -> (u32, bool) {
+    fn number(&mut self, file: &'a [u8]) -> (u32, bool) {
         let (latest, number) = self.latest;
         // Most often this is the very same string.
         if std::ptr::eq(latest, file) && number != u32::MAX {
@@ -31,7 +31,7 @@ impl<'a> Files<'a> {
         self.search(file)
     }
 
-    fn search(&mut self, file: &'a str) -> (u32, bool) {
+    fn search(&mut self, file: &'a [u8]) -> (u32, bool) {
         let known = self.known.get(..self.count as usize).unwrap_or(&self.known);
         // By address first: a runtime with many lines has each name only once.
         let same = known.iter().position(|known| std::ptr::eq(*known, file));
@@ -53,7 +53,7 @@ impl<'a> Files<'a> {
 
 /// The file of all these lines, if it is the very same string each time. Most codes have this, and it can be
 /// written fast.
-pub(crate) fn one_file<'a>(lines: &[Line<'a>]) -> Option<&'a str> {
+pub(crate) fn one_file<'a>(lines: &[Line<'a>]) -> Option<&'a [u8]> {
     let file = lines.first()?.file;
     lines.iter().all(|line| std::ptr::eq(line.file, file)).then_some(file)
 }
@@ -76,14 +76,14 @@ pub(crate) fn lines_size(lines: &[Line<'_>]) -> usize {
 
 /// Whether two names are equal. Most often they are the very same string.
 #[inline]
-fn same(one: &str, other: &str) -> bool {
+fn same(one: &[u8], other: &[u8]) -> bool {
     std::ptr::eq(one, other) || one == other
 }
 
 /// Size of the payload of inlined calls.
 pub(crate) fn inlined_size(calls: &[Inlined<'_>]) -> usize {
     let mut size = 8;
-    let mut file = "";
+    let mut file: &[u8] = b"";
     for call in calls {
         size += 16 + 8 * call.ranges.len() + call.name.len() + 1 + 1;
         if !same(call.file, file) {
@@ -181,7 +181,7 @@ impl<'b> Put<'b> {
                 let words = [pair(line.offset, line.line), pair(line.column, 0)];
                 row.copy_from_slice(words.map(u64::to_ne_bytes).as_flattened());
             }
-            self.terminated_name(file.as_bytes());
+            self.terminated_name(file);
             Put(counts.unwrap_or_default()).words([pair(lines.len() as u32, 1)]);
             self.pad(size);
             return;
@@ -192,7 +192,7 @@ impl<'b> Put<'b> {
         for line in lines {
             let (file, new) = files.number(line.file);
             if new {
-                put_names.terminated_name(line.file.as_bytes());
+                put_names.terminated_name(line.file);
             }
             put_rows.words([pair(line.offset, line.line), pair(line.column, file)]);
         }
@@ -211,11 +211,11 @@ impl<'b> Put<'b> {
         for range in calls.iter().flat_map(|call| call.ranges) {
             self.words([pair(range.start, range.end)]);
         }
-        let mut file = "";
+        let mut file: &[u8] = b"";
         for call in calls {
-            self.terminated_name(call.name.as_bytes());
+            self.terminated_name(call.name);
             if !same(call.file, file) {
-                self.name(call.file.as_bytes());
+                self.name(call.file);
                 file = call.file;
             }
             self.bytes(&[0]);

@@ -101,7 +101,7 @@ impl Test {
 
     fn load(&mut self, address: u64, size: usize) -> bool {
         let name = format!("code {address:x}");
-        let lines = [1, 2].map(|line| Line { offset: line, file: "f", line, column: 0 });
+        let lines = [1, 2].map(|line| Line::new(line, "f", line));
         let code = Code::new(&self.bytes[..size]).runs_at(address).named(&name).lines(&lines);
         let with_bytes = self.with_bytes;
         let handle = self.observed(&[address], |log| log.load(&code, with_bytes, 1));

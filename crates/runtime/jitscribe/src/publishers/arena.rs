@@ -33,11 +33,7 @@ impl Publisher for Arena {
     fn load(&self, code: &Code<'_>, _: Option<LogEntry>) {
         if code_arena::contains(code.address) {
             // If an allocation fails, the code is left out.
-            let _ = fallible::attempt(|| {
-                crate::image::announced(code, |shown| {
-                    code_arena::announce(shown, code.unwind.as_ref());
-                });
-            });
+            let _ = fallible::attempt(|| code_arena::announce(code));
         }
     }
 
@@ -48,8 +44,8 @@ impl Publisher for Arena {
                 && code_arena::contains(address)
                 && let Some(dump) = log.dump_of(position, index)
             {
-                crate::image::logged(&dump, |shown| {
-                    code_arena::announce(shown, None);
+                crate::image::logged(&dump, |code| {
+                    code_arena::announce(code);
                 });
             }
         });

@@ -10,7 +10,7 @@ use unwind_info::{Error, Machine, Unwind};
 
 use super::Publisher;
 use crate::host::Host;
-use crate::image::{announced, logged, target};
+use crate::image::{logged, target};
 use crate::log::{Log, LogEntry, MACHINE};
 use crate::notice::Subject;
 use jit_code::Code;
@@ -39,9 +39,9 @@ impl Gdb {
 
     fn show(&self, entry: LogEntry, code: &Code<'_>) {
         let Some(interface) = self.interface.get() else { return };
-        announced(code, |shown| match code.unwind.zip(Machine::from_elf(MACHINE)) {
+        match code.unwind.zip(Machine::from_elf(MACHINE)) {
             // A section of the runtime.
-            Some((Unwind::EhFrame(_), _)) | None => interface.load(key(entry), shown),
+            Some((Unwind::EhFrame(_), _)) | None => interface.load(key(entry), code),
             Some((unwind, machine)) => {
                 let mut frames = Vec::with_capacity(128);
                 // Rows that cannot be encoded are left out; names and lines are shown.
@@ -50,9 +50,9 @@ impl Gdb {
                 if encoded == Err(Error::Memory) {
                     fallible::refuse();
                 }
-                interface.load_with_frames(key(entry), shown, &frames);
+                interface.load_with_frames(key(entry), code, &frames);
             }
-        });
+        }
     }
 
     fn show_all(&self, interface: &publish_gdb::Gdb, log: &Log) {

@@ -7,7 +7,6 @@ use publish_unwind::Unwinders as Registry;
 
 use super::Publisher;
 use crate::host::Host;
-use crate::image::announced;
 use crate::log::{Log, LogEntry};
 use crate::notice::Subject;
 use jit_code::Code;
@@ -72,9 +71,7 @@ impl Publisher for Unwinders {
         }
         self.attempt(|| {
             if let Some(registry) = self.for_code_at(code.address) {
-                // Unwinders do not need lines.
-                let bare = (*code).lines(&[]).inlined(&[]);
-                announced(&bare, |shown| registry.load(shown, code.unwind.as_ref()));
+                registry.load(code);
             }
         });
     }
@@ -89,7 +86,7 @@ impl Publisher for Unwinders {
                 && let Some(registry) = self.for_code_at(address)
                 && let Some(dump) = log.dump_of(position, index)
             {
-                crate::image::logged(&dump, |shown| registry.load(shown, None));
+                crate::image::logged(&dump, |code| registry.load(code));
             }
         });
     }

@@ -12,7 +12,7 @@ pub const CALLER: [u8; 17] = [
 ];
 pub const ROWS: [Row<'static>; 6] = {
     const fn row(offset: u32, cfa_offset: i32, saved: &'static [(u16, i32)]) -> Row<'static> {
-        Row { offset, cfa_register: 7, cfa_offset, saved, signed: false }
+        Row::new(offset, 7, cfa_offset).saved(saved)
     }
     [
         row(1, 16, &[(3, -16)]),

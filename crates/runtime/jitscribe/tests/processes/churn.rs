@@ -39,11 +39,8 @@ pub fn play(arguments: &[&str]) {
     let each: u64 = count.parse::<u64>().unwrap() / THREADS;
     let scribe = Scribe::builder().limit(LIMIT as usize).build();
     let run = |thread: u64| {
-        let lines: [Line<'_>; 12] = std::array::from_fn(|n| Line {
-            offset: 4 * n as u32,
-            file: "/src/churn.lang",
-            line: 100 + n as u32,
-            column: 7,
+        let lines: [Line<'_>; 12] = std::array::from_fn(|n| {
+            Line::new(4 * n as u32, "/src/churn.lang", 100 + n as u32).column(7)
         });
         let mut alive: Vec<u64> = vec![0; ALIVE as usize];
         let mut settled = None;

@@ -119,7 +119,7 @@ impl Made {
         let name = format!("w{thread}.{slot}.{code}.{}", "x".repeat((mix % 90) as usize));
         let size = if with_bytes && mix.is_multiple_of(50) { 70_000 } else { 16 + mix % 400 };
         let bytes = (0..size).map(|n| (n ^ code) as u8).collect();
-        let line = |n: u32| Line { offset: n, file: "/src/stress", line: code as u32, column: n };
+        let line = |n: u32| Line::new(n, "/src/stress", code as u32).column(n);
         Self { name, address: address(thread, slot, code, 0), bytes, lines: [0, 5, 9].map(line) }
     }
 

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use code_image::Code;
 use fallible::{Map, Refused, Vec};
+use jit_code::Code;
 use unwind_info::windows::{Piece, encode};
 use unwind_info::{Error, Unwind};
 
@@ -67,23 +67,23 @@ impl Unwinders {
         }
     }
 
-    /// Announces a code load. The code must not run before this returns. Earlier code at its address is unregistered. Its
-    /// frames are described by `unwind`; code without it is skipped.
-    pub fn load(&self, code: &Code<'_>, unwind: Option<&Unwind<'_>>) {
+    /// Announces a code load. The code must not run before this returns. Earlier code at its address is unregistered. Code
+    /// without unwind info, or with a ready section, is skipped.
+    pub fn load(&self, code: &Code<'_>) {
         // `encode` reserves what it writes.
         let mut infos = Default::default();
-        let pieces = unwind.map(|unwind| encode(code.size, unwind, &mut infos));
+        let pieces = code.unwind.map(|unwind| encode(code.size, &unwind, &mut infos));
         self.change(|registrations| {
-            registrations.forget(code.start, code.start.saturating_add(code.size));
+            registrations.forget(code.address, code.address.saturating_add(code.size));
             match pieces {
                 Some(Ok(pieces)) => {
                     let all = pieces.iter().map(|piece| (piece, info_of(piece, &infos)));
-                    registrations.add(code.start, all, self.may_grow)?;
+                    registrations.add(code.address, all, self.may_grow)?;
                 }
                 Some(Err(Error::Memory)) => return Err(Refused),
                 Some(Err(_)) | None => {}
             }
-            registrations.drop_empty(code.start);
+            registrations.drop_empty(code.address);
             Ok(())
         });
     }

@@ -30,7 +30,7 @@ pub const ROWS: [Row<'static>; 6] = {
 };
 
 pub const fn row(offset: u32, cfa_offset: i32, saved: &'static [(u16, i32)]) -> Row<'static> {
-    Row { offset, cfa_register: 7, cfa_offset, saved, signed: false }
+    Row::new(offset, 7, cfa_offset).saved(saved)
 }
 
 pub fn unwinders() -> &'static Unwinders {
@@ -83,8 +83,7 @@ impl Page {
 
     pub fn load_as(&self, number: usize, size: usize, rows: &[Row<'_>]) -> Caller {
         let (start, size) = (self.address(number), size as u64);
-        let code = Code { start, size, visible: start..start + size, ..Code::default() };
-        unwinders().load(&code, Some(&Unwind::Rows(rows)));
+        unwinders().load(&Code::at(start, size).unwind(Unwind::Rows(rows)));
         self.caller(number)
     }
 

@@ -3,6 +3,7 @@
 
 use std::ffi::c_void;
 use std::io::Error;
+use std::ops::Range;
 
 use publish_valgrind::{Code, Inlined, Line, Row, Unwind, Valgrind};
 
@@ -14,8 +15,11 @@ pub struct Function {
     pub rows: &'static [Row<'static>],
     /// Offset and line.
     pub lines: &'static [(u32, u32)],
-    pub inlined: &'static [Inlined<'static>],
+    pub inlined: &'static [Call],
 }
+
+/// An inlined call: its name, ranges, file, line and parent.
+type Call = (&'static str, &'static [Range<u32>], &'static str, u32, Option<u32>);
 
 /// The source file that the functions claim to come from.
 pub const SOURCE: &str = "/src/jitted.lang";
@@ -30,10 +34,7 @@ pub const CALL: Function = Function {
         0x48, 0x83, 0xec, 24, 0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0xff, 0xd0, 0x48, 0x83, 0xc4, 24,
         0xc3,
     ],
-    rows: &[
-        Row { offset: 4, cfa_register: RSP, cfa_offset: 32, saved: &[], signed: false },
-        Row { offset: 16, cfa_register: RSP, cfa_offset: 8, saved: &[], signed: false },
-    ],
+    rows: &[Row::new(4, RSP, 32), Row::new(16, RSP, 8)],
     lines: &[(0, 20), (10, 21), (12, 22)],
     inlined: &[],
 };
@@ -56,22 +57,8 @@ pub const INLINED: Function = Function {
     rows: &[],
     lines: &[(0, 40), (1, 11), (4, 42)],
     inlined: &[
-        Inlined {
-            name: "jit::middle",
-            parent: None,
-            file: SOURCE,
-            line: 41,
-            column: 0,
-            ranges: &[1..2, 2..4],
-        },
-        Inlined {
-            name: "jit::inner",
-            parent: Some(0),
-            file: "/src/other.lang",
-            line: 51,
-            column: 0,
-            ranges: &[0..1, 1..4],
-        },
+        ("jit::middle", &[1..2, 2..4], SOURCE, 41, None),
+        ("jit::inner", &[0..1, 1..4], "/src/other.lang", 51, Some(0)),
     ],
 };
 
@@ -168,9 +155,15 @@ impl Memory {
     pub fn announce(&self, valgrind: &Valgrind, offset: usize, name: &str, function: &Function) {
         let lines = function.lines.iter();
         let lines: Vec<Line<'_>> =
-            lines.map(|&(offset, line)| Line { offset, file: SOURCE, line, column: 0 }).collect();
+            lines.map(|&(offset, line)| Line::new(offset, SOURCE, line)).collect();
+        let calls = function.inlined.iter();
+        let calls: Vec<Inlined<'_>> = calls
+            .map(|&(name, ranges, file, line, parent)| {
+                Inlined::new(name, ranges).called_from(file, line).within(parent)
+            })
+            .collect();
         let code = Code::at((self.address + offset) as u64, function.bytes.len() as u64);
-        let code = code.named(name).lines(&lines).inlined(function.inlined);
+        let code = code.named(name).lines(&lines).inlined(&calls);
         valgrind.load(&code.unwind(Unwind::Rows(function.rows)));
     }
 

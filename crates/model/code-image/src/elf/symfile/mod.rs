@@ -14,10 +14,10 @@ use fallible::Vec;
 
 use super::headers;
 use crate::cfi;
-use crate::code::Code;
+use crate::code::VisibleCode;
 use crate::dwarf::{self, EMPTY_UNIT, Single, UNIT_ROOT_AT};
+use crate::entry::push_name;
 use crate::error::Error;
-use crate::printable::push_printable;
 use crate::target::Target;
 
 use self::assemble::assemble;
@@ -91,24 +91,29 @@ struct Layout {
 }
 
 impl Symfile {
-    /// Encodes the file for one code. All of `code` except `bytes` is used; only its `visible` part is shown.
+    /// Encodes the file for one code. Its bytes are not used; only its visible part is shown.
     ///
     /// The `key` identifies the code to the caller, and the `tag` identifies the file.
     ///
     /// # Errors
     /// [`Error::Outside`] if there is nothing to show, or something outside the code; [`Error::TooLarge`] if it
     /// exceeds 4 GiB; [`Error::Memory`].
-    pub fn new(target: Target, tag: [u8; TAG], key: u64, code: &Code<'_>) -> Result<Self, Error> {
+    pub fn new(
+        target: Target,
+        tag: [u8; TAG],
+        key: u64,
+        code: &VisibleCode<'_>,
+    ) -> Result<Self, Error> {
         fallible::attempt(|| {
-            let frames = match code.unwind {
-                Some(eh_frame) => cfi::absolute(target, code, eh_frame.bytes).bytes,
+            let frames = match code.eh_frame() {
+                Some(eh_frame) => cfi::absolute(target, code, eh_frame).bytes,
                 None => Vec::new(),
             };
             Self::made(target, tag, key, code, &frames)
         })?
     }
 
-    /// Like [`Self::new`], for a code whose unwind info is `frames`, and not `code.unwind`: the entries of an
+    /// Like [`Self::new`], for a code whose unwind info is `frames`, and not what `code` has: the entries of an
     /// `.eh_frame` without a terminator. They must include their CIEs and have absolute addresses, and their sizes
     /// must be multiples of the address size. They are copied unchanged.
     ///
@@ -118,7 +123,7 @@ impl Symfile {
         target: Target,
         tag: [u8; TAG],
         key: u64,
-        code: &Code<'_>,
+        code: &VisibleCode<'_>,
         frames: &[u8],
     ) -> Result<Self, Error> {
         fallible::attempt(|| Self::made(target, tag, key, code, frames))?
@@ -129,16 +134,16 @@ impl Symfile {
         target: Target,
         tag: [u8; TAG],
         key: u64,
-        code: &Code<'_>,
+        code: &VisibleCode<'_>,
         frames: &[u8],
     ) -> Result<Self, Error> {
         let Range { start, end } = code.visible.clone();
-        let within = code.start..code.start.saturating_add(code.size);
+        let within = code.range();
         if start >= end || start < within.start.max(1) || end > within.end {
             return Err(Error::Outside { visible: start..end, within });
         }
-        let mut name = Vec::with_capacity(code.name.len().saturating_add(1));
-        push_printable(if code.name.is_empty() { b"<unnamed>" } else { code.name }, &mut name);
+        let mut name = Vec::with_capacity(code.code.name.len().saturating_add(1));
+        push_name(code.code.name, &mut name);
         let rows = dwarf::rows(code, |address| address);
         let calls = dwarf::calls(code, |address| address);
         let debug = Single::new(target, &name, start, end, &rows, &calls);
@@ -146,7 +151,7 @@ impl Symfile {
         let size = end.saturating_sub(start);
         let fragment = Fragment {
             code: SymfileCode { key, start, size, is_shown: true },
-            thumb: code.thumb,
+            thumb: code.is_thumb,
             name: &name,
             info: &debug.info.bytes,
             line: &debug.line.bytes,
