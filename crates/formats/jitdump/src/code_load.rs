@@ -313,7 +313,7 @@ impl Addressing {
     }
 
     /// The code without bytes that the tail of a DEBUG_INFO record for `code_addr` describes.
-    pub(crate) fn lean<'a>(
+    pub(crate) fn load_without_bytes<'a>(
         self,
         record: &Record<'a>,
         code_addr: u64,
@@ -356,7 +356,7 @@ impl<'a> Dump<'a> {
                 let tail = info.tail()?;
                 let is_lean = |item: &CodeItem| item.is_lean() && item.code_size <= LARGEST_LEAN;
                 let item = tail.code().filter(is_lean)?;
-                return Some(addressing.lean(
+                return Some(addressing.load_without_bytes(
                     &record,
                     info.code_addr,
                     self.header().pid,
