@@ -9,23 +9,23 @@ use jitscribe::Scribe;
 
 use crate::codes::Codes;
 use crate::env::{Env, Vm};
-use crate::hold::Hold;
 use crate::hotspot::CodeHeaps;
 use crate::jvmti::{
     Callbacks, EVENT_COMPILED_METHOD_LOAD, EVENT_COMPILED_METHOD_UNLOAD,
     EVENT_DYNAMIC_CODE_GENERATED,
 };
 use crate::methods::{Methods, Style};
-use crate::options::{Options, Order};
-use crate::room::Spare;
+use crate::options::{Command, Options};
+use crate::scratch::ScratchPool;
+use crate::session::SessionPipe;
 
 /// When the agent is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Come {
+pub(crate) enum Attach {
     /// Before anything is compiled.
-    First,
+    OnLoad,
     /// While the JVM runs.
-    Late,
+    OnAttach,
 }
 
 /// The agent. There is only one, from its first start until the process ends.
@@ -35,24 +35,24 @@ pub(crate) struct Agent {
     pub(crate) scribe: Scribe,
     pub(crate) codes: Codes,
     pub(crate) methods: Methods,
-    pub(crate) room: Spare,
+    pub(crate) scratch: ScratchPool,
     /// `None` if this JVM is not a known HotSpot.
     pub(crate) code_heaps: Option<CodeHeaps>,
-    pub(crate) wanted: RwLock<Arc<Wanted>>,
-    audience: Mutex<Audience>,
+    pub(crate) config: RwLock<Arc<Config>>,
+    sessions: Mutex<Sessions>,
 }
 
 /// What to announce about a method.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct Config {
     pub(crate) style: Style,
     pub(crate) no_lines: bool,
     pub(crate) no_inlined: bool,
 }
 
-/// Those for whom code is announced.
+/// For whom code is announced.
 #[derive(Debug, Default)]
-struct Audience {
+struct Sessions {
     /// Whether the user started the agent.
     user: bool,
     /// Number of recorders.
@@ -79,32 +79,39 @@ pub(crate) fn agent() -> Option<&'static Agent> {
 }
 
 /// Applies the options. `callbacks` receive the events. Returns whether that succeeded.
-pub(crate) fn obey(vm: Vm, options: Options, when: Come, callbacks: &'static Callbacks) -> bool {
-    options.wrong.iter().for_each(say);
-    if options.order == Order::Stop {
+pub(crate) fn run_command(
+    vm: Vm,
+    options: Options,
+    when: Attach,
+    callbacks: &'static Callbacks,
+) -> bool {
+    options.invalid.iter().for_each(warn);
+    if options.command == Command::Stop {
         if let Some(agent) = agent() {
             agent.leave(None);
         }
         return true;
     }
-    let hold = match options.hold.as_deref().map(Hold::open) {
+    let pipe = match options.session.as_deref().map(SessionPipe::open) {
         // The recorder has given up in the meantime.
         Some(None) => return false,
-        hold => hold.flatten(),
+        pipe => pipe.flatten(),
     };
-    let known = agent();
-    let Some(agent) = known.or_else(|| Agent::make(vm, &options, callbacks)) else { return false };
-    if known.is_some() && options.is_for_scribe() {
-        say(
+    let existing = agent();
+    let Some(agent) = existing.or_else(|| Agent::create(vm, &options, callbacks)) else {
+        return false;
+    };
+    if existing.is_some() && options.is_for_scribe() {
+        warn(
             "publishers and log settings are fixed when the agent is first loaded; use jitscribe ctl to change them",
         );
     }
     let Some(recorder) = agent.join(options, when) else { return false };
-    let Some(hold) = hold else { return true };
+    let Some(pipe) = pipe else { return true };
     let leave = move || {
         let _ = agent.vm.attached(|| agent.leave(Some(recorder)));
     };
-    let is_watched = hold.watch(leave);
+    let is_watched = pipe.watch(leave);
     if !is_watched {
         leave();
     }
@@ -112,16 +119,17 @@ pub(crate) fn obey(vm: Vm, options: Options, when: Come, callbacks: &'static Cal
 }
 
 impl Agent {
-    fn make(vm: Vm, options: &Options, callbacks: &Callbacks) -> Option<&'static Self> {
+    fn create(vm: Vm, options: &Options, callbacks: &Callbacks) -> Option<&'static Self> {
         let Some(env) = vm.jvmti() else {
-            say("the JVM has no JVMTI 1.2: no code is announced");
+            warn("the JVM has no JVMTI 1.2: no code is announced");
             return None;
         };
         if let Err(error) = env.prepare(callbacks) {
-            say(format_args!("the JVM does not report compiled code (JVMTI error {error})"));
+            warn(format_args!("the JVM does not report compiled code (JVMTI error {error})"));
             return None;
         }
-        let builder = options.builder().on_notice(|notice| say(notice)).replay(|_| replay_soon());
+        let builder =
+            options.builder().on_notice(|notice| warn(notice)).replay(|_| request_replay());
         let scribe = builder.build();
         Some(AGENT.get_or_init(|| Self {
             vm,
@@ -129,24 +137,24 @@ impl Agent {
             scribe,
             codes: Codes::default(),
             methods: Methods::default(),
-            room: Spare::default(),
-            code_heaps: CodeHeaps::of(vm.somewhere_inside()),
-            wanted: RwLock::default(),
-            audience: Mutex::default(),
+            scratch: ScratchPool::default(),
+            code_heaps: CodeHeaps::of(vm.library_address()),
+            config: RwLock::default(),
+            sessions: Mutex::default(),
         }))
     }
 
     /// Registers the user or a recorder.
-    fn join(&self, options: Options, when: Come) -> Option<Recorder> {
-        let mut audience = self.audience.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = !audience.user && audience.recorders == 0;
-        match options.order {
-            Order::Hold => audience.recorders += 1,
-            _ => audience.user = true,
+    fn join(&self, options: Options, when: Attach) -> Option<Recorder> {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = !sessions.user && sessions.recorders == 0;
+        match options.command {
+            Command::Session => sessions.recorders += 1,
+            _ => sessions.user = true,
         }
-        let recorder = Recorder { stops: audience.stops };
-        let before = self.wanted();
-        let wanted = Wanted {
+        let recorder = Recorder { stops: sessions.stops };
+        let before = self.config();
+        let config = Config {
             style: Style {
                 format: options.format.unwrap_or(before.style.format),
                 sources: options.sources.unwrap_or_else(|| before.style.sources.clone()),
@@ -155,33 +163,33 @@ impl Agent {
             no_inlined: options.no_inlined,
         };
         // A recorder accepts the current settings.
-        if is_new || options.order == Order::Start {
-            *self.wanted.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(wanted);
+        if is_new || options.command == Command::Start {
+            *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
             self.methods.forget();
         }
         self.codes.open();
         let delivered = EVENTS.into_iter().try_for_each(|event| self.env.deliver(event, true));
         if let Err(error) = delivered {
-            say(format_args!("the JVM does not report compiled code (JVMTI error {error})"));
+            warn(format_args!("the JVM does not report compiled code (JVMTI error {error})"));
             return None;
         }
         // Do not hold a lock while calling the JVM: others may join or leave in between.
-        drop(audience);
-        if when == Come::Late && (is_new || options.order == Order::Start) {
+        drop(sessions);
+        if when == Attach::OnAttach && (is_new || options.command == Command::Start) {
             self.replay();
         }
         Some(recorder)
     }
 
     /// Unregisters a recorder, or everyone.
-    fn leave(&self, who: Option<Recorder>) {
-        let mut audience = self.audience.lock().unwrap_or_else(PoisonError::into_inner);
-        match who {
-            Some(recorder) if recorder.stops != audience.stops => return,
-            Some(_) => audience.recorders = audience.recorders.saturating_sub(1),
-            None => *audience = Audience { stops: audience.stops + 1, ..Audience::default() },
+    fn leave(&self, session: Option<Recorder>) {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        match session {
+            Some(recorder) if recorder.stops != sessions.stops => return,
+            Some(_) => sessions.recorders = sessions.recorders.saturating_sub(1),
+            None => *sessions = Sessions { stops: sessions.stops + 1, ..Sessions::default() },
         }
-        if audience.user || audience.recorders > 0 {
+        if sessions.user || sessions.recorders > 0 {
             return;
         }
         for event in EVENTS {
@@ -192,64 +200,66 @@ impl Agent {
         self.methods.forget();
     }
 
-    pub(crate) fn wanted(&self) -> Arc<Wanted> {
-        Arc::clone(&self.wanted.read().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Announces all code that exists.
     fn replay(&self) {
-        let before = REPLAYS.replace(true);
+        let before = IS_REPLAYING.replace(true);
         for event in [EVENT_DYNAMIC_CODE_GENERATED, EVENT_COMPILED_METHOD_LOAD] {
             if let Err(error) = self.env.replay(event) {
-                say(format_args!("code that was compiled before is missing (JVMTI error {error})"));
+                warn(format_args!(
+                    "code that was compiled before is missing (JVMTI error {error})"
+                ));
             }
         }
-        REPLAYS.set(before);
+        IS_REPLAYING.set(before);
     }
 }
 
 thread_local! {
-    static STATE: Cell<State> = const { Cell::new(State::Free) };
-    static REPLAYS: Cell<bool> = const { Cell::new(false) };
+    static STATE: Cell<State> = const { Cell::new(State::Outside) };
+    static IS_REPLAYING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Whether this thread is making the JVM report its code again.
 pub(crate) fn is_replaying() -> bool {
-    REPLAYS.get()
+    IS_REPLAYING.get()
 }
 
 /// The state of a thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Not in a callback.
-    Free,
+    Outside,
     /// In a callback from the JVM, and may hold a lock.
-    Called,
-    /// Like `Called`, and a replay is due when the callback is done.
-    Owes,
+    InCallback,
+    /// Like `InCallback`, and a replay is due when the callback is done.
+    ReplayPending,
 }
 
 /// Runs a callback from the JVM, and then a replay that became due in it.
-pub(crate) fn called(then: impl FnOnce(&'static Agent)) {
+pub(crate) fn in_callback(then: impl FnOnce(&'static Agent)) {
     let Some(agent) = agent() else { return };
-    let before = STATE.replace(State::Called);
+    let before = STATE.replace(State::InCallback);
     then(agent);
-    if STATE.replace(before) == State::Owes {
+    if STATE.replace(before) == State::ReplayPending {
         agent.replay();
     }
 }
 
 /// Replays all code, because the log was turned on from outside.
-fn replay_soon() {
-    if STATE.get() != State::Free {
-        STATE.set(State::Owes);
+fn request_replay() {
+    if STATE.get() != State::Outside {
+        STATE.set(State::ReplayPending);
     } else if let Some(agent) = agent() {
         let _ = agent.vm.attached(|| agent.replay());
     }
 }
 
 /// Writes a line to standard error: only when something is wrong.
-pub(crate) fn say(what: impl std::fmt::Display) {
+pub(crate) fn warn(what: impl std::fmt::Display) {
     // If standard error cannot be written, there is nothing else to do.
     let _ = writeln!(std::io::stderr(), "jitscribe: {what}");
 }

@@ -22,19 +22,19 @@ struct Announced {
     /// The method; `None` for code that belongs to no method.
     method: Option<MethodId>,
     /// Announced by a replay, and not when it was compiled.
-    is_told_anew: bool,
+    is_from_replay: bool,
     #[expect(dead_code, reason = "dropping it says that the code is gone")]
     code: LoadedCode,
 }
 
 impl Codes {
-    /// Announces code with `load`, and replaces the code at its address. `is_told_anew`: announced by a replay, and not
+    /// Announces code with `load`, and replaces the code at its address. `is_from_replay`: announced by a replay, and not
     /// when it was compiled.
     pub(crate) fn load(
         &self,
         address: u64,
         method: Option<MethodId>,
-        is_told_anew: bool,
+        is_from_replay: bool,
         load: impl FnOnce() -> LoadedCode,
     ) {
         let mut state = self.state();
@@ -42,7 +42,7 @@ impl Codes {
             // Before the new code is announced: unloading the old code later would remove the new one from a perf map, too.
             drop(state.by_address.remove(&address));
             let code = load();
-            state.by_address.insert(address, Announced { method, is_told_anew, code });
+            state.by_address.insert(address, Announced { method, is_from_replay, code });
         }
     }
 
@@ -56,10 +56,10 @@ impl Codes {
         method: MethodId,
         is_same: impl FnOnce(MethodId) -> bool,
     ) {
-        let there = self.state().by_address.get(&address).map(|it| (it.method, it.is_told_anew));
-        let Some((Some(there), is_told_anew)) = there else { return };
+        let there = self.state().by_address.get(&address).map(|it| (it.method, it.is_from_replay));
+        let Some((Some(there), is_from_replay)) = there else { return };
         // Do not hold the lock while calling the JVM.
-        if there != method && is_told_anew && !is_same(there) {
+        if there != method && is_from_replay && !is_same(there) {
             return;
         }
         let mut state = self.state();

@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::agent::{self, Come};
+use crate::agent::{self, Attach};
 use crate::env::{Vm, text};
 use crate::events::CALLBACKS;
 use crate::jvmti::{self, ERR, OK};
@@ -22,7 +22,7 @@ pub unsafe extern "C" fn Agent_OnLoad(
 ) -> c_int {
     // Any other result would end the JVM, and a missing agent is not worth that.
     // SAFETY: as required of the caller.
-    let _ = unsafe { come(vm, options, Come::First) };
+    let _ = unsafe { attach(vm, options, Attach::OnLoad) };
     OK
 }
 
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn Agent_OnAttach(
     _reserved: *mut c_void,
 ) -> c_int {
     // SAFETY: as required of the caller.
-    unsafe { come(vm, options, Come::Late) }
+    unsafe { attach(vm, options, Attach::OnAttach) }
 }
 
 /// Called when the JVM ends. What was announced stays in the log for readers that have it open.
@@ -47,12 +47,12 @@ pub extern "C" fn Agent_OnUnload(_vm: *mut c_void) {}
 
 /// # Safety
 /// As for [`Agent_OnLoad`].
-unsafe fn come(vm: *mut c_void, options: *const c_char, when: Come) -> c_int {
+unsafe fn attach(vm: *mut c_void, options: *const c_char, when: Attach) -> c_int {
     let done = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: as required of the caller; the text is copied.
         let (vm, options) = unsafe { (Vm::new(vm.cast::<jvmti::Vm>()), text(options)) };
         let options = Options::parse(&String::from_utf8_lossy(options));
-        vm.is_some_and(|vm| agent::obey(vm, options, when, &CALLBACKS))
+        vm.is_some_and(|vm| agent::run_command(vm, options, when, &CALLBACKS))
     }));
     if done.unwrap_or(false) { OK } else { ERR }
 }

@@ -40,7 +40,7 @@ impl Vm {
     }
 
     /// An address within the JVM's library.
-    pub(crate) fn somewhere_inside(&self) -> *const c_void {
+    pub(crate) fn library_address(&self) -> *const c_void {
         self.functions().get_env as *const c_void
     }
 
@@ -93,7 +93,7 @@ impl Env {
 
     /// Makes the JVM deliver the events of `callbacks`.
     pub(crate) fn prepare(&self, callbacks: &Callbacks) -> Result<(), Error> {
-        let wanted = Capabilities::of(&[
+        let capabilities = Capabilities::of(&[
             Capabilities::GET_SOURCE_FILE_NAME,
             Capabilities::GET_LINE_NUMBERS,
             Capabilities::GENERATE_COMPILED_METHOD_LOAD_EVENTS,
@@ -101,7 +101,7 @@ impl Env {
         let (env, functions) = (self.0.as_ptr(), self.functions());
         // SAFETY: a valid environment, and structures of the given sizes.
         unsafe {
-            result((functions.add_capabilities)(env, &raw const wanted))?;
+            result((functions.add_capabilities)(env, &raw const capabilities))?;
             result((functions.set_event_callbacks)(env, callbacks, size_of::<Callbacks>() as c_int))
         }
     }
@@ -142,7 +142,7 @@ impl Env {
     }
 
     /// Whether two methods have the same name and descriptor, and their classes the same name.
-    pub(crate) fn are_called_alike(&self, vm: Vm, one: MethodId, other: MethodId) -> bool {
+    pub(crate) fn have_same_name(&self, vm: Vm, one: MethodId, other: MethodId) -> bool {
         let called = |method| {
             let (name, descriptor) = (self.name(method)?, self.descriptor(method)?);
             let class = self.class_of(vm, method, |class| class.signature())?;
@@ -152,12 +152,12 @@ impl Env {
         one.iter().zip(&other).all(|(one, other)| one.bytes() == other.bytes())
     }
 
-    /// The result of `ask` for the class that declares a method.
+    /// The result of `inspect` for the class that declares a method.
     pub(crate) fn class_of<T>(
         &self,
         vm: Vm,
         method: MethodId,
-        ask: impl FnOnce(&ClassOf<'_>) -> Option<T>,
+        inspect: impl FnOnce(&ClassOf<'_>) -> Option<T>,
     ) -> Option<T> {
         let mut class = null_mut();
         // SAFETY: a valid environment, an id that the JVM checks, an out-parameter.
@@ -165,9 +165,9 @@ impl Env {
             (self.functions().get_method_declaring_class)(self.0.as_ptr(), method, &raw mut class)
         })
         .ok()?;
-        let said = ask(&ClassOf { env: self, class });
+        let inspected = inspect(&ClassOf { env: self, class });
         vm.release(class);
-        said
+        inspected
     }
 
     /// Calls `take` with a method's line table.

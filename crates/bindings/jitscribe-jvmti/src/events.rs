@@ -7,13 +7,13 @@ use std::ptr::null;
 
 use jitscribe::{Code, Kind, Unwind};
 
-use crate::agent::{Agent, Wanted, called, is_replaying};
+use crate::agent::{Agent, Config, in_callback, is_replaying};
 use crate::compile_info::CompileInfo;
 use crate::env::text;
 use crate::hotspot::Nmethod;
 use crate::jvmti::{AddressLocation, Callbacks, Env, MethodId};
 use crate::methods::{METHOD_HANDLE, Methods};
-use crate::room::Room;
+use crate::scratch::Scratch;
 use crate::{frames, instructions, interpreter, names};
 
 /// The events that the agent handles.
@@ -29,7 +29,7 @@ unsafe impl Sync for Callbacks {}
 
 /// Stops panics: nothing may unwind into the JVM. A panic costs one code its announcement.
 fn guarded(then: impl FnOnce(&'static Agent)) {
-    let _ = catch_unwind(AssertUnwindSafe(|| called(then)));
+    let _ = catch_unwind(AssertUnwindSafe(|| in_callback(then)));
 }
 
 unsafe extern "C" fn compiled_method_load(
@@ -49,42 +49,42 @@ unsafe extern "C" fn compiled_method_load(
         let info = unsafe { CompileInfo::new(compile_info, map, map_length) };
         let (address, size) =
             (code.expose_provenance() as u64, u32::try_from(code_size).unwrap_or(0));
-        agent.room.with(|room| {
+        agent.scratch.with(|scratch| {
             // SAFETY: the code of a compiled method, which stays there during this call.
-            unsafe { instructions::copy(address, size, &mut room.bytes) };
-            compiled(agent, method, address, room, info);
+            unsafe { instructions::copy(address, size, &mut scratch.bytes) };
+            announce_compiled(agent, method, address, scratch, info);
         });
     });
 }
 
-fn compiled(
+fn announce_compiled(
     agent: &'static Agent,
     id: MethodId,
     address: u64,
-    Room { bytes, known, table }: &mut Room,
+    Scratch { bytes, methods: cache, table }: &mut Scratch,
     info: CompileInfo<'_>,
 ) {
     let size = bytes.len() as u32;
     // In this order: methods that are queried after `forget` use the settings that are current by
     // then.
-    agent.methods.begin(known);
-    let wanted = agent.wanted();
-    let (vm, env, style) = (agent.vm, agent.env, &wanted.style);
-    let method = agent.methods.compiled(known, vm, env, style, id);
+    agent.methods.begin(cache);
+    let config = agent.config();
+    let (vm, env, style) = (agent.vm, agent.env, &config.style);
+    let method = agent.methods.compiled(cache, vm, env, style, id);
     table.clear();
-    if !wanted.no_lines || !wanted.no_inlined {
+    if !config.no_lines || !config.no_inlined {
         info.each_place(id, |end, frames| {
             let end = end.saturating_sub(address).min(u64::from(size)) as u32;
-            table.add(end, frames, known, |known, id| Methods::inlined(known, vm, env, style, id));
+            table.add(end, frames, cache, |cache, id| Methods::inlined(cache, vm, env, style, id));
         });
         table.finish(size);
     }
-    let method = known.method(method);
-    let lines = if wanted.no_lines { Vec::new() } else { table.lines(known) };
-    let inlined = if wanted.no_inlined { Vec::new() } else { table.inlined(known) };
+    let method = cache.method(method);
+    let lines = if config.no_lines { Vec::new() } else { table.lines(cache) };
+    let inlined = if config.no_inlined { Vec::new() } else { table.inlined(cache) };
     let nmethod = agent.code_heaps.as_ref().and_then(|heaps| heaps.nmethod(address as usize));
     let rows = nmethod.as_ref().and_then(|nmethod| frames::rows(bytes, nmethod));
-    let intrinsic = method.is_intrinsic.then(|| intrinsic(agent, &wanted, address));
+    let intrinsic = method.is_intrinsic.then(|| intrinsic(agent, &config, address));
     let mut announced = Code::new(bytes).runs_at(address).named(&method.name);
     if let Some(name) = &intrinsic {
         announced = announced.named(name).kind(Kind::Trampoline);
@@ -98,12 +98,12 @@ fn compiled(
 }
 
 /// The name of the intrinsic whose code begins there. JVMTI would return the name of another one.
-fn intrinsic(agent: &Agent, wanted: &Wanted, address: u64) -> String {
+fn intrinsic(agent: &Agent, config: &Config, address: u64) -> String {
     let heaps = agent.code_heaps.as_ref();
-    let known = heaps.and_then(|heaps| heaps.lasting_method(address as usize));
-    match known {
+    let method = heaps.and_then(|heaps| heaps.permanent_method(address as usize));
+    match method {
         Some((method, descriptor)) => {
-            wanted.style.format.name(METHOD_HANDLE, &names::text(method), &names::text(descriptor))
+            config.style.format.name(METHOD_HANDLE, &names::text(method), &names::text(descriptor))
         }
         None => "MethodHandle intrinsic".to_owned(),
     }
@@ -113,7 +113,7 @@ unsafe extern "C" fn compiled_method_unload(_env: *mut Env, method: MethodId, co
     guarded(|agent| {
         // The old code of a method whose class was redefined has another id than when it was
         // announced.
-        let is_same = |there| agent.env.are_called_alike(agent.vm, method, there);
+        let is_same = |there| agent.env.have_same_name(agent.vm, method, there);
         agent.codes.unload(code.addr() as u64, method, is_same);
     });
 }

@@ -20,9 +20,9 @@
 //! - `frames`: the unwind info of a compiled method; `instructions`: its machine code
 //! - `methods`: a cache of the properties of methods
 //! - `names`, `options`: the names of methods, and the agent's options
-//! - `room`: caches and buffers that are reused from one method to the next
+//! - `scratch`: caches and buffers that are reused from one method to the next
 //! - `codes`: the codes that are announced and alive
-//! - `agent`: start and stop; `hold`: a recorder's request, which lasts until it ends
+//! - `agent`: start and stop; `session`: a recorder's request, which lasts until it ends
 //!
 //! The agent is a guest in the JVM: its failures do not affect the JVM, it holds no lock while it calls the JVM, and a panic
 //! becomes a line on standard error.
@@ -34,7 +34,6 @@ mod entries;
 mod env;
 mod events;
 mod frames;
-mod hold;
 mod hotspot;
 mod instructions;
 mod interpreter;
@@ -42,5 +41,6 @@ mod jvmti;
 mod methods;
 mod names;
 mod options;
-mod room;
+mod scratch;
+mod session;
 mod table;

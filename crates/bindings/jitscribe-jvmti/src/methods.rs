@@ -43,7 +43,7 @@ impl Method {
 #[cfg(test)]
 impl Method {
     /// A method with a name of one letter, for tests.
-    pub(crate) fn made(name: char, lines: &[(u16, u16)]) -> Self {
+    pub(crate) fn for_test(name: char, lines: &[(u16, u16)]) -> Self {
         let (name, file) = (name.into(), format!("{name}.java").into());
         Self { name, file, lines: Lines(lines.to_vec()), ..Self::default() }
     }
@@ -57,7 +57,7 @@ pub(crate) struct Style {
     pub(crate) sources: Vec<PathBuf>,
 }
 
-/// Maps whose keys the JVM made from addresses, so nobody can choose them to cause collisions.
+/// Maps whose keys the JVM made from addresses, so no one can choose them to cause collisions.
 pub(crate) type ById<K, V> = HashMap<K, V, FxBuildHasher>;
 
 /// Whether the cached properties are valid.
@@ -69,9 +69,9 @@ pub(crate) struct Methods {
 /// Maximum number of cached methods before all are dropped: then most are out of use.
 const MANY: usize = 8 << 10;
 
-/// The methods that one thread at a time knows.
+/// The cache of methods, which one thread at a time uses.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct MethodCache {
     version: u64,
     numbers: ById<MethodId, u32>,
     methods: Vec<Method>,
@@ -89,8 +89,8 @@ impl Files {
     }
 }
 
-impl Known {
-    /// Number of known methods.
+impl MethodCache {
+    /// Number of cached methods.
     pub(crate) fn len(&self) -> usize {
         self.methods.len()
     }
@@ -101,10 +101,10 @@ impl Known {
         }
     }
 
-    /// The number of a method. `ask` describes the method if it is not known.
-    pub(crate) fn number(&mut self, id: MethodId, ask: impl FnOnce(&mut Files) -> Method) -> u32 {
+    /// The number of a method. `query` describes the method if it is not cached.
+    pub(crate) fn number(&mut self, id: MethodId, query: impl FnOnce(&mut Files) -> Method) -> u32 {
         *self.numbers.entry(id).or_insert_with(|| {
-            self.methods.push(ask(&mut self.files));
+            self.methods.push(query(&mut self.files));
             (self.methods.len() - 1) as u32
         })
     }
@@ -117,33 +117,39 @@ impl Known {
 
 impl Methods {
     /// An inlined method; one without a name if its class is gone.
-    pub(crate) fn inlined(known: &mut Known, vm: Vm, env: Env, style: &Style, id: MethodId) -> u32 {
-        known.number(id, |files| ask(vm, env, style, files, id).unwrap_or_default())
-    }
-
-    /// Makes `known` valid for the next code.
-    pub(crate) fn begin(&self, known: &mut Known) {
-        known.begin(self.version.load(Acquire));
-    }
-
-    /// A compiled method. Its lines are queried each time: if they have changed, classes were redefined, and all that
-    /// was known is dropped. (A method that is inlined usually was compiled by itself before.)
-    pub(crate) fn compiled(
-        &self,
-        known: &mut Known,
+    pub(crate) fn inlined(
+        cache: &mut MethodCache,
         vm: Vm,
         env: Env,
         style: &Style,
         id: MethodId,
     ) -> u32 {
-        if let Some(number) = known.numbers.get(&id).copied() {
-            if lines(env, id) == known.method(number).lines {
+        cache.number(id, |files| query(vm, env, style, files, id).unwrap_or_default())
+    }
+
+    /// Makes `cache` valid for the next code.
+    pub(crate) fn begin(&self, cache: &mut MethodCache) {
+        cache.begin(self.version.load(Acquire));
+    }
+
+    /// A compiled method. Its lines are queried each time: if they have changed, classes were redefined, and all that
+    /// was cached is dropped. (A method that is inlined usually was compiled by itself before.)
+    pub(crate) fn compiled(
+        &self,
+        cache: &mut MethodCache,
+        vm: Vm,
+        env: Env,
+        style: &Style,
+        id: MethodId,
+    ) -> u32 {
+        if let Some(number) = cache.numbers.get(&id).copied() {
+            if lines(env, id) == cache.method(number).lines {
                 return number;
             }
             self.forget();
-            self.begin(known);
+            self.begin(cache);
         }
-        Self::inlined(known, vm, env, style, id)
+        Self::inlined(cache, vm, env, style, id)
     }
 
     /// Makes all methods be queried again, because the style of names may change.
@@ -155,7 +161,7 @@ impl Methods {
 /// The class whose methods are intrinsics. It is never unloaded.
 pub(crate) const METHOD_HANDLE: &str = "Ljava/lang/invoke/MethodHandle;";
 
-fn ask(vm: Vm, env: Env, style: &Style, files: &mut Files, id: MethodId) -> Option<Method> {
+fn query(vm: Vm, env: Env, style: &Style, files: &mut Files, id: MethodId) -> Option<Method> {
     let name = env.name(id)?;
     let (class, file) = env.class_of(vm, id, |class| Some((class.signature()?, class.source())))?;
     let is_intrinsic = class.bytes() == METHOD_HANDLE.as_bytes()
@@ -205,26 +211,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_asked_for_once_until_it_is_too_much_or_not_good_any_more() {
-        let (methods, mut known, mut asked) = (Methods::default(), Known::default(), 0);
-        let mut number = |known: &mut Known, number: usize| {
-            known.number(MethodId(number * 8), |_| {
-                asked += 1;
-                Method::made('a', &[])
+    fn methods_are_queried_once_until_the_cache_is_full_or_invalid() {
+        let (methods, mut cache, mut queried) = (Methods::default(), MethodCache::default(), 0);
+        let mut number = |cache: &mut MethodCache, number: usize| {
+            cache.number(MethodId(number * 8), |_| {
+                queried += 1;
+                Method::for_test('a', &[])
             });
-            asked
+            queried
         };
-        known.begin(0);
-        assert_eq!([1, 2, 1].map(|id| number(&mut known, id)), [1, 2, 2]);
-        known.begin(0);
-        assert_eq!(number(&mut known, 2), 2);
+        cache.begin(0);
+        assert_eq!([1, 2, 1].map(|id| number(&mut cache, id)), [1, 2, 2]);
+        cache.begin(0);
+        assert_eq!(number(&mut cache, 2), 2);
         methods.forget();
-        methods.begin(&mut known);
-        assert_eq!(number(&mut known, 2), 3);
+        methods.begin(&mut cache);
+        assert_eq!(number(&mut cache, 2), 3);
         for id in 0..10 * MANY {
-            known.begin(1);
-            number(&mut known, id);
-            assert!(known.len() <= MANY + 1);
+            cache.begin(1);
+            number(&mut cache, id);
+            assert!(cache.len() <= MANY + 1);
         }
     }
 }

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_classes_lose_their_addresses_but_where_all_is_wanted() {
+    fn hidden_classes_lose_their_addresses_except_in_full_names() {
         assert_eq!(name("class", LAMBDA), "a.Spin$$Lambda$1.run");
         assert_eq!(name("short", LAMBDA), "Spin$$Lambda$1.run");
         assert_eq!(name("full", LAMBDA), "void a.Spin$$Lambda$1/0x0000000800c01000.run()");

@@ -11,22 +11,22 @@ use crate::names::Format;
 
 /// The requested action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum Command {
     /// Announce until stopped.
     #[default]
     Start,
-    /// Stop, whoever started it.
+    /// Stop, regardless of who started it.
     Stop,
-    /// Announce while a recorder has a pipe open: [`Options::hold`].
-    Hold,
+    /// Announce while a recorder has a pipe open: [`Options::session`].
+    Session,
 }
 
 /// The options.
 #[derive(Debug, Default)]
 pub(crate) struct Options {
-    pub(crate) order: Order,
+    pub(crate) command: Command,
     /// The recorder's pipe.
-    pub(crate) hold: Option<PathBuf>,
+    pub(crate) session: Option<PathBuf>,
     pub(crate) format: Option<Format>,
     /// Directories of source files.
     pub(crate) sources: Option<Vec<PathBuf>>,
@@ -35,7 +35,7 @@ pub(crate) struct Options {
     words: Vec<Word>,
     dir: Option<PathBuf>,
     /// Messages about options that are not valid.
-    pub(crate) wrong: Vec<String>,
+    pub(crate) invalid: Vec<String>,
 }
 
 /// A word of `JITSCRIBE`.
@@ -58,7 +58,7 @@ impl Options {
         let mut options = Self::default();
         for option in text.split(',').map(str::trim).filter(|option| !option.is_empty()) {
             if !options.take(option) {
-                options.wrong.push(format!("invalid option: {option}"));
+                options.invalid.push(format!("invalid option: {option}"));
             }
         }
         options
@@ -75,8 +75,8 @@ impl Options {
                 return true;
             }
             Some(("hold", pipe)) => {
-                self.hold = Some(pipe.into());
-                return self.ordered(Order::Hold);
+                self.session = Some(pipe.into());
+                return self.set_command(Command::Session);
             }
             Some(("dir", dir)) => {
                 self.dir = Some(dir.into());
@@ -86,8 +86,8 @@ impl Options {
             None => option,
         };
         let word = match word {
-            "start" => return self.ordered(Order::Start),
-            "stop" => return self.ordered(Order::Stop),
+            "start" => return self.set_command(Command::Start),
+            "stop" => return self.set_command(Command::Stop),
             "no-lines" => {
                 self.no_lines = true;
                 return true;
@@ -113,8 +113,8 @@ impl Options {
         true
     }
 
-    fn ordered(&mut self, order: Order) -> bool {
-        self.order = order;
+    fn set_command(&mut self, command: Command) -> bool {
+        self.command = command;
         true
     }
 
@@ -153,19 +153,19 @@ mod tests {
     #[test]
     fn options_are_a_list_with_commas() {
         let options = Options::parse("perf-map, names:full,no-inlined,sources=/a:/b,,hold:/tmp/x");
-        assert_eq!((options.order, options.format), (Order::Hold, Some(Format::Full)));
-        assert_eq!(options.hold, Some("/tmp/x".into()));
+        assert_eq!((options.command, options.format), (Command::Session, Some(Format::Full)));
+        assert_eq!(options.session, Some("/tmp/x".into()));
         assert_eq!(options.sources, Some(vec!["/a".into(), "/b".into()]));
-        assert!(options.no_inlined && !options.no_lines && options.wrong.is_empty());
+        assert!(options.no_inlined && !options.no_lines && options.invalid.is_empty());
         assert_eq!(options.words, [Word::PerfMap]);
         assert!(options.is_for_scribe() && !Options::parse("stop").is_for_scribe());
     }
 
     #[test]
-    fn what_means_nothing_is_said_and_the_rest_holds() {
+    fn invalid_options_are_reported_and_the_rest_applies() {
         let options = Options::parse("perfmap,names=long,bytes,a=b");
         assert_eq!(options.words, [Word::Bytes]);
-        assert_eq!(options.wrong.len(), 3, "{:?}", options.wrong);
-        assert!(options.wrong[0].contains("perfmap"));
+        assert_eq!(options.invalid.len(), 3, "{:?}", options.invalid);
+        assert!(options.invalid[0].contains("perfmap"));
     }
 }

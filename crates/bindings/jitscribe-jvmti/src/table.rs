@@ -7,9 +7,9 @@ use jitscribe::{Inlined, Line};
 
 use crate::compile_info::Frames;
 use crate::jvmti::MethodId;
-use crate::methods::{ById, Known};
+use crate::methods::{ById, MethodCache};
 
-/// The lines and inlined calls of one code, with methods by their numbers in [`Known`].
+/// The lines and inlined calls of one code, with methods by their numbers in [`MethodCache`].
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     lines: Vec<Place>,
@@ -77,8 +77,8 @@ impl Table {
         &mut self,
         end: u32,
         frames: Frames<'_>,
-        known: &mut Known,
-        mut number: impl FnMut(&mut Known, MethodId) -> u32,
+        cache: &mut MethodCache,
+        mut number: impl FnMut(&mut MethodCache, MethodId) -> u32,
     ) {
         if end <= self.end {
             return;
@@ -87,7 +87,7 @@ impl Table {
         let frames = || zip(frames.methods, frames.bcis).rev();
         let stays = zip(&self.stack, frames());
         let same =
-            stays.take_while(|(there, (id, bci))| there.id == **id && there.bci == **bci).count();
+            stays.take_while(|(frame, (id, bci))| frame.id == **id && frame.bci == **bci).count();
         let mut changed = frames().skip(same).peekable();
         let mut depth = same;
         if let (Some(frame), Some((id, bci))) = (self.stack.get_mut(same), changed.peek())
@@ -100,12 +100,12 @@ impl Table {
         }
         self.leave(depth, start);
         for (&id, &bci) in changed {
-            let method = number(known, id);
+            let method = number(cache, id);
             let caller = self.stack.last().copied();
-            let call = caller.map(|caller| self.call(caller, id, method, known));
+            let call = caller.map(|caller| self.call(caller, id, method, cache));
             self.stack.push(Frame { id, bci, method, call, since: start });
         }
-        let line = self.stack.last().map_or(0, |frame| known.method(frame.method).line(frame.bci));
+        let line = self.stack.last().map_or(0, |frame| cache.method(frame.method).line(frame.bci));
         let method = self.stack.last().filter(|_| line != 0).map_or(0, |frame| frame.method);
         self.line(Place { offset: start, method, line });
     }
@@ -159,10 +159,10 @@ impl Table {
         }
     }
 
-    fn call(&mut self, caller: Frame, id: MethodId, callee: u32, known: &Known) -> u32 {
+    fn call(&mut self, caller: Frame, id: MethodId, callee: u32, cache: &MethodCache) -> u32 {
         let key = (caller.call.map_or(0, |call| call + 1), caller.bci, id);
         *self.numbers.entry(key).or_insert_with(|| {
-            let line = known.method(caller.method).line(caller.bci);
+            let line = cache.method(caller.method).line(caller.bci);
             let parent = caller.call;
             self.calls.push(Call { callee, parent, caller: caller.method, line, ranges: 0..0 });
             (self.calls.len() - 1) as u32
@@ -170,22 +170,22 @@ impl Table {
     }
 
     /// The lines.
-    pub(crate) fn lines<'a>(&self, known: &'a Known) -> Vec<Line<'a>> {
+    pub(crate) fn lines<'a>(&self, cache: &'a MethodCache) -> Vec<Line<'a>> {
         let places = self.lines.iter();
         places
             .map(|place| {
-                let file = if place.line == 0 { "" } else { &*known.method(place.method).file };
+                let file = if place.line == 0 { "" } else { &*cache.method(place.method).file };
                 Line::new(place.offset, file, place.line)
             })
             .collect()
     }
 
     /// The inlined calls.
-    pub(crate) fn inlined<'a>(&'a self, known: &'a Known) -> Vec<Inlined<'a>> {
+    pub(crate) fn inlined<'a>(&'a self, cache: &'a MethodCache) -> Vec<Inlined<'a>> {
         let calls = self.calls.iter();
         calls
             .map(|call| {
-                let (callee, caller) = (known.method(call.callee), known.method(call.caller));
+                let (callee, caller) = (cache.method(call.callee), cache.method(call.caller));
                 let ranges = &self.ranges[call.ranges.clone()];
                 Inlined::new(&callee.name, ranges)
                     .called_from(&caller.file, call.line)
@@ -205,8 +205,8 @@ mod tests {
     }
 
     /// Frames outermost first.
-    fn table(size: u32, places: &[(u32, &[(char, i32)])]) -> (Table, Known) {
-        let (mut table, mut known) = (Table::default(), Known::default());
+    fn table(size: u32, places: &[(u32, &[(char, i32)])]) -> (Table, MethodCache) {
+        let (mut table, mut cache) = (Table::default(), MethodCache::default());
         // A reused table must give the same result as a new one.
         for _ in 0..2 {
             table.clear();
@@ -214,14 +214,14 @@ mod tests {
                 let (methods, bcis): (Vec<_>, Vec<_>) =
                     frames.iter().rev().map(|(name, bci)| (id(*name), *bci)).unzip();
                 let frames = Frames { methods: &methods, bcis: &bcis };
-                table.add(*end, frames, &mut known, |known, id| {
+                table.add(*end, frames, &mut cache, |cache, id| {
                     let name = char::from_u32(id.0 as u32).unwrap();
-                    known.number(id, |_| Method::made(name, &[(0, 10), (5, 20)]))
+                    cache.number(id, |_| Method::for_test(name, &[(0, 10), (5, 20)]))
                 });
             }
             table.finish(size);
         }
-        (table, known)
+        (table, cache)
     }
 
     fn pairs(ranges: &[Range<u32>]) -> Vec<(u32, u32)> {
@@ -232,12 +232,12 @@ mod tests {
         std::str::from_utf8(bytes).unwrap()
     }
 
-    fn lines((table, known): &(Table, Known)) -> Vec<(u32, &str, u32)> {
-        table.lines(known).iter().map(|line| (line.offset, text(line.file), line.line)).collect()
+    fn lines((table, cache): &(Table, MethodCache)) -> Vec<(u32, &str, u32)> {
+        table.lines(cache).iter().map(|line| (line.offset, text(line.file), line.line)).collect()
     }
 
     #[test]
-    fn a_place_is_of_the_code_before_it() {
+    fn a_place_ends_the_code_before_it() {
         let table = table(30, &[(4, &[('a', 0)]), (9, &[('a', 3)]), (12, &[('a', 7)])]);
         assert_eq!(lines(&table), [(0, "a.java", 10), (9, "a.java", 20), (12, "", 0)]);
         assert!(table.0.inlined(&table.1).is_empty());
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_steps_back_or_is_of_nothing_is_left_out() {
+    fn ranges_that_step_back_or_have_no_frames_are_left_out() {
         let table = table(8, &[(4, &[('a', 0)]), (4, &[('b', 0)]), (2, &[('c', 0)]), (8, &[])]);
         assert_eq!(lines(&table), [(0, "a.java", 10), (4, "", 0)]);
     }

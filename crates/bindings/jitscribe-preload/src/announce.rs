@@ -10,21 +10,21 @@ use jitscribe::{Code, Inlined, Line, LoadedCode, Scribe, Unwind};
 use perf_map::Entry;
 
 use crate::prologue::frame_of;
-use crate::tail::Told;
+use crate::tail::FileEntry;
 use crate::{owner, sys};
 
 /// The bytes of larger codes are not copied.
 const MOST_BYTES: u64 = 4 << 20;
 /// A new code may cover existing ones. The search for these skips at most this many codes that reach beyond the new
 /// code's end.
-const LOOKED_PAST: usize = 16;
+const MAX_SKIPPED: usize = 16;
 
 /// `maps`: code from dumps is not announced, nor code from a map if the process also writes a dump.
-const WHAT: &CStr = c"JITSCRIBE_BRIDGE";
+const VARIABLE: &CStr = c"JITSCRIBE_BRIDGE";
 
 /// An announced code.
 #[derive(Clone, Copy, Debug)]
-struct Alive {
+struct LiveCode {
     size: u64,
     /// The scribe's handle.
     raw: u64,
@@ -34,7 +34,7 @@ struct Alive {
     index: Option<u64>,
 }
 
-impl Alive {
+impl LiveCode {
     fn is_of_dump(&self) -> bool {
         self.index.is_some()
     }
@@ -44,20 +44,20 @@ impl Alive {
 #[derive(Debug, Default)]
 pub(crate) struct Announcer {
     scribe: Option<Scribe>,
-    alive: Map<u64, Alive>,
+    alive: Map<u64, LiveCode>,
     /// The address of the code that was last loaded under an index, if it is alive: by file and index.
     indexed: Map<(usize, u64), u64>,
     /// Whether a dump is written. Runtimes that write both a dump and a map describe each code twice.
     has_dump: bool,
-    /// Whether code from dumps is left to readers of dumps, such as perf: see [`WHAT`]. Read from the environment
+    /// Whether code from dumps is left to readers of dumps, such as perf: see [`VARIABLE`]. Read from the environment
     /// once.
-    leaves_dumps: Option<bool>,
+    ignores_dumps: Option<bool>,
     bytes: Vec<u8>,
 }
 
 impl Announcer {
     /// Whether a scribe was made.
-    pub(crate) fn has_begun(&self) -> bool {
+    pub(crate) fn has_scribe(&self) -> bool {
         self.scribe.is_some()
     }
 
@@ -74,22 +74,22 @@ impl Announcer {
     }
 
     /// Records that a dump is written.
-    pub(crate) fn dump_has_begun(&mut self) {
+    pub(crate) fn set_has_dump(&mut self) {
         self.has_dump = true;
     }
 
-    fn leaves_dumps(&mut self) -> bool {
+    fn ignores_dumps(&mut self) -> bool {
         *self
-            .leaves_dumps
-            .get_or_insert_with(|| sys::variable(WHAT, |what| what == c"maps").unwrap_or(false))
+            .ignores_dumps
+            .get_or_insert_with(|| sys::variable(VARIABLE, |what| what == c"maps").unwrap_or(false))
     }
 
     /// Announces an entry of the file number `file`. It is left out if memory is exhausted.
-    pub(crate) fn tell(&mut self, file: usize, told: Told<'_>) {
-        if self.has_dump && self.leaves_dumps() {
+    pub(crate) fn add(&mut self, file: usize, entry: FileEntry<'_>) {
+        if self.has_dump && self.ignores_dumps() {
             return;
         }
-        if let Err(Refused) = fallible::attempt(|| self.take(file, told)) {
+        if let Err(Refused) = fallible::attempt(|| self.add_entry(file, entry)) {
             self.left_out();
         }
     }
@@ -101,12 +101,12 @@ impl Announcer {
         }
     }
 
-    fn take(&mut self, file: usize, told: Told<'_>) {
-        match told {
-            Told::Line(line) => self.line(file, &line),
-            Told::Event(CodeEvent::Load(load)) => self.load(file, &load),
-            Told::Event(CodeEvent::Move(moved)) => self.moved(file, &moved),
-            Told::Event(CodeEvent::Close { .. }) => {}
+    fn add_entry(&mut self, file: usize, entry: FileEntry<'_>) {
+        match entry {
+            FileEntry::Line(line) => self.line(file, &line),
+            FileEntry::Event(CodeEvent::Load(load)) => self.load(file, &load),
+            FileEntry::Event(CodeEvent::Move(moved)) => self.moved(file, &moved),
+            FileEntry::Event(CodeEvent::Close { .. }) => {}
         }
     }
 
@@ -157,7 +157,7 @@ impl Announcer {
         if !load.is_without_bytes() {
             code = Code::new(load.bytes).runs_at(load.address);
         }
-        if let Some(frame) = told_frame(load).or_else(|| frame_of(load.name, load.bytes)) {
+        if let Some(frame) = recorded_unwind(load).or_else(|| frame_of(load.name, load.bytes)) {
             code = code.unwind(frame);
         }
         let tier = load.tier().map(Text::from_utf8_lossy).unwrap_or_default();
@@ -178,41 +178,41 @@ impl Announcer {
         let index = self.alive.get(&address).and_then(|code| code.index);
         let is_named = index.is_some_and(|of| self.indexed.get(&(file, of)) == Some(&address));
         let Some(alive) = self.remove(address) else { return };
-        self.make_room(scribe, moved.new_address, alive.size);
+        self.unload_covered(scribe, moved.new_address, alive.size);
         let mut code = LoadedCode::from_raw(scribe, alive.raw);
         code.moved_to_address(moved.new_address);
         let raw = code.into_raw();
-        self.remember(scribe, moved.new_address, Alive { raw, ..alive }, is_named);
+        self.insert(scribe, moved.new_address, LiveCode { raw, ..alive }, is_named);
     }
 
     fn announce(&mut self, file: usize, index: Option<u64>, code: &Code<'_>) {
         let scribe = self.scribe();
         let (address, size) = (code.address, code.size);
-        self.make_room(scribe, address, size);
+        self.unload_covered(scribe, address, size);
         if fallible::so_far().is_err() {
             // Its name, its lines or other parts of it are incomplete.
             return;
         }
         let raw = scribe.load(code).into_raw();
-        self.remember(scribe, address, Alive { size, raw, file, index }, true);
+        self.insert(scribe, address, LiveCode { size, raw, file, index }, true);
     }
 
     /// If an allocation for its entries fails, the code is unloaded again: its unload could not be announced later.
-    fn remember(&mut self, scribe: Scribe, address: u64, code: Alive, is_named: bool) {
+    fn insert(&mut self, scribe: Scribe, address: u64, code: LiveCode, is_named: bool) {
         if code.raw == 0 {
             return;
         }
         if let Some(before) = self.remove(address) {
             drop(LoadedCode::from_raw(scribe, before.raw));
         }
-        if self.try_enter(address, code, is_named).is_err() {
+        if self.try_insert(address, code, is_named).is_err() {
             self.remove(address);
             drop(LoadedCode::from_raw(scribe, code.raw));
             fallible::refuse();
         }
     }
 
-    fn try_enter(&mut self, address: u64, code: Alive, is_named: bool) -> Result<(), Refused> {
+    fn try_insert(&mut self, address: u64, code: LiveCode, is_named: bool) -> Result<(), Refused> {
         self.alive.try_insert(address, code).map_err(|(refused, _)| refused)?;
         if let Some(index) = code.index.filter(|_| is_named) {
             self.indexed.try_insert((code.file, index), address).map_err(|(refused, _)| refused)?;
@@ -221,7 +221,7 @@ impl Announcer {
     }
 
     /// Removes the code at an address.
-    fn remove(&mut self, address: u64) -> Option<Alive> {
+    fn remove(&mut self, address: u64) -> Option<LiveCode> {
         let code = self.alive.remove(&address)?;
         if let Some(index) = code.index
             && self.indexed.get(&(code.file, index)) == Some(&address)
@@ -232,12 +232,12 @@ impl Announcer {
     }
 
     /// Unloads the codes at these addresses. A code that reaches beyond them may be alive in part.
-    fn make_room(&mut self, scribe: Scribe, address: u64, size: u64) {
+    fn unload_covered(&mut self, scribe: Scribe, address: u64, size: u64) {
         let end = address.saturating_add(size);
         let is_gone =
-            |(&at, code): (&u64, &Alive)| at == address || at.saturating_add(code.size) <= end;
+            |(&at, code): (&u64, &LiveCode)| at == address || at.saturating_add(code.size) <= end;
         loop {
-            let inside = self.alive.range(address..end).take(LOOKED_PAST);
+            let inside = self.alive.range(address..end).take(MAX_SKIPPED);
             let Some(at) = { inside }.find(|&code| is_gone(code)).map(|(&at, _)| at) else {
                 return;
             };
@@ -257,11 +257,11 @@ fn copy(address: u64, size: u64, bytes: &mut Vec<u8>) -> bool {
         return false;
     }
     bytes.resize(size, 0);
-    sys::copy_memory(owner::owner(), address, bytes)
+    sys::copy_memory(owner::process(), address, bytes)
 }
 
 /// What a dump says of how a code is unwound, where its tables are as the scribe takes them: right behind it.
-fn told_frame<'a>(load: &CodeLoad<'a>) -> Option<Unwind<'a>> {
+fn recorded_unwind<'a>(load: &CodeLoad<'a>) -> Option<Unwind<'a>> {
     code_image::jitdump::frame_pointer(load).or_else(|| {
         let tables = load.unwind().filter(|tables| tables.eh_frame_offset == 0)?;
         (!tables.eh_frame.is_empty()).then_some(Unwind::EhFrame(tables.eh_frame))
@@ -283,8 +283,8 @@ impl<'a> Texts<'a> {
             .filter_map(|line| {
                 let offset = u32::try_from(line.address.checked_sub(load.address)?).ok()?;
                 // Most lines belong to the file of the previous line, and nearly all to one of a few files.
-                let known = files.iter().rev().take(8).position(|(file, _)| *file == line.file);
-                let file = match known {
+                let existing = files.iter().rev().take(8).position(|(file, _)| *file == line.file);
+                let file = match existing {
                     Some(back) => files.len() - 1 - back,
                     None => {
                         files.push((line.file, Text::from_utf8_lossy(line.file)));

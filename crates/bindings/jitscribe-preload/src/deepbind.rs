@@ -55,17 +55,17 @@ struct Search {
     /// The object that was loaded. The objects that it brought along follow it.
     base: usize,
     is_behind: bool,
-    ours: &'static [Ours],
+    replacements: &'static [Replacement],
 }
 
 /// One of our functions, and its address.
-type Ours = (&'static CStr, usize);
+type Replacement = (&'static CStr, usize);
 
 /// Makes an object, and those that were loaded with it, call the functions here.
 ///
 /// # Safety
 /// `handle` was returned by `dlopen`, and is not closed during the call.
-pub(crate) unsafe fn lead_here(handle: *mut c_void) {
+pub(crate) unsafe fn patch_got(handle: *mut c_void) {
     let mut map = std::ptr::null::<LinkMap>();
     // SAFETY: a handle, and space for the pointer that is written.
     let found = unsafe { libc::dlinfo(handle, libc::RTLD_DI_LINKMAP, (&raw mut map).cast()) };
@@ -73,41 +73,41 @@ pub(crate) unsafe fn lead_here(handle: *mut c_void) {
         return;
     }
     // Before the objects are listed: the dynamic linker's lock is held during that.
-    let ours = ours();
+    let replacements = replacements();
     // SAFETY: the object stays.
-    let mut search = Search { base: unsafe { (*map).base }, is_behind: false, ours };
+    let mut search = Search { base: unsafe { (*map).base }, is_behind: false, replacements };
     // SAFETY: the function takes a search, and `search` outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(change), (&raw mut search).cast()) };
+    unsafe { libc::dl_iterate_phdr(Some(patch_loaded), (&raw mut search).cast()) };
 }
 
 /// Our functions by name, sorted; empty if memory is exhausted. They are looked up once, because the libraries before ours do not
 /// change after startup: looking them up for each of 30 extensions would take 250,000 instructions.
-fn ours() -> &'static [Ours] {
+fn replacements() -> &'static [Replacement] {
     /// No lock: the child of a fork could inherit it locked for ever. A thread that comes second drops what it made.
-    static KNOWN: AtomicPtr<Vec<Ours>> = AtomicPtr::new(std::ptr::null_mut());
-    let mut known = KNOWN.load(Acquire);
-    if known.is_null() {
+    static TABLE: AtomicPtr<Vec<Replacement>> = AtomicPtr::new(std::ptr::null_mut());
+    let mut table = TABLE.load(Acquire);
+    if table.is_null() {
         let made = fallible::attempt(|| {
             let names = real::names().filter_map(|name| Some((name, exported(name)?)));
-            let mut ours: Vec<_> = names.collect();
-            ours.sort_unstable();
-            fallible::boxed(ours)
+            let mut replacements: Vec<_> = names.collect();
+            replacements.sort_unstable();
+            fallible::boxed(replacements)
         });
-        let ours = match made.flatten() {
-            Ok(ours) => Box::into_raw(ours),
+        let replacements = match made.flatten() {
+            Ok(replacements) => Box::into_raw(replacements),
             Err(Refused) => return &[],
         };
-        match KNOWN.compare_exchange(std::ptr::null_mut(), ours, AcqRel, Acquire) {
-            Ok(_) => known = ours,
+        match TABLE.compare_exchange(std::ptr::null_mut(), replacements, AcqRel, Acquire) {
+            Ok(_) => table = replacements,
             Err(first) => {
                 // SAFETY: it was made above, and no other thread has it.
-                drop(unsafe { Box::from_raw(ours) });
-                known = first;
+                drop(unsafe { Box::from_raw(replacements) });
+                table = first;
             }
         }
     }
     // SAFETY: what is stored is complete, never changes, and is never freed.
-    unsafe { &*known }
+    unsafe { &*table }
 }
 
 /// The address of a function that is exported here; `None` if another library comes before this one.
@@ -125,21 +125,21 @@ fn exported(name: &CStr) -> Option<usize> {
     is_ours.then(|| found.addr())
 }
 
-unsafe extern "C" fn change(info: *mut dl_phdr_info, _: usize, search: *mut c_void) -> c_int {
-    // SAFETY: the search of `lead_here`, and the info of the dynamic linker.
+unsafe extern "C" fn patch_loaded(info: *mut dl_phdr_info, _: usize, search: *mut c_void) -> c_int {
+    // SAFETY: the search of `patch_got`, and the info of the dynamic linker.
     let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
     let base = info.dlpi_addr as usize;
     search.is_behind |= base == search.base;
     if search.is_behind {
         // SAFETY: the object is loaded, and stays during this call.
-        unsafe { change_object(base, info, search.ours) };
+        unsafe { patch_object(base, info, search.replacements) };
     }
     0
 }
 
 /// # Safety
 /// The object is loaded at `base`, and relocated.
-unsafe fn change_object(base: usize, info: &dl_phdr_info, ours: &[Ours]) {
+unsafe fn patch_object(base: usize, info: &dl_phdr_info, replacements: &[Replacement]) {
     // SAFETY: its program headers.
     let headers: &[Elf64_Phdr] =
         unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
@@ -183,12 +183,12 @@ unsafe fn change_object(base: usize, info: &dl_phdr_info, ours: &[Ours]) {
                 let string = strings.wrapping_add((*symbol).st_name as usize);
                 CStr::from_ptr(std::ptr::with_exposed_provenance::<c_char>(string))
             };
-            if let Ok(found) = ours.binary_search_by_key(&name, |(name, _)| name)
-                && let Some(&(_, ours)) = ours.get(found)
+            if let Ok(found) = replacements.binary_search_by_key(&name, |(name, _)| name)
+                && let Some(&(_, function)) = replacements.get(found)
             {
                 let slot = base.wrapping_add(relocation.offset as usize);
                 // SAFETY: a word that holds the function's address.
-                unsafe { store(slot, ours, relro.contains(&slot)) };
+                unsafe { store(slot, function, relro.contains(&slot)) };
             }
         }
     }

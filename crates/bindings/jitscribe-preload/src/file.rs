@@ -9,12 +9,12 @@ use crate::announce::Announcer;
 use crate::buffer::part;
 use crate::names::Kind;
 use crate::sys::{self, Status};
-use crate::tail::{Tail, Told};
+use crate::tail::{FileEntry, Tail};
 
 /// Number of bytes to read at a time.
 const CHUNK: usize = 1 << 16;
 /// Number of bytes of a file written through a mapping that are compared between two reads.
-const LOOKED_AT_TWICE: usize = 1 << 20;
+const COMPARED: usize = 1 << 20;
 
 /// A watched file.
 #[derive(Debug)]
@@ -30,12 +30,12 @@ pub(crate) struct File {
     /// Whether it was open when this process was forked: what the parent writes belongs to the parent.
     pub(crate) is_inherited: bool,
     /// If it is written through a mapping: the content behind `offset` at the last read.
-    seen: Option<Vec<u8>>,
+    previous: Option<Vec<u8>>,
 }
 
 /// When a file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum When {
+pub(crate) enum Trigger {
     /// After something was written.
     Written,
     /// From time to time.
@@ -53,19 +53,14 @@ impl File {
             offset: status.size,
             tail: Tail::new(kind, status.size),
             is_inherited: false,
-            seen: None,
+            previous: None,
         }
     }
 
     /// The file is opened again. What others wrote while it was closed is theirs.
-    pub(crate) fn opened_again(
-        &mut self,
-        status: Status,
-        number: usize,
-        announcer: &mut Announcer,
-    ) {
+    pub(crate) fn reopened(&mut self, status: Status, number: usize, announcer: &mut Announcer) {
         if status.size < self.offset {
-            self.begin_anew(0, number, announcer);
+            self.restart(0, number, announcer);
         } else if status.size > self.offset {
             self.skip_to(status.size);
         }
@@ -76,28 +71,28 @@ impl File {
     }
 
     /// Whether there is nothing to read in it.
-    pub(crate) fn is_other(&self) -> bool {
-        self.tail.is_other()
+    pub(crate) fn is_ignored(&self) -> bool {
+        self.tail.is_ignored()
     }
 
     /// Whether to remember how far it was read after it is closed: some runtimes reopen a map for each line.
     pub(crate) fn is_kept(&self) -> bool {
-        self.kind == Kind::Map && !self.is_other()
+        self.kind == Kind::Map && !self.is_ignored()
     }
 
     /// From now on it is written through a mapping.
     pub(crate) fn is_mapped(&mut self) {
-        self.seen.get_or_insert_default();
+        self.previous.get_or_insert_default();
     }
 
     pub(crate) fn is_polled(&self) -> bool {
-        self.seen.is_some() && !self.is_other()
+        self.previous.is_some() && !self.is_ignored()
     }
 
     /// The child of a fork has it open, too.
     pub(crate) fn inherit(&mut self) {
         self.is_inherited = true;
-        self.seen = None;
+        self.previous = None;
     }
 
     /// Skips the current content, which belongs to another process.
@@ -114,41 +109,41 @@ impl File {
         self.tail = Tail::new(self.kind, size);
     }
 
-    fn begin_anew(&mut self, size: u64, number: usize, announcer: &mut Announcer) {
+    fn restart(&mut self, size: u64, number: usize, announcer: &mut Announcer) {
         announcer.forget(number);
         self.skip_to(size);
     }
 
     /// Reads what is new, and announces it.
-    pub(crate) fn look(
+    pub(crate) fn read_new(
         &mut self,
-        when: When,
+        when: Trigger,
         number: usize,
         buffer: &mut Vec<u8>,
         announcer: &mut Announcer,
     ) {
-        if self.is_other() || !self.has_begun(buffer) {
+        if self.is_ignored() || !self.has_begun(buffer) {
             return;
         }
         if self.kind == Kind::Dump {
-            announcer.dump_has_begun();
+            announcer.set_has_dump();
         }
-        if self.seen.is_some() && when != When::Last {
-            return self.look_twice(number, buffer, announcer);
+        if self.previous.is_some() && when != Trigger::Last {
+            return self.read_stable(number, buffer, announcer);
         }
-        let mut tell = |told: Told<'_>| announcer.tell(number, told);
+        let mut add = |entry: FileEntry<'_>| announcer.add(number, entry);
         let before = self.offset;
         loop {
-            let room = part(buffer, CHUNK);
-            let read = sys::read_at(self.reader, room, self.offset);
+            let space = part(buffer, CHUNK);
+            let read = sys::read_at(self.reader, space, self.offset);
             if read == 0 {
                 break;
             }
-            let full = read == room.len();
-            let new = room.get(..read).unwrap_or_default();
-            let taken = self.tail.take(new, &mut tell);
+            let full = read == space.len();
+            let new = space.get(..read).unwrap_or_default();
+            let taken = self.tail.take(new, &mut add);
             self.offset += taken as u64;
-            if when == When::Last && self.kind == Kind::Map {
+            if when == Trigger::Last && self.kind == Kind::Map {
                 // Zeros that will not be filled any more, and maybe a line behind them.
                 let rest = new.get(taken..).unwrap_or_default();
                 let zeros = rest.iter().take_while(|&&byte| byte == 0).count();
@@ -162,15 +157,15 @@ impl File {
                 break;
             }
         }
-        if when == When::Last {
-            self.tail.finish(&mut tell);
+        if when == Trigger::Last {
+            self.tail.finish(&mut add);
         }
         if self.offset == before
             && sys::status(self.reader).is_some_and(|status| status.size < self.offset)
         {
-            self.begin_anew(0, number, announcer);
+            self.restart(0, number, announcer);
             // What was written since it was truncated.
-            self.look(when, number, buffer, announcer);
+            self.read_new(when, number, buffer, announcer);
         }
     }
 
@@ -179,28 +174,28 @@ impl File {
         if !matches!(self.tail, Tail::Head(_)) {
             return true;
         }
-        let room = part(buffer, Tail::BEGINNING);
-        let read = sys::read_at(self.reader, room, 0);
-        let start = self.tail.begin(room.get(..read).unwrap_or_default());
+        let space = part(buffer, Tail::BEGINNING);
+        let read = sys::read_at(self.reader, space, 0);
+        let start = self.tail.begin(space.get(..read).unwrap_or_default());
         self.offset = start.unwrap_or(self.offset);
         start.is_some()
     }
 
     /// Content that has not changed since the previous read is valid.
-    fn look_twice(&mut self, number: usize, buffer: &mut Vec<u8>, announcer: &mut Announcer) {
-        let room = part(buffer, LOOKED_AT_TWICE);
-        let read = sys::read_at(self.reader, room, self.offset);
-        let now = room.get(..read).unwrap_or_default();
-        let mut seen = self.seen.take().unwrap_or_default();
-        let same = now.iter().zip(&seen).take_while(|(now, seen)| now == seen).count();
-        let whole = self.tail.whole(now.get(..same).unwrap_or_default());
-        let (new, rest) = now.split_at(whole);
-        let taken = self.tail.take(new, &mut |told| announcer.tell(number, told));
+    fn read_stable(&mut self, number: usize, buffer: &mut Vec<u8>, announcer: &mut Announcer) {
+        let space = part(buffer, COMPARED);
+        let read = sys::read_at(self.reader, space, self.offset);
+        let now = space.get(..read).unwrap_or_default();
+        let mut previous = self.previous.take().unwrap_or_default();
+        let same = now.iter().zip(&previous).take_while(|(now, previous)| now == previous).count();
+        let complete = self.tail.complete_len(now.get(..same).unwrap_or_default());
+        let (new, rest) = now.split_at(complete);
+        let taken = self.tail.take(new, &mut |entry| announcer.add(number, entry));
         self.offset += taken as u64;
-        seen.clear();
+        previous.clear();
         // Space that was allocated but not used is skipped.
         let used = rest.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-        seen.extend_from_slice(rest.get(..used).unwrap_or_default());
-        self.seen = Some(seen);
+        previous.extend_from_slice(rest.get(..used).unwrap_or_default());
+        self.previous = Some(previous);
     }
 }

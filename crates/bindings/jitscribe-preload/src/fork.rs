@@ -24,14 +24,14 @@ pub(crate) fn register_handlers() {
 /// Takes the latch, so that no thread is in the middle of anything when the child's memory is copied.
 extern "C" fn prepare() {
     // What another thread, which forks as well, has written there stays.
-    if owner::is_known() && guest::quietly(watch::hold_for_fork) {
+    if owner::is_known() && guest::isolated(watch::lock_for_fork) {
         IS_HELD.store(true, Relaxed);
     }
 }
 
 extern "C" fn parent() {
     if IS_HELD.swap(false, Relaxed) {
-        guest::quietly(watch::release_after_fork);
+        guest::isolated(watch::unlock_after_fork);
     }
 }
 
@@ -42,5 +42,5 @@ extern "C" fn child() {
     if IS_HELD.swap(false, Relaxed) {
         watch::reset_latch();
     }
-    guest::quietly(watch::note_fork);
+    guest::isolated(watch::adopt_after_fork);
 }

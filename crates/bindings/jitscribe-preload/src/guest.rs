@@ -14,7 +14,7 @@ const CANCEL_DISABLE: c_int = 1;
 
 /// Runs `work` and preserves `errno`. The thread cannot be cancelled during the call. If `work` panics, the library stops
 /// watching, and this returns the default.
-pub(crate) fn quietly<R: Default>(work: impl FnOnce() -> R) -> R {
+pub(crate) fn isolated<R: Default>(work: impl FnOnce() -> R) -> R {
     let errno = errno();
     let mut cancel = 0;
     // SAFETY: the state is one of the two, and the old state is written to a valid place.
@@ -32,7 +32,7 @@ pub(crate) fn quietly<R: Default>(work: impl FnOnce() -> R) -> R {
 }
 
 /// Runs `work` and preserves `errno`, where nothing else needs to be preserved.
-pub(crate) fn with_errno_kept<R>(work: impl FnOnce() -> R) -> R {
+pub(crate) fn with_errno_preserved<R>(work: impl FnOnce() -> R) -> R {
     let errno = errno();
     let done = work();
     set_errno(errno);

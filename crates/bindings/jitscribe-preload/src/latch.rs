@@ -16,11 +16,11 @@ pub(crate) struct Latch(AtomicI32);
 
 /// Who else holds the latch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum Holder {
     /// This thread.
-    Here,
+    ThisThread,
     /// Another one.
-    Elsewhere,
+    OtherThread,
 }
 
 impl Latch {
@@ -29,11 +29,11 @@ impl Latch {
     }
 
     /// Takes it for the thread `me`.
-    pub(crate) fn take(&self, me: i32) -> Result<(), Held> {
+    pub(crate) fn take(&self, me: i32) -> Result<(), Holder> {
         match self.0.compare_exchange(FREE, me, AcqRel, Acquire) {
             Ok(_) => Ok(()),
-            Err(holder) if holder == me => Err(Held::Here),
-            Err(_) => Err(Held::Elsewhere),
+            Err(holder) if holder == me => Err(Holder::ThisThread),
+            Err(_) => Err(Holder::OtherThread),
         }
     }
 

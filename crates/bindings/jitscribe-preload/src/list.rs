@@ -17,9 +17,9 @@ const LONGEST: usize = 4096;
 /// Adds the file of a descriptor, if there is a list.
 pub(crate) fn add(fd: c_int, buffer: &mut Vec<u8>) {
     let Some(Some(list)) = sys::variable(FILES, sys::open_to_append) else { return };
-    let room = part(buffer, LONGEST);
-    if let Some(length) = sys::path_of(fd, room)
-        && let Some((line, _)) = room.split_at_mut_checked(length + 1)
+    let space = part(buffer, LONGEST);
+    if let Some(length) = sys::path_of(fd, space)
+        && let Some((line, _)) = space.split_at_mut_checked(length + 1)
         && let Some(end) = line.last_mut()
     {
         *end = 0;

@@ -2,7 +2,7 @@
 //!
 //! It does not use the program's `malloc`: a signal handler that writes a file may have interrupted it, and heap profilers
 //! should see only the program's own allocations. Only the thread that holds the latch allocates, except for what a thread of
-//! the scribe allocates when it starts, so nobody waits here for long.
+//! the scribe allocates when it starts, so no thread waits here for long.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
@@ -24,21 +24,21 @@ const RESERVE: usize = 256 << 10;
 const TRIES: u32 = 100_000;
 
 struct Memory {
-    is_taken: AtomicBool,
+    is_locked: AtomicBool,
     heap: UnsafeCell<Dlmalloc>,
     reserve: UnsafeCell<Reserve>,
     spent: AtomicUsize,
 }
 
 #[repr(align(64))]
-struct Reserve(#[expect(dead_code, reason = "room")] [u8; RESERVE]);
+struct Reserve(#[expect(dead_code, reason = "space")] [u8; RESERVE]);
 
 // SAFETY: only `with_heap` accesses the heap, by one thread at a time. Each block of the reserve is given to only one caller.
 unsafe impl Sync for Memory {}
 
 #[global_allocator]
 static MEMORY: Memory = Memory {
-    is_taken: AtomicBool::new(false),
+    is_locked: AtomicBool::new(false),
     heap: UnsafeCell::new(Dlmalloc::new()),
     reserve: UnsafeCell::new(Reserve([0; RESERVE])),
     spent: AtomicUsize::new(0),
@@ -47,23 +47,23 @@ static MEMORY: Memory = Memory {
 impl Memory {
     fn with_heap<R>(&self, work: impl FnOnce(&mut Dlmalloc) -> R) -> Option<R> {
         let mut tries = 0;
-        while self.is_taken.compare_exchange_weak(false, true, Acquire, Relaxed).is_err() {
+        while self.is_locked.compare_exchange_weak(false, true, Acquire, Relaxed).is_err() {
             tries += 1;
             if tries > TRIES {
                 return None;
             }
             if tries % 16 == 0 {
-                sys::let_others_run();
+                sys::yield_now();
             }
         }
-        // SAFETY: nobody else gets here until `is_taken` is false again.
+        // SAFETY: no other thread gets here until `is_locked` is false again.
         let done = work(unsafe { &mut *self.heap.get() });
-        self.is_taken.store(false, Release);
+        self.is_locked.store(false, Release);
         Some(done)
     }
 
     /// Returns a block of the reserve, and stops watching.
-    fn last(&self, layout: Layout) -> *mut u8 {
+    fn reserve_block(&self, layout: Layout) -> *mut u8 {
         disable();
         let size = layout.size().saturating_add(layout.align());
         let start = self.spent.fetch_add(size, Relaxed);
@@ -77,7 +77,7 @@ impl Memory {
         unsafe { piece.add(piece.align_offset(layout.align())) }
     }
 
-    fn is_last(&self, piece: *mut u8) -> bool {
+    fn is_of_reserve(&self, piece: *mut u8) -> bool {
         let base = self.reserve.get().addr();
         (base..base + RESERVE).contains(&piece.addr())
     }
@@ -91,12 +91,12 @@ unsafe impl GlobalAlloc for Memory {
         match piece {
             Some(piece) if !piece.is_null() => piece,
             Some(refused) if fallible::is_attempting() => refused,
-            _ => self.last(layout),
+            _ => self.reserve_block(layout),
         }
     }
 
     unsafe fn dealloc(&self, piece: *mut u8, layout: Layout) {
-        if !self.is_last(piece) {
+        if !self.is_of_reserve(piece) {
             // Where the heap is lost the piece is, too.
             // SAFETY: guaranteed by the caller: a piece of the heap with this layout.
             let _ =

@@ -12,46 +12,50 @@ static PROCESS: AtomicI32 = AtomicI32::new(0);
 /// The word that a fork clears.
 static WORD: AtomicPtr<AtomicU32> = AtomicPtr::new(std::ptr::null_mut());
 
-const KNOWN: u32 = 1;
+const OWNED: u32 = 1;
 const ADOPTING: u32 = 2;
 
 /// Whose memory this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum Owner {
     /// This process's own.
-    Own,
+    ThisProcess,
     /// That of the parent of a vfork, or a copy that another thread is adopting.
-    Anothers,
+    OtherProcess,
     /// A copy of the parent's memory, not yet adopted.
     Inherited,
 }
 
 /// Whose memory this is. A process that begins to watch becomes its owner.
-pub(crate) fn whose() -> Whose {
+pub(crate) fn current() -> Owner {
     let process = sys::process_id();
     let owner = PROCESS.load(Acquire);
     if owner == process {
-        return Whose::Own;
+        return Owner::ThisProcess;
     }
     if owner == 0 {
         if PROCESS.compare_exchange(0, process, AcqRel, Relaxed).is_ok()
-            && let Some(word) = sys::word_that_forks_clear()
+            && let Some(word) = sys::wipe_on_fork_word()
         {
-            word.store(KNOWN, Relaxed);
+            word.store(OWNED, Relaxed);
             WORD.store(std::ptr::from_ref(word).cast_mut(), Release);
         }
-        return if PROCESS.load(Acquire) == process { Whose::Own } else { Whose::Anothers };
+        return if PROCESS.load(Acquire) == process {
+            Owner::ThisProcess
+        } else {
+            Owner::OtherProcess
+        };
     }
     match word() {
         Some(word) if word.compare_exchange(0, ADOPTING, AcqRel, Relaxed).is_ok() => {
-            Whose::Inherited
+            Owner::Inherited
         }
-        _ => Whose::Anothers,
+        _ => Owner::OtherProcess,
     }
 }
 
-/// The process that watches: this one, if [`whose`] returned that it is.
-pub(crate) fn owner() -> i32 {
+/// The process that watches: this one, if [`current`] returned that it is.
+pub(crate) fn process() -> i32 {
     PROCESS.load(Relaxed)
 }
 
@@ -79,7 +83,7 @@ pub(crate) fn is_borrowed() -> bool {
 pub(crate) fn adopted() {
     PROCESS.store(sys::process_id(), Release);
     if let Some(word) = word() {
-        word.store(KNOWN, Release);
+        word.store(OWNED, Release);
     }
 }
 

@@ -141,7 +141,7 @@ unsafe extern "C-unwind" fn write(
 ) -> ssize_t {
     // SAFETY: called by the C library with the cookie of `wrap`.
     let fd = unsafe { stream_of(cookie) }.fd.load(Relaxed);
-    guest::quietly(|| watch::will_write(fd));
+    guest::isolated(|| watch::will_write(fd));
     let mut done = 0;
     while done < size {
         // SAFETY: the bytes from `done` to `size`, which the C library passed.
@@ -151,7 +151,7 @@ unsafe extern "C-unwind" fn write(
             _ => break,
         }
     }
-    guest::quietly(|| watch::wrote(fd));
+    guest::isolated(|| watch::wrote(fd));
     // A short count is an error; 0 means that nothing was written.
     done as ssize_t
 }
@@ -174,7 +174,7 @@ unsafe extern "C-unwind" fn close(cookie: *mut c_void) -> c_int {
     let fd = stream.fd.swap(-1, Relaxed);
     COUNT.fetch_sub(1, Release);
     stream.outer.store(std::ptr::null_mut(), Release);
-    guest::quietly(|| watch::closed(fd));
+    guest::isolated(|| watch::closed(fd));
     // SAFETY: the stream that was behind this one, which nobody else has.
     unsafe { real::fclose(inner) }
 }

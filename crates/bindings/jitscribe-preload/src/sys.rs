@@ -23,7 +23,7 @@ pub(crate) fn process_id() -> i32 {
     unsafe { syscall(libc::SYS_getpid) as i32 }
 }
 
-pub(crate) fn let_others_run() {
+pub(crate) fn yield_now() {
     // SAFETY: it takes nothing and cannot fail.
     unsafe { syscall(libc::SYS_sched_yield) };
 }
@@ -67,9 +67,9 @@ pub(crate) fn status(fd: c_int) -> Option<Status> {
 }
 
 /// Opens the file of a descriptor again, for reading.
-pub(crate) fn open_again(fd: c_int) -> Option<c_int> {
+pub(crate) fn reopen(fd: c_int) -> Option<c_int> {
     let path = link_of(fd)?;
-    open(CStr::from_bytes_until_nul(&path).ok()?, libc::O_RDONLY).map(move_away)
+    open(CStr::from_bytes_until_nul(&path).ok()?, libc::O_RDONLY).map(move_to_high_number)
 }
 
 /// Opens a file for reading.
@@ -95,16 +95,16 @@ pub(crate) fn write(fd: c_int, bytes: &[u8]) {
     unsafe { syscall(libc::SYS_write, fd, bytes.as_ptr(), bytes.len()) };
 }
 
-/// Reads the path of a descriptor's file into `room`, and returns its length. `None` if there is none, or not enough space
+/// Reads the path of a descriptor's file into `buffer`, and returns its length. `None` if there is none, or not enough space
 /// for it and one more byte.
-pub(crate) fn path_of(fd: c_int, room: &mut [u8]) -> Option<usize> {
+pub(crate) fn path_of(fd: c_int, buffer: &mut [u8]) -> Option<usize> {
     let link = link_of(fd)?;
     // SAFETY: the path is NUL-terminated, and the kernel writes into the buffer, which has the given size.
     let length = unsafe {
-        let (path, room, size) = (link.as_ptr(), room.as_mut_ptr(), room.len());
-        syscall(libc::SYS_readlinkat, libc::AT_FDCWD, path, room, size)
+        let (path, buffer, size) = (link.as_ptr(), buffer.as_mut_ptr(), buffer.len());
+        syscall(libc::SYS_readlinkat, libc::AT_FDCWD, path, buffer, size)
     };
-    usize::try_from(length).ok().filter(|length| *length < room.len())
+    usize::try_from(length).ok().filter(|length| *length < buffer.len())
 }
 
 /// The path under which the kernel shows the file of a descriptor. NUL-terminated: there is space for more than the
@@ -128,18 +128,18 @@ fn link_of(fd: c_int) -> Option<[u8; 26]> {
     Some(path)
 }
 
-/// Calls `look` with the value of an environment variable, if it is set.
-pub(crate) fn variable<R>(name: &CStr, look: impl FnOnce(&CStr) -> R) -> Option<R> {
+/// Calls `read` with the value of an environment variable, if it is set.
+pub(crate) fn variable<R>(name: &CStr, read: impl FnOnce(&CStr) -> R) -> Option<R> {
     // SAFETY: the name and the value are NUL-terminated. As everyone who reads the environment does, this relies on the
     // program not to change it on another thread.
     unsafe {
         let value = libc::getenv(name.as_ptr());
-        (!value.is_null()).then(|| look(CStr::from_ptr(value)))
+        (!value.is_null()).then(|| read(CStr::from_ptr(value)))
     }
 }
 
 /// Moves one of our descriptors to a high number, or the highest that the process's limit allows.
-pub(crate) fn move_away(fd: c_int) -> c_int {
+pub(crate) fn move_to_high_number(fd: c_int) -> c_int {
     for least in [::guest::high_descriptor(), 200, 10] {
         // SAFETY: it makes a new descriptor, and accesses no memory.
         let moved = unsafe { syscall(libc::SYS_fcntl, fd, libc::F_DUPFD_CLOEXEC, least) };
@@ -181,7 +181,7 @@ pub(crate) fn copy_memory(process: i32, address: u64, into: &mut [u8]) -> bool {
 }
 
 /// A word that is zero in the child of a fork. `None` if the system does not support this (before Linux 4.14).
-pub(crate) fn word_that_forks_clear() -> Option<&'static AtomicU32> {
+pub(crate) fn wipe_on_fork_word() -> Option<&'static AtomicU32> {
     let size = 4096_usize;
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;

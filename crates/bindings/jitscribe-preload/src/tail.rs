@@ -14,7 +14,7 @@ const MOST_HELD: usize = 256 << 20;
 /// An entry of a file.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::large_enum_variant, reason = "one at a time, and none is kept")]
-pub(crate) enum Told<'a> {
+pub(crate) enum FileEntry<'a> {
     /// A line of a map.
     Line(Entry<'a>),
     /// An event of a dump.
@@ -31,7 +31,7 @@ pub(crate) enum Tail {
     /// A dump.
     Dump(Box<Growing>),
     /// A file that is neither, or one of `jitscribe`'s own: its writer announces its code itself.
-    Other,
+    Ignored,
 }
 
 impl Tail {
@@ -44,15 +44,15 @@ impl Tail {
     }
 
     /// Whether there is nothing to read in it.
-    pub(crate) fn is_other(&self) -> bool {
-        matches!(self, Self::Other)
+    pub(crate) fn is_ignored(&self) -> bool {
+        matches!(self, Self::Ignored)
     }
 
     /// The offset at which to continue reading, once the file is known to be a dump.
     ///
     /// `beginning` is the beginning of the file, of which [`FIRST_CHUNK`] bytes suffice.
     pub(crate) fn begin(&mut self, beginning: &[u8]) -> Option<u64> {
-        let Self::Head(known) = *self else { return None };
+        let Self::Head(existing) = *self else { return None };
         if beginning.len() < HEADER_SIZE as usize || beginning.starts_with(&[0; 4]) {
             // Not written yet.
             return None;
@@ -60,10 +60,10 @@ impl Tail {
         let header = Header::parse(beginning).ok();
         let is_log = || Dump::parse(beginning).is_ok_and(|dump| dump.log().is_some());
         let Some(header) = header.filter(|_| !is_log()) else {
-            *self = Self::Other;
+            *self = Self::Ignored;
             return None;
         };
-        let growing = Growing::from(header, known);
+        let growing = Growing::from(header, existing);
         let start = growing.start();
         match fallible::boxed(growing) {
             Ok(growing) => *self = Self::Dump(growing),
@@ -78,12 +78,12 @@ impl Tail {
     /// How much of the file's beginning [`Self::begin`] needs.
     pub(crate) const BEGINNING: usize = FIRST_CHUNK;
 
-    /// Processes the next bytes, and passes each complete entry to `tell`. Returns the number of bytes that need not be passed
+    /// Processes the next bytes, and passes each complete entry to `pass`. Returns the number of bytes that need not be passed
     /// again.
     ///
     /// Zeros in the place of a line or a record are not processed: a writer that writes at offsets will fill them. Neither is
     /// anything for which an allocation fails.
-    pub(crate) fn take(&mut self, new: &[u8], tell: &mut dyn FnMut(Told<'_>)) -> usize {
+    pub(crate) fn take(&mut self, new: &[u8], pass: &mut dyn FnMut(FileEntry<'_>)) -> usize {
         match self {
             Self::Map(map) => {
                 let end = new.iter().position(|&byte| byte == 0).unwrap_or(new.len());
@@ -92,7 +92,7 @@ impl Tail {
                     fallible::refuse();
                     return 0;
                 }
-                map.take(lines, |entry| told(entry.map(Told::Line), tell));
+                map.take(lines, |entry| pass_valid(entry.map(FileEntry::Line), pass));
                 end
             }
             Self::Dump(dump) => {
@@ -100,27 +100,27 @@ impl Tail {
                     fallible::refuse();
                     return 0;
                 }
-                let taken = dump.take(new, |event| told(event.map(Told::Event), tell));
+                let taken = dump.take(new, |event| pass_valid(event.map(FileEntry::Event), pass));
                 if dump.held() > MOST_HELD {
-                    *self = Self::Other;
+                    *self = Self::Ignored;
                 }
                 taken
             }
             Self::Head(_) => 0,
-            Self::Other => new.len(),
+            Self::Ignored => new.len(),
         }
     }
 
     /// Nothing more will come for now: a last line without a newline is valid.
-    pub(crate) fn finish(&mut self, tell: &mut dyn FnMut(Told<'_>)) {
+    pub(crate) fn finish(&mut self, pass: &mut dyn FnMut(FileEntry<'_>)) {
         if let Self::Map(map) = self {
-            map.finish(|entry| told(entry.map(Told::Line), tell));
+            map.finish(|entry| pass_valid(entry.map(FileEntry::Line), pass));
         }
     }
 
     /// Number of bytes at the beginning that are complete and reliable lines or records, if all of the bytes were the same at
     /// the previous read: writers through a mapping may write a line's end before the line.
-    pub(crate) fn whole(&self, bytes: &[u8]) -> usize {
+    pub(crate) fn complete_len(&self, bytes: &[u8]) -> usize {
         match self {
             Self::Map(_) => {
                 let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
@@ -128,14 +128,14 @@ impl Tail {
                 lines.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1)
             }
             Self::Dump(dump) => dump.whole_records(bytes),
-            Self::Head(_) | Self::Other => 0,
+            Self::Head(_) | Self::Ignored => 0,
         }
     }
 }
 
 /// Skips entries that cannot be parsed.
-fn told<E>(told: Result<Told<'_>, E>, tell: &mut dyn FnMut(Told<'_>)) {
-    if let Ok(told) = told {
-        tell(told);
+fn pass_valid<E>(entry: Result<FileEntry<'_>, E>, pass: &mut dyn FnMut(FileEntry<'_>)) {
+    if let Ok(entry) = entry {
+        pass(entry);
     }
 }

@@ -12,33 +12,33 @@ use fallible::Vec;
 use crate::announce::Announcer;
 use crate::buffer::part;
 use crate::disabled::{disable, is_disabled};
-use crate::file::{File, When};
-use crate::latch::{Held, Latch};
+use crate::file::{File, Trigger};
+use crate::latch::{Holder, Latch};
 use crate::names::Kind;
-use crate::owner::{self, Whose};
+use crate::owner::{self, Owner};
 use crate::{guest, list, poll, span, sys};
 
 /// Maximum number of watched files, and of their descriptors.
 pub(crate) const MOST_FILES: usize = 32;
 const MOST_FDS: usize = 64;
 /// Number of attempts, with a yield in between, for work that cannot be left to another thread.
-const PATIENCE: u32 = 100_000;
+const MAX_TRIES: u32 = 100_000;
 
 /// The state, which only the holder of the latch accesses.
-struct Watched {
+struct WatchedFiles {
     files: [Option<File>; MOST_FILES],
     announcer: Announcer,
     buffer: Vec<u8>,
     /// Whether it has been checked that nothing else in the process announces code.
-    is_asked: bool,
+    is_checked: bool,
 }
 
-struct OneAtATime(UnsafeCell<Option<Watched>>);
+struct Guarded(UnsafeCell<Option<WatchedFiles>>);
 
-// SAFETY: only the holder of the latch accesses it, in `enter`.
-unsafe impl Sync for OneAtATime {}
+// SAFETY: only the holder of the latch accesses it, in `with_lock`.
+unsafe impl Sync for Guarded {}
 
-static WATCHED: OneAtATime = OneAtATime(UnsafeCell::new(None));
+static WATCHED: Guarded = Guarded(UnsafeCell::new(None));
 static LATCH: Latch = Latch::new();
 /// Whether there are files that the parent has open, too.
 static HAS_INHERITED: AtomicBool = AtomicBool::new(false);
@@ -53,42 +53,42 @@ static OWN_FDS: [AtomicI32; MOST_FILES + 1] = [const { AtomicI32::new(-1) }; MOS
 
 /// What to do if another thread holds the latch.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Patience {
+enum IfLocked {
     /// Go on: the holder sees the note.
     LeaveNote,
     Wait,
 }
 
 /// Runs `work` on the state, and then reads all files that are due.
-fn enter(patience: Patience, work: impl FnOnce(&mut Watched)) {
+fn with_lock(if_locked: IfLocked, work: impl FnOnce(&mut WatchedFiles)) {
     if is_disabled() {
         return;
     }
-    match owner::whose() {
-        Whose::Own => {}
-        Whose::Anothers => return,
-        Whose::Inherited => adopt(),
+    match owner::current() {
+        Owner::ThisProcess => {}
+        Owner::OtherProcess => return,
+        Owner::Inherited => adopt(),
     }
     let me = sys::thread_id();
     let mut tries = 0;
     while let Err(held) = LATCH.take(me) {
         tries += 1;
-        if held == Held::Here || patience == Patience::LeaveNote || tries > PATIENCE {
+        if held == Holder::ThisThread || if_locked == IfLocked::LeaveNote || tries > MAX_TRIES {
             return;
         }
-        sys::let_others_run();
+        sys::yield_now();
     }
     let mut work = Some(work);
     loop {
         // SAFETY: this thread has the latch, and cannot get here again while it has it, because `take` then fails.
         let watched = unsafe { &mut *WATCHED.0.get() };
-        let watched = watched.get_or_insert_with(Watched::new);
+        let watched = watched.get_or_insert_with(WatchedFiles::new);
         // What is not read because memory is exhausted is read after the next write.
         let _ = fallible::attempt(|| {
             if let Some(work) = work.take() {
                 work(watched);
             }
-            watched.look_at_noted();
+            watched.read_noted();
         });
         LATCH.release();
         // A thread that found the latch taken has left a note before.
@@ -100,7 +100,7 @@ fn enter(patience: Patience, work: impl FnOnce(&mut Watched)) {
 
 /// A descriptor was opened that may be written to.
 pub(crate) fn opened(fd: c_int, kind: Kind) {
-    enter(Patience::Wait, |watched| watched.open(fd, kind));
+    with_lock(IfLocked::Wait, |watched| watched.open(fd, kind));
 }
 
 /// Something is about to be written. In a file that the parent has open, too, the content so far belongs to the parent.
@@ -108,7 +108,7 @@ pub(crate) fn will_write(fd: c_int) {
     if (HAS_INHERITED.load(Relaxed) || owner::is_copy())
         && let Some(number) = file_of(fd)
     {
-        enter(Patience::Wait, |watched| {
+        with_lock(IfLocked::Wait, |watched| {
             if let Some(file) = watched.file(number)
                 && file.is_inherited
             {
@@ -122,7 +122,7 @@ pub(crate) fn will_write(fd: c_int) {
 pub(crate) fn wrote(fd: c_int) {
     if let Some(number) = file_of(fd) {
         NOTES.fetch_or(1 << number, Release);
-        enter(Patience::LeaveNote, |_| ());
+        with_lock(IfLocked::LeaveNote, |_| ());
     }
 }
 
@@ -138,7 +138,7 @@ pub(crate) fn closed(fd: c_int) {
             NOTES.fetch_or(1 << number_of(entry), Release);
         }
     }
-    enter(Patience::LeaveNote, |_| ());
+    with_lock(IfLocked::LeaveNote, |_| ());
 }
 
 /// All descriptors from `first` to `last` are closed.
@@ -154,25 +154,25 @@ pub(crate) fn closed_between(first: u32, last: u32) {
 /// A descriptor was duplicated.
 pub(crate) fn duplicated(fd: c_int, new: c_int) {
     if let Some(number) = file_of(fd) {
-        enter(Patience::Wait, |watched| watched.add_fd(new, number));
+        with_lock(IfLocked::Wait, |watched| watched.add_fd(new, number));
     }
 }
 
 /// A file was mapped writable.
 pub(crate) fn mapped(fd: c_int) {
     let Some(number) = file_of(fd) else { return };
-    enter(Patience::Wait, |watched| watched.is_mapped(number));
+    with_lock(IfLocked::Wait, |watched| watched.is_mapped(number));
 }
 
 /// Reads all files that are written through a mapping. Returns whether there are any.
 pub(crate) fn poll() -> bool {
     let mut goes_on = true;
-    enter(Patience::LeaveNote, |watched| {
+    with_lock(IfLocked::LeaveNote, |watched| {
         goes_on = false;
         for number in 0..MOST_FILES {
             if watched.file(number).is_some_and(|file| file.is_polled()) {
                 goes_on = true;
-                watched.look(number, When::Polled);
+                watched.read_file(number, Trigger::Polled);
             }
         }
     });
@@ -180,10 +180,10 @@ pub(crate) fn poll() -> bool {
 }
 
 /// Reads all files for the last time, because the process ends.
-pub(crate) fn last_look() {
-    enter(Patience::Wait, |watched| {
+pub(crate) fn read_at_exit() {
+    with_lock(IfLocked::Wait, |watched| {
         for number in 0..MOST_FILES {
-            watched.look(number, When::Last);
+            watched.read_file(number, Trigger::Last);
         }
     });
 }
@@ -202,13 +202,13 @@ pub(crate) fn own_fds() -> impl Iterator<Item = u32> {
 }
 
 /// Gives up one of our descriptors, because the program uses its number.
-pub(crate) fn make_way(fd: c_int) {
-    enter(Patience::Wait, |watched| {
+pub(crate) fn relocate_own_fd(fd: c_int) {
+    with_lock(IfLocked::Wait, |watched| {
         for (number, place) in watched.files.iter_mut().enumerate() {
             if let Some(file) = place
                 && file.reader == fd
             {
-                file.reader = sys::move_away(fd);
+                file.reader = sys::move_to_high_number(fd);
                 set_own(number, file.reader);
             }
         }
@@ -219,26 +219,26 @@ pub(crate) fn make_way(fd: c_int) {
 }
 
 /// Before a fork: takes the latch, so that no thread is in the middle of anything. Returns whether that succeeded.
-pub(crate) fn hold_for_fork() -> bool {
+pub(crate) fn lock_for_fork() -> bool {
     if !owner::is_own() {
         return false;
     }
     let me = sys::thread_id();
-    for _ in 0..PATIENCE {
+    for _ in 0..MAX_TRIES {
         match LATCH.take(me) {
             Ok(()) => return true,
-            Err(Held::Here) => return false,
-            Err(Held::Elsewhere) => sys::let_others_run(),
+            Err(Holder::ThisThread) => return false,
+            Err(Holder::OtherThread) => sys::yield_now(),
         }
     }
     false
 }
 
 /// In the parent of a fork: releases the latch, and reads what became due in between.
-pub(crate) fn release_after_fork() {
+pub(crate) fn unlock_after_fork() {
     LATCH.release();
     if NOTES.load(Acquire) != 0 {
-        enter(Patience::LeaveNote, |_| ());
+        with_lock(IfLocked::LeaveNote, |_| ());
     }
 }
 
@@ -248,8 +248,8 @@ pub(crate) fn reset_latch() {
 }
 
 /// In the child of a fork: adopts the watched files at once.
-pub(crate) fn note_fork() {
-    enter(Patience::LeaveNote, |_| ());
+pub(crate) fn adopt_after_fork() {
+    with_lock(IfLocked::LeaveNote, |_| ());
 }
 
 /// In the child of a fork, on one thread: goes on with the files that are open.
@@ -261,7 +261,7 @@ fn adopt() {
     }
     owner::adopted();
     NOTES.store(0, Relaxed);
-    enter(Patience::LeaveNote, |watched| {
+    with_lock(IfLocked::LeaveNote, |watched| {
         for file in watched.files.iter_mut().flatten() {
             file.inherit();
             HAS_INHERITED.store(true, Relaxed);
@@ -299,13 +299,13 @@ fn set_own(number: usize, fd: c_int) {
     span::set_own(own_fds());
 }
 
-impl Watched {
+impl WatchedFiles {
     fn new() -> Self {
         Self {
             files: [const { None }; MOST_FILES],
             announcer: Announcer::default(),
             buffer: Vec::new(),
-            is_asked: false,
+            is_checked: false,
         }
     }
 
@@ -314,34 +314,34 @@ impl Watched {
     }
 
     fn open(&mut self, fd: c_int, kind: Kind) {
-        if !self.is_asked && !self.announcer.has_begun() {
-            let Some(is_announced) = another_announces(&mut self.buffer) else { return };
-            self.is_asked = true;
+        if !self.is_checked && !self.announcer.has_scribe() {
+            let Some(is_announced) = has_other_log(&mut self.buffer) else { return };
+            self.is_checked = true;
             if is_announced {
                 return disable();
             }
         }
         let Some(status) = sys::status(fd).filter(|status| status.is_regular) else { return };
-        let known = self
+        let existing = self
             .files
             .iter()
             .position(|file| file.as_ref().is_some_and(|file| file.identity == status.identity));
-        let number = match known {
+        let number = match existing {
             Some(number) => {
                 if file_is_closed(number) {
                     let Self { files, announcer, .. } = self;
                     if let Some(Some(file)) = files.get_mut(number) {
-                        file.opened_again(status, number, announcer);
+                        file.reopened(status, number, announcer);
                     }
                 } else {
                     // Opening may have truncated it.
-                    self.look(number, When::Written);
+                    self.read_file(number, Trigger::Written);
                 }
                 number
             }
             None => {
                 let Some(number) = self.free_place() else { return };
-                let Some(reader) = sys::open_again(fd) else { return };
+                let Some(reader) = sys::reopen(fd) else { return };
                 if let Some(place) = self.files.get_mut(number) {
                     *place = Some(File::new(kind, reader, status));
                 }
@@ -358,12 +358,12 @@ impl Watched {
         let free = self.files.iter().position(Option::is_none);
         free.or_else(|| {
             let closed = (0..MOST_FILES).find(|&number| file_is_closed(number))?;
-            self.let_go(closed);
+            self.release(closed);
             Some(closed)
         })
     }
 
-    fn let_go(&mut self, number: usize) {
+    fn release(&mut self, number: usize) {
         if let Some(file) = self.files.get_mut(number).and_then(Option::take) {
             set_own(number, -1);
             sys::close(file.reader);
@@ -390,27 +390,27 @@ impl Watched {
     fn is_mapped(&mut self, number: usize) {
         if let Some(file) = self.file(number) {
             file.is_mapped();
-            poll::begin(|| guest::quietly(poll));
+            poll::begin(|| guest::isolated(poll));
         }
     }
 
-    fn look(&mut self, number: usize, when: When) {
+    fn read_file(&mut self, number: usize, when: Trigger) {
         let Self { files, announcer, buffer, .. } = self;
         if let Some(Some(file)) = files.get_mut(number)
-            && !(file.is_inherited && when != When::Written)
+            && !(file.is_inherited && when != Trigger::Written)
         {
-            file.look(when, number, buffer, announcer);
-            if when == When::Last && fallible::so_far().is_err() {
+            file.read_new(when, number, buffer, announcer);
+            if when == Trigger::Last && fallible::so_far().is_err() {
                 announcer.left_out();
             }
-            if file.is_other() {
+            if file.is_ignored() {
                 for place in &FDS {
                     let entry = place.load(Relaxed);
                     if entry != 0 && number_of(entry) == number {
                         place.store(0, Relaxed);
                     }
                 }
-                self.let_go(number);
+                self.release(number);
                 set_span();
             }
         }
@@ -421,7 +421,7 @@ impl Watched {
         }
     }
 
-    fn look_at_noted(&mut self) {
+    fn read_noted(&mut self) {
         loop {
             let notes = NOTES.swap(0, AcqRel);
             if notes == 0 || is_disabled() {
@@ -429,11 +429,11 @@ impl Watched {
             }
             for number in (0..MOST_FILES).filter(|number| notes >> number & 1 != 0) {
                 let is_closed = file_is_closed(number);
-                self.look(number, if is_closed { When::Last } else { When::Written });
+                self.read_file(number, if is_closed { Trigger::Last } else { Trigger::Written });
                 if is_closed {
                     set_span();
                     if self.file(number).is_some_and(|file| !file.is_kept()) {
-                        self.let_go(number);
+                        self.release(number);
                     }
                 }
             }
@@ -455,24 +455,24 @@ fn set_span() {
 }
 
 /// Whether the process already has a code log: then the program announces its code itself. `None` if memory is exhausted.
-fn another_announces(buffer: &mut Vec<u8>) -> Option<bool> {
+fn has_other_log(buffer: &mut Vec<u8>) -> Option<bool> {
     const NAME: &[u8] = b"/memfd:jitscribe";
-    let room = part(buffer, 1 << 16);
-    if room.is_empty() {
+    let space = part(buffer, 1 << 16);
+    if space.is_empty() {
         return None;
     }
     let Some(maps) = sys::open_to_read(c"/proc/self/maps") else { return Some(false) };
     // The end of the previous chunk is kept at the front: a name may begin there.
     let (mut offset, mut kept) = (0, 0);
     let found = loop {
-        let read = sys::read_at(maps, room.get_mut(kept..).unwrap_or_default(), offset);
-        let filled = room.get(..kept + read).unwrap_or_default();
+        let read = sys::read_at(maps, space.get_mut(kept..).unwrap_or_default(), offset);
+        let filled = space.get(..kept + read).unwrap_or_default();
         if read == 0 || filled.windows(NAME.len()).any(|part| part == NAME) {
             break read > 0;
         }
         let rest = filled.len().saturating_sub(NAME.len() - 1);
         (offset, kept) = (offset + read as u64, filled.len() - rest);
-        room.copy_within(rest..rest + kept, 0);
+        space.copy_within(rest..rest + kept, 0);
     };
     sys::close(maps);
     Some(found)

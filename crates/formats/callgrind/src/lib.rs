@@ -46,19 +46,19 @@
     deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+mod code_map;
 mod context;
 mod error;
-mod known;
 mod line;
 mod lines;
 mod names;
 mod position;
-mod quick;
 mod rewrite;
+mod scan;
 mod write;
 
+pub use code_map::{CodeMap, Function, Owner, Place};
 pub use error::{Cause, Error};
-pub use known::{CodeMap, Function, Owner, Place};
 pub use line::{Field, Kind, Line, NameRef, parse};
 pub use lines::{Lines, Raw};
 pub use position::{Column, Columns, Positions};

@@ -125,9 +125,9 @@ impl<R: Read> Lines<R> {
             }
             self.buffer.resize(self.buffer.len().saturating_mul(2), 0);
         }
-        let room = self.buffer.get_mut(self.end..).unwrap_or_default();
+        let space = self.buffer.get_mut(self.end..).unwrap_or_default();
         loop {
-            match self.input.read(room) {
+            match self.input.read(space) {
                 Ok(0) => self.at_end = true,
                 Ok(count) => self.end = self.end.saturating_add(count),
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
@@ -144,13 +144,13 @@ mod tests {
     use proptest::prelude::*;
 
     /// Returns a few bytes at a time.
-    struct Drops<'a>(&'a [u8]);
+    struct FewBytes<'a>(&'a [u8]);
 
-    impl Read for Drops<'_> {
-        fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
-            let count = self.0.len().min(room.len()).min(3);
+    impl Read for FewBytes<'_> {
+        fn read(&mut self, space: &mut [u8]) -> std::io::Result<usize> {
+            let count = self.0.len().min(space.len()).min(3);
             let (now, later) = self.0.split_at(count);
-            room[..count].copy_from_slice(now);
+            space[..count].copy_from_slice(now);
             self.0 = later;
             Ok(count)
         }
@@ -159,7 +159,7 @@ mod tests {
     proptest! {
         #[test]
         fn lines_are_those_between_the_ends(text in "[a\n]{0,60}") {
-            let mut lines = Lines::new(Drops(text.as_bytes()));
+            let mut lines = Lines::new(FewBytes(text.as_bytes()));
             let mut offset = 0;
             for (number, expected) in (1..).zip(text.lines()) {
                 let raw = lines.next_line().expect("no error").expect("a line");

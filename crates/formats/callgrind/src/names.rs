@@ -17,23 +17,23 @@ pub(crate) struct Names {
     files: Numbered,
     functions: Numbered,
     /// Total bytes of the names that were composed of other names.
-    made: usize,
+    composed_bytes: usize,
     /// Total bytes of the text that defined them.
-    asked: usize,
+    defining_bytes: usize,
 }
 
 /// Maximum length of a name. A hundred callers with names of 2 KiB stay below it. Names composed of names could each
 /// be twice as long as the one before.
 const LONGEST: usize = 1 << 18;
 
-/// Limit on the total size of composed names: this many bytes, plus `MADE_PER_BYTE` for each byte of the text that
+/// Limit on the total size of composed names: this many bytes, plus `COMPOSED_PER_BYTE` for each byte of the text that
 /// defines them. `(12)'(7)` stands for two names.
-const MADE: usize = 1 << 28;
-const MADE_PER_BYTE: usize = 256;
+const COMPOSED_BYTES: usize = 1 << 28;
+const COMPOSED_PER_BYTE: usize = 256;
 
 /// A name whose number the copy has defined.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Said<'a> {
+pub(crate) struct DefinedName<'a> {
     pub(crate) name: &'a Rc<[u8]>,
     /// Whether it may be the name of unknown code: for an object `???`, for a function an address.
     pub(crate) may_be_unknown: bool,
@@ -67,17 +67,18 @@ impl Names {
             return Ok(Rc::clone(&entry.name));
         }
         if kind == Kind::Function && is_compressed(name.text) {
-            let text = self.expanded(name.text)?;
+            let text = self.expand(name.text)?;
             return Ok(self.functions.insert(kind, id, &text));
         }
         Ok(self.of_mut(kind).insert(kind, id, name.text))
     }
 
     /// Expands the names in `(3)'2'(7)`, the form in which `--compress-mangled=yes` writes contexts.
-    fn expanded(&mut self, text: &[u8]) -> Result<Vec<u8>, Cause> {
-        self.asked = self.asked.saturating_add(text.len());
-        let left = MADE.saturating_add(self.asked.saturating_mul(MADE_PER_BYTE));
-        let left = left.saturating_sub(self.made);
+    fn expand(&mut self, text: &[u8]) -> Result<Vec<u8>, Cause> {
+        self.defining_bytes = self.defining_bytes.saturating_add(text.len());
+        let left =
+            COMPOSED_BYTES.saturating_add(self.defining_bytes.saturating_mul(COMPOSED_PER_BYTE));
+        let left = left.saturating_sub(self.composed_bytes);
         let mut whole: Vec<u8> = Vec::new();
         for (index, part) in text.split(|&byte| byte == b'\'').enumerate() {
             if index > 0 {
@@ -97,15 +98,15 @@ impl Names {
                 return Err(Cause::NamesTooLong);
             }
         }
-        self.made = self.made.saturating_add(whole.len());
+        self.composed_bytes = self.composed_bytes.saturating_add(whole.len());
         Ok(whole)
     }
 
     /// Whether a function's name contains numbers that do not have the same meaning in the copy.
-    pub(crate) fn refers_to_unsaid(&self, text: &[u8]) -> bool {
+    pub(crate) fn refers_to_undefined(&self, text: &[u8]) -> bool {
         is_compressed(text)
             && text.split(|&byte| byte == b'\'').any(|part| match NameRef::parse(part) {
-                NameRef { id: Some(id), text: b"" } => self.said(Kind::Function, id).is_none(),
+                NameRef { id: Some(id), text: b"" } => self.defined(Kind::Function, id).is_none(),
                 _ => false,
             })
     }
@@ -117,18 +118,18 @@ impl Names {
 
     /// The name with this number, if it has the same meaning in the copy.
     #[inline]
-    pub(crate) fn said(&self, kind: Kind, id: u64) -> Option<Said<'_>> {
-        let Entry { name, said, may_be_unknown } = self.of(kind).get(id)?;
-        let is_said = said.as_ref().is_some_and(|said| Rc::ptr_eq(said, name));
-        is_said.then_some(Said { name, may_be_unknown: *may_be_unknown })
+    pub(crate) fn defined(&self, kind: Kind, id: u64) -> Option<DefinedName<'_>> {
+        let Entry { name, defined, may_be_unknown } = self.of(kind).get(id)?;
+        let is_defined = defined.as_ref().is_some_and(|defined| Rc::ptr_eq(defined, name));
+        is_defined.then_some(DefinedName { name, may_be_unknown: *may_be_unknown })
     }
 
     /// Records that the copy writes `name` with its number. Returns whether the number alone suffices, because it was
     /// defined as this name before; otherwise it is defined now.
-    pub(crate) fn say(&mut self, kind: Kind, id: u64, name: &Rc<[u8]>) -> bool {
+    pub(crate) fn define(&mut self, kind: Kind, id: u64, name: &Rc<[u8]>) -> bool {
         let Some(entry) = self.of_mut(kind).get_mut(id) else { return false };
-        let said = entry.said.replace(Rc::clone(name));
-        said.is_some_and(|said| said == *name)
+        let defined = entry.defined.replace(Rc::clone(name));
+        defined.is_some_and(|defined| defined == *name)
     }
 }
 
@@ -150,7 +151,7 @@ struct Entry {
     /// The meaning of the number in the profile.
     name: Rc<[u8]>,
     /// The meaning of the number in the copy, once the copy has defined it.
-    said: Option<Rc<[u8]>>,
+    defined: Option<Rc<[u8]>>,
     may_be_unknown: bool,
 }
 
@@ -181,7 +182,7 @@ impl Numbered {
             return Rc::clone(&entry.name);
         }
         let name: Rc<[u8]> = name.into();
-        let entry = Entry { name: Rc::clone(&name), said: None, may_be_unknown };
+        let entry = Entry { name: Rc::clone(&name), defined: None, may_be_unknown };
         if id >= LARGE {
             self.large.insert(id, entry);
             return name;
@@ -202,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_said_once_and_referred_to() {
+    fn names_are_defined_once_and_referred_to() {
         let mut names = Names::default();
         let mut resolve = |kind, text: &[u8]| names.resolve(kind, NameRef::parse(text));
         assert_eq!(resolve(Kind::Function, b"(1) a").as_deref(), Ok(&b"a"[..]));
@@ -228,7 +229,7 @@ mod tests {
             assert_eq!(resolve(format!("({number}) ({0})'({0})", number - 1)), Ok(last));
         }
         assert_eq!(resolve("(19) (18)'(18)".into()), Err(Cause::NameTooLong));
-        assert_eq!(resolve("(18)".into()), Ok(last), "what was said before stays");
+        assert_eq!(resolve("(18)".into()), Ok(last), "what was defined before stays");
         // Many names that are shorter than that.
         let mut all = 0;
         let error = loop {
@@ -238,7 +239,10 @@ mod tests {
             }
         };
         assert_eq!(error, Cause::NamesTooLong);
-        assert!((2 * MADE / LONGEST - 8..3 * MADE / LONGEST).contains(&all), "{all}");
+        assert!(
+            (2 * COMPOSED_BYTES / LONGEST - 8..3 * COMPOSED_BYTES / LONGEST).contains(&all),
+            "{all}"
+        );
         let long = format!("(9) {}", "x".repeat(LONGEST + 1));
         assert_eq!(resolve(long), Err(Cause::NameTooLong));
     }
@@ -247,18 +251,18 @@ mod tests {
     fn a_number_is_what_the_copy_said_last() {
         let mut names = Names::default();
         let a = names.resolve(Kind::Function, NameRef::parse(b"(7) a")).expect("a name");
-        assert!(names.said(Kind::Function, 7).is_none(), "only the profile said it");
-        assert!(names.refers_to_unsaid(b"(7)'2"));
-        assert!(!names.say(Kind::Function, 7, &a));
-        assert!(names.said(Kind::Function, 7).is_some());
-        assert!(names.say(Kind::Function, 7, &a));
-        assert!(!names.refers_to_unsaid(b"(7)'2"));
-        assert!(names.said(Kind::File, 7).is_none());
+        assert!(names.defined(Kind::Function, 7).is_none(), "only the profile defined it");
+        assert!(names.refers_to_undefined(b"(7)'2"));
+        assert!(!names.define(Kind::Function, 7, &a));
+        assert!(names.defined(Kind::Function, 7).is_some());
+        assert!(names.define(Kind::Function, 7, &a));
+        assert!(!names.refers_to_undefined(b"(7)'2"));
+        assert!(names.defined(Kind::File, 7).is_none());
         // The number is redefined while the earlier name is still in use.
         let b = names.resolve(Kind::Function, NameRef::parse(b"(7) b")).expect("a name");
-        assert!(names.say(Kind::Function, 7, &a));
-        assert!(names.said(Kind::Function, 7).is_none());
-        assert!(!names.say(Kind::Function, 7, &b));
-        assert!(!names.say(Kind::Function, 7, &a));
+        assert!(names.define(Kind::Function, 7, &a));
+        assert!(names.defined(Kind::Function, 7).is_none());
+        assert!(!names.define(Kind::Function, 7, &b));
+        assert!(!names.define(Kind::Function, 7, &a));
     }
 }

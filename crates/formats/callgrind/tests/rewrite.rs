@@ -64,7 +64,7 @@ fn what_is_known_stays_byte_for_byte_without_repetitions() {
 
 /// In the copy, a number means the name that the copy defined last.
 #[test]
-fn numbers_that_are_given_anew_mean_what_they_meant() {
+fn redefined_numbers_keep_the_meaning_of_each_definition() {
     let out = named(&with(
         "ob=(1) /bin/x\nfl=(1) x.c\nfn=(1) main\n0x10 3 5\n\nob=(2) ???\nfl=(2) ???\nfn=(2) 0x1000\n0x1000 0 7\n\
          cob=(1) /bin/y\ncfi=(1) y.c\ncfn=(1) other\ncalls=1 0x10 3\n* * 5\n\nob=(1)\nfl=(1)\nfn=(1)\n0x10 3 5\n\n\
@@ -195,7 +195,7 @@ fn each_part_has_its_own() {
 }
 
 #[test]
-fn damage_is_told_with_its_place() {
+fn errors_name_the_place_of_the_damage() {
     let error =
         |profile: &str| rewrite(profile.as_bytes(), std::io::sink(), &mut Map).expect_err("damage");
     let Error::Damaged { offset, line, cause } = error(&with("fn=(1) f\n0x10 3 5\nfn=(2)\n"))

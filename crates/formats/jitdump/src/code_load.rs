@@ -313,7 +313,7 @@ impl Addressing {
     }
 
     /// The code without bytes that the tail of a DEBUG_INFO record for `code_addr` describes.
-    pub(crate) fn without_bytes<'a>(
+    pub(crate) fn load_without_bytes<'a>(
         self,
         record: &Record<'a>,
         code_addr: u64,
@@ -358,7 +358,7 @@ impl<'a> Dump<'a> {
                     item.is_without_bytes() && item.code_size <= LARGEST_WITHOUT_BYTES
                 };
                 let item = tail.code().filter(is_without_bytes)?;
-                return Some(addressing.without_bytes(
+                return Some(addressing.load_without_bytes(
                     &record,
                     info.code_addr,
                     self.header().pid,

@@ -77,18 +77,18 @@ struct Pending {
     /// Number of records read.
     count: u64,
     /// Debug info, the oldest first.
-    debug_infos: VecDeque<Waiting>,
+    debug_infos: VecDeque<PendingRecord>,
     /// Offset of the latest unwind tables.
     unwinding_info: Option<u64>,
     /// Whether the last of `debug_infos` may belong to the next load by its position alone.
     adjacent: bool,
     /// The first record of the group whose LOAD has not come yet.
-    group: Option<Waiting>,
+    group: Option<PendingRecord>,
 }
 
 /// A record of a code whose LOAD has not come yet.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct PendingRecord {
     /// The number of the record.
     count: u64,
     offset: u64,
@@ -99,7 +99,7 @@ struct Waiting {
 /// Where reading stopped at the end of a part of a file.
 #[cfg(feature = "std")]
 #[derive(Clone, Debug)]
-pub(crate) struct Paused {
+pub(crate) struct Checkpoint {
     offset: u64,
     last_timestamp: Option<u64>,
     pending: Pending,
@@ -107,7 +107,7 @@ pub(crate) struct Paused {
 }
 
 #[cfg(feature = "std")]
-impl Paused {
+impl Checkpoint {
     /// At the first record of a file.
     pub(crate) fn at(offset: u64) -> Self {
         let (pending, left_out) = (Pending::default(), LeftOut::default());
@@ -157,20 +157,20 @@ impl<'a> Codes<'a> {
 
     /// Continues in another part of the same file.
     #[cfg(feature = "std")]
-    pub(crate) fn resume(dump: &Dump<'a>, quirks: Quirks, paused: Paused) -> Self {
-        let Paused { offset, last_timestamp, pending, left_out } = paused;
-        let records = dump.records_from(offset).behind(last_timestamp);
+    pub(crate) fn resume(dump: &Dump<'a>, quirks: Quirks, checkpoint: Checkpoint) -> Self {
+        let Checkpoint { offset, last_timestamp, pending, left_out } = checkpoint;
+        let records = dump.records_from(offset).after_timestamp(last_timestamp);
         Self { pending, left_out, ..Self::new(records, quirks) }
     }
 
     /// Where to continue, if the iterator ended because the part of the file ended.
     #[cfg(feature = "std")]
-    pub(crate) fn pause(self) -> Option<Paused> {
+    pub(crate) fn pause(self) -> Option<Checkpoint> {
         let Self { records, mut pending, left_out, .. } = self;
-        if records.passed() {
+        if records.skipped_filler() {
             pending.count = pending.count.saturating_add(1);
         }
-        records.is_starved().then(|| Paused {
+        records.needs_more().then(|| Checkpoint {
             offset: records.offset(),
             last_timestamp: records.last_timestamp(),
             pending,
@@ -180,9 +180,9 @@ impl<'a> Codes<'a> {
 
     /// Where to continue once the file has grown.
     #[cfg(feature = "std")]
-    pub(crate) fn stop(self) -> Paused {
+    pub(crate) fn stop(self) -> Checkpoint {
         let Self { records, pending, left_out, .. } = self;
-        Paused {
+        Checkpoint {
             offset: records.offset(),
             last_timestamp: records.last_timestamp(),
             pending,
@@ -211,7 +211,7 @@ impl<'a> Codes<'a> {
     fn load(&mut self, record: &Record<'a>, load: &Load<'a>) -> CodeLoad<'a> {
         let mut code = self.addressing.load(record, load);
         let addressing = self.addressing;
-        let same = |group: &Waiting| addressing.code(group.code_addr) == code.address;
+        let same = |group: &PendingRecord| addressing.code(group.code_addr) == code.address;
         let group = self.pending.group.take().filter(same);
         if let Some(group) = group {
             // What came before the group belongs to another code.
@@ -235,7 +235,7 @@ impl<'a> Codes<'a> {
         }
         let range = address..address.saturating_add(size);
         let addressing = self.addressing;
-        let same = |info: &Waiting| addressing.code(info.code_addr) == address;
+        let same = |info: &PendingRecord| addressing.code(info.code_addr) == address;
         let last = debug_infos.back()?;
         // The usual case: one record, that of this code.
         let found = if same(last) || (*adjacent && range.contains(&last.code_addr)) {
@@ -258,7 +258,7 @@ impl<'a> Codes<'a> {
                     return None;
                 }
                 let pid = self.records.header().pid;
-                return Some(self.addressing.without_bytes(
+                return Some(self.addressing.load_without_bytes(
                     record,
                     info.code_addr,
                     pid,
@@ -267,7 +267,7 @@ impl<'a> Codes<'a> {
                 ));
             }
             let (count, offset) = (self.pending.count, record.offset);
-            self.pending.group = Some(Waiting { count, offset, code_addr: info.code_addr });
+            self.pending.group = Some(PendingRecord { count, offset, code_addr: info.code_addr });
             return None;
         }
         for item in tail.items() {
@@ -280,7 +280,7 @@ impl<'a> Codes<'a> {
         None
     }
 
-    fn moved(&self, record: &Record<'a>, moved: &Move) -> CodeMove {
+    fn code_move(&self, record: &Record<'a>, moved: &Move) -> CodeMove {
         CodeMove {
             offset: record.offset,
             timestamp: record.timestamp,
@@ -310,7 +310,9 @@ impl<'a> Iterator for Codes<'a> {
             self.pending.count = self.pending.count.saturating_add(1);
             match &record.body {
                 Body::Load(load) => return Some(Ok(CodeEvent::Load(self.load(&record, load)))),
-                Body::Move(moved) => return Some(Ok(CodeEvent::Move(self.moved(&record, moved)))),
+                Body::Move(moved) => {
+                    return Some(Ok(CodeEvent::Move(self.code_move(&record, moved))));
+                }
                 Body::Close => {
                     self.pending.forget();
                     return Some(Ok(CodeEvent::Close { timestamp: record.timestamp }));
@@ -345,7 +347,7 @@ impl Pending {
         if self.debug_infos.try_reserve(1).is_err() {
             return;
         }
-        self.debug_infos.push_back(Waiting { count: self.count, offset, code_addr });
+        self.debug_infos.push_back(PendingRecord { count: self.count, offset, code_addr });
         self.adjacent = true;
     }
 }

@@ -42,14 +42,14 @@ impl Quirks {
     /// Detects quirks in the first records (up to 65,536 of them).
     #[must_use]
     pub fn detect(dump: &Dump<'_>) -> Self {
-        let (quirks, _) = Self::of_clocks(dump);
+        let (quirks, _) = Self::detect_clocks(dump);
         let mut detector = Detector::new(quirks);
-        let _ = dump.codes_with(quirks).try_for_each(|event| detector.look_at(&event));
+        let _ = dump.codes_with(quirks).try_for_each(|event| detector.examine(&event));
         detector.finish()
     }
 
     /// The quirks that the first record shows, and whether more of the file is needed to find that record.
-    pub(crate) fn of_clocks(dump: &Dump<'_>) -> (Self, bool) {
+    pub(crate) fn detect_clocks(dump: &Dump<'_>) -> (Self, bool) {
         let mut quirks = Self::none(dump);
         let mut records = dump.records();
         let first = records.find_map(|record| {
@@ -63,7 +63,7 @@ impl Quirks {
         } else {
             quirks.header_clock = HeaderClock::NoRecords;
         }
-        (quirks, records.is_starved())
+        (quirks, records.needs_more())
     }
 }
 
@@ -90,10 +90,10 @@ impl Detector {
     }
 
     /// Examines an item of [`Dump::codes_with`]; breaks when it has seen enough.
-    pub(crate) fn look_at(&mut self, event: &Result<CodeEvent<'_>, Error>) -> ControlFlow<()> {
+    pub(crate) fn examine(&mut self, event: &Result<CodeEvent<'_>, Error>) -> ControlFlow<()> {
         self.events = self.events.saturating_add(1);
         if let Ok(CodeEvent::Load(code)) = event {
-            self.look_at_code(code);
+            self.examine_code(code);
         }
         if self.events >= EVENTS || self.debug_samples >= DEBUG_SAMPLES {
             return ControlFlow::Break(());
@@ -101,7 +101,7 @@ impl Detector {
         ControlFlow::Continue(())
     }
 
-    fn look_at_code(&mut self, code: &CodeLoad<'_>) {
+    fn examine_code(&mut self, code: &CodeLoad<'_>) {
         if self.machine.codes < CODE_SAMPLES {
             self.machine.add(code.address, code.bytes);
         }
@@ -126,14 +126,14 @@ impl Detector {
 
     /// Whether it has seen enough debug info to detect a bias.
     #[cfg(feature = "std")]
-    pub(crate) fn has_seen_debug_info(&self) -> bool {
+    pub(crate) fn has_enough_debug_info(&self) -> bool {
         self.debug_samples >= BIAS_SAMPLES
     }
 
     pub(crate) fn finish(self) -> Quirks {
         let Self { mut quirks, biases, machine, .. } = self;
         quirks.debug_addr_bias =
-            biases.iter().find(|votes| votes.carried()).map_or(0, |votes| votes.bias);
+            biases.iter().find(|votes| votes.is_accepted()).map_or(0, |votes| votes.bias);
         if quirks.machine == u32::from(elf_machine::X86_64) && machine.is_aarch64() {
             quirks.machine = u32::from(elf_machine::AARCH64);
         }
@@ -194,7 +194,7 @@ impl BiasVotes {
 
     /// Whether the bias is accepted. One code in twenty may contradict it (debug info paired with the wrong code). A
     /// quarter must begin at the code's start. A few codes do not suffice unless one overruns.
-    fn carried(&self) -> bool {
+    fn is_accepted(&self) -> bool {
         self.codes > 0
             && self.below.saturating_mul(20) <= self.codes
             && self.exact.saturating_mul(4) >= self.codes

@@ -32,14 +32,14 @@ pub(crate) struct NearEntries<'a> {
     /// Whether a name in this record contained NULs.
     garbled: bool,
     /// Whether the entries can no longer be repaired.
-    lost: bool,
+    is_lost: bool,
 }
 
 impl<'a> NearEntries<'a> {
     /// `within` is the range of entries' addresses of the code, with the dump's bias.
     pub(crate) fn new(entries: DebugEntries<'a>, within: Range<u64>, code_name: &'a [u8]) -> Self {
         let near = within.start.saturating_sub(NEAR)..within.end.saturating_add(NEAR);
-        Self { entries, near, within, code_name, garbled: false, lost: false }
+        Self { entries, near, within, code_name, garbled: false, is_lost: false }
     }
 
     /// Whether a name in this record contained NULs, as far as it was read.
@@ -65,13 +65,13 @@ impl<'a> NearEntries<'a> {
             let next = start.get(*at..).and_then(|bytes| address(bytes, rest.endian));
             behind_nul && next.is_some_and(|next| self.within.contains(&next))
         });
-        self.lost = found.is_none();
+        self.is_lost = found.is_none();
         found?.checked_sub(1)
     }
 
     /// The file's name as far as it can be recovered: complete from the name of the code, which V8 ends with
     /// `file:line` or `file:line:column`, or else what the allocator left of it.
-    fn mended(&self, garbled: &'a [u8]) -> &'a [u8] {
+    fn recovered_name(&self, garbled: &'a [u8]) -> &'a [u8] {
         let left = garbled.get(OVERWRITTEN..).unwrap_or(&[]);
         let file = without_number(without_number(self.code_name));
         let whole = file.len().checked_sub(garbled.len()).and_then(|start| file.get(start..));
@@ -87,14 +87,14 @@ impl<'a> Iterator for NearEntries<'a> {
         // The name is behind the 16 bytes of the entry's fields.
         let start = self.entries.fields().rest.get(to_usize(16)..).unwrap_or(&[]);
         let mut entry = self.entries.next()?.ok()?;
-        if self.lost || entry.name == EntryName::Same {
+        if self.is_lost || entry.name == EntryName::Same {
             return Some(entry);
         }
         if !self.near.contains(&entry.addr) {
-            self.lost = true;
+            self.is_lost = true;
         } else if let Some(len) = self.garbled_len(start) {
             self.garbled = true;
-            entry.name = EntryName::Path(self.mended(start.get(..len).unwrap_or(&[])));
+            entry.name = EntryName::Path(self.recovered_name(start.get(..len).unwrap_or(&[])));
             self.entries.skip_to(start.get(len.saturating_add(1)..).unwrap_or(&[]));
         }
         Some(entry)

@@ -3,7 +3,7 @@
 use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
 
-use crate::codes::{CodeEvent, Codes, Paused};
+use crate::codes::{Checkpoint, CodeEvent, Codes};
 use crate::detect::Detector;
 use crate::endian::{to_u64, to_usize};
 use crate::error::Error;
@@ -52,11 +52,11 @@ pub struct Growing {
     bytes: Vec<u8>,
     /// Offset in the file of the first of `bytes`.
     start: u64,
-    paused: Paused,
+    checkpoint: Checkpoint,
     /// How many bytes the last record taken lacks.
     missing: u64,
     /// Whether reading is behind damage, where the reader must search for the next record.
-    is_lost: bool,
+    is_resyncing: bool,
     quirks: Quirks,
     /// `Some` until enough was seen to detect the quirks.
     detector: Option<Detector>,
@@ -72,13 +72,13 @@ impl Growing {
             header,
             bytes: Vec::new(),
             start,
-            paused: Paused::at(start),
+            checkpoint: Checkpoint::at(start),
             missing: 0,
-            is_lost: false,
+            is_resyncing: false,
             quirks,
             detector: Some(Detector::new(quirks)),
         };
-        growing.settle(false);
+        growing.update_quirks(false);
         growing
     }
 
@@ -87,14 +87,14 @@ impl Growing {
     pub fn from(header: Header, offset: u64) -> Self {
         let mut growing = Self::new(header);
         growing.start = growing.start.max(offset);
-        growing.paused = Paused::at(growing.start);
+        growing.checkpoint = Checkpoint::at(growing.start);
         growing
     }
 
     /// Offset of the first record to read.
     #[must_use]
     pub fn start(&self) -> u64 {
-        self.paused.needs().min(self.start)
+        self.checkpoint.needs().min(self.start)
     }
 
     /// How many bytes are held: those of incomplete records, and of records whose code has not come yet.
@@ -138,42 +138,42 @@ impl Growing {
         new: &[u8],
         mut each: impl FnMut(Result<CodeEvent<'_>, Error>),
     ) -> usize {
-        let (taken, has_whole) = self.whole(new);
+        let (taken, has_complete) = self.complete_records(new);
         self.bytes.extend_from_slice(new.get(..taken).unwrap_or_default());
-        if !has_whole {
+        if !has_complete {
             return taken;
         }
         let end = self.start.saturating_add(to_u64(self.bytes.len()));
         let dump = Dump::part(self.header, &self.bytes, self.start, end);
         if let Some(detector) = &mut self.detector
-            && let Some(paused) = self.paused.try_clone()
+            && let Some(checkpoint) = self.checkpoint.try_clone()
         {
-            let mut codes = Codes::resume(&dump, self.quirks, paused);
-            let seen_enough = codes.try_for_each(|event| detector.look_at(&event)).is_break();
-            self.settle(seen_enough);
+            let mut codes = Codes::resume(&dump, self.quirks, checkpoint);
+            let is_enough = codes.try_for_each(|event| detector.examine(&event)).is_break();
+            self.update_quirks(is_enough);
         }
         let dump = Dump::part(self.header, &self.bytes, self.start, end);
-        let paused = core::mem::replace(&mut self.paused, Paused::at(self.start));
-        let mut codes = Codes::resume(&dump, self.quirks, paused);
+        let checkpoint = core::mem::replace(&mut self.checkpoint, Checkpoint::at(self.start));
+        let mut codes = Codes::resume(&dump, self.quirks, checkpoint);
         codes.by_ref().for_each(&mut each);
         match codes.end() {
             Some(End::CutOff { missing, .. }) => self.missing = missing.unwrap_or(0),
-            Some(End::Damaged { .. }) => self.is_lost = true,
-            _ => self.is_lost = false,
+            Some(End::Damaged { .. }) => self.is_resyncing = true,
+            _ => self.is_resyncing = false,
         }
-        self.paused = codes.stop();
-        self.forget();
+        self.checkpoint = codes.stop();
+        self.discard_read();
         taken
     }
 
     /// How many of the bytes can be taken, and whether they complete a record.
-    fn whole(&mut self, new: &[u8]) -> (usize, bool) {
-        if self.is_lost {
+    fn complete_records(&mut self, new: &[u8]) -> (usize, bool) {
+        if self.is_resyncing {
             return (new.len(), true);
         }
         let length = to_u64(new.len());
         let mut at = self.missing.min(length);
-        let mut has_whole = self.missing > 0 && at == self.missing;
+        let mut has_complete = self.missing > 0 && at == self.missing;
         self.missing = self.missing.saturating_sub(at);
         while let Some(prefix) =
             new.get(to_usize(at)..).and_then(|rest| Prefix::read(rest, self.header.endian))
@@ -186,31 +186,32 @@ impl Growing {
                 return (new.len(), true);
             }
             let end = at.saturating_add(size);
-            has_whole |= end <= length;
+            has_complete |= end <= length;
             self.missing = end.saturating_sub(length);
             at = end.min(length);
         }
-        (to_usize(at), has_whole)
+        (to_usize(at), has_complete)
     }
 
     /// Updates the quirks from the codes seen so far.
-    fn settle(&mut self, seen_enough: bool) {
+    fn update_quirks(&mut self, is_enough: bool) {
         let Some(detector) = &self.detector else { return };
         self.quirks = detector.clone().finish();
         if self.quirks.debug_addr_bias == 0
-            && !detector.has_seen_debug_info()
+            && !detector.has_enough_debug_info()
             && self.header.pad1 == PAD_OF_V8
         {
             self.quirks.debug_addr_bias = BIAS_OF_V8;
         }
-        if seen_enough {
+        if is_enough {
             self.detector = None;
         }
     }
 
     /// Discards what has been read, when it is at least half of what is held.
-    fn forget(&mut self) {
-        let read = to_usize(self.paused.needs().saturating_sub(self.start)).min(self.bytes.len());
+    fn discard_read(&mut self) {
+        let read =
+            to_usize(self.checkpoint.needs().saturating_sub(self.start)).min(self.bytes.len());
         if read.saturating_mul(2) >= self.bytes.len() {
             self.bytes.drain(..read);
             self.start = self.start.saturating_add(to_u64(read));
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_record_in_small_pieces_is_looked_at_once() {
+    fn a_large_record_in_small_pieces_is_examined_once() {
         let config =
             WriterConfig { endian: Endian::Little, machine: 62, pid: 7, timestamp: 1, flags: 0 };
         let mut writer = Writer::new(Vec::new(), &config).unwrap();
@@ -330,16 +331,16 @@ mod tests {
     }
 
     #[test]
-    fn zeros_are_room_that_is_filled_later() {
+    fn zeros_are_space_that_is_filled_later() {
         let data = dump(3, 0);
         let records = Dump::parse(&data).unwrap().records();
         let last = to_usize(records.map(|record| record.unwrap().offset).last().unwrap());
         let mut growing = Growing::new(Header::parse(&data).unwrap());
-        let mut room = data.clone();
-        room[last..].fill(0);
-        room.extend([0; 300]);
+        let mut space = data.clone();
+        space[last..].fill(0);
+        space.extend([0; 300]);
         let mut loads = 0;
-        let taken = growing.take(&room[40..], |_| loads += 1);
+        let taken = growing.take(&space[40..], |_| loads += 1);
         assert_eq!((40 + taken, loads), (last, 2));
         assert_eq!(growing.take(&data[last..], |_| loads += 1), data.len() - last);
         assert_eq!(loads, 3);
@@ -347,7 +348,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_tell_what_the_whole_does(
+        fn pieces_yield_the_same_as_the_whole(
             codes in 0u64..40,
             bias in prop::sample::select(alloc::vec![0u64, 0x40]),
             cuts in prop::collection::vec(0usize..6_000, 0..60),
@@ -361,7 +362,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_comes_is_survived(
+        fn any_input_is_survived(
             codes in 0u64..20,
             damage in prop::collection::vec((40usize..3_000, any::<u8>()), 0..20),
             cuts in prop::collection::vec(0usize..3_000, 0..20),

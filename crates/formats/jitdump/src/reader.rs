@@ -9,7 +9,7 @@ use crate::extension::{ItemBody, LogItem};
 use crate::header::{HEADER_SIZE, Header};
 use crate::record::{Body, Prefix, Record, parse_body};
 use crate::record_id::{RECORD_HEADER_SIZE, RecordId};
-use crate::resync::{self, OfLog, Verdict};
+use crate::resync::{self, LogRecord, Verdict};
 
 /// A jitdump in memory, complete or not.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,7 @@ impl<'a> Dump<'a> {
     }
 
     /// Whether the file continues behind `data`.
-    fn goes_on(&self) -> bool {
+    fn continues(&self) -> bool {
         self.start.saturating_add(to_u64(self.data.len())) < self.len
     }
 
@@ -87,7 +87,7 @@ impl<'a> Dump<'a> {
     /// the offset in [`End::CutOff`] or [`End::Complete`].
     #[must_use]
     pub fn records_from(&self, offset: u64) -> Records<'a> {
-        Records { dump: *self, offset, last_timestamp: None, end: None, starved: Starved::No }
+        Records { dump: *self, offset, last_timestamp: None, end: None, needs_more: NeedsMore::No }
     }
 
     /// The control words, if the dump is a code log.
@@ -139,16 +139,16 @@ pub struct Records<'a> {
     offset: u64,
     last_timestamp: Option<u64>,
     end: Option<End>,
-    starved: Starved,
+    needs_more: NeedsMore,
 }
 
 /// Whether more of the file is needed to decide what comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Starved {
+enum NeedsMore {
     No,
     Yes,
     /// It is needed, behind a record that was skipped because it is unused space.
-    BehindRoom,
+    BehindFiller,
 }
 
 impl<'a> Records<'a> {
@@ -169,14 +169,14 @@ impl<'a> Records<'a> {
     }
 
     /// Whether the iterator ended because the part of the file ended.
-    pub(crate) fn is_starved(&self) -> bool {
-        self.starved != Starved::No
+    pub(crate) fn needs_more(&self) -> bool {
+        self.needs_more != NeedsMore::No
     }
 
     /// Whether it ended behind a record that it skipped because it is unused space.
     #[cfg(feature = "std")]
-    pub(crate) fn passed(&self) -> bool {
-        self.starved == Starved::BehindRoom
+    pub(crate) fn skipped_filler(&self) -> bool {
+        self.needs_more == NeedsMore::BehindFiller
     }
 
     /// The timestamp of the record read last.
@@ -187,7 +187,7 @@ impl<'a> Records<'a> {
 
     /// The same records, as if a record with this timestamp had just been read.
     #[cfg(feature = "std")]
-    pub(crate) fn behind(self, last_timestamp: Option<u64>) -> Self {
+    pub(crate) fn after_timestamp(self, last_timestamp: Option<u64>) -> Self {
         Self { last_timestamp, ..self }
     }
 
@@ -245,7 +245,7 @@ impl<'a> Records<'a> {
         let is_header = resync::judge(prefix, payload(rest), endian) == Verdict::Plausible
             && (prefix.id.is_known() || resync::in_time(prefix, self.last_timestamp));
         let offset = self.offset;
-        let is_filler = OfLog::at(rest, endian) == Some(OfLog::Filler);
+        let is_filler = LogRecord::at(rest, endian) == Some(LogRecord::Filler);
         if is_header && prefix.id.is_known() {
             // Without a record before it, its own timestamp decides which timestamps are near.
             self.last_timestamp.get_or_insert(prefix.timestamp);
@@ -264,20 +264,20 @@ impl<'a> Iterator for Records<'a> {
     type Item = Result<Record<'a>, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.end.is_some() || self.is_starved() {
+        if self.end.is_some() || self.needs_more() {
             return None;
         }
         let offset = self.offset;
         let rest = self.dump.at(offset);
-        if let Some((prefix, record)) = rest.and_then(|rest| self.sound(rest)) {
+        if let Some((prefix, record)) = rest.and_then(|rest| self.valid_record(rest)) {
             return Some(self.take(prefix, record));
         }
-        if self.dump.goes_on() {
+        if self.dump.continues() {
             if let Some(end) = rest.and_then(|rest| self.end_of_filler(rest)) {
                 self.offset = end;
-                self.starved = Starved::BehindRoom;
+                self.needs_more = NeedsMore::BehindFiller;
             } else {
-                self.starved = Starved::Yes;
+                self.needs_more = NeedsMore::Yes;
             }
             return None;
         }
@@ -316,21 +316,23 @@ impl<'a> Iterator for Records<'a> {
 impl<'a> Records<'a> {
     /// The record at the start of `rest`, if it is complete and consistent with what is before and behind it. In a
     /// part of a file, the part must include what is behind it.
-    fn sound(&self, rest: &'a [u8]) -> Option<(Prefix, &'a [u8])> {
+    fn valid_record(&self, rest: &'a [u8]) -> Option<(Prefix, &'a [u8])> {
         let endian = self.dump.header.endian;
         let prefix = Prefix::read(rest, endian)?;
         let (record, behind) = rest.split_at_checked(to_usize(u64::from(prefix.total_size)))?;
-        let is_seen =
-            !self.dump.goes_on() || behind.len() >= to_usize(u64::from(RECORD_HEADER_SIZE));
+        let is_followed =
+            !self.dump.continues() || behind.len() >= to_usize(u64::from(RECORD_HEADER_SIZE));
         let in_time = || {
             prefix.id.is_known()
                 || self.last_timestamp.is_none()
                 || resync::in_time(prefix, self.last_timestamp)
         };
-        let is_sound = prefix.total_size >= RECORD_HEADER_SIZE
-            && (OfLog::at(record, endian) == Some(OfLog::Filler)
-                || (is_seen && in_time() && resync::may_follow(behind, endian, prefix.timestamp)));
-        is_sound.then_some((prefix, record))
+        let is_valid = prefix.total_size >= RECORD_HEADER_SIZE
+            && (LogRecord::at(record, endian) == Some(LogRecord::Filler)
+                || (is_followed
+                    && in_time()
+                    && resync::may_follow(behind, endian, prefix.timestamp)));
+        is_valid.then_some((prefix, record))
     }
 
     /// The end of a code log's unused space, if `rest` begins with such a filler and the filler extends past `rest`.
@@ -339,7 +341,7 @@ impl<'a> Records<'a> {
         let endian = self.dump.header.endian;
         // Enough to distinguish it from a tail.
         let rest = rest.get(..40)?;
-        OfLog::at(rest, endian).filter(|is| *is == OfLog::Filler)?;
+        LogRecord::at(rest, endian).filter(|is| *is == LogRecord::Filler)?;
         let size = u64::from(Prefix::read(rest, endian)?.total_size);
         self.offset.checked_add(size).filter(|end| *end <= self.dump.len)
     }
@@ -349,7 +351,7 @@ impl<'a> Records<'a> {
         let offset = self.offset;
         let Prefix { total_size, timestamp, .. } = prefix;
         self.offset = offset.saturating_add(u64::from(total_size));
-        if OfLog::at(record, self.dump.header.endian).is_none() {
+        if LogRecord::at(record, self.dump.header.endian).is_none() {
             self.last_timestamp = Some(timestamp);
         }
         match parse_body(prefix, payload(record), self.dump.header.endian) {

@@ -64,14 +64,14 @@ fn unwinding_sizes(payload: &[u8], endian: Endian) -> Option<(u64, u64)> {
 
 /// Kinds of records in a code log, whose records are not in the order of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OfLog {
+pub(crate) enum LogRecord {
     /// Space that is not in use. It may contain complete old records.
     Filler,
     /// A record that consists of a tail only: the first record of a code, or one about the log itself.
     Tail,
 }
 
-impl OfLog {
+impl LogRecord {
     /// The kind of the record at the start of `bytes`, if it is one of these.
     pub(crate) fn at(bytes: &[u8], endian: Endian) -> Option<Self> {
         let mut fields = Fields::new(bytes, endian);
@@ -100,7 +100,7 @@ pub(crate) fn may_follow(rest: &[u8], endian: Endian, timestamp: u64) -> bool {
     let is_hole = prefix.id.0 == 0 && prefix.total_size == 0 && prefix.timestamp == 0;
     is_hole
         || (prefix.total_size >= prefix.id.min_size() && in_time(prefix, Some(timestamp)))
-        || OfLog::at(rest, endian).is_some()
+        || LogRecord::at(rest, endian).is_some()
 }
 
 /// Whether a record with this timestamp may follow one with `last_timestamp`. Small numbers, which are mostly sizes
@@ -141,7 +141,7 @@ fn is_record(data: &[u8], offset: u64, endian: Endian, last_timestamp: Option<u6
     let split = rest.split_at_checked(to_usize(u64::from(prefix.total_size)));
     let Some((record, behind)) = split else { return false };
     let payload = record.get(to_usize(u64::from(RECORD_HEADER_SIZE))..).unwrap_or(&[]);
-    (in_time(prefix, last_timestamp) || OfLog::at(rest, endian).is_some())
+    (in_time(prefix, last_timestamp) || LogRecord::at(rest, endian).is_some())
         && judge(prefix, payload, endian) == Verdict::Plausible
         && shape_fits(prefix, payload, endian)
         && may_follow(behind, endian, prefix.timestamp)

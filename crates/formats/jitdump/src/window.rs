@@ -5,7 +5,7 @@ use core::ops::ControlFlow;
 use std::io;
 
 use crate::code_load::{CodeLoad, CodePlace};
-use crate::codes::{CodeEvent, Codes, Paused};
+use crate::codes::{Checkpoint, CodeEvent, Codes};
 use crate::detect::Detector;
 use crate::endian::{to_u64, to_usize};
 use crate::error::Error;
@@ -97,7 +97,7 @@ impl<R: ReadAt> DumpFile<R> {
 
     fn open_holding(source: R, len: u64, chunk: usize, most: usize) -> Result<Self, OpenError> {
         let mut window = Window { source, len, chunk, most, bytes: Vec::new(), start: 0, held: 0 };
-        window.show(0, chunk)?;
+        window.move_to(0, chunk)?;
         Ok(Self { header: Header::parse(window.held())?, window })
     }
 
@@ -118,17 +118,17 @@ impl<R: ReadAt> DumpFile<R> {
     /// # Errors
     /// When the file cannot be read.
     pub fn quirks(&mut self) -> io::Result<Quirks> {
-        let mut room = self.window.chunk;
+        let mut size = self.window.chunk;
         let quirks = loop {
-            self.window.show(0, room)?;
-            let (quirks, more) = Quirks::of_clocks(&self.window.dump(self.header));
-            if !more || room >= self.window.most {
+            self.window.move_to(0, size)?;
+            let (quirks, more) = Quirks::detect_clocks(&self.window.dump(self.header));
+            if !more || size >= self.window.most {
                 break quirks;
             }
-            room = room.saturating_mul(2);
+            size = size.saturating_mul(2);
         };
         let mut detector = Detector::new(quirks);
-        self.for_each_code(quirks, |event| detector.look_at(&event))?;
+        self.for_each_code(quirks, |event| detector.examine(&event))?;
         Ok(detector.finish())
     }
 
@@ -142,7 +142,7 @@ impl<R: ReadAt> DumpFile<R> {
         mut each: impl FnMut(Result<CodeEvent<'_>, Error>) -> ControlFlow<()>,
     ) -> io::Result<Option<Outcome>> {
         let outcome = self.each_code(quirks, &mut each);
-        self.window.let_go();
+        self.window.shrink();
         outcome
     }
 
@@ -151,8 +151,8 @@ impl<R: ReadAt> DumpFile<R> {
         quirks: Quirks,
         each: &mut impl FnMut(Result<CodeEvent<'_>, Error>) -> ControlFlow<()>,
     ) -> io::Result<Option<Outcome>> {
-        self.window.show(0, self.window.chunk)?;
-        let mut paused = None;
+        self.window.move_to(0, self.window.chunk)?;
+        let mut checkpoint = None;
         // Whether what is held is read as if the file ended there, because no more may be held.
         let mut is_all = false;
         loop {
@@ -160,10 +160,10 @@ impl<R: ReadAt> DumpFile<R> {
                 false => self.window.dump(self.header),
                 true => self.window.dump_up_to_its_end(self.header),
             };
-            let before = paused.as_ref().map(Paused::offset);
-            let mut codes = match paused {
+            let before = checkpoint.as_ref().map(Checkpoint::offset);
+            let mut codes = match checkpoint {
                 None => dump.codes_with(quirks),
-                Some(paused) => Codes::resume(&dump, quirks, paused),
+                Some(checkpoint) => Codes::resume(&dump, quirks, checkpoint),
             };
             let done = match is_all {
                 false => codes.by_ref().try_for_each(&mut *each),
@@ -190,13 +190,13 @@ impl<R: ReadAt> DumpFile<R> {
             // What is still needed must not fill the window.
             let (end, most) = (self.window.end(), self.window.most);
             let wanted = to_usize(end.saturating_sub(more.needs()));
-            let goes_on = end < self.window.len;
-            is_all = !is_all && wanted >= most && goes_on;
+            let continues = end < self.window.len;
+            is_all = !is_all && wanted >= most && continues;
             if !is_all {
-                let room = wanted.saturating_mul(2).max(self.window.chunk);
-                self.window.show(more.needs(), room.min(most))?;
+                let size = wanted.saturating_mul(2).max(self.window.chunk);
+                self.window.move_to(more.needs(), size.min(most))?;
             }
-            paused = Some(more);
+            checkpoint = Some(more);
         }
     }
 
@@ -211,8 +211,8 @@ impl<R: ReadAt> DumpFile<R> {
     ) -> io::Result<Option<CodeLoad<'_>>> {
         let (first, load) = (place.first(), place.load);
         // If codes are requested in the order of the file, the next request will be for the next code.
-        let goes_on = (self.window.start..=self.window.end()).contains(&first);
-        let ahead = if goes_on { self.window.chunk } else { PEEK };
+        let continues = (self.window.start..=self.window.end()).contains(&first);
+        let ahead = if continues { self.window.chunk } else { PEEK };
         // A LOAD comes behind all other records of its code.
         self.window.cover(first, load.saturating_add(u64::from(RECORD_HEADER_SIZE)), ahead)?;
         let end = self.window.dump(self.header).record_end(load);
@@ -261,31 +261,31 @@ impl<R: ReadAt> Window<R> {
     }
 
     /// Frees a large buffer that was needed behind damage, or for a large record.
-    fn let_go(&mut self) {
+    fn shrink(&mut self) {
         if self.bytes.len() > self.chunk.saturating_mul(8) {
             (self.bytes, self.start, self.held) = (Vec::new(), 0, 0);
         }
     }
 
-    /// Moves the window to `from` and fills it with `room` bytes, or all bytes up to the file's end. Bytes that it
+    /// Moves the window to `from` and fills it with `size` bytes, or all bytes up to the file's end. Bytes that it
     /// already holds are not read again.
-    fn show(&mut self, from: u64, room: usize) -> io::Result<()> {
+    fn move_to(&mut self, from: u64, size: usize) -> io::Result<()> {
         let from = from.min(self.len);
-        let room = room.min(to_usize(self.len.saturating_sub(from)));
+        let size = size.min(to_usize(self.len.saturating_sub(from)));
         let begin = from.checked_sub(self.start).map_or(usize::MAX, to_usize).min(self.held);
         self.bytes.copy_within(begin..self.held, 0);
         self.held = self.held.saturating_sub(begin);
         self.start = from;
-        debug_assert!(room <= self.most.max(self.chunk), "{room}");
-        if self.bytes.len() < room {
-            self.bytes.resize(room, 0);
+        debug_assert!(size <= self.most.max(self.chunk), "{size}");
+        if self.bytes.len() < size {
+            self.bytes.resize(size, 0);
         }
-        while self.held < room {
+        while self.held < size {
             let end = self.end();
-            let free = self.bytes.get_mut(self.held..room).unwrap_or_default();
+            let free = self.bytes.get_mut(self.held..size).unwrap_or_default();
             match self.source.read_at(free, end) {
                 Ok(0) => self.len = end,
-                Ok(read) => self.held = self.held.saturating_add(read).min(room),
+                Ok(read) => self.held = self.held.saturating_add(read).min(size),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -302,7 +302,7 @@ impl<R: ReadAt> Window<R> {
         if self.start <= first && end.min(self.len) <= self.end() {
             return Ok(());
         }
-        self.show(first, to_usize(end.saturating_sub(first)).max(ahead))
+        self.move_to(first, to_usize(end.saturating_sub(first)).max(ahead))
     }
 }
 
@@ -422,7 +422,7 @@ mod tests {
     const LEFT_OUT: LeftOut = LeftOut { count: 3, first: 5, last: 9 };
 
     /// Everything read from a dump, and from each code when it is read again.
-    fn told(
+    fn description(
         quirks: Quirks,
         end: Option<Outcome>,
         events: &[String],
@@ -446,7 +446,7 @@ mod tests {
         let again = places.iter().map(|place| dump.code_at(place, &quirks));
         let again: Vec<_> = again.map(|code| code.map(|code| format!("{code:?}"))).collect();
         let outcome = codes.end().map(|end| Outcome { end, left_out: codes.left_out() });
-        Some(told(quirks, outcome, &events, &again))
+        Some(description(quirks, outcome, &events, &again))
     }
 
     fn in_windows(data: &[u8], chunk: usize, order: impl Fn(usize) -> usize) -> Option<String> {
@@ -471,7 +471,7 @@ mod tests {
             let code = another.code_at(place, &quirks).unwrap();
             assert_eq!(&code.map(|code| format!("{code:?}")), again);
         }
-        Some(told(quirks, end.unwrap(), &events, &again))
+        Some(description(quirks, end.unwrap(), &events, &again))
     }
 
     #[test]

@@ -108,7 +108,7 @@ fn debug_info_of_an_inner_address_goes_to_the_load_right_behind_it() {
 }
 
 #[test]
-fn stale_debug_info_is_given_to_nobody() {
+fn stale_debug_info_is_assigned_to_no_code() {
     let code = code(16);
     let stale = |between: &dyn Fn(&mut Writer<Vec<u8>>)| {
         let mut writer = writer();

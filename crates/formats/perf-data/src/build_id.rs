@@ -4,7 +4,7 @@ use crate::endian::{Cursor, Endian};
 use crate::event_header::{EVENT_HEADER_SIZE, Header, encode_event, misc};
 
 /// Space for the id in an entry: 20 bytes, and 4 more, of which the first may hold the length.
-const ID_ROOM: usize = 24;
+const ID_FIELD_SIZE: usize = 24;
 /// Set in an entry's misc field if its length byte is valid.
 const MISC_BUILD_ID_SIZE: u16 = 1 << 15;
 
@@ -47,8 +47,8 @@ impl BuildId {
         let header = Header::of(entry, endian);
         let mut at = Cursor::new(entry.get(EVENT_HEADER_SIZE..)?, endian);
         let pid = at.u32()?;
-        let room: [u8; ID_ROOM] = at.array()?;
-        let (id, length) = room.split_at_checked(20)?;
+        let field: [u8; ID_FIELD_SIZE] = at.array()?;
+        let (id, length) = field.split_at_checked(20)?;
         let length = match length.first() {
             Some(&length) if header.misc & MISC_BUILD_ID_SIZE != 0 => usize::from(length),
             _ => 20,
@@ -66,19 +66,19 @@ impl BuildId {
     pub(crate) fn encode(&self, endian: Endian, event_kind: u32) -> Vec<u8> {
         let mut body = Vec::new();
         body.extend(endian.put_u32(self.pid));
-        let mut room = [0; ID_ROOM];
+        let mut field = [0; ID_FIELD_SIZE];
         let id = self.id.get(..20).unwrap_or(&self.id);
-        if let (Some(place), Ok(length)) = (room.get_mut(..id.len()), u8::try_from(id.len())) {
+        if let (Some(place), Ok(length)) = (field.get_mut(..id.len()), u8::try_from(id.len())) {
             place.copy_from_slice(id);
-            if let Some(at) = room.get_mut(20) {
+            if let Some(at) = field.get_mut(20) {
                 *at = length;
             }
         }
-        body.extend(room);
+        body.extend(field);
         // A name longer than a path can be would not fit into an event.
         body.extend_from_slice(self.filename.get(..1 << 12).unwrap_or(&self.filename));
         body.push(0);
-        let name_start = ID_ROOM.saturating_add(4);
+        let name_start = ID_FIELD_SIZE.saturating_add(4);
         let name = body.len().saturating_sub(name_start).next_multiple_of(64);
         body.resize(name_start.saturating_add(name), 0);
         let event_misc = self.misc | MISC_BUILD_ID_SIZE;

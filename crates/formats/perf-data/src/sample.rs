@@ -99,8 +99,8 @@ fn words<'a>(at: &mut Cursor<'a>, count: u64, each: u64, endian: Endian) -> Opti
 fn skip_read(at: &mut Cursor<'_>, format: u64) -> Option<()> {
     let times =
         u64::from((format & (FORMAT_TOTAL_TIME_ENABLED | FORMAT_TOTAL_TIME_RUNNING)).count_ones());
-    let beside = u64::from((format & (FORMAT_ID | FORMAT_LOST)).count_ones());
-    let each = beside.checked_add(1)?;
+    let extra = u64::from((format & (FORMAT_ID | FORMAT_LOST)).count_ones());
+    let each = extra.checked_add(1)?;
     let count = if format & FORMAT_GROUP != 0 { at.u64()? } else { 1 };
     let total = count.checked_mul(each)?.checked_add(times)?;
     at.bytes(total.checked_mul(8)?).map(|_| ())

@@ -248,9 +248,9 @@ impl Source {
             let from = self.at.saturating_add(held);
             let left = usize::try_from(self.layout.end.saturating_sub(from)).unwrap_or(usize::MAX);
             let store = &self.store;
-            let read = self.buffer.refill(|room| {
-                let want = room.len().min(left);
-                store.read_at(room.get_mut(..want).unwrap_or_default(), from)
+            let read = self.buffer.refill(|space| {
+                let want = space.len().min(left);
+                store.read_at(space.get_mut(..want).unwrap_or_default(), from)
             })?;
             if read == 0 {
                 return Ok(false);

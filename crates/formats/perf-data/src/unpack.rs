@@ -83,9 +83,9 @@ impl Unpacker {
         let mut input = InBuffer::around(self.packed.get(self.packed_used..).unwrap_or_default());
         let decoder = &mut self.decoder;
         let mut full = false;
-        let written = self.out.refill(|room| {
-            let capacity = room.len();
-            let mut out = OutBuffer::around(room);
+        let written = self.out.refill(|space| {
+            let capacity = space.len();
+            let mut out = OutBuffer::around(space);
             decoder.run(&mut input, &mut out).map_err(Error::Read)?;
             full = out.pos() == capacity;
             Ok(out.pos())

@@ -145,10 +145,10 @@ impl<'w> Writer<'w> {
     pub fn write_rest(&mut self, input: &mut Input, tick: impl Fn(u64)) -> Result<bool, Error> {
         self.begin()?;
         let Some((store, Range { mut start, end })) = input.take_rest() else { return Ok(false) };
-        let mut room = vec![0; BUFFER];
+        let mut space = vec![0; BUFFER];
         while start < end {
             let left = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
-            let piece = room.get_mut(..left.min(BUFFER)).unwrap_or_default();
+            let piece = space.get_mut(..left.min(BUFFER)).unwrap_or_default();
             store.read_exact_at(piece, start)?;
             self.put(piece)?;
             start = start.saturating_add(length(left.min(BUFFER)));

@@ -58,7 +58,7 @@ impl Growing {
             let (offset, lines) = (self.offset, self.lines);
             entries(whole).for_each(|entry| each(placed(entry, offset, lines)));
             let ends = whole.iter().filter(|&&byte| byte == b'\n').count();
-            self.passed(whole.len(), ends);
+            self.pass_on(whole.len(), ends);
         }
         self.keep(partial);
     }
@@ -88,10 +88,10 @@ impl Growing {
         } else {
             self.partial.extend_from_slice(part);
         }
-        self.passed(part.len(), 0);
+        self.pass_on(part.len(), 0);
     }
 
-    fn passed(&mut self, bytes: usize, lines: usize) {
+    fn pass_on(&mut self, bytes: usize, lines: usize) {
         let wide = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         self.offset = self.offset.saturating_add(wide(bytes));
         self.lines = self.lines.saturating_add(wide(lines));
@@ -129,16 +129,16 @@ mod tests {
 
     fn grown(map: &[u8], cuts: &[usize]) -> Vec<String> {
         let mut growing = Growing::default();
-        let mut told = Vec::new();
+        let mut entries = Vec::new();
         let mut from = 0;
         for &cut in cuts {
             let cut = cut.clamp(from, map.len());
-            growing.take(&map[from..cut], |entry| told.push(format!("{entry:?}")));
+            growing.take(&map[from..cut], |entry| entries.push(format!("{entry:?}")));
             from = cut;
         }
-        growing.take(&map[from..], |entry| told.push(format!("{entry:?}")));
-        growing.finish(|entry| told.push(format!("{entry:?}")));
-        told
+        growing.take(&map[from..], |entry| entries.push(format!("{entry:?}")));
+        growing.finish(|entry| entries.push(format!("{entry:?}")));
+        entries
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_tell_what_the_whole_does(
+        fn pieces_yield_the_same_as_the_whole(
             map in "([0-9a-f]{1,12} [0-9a-f]{1,3} [a-z :]{0,9}\r?\n|x y\n|\n| ){0,12}",
             cuts in prop::collection::vec(0usize..200, 0..20),
         ) {

@@ -87,16 +87,16 @@ mod tests {
 
     #[test]
     fn frames_are_described_as_valgrind_does() {
-        let told = |function: &[u8], file: &[u8], line, object: &[u8]| {
+        let description = |function: &[u8], file: &[u8], line, object: &[u8]| {
             let mut out = Vec::new();
             let (function, file, object) = (function.to_vec(), file.to_vec(), object.to_vec());
             describe(&Frame { function, file, line, object, ..Frame::default() }, &mut out);
             String::from_utf8(out).unwrap()
         };
-        assert_eq!(told(b"f", b"a.c", 3, b"/lib"), "f (a.c:3)");
-        assert_eq!(told(b"f", b"a.c", 0, b"/lib"), "f (in /lib)");
-        assert_eq!(told(b"f\n\x1b", b"", 3, b""), "f??");
-        assert_eq!(told(b"", b"a\n", 3, b""), "??? (a?:3)");
-        assert_eq!(told("\u{9b}m \u{202e}größe".as_bytes(), b"", 3, b""), "?m ?größe");
+        assert_eq!(description(b"f", b"a.c", 3, b"/lib"), "f (a.c:3)");
+        assert_eq!(description(b"f", b"a.c", 0, b"/lib"), "f (in /lib)");
+        assert_eq!(description(b"f\n\x1b", b"", 3, b""), "f??");
+        assert_eq!(description(b"", b"a\n", 3, b""), "??? (a?:3)");
+        assert_eq!(description("\u{9b}m \u{202e}größe".as_bytes(), b"", 3, b""), "?m ?größe");
     }
 }

@@ -66,10 +66,10 @@ pub fn rewrite(
         }
         let address = address(node.text).map_or(0, |(_, length)| length);
         // The code's own frame is the last, and is always shown.
-        let room = DEEPEST.saturating_sub(extra).saturating_add(1);
+        let space = DEEPEST.saturating_sub(extra).saturating_add(1);
         let frames = named.frames.len();
-        let shown = named.frames.iter().skip(frames.saturating_sub(room));
-        let count = frames.min(room);
+        let shown = named.frames.iter().skip(frames.saturating_sub(space));
+        let count = frames.min(space);
         for (number, frame) in shown.enumerate() {
             let is_last = number.saturating_add(1) == count;
             let children = if is_last { node.children } else { b"1" };

@@ -29,14 +29,14 @@ pub struct Stack {
     /// Whether the last frame was named by this crate, or is unknown.
     lost: bool,
     /// Hash of the text of the frames, without addresses.
-    said: DefaultHasher,
+    hash: DefaultHasher,
 }
 
 /// A frame of a stack.
 #[derive(Debug)]
-pub enum Seen<'a> {
+pub enum StackEntry<'a> {
     /// It already had a name: the text behind the address.
-    Told(&'a [u8]),
+    Text(&'a [u8]),
     /// It was named.
     Named(&'a Named),
     /// It has no name.
@@ -67,9 +67,9 @@ impl Stacks {
             add(self.ending.entry(stack.frames).or_default());
         }
         if let Some(kind) = record {
-            let mut said = stack.said;
-            kind.hash(&mut said);
-            if !self.records.insert(said.finish()) {
+            let mut hash = stack.hash;
+            kind.hash(&mut hash);
+            if !self.records.insert(hash.finish()) {
                 add(&mut counts.repeated);
             }
         }
@@ -87,16 +87,16 @@ impl Stacks {
 
 impl Stack {
     /// Adds the next frame, the caller of the previous one.
-    pub fn push(&mut self, seen: &Seen<'_>, counts: &mut Counts) {
+    pub fn push(&mut self, entry: &StackEntry<'_>, counts: &mut Counts) {
         add(&mut counts.frames);
         add(&mut self.frames);
         self.lost = true;
-        match seen {
-            Seen::Told(said) => {
+        match entry {
+            StackEntry::Text(text) => {
                 self.lost = false;
-                said.hash(&mut self.said);
+                text.hash(&mut self.hash);
             }
-            Seen::Named(named) => {
+            StackEntry::Named(named) => {
                 add(&mut counts.unknown);
                 add(&mut counts.named);
                 if named.doubtful {
@@ -104,13 +104,13 @@ impl Stack {
                 }
                 self.jitted = true;
                 for frame in &named.frames {
-                    (&frame.function, &frame.file, frame.line).hash(&mut self.said);
+                    (&frame.function, &frame.file, frame.line).hash(&mut self.hash);
                 }
             }
-            Seen::Unknown => {
+            StackEntry::Unknown => {
                 add(&mut counts.unknown);
                 self.unknown_caller |= self.jitted;
-                0.hash(&mut self.said);
+                0.hash(&mut self.hash);
             }
         }
     }

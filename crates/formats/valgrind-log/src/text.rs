@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 use crate::frame::{address, describe, number, unknown};
 use crate::pieces::{Piece, Pieces};
-use crate::stack::{Seen, Stack, Stacks};
+use crate::stack::{Stack, StackEntry, Stacks};
 use crate::{Counts, Error, Named, Namer};
 
 /// Maximum number of processes whose stacks are tracked. Beyond this, lines are still named.
@@ -72,15 +72,15 @@ pub fn rewrite(
         let stack = process.stack.get_or_insert_default();
         match (&named, here) {
             (Some(named), Some(here)) => {
-                stack.push(&Seen::Named(named), &mut counts);
+                stack.push(&StackEntry::Named(named), &mut counts);
                 line.write(&frame, here.length, named, &mut new);
                 output.write_all(&new).map_err(Error::Write)?;
                 continue;
             }
-            (None, Some(_)) => stack.push(&Seen::Unknown, &mut counts),
+            (None, Some(_)) => stack.push(&StackEntry::Unknown, &mut counts),
             (_, None) => {
                 let said = frame.text.get(frame.length..).unwrap_or_default();
-                stack.push(&Seen::Told(said), &mut counts);
+                stack.push(&StackEntry::Text(said), &mut counts);
             }
         }
         output.write_all(bytes).map_err(Error::Write)?;

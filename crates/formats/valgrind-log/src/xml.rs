@@ -7,7 +7,7 @@ use std::io::{BufRead, Write};
 
 use crate::frame::{address, number};
 use crate::pieces::{Piece, Pieces};
-use crate::stack::{Seen, Stack, Stacks};
+use crate::stack::{Stack, StackEntry, Stacks};
 use crate::{Counts, Error, Frame, Namer};
 
 /// A longer frame is left unchanged.
@@ -140,10 +140,10 @@ impl XmlFrame {
         let named = unknown.and_then(|address| namer.name(process, address));
         let named = named.filter(|named| !named.frames.is_empty());
         match (&named, unknown) {
-            (Some(named), _) => stack.push(&Seen::Named(named), counts),
-            (None, Some(_)) => stack.push(&Seen::Unknown, counts),
+            (Some(named), _) => stack.push(&StackEntry::Named(named), counts),
+            (None, Some(_)) => stack.push(&StackEntry::Unknown, counts),
             (None, None) => {
-                stack.push(&Seen::Told(frame.get(self.place..).unwrap_or_default()), counts);
+                stack.push(&StackEntry::Text(frame.get(self.place..).unwrap_or_default()), counts);
             }
         }
         let Some(named) = named else { return out.extend(frame) };

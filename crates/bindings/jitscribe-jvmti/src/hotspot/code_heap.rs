@@ -109,7 +109,7 @@ impl CodeHeaps {
 
     /// Name and descriptor of the method whose code begins at `code`. The method must never be unloaded, as is true for those
     /// of the JVM's first class loader, and its code must be alive, as for [`nmethod`](Self::nmethod).
-    pub(crate) fn lasting_method(&self, code: usize) -> Option<(&'static [u8], &'static [u8])> {
+    pub(crate) fn permanent_method(&self, code: usize) -> Option<(&'static [u8], &'static [u8])> {
         let methods = self.methods.as_ref()?;
         // SAFETY: the blob is that of a live `nmethod`, whose method is never unloaded.
         unsafe { methods.name(self.blob(code)?) }

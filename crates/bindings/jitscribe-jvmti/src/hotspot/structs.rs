@@ -70,7 +70,7 @@ impl Library {
     }
 
     /// The size of a structure.
-    pub(crate) fn size_of(&self, wanted: &[u8]) -> Option<usize> {
+    pub(crate) fn size_of(&self, structure: &[u8]) -> Option<usize> {
         let word = |name| self.word(name);
         let mut entry = word(c"gHotSpotVMTypes")?;
         let stride = word(c"gHotSpotVMTypeEntryArrayStride")?;
@@ -79,7 +79,7 @@ impl Library {
         loop {
             // SAFETY: as in `fields`.
             unsafe {
-                if string(entry + name)? == wanted {
+                if string(entry + name)? == structure {
                     return usize::try_from(read::<u64>(entry + size)).ok();
                 }
             }

@@ -8,9 +8,9 @@ use crate::{guest, real, span, watch};
 /// has not opened a descriptor of this number.
 fn closes_ours(fd: c_int) -> bool {
     if span::holds(fd) {
-        guest::quietly(|| watch::closed(fd));
+        guest::isolated(|| watch::closed(fd));
     }
-    span::may_be_own(fd) && guest::quietly(|| watch::is_own(fd))
+    span::may_be_own(fd) && guest::isolated(|| watch::is_own(fd))
 }
 
 exported! {
@@ -40,7 +40,7 @@ unsafe fn close_between(first: c_uint, last: c_uint, flags: c_int) -> c_int {
         // SAFETY: guaranteed by the caller.
         return unsafe { real::close_range(first, last, flags) };
     }
-    guest::quietly(|| watch::closed_between(first, last));
+    guest::isolated(|| watch::closed_between(first, last));
     let mut from = first;
     while let Some(own) = own_between(from, last) {
         if own > from {
@@ -62,7 +62,7 @@ unsafe fn close_between(first: c_uint, last: c_uint, flags: c_int) -> c_int {
 /// The lowest of our own descriptors from `first` to `last`.
 fn own_between(first: c_uint, last: c_uint) -> Option<c_uint> {
     let own = watch::own_fds().filter(|own| (first..=last).contains(own));
-    own.filter(|&own| guest::quietly(|| watch::is_own(own as c_int))).min()
+    own.filter(|&own| guest::isolated(|| watch::is_own(own as c_int))).min()
 }
 
 exported! {
@@ -126,10 +126,10 @@ fn controlled(fd: c_int, command: c_int, done: c_int) {
 fn replaced(fd: c_int, new: c_int) {
     if fd != new && fd >= 0 {
         if span::holds(new) {
-            guest::quietly(|| watch::closed(new));
+            guest::isolated(|| watch::closed(new));
         }
-        if span::may_be_own(new) && guest::quietly(|| watch::is_own(new)) {
-            guest::quietly(|| watch::make_way(new));
+        if span::may_be_own(new) && guest::isolated(|| watch::is_own(new)) {
+            guest::isolated(|| watch::relocate_own_fd(new));
         }
     }
 }
@@ -137,6 +137,6 @@ fn replaced(fd: c_int, new: c_int) {
 #[inline]
 fn duplicated(fd: c_int, new: c_int) {
     if span::holds(fd) && new >= 0 && new != fd {
-        guest::quietly(|| watch::duplicated(fd, new));
+        guest::isolated(|| watch::duplicated(fd, new));
     }
 }

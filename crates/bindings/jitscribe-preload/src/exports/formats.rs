@@ -5,7 +5,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use super::writing::{after, before};
+use super::writing::{after_write, before_write};
 use crate::{real, span};
 
 /// The body of `vdprintf` and `dprintf`.
@@ -21,10 +21,10 @@ unsafe extern "C-unwind" fn list(
         // SAFETY: guaranteed by the caller.
         return unsafe { real::vdprintf(fd, format, arguments) };
     }
-    before(fd);
+    before_write(fd);
     // SAFETY: guaranteed by the caller.
     let done = unsafe { real::vdprintf(fd, format, arguments) };
-    after(fd);
+    after_write(fd);
     done
 }
 
@@ -42,10 +42,10 @@ unsafe extern "C-unwind" fn checked_list(
         // SAFETY: guaranteed by the caller.
         return unsafe { real::__vdprintf_chk(fd, flag, format, arguments) };
     }
-    before(fd);
+    before_write(fd);
     // SAFETY: guaranteed by the caller.
     let done = unsafe { real::__vdprintf_chk(fd, flag, format, arguments) };
-    after(fd);
+    after_write(fd);
     done
 }
 

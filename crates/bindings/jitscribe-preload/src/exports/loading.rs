@@ -8,7 +8,7 @@ use crate::{deepbind, guest, real};
 
 /// Whether the object at this path is loaded past the preloaded libraries, and is the same for every caller: the path
 /// contains a slash, and nothing that stands for the caller's directory.
-extern "C" fn goes_past(path: *const c_char, flags: c_int) -> bool {
+extern "C" fn bypasses_preload(path: *const c_char, flags: c_int) -> bool {
     if path.is_null() || flags & libc::RTLD_DEEPBIND == 0 {
         return false;
     }
@@ -22,7 +22,7 @@ unsafe extern "C-unwind" fn load(path: *const c_char, flags: c_int) -> *mut c_vo
     let handle = unsafe { real::dlopen(path, flags) };
     if !handle.is_null() {
         // SAFETY: a handle of an object that is loaded, and that only the caller can close.
-        guest::quietly(|| unsafe { deepbind::lead_here(handle) });
+        guest::isolated(|| unsafe { deepbind::patch_got(handle) });
     }
     handle
 }
@@ -45,7 +45,7 @@ unsafe extern "C" fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void {
         ".cfi_adjust_cfa_offset 8",
         "sub rsp, 8",
         ".cfi_adjust_cfa_offset 8",
-        "call {goes_past}",
+        "call {bypasses_preload}",
         "test al, al",
         "jne 2f",
         "call {real}",
@@ -61,7 +61,7 @@ unsafe extern "C" fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void {
         ".cfi_adjust_cfa_offset -8",
         "jmp rax",
         ".cfi_endproc",
-        goes_past = sym goes_past,
+        bypasses_preload = sym bypasses_preload,
         real = sym real_dlopen,
         load = sym load,
     )
@@ -79,7 +79,7 @@ unsafe extern "C" fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void {
         ".cfi_offset x29, -32",
         ".cfi_offset x30, -24",
         "stp x0, x1, [sp, #16]",
-        "bl {goes_past}",
+        "bl {bypasses_preload}",
         "tbnz w0, #0, 2f",
         "bl {real}",
         "mov x16, x0",
@@ -95,7 +95,7 @@ unsafe extern "C" fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void {
         ".cfi_restore x30",
         "br x16",
         ".cfi_endproc",
-        goes_past = sym goes_past,
+        bypasses_preload = sym bypasses_preload,
         real = sym real_dlopen,
         load = sym load,
     )

@@ -19,7 +19,7 @@ macro_rules! mapping {
             ) -> *mut c_void {
                 // SAFETY: guaranteed by the caller.
                 let mapped = unsafe { real::$name(address, size, access, flags, fd, at) };
-                noted(mapped, access, flags, fd);
+                note_mapping(mapped, access, flags, fd);
                 mapped
             }
         }
@@ -33,7 +33,7 @@ mapping! {
 
 /// Ignores the marker by which perf finds a dump: it is private, and not writable.
 #[inline]
-fn noted(mapped: *mut c_void, access: c_int, flags: c_int, fd: c_int) {
+fn note_mapping(mapped: *mut c_void, access: c_int, flags: c_int, fd: c_int) {
     /// Both kinds of shared mappings have this bit, and private mappings do not.
     const SHARED: c_int = libc::MAP_SHARED;
     if span::holds(fd)
@@ -42,6 +42,6 @@ fn noted(mapped: *mut c_void, access: c_int, flags: c_int, fd: c_int) {
         && flags & libc::MAP_ANONYMOUS == 0
         && flags & SHARED != 0
     {
-        guest::quietly(|| watch::mapped(fd));
+        guest::isolated(|| watch::mapped(fd));
     }
 }

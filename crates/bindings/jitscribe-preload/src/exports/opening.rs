@@ -18,7 +18,7 @@ unsafe fn opened(fd: c_int, path: *const c_char, flags: c_int) {
     }
     // SAFETY: a path that the C library accepted, or refused.
     if let Some(kind) = unsafe { kind_of(path) } {
-        guest::quietly(|| watch::opened(fd, kind));
+        guest::isolated(|| watch::opened(fd, kind));
     }
 }
 

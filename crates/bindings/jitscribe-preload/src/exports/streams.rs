@@ -27,7 +27,7 @@ unsafe fn writes(mode: *const c_char) -> bool {
 ///
 /// # Safety
 /// Both are null or NUL-terminated strings.
-unsafe fn wanted(path: *const c_char, mode: *const c_char) -> Option<Kind> {
+unsafe fn kind_to_watch(path: *const c_char, mode: *const c_char) -> Option<Kind> {
     // SAFETY: guaranteed by the caller.
     unsafe { kind_of(path).filter(|_| writes(mode)) }
 }
@@ -40,7 +40,7 @@ unsafe fn opened(stream: *mut FILE, mode: *const c_char, kind: Option<Kind>) -> 
     let Some(kind) = kind.filter(|_| !stream.is_null()) else { return stream };
     // SAFETY: a stream.
     let fd = unsafe { real::fileno(stream) };
-    guest::quietly(|| watch::opened(fd, kind));
+    guest::isolated(|| watch::opened(fd, kind));
     if watch::kind_of(fd).is_none() {
         return stream;
     }
@@ -53,7 +53,7 @@ macro_rules! opening {
         exported! {
             unsafe fn $open(path: *const c_char, mode: *const c_char) -> *mut FILE {
                 // SAFETY: guaranteed by the caller.
-                let kind = unsafe { wanted(path, mode) };
+                let kind = unsafe { kind_to_watch(path, mode) };
                 // SAFETY: guaranteed by the caller.
                 let stream = unsafe { real::$open(path, mode) };
                 // SAFETY: the stream is new.
@@ -66,7 +66,7 @@ macro_rules! opening {
                 stream: *mut FILE,
             ) -> *mut FILE {
                 // SAFETY: guaranteed by the caller.
-                let kind = unsafe { wanted(path, mode) };
+                let kind = unsafe { kind_to_watch(path, mode) };
                 let Some(before) = streams::fd_of(stream) else {
                     // SAFETY: guaranteed by the caller.
                     let stream = unsafe { real::$open_again(path, mode, stream) };
@@ -74,7 +74,7 @@ macro_rules! opening {
                         // Nothing here sees what it writes.
                         // SAFETY: a stream.
                         let fd = unsafe { real::fileno(stream) };
-                        guest::quietly(|| {
+                        guest::isolated(|| {
                             watch::opened(fd, kind);
                             watch::mapped(fd);
                         });
@@ -96,12 +96,12 @@ macro_rules! opening {
                 // SAFETY: a stream.
                 let fd = unsafe { real::fileno(inner) };
                 if let Some(inner) = streams::exchange(stream, inner, fd) {
-                    guest::quietly(|| watch::closed(before));
+                    guest::isolated(|| watch::closed(before));
                     // SAFETY: nobody else has it.
                     unsafe { real::fclose(inner) };
                 }
                 if let Some(kind) = kind {
-                    guest::quietly(|| watch::opened(fd, kind));
+                    guest::isolated(|| watch::opened(fd, kind));
                 }
                 stream
             }
@@ -132,11 +132,11 @@ exported! {
         // A watched stream that was not made here.
         if !stream.is_null() && !span::is_empty() && streams::fd_of(stream).is_none() {
             // SAFETY: a stream of the caller, which may have no descriptor.
-            let fd = guest::with_errno_kept(|| unsafe { real::fileno(stream) });
+            let fd = guest::with_errno_preserved(|| unsafe { real::fileno(stream) });
             if fd >= 0 && span::holds(fd) && watch::kind_of(fd).is_some() {
                 // SAFETY: as above.
                 unsafe { fflush(stream) };
-                guest::quietly(|| watch::closed(fd));
+                guest::isolated(|| watch::closed(fd));
             }
         }
         // SAFETY: guaranteed by the caller.

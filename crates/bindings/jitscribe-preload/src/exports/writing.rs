@@ -8,14 +8,14 @@ use crate::{guest, real, span, watch};
 
 /// Before a call that writes to a descriptor that may be watched.
 #[cold]
-pub(super) fn before(fd: c_int) {
-    guest::quietly(|| watch::will_write(fd));
+pub(super) fn before_write(fd: c_int) {
+    guest::isolated(|| watch::will_write(fd));
 }
 
 /// After such a call.
 #[cold]
-pub(super) fn after(fd: c_int) {
-    guest::quietly(|| watch::wrote(fd));
+pub(super) fn after_write(fd: c_int) {
+    guest::isolated(|| watch::wrote(fd));
 }
 
 macro_rules! writing {
@@ -26,10 +26,10 @@ macro_rules! writing {
                     // SAFETY: guaranteed by the caller.
                     return unsafe { real::$name($($argument),*) };
                 }
-                before($fd);
+                before_write($fd);
                 // SAFETY: guaranteed by the caller.
                 let done = unsafe { real::$name($($argument),*) };
-                after($fd);
+                after_write($fd);
                 done
             }
         }

@@ -4,15 +4,15 @@ use std::io::Write;
 use std::rc::Rc;
 
 use super::cost::{Call, Callee, Cost, Jump};
-use super::here::{Given, Target};
+use super::cursor::{ResolvedName, Target};
 use super::{Next, Rewriter};
+use crate::code_map::CodeMap;
 use crate::error::Cause;
-use crate::known::CodeMap;
 use crate::line::cost;
 
 impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
     /// Collects a cost line of an unknown context.
-    pub(super) fn collected_cost(&mut self, text: &[u8], index: usize) -> Result<(), Cause> {
+    pub(super) fn collect_cost(&mut self, text: &[u8], index: usize) -> Result<(), Cause> {
         let mut rest = text;
         let positions = self.columns.take(&mut rest, &self.last)?;
         self.last = positions;
@@ -39,7 +39,7 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         let (address_of, target_line, count) = (target.address, target.line, target.count);
         let callee = match target.context {
             Some(callee) => {
-                self.contexts.entered(callee, count);
+                self.contexts.add_entries(callee, count);
                 Callee::Unknown(callee)
             }
             None => self.known_callee(target)?,
@@ -51,12 +51,12 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
     }
 
     fn known_callee(&self, target: Target) -> Result<Callee, Cause> {
-        let or = |given: Option<Given>, else_: &Rc<[u8]>| {
+        let or = |given: Option<ResolvedName>, else_: &Rc<[u8]>| {
             given.map_or_else(|| Rc::clone(else_), |given| given.name)
         };
         Ok(Callee::Known {
-            object: or(target.object, &self.here.object.name),
-            file: or(target.file, &self.here.line_file),
+            object: or(target.object, &self.cursor.object.name),
+            file: or(target.file, &self.cursor.line_file),
             name: target.function.ok_or(Cause::NoNumber)?,
         })
     }

@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use super::naming::Naming;
 use super::rows::Rows;
+use crate::code_map::{CodeMap, Owner};
 use crate::context::{Context, UNKNOWN};
-use crate::known::{CodeMap, Owner};
 
 /// The contexts of a part.
 #[derive(Debug, Default)]
 pub(crate) struct Contexts {
-    all: Vec<Collected>,
+    all: Vec<UnknownContext>,
     by_name: HashMap<Rc<[u8]>, usize>,
     /// Their lines.
     pub rows: Rows,
@@ -33,9 +33,9 @@ impl Contexts {
             return Some(index);
         }
         let context = Context::parse(name)?;
-        naming.saw(name);
+        naming.record(name);
         let index = self.all.len();
-        self.all.push(Collected {
+        self.all.push(UnknownContext {
             owner: naming.map.at(context.address),
             context,
             name: Rc::clone(name),
@@ -48,23 +48,23 @@ impl Contexts {
         Some(index)
     }
 
-    pub fn get(&self, index: usize) -> Option<&Collected> {
+    pub fn get(&self, index: usize) -> Option<&UnknownContext> {
         self.all.get(index)
     }
 
     /// Records a call of this context from a context of the part.
-    pub fn entered(&mut self, index: usize, count: u64) {
+    pub fn add_entries(&mut self, index: usize, count: u64) {
         if let Some(context) = self.all.get_mut(index) {
             context.entries = context.entries.saturating_add(count);
         }
     }
 
-    pub fn get_mut(&mut self, index: usize) -> Option<&mut Collected> {
+    pub fn get_mut(&mut self, index: usize) -> Option<&mut UnknownContext> {
         self.all.get_mut(index)
     }
 
     /// Takes all contexts and their lines out. The next part has its own.
-    pub fn take(&mut self) -> (Vec<Collected>, Rows) {
+    pub fn take(&mut self) -> (Vec<UnknownContext>, Rows) {
         // Clearing takes time proportional to the capacity, and many small parts may follow a large one.
         if self.by_name.len() < self.by_name.capacity() / 8 {
             self.by_name = HashMap::new();
@@ -74,7 +74,7 @@ impl Contexts {
     }
 
     /// Takes back the memory that [`Self::take`] returned.
-    pub fn give_back(&mut self, mut contexts: Vec<Collected>, mut rows: Rows) {
+    pub fn recycle(&mut self, mut contexts: Vec<UnknownContext>, mut rows: Rows) {
         contexts.clear();
         rows.clear();
         (self.all, self.rows) = (contexts, rows);
@@ -83,7 +83,7 @@ impl Contexts {
 
 /// A context.
 #[derive(Debug)]
-pub(crate) struct Collected {
+pub(crate) struct UnknownContext {
     /// The parsed name.
     pub context: Context,
     /// Its name, object and file in the profile.
@@ -98,7 +98,7 @@ pub(crate) struct Collected {
     pub is_called_from_elsewhere: bool,
 }
 
-impl Collected {
+impl UnknownContext {
     /// Whether it is entered at the start of its function.
     pub fn begins_function(&self) -> bool {
         self.owner.as_ref().is_some_and(|owner| owner.start == self.context.address)

@@ -3,30 +3,30 @@
 use std::io::Write;
 use std::rc::Rc;
 
-use super::here::{Given, Target};
-use super::{Copied, Mode, Rewriter};
+use super::cursor::{ResolvedName, Target};
+use super::{CopiedCode, Mode, Rewriter};
+use crate::code_map::{CodeMap, Owner};
 use crate::context::UNKNOWN;
 use crate::error::Cause;
-use crate::known::{CodeMap, Owner};
 use crate::line::{Field, Kind, Line, NameRef};
 use crate::write::push_name;
 
 impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
     /// Resolves a name whose line is not copied, or not yet.
-    fn given(&mut self, kind: Kind, name: NameRef<'_>) -> Result<Given, Cause> {
-        Ok(Given { id: name.id, name: self.names.resolve(kind, name)? })
+    fn given(&mut self, kind: Kind, name: NameRef<'_>) -> Result<ResolvedName, Cause> {
+        Ok(ResolvedName { id: name.id, name: self.names.resolve(kind, name)? })
     }
 
     /// Handles `ob` and `fl`.
     pub(super) fn place(&mut self, field: Field, name: NameRef<'_>) -> Result<(), Cause> {
         let given = self.given(field.kind(), name)?;
         if field == Field::Ob {
-            self.here.object = given;
-            self.here.object_is_due = true;
+            self.cursor.object = given;
+            self.cursor.object_is_due = true;
         } else {
-            self.here.line_file = Rc::clone(&given.name);
-            self.here.file = given;
-            self.here.file_is_due = true;
+            self.cursor.line_file = Rc::clone(&given.name);
+            self.cursor.file = given;
+            self.cursor.file_is_due = true;
         }
         Ok(())
     }
@@ -39,29 +39,29 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         raw: &[u8],
     ) -> Result<(), Cause> {
         let resolved = if self.is_copying() {
-            self.say_where();
-            self.copied_name(field, name, raw)?
+            self.write_location();
+            self.copy_name(field, name, raw)?
         } else {
             self.names.resolve(field.kind(), name)?
         };
         if matches!(field, Field::Fi | Field::Fe) {
-            self.here.line_file = resolved;
+            self.cursor.line_file = resolved;
         }
         Ok(())
     }
 
     /// Handles `fn`.
     pub(super) fn function(&mut self, name: NameRef<'_>, raw: &[u8]) -> Result<(), Cause> {
-        self.here.in_function = true;
+        self.cursor.in_function = true;
         self.target = Target::default();
-        if self.mode == Mode::Copy(Copied::Named) {
-            self.here.is_elsewhere();
+        if self.mode == Mode::Copy(CopiedCode::Named) {
+            self.cursor.mark_due();
         }
         let resolved = self.names.resolve(Kind::Function, name)?;
-        self.here.line_file = Rc::clone(&self.here.file.name);
-        let (object, file) = (&self.here.object.name, &self.here.file.name);
+        self.cursor.line_file = Rc::clone(&self.cursor.file.name);
+        let (object, file) = (&self.cursor.object.name, &self.cursor.file.name);
         let context = self.contexts.number(&mut self.naming, &resolved, object, file);
-        self.mode = Mode::Copy(Copied::Known);
+        self.mode = Mode::Copy(CopiedCode::Known);
         if let Some(index) = context {
             if self.columns.has_instr() {
                 self.mode = Mode::Collect(index);
@@ -69,16 +69,16 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
                 return Ok(());
             }
             // Without instruction addresses, only the name changes.
-            self.mode = Mode::Copy(Copied::Unknown);
+            self.mode = Mode::Copy(CopiedCode::Unknown);
             let owner = self.contexts.get(index).and_then(|context| context.owner.clone());
             if let Some(owner) = owner {
-                self.mode = Mode::Copy(Copied::Named);
+                self.mode = Mode::Copy(CopiedCode::Named);
                 self.begin_named(index, &owner);
                 return Ok(());
             }
         }
-        self.say_where();
-        self.copied_name(Field::Fn, name, raw)?;
+        self.write_location();
+        self.copy_name(Field::Fn, name, raw)?;
         Ok(())
     }
 
@@ -87,8 +87,8 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         self.summary.contexts = self.summary.contexts.saturating_add(1);
         self.push_named(index, owner, ["ob", "fl", "fn"]);
         // They stay omitted until the next function, which writes its own.
-        self.here.object_is_due = false;
-        self.here.file_is_due = false;
+        self.cursor.object_is_due = false;
+        self.cursor.file_is_due = false;
     }
 
     /// Writes object, file and name of a context's own function.
@@ -117,46 +117,46 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
     /// Handles `cfn`.
     pub(super) fn callee(&mut self, name: NameRef<'_>, raw: &[u8]) -> Result<(), Cause> {
         let resolved = self.names.resolve(Kind::Function, name)?;
-        let object = self.target.object.as_ref().unwrap_or(&self.here.object);
+        let object = self.target.object.as_ref().unwrap_or(&self.cursor.object);
         if *object.name != *UNKNOWN && self.is_copying() {
-            return self.copied_callee(name, raw);
+            return self.copy_callee(name, raw);
         }
-        let file = self.target.file.as_ref().map_or(&self.here.line_file, |given| &given.name);
+        let file = self.target.file.as_ref().map_or(&self.cursor.line_file, |given| &given.name);
         let context = self.contexts.number(&mut self.naming, &resolved, &object.name, file);
         self.target.context = context;
         self.target.function = Some(resolved);
         if !self.is_copying() {
             return Ok(());
         }
-        self.say_where();
+        self.write_location();
         let owner = context.and_then(|index| {
             let owner = self.contexts.get(index)?.owner.clone()?;
             Some((index, owner))
         });
         match owner {
             Some((index, owner)) => self.push_named(index, &owner, ["cob", "cfi", "cfn"]),
-            None => self.copied_callee(name, raw)?,
+            None => self.copy_callee(name, raw)?,
         }
         Ok(())
     }
 
     /// Writes a call's target that stays unchanged.
-    fn copied_callee(&mut self, name: NameRef<'_>, raw: &[u8]) -> Result<(), Cause> {
-        self.say_where();
-        if self.mode == Mode::Copy(Copied::Named) {
+    fn copy_callee(&mut self, name: NameRef<'_>, raw: &[u8]) -> Result<(), Cause> {
+        self.write_location();
+        if self.mode == Mode::Copy(CopiedCode::Named) {
             // The output is in another object and file than the input. Without explicit names the target would be in
             // the input's own.
-            let file = || Given { id: None, name: Rc::clone(&self.here.line_file) };
+            let file = || ResolvedName { id: None, name: Rc::clone(&self.cursor.line_file) };
             self.target.file.get_or_insert_with(file);
-            self.target.object.get_or_insert_with(|| self.here.object.clone());
+            self.target.object.get_or_insert_with(|| self.cursor.object.clone());
         }
         if let Some(given) = self.target.object.take() {
-            self.push_given(Field::Cob, &given);
+            self.push_resolved(Field::Cob, &given);
         }
         if let Some(given) = self.target.file.take() {
-            self.push_given(self.target.file_field.unwrap_or(Field::Cfi), &given);
+            self.push_resolved(self.target.file_field.unwrap_or(Field::Cfi), &given);
         }
-        let name = self.copied_name(Field::Cfn, name, raw)?;
+        let name = self.copy_name(Field::Cfn, name, raw)?;
         self.target.function = Some(name);
         Ok(())
     }

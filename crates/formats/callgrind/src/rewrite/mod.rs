@@ -1,39 +1,40 @@
 //! Copies a profile, and names the unknown code in it.
 //!
-//! Everything is done in one pass. Functions that callgrind knew are [`copied`] unchanged, most of them by
-//! [`stretch`]es of many lines, except for the names of unknown [`functions`] that they call. Code that callgrind did
-//! not know is collected by context ([`contexts`]). It is split into [`pieces`] and written at the end of its [`part`].
+//! Everything is done in one pass. Functions that callgrind knew are copied unchanged ([`mod@copy`]), most of them many
+//! lines at once ([`fast_copy`]), except for the names of unknown [`functions`] that they call. Code that callgrind did
+//! not know is collected by context ([`contexts`]), line by line ([`collect`]) or many lines at once ([`fast_collect`]).
+//! It is split into [`pieces`] and written at the end of its [`part`].
 
 mod collect;
 mod contexts;
-mod copied;
+mod copy;
 mod cost;
+mod cursor;
+mod fast_collect;
+mod fast_copy;
 mod flow;
 mod functions;
-mod gathered;
-mod here;
 mod naming;
 mod part;
 mod pieces;
 mod recursion;
 mod rows;
 mod shares;
-mod stretch;
+mod single_function;
 mod summary;
-mod whole;
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 
+use crate::code_map::CodeMap;
 use crate::error::{Cause, Error};
-use crate::known::CodeMap;
 use crate::line::{Field, Line, cost, parse};
 use crate::lines::{Lines, Raw};
 use crate::names::Names;
 use crate::position::{Columns, Positions};
 
 use contexts::Contexts;
-use here::{Here, Target};
+use cursor::{Cursor, Target};
 use naming::Naming;
 pub use summary::{Event, Summary};
 
@@ -58,12 +59,12 @@ pub fn rewrite(
     let mut lines = Lines::new(input);
     let mut rewriter = Rewriter::new(output, map);
     loop {
-        if rewriter.copies() {
-            let (bytes, count) = rewriter.stretch(lines.waiting());
+        if rewriter.can_fast_copy() {
+            let (bytes, count) = rewriter.fast_copy(lines.waiting());
             lines.skip(bytes, count);
             rewriter.write_out_if_much()?;
-        } else if let Some(index) = rewriter.gathers() {
-            let (bytes, count) = rewriter.gather(lines.waiting(), index);
+        } else if let Some(index) = rewriter.collecting_context() {
+            let (bytes, count) = rewriter.fast_collect(lines.waiting(), index);
             lines.skip(bytes, count);
         }
         let Some(raw) = lines.next_line()? else { break };
@@ -76,14 +77,14 @@ pub fn rewrite(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// A function that is copied.
-    Copy(Copied),
+    Copy(CopiedCode),
     /// The context with this number.
     Collect(usize),
 }
 
 /// A function that is copied and not collected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Copied {
+enum CopiedCode {
     /// callgrind knew it.
     Known,
     /// Neither callgrind nor the map knows it.
@@ -110,7 +111,7 @@ struct Rewriter<'m, M, W> {
     /// The index of the instruction count among the events.
     ir: usize,
     mode: Mode,
-    here: Here,
+    cursor: Cursor,
     target: Target,
     next: Next,
     /// The positions of the previous line in the input, and whether the output is at the same positions.
@@ -131,8 +132,8 @@ impl<'m, M: CodeMap, W: Write> Rewriter<'m, M, W> {
             columns: Columns::default(),
             events: 0,
             ir: 0,
-            mode: Mode::Copy(Copied::Known),
-            here: Here::new(),
+            mode: Mode::Copy(CopiedCode::Known),
+            cursor: Cursor::new(),
             target: Target::default(),
             next: Next::Own,
             last: Positions::default(),
@@ -190,8 +191,8 @@ impl<'m, M: CodeMap, W: Write> Rewriter<'m, M, W> {
         }
         match line {
             Line::Cost(text) => match self.mode {
-                Mode::Copy(copied) => self.copied_cost(text, copied),
-                Mode::Collect(index) => self.collected_cost(text, index),
+                Mode::Copy(copied) => self.copy_cost(text, copied),
+                Mode::Collect(index) => self.collect_cost(text, index),
             },
             Line::Blank => {
                 if self.is_copying() {
@@ -205,7 +206,7 @@ impl<'m, M: CodeMap, W: Write> Rewriter<'m, M, W> {
             Line::Name { field: Field::Cob | Field::Cfi | Field::Cfl, .. } => self.target(line),
             Line::Name { field: Field::Cfn, name } => self.callee(name, raw),
             Line::Name { field, name } => self.other_name(field, name, raw),
-            Line::Calls { .. } | Line::Jump { .. } if !self.here.in_function => {
+            Line::Calls { .. } | Line::Jump { .. } if !self.cursor.in_function => {
                 Err(Cause::NoFunction)
             }
             Line::Calls { count, target } => self.calls(count, target, raw),
@@ -252,7 +253,7 @@ impl<'m, M: CodeMap, W: Write> Rewriter<'m, M, W> {
         self.target.line = self.columns.line(&positions);
         self.next = Next::Call;
         if self.is_copying() {
-            self.copied_calls(positions, raw);
+            self.copy_call(positions, raw);
         }
         Ok(())
     }
@@ -269,7 +270,7 @@ impl<'m, M: CodeMap, W: Write> Rewriter<'m, M, W> {
         let target = self.columns.address(&positions).unwrap_or(0);
         self.next = Next::Jump { taken, executed, target };
         if self.is_copying() {
-            self.copied_jump(taken, executed, &positions, raw);
+            self.copy_jump(taken, executed, &positions, raw);
         }
         Ok(())
     }

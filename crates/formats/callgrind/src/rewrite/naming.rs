@@ -1,7 +1,7 @@
 //! Names with what callgrind adds to them: recursion levels, and callers.
 
+use crate::code_map::CodeMap;
 use crate::context::{Context, split_part};
-use crate::known::CodeMap;
 use crate::line::decimal;
 
 /// `--separate-recs=2`, unless the profile has deeper levels.
@@ -22,7 +22,7 @@ impl<'m, M: CodeMap> Naming<'m, M> {
     }
 
     /// Records the decorations of a name in the profile.
-    pub fn saw(&mut self, name: &[u8]) {
+    pub fn record(&mut self, name: &[u8]) {
         let mut parts = name.split(|&byte| byte == b'\'').skip(1).peekable();
         if let Some(level) = parts.peek().and_then(|part| decimal(part)) {
             parts.next();

@@ -3,15 +3,15 @@
 use std::io::Write;
 use std::rc::Rc;
 
-use super::contexts::Collected;
+use super::contexts::UnknownContext;
 use super::cost::{Call, Callee, Cost, Jump};
 use super::pieces::{Entry, Piece, pieces};
 use super::recursion::Recursions;
 use super::rows::{Lines, Rows};
-use super::whole::{Next, in_order, is_whole};
-use super::{Copied, Mode, Rewriter};
+use super::single_function::{Next, is_single_function, merge_by_address};
+use super::{CopiedCode, Mode, Rewriter};
+use crate::code_map::{CodeMap, Function, Owner};
 use crate::context::split_part;
-use crate::known::{CodeMap, Function, Owner};
 use crate::position::Columns;
 use crate::write::Body;
 
@@ -27,10 +27,10 @@ enum Item<'a> {
 }
 
 /// The result of examining a context.
-enum Taken {
+enum Division {
     /// It belongs to one function only.
-    Whole,
-    Apart(Vec<Piece>),
+    Single,
+    Pieces(Vec<Piece>),
 }
 
 impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
@@ -38,19 +38,19 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
     pub(super) fn end_part(&mut self) {
         if !self.is_copying() {
             // The following lines belong to no function that was copied.
-            self.here.in_function = false;
-            self.mode = Mode::Copy(Copied::Known);
+            self.cursor.in_function = false;
+            self.mode = Mode::Copy(CopiedCode::Known);
         }
         let (contexts, rows) = self.contexts.take();
-        let (contexts, rows) = self.collected(contexts, rows);
-        self.contexts.give_back(contexts, rows);
+        let (contexts, rows) = self.write_contexts(contexts, rows);
+        self.contexts.recycle(contexts, rows);
     }
 
-    fn collected(
+    fn write_contexts(
         &mut self,
-        mut contexts: Vec<Collected>,
+        mut contexts: Vec<UnknownContext>,
         mut rows: Rows,
-    ) -> (Vec<Collected>, Rows) {
+    ) -> (Vec<UnknownContext>, Rows) {
         if contexts.is_empty() || !self.columns.has_instr() {
             return (contexts, rows);
         }
@@ -58,39 +58,39 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         let map = &mut *self.naming.map;
         let spans = rows.by_context(contexts.len());
         let mut recursions = Recursions::new(&contexts);
-        let mut all: Vec<Taken> = Vec::with_capacity(contexts.len());
+        let mut all: Vec<Division> = Vec::with_capacity(contexts.len());
         for (number, (context, span)) in contexts.iter().zip(&spans).enumerate() {
             let lines = rows.lines(span);
-            if is_whole(context, lines, map) {
+            if is_single_function(context, lines, map) {
                 rows.sort(span);
                 let function = context.owner.as_ref().map(|owner| owner.function);
                 for call in rows.lines(span).calls {
-                    recursions.saw(&contexts, number, function, call);
+                    recursions.add_call(&contexts, number, function, call);
                 }
-                all.push(Taken::Whole);
+                all.push(Division::Single);
                 continue;
             }
             let pieces = pieces(context, lines, map, events, ir, has_jumps);
             for piece in &pieces {
                 let function = piece.owner.as_ref().map(|owner| owner.function);
                 for (call, _) in &piece.calls {
-                    recursions.saw(&contexts, number, function, call);
+                    recursions.add_call(&contexts, number, function, call);
                 }
             }
-            all.push(Taken::Apart(pieces));
+            all.push(Division::Pieces(pieces));
         }
-        recursions.give(&mut contexts, self.naming.levels);
+        recursions.assign_levels(&mut contexts, self.naming.levels);
         let functions: Vec<Identity> =
             contexts.iter().map(|context| self.own_function(context)).collect();
-        let ways = contexts.iter().zip(&spans).zip(&all).zip(&functions);
-        for (((context, span), taken), own) in ways {
+        let divided = contexts.iter().zip(&spans).zip(&all).zip(&functions);
+        for (((context, span), division), own) in divided {
             let lines = rows.lines(span);
             if context.owner.is_some() && !lines.costs.is_empty() {
                 self.summary.contexts = self.summary.contexts.saturating_add(1);
             }
-            match taken {
-                Taken::Whole => self.whole(context, lines, own, &functions),
-                Taken::Apart(pieces) => {
+            match division {
+                Division::Single => self.write_single_function(context, lines, own, &functions),
+                Division::Pieces(pieces) => {
                     let entered = self.piece_functions(context, pieces, own);
                     for (piece, function) in pieces.iter().zip(&entered) {
                         self.count_piece(piece);
@@ -99,13 +99,13 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
                 }
             }
         }
-        self.here.is_elsewhere();
+        self.cursor.mark_due();
         self.is_in_step = false;
         (contexts, rows)
     }
 
     /// The names of a context's own function.
-    fn own_function(&mut self, context: &Collected) -> Identity {
+    fn own_function(&mut self, context: &UnknownContext) -> Identity {
         let Some(owner) = &context.owner else {
             let name = self.naming.with_callers_named(&context.name);
             return [Rc::clone(&context.object), Rc::clone(&context.file), name.into()];
@@ -118,7 +118,7 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
     /// The names of the functions of a context's pieces.
     fn piece_functions(
         &mut self,
-        context: &Collected,
+        context: &UnknownContext,
         pieces: &[Piece],
         own: &Identity,
     ) -> Vec<Identity> {
@@ -156,9 +156,9 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
     }
 
     /// Writes a context that belongs to one function only.
-    fn whole(
+    fn write_single_function(
         &mut self,
-        context: &Collected,
+        context: &UnknownContext,
         lines: Lines<'_>,
         function: &Identity,
         functions: &[Identity],
@@ -172,7 +172,7 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         let mut sum = Vec::new();
         let map = &mut *self.naming.map;
         let mut writer = Writer::new(&mut self.out, self.columns, map, function, functions);
-        for next in in_order(lines) {
+        for next in merge_by_address(lines) {
             match next {
                 Next::Costs(costs) => {
                     let Some(Cost { address, line, values }) = costs.first() else { continue };

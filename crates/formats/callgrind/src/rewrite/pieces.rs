@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::contexts::Collected;
+use super::contexts::UnknownContext;
 use super::cost::{Call, Cost, Jump};
 use super::flow::{Edge, inclusive};
 use super::rows::Lines;
 use super::shares::{Shares, split};
-use crate::known::{CodeMap, Owner};
+use crate::code_map::{CodeMap, Owner};
 
 /// The part of a context that belongs to one function.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ pub(crate) struct Entry {
 
 /// Splits a context. The first piece is that of the context's own function.
 pub(crate) fn pieces(
-    context: &Collected,
+    context: &UnknownContext,
     lines: Lines<'_>,
     map: &mut impl CodeMap,
     events: usize,
@@ -158,7 +158,7 @@ fn costs(lines: Lines<'_>, shares: &Shares, events: usize, pieces: &mut [Piece])
 
 /// Adds likely entries if the profile has no jumps. A function that was not called was jumped to. Where from is
 /// unknown, except that it was within the context. The most likely place is the end of the context's own function.
-fn guess_entries(shares: &Shares, context: &Collected, pieces: &mut [Piece]) {
+fn guess_entries(shares: &Shares, context: &UnknownContext, pieces: &mut [Piece]) {
     for (to, count) in shares.entered_somehow() {
         let target = pieces.get(to).and_then(|piece| piece.owner.as_ref()).map(|owner| owner.start);
         let Some((own, target)) = pieces.first_mut().zip(target) else { continue };
@@ -168,7 +168,7 @@ fn guess_entries(shares: &Shares, context: &Collected, pieces: &mut [Piece]) {
     }
 }
 
-fn cost_entries(context: &Collected, events: usize, pieces: &mut [Piece]) {
+fn cost_entries(context: &UnknownContext, events: usize, pieces: &mut [Piece]) {
     if pieces.iter().all(|piece| piece.entries.is_empty()) {
         return;
     }

@@ -1,6 +1,6 @@
 //! Recursion levels of code that callgrind took for separate functions.
 
-use super::contexts::Collected;
+use super::contexts::UnknownContext;
 use super::cost::{Call, Callee};
 
 /// The calls between contexts, as far as recursion levels depend on them.
@@ -12,15 +12,15 @@ pub(super) struct Recursions {
 }
 
 impl Recursions {
-    pub fn new(contexts: &[Collected]) -> Self {
+    pub fn new(contexts: &[UnknownContext]) -> Self {
         let elsewhere = contexts.iter().map(|context| context.is_called_from_elsewhere);
         Self { lowest: vec![None; contexts.len()], is_elsewhere: elsewhere.collect() }
     }
 
     /// Records a call from a function in the context `number`.
-    pub fn saw(
+    pub fn add_call(
         &mut self,
-        contexts: &[Collected],
+        contexts: &[UnknownContext],
         number: usize,
         function: Option<u32>,
         call: &Call,
@@ -43,7 +43,7 @@ impl Recursions {
 
     /// Sets the recursion level of contexts that are entered in the middle of a function, and only by that function
     /// itself. callgrind takes them for separate functions and starts counting again.
-    pub fn give(self, contexts: &mut [Collected], levels: u32) {
+    pub fn assign_levels(self, contexts: &mut [UnknownContext], levels: u32) {
         for ((context, caller), elsewhere) in
             contexts.iter_mut().zip(self.lowest).zip(self.is_elsewhere)
         {

@@ -14,12 +14,12 @@ pub(crate) struct Rows {
     /// The costs of all lines, consecutively.
     pub values: Vec<u64>,
     /// Where the lines of each context begin; they end where the next begin.
-    begun: Vec<Begun>,
+    starts: Vec<ContextStart>,
 }
 
 /// The start of a context's lines.
 #[derive(Debug, Clone, Copy)]
-struct Begun {
+struct ContextStart {
     context: usize,
     costs: usize,
     calls: usize,
@@ -59,9 +59,9 @@ impl<'a> Lines<'a> {
 impl Rows {
     /// Records that the following lines belong to the context with this number.
     pub fn begin(&mut self, context: usize) {
-        if self.begun.last().is_none_or(|begun| begun.context != context) {
+        if self.starts.last().is_none_or(|start| start.context != context) {
             let (costs, calls, jumps) = (self.costs.len(), self.calls.len(), self.jumps.len());
-            self.begun.push(Begun { context, costs, calls, jumps });
+            self.starts.push(ContextStart { context, costs, calls, jumps });
         }
     }
 
@@ -71,7 +71,7 @@ impl Rows {
         self.calls.clear();
         self.jumps.clear();
         self.values.clear();
-        self.begun.clear();
+        self.starts.clear();
     }
 
     /// The lines of each of `contexts` contexts; sorts the costs of each.
@@ -89,7 +89,7 @@ impl Rows {
         let all = self.spans();
         if !all.into_iter().all(|(index, span)| is_once(&mut spans, index, span)) {
             // Lines of another context are in between.
-            self.put_together();
+            self.make_contiguous();
             spans.fill(Span::default());
             for (index, span) in self.spans() {
                 is_once(&mut spans, index, span);
@@ -106,14 +106,14 @@ impl Rows {
 
     /// The spans in the order in which they were read, without empty ones.
     fn spans(&self) -> Vec<(usize, Span)> {
-        let end = Begun {
+        let end = ContextStart {
             context: 0,
             costs: self.costs.len(),
             calls: self.calls.len(),
             jumps: self.jumps.len(),
         };
-        let ends = self.begun.iter().skip(1).chain(std::iter::once(&end));
-        let spans = self.begun.iter().zip(ends).map(|(begin, end)| {
+        let ends = self.starts.iter().skip(1).chain(std::iter::once(&end));
+        let spans = self.starts.iter().zip(ends).map(|(begin, end)| {
             let span = Span {
                 costs: begin.costs..end.costs,
                 calls: begin.calls..end.calls,
@@ -129,7 +129,7 @@ impl Rows {
     }
 
     /// Makes the lines of each context contiguous.
-    fn put_together(&mut self) {
+    fn make_contiguous(&mut self) {
         let mut spans = self.spans();
         spans.sort_by_key(|&(context, _)| context);
         let mut together = Self { values: std::mem::take(&mut self.values), ..Self::default() };

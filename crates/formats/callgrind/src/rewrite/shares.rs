@@ -9,9 +9,9 @@
 
 use std::collections::HashMap;
 
-use super::contexts::Collected;
+use super::contexts::UnknownContext;
 use super::rows::Lines;
-use crate::known::{CodeMap, Owner};
+use crate::code_map::{CodeMap, Owner};
 
 /// Maximum number of functions that an instruction belongs to. In compiled code it is one or two.
 const MOST: usize = 4;
@@ -60,7 +60,7 @@ const ALL: &[Share] = &[Share { label: 0, part: 1.0 }];
 impl Shares {
     /// `ir` is the index of the instruction count among the costs; `jumps` is whether the profile has jumps at all.
     pub fn of(
-        context: &Collected,
+        context: &UnknownContext,
         lines: Lines<'_>,
         map: &mut impl CodeMap,
         ir: usize,
@@ -137,7 +137,7 @@ impl Shares {
         }
     }
 
-    fn follow(&mut self, context: &Collected, lines: Lines<'_>) {
+    fn follow(&mut self, context: &UnknownContext, lines: Lines<'_>) {
         let place = |nodes: &[Node], address: u64| {
             nodes.binary_search_by_key(&address, |node| node.address).ok()
         };

@@ -11,7 +11,7 @@ impl CodeMap for Nothing {
     }
 
     fn function(&mut self, _: u32) -> Function {
-        unreachable!("nobody was at any address")
+        unreachable!("no code is at any address")
     }
 
     fn place(&mut self, _: u32, _: u64) -> Option<Place> {

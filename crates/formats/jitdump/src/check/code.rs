@@ -69,7 +69,7 @@ impl<'a> CodeChecks<'a> {
     }
 
     /// Checks a code without bytes, of which there is only the record that announces it.
-    pub(super) fn without_bytes(
+    pub(super) fn load_without_bytes(
         &mut self,
         findings: &mut Findings,
         offset: u64,

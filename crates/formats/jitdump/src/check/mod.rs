@@ -143,7 +143,7 @@ fn records(findings: &mut Findings, report: &mut Report, dump: &Dump<'_>) {
                 let item = extensions.tail(findings, &record, info, &tail);
                 if let Some(item) = item.filter(CodeItem::is_without_bytes) {
                     report.loads = report.loads.saturating_add(1);
-                    codes.without_bytes(findings, offset, info.code_addr, &tail, &item);
+                    codes.load_without_bytes(findings, offset, info.code_addr, &tail, &item);
                 }
             }
             Body::UnwindingInfo(info) => unwinding.unwinding_info(findings, offset, info),

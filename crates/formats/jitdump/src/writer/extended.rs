@@ -79,21 +79,21 @@ pub struct Inlined<'a> {
     pub ranges: Vec<Range<u64>>,
 }
 
-type Written<S> = Result<(), WriteError<<S as Sink>::Error>>;
+type WriteResult<S> = Result<(), WriteError<<S as Sink>::Error>>;
 
 impl<S: Sink> Writer<S> {
     /// Writes a code with everything known about it: its group of records, in one write.
     ///
     /// # Errors
     /// When a name cannot be written, a parent does not precede its call, a record gets too large, or the sink fails.
-    pub fn extended(&mut self, code: &ExtendedCode<'_>) -> Written<S> {
+    pub fn extended(&mut self, code: &ExtendedCode<'_>) -> WriteResult<S> {
         self.buffer.clear();
         let start = self.begin(RecordId::DEBUG_INFO, code.timestamp);
         self.u64(code.address);
         self.u64(0);
         let size_at = self.begin_tail();
         let code_at = self.code_item(code)?;
-        self.told_nowhere_else(code)?;
+        self.extension_items(code)?;
         if let Some(tier) = code.tier {
             self.payload(tag::TIER, 0, tier)?;
         }
@@ -125,7 +125,7 @@ impl<S: Sink> Writer<S> {
     ///
     /// # Errors
     /// Those of [`extended`](Self::extended).
-    pub fn code(&mut self, load: &CodeLoad<'_>, bytes: Option<&[u8]>) -> Written<S> {
+    pub fn code(&mut self, load: &CodeLoad<'_>, bytes: Option<&[u8]>) -> WriteResult<S> {
         self.code_as(load, bytes, load.died(), load.index)
     }
 
@@ -139,7 +139,7 @@ impl<S: Sink> Writer<S> {
         bytes: Option<&[u8]>,
         died: Option<u64>,
         index: u64,
-    ) -> Written<S> {
+    ) -> WriteResult<S> {
         let lines: Vec<_> = load.lines().collect();
         let ir_lines: Vec<_> = load.ir_lines().collect();
         let inlined: Vec<_> = load
@@ -184,7 +184,7 @@ impl<S: Sink> Writer<S> {
     ///
     /// # Errors
     /// When the sink fails.
-    pub fn left_out(&mut self, timestamp: u64, left_out: &LeftOut) -> Written<S> {
+    pub fn left_out(&mut self, timestamp: u64, left_out: &LeftOut) -> WriteResult<S> {
         let endian = self.endian;
         let payload = [left_out.count, left_out.first, left_out.last].map(|n| endian.put_u64(n));
         self.tail(timestamp, 0, [(tag::LEFT_OUT, 0, payload.as_flattened())])
@@ -199,7 +199,7 @@ impl<S: Sink> Writer<S> {
         timestamp: u64,
         code_addr: u64,
         items: impl IntoIterator<Item = (u16, u16, &'i [u8])>,
-    ) -> Written<S> {
+    ) -> WriteResult<S> {
         self.buffer.clear();
         let start = self.begin(RecordId::DEBUG_INFO, timestamp);
         self.u64(code_addr);
@@ -236,7 +236,7 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Writes the items that are only in the tail of a code without bytes.
-    fn told_nowhere_else(&mut self, code: &ExtendedCode<'_>) -> Written<S> {
+    fn extension_items(&mut self, code: &ExtendedCode<'_>) -> WriteResult<S> {
         if code.bytes.is_some() {
             return Ok(());
         }
@@ -254,7 +254,7 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Writes the records that the format has for a code.
-    fn standard(&mut self, code: &ExtendedCode<'_>, bytes: &[u8]) -> Written<S> {
+    fn standard(&mut self, code: &ExtendedCode<'_>, bytes: &[u8]) -> WriteResult<S> {
         if let Some(last) = code.lines.last() {
             // perf gives the last entry no length. An entry at the code's end takes its place.
             let end =
@@ -299,7 +299,7 @@ impl<S: Sink> Writer<S> {
         self.put_load(code.timestamp, &load)
     }
 
-    fn table(&mut self, code: &ExtendedCode<'_>, lines: &[LineEntry<'_>]) -> Written<S> {
+    fn table(&mut self, code: &ExtendedCode<'_>, lines: &[LineEntry<'_>]) -> WriteResult<S> {
         let mut numbers = BTreeMap::new();
         let mut files = Vec::new();
         let mut rows = Vec::new();
@@ -326,7 +326,7 @@ impl<S: Sink> Writer<S> {
         files.into_iter().try_for_each(|file| self.c_str(file))
     }
 
-    fn inlined(&mut self, code: &ExtendedCode<'_>) -> Written<S> {
+    fn inlined(&mut self, code: &ExtendedCode<'_>) -> WriteResult<S> {
         let offset =
             |address: u64| u32::try_from(address.saturating_sub(code.address)).unwrap_or(u32::MAX);
         self.u32(self.size(to_u64(code.inlined.len()))?);
@@ -363,14 +363,14 @@ impl<S: Sink> Writer<S> {
         at
     }
 
-    fn end_tail(&mut self, size_at: usize) -> Written<S> {
+    fn end_tail(&mut self, size_at: usize) -> WriteResult<S> {
         let items = self.buffer.len().saturating_sub(size_at).saturating_sub(4);
         let size = self.size(to_u64(items))?;
         self.patch(size_at, &self.endian.put_u32(size));
         Ok(())
     }
 
-    fn payload(&mut self, tag: u16, detail: u16, payload: &[u8]) -> Written<S> {
+    fn payload(&mut self, tag: u16, detail: u16, payload: &[u8]) -> WriteResult<S> {
         self.item(tag, detail, |writer| {
             writer.bytes(payload);
             Ok(())
@@ -382,8 +382,8 @@ impl<S: Sink> Writer<S> {
         &mut self,
         tag: u16,
         detail: u16,
-        write: impl FnOnce(&mut Self) -> Written<S>,
-    ) -> Written<S> {
+        write: impl FnOnce(&mut Self) -> WriteResult<S>,
+    ) -> WriteResult<S> {
         self.u16(tag);
         self.u16(detail);
         let size_at = self.buffer.len();

@@ -11,9 +11,9 @@ use rustix::fs::{OFlags, fcntl_setfl};
 
 /// The reading end of the recorder's pipe.
 #[derive(Debug)]
-pub(crate) struct Hold(File);
+pub(crate) struct SessionPipe(File);
 
-impl Hold {
+impl SessionPipe {
     /// `None` if no one has it open for writing, or if it is not a pipe.
     pub(crate) fn open(path: &Path) -> Option<Self> {
         let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
@@ -21,8 +21,8 @@ impl Hold {
         let mut options = File::options();
         let mut pipe = options.read(true).custom_flags(flags.bits() as i32).open(path).ok()?;
         let is_pipe = pipe.metadata().is_ok_and(|file| file.file_type().is_fifo());
-        let is_held = is_pipe && pipe.read(&mut [0]).is_err_and(is_empty);
-        (is_held && fcntl_setfl(&pipe, OFlags::empty()).is_ok()).then_some(Self(pipe))
+        let is_open = is_pipe && pipe.read(&mut [0]).is_err_and(is_empty);
+        (is_open && fcntl_setfl(&pipe, OFlags::empty()).is_ok()).then_some(Self(pipe))
     }
 
     /// Calls `then` when the recorder has written something, or is gone. Returns whether the watch could be started.
@@ -54,31 +54,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hold_lasts_until_the_pipe_is_written_or_closed() {
+    fn a_session_lasts_until_the_pipe_is_written_or_closed() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let path = dir.path().join("pipe");
         mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
-        assert!(Hold::open(&path).is_none(), "nobody has it");
+        assert!(SessionPipe::open(&path).is_none(), "no writer has it open");
         for is_written in [true, false] {
             let mut theirs = File::options().read(true).write(true).open(&path).expect("theirs");
-            let (done, told) = channel();
-            assert!(Hold::open(&path).expect("it is held").watch(move || done.send(()).unwrap()));
+            let (done, ended) = channel();
+            assert!(
+                SessionPipe::open(&path).expect("it is open").watch(move || done.send(()).unwrap())
+            );
             std::thread::sleep(Duration::from_millis(20));
-            assert_eq!(told.try_recv(), Err(TryRecvError::Empty));
+            assert_eq!(ended.try_recv(), Err(TryRecvError::Empty));
             if is_written {
                 theirs.write_all(b".").expect("written");
             } else {
                 drop(theirs);
             }
-            told.recv_timeout(Duration::from_secs(20)).expect("let go");
+            ended.recv_timeout(Duration::from_secs(20)).expect("the session ends");
         }
     }
 
     #[test]
-    fn what_is_no_pipe_holds_nothing() {
+    fn other_files_start_no_session() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let path = dir.path().join("file");
         std::fs::write(&path, "").expect("written");
-        assert!(Hold::open(&path).is_none() && Hold::open(&dir.path().join("none")).is_none());
+        assert!(
+            SessionPipe::open(&path).is_none()
+                && SessionPipe::open(&dir.path().join("none")).is_none()
+        );
     }
 }

@@ -5,14 +5,14 @@ use std::rc::Rc;
 
 use super::cost::{Call, Callee, Cost, Jump};
 use super::{Mode, Next, Rewriter};
+use crate::code_map::CodeMap;
 use crate::context::UNKNOWN;
-use crate::known::CodeMap;
 use crate::line::Kind;
 use crate::position::Column;
-use crate::quick::{called, counted, reference, taken};
+use crate::scan::{read_call, read_costs, read_jump, reference};
 
 /// What is behind the lines that were parsed, and their number.
-type Taken<'a> = Option<(&'a [u8], u64)>;
+type Advance<'a> = Option<(&'a [u8], u64)>;
 
 /// The columns of the address and the line in positions.
 #[derive(Clone, Copy)]
@@ -33,29 +33,27 @@ impl Places {
 
 impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
     /// The context whose lines may be collected many at once, if any.
-    pub(super) fn gathers(&self) -> Option<usize> {
+    pub(super) fn collecting_context(&self) -> Option<usize> {
         match self.mode {
-            Mode::Collect(index) if self.next == Next::Own && self.target.is_unsaid() => {
-                Some(index)
-            }
+            Mode::Collect(index) if self.next == Next::Own && self.target.is_empty() => Some(index),
             _ => None,
         }
     }
 
     /// Collects complete lines from the beginning of `waiting` as far as possible. Returns their total size and their
     /// number.
-    pub(super) fn gather(&mut self, waiting: &[u8], index: usize) -> (usize, u64) {
+    pub(super) fn fast_collect(&mut self, waiting: &[u8], index: usize) -> (usize, u64) {
         let (rest, lines) = match self.columns.count() {
-            1 => self.gather_of::<1>(waiting, index),
-            2 => self.gather_of::<2>(waiting, index),
-            3 => self.gather_of::<3>(waiting, index),
-            4 => self.gather_of::<4>(waiting, index),
+            1 => self.fast_collect_columns::<1>(waiting, index),
+            2 => self.fast_collect_columns::<2>(waiting, index),
+            3 => self.fast_collect_columns::<3>(waiting, index),
+            4 => self.fast_collect_columns::<4>(waiting, index),
             _ => (waiting, 0),
         };
         (waiting.len().saturating_sub(rest.len()), lines)
     }
 
-    fn gather_of<'a, const N: usize>(
+    fn fast_collect_columns<'a, const N: usize>(
         &mut self,
         waiting: &'a [u8],
         index: usize,
@@ -69,11 +67,11 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         };
         self.contexts.rows.begin(index);
         loop {
-            (rest, count) = self.costs(rest, count, &mut last, places);
+            (rest, count) = self.fast_collect_costs(rest, count, &mut last, places);
             let more = match rest.first() {
                 Some(b'\n') => rest.get(1..).map(|behind| (behind, 1)),
-                Some(b'j') => self.taken(rest, &mut last, places),
-                Some(b'c') => self.called(rest, &mut last, places),
+                Some(b'j') => self.fast_collect_jump(rest, &mut last, places),
+                Some(b'c') => self.fast_collect_call(rest, &mut last, places),
                 Some(b'f') => self.next_context(rest),
                 _ => None,
             };
@@ -87,7 +85,7 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
 
     /// Collects cost lines, and adds their number to `count`.
     #[inline]
-    fn costs<'a, const N: usize>(
+    fn fast_collect_costs<'a, const N: usize>(
         &mut self,
         text: &'a [u8],
         mut count: u64,
@@ -98,7 +96,7 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         let events = self.events;
         let rows = &mut self.contexts.rows;
         let begin = rows.values.len();
-        while let Some(behind) = counted(rest, last, events, &mut rows.values) {
+        while let Some(behind) = read_costs(rest, last, events, &mut rows.values) {
             let values = rows.values.len().wrapping_sub(events);
             rows.costs.push(Cost {
                 address: places.address(last),
@@ -115,13 +113,13 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
 
     /// Collects a jump with its position.
     #[inline]
-    fn taken<'a, const N: usize>(
+    fn fast_collect_jump<'a, const N: usize>(
         &mut self,
         text: &'a [u8],
         last: &mut [u64; N],
         places: Places,
-    ) -> Taken<'a> {
-        let (jump, behind) = taken(text, last)?;
+    ) -> Advance<'a> {
+        let (jump, behind) = read_jump(text, last)?;
         self.summary.has_jumps = true;
         self.contexts.rows.jumps.push(Jump {
             address: places.address(last),
@@ -134,14 +132,14 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
     }
 
     /// Collects a call with its costs.
-    fn called<'a, const N: usize>(
+    fn fast_collect_call<'a, const N: usize>(
         &mut self,
         text: &'a [u8],
         last: &mut [u64; N],
         places: Places,
-    ) -> Taken<'a> {
+    ) -> Advance<'a> {
         let (mut rest, mut lines) = (text, 0_u64);
-        let (mut object, mut file) = (&self.here.object.name, &self.here.line_file);
+        let (mut object, mut file) = (&self.cursor.object.name, &self.cursor.line_file);
         let name = loop {
             lines = lines.wrapping_add(1);
             match rest {
@@ -164,12 +162,12 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
             }
         };
         let mut target = *last;
-        let (count, behind) = called(rest, &mut target)?;
+        let (count, behind) = read_call(rest, &mut target)?;
         let values = self.contexts.rows.values.len();
-        let behind = counted(behind, last, self.events, &mut self.contexts.rows.values)?;
+        let behind = read_costs(behind, last, self.events, &mut self.contexts.rows.values)?;
         let callee = match self.contexts.number(&mut self.naming, name, object, file) {
             Some(index) => {
-                self.contexts.entered(index, count);
+                self.contexts.add_entries(index, count);
                 Callee::Unknown(index)
             }
             None => Callee::Known {
@@ -191,15 +189,15 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
     }
 
     /// Handles the beginning of another unknown context in the same object and file.
-    fn next_context<'a>(&mut self, text: &'a [u8]) -> Taken<'a> {
+    fn next_context<'a>(&mut self, text: &'a [u8]) -> Advance<'a> {
         let (id, behind) = reference(text.strip_prefix(b"fn=")?)?;
         let name = self.names.given(Kind::Function, id)?;
-        let (object, file) = (&self.here.object.name, &self.here.file.name);
+        let (object, file) = (&self.cursor.object.name, &self.cursor.file.name);
         if **object != *UNKNOWN {
             return None;
         }
         let index = self.contexts.number(&mut self.naming, name, object, file)?;
-        self.here.line_file = Rc::clone(&self.here.file.name);
+        self.cursor.line_file = Rc::clone(&self.cursor.file.name);
         self.mode = Mode::Collect(index);
         self.contexts.rows.begin(index);
         Some((behind, 1))

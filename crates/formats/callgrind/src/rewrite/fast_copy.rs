@@ -3,35 +3,35 @@
 use std::io::Write;
 use std::rc::Rc;
 
-use super::here::Given;
-use super::{Copied, Mode, Next, Rewriter};
+use super::cursor::ResolvedName;
+use super::{CopiedCode, Mode, Next, Rewriter};
+use crate::code_map::CodeMap;
 use crate::context::UNKNOWN;
-use crate::known::CodeMap;
 use crate::line::Kind;
-use crate::quick::{calls, costs, jump, reference};
+use crate::scan::{reference, skip_call, skip_costs, skip_jump};
 
 /// What is behind the lines that were parsed, and their number.
-type Taken<'a> = Option<(&'a [u8], u64)>;
+type Advance<'a> = Option<(&'a [u8], u64)>;
 
 impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
     /// Whether lines may be copied unchanged.
-    pub(super) fn copies(&self) -> bool {
-        self.mode == Mode::Copy(Copied::Known)
-            && self.here.in_function
+    pub(super) fn can_fast_copy(&self) -> bool {
+        self.mode == Mode::Copy(CopiedCode::Known)
+            && self.cursor.in_function
             && self.next == Next::Own
             && self.is_in_step
-            && !self.here.is_due()
-            && self.target.is_unsaid()
+            && !self.cursor.is_due()
+            && self.target.is_empty()
     }
 
     /// Copies complete lines from the beginning of `waiting` as far as they may be copied unchanged. Returns their
     /// total size and their number.
-    pub(super) fn stretch(&mut self, waiting: &[u8]) -> (usize, u64) {
+    pub(super) fn fast_copy(&mut self, waiting: &[u8]) -> (usize, u64) {
         let (rest, lines) = match self.columns.count() {
-            1 => self.stretch_of::<1>(waiting),
-            2 => self.stretch_of::<2>(waiting),
-            3 => self.stretch_of::<3>(waiting),
-            4 => self.stretch_of::<4>(waiting),
+            1 => self.fast_copy_columns::<1>(waiting),
+            2 => self.fast_copy_columns::<2>(waiting),
+            3 => self.fast_copy_columns::<3>(waiting),
+            4 => self.fast_copy_columns::<4>(waiting),
             _ => (waiting, 0),
         };
         let bytes = waiting.len().saturating_sub(rest.len());
@@ -39,27 +39,27 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         (bytes, lines)
     }
 
-    fn stretch_of<'a, const N: usize>(&mut self, waiting: &'a [u8]) -> (&'a [u8], u64) {
+    fn fast_copy_columns<'a, const N: usize>(&mut self, waiting: &'a [u8]) -> (&'a [u8], u64) {
         let (mut rest, mut count) = (waiting, 0_u64);
         let mut last = [0; N];
         last.iter_mut().zip(self.last.0).for_each(|(last, value)| *last = value);
         // The number of the file of the lines, if it differs from the function's file.
         let mut line_file = None;
         loop {
-            while let Some(behind) = costs(rest, &mut last) {
+            while let Some(behind) = skip_costs(rest, &mut last) {
                 rest = behind;
                 count = count.wrapping_add(1);
             }
             let taken = match rest.first() {
-                Some(b'c') => self.call(rest, &mut last),
-                Some(b'j') => self.jump_or_its_target(rest, &mut last),
-                Some(b'f' | b'o') => match self.inlined(rest) {
+                Some(b'c') => self.fast_copy_call(rest, &mut last),
+                Some(b'j') => self.fast_copy_jump(rest, &mut last),
+                Some(b'f' | b'o') => match self.fast_copy_file(rest) {
                     Some((file, behind)) => {
                         line_file = Some(file);
                         Some((behind, 1))
                     }
                     None => {
-                        let taken = self.known_function(rest);
+                        let taken = self.fast_copy_function(rest);
                         line_file = line_file.filter(|_| taken.is_none());
                         taken
                     }
@@ -72,15 +72,19 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
             count = count.wrapping_add(lines);
         }
         self.last.0.iter_mut().zip(last).for_each(|(value, last)| *value = last);
-        if let Some(said) = line_file.and_then(|file| self.names.said(Kind::File, file)) {
-            self.here.line_file = Rc::clone(said.name);
+        if let Some(defined) = line_file.and_then(|file| self.names.defined(Kind::File, file)) {
+            self.cursor.line_file = Rc::clone(defined.name);
         }
         (rest, count)
     }
 
     /// Parses a call of a function that callgrind knew, with its costs.
     #[inline]
-    fn call<'a, const N: usize>(&self, text: &'a [u8], last: &mut [u64; N]) -> Taken<'a> {
+    fn fast_copy_call<'a, const N: usize>(
+        &self,
+        text: &'a [u8],
+        last: &mut [u64; N],
+    ) -> Advance<'a> {
         let (mut rest, mut lines) = (text, 0_u64);
         let mut object = None;
         loop {
@@ -88,9 +92,9 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
             match rest {
                 [b'c', b'f', b'n', b'=', name @ ..] => {
                     let (id, behind) = reference(name)?;
-                    let function = self.names.said(Kind::Function, id)?;
+                    let function = self.names.defined(Kind::Function, id)?;
                     if function.may_be_unknown
-                        && object.unwrap_or_else(|| *self.here.object.name == *UNKNOWN)
+                        && object.unwrap_or_else(|| *self.cursor.object.name == *UNKNOWN)
                     {
                         return None;
                     }
@@ -99,28 +103,28 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
                 }
                 [b'c', b'f', b'i' | b'l', b'=', name @ ..] => {
                     let (id, behind) = reference(name)?;
-                    self.names.said(Kind::File, id)?;
+                    self.names.defined(Kind::File, id)?;
                     rest = behind;
                 }
                 [b'c', b'o', b'b', b'=', name @ ..] => {
                     let (id, behind) = reference(name)?;
-                    object = Some(self.names.said(Kind::Object, id)?.may_be_unknown);
+                    object = Some(self.names.defined(Kind::Object, id)?.may_be_unknown);
                     rest = behind;
                 }
                 _ => return None,
             }
         }
-        let behind = costs(calls(rest, last)?, last)?;
+        let behind = skip_costs(skip_call(rest, last)?, last)?;
         Some((behind, lines.wrapping_add(2)))
     }
 
     #[inline]
-    fn jump_or_its_target<'a, const N: usize>(
+    fn fast_copy_jump<'a, const N: usize>(
         &mut self,
         text: &'a [u8],
         last: &mut [u64; N],
-    ) -> Taken<'a> {
-        if let Some(behind) = jump(text, last) {
+    ) -> Advance<'a> {
+        if let Some(behind) = skip_jump(text, last) {
             self.summary.has_jumps = true;
             return Some((behind, 2));
         }
@@ -130,21 +134,21 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
             _ => return None,
         };
         let (id, behind) = reference(name)?;
-        self.names.said(kind, id)?;
+        self.names.defined(kind, id)?;
         Some((behind, 1))
     }
 
     /// Parses a change to another file within a function, and returns the file's number.
     #[inline]
-    fn inlined<'a>(&self, text: &'a [u8]) -> Option<(u64, &'a [u8])> {
+    fn fast_copy_file<'a>(&self, text: &'a [u8]) -> Option<(u64, &'a [u8])> {
         let [b'f', b'i' | b'e', b'=', name @ ..] = text else { return None };
         let (id, behind) = reference(name)?;
-        self.names.said(Kind::File, id)?;
+        self.names.defined(Kind::File, id)?;
         Some((id, behind))
     }
 
     /// Parses the beginning of a function that callgrind knew.
-    fn known_function<'a>(&mut self, text: &'a [u8]) -> Taken<'a> {
+    fn fast_copy_function<'a>(&mut self, text: &'a [u8]) -> Advance<'a> {
         let (mut rest, mut lines) = (text, 0_u64);
         let (mut object, mut file) = (None, None);
         loop {
@@ -152,10 +156,10 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
             match rest {
                 [b'f', b'n', b'=', name @ ..] => {
                     let (id, behind) = reference(name)?;
-                    let function = self.names.said(Kind::Function, id)?;
+                    let function = self.names.defined(Kind::Function, id)?;
                     let in_unknown = match object {
                         Some((_, in_unknown)) => in_unknown,
-                        None => *self.here.object.name == *UNKNOWN,
+                        None => *self.cursor.object.name == *UNKNOWN,
                     };
                     if function.may_be_unknown && in_unknown {
                         return None;
@@ -165,29 +169,29 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
                 }
                 [b'f', b'l', b'=', name @ ..] => {
                     let (id, behind) = reference(name)?;
-                    self.names.said(Kind::File, id)?;
+                    self.names.defined(Kind::File, id)?;
                     file = Some(id);
                     rest = behind;
                 }
                 [b'o', b'b', b'=', name @ ..] => {
                     let (id, behind) = reference(name)?;
-                    object = Some((id, self.names.said(Kind::Object, id)?.may_be_unknown));
+                    object = Some((id, self.names.defined(Kind::Object, id)?.may_be_unknown));
                     rest = behind;
                 }
                 _ => return None,
             }
         }
         let given = |kind, id| {
-            let said = self.names.said(kind, id)?;
-            Some(Given { id: Some(id), name: Rc::clone(said.name) })
+            let defined = self.names.defined(kind, id)?;
+            Some(ResolvedName { id: Some(id), name: Rc::clone(defined.name) })
         };
         if let Some(given) = object.and_then(|(id, _)| given(Kind::Object, id)) {
-            self.here.object = given;
+            self.cursor.object = given;
         }
         if let Some(given) = file.and_then(|id| given(Kind::File, id)) {
-            self.here.file = given;
+            self.cursor.file = given;
         }
-        self.here.line_file = Rc::clone(&self.here.file.name);
+        self.cursor.line_file = Rc::clone(&self.cursor.file.name);
         Some((rest, lines))
     }
 }

@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::rc::Rc;
 
-use super::here::{Given, Target};
+use super::cursor::{ResolvedName, Target};
 use super::naming::has_unknown_callers;
-use super::{Copied, Next, Rewriter};
+use super::{CopiedCode, Next, Rewriter};
+use crate::code_map::CodeMap;
 use crate::error::Cause;
-use crate::known::CodeMap;
 use crate::line::{Field, Kind, NameRef, cost};
 use crate::position::{Positions, push_number};
 use crate::write::{push_jump, push_name, push_text};
@@ -19,11 +19,11 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         self.out.push(b'\n');
     }
 
-    pub(super) fn copied_cost(&mut self, line: &[u8], copied: Copied) -> Result<(), Cause> {
-        if !self.here.in_function {
+    pub(super) fn copy_cost(&mut self, line: &[u8], copied: CopiedCode) -> Result<(), Cause> {
+        if !self.cursor.in_function {
             return Err(Cause::NoFunction);
         }
-        self.say_where();
+        self.write_location();
         let mut rest = line;
         let positions = self.columns.take(&mut rest, &self.last)?;
         if self.is_in_step || self.columns.are_whole(line) {
@@ -35,13 +35,13 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         self.is_in_step = true;
         self.last = positions;
         match std::mem::replace(&mut self.next, Next::Own) {
-            Next::Own if copied != Copied::Known => self.count(rest, copied),
+            Next::Own if copied != CopiedCode::Known => self.count(rest, copied),
             _ => Ok(()),
         }
     }
 
     /// Counts the costs that are copied from functions that callgrind did not know.
-    fn count(&mut self, mut costs: &[u8], copied: Copied) -> Result<(), Cause> {
+    fn count(&mut self, mut costs: &[u8], copied: CopiedCode) -> Result<(), Cause> {
         for event in &mut self.summary.events {
             costs = costs.trim_ascii_start();
             if costs.is_empty() {
@@ -49,7 +49,7 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
             }
             let cost = cost(&mut costs)?;
             event.unknown = event.unknown.saturating_add(cost);
-            if copied == Copied::Named {
+            if copied == CopiedCode::Named {
                 event.named = event.named.saturating_add(cost);
             }
         }
@@ -57,9 +57,9 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
     }
 
     /// Copies a call's line with count and target, whose positions are `positions`.
-    pub(super) fn copied_calls(&mut self, positions: Positions, line: &[u8]) {
+    pub(super) fn copy_call(&mut self, positions: Positions, line: &[u8]) {
         // Nothing may be between this line and its costs.
-        self.say_where();
+        self.write_location();
         let Target { context, count, .. } = std::mem::take(&mut self.target);
         let context = context.and_then(|index| self.contexts.get_mut(index));
         let mut owner = None;
@@ -83,14 +83,14 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         self.out.push(b'\n');
     }
 
-    pub(super) fn copied_jump(
+    pub(super) fn copy_jump(
         &mut self,
         taken: u64,
         executed: Option<u64>,
         target: &Positions,
         line: &[u8],
     ) {
-        self.say_where();
+        self.write_location();
         if self.is_in_step {
             return self.raw(line);
         }
@@ -101,7 +101,7 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
 
     /// Copies a line with a name. If the number has no meaning or another one in the output, writes the name with it.
     /// Unknown callers within the name are named.
-    pub(super) fn copied_name(
+    pub(super) fn copy_name(
         &mut self,
         field: Field,
         name: NameRef<'_>,
@@ -111,18 +111,18 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         let resolved = self.names.resolve(kind, name)?;
         let is_given = !(name.id.is_some() && name.text.is_empty());
         if is_given && kind == Kind::Function {
-            self.naming.saw(&resolved);
+            self.naming.record(&resolved);
         }
         let stands = match kind {
             _ if !is_given => true,
             // Its parts may be numbers that have another meaning in the output.
             Kind::Function => {
-                !has_unknown_callers(&resolved) && !self.names.refers_to_unsaid(name.text)
+                !has_unknown_callers(&resolved) && !self.names.refers_to_undefined(name.text)
             }
             _ => true,
         };
-        let is_said = name.id.is_none_or(|id| self.names.say(kind, id, &resolved));
-        if stands && (is_given || is_said) {
+        let is_defined = name.id.is_none_or(|id| self.names.define(kind, id, &resolved));
+        if stands && (is_given || is_defined) {
             self.raw(line);
         } else {
             self.push(field, name.id, Some(&resolved));
@@ -131,9 +131,10 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
     }
 
     /// Writes a name that the input defined elsewhere: only its number, if it has the same meaning in the output.
-    pub(super) fn push_given(&mut self, field: Field, given: &Given) {
-        let is_said = given.id.is_some_and(|id| self.names.say(field.kind(), id, &given.name));
-        self.push(field, given.id, (!is_said).then_some(&given.name));
+    pub(super) fn push_resolved(&mut self, field: Field, given: &ResolvedName) {
+        let is_defined =
+            given.id.is_some_and(|id| self.names.define(field.kind(), id, &given.name));
+        self.push(field, given.id, (!is_defined).then_some(&given.name));
     }
 
     /// Writes `field=(id) name`.
@@ -161,14 +162,14 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
     }
 
     /// Writes the object and file of what is copied, if they are still due in the output.
-    pub(super) fn say_where(&mut self) {
-        if std::mem::take(&mut self.here.object_is_due) && !self.here.object.name.is_empty() {
-            let object = self.here.object.clone();
-            self.push_given(Field::Ob, &object);
+    pub(super) fn write_location(&mut self) {
+        if std::mem::take(&mut self.cursor.object_is_due) && !self.cursor.object.name.is_empty() {
+            let object = self.cursor.object.clone();
+            self.push_resolved(Field::Ob, &object);
         }
-        if std::mem::take(&mut self.here.file_is_due) && !self.here.file.name.is_empty() {
-            let file = self.here.file.clone();
-            self.push_given(Field::Fl, &file);
+        if std::mem::take(&mut self.cursor.file_is_due) && !self.cursor.file.name.is_empty() {
+            let file = self.cursor.file.clone();
+            self.push_resolved(Field::Fl, &file);
         }
     }
 }

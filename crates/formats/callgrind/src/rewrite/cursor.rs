@@ -7,19 +7,19 @@ use crate::line::Field;
 
 /// A name as it was given: its number, if it has one, and its text.
 #[derive(Debug, Clone)]
-pub(super) struct Given {
+pub(super) struct ResolvedName {
     pub id: Option<u64>,
     pub name: Rc<[u8]>,
 }
 
 /// The names that apply until others replace them.
 #[derive(Debug)]
-pub(super) struct Here {
+pub(super) struct Cursor {
     /// Whether there was a function line at all.
     pub in_function: bool,
-    pub object: Given,
+    pub object: ResolvedName,
     /// The file of the function.
-    pub file: Given,
+    pub file: ResolvedName,
     /// The file of the lines, which differs where code was inlined.
     pub line_file: Rc<[u8]>,
     /// Whether the output still needs the object, and the file.
@@ -27,12 +27,12 @@ pub(super) struct Here {
     pub file_is_due: bool,
 }
 
-impl Here {
+impl Cursor {
     pub fn new() -> Self {
         Self {
             in_function: false,
-            object: Given { id: None, name: b"".as_slice().into() },
-            file: Given { id: None, name: UNKNOWN.into() },
+            object: ResolvedName { id: None, name: b"".as_slice().into() },
+            file: ResolvedName { id: None, name: UNKNOWN.into() },
             line_file: UNKNOWN.into(),
             object_is_due: false,
             file_is_due: false,
@@ -45,7 +45,7 @@ impl Here {
     }
 
     /// Records that the output is in another object and file.
-    pub fn is_elsewhere(&mut self) {
+    pub fn mark_due(&mut self) {
         self.object_is_due = true;
         self.file_is_due = true;
     }
@@ -54,8 +54,8 @@ impl Here {
 /// The names and numbers given so far for the next call's target.
 #[derive(Debug, Default)]
 pub(super) struct Target {
-    pub object: Option<Given>,
-    pub file: Option<Given>,
+    pub object: Option<ResolvedName>,
+    pub file: Option<ResolvedName>,
     pub file_field: Option<Field>,
     pub function: Option<Rc<[u8]>>,
     /// The unknown context that is called.
@@ -67,7 +67,7 @@ pub(super) struct Target {
 
 impl Target {
     /// Whether nothing was given yet.
-    pub fn is_unsaid(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.object.is_none() && self.file.is_none() && self.function.is_none()
     }
 }

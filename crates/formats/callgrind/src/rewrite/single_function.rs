@@ -1,13 +1,17 @@
 //! Contexts that belong to one function only, as nearly all do, and need not be split.
 
-use super::contexts::Collected;
+use super::contexts::UnknownContext;
 use super::cost::{Call, Cost, Jump};
 use super::rows::Lines;
-use crate::known::{CodeMap, Owner};
+use crate::code_map::{CodeMap, Owner};
 
 /// Whether everything in a context belongs to its own function, and no jump in it goes to the beginning of that
 /// function.
-pub(super) fn is_whole(context: &Collected, lines: Lines<'_>, map: &mut impl CodeMap) -> bool {
+pub(super) fn is_single_function(
+    context: &UnknownContext,
+    lines: Lines<'_>,
+    map: &mut impl CodeMap,
+) -> bool {
     let own = context.owner.as_ref().map(|owner| owner.function);
     let mut at: Option<Owner> = None;
     let mut is_own = |map: &mut _, address: u64| {
@@ -37,7 +41,7 @@ pub(super) enum Next<'a> {
 
 /// Merges lines by address. The lines of each kind must be sorted by address. At the same address costs come first,
 /// then calls.
-pub(super) fn in_order(lines: Lines<'_>) -> impl Iterator<Item = Next<'_>> {
+pub(super) fn merge_by_address(lines: Lines<'_>) -> impl Iterator<Item = Next<'_>> {
     let Lines { mut costs, mut calls, mut jumps, .. } = lines;
     std::iter::from_fn(move || {
         let cost = costs.first().map(|cost| cost.address);

@@ -4,9 +4,12 @@
 
 /// Parses a line of `N` positions, which update `last`, and any costs.
 #[inline(always)]
-pub(crate) fn costs<'a, const N: usize>(text: &'a [u8], last: &mut [u64; N]) -> Option<&'a [u8]> {
+pub(crate) fn skip_costs<'a, const N: usize>(
+    text: &'a [u8],
+    last: &mut [u64; N],
+) -> Option<&'a [u8]> {
     let mut positions = *last;
-    let mut rest = all(text, &mut positions)?;
+    let mut rest = read_positions(text, &mut positions)?;
     // The costs are copied unread.
     loop {
         let (&byte, behind) = rest.split_first()?;
@@ -22,14 +25,14 @@ pub(crate) fn costs<'a, const N: usize>(text: &'a [u8], last: &mut [u64; N]) -> 
 /// Parses a line of `N` positions, which update `last`, and `events` costs, which are appended to `values`. Costs
 /// omitted at the end are 0.
 #[inline(always)]
-pub(crate) fn counted<'a, const N: usize>(
+pub(crate) fn read_costs<'a, const N: usize>(
     text: &'a [u8],
     last: &mut [u64; N],
     events: usize,
     values: &mut Vec<u64>,
 ) -> Option<&'a [u8]> {
     let mut positions = *last;
-    let mut rest = all(text, &mut positions)?;
+    let mut rest = read_positions(text, &mut positions)?;
     let begin = values.len();
     for _ in 0..events {
         let Some((value, behind)) = value(rest) else {
@@ -63,7 +66,7 @@ fn value(text: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// How often a jump was taken, how often it was executed if it is conditional, and its target.
-pub(crate) struct Taken<const N: usize> {
+pub(crate) struct JumpLine<const N: usize> {
     pub taken: u64,
     pub executed: Option<u64>,
     pub target: [u64; N],
@@ -71,10 +74,10 @@ pub(crate) struct Taken<const N: usize> {
 
 /// Parses a jump and the line behind it with its position, which updates `last`. Parses both or neither.
 #[inline(always)]
-pub(crate) fn taken<'a, const N: usize>(
+pub(crate) fn read_jump<'a, const N: usize>(
     text: &'a [u8],
     last: &mut [u64; N],
-) -> Option<(Taken<N>, &'a [u8])> {
+) -> Option<(JumpLine<N>, &'a [u8])> {
     let (taken, executed, rest) = match text {
         [b'j', b'u', b'm', b'p', b'=', rest @ ..] => {
             let (taken, rest) = number(rest)?;
@@ -88,35 +91,38 @@ pub(crate) fn taken<'a, const N: usize>(
         _ => return None,
     };
     let mut target = *last;
-    let rest = all(rest, &mut target)?.strip_prefix(b"\n")?;
-    let rest = costs(rest, last)?;
-    Some((Taken { taken, executed, target }, rest))
+    let rest = read_positions(rest, &mut target)?.strip_prefix(b"\n")?;
+    let rest = skip_costs(rest, last)?;
+    Some((JumpLine { taken, executed, target }, rest))
 }
 
 /// Parses `calls=COUNT TARGET` with its line end, and returns the count. The positions of the target update `target`.
 #[inline(always)]
-pub(crate) fn called<'a, const N: usize>(
+pub(crate) fn read_call<'a, const N: usize>(
     text: &'a [u8],
     target: &mut [u64; N],
 ) -> Option<(u64, &'a [u8])> {
     let (count, rest) = number(text.strip_prefix(b"calls=")?)?;
-    Some((count, all(rest, target)?.strip_prefix(b"\n")?))
+    Some((count, read_positions(rest, target)?.strip_prefix(b"\n")?))
 }
 
-/// Parses the same line as [`called`].
+/// Parses the same line as [`read_call`].
 #[inline(always)]
-pub(crate) fn calls<'a, const N: usize>(text: &'a [u8], last: &[u64; N]) -> Option<&'a [u8]> {
-    called(text, &mut { *last }).map(|(_, rest)| rest)
+pub(crate) fn skip_call<'a, const N: usize>(text: &'a [u8], last: &[u64; N]) -> Option<&'a [u8]> {
+    read_call(text, &mut { *last }).map(|(_, rest)| rest)
 }
 
 /// Parses a jump and the line behind it with its position: both or neither.
 #[inline(always)]
-pub(crate) fn jump<'a, const N: usize>(text: &'a [u8], last: &mut [u64; N]) -> Option<&'a [u8]> {
+pub(crate) fn skip_jump<'a, const N: usize>(
+    text: &'a [u8],
+    last: &mut [u64; N],
+) -> Option<&'a [u8]> {
     if !(text.starts_with(b"jump=") || text.starts_with(b"jcnd=")) {
         return None;
     }
     let end = memchr::memchr(b'\n', text)?;
-    costs(text.get(end.wrapping_add(1)..)?, last)
+    skip_costs(text.get(end.wrapping_add(1)..)?, last)
 }
 
 /// Parses `(ID)` with its line end.
@@ -128,7 +134,10 @@ pub(crate) fn reference(text: &[u8]) -> Option<(u64, &[u8])> {
 
 /// Parses positions, each followed by a blank.
 #[inline(always)]
-fn all<'a, const N: usize>(text: &'a [u8], positions: &mut [u64; N]) -> Option<&'a [u8]> {
+fn read_positions<'a, const N: usize>(
+    text: &'a [u8],
+    positions: &mut [u64; N],
+) -> Option<&'a [u8]> {
     let mut rest = text;
     for value in positions {
         rest = position(rest, value)?;
@@ -231,12 +240,12 @@ mod tests {
     use proptest::prelude::*;
 
     /// Parses as many lines as possible. Returns the rest, the last positions, and the number of lines.
-    fn taken<const N: usize>(text: &[u8]) -> (&[u8], [u64; N], usize) {
+    fn scan_all<const N: usize>(text: &[u8]) -> (&[u8], [u64; N], usize) {
         let (mut rest, mut last, mut lines) = (text, [7; N], 0);
-        while let Some((behind, more)) = costs(rest, &mut last)
+        while let Some((behind, more)) = skip_costs(rest, &mut last)
             .map(|behind| (behind, 1))
-            .or_else(|| Some((jump(rest, &mut last)?, 2)))
-            .or_else(|| Some((calls(rest, &last)?, 1)))
+            .or_else(|| Some((skip_jump(rest, &mut last)?, 2)))
+            .or_else(|| Some((skip_call(rest, &last)?, 1)))
         {
             (rest, lines) = (behind, lines + more);
         }
@@ -245,10 +254,10 @@ mod tests {
 
     fn compare<const N: usize>(text: &str, columns: &[u8]) {
         let columns = Columns::parse(columns).expect("columns");
-        let (rest, quick, lines) = taken::<N>(text.as_bytes());
+        let (rest, scanned, lines) = scan_all::<N>(text.as_bytes());
         let done = &text.as_bytes()[..text.len() - rest.len()];
         assert!(done.is_empty() || done.ends_with(b"\n"));
-        let mut careful = Positions([7; 4]);
+        let mut parsed = Positions([7; 4]);
         let mut count = 0;
         for line in done.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
             count += 1;
@@ -257,18 +266,18 @@ mod tests {
                 Some(b'j') => {}
                 Some(b'c') => {
                     let Ok(Line::Calls { target, .. }) = parse(line) else { panic!("calls") };
-                    columns.take(&mut &*target, &careful).expect("positions");
+                    columns.take(&mut &*target, &parsed).expect("positions");
                 }
-                _ => careful = columns.take(&mut &*line, &careful).expect("positions"),
+                _ => parsed = columns.take(&mut &*line, &parsed).expect("positions"),
             }
         }
-        assert_eq!((&careful.0[..N], count), (&quick[..], lines), "{text}");
+        assert_eq!((&parsed.0[..N], count), (&scanned[..], lines), "{text}");
     }
 
     proptest! {
         /// The fast path accepts only what the general parser accepts.
         #[test]
-        fn quickly_or_with_care(
+        fn scanned_costs_and_jumps_equal_parsed_ones(
             text in prop::collection::vec(
                 "[-+*]?[0-9]{1,3} |jump=3 |calls=[0-9]{1,20} |0x[0-9a-f]{1,17} |[0-9]{17,21} |\n|[ x]", 0..30,
             ),
@@ -281,13 +290,13 @@ mod tests {
 
         /// Costs have the same values as in the general parser, or are not accepted.
         #[test]
-        fn counted_or_with_care(
+        fn costs_equal_parsed_ones(
             text in prop::collection::vec("[-+*]?[0-9]{1,3} |[0-9]{17,21} |[0-9]{1,4}|\n|[ x]", 0..8),
             events in 0..4_usize,
         ) {
             let text = text.concat() + "\n";
             let (mut last, mut values) = ([7; 2], vec![1]);
-            let Some(rest) = counted(text.as_bytes(), &mut last, events, &mut values) else {
+            let Some(rest) = read_costs(text.as_bytes(), &mut last, events, &mut values) else {
                 prop_assert_eq!((last, values), ([7; 2], vec![1]));
                 return Ok(());
             };
@@ -306,11 +315,11 @@ mod tests {
 
         /// Jumps have the same content as in the general parser.
         #[test]
-        fn jumps_or_with_care(
+        fn jumps_equal_parsed_ones(
             text in "(jump|jcnd)=[0-9]{1,20}(/[0-9]{0,3})? [-+*]?[0-9]{1,3} [*] ?\n[+][0-9] [*] ?0?\n",
         ) {
             let mut last = [7; 2];
-            let Some((jump, rest)) = super::taken(text.as_bytes(), &mut last) else {
+            let Some((jump, rest)) = super::read_jump(text.as_bytes(), &mut last) else {
                 prop_assert_eq!(last, [7; 2]);
                 return Ok(());
             };
@@ -336,13 +345,13 @@ mod tests {
     }
 
     #[test]
-    fn what_callgrind_writes_is_taken_quickly() {
+    fn lines_as_callgrind_writes_them_are_accepted() {
         let mut values = Vec::new();
         let costs = b"+4 0 17 3\n";
-        assert!(counted(costs, &mut [0; 2], 3, &mut values).is_some_and(<[u8]>::is_empty));
+        assert!(read_costs(costs, &mut [0; 2], 3, &mut values).is_some_and(<[u8]>::is_empty));
         assert_eq!(values, [17, 3, 0]);
         let text = "0x4a10c0 12 1\n+4 * 1 0 3\n* -3 1\njcnd=1/2 +46 +29 \n* * \ncalls=1 0x152a80 264 \n* * 11\n";
-        let (rest, last, lines) = taken::<2>(text.as_bytes());
+        let (rest, last, lines) = scan_all::<2>(text.as_bytes());
         assert_eq!((rest, last, lines), (&b""[..], [0x4a_10c4, 9], 7));
         assert_eq!(reference(b"(12)\nfn"), Some((12, &b"fn"[..])));
     }
