@@ -137,7 +137,7 @@ int main(int count, char **words)
     const options wanted{words[1], words[2], words[3], std::atof(words[4])};
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
-    jitscribe::llvm_listener listener(jitscribe::scribe::from_env(), "llvm");
+    jitscribe::llvm_listener listener(jitscribe::scribe::global(), "llvm");
     if (wanted.mode == "mcjit") {
         by_mcjit(wanted, listener);
     } else {

@@ -10,7 +10,7 @@ int main(void) {
     unsigned char *room = executable_memory();
     for (int i = 0; i < 60; i++) memcpy(room + i * 64, spin, sizeof spin);
     const jitscribe_scribe *scribe;
-    jitscribe_open_from_env(&scribe);
+    jitscribe_global(&scribe);
     jitscribe_handle handles[60];
     for (int i = 0; i < 60; i++) {
         if (i == 50) {

@@ -2,7 +2,7 @@
  * jitscribe makes JIT-compiled code visible to perf, gdb, lldb, Valgrind and unwinders.
  *
  *     const jitscribe_scribe *scribe;
- *     jitscribe_open_from_env(&scribe);
+ *     jitscribe_global(&scribe);
  *
  *     const jitscribe_str file = JITSCRIBE_STR("fib.lang");
  *     const jitscribe_line lines[] = {{.offset = 0, .line = 3}, {.offset = 17, .line = 4}};
@@ -24,7 +24,7 @@
  * runtime may ignore them. A missing resource (no memory, a full log) is not a failure: the feature is off, and the notice
  * callback reports it once.
  *
- * Ownership. A scribe and an arena live as long as the process. Nothing needs to be closed or freed, except rooms of an
+ * Ownership. A scribe and an arena live as long as the process. Nothing needs to be closed or freed, except allocations of an
  * arena. A handle is a number. Arguments belong to the caller, are read during the call, and are not kept (except callbacks
  * and their data).
  *
@@ -315,8 +315,8 @@ typedef uint32_t jitscribe_object_format;
 // thread.
 typedef struct jitscribe_arena jitscribe_arena;
 
-// Space for code, from jitscribe_arena_allocate to jitscribe_room_free. Only one thread at a time may use it.
-typedef struct jitscribe_room jitscribe_room;
+// Space for code, from jitscribe_arena_allocate to jitscribe_allocation_free. Only one thread at a time may use it.
+typedef struct jitscribe_allocation jitscribe_allocation;
 
 // Receives announcements of code. It lives as long as the process, is never freed, and may be used from any thread.
 typedef struct jitscribe_scribe jitscribe_scribe;
@@ -555,7 +555,7 @@ jitscribe_result jitscribe_open(const struct jitscribe_settings *settings,
 // log in memory. The first call creates it; later calls in the process return the same pointer.
 //
 // @param scribe  out: the scribe, which lives as long as the process.
-jitscribe_result jitscribe_open_from_env(const struct jitscribe_scribe **scribe);
+jitscribe_result jitscribe_global(const struct jitscribe_scribe **scribe);
 
 // Whether announcements are written. If not, a runtime can skip preparing them. The call costs a nanosecond or two.
 //
@@ -567,7 +567,7 @@ bool jitscribe_is_on(const struct jitscribe_scribe *scribe);
 // In the common case it makes no system call and waits for no other thread. Tables of up to 32 lines, 4 files and 8
 // inlined calls are passed on without an allocation.
 //
-// @param scribe  from jitscribe_open or jitscribe_open_from_env.
+// @param scribe  from jitscribe_open or jitscribe_global.
 // @param code    read during the call only.
 // @param handle  out: the handle for announcing a move or an unload of the code; 0 if nothing was written. NULL: the code
 //                lives as long as the process.
@@ -620,11 +620,11 @@ jitscribe_result jitscribe_log_fd(const struct jitscribe_scribe *scribe,
 
 // The path of the dump that is being written, if the log is a file.
 //
-// @param room    the buffer for the path and a NUL; not written to if they do not fit. NULL if `size` is 0.
+// @param allocation    the buffer for the path and a NUL; not written to if they do not fit. NULL if `size` is 0.
 // @param size    the size of the buffer in bytes, including the NUL.
 // @param length  out: the length of the path in bytes, without the NUL; 0 if there is no dump.
 jitscribe_result jitscribe_dump_path(const struct jitscribe_scribe *scribe,
-                                     char *room,
+                                     char *allocation,
                                      size_t size,
                                      size_t *length);
 
@@ -640,7 +640,7 @@ const char *jitscribe_result_name(int32_t result);
 // announced with jitscribe_load from the arena's files, without any further step. The files remain when the process ends. The
 // arena functions do not exist on Windows.
 //
-// @param scribe    from jitscribe_open or jitscribe_open_from_env: its notice callback reports why there is no arena.
+// @param scribe    from jitscribe_open or jitscribe_global: its notice callback reports why there is no arena.
 // @param settings  NULL: the defaults.
 // @param arena     out: the arena; NULL if it could not be created. Then use memory of your own.
 jitscribe_result jitscribe_arena_open(const struct jitscribe_scribe *scribe,
@@ -648,33 +648,33 @@ jitscribe_result jitscribe_arena_open(const struct jitscribe_scribe *scribe,
                                       const struct jitscribe_arena **arena);
 
 // Allocates space for code. Write the code at `bytes`; it will run at `address`. The two are different: code is never written
-// where it runs. Call jitscribe_room_finish before the code runs.
+// where it runs. Call jitscribe_allocation_finish before the code runs.
 //
 // @param size     in bytes.
 // @param align    a power of two, at most a page. Code is aligned to 32 bytes in any case.
-// @param room     out: the room; NULL if there is no space on the disk or within the limit.
+// @param allocation     out: the allocation; NULL if there is no space on the disk or within the limit.
 // @param bytes    out: where to write the code until it is finished.
 // @param address  out: where the code will run.
 jitscribe_result jitscribe_arena_allocate(const struct jitscribe_arena *arena,
                                           size_t size,
                                           size_t align,
-                                          struct jitscribe_room **room,
+                                          struct jitscribe_allocation **allocation,
                                           void **bytes,
                                           uint64_t *address);
 
 // Marks the code as complete, so that it may run. Do not write to `bytes` any more. Does nothing if it was finished before.
-jitscribe_result jitscribe_room_finish(struct jitscribe_room *room);
+jitscribe_result jitscribe_allocation_finish(struct jitscribe_allocation *allocation);
 
 // Makes finished code writable again, at the same address. It must not run until it is finished again.
 //
 // @param bytes  out: where to write the code; NULL if it may not be changed because another process shares it since a fork.
-jitscribe_result jitscribe_room_edit(struct jitscribe_room *room,
+jitscribe_result jitscribe_allocation_edit(struct jitscribe_allocation *allocation,
                                      void **bytes);
 
 // Frees code, finished or not. It must not run any more, nor be on any stack. Call jitscribe_unload before.
 //
-// @param room  NULL does nothing. The room is invalid afterwards.
-jitscribe_result jitscribe_room_free(struct jitscribe_room *room);
+// @param allocation  NULL does nothing. The allocation is invalid afterwards.
+jitscribe_result jitscribe_allocation_free(struct jitscribe_allocation *allocation);
 
 // Writes all code that is alive to a new object file for a loader. With dlopen and dlsym, the same code runs in another process,
 // as far as it refers to nothing outside itself. If several codes have the same name, dlsym finds the one that was announced

@@ -1,6 +1,6 @@
 // jitscribe for C++17: RAII types around the C API.
 //
-//     auto scribe = jitscribe::scribe::from_env();
+//     auto scribe = jitscribe::scribe::global();
 //     jitscribe::line lines[] = {{0, 3, 1, 0}, {17, 4, 1, 0}};
 //     jitscribe::loaded_code code = scribe.load(
 //         jitscribe::code(memory, size).name("fib").file("fib.lang").lines(lines).frame_pointer());
@@ -265,10 +265,10 @@ public:
     explicit scribe(const jitscribe_scribe *raw) noexcept : raw_(raw) {}
 
     /// The scribe that is configured by the environment.
-    static scribe from_env() noexcept
+    static scribe global() noexcept
     {
         scribe made;
-        jitscribe_open_from_env(&made.raw_);
+        jitscribe_global(&made.raw_);
         return made;
     }
     /// Creates a scribe with the given settings.
@@ -322,16 +322,16 @@ private:
 
 /// Space in an arena, with the code that is written to it. Its destructor frees the space: the code must not run any
 /// more, nor be on any stack, and its `loaded_code` must be destroyed first. It can be moved, not copied.
-class [[nodiscard]] room {
+class [[nodiscard]] allocation {
 public:
-    /// An empty room.
-    room() noexcept = default;
-    room(room &&other) noexcept
+    /// An empty allocation.
+    allocation() noexcept = default;
+    allocation(allocation &&other) noexcept
         : raw_(std::exchange(other.raw_, nullptr)), bytes_(std::exchange(other.bytes_, nullptr)),
           address_(std::exchange(other.address_, 0))
     {
     }
-    room &operator=(room &&other) noexcept
+    allocation &operator=(allocation &&other) noexcept
     {
         if (this != &other) {
             free();
@@ -341,11 +341,11 @@ public:
         }
         return *this;
     }
-    room(const room &) = delete;
-    room &operator=(const room &) = delete;
-    ~room() { free(); }
+    allocation(const allocation &) = delete;
+    allocation &operator=(const allocation &) = delete;
+    ~allocation() { free(); }
 
-    /// Whether the room is not empty.
+    /// Whether the allocation is not empty.
     explicit operator bool() const noexcept { return raw_ != nullptr; }
     /// Where to write the code; null once it is finished.
     void *bytes() const noexcept { return bytes_; }
@@ -362,7 +362,7 @@ public:
     void finish() noexcept
     {
         if (raw_ != nullptr) {
-            jitscribe_room_finish(raw_);
+            jitscribe_allocation_finish(raw_);
             bytes_ = nullptr;
         }
     }
@@ -370,19 +370,19 @@ public:
     void *edit() noexcept
     {
         if (raw_ != nullptr) {
-            jitscribe_room_edit(raw_, &bytes_);
+            jitscribe_allocation_edit(raw_, &bytes_);
         }
         return bytes_;
     }
-    /// Frees the room.
+    /// Frees the allocation.
     void free() noexcept
     {
-        jitscribe_room_free(std::exchange(raw_, nullptr));
+        jitscribe_allocation_free(std::exchange(raw_, nullptr));
         bytes_ = nullptr;
         address_ = 0;
     }
-    /// The room of the C API. The caller must free it.
-    jitscribe_room *release() noexcept
+    /// The allocation of the C API. The caller must free it.
+    jitscribe_allocation *release() noexcept
     {
         bytes_ = nullptr;
         address_ = 0;
@@ -391,7 +391,7 @@ public:
 
 private:
     friend class arena;
-    jitscribe_room *raw_ = nullptr;
+    jitscribe_allocation *raw_ = nullptr;
     void *bytes_ = nullptr;
     std::uint64_t address_ = 0;
 };
@@ -454,10 +454,10 @@ public:
     }
     explicit operator bool() const noexcept { return raw_ != nullptr; }
 
-    /// Allocates space for `size` bytes of code at a multiple of `align`. The room is empty on failure.
-    room allocate(std::size_t size, std::size_t align = 16) const noexcept
+    /// Allocates space for `size` bytes of code at a multiple of `align`. The allocation is empty on failure.
+    allocation allocate(std::size_t size, std::size_t align = 16) const noexcept
     {
-        room made;
+        allocation made;
         if (raw_ != nullptr) {
             jitscribe_arena_allocate(raw_, size, align, &made.raw_, &made.bytes_, &made.address_);
         }

@@ -61,7 +61,7 @@ pub unsafe extern "C" fn jitscribe_open(
 /// # Safety
 /// The contract of the header.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn jitscribe_open_from_env(scribe: *mut *const OpaqueScribe) -> Outcome {
+pub unsafe extern "C" fn jitscribe_global(scribe: *mut *const OpaqueScribe) -> Outcome {
     guard(|| {
         // SAFETY: the contract of the header.
         let out = unsafe { Out::new(scribe) }?;
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn jitscribe_is_on(scribe: *const OpaqueScribe) -> bool {
 /// In the common case it makes no system call and waits for no other thread. Tables of up to 32 lines, 4 files and 8
 /// inlined calls are passed on without an allocation.
 ///
-/// @param scribe  from jitscribe_open or jitscribe_open_from_env.
+/// @param scribe  from jitscribe_open or jitscribe_global.
 /// @param code    read during the call only.
 /// @param handle  out: the handle for announcing a move or an unload of the code; 0 if nothing was written. NULL: the code
 ///                lives as long as the process.
@@ -257,7 +257,7 @@ pub unsafe extern "C" fn jitscribe_log_fd(scribe: *const OpaqueScribe, fd: *mut 
 
 /// The path of the dump that is being written, if the log is a file.
 ///
-/// @param room    the buffer for the path and a NUL; not written to if they do not fit. NULL if `size` is 0.
+/// @param buffer    the buffer for the path and a NUL; not written to if they do not fit. NULL if `size` is 0.
 /// @param size    the size of the buffer in bytes, including the NUL.
 /// @param length  out: the length of the path in bytes, without the NUL; 0 if there is no dump.
 ///
@@ -266,18 +266,18 @@ pub unsafe extern "C" fn jitscribe_log_fd(scribe: *const OpaqueScribe, fd: *mut 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jitscribe_dump_path(
     scribe: *const OpaqueScribe,
-    room: *mut c_char,
+    buffer: *mut c_char,
     size: usize,
     length: *mut usize,
 ) -> Outcome {
     guard(|| {
         // SAFETY: the contract of the header.
-        let (scribe, room, out) = unsafe {
-            (raw::shared(scribe)?.scribe, raw::buffer(room.cast::<u8>(), size)?, Out::new(length)?)
+        let (scribe, buffer, out) = unsafe {
+            (raw::shared(scribe)?.scribe, raw::buffer(buffer.cast::<u8>(), size)?, Out::new(length)?)
         };
         let path = scribe.dump_path().unwrap_or_default();
         let path = path.as_os_str().as_encoded_bytes();
-        if let Some((text, [end, ..])) = room.split_at_mut_checked(path.len()) {
+        if let Some((text, [end, ..])) = buffer.split_at_mut_checked(path.len()) {
             text.write_copy_of_slice(path);
             end.write(0);
         }

@@ -42,12 +42,12 @@ impl OpaqueArena {
     }
 }
 
-/// Space for code, from jitscribe_arena_allocate to jitscribe_room_free. Only one thread at a time may use it.
+/// Space for code, from jitscribe_arena_allocate to jitscribe_allocation_free. Only one thread at a time may use it.
 #[derive(Debug)]
-pub struct OpaqueRoom(RoomState);
+pub struct OpaqueAllocation(AllocationState);
 
 #[derive(Debug)]
-enum RoomState {
+enum AllocationState {
     Draft(Draft),
     Executable(Executable),
     /// While one state is replaced by the other.
@@ -92,7 +92,7 @@ unsafe impl Versioned for ArenaSettings {
 /// announced with jitscribe_load from the arena's files, without any further step. The files remain when the process ends. The
 /// arena functions do not exist on Windows.
 ///
-/// @param scribe    from jitscribe_open or jitscribe_open_from_env: its notice callback reports why there is no arena.
+/// @param scribe    from jitscribe_open or jitscribe_global: its notice callback reports why there is no arena.
 /// @param settings  NULL: the defaults.
 /// @param arena     out: the arena; NULL if it could not be created. Then use memory of your own.
 ///
@@ -154,11 +154,11 @@ unsafe fn arena_options(
 }
 
 /// Allocates space for code. Write the code at `bytes`; it will run at `address`. The two are different: code is never written
-/// where it runs. Call jitscribe_room_finish before the code runs.
+/// where it runs. Call jitscribe_allocation_finish before the code runs.
 ///
 /// @param size     in bytes.
 /// @param align    a power of two, at most a page. Code is aligned to 32 bytes in any case.
-/// @param room     out: the room; NULL if there is no space on the disk or within the limit.
+/// @param allocation     out: the allocation; NULL if there is no space on the disk or within the limit.
 /// @param bytes    out: where to write the code until it is finished.
 /// @param address  out: where the code will run.
 ///
@@ -169,25 +169,28 @@ pub unsafe extern "C" fn jitscribe_arena_allocate(
     arena: *const OpaqueArena,
     size: usize,
     align: usize,
-    room: *mut *mut OpaqueRoom,
+    allocation: *mut *mut OpaqueAllocation,
     bytes: *mut *mut c_void,
     address: *mut u64,
 ) -> Outcome {
     guard(|| {
         // SAFETY: the contract of the header.
-        let (arena, room, bytes, address) =
-            unsafe { (raw::shared(arena)?, Out::new(room)?, Out::new(bytes)?, Out::new(address)?) };
+        let (arena, allocation, bytes, address) = unsafe {
+            (raw::shared(arena)?, Out::new(allocation)?, Out::new(bytes)?, Out::new(address)?)
+        };
         let place = fallible::Place::new().ok();
         match place.and_then(|place| Some((place, arena.arena.allocate(size, align)?))) {
             Some((place, mut draft)) => {
                 bytes.set(draft.bytes_mut().as_mut_ptr().cast());
                 address.set(draft.address());
-                room.set(Box::into_raw(place.fill(OpaqueRoom(RoomState::Draft(draft)))));
+                allocation.set(Box::into_raw(
+                    place.fill(OpaqueAllocation(AllocationState::Draft(draft))),
+                ));
             }
             None => {
                 bytes.set(ptr::null_mut());
                 address.set(0);
-                room.set(ptr::null_mut());
+                allocation.set(ptr::null_mut());
             }
         }
         Ok(())
@@ -199,12 +202,12 @@ pub unsafe extern "C" fn jitscribe_arena_allocate(
 /// # Safety
 /// The contract of the header.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn jitscribe_room_finish(room: *mut OpaqueRoom) -> Outcome {
+pub unsafe extern "C" fn jitscribe_allocation_finish(allocation: *mut OpaqueAllocation) -> Outcome {
     guard(|| {
         // SAFETY: the contract of the header.
-        let room = unsafe { raw::in_out(room) }?;
-        room.0 = match std::mem::replace(&mut room.0, RoomState::Nothing) {
-            RoomState::Draft(draft) => RoomState::Executable(draft.finish()),
+        let allocation = unsafe { raw::in_out(allocation) }?;
+        allocation.0 = match std::mem::replace(&mut allocation.0, AllocationState::Nothing) {
+            AllocationState::Draft(draft) => AllocationState::Executable(draft.finish()),
             other => other,
         };
         Ok(())
@@ -218,22 +221,22 @@ pub unsafe extern "C" fn jitscribe_room_finish(room: *mut OpaqueRoom) -> Outcome
 /// # Safety
 /// The contract of the header.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn jitscribe_room_edit(
-    room: *mut OpaqueRoom,
+pub unsafe extern "C" fn jitscribe_allocation_edit(
+    allocation: *mut OpaqueAllocation,
     bytes: *mut *mut c_void,
 ) -> Outcome {
     guard(|| {
         // SAFETY: the contract of the header.
-        let (room, out) = unsafe { (raw::in_out(room)?, Out::new(bytes)?) };
-        room.0 = match std::mem::replace(&mut room.0, RoomState::Nothing) {
-            RoomState::Executable(code) => match code.edit() {
-                Ok(draft) => RoomState::Draft(draft),
-                Err(code) => RoomState::Executable(code),
+        let (allocation, out) = unsafe { (raw::in_out(allocation)?, Out::new(bytes)?) };
+        allocation.0 = match std::mem::replace(&mut allocation.0, AllocationState::Nothing) {
+            AllocationState::Executable(code) => match code.edit() {
+                Ok(draft) => AllocationState::Draft(draft),
+                Err(code) => AllocationState::Executable(code),
             },
             other => other,
         };
-        out.set(match &mut room.0 {
-            RoomState::Draft(draft) => draft.bytes_mut().as_mut_ptr().cast(),
+        out.set(match &mut allocation.0 {
+            AllocationState::Draft(draft) => draft.bytes_mut().as_mut_ptr().cast(),
             _ => ptr::null_mut(),
         });
         Ok(())
@@ -242,18 +245,18 @@ pub unsafe extern "C" fn jitscribe_room_edit(
 
 /// Frees code, finished or not. It must not run any more, nor be on any stack. Call jitscribe_unload before.
 ///
-/// @param room  NULL does nothing. The room is invalid afterwards.
+/// @param allocation  NULL does nothing. The allocation is invalid afterwards.
 ///
 /// # Safety
 /// The contract of the header.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn jitscribe_room_free(room: *mut OpaqueRoom) -> Outcome {
+pub unsafe extern "C" fn jitscribe_allocation_free(allocation: *mut OpaqueAllocation) -> Outcome {
     guard(|| {
-        if !room.is_null() {
+        if !allocation.is_null() {
             // SAFETY: not NULL, and mapped by the contract of the header. This checks what can be checked.
-            unsafe { raw::in_out(room) }?;
+            unsafe { raw::in_out(allocation) }?;
             // SAFETY: from a box of jitscribe_arena_allocate, which is not used any more, by the contract of the header.
-            drop(unsafe { Box::from_raw(room) });
+            drop(unsafe { Box::from_raw(allocation) });
         }
         Ok(())
     })

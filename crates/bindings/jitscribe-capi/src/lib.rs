@@ -27,14 +27,15 @@ mod text;
 mod unwind;
 
 pub use api::{
-    jitscribe_dump_path, jitscribe_is_on, jitscribe_load, jitscribe_log_fd, jitscribe_moved,
-    jitscribe_moved_to_address, jitscribe_open, jitscribe_open_from_env, jitscribe_poll,
+    jitscribe_dump_path, jitscribe_global, jitscribe_is_on, jitscribe_load, jitscribe_log_fd,
+    jitscribe_moved, jitscribe_moved_to_address, jitscribe_open, jitscribe_poll,
     jitscribe_result_name, jitscribe_show_before_crash, jitscribe_unload, jitscribe_version,
 };
 #[cfg(unix)]
 pub use arena::{
-    ArenaFlag, ArenaSettings, OpaqueArena, OpaqueRoom, jitscribe_arena_allocate,
-    jitscribe_arena_open, jitscribe_room_edit, jitscribe_room_finish, jitscribe_room_free,
+    ArenaFlag, ArenaSettings, OpaqueAllocation, OpaqueArena, jitscribe_allocation_edit,
+    jitscribe_allocation_finish, jitscribe_allocation_free, jitscribe_arena_allocate,
+    jitscribe_arena_open,
 };
 pub use code::{Code, Inlined, Kind, Line, Range};
 pub use notice::Subject;

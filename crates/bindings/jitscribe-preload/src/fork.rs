@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::{guest, owner, watch};
 
-/// Whether the process that is about to fork holds the latch for it.
+/// Whether the process that is about to fork holds the lock for it.
 static IS_HELD: AtomicBool = AtomicBool::new(false);
 
 unsafe extern "C" {
@@ -21,7 +21,7 @@ pub(crate) fn register_handlers() {
     unsafe { pthread_atfork(Some(prepare), Some(parent), Some(child)) };
 }
 
-/// Takes the latch, so that no thread is in the middle of anything when the child's memory is copied.
+/// Takes the lock, so that no thread is in the middle of anything when the child's memory is copied.
 extern "C" fn prepare() {
     // What another thread, which forks as well, has written there stays.
     if owner::is_known() && guest::isolated(watch::lock_for_fork) {
@@ -40,7 +40,7 @@ extern "C" fn child() {
         return;
     }
     if IS_HELD.swap(false, Relaxed) {
-        watch::reset_latch();
+        watch::reset_lock();
     }
     guest::isolated(watch::adopt_after_fork);
 }

@@ -12,7 +12,7 @@
 //! - `errno` is preserved, nothing unwinds into the program, and threads are cancelled only inside the C library
 //!   (`guest.rs`).
 //! - Only one thread at a time reads files. Anyone else who comes (another thread, a signal handler, or the scribe's own
-//!   writes) leaves a note and goes on (`latch.rs`).
+//!   writes) leaves a note and goes on (`watch.rs`).
 //! - The library does not use the program's allocator: a signal handler that writes may have interrupted `malloc`
 //!   (`memory.rs`). Code for which the system has no memory is left out, and the log counts it.
 //! - The child of a fork goes on by itself. The child of a vfork shares its parent's memory, and does nothing (`owner.rs`, `fork.rs`).
@@ -29,7 +29,6 @@ mod exports;
 mod file;
 mod fork;
 mod guest;
-mod latch;
 mod list;
 mod memory;
 mod names;

@@ -1,7 +1,7 @@
 //! The library's own heap.
 //!
 //! It does not use the program's `malloc`: a signal handler that writes a file may have interrupted it, and heap profilers
-//! should see only the program's own allocations. Only the thread that holds the latch allocates, except for what a thread of
+//! should see only the program's own allocations. Only the thread that holds the lock allocates, except for what a thread of
 //! the scribe allocates when it starts, so no thread waits here for long.
 
 use std::alloc::{GlobalAlloc, Layout};

@@ -13,9 +13,9 @@ pub(crate) struct Status {
     pub(crate) is_regular: bool,
 }
 
-pub(crate) fn thread_id() -> i32 {
+pub(crate) fn thread_id() -> u32 {
     // SAFETY: it takes nothing and cannot fail.
-    unsafe { syscall(libc::SYS_gettid) as i32 }
+    unsafe { syscall(libc::SYS_gettid) as u32 }
 }
 
 pub(crate) fn process_id() -> i32 {

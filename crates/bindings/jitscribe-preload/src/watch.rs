@@ -7,13 +7,13 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
+use ::guest::{Holder, LockOwner};
 use fallible::Vec;
 
 use crate::announce::Announcer;
 use crate::buffer::part;
 use crate::disabled::{disable, is_disabled};
 use crate::file::{File, Trigger};
-use crate::latch::{Holder, Latch};
 use crate::names::Kind;
 use crate::owner::{self, Owner};
 use crate::{guest, list, poll, span, sys};
@@ -24,7 +24,7 @@ const MOST_FDS: usize = 64;
 /// Number of attempts, with a yield in between, for work that cannot be left to another thread.
 const MAX_TRIES: u32 = 100_000;
 
-/// The state, which only the holder of the latch accesses.
+/// The state, which only the holder of the lock accesses.
 struct WatchedFiles {
     files: [Option<File>; MOST_FILES],
     announcer: Announcer,
@@ -35,11 +35,11 @@ struct WatchedFiles {
 
 struct Guarded(UnsafeCell<Option<WatchedFiles>>);
 
-// SAFETY: only the holder of the latch accesses it, in `with_lock`.
+// SAFETY: only the holder of the lock accesses it, in `with_lock`.
 unsafe impl Sync for Guarded {}
 
 static WATCHED: Guarded = Guarded(UnsafeCell::new(None));
-static LATCH: Latch = Latch::new();
+static LOCK: LockOwner = LockOwner::new();
 /// Whether there are files that the parent has open, too.
 static HAS_INHERITED: AtomicBool = AtomicBool::new(false);
 /// A bit for each file that is due to be read.
@@ -51,7 +51,7 @@ const OF_DUMP: u64 = 1 << 63;
 /// Our own descriptors, -1 for none: one per file for reading, and the log's.
 static OWN_FDS: [AtomicI32; MOST_FILES + 1] = [const { AtomicI32::new(-1) }; MOST_FILES + 1];
 
-/// What to do if another thread holds the latch.
+/// What to do if another thread holds the lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum IfLocked {
     /// Go on: the holder sees the note.
@@ -71,7 +71,7 @@ fn with_lock(if_locked: IfLocked, work: impl FnOnce(&mut WatchedFiles)) {
     }
     let me = sys::thread_id();
     let mut tries = 0;
-    while let Err(held) = LATCH.take(me) {
+    while let Err(held) = LOCK.take(me) {
         tries += 1;
         if held == Holder::ThisThread || if_locked == IfLocked::LeaveNote || tries > MAX_TRIES {
             return;
@@ -80,7 +80,7 @@ fn with_lock(if_locked: IfLocked, work: impl FnOnce(&mut WatchedFiles)) {
     }
     let mut work = Some(work);
     loop {
-        // SAFETY: this thread has the latch, and cannot get here again while it has it, because `take` then fails.
+        // SAFETY: this thread has the lock, and cannot get here again while it has it, because `take` then fails.
         let watched = unsafe { &mut *WATCHED.0.get() };
         let watched = watched.get_or_insert_with(WatchedFiles::new);
         // What is not read because memory is exhausted is read after the next write.
@@ -90,9 +90,9 @@ fn with_lock(if_locked: IfLocked, work: impl FnOnce(&mut WatchedFiles)) {
             }
             watched.read_noted();
         });
-        LATCH.release();
-        // A thread that found the latch taken has left a note before.
-        if NOTES.load(Acquire) == 0 || LATCH.take(me).is_err() {
+        LOCK.release();
+        // A thread that found the lock taken has left a note before.
+        if NOTES.load(Acquire) == 0 || LOCK.take(me).is_err() {
             return;
         }
     }
@@ -193,7 +193,7 @@ pub(crate) fn is_own(fd: c_int) -> bool {
     fd >= 0
         && OWN_FDS.iter().any(|own| own.load(Relaxed) == fd)
         && !owner::is_borrowed()
-        && !LATCH.is_held_by(sys::thread_id())
+        && !LOCK.is(sys::thread_id())
 }
 
 /// Our own descriptors, in no particular order.
@@ -218,14 +218,14 @@ pub(crate) fn relocate_own_fd(fd: c_int) {
     });
 }
 
-/// Before a fork: takes the latch, so that no thread is in the middle of anything. Returns whether that succeeded.
+/// Before a fork: takes the lock, so that no thread is in the middle of anything. Returns whether that succeeded.
 pub(crate) fn lock_for_fork() -> bool {
     if !owner::is_own() {
         return false;
     }
     let me = sys::thread_id();
     for _ in 0..MAX_TRIES {
-        match LATCH.take(me) {
+        match LOCK.take(me) {
             Ok(()) => return true,
             Err(Holder::ThisThread) => return false,
             Err(Holder::OtherThread) => sys::yield_now(),
@@ -234,17 +234,17 @@ pub(crate) fn lock_for_fork() -> bool {
     false
 }
 
-/// In the parent of a fork: releases the latch, and reads what became due in between.
+/// In the parent of a fork: releases the lock, and reads what became due in between.
 pub(crate) fn unlock_after_fork() {
-    LATCH.release();
+    LOCK.release();
     if NOTES.load(Acquire) != 0 {
         with_lock(IfLocked::LeaveNote, |_| ());
     }
 }
 
-/// In the child of a fork: releases the latch, whose holder exists only in the parent.
-pub(crate) fn reset_latch() {
-    LATCH.release();
+/// In the child of a fork: releases the lock, whose holder exists only in the parent.
+pub(crate) fn reset_lock() {
+    LOCK.release();
 }
 
 /// In the child of a fork: adopts the watched files at once.
@@ -254,7 +254,7 @@ pub(crate) fn adopt_after_fork() {
 
 /// In the child of a fork, on one thread: goes on with the files that are open.
 fn adopt() {
-    if !LATCH.is_free() {
+    if !LOCK.is_free() {
         // Another thread was in the middle of something, and its state is not known.
         disable();
         return;

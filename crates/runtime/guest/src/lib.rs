@@ -14,6 +14,7 @@ mod file;
 mod futex;
 #[cfg(unix)]
 mod limits;
+mod lock_owner;
 mod notifier;
 mod signals;
 mod status;
@@ -27,6 +28,7 @@ pub use file::OwnFile;
 pub use futex::sleep_if_refused;
 #[cfg(unix)]
 pub use limits::file_size_limit;
+pub use lock_owner::{Holder, LockOwner};
 pub use notifier::Notifier;
 pub use signals::{SignalsHeld, WithoutCancellation, hold_signals, without_cancellation};
 pub use status::{begin_of, own_status};

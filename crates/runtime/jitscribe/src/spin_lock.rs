@@ -6,13 +6,10 @@
 //! the processor.
 
 use std::hint::spin_loop;
-use std::sync::atomic::{
-    AtomicU32, AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
-};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use guest::{SignalsHeld, hold_signals};
+use guest::{LockOwner, SignalsHeld, hold_signals};
 
 use crate::{system, thread};
 
@@ -24,9 +21,9 @@ const SPINS: u32 = 100;
 /// Length of a sleep: about as much as the kernel adds to it.
 const NAP: Duration = Duration::from_micros(50);
 
-/// Held for a few system calls at most, never while calling code of others. The value is the id of the holder, or 0.
+/// Held for a few system calls at most, never while calling code of others.
 #[derive(Debug, Default)]
-pub(crate) struct SpinLock(AtomicU32);
+pub(crate) struct SpinLock(LockOwner);
 
 /// Releases the lock and the signals when dropped.
 #[derive(Debug)]
@@ -37,7 +34,7 @@ pub(crate) struct Guard<'l> {
 
 impl SpinLock {
     pub(crate) const fn new() -> Self {
-        Self(AtomicU32::new(0))
+        Self(LockOwner::new())
     }
 
     #[cfg(test)]
@@ -53,7 +50,7 @@ impl SpinLock {
             if let Some(guard) = self.try_lock() {
                 return (Some(guard), false);
             }
-            if self.0.load(Relaxed) == me {
+            if self.0.is(me) {
                 return (None, false);
             }
             if !patience.wait() {
@@ -63,23 +60,23 @@ impl SpinLock {
     }
 
     pub(crate) fn try_lock(&self) -> Option<Guard<'_>> {
-        if self.0.load(Relaxed) != 0 {
+        if !self.0.is_free() {
             return None;
         }
         let signals = hold_signals();
-        let is_ours = self.0.compare_exchange(0, thread::id(), Acquire, Relaxed).is_ok();
+        let is_ours = self.0.take(thread::id()).is_ok();
         is_ours.then(|| Guard { spin_lock: self, _signals: signals })
     }
 
     /// For the child of a fork: the holder exists only in the parent.
     pub(crate) fn reset(&self) {
-        self.0.store(0, Release);
+        self.0.release();
     }
 }
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        self.spin_lock.0.store(0, Release);
+        self.spin_lock.0.release();
     }
 }
 

@@ -53,7 +53,7 @@ mod descriptor;
 mod files;
 mod log_locator;
 mod publisher;
-mod spin_lock;
+mod try_lock;
 
 pub use jit_code::{Code, Inlined, Line, Unwind};
 pub use log_locator::register_log_locator;

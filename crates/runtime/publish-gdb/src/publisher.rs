@@ -10,7 +10,7 @@ use jit_code::Code;
 
 use crate::descriptor;
 use crate::files::{self, Files, Pending};
-use crate::spin_lock::SpinLock;
+use crate::try_lock::TryLock;
 
 /// How long a thread waits for another one that is calling the debugger.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -52,9 +52,9 @@ struct Shared {
     target: Target,
     tag: [u8; TAG],
     options: Options,
-    files: SpinLock<Files>,
+    files: TryLock<Files>,
     /// Events of threads that found the files locked, in order.
-    deferred: SpinLock<Vec<Event>>,
+    deferred: TryLock<Vec<Event>>,
     deferred_count: AtomicUsize,
     /// Wakes the thread that shows waiting code. In the child of a fork, that thread exists only in the parent.
     waker: Notifier,
@@ -81,8 +81,8 @@ impl Gdb {
             target,
             tag: [0; TAG],
             options,
-            files: SpinLock::new(Files::new(options.each)),
-            deferred: SpinLock::default(),
+            files: TryLock::new(Files::new(options.each)),
+            deferred: TryLock::default(),
             deferred_count: AtomicUsize::new(0),
             waker: Notifier::new(),
             waker_pid: AtomicU32::new(0),

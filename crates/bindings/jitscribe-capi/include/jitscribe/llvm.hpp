@@ -1,7 +1,7 @@
 // jitscribe for LLVM: announces the code that MCJIT, or ORC's RTDyldObjectLinkingLayer, loads. Header-only C++17,
 // tested with LLVM 14.
 //
-//     jitscribe::llvm_listener listener(jitscribe::scribe::from_env());   // lives as long as the JIT
+//     jitscribe::llvm_listener listener(jitscribe::scribe::global());   // lives as long as the JIT
 //
 //     layer->registerJITEventListener(listener);      // ORC: an RTDyldObjectLinkingLayer
 //     engine->RegisterJITEventListener(&listener);    // MCJIT

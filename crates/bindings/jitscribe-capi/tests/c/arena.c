@@ -30,13 +30,13 @@ int main(int count, char **arguments)
     OK(jitscribe_arena_open(scribe, &settings, &arena));
     MUST(arena != NULL);
 
-    jitscribe_room *room;
+    jitscribe_allocation *allocation;
     void *bytes;
     uint64_t address;
-    OK(jitscribe_arena_allocate(arena, sizeof answer, 16, &room, &bytes, &address));
-    MUST(room != NULL);
+    OK(jitscribe_arena_allocate(arena, sizeof answer, 16, &allocation, &bytes, &address));
+    MUST(allocation != NULL);
     memcpy(bytes, answer, sizeof answer);
-    OK(jitscribe_room_finish(room));
+    OK(jitscribe_allocation_finish(allocation));
 
     const jitscribe_code code = {
         .struct_size = sizeof code,
@@ -55,23 +55,23 @@ int main(int count, char **arguments)
     MUST(strstr(info.dli_fname, arguments[1]) == info.dli_fname);
 
 #if defined(__x86_64__)
-    OK(jitscribe_room_edit(room, &bytes));
+    OK(jitscribe_allocation_edit(allocation, &bytes));
     ((unsigned char *)bytes)[number_at] = 43;
-    OK(jitscribe_room_finish(room));
+    OK(jitscribe_allocation_finish(allocation));
     MUST(call() == 43);
 #endif
 
     OK(jitscribe_unload(scribe, handle));
-    OK(jitscribe_room_free(room));
-    OK(jitscribe_room_free(NULL));
+    OK(jitscribe_allocation_free(allocation));
+    OK(jitscribe_allocation_free(NULL));
 
     /* Invalid calls, and a request for more space than there is. */
-    OK(jitscribe_arena_allocate(arena, (size_t)2 << 30, 16, &room, &bytes, &address));
-    MUST(room == NULL && bytes == NULL && address == 0);
+    OK(jitscribe_arena_allocate(arena, (size_t)2 << 30, 16, &allocation, &bytes, &address));
+    MUST(allocation == NULL && bytes == NULL && address == 0);
     MUST(jitscribe_arena_open(NULL, NULL, &arena) == JITSCRIBE_RESULT_ERROR_NULL);
-    MUST(jitscribe_arena_allocate(NULL, 1, 16, &room, &bytes, &address) == JITSCRIBE_RESULT_ERROR_NULL);
-    MUST(jitscribe_room_finish(NULL) == JITSCRIBE_RESULT_ERROR_NULL);
-    MUST(jitscribe_room_edit(NULL, &bytes) == JITSCRIBE_RESULT_ERROR_NULL);
+    MUST(jitscribe_arena_allocate(NULL, 1, 16, &allocation, &bytes, &address) == JITSCRIBE_RESULT_ERROR_NULL);
+    MUST(jitscribe_allocation_finish(NULL) == JITSCRIBE_RESULT_ERROR_NULL);
+    MUST(jitscribe_allocation_edit(NULL, &bytes) == JITSCRIBE_RESULT_ERROR_NULL);
     puts("all is so");
     return 0;
 }

@@ -12,7 +12,7 @@ int main(int argc, char **argv)
 {
     MUST(argc == 2);
     const jitscribe_scribe *scribe;
-    OK(jitscribe_open_from_env(&scribe));
+    OK(jitscribe_global(&scribe));
     int count = atoi(argv[1]), late = 0;
     for (int number = 0; number < count; number++) {
         char name[32];

@@ -46,7 +46,7 @@ static void null_pointers(const jitscribe_scribe *scribe)
     size_t length = 77;
     const jitscribe_result null = JITSCRIBE_RESULT_ERROR_NULL;
     MUST(jitscribe_open(NULL, NULL) == null);
-    MUST(jitscribe_open_from_env(NULL) == null);
+    MUST(jitscribe_global(NULL) == null);
     MUST(!jitscribe_is_on(NULL));
     MUST(jitscribe_load(NULL, &code, &handle) == null);
     MUST(jitscribe_load(scribe, NULL, &handle) == null);
@@ -374,11 +374,11 @@ static void threads(const jitscribe_scribe *scribe)
     MUST(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-static void *open_from_env(void *nothing)
+static void *global(void *nothing)
 {
     (void)nothing;
     const jitscribe_scribe *scribe = NULL;
-    OK(jitscribe_open_from_env(&scribe));
+    OK(jitscribe_global(&scribe));
     return (void *)(uintptr_t)scribe;
 }
 
@@ -387,11 +387,11 @@ static void environment(void)
 {
     pthread_t thread[4];
     for (int i = 0; i < 4; i++) {
-        MUST(pthread_create(&thread[i], NULL, open_from_env, NULL) == 0);
+        MUST(pthread_create(&thread[i], NULL, global, NULL) == 0);
     }
-    const void *first = open_from_env(NULL);
+    const void *first = global(NULL);
     MUST(jitscribe_is_on(first));
-    MUST(open_from_env(NULL) == first);
+    MUST(global(NULL) == first);
     for (int i = 0; i < 4; i++) {
         void *other = NULL;
         MUST(pthread_join(thread[i], &other) == 0);

@@ -55,16 +55,16 @@ __attribute__((noinline)) void bottom(void)
 /* Announces code through a library that nothing else in the process sees. */
 static void announce_by(const char *path, const jitscribe_code *it)
 {
-    jitscribe_result (*open_from_env)(const jitscribe_scribe **);
+    jitscribe_result (*global)(const jitscribe_scribe **);
     jitscribe_result (*load)(const jitscribe_scribe *, const jitscribe_code *, jitscribe_handle *);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     MUST(library != NULL);
-    void *symbol = dlsym(library, "jitscribe_open_from_env");
-    memcpy(&open_from_env, &symbol, sizeof symbol);
+    void *symbol = dlsym(library, "jitscribe_global");
+    memcpy(&global, &symbol, sizeof symbol);
     symbol = dlsym(library, "jitscribe_load");
     memcpy(&load, &symbol, sizeof symbol);
     const jitscribe_scribe *scribe;
-    OK(open_from_env(&scribe));
+    OK(global(&scribe));
     OK(load(scribe, it, NULL));
 }
 
@@ -109,7 +109,7 @@ static void call(code callee)
 static void announce(const jitscribe_code *it)
 {
     const jitscribe_scribe *scribe;
-    OK(jitscribe_open_from_env(&scribe));
+    OK(jitscribe_global(&scribe));
     OK(jitscribe_load(scribe, it, NULL));
 }
 #endif

@@ -1,4 +1,4 @@
-// The arena of the C++ wrapper, in the directory that the argument names: ownership of rooms, and exceptions through its
+// The arena of the C++ wrapper, in the directory that the argument names: ownership of allocations, and exceptions through its
 // code.
 #include <jitscribe.hpp>
 
@@ -11,13 +11,13 @@
 #include "../c/must.h"
 
 using jitscribe::arena;
-using jitscribe::room;
+using jitscribe::allocation;
 
-static_assert(!std::is_copy_constructible_v<room>);
-static_assert(!std::is_copy_assignable_v<room>);
-static_assert(std::is_nothrow_move_constructible_v<room>);
-static_assert(std::is_nothrow_move_assignable_v<room>);
-static_assert(std::is_nothrow_destructible_v<room>);
+static_assert(!std::is_copy_constructible_v<allocation>);
+static_assert(!std::is_copy_assignable_v<allocation>);
+static_assert(std::is_nothrow_move_constructible_v<allocation>);
+static_assert(std::is_nothrow_move_assignable_v<allocation>);
+static_assert(std::is_nothrow_destructible_v<allocation>);
 static_assert(std::is_trivially_copyable_v<arena>);
 
 #if defined(__x86_64__)
@@ -35,9 +35,9 @@ static const jitscribe::row rows[] = {
 static const unsigned char answer[] = {0x40, 0x05, 0x80, 0x52, 0xc0, 0x03, 0x5f, 0xd6};
 #endif
 
-static room put(const arena &memory, const unsigned char *bytes, std::size_t size)
+static allocation put(const arena &memory, const unsigned char *bytes, std::size_t size)
 {
-    room made = memory.allocate(size);
+    allocation made = memory.allocate(size);
     MUST(made && made.bytes() != nullptr && made.address() != 0);
     std::memcpy(made.bytes(), bytes, size);
     made.finish();
@@ -47,16 +47,16 @@ static room put(const arena &memory, const unsigned char *bytes, std::size_t siz
 
 static void ownership(const arena &memory)
 {
-    room one = put(memory, answer, sizeof answer);
+    allocation one = put(memory, answer, sizeof answer);
     const std::uint64_t address = one.address();
     MUST(one.function<int (*)()>()() == 42);
-    room two = std::move(one);
+    allocation two = std::move(one);
     MUST(two && !one && two.address() == address && one.address() == 0); // NOLINT: that is the question
     one = put(memory, answer, sizeof answer);
     MUST(one.address() != address);
     one = std::move(two);
     MUST(one && !two && one.address() == address);
-    room &same = one;
+    allocation &same = one;
     one = std::move(same);
     MUST(one && one.function<int (*)()>()() == 42);
 #if defined(__x86_64__)
@@ -70,10 +70,10 @@ static void ownership(const arena &memory)
     one.finish();
     MUST(one.edit() == nullptr);
     MUST(!memory.allocate(static_cast<std::size_t>(2) << 30));
-    room last = put(memory, answer, sizeof answer);
-    jitscribe_room *raw = last.release();
+    allocation last = put(memory, answer, sizeof answer);
+    jitscribe_allocation *raw = last.release();
     MUST(raw != nullptr && !last);
-    MUST(jitscribe_room_free(raw) == JITSCRIBE_RESULT_OK);
+    MUST(jitscribe_allocation_free(raw) == JITSCRIBE_RESULT_OK);
     MUST(!arena() && !arena().allocate(16));
 }
 
@@ -85,7 +85,7 @@ static void ownership(const arena &memory)
 
 static void exceptions(jitscribe::scribe to, const arena &memory)
 {
-    room code = put(memory, caller, sizeof caller);
+    allocation code = put(memory, caller, sizeof caller);
     auto known = to.load(
         jitscribe::code(caller, sizeof caller).runs_at(code.address()).name("caller").rows(rows));
     MUST(known);

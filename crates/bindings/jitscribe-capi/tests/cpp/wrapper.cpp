@@ -119,7 +119,7 @@ static void callbacks()
 
 int main()
 {
-    scribe to = scribe::from_env();
+    scribe to = scribe::global();
     MUST(to.is_on() && to.log_fd() >= 0);
     ownership(to);
     inputs(to);

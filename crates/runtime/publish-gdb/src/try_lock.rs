@@ -10,19 +10,19 @@ use std::sync::atomic::{
 
 /// Guards a value. Usually it is tried, not waited for.
 #[derive(Debug, Default)]
-pub(crate) struct SpinLock<T> {
+pub(crate) struct TryLock<T> {
     is_locked: AtomicBool,
     value: UnsafeCell<T>,
 }
 
 // SAFETY: `value` is accessed only through a guard, of which there is one at a time, or through `&mut self`.
-unsafe impl<T: Send> Sync for SpinLock<T> {}
+unsafe impl<T: Send> Sync for TryLock<T> {}
 
 /// Releases the lock when dropped.
 #[derive(Debug)]
-pub(crate) struct Guard<'l, T>(&'l SpinLock<T>);
+pub(crate) struct Guard<'l, T>(&'l TryLock<T>);
 
-impl<T> SpinLock<T> {
+impl<T> TryLock<T> {
     pub(crate) fn new(value: T) -> Self {
         Self { is_locked: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
