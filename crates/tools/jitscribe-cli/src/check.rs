@@ -175,9 +175,9 @@ fn print(out: &mut Out, report: &Report) -> Result<()> {
             times(finding.count)
         ))?;
         if let Some(first) = finding.places.first() {
-            out.line(format_args!("    {}: {}", told(first), finding.what))?;
+            out.line(format_args!("    {}: {}", describe(first), finding.what))?;
         }
-        let others: Vec<_> = finding.places.iter().skip(1).map(told).collect();
+        let others: Vec<_> = finding.places.iter().skip(1).map(describe).collect();
         if !others.is_empty() {
             let more = finding.count > finding.places.len() as u64;
             out.line(format_args!(
@@ -192,7 +192,7 @@ fn print(out: &mut Out, report: &Report) -> Result<()> {
     Ok(())
 }
 
-fn told(place: &Place) -> String {
+fn describe(place: &Place) -> String {
     match place.line {
         Some(line) => format!("line {line} (offset {:#x})", place.offset),
         None => format!("offset {:#x}", place.offset),

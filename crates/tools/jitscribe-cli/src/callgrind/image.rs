@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use code_image::{Endian, PlacedImage, Target};
 
-use crate::known::KnownCode;
+use crate::known::CodeIndex;
 use crate::{Error, Result};
 use jitscribe_inject::output::Output;
 
@@ -21,7 +21,7 @@ pub fn path_for(profile: &Path) -> Result<PathBuf> {
 
 /// Writes all known code to an object file, at its original addresses and with its bytes where available. Of overwritten code,
 /// only the parts that remained at the end are written.
-pub fn write(known: &mut KnownCode, path: &Path, force: bool) -> Result<()> {
+pub fn write(known: &mut CodeIndex, path: &Path, force: bool) -> Result<()> {
     let target = known.target().unwrap_or_else(|| Target::new(X86_64, Endian::Little));
     let mut image = PlacedImage::new(target);
     let all: Vec<_> = known.iter().collect();

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use callgrind::{Line, Lines, Summary};
 
 use crate::files::open_regular;
-use crate::known::{KnownCode, SourceArgs, nothing_known};
+use crate::known::{CodeIndex, SourceArgs, no_code_warning};
 use crate::text::Out;
 use crate::{Error, Result, note};
 use jitscribe_inject::output::Output;
@@ -95,9 +95,9 @@ pub fn rewrite(args: &Args) -> Result<Report> {
         None => args.input.clone(),
     })?;
     let mut warnings = Vec::new();
-    let known = KnownCode::of(&args.sources, pid, &args.input, &mut warnings)?;
+    let known = CodeIndex::of(&args.sources, pid, &args.input, &mut warnings)?;
     if known.is_empty() {
-        warnings.push(nothing_known(pid));
+        warnings.push(no_code_warning(pid));
     }
     let sources = known.sources().to_vec();
     let mut map = Map::new(known, &image);

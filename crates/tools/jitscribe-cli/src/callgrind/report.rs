@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use callgrind::{Event, Summary};
 use serde::Serialize;
 
-use crate::known::KnownSource;
+use crate::known::CodeSource;
 use crate::text::shell_word;
 use crate::{Result, note, text};
 
@@ -27,7 +27,7 @@ pub struct Report {
     #[serde(flatten)]
     pub summary: Summary,
     /// The files with code.
-    pub sources: Vec<KnownSource>,
+    pub sources: Vec<CodeSource>,
     /// What was skipped, and what was guessed.
     pub warnings: Vec<String>,
 }

@@ -46,7 +46,7 @@ impl Input {
             let Content { bytes, left_out } = content.map_err(Error::file(path))?;
             let input = Self { name: path.to_owned(), bytes, is_stdin: false };
             if let Some(left_out) = left_out {
-                note::warning(input.told(left_out));
+                note::warning(input.describe(left_out));
             }
             return Ok(input);
         }
@@ -77,7 +77,7 @@ impl Input {
     }
 
     /// A message about this input.
-    pub fn told(&self, what: impl std::fmt::Display) -> String {
+    pub fn describe(&self, what: impl std::fmt::Display) -> String {
         format!("{}: {what}", text::path(&self.name))
     }
 

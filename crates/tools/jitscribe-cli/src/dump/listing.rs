@@ -6,7 +6,7 @@ use jitdump::{CodeEvent, CodeLoad, Dump, Endian};
 use super::ending::ending;
 use super::input::Input;
 use super::live::history_of;
-use super::time::Shown;
+use super::time::ListedTime;
 use crate::text::{self, Out};
 use crate::{Result, note};
 
@@ -37,7 +37,7 @@ pub fn jitdump(dump: &Dump<'_>, input: &Input, out: &mut Out) -> Result<()> {
     let mut names: Option<Moved<'_>> = None;
     for event in codes.by_ref() {
         match event {
-            Err(error) => note::warning(input.told(error)),
+            Err(error) => note::warning(input.describe(error)),
             Ok(CodeEvent::Load(code)) => {
                 let lines = code.lines().count();
                 let unwind = code.unwind().is_some();
@@ -47,7 +47,7 @@ pub fn jitdump(dump: &Dump<'_>, input: &Input, out: &mut Out) -> Result<()> {
                 sum.lean += u64::from(code.is_lean());
                 print(format_args!(
                     "{} {:>16x} {:>8x} {:>8} {lines:>6} {:>6} {}{}",
-                    Shown { time: code.timestamp, ticks },
+                    ListedTime { time: code.timestamp, ticks },
                     code.address,
                     code.size,
                     code.tid,
@@ -61,7 +61,7 @@ pub fn jitdump(dump: &Dump<'_>, input: &Input, out: &mut Out) -> Result<()> {
                 let name = names.get_or_insert_with(|| Moved::of(dump)).next_name();
                 print(format_args!(
                     "{} {:>16x} {:>8x} {:>8} {:>6} {:>6} {} (moved from {:x})",
-                    Shown { time: moved.timestamp, ticks },
+                    ListedTime { time: moved.timestamp, ticks },
                     moved.new_address,
                     moved.size,
                     moved.tid,
@@ -72,20 +72,20 @@ pub fn jitdump(dump: &Dump<'_>, input: &Input, out: &mut Out) -> Result<()> {
                 ))?;
             }
             Ok(CodeEvent::Close { timestamp }) => {
-                print(format_args!("{} (closed)", Shown { time: timestamp, ticks }))?;
+                print(format_args!("{} (closed)", ListedTime { time: timestamp, ticks }))?;
             }
         }
     }
     if let Some(ending) = ending(codes.end()) {
-        note::warning(input.told(ending));
+        note::warning(input.describe(ending));
     }
     let left_out = codes.left_out();
     if left_out.count > 0 {
-        note::warning(input.told(format_args!(
+        note::warning(input.describe(format_args!(
             "{} codes are missing because the log was full, from {} to {}",
             left_out.count,
-            Shown { time: left_out.first, ticks },
-            Shown { time: left_out.last, ticks },
+            ListedTime { time: left_out.first, ticks },
+            ListedTime { time: left_out.last, ticks },
         )));
     }
     let lean = if sum.lean > 0 { format!(", {} without bytes", sum.lean) } else { String::new() };
@@ -140,7 +140,7 @@ fn besides(code: &CodeLoad<'_>, ticks: bool) -> String {
     let count = |number: usize, what: &str| (number > 0).then(|| format!("{number} {what}"));
     said.extend(count(code.ir_lines().count(), "IR lines"));
     said.extend(count(code.inlined().count(), "calls inlined"));
-    let died = code.died().map(|time| Shown { time, ticks }.to_string());
+    let died = code.died().map(|time| ListedTime { time, ticks }.to_string());
     said.extend(died.map(|died| format!("died at {}", died.trim_start())));
     format!(" [{}]", said.join(", "))
 }
@@ -159,7 +159,7 @@ pub fn perf_map(input: &Input, out: &mut Out) -> Result<()> {
             }
             Err(error) => {
                 unreadable += 1;
-                note::warning(input.told(error));
+                note::warning(input.describe(error));
             }
         }
     }

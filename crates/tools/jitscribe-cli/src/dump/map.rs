@@ -30,7 +30,7 @@ pub fn from_perf_map(input: &Input, out: &mut impl Write) -> Result<()> {
             Ok(Entry { address, size, name, .. }) => {
                 told.load(LifeId::ONLY, 0, Code { address, size, origin: name });
             }
-            Err(error) => note::warning(input.told(error)),
+            Err(error) => note::warning(input.describe(error)),
         }
     }
     let history = told.finish(&Processes::new(), 0);

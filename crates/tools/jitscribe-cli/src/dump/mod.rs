@@ -182,7 +182,7 @@ fn dump_jitdump(args: &Args, input: &Input, out: &mut Out) -> Result<()> {
     }
     told::warn_of_left_out(&dump, input);
     let until = args.at.map_or(Ok(u64::MAX), |at| at.of(dump.header())).map_err(Error::Refused)?;
-    let live = live::Live::at(&dump, until, |error| note::warning(input.told(error)));
+    let live = live::Live::at(&dump, until, |error| note::warning(input.describe(error)));
     if let Some((format, folder)) = args.objects() {
         objects::write(&dump, &live, format, folder, args.force, input)
     } else if let (true, Some(pid)) = (args.map_for_perf, args.pid) {

@@ -43,7 +43,7 @@ pub fn write(
     let pieces: Vec<Piece<'_, '_>> = live.pieces().collect();
     let arenas = arena::arenas(&pieces, |piece| piece.address..piece.end);
     if arenas.is_empty() {
-        note::warning(input.told("no code is live at that time, so no file is written"));
+        note::warning(input.describe("no code is live at that time, so no file is written"));
         return Ok(());
     }
     output::folder(folder)?;

@@ -57,14 +57,14 @@ impl Time {
 
 /// A record's time as the listing shows it.
 #[derive(Debug, Clone, Copy)]
-pub struct Shown {
+pub struct ListedTime {
     /// In the dump's unit.
     pub time: u64,
     /// Whether that is ticks.
     pub ticks: bool,
 }
 
-impl fmt::Display for Shown {
+impl fmt::Display for ListedTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.ticks {
             return write!(f, "{:>20}", self.time);
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn what_is_shown_can_be_typed() {
-        let shown = Shown { time: 12_000_000_345, ticks: false }.to_string();
+        let shown = ListedTime { time: 12_000_000_345, ticks: false }.to_string();
         assert_eq!(shown, "        12.000000345");
         assert_eq!(nanoseconds(shown.trim(), 0), Ok(12_000_000_345));
     }

@@ -127,7 +127,7 @@ pub fn warn_of_left_out(dump: &Dump<'_>, input: &Input) {
     codes.by_ref().for_each(drop);
     let count = codes.left_out().count;
     if count > 0 {
-        note::warning(input.told(format_args!(
+        note::warning(input.describe(format_args!(
             "{count} codes are missing because the log was full; JITSCRIBE_LIMIT sets the limit"
         )));
     }

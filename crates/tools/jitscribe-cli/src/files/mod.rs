@@ -2,10 +2,9 @@
 //!
 //! Their names and how to read them are in the library: [`jitscribe_inject::files`].
 
-mod believed;
 mod open;
+mod trust;
 
-pub use believed::Believed;
 pub use jitscribe_inject::files::content::{self, next_data};
 pub use jitscribe_inject::files::{
     Damage, Index, Inode, Kind, Named, looks_like_marker, pid_in_name, tell_end,
@@ -14,3 +13,4 @@ pub use open::{
     FileSystem, Opened, facts, is_file, jitdump_pid, open_all, open_owned_by, open_regular, reopen,
     same_file,
 };
+pub use trust::TrustRules;

@@ -1,7 +1,7 @@
 //! `jitscribe inject`: brings what JITs wrote into what perf recorded.
 //!
 //! The work is done by the library [`jitscribe_inject`]. Here is what the command adds: its arguments, where files are
-//! looked for and whose are believed, what is said, and perf's build-id cache.
+//! looked for and whose are trusted, what is said, and perf's build-id cache.
 
 mod cache;
 mod huge;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use jitscribe_inject::{Destination, Injector, Progress, Recording, SearchPaths, Stage};
 
-use crate::files::{Believed, Named};
+use crate::files::{Named, TrustRules};
 use crate::line_table::LineTable;
 use crate::{Error, Result, descriptors, note, text};
 
@@ -120,9 +120,9 @@ pub fn inject(args: &Args) -> Result<Report> {
     let mut recording = Recording::read(&args.input, input, &progress)?;
     let recorded_here = recording.is_of_this_machine();
     let path = Some(args.input.as_path()).filter(|input| input.as_os_str() != "-");
-    let believed = Believed::about(path, &args.users, recorded_here, &args.aux_dir);
+    let trust = TrustRules::for_input(path, &args.users, recorded_here, &args.aux_dir);
     let injector = Injector::new(search_paths(args, recorded_here))
-        .files(&believed)
+        .files(&trust)
         .image_folder(args.image_dir.clone())
         .replace(args.force)
         .lines(args.lines.into())

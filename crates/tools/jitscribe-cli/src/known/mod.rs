@@ -1,7 +1,7 @@
 //! Code by address alone: the last code at each address.
 //!
 //! The output of valgrind has addresses but no timestamps. If several codes used an address, nothing determines which one is
-//! meant. The last one is the best guess, and [`KnownCode::was_other_at`] reports whether there was another.
+//! meant. The last one is the best guess, and [`CodeIndex::was_other_at`] reports whether there was another.
 //!
 //! [`mod@search`] finds the jitdumps and perf maps of a process, [`read`] reads them, [`owners`] determines the last code at each
 //! address, and [`CodeLines`] maps an address to functions and lines.
@@ -30,7 +30,7 @@ pub use source_args::SourceArgs;
 
 /// A file with code.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct KnownSource {
+pub struct CodeSource {
     /// Its path.
     #[serde(serialize_with = "crate::text::path_in_json")]
     pub path: PathBuf,
@@ -42,10 +42,10 @@ pub struct KnownSource {
 
 /// The code of one process: the last code at each address.
 #[derive(Debug)]
-pub struct KnownCode {
+pub struct CodeIndex {
     files: Files,
     owners: Owners,
-    sources: Vec<KnownSource>,
+    sources: Vec<CodeSource>,
     target: Option<Target>,
     /// A cache of lookups, which are likely to be repeated.
     decoded: HashMap<u32, Rc<CodeLines>>,
@@ -58,7 +58,7 @@ const HELD: usize = 1 << 20;
 
 /// A range of addresses whose last owner is one code.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct CodeRange {
     id: u32,
     /// Address of the code's first byte.
     pub start: u64,
@@ -69,14 +69,14 @@ pub struct Known {
     pub visible: Range<u64>,
 }
 
-impl Known {
+impl CodeRange {
     /// The code's number: equal for ranges of the same code.
     pub fn id(&self) -> u32 {
         self.id
     }
 }
 
-impl KnownCode {
+impl CodeIndex {
     /// Reads the code of process `pid` from the files that `args` names, or else from those found where JITs
     /// put them. `beside` is the file with the addresses to look up; its folder is searched, too. Files that
     /// are damaged or missing are reported in `warnings`.
@@ -106,7 +106,7 @@ impl KnownCode {
                 Err(error) if file.named => return Err(error),
                 Err(error) => warnings.push(format!("{error}; skipped")),
             }
-            sources.push(KnownSource {
+            sources.push(CodeSource {
                 path: file.path.clone(),
                 kind: file.kind,
                 codes: codes.len() - before,
@@ -117,19 +117,19 @@ impl KnownCode {
     }
 
     /// The last code at `address`.
-    pub fn at(&self, address: u64) -> Option<Known> {
+    pub fn at(&self, address: u64) -> Option<CodeRange> {
         let (visible, id) = self.owners.at(address)?;
         Some(self.known(visible, id))
     }
 
     /// All ranges, sorted by address.
-    pub fn iter(&self) -> impl Iterator<Item = Known> {
+    pub fn iter(&self) -> impl Iterator<Item = CodeRange> {
         self.owners.iter().map(|(visible, id)| self.known(visible, id))
     }
 
-    fn known(&self, visible: Range<u64>, id: u32) -> Known {
+    fn known(&self, visible: Range<u64>, id: u32) -> CodeRange {
         let Code { start, size, .. } = *self.owners.code(id);
-        Known { id, start, size, visible }
+        CodeRange { id, start, size, visible }
     }
 
     /// Whether an earlier code at `address` differs in name or range: then it is unknown which of them
@@ -144,12 +144,12 @@ impl KnownCode {
     }
 
     /// The files that were read.
-    pub fn sources(&self) -> &[KnownSource] {
+    pub fn sources(&self) -> &[CodeSource] {
         &self.sources
     }
 
     /// The file that contains a code.
-    pub fn source_of(&self, known: &Known) -> Option<&Path> {
+    pub fn source_of(&self, known: &CodeRange) -> Option<&Path> {
         let file = self.owners.code(known.id).origin.file();
         self.sources.get(file as usize).map(|source| source.path.as_path())
     }
@@ -163,7 +163,7 @@ impl KnownCode {
     ///
     /// # Errors
     /// If the dump cannot be read.
-    pub fn name(&mut self, known: &Known) -> Result<Cow<'_, [u8]>> {
+    pub fn name(&mut self, known: &CodeRange) -> Result<Cow<'_, [u8]>> {
         match self.owners.code(known.id).origin.clone() {
             Origin::Map { file, name } => Ok(self.files.map_bytes(file, name).into()),
             Origin::Dump { .. } => {
@@ -174,12 +174,12 @@ impl KnownCode {
 
     /// The dump's record of a code: its bytes if available, lines, inlined calls, unwind tables. The
     /// record refers to the address where the code was loaded, [`CodeLoad::address`], which differs from
-    /// [`Known::start`] if the code was moved. `None` for code of a perf map, and if the dump no longer
+    /// [`CodeRange::start`] if the code was moved. `None` for code of a perf map, and if the dump no longer
     /// contains the record.
     ///
     /// # Errors
     /// If the dump cannot be read.
-    pub fn load(&mut self, known: &Known) -> Result<Option<CodeLoad<'_>>> {
+    pub fn load(&mut self, known: &CodeRange) -> Result<Option<CodeLoad<'_>>> {
         let Origin::Dump { file, place } = &self.owners.code(known.id).origin else {
             return Ok(None);
         };
@@ -190,7 +190,7 @@ impl KnownCode {
     ///
     /// # Errors
     /// If the dump cannot be read.
-    pub fn places(&mut self, known: &Known) -> Result<Rc<CodeLines>> {
+    pub fn places(&mut self, known: &CodeRange) -> Result<Rc<CodeLines>> {
         if let Some(places) = self.decoded.get(&known.id) {
             return Ok(Rc::clone(places));
         }
@@ -208,7 +208,7 @@ impl KnownCode {
 }
 
 /// The warning for a process without known code.
-pub fn nothing_known(pid: Option<u32>) -> String {
+pub fn no_code_warning(pid: Option<u32>) -> String {
     let whose = pid.map_or_else(|| "PID".to_owned(), |pid| pid.to_string());
     format!(
         "no jitdump or perf map with code of process {whose} found (looked for \

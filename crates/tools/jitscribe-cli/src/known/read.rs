@@ -10,7 +10,7 @@ use code_timeline::{Code as Placed, HistoryBuilder, LifeId, Processes};
 use jitdump::{CodeEvent, CodeLoad, CodePlace, DumpFile, Quirks};
 use rustc_hash::FxHasher;
 
-use super::search::Found;
+use super::search::SourcePath;
 use crate::files::{Damage, Opened, content, open_owned_by, tell_end};
 use crate::{Error, Result, text};
 
@@ -85,7 +85,7 @@ impl Files {
     /// Reads a perf map and registers it as `number`. Its lines are appended to `codes` in file order.
     pub fn read_map(
         &mut self,
-        found: &Found,
+        found: &SourcePath,
         number: u32,
         codes: &mut Vec<Code>,
         warnings: &mut Vec<String>,
@@ -129,7 +129,7 @@ impl Files {
     /// their loads. Returns their target machine.
     pub fn read_dump(
         &mut self,
-        found: &Found,
+        found: &SourcePath,
         number: u32,
         codes: &mut Vec<Code>,
         warnings: &mut Vec<String>,

@@ -9,12 +9,12 @@ use jitscribe_inject::files::Untrusted;
 
 use super::source_args::SourceArgs;
 use crate::files::{
-    Believed, Index, Kind, Named, facts, is_file, jitdump_pid, looks_like_marker, pid_in_name,
+    Index, Kind, Named, TrustRules, facts, is_file, jitdump_pid, looks_like_marker, pid_in_name,
 };
 
 /// A file to read.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct SourcePath {
     /// Its path.
     pub path: PathBuf,
     /// Its format.
@@ -31,18 +31,18 @@ pub fn search(
     pid: Option<u32>,
     beside: &Path,
     warnings: &mut Vec<String>,
-) -> Vec<Found> {
+) -> Vec<SourcePath> {
     let folder = match beside.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let believed = Believed::about(Some(beside), &BTreeMap::new(), true, &args.aux_dir);
+    let trust = TrustRules::for_input(Some(beside), &BTreeMap::new(), true, &args.aux_dir);
     let mut given = Index::default();
     for folder in &args.aux_dir {
-        given.add_all(folder, &believed);
+        given.add_all(folder, &trust);
     }
-    let mut believe = |path: PathBuf, kind: Kind, pid: u32| match believed.owner(&path, pid, None) {
-        Ok(owner) => Some(Found { path, kind, named: false, owner }),
+    let mut believe = |path: PathBuf, kind: Kind, pid: u32| match trust.owner(&path, pid, None) {
+        Ok(owner) => Some(SourcePath { path, kind, named: false, owner }),
         Err(Untrusted { user }) => {
             warnings.push(Warning::Untrusted { path, kind, pid, user }.into());
             None
@@ -53,17 +53,18 @@ pub fn search(
         maps.filter_map(|path| believe(path, Kind::PerfMap, pid?)).take(1).collect()
     });
     found.extend(named(&args.jitdump, Kind::Jitdump, pid).unwrap_or_else(|| {
-        let dumps = pid.into_iter().flat_map(|pid| jitdumps(&given, pid, folder, &believed));
+        let dumps = pid.into_iter().flat_map(|pid| jitdumps(&given, pid, folder, &trust));
         dumps.filter_map(|path| believe(path, Kind::Jitdump, pid?)).take(1).collect()
     }));
     found
 }
 
 /// The named files that belong to this process or to no particular process; `None` if there are none.
-fn named(files: &[Named], kind: Kind, pid: Option<u32>) -> Option<Vec<Found>> {
+fn named(files: &[Named], kind: Kind, pid: Option<u32>) -> Option<Vec<SourcePath>> {
     let of_pid = |named: &&Named| named.pid.is_none() || pid.is_none() || named.pid == pid;
-    let found = |named: &Named| Found { path: named.path.clone(), kind, named: true, owner: None };
-    let files: Vec<Found> = files.iter().filter(of_pid).map(found).collect();
+    let found =
+        |named: &Named| SourcePath { path: named.path.clone(), kind, named: true, owner: None };
+    let files: Vec<SourcePath> = files.iter().filter(of_pid).map(found).collect();
     (!files.is_empty()).then_some(files)
 }
 
@@ -81,7 +82,7 @@ fn jitdumps(
     given: &Index,
     pid: u32,
     beside: &Path,
-    believed: &Believed,
+    trust: &TrustRules,
 ) -> impl Iterator<Item = PathBuf> {
     let by_name = format!("jit-{pid}.dump");
     let is_dump = |path: &&Path| jitdump_pid(path).is_some();
@@ -106,8 +107,8 @@ fn jitdumps(
     let usual = usual.into_iter().flat_map(move |(folder, deep)| {
         let mut index = Index::default();
         match folder {
-            Some(folder) if deep => index.add_some_within(&folder, &of_pid, believed),
-            Some(folder) => index.add_some(&folder, &of_pid, believed),
+            Some(folder) if deep => index.add_some_within(&folder, &of_pid, trust),
+            Some(folder) => index.add_some(&folder, &of_pid, trust),
             None => {}
         }
         let mut dumps: Vec<PathBuf> = index.jitdumps().into_iter().map(|(_, path)| path).collect();

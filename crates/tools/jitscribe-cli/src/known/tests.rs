@@ -46,15 +46,15 @@ impl Folder {
         path
     }
 
-    fn known(&self, args: &SourceArgs) -> (KnownCode, Vec<String>) {
+    fn known(&self, args: &SourceArgs) -> (CodeIndex, Vec<String>) {
         let mut warnings = Vec::new();
         let beside = self.0.path().join("callgrind.out");
-        let known = KnownCode::of(args, Some(PID), &beside, &mut warnings).unwrap();
+        let known = CodeIndex::of(args, Some(PID), &beside, &mut warnings).unwrap();
         (known, warnings)
     }
 }
 
-fn name(known: &mut KnownCode, address: u64) -> Option<String> {
+fn name(known: &mut CodeIndex, address: u64) -> Option<String> {
     let at = known.at(address)?;
     Some(String::from_utf8(known.name(&at).unwrap().into_owned()).unwrap())
 }
@@ -195,7 +195,7 @@ fn files_of_other_processes_are_left_alone_and_named_ones_must_be_there() {
         ..SourceArgs::default()
     };
     let beside = folder.0.path().join("x");
-    let refused = KnownCode::of(&missing, Some(PID), &beside, &mut Vec::new()).unwrap_err();
+    let refused = CodeIndex::of(&missing, Some(PID), &beside, &mut Vec::new()).unwrap_err();
     assert!(refused.to_string().starts_with("nowhere: "), "{refused}");
     let others = SourceArgs {
         perf_map: vec!["1=nowhere".parse().unwrap()],

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use jitdump::extension::control;
 
-use super::whose::Whose;
+use super::selection::ProcessSelection;
 use crate::files::Named;
 use crate::foreign::Patience;
 use crate::process::{Log, Told, logs_of_all, read_all};
@@ -25,19 +25,19 @@ const WRITTEN: u64 = 16 << 30;
 pub struct Logs {
     watched: Vec<Watched>,
     patience: Patience,
-    room: Room,
+    budget: DescriptorBudget,
     /// Processes that did not respond. They are not asked again.
     silent: HashSet<u32>,
 }
 
 /// The number of descriptors that may still be opened for processes.
 #[derive(Debug)]
-struct Room {
+struct DescriptorBudget {
     left: u64,
     is_full: bool,
 }
 
-impl Room {
+impl DescriptorBudget {
     fn new() -> Self {
         Self { left: descriptors::raise() / 2, is_full: false }
     }
@@ -75,19 +75,19 @@ struct Watched {
 impl Logs {
     /// Opens the existing logs. With `ask`, processes that the user named are asked to turn their logs on and to keep the bytes
     /// of the code that they announce from now on.
-    pub fn open(whose: &Whose, ask: bool) -> Self {
-        let ask = ask && whose.is_named();
-        let patience = patience(whose.is_named());
+    pub fn open(selection: &ProcessSelection, ask: bool) -> Self {
+        let ask = ask && selection.is_named();
+        let patience = patience(selection.is_named());
         let mut found = Vec::new();
-        let mut room = Room::new();
+        let mut budget = DescriptorBudget::new();
         let mut silent = HashSet::new();
-        logs_of_all(&whose.pids(), ask, patience, |pid, logs| match logs {
-            Ok(logs) => found.extend(room.take(logs)),
+        logs_of_all(&selection.pids(), ask, patience, |pid, logs| match logs {
+            Ok(logs) => found.extend(budget.take(logs)),
             Err(error) => {
-                if is_silent(&error) && !whose.is_named() {
+                if is_silent(&error) && !selection.is_named() {
                     silent.insert(pid);
                 }
-                if whose.is_named() || is_silent(&error) {
+                if selection.is_named() || is_silent(&error) {
                     note::warning(error);
                 }
             }
@@ -109,7 +109,7 @@ impl Logs {
                 watched.before = Some(told);
             }
         }
-        Self { watched, patience, room, silent }
+        Self { watched, patience, budget, silent }
     }
 
     /// Opens logs of these processes that were created since.
@@ -121,7 +121,7 @@ impl Logs {
         logs_of_all(&pids, false, self.patience, |_, logs| {
             let mut logs = logs.unwrap_or_default();
             logs.retain(|log| !known.contains(&log.identity()));
-            new.extend(self.room.take(logs));
+            new.extend(self.budget.take(logs));
         });
         new.sort_by_key(|log| log.pid);
         let new = new.into_iter().map(|log| Watched { log, control: None, before: None });

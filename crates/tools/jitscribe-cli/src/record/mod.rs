@@ -2,7 +2,7 @@
 //!
 //! - [`mod@arguments`] separates our options from those of perf.
 //! - [`crate::runtimes`] knows the settings that make the command's runtimes announce their code.
-//! - [`whose`] determines which running processes are recorded. Their code [`logs`] are read, and their JVMs ([`java`]) are asked
+//! - [`selection`] determines which running processes are recorded. Their code [`logs`] are read, and their JVMs ([`java`]) are asked
 //!   for code that they do not announce by themselves.
 //! - [`perf`] records into the [`workspace`], and [`crate::inject`] adds the code to the recording.
 //! - [`summary`] reports the result.
@@ -15,11 +15,11 @@ mod logs;
 mod objects;
 mod perf;
 mod prepared;
+mod selection;
 pub mod summary;
 mod target;
 mod tool;
 mod valgrind;
-mod whose;
 mod workspace;
 
 use std::ffi::OsString;
@@ -37,7 +37,7 @@ use crate::{Error, Result, bridge, child, note, text};
 
 use java::Jvms;
 use logs::Logs;
-use whose::Whose;
+use selection::ProcessSelection;
 use workspace::Workspace;
 
 pub use args::Args;
@@ -50,16 +50,16 @@ pub use target::check_program;
 
 /// A finished recording.
 #[derive(Debug)]
-pub struct Recorded {
+pub struct RecordingResult {
     /// What was added to it.
     pub report: Report,
     /// How the command ended.
-    pub ended: Ended,
+    pub ended: EndStatus,
     /// The folder with the intermediate files.
     workspace: Workspace,
 }
 
-pub use perf::Ended;
+pub use perf::EndStatus;
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
@@ -85,9 +85,9 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// Records and injects.
-pub fn record(args: &Args) -> Result<Recorded> {
+pub fn record(args: &Args) -> Result<RecordingResult> {
     check(args)?;
-    let whose = Whose::of(args.pid.as_deref(), &args.perf_option)?;
+    let selection = ProcessSelection::of(args.pid.as_deref(), &args.perf_option)?;
     if let Some(program) = args.command.first() {
         target::check_program(program)?;
     }
@@ -96,7 +96,7 @@ pub fn record(args: &Args) -> Result<Recorded> {
 
     let dwarf = args.call_graph.starts_with("dwarf");
     // With running processes, the command only determines how long to record.
-    let mut prepared = if args.no_env || args.command.is_empty() || whose.is_named() {
+    let mut prepared = if args.no_env || args.command.is_empty() || selection.is_named() {
         Preparation { command: args.command.clone(), ..Preparation::default() }
     } else {
         Preparation::of(&args.command, workspace.folder(), dwarf)?
@@ -110,22 +110,22 @@ pub fn record(args: &Args) -> Result<Recorded> {
 
     let mut perf = perf_record(args, &workspace.recording(), &prepared);
     let ask = !args.no_env;
-    let jvms = match &whose {
-        Whose::Processes(pids) => Jvms::named(pids, ask),
-        _ if ask => Jvms::among(&whose.pids()),
+    let jvms = match &selection {
+        ProcessSelection::Processes(pids) => Jvms::named(pids, ask),
+        _ if ask => Jvms::among(&selection.pids()),
         _ => Jvms::default(),
     };
     // The control words that `Logs::open` changes must be restored, however the recording ends.
     let caught = perf::catch_signals(&perf)?;
-    let logs = Logs::open(&whose, ask);
+    let logs = Logs::open(&selection, ask);
     if let Ok(signal @ 1..) = i32::try_from(caught.load(Ordering::Relaxed)) {
         return Err(Error::Child(child::code_of_signal(signal)));
     }
-    let mut users = whose::users(&whose.pids());
+    let mut users = selection::users(&selection.pids());
     let ended = perf::run(&mut perf, perf::MISSING)?;
     // Include children that were started during the recording and still run.
-    let pids = whose.with_children();
-    for (pid, user) in whose::users(&pids) {
+    let pids = selection.with_children();
+    for (pid, user) in selection::users(&pids) {
         users.entry(pid).or_insert(user);
     }
     let dumps = logs.collect(&pids, workspace.folder());
@@ -141,7 +141,7 @@ pub fn record(args: &Args) -> Result<Recorded> {
         return Err(perf::refused(&perf, ended));
     }
     // JVMs that still run write maps of the code that they compiled during the recording.
-    jvms.finish(if ask || whose.is_named() { &pids } else { &[] });
+    jvms.finish(if ask || selection.is_named() { &pids } else { &[] });
 
     let injected = inject::inject(&inject::Args {
         input: recording.clone(),
@@ -157,7 +157,7 @@ pub fn record(args: &Args) -> Result<Recorded> {
         users,
     });
     match injected {
-        Ok(report) => Ok(Recorded { report, ended, workspace }),
+        Ok(report) => Ok(RecordingResult { report, ended, workspace }),
         Err(error) => {
             workspace.keep();
             note::warning(format_args!(

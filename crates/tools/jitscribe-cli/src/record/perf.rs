@@ -13,14 +13,14 @@ use crate::{Error, Result, child};
 
 /// How a recording ended.
 #[derive(Clone, Copy, Debug)]
-pub struct Ended {
+pub struct EndStatus {
     /// The exit status of perf, which perf derives from that of the recorded command.
     status: ExitStatus,
     /// The signal that asked us to end, if any.
     signal: Option<i32>,
 }
 
-impl Ended {
+impl EndStatus {
     /// Whether a signal ended the recording, rather than the end of the command.
     pub fn interrupted(self) -> bool {
         self.signal.is_some()
@@ -38,9 +38,9 @@ pub const MISSING: &str = "perf is not installed; on Debian: apt-get install lin
 
 /// Runs perf or another recording tool to its end. If it is not installed, the error is `missing`. SIGINT and SIGTERM are passed
 /// on to the tool as SIGINT, upon which it stops recording, ends the command and completes its file.
-pub fn run(perf: &mut Command, missing: &str) -> Result<Ended> {
+pub fn run(perf: &mut Command, missing: &str) -> Result<EndStatus> {
     let (status, signal) = child::run(perf, missing, &SIGNALS, |_| Some(Signal::INT))?;
-    Ok(Ended { status, signal })
+    Ok(EndStatus { status, signal })
 }
 
 /// The signals that end a recording.
@@ -68,7 +68,7 @@ pub fn end_by_signals(perf: &Command) -> Result<()> {
 }
 
 /// The error for a missing recording: why perf wrote none, and what to run next.
-pub fn refused(perf: &Command, ended: Ended) -> Error {
+pub fn refused(perf: &Command, ended: EndStatus) -> Error {
     let mut text = format!(
         "perf recorded nothing (exit code {}); to see why, run: {}",
         ended.code(),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use valgrind_log::{Frame, Named, Namer};
 
 use super::file_args::FileArgs;
-use crate::known::{KnownCode, KnownSource, nothing_known};
+use crate::known::{CodeIndex, CodeSource, no_code_warning};
 use crate::{Error, Result};
 
 /// The maximum number of nested inlined calls shown at one address.
@@ -30,24 +30,24 @@ pub struct CodeNamer<'a> {
     processes: HashMap<Option<u32>, Process>,
     parents: HashMap<u32, u32>,
     answers: HashMap<(Option<u32>, u64), Option<Rc<Named>>>,
-    found: Found,
+    found: NamingReport,
     error: Option<Error>,
 }
 
 /// What was found while naming addresses.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct NamingReport {
     /// The files with code.
-    pub sources: Vec<KnownSource>,
+    pub sources: Vec<CodeSource>,
     /// What was skipped or corrected.
     pub warnings: Vec<String>,
     /// The number of processes with unnamed addresses for which no files were found.
-    pub untold: usize,
+    pub unidentified: usize,
 }
 
 #[derive(Debug)]
 struct Process {
-    code: KnownCode,
+    code: CodeIndex,
     read: Instant,
     took: Duration,
 }
@@ -63,13 +63,13 @@ impl<'a> CodeNamer<'a> {
             processes: HashMap::new(),
             parents: HashMap::new(),
             answers: HashMap::new(),
-            found: Found::default(),
+            found: NamingReport::default(),
             error: None,
         }
     }
 
     /// Returns what was found, or an error if a file with code could not be read.
-    pub fn finish(self) -> Result<Found> {
+    pub fn finish(self) -> Result<NamingReport> {
         self.error.map_or(Ok(self.found), Err)
     }
 
@@ -103,7 +103,7 @@ impl<'a> CodeNamer<'a> {
         }
         let begin = Instant::now();
         let mut warnings = Vec::new();
-        let code = KnownCode::of(&self.args.sources, pid, &self.beside, &mut warnings)?;
+        let code = CodeIndex::of(&self.args.sources, pid, &self.beside, &mut warnings)?;
         let process = Process { read: Instant::now(), took: begin.elapsed(), code };
         for warning in warnings {
             if !self.found.warnings.contains(&warning) && self.found.warnings.len() < 100 {
@@ -122,9 +122,9 @@ impl<'a> CodeNamer<'a> {
         // A child may have no code of its own, only that of its parent.
         let is_child = pid.is_some_and(|pid| self.parents.contains_key(&pid));
         if is_new && is_empty && !is_child {
-            self.found.untold += 1;
-            if self.found.untold <= WARNED && self.found.sources.is_empty() {
-                self.found.warnings.push(nothing_known(pid));
+            self.found.unidentified += 1;
+            if self.found.unidentified <= WARNED && self.found.sources.is_empty() {
+                self.found.warnings.push(no_code_warning(pid));
             }
         }
         Ok(())

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::file_args::FileArgs;
-use super::namer::Found;
-use crate::known::KnownSource;
+use super::namer::NamingReport;
+use crate::known::CodeSource;
 use crate::text::shell_word;
 use crate::{Result, note, text};
 
@@ -25,7 +25,7 @@ pub struct Report {
     #[serde(flatten)]
     pub summary: Summary,
     /// The files with code.
-    pub sources: Vec<KnownSource>,
+    pub sources: Vec<CodeSource>,
     /// What was skipped or corrected.
     pub warnings: Vec<String>,
 }
@@ -56,7 +56,7 @@ impl Report {
         args: &FileArgs,
         output: Option<PathBuf>,
         counts: &valgrind_log::Counts,
-        found: Found,
+        found: NamingReport,
     ) -> Self {
         let valgrind_log::Counts { frames, unknown, named, doubtful, stacks, broken, repeated } =
             *counts;

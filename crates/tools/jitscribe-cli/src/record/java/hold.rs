@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_is_full_keeps_nobody_waiting() {
+    fn a_full_pipe_does_not_block() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let folder = Folder::new(File::open(dir.path()).expect("opened").into());
         let (mut hold, theirs) = taken(&folder);

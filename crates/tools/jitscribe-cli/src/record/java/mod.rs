@@ -199,7 +199,7 @@ fn ask_all(pids: &[u32], what: &What, until: Moment) -> Vec<(u32, Outcome, Optio
     let mut held = 0;
     foreign::run_all(jobs, patience, |index, answer| {
         let Some((_, outcome, kept)) = all.get_mut(index) else { return };
-        (*outcome, *kept) = told(answer);
+        (*outcome, *kept) = outcome_of(answer);
         held += usize::from(kept.is_some());
         if kept.is_some() && held > MOST_HELD {
             *kept = None;
@@ -211,7 +211,7 @@ fn ask_all(pids: &[u32], what: &What, until: Moment) -> Vec<(u32, Outcome, Optio
 }
 
 /// Parses the answer of a worker.
-fn told(answer: io::Result<Answer>) -> (Outcome, Option<Kept>) {
+fn outcome_of(answer: io::Result<Answer>) -> (Outcome, Option<Kept>) {
     let Answer { bytes, kept, .. } = match answer {
         Ok(answer) => answer,
         Err(error) if error.kind() == io::ErrorKind::TimedOut => {
@@ -232,11 +232,14 @@ mod tests {
     #[test]
     fn what_a_worker_says_is_not_believed_to_be_whole() {
         let answer =
-            |bytes: &[u8]| told(Ok(Answer { bytes: bytes.to_vec(), ..Answer::default() })).0;
+            |bytes: &[u8]| outcome_of(Ok(Answer { bytes: bytes.to_vec(), ..Answer::default() })).0;
         assert_eq!(answer(b"\"NotJava\""), Outcome::NotJava);
         assert_eq!(answer(b"{\"Refused\":\"so\"}"), Outcome::Refused("so".into()));
         assert!(matches!(answer(b"\"Not"), Outcome::Refused(_)));
-        assert!(matches!(told(Err(io::ErrorKind::UnexpectedEof.into())).0, Outcome::Refused(_)));
-        assert_eq!(told(Err(io::ErrorKind::TimedOut.into())).0, Outcome::NotAnswering);
+        assert!(matches!(
+            outcome_of(Err(io::ErrorKind::UnexpectedEof.into())).0,
+            Outcome::Refused(_)
+        ));
+        assert_eq!(outcome_of(Err(io::ErrorKind::TimedOut.into())).0, Outcome::NotAnswering);
     }
 }

@@ -117,7 +117,7 @@ fn what_does_not_come_to_an_end_is_given_up() {
 }
 
 #[test]
-fn nobody_waits_when_nobody_wants_the_answer() {
+fn an_unwanted_answer_is_not_waited_for() {
     let scene = Scene::new();
     let _listener = UnixListener::bind(scene.path()).expect("a socket");
     let (stop, stopper) = UnixStream::pair().expect("a pair");

@@ -14,18 +14,18 @@ use crate::{Error, Result};
 
 /// The recorded processes that perf does not start itself.
 #[derive(Clone, Debug)]
-pub enum Whose {
+pub enum ProcessSelection {
     /// None.
-    Nobody,
+    NoProcess,
     /// Processes that the user named, and the children that they start during the recording, as perf does.
     Processes(Vec<u32>),
     /// The processes of a user, by uid.
     User(u32),
     /// All processes.
-    Everyone,
+    All,
 }
 
-impl Whose {
+impl ProcessSelection {
     /// Determines the processes from the value of `-p` or, without it, from perf's own options. Options that perf will reject
     /// select no process.
     pub fn of(pids: Option<&str>, options: &[OsString]) -> Result<Self> {
@@ -42,14 +42,14 @@ impl Whose {
             return Self::Processes(processes.into_iter().collect());
         }
         if let Some(user) = value(options, "-u", "--uid") {
-            return number(user).map_or(Self::Nobody, Self::User);
+            return number(user).map_or(Self::NoProcess, Self::User);
         }
         let is_all = |option: &OsString| {
             let option = option.as_bytes();
             let all = ["-a", "-C", "--all-cpus", "--cpu"];
             all.iter().any(|all| option.starts_with(all.as_bytes()))
         };
-        if options.iter().any(is_all) { Self::Everyone } else { Self::Nobody }
+        if options.iter().any(is_all) { Self::All } else { Self::NoProcess }
     }
 
     /// Whether the user named each process, so that it may be asked to announce more than it does by itself.
@@ -60,12 +60,12 @@ impl Whose {
     /// The processes that run now.
     pub fn pids(&self) -> Vec<u32> {
         match self {
-            Self::Nobody => Vec::new(),
+            Self::NoProcess => Vec::new(),
             Self::Processes(pids) => pids.clone(),
             Self::User(user) => {
                 processes().into_iter().filter(|&pid| owner(pid) == Some(*user)).collect()
             }
-            Self::Everyone => processes(),
+            Self::All => processes(),
         }
     }
 
@@ -145,32 +145,35 @@ fn number(user: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn of(options: &str) -> Whose {
+    fn of(options: &str) -> ProcessSelection {
         let words: Vec<OsString> = options.split_whitespace().map(OsString::from).collect();
-        Whose::of(None, &words).expect("options")
+        ProcessSelection::of(None, &words).expect("options")
     }
 
     #[test]
     fn perf_s_options_say_whose_code_it_is() {
-        for nobody in ["", "-F 99 -g", "-t", "-u no-such-user-of-ours", "-t 0,x"] {
-            assert!(of(nobody).pids().is_empty(), "{nobody}");
+        for none in ["", "-F 99 -g", "-t", "-u no-such-user-of-ours", "-t 0,x"] {
+            assert!(of(none).pids().is_empty(), "{none}");
         }
         for all in ["-a", "-g -a", "-C 0", "-C0", "--all-cpus", "--cpu=1"] {
-            assert!(matches!(of(all), Whose::Everyone), "{all}");
+            assert!(matches!(of(all), ProcessSelection::All), "{all}");
         }
         let thread = rustix::thread::gettid().as_raw_nonzero();
         for option in ["-t ", "-t", "--tid ", "--tid="] {
             // Each process once, however many of its threads are named.
-            let whose = of(&format!("-F 99 {option}{thread},{}", std::process::id()));
-            assert_eq!(whose.pids(), [std::process::id()], "{option}");
-            assert!(whose.is_named());
+            let selection = of(&format!("-F 99 {option}{thread},{}", std::process::id()));
+            assert_eq!(selection.pids(), [std::process::id()], "{option}");
+            assert!(selection.is_named());
         }
         let user = rustix::process::geteuid().as_raw();
         for option in ["-u ", "-u", "--uid="] {
-            let whose = of(&format!("{option}{user}"));
-            assert!(matches!(whose, Whose::User(number) if number == user), "{option}");
-            assert!(whose.pids().contains(&std::process::id()));
+            let selection = of(&format!("{option}{user}"));
+            assert!(
+                matches!(selection, ProcessSelection::User(number) if number == user),
+                "{option}"
+            );
+            assert!(selection.pids().contains(&std::process::id()));
         }
-        assert!(matches!(of("-u root"), Whose::User(0)));
+        assert!(matches!(of("-u root"), ProcessSelection::User(0)));
     }
 }

@@ -18,7 +18,7 @@ use crate::process;
 
 /// The rules for which files are trusted.
 #[derive(Debug, Default)]
-pub struct Believed {
+pub struct TrustRules {
     /// Folders that the user named: files in them count as named.
     folders: Vec<PathBuf>,
     /// Users whose files are trusted for every process.
@@ -34,11 +34,11 @@ pub struct Believed {
 /// An upper bound for the rounding of file and process times.
 const ROUNDED: Duration = Duration::from_millis(500);
 
-impl Believed {
+impl TrustRules {
     /// The rules for the recording or output file `input`; `None` for standard input. Files of the owner of `input` are trusted,
     /// because that user could have written anything into `input` itself. `noted` are the users of processes as seen during the
     /// recording, `is_here` is whether it was made on this machine, and `folders` are those that the user named.
-    pub fn about(
+    pub fn for_input(
         input: Option<&Path>,
         noted: &BTreeMap<u32, u32>,
         is_here: bool,
@@ -96,7 +96,7 @@ impl Believed {
 }
 
 /// Files are looked at and opened by workers: see [`crate::foreign`].
-impl SourceFiles for Believed {
+impl SourceFiles for TrustRules {
     fn open(&self, path: &Path, owner: Option<u32>) -> io::Result<SourceFile> {
         Ok(open_owned_by(owner, path)?.into())
     }
