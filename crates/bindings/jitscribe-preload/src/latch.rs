@@ -45,7 +45,7 @@ impl Latch {
         self.0.load(Relaxed) == FREE
     }
 
-    /// Releases the latch: by its holder, or in the child of a fork, whoever held it in the parent.
+    /// Releases the latch: by its holder, or in the child of a fork, regardless of its holder in the parent.
     pub(crate) fn release(&self) {
         self.0.store(FREE, Release);
     }

@@ -3,7 +3,7 @@
 //!
 //! The library interposes the C library's functions that open, write and close files (`exports/`). Each interposed
 //! function calls the real one. If its file is a perf map or a jitdump, the library then reads what is new in the file
-//! (`watch.rs`, `tail.rs`), whoever wrote it and how, and announces it (`announce.rs`). For all other files, a call costs
+//! (`watch.rs`, `tail.rs`), regardless of who wrote it and how, and announces it (`announce.rs`). For all other files, a call costs
 //! one more comparison (`span.rs`). Objects that are loaded with `RTLD_DEEPBIND` are redirected to the functions here
 //! (`deepbind.rs`).
 //!

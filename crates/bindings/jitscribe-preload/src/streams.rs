@@ -55,7 +55,7 @@ unsafe extern "C" {
 /// Replaces `inner`, whose descriptor is watched. Returns `inner` itself if it cannot be replaced.
 ///
 /// # Safety
-/// `inner` is a stream that nobody else has, and `mode` a string as for `fopen`.
+/// `inner` is a stream that no other code has, and `mode` a string as for `fopen`.
 pub(crate) unsafe fn wrap(
     inner: *mut FILE,
     fd: c_int,
@@ -175,6 +175,6 @@ unsafe extern "C-unwind" fn close(cookie: *mut c_void) -> c_int {
     COUNT.fetch_sub(1, Release);
     stream.outer.store(std::ptr::null_mut(), Release);
     guest::isolated(|| watch::closed(fd));
-    // SAFETY: the stream that was behind this one, which nobody else has.
+    // SAFETY: the stream that was behind this one, which no other code has.
     unsafe { real::fclose(inner) }
 }

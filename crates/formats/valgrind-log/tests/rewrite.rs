@@ -48,9 +48,9 @@ impl Namer for Known {
 }
 
 /// Knows nothing.
-struct Nobody;
+struct NoNames;
 
-impl Namer for Nobody {
+impl Namer for NoNames {
     fn name(&mut self, _: Option<u32>, _: u64) -> Option<Rc<Named>> {
         None
     }
@@ -149,7 +149,7 @@ fn loss_records_that_become_equal_are_counted_and_left() {
     let (named, counts) = text_of(&log, &mut Known::default());
     assert_eq!((counts.stacks, counts.repeated), (4, 1));
     assert_eq!(named.matches("loss record").count(), 4);
-    assert_eq!(text_of(&log, &mut Nobody).1.repeated, 0);
+    assert_eq!(text_of(&log, &mut NoNames).1.repeated, 0);
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn other_white_space_in_a_file_of_massifs_stays() {
     let file =
         "desc: x\nsnapshot=0\n\u{c} n1: 4096 0x48: f (a.c:1)\n\tn0: 1 0x49: ???\n n0: 1 0x50: g\n";
     let mut out = Vec::new();
-    let counts = massif::rewrite(file.as_bytes(), &mut out, &mut Nobody).unwrap();
+    let counts = massif::rewrite(file.as_bytes(), &mut out, &mut NoNames).unwrap();
     assert_eq!(String::from_utf8(out).unwrap(), file);
     assert_eq!(counts.frames, 1);
 }
@@ -254,7 +254,7 @@ n2: 9 (heap allocation functions) malloc/new/new[], --alloc-fns, etc.
     );
     assert_eq!((counts.unknown, counts.named), (3, 2));
     for other in ["", "desc: x\n", "==7== snapshot=1\n"] {
-        let refused = massif::rewrite(other.as_bytes(), Vec::new(), &mut Nobody);
+        let refused = massif::rewrite(other.as_bytes(), Vec::new(), &mut NoNames);
         assert!(refused.is_err(), "{other}");
     }
 }
@@ -317,9 +317,9 @@ fn inlined_calls_are_frames_of_their_own_in_dhat() {
     assert_eq!(named, plain.replace("0x4A40044: ???", "0x4A40044: fib<int> (fib.js:10)"));
     assert_eq!(known.asked.first(), Some(&(Some(7), 0x4a40044)));
     assert_eq!((counts.frames, counts.unknown, counts.named, counts.doubtful), (5, 3, 2, 1));
-    assert!(dhat_of("{\"pid\":7}", &mut Nobody).is_err());
+    assert!(dhat_of("{\"pid\":7}", &mut NoNames).is_err());
     let long = format!("{{\"dhatFileVersion\":2,\"cmd\":\"{}\"}}", "x".repeat(1 << 21));
-    assert!(dhat_of(&long, &mut Nobody).is_err());
+    assert!(dhat_of(&long, &mut NoNames).is_err());
 }
 
 #[test]
@@ -346,7 +346,7 @@ proptest! {
         "\r", " (in ", ")", "0x", "ffffffffffffffffff", "in loss record ", " blocks", "Parent PID: ",
     ])) {
         let mut out = Vec::new();
-        text::rewrite(&log[..], &mut out, &mut Nobody).unwrap();
+        text::rewrite(&log[..], &mut out, &mut NoNames).unwrap();
         prop_assert_eq!(&out, &log);
         // Named frames are not named again.
         let (mut named, mut again) = (Vec::new(), Vec::new());
@@ -363,7 +363,7 @@ proptest! {
         "<frame>\n  <ip>0x4A40044</ip>\n</frame>",
     ])) {
         let mut out = Vec::new();
-        xml::rewrite(&log[..], &mut out, &mut Nobody).unwrap();
+        xml::rewrite(&log[..], &mut out, &mut NoNames).unwrap();
         prop_assert_eq!(&out, &log);
         let mut named = Vec::new();
         xml::rewrite(&log[..], &mut named, &mut Known::default()).unwrap();
@@ -376,7 +376,7 @@ proptest! {
     ])) {
         let file = [b"desc: \nsnapshot=1\n".as_slice(), &file].concat();
         let mut out = Vec::new();
-        massif::rewrite(&file[..], &mut out, &mut Nobody).unwrap();
+        massif::rewrite(&file[..], &mut out, &mut NoNames).unwrap();
         prop_assert_eq!(&out, &file);
         let (mut named, mut again) = (Vec::new(), Vec::new());
         massif::rewrite(&file[..], &mut named, &mut Known::default()).unwrap();
@@ -390,7 +390,7 @@ proptest! {
         "\"0x4A40059: ???\"", "\"0x4A40044: ???\"", "\"pid\":7", "true",
     ])) {
         let file = [b"{\"dhatFileVersion\":2,".as_slice(), &file].concat();
-        let found = dhat::survey(&file[..], &mut Nobody).unwrap();
+        let found = dhat::survey(&file[..], &mut NoNames).unwrap();
         let mut out = Vec::new();
         dhat::rewrite(&file[..], &mut out, &found).unwrap();
         prop_assert_eq!(&out, &file);

@@ -97,7 +97,7 @@ macro_rules! opening {
                 let fd = unsafe { real::fileno(inner) };
                 if let Some(inner) = streams::exchange(stream, inner, fd) {
                     guest::isolated(|| watch::closed(before));
-                    // SAFETY: nobody else has it.
+                    // SAFETY: no other code has it.
                     unsafe { real::fclose(inner) };
                 }
                 if let Some(kind) = kind {
