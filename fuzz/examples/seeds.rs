@@ -55,6 +55,7 @@ fn dump(endian: Endian, machine: u32, bias: u64, same_file: bool) -> Vec<u8> {
             code_index: index,
             name: b"fib(int)",
             code: &[0xc3; 0x20],
+            missing: 0,
             padding: &[],
         };
         writer.load(time, &load).expect("a load");
