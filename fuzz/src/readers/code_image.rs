@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use code_image::{Endian, ImageWriter, ObjectFormat, ObjectWriter, Target, VisibleCode};
 use gimli::{EndianSlice, RunTimeEndian};
+use jit_code::{Code, Inlined, Line, Unwind};
 use jitdump::{CodeEvent, CodeLoad, Dump};
-use jitscribe::{Code, Inlined, Line, Unwind};
 use object::{Object, ObjectSection, ObjectSymbol};
 use perf_map::{Entry, Piece};
 
@@ -132,13 +132,18 @@ fn check_object(
 }
 
 /// Gives the codes of an arena to `add`, each with the time it was made.
-fn add_all(arena: &[Piece<'_>], loads: &[CodeLoad<'_>], mut add: impl FnMut(&VisibleCode<'_>, u64)) {
+fn add_all(
+    arena: &[Piece<'_>],
+    loads: &[CodeLoad<'_>],
+    mut add: impl FnMut(&VisibleCode<'_>, u64),
+) {
     for piece in arena {
         let load = &loads[usize::try_from(piece.entry.line).expect("an index")];
         let lines: Vec<_> = load
             .lines()
             .map(|entry| {
-                let offset = u32::try_from(entry.address - load.address).expect("a line in the code");
+                let offset =
+                    u32::try_from(entry.address - load.address).expect("a line in the code");
                 Line::new_bytes(offset, entry.file, entry.line).column(entry.column)
             })
             .collect();

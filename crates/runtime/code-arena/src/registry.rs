@@ -43,7 +43,8 @@ fn segments() -> impl Iterator<Item = &'static Segment> {
     })
 }
 
-/// Announces a code load. It replaces whatever was at its address. Call it before the code runs. Returns whether the code is in an arena of this process.
+/// Announces a code load. It replaces whatever was at its address. Call it before the code runs. Returns whether the code
+/// is in an arena of this process.
 ///
 /// For code that is moved or replaced, only announce the new place. Unloads need not be announced: code stays known
 /// until its space is reused.
