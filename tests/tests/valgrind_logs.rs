@@ -19,9 +19,9 @@ struct Heap {
 /// A leak check reads all of the log, a mapping of 4 GiB by default.
 const LIMIT: &str = "1M";
 
-/// The output of the code about itself.
+/// What the runtime wrote about its code.
 #[derive(Clone, Copy, PartialEq)]
-enum Told {
+enum Source {
     /// Names and lines.
     Jitdump,
     /// Names.
@@ -51,9 +51,9 @@ impl Heap {
     }
 
     /// Runs the code from anonymous memory.
-    fn as_copy(&self, told: Told, tool: &str, options: &[&str], name: &str) -> PathBuf {
+    fn as_copy(&self, told: Source, tool: &str, options: &[&str], name: &str) -> PathBuf {
         let copy = self.valgrind("copy", tool, options, name);
-        if told == Told::PerfMap {
+        if told == Source::PerfMap {
             for entry in self.dir.path().read_dir().expect("a folder").flatten() {
                 if entry.file_name().to_string_lossy().ends_with(".dump") {
                     std::fs::remove_file(entry.path()).expect("the dump");
@@ -81,10 +81,10 @@ impl Heap {
     }
 
     /// What the process that ran last told, as options: its file's name does not say its process.
-    fn source(&self, told: Told) -> [PathBuf; 2] {
+    fn source(&self, told: Source) -> [PathBuf; 2] {
         let (folder, prefix, suffix, option) = match told {
-            Told::Jitdump => (self.dir.path(), "jit-", ".dump", "--jitdump"),
-            Told::PerfMap => (Path::new("/tmp"), "perf-", ".map", "--perf-map"),
+            Source::Jitdump => (self.dir.path(), "jit-", ".dump", "--jitdump"),
+            Source::PerfMap => (Path::new("/tmp"), "perf-", ".map", "--perf-map"),
         };
         let files = folder.read_dir().expect("a folder").flatten().filter(|entry| {
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -186,13 +186,13 @@ fn memcheck_reports_jitted_code_like_a_shared_object() {
     let expected = read(&heap.as_library("memcheck", &MEMCHECK, "library.log"));
     let expected_with_lines = stacks(&expected, true);
     assert!(expected_with_lines.len() >= 6, "{expected}");
-    for told in [Told::Jitdump, Told::PerfMap] {
+    for told in [Source::Jitdump, Source::PerfMap] {
         let log = heap.as_copy(told, "memcheck", &MEMCHECK, "copy.log");
         assert!(read(&log).contains(": ???"), "the code had names before");
         // The process id is on each line, so its files are found by it.
         let beside = ["--aux-dir".into(), heap.dir.path().to_owned()];
         let (named, report) = name("memcheck", &log, &beside);
-        let lines = told == Told::Jitdump;
+        let lines = told == Source::Jitdump;
         assert_eq!(stacks(&named, lines), stacks(&expected, lines), "{expected}\n{named}");
         assert!(!named.contains(": ???"), "{named}");
         assert_eq!((&report["broken_stacks"], &report["unknown"]), (&0.into(), &report["named"]));
@@ -208,7 +208,7 @@ fn memcheck_reports_it_in_xml_too() {
     let options = [&MEMCHECK[..], &["--xml=yes"]].concat();
     let expected = xml_stacks(&read(&heap.as_library("memcheck", &options, "library.xml")));
     assert!(expected.len() >= 6, "{expected:?}");
-    let log = heap.as_copy(Told::Jitdump, "memcheck", &options, "copy.xml");
+    let log = heap.as_copy(Source::Jitdump, "memcheck", &options, "copy.xml");
     let (named, report) = name("memcheck", &log, &[]);
     assert_eq!(xml_stacks(&named), expected);
     assert_eq!((&report["broken_stacks"], &report["unknown"]), (&0.into(), &report["named"]));
@@ -218,7 +218,7 @@ fn memcheck_reports_it_in_xml_too() {
 fn helgrind_and_drd_are_read_as_well() {
     let heap = Heap::build();
     for of in ["helgrind", "drd"] {
-        let path = heap.as_copy(Told::Jitdump, of, &[], "copy.log");
+        let path = heap.as_copy(Source::Jitdump, of, &[], "copy.log");
         let mut command = jitscribe();
         let log = run(command.arg("memcheck").arg(&path).args(["-o", "-"])).stdout;
         assert_eq!(log, read(&path), "there was nothing to name");
@@ -253,8 +253,8 @@ fn massif_shows_who_allocated() {
     let heap = Heap::build();
     let options = ["--detailed-freq=1", "--threshold=0.0", "--max-snapshots=1000"];
     let expected = trees(&read(&heap.as_library("massif", &options, "massif.out.library")));
-    let file = heap.as_copy(Told::Jitdump, "massif", &options, "massif.out.copy");
-    let (named, report) = name("massif", &file, &heap.source(Told::Jitdump));
+    let file = heap.as_copy(Source::Jitdump, "massif", &options, "massif.out.copy");
+    let (named, report) = name("massif", &file, &heap.source(Source::Jitdump));
     assert_eq!(report["unknown"], report["named"]);
     let got = trees(&named);
     assert!(got.iter().any(|line| line.contains("deep (heap.c:")), "{named}");
@@ -291,11 +291,11 @@ fn dhat_shows_who_allocated() {
     let options = ["--num-callers=40"];
     let expected = points(&read(&heap.as_library("dhat", &options, "dhat.out.library")));
     assert!(expected.len() >= 4, "{expected:?}");
-    for told in [Told::Jitdump, Told::PerfMap] {
+    for told in [Source::Jitdump, Source::PerfMap] {
         let file = heap.as_copy(told, "dhat", &options, "dhat.out.copy");
         let (named, report) = name("dhat", &file, &[]);
         assert_eq!(report["unknown"], report["named"]);
-        if told == Told::Jitdump {
+        if told == Source::Jitdump {
             assert_eq!(points(&named), expected);
         } else {
             assert!(named.contains(": leak_twice (in /tmp/perf-"), "{named}");
@@ -315,7 +315,7 @@ fn cachegrind_reports_the_share_without_names() {
         (report["events"][0]["unknown"].as_u64().expect("a count"), said)
     };
     let library = heap.as_library("cachegrind", &[], "cachegrind.out.library");
-    let copy = heap.as_copy(Told::Jitdump, "cachegrind", &[], "cachegrind.out.copy");
+    let copy = heap.as_copy(Source::Jitdump, "cachegrind", &[], "cachegrind.out.copy");
     let (named, _) = unknown(&library, i32::from(read(&library).contains("\nfn=???\n")));
     let (unnamed, said) = unknown(&copy, 1);
     assert!(unnamed > named + 100, "{unnamed} {named}");

@@ -273,7 +273,11 @@ pub unsafe extern "C" fn jitscribe_dump_path(
     guard(|| {
         // SAFETY: the contract of the header.
         let (scribe, buffer, out) = unsafe {
-            (raw::shared(scribe)?.scribe, raw::buffer(buffer.cast::<u8>(), size)?, Out::new(length)?)
+            (
+                raw::shared(scribe)?.scribe,
+                raw::buffer(buffer.cast::<u8>(), size)?,
+                Out::new(length)?,
+            )
         };
         let path = scribe.dump_path().unwrap_or_default();
         let path = path.as_os_str().as_encoded_bytes();

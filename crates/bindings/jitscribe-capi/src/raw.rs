@@ -17,12 +17,12 @@ pub(crate) unsafe trait Versioned: Copy {
 
 /// What a pointer to a [`Versioned`] struct refers to: the struct itself, or a copy with zeros for the fields that
 /// the caller's version does not have.
-pub(crate) enum Read<'a, T> {
+pub(crate) enum VersionedRef<'a, T> {
     Whole(&'a T),
     Older(T),
 }
 
-impl<T> std::ops::Deref for Read<'_, T> {
+impl<T> std::ops::Deref for VersionedRef<'_, T> {
     type Target = T;
 
     #[inline]
@@ -40,7 +40,9 @@ impl<T> std::ops::Deref for Read<'_, T> {
 /// `from` is NULL, or points to a `usize`. If that is at least [`Versioned::LEAST`], then as many bytes are
 /// readable there, and are not written to during `'a`.
 #[inline]
-pub(crate) unsafe fn versioned<'a, T: Versioned>(from: *const T) -> Result<Read<'a, T>, Failure> {
+pub(crate) unsafe fn versioned<'a, T: Versioned>(
+    from: *const T,
+) -> Result<VersionedRef<'a, T>, Failure> {
     if from.is_null() {
         return Err(Failure::Null);
     }
@@ -53,9 +55,9 @@ pub(crate) unsafe fn versioned<'a, T: Versioned>(from: *const T) -> Result<Read<
     if size >= size_of::<T>() {
         // SAFETY: aligned, readable for `size` bytes, which is enough for `T`, and not written to during `'a`. Any
         // bytes are a valid `T`, as `Versioned` guarantees.
-        return Ok(Read::Whole(unsafe { &*from }));
+        return Ok(VersionedRef::Whole(unsafe { &*from }));
     }
-    // Versions end between fields. Fields that belong together are ordered so that a version that ends between
+    // VersionedRef end between fields. Fields that belong together are ordered so that a version that ends between
     // them is harmless: a pointer without its count has the count 0.
     if size < T::LEAST || !size.is_multiple_of(align_of::<T>()) {
         return Err(Failure::StructSize);
@@ -68,7 +70,7 @@ pub(crate) unsafe fn versioned<'a, T: Versioned>(from: *const T) -> Result<Read<
         std::ptr::copy_nonoverlapping(from.cast::<u8>(), copy.as_mut_ptr().cast::<u8>(), size);
         copy.assume_init()
     };
-    Ok(Read::Older(copy))
+    Ok(VersionedRef::Older(copy))
 }
 
 /// The `count` values at `from`. NULL is valid only if `count` is 0.
@@ -193,7 +195,7 @@ pub(crate) unsafe fn shared<T: Sync>(at: *const T) -> Result<&'static T, Failure
 
 #[cfg(test)]
 mod tests {
-    use super::{NUL_TERMINATED, Out, Read, Versioned, in_out, slice, text, versioned};
+    use super::{NUL_TERMINATED, Out, Versioned, VersionedRef, in_out, slice, text, versioned};
     use crate::outcome::Failure;
 
     #[derive(Clone, Copy, Debug, PartialEq)]
@@ -211,8 +213,8 @@ mod tests {
     fn read(words: &[usize]) -> Result<(bool, Three), Failure> {
         // SAFETY: each test passes as many words as the first one says.
         unsafe { versioned(words.as_ptr().cast::<Three>()) }.map(|read| match read {
-            Read::Whole(whole) => (true, *whole),
-            Read::Older(copy) => (false, copy),
+            VersionedRef::Whole(whole) => (true, *whole),
+            VersionedRef::Older(copy) => (false, copy),
         })
     }
 

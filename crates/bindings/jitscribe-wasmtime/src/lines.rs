@@ -23,7 +23,7 @@ pub(crate) struct Lines<'a, 'w> {
 
 /// The lines and inlined calls of one function.
 #[derive(Default)]
-pub(crate) struct Told<'a> {
+pub(crate) struct FunctionLines<'a> {
     pub(crate) source: Vec<Line<'a>>,
     pub(crate) bytecode: Vec<Line<'a>>,
     calls: Vec<Call<'a>>,
@@ -63,10 +63,10 @@ impl<'a, 'w> Lines<'a, 'w> {
         Self { places: places.peekable(), source, wants_bytecode, module }
     }
 
-    pub(crate) fn of(&mut self, function: &Function) -> Told<'a> {
+    pub(crate) fn of(&mut self, function: &Function) -> FunctionLines<'a> {
         let range = function.range();
         while self.places.next_if(|(at, _)| *at < range.start).is_some() {}
-        let mut told = Told::default();
+        let mut lines = FunctionLines::default();
         let mut known = HashMap::new();
         while let Some((at, place)) = self.places.next_if(|(at, _)| range.contains(at)) {
             let Ok(offset) = u32::try_from(at - range.start) else { continue };
@@ -74,21 +74,21 @@ impl<'a, 'w> Lines<'a, 'w> {
             let end = u32::try_from(next - range.start).unwrap_or(u32::MAX);
             if self.wants_bytecode {
                 let line = Line::new(offset, self.module, place.unwrap_or(0));
-                told.bytecode.push(line);
+                lines.bytecode.push(line);
             }
             if let Some(source) = self.source {
-                told.add(offset..end, place, source, &mut known);
+                lines.add(offset..end, place, source, &mut known);
             }
         }
         // A table that only says "no line" is no better than no table.
-        if told.source.iter().all(|line| line.line == 0) {
-            told.source.clear();
+        if lines.source.iter().all(|line| line.line == 0) {
+            lines.source.clear();
         }
-        told
+        lines
     }
 }
 
-impl<'a> Told<'a> {
+impl<'a> FunctionLines<'a> {
     fn add(
         &mut self,
         code: Range<u32>,

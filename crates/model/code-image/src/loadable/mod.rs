@@ -23,7 +23,7 @@ use crate::place::{PAGE, Place, visible_bytes};
 use crate::printable::push_printable;
 use crate::target::Target;
 
-use self::symbols::Made;
+use self::symbols::Definition;
 
 /// A format of object files, by loader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -113,7 +113,7 @@ pub struct ObjectWriter<W> {
     gathered: Gathered<W>,
     functions: Functions,
     /// One for each function.
-    made: Vec<Made>,
+    definitions: Vec<Definition>,
     /// Without the file extension.
     name: Vec<u8>,
 }
@@ -139,7 +139,7 @@ impl<W: Write + Seek> ObjectWriter<W> {
         let place = Place { span, text };
         let gathered = Gathered::new(out, target, place, text.saturating_add(LARGEST - PAGE))?;
         let (functions, name) = (Functions::default(), Vec::from(&b"code"[..]));
-        Ok(Self { format, gathered, functions, made: Vec::new(), name })
+        Ok(Self { format, gathered, functions, definitions: Vec::new(), name })
     }
 
     /// Sets the library's own name, for formats that contain one (PE, Mach-O). The default is "code". The file
@@ -155,12 +155,12 @@ impl<W: Write + Seek> ObjectWriter<W> {
         self
     }
 
-    /// Adds a code. Codes must be added in ascending order of their `visible` parts, which must not overlap. `made`
+    /// Adds a code. Codes must be added in ascending order of their `visible` parts, which must not overlap. `loaded_at`
     /// is a number that is larger for newer code.
     ///
     /// # Errors
     /// [`Error::Outside`], [`Error::Order`], [`Error::Io`]. After the first two, nothing was added.
-    pub fn add(&mut self, code: &VisibleCode<'_>, made: u64) -> Result<(), Error> {
+    pub fn add(&mut self, code: &VisibleCode<'_>, loaded_at: u64) -> Result<(), Error> {
         let is_full = self.gathered.add(code)?;
         let Range { start, end } = code.visible;
         if start < end {
@@ -168,7 +168,11 @@ impl<W: Write + Seek> ObjectWriter<W> {
             let is_whole = start == address
                 && end.saturating_sub(start) == size
                 && visible_bytes(code).len() as u64 == size;
-            self.made.push(if is_whole { Made::Whole(made) } else { Made::InPart });
+            self.definitions.push(if is_whole {
+                Definition::Whole(loaded_at)
+            } else {
+                Definition::InPart
+            });
         }
         if is_full { self.append_added() } else { Ok(()) }
     }
@@ -187,7 +191,7 @@ impl<W: Write + Seek> ObjectWriter<W> {
             ObjectFormat::Pe => pe::MOST_EXPORTS,
             _ => usize::MAX,
         };
-        let symbols = symbols::symbols(&self.functions, &self.made, most);
+        let symbols = symbols::symbols(&self.functions, &self.definitions, most);
         let Gathered { has_bytes, .. } = self.gathered;
         let place = self.gathered.place.clone();
         let len = place.text_end().saturating_sub(place.text);

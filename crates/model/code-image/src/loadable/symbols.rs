@@ -8,7 +8,7 @@ use crate::functions::Functions;
 
 /// Information about a function besides its symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Made {
+pub(super) enum Definition {
     /// All of it is present, and can be called. Larger numbers are newer.
     Whole(u64),
     /// Some bytes are missing, or belong to another function.
@@ -28,7 +28,11 @@ pub(super) struct Symbol<'a> {
 
 /// The functions, sorted by address. Of those with the same name, the newest is exported; of several of the same age,
 /// the one with the highest address. If more than `most` would be exported, only the newest are.
-pub(super) fn symbols<'a>(functions: &'a Functions, made: &[Made], most: usize) -> Vec<Symbol<'a>> {
+pub(super) fn symbols<'a>(
+    functions: &'a Functions,
+    made: &[Definition],
+    most: usize,
+) -> Vec<Symbol<'a>> {
     let mut symbols: Vec<Symbol<'a>> = functions
         .iter()
         .map(|(function, name)| Symbol {
@@ -41,7 +45,7 @@ pub(super) fn symbols<'a>(functions: &'a Functions, made: &[Made], most: usize) 
     let mut last: HashMap<&[u8], (u64, usize)> = HashMap::new();
     last.reserve(symbols.len());
     for (index, (symbol, made)) in symbols.iter().zip(made).enumerate() {
-        let Made::Whole(made) = *made else { continue };
+        let Definition::Whole(made) = *made else { continue };
         let found = last.find_or_insert(symbol.name, |_| (made, index));
         if made >= found.0 {
             last.insert(symbol.name, (made, index));

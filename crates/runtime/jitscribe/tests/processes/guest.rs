@@ -28,7 +28,7 @@ pub const TESTS: &[Test] = &[
     ("a_real_time_thread_waits_for_an_ordinary_one", real_time),
     ("memcheck_does_not_search_the_room_of_a_log", memcheck),
     ("two_scribes_have_two_dumps_of_perfs_name", two_dumps),
-    ("the_environment_has_one_scribe", one_from_env),
+    ("the_environment_has_one_scribe", one_global),
     ("a_childs_dump_grows_without_its_descriptor", child_dumps),
     ("a_child_without_a_log_leaves_its_parents_alone", orphans),
     ("each_system_call_may_be_forbidden", forbidden_calls),
@@ -522,7 +522,7 @@ fn orphans() {
     succeeds(&["orphan"]);
 }
 
-fn one_from_env() {
+fn one_global() {
     succeeds(&["from-env"]);
 }
 

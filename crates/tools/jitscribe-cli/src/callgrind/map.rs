@@ -22,7 +22,7 @@ pub struct Map {
     /// The object name for code without bytes: the perf map.
     no_image: Rc<[u8]>,
     /// Indexed by code number.
-    seen: Vec<Option<Seen>>,
+    entries: Vec<Option<FunctionEntry>>,
     files: HashSet<Rc<[u8]>>,
     /// The last lookup: the next one is mostly about the same function and file.
     last: Option<(u32, Rc<CodeLines>)>,
@@ -32,7 +32,7 @@ pub struct Map {
 }
 
 #[derive(Clone)]
-struct Seen {
+struct FunctionEntry {
     known: CodeRange,
     function: Option<Function>,
     /// Whether other code was once at one of the addresses that were looked up.
@@ -48,7 +48,7 @@ impl Map {
             known,
             image: image.as_os_str().as_bytes().into(),
             no_image,
-            seen: Vec::new(),
+            entries: Vec::new(),
             files: HashSet::new(),
             last: None,
             last_file: b"".as_slice().into(),
@@ -66,7 +66,8 @@ impl Map {
         match self.error {
             Some(error) => Err(error),
             None => {
-                let doubtful = self.seen.iter().flatten().filter(|seen| seen.is_doubtful).count();
+                let doubtful =
+                    self.entries.iter().flatten().filter(|entry| entry.is_doubtful).count();
                 Ok((self.known, doubtful, self.has_bytes))
             }
         }
@@ -83,8 +84,8 @@ impl Map {
         }
     }
 
-    fn seen(&self, function: u32) -> Option<&Seen> {
-        self.seen.get(function as usize)?.as_ref()
+    fn entry(&self, function: u32) -> Option<&FunctionEntry> {
+        self.entries.get(function as usize)?.as_ref()
     }
 
     fn file(&mut self, name: &[u8]) -> Rc<[u8]> {
@@ -105,17 +106,21 @@ impl CodeMap for Map {
         let known = self.known.at(address)?;
         let (function, start, visible) = (known.id(), known.start, known.visible.clone());
         let index = function as usize;
-        if index >= self.seen.len() {
-            self.seen.resize(index + 1, None);
+        if index >= self.entries.len() {
+            self.entries.resize(index + 1, None);
         }
-        let seen =
-            self.seen[index].get_or_insert(Seen { known, function: None, is_doubtful: false });
-        seen.is_doubtful = seen.is_doubtful || self.known.is_ambiguous_at(address);
+        let entry = self.entries[index].get_or_insert(FunctionEntry {
+            known,
+            function: None,
+            is_doubtful: false,
+        });
+        entry.is_doubtful = entry.is_doubtful || self.known.is_ambiguous_at(address);
         Some(Owner { function, start, visible })
     }
 
     fn function(&mut self, function: u32) -> Function {
-        let Some(Seen { known, function: named, .. }) = self.seen(function).cloned() else {
+        let Some(FunctionEntry { known, function: named, .. }) = self.entry(function).cloned()
+        else {
             let unknown: Rc<[u8]> = b"???".as_slice().into();
             return Function { name: unknown.clone(), object: unknown.clone(), file: unknown };
         };
@@ -141,8 +146,8 @@ impl CodeMap for Map {
             object: Rc::clone(if has_bytes { &self.image } else { &self.no_image }),
             file: self.file(file.as_deref().unwrap_or(b"???")),
         };
-        if let Some(Some(seen)) = self.seen.get_mut(function as usize) {
-            seen.function = Some(named.clone());
+        if let Some(Some(entry)) = self.entries.get_mut(function as usize) {
+            entry.function = Some(named.clone());
         }
         named
     }
@@ -151,7 +156,7 @@ impl CodeMap for Map {
         let places = match &self.last {
             Some((last, places)) if *last == function => Rc::clone(places),
             _ => {
-                let known = self.seen(function)?.known.clone();
+                let known = self.entry(function)?.known.clone();
                 let places = Self::kept(&mut self.error, self.known.places(&known))?;
                 self.last = Some((function, Rc::clone(&places)));
                 places

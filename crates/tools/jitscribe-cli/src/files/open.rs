@@ -20,7 +20,7 @@ use rustix::fs::{
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
-use crate::foreign::{self, Answer, Budget, Held, Output, Patience};
+use crate::foreign::{self, Answer, Budget, Output, Patience, Reservation};
 use crate::note;
 
 use super::{Inode, next_data};
@@ -36,7 +36,7 @@ static COPIES: Budget = Budget::new(4 << 30);
 pub struct Opened {
     file: File,
     owner: u32,
-    _copy: Held,
+    _copy: Reservation,
 }
 
 impl From<Opened> for SourceFile {
@@ -82,7 +82,7 @@ impl Seek for Opened {
 /// The system's error; [`io::ErrorKind::TimedOut`] if the file system does not respond.
 pub fn open_regular(path: &Path) -> io::Result<Opened> {
     let answer = ask(path, What::Open { left: COPIES.left() })?;
-    let mut copy = Held::of(&COPIES);
+    let mut copy = Reservation::of(&COPIES);
     let [copied, owner] = numbers(&answer.bytes)?;
     copy.add(copied)?;
     let file = answer.descriptors.into_iter().next().ok_or(io::ErrorKind::UnexpectedEof)?;

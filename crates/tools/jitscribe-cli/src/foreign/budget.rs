@@ -24,12 +24,12 @@ impl Budget {
 
 /// A reserved part of a budget. Dropping this returns it to the budget.
 #[derive(Debug)]
-pub struct Held {
+pub struct Reservation {
     of: &'static Budget,
     bytes: u64,
 }
 
-impl Held {
+impl Reservation {
     /// An empty reservation.
     pub const fn of(budget: &'static Budget) -> Self {
         Self { of: budget, bytes: 0 }
@@ -48,7 +48,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.of.held.fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn no_more_is_held_than_there_is_and_all_is_given_back() {
         static BUDGET: Budget = Budget::new(100);
-        let (mut one, mut other) = (Held::of(&BUDGET), Held::of(&BUDGET));
+        let (mut one, mut other) = (Reservation::of(&BUDGET), Reservation::of(&BUDGET));
         one.add(60).expect("room");
         other.add(40).expect("room");
         assert_eq!(BUDGET.left(), 0);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::RecvFlags;
 
-use super::budget::{Budget, Held};
+use super::budget::{Budget, Reservation};
 use super::helper::Message;
 use super::task::{Kind, Task};
 use super::wire;
@@ -38,7 +38,7 @@ pub struct Answer {
     /// The worker, if it continues to run.
     pub kept: Option<Kept>,
     /// Accounts for its bytes for as long as they are kept.
-    pub held: Held,
+    pub held: Reservation,
 }
 
 /// A worker that has answered and continues to run until it gets a message. Dropping this stops it.
@@ -75,7 +75,7 @@ impl Drop for Kept {
 static ANSWERS: Budget = Budget::new(3 << 30);
 
 /// An empty reservation of [`ANSWERS`].
-impl Default for Held {
+impl Default for Reservation {
     fn default() -> Self {
         Self::of(&ANSWERS)
     }

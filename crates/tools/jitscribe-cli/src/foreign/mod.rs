@@ -24,7 +24,7 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use budget::{Budget, Held};
+pub use budget::{Budget, Reservation};
 pub use caller::{Answer, Job, Kept, Patience, ask_for_file, run, run_all};
 pub use helper::main_of_helper;
 pub use leftovers::Leftovers;

@@ -7,7 +7,7 @@ use code_log::{Budget, Head, Source};
 use jitdump::extension::LeftOut;
 use jitdump::{CodeEvent, CodeLoad, Dump, Writer, WriterConfig};
 
-use crate::foreign::{Held, Progress};
+use crate::foreign::{Progress, Reservation};
 
 /// Code larger than this is not copied from memory: no compiler generates such code, so the log must be damaged.
 const LARGEST: usize = 64 << 20;
@@ -39,7 +39,7 @@ pub struct LogDump {
     pub head: Head,
     /// Accounts for the bytes of the jitdump for as long as they are kept.
     #[expect(dead_code, reason = "dropping it is all there is to do with it")]
-    pub held: Held,
+    pub held: Reservation,
 }
 
 /// A source of the bytes of live code.
@@ -83,7 +83,7 @@ pub fn dump_of(source: &impl Source, context: DumpContext<'_>) -> Result<LogDump
         torn: snapshot.torn,
         is_cut: snapshot.is_cut,
         head: snapshot.head,
-        held: Held::default(),
+        held: Reservation::default(),
     };
     let damaged = |_| code_log::Error::NotALog("its records are invalid");
     let dump = Dump::parse(&snapshot.bytes).map_err(damaged)?;

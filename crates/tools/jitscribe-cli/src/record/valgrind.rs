@@ -26,14 +26,14 @@ use jitscribe_inject::output::Output;
 #[derive(Debug, Serialize)]
 struct Item {
     #[serde(flatten)]
-    done: Done,
+    done: Outcome,
     /// Whether the process itself announced its code to valgrind while it ran.
     named_at_once: bool,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Done {
+enum Outcome {
     Profiled(callgrind::Report),
     Named(valgrind::Report),
     Counted(cachegrind::Report),
@@ -228,7 +228,13 @@ fn made(folder: &Path, name: &OsStr) -> Result<Vec<PathBuf>> {
 }
 
 /// Adds names to one file and reports the result.
-fn done(args: &Args, tool: Tool, file: &Path, output: &Path, sources: SourceArgs) -> Result<Done> {
+fn done(
+    args: &Args,
+    tool: Tool,
+    file: &Path,
+    output: &Path,
+    sources: SourceArgs,
+) -> Result<Outcome> {
     let shown = shell_word(output);
     let (name, next): (fn(&FileArgs) -> Result<valgrind::Report>, _) = match tool {
         Tool::Callgrind => return profiled(args, file, output, sources),
@@ -251,10 +257,10 @@ fn done(args: &Args, tool: Tool, file: &Path, output: &Path, sources: SourceArgs
     output.clone_into(&mut report.input);
     report.say_what();
     note::say(format_args!("written: {shown}; next: {next}"));
-    Ok(Done::Named(report))
+    Ok(Outcome::Named(report))
 }
 
-fn profiled(args: &Args, file: &Path, output: &Path, sources: SourceArgs) -> Result<Done> {
+fn profiled(args: &Args, file: &Path, output: &Path, sources: SourceArgs) -> Result<Outcome> {
     let mut report = callgrind::rewrite(&callgrind::Args {
         input: file.to_owned(),
         output: Some(output.to_owned()),
@@ -264,17 +270,17 @@ fn profiled(args: &Args, file: &Path, output: &Path, sources: SourceArgs) -> Res
     })?;
     output.clone_into(&mut report.input);
     report.say();
-    Ok(Done::Profiled(report))
+    Ok(Outcome::Profiled(report))
 }
 
-fn counted(args: &Args, file: &Path, output: &Path) -> Result<Done> {
+fn counted(args: &Args, file: &Path, output: &Path) -> Result<Outcome> {
     let mut target = Output::create(output, args.force)?;
     let mut input = fs::File::open(file).map_err(Error::file(file))?;
     std::io::copy(&mut input, target.file()).map_err(Error::file(output))?;
     target.finish()?;
     let report = cachegrind::read(output)?;
     report.say();
-    Ok(Done::Counted(report))
+    Ok(Outcome::Counted(report))
 }
 
 fn print_json(all: &[Item]) -> Result<()> {

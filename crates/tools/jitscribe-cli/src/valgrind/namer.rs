@@ -30,13 +30,13 @@ pub struct CodeNamer<'a> {
     processes: HashMap<Option<u32>, Process>,
     parents: HashMap<u32, u32>,
     answers: HashMap<(Option<u32>, u64), Option<Rc<Named>>>,
-    found: Found,
+    found: NamingSummary,
     error: Option<Error>,
 }
 
 /// What was found while naming addresses.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct NamingSummary {
     /// The files with code.
     pub sources: Vec<SourceSummary>,
     /// What was skipped or corrected.
@@ -63,13 +63,13 @@ impl<'a> CodeNamer<'a> {
             processes: HashMap::new(),
             parents: HashMap::new(),
             answers: HashMap::new(),
-            found: Found::default(),
+            found: NamingSummary::default(),
             error: None,
         }
     }
 
     /// Returns what was found, or an error if a file with code could not be read.
-    pub fn finish(self) -> Result<Found> {
+    pub fn finish(self) -> Result<NamingSummary> {
         self.error.map_or(Ok(self.found), Err)
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::file_args::FileArgs;
-use super::namer::Found;
+use super::namer::NamingSummary;
 use crate::symbols::SourceSummary;
 use crate::text::shell_word;
 use crate::{Result, note, text};
@@ -56,7 +56,7 @@ impl Report {
         args: &FileArgs,
         output: Option<PathBuf>,
         counts: &valgrind_log::Counts,
-        found: Found,
+        found: NamingSummary,
     ) -> Self {
         let valgrind_log::Counts { frames, unknown, named, doubtful, stacks, broken, repeated } =
             *counts;

@@ -6,7 +6,7 @@ use fallible::Vec;
 
 use super::super::headers::{self, Section};
 use super::fragment::Fragment;
-use super::{Ends, Layout, Shown, Symfile, TAG, TAG_AT};
+use super::{Ends, Layout, Symfile, SymfileEntry, TAG, TAG_AT};
 use crate::dwarf::{UNIT_LINES_AT, single_abbreviations};
 use crate::encode::Encoder;
 use crate::error::Error;
@@ -240,7 +240,7 @@ fn infos(
     section: usize,
     fragments: &[Fragment<'_>],
     lists: &mut Vec<u32>,
-    shown: &mut Vec<Shown>,
+    shown: &mut Vec<SymfileEntry>,
 ) {
     let mut ends = Ends::default();
     for fragment in fragments {
@@ -264,7 +264,7 @@ fn infos(
             frames: ends.frames.saturating_add(fragment.frames.len() as u32),
             lists: lists.len() as u32,
         };
-        shown.push(Shown { code: fragment.code, thumb: fragment.thumb, ends });
+        shown.push(SymfileEntry { code: fragment.code, thumb: fragment.thumb, ends });
     }
 }
 

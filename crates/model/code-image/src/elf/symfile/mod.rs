@@ -30,7 +30,7 @@ pub struct Symfile {
     tag: [u8; TAG],
     bytes: Vec<u8>,
     /// Sorted by address.
-    codes: Vec<Shown>,
+    codes: Vec<SymfileEntry>,
     /// How many of them were not removed.
     live: usize,
     layout: Layout,
@@ -61,7 +61,7 @@ pub struct SymfileCode {
 
 /// A code, and the ends of its parts, which begin at the ends of the previous code's parts.
 #[derive(Debug, Clone, Copy)]
-struct Shown {
+struct SymfileEntry {
     code: SymfileCode,
     thumb: bool,
     ends: Ends,
