@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fallible::{Map, Refused, Vec};
 use jit_code::Code;
+use unwind_info::Error;
 use unwind_info::windows::{Piece, encode};
-use unwind_info::{Error, Unwind};
 
 use super::region::Region;
 use super::retired::RetiredMemory;
