@@ -225,6 +225,19 @@ pub fn jitdump(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     Ok(writer.into_sink())
 }
 
+/// A recording, a jitdump and a perf map of its processes, each with some fields changed.
+pub fn recording_with_code(bytes: &[u8]) -> Option<[Vec<u8>; 3]> {
+    let mut u = Unstructured::new(bytes);
+    let makes: [(Make, Damage); 3] =
+        [(perf_data, damage), (jitdump, damage), (perf_map, damage_text)];
+    let mut files = makes.map(|(make, damage)| {
+        let mut file = make(&mut u).ok()?;
+        damage(&mut u, &mut file).ok()?;
+        Some(file)
+    });
+    Some([files[0].take()?, files[1].take()?, files[2].take()?])
+}
+
 /// A perf map whose lines overlap and repeat.
 pub fn perf_map(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let mut map = Vec::new();
@@ -256,8 +269,12 @@ pub fn perf_data(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
 
     let mut file = b"PERFILE2".to_vec();
     file.extend(16_u64.to_le_bytes());
-    let mut attr = words(&[pair(1, 128), 0, 1_000_000, SAMPLE, 0, FLAGS]);
+    // use_clockid: the times of jitdumps are the recording's.
+    let clock = if u.ratio(7, 8)? { 1 << 25 } else { 0 };
+    let mut attr = words(&[pair(1, 128), 0, 1_000_000, SAMPLE, 0, FLAGS | clock]);
     attr.resize(128, 0);
+    // clockid: CLOCK_MONOTONIC
+    attr[92] = 1;
     attr.extend(words(&[1]));
     file.extend(event(64, 0, &attr));
     let mut time = 1;

@@ -4,6 +4,7 @@ pub mod callgrind;
 pub mod code_image;
 pub mod code_log;
 pub mod growing;
+pub mod inject;
 pub mod jitdump_check;
 pub mod jitdump_codes;
 pub mod jitdump_read;
