@@ -45,7 +45,7 @@ pub mod kind {
     pub const COMPRESSED2: u32 = 83;
 }
 
-/// Bits of [`Event::misc`].
+/// Bits of [`Event::misc`](crate::Event::misc).
 pub mod misc {
     /// The kind of code that the record is about (kernel, user, guest…).
     pub const CPU_MODE_MASK: u16 = 7;
