@@ -40,7 +40,7 @@ impl<'a> Event<'a> {
         Header::of(self.bytes, self.endian()).kind
     }
 
-    /// The misc field, see [`misc`].
+    /// The misc field, see [`misc`](crate::misc).
     pub fn misc(&self) -> u16 {
         Header::of(self.bytes, self.endian()).misc
     }
