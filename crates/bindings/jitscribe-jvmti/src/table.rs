@@ -269,9 +269,9 @@ mod tests {
         assert_eq!(
             calls,
             [
-                ("", None, "a.java", 20, vec![(4, 16), (20, 30)]),
+                ("b", None, "a.java", 20, vec![(4, 16), (20, 30)]),
                 ("c", Some(0), "b.java", 10, vec![(8, 12), (24, 30)]),
-                ("", None, "a.java", 20, vec![(16, 20)]),
+                ("b", None, "a.java", 20, vec![(16, 20)]),
                 ("c", Some(0), "b.java", 10, vec![(20, 24)]),
             ]
         );
