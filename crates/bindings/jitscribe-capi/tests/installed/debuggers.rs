@@ -80,8 +80,8 @@ fn gdb_synchronous_shows_each_code_of_a_burst_at_once() {
     let program = compile("tests/c/burst.c", Link::Shared, &[]);
     let program = program.to_str().expect("a path");
     let burst = |setting: &str| {
-        let said =
-            gdb(&[&format!("set environment JITSCRIBE {setting}"), "run"], &[program, "3000"]);
+        let environment = format!("set environment JITSCRIBE {setting}");
+        let said = gdb(&[&environment, "break finished", "run"], &[program, "3000"]);
         let (before, _) = said.split_once(" late\n").unwrap_or_else(|| panic!("{said}"));
         before.rsplit('\n').next().and_then(|count| count.parse().ok()).expect("a number")
     };
