@@ -13,14 +13,9 @@ use modules::Crate;
 
 /// The cycles that there still are: a crate, one file of the cycle, and why it is there. The list may only become shorter.
 const KNOWN: &[(&str, &str, &str)] = &[
-    ("code-image", "dwarf/unit.rs", "`Sections` is in the parent, which calls units"),
     ("code-image", "elf/symfile/assemble.rs", "`Symfile` and `Layout` are in the parent"),
-    ("code-image", "loadable/elf.rs", "`Written` is in the parent, which calls formats"),
-    ("guest", "crash_signal/worker.rs", "`PATIENCE` is in the parent, which starts it"),
     ("jitscribe", "builder.rs", "`Scribe::builder` makes the builder that makes a scribe"),
-    ("jitscribe", "publishers/gdb.rs", "the trait is in the file that lists them"),
     ("jitscribe-cli", "foreign/task.rs", "a task lists what workers do and return"),
-    ("publish-perf-map", "state.rs", "`not_refused` is in the file of the state"),
 ];
 
 /// The files that import each other, each group by their paths from the folder of `root`, sorted.

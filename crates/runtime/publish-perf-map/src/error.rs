@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use fallible::{OsError, PathText};
+use fallible::{OsError, PathText, Refused};
 
 /// Why a perf map could not be opened, or was given up, and the file's path.
 #[derive(Debug)]
@@ -123,4 +123,9 @@ impl std::error::Error for Error {
             _ => None,
         }
     }
+}
+
+/// Checked before the result of this attempt is written to the file: it may be incomplete.
+pub(crate) fn not_refused() -> Result<(), Cause> {
+    fallible::so_far().map_err(|Refused| Cause::Memory)
 }

@@ -8,9 +8,8 @@ use rustix::io::{Errno, pread, pwrite, write};
 use rustix::process::{Resource, getrlimit};
 
 use crate::descriptor::{Descriptor, Identity};
-use crate::error::Cause;
+use crate::error::{Cause, not_refused};
 use crate::line;
-use crate::state::not_refused;
 use crate::table::Resize;
 
 /// The open map.

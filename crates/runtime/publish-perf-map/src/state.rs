@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use fallible::{PathText, Refused, Vec};
+use fallible::{PathText, Vec};
 
 use rustix::process::{Pid, getpid};
 
 use crate::compact::{self, CopiedLines, SLACK};
-use crate::error::{Cause, Error};
+use crate::error::{Cause, Error, not_refused};
 use crate::file::MapFile;
 use crate::line;
 use crate::open;
@@ -30,11 +30,6 @@ pub(crate) struct State {
 /// Whether code can exist in this range.
 pub(crate) fn can_be(address: u64, size: u64) -> bool {
     size > 0 && address.checked_add(size).is_some()
-}
-
-/// Checked before the result of this attempt is written to the file: it may be incomplete.
-pub(crate) fn not_refused() -> Result<(), Cause> {
-    fallible::so_far().map_err(|Refused| Cause::Memory)
 }
 
 impl State {

@@ -10,11 +10,13 @@ mod inlining;
 mod line_program;
 mod names;
 mod rows;
+mod sections;
 mod single;
 mod unit;
 
 pub(crate) use calls::calls;
 pub(crate) use rows::rows;
+pub(crate) use sections::Sections;
 pub(crate) use single::{
     DEAD_UNIT, EMPTY_UNIT, FILLER, FILLER_BYTE, Single, UNIT_LINES_AT, UNIT_ROOT_AT,
     entry_abbreviations, single_abbreviations,
@@ -35,31 +37,6 @@ pub(crate) struct DebugInfo {
     names: Names,
     has_lines: bool,
     has_calls: bool,
-}
-
-/// The sections of debug info; empty if there is none.
-#[derive(Debug)]
-pub(crate) struct Sections {
-    pub(crate) abbrev: Encoder,
-    pub(crate) info: Encoder,
-    pub(crate) aranges: Encoder,
-    pub(crate) ranges: Encoder,
-    pub(crate) line: Encoder,
-    pub(crate) strings: Encoder,
-}
-
-impl Sections {
-    /// All sections, with their names without the prefix that the format adds.
-    pub(crate) fn named(self) -> [(&'static str, Encoder); 6] {
-        [
-            ("debug_abbrev", self.abbrev),
-            ("debug_info", self.info),
-            ("debug_aranges", self.aranges),
-            ("debug_ranges", self.ranges),
-            ("debug_line", self.line),
-            ("debug_str", self.strings),
-        ]
-    }
 }
 
 impl DebugInfo {

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use fallible::Vec;
 
-use super::Sections;
 use super::abbreviations::{
     FUNCTION, FUNCTION_WITHOUT_LINES, UNIT_OF_ONE_RANGE, UNIT_OF_RANGES, with_calls,
 };
@@ -14,6 +13,7 @@ use super::inlining::Inlining;
 use super::line_program::LineProgram;
 use super::names::Names;
 use super::rows::Row;
+use super::sections::Sections;
 use crate::encode::Encoder;
 use crate::printable::{ascii, push_printable};
 use crate::target::Target;

@@ -10,12 +10,12 @@
 //!
 //! Offsets in the file equal virtual addresses, as in images.
 
+use super::written::{LARGEST, Written};
 use jit_code::elf_machine;
 use std::io::{Seek, Write};
 
 use fallible::Vec;
 
-use super::Written;
 use super::symbols::Symbol;
 use crate::elf::headers::{self, Section, Segment};
 use crate::elf::object::Object;
@@ -65,7 +65,7 @@ pub(super) fn write<W: Write + Seek>(
         dynamic.word(tag);
         dynamic.word(value);
     }
-    if dynamic_at.saturating_add(dynamic.len()) > super::LARGEST {
+    if dynamic_at.saturating_add(dynamic.len()) > LARGEST {
         return Err(Error::TooLarge { what: "object", size: dynamic_at });
     }
 

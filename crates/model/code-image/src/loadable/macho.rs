@@ -9,12 +9,12 @@
 //!
 //! Offsets in the file equal addresses. Layout: `mach-o/loader.h` and `mach-o/nlist.h` of Apple's cctools.
 
+use super::written::Written;
 use jit_code::elf_machine;
 use std::io::{Seek, Write};
 
 use fallible::{Text, Vec};
 
-use super::Written;
 use super::sections::{Behind, Room};
 use super::symbols::{Symbol, exported};
 use super::trie::trie;

@@ -6,6 +6,7 @@ mod pe;
 mod sections;
 mod symbols;
 mod trie;
+mod written;
 
 use std::io::{Seek, Write};
 use std::ops::Range;
@@ -24,6 +25,7 @@ use crate::printable::push_printable;
 use crate::target::Target;
 
 use self::symbols::Definition;
+use self::written::{LARGEST, Written};
 
 /// A format of object files, by loader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -61,9 +63,6 @@ impl ObjectFormat {
 
 /// Maximum length of a library's name in bytes; the rest is cut off.
 const LONGEST_NAME: usize = 64;
-
-/// Distances within an object are signed 32-bit numbers.
-const LARGEST: u64 = i32::MAX as u64;
 
 /// The properties of an object that was written.
 #[derive(Debug, Clone)]
@@ -213,11 +212,4 @@ impl<W: Write + Seek> ObjectWriter<W> {
             unwind,
         })
     }
-}
-
-/// The result of the writer of one of the formats.
-struct Written {
-    id: [u8; 20],
-    file_size: u64,
-    unwind: UnwindSummary,
 }

@@ -14,12 +14,12 @@
 //! Offsets in the file equal relative virtual addresses. Layout: Microsoft, "PE Format". Names longer than eight
 //! bytes are among the strings behind the symbols, as binutils and LLVM read them.
 
+use super::written::{LARGEST, Written};
 use jit_code::elf_machine;
 use std::io::{Seek, Write};
 
 use fallible::{Text, Vec};
 
-use super::Written;
 use super::sections::{Behind, Room};
 use super::symbols::{Symbol, exported};
 use crate::encode::Encoder;
@@ -160,7 +160,7 @@ fn export_directory(
     let strings = ordinals.saturating_add(count.saturating_mul(2));
     let lengths = exported.iter().map(|symbol| symbol.name.len() as u64);
     let end = lengths.fold(strings, |end, length| end.saturating_add(length).saturating_add(1));
-    if end > super::LARGEST {
+    if end > LARGEST {
         return Err(Error::TooLarge { what: ".edata", size: end });
     }
     let mut out = Encoder::new(target);
@@ -223,7 +223,7 @@ fn coff_symbols(
         out.u8(0); // nothing more is said of it
     }
     let size = strings.len();
-    if size > super::LARGEST {
+    if size > LARGEST {
         return Err(Error::TooLarge { what: "string table", size });
     }
     strings.set_u32(0, size as u32);

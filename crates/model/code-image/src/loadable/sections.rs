@@ -1,5 +1,6 @@
 //! Consecutive sections, at offsets that differ from their addresses by a constant.
 
+use super::written::LARGEST;
 use std::io::{Seek, Write};
 
 use crate::error::Error;
@@ -30,7 +31,7 @@ impl<'a, W: Write + Seek> Behind<'a, W> {
         let size = bytes.len() as u64;
         let end = offset.saturating_add(size);
         match (u32::try_from(offset), u32::try_from(size)) {
-            (Ok(at), Ok(size)) if end <= super::LARGEST => {
+            (Ok(at), Ok(size)) if end <= LARGEST => {
                 self.out.write_at(offset, bytes)?;
                 self.end = end;
                 Ok(Room { at, size })

@@ -8,7 +8,7 @@
 //!
 //! A signal handler may call almost nothing: neither the allocator, nor anything that takes a lock, because the
 //! interrupted thread may hold it. So the work runs on a thread that is created beforehand and waits. The handler wakes
-//! it and waits in turn, with two futexes, for at most [`PATIENCE`]: if the crashed thread holds what the work needs,
+//! it and waits in turn, with two futexes, for at most five seconds: if the crashed thread holds what the work needs,
 //! the process ends as it would have without this crate. The thread makes one allocation when it starts, so that
 //! allocators with per-thread memory (such as glibc's) have set it up, and a crash within the allocator does no harm.
 //!
@@ -31,10 +31,9 @@ mod signals;
 mod worker;
 
 use std::io;
-use std::time::Duration;
 
-/// The maximum time that a crash waits for the work.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+#[cfg(target_os = "linux")]
+pub use worker::PATIENCE;
 
 /// Adds `work` to what runs whenever [`run_now`] is called. It may be called more than once, and must not unwind.
 ///
@@ -56,7 +55,7 @@ pub fn prepare(work: impl Fn() + Send + Sync + 'static) -> io::Result<()> {
 /// Runs the work now, waits for it, and returns whether it is done. For signal handlers, but can be called from
 /// anywhere.
 ///
-/// `false` if the work takes longer than [`PATIENCE`], on the thread that runs it, and in a process without this
+/// `false` if the work takes longer than five seconds, on the thread that runs it, and in a process without this
 /// thread: see [`forked`].
 pub fn run_now() -> bool {
     #[cfg(target_os = "linux")]

@@ -12,6 +12,8 @@ use std::sync::atomic::{
 
 use libc::{sigaction, siginfo_t};
 
+use super::worker;
+
 /// Signals that end the process with a core file, and that a process does not send for other reasons.
 const CRASHES: [c_int; 7] = [
     libc::SIGSEGV,
@@ -104,11 +106,11 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mu
             // The handler wants the process to end. If it had continued elsewhere, it would not have returned, or not
             // with SIG_DFL.
             if disposition(signal).is_some_and(|now| now.sa_sigaction == libc::SIG_DFL) {
-                super::run_now();
+                worker::run_now();
             }
         }
         _ => {
-            super::run_now();
+            worker::run_now();
             set_default(signal);
             // Raise the signal again, with the same information. It is delivered when we return, at the place of the
             // first one. This also works for signals that were sent, and for instructions that would not be repeated. If

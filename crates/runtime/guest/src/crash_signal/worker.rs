@@ -10,7 +10,8 @@ use std::sync::atomic::{
 };
 use std::time::Duration;
 
-use super::PATIENCE;
+/// The maximum time that a crash waits for the work.
+pub const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) type Work = Box<dyn Fn() + Send + Sync>;
 
