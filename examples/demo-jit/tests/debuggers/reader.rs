@@ -53,6 +53,17 @@ const QUESTIONS: [&str; 14] = [
     "up",
 ];
 
+/// Registers, without the addresses of what is on the heap: how much the publisher for gdb has allocated until then depends on
+/// how fast gdb is. Without address space randomization, the program and its heap are at 0x5555….
+fn without_heap(registers: &str) -> String {
+    let is_on_heap = |word: &str| word.parse().is_ok_and(|value: u64| value >> 32 == 0x5555);
+    let lines = registers.lines().map(|line| {
+        let words = line.split_whitespace();
+        words.map(|word| if is_on_heap(word) { "HEAP" } else { word }).collect::<Vec<_>>().join(" ")
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 #[test]
 fn the_reader_says_what_symbol_files_do() {
     let shown = in_the_tower("gdb", &[], &QUESTIONS);
@@ -60,10 +71,14 @@ fn the_reader_says_what_symbol_files_do() {
     // The first time, gdb has the log locator for a file without symbols.
     let read = in_the_tower("no-gdb", &[&reader, "jit-reader-unload", &reader], &QUESTIONS);
     let unread = in_the_tower("no-gdb", &[], &QUESTIONS);
-    for part in ["stack", "frame", "line", "list", "assembly", "registers"] {
+    for part in ["stack", "frame", "line", "list", "assembly"] {
         assert_eq!(read.part(part), shown.part(part), "{part}");
         assert_ne!(unread.part(part), shown.part(part), "{part}");
     }
+    let [read_registers, shown_registers, unread_registers] =
+        [&read, &shown, &unread].map(|said| without_heap(said.part("registers")));
+    assert_eq!(read_registers, shown_registers);
+    assert_ne!(unread_registers, shown_registers);
     let stack = read.part("stack");
     assert_eq!(stack.matches(" in baseline::tower ()").count(), 12, "{stack}");
     assert!(stack.lines().last().unwrap_or_default().ends_with("_start ()"), "{stack}");
