@@ -266,8 +266,7 @@ impl Later {
     /// Ends it, and compares what was recorded of it.
     fn expect(&self, recorder: Recorder, printed: ToolOutput) {
         std::fs::write(self.0.join("end"), "").expect("a file");
-        // Shown if the test fails.
-        eprintln!("{}", printed.stderr);
+        let said = printed.stderr.clone();
         let recording = recorder.finish(printed);
         let truth = Truth::read(&recording.dir().join("truth.json"));
         // Without lines: perf would look for those of all that ran on the machine.
@@ -279,6 +278,7 @@ impl Later {
         };
         let pid = recording.pids().into_iter().max_by_key(|pid| of_demo(*pid)).expect("a process");
         let own: Vec<_> = samples.iter().filter(|sample| sample.pid == pid).cloned().collect();
+        assert!(own.iter().any(|sample| sample.symbol.is_some()), "no names: {said}");
         truth.expect(&own, false);
     }
 }
