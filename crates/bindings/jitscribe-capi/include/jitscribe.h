@@ -311,12 +311,12 @@ typedef uint32_t jitscribe_object_format;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
+// Space for code, from jitscribe_arena_allocate to jitscribe_allocation_free. Only one thread at a time may use it.
+typedef struct jitscribe_allocation jitscribe_allocation;
+
 // Memory for code that is a growing object file. It lives as long as the process, is never freed, and may be used from any
 // thread.
 typedef struct jitscribe_arena jitscribe_arena;
-
-// Space for code, from jitscribe_arena_allocate to jitscribe_allocation_free. Only one thread at a time may use it.
-typedef struct jitscribe_allocation jitscribe_allocation;
 
 // Receives announcements of code. It lives as long as the process, is never freed, and may be used from any thread.
 typedef struct jitscribe_scribe jitscribe_scribe;
@@ -620,11 +620,11 @@ jitscribe_result jitscribe_log_fd(const struct jitscribe_scribe *scribe,
 
 // The path of the dump that is being written, if the log is a file.
 //
-// @param allocation    the buffer for the path and a NUL; not written to if they do not fit. NULL if `size` is 0.
+// @param buffer  the buffer for the path and a NUL; not written to if they do not fit. NULL if `size` is 0.
 // @param size    the size of the buffer in bytes, including the NUL.
 // @param length  out: the length of the path in bytes, without the NUL; 0 if there is no dump.
 jitscribe_result jitscribe_dump_path(const struct jitscribe_scribe *scribe,
-                                     char *allocation,
+                                     char *buffer,
                                      size_t size,
                                      size_t *length);
 
@@ -650,11 +650,11 @@ jitscribe_result jitscribe_arena_open(const struct jitscribe_scribe *scribe,
 // Allocates space for code. Write the code at `bytes`; it will run at `address`. The two are different: code is never written
 // where it runs. Call jitscribe_allocation_finish before the code runs.
 //
-// @param size     in bytes.
-// @param align    a power of two, at most a page. Code is aligned to 32 bytes in any case.
-// @param allocation     out: the allocation; NULL if there is no space on the disk or within the limit.
-// @param bytes    out: where to write the code until it is finished.
-// @param address  out: where the code will run.
+// @param size        in bytes.
+// @param align       a power of two, at most a page. Code is aligned to 32 bytes in any case.
+// @param allocation  out: the allocation; NULL if there is no space on the disk or within the limit.
+// @param bytes       out: where to write the code until it is finished.
+// @param address     out: where the code will run.
 jitscribe_result jitscribe_arena_allocate(const struct jitscribe_arena *arena,
                                           size_t size,
                                           size_t align,
@@ -669,7 +669,7 @@ jitscribe_result jitscribe_allocation_finish(struct jitscribe_allocation *alloca
 //
 // @param bytes  out: where to write the code; NULL if it may not be changed because another process shares it since a fork.
 jitscribe_result jitscribe_allocation_edit(struct jitscribe_allocation *allocation,
-                                     void **bytes);
+                                           void **bytes);
 
 // Frees code, finished or not. It must not run any more, nor be on any stack. Call jitscribe_unload before.
 //

@@ -257,7 +257,7 @@ pub unsafe extern "C" fn jitscribe_log_fd(scribe: *const OpaqueScribe, fd: *mut 
 
 /// The path of the dump that is being written, if the log is a file.
 ///
-/// @param buffer    the buffer for the path and a NUL; not written to if they do not fit. NULL if `size` is 0.
+/// @param buffer  the buffer for the path and a NUL; not written to if they do not fit. NULL if `size` is 0.
 /// @param size    the size of the buffer in bytes, including the NUL.
 /// @param length  out: the length of the path in bytes, without the NUL; 0 if there is no dump.
 ///

@@ -156,11 +156,11 @@ unsafe fn arena_options(
 /// Allocates space for code. Write the code at `bytes`; it will run at `address`. The two are different: code is never written
 /// where it runs. Call jitscribe_allocation_finish before the code runs.
 ///
-/// @param size     in bytes.
-/// @param align    a power of two, at most a page. Code is aligned to 32 bytes in any case.
-/// @param allocation     out: the allocation; NULL if there is no space on the disk or within the limit.
-/// @param bytes    out: where to write the code until it is finished.
-/// @param address  out: where the code will run.
+/// @param size        in bytes.
+/// @param align       a power of two, at most a page. Code is aligned to 32 bytes in any case.
+/// @param allocation  out: the allocation; NULL if there is no space on the disk or within the limit.
+/// @param bytes       out: where to write the code until it is finished.
+/// @param address     out: where the code will run.
 ///
 /// # Safety
 /// The contract of the header.
