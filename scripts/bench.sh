@@ -11,6 +11,9 @@
 #                             among others how long perf takes for source lines of what it injected itself
 #                             (stopped after --limit, 600 seconds)
 #
+#   scripts/bench.sh quick --before OTHER/jitscribe
+#                             also another version of jitscribe, by turns
+#
 # Further words go to the program that measures: --runs N, --only functions|epochs|samples|reading|callgrind,
 # --folder DIR, --stock-functions N, --limit SECONDS. What it writes into DIR (default /dev/shm) it removes at the end.
 # `cargo bench -p benches` measures the parts by themselves.

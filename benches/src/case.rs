@@ -14,6 +14,8 @@ use crate::measure::{self, Cost};
 pub struct Bench {
     /// The `jitscribe` command.
     pub jitscribe: PathBuf,
+    /// Another version of it, to compare with.
+    pub before: Option<PathBuf>,
     /// This program, which is also the recorded process.
     pub itself: PathBuf,
     /// An empty folder for all that is written.
@@ -68,6 +70,8 @@ pub struct Compared {
     pub ours: Taken,
     /// `perf inject --jit`, where it was run.
     pub stock: Option<Taken>,
+    /// The other version of `jitscribe inject`, if there is one.
+    pub before: Option<Cost>,
 }
 
 /// An output of an inject that is kept for reading.
@@ -118,11 +122,16 @@ impl Bench {
         let mut copies = Vec::new();
         let mut ours = Vec::new();
         let mut stock = Vec::new();
+        let mut before = Vec::new();
         for run in 0..runs {
             copies.push(self.copy(case, &kept.join("out.data.jit"))?);
             let folder = self.folder.join("ours");
             ours.push(self.inject(case, &folder)?.cost);
             fs::remove_dir_all(&folder)?;
+            if let Some(program) = &self.before {
+                before.push(self.inject_with(program, case, &folder)?.cost);
+                fs::remove_dir_all(&folder)?;
+            }
             if run < stock_runs {
                 let folder = self.folder.join("stock");
                 stock.push(self.inject_by_perf(case, &folder)?);
@@ -135,7 +144,8 @@ impl Bench {
             Taken { cost: measure::median(&costs), ..*last }
         });
         let ours = Taken { cost: measure::median(&ours), ..images };
-        Ok(Compared { floor: measure::median(&copies), ours, stock })
+        let before = self.before.is_some().then(|| measure::median(&before));
+        Ok(Compared { floor: measure::median(&copies), ours, stock, before })
     }
 
     /// Runs `jitscribe inject` into `folder`: `out.data` and `out.data.jit/`.
@@ -143,9 +153,14 @@ impl Bench {
     /// # Errors
     /// When it fails.
     pub fn inject(&self, case: &Case, folder: &Path) -> io::Result<Taken> {
+        self.inject_with(&self.jitscribe, case, folder)
+    }
+
+    /// [`Self::inject`] by any version of the command.
+    fn inject_with(&self, program: &Path, case: &Case, folder: &Path) -> io::Result<Taken> {
         fs::create_dir_all(folder)?;
         let output = folder.join("out.data");
-        let mut command = Command::new(&self.jitscribe);
+        let mut command = Command::new(program);
         command.arg("inject").arg("-i").arg(&case.recording).arg("-o").arg(&output);
         let cost = self.run(&mut command, folder)?;
         let (files, bytes) = measure::files(&folder.join("out.data.jit"))?;

@@ -25,6 +25,9 @@ enum Verb {
         /// The jitscribe command to measure
         #[arg(long)]
         jitscribe: PathBuf,
+        /// Another version of it: its times are shown, too
+        #[arg(long, value_name = "JITSCRIBE")]
+        before: Option<PathBuf>,
         /// Where to write; some 5 GB with --full. In memory, no disk's speed is in the figures
         #[arg(long, default_value = "/dev/shm")]
         folder: PathBuf,
@@ -70,10 +73,11 @@ fn main() -> io::Result<()> {
         Verb::Jit { folder, functions, epochs, milliseconds } => {
             jit::run(&folder, functions, epochs, Duration::from_millis(milliseconds))
         }
-        Verb::Run { jitscribe, folder, full, only, runs, stock_functions, limit } => {
+        Verb::Run { jitscribe, before, folder, full, only, runs, stock_functions, limit } => {
             let folder = tempfile::Builder::new().prefix("jitscribe-bench-").tempdir_in(folder)?;
             let bench = Bench {
                 jitscribe: jitscribe.canonicalize()?,
+                before: before.map(|path| path.canonicalize()).transpose()?,
                 itself: std::env::current_exe()?,
                 folder: folder.path().to_owned(),
                 limit: Duration::from_secs(limit),
@@ -121,7 +125,7 @@ fn by_functions(bench: &Bench, full: bool, runs: usize) -> io::Result<()> {
         rows.push(row(&format!("{functions} functions"), &case, &compared)?);
         std::fs::remove_dir_all(bench.folder.join("functions"))?;
     }
-    table::print("The same process with more functions.", &HEAD, &rows)
+    table::print("The same process with more functions.", &head(bench), &rows)
 }
 
 fn by_epochs(bench: &Bench, full: bool, runs: usize) -> io::Result<()> {
@@ -133,7 +137,11 @@ fn by_epochs(bench: &Bench, full: bool, runs: usize) -> io::Result<()> {
         rows.push(row(&format!("10000 functions × {epochs}"), &case, &compared)?);
         std::fs::remove_dir_all(bench.folder.join("epochs"))?;
     }
-    table::print("All functions jitted anew at the same addresses, again and again.", &HEAD, &rows)
+    table::print(
+        "All functions jitted anew at the same addresses, again and again.",
+        &head(bench),
+        &rows,
+    )
 }
 
 fn by_samples(bench: &Bench, full: bool, runs: usize) -> io::Result<()> {
@@ -161,7 +169,7 @@ fn by_samples(bench: &Bench, full: bool, runs: usize) -> io::Result<()> {
     for folder in ["plain", "packed", "stacks"] {
         std::fs::remove_dir_all(bench.folder.join(folder))?;
     }
-    table::print("10,000 functions in longer recordings.", &HEAD, &rows)
+    table::print("10,000 functions in longer recordings.", &head(bench), &rows)
 }
 
 /// What perf takes to read the recordings.
@@ -280,10 +288,17 @@ const HEAD: [&str; 12] = [
     "cpu to jitscribe",
 ];
 
+/// The columns: with another version of `jitscribe`, there are two more.
+fn head(bench: &Bench) -> Vec<&'static str> {
+    let more: &[&str] =
+        if bench.before.is_some() { &["before (cpu)", "to before (cpu)"] } else { &[] };
+    [&HEAD, more].concat()
+}
+
 fn row(name: &str, case: &Case, compared: &Compared) -> io::Result<Vec<String>> {
     let recording = std::fs::metadata(&case.recording)?.len();
     let dump = std::fs::metadata(&case.dump)?.len();
-    let Compared { floor, ours, stock } = compared;
+    let Compared { floor, ours, stock, before } = compared;
     let growth = (ours.recording as f64 / recording as f64 - 1.0) * 100.0;
     let files = |taken: &Taken| format!("{} / {}", taken.files, megabytes(taken.bytes));
     let mut row = vec![
@@ -308,6 +323,13 @@ fn row(name: &str, case: &Case, compared: &Compared) -> io::Result<Vec<String>> 
             times(stock.cost.cpu.as_secs_f64(), ours.cost.cpu.as_secs_f64()),
         ]),
         None => row.extend(["-", "-", "-"].map(String::from)),
+    }
+    if let Some(before) = before {
+        let ratio = |now: Duration, then: Duration| {
+            format!("{:.2}", now.as_secs_f64() / then.as_secs_f64())
+        };
+        let (wall, cpu) = (ratio(ours.cost.wall, before.wall), ratio(ours.cost.cpu, before.cpu));
+        row.extend([wall_and_cpu(before), format!("{wall} ({cpu})")]);
     }
     Ok(row)
 }
