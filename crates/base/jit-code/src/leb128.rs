@@ -1,6 +1,7 @@
 //! LEB128, the variable-length integers of DWARF (version 5, section 7.6).
 
 /// Passes the bytes of an unsigned number to `put`.
+#[inline]
 pub fn unsigned(mut value: u64, mut put: impl FnMut(u8)) {
     while value >= 0x80 {
         put(value.to_le_bytes()[0] | 0x80);
@@ -10,6 +11,7 @@ pub fn unsigned(mut value: u64, mut put: impl FnMut(u8)) {
 }
 
 /// Passes the bytes of a signed number to `put`.
+#[inline]
 pub fn signed(mut value: i64, mut put: impl FnMut(u8)) {
     // Bit 6 of the last byte is the sign.
     while !(-0x40..0x40).contains(&value) {

@@ -88,11 +88,13 @@ impl Encoder {
     }
 
     /// An unsigned LEB128 number.
+    #[inline]
     pub(crate) fn uleb(&mut self, value: u64) {
         leb128::unsigned(value, |byte| self.bytes.push(byte));
     }
 
     /// A signed LEB128 number.
+    #[inline]
     pub(crate) fn sleb(&mut self, value: i64) {
         leb128::signed(value, |byte| self.bytes.push(byte));
     }
