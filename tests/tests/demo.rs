@@ -130,6 +130,11 @@ fn code_that_was_announced_before_the_recording() {
         tool(&words[0]).args(&words[1..]).stdout(Stdio::null()).spawn().expect("the demo starts");
     let data = dir.join("perf.data");
     let pid = running.id().to_string();
+    // The log has to be there when the recording begins: it ends with the process.
+    wait_until("the demo announces its code", || {
+        let dump = jitscribe().args(["dump", "-p", &pid]).output().expect("a dump");
+        dump.status.success() && String::from_utf8_lossy(&dump.stdout).contains("fib")
+    });
     let mut record = jitscribe();
     record.args(["record", "-p", &pid, "-F", "499", "--call-graph", "dwarf,8192", "-o"]).arg(&data);
     let printed = Background::start(&mut record).and_start(&start).finish();
