@@ -3,19 +3,41 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command};
 
+use crate::tool::{ToolOutput, run, succeeded, tool};
+
 /// A program that runs; it is killed when this is dropped.
 #[derive(Debug)]
-pub struct Running(Child);
+pub struct Running(Option<Child>);
 
 impl Running {
     /// Starts `command`.
     pub fn start(command: &mut Command) -> Self {
-        Self(command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}")))
+        Self(Some(
+            command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}")),
+        ))
+    }
+
+    fn child(&mut self) -> &mut Child {
+        self.0.as_mut().expect("it was not finished")
     }
 
     /// Its process id.
     pub fn pid(&self) -> u32 {
-        self.0.id()
+        self.0.as_ref().expect("it was not finished").id()
+    }
+
+    /// Sends it what Ctrl-C sends.
+    pub fn interrupt(&self) {
+        run(tool("kill").args(["-INT", &self.pid().to_string()]));
+    }
+
+    /// Waits until it ends, and gives what it printed into pipes.
+    ///
+    /// # Panics
+    /// If it fails.
+    pub fn finish(mut self) -> ToolOutput {
+        let child = self.0.take().expect("it was not finished");
+        succeeded(&"a program", &child.wait_with_output().expect("it ends"))
     }
 
     /// Waits until it has printed this line; its standard output has to be a pipe.
@@ -23,7 +45,7 @@ impl Running {
     /// # Panics
     /// If it ends before.
     pub fn wait_for_line(&mut self, wanted: &str) {
-        let mut out = BufReader::new(self.0.stdout.as_mut().expect("a pipe"));
+        let mut out = BufReader::new(self.child().stdout.as_mut().expect("a pipe"));
         let mut line = String::new();
         while line.trim_end() != wanted {
             line.clear();
@@ -34,8 +56,10 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended.
-        _ = self.0.kill();
-        _ = self.0.wait();
+        if let Some(child) = &mut self.0 {
+            // It may have ended.
+            _ = child.kill();
+            _ = child.wait();
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Runs a tool; failures report what was run and what to install.
 
 use std::ffi::OsStr;
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -41,6 +42,11 @@ pub fn output(command: &mut Command) -> Output {
 /// Runs `command` to its end; a failure is shown with all that it printed.
 pub fn run(command: &mut Command) -> ToolOutput {
     let output = output(command);
+    succeeded(command, &output)
+}
+
+/// What `command` printed; a failure is shown with all of it.
+pub fn succeeded(command: &dyn Debug, output: &Output) -> ToolOutput {
     let printed = ToolOutput {
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),

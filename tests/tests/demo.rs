@@ -4,9 +4,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use end_to_end::chains::Chain;
-use end_to_end::jitscribe::{demo_jit, inject, jitscribe};
+use end_to_end::jitscribe::{demo_jit, inject, interruptible_jitscribe, jitscribe};
 use end_to_end::live::{Recorder, Recording};
 use end_to_end::perf::Perf;
+use end_to_end::running::Running;
 use end_to_end::sample::Sample;
 use end_to_end::tool::{ToolOutput, output, run, tool};
 use end_to_end::truth::Truth;
@@ -112,7 +113,7 @@ fn a_process_that_was_attached_to() {
         tool(&words[0]).args(&words[1..]).stdout(Stdio::null()).spawn().expect("the demo starts");
     let mut record = recorder.command();
     record.args(["-p", &running.id().to_string()]);
-    let printed = Background::start(&mut record).and_start(&start).finish();
+    let printed = start_both(&mut record, &start).finish();
     assert!(running.wait().expect("the demo ends").success());
     let recording = recorder.finish(printed);
     let truth = Truth::read(&recording.dir().join("truth.json"));
@@ -137,7 +138,7 @@ fn code_that_was_announced_before_the_recording() {
     });
     let mut record = jitscribe();
     record.args(["record", "-p", &pid, "-F", "499", "--call-graph", "dwarf,8192", "-o"]).arg(&data);
-    let printed = Background::start(&mut record).and_start(&start).finish();
+    let printed = start_both(&mut record, &start).finish();
     assert!(running.wait().expect("the demo ends").success());
     let dumps = std::fs::read_dir(&dir).expect("the folder").flatten();
     let dumps = dumps.filter(|file| file.path().extension().is_some_and(|kind| kind == "dump"));
@@ -172,12 +173,13 @@ fn children_forked_during_the_recording() {
     let script =
         format!("until [ -e '{}' ]; do sleep 0.1; done; {} wait", start.display(), later.script());
     let mut shell = Command::new("sh").arg("-c").arg(script).spawn().expect("a shell starts");
-    let mut record = jitscribe();
+    let mut record = interruptible_jitscribe();
     record.args(["record", "-F", "499", "-o"]).arg(recorder.dir().join("perf.data"));
     record.args(["-p", &shell.id().to_string()]);
-    let record = Background::start(&mut record).and_start(&start);
+    let record = start_both(&mut record, &start);
     later.wait_for_truth();
-    let printed = record.interrupt().finish();
+    record.interrupt();
+    let printed = record.finish();
     later.expect(recorder, printed);
     assert!(shell.wait().expect("it ends").success());
 }
@@ -189,36 +191,13 @@ fn without_dump(mut words: Vec<String>) -> Vec<String> {
     words
 }
 
-/// A command that records while the test goes on.
-struct Background(std::process::Child);
-
-impl Background {
-    fn start(command: &mut Command) -> Self {
-        let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Self(command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}")))
-    }
-
-    /// Creates the file that the recorded process waits for, once perf has opened its events.
-    fn and_start(self, file: &Path) -> Self {
-        wait_until("perf records", || has_events(self.0.id()));
-        std::fs::write(file, "").expect("a file");
-        self
-    }
-
-    /// Sends it what Ctrl-C sends.
-    fn interrupt(self) -> Self {
-        let pid = self.0.id().to_string();
-        run(tool("kill").args(["-INT", &pid]));
-        self
-    }
-
-    fn finish(self) -> ToolOutput {
-        let done = self.0.wait_with_output().expect("it ends");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let printed = ToolOutput { stdout: text(&done.stdout), stderr: text(&done.stderr) };
-        assert!(done.status.success(), "{}: {}", done.status, printed.stderr);
-        printed
-    }
+/// Starts a command that records, and creates the file that the recorded process waits for, once perf has opened its events.
+fn start_both(record: &mut Command, start: &Path) -> Running {
+    let record = record.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let record = Running::start(record);
+    wait_until("perf records", || has_events(record.pid()));
+    std::fs::write(start, "").expect("a file");
+    record
 }
 
 /// Whether this process or one of its children has events of perf open.
