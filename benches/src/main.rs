@@ -58,7 +58,7 @@ enum Verb {
 enum Part {
     /// More functions
     Functions,
-    /// Functions jitted anew at the same addresses
+    /// Functions recompiled at the same addresses
     Epochs,
     /// Longer recordings
     Samples,
@@ -138,7 +138,7 @@ fn by_epochs(bench: &Bench, full: bool, runs: usize) -> io::Result<()> {
         std::fs::remove_dir_all(bench.folder.join("epochs"))?;
     }
     table::print(
-        "All functions jitted anew at the same addresses, again and again.",
+        "All functions recompiled at the same addresses, several times.",
         &head(bench),
         &rows,
     )

@@ -89,7 +89,9 @@ struct Finding {
     places: Vec<Place>,
     what: String,
     cost: &'static str,
-    mend: &'static str,
+    /// Under the name that the first readers of the JSON know.
+    #[serde(rename = "mend")]
+    fix: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -136,7 +138,7 @@ fn check_jitdump(input: &Input) -> (u64, Vec<Finding>) {
         places: finding.offsets.iter().map(|&offset| Place { offset, line: None }).collect(),
         what: finding.what,
         cost: finding.cost,
-        mend: finding.mend,
+        fix: finding.fix,
     });
     (report.loads, findings.collect())
 }
@@ -152,7 +154,7 @@ fn check_perf_map(input: &Input) -> (u64, Vec<Finding>) {
         places: finding.places.iter().map(place).collect(),
         what: finding.what,
         cost: finding.cost,
-        mend: finding.mend,
+        fix: finding.fix,
     });
     (report.entries, findings.collect())
 }
@@ -187,7 +189,7 @@ fn print(out: &mut Out, report: &Report) -> Result<()> {
             ))?;
         }
         out.line(format_args!("    cost: {}", finding.cost))?;
-        out.line(format_args!("    fix: {}", finding.mend))?;
+        out.line(format_args!("    fix: {}", finding.fix))?;
     }
     Ok(())
 }

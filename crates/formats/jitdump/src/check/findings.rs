@@ -30,7 +30,7 @@ pub struct Finding {
     /// What it costs the user, and with which tool.
     pub cost: &'static str,
     /// How the writer can fix it.
-    pub mend: &'static str,
+    pub fix: &'static str,
 }
 
 /// The findings so far, by the name of the rule.
@@ -56,7 +56,7 @@ impl Findings {
                 count: 1,
                 what: what(),
                 cost: rule.cost,
-                mend: rule.mend,
+                fix: rule.fix,
             });
     }
 

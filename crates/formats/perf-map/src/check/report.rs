@@ -39,7 +39,7 @@ pub struct Finding {
     /// What it costs, and in which tool.
     pub cost: &'static str,
     /// How the writer can fix it.
-    pub mend: &'static str,
+    pub fix: &'static str,
 }
 
 /// What [`check`](super::check) found.
@@ -88,7 +88,7 @@ impl Report {
             count: 1,
             what: what(),
             cost: rule.cost,
-            mend: rule.mend,
+            fix: rule.fix,
         });
     }
 
