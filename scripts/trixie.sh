@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Puts perf 6.12, Python 3.13 and OpenJDK 21 of Debian 13 into DIR, beside what Debian 12 has installed.
+# Puts perf 6.12, Python 3.13, OpenJDK 21, gdb 16 and lldb 19 of Debian 13 into DIR, beside what Debian 12 has installed.
 #
-#   scripts/trixie.sh DIR    then: DIR/run/perf …, DIR/run/python3.13 …, DIR/run/jdk-21/bin/java …
+#   scripts/trixie.sh DIR    then: DIR/run/perf …, DIR/run/python3.13 …, DIR/run/jdk-21/bin/java …, DIR/run/gdb …, DIR/run/lldb …
 #
 # The packages are only unpacked, and the programs are started through their own dynamic linker: no chroot,
-# nothing mounted, and the host's files stay where a recording says they are. About 30 s and 500 MB.
+# nothing mounted, and the host's files stay where a recording says they are. About 60 s and 900 MB.
 set -euo pipefail
 
 if [ $# != 1 ]; then
@@ -16,7 +16,8 @@ dir=$(cd "$1" && pwd)
 
 works() {
     "$dir/run/perf" --version >/dev/null 2>&1 && "$dir/run/python3.13" -c '' >/dev/null 2>&1 &&
-        "$dir/run/jdk-21/bin/java" -version >/dev/null 2>&1
+        "$dir/run/jdk-21/bin/java" -version >/dev/null 2>&1 && "$dir/run/gdb" --version >/dev/null 2>&1 &&
+        "$dir/run/lldb" --version >/dev/null 2>&1
 }
 works && exit 0
 
@@ -29,7 +30,7 @@ mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Lab
 # What is there stays in use until the new one is whole.
 as_root rm -rf "$dir/new"
 as_root mmdebstrap --quiet --variant=extract --mode=root \
-    --include=linux-perf,python3.13,openjdk-21-jdk-headless trixie "$dir/new" "$mirror"
+    --include=linux-perf,python3.13,openjdk-21-jdk-headless,gdb,lldb trixie "$dir/new" "$mirror"
 
 root=$dir/root
 lib=$root/usr/lib/x86_64-linux-gnu
@@ -62,6 +63,23 @@ exec "$loader" --library-path "$lib" "$root/usr/bin/$program" "\$@"
 RUN
     chmod +x "$dir/run/$program"
 done
+
+# What gdb starts is the host's, and so is its Python.
+llvm=$root/usr/lib/llvm-19
+debugger() {
+    cat >"$dir/run/$1" <<RUN
+#!/bin/sh
+# Written by scripts/trixie.sh.
+export LLDB_DEBUGSERVER_PATH="$dir/run/lldb-server"
+$([ "$1" = lldb-server ] || echo "export PYTHONHOME=\"$root/usr\"")
+exec "$loader" --library-path "$lib:$llvm/lib" $(printf '"%s" ' "${@:2}") "\$@"
+RUN
+    chmod +x "$dir/run/$1"
+}
+debugger gdb "$root/usr/bin/gdb" "--data-directory=$root/usr/share/gdb" -iex "unset environment PYTHONHOME"
+debugger lldb "$llvm/bin/lldb"
+debugger lldb-server "$llvm/bin/lldb-server"
+
 works || {
     echo "scripts/trixie.sh: the programs unpacked into $dir do not start" >&2
     exit 1

@@ -45,6 +45,11 @@ impl<T> VecDeque<T> {
         self.0.pop_front()
     }
 
+    /// The element at an index, mutable.
+    pub fn get_mut(&mut self, at: usize) -> Option<&mut T> {
+        self.0.get_mut(at)
+    }
+
     /// Removes the element at an index and returns it.
     pub fn remove(&mut self, at: usize) -> Option<T> {
         self.0.remove(at)

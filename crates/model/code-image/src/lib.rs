@@ -91,7 +91,7 @@ pub use cfi::UnwindSummary;
 pub use code::VisibleCode;
 #[cfg(feature = "image")]
 pub use elf::{Finished, ImageWriter, Mapping, PlacedImage};
-pub use elf::{LOG_LOCATOR_SECTION, Symfile, SymfileCode, TAG, TAG_AT, log_locator};
+pub use elf::{LARGEST_GAP, LOG_LOCATOR_SECTION, Symfile, SymfileCode, TAG, TAG_AT, log_locator};
 pub use entry::{
     DebugEntry, FrameEntry, frame_entries, push_name, ready_frames, symbol_name, whole_frames,
 };

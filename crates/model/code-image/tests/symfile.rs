@@ -5,8 +5,9 @@ mod common;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use code_image::{Endian, Symfile, TAG_AT, Target, VisibleCode};
+use code_image::{Endian, LARGEST_GAP, Symfile, TAG_AT, Target, VisibleCode};
 use common::{EM_386, EM_X86_64, run, targets};
 use gimli::{BaseAddresses, RunTimeEndian, UnwindSection};
 use jit_code::{Code, Inlined, Line, Unwind};
@@ -86,7 +87,7 @@ fn shown(file: &[u8]) -> Shown {
     let dwarf = sections.borrow(|data| gimli::EndianSlice::new(data, endian));
     let context = addr2line::Context::from_dwarf(dwarf).expect("debug info");
     let mut frames_at = BTreeMap::new();
-    for text in object.sections().filter(|section| section.name() == Ok(".text")) {
+    for text in object.sections().filter(is_text) {
         for address in text.address()..text.address() + text.size() {
             let mut frames = Vec::new();
             let mut found = context.find_frames(address).skip_all_loads().unwrap();
@@ -95,7 +96,10 @@ fn shown(file: &[u8]) -> Shown {
                 let place = frame.location.map(|place| (place.file.map(str::to_owned), place.line));
                 frames.push(format!("{name:?} {place:?}"));
             }
-            frames_at.insert(address, frames);
+            // The section may have gaps between codes.
+            if !frames.is_empty() {
+                frames_at.insert(address, frames);
+            }
         }
     }
     let data = section(".eh_frame");
@@ -115,9 +119,47 @@ fn shown(file: &[u8]) -> Shown {
     (symbols, frames_at, cfi)
 }
 
+fn is_text(section: &object::Section<'_, '_>) -> bool {
+    section.name().is_ok_and(|name| name.starts_with(".text"))
+}
+
+/// What the tests take for free space between codes.
+fn is_free(gap: Range<u64>) -> bool {
+    gap.start % 3 > 0
+}
+
+/// Checks that each symbol lies in its section, that sections have distinct names and do not overlap, and that they cover no gap
+/// that is large or not free.
+fn check_sections(file: &[u8]) {
+    let object = object::File::parse(file).expect("an object file");
+    let ranges: BTreeMap<String, Range<u64>> = object
+        .sections()
+        .filter(is_text)
+        .map(|text| (text.name().unwrap().to_owned(), text.address()..text.address() + text.size()))
+        .collect();
+    assert_eq!(ranges.len(), object.sections().filter(is_text).count(), "{ranges:?}");
+    assert!(ranges.contains_key(".text"), "{ranges:?}");
+    let mut sorted: Vec<&Range<u64>> = ranges.values().collect();
+    sorted.sort_by_key(|range| range.start);
+    assert!(sorted.is_sorted_by(|one, next| one.end <= next.start), "{ranges:?}");
+    let mut codes = BTreeMap::<u64, (u64, usize)>::new();
+    for symbol in object.symbols().filter(|symbol| symbol.is_definition()) {
+        let index = symbol.section_index().expect("a section");
+        let text = object.section_by_index(index).expect("its section");
+        let (start, end) = (symbol.address(), symbol.address() + symbol.size());
+        assert!(text.address() <= start && end <= text.address() + text.size(), "{ranges:?}");
+        codes.insert(start, (end, index.0));
+    }
+    for ((_, (end, section)), (start, (_, next))) in codes.iter().zip(codes.iter().skip(1)) {
+        let gap = *end..*start;
+        let is_one = start - end <= LARGEST_GAP && (gap.is_empty() || is_free(gap.clone()));
+        assert_eq!(section == next, is_one, "{gap:x?}");
+    }
+}
+
 fn made() -> impl Strategy<Value = Vec<Made>> {
     let one = (
-        0..40_u64,
+        prop_oneof![Just(0), 0..40_u64, 60..70_u64],
         1..60_u64,
         "[a-z]{0,3}",
         prop::collection::vec((0..70_u32, 0..9_u32), 0..6),
@@ -180,7 +222,10 @@ proptest! {
         };
         let mut files: Vec<Symfile> = singles
             .chunks(made.len().div_ceil(groups))
-            .map(|group| Symfile::joined(&group.iter().collect::<Vec<_>>()).unwrap().unwrap())
+                        .map(|group| {
+                let group: Vec<&Symfile> = group.iter().collect();
+                Symfile::joined(&group, &is_free).unwrap().unwrap()
+            })
             .collect();
         for &(which, early) in gone.iter().filter(|(_, early)| *early) {
             let _ = early;
@@ -188,11 +233,12 @@ proptest! {
                 take(file, which, &mut alive);
             }
         }
-        let joined = Symfile::joined(&files.iter().collect::<Vec<_>>()).unwrap();
+        let joined = Symfile::joined(&files.iter().collect::<Vec<_>>(), &is_free).unwrap();
         let Some(mut joined) = joined else {
             prop_assert!(alive.iter().all(|alive| !alive));
             return Ok(());
         };
+        check_sections(joined.bytes());
         for &(which, _) in gone.iter().filter(|(_, early)| !*early) {
             take(&mut joined, which, &mut alive);
         }
@@ -252,5 +298,5 @@ fn a_code_is_taken_out_by_its_key_alone() {
     assert!(file.take_out(0x1000, 7));
     assert!(!file.take_out(0x1000, 7));
     assert_eq!(shown(file.bytes()), Shown::default());
-    assert!(Symfile::joined(&[&file]).unwrap().is_none());
+    assert!(Symfile::joined(&[&file], &is_free).unwrap().is_none());
 }

@@ -1,12 +1,15 @@
 //! The files in the list, and the codes in them.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use code_image::{Error, Symfile, TAG};
-use fallible::{Map, Vec, VecDeque};
+use code_image::{Error, LARGEST_GAP, Symfile, TAG};
+use fallible::{Map, Vec};
 
 use crate::budget::Budget;
+use crate::debugger;
 use crate::descriptor::Entry;
+use crate::waiting::Waiting;
 
 /// This many files of one level are joined into one of the next.
 const FAN: usize = 32;
@@ -27,8 +30,11 @@ pub(crate) struct Files {
     /// The codes that are shown or waiting, by the address of their first byte. No two overlap.
     codes: Map<u64, Live>,
     /// Files of one code each that are not in the list yet.
-    waiting: VecDeque<Symfile>,
-    /// Files from which codes were removed since the debugger read them.
+    waiting: Waiting,
+    /// Those of them that must not wait.
+    urgent: Vec<Symfile>,
+    /// Files to be made again: codes were removed since the debugger read them, or other code is now where a section of theirs
+    /// has a gap.
     stale: Vec<usize>,
     budget: Budget,
 }
@@ -45,6 +51,8 @@ struct File {
 struct Live {
     end: u64,
     key: u64,
+    /// Its number among the waiting codes, if it still waits.
+    number: u64,
 }
 
 /// Whether code waits until the debugger's budget allows a call.
@@ -63,14 +71,15 @@ impl Files {
             entries: Vec::new(),
             levels: Default::default(),
             codes: Map::new(),
-            waiting: VecDeque::new(),
+            waiting: Waiting::default(),
+            urgent: Vec::new(),
             stale: Vec::new(),
             budget: Budget::new(is_unlimited),
         }
     }
 
-    /// Shows the code of a file with one code.
-    pub(crate) fn load(&mut self, symfile: Symfile) {
+    /// Shows the code of a file with one code. An urgent one is shown by the next [`Self::flush`], whatever the budget.
+    pub(crate) fn load(&mut self, symfile: Symfile, is_urgent: bool) {
         let Some(code) = symfile.codes().next() else { return };
         let end = code.start.saturating_add(code.size);
         // Usually its address is above all others.
@@ -79,9 +88,34 @@ impl Files {
                 return; // reported twice
             }
             self.unload_overlapping(code.start, end);
+            self.mark_gap(code.start..end);
         }
-        self.codes.insert(code.start, Live { end, key: code.key });
-        self.waiting.push_back(symfile);
+        let number = self.waiting.next_number();
+        if is_urgent {
+            self.urgent.push(symfile);
+        } else {
+            self.waiting.push(symfile);
+        }
+        self.codes.insert(code.start, Live { end, key: code.key, number });
+    }
+
+    /// Marks the files whose sections cover these addresses, between two codes, as stale.
+    fn mark_gap(&mut self, addresses: Range<u64>) {
+        let before = self.codes.last_below(&addresses.start).map(|(_, live)| live.end);
+        let behind = self.codes.first_from(&addresses.end).map(|(start, _)| *start);
+        let gap = before.zip(behind).and_then(|(before, behind)| behind.checked_sub(before));
+        if gap.is_none_or(|gap| gap > LARGEST_GAP) {
+            return;
+        }
+        for (slot, file) in self.slots.iter_mut().enumerate() {
+            if let Some(file) = file
+                && !file.is_stale
+                && file.symfile.covers(addresses.start)
+            {
+                file.is_stale = true;
+                self.stale.push(slot);
+            }
+        }
     }
 
     /// Removes the codes between these addresses.
@@ -96,16 +130,16 @@ impl Files {
 
     /// Unloads a code. Does nothing if it is not known, or if its address now belongs to another code.
     pub(crate) fn unload(&mut self, key: u64, start: u64) {
-        if self.codes.get(&start).is_none_or(|live| live.key != key) {
+        let Some(live) = self.codes.get(&start).copied().filter(|live| live.key == key) else {
+            return;
+        };
+        self.codes.remove(&start);
+        if self.waiting.take(live.number, key).is_some() {
             return;
         }
-        self.codes.remove(&start);
-        // Usually few codes are waiting, and a code that dies early was loaded last.
-        let is_it = |file: &Symfile| {
-            file.codes().next().is_some_and(|code| code.key == key && code.start == start)
-        };
-        if let Some(at) = self.waiting.iter().rposition(is_it) {
-            self.waiting.remove(at);
+        let is_it = |file: &Symfile| file.codes().next().is_some_and(|code| code.key == key);
+        if let Some(at) = self.urgent.iter().position(is_it) {
+            self.urgent.swap_remove(at);
             return;
         }
         for (slot, file) in self.slots.iter_mut().enumerate() {
@@ -122,13 +156,17 @@ impl Files {
 
     /// Informs the debugger of everything that is pending, as far as the budget allows.
     pub(crate) fn flush(&mut self) -> Pending {
-        while let Some(slot) = self.stale.last().copied()
-            && self.budget.allows()
+        let is_urgent = !self.urgent.is_empty();
+        // Before new code is shown, no file may claim its place.
+        while (is_urgent || self.budget.allows())
+            && let Some(slot) = self.stale.pop()
         {
-            self.stale.pop();
-            self.refresh(slot);
+            self.remake(slot);
         }
-        if !self.waiting.is_empty() && self.budget.allows() {
+        for file in std::mem::take(&mut self.urgent) {
+            self.show(Some(file));
+        }
+        if self.stale.is_empty() && !self.waiting.is_empty() && self.budget.allows() {
             // All of it, so that nothing waits for more than one turn.
             while !self.waiting.is_empty() {
                 let file = self.next_waiting();
@@ -146,30 +184,42 @@ impl Files {
 
     /// Joins as many waiting codes as fit into one file.
     fn next_waiting(&mut self) -> Option<Symfile> {
-        if self.waiting.len() == 1 {
-            return self.waiting.pop_front();
+        let mut files = self.waiting.take_first(LARGE);
+        if files.len() == 1 {
+            return files.pop();
         }
-        let files: Vec<Symfile> = self.waiting.drain(..LARGE.min(self.waiting.len())).collect();
-        joined(files.iter())
+        self.joined(files.iter())
     }
 
-    /// Makes the debugger read a file again from which codes were removed, or removes the file if it has none left. It
-    /// is rewritten when half of it belongs to removed codes.
-    fn refresh(&mut self, slot: usize) {
+    /// Replaces a file by one of its live codes.
+    fn remake(&mut self, slot: usize) {
         let Some(Some(file)) = self.slots.get_mut(slot) else { return };
         file.is_stale = false;
-        let (live, all) = (file.symfile.live(), file.symfile.codes().len());
-        if live == 0 {
-            self.hide(slot);
-        } else if live < all / 2 {
-            let smaller = joined([&file.symfile]);
-            self.hide(slot);
-            self.show(smaller);
-        } else {
-            let began = Instant::now();
-            file.entry.unregister();
-            file.entry.register(file.symfile.bytes());
-            self.budget.spend(began, Instant::now());
+        let new = match file.symfile.live() {
+            0 => None,
+            _ => self
+                .slots
+                .get(slot)
+                .and_then(Option::as_ref)
+                .and_then(|file| self.joined([&file.symfile])),
+        };
+        self.hide(slot);
+        self.show(new);
+    }
+
+    /// Joins several files into one. What does not fit into a file is not shown.
+    fn joined<'f>(&self, files: impl IntoIterator<Item = &'f Symfile>) -> Option<Symfile> {
+        let files: Vec<&Symfile> = files.into_iter().collect();
+        let is_free = |gap: Range<u64>| {
+            self.codes.last_below(&gap.end).is_none_or(|(_, live)| live.end <= gap.start)
+        };
+        match Symfile::joined(&files, &is_free) {
+            Ok(file) => file,
+            Err(Error::Memory(_)) => {
+                fallible::refuse();
+                None
+            }
+            Err(_) => None,
         }
     }
 
@@ -219,8 +269,16 @@ impl Files {
         }
     }
 
-    /// Joins the files of each level that has enough of them. The new file is shown before the old ones are removed: a
-    /// breakpoint in their code always has a location.
+    fn hide_all(&mut self, slots: &[usize]) {
+        for slot in slots {
+            self.hide(*slot);
+        }
+    }
+
+    /// Joins the files of each level that has enough of them.
+    ///
+    /// gdb gets the new file before the old ones are removed, so that a breakpoint in their code always has a location. For lldb,
+    /// the old ones must be removed first: `JITLoaderGDB` unloads their sections by address, and so those of the new file.
     fn join(&mut self, must: bool) {
         let enough = if must { TOO_MANY } else { FAN };
         for level in 0..LEVELS {
@@ -249,10 +307,13 @@ impl Files {
                     files.extend_from_slice(later);
                 }
                 let of = |slot: &usize| self.slots.get(*slot)?.as_ref().map(|file| &file.symfile);
-                let new = joined(now.iter().filter_map(of));
-                self.show(new);
-                for slot in now {
-                    self.hide(*slot);
+                let new = self.joined(now.iter().filter_map(of));
+                if debugger::is_gdb() {
+                    self.show(new);
+                    self.hide_all(now);
+                } else {
+                    self.hide_all(now);
+                    self.show(new);
                 }
             }
         }
@@ -265,19 +326,6 @@ fn level(live: usize) -> usize {
         LARGE.. => LEVELS,
         FAN.. => 1,
         _ => 0,
-    }
-}
-
-/// Joins several files into one. What does not fit into a file is not shown.
-fn joined<'f>(files: impl IntoIterator<Item = &'f Symfile>) -> Option<Symfile> {
-    let files: Vec<&Symfile> = files.into_iter().collect();
-    match Symfile::joined(&files) {
-        Ok(file) => file,
-        Err(Error::Memory(_)) => {
-            fallible::refuse();
-            None
-        }
-        Err(_) => None,
     }
 }
 

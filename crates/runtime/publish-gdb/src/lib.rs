@@ -49,11 +49,13 @@
 //! `-Wl,--export-dynamic-symbol=__jit_debug_register_code`.
 
 mod budget;
+mod debugger;
 mod descriptor;
 mod files;
 mod log_locator;
 mod publisher;
 mod try_lock;
+mod waiting;
 
 pub use jit_code::{Code, Inlined, Line, Unwind};
 pub use log_locator::register_log_locator;

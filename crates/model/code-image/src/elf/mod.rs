@@ -17,4 +17,4 @@ pub use image::{Finished, ImageWriter, Mapping};
 pub use log_locator::{LOG_LOCATOR_SECTION, log_locator};
 #[cfg(feature = "image")]
 pub use placed::PlacedImage;
-pub use symfile::{Symfile, SymfileCode, TAG, TAG_AT};
+pub use symfile::{LARGEST_GAP, Symfile, SymfileCode, TAG, TAG_AT};

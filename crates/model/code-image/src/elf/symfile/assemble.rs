@@ -1,22 +1,24 @@
 //! Assembles a symfile from the parts of its codes.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use fallible::Vec;
 
 use super::super::headers::{self, Section};
 use super::fragment::Fragment;
+use super::runs::{Run, names, runs};
 use super::{Ends, Layout, Symfile, SymfileEntry, TAG, TAG_AT};
 use crate::dwarf::{UNIT_LINES_AT, single_abbreviations};
 use crate::encode::Encoder;
 use crate::error::Error;
 use crate::target::Target;
 
-/// Names of the sections. The sections of all codes have the same name.
+/// Names of the sections before those of the codes.
 const SECTION_NAMES: &[u8] =
-    b"\0.shstrtab\0.symtab\0.strtab\0.debug_abbrev\0.debug_info\0.debug_line\0.debug_ranges\0.eh_frame\0.text\0";
+    b"\0.shstrtab\0.symtab\0.strtab\0.debug_abbrev\0.debug_info\0.debug_line\0.debug_ranges\0.eh_frame\0";
 
-/// Number of sections before those of the codes.
+/// Number of these sections.
 const FIXED: usize = 9;
 /// Index of `.strtab` among them.
 const STRTAB: u32 = 3;
@@ -24,20 +26,23 @@ const STRTAB: u32 = 3;
 /// `STB_GLOBAL << 4 | STT_FUNC`.
 const GLOBAL_FUNCTION: u8 = 0x12;
 
-/// Assembles the file of these codes, which must be sorted by address.
+/// Assembles the file of these codes, which must be sorted by address. For `is_free`, see [`runs`].
 pub(super) fn assemble(
     target: Target,
     tag: [u8; TAG],
     fragments: &[Fragment<'_>],
+    is_free: &dyn Fn(Range<u64>) -> bool,
 ) -> Result<Symfile, Error> {
     let abbreviations = abbreviations(target);
-    let sizes = Sizes::of(target, fragments)?;
+    let runs = runs(fragments, is_free);
+    let run_names = names(runs.len());
+    let sizes = Sizes::of(target, fragments, &runs, &run_names)?;
     let place = sizes.place(target, fragments.len(), abbreviations.len());
 
     let mut out = Encoder::new(target);
     out.bytes.reserve_exact(place.end);
     // Indices from SHN_LORESERVE on are reserved.
-    let section_count = FIXED.saturating_add(fragments.len());
+    let section_count = FIXED.saturating_add(runs.len());
     let count = u16::try_from(section_count).ok().filter(|count| *count < 0xff00);
     let count = count.ok_or(Error::TooLarge { what: "symbol file", size: section_count as u64 })?;
     let header_size = headers::file_header_size(target);
@@ -51,9 +56,10 @@ pub(super) fn assemble(
     set(&mut out.bytes, names_index, &names_index_bytes);
     set(&mut out.bytes, TAG_AT, &tag);
 
-    section_headers(&mut out, target, &place, &sizes, abbreviations.len(), fragments);
-    symbols(&mut out, target, fragments);
+    section_headers(&mut out, target, &place, &sizes, abbreviations.len(), &runs, &run_names);
+    symbols(&mut out, target, fragments, &runs);
     out.raw(SECTION_NAMES);
+    out.raw(&run_names);
     out.raw(abbreviations);
     out.u8(0);
     for fragment in fragments {
@@ -61,7 +67,7 @@ pub(super) fn assemble(
     }
     let mut shown = Vec::with_capacity(fragments.len());
     let mut lists = Vec::with_capacity(sizes.lists);
-    infos(&mut out, place.layout.info, fragments, &mut lists, &mut shown);
+    infos(&mut out, place.layout.info, fragments, &runs, &mut lists, &mut shown);
     for fragment in fragments {
         out.raw(fragment.line);
     }
@@ -81,6 +87,8 @@ pub(super) fn assemble(
 /// Total sizes of all parts.
 #[derive(Debug, Default)]
 struct Sizes {
+    runs: usize,
+    run_names: usize,
     names: usize,
     info: usize,
     line: usize,
@@ -90,8 +98,13 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn of(target: Target, fragments: &[Fragment<'_>]) -> Result<Self, Error> {
-        let mut sizes = Sizes::default();
+    fn of(
+        target: Target,
+        fragments: &[Fragment<'_>],
+        runs: &[Run],
+        run_names: &[u8],
+    ) -> Result<Self, Error> {
+        let mut sizes = Sizes { runs: runs.len(), run_names: run_names.len(), ..Sizes::default() };
         for fragment in fragments {
             sizes.names = sizes.names.saturating_add(fragment.name.len());
             sizes.info = sizes.info.saturating_add(fragment.info.len());
@@ -114,10 +127,11 @@ impl Sizes {
         let section_size = headers::section_header_size(target);
         let headers = headers::file_header_size(target);
         let text_headers = headers.saturating_add(section_size.saturating_mul(FIXED));
-        let symbols = text_headers.saturating_add(section_size.saturating_mul(count));
+        let symbols = text_headers.saturating_add(section_size.saturating_mul(self.runs));
         let symbols_end =
             symbols.saturating_add(symbol_size.saturating_mul(count.saturating_add(1)));
-        let abbreviations_at = symbols_end.saturating_add(SECTION_NAMES.len());
+        let abbreviations_at =
+            symbols_end.saturating_add(SECTION_NAMES.len()).saturating_add(self.run_names);
         let strings = abbreviations_at.saturating_add(abbreviations);
         let names = strings.saturating_add(1); // the empty name
         let info = names.saturating_add(self.names);
@@ -150,7 +164,8 @@ fn section_headers(
     place: &Places,
     sizes: &Sizes,
     abbreviations: usize,
-    fragments: &[Fragment<'_>],
+    runs: &[Run],
+    run_names: &[u8],
 ) {
     let Layout { symbols, info, line, ranges, frames, .. } = place.layout;
     let (progbits, strings) = (headers::SHT_PROGBITS, headers::SHT_STRTAB);
@@ -170,7 +185,7 @@ fn section_headers(
     };
     let sections = [
         Section::default(),
-        usual(strings, place.section_names, SECTION_NAMES.len(), 1),
+        usual(strings, place.section_names, SECTION_NAMES.len().saturating_add(run_names.len()), 1),
         symtab,
         usual(strings, place.strings, sizes.names.saturating_add(1), 1),
         usual(progbits, place.abbreviations, abbreviations, 1),
@@ -184,29 +199,35 @@ fn section_headers(
         headers::section_header(out, section, name);
         name = name.saturating_add(text.len() as u32).saturating_add(1);
     }
-    for fragment in fragments {
+    for (run, text) in runs.iter().zip(run_names.split(|byte| *byte == 0)) {
         let section = Section {
             kind: headers::SHT_NOBITS,
             flags: headers::SHF_ALLOC | headers::SHF_EXECINSTR,
-            address: fragment.code.start,
+            address: run.addresses.start,
             // It has no bytes, so any offset is valid.
             offset: headers::file_header_size(target) as u64,
-            size: fragment.code.size,
+            size: run.addresses.end.saturating_sub(run.addresses.start),
             align: 1,
             ..Section::default()
         };
         headers::section_header(out, &section, name);
+        name = name.saturating_add(text.len() as u32).saturating_add(1);
     }
 }
 
-fn symbols(out: &mut Encoder, target: Target, fragments: &[Fragment<'_>]) {
+/// The number of each code's run, from 0.
+fn runs_of_codes(runs: &[Run]) -> impl Iterator<Item = usize> {
+    runs.iter().enumerate().flat_map(|(number, run)| std::iter::repeat_n(number, run.count))
+}
+
+fn symbols(out: &mut Encoder, target: Target, fragments: &[Fragment<'_>], runs: &[Run]) {
     out.bytes.resize(
         out.bytes.len().saturating_add(headers::symbol_size(target) as usize),
         0, // the null symbol
     );
     let mut name = 1_u32;
-    for (number, fragment) in fragments.iter().enumerate() {
-        let section = FIXED.saturating_add(number) as u16;
+    for (fragment, run) in fragments.iter().zip(runs_of_codes(runs)) {
+        let section = FIXED.saturating_add(run) as u16;
         let value = fragment.code.start | u64::from(fragment.thumb);
         if target.is_64 && target.endian == crate::target::Endian::Little {
             let first =
@@ -239,11 +260,12 @@ fn infos(
     out: &mut Encoder,
     section: usize,
     fragments: &[Fragment<'_>],
+    runs: &[Run],
     lists: &mut Vec<u32>,
     shown: &mut Vec<SymfileEntry>,
 ) {
     let mut ends = Ends::default();
-    for fragment in fragments {
+    for (fragment, run) in fragments.iter().zip(runs_of_codes(runs)) {
         let at = section.saturating_add(ends.info as usize);
         out.raw(fragment.info);
         if !fragment.info.is_empty() {
@@ -264,7 +286,12 @@ fn infos(
             frames: ends.frames.saturating_add(fragment.frames.len() as u32),
             lists: lists.len() as u32,
         };
-        shown.push(SymfileEntry { code: fragment.code, thumb: fragment.thumb, ends });
+        shown.push(SymfileEntry {
+            code: fragment.code,
+            thumb: fragment.thumb,
+            run: run as u16,
+            ends,
+        });
     }
 }
 

@@ -1,12 +1,13 @@
 //! Symbol files (symfiles): object files in memory that describe code to a debugger, through the GDB JIT interface.
 //!
-//! A symfile is an ELF object without segments. Addresses are those of the process. Each code has a section `.text`
-//! without bytes, so that codes of several files may be interleaved; a symbol; a compilation unit and a line table;
-//! and unwind info with a CIE. Codes share nothing, so that files are joined by copying, and a code is removed in
-//! place. No allocated section has the address 0: with such sections, gdb would take time cubic in their number.
+//! A symfile is an ELF object without segments. Addresses are those of the process. Each code has a symbol, a compilation unit
+//! and a line table, and unwind info with a CIE; codes that lie next to one another have a section without bytes in common (see
+//! [`runs`]). Otherwise codes share nothing, so that files are joined by copying, and a code is removed in place. No allocated
+//! section has the address 0: with such sections, gdb would take time cubic in their number.
 
 mod assemble;
 mod fragment;
+mod runs;
 
 use std::ops::Range;
 
@@ -22,6 +23,7 @@ use crate::target::Target;
 
 use self::assemble::assemble;
 use self::fragment::Fragment;
+pub use self::runs::LARGEST_GAP;
 
 /// A symbol file.
 #[derive(Debug)]
@@ -64,6 +66,8 @@ pub struct SymfileCode {
 struct SymfileEntry {
     code: SymfileCode,
     thumb: bool,
+    /// The number of its section among those of codes.
+    run: u16,
     ends: Ends,
 }
 
@@ -161,21 +165,30 @@ impl Symfile {
             lists_from: 0,
             ranges_from: 0,
         };
-        let file = assemble(target, tag, &[fragment]);
+        let file = assemble(target, tag, &[fragment], &|_| false);
         debug.give_back();
         file
     }
 
     /// Joins what the files show into one file; `None` if they show nothing.
     ///
+    /// `is_free` tells of addresses, at most [`LARGEST_GAP`] many, whether no other code is there: codes with nothing but
+    /// padding between them have one section. If code is placed there later, the file must be made again.
+    ///
     /// # Errors
     /// [`Error::TooLarge`] if it exceeds 4 GiB; [`Error::Memory`].
-    pub fn joined(files: &[&Symfile]) -> Result<Option<Self>, Error> {
-        fallible::attempt(|| Self::joined_here(files))?
+    pub fn joined(
+        files: &[&Symfile],
+        is_free: &dyn Fn(Range<u64>) -> bool,
+    ) -> Result<Option<Self>, Error> {
+        fallible::attempt(|| Self::joined_here(files, is_free))?
     }
 
     /// Like [`Self::joined`], within an attempt.
-    fn joined_here(files: &[&Symfile]) -> Result<Option<Self>, Error> {
+    fn joined_here(
+        files: &[&Symfile],
+        is_free: &dyn Fn(Range<u64>) -> bool,
+    ) -> Result<Option<Self>, Error> {
         let count = files.iter().map(|file| file.live).sum();
         let mut fragments = Vec::with_capacity(count);
         for file in files {
@@ -186,7 +199,7 @@ impl Symfile {
         }
         match files.first() {
             Some(first) if !fragments.is_empty() => {
-                assemble(first.target, first.tag, &fragments).map(Some)
+                assemble(first.target, first.tag, &fragments, is_free).map(Some)
             }
             _ => Ok(None),
         }
@@ -217,8 +230,20 @@ impl Symfile {
         first..last.map_or(0, |last| last.start.saturating_add(last.size))
     }
 
+    /// Whether a section of the file contains `address`, be it of a code or between two.
+    #[must_use]
+    pub fn covers(&self, address: u64) -> bool {
+        let behind = self.codes.partition_point(|shown| shown.code.start <= address);
+        let Some(before) = behind.checked_sub(1).and_then(|at| self.codes.get(at)) else {
+            return false;
+        };
+        let next = self.codes.get(behind);
+        address.saturating_sub(before.code.start) < before.code.size
+            || next.is_some_and(|next| next.run == before.run)
+    }
+
     /// Removes the code that starts at `start` and has this key. Returns whether there was one. The file is changed
-    /// in place, and is valid after every step.
+    /// in place, and is valid after every step. A section that the code has in common with others stays as it is.
     pub fn take_out(&mut self, start: u64, key: u64) -> bool {
         let from = self.codes.partition_point(|shown| shown.code.start < start);
         let same = self.codes.iter().skip(from).take_while(|shown| shown.code.start == start);
@@ -230,7 +255,8 @@ impl Symfile {
         };
         shown.code.is_shown = false;
         self.live = self.live.saturating_sub(1);
-        let (ends, layout, target) = (shown.ends, self.layout, self.target);
+        let (ends, run) = (shown.ends, shown.run);
+        let (layout, target) = (self.layout, self.target);
         let symbol_size = headers::symbol_size(target) as usize;
         let symbol =
             layout.symbols.saturating_add(symbol_size.saturating_mul(at.saturating_add(1)));
@@ -252,10 +278,20 @@ impl Symfile {
                 ..layout.frames.saturating_add(ends.frames as usize),
         );
         cfi::tombstone(target, frames.unwrap_or_default());
-        let header_size = headers::section_header_size(target);
-        let header = layout.text_headers.saturating_add(header_size.saturating_mul(at));
-        self.clear(header, header_size);
+        if self.is_alone(at) {
+            let header_size = headers::section_header_size(target);
+            let nth = usize::from(run);
+            let header = layout.text_headers.saturating_add(header_size.saturating_mul(nth));
+            self.clear(header, header_size);
+        }
         true
+    }
+
+    /// Whether the code of this number has a section of its own.
+    fn is_alone(&self, at: usize) -> bool {
+        let run = |at: Option<usize>| Some(self.codes.get(at?)?.run);
+        let own = run(Some(at));
+        run(at.checked_sub(1)) != own && run(at.checked_add(1)) != own
     }
 
     fn clear(&mut self, at: usize, size: usize) {
