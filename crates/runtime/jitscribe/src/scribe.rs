@@ -501,7 +501,7 @@ impl Shared {
         }
         let written = log.load(code, control_bits & control::BYTES != 0, thread::id());
         if self.publishers.are_there() {
-            self.publish(|publishers| publishers.load(control_bits, code, written));
+            self.publish(|publishers| publishers.load(log, code, written));
         }
         match written {
             Some((position, index)) => LoadedCode { shared: self, position: Some(position), index },
@@ -570,6 +570,8 @@ impl Shared {
         use rustix::thread::futex;
         let Some(log) = self.current() else { return };
         let second = rustix::time::Timespec { tv_sec: 1, tv_nsec: 0 };
+        // A debugger that waits for breakpoints reads the log itself.
+        let shown = control::GDB | control::BREAKPOINTS;
         let mut looks_for_debuggers = self.host.settings.look_for_debuggers;
         let mut asked_for_debuggers = false;
         loop {
@@ -579,10 +581,10 @@ impl Shared {
                 continue;
             }
             // Debuggers do not support code of this machine.
-            if std::mem::take(&mut asked_for_debuggers) && control & control::GDB == 0 {
+            if std::mem::take(&mut asked_for_debuggers) && control & shown == 0 {
                 looks_for_debuggers = false;
             }
-            let looks = looks_for_debuggers && control & control::GDB == 0;
+            let looks = looks_for_debuggers && control & shown == 0;
             if looks && control & control::LOG != 0 && crate::system::is_traced() {
                 log.control().fetch_or(control::GDB | control::REQUEST, AcqRel);
                 asked_for_debuggers = true;

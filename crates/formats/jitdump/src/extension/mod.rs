@@ -5,6 +5,7 @@
 //! reader gets. Begin with [`DebugInfo::tail`](crate::DebugInfo::tail). [`Dump::codes`](crate::Dump::codes) already
 //! evaluates all of it.
 
+pub mod breakpoints;
 pub mod chunk;
 pub mod code;
 pub mod control;
@@ -15,6 +16,7 @@ pub mod log;
 pub mod tag;
 pub mod tail;
 
+pub use breakpoints::Breakpoint;
 pub use chunk::ChunkItem;
 pub use code::{CodeItem, FramePointer};
 pub use inlined::{InlinedCall, InlinedCalls, InlinedRanges};

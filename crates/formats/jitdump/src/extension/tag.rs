@@ -18,6 +18,8 @@ pub const LEFT_OUT: u16 = 7;
 pub const LOG: u16 = 16;
 /// The head of a chunk of a code log. See [`chunk`](super::chunk).
 pub const CHUNK: u16 = 17;
+/// The breakpoints that a debugger waits to place. See [`breakpoints`](super::breakpoints).
+pub const BREAKPOINTS: u16 = 18;
 
 /// Detail of [`LINES`]: lines of the source.
 pub const LINES_SOURCE: u16 = 0;

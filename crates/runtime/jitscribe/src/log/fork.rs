@@ -47,9 +47,12 @@ impl Log {
         let failed = |cause| Failure::of("room for the code log after fork", cause);
         let survivors = self.survivors().map_err(failed)?;
         let control = self.control().load(Relaxed);
+        let mut space = [0; control::BREAKPOINTS_ROOM];
+        let breakpoints = self.breakpoints(&mut space);
         self.take_new_backing(pid)?;
         self.begin(pid)?;
         self.control().store(control, Relaxed);
+        self.set_breakpoints(breakpoints);
         self.mapping
             .word(control::FORKED)
             .store(start_of_process(self.options.clock).unwrap_or(0), Relaxed);

@@ -1,6 +1,8 @@
 //! Offsets in the log: within a record, a group or the file.
 
-use jitdump::extension::{chunk as chunk_item, code as code_item, log as log_item, tail};
+use jitdump::extension::{
+    breakpoints as breakpoints_item, chunk as chunk_item, code as code_item, log as log_item, tail,
+};
 pub(crate) use jitdump::extension::{chunk::FILLER_MIN, chunk::HEAD_SIZE, log::FIRST_CHUNK};
 
 /// Bytes in a chunk. Each thread that is announcing holds one, and a new chunk costs three system
@@ -60,7 +62,7 @@ pub(crate) mod chunk {
 
 /// Offsets in the file.
 pub(crate) mod control {
-    use super::{PAYLOAD, log_item};
+    use super::{FIRST_CHUNK, FIRST_ITEM, PAYLOAD, breakpoints_item, log_item};
     /// The record behind the file's header.
     pub(crate) const RECORD: usize = 40;
     const LOG: usize = RECORD + PAYLOAD;
@@ -75,6 +77,15 @@ pub(crate) mod control {
     pub(crate) const RESUMED: usize = LOG + log_item::RESUMED;
     pub(crate) const FORKED: usize = LOG + log_item::FORKED;
     pub(crate) const PARENT: usize = LOG + log_item::PARENT;
+    /// The header of the item behind LOG, which extends to the first chunk.
+    pub(crate) const BREAKPOINTS_ITEM: usize = LOG + log_item::SIZE;
+    const BREAKPOINTS: usize = BREAKPOINTS_ITEM + (PAYLOAD - FIRST_ITEM);
+    pub(crate) const BREAKPOINTS_SIZE: usize = FIRST_CHUNK - BREAKPOINTS;
+    pub(crate) const CHANGES: usize = BREAKPOINTS + breakpoints_item::CHANGES;
+    pub(crate) const BREAKPOINTS_LENGTH: usize = BREAKPOINTS + breakpoints_item::LENGTH;
+    pub(crate) const BREAKPOINTS_TEXT: usize = BREAKPOINTS + breakpoints_item::TEXT;
+    /// The maximum size of the text.
+    pub(crate) const BREAKPOINTS_ROOM: usize = FIRST_CHUNK - BREAKPOINTS_TEXT;
 }
 
 /// The first word of a record.

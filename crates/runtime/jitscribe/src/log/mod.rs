@@ -5,6 +5,7 @@
 #![cfg_attr(windows, allow(dead_code, reason = "a fork's child and perf maps want more of it"))]
 
 mod alive;
+mod breakpoints;
 mod chunks;
 #[cfg(unix)]
 mod fork;
@@ -38,12 +39,14 @@ use jitdump::RecordId;
 use jitdump::extension::tail::MAGIC as TAIL_MAGIC;
 use jitdump::extension::{code as code_item, log as log_item, tag};
 
+#[cfg(feature = "gdb")]
+pub(crate) use self::breakpoints::{BREAKPOINTS_ROOM, has_breakpoint};
 use self::chunks::Chunks;
 use self::group::{Plan, Stamp, Tables};
 use self::lanes::{HeldLane, Lanes};
 use self::layout::{
-    CHUNK, FILLER_MIN, FIRST_CHUNK, FIRST_ITEM, PAYLOAD, TAIL, code, control, item_word, pair,
-    record_word, unpair,
+    CHUNK, FILLER_MIN, FIRST_CHUNK, FIRST_ITEM, TAIL, code, control, item_word, pair, record_word,
+    unpair,
 };
 pub(crate) use self::machine::MACHINE;
 use self::mapping::{Mapping, Words};
@@ -266,7 +269,8 @@ impl Log {
         word(control::CHUNKS, pair(0, self.options.control));
         word(control::LIMIT, self.mapping.size() as u64);
         word(control::RECORD + FIRST_ITEM, item_word(tag::LOG, 0, log_item::SIZE));
-        let items = (PAYLOAD - FIRST_ITEM + log_item::SIZE) as u32;
+        word(control::BREAKPOINTS_ITEM, item_word(tag::BREAKPOINTS, 0, control::BREAKPOINTS_SIZE));
+        let items = (FIRST_CHUNK - control::RECORD - FIRST_ITEM) as u32;
         word(control::RECORD + TAIL, pair(TAIL_MAGIC, items));
         word(control::RECORD + code::TIME, now);
         let record = record_word(RecordId::DEBUG_INFO.0, FIRST_CHUNK - control::RECORD);

@@ -30,7 +30,7 @@ impl Publisher for Arena {
         are_there()
     }
 
-    fn load(&self, code: &Code<'_>, _: Option<LogEntry>) {
+    fn load(&self, _: &Log, code: &Code<'_>, _: Option<LogEntry>) {
         if code_arena::contains(code.address) {
             // If an allocation fails, the code is left out.
             let _ = fallible::attempt(|| code_arena::announce(code));

@@ -104,12 +104,12 @@ impl Publishers {
     pub(crate) fn start(&self, control: u32, host: &'static Host, log: &Log) -> u32 {
         let mut fulfilled = control;
         for publisher in self.list() {
-            let bit = publisher.request_bit();
-            if control & bit != 0 {
+            let bits = publisher.request_bits();
+            if control & bits != 0 {
                 // Set before it is started: from then on, other threads publish the code that they load.
                 self.was_started.store(true, Relaxed);
-                if !publisher.start(host, log) {
-                    fulfilled &= !bit;
+                if !publisher.start(control & bits, host, log) {
+                    fulfilled &= !bits;
                 }
             }
         }
@@ -137,11 +137,12 @@ impl Publishers {
     }
 
     /// See [`Publisher::load`].
-    pub(crate) fn load(&self, control: u32, code: &Code<'_>, entry: Option<LogEntry>) {
+    pub(crate) fn load(&self, log: &Log, code: &Code<'_>, entry: Option<LogEntry>) {
+        let control = log.control().load(Relaxed);
         for publisher in self.active() {
-            let bit = publisher.request_bit();
-            if bit == 0 || control & bit != 0 {
-                publisher.load(code, entry);
+            let bits = publisher.request_bits();
+            if bits == 0 || control & bits != 0 {
+                publisher.load(log, code, entry);
             }
         }
     }
@@ -172,7 +173,7 @@ impl Publishers {
     pub(crate) fn report_refusals(&self, host: &Host) {
         for publisher in self.list() {
             if publisher.take_refusal() {
-                host.withdraw(publisher.request_bit());
+                host.withdraw(publisher.request_bits());
                 host.report_out_of_memory(publisher.subject());
             }
         }

@@ -42,11 +42,11 @@ impl Publisher for PerfMap {
         Subject::PerfMap
     }
 
-    fn request_bit(&self) -> u32 {
+    fn request_bits(&self) -> u32 {
         control::PERF_MAP
     }
 
-    fn start(&self, host: &'static Host, log: &Log) -> bool {
+    fn start(&self, _: u32, host: &'static Host, log: &Log) -> bool {
         if !host.settings.perf_map {
             return false;
         }
@@ -70,7 +70,7 @@ impl Publisher for PerfMap {
         self.0.get().is_some_and(|map| !map.is_off())
     }
 
-    fn load(&self, code: &Code<'_>, _: Option<LogEntry>) {
+    fn load(&self, _: &Log, code: &Code<'_>, _: Option<LogEntry>) {
         if let Some(map) = self.0.get() {
             map.load(code.address, code.size, code.name);
         }

@@ -17,18 +17,18 @@ pub(crate) trait Publisher: Sync {
     /// The subject of its notices.
     fn subject(&self) -> Subject;
 
-    /// The bit of the log's control word that requests it (`jitdump::extension::control`), or 0 if it cannot be requested from
-    /// outside the process. While the bit is clear, code is not passed to [`load`](Self::load).
-    fn request_bit(&self) -> u32 {
+    /// The bits of the log's control word that request it (`jitdump::extension::control`), or 0 if it cannot be requested from
+    /// outside the process. While all of them are clear, code is not passed to [`load`](Self::load).
+    fn request_bits(&self) -> u32 {
         0
     }
 
     /// Applies the settings. Called once, when the scribe is made.
     fn prepare(&self, _host: &'static Host) {}
 
-    /// Publishes what is alive in the log, and from now on all that is loaded. Called for every request, so it may be on already.
-    /// False if this is not possible; the request is then withdrawn.
-    fn start(&self, _host: &'static Host, _log: &Log) -> bool {
+    /// Publishes what is alive in the log, and from now on all that is loaded. Called for every request, with those of its bits
+    /// that are set, so it may be on already. False if this is not possible; the request is then withdrawn.
+    fn start(&self, _requested: u32, _host: &'static Host, _log: &Log) -> bool {
         self.is_on()
     }
 
@@ -36,7 +36,7 @@ pub(crate) trait Publisher: Sync {
     fn is_on(&self) -> bool;
 
     /// A code was loaded. `entry` is `None` if the log had no space for it.
-    fn load(&self, code: &Code<'_>, entry: Option<LogEntry>);
+    fn load(&self, log: &Log, code: &Code<'_>, entry: Option<LogEntry>);
 
     /// The code of the entry `from` moves to `address`. It is still in the log, and so is its new entry `to`; `None` if the log
     /// had no space.

@@ -89,7 +89,7 @@ impl Publisher for TraceEvents {
         self.0.get().is_some()
     }
 
-    fn load(&self, code: &Code<'_>, _: Option<LogEntry>) {
+    fn load(&self, _: &Log, code: &Code<'_>, _: Option<LogEntry>) {
         let name = code.name.utf8_chunks().next().map_or("", |chunk| chunk.valid());
         self.write('N', code.address, name);
     }

@@ -64,7 +64,7 @@ impl Publisher for Unwinders {
         self.0.get().is_some()
     }
 
-    fn load(&self, code: &Code<'_>, entry: Option<LogEntry>) {
+    fn load(&self, _: &Log, code: &Code<'_>, entry: Option<LogEntry>) {
         // Without an entry, there is no handle that could unload it.
         if entry.is_none() {
             return;

@@ -39,7 +39,7 @@ impl Publisher for Valgrind {
         self.0.get().is_some()
     }
 
-    fn load(&self, code: &Code<'_>, _: Option<LogEntry>) {
+    fn load(&self, _: &Log, code: &Code<'_>, _: Option<LogEntry>) {
         if let Some(valgrind) = self.0.get() {
             valgrind.load(code);
         }
