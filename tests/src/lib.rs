@@ -8,6 +8,7 @@ pub mod calls;
 pub mod chains;
 pub mod compare;
 pub mod corpus;
+pub mod debugger;
 pub mod java;
 pub mod jitscribe;
 pub mod line_oracle;

@@ -1,22 +1,28 @@
 //! Announces many functions, one at a time, and stops in stacks of them at random moments, for the tests of debuggers.
 //!
-//!     crowd COUNT [--stops N] [--seed S] [--churn] [--pause MS] [--call NUMBER[,NUMBER…]] [--wait]
+//!     crowd COUNT [--stops N] [--seed S] [--churn] [--settle] [--call NUMBER[,NUMBER…]] [--wait] [--again]
+//!           [--rejit TIMES] [--over]
 //!
 //! The functions are `many_0`, `many_1`, …: `many_N` has the lines 10 N + 1 to 10 N + 4 of `/src/crowd.lang`. They have no frame
 //! pointer and overwrite rbp and rbx, so that only their unwind info leads to their callers. At each stop, a chain of live
 //! functions calls `stop_here`, and the line `truth: NAME:LINE …`, innermost first, is printed before.
 //!
 //! With `--churn`, functions are freed on the way, and others take their places, which have frames of other sizes. The functions
-//! of `--call` are called as soon as they are announced. `--pause` is the time before each stop. With `--wait`, the process
-//! prints `ready`, and waits for its input to end before the last stop.
+//! of `--call` are called as soon as they are announced. With `--settle`, each stop waits until all live functions are registered
+//! through GDB's JIT interface. With `--wait`, the process prints `ready`, and waits for its input to end before the last stop.
+//! With `--again`, the last stop is repeated. With `--rejit`, the first function is then compiled again, this many times, at its
+//! address and under its name, and called each time. Before, it is freed; with `--over`, the new code is written over it.
 #![allow(unsafe_code, clippy::print_stdout)]
 
+use std::collections::BTreeSet;
 use std::ffi::{CString, c_char};
 use std::io::Read;
+use std::os::unix::fs::FileExt;
 use std::ptr::with_exposed_provenance as pointer_at;
 use std::time::Duration;
 
 use jitscribe::{Code, Line, LoadedCode, Row, Scribe, Unwind};
+use object::{Object, ObjectSymbol, SymbolKind};
 
 const SIZE: usize = 64;
 /// Offset of the instruction behind the call.
@@ -71,9 +77,12 @@ struct Options {
     stops: u64,
     random: Random,
     churn: bool,
-    pause: Duration,
+    settle: bool,
     call: Vec<u64>,
     wait: bool,
+    again: bool,
+    rejit: u64,
+    over: bool,
 }
 
 impl Options {
@@ -86,16 +95,22 @@ impl Options {
             stops: 1,
             random: Random(1),
             churn: false,
-            pause: Duration::ZERO,
+            settle: false,
             call: Vec::new(),
             wait: false,
+            again: false,
+            rejit: 0,
+            over: false,
         };
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--stops" => options.stops = number(words.next()),
                 "--seed" => options.random = Random(number(words.next()).max(1)),
                 "--churn" => options.churn = true,
-                "--pause" => options.pause = Duration::from_millis(number(words.next())),
+                "--settle" => options.settle = true,
+                "--again" => options.again = true,
+                "--rejit" => options.rejit = number(words.next()),
+                "--over" => options.over = true,
                 "--call" => {
                     let list = words.next().expect("numbers");
                     options.call =
@@ -113,7 +128,7 @@ impl Options {
 struct Function {
     number: u64,
     address: u64,
-    _loaded: LoadedCode,
+    loaded: LoadedCode,
 }
 
 /// Memory for code, and what lives in it.
@@ -174,7 +189,23 @@ impl Crowd {
         ];
         let code = Code::new(&bytes).runs_at(address).named(&name);
         let loaded = self.scribe.load(&code.lines(&lines).unwind(Unwind::Rows(&rows)));
-        self.live.push(Function { number, address, _loaded: loaded });
+        self.live.push(Function { number, address, loaded });
+    }
+
+    /// Compiles the first function again, at its address, and calls it.
+    fn rejit(&mut self, over: bool) {
+        let old = self.live.swap_remove(0);
+        self.free.push(old.address);
+        if over {
+            old.loaded.leak();
+        } else {
+            drop(old.loaded);
+        }
+        self.announce(old.number);
+        let newest: Vec<&Function> = self.live.last().into_iter().collect();
+        call(&newest, "", go_on);
+        let last = self.live.len() - 1;
+        self.live.swap(0, last);
     }
 
     fn free(&mut self, random: &mut Random) {
@@ -194,8 +225,8 @@ impl Crowd {
         chain
     }
 
-    /// Stops in a chain, of which the truth is printed.
-    fn stop(&self, random: &mut Random) {
+    /// Stops in a chain, of which the truth is printed, this many times.
+    fn stop(&self, random: &mut Random, times: usize) {
         let chain = self.chain(random);
         let frames: Vec<String> = chain
             .iter()
@@ -203,9 +234,50 @@ impl Crowd {
             .map(|Function { number, .. }| format!("many_{number}:{}", 10 * number + 3))
             .collect();
         let truth = frames.join(" ");
-        say(&format!("truth: {truth}\n"));
-        call(&chain, &truth, stop_here);
+        for _ in 0..times {
+            say(&format!("truth: {truth}\n"));
+            call(&chain, &truth, stop_here);
+        }
     }
+
+    /// Waits until all functions are registered through GDB's JIT interface.
+    fn settle(&self) {
+        let live: BTreeSet<u64> = self.live.iter().map(|function| function.address).collect();
+        while registered().is_none_or(|registered| registered != live) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+unsafe extern "C" {
+    static __jit_debug_descriptor: [u64; 3];
+}
+
+/// The addresses of the functions in the files of GDB's JIT interface; `None` if it was being changed.
+fn registered() -> Option<BTreeSet<u64>> {
+    // Files are freed while they are read here: not by way of a reference.
+    let memory = std::fs::File::open("/proc/self/mem").ok()?;
+    let words = |at: u64| -> Option<[u64; 4]> {
+        let mut bytes = [0; 32];
+        memory.read_exact_at(&mut bytes, at).ok()?;
+        let mut words = bytes.chunks_exact(8);
+        Some(std::array::from_fn(|_| {
+            words.next().and_then(|word| word.try_into().ok()).map_or(0, u64::from_ne_bytes)
+        }))
+    };
+    let mut functions = BTreeSet::new();
+    // A pointer to the first entry is the third word of the descriptor.
+    let [_, _, mut at, _] = words((&raw const __jit_debug_descriptor).addr() as u64)?;
+    while at != 0 {
+        let [next, _, file, size] = words(at)?;
+        let mut bytes = vec![0; usize::try_from(size).ok().filter(|size| *size < 1 << 28)?];
+        memory.read_exact_at(&mut bytes, file).ok()?;
+        let object = object::File::parse(&*bytes).ok()?;
+        let symbols = object.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text);
+        functions.extend(symbols.map(|symbol| symbol.address()));
+        at = next;
+    }
+    Some(functions)
 }
 
 /// Calls the first function of a chain, which calls the next, and so on up to `end`.
@@ -247,11 +319,16 @@ fn main() {
                 say("ready\n");
                 std::io::stdin().read_to_end(&mut Vec::new()).expect("an input that ends");
             }
-            std::thread::sleep(options.pause);
-            crowd.stop(random);
+            if options.settle {
+                crowd.settle();
+            }
+            crowd.stop(random, if is_last && options.again { 2 } else { 1 });
         }
         if options.churn && random.below(3) == 0 {
             crowd.free(random);
         }
+    }
+    for _ in 0..options.rejit {
+        crowd.rejit(options.over);
     }
 }

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use code_image::{Error, LARGEST_GAP, Symfile, TAG};
 use fallible::{Map, Vec};
 
+#[cfg(unix)]
+use crate::breakpoint;
 use crate::budget::Budget;
 use crate::debugger;
 use crate::descriptor::Entry;
@@ -36,6 +38,9 @@ pub(crate) struct Files {
     /// Files to be made again: codes were removed since the debugger read them, or other code is now where a section of theirs
     /// has a gap.
     stale: Vec<usize>,
+    /// Whether a debugger has placed a breakpoint in code that was unloaded, so that it must know at once: if the code is
+    /// overwritten first, it takes the breakpoint to be there still, or restores a byte of the old code in the new one.
+    frees_breakpoint: bool,
     budget: Budget,
 }
 
@@ -74,6 +79,7 @@ impl Files {
             waiting: Waiting::default(),
             urgent: Vec::new(),
             stale: Vec::new(),
+            frees_breakpoint: false,
             budget: Budget::new(is_unlimited),
         }
     }
@@ -145,6 +151,10 @@ impl Files {
         for (slot, file) in self.slots.iter_mut().enumerate() {
             let Some(file) = file else { continue };
             if file.symfile.span().contains(&start) && file.symfile.take_out(start, key) {
+                #[cfg(unix)]
+                if !self.frees_breakpoint && breakpoint::is_in(start..live.end) {
+                    self.frees_breakpoint = true;
+                }
                 if !file.is_stale {
                     file.is_stale = true;
                     self.stale.push(slot);
@@ -156,12 +166,13 @@ impl Files {
 
     /// Informs the debugger of everything that is pending, as far as the budget allows.
     pub(crate) fn flush(&mut self) -> Pending {
-        let is_urgent = !self.urgent.is_empty();
+        let frees_breakpoint = std::mem::take(&mut self.frees_breakpoint);
+        let is_urgent = frees_breakpoint || !self.urgent.is_empty();
         // Before new code is shown, no file may claim its place.
         while (is_urgent || self.budget.allows())
             && let Some(slot) = self.stale.pop()
         {
-            self.remake(slot);
+            self.remake(slot, frees_breakpoint);
         }
         for file in std::mem::take(&mut self.urgent) {
             self.show(Some(file));
@@ -192,7 +203,10 @@ impl Files {
     }
 
     /// Replaces a file by one of its live codes.
-    fn remake(&mut self, slot: usize) {
+    ///
+    /// gdb looks at its breakpoints again only if a file is added. If there are none left in this one, and `resets_breakpoints`
+    /// is set, the file is added once more without its codes.
+    fn remake(&mut self, slot: usize, resets_breakpoints: bool) {
         let Some(Some(file)) = self.slots.get_mut(slot) else { return };
         file.is_stale = false;
         let new = match file.symfile.live() {
@@ -203,8 +217,20 @@ impl Files {
                 .and_then(Option::as_ref)
                 .and_then(|file| self.joined([&file.symfile])),
         };
+        if new.is_none() && resets_breakpoints {
+            self.add_again(slot);
+        }
         self.hide(slot);
         self.show(new);
+    }
+
+    fn add_again(&mut self, slot: usize) {
+        if let Some(Some(file)) = self.slots.get_mut(slot) {
+            let began = Instant::now();
+            file.entry.unregister();
+            file.entry.register(file.symfile.bytes());
+            self.budget.spend(began, Instant::now());
+        }
     }
 
     /// Joins several files into one. What does not fit into a file is not shown.

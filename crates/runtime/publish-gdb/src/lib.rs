@@ -48,6 +48,8 @@
 //! unless it was linked with `-Wl,--export-dynamic-symbol=__jit_debug_descriptor` and
 //! `-Wl,--export-dynamic-symbol=__jit_debug_register_code`.
 
+#[cfg(unix)]
+mod breakpoint;
 mod budget;
 mod debugger;
 mod descriptor;

@@ -1,0 +1,61 @@
+//! Breakpoints that a debugger has placed in code.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+/// The instruction that gdb writes over code for a breakpoint, on this machine.
+const INSTRUCTION: &[u8] = if cfg!(any(target_arch = "x86_64", target_arch = "x86")) {
+    &[0xcc] // int3
+} else if cfg!(target_arch = "aarch64") {
+    &[0, 0, 0x20, 0xd4] // brk #0
+} else if cfg!(target_arch = "riscv64") {
+    &[0x02, 0x90] // c.ebreak
+} else {
+    &[0xf0, 0x01, 0xf0, 0xe7] // arm: an undefined instruction that Linux reports as a breakpoint
+};
+
+/// Whether code at these addresses contains the instruction of a breakpoint, or bytes that look like it. Memory that is not there
+/// or cannot be read contains none.
+pub(crate) fn is_in(addresses: Range<u64>) -> bool {
+    // Memory that may only be executed can be read this way, and memory that is gone is an error and not a signal.
+    let Ok(memory) = File::open("/proc/self/mem") else { return false };
+    let mut buffer = [0; 4096];
+    let mut at = addresses.start;
+    while at < addresses.end {
+        let left = usize::try_from(addresses.end.saturating_sub(at)).unwrap_or(usize::MAX);
+        let Some(part) = buffer.get_mut(..left.min(4096)) else { return false };
+        match memory.read_at(part, at) {
+            Ok(read) if read >= INSTRUCTION.len() => {
+                let read = part.get(..read).unwrap_or_default();
+                if read.windows(INSTRUCTION.len()).any(|window| window == INSTRUCTION) {
+                    return true;
+                }
+                // Blocks overlap, so that an instruction at their border is seen.
+                at = at.saturating_add((read.len() - (INSTRUCTION.len() - 1)) as u64);
+            }
+            _ => return false,
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{INSTRUCTION, is_in};
+
+    #[test]
+    fn an_instruction_is_found_wherever_it_is() {
+        let mut code = vec![0x90_u8; 10_000];
+        let start = code.as_ptr().addr() as u64;
+        let addresses = start..start + code.len() as u64;
+        assert!(!is_in(addresses.clone()));
+        for at in [0, 4094, 4095, 4096, 9_990] {
+            code[at..at + INSTRUCTION.len()].copy_from_slice(INSTRUCTION);
+            std::hint::black_box(&code);
+            assert!(is_in(addresses.clone()), "{at}");
+            code[at..at + INSTRUCTION.len()].fill(0x90);
+        }
+        assert!(!is_in(1..4096), "nothing is mapped there");
+    }
+}
