@@ -13,7 +13,7 @@ use crate::builder::Builder;
 use crate::crash;
 use crate::fork_state::{ForkState, ORPHAN, OWN, UNKNOWN, adopting};
 use crate::host::Host;
-use crate::log::{Failure, ForkPage, LiveCode, Log, Position};
+use crate::log::{Failure, ForkPage, LiveCode, Log, LogEntry, Position};
 use crate::notice::{self, Notice, Subject};
 use crate::publishers::Publishers;
 use crate::settings::Settings;
@@ -363,10 +363,7 @@ impl LoadedCode {
         let Some((log, position, living)) = self.living() else { return };
         let from = (position, self.index);
         let new = log.move_to(position, self.index, address, bytes, thread::id());
-        if self.shared.publishers.are_there() {
-            self.shared.publish(|publishers| publishers.moved(log, from, new, address));
-        }
-        log.end(living);
+        self.shared.end(log, from, living, |publishers| publishers.moved(log, from, new, address));
         self.position = new.map(|(position, _)| position);
         self.index = new.map_or(0, |(_, index)| index);
         if new.is_none() {
@@ -406,10 +403,8 @@ impl LoadedCode {
 impl Drop for LoadedCode {
     fn drop(&mut self) {
         if let Some((log, position, living)) = self.living() {
-            if self.shared.publishers.are_there() {
-                self.shared.publish(|publishers| publishers.unload(log, (position, self.index)));
-            }
-            log.end(living);
+            let entry = (position, self.index);
+            self.shared.end(log, entry, living, |publishers| publishers.unload(log, entry));
         }
     }
 }
@@ -525,6 +520,29 @@ impl Shared {
         self.publishers.report_refusals(&self.host);
     }
 
+    /// Ends a code in the log, after `pass_on` has informed the publishers.
+    #[inline]
+    fn end(
+        &self,
+        log: &Log,
+        entry: LogEntry,
+        living: LiveCode<'_>,
+        pass_on: impl FnOnce(&Publishers),
+    ) {
+        if !self.publishers.are_there() {
+            return log.end(living);
+        }
+        let mut is_awaited = false;
+        self.publish(|publishers| {
+            pass_on(publishers);
+            is_awaited = publishers.awaits_end(log, entry);
+        });
+        log.end(living);
+        if is_awaited {
+            self.publish(Publishers::ended);
+        }
+    }
+
     /// Applies the requests in the control word.
     #[cold]
     fn apply_requests(&'static self) {
@@ -570,7 +588,7 @@ impl Shared {
         use rustix::thread::futex;
         let Some(log) = self.current() else { return };
         let second = rustix::time::Timespec { tv_sec: 1, tv_nsec: 0 };
-        // A debugger that waits for breakpoints reads the log itself.
+        // A debugger that has requested breakpoints reads the log itself.
         let shown = control::GDB | control::BREAKPOINTS;
         let mut looks_for_debuggers = self.host.settings.look_for_debuggers;
         let mut asked_for_debuggers = false;

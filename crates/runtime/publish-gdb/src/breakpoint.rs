@@ -1,10 +1,13 @@
 //! Breakpoints that a debugger has placed in code.
 
+#[cfg(unix)]
 use std::fs::File;
 use std::ops::Range;
+#[cfg(unix)]
 use std::os::unix::fs::FileExt;
 
 /// The instruction that gdb writes over code for a breakpoint, on this machine.
+#[cfg(unix)]
 const INSTRUCTION: &[u8] = if cfg!(any(target_arch = "x86_64", target_arch = "x86")) {
     &[0xcc] // int3
 } else if cfg!(target_arch = "aarch64") {
@@ -15,9 +18,11 @@ const INSTRUCTION: &[u8] = if cfg!(any(target_arch = "x86_64", target_arch = "x8
     &[0xf0, 0x01, 0xf0, 0xe7] // arm: an undefined instruction that Linux reports as a breakpoint
 };
 
-/// Whether code at these addresses contains the instruction of a breakpoint, or bytes that look like it. Memory that is not there
-/// or cannot be read contains none.
-pub(crate) fn is_in(addresses: Range<u64>) -> bool {
+/// Whether code at these addresses contains the instruction of a debugger's breakpoint, or bytes that look like it. Memory that is
+/// not there or cannot be read contains none.
+#[cfg(unix)]
+#[must_use]
+pub fn has_breakpoint(addresses: Range<u64>) -> bool {
     // Memory that may only be executed can be read this way, and memory that is gone is an error and not a signal.
     let Ok(memory) = File::open("/proc/self/mem") else { return false };
     let mut buffer = [0; 4096];
@@ -40,22 +45,29 @@ pub(crate) fn is_in(addresses: Range<u64>) -> bool {
     false
 }
 
-#[cfg(test)]
+/// Whether code at these addresses contains the instruction of a debugger's breakpoint. On Windows, this is not known.
+#[cfg(not(unix))]
+#[must_use]
+pub fn has_breakpoint(_: Range<u64>) -> bool {
+    false
+}
+
+#[cfg(all(test, unix))]
 mod tests {
-    use super::{INSTRUCTION, is_in};
+    use super::{INSTRUCTION, has_breakpoint};
 
     #[test]
     fn an_instruction_is_found_wherever_it_is() {
         let mut code = vec![0x90_u8; 10_000];
         let start = code.as_ptr().addr() as u64;
         let addresses = start..start + code.len() as u64;
-        assert!(!is_in(addresses.clone()));
+        assert!(!has_breakpoint(addresses.clone()));
         for at in [0, 4094, 4095, 4096, 9_990] {
             code[at..at + INSTRUCTION.len()].copy_from_slice(INSTRUCTION);
             std::hint::black_box(&code);
-            assert!(is_in(addresses.clone()), "{at}");
+            assert!(has_breakpoint(addresses.clone()), "{at}");
             code[at..at + INSTRUCTION.len()].fill(0x90);
         }
-        assert!(!is_in(1..4096), "nothing is mapped there");
+        assert!(!has_breakpoint(1..4096), "nothing is mapped there");
     }
 }

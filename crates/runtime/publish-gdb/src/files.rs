@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use code_image::{Error, LARGEST_GAP, Symfile, TAG};
 use fallible::{Map, Vec};
 
-#[cfg(unix)]
-use crate::breakpoint;
+use crate::breakpoint::has_breakpoint;
 use crate::budget::Budget;
 use crate::debugger;
 use crate::descriptor::Entry;
@@ -33,8 +32,6 @@ pub(crate) struct Files {
     codes: Map<u64, Live>,
     /// Files of one code each that are not in the list yet.
     waiting: Waiting,
-    /// Those of them that must not wait.
-    urgent: Vec<Symfile>,
     /// Files to be made again: codes were removed since the debugger read them, or other code is now where a section of theirs
     /// has a gap.
     stale: Vec<usize>,
@@ -77,15 +74,14 @@ impl Files {
             levels: Default::default(),
             codes: Map::new(),
             waiting: Waiting::default(),
-            urgent: Vec::new(),
             stale: Vec::new(),
             frees_breakpoint: false,
             budget: Budget::new(is_unlimited),
         }
     }
 
-    /// Shows the code of a file with one code. An urgent one is shown by the next [`Self::flush`], whatever the budget.
-    pub(crate) fn load(&mut self, symfile: Symfile, is_urgent: bool) {
+    /// Shows the code of a file with one code.
+    pub(crate) fn load(&mut self, symfile: Symfile) {
         let Some(code) = symfile.codes().next() else { return };
         let end = code.start.saturating_add(code.size);
         // Usually its address is above all others.
@@ -96,12 +92,7 @@ impl Files {
             self.unload_overlapping(code.start, end);
             self.mark_gap(code.start..end);
         }
-        let number = self.waiting.next_number();
-        if is_urgent {
-            self.urgent.push(symfile);
-        } else {
-            self.waiting.push(symfile);
-        }
+        let number = self.waiting.push(symfile);
         self.codes.insert(code.start, Live { end, key: code.key, number });
     }
 
@@ -143,16 +134,10 @@ impl Files {
         if self.waiting.take(live.number, key).is_some() {
             return;
         }
-        let is_it = |file: &Symfile| file.codes().next().is_some_and(|code| code.key == key);
-        if let Some(at) = self.urgent.iter().position(is_it) {
-            self.urgent.swap_remove(at);
-            return;
-        }
         for (slot, file) in self.slots.iter_mut().enumerate() {
             let Some(file) = file else { continue };
             if file.symfile.span().contains(&start) && file.symfile.take_out(start, key) {
-                #[cfg(unix)]
-                if !self.frees_breakpoint && breakpoint::is_in(start..live.end) {
+                if !self.frees_breakpoint && has_breakpoint(start..live.end) {
                     self.frees_breakpoint = true;
                 }
                 if !file.is_stale {
@@ -167,15 +152,11 @@ impl Files {
     /// Informs the debugger of everything that is pending, as far as the budget allows.
     pub(crate) fn flush(&mut self) -> Pending {
         let frees_breakpoint = std::mem::take(&mut self.frees_breakpoint);
-        let is_urgent = frees_breakpoint || !self.urgent.is_empty();
         // Before new code is shown, no file may claim its place.
-        while (is_urgent || self.budget.allows())
+        while (frees_breakpoint || self.budget.allows())
             && let Some(slot) = self.stale.pop()
         {
             self.remake(slot, frees_breakpoint);
-        }
-        for file in std::mem::take(&mut self.urgent) {
-            self.show(Some(file));
         }
         if self.stale.is_empty() && !self.waiting.is_empty() && self.budget.allows() {
             // All of it, so that nothing waits for more than one turn.

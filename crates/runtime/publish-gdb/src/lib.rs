@@ -48,7 +48,6 @@
 //! unless it was linked with `-Wl,--export-dynamic-symbol=__jit_debug_descriptor` and
 //! `-Wl,--export-dynamic-symbol=__jit_debug_register_code`.
 
-#[cfg(unix)]
 mod breakpoint;
 mod budget;
 mod debugger;
@@ -59,6 +58,7 @@ mod publisher;
 mod try_lock;
 mod waiting;
 
+pub use breakpoint::has_breakpoint;
 pub use jit_code::{Code, Inlined, Line, Unwind};
-pub use log_locator::register_log_locator;
+pub use log_locator::LogLocator;
 pub use publisher::{AfterFork, Gdb, Options};

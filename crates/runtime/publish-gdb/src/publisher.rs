@@ -45,10 +45,7 @@ pub enum AfterFork {
 /// All methods may be called from any thread at any time, except from signal handlers; none fails. If an allocation fails, no
 /// code is shown from then on, and the code that was shown is removed: see [`Self::take_refusal`].
 #[derive(Debug, Clone, Copy)]
-pub struct Gdb {
-    shared: &'static Shared,
-    is_urgent: bool,
-}
+pub struct Gdb(&'static Shared);
 
 #[derive(Debug)]
 struct Shared {
@@ -70,8 +67,8 @@ struct Shared {
 
 #[derive(Debug)]
 enum Event {
-    Load { symfile: Symfile, is_urgent: bool },
-    Unload { key: u64, start: u64 },
+    Load(Symfile),
+    Unload(u64, u64),
 }
 
 impl Gdb {
@@ -93,30 +90,23 @@ impl Gdb {
             is_refused: AtomicBool::new(false),
         })?;
         shared.tag = files::tag(std::ptr::from_ref(shared).addr());
-        Ok(Self { shared, is_urgent: false })
-    }
-
-    /// The same publisher, which shows the code that is loaded through this copy before [`Self::load`] returns, whatever time the
-    /// debugger takes for it.
-    #[must_use]
-    pub fn at_once(self) -> Self {
-        Self { is_urgent: true, ..self }
+        Ok(Self(shared))
     }
 
     /// Stops showing code, and removes the code that is shown, as if an allocation had failed.
     pub fn give_up(&self) {
-        self.shared.turn_off();
+        self.0.turn_off();
     }
 
     /// Whether an allocation failed since the last call.
     pub fn take_refusal(&self) -> bool {
-        self.shared.is_refused.load(SeqCst) && self.shared.is_refused.swap(false, SeqCst)
+        self.0.is_refused.load(SeqCst) && self.0.is_refused.swap(false, SeqCst)
     }
 
     /// Whether the publisher has given up: nothing is shown any more.
     #[must_use]
     pub fn is_off(&self) -> bool {
-        self.shared.is_off()
+        self.0.is_off()
     }
 
     /// Shows a code load: new code, or code that replaces what was at its address. The `key` is for [`Self::unload`]. A second
@@ -127,13 +117,13 @@ impl Gdb {
     pub fn load(&self, key: u64, code: &Code<'_>) {
         if !self.is_off() {
             let code = VisibleCode::whole(*code);
-            self.submit(Symfile::new(self.shared.target, self.shared.tag, key, &code));
+            self.submit(Symfile::new(self.0.target, self.0.tag, key, &code));
         }
     }
 
     /// Like [`Self::load`], for a code whose unwind info is `frames`: see [`Symfile::with_frames`].
     pub fn load_with_frames(&self, key: u64, code: &Code<'_>, frames: &[u8]) {
-        let Shared { target, tag, .. } = *self.shared;
+        let Shared { target, tag, .. } = *self.0;
         if !self.is_off() {
             let code = VisibleCode::whole(*code);
             self.submit(Symfile::with_frames(target, tag, key, &code, frames));
@@ -147,10 +137,10 @@ impl Gdb {
         }
         let many = fallible::attempt(|| {
             let mut many = Vec::new();
-            let Shared { target, tag, .. } = *self.shared;
+            let Shared { target, tag, .. } = *self.0;
             codes(
                 &mut |key, code| match Symfile::new(target, tag, key, &VisibleCode::whole(*code)) {
-                    Ok(symfile) => many.push(Event::Load { symfile, is_urgent: self.is_urgent }),
+                    Ok(symfile) => many.push(Event::Load(symfile)),
                     Err(Error::Memory(_)) => fallible::refuse(),
                     Err(_) => {}
                 },
@@ -158,24 +148,22 @@ impl Gdb {
             many
         });
         match many {
-            Ok(many) => self.shared.submit_all(many),
-            Err(Refused) => self.shared.turn_off(),
+            Ok(many) => self.0.submit_all(many),
+            Err(Refused) => self.0.turn_off(),
         }
     }
 
     /// Announces the unload of the code that was loaded with this key at this address.
     pub fn unload(&self, key: u64, start: u64) {
         if !self.is_off() {
-            self.shared.submit(Event::Unload { key, start });
+            self.0.submit(Event::Unload(key, start));
         }
     }
 
     fn submit(&self, symfile: Result<Symfile, Error>) {
         match symfile {
-            Ok(symfile) => {
-                self.shared.submit(Event::Load { symfile, is_urgent: self.is_urgent });
-            }
-            Err(Error::Memory(_)) => self.shared.turn_off(),
+            Ok(symfile) => self.0.submit(Event::Load(symfile)),
+            Err(Error::Memory(_)) => self.0.turn_off(),
             // There is nothing to show.
             Err(_) => {}
         }
@@ -185,7 +173,7 @@ impl Gdb {
     ///
     /// Until then, the child's list is a copy of its parent's.
     pub fn forked(&self) -> AfterFork {
-        self.shared.forked()
+        self.0.forked()
     }
 }
 
@@ -351,8 +339,8 @@ impl Shared {
 
 fn apply(files: &mut Files, event: Event) {
     match event {
-        Event::Load { symfile, is_urgent } => files.load(symfile, is_urgent),
-        Event::Unload { key, start } => files.unload(key, start),
+        Event::Load(symfile) => files.load(symfile),
+        Event::Unload(key, start) => files.unload(key, start),
     }
 }
 

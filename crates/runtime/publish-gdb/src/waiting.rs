@@ -17,13 +17,11 @@ impl Waiting {
         self.files.is_empty()
     }
 
-    /// The number that the next file gets.
-    pub(crate) fn next_number(&self) -> u64 {
-        self.first.saturating_add(self.files.len() as u64)
-    }
-
-    pub(crate) fn push(&mut self, file: Symfile) {
+    /// Adds a file, and returns its number.
+    pub(crate) fn push(&mut self, file: Symfile) -> u64 {
+        let number = self.first.saturating_add(self.files.len() as u64);
         self.files.push_back(Some(file));
+        number
     }
 
     /// Takes the file of this number out, if it is that of the code with this key.

@@ -2,10 +2,12 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
+#[cfg(feature = "gdb")]
 use jitdump::extension::Breakpoint;
 
 use super::Log;
 use super::layout::control;
+#[cfg(feature = "gdb")]
 use jit_code::Code;
 
 pub(crate) use super::layout::control::BREAKPOINTS_ROOM;
@@ -37,12 +39,14 @@ impl Log {
     }
 
     /// Counts a change of the code, which makes a debugger read the log again.
+    #[cfg(feature = "gdb")]
     pub(crate) fn count_change(&self) {
         self.mapping.word(control::CHANGES).fetch_add(1, Relaxed);
     }
 }
 
 /// Whether one of the breakpoints of `text` may be in this code.
+#[cfg(feature = "gdb")]
 pub(crate) fn has_breakpoint(text: &[u8], code: &Code<'_>) -> bool {
     Breakpoint::parse(text).any(|breakpoint| match breakpoint {
         Breakpoint::Function(name) => {
@@ -62,6 +66,7 @@ pub(crate) fn has_breakpoint(text: &[u8], code: &Code<'_>) -> bool {
 }
 
 /// Whether `name` contains `word`, with no character of an identifier before or behind it.
+#[cfg(feature = "gdb")]
 fn contains_word(name: &[u8], word: &[u8]) -> bool {
     let is_part = |byte: Option<&u8>| {
         byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80)
@@ -77,11 +82,12 @@ fn contains_word(name: &[u8], word: &[u8]) -> bool {
 }
 
 /// Whether a path is `end`, or ends in it behind a separator.
+#[cfg(feature = "gdb")]
 fn ends_in(path: &[u8], end: &[u8]) -> bool {
     path.strip_suffix(end).is_some_and(|front| front.last().is_none_or(|last| *last == b'/'))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "gdb"))]
 mod tests {
     use super::has_breakpoint;
     use jit_code::{Code, Inlined, Line};

@@ -1,12 +1,9 @@
-//! gdb and lldb, through GDB's JIT interface.
-//!
-//! All live code is shown, once a debugger is attached or it is requested. A debugger that reads the log itself is shown only the
-//! code that its breakpoints are in.
+//! gdb and lldb, through GDB's JIT interface. All live code is shown, once a debugger is attached or it is requested.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use fallible::{Refused, Vec};
+use fallible::Vec;
 use jitdump::extension::control;
 use publish_gdb::{AfterFork, Options};
 use unwind_info::{Error, Machine, Unwind};
@@ -14,7 +11,7 @@ use unwind_info::{Error, Machine, Unwind};
 use super::Publisher;
 use crate::host::Host;
 use crate::image::{logged, target};
-use crate::log::{BREAKPOINTS_ROOM, Log, LogEntry, MACHINE, has_breakpoint};
+use crate::log::{Log, LogEntry, MACHINE};
 use crate::notice::Subject;
 use jit_code::Code;
 
@@ -22,19 +19,13 @@ use jit_code::Code;
 #[derive(Debug)]
 pub(super) struct Gdb {
     interface: OnceLock<publish_gdb::Gdb>,
-    /// Whether all code is shown, and not only what breakpoints are in.
-    shows_all: AtomicBool,
     /// Whether the allocation of the interface failed.
     is_refused: AtomicBool,
 }
 
 impl Gdb {
     pub(super) const fn new() -> Self {
-        Self {
-            interface: OnceLock::new(),
-            shows_all: AtomicBool::new(false),
-            is_refused: AtomicBool::new(false),
-        }
+        Self { interface: OnceLock::new(), is_refused: AtomicBool::new(false) }
     }
 
     /// Runs `work`, which allocates. If an allocation fails, nothing is shown from then on.
@@ -46,21 +37,8 @@ impl Gdb {
         }
     }
 
-    /// The interface, created by the first request; `None` if the allocation failed.
-    fn opened(&self, host: &Host) -> Option<&publish_gdb::Gdb> {
-        if self.interface.get().is_none() {
-            let options = Options::default();
-            let options = if host.settings.gdb_each { options.each() } else { options };
-            match publish_gdb::Gdb::create(target(), options) {
-                // From here on, other threads show the code that they load.
-                Ok(new) => drop(self.interface.set(new)),
-                Err(Refused) => self.is_refused.store(true, Relaxed),
-            }
-        }
-        self.interface.get()
-    }
-
-    fn show(interface: publish_gdb::Gdb, entry: LogEntry, code: &Code<'_>) {
+    fn show(&self, entry: LogEntry, code: &Code<'_>) {
+        let Some(interface) = self.interface.get() else { return };
         match code.unwind.zip(Machine::from_elf(MACHINE)) {
             // A section of the runtime.
             Some((Unwind::EhFrame(_), _)) | None => interface.load(key(entry), code),
@@ -102,26 +80,24 @@ impl Publisher for Gdb {
         Subject::Debuggers
     }
 
-    fn request_bits(&self) -> u32 {
-        control::GDB | control::BREAKPOINTS
-    }
-
-    /// Registers the address of the log. Debuggers with the reader need nothing else.
-    fn prepare(&self, host: &'static Host) {
-        let Some(log) = &host.log else { return };
-        let (address, size) = log.mapped();
-        if let Err(Refused) = publish_gdb::register_log_locator(target(), address, size) {
-            host.report_out_of_memory(Subject::Debuggers);
-        }
+    fn request_bit(&self) -> u32 {
+        control::GDB
     }
 
     /// False if an allocation failed, now or before.
-    fn start(&self, requested: u32, host: &'static Host, log: &Log) -> bool {
-        let Some(interface) = self.opened(host) else { return false };
-        let all = requested & control::GDB != 0;
-        if !self.shows_all.swap(all, Relaxed) && all {
-            self.show_all(interface, log);
+    fn start(&self, host: &'static Host, log: &Log) -> bool {
+        if let Some(interface) = self.interface.get() {
+            return !interface.is_off();
         }
+        let options = Options::default();
+        let options = if host.settings.gdb_each { options.each() } else { options };
+        let Ok(new) = publish_gdb::Gdb::create(target(), options) else {
+            self.is_refused.store(true, Relaxed);
+            return false;
+        };
+        // From here on, other threads show the code that they load. The code that is already in the log follows.
+        let interface = self.interface.get_or_init(|| new);
+        self.show_all(interface, log);
         !interface.is_off()
     }
 
@@ -129,34 +105,23 @@ impl Publisher for Gdb {
         self.interface.get().is_some()
     }
 
-    fn load(&self, log: &Log, code: &Code<'_>, entry: Option<LogEntry>) {
-        let Some((interface, entry)) = self.interface.get().copied().zip(entry) else { return };
-        let requested = log.control().load(Relaxed);
-        if requested & control::BREAKPOINTS != 0 {
-            log.count_change();
-            let mut space = [0; BREAKPOINTS_ROOM];
-            if has_breakpoint(log.breakpoints(&mut space), code) {
-                return self.attempt(|| Self::show(interface.at_once(), entry, code));
-            }
-        }
-        if requested & control::GDB != 0 {
-            self.attempt(|| Self::show(interface, entry, code));
+    fn load(&self, _: &Log, code: &Code<'_>, entry: Option<LogEntry>) {
+        if let Some(entry) = entry {
+            self.attempt(|| self.show(entry, code));
         }
     }
 
     fn moved(&self, log: &Log, from: LogEntry, to: Option<LogEntry>, _: u64) {
         self.unload(log, from);
+        let Some((interface, to)) = self.interface.get().zip(to) else { return };
         self.attempt(|| {
-            if let Some(dump) = to.and_then(|to| log.dump_of(to.0, to.1)) {
-                logged(&dump, |code| self.load(log, code, to));
+            if let Some(dump) = log.dump_of(to.0, to.1) {
+                logged(&dump, |code| interface.load(key(to), code));
             }
         });
     }
 
     fn unload(&self, log: &Log, entry: LogEntry) {
-        if log.control().load(Relaxed) & control::BREAKPOINTS != 0 {
-            log.count_change();
-        }
         if let Some((interface, (address, _))) =
             self.interface.get().zip(log.place(entry.0, entry.1))
         {
@@ -167,7 +132,6 @@ impl Publisher for Gdb {
     fn forked(&self, log: &Log) {
         if let Some(interface) = self.interface.get()
             && interface.forked() == AfterFork::MustReload
-            && self.shows_all.load(Relaxed)
         {
             self.show_all(interface, log);
         }

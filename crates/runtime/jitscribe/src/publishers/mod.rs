@@ -6,6 +6,8 @@
 #[cfg(all(feature = "arena", unix))]
 mod arena;
 #[cfg(feature = "gdb")]
+mod breakpoints;
+#[cfg(feature = "gdb")]
 mod gdb;
 #[cfg(unix)]
 mod perf_map;
@@ -32,6 +34,8 @@ pub(crate) struct Publishers {
     perf_map: perf_map::PerfMap,
     #[cfg(feature = "gdb")]
     gdb: gdb::Gdb,
+    #[cfg(feature = "gdb")]
+    breakpoints: breakpoints::Breakpoints,
     #[cfg(all(feature = "arena", unix))]
     arena: arena::Arena,
     #[cfg(feature = "unwinders")]
@@ -45,7 +49,7 @@ pub(crate) struct Publishers {
 
 /// Number of publishers.
 const COUNT: usize = cfg!(unix) as usize
-    + cfg!(feature = "gdb") as usize
+    + 2 * cfg!(feature = "gdb") as usize
     + cfg!(all(feature = "arena", unix)) as usize
     + cfg!(feature = "unwinders") as usize
     + cfg!(all(feature = "valgrind", unix)) as usize
@@ -59,6 +63,8 @@ impl Publishers {
             perf_map: perf_map::PerfMap::new(),
             #[cfg(feature = "gdb")]
             gdb: gdb::Gdb::new(),
+            #[cfg(feature = "gdb")]
+            breakpoints: breakpoints::Breakpoints::new(),
             #[cfg(all(feature = "arena", unix))]
             arena: arena::Arena,
             #[cfg(feature = "unwinders")]
@@ -78,6 +84,8 @@ impl Publishers {
             &self.perf_map,
             #[cfg(feature = "gdb")]
             &self.gdb,
+            #[cfg(feature = "gdb")]
+            &self.breakpoints,
             #[cfg(all(feature = "arena", unix))]
             &self.arena,
             #[cfg(feature = "unwinders")]
@@ -104,12 +112,12 @@ impl Publishers {
     pub(crate) fn start(&self, control: u32, host: &'static Host, log: &Log) -> u32 {
         let mut fulfilled = control;
         for publisher in self.list() {
-            let bits = publisher.request_bits();
-            if control & bits != 0 {
+            let bit = publisher.request_bit();
+            if control & bit != 0 {
                 // Set before it is started: from then on, other threads publish the code that they load.
                 self.was_started.store(true, Relaxed);
-                if !publisher.start(control & bits, host, log) {
-                    fulfilled &= !bits;
+                if !publisher.start(host, log) {
+                    fulfilled &= !bit;
                 }
             }
         }
@@ -140,8 +148,8 @@ impl Publishers {
     pub(crate) fn load(&self, log: &Log, code: &Code<'_>, entry: Option<LogEntry>) {
         let control = log.control().load(Relaxed);
         for publisher in self.active() {
-            let bits = publisher.request_bits();
-            if bits == 0 || control & bits != 0 {
+            let bit = publisher.request_bit();
+            if bit == 0 || control & bit != 0 {
                 publisher.load(log, code, entry);
             }
         }
@@ -161,6 +169,18 @@ impl Publishers {
         }
     }
 
+    /// See [`Publisher::awaits_end`].
+    pub(crate) fn awaits_end(&self, log: &Log, entry: LogEntry) -> bool {
+        self.active().any(|publisher| publisher.awaits_end(log, entry))
+    }
+
+    /// See [`Publisher::ended`].
+    pub(crate) fn ended(&self) {
+        for publisher in self.active() {
+            publisher.ended();
+        }
+    }
+
     /// See [`Publisher::forked`].
     pub(crate) fn forked(&self, log: &Log) {
         // Also one that has given up: it may succeed in the child.
@@ -173,7 +193,7 @@ impl Publishers {
     pub(crate) fn report_refusals(&self, host: &Host) {
         for publisher in self.list() {
             if publisher.take_refusal() {
-                host.withdraw(publisher.request_bits());
+                host.withdraw(publisher.request_bit());
                 host.report_out_of_memory(publisher.subject());
             }
         }

@@ -42,11 +42,11 @@ impl Publisher for PerfMap {
         Subject::PerfMap
     }
 
-    fn request_bits(&self) -> u32 {
+    fn request_bit(&self) -> u32 {
         control::PERF_MAP
     }
 
-    fn start(&self, _: u32, host: &'static Host, log: &Log) -> bool {
+    fn start(&self, host: &'static Host, log: &Log) -> bool {
         if !host.settings.perf_map {
             return false;
         }

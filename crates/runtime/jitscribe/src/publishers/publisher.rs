@@ -17,18 +17,18 @@ pub(crate) trait Publisher: Sync {
     /// The subject of its notices.
     fn subject(&self) -> Subject;
 
-    /// The bits of the log's control word that request it (`jitdump::extension::control`), or 0 if it cannot be requested from
-    /// outside the process. While all of them are clear, code is not passed to [`load`](Self::load).
-    fn request_bits(&self) -> u32 {
+    /// The bit of the log's control word that requests it (`jitdump::extension::control`), or 0 if it cannot be requested from
+    /// outside the process. While the bit is clear, code is not passed to [`load`](Self::load).
+    fn request_bit(&self) -> u32 {
         0
     }
 
     /// Applies the settings. Called once, when the scribe is made.
     fn prepare(&self, _host: &'static Host) {}
 
-    /// Publishes what is alive in the log, and from now on all that is loaded. Called for every request, with those of its bits
-    /// that are set, so it may be on already. False if this is not possible; the request is then withdrawn.
-    fn start(&self, _requested: u32, _host: &'static Host, _log: &Log) -> bool {
+    /// Publishes what is alive in the log, and from now on all that is loaded. Called for every request, so it may be on already.
+    /// False if this is not possible; the request is then withdrawn.
+    fn start(&self, _host: &'static Host, _log: &Log) -> bool {
         self.is_on()
     }
 
@@ -44,6 +44,15 @@ pub(crate) trait Publisher: Sync {
 
     /// The code of `entry` is about to be unloaded. It is still in the log.
     fn unload(&self, log: &Log, entry: LogEntry);
+
+    /// Whether [`ended`](Self::ended) must be called when the code of `entry`, which is about to be unloaded or moved, has ended in
+    /// the log.
+    fn awaits_end(&self, _log: &Log, _entry: LogEntry) -> bool {
+        false
+    }
+
+    /// A code has ended in the log. The runtime does not reuse its memory before this returns.
+    fn ended(&self) {}
 
     /// The process is a fork's child, whose log is complete.
     fn forked(&self, log: &Log);
