@@ -1,0 +1,1 @@
+//! `jitscribe debug`.
