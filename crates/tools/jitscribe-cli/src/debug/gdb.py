@@ -9,6 +9,7 @@ import struct
 import subprocess
 
 import gdb
+from gdb.unwinder import Unwinder, register_unwinder
 
 # The command to run; `jitscribe debug` sets it to its own path.
 COMMAND = globals().get("COMMAND", "jitscribe")
@@ -407,6 +408,19 @@ def on_exited(event):
         inferior.forget()
 
 
+def on_stop(_):
+    """The user may have defined another hook since."""
+    chain_hook()
+    run_at_stop()
+
+
+def run_at_stop():
+    try:
+        at_stop()
+    except gdb.error as error:
+        say(error)
+
+
 def chain_hook():
     """Makes gdb run `jitscribe at-stop` at each stop, before it prints, and then what the user's hook does."""
     shown = gdb.execute("show user hook-stop", to_string=True) if has_hook() else ""
@@ -467,10 +481,7 @@ class AtStop(gdb.Command):
         super().__init__("jitscribe at-stop", gdb.COMMAND_STATUS)
 
     def invoke(self, argument, from_tty):
-        try:
-            at_stop()
-        except gdb.error as error:
-            say(error)
+        run_at_stop()
 
 
 def describe(inferior):
@@ -492,6 +503,8 @@ def start():
     gdb.events.breakpoint_created.connect(on_breakpoint)
     gdb.events.breakpoint_modified.connect(on_breakpoint)
     gdb.events.breakpoint_deleted.connect(on_breakpoint)
-
-
-start()
+    gdb.events.stop.connect(on_stop)
+    register_unwinder(None, UNWINDER, replace=True)
+    gdb.events.new_objfile.connect(UNWINDER.forget)
+    gdb.events.clear_objfiles.connect(UNWINDER.forget)
+    gdb.events.cont.connect(UNWINDER.forget_rules)

@@ -116,7 +116,8 @@ fn identity(range: &Range<u64>, code: &Described<'_, '_>) -> LiveCode {
     LiveCode { key: hasher.finish(), start: range.start }
 }
 
-fn target_of(dump: &Dump<'_>) -> Target {
+/// The machine that the code of a dump is for.
+pub fn target_of(dump: &Dump<'_>) -> Target {
     let machine = u16::try_from(dump.codes().quirks().machine).unwrap_or(0);
     Target::new(machine, dump.header().endian)
 }

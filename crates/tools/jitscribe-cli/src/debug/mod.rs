@@ -7,6 +7,7 @@ mod live;
 mod server;
 mod shown;
 mod sources;
+mod unwind;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -22,7 +23,7 @@ use crate::text::Out;
 use crate::{Error, Result, bridge, child, companion, note, text};
 
 /// The script for gdb.
-const GDB: &str = include_str!("gdb.py");
+const GDB: &str = concat!(include_str!("gdb.py"), include_str!("gdb_unwinder.py"), "\nstart()\n");
 
 /// Debug a process, a core file or a command, with its JIT-compiled code
 ///
@@ -113,19 +114,20 @@ pub fn run(args: &Args) -> Result<()> {
     run_command(args)
 }
 
-/// The debugger, with its script and the user's options.
+/// The debugger, with its script and the user's options. The script comes last, so that it sees a hook that the user defines
+/// with `-iex`.
 fn debugger(args: &Args) -> Result<Command> {
     let program = args.debugger.as_deref().unwrap_or(Path::new("gdb"));
     let mut gdb = Command::new(program);
     if has_python(program)? {
-        gdb.arg("-iex").arg(start_script());
+        gdb.args(&args.arg).arg("-iex").arg(start_script());
     } else {
+        gdb.args(&args.arg);
         note::warning(format_args!(
             "{} has no Python: only code that the process registers with gdb by itself is shown",
             text::path(program)
         ));
     }
-    gdb.args(&args.arg);
     Ok(gdb)
 }
 

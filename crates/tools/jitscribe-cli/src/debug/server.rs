@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::live;
 use super::shown::{Change, Shown, folder_in};
 use super::sources::Sources;
+use super::unwind::{self, CodeAt};
 use crate::text::Out;
 use crate::{Error, Result};
 
@@ -27,6 +28,13 @@ enum Request {
         of: Subject,
         /// Address and size of the codes that the debugger knows from the process itself.
         registered: Vec<(u64, u64)>,
+    },
+    /// Finds the code at an address, which may be newer than the symbol files.
+    Unwind {
+        /// The debugger's number for the process.
+        inferior: u64,
+        /// The address.
+        pc: u64,
     },
     /// The process has ended.
     Forget {
@@ -57,6 +65,8 @@ struct Answer {
     /// The number of codes shown by symbol files, and of these files.
     codes: usize,
     symbol_files: usize,
+    /// The code at an address.
+    code: Option<CodeAt>,
     /// Messages for the user.
     notes: Vec<String>,
 }
@@ -98,6 +108,22 @@ pub fn serve() -> Result<()> {
     out.finish()
 }
 
+impl Subject {
+    fn read(&self, sources: &mut Sources) -> Result<()> {
+        match self {
+            Self::Pid(pid) => sources.read_process(*pid),
+            Self::Core(path) => sources.read_core(path),
+        }
+    }
+}
+
+impl Inferior {
+    fn code_at(&mut self, pc: u64) -> Option<CodeAt> {
+        self.of.read(&mut self.sources).ok()?;
+        unwind::code_at(&self.sources, pc)
+    }
+}
+
 impl Server {
     fn answer(&mut self, request: Request) -> Answer {
         match request {
@@ -107,6 +133,11 @@ impl Server {
                     answer.notes.push(error.to_string());
                 }
                 answer
+            }
+            Request::Unwind { inferior, pc } => {
+                let inferior = self.inferiors.get_mut(&inferior);
+                let code = inferior.and_then(|inferior| inferior.code_at(pc));
+                Answer { code, ..Answer::default() }
             }
             Request::Forget { inferior } => {
                 self.inferiors.remove(&inferior);
@@ -131,10 +162,7 @@ impl Server {
         let Some(Inferior { of, sources, shown }) = self.inferiors.get_mut(&number) else {
             return Ok(());
         };
-        match of {
-            Subject::Pid(pid) => sources.read_process(*pid)?,
-            Subject::Core(path) => sources.read_core(path)?,
-        }
+        of.read(sources)?;
         let registered: Vec<Range<u64>> =
             registered.iter().map(|(start, size)| *start..start.saturating_add(*size)).collect();
         let Change { remove, add } = live::show(sources, &registered, shown)?;
@@ -146,6 +174,7 @@ impl Server {
             codes: shown.codes(),
             symbol_files: shown.files(),
             notes: std::mem::take(&mut sources.notes),
+            code: None,
         };
         Ok(())
     }

@@ -174,7 +174,7 @@ fn pack(mut parts: Vec<Symfile>) -> Result<Vec<Symfile>> {
 fn join(parts: &[Symfile]) -> Result<Symfile> {
     let refused = |cause: String| Error::Refused(format!("cannot write symbols: {cause}"));
     let parts: Vec<&Symfile> = parts.iter().collect();
-    let joined = Symfile::joined(&parts).map_err(|error| refused(error.to_string()))?;
+    let joined = Symfile::joined(&parts, &|_| false).map_err(|error| refused(error.to_string()))?;
     joined.ok_or_else(|| refused("no code".into()))
 }
 

@@ -109,10 +109,6 @@ impl Sources {
         Ok(())
     }
 
-    /// Forgets everything.
-    pub fn clear(&mut self) {
-        *self = Self::default();
-    }
 
     /// Merges logs of one clock; logs of another clock cannot be ordered among them.
     fn set_log(&mut self, mut dumps: Vec<LogDump>) {
