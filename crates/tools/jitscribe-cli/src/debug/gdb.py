@@ -262,6 +262,8 @@ class Inferior:
         self.files = []
         # The counters of the logs at the last refresh; None if something may change without being counted.
         self.changes = None
+        # Whether the process was stopped since the last refresh.
+        self.is_fresh = False
         self.answer = None
 
     def add_log(self, log):
@@ -317,7 +319,7 @@ class Inferior:
         return True
 
     def is_current(self):
-        return self.changes is not None and self.changes == self.counted()
+        return self.is_fresh or self.changes is not None and self.changes == self.counted()
 
     def forget(self):
         """The process has ended, or runs another program."""
@@ -382,7 +384,14 @@ def at_stop():
     if inferior is None or inferior.is_current():
         return
     if inferior.refresh():
+        inferior.is_fresh = True
         inferior.request()
+
+
+def on_cont(_):
+    for inferior in INFERIORS.values():
+        inferior.is_fresh = False
+    UNWINDER.forget_rules()
 
 
 def on_new_objfile(event):
@@ -507,4 +516,4 @@ def start():
     register_unwinder(None, UNWINDER, replace=True)
     gdb.events.new_objfile.connect(UNWINDER.forget)
     gdb.events.clear_objfiles.connect(UNWINDER.forget)
-    gdb.events.cont.connect(UNWINDER.forget_rules)
+    gdb.events.cont.connect(on_cont)

@@ -10,7 +10,7 @@ use jit_code::Code;
 use jitdump::Dump;
 use rustc_hash::FxHasher;
 
-use super::shown::{Change, LiveCode, Shown};
+use super::shown::{Change, LiveCode, Occupied, Shown};
 use super::sources::Sources;
 use crate::Result;
 use crate::dump::live::{Live, Piece};
@@ -52,6 +52,7 @@ pub fn show(sources: &Sources, registered: &[Range<u64>], shown: &mut Shown) -> 
     if sources.contents().count() > 1 {
         all = on_top(&all);
     }
+    let occupied = Occupied::new(all.iter().map(|(range, _)| range.clone()), registered);
     let registered = merged(registered);
     all.retain(|(range, _)| {
         let behind = registered.partition_point(|known| known.end <= range.start);
@@ -62,7 +63,7 @@ pub fn show(sources: &Sources, registered: &[Range<u64>], shown: &mut Shown) -> 
     let targets: Vec<Target> = dumps.iter().map(target_of).collect();
     let mut converters: Vec<Converter<'_>> =
         targets.iter().map(|target| Converter::new(target.machine.into())).collect();
-    shown.update(&live, |at| {
+    shown.update(&live, &occupied, |at| {
         let ((range, code), LiveCode { key, .. }) = (all.get(at)?, live.get(at)?);
         match *code {
             Described::Dump(number, piece) => {

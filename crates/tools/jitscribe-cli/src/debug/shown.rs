@@ -4,9 +4,11 @@
 //! code died is written again without it. Each file has its own name, because a debugger may keep what it has read of one.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use code_image::Symfile;
+use code_timeline::ranges::{merge, overlapping};
 use rustc_hash::FxHashSet;
 
 use crate::{Error, Result};
@@ -21,6 +23,30 @@ pub struct LiveCode {
     pub key: u64,
     /// Its first address.
     pub start: u64,
+}
+
+/// The addresses that hold code, whether it is shown or not.
+#[derive(Debug, Default)]
+pub struct Occupied {
+    ranges: Vec<Range<u64>>,
+    /// Where codes begin that are not shown.
+    others: Vec<u64>,
+}
+
+impl Occupied {
+    /// The addresses of all live codes, and of codes that the debugger knows from elsewhere.
+    pub fn new(live: impl Iterator<Item = Range<u64>>, others: &[Range<u64>]) -> Self {
+        let mut ranges: Vec<Range<u64>> = live.chain(others.iter().cloned()).collect();
+        if !ranges.is_sorted_by_key(|range| range.start) {
+            ranges.sort_unstable_by_key(|range| range.start);
+        }
+        let others = others.iter().map(|range| range.start).collect();
+        Self { ranges: merge(ranges, |_| false), others }
+    }
+
+    fn is_free(&self, range: &Range<u64>) -> bool {
+        overlapping(&self.ranges, range).is_empty()
+    }
 }
 
 /// The files that a debugger has.
@@ -68,7 +94,7 @@ impl Shown {
         self.keys.len()
     }
 
-    /// Shows exactly the codes in `live`. `encode` makes the file of one code, by its position in `live`; codes for which it
+    /// Shows exactly the codes in `live`, where `occupied` has code. `encode` makes the file of one code, by its position in `live`; codes for which it
     /// returns `None` are not shown.
     ///
     /// # Errors
@@ -76,6 +102,7 @@ impl Shown {
     pub fn update(
         &mut self,
         live: &[LiveCode],
+        occupied: &Occupied,
         mut encode: impl FnMut(usize) -> Option<Symfile>,
     ) -> Result<Change> {
         for path in self.forgotten.drain(..) {
@@ -83,6 +110,7 @@ impl Shown {
             let _ = fs::remove_file(path);
         }
         let mut pending = self.without_dead(live);
+        pending.extend(self.take_covering(live, occupied));
         let mut change = Change::default();
         change.remove.extend(pending.iter().map(|file| file.path.clone()));
         let mut parts: Vec<Symfile> = pending.drain(..).map(|file| file.symfile).collect();
@@ -96,17 +124,17 @@ impl Shown {
             self.keys.insert(code.key);
             new.push(symfile);
             if new.len() == LARGEST {
-                parts.push(join(&std::mem::take(&mut new))?);
+                parts.push(join(&std::mem::take(&mut new), occupied)?);
             }
         }
         if !new.is_empty() {
-            parts.push(join(&new)?);
+            parts.push(join(&new, occupied)?);
         }
         parts.retain(|part| part.live() > 0);
         if !parts.is_empty() {
             self.take_small(&mut parts, &mut change);
         }
-        for part in pack(parts)? {
+        for part in pack(parts, occupied)? {
             let path = self.folder.join(format!("code-{}.elf", self.next));
             self.next += 1;
             fs::write(&path, part.bytes()).map_err(Error::file(&path))?;
@@ -137,6 +165,16 @@ impl Shown {
         changed
     }
 
+    /// Takes the files of which a section covers space that was free when they were written, and is not any more.
+    fn take_covering(&mut self, live: &[LiveCode], occupied: &Occupied) -> Vec<File> {
+        let new = live.iter().filter(|code| !self.keys.contains(&code.key));
+        let new: Vec<u64> = new.map(|code| code.start).chain(occupied.others.clone()).collect();
+        let covers = |file: &File| new.iter().any(|start| file.symfile.covers(*start));
+        let (covering, others) = std::mem::take(&mut self.files).into_iter().partition(covers);
+        self.files = others;
+        covering
+    }
+
     /// Moves files that are not larger than what is to be written anyway into `parts`. Each code is then written again only
     /// when the file that it is in doubles, and the number of files stays logarithmic, except for full ones.
     fn take_small(&mut self, parts: &mut Vec<Symfile>, change: &mut Change) {
@@ -154,27 +192,27 @@ impl Shown {
 }
 
 /// Joins parts to files of at most [`LARGEST`] codes, unless a part alone has more.
-fn pack(mut parts: Vec<Symfile>) -> Result<Vec<Symfile>> {
+fn pack(mut parts: Vec<Symfile>, occupied: &Occupied) -> Result<Vec<Symfile>> {
     parts.sort_by_key(Symfile::live);
     let (mut files, mut together, mut count) = (Vec::new(), Vec::new(), 0);
     for part in parts {
         if count + part.live() > LARGEST && !together.is_empty() {
-            files.push(join(&std::mem::take(&mut together))?);
+            files.push(join(&std::mem::take(&mut together), occupied)?);
             count = 0;
         }
         count += part.live();
         together.push(part);
     }
     if !together.is_empty() {
-        files.push(join(&together)?);
+        files.push(join(&together, occupied)?);
     }
     Ok(files)
 }
 
-fn join(parts: &[Symfile]) -> Result<Symfile> {
+fn join(parts: &[Symfile], occupied: &Occupied) -> Result<Symfile> {
     let refused = |cause: String| Error::Refused(format!("cannot write symbols: {cause}"));
     let parts: Vec<&Symfile> = parts.iter().collect();
-    let joined = Symfile::joined(&parts, &|_| false).map_err(|error| refused(error.to_string()))?;
+    let joined = Symfile::joined(&parts, &|gap| occupied.is_free(&gap)).map_err(|error| refused(error.to_string()))?;
     joined.ok_or_else(|| refused("no code".into()))
 }
 
@@ -202,8 +240,12 @@ mod tests {
         Symfile::new(target, [0; 7], code.key, &VisibleCode::whole(code_of)).ok()
     }
 
+    fn occupied(live: &[LiveCode]) -> Occupied {
+        Occupied::new(live.iter().map(|code| code.start..code.start + 16), &[])
+    }
+
     fn update(shown: &mut Shown, live: &[LiveCode]) -> Change {
-        shown.update(live, |at| symfile(live[at])).unwrap()
+        shown.update(live, &occupied(live), |at| symfile(live[at])).unwrap()
     }
 
     /// The names in all files.
@@ -262,6 +304,40 @@ mod tests {
         assert_eq!(update(&mut shown, &live), Change::default());
     }
 
+    /// The sections with code of all files.
+    fn sections(shown: &Shown) -> Vec<Range<u64>> {
+        let mut all = Vec::new();
+        for file in &shown.files {
+            let bytes = fs::read(&file.path).unwrap();
+            let object = object::File::parse(&*bytes).unwrap();
+            let text = object.sections().filter(|it| it.kind() == object::SectionKind::Text);
+            all.extend(text.map(|it| it.address()..it.address() + it.size()));
+        }
+        all.sort_by_key(|range| range.start);
+        all
+    }
+
+    #[test]
+    fn a_section_covers_no_code_of_another_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut shown = Shown::new(folder.path().to_owned());
+        let code = |key| LiveCode { key, start: 0x1000 + 16 * key };
+        let even: Vec<LiveCode> = (0..50).map(|half| code(2 * half)).collect();
+        update(&mut shown, &even);
+        assert_eq!(sections(&shown), vec![0x1000..0x1000 + 16 * 99]);
+
+        let one_more: Vec<LiveCode> = even.iter().copied().chain([code(21)]).collect();
+        update(&mut shown, &one_more);
+        let covering = sections(&shown).into_iter().filter(|range| range.contains(&code(21).start));
+        assert_eq!(covering.count(), 1);
+
+        let live = even.iter().map(|code| code.start..code.start + 16);
+        let registered = code(21).start..code(22).start;
+        let occupied = Occupied::new(live, std::slice::from_ref(&registered));
+        shown.update(&even, &occupied, |at| symfile(even[at])).unwrap();
+        assert!(sections(&shown).iter().all(|range| !range.contains(&registered.start)));
+    }
+
     #[test]
     fn codes_are_written_a_logarithmic_number_of_times() {
         let folder = tempfile::tempdir().unwrap();
@@ -272,7 +348,7 @@ mod tests {
             live.push(LiveCode { key, start: 0x1000 * key });
             let before = shown.next;
             shown
-                .update(&live, |at| {
+                .update(&live, &occupied(&live), |at| {
                     encoded += 1;
                     symfile(live[at])
                 })
