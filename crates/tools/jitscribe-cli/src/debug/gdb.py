@@ -318,6 +318,12 @@ class Inferior:
         self.answer = answer
         return True
 
+    def may_be_plain(self, symbol):
+        """Whether this answer of `info symbol` is about code of ours, which may have no unwind info."""
+        if not self.answer or not self.answer["plain"]:
+            return False
+        return symbol.rstrip().rsplit(" of ", 1)[-1] in self.files
+
     def is_current(self):
         return self.is_fresh or self.changes is not None and self.changes == self.counted()
 

@@ -31,26 +31,26 @@ FRAME = Stack("rbp", 16, {"rip": -8, "rbp": -16})
 POPPED = Stack("rsp", 0, {}, "rcx")
 
 PROLOGUE = re.compile(rb"\x55(?:\x48\x89\xe5|\x48\x8b\xec)")
-# leave or pop rbp, and then what V8 does to drop its arguments: pop rcx, (lea rsp, …), push rcx.
-EPILOGUE = re.compile(rb"(?:\xc9|\x5d)(?=\xc2..|\xc3|\x59)", re.DOTALL)
+# What V8 does to drop its arguments: pop rcx, (lea rsp, …), push rcx, ret.
 DROP = re.compile(rb"\x59(?:\x48\x8d.{2}|\x4a\x8d.{2}|\x48\x8d.{3})?\x51(?:\xc3|\xc2)", re.DOTALL)
 
 
 def frame_pointer_rule(code, offset):
-    """How to unwind code that keeps a frame pointer, at an offset of its bytes. They may end some bytes behind it."""
+    """How to unwind code that keeps a frame pointer, at an offset of its bytes; None if it has no prologue. The bytes end some
+    way behind the offset."""
     before, behind = code[:offset], code[offset:]
     prologue = PROLOGUE.search(code)
-    if prologue is not None and offset <= prologue.start():
+    if prologue is None:
+        return None
+    if offset <= prologue.start() or behind[:1] in (b"\xc3", b"\xc2"):
         return AT_ENTRY
-    if prologue is not None and offset == prologue.start() + 1:
+    if offset == prologue.start() + 1:
         return PUSHED
-    if behind[:1] in (b"\xc3", b"\xc2"):
-        return AT_ENTRY
     if before[-1:] in (b"\xc9", b"\x5d") and behind[:1] == b"\x59":
         return AT_ENTRY
-    for drop in DROP.finditer(code[max(0, offset - 8):]):
-        at = drop.start() + max(0, offset - 8)
-        if at < offset < at + len(drop.group(0)) - 1:
+    nearby = max(0, offset - 8)
+    for drop in DROP.finditer(code, nearby):
+        if drop.start() < offset < drop.end() - 1:
             return POPPED
     return FRAME
 
@@ -82,6 +82,8 @@ class CodeUnwinder(Unwinder):
 
     # The most bytes of a function that are read.
     LARGEST = 1 << 16
+    # How many bytes behind an address are searched for the prologue.
+    BEHIND = 1 << 10
     # Numbers of registers in DWARF.
     REGISTERS = (
         "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp",
@@ -120,11 +122,20 @@ class CodeUnwinder(Unwinder):
         symbol = gdb.execute("info symbol %d" % pc, to_string=True)
         if self.builtins.contains(pc):
             found = re.search(r" \+ (\d+) in section ", symbol)
-            return self.by_frame_pointer(pc - int(found.group(1)) if found else pc, pc)
-        if not symbol.startswith("No symbol matches") or is_in_file(pc):
-            return None
+            start = pc - int(found.group(1)) if found else pc
+            return self.by_frame_pointer(start, pc) or (AT_ENTRY, start)
         inferior = INFERIORS.get(gdb.selected_inferior().num)
-        answer = inferior and SERVER.ask({"op": "unwind", "inferior": inferior.number, "pc": pc})
+        if inferior is None:
+            return None
+        is_unknown = symbol.startswith("No symbol matches")
+        if is_unknown and not is_in_file(pc):
+            return self.by_server(inferior, pc, False)
+        if not is_unknown and inferior.may_be_plain(symbol):
+            return self.by_server(inferior, pc, True)
+        return None
+
+    def by_server(self, inferior, pc, is_shown):
+        answer = SERVER.ask({"op": "unwind", "inferior": inferior.number, "pc": pc, "shown": is_shown})
         code = answer and answer["code"]
         if not code:
             return None
@@ -137,8 +148,15 @@ class CodeUnwinder(Unwinder):
     def by_frame_pointer(self, start, pc):
         if pc - start > self.LARGEST:
             return FRAME, start
-        memory = gdb.selected_inferior().read_memory(start, pc - start + 16)
-        return frame_pointer_rule(bytes(memory), pc - start), start
+        inferior = gdb.selected_inferior()
+        code = bytes(inferior.read_memory(start, pc - start + 8))
+        try:
+            code += bytes(inferior.read_memory(start + len(code), self.BEHIND))
+        except gdb.error:
+            # The end of the memory.
+            pass
+        rule = frame_pointer_rule(code, pc - start)
+        return rule and (rule, start)
 
     @staticmethod
     def unwound(pending, rule, start, pc):

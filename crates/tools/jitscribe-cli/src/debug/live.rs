@@ -3,7 +3,7 @@
 use std::hash::Hasher;
 use std::ops::Range;
 
-use code_image::jitdump::{Converter, LineTable};
+use code_image::jitdump::{Converter, LineTable, frame_pointer};
 use code_image::{Endian, Symfile, Target, VisibleCode};
 use code_timeline::ranges::Canvas;
 use jit_code::Code;
@@ -27,12 +27,40 @@ enum Described<'l, 'd> {
     Map(perf_map::Piece<'d>),
 }
 
+/// Codes without unwind info, by address.
+#[derive(Debug, Default)]
+pub struct Plain(Vec<PlainCode>);
+
+#[derive(Debug)]
+struct PlainCode {
+    visible: Range<u64>,
+    start: u64,
+}
+
+impl Plain {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The beginning of the code at `address`, if it is one without unwind info.
+    pub fn start(&self, address: u64) -> Option<u64> {
+        let at = self.0.partition_point(|code| code.visible.end <= address);
+        let code = self.0.get(at).filter(|code| code.visible.contains(&address))?;
+        Some(code.start)
+    }
+}
+
 /// Shows what is live according to `sources`, except for code in `registered`, which the debugger knows from the process
-/// itself.
+/// itself. Returns what the debugger must do, and which of the codes have no unwind info.
 ///
 /// # Errors
 /// If a symbol file cannot be written.
-pub fn show(sources: &Sources, registered: &[Range<u64>], shown: &mut Shown) -> Result<Change> {
+pub fn show(
+    sources: &Sources,
+    registered: &[Range<u64>],
+    shown: &mut Shown,
+) -> Result<(Change, Plain)> {
     let dumps = sources.contents().filter(|(kind, _)| *kind == Kind::Jitdump);
     let dumps: Vec<Dump<'_>> = dumps.filter_map(|(_, bytes)| Dump::parse(bytes).ok()).collect();
     let lives: Vec<Live<'_>> = dumps.iter().map(|dump| Live::at(dump, u64::MAX, |_| {})).collect();
@@ -63,7 +91,11 @@ pub fn show(sources: &Sources, registered: &[Range<u64>], shown: &mut Shown) -> 
     let targets: Vec<Target> = dumps.iter().map(target_of).collect();
     let mut converters: Vec<Converter<'_>> =
         targets.iter().map(|target| Converter::new(target.machine.into())).collect();
-    shown.update(&live, &occupied, |at| {
+    let plain = all.iter().filter_map(|(range, code)| {
+        Some(PlainCode { visible: range.clone(), start: code.plain_start()? })
+    });
+    let plain = Plain(plain.collect());
+    let change = shown.update(&live, &occupied, |at| {
         let ((range, code), LiveCode { key, .. }) = (all.get(at)?, live.get(at)?);
         match *code {
             Described::Dump(number, piece) => {
@@ -81,7 +113,22 @@ pub fn show(sources: &Sources, registered: &[Range<u64>], shown: &mut Shown) -> 
                 Symfile::new(host(), TAG, *key, &code).ok()
             }
         }
-    })
+    })?;
+    Ok((change, plain))
+}
+
+impl Described<'_, '_> {
+    /// Where it begins, if it has no unwind info.
+    fn plain_start(&self) -> Option<u64> {
+        match self {
+            Self::Map(piece) => Some(piece.entry.address),
+            Self::Dump(_, piece) => {
+                let has_frames = piece.load.unwind().is_some_and(|it| !it.eh_frame.is_empty());
+                let has_any = has_frames || frame_pointer(piece.load).is_some();
+                (!has_any).then_some(piece.start)
+            }
+        }
+    }
 }
 
 /// What is visible where later codes cover earlier ones.

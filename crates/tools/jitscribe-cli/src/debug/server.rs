@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::live;
+use super::live::{self, Plain};
 use super::shown::{Change, Shown, folder_in};
 use super::sources::Sources;
 use super::unwind::{self, CodeAt};
@@ -29,12 +29,14 @@ enum Request {
         /// Address and size of the codes that the debugger knows from the process itself.
         registered: Vec<(u64, u64)>,
     },
-    /// Finds the code at an address, which may be newer than the symbol files.
+    /// Finds the code at an address.
     Unwind {
         /// The debugger's number for the process.
         inferior: u64,
         /// The address.
         pc: u64,
+        /// Whether it is in a symbol file; the code is then of interest only if it has no unwind info.
+        shown: bool,
     },
     /// The process has ended.
     Forget {
@@ -62,8 +64,11 @@ struct Answer {
     logs: Vec<u64>,
     /// The number of jitdumps and perf maps.
     files: usize,
-    /// The number of codes shown by symbol files, and of these files.
+    /// The number of codes shown by symbol files.
     codes: usize,
+    /// How many of them have no unwind info.
+    plain: usize,
+    /// The number of symbol files.
     symbol_files: usize,
     /// The code at an address.
     code: Option<CodeAt>,
@@ -77,6 +82,7 @@ struct Inferior {
     of: Subject,
     sources: Sources,
     shown: Shown,
+    plain: Plain,
 }
 
 #[derive(Debug)]
@@ -118,7 +124,8 @@ impl Subject {
 }
 
 impl Inferior {
-    fn code_at(&mut self, pc: u64) -> Option<CodeAt> {
+    /// The code at an address of which the debugger knows nothing yet.
+    fn new_code_at(&mut self, pc: u64) -> Option<CodeAt> {
         self.of.read(&mut self.sources).ok()?;
         unwind::code_at(&self.sources, pc)
     }
@@ -134,9 +141,12 @@ impl Server {
                 }
                 answer
             }
-            Request::Unwind { inferior, pc } => {
+            Request::Unwind { inferior, pc, shown } => {
                 let inferior = self.inferiors.get_mut(&inferior);
-                let code = inferior.and_then(|inferior| inferior.code_at(pc));
+                let code = inferior.and_then(|inferior| match shown {
+                    true => Some(CodeAt::plain(inferior.plain.start(pc)?)),
+                    false => inferior.new_code_at(pc),
+                });
                 Answer { code, ..Answer::default() }
             }
             Request::Forget { inferior } => {
@@ -156,22 +166,25 @@ impl Server {
         if self.inferiors.get(&number).is_none_or(|inferior| inferior.of != of) {
             let folder = folder_in(self.folder.path(), self.folders)?;
             self.folders += 1;
-            let inferior = Inferior { of, sources: Sources::default(), shown: Shown::new(folder) };
+            let (sources, shown, plain) = (Sources::default(), Shown::new(folder), Plain::default());
+            let inferior = Inferior { of, sources, shown, plain };
             self.inferiors.insert(number, inferior);
         }
-        let Some(Inferior { of, sources, shown }) = self.inferiors.get_mut(&number) else {
+        let Some(Inferior { of, sources, shown, plain }) = self.inferiors.get_mut(&number) else {
             return Ok(());
         };
         of.read(sources)?;
         let registered: Vec<Range<u64>> =
             registered.iter().map(|(start, size)| *start..start.saturating_add(*size)).collect();
-        let Change { remove, add } = live::show(sources, &registered, shown)?;
+        let (Change { remove, add }, without_info) = live::show(sources, &registered, shown)?;
+        *plain = without_info;
         *answer = Answer {
             remove,
             add,
             logs: sources.logs.clone(),
             files: sources.files(),
             codes: shown.codes(),
+            plain: plain.len(),
             symbol_files: shown.files(),
             notes: std::mem::take(&mut sources.notes),
             code: None,

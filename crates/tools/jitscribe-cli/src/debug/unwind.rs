@@ -19,6 +19,13 @@ pub struct CodeAt {
     rules: Option<Rules>,
 }
 
+impl CodeAt {
+    /// A code without unwind info.
+    pub fn plain(start: u64) -> Self {
+        Self { start, rules: None }
+    }
+}
+
 /// Where a frame begins, and what it saved. Registers have the numbers of DWARF.
 #[derive(Debug, Serialize)]
 struct Rules {
@@ -36,7 +43,7 @@ pub fn code_at(sources: &Sources, address: u64) -> Option<CodeAt> {
         Kind::PerfMap => {
             let entries = perf_map::entries(bytes).flatten();
             let last = entries.filter(|code| (code.address..code.end()).contains(&address)).last();
-            last.map(|code| CodeAt { start: code.address, rules: None })
+            last.map(|code| CodeAt::plain(code.address))
         }
     })
 }
