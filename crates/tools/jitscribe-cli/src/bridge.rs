@@ -68,6 +68,14 @@ pub fn value(library: &Path) -> OsString {
     value
 }
 
+/// The setting that loads the library, as a word for the shell.
+pub fn setting(value: &OsStr) -> String {
+    let mut setting = OsString::from(VARIABLE);
+    setting.push("=");
+    setting.push(value);
+    shell_word(&setting)
+}
+
 /// Whether the library may be loaded into a command. Warns if it will have no effect there.
 pub fn may_load_into(program: &OsStr) -> bool {
     let Some((path, obstacle)) = found(program).and_then(|path| obstacle(&path)) else {

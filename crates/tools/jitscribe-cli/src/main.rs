@@ -6,6 +6,7 @@ mod check;
 mod child;
 mod companion;
 mod ctl;
+mod debug;
 mod demo;
 mod descriptors;
 mod dump;
@@ -48,6 +49,7 @@ enum Verb {
     Dump(dump::Args),
     Check(check::Args),
     Ctl(ctl::Args),
+    Debug(debug::Args),
     Callgrind(callgrind::Args),
     Memcheck(valgrind::memcheck::Args),
     Massif(valgrind::massif::Args),
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         Verb::Dump(args) => dump::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Ctl(args) => ctl::run(&args),
+        Verb::Debug(args) => debug::run(&args),
         Verb::Callgrind(args) => callgrind::run(&args),
         Verb::Memcheck(args) => valgrind::memcheck::run(&args),
         Verb::Massif(args) => valgrind::massif::run(&args),

@@ -81,6 +81,7 @@ pub(crate) mod control {
     pub(crate) const BREAKPOINTS_ITEM: usize = LOG + log_item::SIZE;
     const BREAKPOINTS: usize = BREAKPOINTS_ITEM + (PAYLOAD - FIRST_ITEM);
     pub(crate) const BREAKPOINTS_SIZE: usize = FIRST_CHUNK - BREAKPOINTS;
+    #[cfg(feature = "gdb")]
     pub(crate) const CHANGES: usize = BREAKPOINTS + breakpoints_item::CHANGES;
     pub(crate) const BREAKPOINTS_LENGTH: usize = BREAKPOINTS + breakpoints_item::LENGTH;
     pub(crate) const BREAKPOINTS_TEXT: usize = BREAKPOINTS + breakpoints_item::TEXT;

@@ -4,7 +4,7 @@ mod ending;
 pub mod input;
 mod json;
 mod listing;
-mod live;
+pub mod live;
 mod map;
 mod objects;
 mod process;

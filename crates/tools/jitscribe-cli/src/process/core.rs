@@ -114,6 +114,13 @@ impl Core {
     }
 }
 
+impl CoreLog<'_> {
+    /// Its address in the process.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+}
+
 impl Source for CoreLog<'_> {
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
         self.core.read(self.address.saturating_add(at), buffer)

@@ -96,9 +96,26 @@ impl Log {
     /// # Errors
     /// If the log no longer exists, or its process does not respond.
     pub fn count_codes(&self) -> Result<LogDump> {
-        let job = self.to_read(None, false, false).map_err(Error::file(&self.place))?;
+        self.without_memory(false)
+    }
+
+    /// Reads what the log itself has: code that is in it without bytes stays without.
+    ///
+    /// # Errors
+    /// If the log no longer exists, or its process does not respond.
+    pub fn description(&self) -> Result<LogDump> {
+        self.without_memory(true)
+    }
+
+    fn without_memory(&self, is_whole: bool) -> Result<LogDump> {
+        let job = self.to_read(None, is_whole, false).map_err(Error::file(&self.place))?;
         let answer = foreign::run(job.task, job.passed, Patience::NAMED);
         self.answer(answer)
+    }
+
+    /// The address of the log in its process.
+    pub fn address(&self) -> u64 {
+        self.found.start
     }
 
     /// Writes the control word. Returns the resulting head of the log.

@@ -13,13 +13,13 @@ mod request;
 mod source;
 mod wake;
 
-pub use self::core::Core;
+pub use self::core::{Core, CoreLog};
 pub use find::FindLogs;
 pub use inside::{WriteInside, write_inside};
 pub use log_dump::{DumpContext, LogDump, dump_of, merge};
 pub use logs::{
     Log, began, inner_pid, logs_for_requests, logs_of, logs_of_all, parent, processes, read_all,
 };
-pub use memory::mappings_text;
+pub use memory::{Mapping, mappings_text};
 pub use read::ReadLog;
 pub use request::RequestLog;

@@ -16,7 +16,6 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use crate::record::summary::list_leftover_files;
 use crate::record::{check_program, print_flags};
 use crate::runtimes::Preparation;
-use crate::text::shell_word;
 use crate::{Error, Result, bridge, child, text};
 
 pub use words::arguments;
@@ -136,12 +135,7 @@ pub fn run(args: &Args) -> Result<()> {
 
 /// The command line to start. The library is loaded only into the command, not into the tool.
 fn command(args: &Args, prepared: &Preparation, preload: Option<&OsStr>) -> Command {
-    let setting = preload.map(|preload| {
-        let mut setting = OsString::from(bridge::VARIABLE);
-        setting.push("=");
-        setting.push(preload);
-        shell_word(&setting)
-    });
+    let setting = preload.map(bridge::setting);
     let mut command = match args.with {
         None => {
             let mut words = prepared.command.iter();

@@ -1,0 +1,525 @@
+# jitscribe: shows gdb the JIT-compiled code of the debugged process.
+#
+# At each stop, before gdb prints anything, this script asks `jitscribe debug --serve` for symbol files of the code that is new.
+# Commands: `jitscribe info`, `jitscribe refresh`.
+
+import json
+import re
+import struct
+import subprocess
+
+import gdb
+from gdb.unwinder import Unwinder, register_unwinder
+
+# The command to run; `jitscribe debug` sets it to its own path.
+COMMAND = globals().get("COMMAND", "jitscribe")
+
+IN_MEMORY = re.compile(r"<in-memory@0x([0-9a-f]+)")
+
+
+def say(text):
+    gdb.write("jitscribe: %s\n" % text)
+
+
+class Server:
+    """The process that reads code and writes symbol files. It ends with gdb."""
+
+    def __init__(self):
+        self.process = None
+        self.is_missing = False
+
+    def ask(self, request):
+        """The answer to a request; None if there is no server."""
+        if self.is_missing:
+            return None
+        try:
+            if self.process is None:
+                self.process = self.start()
+            self.process.stdin.write(json.dumps(request).encode() + b"\n")
+            self.process.stdin.flush()
+            return json.loads(self.process.stdout.readline())
+        except FileNotFoundError:
+            self.is_missing = True
+            say("there is no command %s; JIT-compiled code is not shown" % COMMAND)
+        except (OSError, ValueError) as error:
+            say("the server ended: %s" % error)
+            self.stop()
+        except KeyboardInterrupt:
+            # Its answer would be taken for that to the next request.
+            self.stop()
+            raise
+        return None
+
+    @staticmethod
+    def start():
+        # In a session of its own, Ctrl-C does not reach it.
+        return subprocess.Popen(
+            [COMMAND, "debug", "--serve"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def stop(self):
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+class Log:
+    """The code log of a process, at an address in its memory: docs/format.md of jitscribe."""
+
+    MAGIC = 0x4A695444
+    SIZE = 4096
+    CONTROL = 100
+    ITEM = 168
+    CHANGES = 176
+    LENGTH = 184
+    TEXT = 192
+    # The item for breakpoints.
+    TAG = 18
+    # Bits of the control word.
+    SHOW_ALL = 1 << 3
+    BREAKPOINTS = 1 << 4
+    REQUEST = 1 << 31
+
+    def __init__(self, address):
+        self.address = address
+
+    def read(self, offset, form):
+        size = struct.calcsize(form)
+        memory = gdb.selected_inferior().read_memory(self.address + offset, size)
+        return struct.unpack(form, bytes(memory))[0]
+
+    def write(self, offset, content):
+        gdb.selected_inferior().write_memory(self.address + offset, content)
+
+    def takes_breakpoints(self):
+        """Whether the process registers only code that has breakpoints, if it is asked to."""
+        try:
+            is_log = self.read(0, "<I") == self.MAGIC
+            return is_log and self.read(self.ITEM, "<H") == self.TAG
+        except gdb.error:
+            return False
+
+    def request(self, text):
+        """Asks the process to register only code that matches `text`, or all code if the text is too long."""
+        control = self.read(self.CONTROL, "<I")
+        if len(text) <= self.SIZE - self.TEXT:
+            # The process must not read a text of which a part is of another.
+            self.write(self.LENGTH, struct.pack("<II", 0, 0))
+            self.write(self.TEXT, text)
+            self.write(self.LENGTH, struct.pack("<II", len(text), 0))
+            asked = (control & ~self.SHOW_ALL) | self.BREAKPOINTS
+        else:
+            asked = (control & ~self.BREAKPOINTS) | self.SHOW_ALL
+        self.write(self.CONTROL, struct.pack("<I", asked | self.REQUEST))
+
+    def changes(self):
+        """The number of changes so far; None if the process does not count them."""
+        try:
+            control = self.read(self.CONTROL, "<I")
+            if control & self.BREAKPOINTS and not control & self.REQUEST:
+                return self.read(self.CHANGES, "<Q")
+        except gdb.error:
+            pass
+        return None
+
+
+def sections(address):
+    """The flags, address, offset and size of each section of an object file in memory."""
+    inferior = gdb.selected_inferior()
+    header = bytes(inferior.read_memory(address, 64))
+    if header[:4] != b"\x7fELF":
+        return []
+    is_64, order = header[4] == 2, ">" if header[5] == 2 else "<"
+    if is_64:
+        table, entry, count = struct.unpack_from(order + "40xQ10xHH", header)
+        form = struct.Struct(order + "4xI4Q24x".replace("I4Q", "IQQQQ"))
+    else:
+        table, entry, count = struct.unpack_from(order + "32xI10xHH", header)
+        form = struct.Struct(order + "4xI4I16x")
+    if count == 0 or entry != form.size:
+        return []
+    return form.iter_unpack(bytes(inferior.read_memory(address + table, entry * count)))
+
+
+def in_memory(objfile):
+    """The address of an object file that the process registered; None for files on disk."""
+    found = IN_MEMORY.match(objfile.filename or "")
+    return int(found.group(1), 16) if found else None
+
+
+def log_of(objfile):
+    """The log that a log locator locates."""
+    address = in_memory(objfile)
+    if address is None:
+        return None
+    try:
+        for kind, flags, place, offset, size in sections(address):
+            if kind == 1 and flags == 0 and size == 16:
+                words = gdb.selected_inferior().read_memory(address + offset, 16)
+                log = Log(struct.unpack("<QQ", bytes(words))[0])
+                return log if log.takes_breakpoints() else None
+    except gdb.error:
+        pass
+    return None
+
+
+def registered_codes():
+    """Address and size of the codes that the process itself registered with gdb."""
+    codes = []
+    for objfile in gdb.objfiles():
+        address = in_memory(objfile)
+        if address is None:
+            continue
+        try:
+            for kind, flags, place, offset, size in sections(address):
+                # Allocated, with instructions.
+                if kind != 0 and flags & 6 == 6 and size > 0:
+                    codes.append((place, size))
+        except gdb.error:
+            # The process is about to unregister it.
+            continue
+    return codes
+
+
+def name_in(location):
+    """The last component of a function's name, without parameters and template arguments."""
+    depth, plain = 0, []
+    for char in location:
+        if char in "<(":
+            depth += 1
+        elif char in ">)":
+            depth = max(0, depth - 1)
+        elif depth == 0:
+            plain.append(char)
+    return "".join(plain).split("::")[-1].strip()
+
+
+def explicit(words):
+    """The options of an explicit location, such as -function f -line 3."""
+    options = dict(zip(words[::2], words[1::2]))
+    given = lambda *names: next((options[name] for name in names if name in options), None)
+    source, line = given("-source", "-s"), given("-line", "-l")
+    function = given("-function", "-f")
+    if source and line:
+        return "l %s %s" % (line, source)
+    return "f %s" % name_in(function) if function else None
+
+
+def breakpoint_line(location):
+    """What a breakpoint at this location needs, in the form of docs/format.md; None if nothing."""
+    location = re.split(r"\s+(?:if|thread|task|inferior|-force-condition)\b", location.strip())[0]
+    location = re.sub(r"^-q(ualified)?\s+", "", location)
+    if not location or location.startswith("*"):
+        return None
+    if location.startswith("-"):
+        return explicit(location.split())
+    if re.match(r"^[+-]?\d+$", location):
+        return here(location)
+    found = re.match(r"^(.*[^:]):(\d+)$", location)
+    if found:
+        return "l %s %s" % (found.group(2), found.group(1))
+    found = re.match(r"^.*[^:]:([^:].*)$", location)
+    return "f %s" % name_in(found.group(1) if found else location)
+
+
+def here(line):
+    """A line of the current file."""
+    try:
+        place = gdb.decode_line()[1][0]
+    except (gdb.error, TypeError, IndexError):
+        return None
+    if place.symtab is None:
+        return None
+    number = int(line) + (place.line if line[0] in "+-" else 0)
+    return "l %d %s" % (number, place.symtab.filename)
+
+
+def breakpoint_text():
+    """What all breakpoints need."""
+    lines = set()
+    for point in gdb.breakpoints() or ():
+        if point.is_valid() and point.enabled and point.location:
+            line = breakpoint_line(point.location)
+            if line and "\n" not in line:
+                lines.add(line + "\n")
+    return "".join(sorted(lines)).encode()
+
+
+class Inferior:
+    """What gdb has been told about the code of one process."""
+
+    def __init__(self, number, subject):
+        self.number = number
+        self.subject = subject
+        self.space = gdb.current_progspace()
+        self.logs = []
+        # The text that the logs have.
+        self.text = None
+        self.files = []
+        # The counters of the logs at the last refresh; None if something may change without being counted.
+        self.changes = None
+        # Whether the process was stopped since the last refresh.
+        self.is_fresh = False
+        self.answer = None
+
+    def add_log(self, log):
+        if all(log.address != known.address for known in self.logs):
+            self.logs.append(log)
+            self.text = None
+
+    def request(self):
+        """Asks the process to register the code that has breakpoints, before it can run."""
+        text = breakpoint_text()
+        if not self.logs or text == self.text:
+            return
+        try:
+            for log in self.logs:
+                log.request(text)
+            self.text = text
+        except gdb.error:
+            # The process runs, or its memory cannot be written, as in a core file.
+            self.text = None
+        if len(text) > Log.SIZE - Log.TEXT:
+            say("too many breakpoints to announce: the process now registers all code with gdb, which is slower")
+
+    def counted(self):
+        counted = [log.changes() for log in self.logs]
+        return None if None in counted or not counted else counted
+
+    def refresh(self):
+        """Brings in code that is new. Returns whether this was possible."""
+        changes = self.counted()
+        answer = SERVER.ask({
+            "op": "sync",
+            "inferior": self.number,
+            "of": self.subject,
+            "registered": registered_codes(),
+        })
+        if answer is None:
+            return False
+        for path in answer["remove"]:
+            forget_file(path)
+        for path in answer["add"]:
+            read_file(path)
+        gone = set(answer["remove"])
+        self.files = [path for path in self.files if path not in gone] + answer["add"]
+        for note in answer["notes"]:
+            say(note)
+        for address in answer["logs"]:
+            log = Log(address)
+            if "pid" in self.subject and log.takes_breakpoints():
+                self.add_log(log)
+        all_counted = len(answer["logs"]) == len(self.logs) and answer["files"] == 0
+        self.changes = changes if all_counted else None
+        self.answer = answer
+        return True
+
+    def may_be_plain(self, symbol):
+        """Whether this answer of `info symbol` is about code of ours, which may have no unwind info."""
+        if not self.answer or not self.answer["plain"]:
+            return False
+        return symbol.rstrip().rsplit(" of ", 1)[-1] in self.files
+
+    def is_current(self):
+        return self.is_fresh or self.changes is not None and self.changes == self.counted()
+
+    def forget(self):
+        """The process has ended, or runs another program."""
+        SERVER.ask({"op": "forget", "inferior": self.number})
+        if self.space.is_valid() and self.space == gdb.current_progspace():
+            for path in self.files:
+                forget_file(path)
+        self.files = []
+
+
+def read_file(path):
+    # The path is one that the server made, without special characters.
+    gdb.execute("add-symbol-file %s" % path, to_string=True)
+
+
+def forget_file(path):
+    try:
+        gdb.execute("remove-symbol-file %s" % path, to_string=True)
+    except gdb.error:
+        # gdb forgot it by itself.
+        pass
+
+
+SERVER = Server()
+INFERIORS = {}
+
+
+def subject_of(inferior):
+    """What the server can read: a process of this machine, or a core file."""
+    target = gdb.execute("info target", to_string=True)
+    core = re.search(r"^Local core dump file:\s+`(.*)', file type", target, re.MULTILINE)
+    if core:
+        return {"core": core.group(1)}
+    connection = getattr(inferior, "connection", None)
+    if inferior.pid and (connection is None or connection.type == "native"):
+        return {"pid": inferior.pid}
+    return None
+
+
+def current():
+    """The selected inferior; None if it has no process that can be read."""
+    inferior = gdb.selected_inferior()
+    if not inferior.pid:
+        return None
+    known = INFERIORS.get(inferior.num)
+    if known is not None and known.subject.get("pid") == inferior.pid:
+        return known
+    subject = subject_of(inferior)
+    if subject is None:
+        return None
+    if known is not None and known.subject == subject:
+        return known
+    if known is not None:
+        known.forget()
+    INFERIORS[inferior.num] = Inferior(inferior.num, subject)
+    return INFERIORS[inferior.num]
+
+
+def at_stop():
+    """Brings in what is new, unless nothing has changed."""
+    inferior = current()
+    if inferior is None or inferior.is_current():
+        return
+    if inferior.refresh():
+        inferior.is_fresh = True
+        inferior.request()
+
+
+def on_cont(_):
+    for inferior in INFERIORS.values():
+        inferior.is_fresh = False
+    UNWINDER.forget_rules()
+
+
+def on_new_objfile(event):
+    """A log locator appears when a scribe is created, before it announces anything."""
+    log = log_of(event.new_objfile)
+    if log is None:
+        return
+    inferior = current()
+    if inferior is not None:
+        inferior.add_log(log)
+        inferior.request()
+
+
+def on_breakpoint(_):
+    inferior = INFERIORS.get(gdb.selected_inferior().num)
+    if inferior is not None:
+        inferior.request()
+
+
+def on_exited(event):
+    inferior = INFERIORS.pop(event.inferior.num, None)
+    if inferior is not None:
+        inferior.forget()
+
+
+def on_stop(_):
+    """The user may have defined another hook since."""
+    chain_hook()
+    run_at_stop()
+
+
+def run_at_stop():
+    try:
+        at_stop()
+    except gdb.error as error:
+        say(error)
+
+
+def chain_hook():
+    """Makes gdb run `jitscribe at-stop` at each stop, before it prints, and then what the user's hook does."""
+    shown = gdb.execute("show user hook-stop", to_string=True) if has_hook() else ""
+    lines = [line.strip() for line in shown.splitlines()[1:] if line.strip()]
+    if "jitscribe at-stop" in lines:
+        return
+    body = ["jitscribe at-stop"] + lines
+    gdb.execute("define hook-stop\n%s\nend" % "\n".join(body))
+
+
+def has_hook():
+    try:
+        gdb.execute("show user hook-stop", to_string=True)
+        return True
+    except gdb.error:
+        return False
+
+
+class Jitscribe(gdb.Command):
+    """JIT-compiled code: jitscribe info, jitscribe refresh."""
+
+    def __init__(self):
+        super().__init__("jitscribe", gdb.COMMAND_STATUS, gdb.COMPLETE_NONE, True)
+
+
+class Refresh(gdb.Command):
+    """Reads the process's JIT-compiled code again, and says how much there is."""
+
+    def __init__(self):
+        super().__init__("jitscribe refresh", gdb.COMMAND_STATUS)
+
+    def invoke(self, argument, from_tty):
+        inferior = current()
+        if inferior is None:
+            raise gdb.GdbError("There is no process or core file on this machine.")
+        if inferior.refresh():
+            inferior.request()
+            describe(inferior)
+
+
+class Info(gdb.Command):
+    """Says how many JIT-compiled functions gdb has been told of."""
+
+    def __init__(self):
+        super().__init__("jitscribe info", gdb.COMMAND_STATUS)
+
+    def invoke(self, argument, from_tty):
+        inferior = current()
+        if inferior is None:
+            raise gdb.GdbError("There is no process or core file on this machine.")
+        describe(inferior)
+
+
+class AtStop(gdb.Command):
+    """Brings in new JIT-compiled code. gdb runs this at each stop."""
+
+    def __init__(self):
+        super().__init__("jitscribe at-stop", gdb.COMMAND_STATUS)
+
+    def invoke(self, argument, from_tty):
+        run_at_stop()
+
+
+def describe(inferior):
+    answer = inferior.answer
+    if answer is None:
+        say("nothing read yet; type `jitscribe refresh`")
+        return
+    say("%d codes in %d symbol files, from %d code logs and %d other files; %d more registered by the process" % (
+        answer["codes"], answer["symbol_files"], len(answer["logs"]), answer["files"], len(registered_codes())))
+    if inferior.logs and inferior.text is not None:
+        say("the process registers only code with breakpoints (%d places)" % inferior.text.count(b"\n"))
+
+
+def start():
+    Jitscribe(), Refresh(), Info(), AtStop()
+    chain_hook()
+    gdb.events.new_objfile.connect(on_new_objfile)
+    gdb.events.exited.connect(on_exited)
+    gdb.events.breakpoint_created.connect(on_breakpoint)
+    gdb.events.breakpoint_modified.connect(on_breakpoint)
+    gdb.events.breakpoint_deleted.connect(on_breakpoint)
+    gdb.events.stop.connect(on_stop)
+    register_unwinder(None, UNWINDER, replace=True)
+    gdb.events.new_objfile.connect(UNWINDER.forget)
+    gdb.events.clear_objfiles.connect(UNWINDER.forget)
+    gdb.events.cont.connect(on_cont)

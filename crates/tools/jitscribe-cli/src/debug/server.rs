@@ -1,0 +1,194 @@
+//! The process that answers a debugger's script: requests and answers are lines of JSON on standard input and output.
+//!
+//! It ends when its standard input does, and deletes its symbol files.
+
+use std::collections::HashMap;
+use std::io::BufRead;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::live::{self, Plain};
+use super::shown::{Change, Shown, folder_in};
+use super::sources::Sources;
+use super::unwind::{self, CodeAt};
+use crate::text::Out;
+use crate::{Error, Result};
+
+/// A request.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "op", rename_all = "lowercase")]
+enum Request {
+    /// Brings the symbol files of an inferior up to date.
+    Sync {
+        /// The debugger's number for the process.
+        inferior: u64,
+        /// Where the code is.
+        of: Subject,
+        /// Address and size of the codes that the debugger knows from the process itself.
+        registered: Vec<(u64, u64)>,
+    },
+    /// Finds the code at an address.
+    Unwind {
+        /// The debugger's number for the process.
+        inferior: u64,
+        /// The address.
+        pc: u64,
+        /// Whether it is in a symbol file; the code is then of interest only if it has no unwind info.
+        shown: bool,
+    },
+    /// The process has ended.
+    Forget {
+        /// The debugger's number for the process.
+        inferior: u64,
+    },
+}
+
+/// What is debugged.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Subject {
+    Pid(u32),
+    Core(PathBuf),
+}
+
+/// An answer.
+#[derive(Debug, Default, Serialize)]
+struct Answer {
+    /// Symbol files that the debugger must forget.
+    remove: Vec<PathBuf>,
+    /// Symbol files that it must read.
+    add: Vec<PathBuf>,
+    /// The addresses of code logs.
+    logs: Vec<u64>,
+    /// The number of jitdumps and perf maps.
+    files: usize,
+    /// The number of codes shown by symbol files.
+    codes: usize,
+    /// How many of them have no unwind info.
+    plain: usize,
+    /// The number of symbol files.
+    symbol_files: usize,
+    /// The code at an address.
+    code: Option<CodeAt>,
+    /// Messages for the user.
+    notes: Vec<String>,
+}
+
+/// A process that is debugged.
+#[derive(Debug)]
+struct Inferior {
+    of: Subject,
+    sources: Sources,
+    shown: Shown,
+    plain: Plain,
+}
+
+#[derive(Debug)]
+struct Server {
+    folder: tempfile::TempDir,
+    folders: usize,
+    inferiors: HashMap<u64, Inferior>,
+}
+
+/// Answers requests until standard input ends.
+///
+/// # Errors
+/// If the folder for symbol files cannot be created, or standard output is closed.
+pub fn serve() -> Result<()> {
+    let folder = tempfile::Builder::new()
+        .prefix("jitscribe-debug-")
+        .tempdir()
+        .map_err(Error::file(std::env::temp_dir()))?;
+    let mut server = Server { folder, folders: 0, inferiors: HashMap::new() };
+    let mut out = Out::by_lines();
+    for line in std::io::stdin().lock().lines() {
+        let line = line.map_err(Error::file("standard input"))?;
+        let answer = match serde_json::from_str(&line) {
+            Ok(request) => server.answer(request),
+            Err(error) => Answer { notes: vec![error.to_string()], ..Answer::default() },
+        };
+        out.json(&answer)?;
+    }
+    out.finish()
+}
+
+impl Subject {
+    fn read(&self, sources: &mut Sources) -> Result<()> {
+        match self {
+            Self::Pid(pid) => sources.read_process(*pid),
+            Self::Core(path) => sources.read_core(path),
+        }
+    }
+}
+
+impl Inferior {
+    /// The code at an address of which the debugger knows nothing yet.
+    fn new_code_at(&mut self, pc: u64) -> Option<CodeAt> {
+        self.of.read(&mut self.sources).ok()?;
+        unwind::code_at(&self.sources, pc)
+    }
+}
+
+impl Server {
+    fn answer(&mut self, request: Request) -> Answer {
+        match request {
+            Request::Sync { inferior, of, registered } => {
+                let mut answer = Answer::default();
+                if let Err(error) = self.sync(inferior, of, &registered, &mut answer) {
+                    answer.notes.push(error.to_string());
+                }
+                answer
+            }
+            Request::Unwind { inferior, pc, shown } => {
+                let inferior = self.inferiors.get_mut(&inferior);
+                let code = inferior.and_then(|inferior| match shown {
+                    true => Some(CodeAt::plain(inferior.plain.start(pc)?)),
+                    false => inferior.new_code_at(pc),
+                });
+                Answer { code, ..Answer::default() }
+            }
+            Request::Forget { inferior } => {
+                self.inferiors.remove(&inferior);
+                Answer::default()
+            }
+        }
+    }
+
+    fn sync(
+        &mut self,
+        number: u64,
+        of: Subject,
+        registered: &[(u64, u64)],
+        answer: &mut Answer,
+    ) -> Result<()> {
+        if self.inferiors.get(&number).is_none_or(|inferior| inferior.of != of) {
+            let folder = folder_in(self.folder.path(), self.folders)?;
+            self.folders += 1;
+            let (sources, shown, plain) = (Sources::default(), Shown::new(folder), Plain::default());
+            let inferior = Inferior { of, sources, shown, plain };
+            self.inferiors.insert(number, inferior);
+        }
+        let Some(Inferior { of, sources, shown, plain }) = self.inferiors.get_mut(&number) else {
+            return Ok(());
+        };
+        of.read(sources)?;
+        let registered: Vec<Range<u64>> =
+            registered.iter().map(|(start, size)| *start..start.saturating_add(*size)).collect();
+        let (Change { remove, add }, without_info) = live::show(sources, &registered, shown)?;
+        *plain = without_info;
+        *answer = Answer {
+            remove,
+            add,
+            logs: sources.logs.clone(),
+            files: sources.files(),
+            codes: shown.codes(),
+            plain: plain.len(),
+            symbol_files: shown.files(),
+            notes: std::mem::take(&mut sources.notes),
+            code: None,
+        };
+        Ok(())
+    }
+}

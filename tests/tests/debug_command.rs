@@ -1,0 +1,339 @@
+//! `jitscribe debug` with gdb 13 and gdb 16: stacks, breakpoints, and processes and core files that nobody prepared.
+//!
+//! The program is `crowd`: only the unwind info of its functions leads to their callers, and it prints the true stack of each
+//! stop.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use end_to_end::jitscribe::jitscribe;
+use end_to_end::tool::{cache, output, tool};
+
+const CROWD: &str = env!("CARGO_BIN_EXE_crowd");
+
+/// Begins each script: settings, and a function that prints the stack between marks.
+const PRELUDE: &str = r#"
+import gdb
+for setting in (
+    "breakpoint pending on", "debuginfod enabled off", "width 0", "height 0", "backtrace past-main on", "confirm off",
+):
+    gdb.execute("set " + setting)
+
+def show(mark, command):
+    gdb.write("@%s\n%s\n@\n" % (mark, gdb.execute(command, to_string=True)))
+
+def run(file):
+    words = gdb.execute("show args", to_string=True).split('"')[1]
+    gdb.execute("set args %s > %s" % (words, file))
+    gdb.execute("run")
+
+def alive():
+    return gdb.selected_inferior().pid != 0
+"#;
+
+/// gdb 13 of Debian 12, and gdb 16 of Debian 13.
+fn debuggers() -> [PathBuf; 2] {
+    let newer = cache().join("trixie/run/gdb");
+    assert!(newer.is_file(), "gdb 16 is not installed: run scripts/setup.sh test");
+    ["gdb".into(), newer]
+}
+
+/// A session in a folder of its own.
+struct Session {
+    folder: tempfile::TempDir,
+    debugger: PathBuf,
+    /// The value of `JITSCRIBE` for the program.
+    setting: Option<&'static str>,
+}
+
+impl Session {
+    fn new(debugger: &Path) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        Self { folder, debugger: debugger.to_owned(), setting: None }
+    }
+
+    /// For a program that registers nothing with debuggers.
+    fn unprepared(debugger: &Path) -> Self {
+        Self { setting: Some("no-gdb"), ..Self::new(debugger) }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The command, which ends when the script does.
+    fn command(&self, script: &str) -> Command {
+        let file = self.path("script.py");
+        fs::write(&file, format!("{PRELUDE}{script}")).expect("a file");
+        let temporary = self.path("tmp");
+        fs::create_dir_all(&temporary).expect("a folder");
+        let mut command = jitscribe();
+        command.arg("debug").arg("--debugger").arg(&self.debugger);
+        for word in ["-q", "-nx", "-batch", "-x"] {
+            command.arg("--arg").arg(word);
+        }
+        command.arg("--arg").arg(file);
+        self.set_up(&mut command);
+        command.env("TMPDIR", temporary);
+        command
+    }
+
+    fn set_up(&self, command: &mut Command) {
+        command.env("TERM", "dumb").env_remove("DEBUGINFOD_URLS").env_remove("JITSCRIBE");
+        command.stdin(Stdio::null());
+        if let Some(setting) = self.setting {
+            command.env("JITSCRIBE", setting);
+        }
+    }
+
+    /// Runs it to its end, and checks that it left no files.
+    fn run(&self, command: &mut Command) -> Said {
+        let output = output(command);
+        let said = Said(String::from_utf8_lossy(&output.stdout).into_owned());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command:?}\n{}\n{errors}", said.0);
+        assert!(!said.0.contains("jitscribe: "), "messages in\n{}\n{errors}", said.0);
+        let left: Vec<_> = fs::read_dir(self.path("tmp")).expect("a folder").collect();
+        assert!(left.is_empty(), "left behind: {left:?}");
+        said
+    }
+
+    /// The stacks that the program says to have, in order.
+    fn truth(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.path("out")).expect("the program's output");
+        text.lines().filter_map(|line| Some(line.strip_prefix("truth: ")?.to_owned())).collect()
+    }
+}
+
+/// What gdb said.
+struct Said(String);
+
+impl Said {
+    /// What was shown with this mark.
+    fn parts(&self, mark: &str) -> Vec<&str> {
+        let mark = format!("@{mark}\n");
+        let parts = self.0.split(&mark).skip(1);
+        parts.map(|part| part.split_once("\n@\n").map_or(part, |(part, _)| part)).collect()
+    }
+
+    /// All stacks, each as the program prints them. Each must end with `_start`, and have no unknown frames.
+    #[track_caller]
+    fn stacks(&self) -> Vec<String> {
+        let stacks = self.parts("stack");
+        for stack in &stacks {
+            let last = stack.trim_end().lines().last().unwrap_or_default();
+            assert!(last.ends_with("_start ()"), "not whole:\n{stack}");
+            assert!(!stack.contains("??"), "unknown frames:\n{stack}");
+        }
+        stacks.into_iter().map(|stack| calls_in(stack).join(" ")).collect()
+    }
+}
+
+/// The frames `many_N () at /src/crowd.lang:LINE` as `many_N:LINE`.
+fn calls_in(stack: &str) -> Vec<String> {
+    let call = |line: &str| {
+        let (before, line) = line.split_once(" () at /src/crowd.lang:")?;
+        Some(format!("{}:{}", before.rsplit(' ').next()?, line.trim()))
+    };
+    stack.lines().filter_map(call).collect()
+}
+
+/// Runs the program to its end, with the stack at each stop.
+const STACKS: &str = r#"
+gdb.execute("break stop_here")
+run(OUT)
+while alive():
+    show("stack", "backtrace")
+    gdb.execute("continue")
+"#;
+
+fn stacks_are_true(session: &Session, words: &[&str]) {
+    let script = STACKS.replace("OUT", &format!("{:?}", session.path("out")));
+    let said = session.run(session.command(&script).args(["--no-env", "--", CROWD]).args(words));
+    let truth = session.truth();
+    assert!(!truth.is_empty());
+    assert_eq!(said.stacks(), truth, "{words:?}\n{}", said.0);
+}
+
+#[test]
+fn stacks_are_whole_at_any_moment() {
+    for debugger in debuggers() {
+        for (count, seed) in [("10", "1"), ("1000", "2"), ("10000", "3")] {
+            stacks_are_true(&Session::new(&debugger), &[count, "--stops", "8", "--seed", seed]);
+        }
+        let unprepared = Session::unprepared(&debugger);
+        stacks_are_true(&unprepared, &["100000", "--stops", "3", "--seed", "4"]);
+    }
+}
+
+#[test]
+fn code_that_took_the_place_of_other_code_is_shown() {
+    for debugger in debuggers() {
+        for session in [Session::new(&debugger), Session::unprepared(&debugger)] {
+            let words = ["2000", "--stops", "12", "--seed", "5", "--churn"];
+            stacks_are_true(&session, &words);
+        }
+    }
+}
+
+#[test]
+fn pending_breakpoints_are_hit_by_the_first_call() {
+    let script = r#"
+gdb.execute("break many_70")
+gdb.execute("break crowd.lang:433")
+run(OUT)
+while alive():
+    show("stack", "backtrace")
+    show("table", "info breakpoints")
+    gdb.execute("continue")
+"#;
+    for debugger in debuggers() {
+        let session = Session::new(&debugger);
+        let script = script.replace("OUT", &format!("{:?}", session.path("out")));
+        let mut command = session.command(&script);
+        let words = ["--no-env", "--", CROWD, "100", "--call", "43,70", "--stops", "0"];
+        let said = session.run(command.args(words));
+        let hits: Vec<String> = said.stacks().iter().filter(|stack| !stack.contains(' ')).cloned().collect();
+        assert_eq!(hits[..2], ["many_43:433", "many_70:702"], "{}", said.0);
+        for table in said.parts("table") {
+            assert!(!table.contains("MULTIPLE"), "a code is known twice:\n{table}");
+        }
+    }
+}
+
+/// A program that waits for its input to end before its last stop.
+struct Waiting {
+    child: std::process::Child,
+    out: BufReader<std::process::ChildStdout>,
+}
+
+impl Waiting {
+    fn start(setting: &str, words: &[&str]) -> Self {
+        let mut child = Command::new(CROWD)
+            .args(words)
+            .arg("--wait")
+            .env("JITSCRIBE", setting)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        while line != "ready\n" {
+            line.clear();
+            assert!(out.read_line(&mut line).expect("a line") > 0, "it ended");
+        }
+        Self { child, out }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_process_that_nobody_prepared_is_attached_to() {
+    let script = r#"
+show("name", "info symbol many_77777")
+gdb.execute("break stop_here")
+gdb.execute("break many_99999")
+open(MARK, "w").close()
+gdb.execute("continue")
+show("hit", "backtrace 1")
+gdb.execute("delete 2")
+gdb.execute("continue")
+show("stack", "backtrace")
+show("info", "jitscribe info")
+gdb.execute("detach")
+"#;
+    for debugger in debuggers() {
+        let session = Session::unprepared(&debugger);
+        let mut program = Waiting::start("no-gdb", &["100000", "--seed", "6"]);
+        let mark = session.path("mark");
+        let script = script.replace("MARK", &format!("{mark:?}"));
+        let mut command = session.command(&script);
+        command.arg("-p").arg(program.child.id().to_string());
+        let said = std::thread::scope(|scope| {
+            let debugged = scope.spawn(|| output(&mut command));
+            while !mark.exists() && !debugged.is_finished() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            drop(program.child.stdin.take());
+            let output = debugged.join().expect("no panic");
+            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{errors}");
+            Said(String::from_utf8_lossy(&output.stdout).into_owned() + &errors)
+        });
+        let mut truth = String::new();
+        program.out.read_line(&mut truth).expect("the truth");
+        assert_eq!(said.stacks(), [truth.trim().trim_start_matches("truth: ")], "{}", said.0);
+        assert!(said.parts("name")[0].starts_with("many_77777 in section .text"), "{}", said.0);
+        assert!(said.parts("hit")[0].contains("many_99999 () at /src/crowd.lang:999"), "{}", said.0);
+        assert!(said.parts("info")[0].contains("100000 codes in "), "{}", said.0);
+    }
+}
+
+#[test]
+fn a_core_file_shows_all_code() {
+    let debugger = &debuggers()[0];
+    let session = Session::unprepared(debugger);
+    let (core, out) = (session.path("core"), session.path("out"));
+    let mut make = tool("gdb");
+    make.args(["-q", "-nx", "-batch", "-ex", "break stop_here", "-ex"]);
+    make.arg(format!("run 5000 --seed 7 > {}", out.display()));
+    make.arg("-ex").arg(format!("generate-core-file {}", core.display())).args(["-ex", "kill", CROWD]);
+    session.set_up(&mut make);
+    let made = output(&mut make);
+    assert!(core.is_file(), "{}", String::from_utf8_lossy(&made.stderr));
+
+    for debugger in debuggers() {
+        let reader = Session::unprepared(&debugger);
+        let mut command = reader.command("show('stack', 'backtrace')\n");
+        let said = reader.run(command.arg("--core").arg(&core).arg(CROWD));
+        assert_eq!(said.stacks(), session.truth(), "{}", said.0);
+    }
+}
+
+#[test]
+fn a_hook_of_the_user_still_runs() {
+    for debugger in debuggers() {
+        let session = Session::new(&debugger);
+        let script = format!(
+            "gdb.execute('define hook-stop\\necho @hook\\\\n\\nend')\n{}",
+            STACKS.replace("OUT", &format!("{:?}", session.path("out")))
+        );
+        let words = ["--no-env", "--", CROWD, "50", "--stops", "3", "--seed", "8"];
+        let said = session.run(session.command(&script).args(words));
+        assert_eq!(said.stacks(), session.truth(), "{}", said.0);
+        assert!(said.0.matches("@hook\n").count() >= 3, "{}", said.0);
+    }
+}
+
+#[test]
+fn the_printed_script_does_the_same_for_any_gdb() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let printed = output(jitscribe().args(["debug", "--print-script"]));
+    let script = folder.path().join("jitscribe.py");
+    fs::write(&script, printed.stdout).expect("a file");
+    // It runs the command that is on the PATH.
+    let command = PathBuf::from(jitscribe().get_program());
+    let bin = command.parent().expect("a folder").as_os_str().to_owned();
+    let mut path = bin;
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    let session = Session::unprepared(Path::new("gdb"));
+    let mut gdb = tool("gdb");
+    gdb.args(["-q", "-nx", "-batch", "-ex"]).arg(format!("source {}", script.display()));
+    gdb.args(["-ex", "break stop_here", "-ex", "run", "-ex", "backtrace", "--args", CROWD, "20"]);
+    session.set_up(&mut gdb);
+    let said = output(gdb.env("PATH", path));
+    let text = String::from_utf8_lossy(&said.stdout);
+    assert!(text.contains("in many_19 () at /src/crowd.lang:193"), "{text}");
+}
