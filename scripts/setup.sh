@@ -161,7 +161,7 @@ if [ "$mode" = test ]; then
         python3 -m venv "$cache/wasmtime"
         "$cache/wasmtime/bin/pip" install --quiet wasmtime
     fi
-    # perf 6.12, Python 3.13 and OpenJDK 21, none of which Debian 12 has.
+    # perf 6.12, Python 3.13, OpenJDK 21, gdb 16 and lldb 19, none of which Debian 12 has.
     scripts/trixie.sh "$cache/trixie"
 fi
 
@@ -194,7 +194,7 @@ if [ "$mode" = test ]; then
         fi
     done
     printf '  %-36s %s\n' "wasmtime" "$cache/wasmtime"
-    printf '  %-36s %s\n' "perf 6.12, Python 3.13, OpenJDK 21" "$cache/trixie"
+    printf '  %-36s %s\n' "perf 6.12, gdb 16 and others" "$cache/trixie"
 fi
 
 paranoid=$(cat /proc/sys/kernel/perf_event_paranoid 2>/dev/null || echo 0)

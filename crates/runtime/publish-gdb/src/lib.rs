@@ -19,16 +19,20 @@
 //! debugger that attaches later, or that opens a core file, reads the whole list.
 //!
 //! - **Immediate.** When [`Gdb::load`] returns, the code is in a file of its own in the list, and the debugger has read it.
-//! - **Few files.** A debugger's work for a file grows with the number of files that it has: with one file per function, ten
-//!   thousand functions take it minutes. So 32 small files are joined into a larger one, and 32 of those into one of about
-//!   1,000 codes. The work for all of n codes is linear, and there are at most n / 1,000 files plus 64. The new file is in the
-//!   list before the old ones are removed.
+//! - **Few files.** A debugger's work for a file grows with the number of files and sections that it has: with one file per
+//!   function, ten thousand functions take it minutes. So 32 small files are joined into a larger one, and 32 of those into one of
+//!   about 1,000 codes, and codes that lie next to one another share a section. The work for all of n codes is linear, and there
+//!   are at most n / 1,000 files plus 64. For gdb, the new file is in the list before the old ones are removed; for lldb, which
+//!   forgets sections by their addresses, after.
 //! - **Limited overhead.** Each call stops the process while the debugger works: at least 100 µs, often a millisecond. When
-//!   256 calls have been made in a row, and have taken 100 ms, further calls may take up at most half of the time. Code that
-//!   is announced faster waits for at most 200 ms; then all waiting code is shown with one call. A thread does this, which is
-//!   created when it is first needed. With [`Options::each`], nothing waits.
-//! - **Up to date.** Unloaded code is removed from its file in place, and the debugger reads the file again. Code
-//!   that is loaded over other code unloads that code.
+//!   256 calls have been made in a row, and have taken 0.4 s, further calls may take up at most half of the time. Code that
+//!   is announced faster waits for as long as the last calls took; then all waiting code is shown at once. A thread does this,
+//!   which is created when it is first needed. With [`Options::each`], nothing waits.
+//! - **Up to date.** Unloaded code is removed from its file in place, and the debugger reads the file again: at once if there
+//!   is a breakpoint in the code ([`has_breakpoint`]), else within the same limits. Code that is loaded over other code unloads
+//!   that code.
+//!
+//! A debugger that reads the process's code log needs none of this, but the log's address: see [`LogLocator`].
 //!
 //! # Several users in one process
 //!
