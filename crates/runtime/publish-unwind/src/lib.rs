@@ -48,6 +48,10 @@ mod functions;
 #[cfg(unix)]
 mod libunwind;
 #[cfg(unix)]
+mod llvm;
+#[cfg(unix)]
+mod memory;
+#[cfg(unix)]
 mod notes;
 #[cfg(unix)]
 mod regions;
@@ -55,6 +59,8 @@ mod regions;
 mod section;
 #[cfg(unix)]
 mod singles;
+#[cfg(unix)]
+mod spare;
 #[cfg(unix)]
 mod unwinders;
 #[cfg(all(windows, target_arch = "x86_64"))]

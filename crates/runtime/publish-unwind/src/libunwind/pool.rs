@@ -1,21 +1,14 @@
 //! Memory for the FDEs of a block. Rows refer to them with 32-bit offsets, so they are stored together.
 #![allow(unsafe_code)]
 
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 
 use fallible::{Map, Vec};
 
+use crate::memory::map;
+
 /// Address space, of which pages are used on demand.
 const ROOM: usize = 8 << 20;
-
-/// New memory that reads as zeros; `None` on failure.
-pub(super) fn map(size: usize) -> Option<NonNull<u8>> {
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a new mapping at an address that the kernel chooses replaces nothing.
-    let base = unsafe { libc::mmap(ptr::null_mut(), size, protection, flags, -1, 0) };
-    if base == libc::MAP_FAILED { None } else { NonNull::new(base.cast()) }
-}
 
 /// The place of an FDE: its first byte, and its size.
 #[derive(Clone, Copy, Debug)]

@@ -16,7 +16,7 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
 
-use super::pool::map;
+use crate::memory::map;
 
 /// Number of rows of every table. If there are fewer codes, those at the front are never touched: they read as zeros.
 pub(super) const LEN: usize = 1 << 17;
