@@ -56,6 +56,8 @@ mod notes;
 #[cfg(unix)]
 mod regions;
 #[cfg(unix)]
+mod rows;
+#[cfg(unix)]
 mod section;
 #[cfg(unix)]
 mod singles;

@@ -8,7 +8,7 @@ use fallible::{Map, Vec};
 use crate::memory::map;
 
 /// Address space, of which pages are used on demand.
-const ROOM: usize = 8 << 20;
+const ROOM: usize = 16 << 20;
 
 /// The place of an FDE: its first byte, and its size.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +73,7 @@ impl Pool {
 
 impl Place {
     /// The offset of the byte at `within` from the beginning.
-    pub(super) fn offset(self, within: usize) -> i32 {
-        self.at.saturating_add(within) as i32
+    pub(super) fn offset(self, within: usize) -> u32 {
+        self.at.saturating_add(within) as u32
     }
 }

@@ -16,10 +16,11 @@ use fallible::{Map, Refused, VecDeque};
 
 use crate::entries::{Entry, Frames};
 use crate::functions::Functions;
+use crate::rows::{Row, Rows};
 use crate::section::{Description, Single};
 pub(crate) use object::Object;
 use ranges::Ranges;
-use table::{Row, Table};
+use table::Table;
 
 /// With more codes than this, the object file is needed.
 const FEW: usize = 256;
@@ -114,7 +115,7 @@ impl Llvm {
             self.codes.try_insert(start, code).map_err(|(refused, _)| refused)?;
             shared.rows = shared.rows.saturating_add(1);
             let has_row =
-                shared.table.as_ref().is_some_and(|table| table.add(row, end, before..behind));
+                shared.table.as_ref().is_some_and(|table| table.add((row, end), &(before..behind)));
             if has_row || self.renew(start)? {
                 return Ok(());
             }

@@ -1,18 +1,10 @@
 //! The table that walks search while it is being changed: an `.eh_frame_hdr` with absolute addresses of 64 bits.
 //!
 //! A walk takes the last row whose start is not behind the address that it looks for, or any row whose start is exactly this
-//! address (`findFDE` in `EHHeaderParser.hpp`), and then checks that the address is within the code of the row's FDE. It uses
-//! no lock, so:
-//!
-//! - a row in use is never moved;
-//! - a row that is not in use has an FDE of no code, and a start that is within no code: usually the middle of the gap between
-//!   two codes, so that code may be added on either side of it. The first row is before all code, the last one behind all;
-//! - a row changes in two stores of eight bytes, and code is not in use while its row changes.
-//!
-//! When no row is free where one is needed, a new table is made.
+//! address (`findFDE` in `EHHeaderParser.hpp`), and then checks that the address is within the code of the row's FDE. See
+//! `rows.rs` for how it is changed.
 #![allow(unsafe_code)]
 
-use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
 
@@ -20,24 +12,16 @@ use fallible::{Refused, Vec};
 use unwind_info::{Machine, Unwind};
 
 use crate::memory::map;
-use crate::spare::Spare;
+use crate::rows::{Code, Plan, Row, Rows};
 
 /// What is at the beginning: the FDE of no code, behind its CIE; zeros, which end `.eh_frame`; and the header.
 const HEADER: usize = 256;
 const ROWS: usize = HEADER + 16;
 /// The place of the zeros.
 const END: usize = HEADER - 8;
-/// Before and behind all code.
-const BEFORE: u64 = 0;
+/// Behind all code.
 const BEHIND: u64 = u64::MAX;
 const ROW: usize = 16;
-
-/// The first byte of a code, and its FDE.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Row {
-    pub(super) start: u64,
-    pub(super) fde: u64,
-}
 
 /// A table's memory stays mapped for ever, because a walk may be paused in it for as long.
 #[derive(Debug)]
@@ -52,49 +36,28 @@ pub(super) struct Table {
 unsafe impl Send for Table {}
 
 impl Table {
-    /// A table of `count` codes, each with its end, in ascending order, with spare rows, in particular on both sides of the code
-    /// at `next`. The memory is that of an old table if it is large enough. `None` without memory.
+    /// A table of `count` codes in ascending order, with space for more beside the code at `next`. The memory is that of an old
+    /// table if it is large enough. `None` without memory.
     pub(super) fn new(
         old: Option<Self>,
         count: usize,
         next: u64,
-        codes: impl Iterator<Item = (Row, u64)> + Clone,
+        codes: impl Iterator<Item = Code> + Clone,
     ) -> Result<Option<Self>, Refused> {
-        let more = (count / 2).saturating_add(64);
-        let mut end = 0;
-        let gaps = codes
-            .clone()
-            .map(|(row, its_end)| row.start.saturating_sub(std::mem::replace(&mut end, its_end)));
-        let total = count.saturating_add(64);
-        let spare = Spare::new(gaps, total);
-        // For the codes, spare rows between them, those beside `next`, those behind all code, and that before all.
-        let most =
-            count.saturating_add(total).saturating_add(more.saturating_mul(3)).saturating_add(1);
-        let table = match old.filter(|old| old.capacity >= most) {
+        let Some(plan) = Plan::new(count, usize::MAX, next, codes.clone()) else { return Ok(None) };
+        let rows = plan.rows(codes.clone(), BEHIND, |_, _, _| ());
+        let table = match old.filter(|old| old.capacity >= rows) {
             Some(old) => Some(old),
-            None => Self::map(most)?,
+            None => Self::map(rows)?,
         };
         let Some(mut table) = table else { return Ok(None) };
-        let fde = table.nothing();
-        table.store(0, Row { start: BEFORE, fde });
-        let mut at = 1_usize;
-        let mut fill = |row, count: usize| {
-            for _ in 0..count {
-                table.store(at.min(most), row);
-                at = at.saturating_add(1);
+        table.rows = rows;
+        plan.rows(codes, BEHIND, |at, row, is_used| {
+            table.set(at, row);
+            if !is_used {
+                table.clear(at);
             }
-        };
-        let (mut end, mut previous) = (BEFORE, BEFORE);
-        for (row, its_end) in codes {
-            let gap = row.start.saturating_sub(end);
-            let is_next = previous == next || row.start == next;
-            let rows = if is_next { spare.with(more).rows(gap) } else { spare.rows(gap) };
-            fill(Row { start: end.midpoint(row.start), fde }, rows);
-            fill(row, 1);
-            (end, previous) = (its_end, row.start);
-        }
-        fill(Row { start: BEHIND, fde }, more);
-        table.rows = at;
+        });
         table.write_header();
         Ok(Some(table))
     }
@@ -155,87 +118,44 @@ impl Table {
         (self.address().saturating_add(HEADER as u64), size as u64)
     }
 
-    /// Adds a code of which no part is in the table, given its end and the gap between the codes beside it; false if there is no
-    /// row for it.
-    pub(super) fn add(&self, row: Row, end: u64, gap: Range<u64>) -> bool {
-        let first = self.search(row.start);
-        let behind = self.search(end);
-        let Some(last) = behind.checked_sub(1).filter(|last| *last >= first) else {
-            // No row is within it.
-            let place = if self.is_free(first) { first } else { first.saturating_sub(1) };
-            if !self.is_free(place) {
-                return false;
-            }
-            self.store(place, row);
-            return true;
-        };
-        // One row within it becomes its own. The others must leave, to the larger side.
-        let (left, right) = (row.start.saturating_sub(gap.start), gap.end.saturating_sub(end));
-        if right > 0 && right >= left {
-            let start = end.midpoint(gap.end).min(self.load(behind).start);
-            for at in (first.saturating_add(1)..behind).rev() {
-                self.word(place(at)).store(start, Release);
-            }
-            self.store(first, row);
-        } else if left > 0 {
-            let before = self.load(first.saturating_sub(1)).start;
-            let start = gap.start.midpoint(row.start).max(before);
-            for at in first..last {
-                self.word(place(at)).store(start, Release);
-            }
-            self.store(last, row);
-        } else {
-            // There is no gap left. They all become its rows, until it is removed.
-            (first..behind).for_each(|at| self.store(at, row));
-        }
-        true
-    }
-
-    /// Removes a code.
-    pub(super) fn remove(&self, start: u64) {
-        let nothing = self.nothing();
-        let mut at = self.search(start);
-        while at.saturating_add(1) < self.rows && self.load(at).start == start {
-            self.word(place(at).saturating_add(1)).store(nothing, Release);
-            at = at.saturating_add(1);
-        }
-    }
-
-    /// Whether a row, other than the first and the last one, is not in use.
-    fn is_free(&self, at: usize) -> bool {
-        at > 0 && at.saturating_add(1) < self.rows && self.load(at).fde == self.nothing()
-    }
-
-    /// The first row that starts at this address or behind it: there is one, as the last one is behind all code.
-    fn search(&self, address: u64) -> usize {
-        let (mut low, mut high) = (0, self.rows.saturating_sub(1));
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.load(middle).start < address {
-                low = middle.saturating_add(1);
-            } else {
-                high = middle;
-            }
-        }
-        low
-    }
-
-    fn load(&self, at: usize) -> Row {
-        let at = place(at);
-        let word = |at| self.word(at).load(Relaxed);
-        Row { start: word(at), fde: word(at.saturating_add(1)) }
-    }
-
-    fn store(&self, at: usize, row: Row) {
-        let at = place(at);
-        self.word(at).store(row.start, Release);
-        self.word(at.saturating_add(1)).store(row.fde, Release);
+    fn fde(&self, at: usize) -> u64 {
+        self.word(place(at).saturating_add(1)).load(Relaxed)
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
         let last = self.capacity.saturating_mul(2).saturating_add(ROWS / 8).saturating_sub(1);
         // SAFETY: a word of the mapping, which is aligned, and lives as long as this value.
         unsafe { self.base.cast::<AtomicU64>().add(at.min(last)).as_ref() }
+    }
+}
+
+impl Rows for Table {
+    const ANY: bool = true;
+
+    fn len(&self) -> usize {
+        self.rows
+    }
+
+    fn start(&self, at: usize) -> u64 {
+        self.word(place(at)).load(Relaxed)
+    }
+
+    fn is_free(&self, at: usize) -> bool {
+        at.saturating_add(1) < self.rows && self.fde(at) == self.nothing()
+    }
+
+    fn move_to(&self, at: usize, start: u64) {
+        self.word(place(at)).store(start, Release);
+    }
+
+    /// The start first: an FDE is found only for the addresses of its code.
+    fn set(&self, at: usize, row: Row) {
+        self.word(place(at)).store(row.start, Release);
+        self.word(place(at).saturating_add(1)).store(row.fde, Release);
+    }
+
+    fn clear(&self, at: usize) {
+        self.word(place(at).saturating_add(1)).store(self.nothing(), Release);
     }
 }
 
@@ -248,16 +168,16 @@ fn place(row: usize) -> usize {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{BEHIND, Row, Table};
+    use super::{BEHIND, Row, Rows, Table};
 
     /// Searches like LLVM's libunwind: any row with exactly this start, or the last one that starts before.
     fn look(table: &Table, address: u64) -> u64 {
         let (mut low, mut len) = (0, table.rows);
         while len > 1 {
             let middle = low + len / 2;
-            let start = table.load(middle).start;
+            let start = table.start(middle);
             if start == address {
-                return table.load(middle).fde;
+                return table.fde(middle);
             } else if start < address {
                 low = middle;
                 len -= len / 2;
@@ -265,7 +185,7 @@ mod tests {
                 len /= 2;
             }
         }
-        table.load(low).fde
+        table.fde(low)
     }
 
     #[test]
@@ -292,7 +212,7 @@ mod tests {
                 let behind = codes.range(start..).next().map_or(BEHIND, |(start, _)| *start);
                 codes.insert(start, round);
                 starts.insert(round, start);
-                if !table.add(Row { start, fde: round }, start + 16, before..behind) {
+                if !table.add((Row { start, fde: round }, start + 16), &(before..behind)) {
                     table = renewed(Some(table), &codes, start);
                     made += 1;
                 }
@@ -312,7 +232,7 @@ mod tests {
             }
         }
         assert!(made < 400, "{made}");
-        let starts: Vec<u64> = (0..table.rows).map(|at| table.load(at).start).collect();
+        let starts: Vec<u64> = (0..table.rows).map(|at| table.start(at)).collect();
         assert!(starts.is_sorted());
         assert_eq!(starts.last(), Some(&BEHIND));
     }
@@ -338,7 +258,7 @@ mod tests {
                 let before = codes.range(..start).next_back().map_or(0, |(start, _)| start + 17);
                 let behind = codes.range(start..).next().map_or(BEHIND, |(start, _)| *start);
                 codes.insert(start, number);
-                if !table.add(Row { start, fde: number }, start + 17, before..behind) {
+                if !table.add((Row { start, fde: number }, start + 17), &(before..behind)) {
                     let rows = codes.iter().map(|(&start, &fde)| (Row { start, fde }, start + 17));
                     table = Table::new(Some(table), codes.len(), start, rows).unwrap().unwrap();
                     written += table.rows;
