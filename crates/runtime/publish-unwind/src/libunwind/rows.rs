@@ -168,11 +168,13 @@ mod tests {
         assert!((0..LEN).map(|at| rows.start(at)).is_sorted());
     }
 
+    type Order = fn(u64) -> u64;
+
     /// In a block of 4 MiB: as many codes as fit there with 32 bytes each, in any order, and not with a new table for each.
     #[test]
     fn a_full_block_is_rarely_renewed() {
         const COUNT: u64 = 131_072;
-        let orders: [(&str, fn(u64) -> u64); 4] = [
+        let orders: [(&str, Order); 4] = [
             ("ascending", |number| number),
             ("descending", |number| COUNT - 1 - number),
             ("scattered", |number| number * 7919 % COUNT),

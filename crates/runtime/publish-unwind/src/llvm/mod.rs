@@ -79,7 +79,7 @@ impl Llvm {
     pub(crate) fn use_object(&mut self, object: Object) -> Result<(), Refused> {
         let mut shared = Shared {
             object,
-            ranges: Ranges::new(),
+            ranges: Ranges::new()?,
             table: None,
             rows: 0,
             retired: VecDeque::new(),

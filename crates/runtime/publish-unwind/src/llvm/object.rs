@@ -64,6 +64,10 @@ impl Object {
     ///
     /// Call it without holding a lock: the loader may be waiting for one of ours.
     pub(crate) fn load() -> Option<Self> {
+        // Other loaders let walks read program headers at any time.
+        if !cfg!(all(target_env = "gnu", target_pointer_width = "64", target_endian = "little")) {
+            return None;
+        }
         if let Ok(mut idle) = IDLE.try_lock()
             && let Some(object) = idle.pop()
         {
@@ -122,8 +126,7 @@ impl Object {
         self.change(|headers| headers.write(FRAMES, GNU_FRAMES | READ << 32, address, size));
     }
 
-    /// Changes program headers. The loader holds the lock under which walks read them, except musl's, where they may be read in
-    /// between: then each change must be right by itself.
+    /// Changes program headers, while glibc's loader holds the lock under which walks read them.
     pub(super) fn change(&self, work: impl FnOnce(&mut Headers<'_>)) {
         struct Work<'a, W>(Option<W>, &'a Object);
         extern "C" fn run<W: FnOnce(&mut Headers<'_>)>(
@@ -200,7 +203,7 @@ fn base_of(handle: NonNull<c_void>) -> Option<u64> {
 fn headers_of(base: u64) -> Option<NonNull<[AtomicU64; PROGRAM_HEADER / 8]>> {
     struct Search {
         base: u64,
-        found: *const libc::Elf64_Phdr,
+        found: *const c_void,
     }
     extern "C" fn visit(
         info: *mut libc::dl_phdr_info,
@@ -209,8 +212,8 @@ fn headers_of(base: u64) -> Option<NonNull<[AtomicU64; PROGRAM_HEADER / 8]>> {
     ) -> c_int {
         // SAFETY: the loader's description of an object, and the value from below.
         let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
-        if info.dlpi_addr == search.base && usize::from(info.dlpi_phnum) == HEADERS {
-            search.found = info.dlpi_phdr;
+        if u64::from(info.dlpi_addr) == search.base && usize::from(info.dlpi_phnum) == HEADERS {
+            search.found = info.dlpi_phdr.cast();
         }
         0
     }

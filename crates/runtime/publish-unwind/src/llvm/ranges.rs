@@ -1,6 +1,6 @@
 //! The parts of the address space where the object file says that it is.
 
-use fallible::{Map, Refused};
+use fallible::{Map, Refused, Vec};
 
 use super::object::{Headers, Object, SLOTS};
 
@@ -14,13 +14,16 @@ const GAP: u64 = 2 * PAGE;
 pub(super) struct Ranges {
     /// By the first byte: the end, and the program header.
     ranges: Map<u64, (u64, usize)>,
-    /// Program headers that are not in use.
-    free: [bool; SLOTS],
+    /// Program headers that are not in use. There is capacity for all.
+    free: Vec<usize>,
 }
 
 impl Ranges {
-    pub(super) fn new() -> Self {
-        Self { ranges: Map::new(), free: [true; SLOTS] }
+    pub(super) fn new() -> Result<Self, Refused> {
+        let mut free = Vec::new();
+        free.try_reserve_exact(SLOTS)?;
+        free.extend((0..SLOTS).rev());
+        Ok(Self { ranges: Map::new(), free })
     }
 
     /// Includes the pages of a code. False if there is no program header for them.
@@ -35,33 +38,22 @@ impl Ranges {
         }
         // All ranges that it touches become one, which has the program header of the first.
         let (mut low, mut high) = (start, end);
-        let mut slot = None;
-        let mut superfluous = [false; SLOTS];
+        let (mut slot, kept) = (None, self.free.len());
         while let Some((&first, &(last, of))) = self.ranges.last_up_to(&high.saturating_add(GAP))
             && last.saturating_add(GAP) >= low
         {
             (low, high) = (low.min(first), high.max(last));
-            if let Some(other) = slot.replace(of)
-                && let Some(superfluous) = superfluous.get_mut(other)
-            {
-                *superfluous = true;
-            }
+            self.free.extend(slot.replace(of));
             self.ranges.remove(&first);
         }
-        let Some(slot) = slot.or_else(|| self.free.iter().position(|is_free| *is_free)) else {
-            return Ok(false);
-        };
+        let Some(slot) = slot.or_else(|| self.free.pop()) else { return Ok(false) };
         self.ranges.try_insert(low, (high, slot)).map_err(|(refused, _)| refused)?;
-        mark(&mut self.free, slot, false);
         object.change(|headers| {
             headers.set(slot, low, high);
-            for (other, _) in superfluous.iter().enumerate().filter(|(_, is)| **is) {
-                headers.clear(other);
+            for other in self.free.get(kept..).unwrap_or_default() {
+                headers.clear(*other);
             }
         });
-        for (other, _) in superfluous.iter().enumerate().filter(|(_, is)| **is) {
-            mark(&mut self.free, other, true);
-        }
         Ok(true)
     }
 
@@ -84,11 +76,8 @@ impl Ranges {
             (Some(end), Some(start)) if start.saturating_sub(end) <= GAP => {}
             (Some(end), Some(start)) => {
                 // Without another program header, the range stays as it is.
-                let Some(other) = self.free.iter().position(|is_free| *is_free) else {
-                    return Ok(());
-                };
+                let Some(other) = self.free.pop() else { return Ok(()) };
                 self.ranges.try_insert(start, (high, other)).map_err(|(refused, _)| refused)?;
-                mark(&mut self.free, other, false);
                 if let Some(range) = self.ranges.get_mut(&low) {
                     range.0 = end;
                 }
@@ -110,17 +99,11 @@ impl Ranges {
             }
             (None, None) => {
                 self.ranges.remove(&low);
-                mark(&mut self.free, slot, true);
+                self.free.push(slot);
                 change(&|headers| headers.clear(slot));
             }
         }
         Ok(())
-    }
-}
-
-fn mark(free: &mut [bool; SLOTS], slot: usize, is_free: bool) {
-    if let Some(place) = free.get_mut(slot) {
-        *place = is_free;
     }
 }
 

@@ -237,12 +237,14 @@ mod tests {
         assert_eq!(starts.last(), Some(&BEHIND));
     }
 
+    type Order = fn(u64) -> u64;
+
     /// Ascending, descending, scattered, and several places that grow in turns: what is written for each code stays below a
     /// constant.
     #[test]
     fn tables_are_rarely_made_in_any_order() {
         const COUNT: u64 = 30_000;
-        let orders: [(&str, fn(u64) -> u64); 5] = [
+        let orders: [(&str, Order); 5] = [
             ("ascending", |number| number),
             ("descending", |number| COUNT - number),
             ("scattered", |number| number * 7919 % COUNT),
