@@ -212,7 +212,7 @@ fn headers_of(base: u64) -> Option<NonNull<[AtomicU64; PROGRAM_HEADER / 8]>> {
     ) -> c_int {
         // SAFETY: the loader's description of an object, and the value from below.
         let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
-        if u64::from(info.dlpi_addr) == search.base && usize::from(info.dlpi_phnum) == HEADERS {
+        if info.dlpi_addr == search.base && usize::from(info.dlpi_phnum) == HEADERS {
             search.found = info.dlpi_phdr.cast();
         }
         0
