@@ -161,6 +161,14 @@ if [ "$mode" = test ]; then
         python3 -m venv "$cache/wasmtime"
         "$cache/wasmtime/bin/pip" install --quiet wasmtime
     fi
+    # Debian does not install two versions of LLVM's libunwind side by side.
+    if [ ! -e "$cache/libunwind-19/usr/lib/llvm-19/lib/libunwind.so.1" ]; then
+        unpacked=$(mktemp -d)
+        (cd "$unpacked" && apt-get download -q libunwind-19 && dpkg -x libunwind-19_*.deb content)
+        mkdir -p "$cache/libunwind-19"
+        cp -a "$unpacked/content/." "$cache/libunwind-19"
+        rm -r "$unpacked"
+    fi
     # perf 6.12, Python 3.13, OpenJDK 21, gdb 16 and lldb 19, none of which Debian 12 has.
     scripts/trixie.sh "$cache/trixie"
 fi
@@ -195,6 +203,7 @@ if [ "$mode" = test ]; then
     done
     printf '  %-36s %s\n' "wasmtime" "$cache/wasmtime"
     printf '  %-36s %s\n' "perf 6.12, gdb 16 and others" "$cache/trixie"
+    printf '  %-36s %s\n' "the libunwind of LLVM 19" "$cache/libunwind-19"
 fi
 
 paranoid=$(cat /proc/sys/kernel/perf_event_paranoid 2>/dev/null || echo 0)

@@ -307,20 +307,34 @@ fn a_static_program_is_reported() {
     assert!(said.contains("it is statically linked"), "{said}");
 }
 
-/// musl's dynamic linker would end it: it runs without the library, and this is reported.
+/// musl's dynamic linker ends a program into which it should load the library, but finds none: the program runs, and this is
+/// reported. A program that the command starts runs just as well, and what is linked with glibc beside it has the library.
 #[test]
-fn a_musl_program_is_reported() {
+fn a_musl_program_runs_without_the_library() {
     let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
     let program = dir.path().join("musl");
     let source = crate_dir().join("workloads/bridge/ends.c");
     run(tool("musl-gcc").arg("-o").arg(&program).arg(source));
     let refused = output(Command::new(&program).env("LD_PRELOAD", preload()));
-    assert_ne!(refused.status.code(), Some(3), "it can be loaded: then it need not be left out");
-    let done =
-        output(jitscribe().arg("run").arg("--").arg(&program).env("JITSCRIBE_PRELOAD", preload()));
+    assert_ne!(refused.status.code(), Some(3), "it can be loaded: then nothing need be done");
+
+    let with_bridge = || {
+        let mut command = jitscribe();
+        command.env("JITSCRIBE_PRELOAD", preload()).args(["run", "--"]);
+        command
+    };
+    let done = output(with_bridge().arg(&program));
     let said = String::from_utf8_lossy(&done.stderr);
     assert_eq!(done.status.code(), Some(3), "{said}");
     assert!(said.contains("it is linked with musl"), "{said}");
+
+    let script = r#""$0"; echo $?; while read -r line; do echo "$line"; done < /proc/self/maps"#;
+    let done = output(with_bridge().args(["sh", "-c", script]).arg(&program));
+    assert_eq!((done.status.code(), &*done.stderr), (Some(0), &b""[..]));
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert_eq!(said.lines().next(), Some("3"));
+    let library = preload().canonicalize().expect("the library");
+    assert!(said.contains(&*library.to_string_lossy()), "{said}");
 }
 
 /// Also those of processes that the command started, and the files beside them.

@@ -33,21 +33,18 @@
 //! consumers agree on this layout: those that compute `address - pgoff` per mapping, those that use a single base per
 //! file, and those that use program headers. A sparse arena costs nothing, because holes in it are holes in the file.
 //!
-//! `.eh_frame_hdr` and `.eh_frame` are above the text, outside every `PT_LOAD`, at an address that the caller of
-//! [`ImageWriter::finish`] chooses. Unwinders that read a recording look up these tables *by address* in the recorded
-//! mappings, so the caller adds one mapping for them at a free address.
+//! `.eh_frame_hdr` and `.eh_frame` are above the text, at an address that the caller of [`ImageWriter::finish`]
+//! chooses. Unwinders that read a recording look up these tables *by address* in the recorded mappings, so the caller
+//! adds one mapping for them at a free address. Their `PT_LOAD` is before that of the text, although its address is
+//! higher: libdwfl (hotspot, perf) takes the end of the last `PT_LOAD` for the end of the image, and rejects images that
+//! overlap. The process may have other files between the text and the tables.
 //!
 //! The build-id is a hash of the content: the same input gives the same file, byte for byte.
 //!
 //! # Results of checkers
 //!
-//! `readelf` and `llvm-dwarfdump --verify` report nothing. `eu-elflint --gnu-ld` reports two things, which are
-//! intended:
-//! - `.eh_frame_hdr` and `.eh_frame` have the alloc flag but are in no loaded segment. With a segment for them, the
-//!   image would extend across whatever the process has between them and the text, and readers that use the extent of
-//!   an image would reject one of the two. gdb reports this too.
-//! - `.text` is `NOBITS` if no code has bytes. A `PROGBITS` section of zeros would claim that the code consists of
-//!   zeros.
+//! `readelf`, `llvm-dwarfdump --verify` and `eu-elflint --gnu-ld` report nothing, except that `.text` is `NOBITS` if no
+//! code has bytes. This is intended: a `PROGBITS` section of zeros would claim that the code consists of zeros.
 //!
 //! # Hostile input
 //!

@@ -139,11 +139,13 @@ fn main() {
     let this = || Command::new(std::env::current_exe().expect("this program"));
     let mut steps = this();
     steps.env(STEPS, "1");
+    let [older, newer] = others::llvms();
     let runs = [
         (this(), "OldLibgcc"),
         (steps, "OldLibgcc"),
         (others::trixie(), "Libgcc"),
-        (others::llvm(), "Llvm"),
+        (others::llvm(&older), "Llvm"),
+        (others::llvm(&newer), "Llvm"),
     ];
     println!("Walks of ten jitted frames, as many native ones between, and the benchmark's own.");
     for (mut command, kind) in runs {

@@ -48,13 +48,21 @@ mod functions;
 #[cfg(unix)]
 mod libunwind;
 #[cfg(unix)]
+mod llvm;
+#[cfg(unix)]
+mod memory;
+#[cfg(unix)]
 mod notes;
 #[cfg(unix)]
 mod regions;
 #[cfg(unix)]
+mod rows;
+#[cfg(unix)]
 mod section;
 #[cfg(unix)]
 mod singles;
+#[cfg(unix)]
+mod spare;
 #[cfg(unix)]
 mod unwinders;
 #[cfg(all(windows, target_arch = "x86_64"))]

@@ -32,6 +32,14 @@ impl Description {
         Ok(Some(Self { words, common }))
     }
 
+    /// The same at another place.
+    pub(crate) fn copy(&self) -> Result<Self, Refused> {
+        let mut words = Vec::new();
+        words.try_reserve_exact(self.words.len())?;
+        words.extend_from_slice(&self.words);
+        Ok(Self { words, common: self.common })
+    }
+
     /// The code from `start` to `end`, and its CFI.
     pub(crate) fn frames(&self, start: u64, end: u64) -> Frames<'_> {
         let size = self.words.len().saturating_sub(1).saturating_mul(8);

@@ -9,6 +9,7 @@ use jit_code::Code;
 use crate::entries::{Entry, Frames, entries};
 use crate::functions::{Functions, Kind};
 use crate::libunwind::{self, Libunwind};
+use crate::llvm::{Llvm, Object};
 use crate::regions::Regions;
 use crate::singles::Singles;
 
@@ -20,6 +21,8 @@ use crate::singles::Singles;
 pub struct Unwinders {
     functions: Functions,
     registrations: Mutex<Registrations>,
+    /// Whether [`Llvm::use_object`] should be called.
+    is_object_wanted: AtomicBool,
     /// Whether a fork left the state with a thread that does not exist in this process: it is not touched again.
     is_lost: AtomicBool,
     /// Whether an allocation failed: nothing is registered any more.
@@ -40,6 +43,7 @@ struct Registrations {
 enum FrameRegistry {
     Singles(Singles),
     Regions(Regions),
+    Llvm(Llvm),
 }
 
 impl Unwinders {
@@ -49,12 +53,14 @@ impl Unwinders {
         let functions = Functions::look()?;
         let frames = match functions.kind {
             Kind::OldLibgcc => FrameRegistry::Regions(Regions::default()),
-            Kind::Libgcc | Kind::Llvm => FrameRegistry::Singles(Singles::default()),
+            Kind::Libgcc => FrameRegistry::Singles(Singles::default()),
+            Kind::Llvm => FrameRegistry::Llvm(Llvm::default()),
         };
         let registrations = Registrations { frames, libunwind: None };
         Some(Self {
             functions,
             registrations: Mutex::new(registrations),
+            is_object_wanted: AtomicBool::new(false),
             is_lost: AtomicBool::new(false),
             is_off: AtomicBool::new(false),
             is_refused: AtomicBool::new(false),
@@ -88,9 +94,13 @@ impl Unwinders {
         }
         let entries = fallible::attempt(|| entries(code));
         let libunwind = libunwind::look();
+        let is_object_wanted =
+            self.is_object_wanted.load(Relaxed) && self.is_object_wanted.swap(false, Relaxed);
+        let object = if is_object_wanted { Object::load() } else { None };
         let Some(mut registrations) = self.lock() else { return };
         let result = entries.and_then(|entries| {
             fallible::attempt(|| {
+                registrations.use_object(object)?;
                 self.register_entries(&mut registrations, code, &entries, libunwind)
             })
             .and_then(|result| result)
@@ -128,6 +138,12 @@ impl Unwinders {
             match &mut registrations.frames {
                 FrameRegistry::Singles(singles) => singles.add(self.functions, entry)?,
                 FrameRegistry::Regions(regions) => regions.add(self.functions, entry)?,
+                FrameRegistry::Llvm(llvm) => {
+                    llvm.add(self.functions, entry)?;
+                    if llvm.wants_object() {
+                        self.is_object_wanted.store(true, Relaxed);
+                    }
+                }
             }
             if let (Some(libunwind), Some(frames)) = (registrations.libunwind, entry.frames()) {
                 libunwind.add(frames)?;
@@ -190,13 +206,22 @@ impl Registrations {
         self.frames = match self.frames {
             FrameRegistry::Singles(_) => FrameRegistry::Singles(Singles::default()),
             FrameRegistry::Regions(_) => FrameRegistry::Regions(Regions::default()),
+            FrameRegistry::Llvm(_) => FrameRegistry::Llvm(Llvm::default()),
         };
+    }
+
+    fn use_object(&mut self, object: Option<Object>) -> Result<(), Refused> {
+        match (object, &mut self.frames) {
+            (Some(object), FrameRegistry::Llvm(llvm)) => llvm.use_object(object),
+            _ => Ok(()),
+        }
     }
 
     fn forget(&mut self, functions: Functions, start: u64, end: u64) -> Result<(), Refused> {
         match &mut self.frames {
             FrameRegistry::Singles(singles) => singles.forget(start, end),
             FrameRegistry::Regions(regions) => regions.forget(functions, start, end)?,
+            FrameRegistry::Llvm(llvm) => llvm.forget(start, end)?,
         }
         if let Some(libunwind) = self.libunwind {
             libunwind.forget(start, end);
@@ -216,6 +241,7 @@ impl FrameRegistry {
         match self {
             Self::Singles(singles) => singles.all().for_each(register_entries),
             Self::Regions(regions) => regions.all().for_each(register_entries),
+            Self::Llvm(llvm) => llvm.all().for_each(register_entries),
         }
     }
 }

@@ -282,5 +282,5 @@ fn code_across_two_blocks_is_found_in_both() {
 /// It starts no process of its own, because it runs under the loader.
 #[test]
 fn with_libunwind_1_8() {
-    all_pass(trixie(), "Libgcc", &["loaded_later"]);
+    all_pass(trixie(), "Libgcc", &["loaded_later"], 5);
 }

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use common::others::{all_pass, llvm, trixie};
+use common::others::{all_pass, llvm, llvms, trixie};
 use common::{Callback, Caller, Page, ROWS, unwinders};
 use publish_unwind::{Code, Unwind};
 
@@ -231,10 +231,12 @@ fn registrations_work_after_a_fork() {
 
 #[test]
 fn with_llvms_libunwind() {
-    all_pass(llvm(), "Llvm", &[]);
+    for library in llvms() {
+        all_pass(llvm(&library), "Llvm", &[], 7);
+    }
 }
 
 #[test]
 fn with_libgcc_14() {
-    all_pass(trixie(), "Libgcc", &[]);
+    all_pass(trixie(), "Libgcc", &[], 7);
 }

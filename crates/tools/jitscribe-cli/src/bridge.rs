@@ -58,12 +58,20 @@ pub const FILES: &str = "JITSCRIBE_BRIDGE_FILES";
 /// dump.
 pub const WHAT: &str = "JITSCRIBE_BRIDGE";
 
+/// Number of folders that a program's folder is below the root, at most.
+const DEEPEST: usize = 64;
+
 /// The new value of [`VARIABLE`]: its current value, followed by the library.
+///
+/// musl's dynamic linker ends a program for which it finds a library that needs glibc, but not one for which it finds no library.
+/// So the path begins with what only glibc replaces, by the folder of the program, and goes from there to the root.
 pub fn value(library: &Path) -> OsString {
     let mut value = std::env::var_os(VARIABLE).unwrap_or_default();
     if !value.is_empty() {
         value.push(":");
     }
+    value.push("$ORIGIN");
+    value.push("/..".repeat(DEEPEST));
     value.push(library);
     value
 }
@@ -76,17 +84,15 @@ pub fn setting(value: &OsStr) -> String {
     shell_word(&setting)
 }
 
-/// Whether the library may be loaded into a command. Warns if it will have no effect there.
-pub fn may_load_into(program: &OsStr) -> bool {
-    let Some((path, obstacle)) = found(program).and_then(|path| obstacle(&path)) else {
-        return true;
-    };
-    note::warning(format_args!(
-        "{}: {}; its code is not announced while it runs",
-        shell_word(&path),
-        obstacle.said()
-    ));
-    obstacle != Obstacle::Musl
+/// Warns if the library will have no effect in a command.
+pub fn warn_of_obstacle(program: &OsStr) {
+    if let Some((path, obstacle)) = found(program).and_then(|path| obstacle(&path)) {
+        note::warning(format_args!(
+            "{}: {}; its code is not announced while it runs",
+            shell_word(&path),
+            obstacle.said()
+        ));
+    }
 }
 
 /// Why the library has no effect in a program.
@@ -94,7 +100,6 @@ pub fn may_load_into(program: &OsStr) -> bool {
 enum Obstacle {
     Bits32,
     Static,
-    /// musl's dynamic linker terminates a program that preloads a library linked with glibc.
     Musl,
     MoreRights,
 }
@@ -104,7 +109,7 @@ impl Obstacle {
         match self {
             Self::Bits32 => "it is a 32-bit program",
             Self::Static => "it is statically linked, so LD_PRELOAD has no effect",
-            Self::Musl => "it is linked with musl, but the library needs glibc and is not loaded",
+            Self::Musl => "it is linked with musl, but the library needs glibc",
             Self::MoreRights => "it runs with more privileges than yours, so LD_PRELOAD is ignored",
         }
     }

@@ -179,6 +179,8 @@ impl<W: Write + Seek> ImageWriter<W> {
         object.note_segment();
         if let Some((address, size)) = tables_address {
             summary = object.unwind_tables(unwind, address)?;
+            let used = object.end().saturating_sub(address);
+            object.segment_before_text(address, used, PAGE);
             object.skip_to(address.saturating_add(size));
         }
         object.segment(headers::NO_EXECUTABLE_STACK);

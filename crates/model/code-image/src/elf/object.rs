@@ -77,6 +77,19 @@ impl<'a, W: Write + Seek> Object<'a, W> {
         });
     }
 
+    /// Adds a program header for `size` bytes at `address`, before that of the text.
+    ///
+    /// libdwfl takes the end of the last `PT_LOAD` for the end of the file, and rejects files that overlap. Between the text and
+    /// these bytes may be other files of the process.
+    pub(crate) fn segment_before_text(&mut self, address: u64, size: u64, align: u64) {
+        let flags = headers::PF_R;
+        let (file_size, memory_size) = (size, size);
+        let segment =
+            Segment { kind: headers::PT_LOAD, flags, address, file_size, memory_size, align };
+        let text = self.segments.iter().position(|other| other.flags & headers::PF_X != 0);
+        self.segments.insert(text.unwrap_or(self.segments.len()), segment);
+    }
+
     /// Adds the text, which is the second section: `size` bytes, of which `in_file` are in the file.
     pub(crate) fn text(&mut self, size: u64, in_file: u64, align: u64) {
         self.segment(Segment {
@@ -177,6 +190,11 @@ impl<'a, W: Write + Seek> Object<'a, W> {
         let section = self.write(name, bytes, align)?;
         let usual = Section { flags: headers::SHF_ALLOC, address, ..section };
         Ok(self.section(complete(usual)))
+    }
+
+    /// The end of what was written.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
     }
 
     /// Continues at `offset` or behind it.

@@ -76,6 +76,8 @@ impl Log {
     /// The codes that were alive at the fork, as far as they are still there.
     fn survivors(&self) -> Result<Survivors, Errno> {
         let mut all = Survivors::default();
+        // At once: growing step by step would copy megabytes again and again. Pages that are not needed are not used.
+        let _ = all.words.try_reserve_exact(self.chunks.in_use() * (CHUNK / 8));
         let mut waits = 0;
         for (number, range) in self.chunks.ranges() {
             let before = (all.words.len(), all.places.len());

@@ -8,8 +8,9 @@ use fallible::{Map, Refused, VecDeque};
 
 use super::functions::{Entry, Functions};
 use super::pool::{Place, Pool};
-use super::rows::{LEN, Row, Rows};
+use super::rows::{BEHIND, LEN, Rows};
 use crate::entries::Frames;
+use crate::rows::{Row, Rows as _};
 
 /// Size in bytes. A step of a walk takes time for each block with code.
 pub(super) const SIZE: u64 = 4 << 20;
@@ -36,8 +37,14 @@ pub(super) struct Block {
 struct RegisteredCode {
     end: u32,
     place: Place,
-    /// The second half of its row.
-    description: i32,
+    /// The place of the FDE behind its CIE.
+    fde: u32,
+}
+
+impl RegisteredCode {
+    fn row(&self, start: u32) -> Row {
+        Row { start: u64::from(start), fde: u64::from(self.fde) }
+    }
 }
 
 impl Block {
@@ -54,13 +61,16 @@ impl Block {
     pub(super) fn add(&mut self, functions: &Functions, frames: Frames<'_>) -> Result<(), Refused> {
         let (start, end) = self.within(frames.start, frames.end);
         let Some(place) = self.pool.put(frames.bytes) else { return Ok(()) };
-        let code_entry = RegisteredCode { end, place, description: place.offset(frames.common) };
+        let before = self.codes.last_below(&start).map_or(0, |(_, code)| u64::from(code.end));
+        let behind = self.codes.first_from(&start).map_or(BEHIND, |(&start, _)| u64::from(start));
+        let code_entry = RegisteredCode { end, place, fde: place.offset(frames.common) };
         if let Err((refused, _)) = self.codes.try_insert(start, code_entry) {
             self.pool.take_back(place);
             return Err(refused);
         }
-        let row = Row { start, description: code_entry.description };
-        if !self.rows.as_ref().is_some_and(|rows| rows.add(row, end)) && !self.renew() {
+        let code = (code_entry.row(start), u64::from(end));
+        let has_row = self.rows.as_ref().is_some_and(|rows| rows.add(code, &(before..behind)));
+        if !has_row && !self.renew(start) {
             self.codes.remove(&start);
             self.pool.take_back(place);
             return Ok(());
@@ -84,7 +94,7 @@ impl Block {
         {
             self.codes.remove(&first);
             if let Some(rows) = &self.rows {
-                rows.remove(first);
+                rows.remove(u64::from(first));
             }
             self.pool.take_back(code_entry.place);
             any = true;
@@ -97,16 +107,16 @@ impl Block {
         (within(start), within(end))
     }
 
-    /// Creates a new table of all codes; false if there is no memory.
-    fn renew(&mut self) -> bool {
+    /// Makes a new table of all codes, with space for more beside `next`; false if there is no memory.
+    fn renew(&mut self, next: u32) -> bool {
         let is_reusable =
             self.retired.front().is_some_and(|(since, _)| since.elapsed() >= GRACE_PERIOD);
         let oldest = if is_reusable { self.retired.pop_front() } else { None };
         let wiped = oldest.and_then(|(_, rows)| rows.wipe());
         let codes = self.codes.iter();
-        let rows =
-            codes.map(|(&start, code_entry)| Row { start, description: code_entry.description });
-        let Some(new) = Rows::new(wiped, self.codes.len(), rows) else { return false };
+        let codes = codes.map(|(&start, code)| (code.row(start), u64::from(code.end)));
+        let new = Rows::new(wiped, self.codes.len(), u64::from(next), codes);
+        let Some(new) = new else { return false };
         self.entry.table.store(new.address(), Release);
         if let Some(old) = self.rows.replace(new) {
             // A table that cannot be stored stays unchanged for ever, because walks may be in it.

@@ -1,21 +1,14 @@
 //! Memory for the FDEs of a block. Rows refer to them with 32-bit offsets, so they are stored together.
 #![allow(unsafe_code)]
 
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 
 use fallible::{Map, Vec};
 
-/// Address space, of which pages are used on demand.
-const ROOM: usize = 8 << 20;
+use crate::memory::map;
 
-/// New memory that reads as zeros; `None` on failure.
-pub(super) fn map(size: usize) -> Option<NonNull<u8>> {
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a new mapping at an address that the kernel chooses replaces nothing.
-    let base = unsafe { libc::mmap(ptr::null_mut(), size, protection, flags, -1, 0) };
-    if base == libc::MAP_FAILED { None } else { NonNull::new(base.cast()) }
-}
+/// Address space, of which pages are used on demand.
+const ROOM: usize = 16 << 20;
 
 /// The place of an FDE: its first byte, and its size.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +73,7 @@ impl Pool {
 
 impl Place {
     /// The offset of the byte at `within` from the beginning.
-    pub(super) fn offset(self, within: usize) -> i32 {
-        self.at.saturating_add(within) as i32
+    pub(super) fn offset(self, within: usize) -> u32 {
+        self.at.saturating_add(within) as u32
     }
 }

@@ -186,7 +186,9 @@ fn run_command(args: &Args) -> Result<()> {
         prepared.variables.remove(OsStr::new(ours));
     }
     crate::record::print_flags(&prepared);
-    if !args.no_env && let Some(setting) = preload(&prepared) {
+    if !args.no_env
+        && let Some(setting) = preload(&prepared)
+    {
         gdb.arg("-iex").arg(format!("set exec-wrapper env {setting}"));
     }
     // A debugger cannot start a script, so it gets the script's interpreter.
@@ -214,7 +216,10 @@ fn run_command(args: &Args) -> Result<()> {
 fn preload(prepared: &Preparation) -> Option<String> {
     let program = prepared.command.first()?;
     match bridge::library() {
-        Ok(library) => bridge::may_load_into(program).then(|| bridge::setting(&bridge::value(&library))),
+        Ok(library) => {
+            bridge::warn_of_obstacle(program);
+            Some(bridge::setting(&bridge::value(&library)))
+        }
         Err(error) => {
             note::warning(error);
             None

@@ -166,7 +166,8 @@ impl Server {
         if self.inferiors.get(&number).is_none_or(|inferior| inferior.of != of) {
             let folder = folder_in(self.folder.path(), self.folders)?;
             self.folders += 1;
-            let (sources, shown, plain) = (Sources::default(), Shown::new(folder), Plain::default());
+            let (sources, shown, plain) =
+                (Sources::default(), Shown::new(folder), Plain::default());
             let inferior = Inferior { of, sources, shown, plain };
             self.inferiors.insert(number, inferior);
         }

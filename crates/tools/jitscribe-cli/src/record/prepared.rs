@@ -7,9 +7,10 @@ use crate::{Result, bridge, note};
 /// Makes the command load the library for `LD_PRELOAD`.
 pub fn add_bridge(prepared: &mut Preparation) -> Result<()> {
     let library = bridge::library()?;
-    if prepared.command.first().is_none_or(|program| bridge::may_load_into(program)) {
-        prepared.variables.insert(bridge::VARIABLE.into(), bridge::value(&library));
+    if let Some(program) = prepared.command.first() {
+        bridge::warn_of_obstacle(program);
     }
+    prepared.variables.insert(bridge::VARIABLE.into(), bridge::value(&library));
     Ok(())
 }
 

@@ -92,7 +92,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let library = bridge::library()?;
     check_program(program)?;
-    let may_load = bridge::may_load_into(program);
+    bridge::warn_of_obstacle(program);
     let folder = tempfile::Builder::new()
         .prefix("jitscribe-run-")
         .tempdir()
@@ -109,8 +109,7 @@ pub fn run(args: &Args) -> Result<()> {
         prepared.variables.remove(OsStr::new(ours));
     }
     print_flags(&prepared);
-    let library = may_load.then(|| bridge::value(&library));
-    let mut command = command(args, &prepared, library.as_deref());
+    let mut command = command(args, &prepared, &bridge::value(&library));
     let written = folder.path().join("written");
     File::create(&written).map_err(Error::file(&written))?;
     command.envs(&prepared.variables).env(bridge::FILES, &written);
@@ -134,31 +133,24 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// The command line to start. The library is loaded only into the command, not into the tool.
-fn command(args: &Args, prepared: &Preparation, preload: Option<&OsStr>) -> Command {
-    let setting = preload.map(bridge::setting);
+fn command(args: &Args, prepared: &Preparation, preload: &OsStr) -> Command {
+    let setting = bridge::setting(preload);
     let mut command = match args.with {
         None => {
             let mut words = prepared.command.iter();
             let mut command = Command::new(words.next().map_or(OsStr::new(""), |word| word));
-            command.args(words);
-            if let Some(preload) = preload {
-                command.env(bridge::VARIABLE, preload);
-            }
+            command.args(words).env(bridge::VARIABLE, preload);
             return command;
         }
         Some(Debugger::Gdb) => {
             let mut gdb = Command::new("gdb");
-            if let Some(setting) = setting {
-                gdb.arg("-iex").arg(format!("set exec-wrapper env {setting}"));
-            }
+            gdb.arg("-iex").arg(format!("set exec-wrapper env {setting}"));
             gdb.args(&args.tool_option).arg("--args");
             gdb
         }
         Some(Debugger::Lldb) => {
             let mut lldb = Command::new("lldb");
-            if let Some(setting) = setting {
-                lldb.arg("-O").arg(format!("settings set target.env-vars {setting}"));
-            }
+            lldb.arg("-O").arg(format!("settings set target.env-vars {setting}"));
             lldb.args(&args.tool_option).arg("--");
             lldb
         }
