@@ -199,7 +199,8 @@ impl Pieces {
     fn move_aside(&mut self, span: Span, aside: Span) -> Result<(), Errno> {
         let page = PAGE as usize;
         let largest = usize::from(u16::MAX) * page;
-        let (mut at, mut len) = (0, span.len.min(largest));
+        let (mut at, mut len, mut most) = (0, span.len.min(largest), largest);
+        let mut before = 0;
         while at < span.len {
             let Some(place) = self.pages.get_mut(self.count) else { return Err(Errno::NOMEM) };
             // SAFETY: the destination is a part of the reserved memory. The source is pages that come back
@@ -210,10 +211,19 @@ impl Pieces {
                     *place = (len / page) as u16;
                     self.count += 1;
                     at += len;
-                    len = (span.len - at).min(largest);
+                    // Where protections change from page to page, larger pieces are tried for every second page only, and
+                    // not all of the rest.
+                    if before == len {
+                        most = most.saturating_mul(2).min(largest);
+                    }
+                    before = if before == len { 0 } else { len };
+                    len = (span.len - at).min(most);
                 }
                 Err(errno) if len <= page => return Err(errno),
-                Err(_) => len = (len / 2).next_multiple_of(page),
+                Err(_) => {
+                    len = (len / 2).next_multiple_of(page);
+                    most = len;
+                }
             }
         }
         Ok(())
@@ -247,8 +257,12 @@ unsafe fn relocate(from: usize, to: usize, len: usize) -> Result<(), Errno> {
     // SAFETY: guaranteed by the caller.
     let moved = unsafe { libc::mremap(from, len, len, flags, to) };
     if moved == libc::MAP_FAILED {
-        let code = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
-        return Err(Errno::from_raw_os_error(code));
+        return Err(last_error());
     }
     Ok(())
+}
+
+fn last_error() -> Errno {
+    // SAFETY: `errno` of this thread, which exists as long as the thread.
+    Errno::from_raw_os_error(unsafe { *libc::__errno_location() })
 }

@@ -8,7 +8,7 @@ use crate::jit::SOURCE;
 use crate::run::{Function, Ran, profile, run, run_within};
 
 /// All tests, by name.
-pub const ALL: [(&str, fn()); 16] = [
+pub const ALL: [(&str, fn()); 17] = [
     ("callgrind_has_names_lines_and_calls", callgrind),
     ("cachegrind_has_names_and_lines", cachegrind),
     ("memcheck_has_whole_stacks", memcheck),
@@ -25,6 +25,7 @@ pub const ALL: [(&str, fn()); 16] = [
     ("a_full_disk_ends_it", full_disk),
     ("ten_thousand_functions_one_at_a_time", many),
     ("ten_thousand_functions_in_one_place", rejit),
+    ("the_work_for_a_code_does_not_grow_with_the_mappings", mappings),
 ];
 
 const CALLGRIND: &[&str] = &[
@@ -272,4 +273,28 @@ fn rejit() {
         assert_eq!(profile[&format!("jit::{kind}_{number}")].cost(), cost, "{number}");
     }
     assert_eq!(ran.files("jit-").len(), 1);
+}
+
+fn mappings() {
+    // cachegrind counts every instruction of the process.
+    let instructions = |numbers: [u64; 4]| {
+        let role =
+            numbers.iter().fold("mappings".to_owned(), |role, number| format!("{role} {number}"));
+        let ran = run(
+            &role,
+            &["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=DIR/out.%p"],
+        );
+        let total = ran.said.lines().find_map(|line| line.split_once("I   refs:")).unwrap().1;
+        let objects = ran.files("jit-").len();
+        (total.trim().replace(',', "").parse::<u64>().unwrap(), objects)
+    };
+    for mappings in [100, 4000, 20_000] {
+        let (ascending, descending) = (50, 50);
+        let [(before, _), (after, objects)] =
+            [0, 1].map(|announced| instructions([mappings, ascending, descending, announced]));
+        let per_code = (after - before) / (ascending + descending);
+        println!("{mappings} mappings: {per_code} instructions for a code");
+        assert!((2000..=10_000).contains(&per_code), "{mappings} mappings: {per_code}");
+        assert!((6..12).contains(&objects), "{objects} objects");
+    }
 }
