@@ -16,6 +16,7 @@ const CANCEL_DISABLE: c_int = 1;
 /// watching, and this returns the default.
 pub(crate) fn isolated<R: Default>(work: impl FnOnce() -> R) -> R {
     let errno = errno();
+    let uncounted = ::guest::uncounted();
     let mut cancel = 0;
     // SAFETY: the state is one of the two, and the old state is written to a valid place.
     unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut cancel) };
@@ -27,6 +28,7 @@ pub(crate) fn isolated<R: Default>(work: impl FnOnce() -> R) -> R {
     });
     // SAFETY: restores the old state.
     unsafe { pthread_setcancelstate(cancel, std::ptr::null_mut()) };
+    drop(uncounted);
     set_errno(errno);
     done
 }

@@ -6,6 +6,8 @@
 #![warn(missing_docs)]
 #![deny(unsafe_code)]
 
+#[cfg(target_os = "linux")]
+mod callgrind;
 pub mod crash_signal;
 mod descriptor;
 #[cfg(unix)]
@@ -19,6 +21,7 @@ mod notifier;
 mod signals;
 mod status;
 mod thread;
+mod uncounted;
 pub mod valgrind;
 
 pub use descriptor::high_descriptor;
@@ -35,3 +38,4 @@ pub use status::{begin_of, own_status};
 pub use thread::spawn;
 #[cfg(target_os = "linux")]
 pub use thread::thread_id;
+pub use uncounted::{Uncounted, uncounted};

@@ -12,6 +12,9 @@ const DISCARD_TRANSLATIONS: usize = 0x1002;
 /// `VALGRIND_MAP_IP_TO_SRCLOC`: writes `file:line` of an address into 64 bytes.
 const MAP_IP_TO_SRCLOC: usize = 0x1701;
 
+/// `CALLGRIND_TOGGLE_COLLECT` of callgrind: inverts whether what the thread does is counted. Other tools ignore it.
+const TOGGLE_COLLECT: usize = 0x4354_0002;
+
 /// `VALGRIND_MAKE_MEM_NOACCESS` of memcheck: accesses to the memory are reported, and the leak search skips it.
 const MAKE_MEM_NOACCESS: usize = 0x4d43_0000;
 /// `VALGRIND_MAKE_MEM_DEFINED` of memcheck.
@@ -41,6 +44,11 @@ pub fn discard_translations(address: u64, size: usize) {
     if let Ok(address) = usize::try_from(address) {
         request([DISCARD_TRANSLATIONS, address, size, 0, 0, 0]);
     }
+}
+
+/// Inverts whether callgrind counts what this thread does.
+pub(crate) fn toggle_collection() {
+    request([TOGGLE_COLLECT, 0, 0, 0, 0, 0]);
 }
 
 /// Tells memcheck, if it runs this process, to ignore this memory until [`make_defined`]: its leak search does not read it,

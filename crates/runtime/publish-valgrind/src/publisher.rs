@@ -46,6 +46,7 @@ impl Valgrind {
         if options.is_refused || options.directory.is_none() {
             return Err(options.error(Cause::Memory));
         }
+        let _uncounted = guest::uncounted();
         let refused = |_| options.error(Cause::Memory);
         let state = fallible::attempt(|| {
             let mut state = State::new(&options);
@@ -112,6 +113,7 @@ impl Valgrind {
 
     /// Runs `act`, unless the publisher has given up.
     fn with(&self, act: impl FnOnce(&mut State) -> Result<(), Error>) {
+        let _uncounted = guest::uncounted();
         let Some(mut state) = self.lock() else { return };
         let result = fallible::attempt(|| act(&mut state))
             .unwrap_or_else(|Refused| Err(self.options.error(Cause::Memory)));

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use publish_valgrind::{Code, Line, Options, Valgrind};
 
 use crate::jit::{
-    CALL, COUNT, Function, INLINED, Memory, READ, READ_EXECUTE, READ_WRITE, SOURCE, freed_block,
-    in_a_fork, leak,
+    CALL, COUNT, Function, INLINED, Memory, READ, READ_EXECUTE, READ_WRITE, SOURCE, chosen_part,
+    freed_block, in_a_fork, leak,
 };
 
 /// Valgrind 3.19 and 3.24 name no function at 0x70_0000_0000, whichever way they learn about it.
@@ -30,6 +30,9 @@ pub fn play(role: &str) {
         "heap" => heap(),
         "full" => full(),
         "many" => many(),
+        "parallel" => parallel(),
+        "chosen 0" => chosen(0),
+        "chosen 100" => chosen(100),
         "rejit" => rejit(),
         "remap" => remap(),
         "moves" => moves(),
@@ -185,6 +188,38 @@ fn mappings([count, ascending, descending, announced]: [usize; 4]) {
         memory.run(number * 4096, 10, 0);
     }
     assert!(!valgrind.is_off());
+}
+
+/// Threads that announce code and run it, all at the same time.
+fn parallel() {
+    let valgrind = &publisher();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            scope.spawn(move || {
+                let memory = Memory::private(BASE + (thread << 32), 1 << 16);
+                for number in 0..200 {
+                    let name = format!("of_{thread}_{number}");
+                    memory.put_named(valgrind, number * 112, &name, &COUNT);
+                    memory.run(number * 112, 100, 0);
+                }
+            });
+        }
+    });
+}
+
+/// So many functions that are announced and run outside of the part that callgrind is to count, and ten in it.
+fn chosen(outside: usize) {
+    let valgrind = publisher();
+    let memory = Memory::private(BASE, 1 << 16);
+    let put = |numbers: std::ops::Range<usize>, name: &str| {
+        for number in numbers {
+            memory.put_named(&valgrind, number * 112, name, &COUNT);
+            memory.run(number * 112, 10, 0);
+        }
+    };
+    put(0..outside, "outside");
+    chosen_part(&|| put(200..210, "inside"));
+    put(0..outside, "outside");
 }
 
 /// Other code at the same address, and at overlapping ones, ten thousand times.
