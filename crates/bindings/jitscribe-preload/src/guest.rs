@@ -15,8 +15,9 @@ const CANCEL_DISABLE: c_int = 1;
 /// Runs `work` and preserves `errno`. The thread cannot be cancelled during the call. If `work` panics, the library stops
 /// watching, and this returns the default.
 pub(crate) fn isolated<R: Default>(work: impl FnOnce() -> R) -> R {
-    let errno = errno();
+    // First and last: what is outside of it is in callgrind's profile. It preserves `errno` itself.
     let uncounted = ::guest::uncounted();
+    let errno = errno();
     let mut cancel = 0;
     // SAFETY: the state is one of the two, and the old state is written to a valid place.
     unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut cancel) };
@@ -28,8 +29,8 @@ pub(crate) fn isolated<R: Default>(work: impl FnOnce() -> R) -> R {
     });
     // SAFETY: restores the old state.
     unsafe { pthread_setcancelstate(cancel, std::ptr::null_mut()) };
-    drop(uncounted);
     set_errno(errno);
+    drop(uncounted);
     done
 }
 

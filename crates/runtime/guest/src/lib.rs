@@ -7,6 +7,8 @@
 #![deny(unsafe_code)]
 
 #[cfg(target_os = "linux")]
+mod at_exit;
+#[cfg(target_os = "linux")]
 mod callgrind;
 pub mod crash_signal;
 mod descriptor;
@@ -24,6 +26,8 @@ mod thread;
 mod uncounted;
 pub mod valgrind;
 
+#[cfg(target_os = "linux")]
+pub use at_exit::at_exit;
 pub use descriptor::high_descriptor;
 #[cfg(unix)]
 pub use file::OwnFile;

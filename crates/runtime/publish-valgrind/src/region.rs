@@ -294,6 +294,11 @@ impl Region {
         part
     }
 
+    /// From now on, the memory is known to be as it was.
+    pub(crate) fn trust(&mut self) {
+        self.is_doubtful = false;
+    }
+
     /// Whether Valgrind may have forgotten the region, and the address to ask it about.
     pub(crate) fn doubt(&self) -> Option<Option<u64>> {
         (self.is_doubtful && self.shown.is_some()).then_some(self.witness)

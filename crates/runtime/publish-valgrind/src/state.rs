@@ -130,6 +130,22 @@ impl State {
         }
     }
 
+    /// Shows again what Valgrind has forgotten because its memory was unmapped, if nothing else is there.
+    pub(crate) fn restore(&mut self) -> Result<(), Error> {
+        for region in self.regions.values_mut() {
+            if region.shown.is_some()
+                && !window::is_mapped(region.start, region.end)
+                && is_anonymous_or_free(region.start, region.end)
+                && window::fill(region.start, region.end)
+            {
+                // All of its code is as it was, also what was unloaded.
+                region.trust();
+                show(region, &self.files, &self.folder)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Makes `put` add a code to its region, and shows the region; does nothing if it cannot be shown.
     fn place(
         &mut self,
@@ -267,6 +283,14 @@ impl State {
         }
         Ok(())
     }
+}
+
+/// Whether all pages of the range that are mapped are known to belong to no file.
+fn is_anonymous_or_free(start: u64, end: u64) -> bool {
+    (start..end).step_by(PAGE as usize).all(|at| {
+        let behind = at + PAGE;
+        !window::is_mapped(at, behind) || memory::end_of_anonymous(at, behind) == behind
+    })
 }
 
 /// The region that contains an address.

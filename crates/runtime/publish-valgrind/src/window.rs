@@ -62,6 +62,37 @@ pub(crate) fn is_mapped(start: u64, end: u64) -> bool {
     })
 }
 
+/// Maps pages without access wherever none are mapped. Whether all pages of the range are mapped then.
+pub(crate) fn fill(start: u64, end: u64) -> bool {
+    let is_free = |at| !is_mapped(at, at + PAGE);
+    let mut at = start;
+    while at < end {
+        let mut behind = at;
+        while behind < end && is_free(behind) {
+            behind += PAGE;
+        }
+        if behind > at && !map_there(at, behind) {
+            return false;
+        }
+        at = behind.max(at + PAGE);
+    }
+    true
+}
+
+/// Maps pages without access, if no page of the range is mapped.
+fn map_there(start: u64, end: u64) -> bool {
+    let Ok(span) = Span::new(start, end) else { return false };
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: a new mapping. It replaces none: without `MAP_FIXED` the address is a wish.
+    let mapped = unsafe { mmap_anonymous(span.pointer(), span.len, ProtFlags::empty(), flags) };
+    let Ok(mapped) = mapped else { return false };
+    if mapped != span.pointer() {
+        // SAFETY: the new mapping, which nobody knows about.
+        let _ = unsafe { munmap(mapped, span.len) };
+    }
+    mapped == span.pointer()
+}
+
 /// The first page of each object file, mapped writable elsewhere: the second thing that Valgrind needs. It
 /// is never written to, nor unmapped.
 #[derive(Debug)]
