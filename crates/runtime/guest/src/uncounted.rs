@@ -109,6 +109,8 @@ fn release(before: Mask) {
 #[cfg(target_os = "linux")]
 fn set_mask(how: libc::c_int, new: &Mask, before: Option<&mut Mask>) -> bool {
     let before = before.map_or(std::ptr::null_mut(), std::ptr::from_mut);
+    // SAFETY: `errno` of this thread. It changes if the call fails.
+    let errno = unsafe { *libc::__errno_location() };
     // SAFETY: a set to read, and none or one to write, of this size. Only the thread's signals change.
     let failed = unsafe {
         libc::syscall(
@@ -119,6 +121,10 @@ fn set_mask(how: libc::c_int, new: &Mask, before: Option<&mut Mask>) -> bool {
             size_of::<Mask>(),
         )
     };
+    if failed != 0 {
+        // SAFETY: as above.
+        unsafe { *libc::__errno_location() = errno };
+    }
     failed == 0
 }
 
