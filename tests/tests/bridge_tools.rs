@@ -71,6 +71,66 @@ fn node_under_callgrind() {
     assert!(cost > 500_000, "{cost}");
 }
 
+/// Instructions in a profile with `--compress-strings=no --compress-pos=no`: all; those of the bridge's library; and those of
+/// functions in the bridge's object files whose name contains a text, with a line and without one.
+fn counts(profile: &Path, name: &str) -> [u64; 4] {
+    let text = std::fs::read(profile).expect("a profile");
+    let (mut object, mut function) = (String::new(), String::new());
+    let (mut is_call, mut counts) = (false, [0; 4]);
+    for line in String::from_utf8_lossy(&text).lines() {
+        if let Some(value) = line.strip_prefix("ob=") {
+            object = value.to_owned();
+        } else if let Some(value) = line.strip_prefix("fn=") {
+            function = value.to_owned();
+        } else if line.starts_with("calls=") {
+            is_call = true;
+        } else if line.starts_with("0x") && !std::mem::take(&mut is_call) {
+            let words: Vec<&str> = line.split(' ').collect();
+            // The place of a jump has a blank behind it, and no cost.
+            let &[_, line, cost] = &words[..] else { continue };
+            if cost.is_empty() {
+                continue;
+            }
+            let cost: u64 = cost.parse().expect("a number");
+            counts[0] += cost;
+            if object.ends_with("/libjitscribe_preload.so") {
+                counts[1] += cost;
+            }
+            if object.contains(".jit/jit-") && function.contains(name) {
+                counts[if line == "0" { 3 } else { 2 }] += cost;
+            }
+        }
+    }
+    counts
+}
+
+fn counts_of(dir: &Path, command: &[&str], name: &str) -> [u64; 4] {
+    let plain = ["callgrind", "--json", "--compress-strings=no", "--compress-pos=no"];
+    let printed = run_with(dir, &plain, command);
+    let json = printed.stdout.find("[\n  {").map_or("", |at| &printed.stdout[at..]);
+    let report: Value = serde_json::from_str(json).expect("a report");
+    counts(&dir.join(report[0]["output"].as_str().expect("a path")), name)
+}
+
+/// V8 unmaps its code before the process ends.
+#[test]
+fn node_keeps_its_lines_under_callgrind() {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    std::fs::write(dir.path().join("fib.js"), JS).expect("a file");
+    let [all, of_bridge, with_line, _] = counts_of(dir.path(), &["node", "fib.js"], "*fib ");
+    // Code that V8 has compiled again and freed while it ran has none.
+    assert!(with_line > 50_000, "{with_line} instructions with a line");
+    assert!(of_bridge * 100 < all, "{of_bridge} of {all}");
+}
+
+#[test]
+fn the_profile_of_php_is_without_the_bridge() {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    std::fs::write(dir.path().join("fib.php"), PHP).expect("a file");
+    let [all, of_bridge, ..] = counts_of(dir.path(), &["php", "fib.php"], "fib");
+    assert!(of_bridge > 0 && of_bridge * 100 < all, "{of_bridge} of {all}");
+}
+
 /// Every frame has a name, those of JavaScript between those of C++, down to `main`.
 #[test]
 #[ignore = "half a minute of processor time: cargo test -p end-to-end --test bridge_tools -- --ignored"]

@@ -183,3 +183,24 @@ fn a_perf_map_is_enough_for_names() {
     assert_eq!(known.differences(&calls.part_of(&named), UNRECOVERABLE), "");
     std::fs::remove_file(format!("/tmp/perf-{}.map", named.pid)).expect("the map");
 }
+
+/// What was asked for and is not possible is said where Valgrind writes, and not otherwise.
+#[test]
+fn a_directory_that_cannot_be_used_is_reported_if_valgrind_was_asked_for() {
+    let (_dir, calls) = calls();
+    let words = calls.command("copy", 1);
+    let said = |word: &str, dir: &str| {
+        let mut valgrind = tool("valgrind");
+        valgrind.arg("--tool=none").args(&words).env("JITSCRIBE", word).env("JITSCRIBE_DIR", dir);
+        run(&mut valgrind).stderr
+    };
+    let nowhere = "/proc/100%d/nowhere";
+    let reports = |said: &str| said.matches("jitscribe: valgrind is shown no code").count();
+    let asked = said("valgrind", nowhere);
+    assert!(asked.contains(&format!("shown no code: {nowhere}")), "{asked}");
+    assert_eq!(reports(&asked), 1, "{asked}");
+    assert_eq!(reports(&said("bytes", nowhere)), 0);
+    let dir = TempDir::with_prefix("jitscribe-valgrind-").expect("a temporary folder");
+    let usable = said("valgrind", dir.path().to_str().expect("UTF-8"));
+    assert!(!usable.contains("jitscribe:"), "{usable}");
+}

@@ -196,7 +196,8 @@ while alive():
         let mut command = session.command(&script);
         let words = ["--no-env", "--", CROWD, "100", "--call", "43,70", "--stops", "0"];
         let said = session.run(command.args(words));
-        let hits: Vec<String> = said.stacks().iter().filter(|stack| !stack.contains(' ')).cloned().collect();
+        let hits: Vec<String> =
+            said.stacks().iter().filter(|stack| !stack.contains(' ')).cloned().collect();
         assert_eq!(hits[..2], ["many_43:433", "many_70:702"], "{}", said.0);
         for table in said.parts("table") {
             assert!(!table.contains("MULTIPLE"), "a code is known twice:\n{table}");
@@ -275,7 +276,11 @@ gdb.execute("detach")
         program.out.read_line(&mut truth).expect("the truth");
         assert_eq!(said.stacks(), [truth.trim().trim_start_matches("truth: ")], "{}", said.0);
         assert!(said.parts("name")[0].starts_with("many_77777 in section .text"), "{}", said.0);
-        assert!(said.parts("hit")[0].contains("many_99999 () at /src/crowd.lang:999"), "{}", said.0);
+        assert!(
+            said.parts("hit")[0].contains("many_99999 () at /src/crowd.lang:999"),
+            "{}",
+            said.0
+        );
         assert!(said.parts("info")[0].contains("100000 codes in "), "{}", said.0);
     }
 }
@@ -288,7 +293,9 @@ fn a_core_file_shows_all_code() {
     let mut make = tool("gdb");
     make.args(["-q", "-nx", "-batch", "-ex", "break stop_here", "-ex"]);
     make.arg(format!("run 5000 --seed 7 > {}", out.display()));
-    make.arg("-ex").arg(format!("generate-core-file {}", core.display())).args(["-ex", "kill", CROWD]);
+    make.arg("-ex")
+        .arg(format!("generate-core-file {}", core.display()))
+        .args(["-ex", "kill", CROWD]);
     session.set_up(&mut make);
     let made = output(&mut make);
     assert!(core.is_file(), "{}", String::from_utf8_lossy(&made.stderr));

@@ -150,6 +150,26 @@ impl<K: Ord, V> Map<K, V> {
         })
     }
 
+    /// Changes the key of an entry, if the entries are still sorted then. Returns whether they are, and `None` without such an
+    /// entry.
+    pub fn rename(&mut self, key: &K, new: K) -> Option<bool> {
+        let place = self.found(key)?;
+        let is_above = |before: (&K, &V)| *before.0 < new;
+        let is_below = |(after, _): &(K, V)| new < *after;
+        let behind = match self.entry((place.0, place.1.saturating_add(1))) {
+            None => self.entry((place.0.saturating_add(1), 0)),
+            within => within,
+        };
+        let is_sorted = self.before(place).is_none_or(is_above) && behind.is_none_or(is_below);
+        if is_sorted
+            && let Some(entry) =
+                self.chunks.get_mut(place.0).and_then(|chunk| chunk.get_mut(place.1))
+        {
+            entry.0 = new;
+        }
+        Some(is_sorted)
+    }
+
     /// Removes the entry of a key and returns its value.
     pub fn remove(&mut self, key: &K) -> Option<V> {
         let (number, at) = self.found(key)?;
@@ -355,13 +375,23 @@ mod tests {
     proptest! {
         #[test]
         fn it_holds_what_a_btree_map_holds(
-            operations in proptest::collection::vec((0..4_u8, 0..600_u32, 0..600_u32), 0..1500),
+            operations in proptest::collection::vec((0..5_u8, 0..600_u32, 0..600_u32), 0..1500),
         ) {
             let (mut map, mut model) = (Map::new(), BTreeMap::new());
             for (kind, key, other) in operations {
                 match kind {
                     0 | 1 => prop_assert_eq!(map.insert(key, other), model.insert(key, other)),
                     2 => prop_assert_eq!(map.remove(&key), model.remove(&key)),
+                    3 => {
+                        let between = key.min(other)..=key.max(other);
+                        let is_only = model.range(between).filter(|(at, _)| **at != key).next().is_none();
+                        let expected = model.contains_key(&key).then_some(is_only);
+                        prop_assert_eq!(map.rename(&key, other), expected);
+                        if expected == Some(true) {
+                            let value = model.remove(&key).unwrap();
+                            model.insert(other, value);
+                        }
+                    }
                     _ => {
                         prop_assert_eq!(map.get(&key), model.get(&key));
                         prop_assert!(map.range(..key).rev().eq(model.range(..key).rev()));

@@ -141,7 +141,9 @@ unsafe extern "C-unwind" fn write(
 ) -> ssize_t {
     // SAFETY: called by the C library with the cookie of `wrap`.
     let fd = unsafe { stream_of(cookie) }.fd.load(Relaxed);
-    guest::isolated(|| watch::will_write(fd));
+    if watch::may_be_inherited() {
+        guest::isolated(|| watch::will_write(fd));
+    }
     let mut done = 0;
     while done < size {
         // SAFETY: the bytes from `done` to `size`, which the C library passed.

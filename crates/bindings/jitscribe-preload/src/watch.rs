@@ -103,9 +103,15 @@ pub(crate) fn opened(fd: c_int, kind: Kind) {
     with_lock(IfLocked::Wait, |watched| watched.open(fd, kind));
 }
 
+/// Whether [`will_write`] may have anything to do.
+#[inline]
+pub(crate) fn may_be_inherited() -> bool {
+    HAS_INHERITED.load(Relaxed) || owner::is_copy()
+}
+
 /// Something is about to be written. In a file that the parent has open, too, the content so far belongs to the parent.
 pub(crate) fn will_write(fd: c_int) {
-    if (HAS_INHERITED.load(Relaxed) || owner::is_copy())
+    if may_be_inherited()
         && let Some(number) = file_of(fd)
     {
         with_lock(IfLocked::Wait, |watched| {

@@ -6,6 +6,10 @@
 #![warn(missing_docs)]
 #![deny(unsafe_code)]
 
+#[cfg(target_os = "linux")]
+mod at_exit;
+#[cfg(target_os = "linux")]
+mod callgrind;
 pub mod crash_signal;
 mod descriptor;
 #[cfg(unix)]
@@ -19,8 +23,11 @@ mod notifier;
 mod signals;
 mod status;
 mod thread;
+mod uncounted;
 pub mod valgrind;
 
+#[cfg(target_os = "linux")]
+pub use at_exit::at_exit;
 pub use descriptor::high_descriptor;
 #[cfg(unix)]
 pub use file::OwnFile;
@@ -35,3 +42,4 @@ pub use status::{begin_of, own_status};
 pub use thread::spawn;
 #[cfg(target_os = "linux")]
 pub use thread::thread_id;
+pub use uncounted::{Uncounted, uncounted};

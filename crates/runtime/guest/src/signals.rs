@@ -36,7 +36,7 @@ pub struct WithoutCancellation {
 
 /// Signals that a thread raises by its own instructions.
 #[cfg(unix)]
-const FAULTS: [libc::c_int; 7] = [
+pub(crate) const FAULTS: [libc::c_int; 7] = [
     libc::SIGSEGV,
     libc::SIGBUS,
     libc::SIGFPE,

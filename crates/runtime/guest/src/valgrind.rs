@@ -12,6 +12,12 @@ const DISCARD_TRANSLATIONS: usize = 0x1002;
 /// `VALGRIND_MAP_IP_TO_SRCLOC`: writes `file:line` of an address into 64 bytes.
 const MAP_IP_TO_SRCLOC: usize = 0x1701;
 
+/// `VALGRIND_PRINTF` (`VG_USERREQ__PRINTF_VALIST_BY_REF`): a format, and its arguments.
+const PRINTF: usize = 0x1403;
+
+/// `CALLGRIND_TOGGLE_COLLECT` of callgrind: inverts whether what the thread does is counted. Other tools ignore it.
+const TOGGLE_COLLECT: usize = 0x4354_0002;
+
 /// `VALGRIND_MAKE_MEM_NOACCESS` of memcheck: accesses to the memory are reported, and the leak search skips it.
 const MAKE_MEM_NOACCESS: usize = 0x4d43_0000;
 /// `VALGRIND_MAKE_MEM_DEFINED` of memcheck.
@@ -41,6 +47,35 @@ pub fn discard_translations(address: u64, size: usize) {
     if let Ok(address) = usize::try_from(address) {
         request([DISCARD_TRANSLATIONS, address, size, 0, 0, 0]);
     }
+}
+
+/// Writes a line to the log of the Valgrind that runs the process, if any. Of texts that are too long, the rest is left out.
+pub fn log(texts: [&str; 2]) {
+    const MOST: usize = 1000;
+    let mut format = [0_u8; MOST + 8];
+    let mut end = 0;
+    for byte in texts.into_iter().flat_map(str::bytes) {
+        // There are no arguments.
+        let bytes: &[u8] = if byte == b'%' { b"%%" } else { core::slice::from_ref(&byte) };
+        match format.get_mut(end..end + bytes.len()).filter(|_| end < MOST) {
+            Some(place) => place.copy_from_slice(bytes),
+            None => break,
+        }
+        end += bytes.len();
+    }
+    if let Some(place) = format.get_mut(end) {
+        *place = b'\n';
+    }
+    // A `va_list`, of which nothing is used.
+    let arguments = [0_usize; 8];
+    let places =
+        [(&raw const format).expose_provenance(), (&raw const arguments).expose_provenance()];
+    request([PRINTF, places[0], places[1], 0, 0, 0]);
+}
+
+/// Inverts whether callgrind counts what this thread does.
+pub(crate) fn toggle_collection() {
+    request([TOGGLE_COLLECT, 0, 0, 0, 0, 0]);
 }
 
 /// Tells memcheck, if it runs this process, to ignore this memory until [`make_defined`]: its leak search does not read it,

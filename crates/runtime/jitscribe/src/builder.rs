@@ -433,16 +433,16 @@ impl Builder {
         let is_shown =
             || cfg!(all(feature = "valgrind", unix)) && guest::valgrind::is_under_valgrind();
         let for_valgrind = self.valgrind.unwrap_or_else(is_shown) && !self.is_off;
+        let valgrind_is_requested = self.valgrind == Some(true);
         let valgrind = for_valgrind.then(|| self.valgrind_dir.map_or_else(system::private_dir, Ok));
         let valgrind = valgrind.and_then(|dir| {
             let complain = |error: &system::NoDirectory| {
-                notice::report(
-                    listener,
-                    &Notice::new(
-                        Subject::Valgrind,
-                        format_args!("no directory for what valgrind is shown: {error}"),
-                    ),
-                );
+                let text = format_args!("no directory for what valgrind is shown: {error}");
+                let notice = Notice::new(Subject::Valgrind, text);
+                if valgrind_is_requested {
+                    notice.write_to_valgrind();
+                }
+                notice::report(listener, &notice);
             };
             dir.inspect_err(complain).ok()
         });
@@ -458,6 +458,7 @@ impl Builder {
             gdb_on_crash: self.gdb_on_crash && bits & control::GDB == 0,
             unwinders: self.unwinders && !self.is_off,
             valgrind,
+            valgrind_is_requested,
             arena_dir: self.arena_dir,
             perf_map: !self.no_perf_map,
             perf_map_dir: self.perf_map_dir,

@@ -76,6 +76,15 @@ impl Host {
         notice::report(self.settings.listener.as_ref(), &Notice::out_of_memory(subject));
     }
 
+    /// Reports why Valgrind is shown no code.
+    pub(crate) fn report_valgrind(&self, text: impl std::fmt::Display) {
+        let notice = Notice::new(Subject::Valgrind, text);
+        if self.settings.valgrind_is_requested {
+            notice.write_to_valgrind();
+        }
+        notice::report(self.settings.listener.as_ref(), &notice);
+    }
+
     /// Reports something that is not available.
     pub(crate) fn report(&self, subject: Subject, text: impl std::fmt::Display) {
         notice::report(self.settings.listener.as_ref(), &Notice::new(subject, text));

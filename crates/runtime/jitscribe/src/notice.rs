@@ -112,6 +112,11 @@ impl Notice {
         Self { subject, text: Text::new(text) }
     }
 
+    /// Writes it to the log of the Valgrind that runs the process, if any. This does not allocate.
+    pub(crate) fn write_to_valgrind(&self) {
+        guest::valgrind::log(["jitscribe: ", self.text.as_str()]);
+    }
+
     /// The subject.
     #[must_use]
     pub fn subject(&self) -> Subject {

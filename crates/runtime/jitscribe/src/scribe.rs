@@ -142,6 +142,7 @@ impl Scribe {
     }
 
     pub(crate) fn new(settings: Settings, replay: Option<Replay>) -> Self {
+        let _uncounted = guest::uncounted();
         let report = |subject, text: &dyn std::fmt::Display| {
             notice::report(settings.listener.as_ref(), &Notice::new(subject, text));
         };
@@ -494,10 +495,11 @@ impl Shared {
         if control_bits & control::LOG == 0 {
             return nothing();
         }
-        let written = log.load(code, control_bits & control::BYTES != 0, thread::id());
-        if self.publishers.are_there() {
-            self.publish(|publishers| publishers.load(log, code, written));
-        }
+        let written = if self.publishers.are_there() {
+            self.load_and_publish(log, control_bits, code)
+        } else {
+            log.load(code, control_bits & control::BYTES != 0, thread::id())
+        };
         match written {
             Some((position, index)) => LoadedCode { shared: self, position: Some(position), index },
             None => {
@@ -507,6 +509,16 @@ impl Shared {
         }
     }
 
+    /// Not inlined, for the same reason as [`Self::publish`].
+    #[cold]
+    #[inline(never)]
+    fn load_and_publish(&self, log: &Log, control_bits: u32, code: &Code<'_>) -> Option<LogEntry> {
+        let _uncounted = guest::uncounted();
+        let written = log.load(code, control_bits & control::BYTES != 0, thread::id());
+        self.publish(|publishers| publishers.load(log, code, written));
+        written
+    }
+
     /// Calls the publishers. Not inlined: otherwise every announcement would pay for the stack space that this needs.
     #[cold]
     #[inline(never)]
@@ -514,6 +526,7 @@ impl Shared {
         if !self.publishers.are_on() {
             return;
         }
+        let _uncounted = guest::uncounted();
         // Publishers lock and allocate: a signal handler that announces would wait for the thread that it interrupted.
         let _signals = hold_signals();
         pass_on(&self.publishers);

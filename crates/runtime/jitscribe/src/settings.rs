@@ -19,6 +19,8 @@ pub(crate) struct Settings {
     pub(crate) unwinders: bool,
     /// The directory of the object files for Valgrind; `None` if none are shown.
     pub(crate) valgrind: Option<PathText>,
+    /// Whether the user asked for that: then Valgrind's log says why it is not possible.
+    pub(crate) valgrind_is_requested: bool,
     /// The directory of the files of arenas; `None` for the default.
     pub(crate) arena_dir: Option<PathText>,
     /// Whether a perf map is allowed.
@@ -44,6 +46,7 @@ impl Settings {
             gdb_on_crash: false,
             unwinders: false,
             valgrind: None,
+            valgrind_is_requested: false,
             arena_dir: None,
             perf_map: false,
             perf_map_dir: None,

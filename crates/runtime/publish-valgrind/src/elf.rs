@@ -14,7 +14,7 @@ use std::io::IoSlice;
 
 use fallible::Vec;
 
-use crate::encode::Encode;
+use crate::text::Text;
 use crate::units;
 use crate::window::PAGE;
 
@@ -55,16 +55,15 @@ const EXECUTE: u64 = 1;
 const WRITE: u64 = 2;
 const READ: u64 = 4;
 
-/// Number of pieces in a file.
-const PIECES: usize = 19;
+/// Number of pieces in a file, without those of the text.
+const PIECES: usize = 18;
 
 /// The parts of an object file. Those with several pieces are written one after another.
 #[derive(Debug)]
 pub(crate) struct Parts<'a> {
     /// First address, at a page boundary.
     pub(crate) address: u64,
-    /// Whole pages.
-    pub(crate) text: &'a [u8],
+    pub(crate) text: &'a Text,
     /// The symbols, including the null symbol at the beginning.
     pub(crate) symbols: &'a [u8],
     pub(crate) names: &'a [u8],
@@ -75,12 +74,9 @@ pub(crate) struct Parts<'a> {
 
 /// Appends a `.symtab` symbol.
 pub(crate) fn push_symbol(out: &mut Vec<u8>, name: u32, address: u64, size: u64) {
-    out.u32(name);
-    // STB_GLOBAL, STT_FUNC. Tools take local symbols with certain names for markers.
-    out.extend_from_slice(&[0x12, 0]);
-    out.u16(1); // in .text
-    out.u64(address);
-    out.u64(size);
+    // STB_GLOBAL, STT_FUNC, in .text. Tools take local symbols with certain names for markers.
+    let kind = u64::from(name) | 0x12 << 32 | 1 << 48;
+    out.extend_from_slice([kind, address, size].map(u64::to_le_bytes).as_flattened());
 }
 
 /// Size of a symbol, and the offsets of its address and its size.
@@ -88,13 +84,14 @@ pub(crate) const SYMBOL: usize = 24;
 pub(crate) const SYMBOL_ADDRESS_AT: usize = 8;
 pub(crate) const SYMBOL_SIZE_AT: usize = 16;
 
-/// Composes the file, and passes its pieces to `write`.
-pub(crate) fn compose<R>(parts: &Parts<'_>, write: impl FnOnce(&mut [IoSlice<'_>]) -> R) -> R {
+/// Composes the file, and passes its pieces and their size in all to `write`.
+pub(crate) fn compose<R>(
+    parts: &Parts<'_>,
+    write: impl FnOnce((&mut [IoSlice<'_>], u64)) -> R,
+) -> R {
     static ZEROS: [u8; PAGE as usize - HEAD_SIZE] = [0; PAGE as usize - HEAD_SIZE];
-    let text = [parts.text];
     let (symbols, names) = ([parts.symbols], [parts.names]);
-    let bodies: [&[&[u8]]; SECTIONS.len() - TEXT] = [
-        &text,
+    let bodies: [&[&[u8]]; SECTIONS.len() - TEXT - 1] = [
         &symbols,
         &names,
         &[units::ABBREVIATIONS],
@@ -104,29 +101,43 @@ pub(crate) fn compose<R>(parts: &Parts<'_>, write: impl FnOnce(&mut [IoSlice<'_>
         &[&SECTION_NAMES],
     ];
     let mut head = TEMPLATE;
-    let mut pieces = [IoSlice::new(&[]); PIECES];
-    let mut next = 2;
-    let mut at = TEXT_AT;
-    for (number, body) in (TEXT..).zip(bodies) {
-        let start = at;
-        for piece in body {
-            pieces[next] = IoSlice::new(piece);
-            next += 1;
-            at += piece.len() as u64;
-        }
-        let section = SECTIONS_AT + number * SECTION;
-        head[section + PLACE] = start.to_le_bytes();
-        head[section + SIZE] = (at - start).to_le_bytes();
-    }
+    let size = parts.text.len();
+    put_section(&mut head, TEXT, (TEXT_AT, size));
     head[SECTIONS_AT + TEXT * SECTION + ADDRESS] = parts.address.to_le_bytes();
-    let size = parts.text.len() as u64;
     put_segment(&mut head, 0, READ | EXECUTE, TEXT_AT, parts.address, (size, size));
     // Behind the text, where it does not interfere: it is not mapped there.
     let behind = parts.address.saturating_add(size);
     put_segment(&mut head, 1, READ | WRITE, 0, behind, (0, PAGE));
-    pieces[0] = IoSlice::new(head.as_flattened());
-    pieces[1] = IoSlice::new(&ZEROS);
-    write(&mut pieces)
+    let count = PIECES + 2 * (size / PAGE) as usize;
+    let mut pieces = fallible::vec![IoSlice::new(&[]); count];
+    // If there is no space for the pieces, the file is not used.
+    let mut places = pieces.iter_mut();
+    let mut add = |piece| {
+        if let Some(place) = places.next() {
+            *place = IoSlice::new(piece);
+        }
+    };
+    let mut at = TEXT_AT + size;
+    for (number, body) in (TEXT + 1..).zip(bodies) {
+        let start = at;
+        at += body.iter().map(|piece| piece.len() as u64).sum::<u64>();
+        put_section(&mut head, number, (start, at - start));
+    }
+    add(head.as_flattened());
+    add(&ZEROS);
+    for [bytes, zeros] in parts.text.pages() {
+        add(bytes);
+        add(zeros);
+    }
+    bodies.iter().flat_map(|body| *body).for_each(|piece| add(piece));
+    write((&mut pieces, at))
+}
+
+/// The offset and the size of a section in the file.
+fn put_section(head: &mut [[u8; 8]; HEAD], number: usize, (at, size): (u64, u64)) {
+    let section = SECTIONS_AT + number * SECTION;
+    head[section + PLACE] = at.to_le_bytes();
+    head[section + SIZE] = size.to_le_bytes();
 }
 
 /// `Elf64_Phdr` of a `PT_LOAD`, with its sizes in the file and in memory.

@@ -5,7 +5,6 @@ use jit_code::leb128;
 
 /// Appends numbers.
 pub(crate) trait Encode {
-    fn u16(&mut self, value: u16);
     fn u32(&mut self, value: u32);
     fn u64(&mut self, value: u64);
     fn uleb(&mut self, value: u64);
@@ -13,10 +12,6 @@ pub(crate) trait Encode {
 }
 
 impl Encode for Vec<u8> {
-    fn u16(&mut self, value: u16) {
-        self.extend_from_slice(&value.to_le_bytes());
-    }
-
     fn u32(&mut self, value: u32) {
         self.extend_from_slice(&value.to_le_bytes());
     }

@@ -7,6 +7,9 @@ use std::os::unix::fs::FileExt;
 
 use fallible::Vec;
 
+use crate::loaded::is_loaded;
+use crate::window::PAGE;
+
 /// Reads bytes; those that cannot be read are zeros. It reads through the kernel, because the caller may be wrong about
 /// what is there, and because memcheck would report uninitialised gaps.
 pub(crate) fn read(address: u64, size: usize) -> Vec<u8> {
@@ -24,6 +27,41 @@ pub(crate) enum Kind {
     Object,
     /// Anything else, with the extent of the mapping.
     Other(Range<u64>),
+}
+
+/// The end of the pages from `start` on, up to `end`, that are known to belong to no file: the kernel says so of each page, and
+/// the dynamic linker has loaded no object there, whose changed pages the kernel takes for anonymous memory. `start` if nothing is
+/// known.
+///
+/// Unlike [`kind`], this takes no longer for a process with many mappings.
+pub(crate) fn end_of_anonymous(start: u64, end: u64) -> u64 {
+    const ENTRY: u64 = 8;
+    let Ok(entries) = File::open("/proc/self/pagemap") else { return start };
+    let mut buffer = [0; 64 * ENTRY as usize];
+    let mut at = start;
+    while at < end {
+        let pages = usize::try_from((end - at).div_ceil(PAGE)).unwrap_or(usize::MAX);
+        let length = buffer.len().min(pages.saturating_mul(ENTRY as usize));
+        let Some(buffer) = buffer.get_mut(..length) else { return at };
+        if entries.read_exact_at(buffer, at / PAGE * ENTRY).is_err() {
+            return at;
+        }
+        for entry in buffer.as_chunks().0 {
+            if !is_anonymous(u64::from_le_bytes(*entry)) || is_loaded(at) != Some(false) {
+                return at;
+            }
+            at += PAGE;
+        }
+    }
+    end
+}
+
+/// Whether a page of `/proc/self/pagemap` (proc_pid_pagemap(5)) has content, and none of a file or of shared memory.
+fn is_anonymous(entry: u64) -> bool {
+    const PRESENT: u64 = 1 << 63;
+    const SWAPPED: u64 = 1 << 62;
+    const OF_FILE: u64 = 1 << 61;
+    entry & (PRESENT | SWAPPED) != 0 && entry & OF_FILE == 0
 }
 
 /// The kind of memory at an address; `None` if nothing is mapped.
@@ -83,7 +121,11 @@ fn hexadecimal(digits: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, kind, read};
+    use std::ops::Range;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    use super::{Kind, end_of_anonymous, kind, read};
+    use crate::window::PAGE;
 
     #[test]
     fn the_program_is_distinguished_from_its_memory() {
@@ -95,5 +137,26 @@ mod tests {
         assert_eq!(kind(1), None);
         assert_eq!(read(address, 5000), heap);
         assert_eq!(read(1, 3), [0; 3]);
+    }
+
+    #[test]
+    fn pages_of_no_file_are_known() {
+        static WRITTEN: AtomicU64 = AtomicU64::new(1);
+        let page_of = |address: u64| {
+            let page = address & !(PAGE - 1);
+            page..page + PAGE
+        };
+        let is_known = |pages: Range<u64>| end_of_anonymous(pages.start, pages.end) == pages.end;
+        let own = kind as fn(u64) -> Option<Kind> as usize as u64;
+        assert!(!is_known(page_of(own)));
+        // A page of the program that was changed is as anonymous to the kernel as the heap.
+        WRITTEN.store(2, Relaxed);
+        assert!(!is_known(page_of((&raw const WRITTEN).addr() as u64)));
+        let heap = vec![7_u8; 1 << 20];
+        let pages = page_of(heap.as_ptr().addr() as u64).end
+            ..page_of(&raw const heap[heap.len() - 1] as u64).start;
+        assert_eq!(is_known(pages), cfg!(target_env = "gnu"));
+        // Nothing is there.
+        assert!(!is_known(page_of(1 << 16)));
     }
 }

@@ -17,6 +17,9 @@ use crate::options::Options;
 /// Number of names that are tried for a file until one is free.
 const TRIES: u32 = 1000;
 
+/// The content of a file: its pieces, and their size in all.
+pub(crate) type Content<'a, 'b> = (&'a mut [IoSlice<'b>], u64);
+
 /// A file that this process created.
 #[derive(Debug)]
 pub(crate) struct ObjectFile {
@@ -55,7 +58,7 @@ impl Folder {
     pub(crate) fn create(
         &self,
         address: u64,
-        pieces: &mut [IoSlice<'_>],
+        content: Content<'_, '_>,
     ) -> Result<(ObjectFile, OwnedFd), Cause> {
         let pid = self.pid;
         let beside = self.place(|| fallible::text!(".jit-{pid}.new"))?;
@@ -63,7 +66,7 @@ impl Folder {
         for number in 2..TRIES {
             match create(path.as_c_str()) {
                 Ok(fd) => {
-                    let identity = write(&fd, pieces).and_then(|()| identity_of(&fd));
+                    let identity = write(&fd, content).and_then(|()| identity_of(&fd));
                     if identity.is_err() {
                         let _ = unlinkat(CWD, path.as_c_str(), AtFlags::empty());
                     }
@@ -97,7 +100,7 @@ impl ObjectFile {
     /// Valgrind may read the old version at any time, so the file is never visible half written.
     /// The old version is deleted before the new one gets its name: when renaming over a file, some
     /// file systems write everything to the disk at once.
-    pub(crate) fn replace(&mut self, pieces: &mut [IoSlice<'_>]) -> Result<Option<OwnedFd>, Cause> {
+    pub(crate) fn replace(&mut self, content: Content<'_, '_>) -> Result<Option<OwnedFd>, Cause> {
         let (path, beside) = (self.path.as_c_str(), self.beside.as_c_str());
         let found = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map(|stat| identity(&stat));
         if found != Ok(self.identity) {
@@ -110,7 +113,7 @@ impl ObjectFile {
                 create(beside)
             })
             .map_err(Cause::system("create the object file"))?;
-        let replaced = write(&fd, pieces).and_then(|()| {
+        let replaced = write(&fd, content).and_then(|()| {
             self.identity = identity_of(&fd)?;
             unlinkat(CWD, path, AtFlags::empty())
                 .and_then(|()| renameat(CWD, beside, CWD, path))
@@ -142,13 +145,12 @@ fn identity(stat: &rustix::fs::Stat) -> (u64, u64) {
     (stat.st_dev.into(), stat.st_ino.into())
 }
 
-fn write(fd: &OwnedFd, mut pieces: &mut [IoSlice<'_>]) -> Result<(), Cause> {
-    let size: usize = pieces.iter().map(|piece| piece.len()).sum();
+fn write(fd: &OwnedFd, (mut pieces, size): Content<'_, '_>) -> Result<(), Cause> {
     let limit = getrlimit(Resource::Fsize).current;
-    if limit.is_some_and(|limit| limit < size as u64) {
+    if limit.is_some_and(|limit| limit < size) {
         return Err(Cause::SizeLimit);
     }
-    let mut left = size;
+    let mut left = usize::try_from(size).unwrap_or(usize::MAX);
     loop {
         match writev(fd, pieces) {
             Err(Errno::INTR) => {}

@@ -46,6 +46,7 @@ impl Valgrind {
         if options.is_refused || options.directory.is_none() {
             return Err(options.error(Cause::Memory));
         }
+        let _uncounted = guest::uncounted();
         let refused = |_| options.error(Cause::Memory);
         let state = fallible::attempt(|| {
             let mut state = State::new(&options);
@@ -83,6 +84,19 @@ impl Valgrind {
         self.with(|state| state.moved(from, to, size));
     }
 
+    /// Call this when the process ends. Profiles are written after that, with the lines that Valgrind knows then. So code whose
+    /// memory was unmapped, as many runtimes do with all of their code at the end, is shown again, at addresses that are now mapped
+    /// without access. Does nothing if another thread is in a method of this publisher.
+    pub fn restore(&self) {
+        let is_busy = matches!(
+            self.state.as_ref().map(|lock| lock.try_lock()),
+            None | Some(Err(TryLockError::WouldBlock))
+        );
+        if !self.is_off() && !is_busy {
+            self.with(State::restore);
+        }
+    }
+
     /// Call this in the child of a fork, on its only thread, before anything else. The child's Valgrind knows what the parent's
     /// knew; its files are its own from now on.
     ///
@@ -112,6 +126,7 @@ impl Valgrind {
 
     /// Runs `act`, unless the publisher has given up.
     fn with(&self, act: impl FnOnce(&mut State) -> Result<(), Error>) {
+        let _uncounted = guest::uncounted();
         let Some(mut state) = self.lock() else { return };
         let result = fallible::attempt(|| act(&mut state))
             .unwrap_or_else(|Refused| Err(self.options.error(Cause::Memory)));

@@ -12,6 +12,7 @@ use crate::lines;
 use crate::name;
 use crate::object::ObjectFile;
 use crate::sorted::Sorted;
+use crate::text::Text;
 use crate::units::{self, Codes};
 use crate::window::{Anchor, PAGE};
 use jit_code::Code;
@@ -46,7 +47,7 @@ pub(crate) struct Region {
     codes: Sorted<Entry>,
     /// Number of disabled entries in the sections.
     dead: usize,
-    text: Vec<u8>,
+    text: Text,
     symbols: Vec<u8>,
     names: Vec<u8>,
     lines: Vec<u8>,
@@ -65,9 +66,15 @@ pub(crate) struct Region {
 
 impl Region {
     pub(crate) fn new(start: u64, end: u64) -> Self {
-        let text = fallible::vec![0; usize::try_from(end - start).unwrap_or(0)];
-        let symbols = fallible::vec![0; SYMBOL];
-        Self { start, end, text, symbols, names: fallible::vec![0], ..Self::default() }
+        let mut region = Self { start, end, text: Text::new(start, end), ..Self::default() };
+        // Space for the codes that a region usually has.
+        region.symbols.reserve(16 * SYMBOL);
+        region.names.reserve(512);
+        region.lines.reserve(1024);
+        region.frames.reserve(1024);
+        region.symbols.extend_from_slice(&[0; SYMBOL]);
+        region.names.push(0);
+        region
     }
 
     /// Number of codes.
@@ -82,16 +89,9 @@ impl Region {
 
     /// Enlarges the region.
     pub(crate) fn extend(&mut self, start: u64, end: u64) {
-        if start < self.start {
-            let more = usize::try_from(self.start - start).unwrap_or(0);
-            self.text.insert_repeated(0, 0, more);
-            self.start = start;
-        }
-        if end > self.end {
-            let more = usize::try_from(end - self.end).unwrap_or(0);
-            self.text.resize(self.text.len() + more, 0);
-            self.end = end;
-        }
+        self.text.extend(start, end);
+        self.start = self.start.min(start);
+        self.end = self.end.max(end);
     }
 
     /// Adds a code that is entirely in the region.
@@ -137,11 +137,7 @@ impl Region {
 
     /// Sets the bytes of the code.
     pub(crate) fn put_text(&mut self, address: u64, bytes: &[u8]) {
-        let at = usize::try_from(address.saturating_sub(self.start)).unwrap_or(usize::MAX);
-        if let Some(buffer) = self.text.get_mut(at..) {
-            let size = bytes.len().min(buffer.len());
-            buffer[..size].copy_from_slice(&bytes[..size]);
-        }
+        self.text.put(address, bytes);
     }
 
     /// Frees a range of addresses. Code whose first byte is in the range is dead, as is code that ends in
@@ -223,10 +219,18 @@ impl Region {
         Some(alone)
     }
 
-    /// Takes over the content of another region, to which this one was extended.
-    pub(crate) fn absorb(&mut self, other: &Self) {
-        self.put_text(other.start, &other.text);
-        self.take_codes(other);
+    /// Joins two regions: the larger one is kept, and takes over the other.
+    pub(crate) fn joined_with(self, other: Self) -> Self {
+        let (mut kept, mut other) =
+            if other.len() >= self.len() { (other, self) } else { (self, other) };
+        kept.extend(other.start, other.end);
+        kept.text.absorb(&other.text);
+        kept.take_codes(&other);
+        if let Some(anchor) = other.anchor.take() {
+            // What Valgrind read from it is about to be replaced.
+            anchor.unmap();
+        }
+        kept
     }
 
     /// Takes over the codes of another region, without their text.
@@ -260,7 +264,8 @@ impl Region {
     /// A copy with only the codes for which `keep` returns true, given their addresses and whether they are
     /// alive, and without disabled entries.
     fn without(&mut self, keep: impl Fn((u64, u64, bool)) -> bool) -> Self {
-        let mut new = Self::new(self.start, self.end);
+        let mut new = Self::new(self.start, self.start);
+        new.end = self.end;
         new.text = std::mem::take(&mut self.text);
         for &(address, ref entry) in self.codes.iter() {
             if keep((address, address.saturating_add(entry.size), entry.is_live)) {
@@ -281,14 +286,17 @@ impl Region {
     /// A part of its pages, as a region of its own.
     pub(crate) fn part(&mut self, start: u64, end: u64) -> Self {
         let mut part = self.without(|code| code.0 >= start && code.1 <= end);
-        let from = usize::try_from(start - part.start).unwrap_or(0);
-        let to = usize::try_from(end - part.start).unwrap_or(0);
         self.text = std::mem::take(&mut part.text);
-        part.text = Vec::from(self.text.get(from..to).unwrap_or_default());
+        part.text = self.text.part(start, end);
         (part.start, part.end) = (start, end);
         self.shown = part.shown.take();
         self.anchor = part.anchor.take();
         part
+    }
+
+    /// From now on, the memory is known to be as it was.
+    pub(crate) fn trust(&mut self) {
+        self.is_doubtful = false;
     }
 
     /// Whether Valgrind may have forgotten the region, and the address to ask it about.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::os::fd::AsFd;
 
-use fallible::{Map, PathText, Vec};
+use fallible::{Map, PathText};
 
 use crate::elf;
 use crate::error::{Cause, Error};
@@ -34,6 +34,24 @@ pub(crate) struct State {
     folder: Folder,
     /// A mapping that is known not to be an object file.
     known: Range<u64>,
+}
+
+/// The regions that become one with some pages.
+enum Neighbours {
+    /// One region, with these pages.
+    One(Range<u64>),
+    /// Any number of regions, whose first addresses are in this range.
+    Many(Range<u64>),
+}
+
+impl Neighbours {
+    /// A range with the first addresses of these regions, and of no others.
+    fn keys(&self) -> Range<u64> {
+        match self {
+            Self::One(region) => region.start..region.start + 1,
+            Self::Many(keys) => keys.clone(),
+        }
+    }
 }
 
 impl State {
@@ -112,6 +130,22 @@ impl State {
         }
     }
 
+    /// Shows again what Valgrind has forgotten because its memory was unmapped, if nothing else is there.
+    pub(crate) fn restore(&mut self) -> Result<(), Error> {
+        for region in self.regions.values_mut() {
+            if region.shown.is_some()
+                && !window::is_mapped(region.start, region.end)
+                && is_anonymous_or_free(region.start, region.end)
+                && window::fill(region.start, region.end)
+            {
+                // All of its code is as it was, also what was unloaded.
+                region.trust();
+                show(region, &self.files, &self.folder)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Makes `put` add a code to its region, and shows the region; does nothing if it cannot be shown.
     fn place(
         &mut self,
@@ -123,65 +157,80 @@ impl State {
             return Ok(());
         }
         let (start, end) = pages(address, size);
-        // Usually, a region already has these pages, and they are all still mapped. It stays in the table.
-        if let Some(region) = region_at(&mut self.regions, start)
-            && end <= region.end
-            && window::is_mapped(region.start, region.end)
+        let neighbours = self.neighbours(start, end);
+        // Usually, one region has these pages or grows by them. It stays in the table.
+        if let Neighbours::One(region) = &neighbours
+            && let Some(key) = self.key_with(region, start, end)
+            && let Some(region) = self.regions.get_mut(&key)
         {
+            region.extend(start, end);
             put(region, &mut self.files);
             return show(region, &self.files, &self.folder);
         }
-        let Some(mut region_for) = self.region_for(start, end)? else { return Ok(()) };
+        let keys = neighbours.keys();
+        let Some(mut region_for) = self.region_for(keys, start, end)? else { return Ok(()) };
         put(&mut region_for, &mut self.files);
         self.show_and_insert(region_for)
     }
 
+    /// Gives the region with these pages the key that it has when it also has the pages from `start` to `end`. `None` if any page
+    /// is not mapped, or if an added one belongs to an object file.
+    fn key_with(&mut self, region: &Range<u64>, start: u64, end: u64) -> Option<u64> {
+        let (first, last) = (start.min(region.start), end.max(region.end));
+        let is_inside = *region == (first..last);
+        if !window::is_mapped(first, last) || !is_inside && self.is_object(start, end) {
+            return None;
+        }
+        let is_renamed = first == region.start || self.regions.rename(&region.start, first)?;
+        is_renamed.then_some(first)
+    }
+
     /// Removes from the table, or creates, the region for some pages; `None` if they cannot be shown.
-    fn region_for(&mut self, start: u64, end: u64) -> Result<Option<Region>, Error> {
-        if !window::is_mapped(start, end) {
+    fn region_for(
+        &mut self,
+        keys: Range<u64>,
+        start: u64,
+        end: u64,
+    ) -> Result<Option<Region>, Error> {
+        if !window::is_mapped(start, end) || self.is_object(start, end) {
             return Ok(None);
         }
-        let mut keys: Vec<u64> = self.regions.range(start..end).map(|(&key, _)| key).collect();
-        let below = self.regions.last_below(&start);
-        if let Some((&key, region)) = below
-            && (region.end > start
-                || region.end == start && keys.is_empty() && self.has_space(region))
+        let mut all: Option<Region> = None;
+        while let Some(key) = self.regions.first_from(&keys.start).map(|(key, _)| *key)
+            && key < keys.end
+            && let Some(region) = self.regions.remove(&key)
         {
-            keys.insert(0, key);
+            all = Some(match all {
+                Some(before) => before.joined_with(region),
+                None => region,
+            });
         }
-        if keys.is_empty()
-            && let Some((&key, region)) = self.regions.first_from(&end)
-            && key == end
-            && self.has_space(region)
-        {
-            keys.push(key);
-        }
-        let is_inside = |region: &Region| region.start <= start && end <= region.end;
-        let is_inside = matches!(keys[..], [key] if self.regions.get(&key).is_some_and(is_inside));
-        if !is_inside && self.is_object(start, end) {
-            return Ok(None);
-        }
-        if keys.is_empty() && self.regions.len() >= MOST {
-            return Err(self.error(Cause::TooMany));
-        }
-        // The largest one is kept, and takes over the others.
-        let mut found: Vec<Region> =
-            keys.iter().filter_map(|key| self.regions.remove(key)).collect();
-        let largest = (0..found.len()).max_by_key(|at| found[*at].len());
-        let mut region_for = match largest {
-            Some(at) => found.swap_remove(at),
-            None => Region::new(start, end),
-        };
-        region_for.extend(start, end);
-        for other in &mut found {
-            region_for.extend(other.start, other.end);
-            region_for.absorb(other);
-            if let Some(anchor) = other.anchor.take() {
-                // What Valgrind read from it is about to be replaced.
-                anchor.unmap();
+        let Some(mut region) = all else {
+            if self.regions.len() >= MOST {
+                return Err(self.error(Cause::TooMany));
             }
-        }
-        Ok(Some(region_for))
+            return Ok(Some(Region::new(start, end)));
+        };
+        region.extend(start, end);
+        Ok(Some(region))
+    }
+
+    /// The regions that become one with the pages: those that have some of them, or else an adjacent one that has space.
+    fn neighbours(&self, start: u64, end: u64) -> Neighbours {
+        let below = self.regions.last_below(&start).map(|(_, region)| region);
+        let next = self.regions.first_from(&start).map(|(_, region)| region);
+        let is_below_in = below.is_some_and(|below| below.end > start);
+        let is_next_in = next.is_some_and(|next| next.start < end);
+        let one = match (below, next) {
+            (Some(below), _) if is_below_in && !is_next_in => below,
+            (_, Some(next)) if is_next_in && !is_below_in && end <= next.end => next,
+            (Some(below), _) if is_below_in => return Neighbours::Many(below.start..end),
+            _ if is_next_in => return Neighbours::Many(start..end),
+            (Some(below), _) if below.end == start && self.has_space(below) => below,
+            (_, Some(next)) if next.start == end && self.has_space(next) => next,
+            _ => return Neighbours::Many(0..0),
+        };
+        Neighbours::One(one.start..one.end)
     }
 
     fn has_space(&self, region: &Region) -> bool {
@@ -191,7 +240,7 @@ impl State {
 
     /// Whether any of the pages belongs to a mapped object file.
     fn is_object(&mut self, start: u64, end: u64) -> bool {
-        let mut at = start;
+        let mut at = memory::end_of_anonymous(start, end);
         while at < end {
             if !self.known.contains(&at) {
                 match memory::kind(at) {
@@ -199,7 +248,7 @@ impl State {
                     Some(Kind::Object) | None => return true,
                 }
             }
-            at = self.known.end;
+            at = memory::end_of_anonymous(self.known.end, end);
         }
         false
     }
@@ -236,6 +285,14 @@ impl State {
     }
 }
 
+/// Whether all pages of the range that are mapped are known to belong to no file.
+fn is_anonymous_or_free(start: u64, end: u64) -> bool {
+    (start..end).step_by(PAGE as usize).all(|at| {
+        let behind = at + PAGE;
+        !window::is_mapped(at, behind) || memory::end_of_anonymous(at, behind) == behind
+    })
+}
+
 /// The region that contains an address.
 fn region_at(regions: &mut Map<u64, Region>, address: u64) -> Option<&mut Region> {
     let (_, region) = regions.range_mut(..=address).next_back()?;
@@ -258,13 +315,13 @@ fn show(region: &mut Region, files: &Files, folder: &Folder) -> Result<(), Error
     let mut shown = region.shown.take();
     let start = region.start;
     let written = region.parts(files, |parts| {
-        elf::compose(parts, |pieces| {
+        elf::compose(parts, |(pieces, size)| {
             if let Some(file) = &mut shown
-                && let Some(fd) = file.replace(pieces)?
+                && let Some(fd) = file.replace((&mut *pieces, size))?
             {
                 return Ok(fd);
             }
-            let (file, fd) = folder.create(start, pieces)?;
+            let (file, fd) = folder.create(start, (pieces, size))?;
             shown = Some(file);
             Ok(fd)
         })

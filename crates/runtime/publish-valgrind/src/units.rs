@@ -144,6 +144,9 @@ impl Codes {
         (address, size): (u64, u64),
         calls: &[Inlined<'_>],
     ) -> u32 {
+        if calls.is_empty() {
+            return 0;
+        }
         let tree = Tree::of(calls, size);
         if tree.first.is_none() {
             return 0;

@@ -62,6 +62,37 @@ pub(crate) fn is_mapped(start: u64, end: u64) -> bool {
     })
 }
 
+/// Maps pages without access wherever none are mapped. Whether all pages of the range are mapped then.
+pub(crate) fn fill(start: u64, end: u64) -> bool {
+    let is_free = |at| !is_mapped(at, at + PAGE);
+    let mut at = start;
+    while at < end {
+        let mut behind = at;
+        while behind < end && is_free(behind) {
+            behind += PAGE;
+        }
+        if behind > at && !map_there(at, behind) {
+            return false;
+        }
+        at = behind.max(at + PAGE);
+    }
+    true
+}
+
+/// Maps pages without access, if no page of the range is mapped.
+fn map_there(start: u64, end: u64) -> bool {
+    let Ok(span) = Span::new(start, end) else { return false };
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: a new mapping. It replaces none: without `MAP_FIXED` the address is a wish.
+    let mapped = unsafe { mmap_anonymous(span.pointer(), span.len, ProtFlags::empty(), flags) };
+    let Ok(mapped) = mapped else { return false };
+    if mapped != span.pointer() {
+        // SAFETY: the new mapping, which nobody knows about.
+        let _ = unsafe { munmap(mapped, span.len) };
+    }
+    mapped == span.pointer()
+}
+
 /// The first page of each object file, mapped writable elsewhere: the second thing that Valgrind needs. It
 /// is never written to, nor unmapped.
 #[derive(Debug)]
@@ -199,7 +230,8 @@ impl Pieces {
     fn move_aside(&mut self, span: Span, aside: Span) -> Result<(), Errno> {
         let page = PAGE as usize;
         let largest = usize::from(u16::MAX) * page;
-        let (mut at, mut len) = (0, span.len.min(largest));
+        let (mut at, mut len, mut most) = (0, span.len.min(largest), largest);
+        let mut before = 0;
         while at < span.len {
             let Some(place) = self.pages.get_mut(self.count) else { return Err(Errno::NOMEM) };
             // SAFETY: the destination is a part of the reserved memory. The source is pages that come back
@@ -210,10 +242,19 @@ impl Pieces {
                     *place = (len / page) as u16;
                     self.count += 1;
                     at += len;
-                    len = (span.len - at).min(largest);
+                    // Where protections change from page to page, larger pieces are tried for every second page only, and
+                    // not all of the rest.
+                    if before == len {
+                        most = most.saturating_mul(2).min(largest);
+                    }
+                    before = if before == len { 0 } else { len };
+                    len = (span.len - at).min(most);
                 }
                 Err(errno) if len <= page => return Err(errno),
-                Err(_) => len = (len / 2).next_multiple_of(page),
+                Err(_) => {
+                    len = (len / 2).next_multiple_of(page);
+                    most = len;
+                }
             }
         }
         Ok(())
@@ -247,8 +288,12 @@ unsafe fn relocate(from: usize, to: usize, len: usize) -> Result<(), Errno> {
     // SAFETY: guaranteed by the caller.
     let moved = unsafe { libc::mremap(from, len, len, flags, to) };
     if moved == libc::MAP_FAILED {
-        let code = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
-        return Err(Errno::from_raw_os_error(code));
+        return Err(last_error());
     }
     Ok(())
+}
+
+fn last_error() -> Errno {
+    // SAFETY: `errno` of this thread, which exists as long as the thread.
+    Errno::from_raw_os_error(unsafe { *libc::__errno_location() })
 }

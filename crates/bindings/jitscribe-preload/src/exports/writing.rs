@@ -9,7 +9,9 @@ use crate::{guest, real, span, watch};
 /// Before a call that writes to a descriptor that may be watched.
 #[cold]
 pub(super) fn before_write(fd: c_int) {
-    guest::isolated(|| watch::will_write(fd));
+    if watch::may_be_inherited() {
+        guest::isolated(|| watch::will_write(fd));
+    }
 }
 
 /// After such a call.

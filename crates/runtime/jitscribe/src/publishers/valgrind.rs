@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use fallible::Refused;
 use publish_valgrind::Options;
 
 use super::Publisher;
@@ -12,11 +13,17 @@ use jit_code::Code;
 
 /// Publishes from the start, if the settings have a folder for the object files.
 #[derive(Debug)]
-pub(super) struct Valgrind(OnceLock<publish_valgrind::Valgrind>);
+pub(super) struct Valgrind(OnceLock<&'static publish_valgrind::Valgrind>);
 
 impl Valgrind {
     pub(super) const fn new() -> Self {
         Self(OnceLock::new())
+    }
+
+    fn begin(&self, valgrind: &'static publish_valgrind::Valgrind) {
+        let _ = self.0.set(valgrind);
+        // Without memory for this, code that the runtime frees at its end has no lines.
+        let _ = guest::at_exit(move || valgrind.restore());
     }
 }
 
@@ -27,11 +34,14 @@ impl Publisher for Valgrind {
 
     fn prepare(&self, host: &'static Host) {
         let Some(directory) = &host.settings.valgrind else { return };
-        let report = |why: &str| host.report(Subject::Valgrind, why);
+        let report = |why: &str| host.report_valgrind(why);
         let options = Options::new(directory.as_path()).reporter(report);
         match publish_valgrind::Valgrind::create(options) {
-            Ok(valgrind) => drop(self.0.set(valgrind)),
-            Err(error) => host.report(Subject::Valgrind, error),
+            Ok(valgrind) => match fallible::boxed(valgrind) {
+                Ok(valgrind) => self.begin(Box::leak(valgrind)),
+                Err(Refused) => host.report_out_of_memory(Subject::Valgrind),
+            },
+            Err(error) => host.report_valgrind(error),
         }
     }
 

@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use publish_valgrind::{Options, Valgrind};
+use publish_valgrind::{Code, Line, Options, Valgrind};
 
 use crate::jit::{
-    CALL, COUNT, Function, INLINED, Memory, READ, READ_EXECUTE, READ_WRITE, freed_block, in_a_fork,
-    leak,
+    CALL, COUNT, Function, INLINED, Memory, READ, READ_EXECUTE, READ_WRITE, SOURCE, chosen_part,
+    freed_block, in_a_fork, leak,
 };
 
 /// Valgrind 3.19 and 3.24 name no function at 0x70_0000_0000, whichever way they learn about it.
@@ -19,6 +19,10 @@ fn publisher() -> Valgrind {
 }
 
 pub fn play(role: &str) {
+    if let Some(numbers) = role.strip_prefix("mappings ") {
+        let mut numbers = numbers.split(' ').map(|number| number.parse().unwrap());
+        return mappings([(); 4].map(|()| numbers.next().unwrap()));
+    }
     match role {
         "calls" => calls(),
         "inlined" => inlined(),
@@ -26,6 +30,9 @@ pub fn play(role: &str) {
         "heap" => heap(),
         "full" => full(),
         "many" => many(),
+        "parallel" => parallel(),
+        "chosen 0" => chosen(0),
+        "chosen 100" => chosen(100),
         "rejit" => rejit(),
         "remap" => remap(),
         "moves" => moves(),
@@ -156,6 +163,65 @@ fn many() {
     }
 }
 
+/// So many functions, each with a mapping of its own, as MoarVM's have. The last ones are announced: so many in ascending order,
+/// and so many in descending order. With `announced` 0, they are announced as code without bytes, which is left out.
+fn mappings([count, ascending, descending, announced]: [usize; 4]) {
+    let bytes = if announced == 0 { &[] } else { COUNT.bytes };
+    let valgrind = publisher();
+    let memory = Memory::private(BASE, count * 4096);
+    for number in 0..count {
+        memory.write(number * 4096, COUNT.bytes);
+        // Adjacent mappings with the same protection would be one.
+        if number % 2 == 0 {
+            memory.protect(number, READ_EXECUTE);
+        }
+    }
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    assert!(maps.lines().count() > count);
+    let lines = COUNT.lines.iter().map(|&(offset, line)| Line::new(offset, SOURCE, line));
+    let lines: Vec<Line<'_>> = lines.collect();
+    let middle = count - descending;
+    for number in (middle - ascending..middle).chain((middle..count).rev()) {
+        let (address, name) = (BASE + number * 4096, format!("mapping_{number}"));
+        let code = Code::new(bytes).runs_at(address as u64).named(&name);
+        valgrind.load(&code.lines(&lines));
+        memory.run(number * 4096, 10, 0);
+    }
+    assert!(!valgrind.is_off());
+}
+
+/// Threads that announce code and run it, all at the same time.
+fn parallel() {
+    let valgrind = &publisher();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            scope.spawn(move || {
+                let memory = Memory::private(BASE + (thread << 32), 1 << 16);
+                for number in 0..200 {
+                    let name = format!("of_{thread}_{number}");
+                    memory.put_named(valgrind, number * 112, &name, &COUNT);
+                    memory.run(number * 112, 100, 0);
+                }
+            });
+        }
+    });
+}
+
+/// So many functions that are announced and run outside of the part that callgrind is to count, and ten in it.
+fn chosen(outside: usize) {
+    let valgrind = publisher();
+    let memory = Memory::private(BASE, 1 << 16);
+    let put = |numbers: std::ops::Range<usize>, name: &str| {
+        for number in numbers {
+            memory.put_named(&valgrind, number * 112, name, &COUNT);
+            memory.run(number * 112, 10, 0);
+        }
+    };
+    put(0..outside, "outside");
+    chosen_part(&|| put(200..210, "inside"));
+    put(0..outside, "outside");
+}
+
 /// Other code at the same address, and at overlapping ones, ten thousand times.
 fn rejit() {
     let valgrind = publisher();
@@ -195,8 +261,7 @@ fn remap() {
             memory.write(offset + 0x100, &filler[..round % 40]);
             memory.write(offset + 0x100 + round % 40, COUNT.bytes);
             let size = (round % 40 + COUNT.bytes.len()) as u64;
-            let code =
-                publish_valgrind::Code::at((BASE + offset + 0x100) as u64, size).named("grows");
+            let code = Code::at((BASE + offset + 0x100) as u64, size).named("grows");
             valgrind.load(&code);
             memory.run(offset + 0x100, 10, 0);
             if function.name == COUNT.name {

@@ -8,7 +8,7 @@ use crate::jit::SOURCE;
 use crate::run::{Function, Ran, profile, run, run_within};
 
 /// All tests, by name.
-pub const ALL: [(&str, fn()); 16] = [
+pub const ALL: [(&str, fn()); 20] = [
     ("callgrind_has_names_lines_and_calls", callgrind),
     ("cachegrind_has_names_and_lines", cachegrind),
     ("memcheck_has_whole_stacks", memcheck),
@@ -25,6 +25,10 @@ pub const ALL: [(&str, fn()); 16] = [
     ("a_full_disk_ends_it", full_disk),
     ("ten_thousand_functions_one_at_a_time", many),
     ("ten_thousand_functions_in_one_place", rejit),
+    ("the_work_for_a_code_does_not_grow_with_the_mappings", mappings),
+    ("the_profile_is_without_the_publisher", uncounted),
+    ("each_thread_is_counted_while_it_does_not_announce", parallel),
+    ("the_choice_of_what_callgrind_counts_is_kept", chosen),
 ];
 
 const CALLGRIND: &[&str] = &[
@@ -272,4 +276,81 @@ fn rejit() {
         assert_eq!(profile[&format!("jit::{kind}_{number}")].cost(), cost, "{number}");
     }
     assert_eq!(ran.files("jit-").len(), 1);
+}
+
+fn mappings() {
+    // cachegrind counts every instruction of the process.
+    let instructions = |numbers: [u64; 4]| {
+        let role =
+            numbers.iter().fold("mappings".to_owned(), |role, number| format!("{role} {number}"));
+        let ran = run(
+            &role,
+            &["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=DIR/out.%p"],
+        );
+        let total = ran.said.lines().find_map(|line| line.split_once("I   refs:")).unwrap().1;
+        let objects = ran.files("jit-").len();
+        (total.trim().replace(',', "").parse::<u64>().unwrap(), objects)
+    };
+    for mappings in [100, 4000, 20_000] {
+        let (ascending, descending) = (50, 50);
+        let [(before, _), (after, objects)] =
+            [0, 1].map(|announced| instructions([mappings, ascending, descending, announced]));
+        let per_code = (after - before) / (ascending + descending);
+        println!("{mappings} mappings: {per_code} instructions for a code");
+        assert!((2000..=10_000).contains(&per_code), "{mappings} mappings: {per_code}");
+        assert!((6..12).contains(&objects), "{objects} objects");
+    }
+}
+
+/// The cost of what has a name that begins with `prefix`.
+fn cost_of(profile: &BTreeMap<String, Function>, prefix: &str) -> u64 {
+    let all = profile.iter().filter(|(name, _)| name.starts_with(prefix));
+    all.map(|(_, function)| function.cost()).sum()
+}
+
+fn total(profile: &BTreeMap<String, Function>) -> u64 {
+    cost_of(profile, "")
+}
+
+fn uncounted() {
+    let totals = [0, 1].map(|announced| {
+        let ran = run(&format!("mappings 400 200 200 {announced}"), CALLGRIND);
+        total(&profile_of(&ran))
+    });
+    // What remains is what holds signals back.
+    let per_code = totals[1].abs_diff(totals[0]) / 400;
+    println!("{per_code} instructions of a code are in the profile");
+    assert!(per_code < 400, "{totals:?}");
+}
+
+fn parallel() {
+    let profile = profile_of(&run("parallel", CALLGRIND));
+    assert_eq!(nameless(&profile), [""; 0]);
+    for thread in 0..4 {
+        for number in 0..200 {
+            let function = &profile[&format!("of_{thread}_{number}")];
+            assert_eq!((function.cost(), function.calls), (202, 1), "{thread} {number}");
+        }
+    }
+    let share = cost_of(&profile, "publish_valgrind") as f64 / total(&profile) as f64;
+    assert!(share < 0.01, "{share}");
+}
+
+fn chosen() {
+    let with = |role: &str, option: &str| profile_of(&run(role, &[CALLGRIND, &[option]].concat()));
+    // It counts a function only. In there the publisher is counted, whose work depends a little on what is there; its work
+    // elsewhere, thousands of instructions for each of 200 codes, is not.
+    let [few, many] =
+        ["chosen 0", "chosen 100"].map(|role| with(role, "--toggle-collect=chosen_part"));
+    for profile in [&few, &many] {
+        assert_eq!(profile["inside"].cost(), 10 * 22);
+        assert_eq!(cost_of(profile, "outside"), 0);
+    }
+    assert!(total(&few).abs_diff(total(&many)) < 20_000, "{} {}", total(&few), total(&many));
+    // It counts nothing.
+    assert_eq!(total(&with("chosen 100", "--collect-atstart=no")), 0);
+    // Another option whose name is similar.
+    let all = with("chosen 100", "--collect-jumps=no");
+    assert_eq!(all["outside"].cost(), 200 * 22);
+    assert!(cost_of(&all, "publish_valgrind") < total(&all) / 100);
 }
