@@ -56,6 +56,8 @@ pub(crate) struct Config {
 struct Sessions {
     /// Whether the user started the agent.
     user: bool,
+    /// Whether the user wants interpreted methods, too.
+    user_interpreted: bool,
     /// Number of recorders.
     recorders: u32,
     /// How many times everyone was stopped.
@@ -156,7 +158,10 @@ impl Agent {
         let is_new = !sessions.user && sessions.recorders == 0;
         match options.command {
             Command::Session => sessions.recorders += 1,
-            _ => sessions.user = true,
+            _ => {
+                sessions.user = true;
+                sessions.user_interpreted |= interpreted;
+            }
         }
         let recorder = Recorder { stops: sessions.stops };
         let before = self.config();
@@ -198,15 +203,19 @@ impl Agent {
             Some(_) => sessions.recorders = sessions.recorders.saturating_sub(1),
             None => *sessions = Sessions { stops: sessions.stops + 1, ..Sessions::default() },
         }
+        // A failure does not matter: events that still arrive are ignored.
+        let ignore = |event| {
+            let _ = self.env.deliver(event, false);
+        };
+        if !sessions.user_interpreted && sessions.recorders == 0 {
+            EVENTS_OF_CLASSES.into_iter().for_each(ignore);
+            self.interpreted.close();
+        }
         if sessions.user || sessions.recorders > 0 {
             return;
         }
-        for event in EVENTS.into_iter().chain(EVENTS_OF_CLASSES) {
-            // A failure does not matter: events that still arrive are ignored.
-            let _ = self.env.deliver(event, false);
-        }
+        EVENTS.into_iter().for_each(ignore);
         self.codes.close();
-        self.interpreted.close();
         self.methods.forget();
     }
 
