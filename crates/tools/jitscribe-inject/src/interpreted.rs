@@ -31,6 +31,8 @@ use super::lookup::{LookupCache, Numbers, Occupant, Process};
 use super::recording_index::RecordingIndex;
 
 /// perf's numbers of the registers of x86-64.
+/// The interpreter's entry has the method in it.
+const BX: u32 = 1;
 const BP: u32 = 6;
 const SP: u32 = 7;
 const IP: u32 = 8;
@@ -327,13 +329,23 @@ impl<'a> InterpretedFrames<'a> {
         if !contain(&places.interpreter, ip) {
             return None;
         }
-        let bytecode = stack.index(register(attr, sample, BP)?.1)?.checked_sub(TO_BP)?;
-        let Execution { code, at } = self.frame(process, places, time, stack, bytecode)?;
-        // The frame has it as of the last call.
-        let now = register(attr, sample, R13).map(|(_, now)| now);
-        let range = self.table.history.code(code).range();
-        let at = now.filter(|now| range.contains(now)).unwrap_or(at);
-        Some((Execution { code, at }, offset))
+        let value = |number| register(attr, sample, number).map(|(_, value)| value);
+        let bp = stack.index(value(BP)?)?;
+        let execution = match bp.checked_sub(TO_BP) {
+            Some(bytecode) => {
+                let Execution { code, at } = self.frame(process, places, time, stack, bytecode)?;
+                // The frame has it as of the last call.
+                let range = self.table.history.code(code).range();
+                let at = value(R13).filter(|now| range.contains(now)).unwrap_or(at);
+                Execution { code, at }
+            }
+            // The frame is not complete. The registers have the bytecode, which is the first one, and the method.
+            None => [value(R13)?, value(BX)?].into_iter().find_map(|at| {
+                let first = self.method(process, places, time, at)?;
+                (self.table.history.code(first.code).address == at).then_some(first)
+            })?,
+        };
+        Some((execution, offset))
     }
 
     /// What a frame executes, if there is an interpreted one whose current bytecode is in this word.
@@ -351,6 +363,17 @@ impl<'a> InterpretedFrames<'a> {
         }
         // A native method has none, and is announced by itself.
         let at = if at == 0 { stack.word(bytecode.checked_add(TO_METHOD)?)? } else { at };
+        self.method(process, places, time, at)
+    }
+
+    /// The execution of the method whose bytecode, or description, is at an address.
+    fn method(
+        &mut self,
+        process: &Process<'_>,
+        places: &Places,
+        time: u64,
+        at: u64,
+    ) -> Option<Execution> {
         if !contain(&places.methods, at) {
             return None;
         }
@@ -372,4 +395,104 @@ fn register(attr: &Attr, sample: &Sample<'_>, number: u32) -> Option<(usize, u64
     let index = (attr.sample_regs_user & (bit - 1)).count_ones() as usize;
     let value = sample.user_registers.clone().nth(index)?;
     Some((sample.offsets.user_registers + 8 * index, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POINTER: u64 = 0x7000_0000;
+    const INTERPRETER: u64 = 0x5000;
+
+    /// The address of a word.
+    fn at(index: usize) -> u64 {
+        POINTER + 8 * index as u64
+    }
+
+    /// A stack with one interpreted frame, whose word 0 is this one. Version 17 has addresses where 22 has offsets.
+    fn with_frame(bp: usize, has_offsets: bool) -> Vec<u64> {
+        let mut words = vec![0; bp + 6];
+        words[bp + 1] = INTERPRETER;
+        words[bp] = at(bp + 5);
+        words[bp - 1] = at(bp + 2);
+        words[bp - 2] = if has_offsets { (-10_i64).cast_unsigned() } else { at(bp - 10) };
+        words[bp - 3] = 0x8_0010_0040;
+        words[bp - 7] = if has_offsets { 2 } else { at(bp + 2) };
+        words[bp - 8] = 0x8_0010_1234;
+        words
+    }
+
+    fn bytes(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    fn is_frame(words: &[u64], bytecode: usize) -> bool {
+        Stack { pointer: POINTER, bytes: &bytes(words) }.is_frame(bytecode)
+    }
+
+    #[test]
+    fn frames_of_all_versions_are_found() {
+        for has_offsets in [false, true] {
+            let words = with_frame(20, has_offsets);
+            let found: Vec<usize> = (0..30).filter(|&index| is_frame(&words, index)).collect();
+            assert_eq!(found, [12], "{has_offsets}");
+            // The end of the copy cuts it.
+            assert!(is_frame(&words[..20], 12) && !is_frame(&words[..19], 12));
+        }
+    }
+
+    #[test]
+    fn words_that_do_not_fit_are_no_frame() {
+        for (word, value) in [
+            (19, 0),
+            (19, at(21)),
+            (19, at(22) + 1),
+            (19, at(22) + 9 * LARGEST),
+            (18, 1),
+            (18, at(21) - 9 * LARGEST),
+            (17, 0),
+            (17, 0x8_0010_0041),
+            (13, at(10)),
+            (13, u64::MAX),
+        ] {
+            let mut words = with_frame(20, false);
+            words[word] = value;
+            assert!(!is_frame(&words, 12), "word {word}: {value:#x}");
+        }
+        assert!(!is_frame(&[], 0) && !is_frame(&[u64::MAX; 40], 12) && !is_frame(&[0; 40], 12));
+        let all = bytes(&[at(3); 40]);
+        assert!(!Stack { pointer: u64::MAX - 7, bytes: &all }.is_frame(12));
+    }
+
+    /// The indices of those words of the value `INTERPRETER` that are taken for the return address of a call of the frame whose
+    /// word 0 is `bp`.
+    fn returns(words: &[u64], bp: usize) -> Vec<usize> {
+        let bytes = bytes(words);
+        let stack = Stack { pointer: POINTER, bytes: &bytes };
+        let execution = Execution { code: CodeId(0), at: 0 };
+        let mut caller = Caller { execution, bp: at(bp), returned: None };
+        let below = (0..bp).rev().filter(|&index| words[index] == INTERPRETER);
+        below.filter(|&index| caller.returns_by(stack, index, words[index])).collect()
+    }
+
+    #[test]
+    fn a_call_returns_by_the_next_address_or_its_copy() {
+        let mut words = vec![7; 600];
+        // The interpreter called the JVM. What is further down belongs to other frames.
+        words[590] = INTERPRETER;
+        words[2] = INTERPRETER;
+        assert_eq!(returns(&words, 599), [590]);
+        // Compiled code was called: an adapter moved the address, and the callee saved `rbp`.
+        words[570] = INTERPRETER;
+        words[569] = at(599);
+        words[560] = INTERPRETER;
+        assert_eq!(returns(&words, 599), [590, 570]);
+        // The callee has not saved it yet.
+        words[569] = 7;
+        words[560] = 7;
+        assert_eq!(returns(&words, 599), [590, 570]);
+        // The callee is an interpreted method that is not known, and has called something.
+        words[589] = at(599);
+        assert_eq!(returns(&words, 599), [590]);
+    }
 }
