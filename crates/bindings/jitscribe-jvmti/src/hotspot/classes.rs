@@ -2,13 +2,13 @@
 //!
 //! HotSpot has a list of class loaders, and each has a list of its classes. Both grow at the front, so a later scan ends where
 //! the last one began. Other threads change all this at any time, and free it. So everything is copied by the kernel, which
-//! reports what is not there; and a class counts only if what it leads to leads back to it.
+//! reports what is not there ([`Pages`]); and a class counts only if what it leads to leads back to it.
 
 use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
 
-use super::memory::copy;
+use super::memory::Pages;
 use super::structs::{Field, Library};
 
 /// The classes of HotSpot.
@@ -110,166 +110,125 @@ impl Classes {
 
     /// Calls `see` with the methods of each class that no earlier scan has `seen`. Abstract methods are left out.
     pub(crate) fn scan(&self, seen: &mut Seen, mut see: impl FnMut(ClassMethod<'_>)) {
-        let mut buffer = Buffer::default();
-        let mut retried = std::mem::take(&mut seen.incomplete);
-        for (class, attempts) in &mut retried {
-            *attempts += 1;
-            if self.class(*class, &mut buffer, &mut see) == Some(false) && *attempts < ATTEMPTS {
-                seen.incomplete.push((*class, *attempts));
+        let fields = &self.fields;
+        let mut scan = Scan { classes: self, pages: Pages::default(), text: Vec::new() };
+        for (class, attempts) in std::mem::take(&mut seen.incomplete) {
+            if scan.class(class, &mut see).is_none() && attempts < ATTEMPTS {
+                seen.incomplete.push((class, attempts + 1));
             }
         }
-        let mut loader = self.fields.loaders.value(0, &mut buffer).unwrap_or(0);
+        let mut loader = scan.value(0, fields.loaders).unwrap_or(0);
         for _ in 0..MANY {
             if loader == 0 {
                 break;
             }
-            let Some([next, first]) =
-                buffer.words(loader, [self.fields.next_loader, self.fields.classes])
+            let (Some(next), Some(first)) =
+                (scan.value(loader, fields.next_loader), scan.value(loader, fields.classes))
             else {
                 break;
             };
             let before = seen.first.insert(loader, first);
-            self.classes(first, before, seen, &mut buffer, &mut see);
+            scan.classes(first, before, &mut seen.incomplete, &mut see);
             loader = next;
         }
     }
+}
 
+/// One scan, in which each page of memory is read once.
+struct Scan<'a> {
+    classes: &'a Classes,
+    pages: Pages,
+    text: Vec<u8>,
+}
+
+impl Scan<'_> {
     /// The classes of a loader, up to the one that was the first before.
     fn classes(
-        &self,
+        &mut self,
         first: usize,
         before: Option<usize>,
-        seen: &mut Seen,
-        buffer: &mut Buffer,
+        incomplete: &mut Vec<(usize, u8)>,
         see: &mut impl FnMut(ClassMethod<'_>),
     ) {
-        let fields = &self.fields;
+        let fields = &self.classes.fields;
         let mut class = first;
         for _ in 0..MANY {
             if class == 0 || Some(class) == before {
                 return;
             }
-            let Some([next, layout]) = buffer.words(class, [fields.next_class, fields.layout])
+            let (Some(next), Some(layout)) =
+                (self.value(class, fields.next_class), self.value(class, fields.layout))
             else {
                 return;
             };
             // Those of arrays are negative.
-            if (layout as i32) >= 0 && self.class(class, buffer, see) == Some(false) {
-                seen.incomplete.push((class, 0));
+            if (layout as i32) >= 0 && self.class(class, see).is_none() {
+                incomplete.push((class, 0));
             }
             class = next;
         }
     }
 
-    /// The methods of a class; false if it has none yet.
-    fn class(
-        &self,
-        class: usize,
-        buffer: &mut Buffer,
-        see: &mut impl FnMut(ClassMethod<'_>),
-    ) -> Option<bool> {
-        let fields = &self.fields;
-        let [methods, class_name] = buffer.words(class, [fields.methods, fields.class_name])?;
-        if methods == 0 {
-            return Some(false);
-        }
-        let [count] = buffer.words(methods, [fields.array_length])?;
-        if count == 0 || count > MOST_METHODS {
-            return Some(true);
-        }
-        let methods = buffer.pointers([(methods + self.array_header, 8 * count)])?;
-        let constants =
-            buffer.pointers(methods.iter().map(|method| (method + fields.constants.at, 8)))?;
-        let access = buffer.copy(methods.iter().map(|method| (method + fields.access.at, 2)))?;
-        let access: Vec<usize> = access.chunks_exact(2).map(number).collect();
-        let constant = buffer.copy(constants.iter().map(|at| (*at, self.constants_size)))?.to_vec();
-        let each = || constant.chunks_exact(self.constants_size);
-        let mut pools: Vec<usize> = each().map(|part| fields.pool.within(part)).collect();
-        let entries = each().zip(&pools).flat_map(|(part, pool)| {
-            let entry = |index: Field| (pool + self.pool_size + 8 * index.within(part), 8);
-            [entry(fields.name), entry(fields.descriptor)]
-        });
-        let mut symbols = buffer.pointers(entries)?;
-        pools.dedup();
-        let holders =
-            buffer.pointers(pools.iter().map(|pool| (pool + fields.pool_holder.at, 8)))?;
-        if holders.iter().any(|holder| *holder != class) {
+    /// The methods of a class; `None` if it is not complete yet.
+    fn class(&mut self, class: usize, see: &mut impl FnMut(ClassMethod<'_>)) -> Option<()> {
+        let classes = self.classes;
+        let fields = &classes.fields;
+        let methods = self.value(class, fields.methods).filter(|methods| *methods != 0)?;
+        let count = self.value(methods, fields.array_length)?;
+        if count > MOST_METHODS {
             return None;
         }
-        symbols.push(class_name);
-        let lengths = buffer.copy(symbols.iter().map(|at| (at + fields.symbol_length.at, 2)))?;
-        let lengths: Vec<usize> = lengths.chunks_exact(2).map(number).collect();
-        let bodies = symbols.iter().map(|at| at + fields.symbol_body.at);
-        let mut texts = buffer.copy(bodies.zip(lengths.iter().copied()))?;
-        let (of_class, of_methods) = lengths.split_last()?;
-        let (names, class_name) = texts.split_at_checked(texts.len().checked_sub(*of_class)?)?;
-        texts = names;
-        for (index, part) in each().enumerate() {
-            let mut text = |number: usize| {
-                let (text, rest) = texts.split_at_checked(*of_methods.get(number)?)?;
-                texts = rest;
-                Some(text)
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        let class_name = self.value(class, fields.class_name)?;
+        self.symbol(class_name, &mut text)?;
+        let of_class = text.len();
+        for index in 0..count {
+            let method =
+                self.pages.number(methods.wrapping_add(classes.array_header + 8 * index), 8)?;
+            let constants = self.value(method, fields.constants)?;
+            let pool = self.value(constants, fields.pool)?;
+            if self.value(pool, fields.pool_holder)? != class {
+                return None;
+            }
+            let code_size = self.value(constants, fields.code_size)?;
+            let is_native = self.value(method, fields.access)? & NATIVE != 0;
+            let (address, size) = match code_size {
+                0 if is_native => (method, classes.method_size),
+                0 => continue,
+                size => (constants.wrapping_add(classes.constants_size), size),
             };
-            let (name, descriptor) = (text(2 * index)?, text(2 * index + 1)?);
-            let code_size = fields.code_size.within(part);
-            let (address, size) = match (code_size, access.get(index)? & NATIVE) {
-                (0, 0) => continue,
-                (0, _) => (*methods.get(index)?, self.method_size),
-                (size, _) => (constants.get(index)? + self.constants_size, size),
+            text.truncate(of_class);
+            let mut symbol = |field| {
+                let index = self.value(constants, field)?;
+                let symbol =
+                    self.pages.number(pool.wrapping_add(classes.pool_size + 8 * index), 8)?;
+                self.symbol(symbol, &mut text)?;
+                Some(text.len())
             };
-            let (address, size) = (address as u64, size as u64);
-            see(ClassMethod { address, size, class: class_name, name, descriptor });
+            let of_name = symbol(fields.name)?;
+            symbol(fields.descriptor)?;
+            see(ClassMethod {
+                address: address as u64,
+                size: size as u64,
+                class: &text[..of_class],
+                name: &text[of_class..of_name],
+                descriptor: &text[of_name..],
+            });
         }
-        Some(true)
-    }
-}
-
-impl Field {
-    /// Its value in the copy of a structure.
-    fn within(self, structure: &[u8]) -> usize {
-        structure.get(self.at..self.at + self.size).map_or(0, number)
+        self.text = text;
+        Some(())
     }
 
-    /// Its value in the structure at an address.
-    fn value(self, structure: usize, buffer: &mut Buffer) -> Option<usize> {
-        buffer.words(structure, [self]).map(|[value]| value)
-    }
-}
-
-/// A number of up to eight bytes, as the processor stores it.
-fn number(bytes: &[u8]) -> usize {
-    bytes.iter().rev().fold(0, |value, byte| value << 8 | usize::from(*byte))
-}
-
-/// What was copied last.
-#[derive(Default)]
-struct Buffer(Vec<u8>);
-
-impl Buffer {
-    fn copy(&mut self, ranges: impl IntoIterator<Item = (usize, usize)>) -> Option<&[u8]> {
-        self.0.clear();
-        copy(ranges, &mut self.0)?;
-        Some(&self.0)
+    /// Appends a symbol's text.
+    fn symbol(&mut self, symbol: usize, text: &mut Vec<u8>) -> Option<()> {
+        let fields = &self.classes.fields;
+        let length = self.value(symbol, fields.symbol_length)?;
+        self.pages.append(symbol.checked_add(fields.symbol_body.at)?, length, text)
     }
 
-    fn pointers(&mut self, ranges: impl IntoIterator<Item = (usize, usize)>) -> Option<Vec<usize>> {
-        Some(self.copy(ranges)?.chunks_exact(8).map(number).collect())
-    }
-
-    /// The values of fields of a structure.
-    fn words<const N: usize>(
-        &mut self,
-        structure: usize,
-        fields: [Field; N],
-    ) -> Option<[usize; N]> {
-        let ranges = fields.map(|field| (structure.wrapping_add(field.at), field.size));
-        let mut rest = self.copy(ranges)?;
-        let mut values = [0; N];
-        for (value, field) in values.iter_mut().zip(fields) {
-            let (bytes, behind) = rest.split_at_checked(field.size)?;
-            *value = number(bytes);
-            rest = behind;
-        }
-        Some(values)
+    /// The value of a field of the structure at an address, or of a static field if that is 0.
+    fn value(&mut self, structure: usize, field: Field) -> Option<usize> {
+        self.pages.number(structure.checked_add(field.at)?, field.size)
     }
 }

@@ -1,41 +1,93 @@
-//! Copies memory of this process that another thread may free at any time.
+//! Copies of memory of this process that other threads may free at any time.
 #![allow(unsafe_code, reason = "a system call with addresses")]
 
+use std::collections::HashMap;
 use std::ptr;
 
-/// The kernel accepts this many ranges at a time (`UIO_MAXIOV`).
-const RANGES: usize = 1024;
+use rustc_hash::FxBuildHasher;
 
-/// Copies these ranges, each an address and a length, one behind the other to the end of `into`. `None` if any of them is not
-/// readable, or if this process may not make the system call.
-pub(crate) fn copy(
-    ranges: impl IntoIterator<Item = (usize, usize)>,
-    into: &mut Vec<u8>,
-) -> Option<()> {
-    let mut ranges = ranges.into_iter().filter(|(_, size)| *size > 0).map(|(address, size)| {
-        libc::iovec { iov_base: ptr::without_provenance_mut(address), iov_len: size }
-    });
-    loop {
-        let some: Vec<libc::iovec> = ranges.by_ref().take(RANGES).collect();
-        if some.is_empty() {
-            return Some(());
+/// The unit of copies: smaller than or equal to the processor's pages, so that all of it can be read, or nothing.
+const PAGE: usize = 4096;
+
+/// Number of pages that are copied at a time, as what HotSpot allocates together lies together.
+const AHEAD: usize = 4;
+
+/// Number of pages that are kept.
+const KEPT: usize = 1024;
+
+/// Copies of pages, each as of when it was read first.
+#[derive(Debug, Default)]
+pub(crate) struct Pages {
+    /// By page number: where the copy is.
+    places: HashMap<usize, usize, FxBuildHasher>,
+    copies: Vec<u8>,
+}
+
+impl Pages {
+    /// Appends `size` bytes at an address to `into`. `None` if they are not readable, or if this process may not make the
+    /// system call.
+    pub(crate) fn append(&mut self, address: usize, size: usize, into: &mut Vec<u8>) -> Option<()> {
+        let end = address.checked_add(size)?;
+        let mut at = address;
+        while at < end {
+            let page = self.page(at / PAGE)?;
+            let begin = at % PAGE;
+            let part = page.get(begin..PAGE.min(begin + (end - at)))?;
+            into.extend_from_slice(part);
+            at += part.len();
         }
-        let total = some.iter().try_fold(0_usize, |sum, range| sum.checked_add(range.iov_len))?;
-        let behind = into.len();
-        into.try_reserve(total).ok()?;
-        into.resize(behind + total, 0);
-        let place = into[behind..].as_mut_ptr();
-        let local = libc::iovec { iov_base: place.cast(), iov_len: total };
-        // SAFETY: the kernel writes at most `total` bytes to `local`, which has that many. It checks the other addresses itself,
-        // as if they were another process's.
-        let copied = unsafe {
-            let own = libc::getpid();
-            libc::process_vm_readv(own, &raw const local, 1, some.as_ptr(), some.len() as u64, 0)
-        };
-        if usize::try_from(copied) != Ok(total) {
-            return None;
-        }
+        Some(())
     }
+
+    /// The number at an address, of up to eight bytes.
+    pub(crate) fn number(&mut self, address: usize, size: usize) -> Option<usize> {
+        let begin = address % PAGE;
+        let here = self.page(address / PAGE)?;
+        if let Some(bytes) = here.get(begin..begin + size) {
+            return Some(number(bytes));
+        }
+        let mut bytes = Vec::with_capacity(size);
+        self.append(address, size, &mut bytes)?;
+        Some(number(&bytes))
+    }
+
+    fn page(&mut self, page: usize) -> Option<&[u8]> {
+        if !self.places.contains_key(&page) {
+            self.copy(page)?;
+        }
+        let place = *self.places.get(&page)?;
+        self.copies.get(place..place + PAGE)
+    }
+
+    /// Copies a page, and those behind it that are there.
+    fn copy(&mut self, page: usize) -> Option<()> {
+        if self.places.len() >= KEPT {
+            *self = Self::default();
+        }
+        let behind = self.copies.len();
+        self.copies.try_reserve(AHEAD * PAGE).ok()?;
+        self.copies.resize(behind + AHEAD * PAGE, 0);
+        let (from, size) = (ptr::without_provenance_mut(page.checked_mul(PAGE)?), AHEAD * PAGE);
+        let to = self.copies[behind..].as_mut_ptr().cast();
+        let [to, from] = [to, from].map(|iov_base| libc::iovec { iov_base, iov_len: size });
+        // SAFETY: the kernel writes at most `size` bytes to `to`, which has that many. It checks the other addresses itself, as if
+        // they were another process's, and copies up to the first page that is not there.
+        let copied = unsafe {
+            libc::process_vm_readv(libc::getpid(), &raw const to, 1, &raw const from, 1, 0)
+        };
+        let copied = usize::try_from(copied).unwrap_or(0) / PAGE;
+        self.copies.truncate(behind + copied * PAGE);
+        for index in 0..copied {
+            // A copy that exists stays: what was read from it is valid together.
+            self.places.entry(page + index).or_insert(behind + index * PAGE);
+        }
+        (copied > 0).then_some(())
+    }
+}
+
+/// A number, as the processor stores it.
+fn number(bytes: &[u8]) -> usize {
+    bytes.iter().rev().fold(0, |value, byte| value << 8 | usize::from(*byte))
 }
 
 #[cfg(test)]
@@ -43,18 +95,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_copied_unless_one_is_not_there() {
-        let text = *b"hello, world";
+    fn memory_is_copied_unless_it_is_not_there() {
+        let text: Vec<u8> = (0..40 * PAGE).map(|index| (index / 7) as u8).collect();
         let at = text.as_ptr().addr();
-        let mut copied = b">".to_vec();
-        assert_eq!(copy([(at + 7, 5), (at, 0), (at, 1)], &mut copied), Some(()));
-        assert_eq!(copied, b">worldh");
-        let each: Vec<_> = (0..5000).map(|index| (at + index % 12, 1)).collect();
+        let mut pages = Pages::default();
+        for (begin, size) in [(0, 1), (PAGE - 3, 9), (5, 30 * PAGE), (40 * PAGE - 1, 1), (7, 0)] {
+            let mut copied = b">".to_vec();
+            assert_eq!(pages.append(at + begin, size, &mut copied), Some(()));
+            assert_eq!(copied[1..], text[begin..begin + size]);
+        }
+        for begin in 0..2 * PAGE {
+            let number = u32::from_le_bytes(*text[begin..].first_chunk().unwrap());
+            assert_eq!(pages.number(at + begin, 4), Some(number as usize));
+        }
+        assert_eq!(pages.number(8, 8), None);
+        assert_eq!(pages.number(usize::MAX - 3, 8), None);
+        assert_eq!(pages.append(at, usize::MAX, &mut Vec::new()), None);
+    }
+
+    #[test]
+    fn few_pages_are_kept() {
+        let text = vec![1; 3 * KEPT * PAGE];
+        let mut pages = Pages::default();
         let mut copied = Vec::new();
-        assert_eq!(copy(each, &mut copied), Some(()));
-        assert_eq!(&copied[4_992..], &text[..8]);
-        assert_eq!(copy([(at, 1), (8, 1)], &mut copied), None);
-        assert_eq!(copy([(at, 1), (usize::MAX, 1)], &mut copied), None);
-        assert_eq!(copy([(at, usize::MAX), (at, 9)], &mut copied), None);
+        assert_eq!(pages.append(text.as_ptr().addr(), text.len(), &mut copied), Some(()));
+        assert!(copied == text && pages.copies.len() <= (KEPT + AHEAD) * PAGE);
     }
 }
