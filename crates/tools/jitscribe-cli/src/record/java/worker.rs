@@ -52,9 +52,6 @@ pub enum Interpreted {
     WithoutFramePointers,
 }
 
-/// The option of HotSpot that makes compiled code keep frame pointers.
-const FRAME_POINTERS: &str = "PreserveFramePointer";
-
 /// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
@@ -123,8 +120,7 @@ impl JvmTask {
         }
         let wait = Wait { until, stop: Some(output.as_fd()) };
         let folder = Folder::new(root.open("/tmp", OFlags::DIRECTORY)?);
-        let option = ask(&target, &folder, &Request::option(FRAME_POINTERS)?, &wait)?;
-        let no_frame_pointers = option.is_off(FRAME_POINTERS);
+        let no_frame_pointers = !target.is_told_to_keep_frame_pointers();
         match &self.what {
             What::PerfMap => {
                 ask(&target, &folder, &Request::jcmd("Compiler.perfmap")?, &wait)?.done()?;

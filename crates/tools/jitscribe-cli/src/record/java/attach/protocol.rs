@@ -47,11 +47,6 @@ impl Request {
         Self::new("load", [library, "true", options])
     }
 
-    /// A request for the value of an option.
-    pub fn option(name: &str) -> Result<Self, Failure> {
-        Self::new("printflag", [name, "", ""])
-    }
-
     fn new(command: &str, arguments: [&str; 3]) -> Result<Self, Failure> {
         let mut bytes = b"1\0".to_vec();
         for word in [command].into_iter().chain(arguments) {
@@ -125,12 +120,6 @@ impl Answer {
             }
             _ => Err(self.refusal()),
         }
-    }
-
-    /// Whether, according to the answer to [`Request::option`], the option `name` is turned off. An answer of another form is not
-    /// one that says so.
-    pub fn is_off(&self, name: &str) -> bool {
-        self.code == 0 && self.text.trim().strip_prefix("-XX:-") == Some(name)
     }
 
     /// Whether, according to its answer, the command succeeded.
@@ -217,21 +206,6 @@ mod tests {
         assert_eq!(cause(old.loaded()), "it returned only code -1");
         // A code of the agent's counts only where the JVM's own is 0.
         assert!(answer(b"100\nreturn code: 0\n").expect("an answer").loaded().is_err());
-    }
-
-    #[test]
-    fn an_option_is_off_if_the_jvm_says_so() {
-        let is_off = |said: &[u8]| answer(said).expect("an answer").is_off("UseX");
-        assert!(is_off(b"0\n-XX:-UseX\n") && is_off(b"0\n-XX:-UseX"));
-        for said in [
-            "0\n-XX:+UseX\n",
-            "0\n-XX:-UseXY\n",
-            "0\n",
-            "1\n-XX:-UseX\n",
-            "0\nno such flag 'UseX'\n",
-        ] {
-            assert!(!is_off(said.as_bytes()), "{said}");
-        }
     }
 
     #[test]
