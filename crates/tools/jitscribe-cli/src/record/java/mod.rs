@@ -102,7 +102,7 @@ impl Jvms {
     /// Says what to do about stacks that end at compiled code.
     fn warn_of_cut_stacks(&self, call_graph: Option<&str>) {
         if call_graph.is_none_or(|how| how == "fp") && !self.without_frame_pointers.is_empty() {
-            note::warning(format_args!(
+            note::say(format_args!(
                 "{} without -XX:+PreserveFramePointer: its stacks end at compiled methods; record it with --call-graph dwarf, \
                  or start it with this option",
                 self.cut()

@@ -128,12 +128,13 @@ impl JvmTask {
             What::Agent { path: agent, interpreted } => {
                 expect_file(&root, agent)?;
                 let offer = OfferedPipe::make(&folder, self.pid)?;
-                let mut options = format!("hold:{}", offer.path());
-                if *interpreted == Interpreted::Yes
-                    || *interpreted == Interpreted::WithoutFramePointers && no_frame_pointers
-                {
-                    options.push_str(",interpreted");
-                }
+                let interpreted = match interpreted {
+                    Interpreted::Yes => true,
+                    Interpreted::WithoutFramePointers => no_frame_pointers,
+                    Interpreted::No => false,
+                };
+                let interpreted = if interpreted { "interpreted," } else { "" };
+                let options = format!("{interpreted}hold:{}", offer.path());
                 let request = Request::load(agent, &options)?;
                 ask(&target, &folder, &request, &wait)?.loaded()?;
                 *session = Some(offer.taken());
