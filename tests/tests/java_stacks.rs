@@ -1,4 +1,4 @@
-//! Call stacks through compiled Java: by frame pointers, and unwound from copies of the stack without them.
+//! Call stacks through Java, compiled and interpreted: by frame pointers, and unwound from copies of the stack without them.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +12,9 @@ use end_to_end::tool::run;
 on_each_jdk! {
     unwound_stacks_are_those_of_frame_pointers,
     stacks_through_interpreted_methods,
+    interpreted_stacks,
+    interpreted_native_methods,
+    stacks_of_a_jvm_without_frame_pointers,
 }
 
 /// The chain that the workload has whenever it is in its leaf, innermost first.
@@ -20,54 +23,67 @@ fn wanted() -> Vec<String> {
     methods.map(|method| format!("Chain.{method}")).collect()
 }
 
-/// The stacks of a recording of the workload that begin in its leaf, as names.
-struct Stacks(Vec<Vec<String>>);
+/// The stacks of a recording that begin in the workload's leaf, as names, and what `record` said.
+struct Stacks {
+    all: Vec<Vec<String>>,
+    said: String,
+}
+
+/// Runs a workload, and records it for a moment with the agent.
+fn record(
+    jdk: &Jdk,
+    class: &str,
+    options: &[&str],
+    compiled: &[String],
+    how: Option<&str>,
+) -> Stacks {
+    let java = Java::start_class(jdk, class, options, &[LONG]);
+    java.wait_for_compiled(compiled);
+    let mut record = jitscribe();
+    record.args(["record", "-p", &java.pid(), "--duration", "2", "-F", "1999", "-o", "it.data"]);
+    if let Some(how) = how {
+        record.args(["--call-graph", how]);
+    }
+    let said = run(record.current_dir(java.dir()).env("JITSCRIBE_JAVA_AGENT", java_agent())).stderr;
+    let chains = Perf::installed().chains(&java.dir().join("it.data"));
+    let name = |frame: &Frame| frame.name().unwrap_or("?").to_owned();
+    let names = |chain: &Chain| chain.frames.iter().map(name).collect();
+    Stacks { all: chains.iter().map(names).collect(), said }
+}
 
 impl Stacks {
-    fn record(jdk: &Jdk, options: &[&str], how: &str) -> Self {
+    fn record(jdk: &Jdk, options: &[&str], how: impl Into<Option<&'static str>>) -> Self {
         let mut all = vec!["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Chain::*"];
         all.extend(options);
-        let java = Java::start_class(jdk, "Chain", &all, &[LONG]);
-        // Until then they are interpreted, and show as such.
+        // Until then they are interpreted.
         let methods = ["leaf", "middle", "down", "outer", "main"];
-        let excluded = |method: &&str| {
-            options.iter().any(|option| option.ends_with(&format!("exclude,Chain::{method}")))
+        let excluded = |method: &&&str| {
+            options.iter().any(|option| {
+                *option == "-Xint" || option.ends_with(&format!("exclude,Chain::{method}"))
+            })
         };
         let compiled = methods.iter().filter(|method| !excluded(method));
-        java.wait_for_compiled(
-            &compiled.map(|method| format!("Chain.{method}")).collect::<Vec<_>>(),
-        );
-        let mut record = jitscribe();
-        record.args([
-            "record",
-            "-p",
-            &java.pid(),
-            "--duration",
-            "2",
-            "-F",
-            "1999",
-            "-o",
-            "it.data",
-        ]);
-        record.args(["--call-graph", how]).current_dir(java.dir());
-        run(record.env("JITSCRIBE_JAVA_AGENT", java_agent()));
-        let chains = Perf::installed().chains(&java.dir().join("it.data"));
-        let name = |frame: &Frame| frame.name().unwrap_or("?").to_owned();
-        let names = |chain: &Chain| chain.frames.iter().map(name).collect();
-        let mut stacks: Vec<Vec<String>> = chains.iter().map(names).collect();
-        stacks.retain(|stack| stack.first().is_some_and(|innermost| innermost == "Chain.leaf"));
-        assert!(stacks.len() > 20, "{} of {} samples are in the leaf", stacks.len(), chains.len());
-        Self(stacks)
+        let compiled: Vec<_> = compiled.map(|method| format!("Chain.{method}")).collect();
+        let stacks = record(jdk, "Chain", &all, &compiled, how.into());
+        stacks.of(|stack| stack.first().is_some_and(|innermost| innermost == "Chain.leaf"))
+    }
+
+    /// Some of the stacks.
+    fn of(mut self, are_meant: impl Fn(&[String]) -> bool) -> Self {
+        let before = self.all.len();
+        self.all.retain(|stack| are_meant(stack));
+        assert!(self.all.len() > 20, "only {} of {before} samples are meant", self.all.len());
+        self
     }
 
     /// Says of how many of a hundred stacks this holds, and shows the others should they be too many.
     #[expect(clippy::print_stdout, reason = "the figures of docs/runtimes/java.md")]
     fn expect(&self, what: &str, least: usize, holds: impl Fn(&[String]) -> bool) {
-        let (good, bad): (Vec<_>, Vec<_>) = self.0.iter().partition(|stack| holds(stack));
-        println!("{what}: {} of {} stacks", good.len(), self.0.len());
+        let (good, bad): (Vec<_>, Vec<_>) = self.all.iter().partition(|stack| holds(stack));
+        println!("{what}: {} of {} stacks", good.len(), self.all.len());
         let mut others: BTreeMap<String, usize> = BTreeMap::new();
         bad.iter().for_each(|stack| *others.entry(stack.join(" < ")).or_default() += 1);
-        assert!(good.len() * 100 >= least * self.0.len(), "{what} not in {others:#?}");
+        assert!(good.len() * 100 >= least * self.all.len(), "{what} not in {others:#?}");
     }
 }
 
@@ -89,21 +105,47 @@ fn unwound_stacks_are_those_of_frame_pointers(jdk: &Jdk) {
 }
 
 fn stacks_through_interpreted_methods(jdk: &Jdk) {
-    let interpreted = |method| {
+    let wanted = wanted();
+    for method in ["main", "outer"] {
         let excluded = format!("-XX:CompileCommand=exclude,Chain::{method}");
-        Stacks::record(jdk, &["-XX:-PreserveFramePointer", &excluded], "dwarf")
-    };
-    let mut wanted = wanted();
-    let (outer, main) = (wanted.len() - 2, wanted.len() - 1);
-    wanted[main] = "Interpreter".to_owned();
-    let stacks = interpreted("main");
-    stacks.expect("main interpreted, and seen", 98, |stack| stack.starts_with(&wanted));
-    stacks.expect("main interpreted, and all behind it", 98, enters_java);
-    wanted[outer] = "Interpreter".to_owned();
-    let stacks = interpreted("outer");
-    stacks.expect("outer interpreted, and seen", 98, |stack| stack.starts_with(&wanted[..=outer]));
-    stacks.expect("outer interpreted, and its caller", 98, |stack| {
-        stack.get(main).is_some_and(|name| name == "Chain.main")
+        let stacks = Stacks::record(jdk, &["-XX:-PreserveFramePointer", &excluded], "dwarf");
+        stacks.expect(&format!("{method} interpreted, and named"), 98, |stack| {
+            stack.starts_with(&wanted)
+        });
+        stacks.expect(&format!("{method} interpreted, and all behind it"), 98, enters_java);
+    }
+}
+
+fn interpreted_stacks(jdk: &Jdk) {
+    let wanted = wanted();
+    let stacks = Stacks::record(jdk, &["-Xint"], "dwarf");
+    stacks.expect("leaf to main interpreted", 98, |stack| stack.starts_with(&wanted));
+    stacks.expect("main to where Java is entered", 98, enters_java);
+}
+
+fn interpreted_native_methods(jdk: &Jdk) {
+    let wanted = ["java.lang.Runtime.availableProcessors", "Natives.ask", "Natives.main"];
+    // It is a jump to this function.
+    let native = "JVM_ActiveProcessorCount";
+    let place = |stack: &[String]| stack.iter().position(|name| name == native);
+    let stacks = record(jdk, "Natives", &["-Xint"], &[], Some("dwarf"));
+    let stacks = stacks.of(|stack| place(stack).is_some());
+    stacks.expect("a native method interpreted", 98, |stack| {
+        place(stack).is_some_and(|place| stack[place + 1..].starts_with(&wanted.map(str::to_owned)))
     });
-    stacks.expect("outer interpreted, and all behind it", 98, enters_java);
+}
+
+fn stacks_of_a_jvm_without_frame_pointers(jdk: &Jdk) {
+    let wanted = wanted();
+    let excluded = "-XX:CompileCommand=exclude,Chain::main";
+    let chosen = Stacks::record(jdk, &["-XX:-PreserveFramePointer", excluded], None);
+    let said = "is Java without -XX:+PreserveFramePointer: stacks are copied and unwound";
+    assert!(chosen.said.contains(said), "{}", chosen.said);
+    chosen.expect("leaf to main without a choice", 98, |stack| stack.starts_with(&wanted));
+    let refused = Stacks::record(jdk, &["-XX:-PreserveFramePointer"], "fp");
+    let said = "its stacks end at compiled methods; record it with --call-graph dwarf";
+    assert!(refused.said.contains(said), "{}", refused.said);
+    let kept = Stacks::record(jdk, &["-XX:+PreserveFramePointer"], None);
+    assert!(!kept.said.contains("PreserveFramePointer"), "{}", kept.said);
+    kept.expect("leaf to main by frame pointers", 95, |stack| stack.starts_with(&wanted));
 }

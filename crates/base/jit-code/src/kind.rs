@@ -17,6 +17,9 @@ pub enum Kind {
     Wrapper,
     /// A compiled regular expression.
     RegularExpression,
+    /// A method that the interpreter of HotSpot, the Java virtual machine, executes: not machine code, but the method's
+    /// bytecode, or for a native method HotSpot's description of it. The frames of interpreted methods refer to these addresses.
+    JavaMethod,
     /// Anything else.
     Other,
 }
@@ -31,6 +34,7 @@ impl From<u8> for Kind {
             3 => Self::BytecodeHandler,
             4 => Self::Wrapper,
             5 => Self::RegularExpression,
+            6 => Self::JavaMethod,
             _ => Self::Other,
         }
     }
@@ -45,6 +49,7 @@ impl From<Kind> for u8 {
             Kind::BytecodeHandler => 3,
             Kind::Wrapper => 4,
             Kind::RegularExpression => 5,
+            Kind::JavaMethod => 6,
             Kind::Other => 255,
         }
     }
@@ -52,13 +57,14 @@ impl From<Kind> for u8 {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Function,
         Self::Stub,
         Self::Trampoline,
         Self::BytecodeHandler,
         Self::Wrapper,
         Self::RegularExpression,
+        Self::JavaMethod,
         Self::Other,
     ];
 
@@ -72,6 +78,7 @@ impl Kind {
             Self::BytecodeHandler => "bytecode handler",
             Self::Wrapper => "wrapper",
             Self::RegularExpression => "regular expression",
+            Self::JavaMethod => "Java method",
             Self::Other => "other",
         }
     }

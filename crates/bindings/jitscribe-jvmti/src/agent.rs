@@ -9,10 +9,11 @@ use jitscribe::Scribe;
 
 use crate::codes::Codes;
 use crate::env::{Env, Vm};
-use crate::hotspot::CodeHeaps;
+use crate::hotspot::HotSpot;
+use crate::interpreted::InterpretedMethods;
 use crate::jvmti::{
-    Callbacks, EVENT_COMPILED_METHOD_LOAD, EVENT_COMPILED_METHOD_UNLOAD,
-    EVENT_DYNAMIC_CODE_GENERATED,
+    Callbacks, EVENT_CLASS_PREPARE, EVENT_COMPILED_METHOD_LOAD, EVENT_COMPILED_METHOD_UNLOAD,
+    EVENT_DYNAMIC_CODE_GENERATED, EVENT_VM_DEATH,
 };
 use crate::methods::{Methods, Style};
 use crate::options::{Command, Options};
@@ -36,8 +37,8 @@ pub(crate) struct Agent {
     pub(crate) codes: Codes,
     pub(crate) methods: Methods,
     pub(crate) scratch: ScratchPool,
-    /// `None` if this JVM is not a known HotSpot.
-    pub(crate) code_heaps: Option<CodeHeaps>,
+    pub(crate) interpreted: InterpretedMethods,
+    pub(crate) hotspot: HotSpot,
     pub(crate) config: RwLock<Arc<Config>>,
     sessions: Mutex<Sessions>,
 }
@@ -55,6 +56,8 @@ pub(crate) struct Config {
 struct Sessions {
     /// Whether the user started the agent.
     user: bool,
+    /// Whether the user wants interpreted methods, too.
+    user_interpreted: bool,
     /// Number of recorders.
     recorders: u32,
     /// How many times everyone was stopped.
@@ -66,6 +69,9 @@ struct Sessions {
 struct Recorder {
     stops: u32,
 }
+
+/// The events that the agent needs for methods that are not compiled.
+const EVENTS_OF_CLASSES: [c_int; 2] = [EVENT_CLASS_PREPARE, EVENT_VM_DEATH];
 
 /// The events that the agent needs.
 const EVENTS: [c_int; 3] =
@@ -138,19 +144,24 @@ impl Agent {
             codes: Codes::default(),
             methods: Methods::default(),
             scratch: ScratchPool::default(),
-            code_heaps: CodeHeaps::of(vm.library_address()),
+            interpreted: InterpretedMethods::default(),
+            hotspot: HotSpot::of(vm.library_address()),
             config: RwLock::default(),
             sessions: Mutex::default(),
         }))
     }
 
     /// Registers the user or a recorder.
-    fn join(&self, options: Options, when: Attach) -> Option<Recorder> {
+    fn join(&'static self, options: Options, when: Attach) -> Option<Recorder> {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let interpreted = options.interpreted;
         let is_new = !sessions.user && sessions.recorders == 0;
         match options.command {
             Command::Session => sessions.recorders += 1,
-            _ => sessions.user = true,
+            _ => {
+                sessions.user = true;
+                sessions.user_interpreted |= interpreted;
+            }
         }
         let recorder = Recorder { stops: sessions.stops };
         let before = self.config();
@@ -173,6 +184,9 @@ impl Agent {
             warn(format_args!("the JVM does not report compiled code (JVMTI error {error})"));
             return None;
         }
+        if interpreted {
+            self.open_interpreted();
+        }
         // Do not hold a lock while calling the JVM: others may join or leave in between.
         drop(sessions);
         if when == Attach::OnAttach && (is_new || options.command == Command::Start) {
@@ -189,15 +203,45 @@ impl Agent {
             Some(_) => sessions.recorders = sessions.recorders.saturating_sub(1),
             None => *sessions = Sessions { stops: sessions.stops + 1, ..Sessions::default() },
         }
+        // A failure does not matter: events that still arrive are ignored.
+        let ignore = |event| {
+            let _ = self.env.deliver(event, false);
+        };
+        if !sessions.user_interpreted && sessions.recorders == 0 {
+            EVENTS_OF_CLASSES.into_iter().for_each(ignore);
+            self.interpreted.close();
+        }
         if sessions.user || sessions.recorders > 0 {
             return;
         }
-        for event in EVENTS {
-            // A failure does not matter: events that still arrive are ignored.
-            let _ = self.env.deliver(event, false);
-        }
+        EVENTS.into_iter().for_each(ignore);
         self.codes.close();
         self.methods.forget();
+    }
+
+    /// Announces methods that are not compiled, too.
+    fn open_interpreted(&'static self) {
+        if self.hotspot.classes.is_none() {
+            warn("the frames of interpreted methods are not known in this JVM: they have no names");
+            return;
+        }
+        // Without these events, there are still the classes that exist already.
+        for event in EVENTS_OF_CLASSES {
+            let _ = self.env.deliver(event, true);
+        }
+        if self.interpreted.open() {
+            let watch = || self.interpreted.watch(|_| self.announce_interpreted());
+            if let Err(error) = guest::spawn("jitscribe-java", watch) {
+                warn(format_args!("interpreted methods have no names: no thread ({error})"));
+            }
+        }
+    }
+
+    /// Announces the methods of new classes.
+    pub(crate) fn announce_interpreted(&self) {
+        if let Some(classes) = &self.hotspot.classes {
+            self.interpreted.scan(classes, &self.scribe, self.config().style.format);
+        }
     }
 
     pub(crate) fn config(&self) -> Arc<Config> {
@@ -206,6 +250,7 @@ impl Agent {
 
     /// Announces all code that exists.
     fn replay(&self) {
+        self.interpreted.again();
         let before = IS_REPLAYING.replace(true);
         for event in [EVENT_DYNAMIC_CODE_GENERATED, EVENT_COMPILED_METHOD_LOAD] {
             if let Err(error) = self.env.replay(event) {

@@ -11,14 +11,18 @@ use crate::agent::{Agent, Config, in_callback, is_replaying};
 use crate::compile_info::CompileInfo;
 use crate::env::text;
 use crate::hotspot::Nmethod;
-use crate::jvmti::{AddressLocation, Callbacks, Env, MethodId};
+use crate::jvmti::{AddressLocation, Callbacks, Class, Env, Jni, MethodId};
 use crate::methods::{METHOD_HANDLE, Methods};
 use crate::scratch::Scratch;
 use crate::{frames, instructions, interpreter, names};
 
 /// The events that the agent handles.
 pub(crate) static CALLBACKS: Callbacks = Callbacks {
-    before: [null(); 18],
+    _50: [null(); 1],
+    vm_death,
+    _52: [null(); 4],
+    class_prepare,
+    _57: [null(); 11],
     compiled_method_load,
     compiled_method_unload,
     dynamic_code_generated,
@@ -30,6 +34,19 @@ unsafe impl Sync for Callbacks {}
 /// Stops panics: nothing may unwind into the JVM. A panic costs one code its announcement.
 fn guarded(then: impl FnOnce(&'static Agent)) {
     let _ = catch_unwind(AssertUnwindSafe(|| in_callback(then)));
+}
+
+unsafe extern "C" fn vm_death(_env: *mut Env, _jni: *mut Jni) {
+    guarded(Agent::announce_interpreted);
+}
+
+unsafe extern "C" fn class_prepare(
+    _env: *mut Env,
+    _jni: *mut Jni,
+    _thread: *mut c_void,
+    _class: Class,
+) {
+    guarded(|agent| agent.interpreted.request());
 }
 
 unsafe extern "C" fn compiled_method_load(
@@ -82,7 +99,8 @@ fn announce_compiled(
     let method = cache.method(method);
     let lines = if config.no_lines { Vec::new() } else { table.lines(cache) };
     let inlined = if config.no_inlined { Vec::new() } else { table.inlined(cache) };
-    let nmethod = agent.code_heaps.as_ref().and_then(|heaps| heaps.nmethod(address as usize));
+    let nmethod =
+        agent.hotspot.code_heaps.as_ref().and_then(|heaps| heaps.nmethod(address as usize));
     let rows = nmethod.as_ref().and_then(|nmethod| frames::rows(bytes, nmethod));
     let intrinsic = method.is_intrinsic.then(|| intrinsic(agent, &config, address));
     let mut announced = Code::new(bytes).runs_at(address).named(&method.name);
@@ -99,7 +117,7 @@ fn announce_compiled(
 
 /// The name of the intrinsic whose code begins there. JVMTI would return the name of another one.
 fn intrinsic(agent: &Agent, config: &Config, address: u64) -> String {
-    let heaps = agent.code_heaps.as_ref();
+    let heaps = agent.hotspot.code_heaps.as_ref();
     let method = heaps.and_then(|heaps| heaps.permanent_method(address as usize));
     match method {
         Some((method, descriptor)) => {

@@ -124,6 +124,8 @@ pub(crate) struct LineNumber {
 /// `jvmtiEventMode` and `jvmtiEvent`.
 pub(crate) const ENABLE: c_int = 1;
 pub(crate) const DISABLE: c_int = 0;
+pub(crate) const EVENT_VM_DEATH: c_int = 51;
+pub(crate) const EVENT_CLASS_PREPARE: c_int = 56;
 pub(crate) const EVENT_COMPILED_METHOD_LOAD: c_int = 68;
 pub(crate) const EVENT_COMPILED_METHOD_UNLOAD: c_int = 69;
 pub(crate) const EVENT_DYNAMIC_CODE_GENERATED: c_int = 70;
@@ -131,7 +133,12 @@ pub(crate) const EVENT_DYNAMIC_CODE_GENERATED: c_int = 70;
 /// `jvmtiEventCallbacks`, up to the last one that is used: the JVM gets its size. Events are numbered from 50.
 #[repr(C)]
 pub(crate) struct Callbacks {
-    pub(crate) before: [*const (); 18],
+    pub(crate) _50: [*const (); 1],
+    pub(crate) vm_death: unsafe extern "C" fn(*mut Env, *mut Jni),
+    pub(crate) _52: [*const (); 4],
+    pub(crate) class_prepare:
+        unsafe extern "C" fn(*mut Env, *mut Jni, thread: *mut c_void, class: Class),
+    pub(crate) _57: [*const (); 11],
     pub(crate) compiled_method_load: unsafe extern "C" fn(
         *mut Env,
         MethodId,
@@ -225,6 +232,8 @@ mod tests {
             Functions.set_event_callbacks = "struct jvmtiInterface_1_, SetEventCallbacks",
             Functions.generate_events = "struct jvmtiInterface_1_, GenerateEvents",
             Functions.add_capabilities = "struct jvmtiInterface_1_, AddCapabilities",
+            Callbacks.vm_death = "jvmtiEventCallbacks, VMDeath",
+            Callbacks.class_prepare = "jvmtiEventCallbacks, ClassPrepare",
             Callbacks.compiled_method_load = "jvmtiEventCallbacks, CompiledMethodLoad",
             Callbacks.compiled_method_unload = "jvmtiEventCallbacks, CompiledMethodUnload",
             Callbacks.dynamic_code_generated = "jvmtiEventCallbacks, DynamicCodeGenerated",
@@ -246,6 +255,8 @@ mod tests {
             ("JVMTI_VERSION_1_2", JVMTI_VERSION_1_2),
             ("JVMTI_ENABLE", ENABLE),
             ("JVMTI_DISABLE", DISABLE),
+            ("JVMTI_EVENT_VM_DEATH", EVENT_VM_DEATH),
+            ("JVMTI_EVENT_CLASS_PREPARE", EVENT_CLASS_PREPARE),
             ("JVMTI_EVENT_COMPILED_METHOD_LOAD", EVENT_COMPILED_METHOD_LOAD),
             ("JVMTI_EVENT_COMPILED_METHOD_UNLOAD", EVENT_COMPILED_METHOD_UNLOAD),
             ("JVMTI_EVENT_DYNAMIC_CODE_GENERATED", EVENT_DYNAMIC_CODE_GENERATED),

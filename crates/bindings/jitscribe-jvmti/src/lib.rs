@@ -17,6 +17,7 @@
 //! - `compile_info`: the source positions of a compiled method's instructions, as HotSpot passes them
 //! - `table`: converts them to lines and inlined calls
 //! - `hotspot`: the compiler's tier and the frame size, which JVMTI does not report
+//! - `interpreted`: the methods that the interpreter may execute; `interpreter`: the unwind info of their frames
 //! - `frames`: the unwind info of a compiled method; `instructions`: its machine code
 //! - `methods`: a cache of the properties of methods
 //! - `names`, `options`: the names of methods, and the agent's options
@@ -36,6 +37,7 @@ mod events;
 mod frames;
 mod hotspot;
 mod instructions;
+mod interpreted;
 mod interpreter;
 mod jvmti;
 mod methods;

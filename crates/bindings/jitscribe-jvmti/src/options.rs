@@ -32,6 +32,8 @@ pub(crate) struct Options {
     pub(crate) sources: Option<Vec<PathBuf>>,
     pub(crate) no_lines: bool,
     pub(crate) no_inlined: bool,
+    /// Also announce methods that are not compiled.
+    pub(crate) interpreted: bool,
     words: Vec<Word>,
     dir: Option<PathBuf>,
     /// Messages about options that are not valid.
@@ -96,6 +98,10 @@ impl Options {
                 self.no_inlined = true;
                 return true;
             }
+            "interpreted" => {
+                self.interpreted = true;
+                return true;
+            }
             "log" => return true,
             "off" => Word::Off,
             "bytes" => Word::Bytes,
@@ -152,11 +158,18 @@ mod tests {
 
     #[test]
     fn options_are_a_list_with_commas() {
-        let options = Options::parse("perf-map, names:full,no-inlined,sources=/a:/b,,hold:/tmp/x");
+        let options = Options::parse(
+            "perf-map, names:full,no-inlined,interpreted,sources=/a:/b,,hold:/tmp/x",
+        );
         assert_eq!((options.command, options.format), (Command::Session, Some(Format::Full)));
         assert_eq!(options.session, Some("/tmp/x".into()));
         assert_eq!(options.sources, Some(vec!["/a".into(), "/b".into()]));
-        assert!(options.no_inlined && !options.no_lines && options.invalid.is_empty());
+        assert!(
+            options.interpreted
+                && options.no_inlined
+                && !options.no_lines
+                && options.invalid.is_empty()
+        );
         assert_eq!(options.words, [Word::PerfMap]);
         assert!(options.is_for_scribe() && !Options::parse("stop").is_for_scribe());
     }

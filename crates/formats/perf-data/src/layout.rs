@@ -44,6 +44,11 @@ impl SampleLayout {
         Self { len, ..layout }
     }
 
+    /// Offset of the instruction pointer; 0 if there is none.
+    pub(crate) fn ip_offset(self) -> usize {
+        self.ip.map_or(0, usize::from)
+    }
+
     /// Splits `body` into these fields and what is behind them; `None` if the fields are incomplete.
     #[inline]
     pub(crate) fn split(self, body: &[u8], endian: Endian) -> Option<(Fixed<'_>, &[u8])> {

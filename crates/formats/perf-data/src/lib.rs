@@ -79,6 +79,6 @@ pub use input::Input;
 pub use record::{
     Comm, FileIdentity, InlineBuildId, Mmap, MmapDetail, Record, Task, TimeCap, TimeConv,
 };
-pub use sample::{Branch, Branches, Callchain, ChainEntry, Context, Sample, Words};
+pub use sample::{Branch, Branches, Callchain, ChainEntry, Context, Sample, SampleOffsets, Words};
 pub use sample_id::SampleId;
 pub use writer::{WriteSeek, Writer};

@@ -32,6 +32,19 @@ pub struct Sample<'a> {
     pub user_registers: Words<'a>,
     /// The valid part of the copy of the user stack, from the stack pointer upward.
     pub user_stack: &'a [u8],
+    /// Where fields are that can be overwritten.
+    pub offsets: SampleOffsets,
+}
+
+/// Where fields of a sample begin: offsets in the event's body. They are 0 for fields that the sample does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleOffsets {
+    /// Of the instruction pointer.
+    pub ip: usize,
+    /// Of the first user register.
+    pub user_registers: usize,
+    /// Of the copy of the user stack.
+    pub user_stack: usize,
 }
 
 impl<'a> Sample<'a> {
@@ -52,7 +65,9 @@ impl<'a> Sample<'a> {
             branches: Branches(Words { bytes: &[], endian }),
             user_registers: Words { bytes: &[], endian },
             user_stack: &[],
+            offsets: SampleOffsets { ip: layout.ip_offset(), ..SampleOffsets::default() },
         };
+        let offset = |at: &Cursor<'_>| body.len().saturating_sub(at.rest().len());
         if attr.has(sample_type::READ) {
             skip_read(&mut at, attr.read_format)?;
         }
@@ -76,11 +91,13 @@ impl<'a> Sample<'a> {
         }
         if attr.has(sample_type::REGS_USER) && at.u64()? != 0 {
             let count = u64::from(attr.sample_regs_user.count_ones());
+            sample.offsets.user_registers = offset(&at);
             sample.user_registers = words(&mut at, count, 1, endian)?;
         }
         if attr.has(sample_type::STACK_USER) {
             let size = at.u64()?;
             if size != 0 {
+                sample.offsets.user_stack = offset(&at);
                 let copied = at.bytes(size)?;
                 let valid = usize::try_from(at.u64()?).unwrap_or(usize::MAX);
                 sample.user_stack = copied.get(..valid).unwrap_or(copied);

@@ -171,6 +171,10 @@ fn a_sample_with_everything_in_front_of_its_chain_and_stack() {
         assert_eq!(branches, [(0x10, 0x20)]);
         assert_eq!(sample.user_registers.collect::<Vec<_>>(), [71, 72]);
         assert_eq!(sample.user_stack, b"stack,");
+        let words = |from: usize| event.body()[from..].first_chunk::<8>().unwrap();
+        assert_eq!(words(sample.offsets.ip), &make.u64(0x1234));
+        assert_eq!(words(sample.offsets.user_registers), &make.u64(71));
+        assert_eq!(words(sample.offsets.user_stack), b"stack, 1");
     }
 }
 

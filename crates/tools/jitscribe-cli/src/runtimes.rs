@@ -39,7 +39,7 @@ pub struct Runtime {
 pub struct Variable {
     /// Its name.
     pub name: &'static str,
-    /// Its value; [`DUMPS`] and [`PHP_INI`] stand for folders, [`JAVA_AGENT`] for a file.
+    /// Its value; [`DUMPS`] and [`PHP_INI`] stand for folders, [`JAVA_AGENT`] for a file with [`JAVA_OPTIONS`].
     pub value: &'static str,
     /// How a value set by the user is treated.
     pub merge: Merge,
@@ -73,6 +73,19 @@ const DUMPS: &str = "{dumps}";
 const PHP_INI: &str = "{php-ini}";
 /// Placeholder for the path of the Java agent.
 const JAVA_AGENT: &str = "{java-agent}";
+/// Placeholder for the Java agent's options.
+const JAVA_OPTIONS: &str = "{java-options}";
+
+/// Who walks the call stacks, and by what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stacks {
+    /// The kernel, by frame pointers, or nobody.
+    FramePointers,
+    /// perf, by unwind info, in copies of the stacks.
+    Copied,
+    /// A debugger, by unwind info.
+    Debugger,
+}
 
 /// This does not turn on PHP's JIT; code that it compiles is written to a jitdump and a perf map. Without
 /// the second line, scripts written in the last two seconds are not compiled.
@@ -168,7 +181,7 @@ pub const RUNTIMES: &[Runtime] = &[
                 "-XX:+IgnoreUnrecognizedVMOptions -XX:+PreserveFramePointer",
                 SPACE,
             ),
-            for_java(true, "-agentpath:{java-agent}"),
+            for_java(true, "-agentpath:{java-agent}{java-options}"),
             for_java(false, "-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"),
         ],
         flags: &[],
@@ -317,19 +330,19 @@ pub struct Preparation {
 
 impl Preparation {
     /// Prepares `command`. Its runtimes may write to the folder `dumps`, which also gets our own
-    /// settings. `dwarf` means that call chains are unwound by DWARF.
-    pub fn of(command: &[OsString], dumps: &Path, dwarf: bool) -> Result<Self> {
+    /// settings.
+    pub fn of(command: &[OsString], dumps: &Path, stacks: Stacks) -> Result<Self> {
         let php_ini = dumps.join("php-ini");
         fs::create_dir(&php_ini).map_err(Error::file(&php_ini))?;
         let settings = php_ini.join("jitscribe.ini");
         fs::write(&settings, PHP_SETTINGS).map_err(Error::file(&settings))?;
         let java_agent = java_agent::path().filter(|path| is_one_word(path));
-        let places = Places { dumps, php_ini: &php_ini, java_agent: java_agent.as_deref() };
+        let places = Places { dumps, php_ini: &php_ini, java_agent: java_agent.as_deref(), stacks };
         let fill = |template: &str| fill(template, &places);
 
         let is_wanted = |when| match when {
             When::Always => true,
-            When::Dwarf => dwarf,
+            When::Dwarf => stacks != Stacks::FramePointers,
             When::JavaAgent(agent) => agent == java_agent.is_some(),
         };
         let variables = variables(&is_wanted, &fill, &|name| std::env::var_os(name));
@@ -350,7 +363,7 @@ impl Preparation {
 
     /// Like [`Self::of`], for a command that a debugger runs.
     pub fn for_debugger(command: &[OsString], dumps: &Path) -> Result<Self> {
-        let prepared = Self::of(command, dumps, true)?;
+        let prepared = Self::of(command, dumps, Stacks::Debugger)?;
         // PHP reads the files of a folder in the order of their names, so this one overrides jitscribe.ini.
         let settings = dumps.join("php-ini/jitscribe_debugger.ini");
         fs::write(&settings, PHP_DEBUGGED).map_err(Error::file(&settings))?;
@@ -363,6 +376,7 @@ struct Places<'a> {
     dumps: &'a Path,
     php_ini: &'a Path,
     java_agent: Option<&'a Path>,
+    stacks: Stacks,
 }
 
 /// Whether Java reads the path as a single word in its list of options.
@@ -376,19 +390,21 @@ fn is_one_word(path: &Path) -> bool {
 
 /// Replaces the placeholders.
 fn fill(template: &str, places: &Places<'_>) -> OsString {
+    // Where stacks are copied, interpreted methods can be named.
+    let java_options = if places.stacks == Stacks::Copied { "=interpreted" } else { "" };
     let mut filled = Vec::new();
     let mut rest = template;
     while let Some(at) = rest.find('{') {
         let (before, holder) = rest.split_at(at);
         filled.extend_from_slice(before.as_bytes());
         let place = [
-            (DUMPS, Some(places.dumps)),
-            (PHP_INI, Some(places.php_ini)),
-            (JAVA_AGENT, places.java_agent),
+            (DUMPS, places.dumps.as_os_str()),
+            (PHP_INI, places.php_ini.as_os_str()),
+            (JAVA_AGENT, places.java_agent.map_or(OsStr::new(""), Path::as_os_str)),
+            (JAVA_OPTIONS, OsStr::new(java_options)),
         ];
-        let place =
-            place.iter().find(|(name, _)| holder.starts_with(name)).and_then(|place| place.1);
-        filled.extend_from_slice(place.map_or(&[][..], |place| place.as_os_str().as_bytes()));
+        let place = place.iter().find(|(name, _)| holder.starts_with(name)).map(|place| place.1);
+        filled.extend_from_slice(place.map_or(&[][..], OsStr::as_bytes));
         rest = holder.split_once('}').map_or("", |(_, behind)| behind);
     }
     filled.extend_from_slice(rest.as_bytes());
@@ -504,16 +520,17 @@ pub fn help() -> String {
 mod tests {
     use super::*;
 
-    fn with(dwarf: bool, users: &[(&str, &str)]) -> BTreeMap<String, String> {
+    fn with(stacks: Stacks, users: &[(&str, &str)]) -> BTreeMap<String, String> {
         let places = Places {
             dumps: Path::new("/d"),
             php_ini: Path::new("/d/php-ini"),
             java_agent: Some(Path::new("/a.so")),
+            stacks,
         };
         let fill = |template: &str| fill(template, &places);
         let is_wanted = |when| match when {
             When::Always => true,
-            When::Dwarf => dwarf,
+            When::Dwarf => stacks != Stacks::FramePointers,
             When::JavaAgent(agent) => agent,
         };
         let value = |name: &str| {
@@ -525,7 +542,7 @@ mod tests {
 
     #[test]
     fn values_stand_alone_where_the_user_has_none() {
-        let set = with(false, &[]);
+        let set = with(Stacks::FramePointers, &[]);
         assert_eq!(set["NODE_OPTIONS"], "--perf-prof --interpreted-frames-native-stack");
         assert_eq!(
             set["DENO_V8_FLAGS"],
@@ -551,7 +568,7 @@ mod tests {
 
     #[test]
     fn dwarf_call_chains_ask_for_unwind_info() {
-        let set = with(true, &[]);
+        let set = with(Stacks::Copied, &[]);
         assert_eq!(
             set["NODE_OPTIONS"],
             "--perf-prof --interpreted-frames-native-stack --perf-prof-unwinding-info"
@@ -584,14 +601,19 @@ mod tests {
 
     #[test]
     fn what_the_user_asked_for_is_not_asked_for_again() {
-        let set =
-            with(false, &[("MONO_ENV_OPTIONS", "--jitmap -O=all"), ("ERL_AFLAGS", "+JPperf true")]);
+        let set = with(
+            Stacks::FramePointers,
+            &[("MONO_ENV_OPTIONS", "--jitmap -O=all"), ("ERL_AFLAGS", "+JPperf true")],
+        );
         assert!(!set.contains_key("MONO_ENV_OPTIONS") && !set.contains_key("ERL_AFLAGS"));
     }
 
     #[test]
     fn an_empty_scan_folder_of_php_stays_without_the_default() {
-        assert_eq!(with(false, &[("PHP_INI_SCAN_DIR", "")])["PHP_INI_SCAN_DIR"], "/d/php-ini");
+        assert_eq!(
+            with(Stacks::FramePointers, &[("PHP_INI_SCAN_DIR", "")])["PHP_INI_SCAN_DIR"],
+            "/d/php-ini"
+        );
     }
 
     #[test]

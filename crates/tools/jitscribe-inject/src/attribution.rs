@@ -8,6 +8,7 @@ use perf_data::{Callchain, ChainEntry, Context, Input, Record, kind, misc};
 use super::address_space::AddressSpaces;
 use super::code_table::LateCode;
 use super::counts::Counts;
+use super::interpreted::{Field, InterpretedFrames};
 use super::lookup::{LookupCache, Occupant};
 use super::progress::{Progress, Stage};
 use super::recording::Recording;
@@ -55,6 +56,7 @@ impl SampleAttribution {
             Self { sampled: SampledCodes::new(codes.table.history.len()), ..Self::default() };
         let named_by_perf = |pid| codes.named_by_perf.contains(&pid);
         let mut cache = LookupCache::new(index, spaces, &codes.table, &named_by_perf);
+        let mut interpreted = InterpretedFrames::new(index, spaces, &codes.table);
         let mut read = 0u64;
         while let Some(event) = recording.next_event()? {
             if event.kind() != kind::SAMPLE {
@@ -72,8 +74,19 @@ impl SampleAttribution {
             let Self { sampled, counts, late } = &mut attribution;
             let jitted = counts.jitted();
             let mut on_stack = false;
-            if let Some(ip) = sample.ip.filter(|_| event.misc() & misc::CPU_MODE_MASK == misc::USER)
-            {
+            let is_in_user = event.misc() & misc::CPU_MODE_MASK == misc::USER;
+            let mut ip = sample.ip.filter(|_| is_in_user);
+            for frame in interpreted.as_mut().map_or(&[][..], |them| them.find(&event, &sample)) {
+                let is_top = frame.field == Field::Ip;
+                let mark = sampled.id(frame.owner, frame.code, time);
+                sampled.again(mark, time, is_top.into());
+                on_stack = true;
+                if is_top {
+                    counts.named += 1;
+                    ip = None;
+                }
+            }
+            if let Some(ip) = ip {
                 match &mut cache.at(&process, ip, time, sampled).occupant {
                     Occupant::Code { mark: code, as_of } => {
                         sampled.again(*code, as_of.unwrap_or(time), 1);

@@ -6,6 +6,7 @@ use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 
 use code_timeline::{AddressSpaceId, CodeId, History, HistoryBuilder, Processes, ranges};
+use jit_code::Kind;
 use jitdump::{CodeEvent, CodeLoad, CodeMove, CodePlace, DumpFile, Outcome, Quirks};
 
 use super::address_space::AddressSpaces;
@@ -59,6 +60,7 @@ struct Load {
     dump: u32,
     /// Number of bytes in the dump that describe the code.
     weight: u32,
+    kind: Kind,
     place: CodePlace,
 }
 
@@ -103,6 +105,7 @@ struct NewCode {
     index: u64,
     died: Option<u64>,
     weight: u32,
+    kind: Kind,
     place: CodePlace,
 }
 
@@ -117,6 +120,7 @@ impl DumpEvent {
                 index: load.index,
                 died: load.died(),
                 weight: u32::try_from(load.weight()).unwrap_or(u32::MAX),
+                kind: load.kind(),
                 place: load.place(),
             })),
             Ok(CodeEvent::Move(to)) => Some(Self::Move(to)),
@@ -166,6 +170,16 @@ impl<'a> CodeTable<'a> {
         }
     }
 
+    /// The role of a code in its runtime.
+    pub fn kind(&self, id: CodeId) -> Kind {
+        match self.history.code(id).origin {
+            Origin::Map(_) => Kind::Function,
+            Origin::Dump(load) => {
+                self.loads.get(load as usize).map_or(Kind::Function, |load| load.kind)
+            }
+        }
+    }
+
     /// Reserves space for the codes of `space` that a dump of `size` bytes may contain, so that the tables need not
     /// grow step by step. Memory that is not touched costs nothing.
     pub fn reserve(&mut self, space: AddressSpaceId, size: u64) {
@@ -205,7 +219,8 @@ impl<'a> CodeTable<'a> {
                     source.unload(space, time_of(died), id);
                 }
                 self.bytes += u64::from(load.weight);
-                self.loads.push(Load { dump: number, weight: load.weight, place: load.place });
+                let NewCode { weight, kind, place, .. } = load;
+                self.loads.push(Load { dump: number, weight, kind, place });
             }
             DumpEvent::Move(to) => {
                 let (space, time) = (space_of(to.pid), time_of(to.timestamp));

@@ -14,6 +14,7 @@ use super::attribution::SampleAttribution;
 use super::files::{PlainFiles, SourceFiles};
 use super::image::ImageOptions;
 use super::images::Images;
+use super::interpreted::InterpretedFrames;
 use super::locate::SearchPaths;
 use super::output::{self, Output};
 use super::parallel::join;
@@ -24,7 +25,7 @@ use super::report::{ImageReport, Report};
 use super::sources::Sources;
 use super::top::Hits;
 use super::warning::{NothingApplied, Warning};
-use super::{Error, Result, rewrite};
+use super::{Error, Result, interpreted, rewrite};
 
 /// Writes a copy of a recording that includes the code that jitdumps and perf maps describe.
 pub struct Injector<'a> {
@@ -140,8 +141,10 @@ impl<'a> Injector<'a> {
 
         progress(Progress::Begins(Stage::WritingImages));
         let plan = Plan::with_layout(index, spaces, table, &attribution, layout);
-        // Free memory for the images' tables.
-        codes.table.history.forget_timelines();
+        if !interpreted::are_in(&codes.table) {
+            // Free memory for the images' tables.
+            codes.table.history.forget_timelines();
+        }
         warnings.extend(plan.warnings());
         let folder = self.folder(&destination)?;
         if !plan.arenas.is_empty() {
@@ -180,7 +183,9 @@ impl<'a> Injector<'a> {
             }
         };
         add_build_ids(&mut writer, &images, input.endian()).map_err(writing())?;
-        rewrite::rewrite(input, &mut writer, index, &plan, &images.events, at).map_err(writing())?;
+        let frames = InterpretedFrames::new(index, spaces, &codes.table);
+        rewrite::rewrite(input, &mut writer, index, &plan, &images.events, frames, at)
+            .map_err(writing())?;
         writer.finish().map_err(writing())?;
         if let Some(file) = file {
             file.finish()?;

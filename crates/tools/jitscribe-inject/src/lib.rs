@@ -89,6 +89,7 @@ mod image;
 mod images;
 mod injector;
 mod interner;
+mod interpreted;
 mod limits;
 mod locate;
 mod lookup;

@@ -139,6 +139,11 @@ impl<Mark> Answer<Mark> {
 }
 
 impl Process<'_> {
+    /// The address space whose code it runs, if any.
+    pub fn owner(&self) -> Option<AddressSpaceId> {
+        self.lineage.map(|lineage| lineage.owner)
+    }
+
     /// Records that `code` was loaded after something else had run at its address.
     pub fn late(&self, code: CodeId) -> Option<LateCode> {
         let Lineage { owner, as_of, .. } = self.lineage?;

@@ -4,17 +4,19 @@ use std::ops::Range;
 
 use perf_data::{Event, Input, Mmap, Record, Writer, kind};
 
+use super::interpreted::InterpretedFrames;
 use super::plan::{Place, Plan};
 use super::recording_index::{MapEvent, Ordinal, RecordingIndex};
 
 /// Copies `input` to `writer`, inserts the mapping events at their places, and cuts what the images show out of the
-/// other mappings.
+/// other mappings. Frames of the interpreter are given the addresses of the methods that it executes.
 pub fn rewrite(
     input: &mut Input,
     writer: &mut Writer<'_>,
     index: &RecordingIndex,
     plan: &Plan,
     events: &[(Place, Vec<u8>)],
+    mut interpreted: Option<InterpretedFrames<'_>>,
     tick: impl Fn(u64),
 ) -> Result<(), perf_data::Error> {
     let behind = events.partition_point(|(place, _)| *place == Place::First);
@@ -55,7 +57,10 @@ pub fn rewrite(
                 let parts = plan.uncovered.parts(map.ordinal).unwrap_or_default();
                 copy_parts(writer, &event, parts, map)?;
             }
-            None => writer.write_event(&event)?,
+            None => match interpreted.as_mut().and_then(|frames| frames.rewrite(&event)) {
+                Some(changed) => writer.insert(changed)?,
+                None => writer.write_event(&event)?,
+            },
         }
         let here = anchored
             .partition_point(|(place, _)| matches!(place, Place::After(at, _) if *at <= ordinal));
@@ -65,7 +70,7 @@ pub fn rewrite(
         if ordinal.is_multiple_of(4096) {
             tick(event.offset());
         }
-        let is_done = begun && anchored.is_empty() && timed.is_empty();
+        let is_done = interpreted.is_none() && begun && anchored.is_empty() && timed.is_empty();
         if is_done && changed.peek().is_none() && writer.write_rest(input, &tick)? {
             break;
         }

@@ -1,9 +1,6 @@
 //! Finds HotSpot's data structures for the code at an address.
 #![allow(unsafe_code, reason = "reads HotSpot's structures where it says that they are")]
 
-use std::collections::HashMap;
-use std::ffi::c_void;
-
 use super::method::MethodFields;
 use super::structs::{Field, Library, value};
 
@@ -75,15 +72,8 @@ impl Nmethod {
 }
 
 impl CodeHeaps {
-    /// Those of the JVM whose library contains `inside`. `None` if it is not HotSpot, or if its structures are different.
-    pub(crate) fn of(inside: *const c_void) -> Option<Self> {
-        let library = Library::around(inside)?;
-        let mut all = HashMap::new();
-        library.fields(|structure, name, field| {
-            let name = [structure, b"::", name].concat();
-            all.insert(String::from_utf8_lossy(&name).into_owned(), field);
-        })?;
-        let field = |name: &str| all.get(name).copied();
+    /// `None` if it is not HotSpot, or if its structures are different.
+    pub(crate) fn of(library: &Library, field: impl Fn(&str) -> Option<Field>) -> Option<Self> {
         let array_length = field("GrowableArrayBase::_len");
         let code = field("CodeBlob::_code_begin").map(Code::Begin);
         let level = field("nmethod::_comp_level").filter(|field| [1, 4].contains(&field.size));
@@ -103,7 +93,7 @@ impl CodeHeaps {
             level: level?,
             entry_bci: field("nmethod::_entry_bci")?,
         };
-        let methods = MethodFields::of(&library, field);
+        let methods = MethodFields::of(library, &field);
         Some(Self { fields, header_size: library.size_of(b"HeapBlock")?, methods })
     }
 

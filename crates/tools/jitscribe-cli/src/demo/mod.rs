@@ -70,7 +70,7 @@ pub fn run(args: &Args) -> Result<()> {
         output: data.clone(),
         pid: None,
         duration: None,
-        call_graph: if args.dwarf { "dwarf" } else { "fp" }.into(),
+        call_graph: Some(if args.dwarf { "dwarf" } else { "fp" }.into()),
         no_env: true,
         bridge: false,
         keep_raw: true,

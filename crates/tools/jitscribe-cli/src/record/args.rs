@@ -49,9 +49,10 @@ pub struct Args {
     /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "command")]
     pub duration: Option<String>,
-    /// How to record call chains: fp, dwarf or dwarf,BYTES, lbr, none
-    #[arg(long, value_name = "HOW", default_value = "fp", value_parser = call_graph)]
-    pub call_graph: String,
+    /// How to record call chains: fp, dwarf or dwarf,BYTES, lbr, none [default: fp; dwarf for a running JVM without
+    /// -XX:+PreserveFramePointer]
+    #[arg(long, value_name = "HOW", value_parser = call_graph)]
+    pub call_graph: Option<String>,
     /// Leave the command and its environment unchanged: only code that its runtimes announce by themselves
     /// has names
     #[arg(long)]

@@ -31,7 +31,7 @@ use std::sync::atomic::Ordering;
 
 use crate::inject::{self, Report};
 use crate::line_table::LineTable;
-use crate::runtimes::Preparation;
+use crate::runtimes::{Preparation, Stacks};
 use crate::text::shell_word;
 use crate::{Error, Result, bridge, child, note, text};
 
@@ -47,6 +47,9 @@ pub use java::JvmTask;
 use prepared::add_bridge;
 pub use prepared::print_flags;
 pub use target::check_program;
+
+/// The value of `--call-graph` by which perf copies stacks, and unwinds them later.
+const DWARF: &str = "dwarf";
 
 /// A finished recording.
 #[derive(Debug)]
@@ -94,12 +97,15 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
     let raw = with_suffix(&args.output, ".raw");
     let mut workspace = Workspace::new(&args.output, args.keep_raw.then_some(raw.as_path()))?;
 
-    let dwarf = args.call_graph.starts_with("dwarf");
     // With running processes, the command only determines how long to record.
     let mut prepared = if args.no_env || args.command.is_empty() || scope.is_named() {
         Preparation { command: args.command.clone(), ..Preparation::default() }
     } else {
-        Preparation::of(&args.command, workspace.folder(), dwarf)?
+        let stacks = match args.call_graph.as_deref() {
+            Some(how) if how.starts_with(DWARF) => Stacks::Copied,
+            _ => Stacks::FramePointers,
+        };
+        Preparation::of(&args.command, workspace.folder(), stacks)?
     };
     print_flags(&prepared);
     if args.bridge {
@@ -108,13 +114,15 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         prepared.variables.insert(bridge::WHAT.into(), "maps".into());
     }
 
-    let mut perf = perf_record(args, &workspace.recording(), &prepared);
     let ask = !args.no_env;
     let jvms = match &scope {
-        Scope::Processes(pids) => Jvms::named(pids, ask),
-        _ if ask => Jvms::among(&scope.pids()),
+        Scope::Processes(pids) => Jvms::named(pids, ask, args.call_graph.as_deref()),
+        _ if ask => Jvms::among(&scope.pids(), args.call_graph.as_deref()),
         _ => Jvms::default(),
     };
+    let call_graph = args.call_graph.as_deref();
+    let call_graph = call_graph.unwrap_or(if jvms.need_copies() { DWARF } else { "fp" });
+    let mut perf = perf_record(args, call_graph, &workspace.recording(), &prepared);
     // The control words that `Logs::open` changes must be restored, however the recording ends.
     let caught = perf::catch_signals(&perf)?;
     let logs = Logs::open(&scope, ask);
@@ -229,7 +237,7 @@ fn check(args: &Args) -> Result<()> {
 }
 
 /// The command that records.
-fn perf_record(args: &Args, recording: &Path, prepared: &Preparation) -> Command {
+fn perf_record(args: &Args, call_graph: &str, recording: &Path, prepared: &Preparation) -> Command {
     let mut perf = Command::new("perf");
     // This is the clock of jitdumps. Later options win, so the user's options override this one.
     perf.args(["record", "-k", "mono", "-o"]).arg(recording);
@@ -240,8 +248,8 @@ fn perf_record(args: &Args, recording: &Path, prepared: &Preparation) -> Command
     if !args.buildid_cache {
         perf.arg("--no-buildid-cache");
     }
-    if args.call_graph != "none" {
-        perf.arg("--call-graph").arg(&args.call_graph);
+    if call_graph != "none" {
+        perf.arg("--call-graph").arg(call_graph);
     }
     if let Some(pid) = &args.pid {
         perf.arg("-p").arg(pid);

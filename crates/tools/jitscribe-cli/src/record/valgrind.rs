@@ -15,7 +15,7 @@ use super::tool::Tool;
 use super::workspace::Workspace;
 use super::{perf, summary, target};
 use crate::callgrind;
-use crate::runtimes::Preparation;
+use crate::runtimes::{Preparation, Stacks};
 use crate::symbols::SourceArgs;
 use crate::text::shell_word;
 use crate::valgrind::{self, FileArgs, cachegrind, dhat, massif, memcheck};
@@ -61,7 +61,7 @@ pub fn run(args: &Args, tool: Tool) -> Result<()> {
     let mut prepared = if args.no_env {
         Preparation { command: args.command.clone(), ..Preparation::default() }
     } else {
-        Preparation::of(&args.command, workspace.folder(), false)?
+        Preparation::of(&args.command, workspace.folder(), Stacks::FramePointers)?
     };
     print_flags(&prepared);
     if args.bridge {

@@ -15,7 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::record::summary::list_leftover_files;
 use crate::record::{check_program, print_flags};
-use crate::runtimes::Preparation;
+use crate::runtimes::{Preparation, Stacks};
 use crate::{Error, Result, bridge, child, text};
 
 pub use words::arguments;
@@ -102,7 +102,7 @@ pub fn run(args: &Args) -> Result<()> {
     } else if args.with.is_some() {
         Preparation::for_debugger(&args.command, folder.path())?
     } else {
-        Preparation::of(&args.command, folder.path(), false)?
+        Preparation::of(&args.command, folder.path(), Stacks::FramePointers)?
     };
     // Programs that link the library announce their code without a file.
     for ours in ["JITSCRIBE", "JITSCRIBE_DIR"] {

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use code_timeline::AddressSpaceId;
+use jit_code::Kind;
 
 use super::address_space::{AddressSpaces, Runs};
 use super::attribution::SampleAttribution;
@@ -122,11 +123,19 @@ impl Plan {
         let mut in_epochs = table.history.len().saturating_mul(32).max(IN_EPOCHS);
         let mut restored = index.maps.len().saturating_mul(16).saturating_add(RESTORED);
         let mut runs = Runs::default();
-        for ((space, timeline), space_layout) in table.history.timelines().zip(layout.0) {
+        for ((space, timeline), mut space_layout) in table.history.timelines().zip(layout.0) {
+            let usage = |code| attribution.usage(space, code);
+            if index.stack_copies {
+                // Only stacks refer to methods of Java, and most of them were never seen there.
+                let is_shown = |code| table.kind(code) != Kind::JavaMethod || usage(code).is_some();
+                space_layout.extents.retain(|extent| {
+                    let pieces = timeline.pieces_over(&extent.range);
+                    pieces.iter().any(|piece| is_shown(piece.code))
+                });
+            }
             let arenas = extents::arenas(&space_layout.extents);
             let mut base_layers = space_layout.base_layers.into_iter();
             let first = plan.arenas.len();
-            let usage = |code| attribution.usage(space, code);
             for extents in arenas {
                 let span = span_of(extents);
                 let by_epoch = index

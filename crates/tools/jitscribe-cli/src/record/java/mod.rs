@@ -20,7 +20,7 @@ use crate::process::logs_of_all;
 use crate::{java_agent, note};
 
 use target::Target;
-use worker::{Deadline, Outcome, What};
+use worker::{Deadline, Interpreted, Outcome, What};
 
 pub use worker::JvmTask;
 
@@ -51,28 +51,78 @@ pub struct Jvms {
     held: Vec<(u32, Kept)>,
     /// JVMs that are asked for maps.
     mapped: BTreeSet<u32>,
+    /// JVMs whose compiled code keeps no frame pointers.
+    without_frame_pointers: BTreeSet<u32>,
+    /// When interpreted methods are announced.
+    interpreted: Interpreted,
     /// The time for all of them together to answer.
     time: Duration,
 }
 
 impl Default for Jvms {
     fn default() -> Self {
-        Self { known: BTreeSet::new(), held: Vec::new(), mapped: BTreeSet::new(), time: ALL }
+        Self {
+            known: BTreeSet::new(),
+            held: Vec::new(),
+            mapped: BTreeSet::new(),
+            without_frame_pointers: BTreeSet::new(),
+            interpreted: Interpreted::No,
+            time: ALL,
+        }
     }
 }
 
 impl Jvms {
     /// Makes the JVMs among these processes, which the user named, announce their code. With `ask`, they may be asked to load the
-    /// agent.
-    pub fn named(pids: &[u32], ask: bool) -> Self {
-        let mut jvms = Self { time: NAMED, ..Self::default() };
+    /// agent. `call_graph` is how the user wants stacks to be recorded; `None` if that may depend on the JVMs.
+    pub fn named(pids: &[u32], ask: bool, call_graph: Option<&str>) -> Self {
+        let interpreted = match call_graph {
+            None => Interpreted::WithoutFramePointers,
+            Some(how) => interpreted_in(how),
+        };
+        let mut jvms = Self { time: NAMED, interpreted, ..Self::default() };
         jvms.begin(pids, ask);
+        if call_graph.is_none() && !jvms.without_frame_pointers.is_empty() {
+            note::say(format_args!(
+                "{} without -XX:+PreserveFramePointer: stacks are copied and unwound (--call-graph fp prevents this)",
+                jvms.cut()
+            ));
+        } else {
+            jvms.warn_of_cut_stacks(call_graph);
+        }
         jvms
     }
 
+    /// Whether stacks have to be copied, as the JVMs that the user named keep no frame pointers.
+    pub fn need_copies(&self) -> bool {
+        self.interpreted == Interpreted::WithoutFramePointers
+            && !self.without_frame_pointers.is_empty()
+    }
+
+    /// Says what to do about stacks that end at compiled code.
+    fn warn_of_cut_stacks(&self, call_graph: Option<&str>) {
+        if call_graph.is_none_or(|how| how == "fp") && !self.without_frame_pointers.is_empty() {
+            note::say(format_args!(
+                "{} without -XX:+PreserveFramePointer: its stacks end at compiled methods; record it with --call-graph dwarf, \
+                 or start it with this option",
+                self.cut()
+            ));
+        }
+    }
+
+    /// The JVMs without frame pointers, as the beginning of a sentence.
+    fn cut(&self) -> String {
+        let pids: Vec<_> = self.without_frame_pointers.iter().map(u32::to_string).collect();
+        match &*pids {
+            [pid] => format!("process {pid} is Java"),
+            _ => format!("processes {} are Java", pids.join(", ")),
+        }
+    }
+
     /// Like [`Self::named`], for processes that the user did not name, as far as they permit it and answer in time.
-    pub fn among(pids: &[u32]) -> Self {
-        let mut jvms = Self::default();
+    pub fn among(pids: &[u32], call_graph: Option<&str>) -> Self {
+        let interpreted = call_graph.map_or(Interpreted::No, interpreted_in);
+        let mut jvms = Self { interpreted, ..Self::default() };
         let pids: Vec<_> = pids.iter().copied().filter(|&pid| may_be_java(pid)).collect();
         jvms.begin(&pids, true);
         if !jvms.held.is_empty() {
@@ -87,6 +137,7 @@ impl Jvms {
                 pids.join(", ")
             ));
         }
+        jvms.warn_of_cut_stacks(call_graph);
         jvms
     }
 
@@ -106,14 +157,18 @@ impl Jvms {
             self.mapped = pids.iter().copied().collect();
             return;
         };
-        for (pid, outcome, kept) in ask_all(pids, &What::Agent(path.to_owned()), until) {
+        let what = What::Agent { path: path.to_owned(), interpreted: self.interpreted };
+        for (pid, outcome, kept) in ask_all(pids, &what, until) {
             if outcome != Outcome::NotJava {
                 self.known.insert(pid);
             }
+            if outcome == (Outcome::Done { no_frame_pointers: true }) {
+                self.without_frame_pointers.insert(pid);
+            }
             match (outcome, kept) {
                 (Outcome::NotJava, _) => {}
-                (Outcome::Done, Some(kept)) => self.held.push((pid, kept)),
-                (Outcome::Done, None) => {
+                (Outcome::Done { .. }, Some(kept)) => self.held.push((pid, kept)),
+                (Outcome::Done { .. }, None) => {
                     self.without_agent(pid, "no worker keeps it active");
                 }
                 (Outcome::NotAnswering, _) => warn_not_answering(pid),
@@ -161,7 +216,7 @@ impl Jvms {
             }
             match outcome {
                 Outcome::NotJava => {}
-                Outcome::Done => drop(self.mapped.insert(pid)),
+                Outcome::Done { .. } => drop(self.mapped.insert(pid)),
                 Outcome::NotAnswering => warn_not_answering(pid),
                 Outcome::Refused(why) => note::warning(format_args!(
                     "process {pid} is Java but wrote no perf map (Compiler.perfmap): {why}"
@@ -208,6 +263,11 @@ fn ask_all(pids: &[u32], what: &What, until: Deadline) -> Vec<(u32, Outcome, Opt
     });
     all.sort_unstable_by_key(|(pid, ..)| *pid);
     all
+}
+
+/// Whether interpreted methods can be named in stacks that are recorded in this way.
+fn interpreted_in(call_graph: &str) -> Interpreted {
+    if call_graph.starts_with("dwarf") { Interpreted::Yes } else { Interpreted::No }
 }
 
 /// Parses the answer of a worker.

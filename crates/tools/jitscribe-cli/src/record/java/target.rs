@@ -24,6 +24,9 @@ const LONGEST_LINE: usize = 32 << 10;
 /// The start of the file name of OpenJ9's own library, which continues with its version.
 const OPENJ9: &[u8] = b"/libj9vm";
 
+/// The most bytes that are read of a command line, and of an environment.
+const MOST_WORDS: u64 = 4 << 20;
+
 /// `/proc/PID/status` has some 2 KiB.
 const MOST_STATUS: u64 = 64 << 10;
 
@@ -105,6 +108,22 @@ impl Target {
         Ok(Maps(open(&self.proc, "maps")?))
     }
 
+    /// Whether its command line or its environment turns on `PreserveFramePointer`, which is off by default. Files that may have
+    /// options, too, are not read: without frame pointers, stacks are recorded in a way that never needs them.
+    ///
+    /// This waits for the lock of the process's address space, as [`Self::maps`] does.
+    pub fn is_told_to_keep_frame_pointers(&self) -> bool {
+        let mut words = Vec::new();
+        for file in ["environ", "cmdline"] {
+            // What cannot be read says nothing.
+            if let Ok(file) = open(&self.proc, file) {
+                let _ = file.take(MOST_WORDS).read_to_end(&mut words);
+                words.push(0);
+            }
+        }
+        turns_on_frame_pointers(&words)
+    }
+
     /// Opens its root folder.
     pub fn root(&self) -> io::Result<Root> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -164,6 +183,17 @@ impl Root {
 fn open(proc: impl AsFd, name: &str) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     Ok(openat(proc, name, flags, Mode::empty())?.into())
+}
+
+/// Whether the last word about the option turns it on.
+fn turns_on_frame_pointers(words: &[u8]) -> bool {
+    let words = words.split(|byte| [0, b' ', b'=', b'\n', b'\t', b'"', b'\''].contains(byte));
+    let mut about = words.filter_map(|word| match word.strip_prefix(b"-XX:")? {
+        b"+PreserveFramePointer" => Some(true),
+        b"-PreserveFramePointer" => Some(false),
+        _ => None,
+    });
+    about.next_back().unwrap_or(false)
 }
 
 fn status(proc: impl AsFd) -> io::Result<Status> {
@@ -227,6 +257,22 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn the_last_word_about_frame_pointers_counts() {
+        for (words, is_on) in [
+            ("java\0-XX:+PreserveFramePointer\0Main\0", true),
+            ("JAVA_TOOL_OPTIONS=-Xmx1g -XX:+PreserveFramePointer\0java\0Main\0", true),
+            (
+                "JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer\0java\0-XX:-PreserveFramePointer\0",
+                false,
+            ),
+            ("java\0-XX:+PreserveFramePointers\0", false),
+            ("", false),
+        ] {
+            assert_eq!(turns_on_frame_pointers(words.as_bytes()), is_on, "{words:?}");
+        }
+    }
 
     #[test]
     fn code_of_libjvm_so_is_java() {

@@ -33,7 +33,23 @@ pub enum What {
     /// Write a perf map.
     PerfMap,
     /// Load the agent at this path.
-    Agent(String),
+    Agent {
+        /// The path.
+        path: String,
+        /// Whether the agent is to announce interpreted methods, too, so that they can be named in copies of stacks.
+        interpreted: Interpreted,
+    },
+}
+
+/// When interpreted methods are announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Interpreted {
+    /// Never.
+    No,
+    /// Always.
+    Yes,
+    /// If the JVM keeps no frame pointers.
+    WithoutFramePointers,
 }
 
 /// The outcome of a request.
@@ -42,7 +58,10 @@ pub enum Outcome {
     /// The process is not a JVM, has ended, or may not be inspected.
     NotJava,
     /// The JVM did what was requested.
-    Done,
+    Done {
+        /// Whether its compiled code keeps no frame pointers, so that stacks can only be unwound.
+        no_frame_pointers: bool,
+    },
     /// The JVM has not answered in time.
     NotAnswering,
     /// The JVM did not do what was requested, for this reason.
@@ -101,19 +120,27 @@ impl JvmTask {
         }
         let wait = Wait { until, stop: Some(output.as_fd()) };
         let folder = Folder::new(root.open("/tmp", OFlags::DIRECTORY)?);
+        let no_frame_pointers = !target.is_told_to_keep_frame_pointers();
         match &self.what {
             What::PerfMap => {
                 ask(&target, &folder, &Request::jcmd("Compiler.perfmap")?, &wait)?.done()?;
             }
-            What::Agent(agent) => {
+            What::Agent { path: agent, interpreted } => {
                 expect_file(&root, agent)?;
                 let offer = OfferedPipe::make(&folder, self.pid)?;
-                let request = Request::load(agent, &format!("hold:{}", offer.path()))?;
+                let interpreted = match interpreted {
+                    Interpreted::Yes => true,
+                    Interpreted::WithoutFramePointers => no_frame_pointers,
+                    Interpreted::No => false,
+                };
+                let interpreted = if interpreted { "interpreted," } else { "" };
+                let options = format!("{interpreted}hold:{}", offer.path());
+                let request = Request::load(agent, &options)?;
                 ask(&target, &folder, &request, &wait)?.loaded()?;
                 *session = Some(offer.taken());
             }
         }
-        Ok(Outcome::Done)
+        Ok(Outcome::Done { no_frame_pointers })
     }
 }
 
