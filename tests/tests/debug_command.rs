@@ -126,7 +126,9 @@ impl Said {
         for stack in &stacks {
             let last = stack.trim_end().lines().last().unwrap_or_default();
             assert!(last.ends_with("_start ()"), "not whole:\n{stack}");
-            assert!(!stack.contains("??"), "unknown frames:\n{stack}");
+            // The C library of Debian 12 has no symbols that gdb of Debian 13 finds.
+            let is_unknown = |line: &&str| line.contains("?? ()") && !line.contains(" from /");
+            assert_eq!(stack.lines().find(is_unknown), None, "unknown frames:\n{stack}");
         }
         stacks.into_iter().map(|stack| calls_in(stack).join(" ")).collect()
     }
@@ -172,10 +174,8 @@ fn stacks_are_whole_at_any_moment() {
 #[test]
 fn code_that_took_the_place_of_other_code_is_shown() {
     for debugger in debuggers() {
-        for session in [Session::new(&debugger), Session::unprepared(&debugger)] {
-            let words = ["2000", "--stops", "12", "--seed", "5", "--churn"];
-            stacks_are_true(&session, &words);
-        }
+        let words = ["2000", "--stops", "12", "--seed", "5", "--churn"];
+        stacks_are_true(&Session::unprepared(&debugger), &words);
     }
 }
 
@@ -196,8 +196,10 @@ while alive():
         let mut command = session.command(&script);
         let words = ["--no-env", "--", CROWD, "100", "--call", "43,70", "--stops", "0"];
         let said = session.run(command.args(words));
-        let hits: Vec<String> = said.stacks().iter().filter(|stack| !stack.contains(' ')).cloned().collect();
-        assert_eq!(hits[..2], ["many_43:433", "many_70:702"], "{}", said.0);
+        // gdb stops at the first or the second line of a function.
+        let hits = said.stacks();
+        assert_eq!(hits[0], "many_43:433", "{}", said.0);
+        assert!(hits[1].starts_with("many_70:70"), "{}", said.0);
         for table in said.parts("table") {
             assert!(!table.contains("MULTIPLE"), "a code is known twice:\n{table}");
         }
@@ -241,7 +243,7 @@ impl Drop for Waiting {
 #[test]
 fn a_process_that_nobody_prepared_is_attached_to() {
     let script = r#"
-show("name", "info symbol many_77777")
+show("name", "info line many_77777")
 gdb.execute("break stop_here")
 gdb.execute("break many_99999")
 open(MARK, "w").close()
@@ -274,7 +276,7 @@ gdb.execute("detach")
         let mut truth = String::new();
         program.out.read_line(&mut truth).expect("the truth");
         assert_eq!(said.stacks(), [truth.trim().trim_start_matches("truth: ")], "{}", said.0);
-        assert!(said.parts("name")[0].starts_with("many_77777 in section .text"), "{}", said.0);
+        assert!(said.parts("name")[0].starts_with("Line 777771 of \"/src/crowd.lang\""), "{}", said.0);
         assert!(said.parts("hit")[0].contains("many_99999 () at /src/crowd.lang:999"), "{}", said.0);
         assert!(said.parts("info")[0].contains("100000 codes in "), "{}", said.0);
     }
@@ -336,4 +338,93 @@ fn the_printed_script_does_the_same_for_any_gdb() {
     let said = output(gdb.env("PATH", path));
     let text = String::from_utf8_lossy(&said.stdout);
     assert!(text.contains("in many_19 () at /src/crowd.lang:193"), "{text}");
+}
+
+/// Calls itself deeply enough for an optimizing compiler, and stops by a signal to itself.
+const SCRIPT: &str = "
+function leaf(n) { let sum = 0; for (let i = 0; i < n; i++) sum += Math.sqrt(i) | 0; return sum; }
+function middle(list) { return list.map(x => { if (x < 0) process.kill(process.pid, 'SIGUSR2'); return leaf(x); }); }
+function outer(n, last) { for (let i = 0; i < n; i++) middle([100, 200, last]); }
+outer(3000, 300);
+outer(1, -1);
+";
+
+#[test]
+fn stacks_of_node_are_whole() {
+    let script = r#"
+gdb.execute("handle SIGUSR2 stop nopass")
+gdb.execute("run")
+show("stack", "backtrace")
+gdb.execute("kill")
+"#;
+    for debugger in debuggers() {
+        let session = Session::new(&debugger);
+        let file = session.path("app.js");
+        fs::write(&file, SCRIPT).expect("a file");
+        let mut command = session.command(script);
+        let output = output(command.args(["--", "node"]).arg(&file));
+        let said = Said(String::from_utf8_lossy(&output.stdout).into_owned());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(said.stacks().len(), 1, "{}\n{errors}", said.0);
+        let stack = said.parts("stack")[0];
+        // What is called by what, the innermost first.
+        let mut rest = stack;
+        let expected = [
+            "uv_kill", "node::Kill", "Builtins_CEntry", "kill node:internal", "middle ", "Builtins_ArrayMap", "middle ",
+            "outer ", "Builtins_JSEntry", "node::LoadEnvironment", "main",
+        ];
+        for name in expected {
+            let found = rest.split_once(name);
+            rest = found.unwrap_or_else(|| panic!("no {name} behind the others in\n{stack}")).1;
+        }
+    }
+}
+
+#[test]
+fn lldb_shows_stacks_of_a_program_that_nobody_prepared() {
+    let lldb = cache().join("trixie/run/lldb");
+    assert!(lldb.is_file(), "lldb 19 is not installed: run scripts/setup.sh test");
+    let session = Session::unprepared(&lldb);
+    let mut command = jitscribe();
+    command.args(["debug", "--lldb", "--debugger"]).arg(&lldb);
+    let script = [
+        "settings set target.output-path OUT",
+        "breakpoint set -n stop_here",
+        "run",
+        "bt",
+        "breakpoint set -n many_150",
+        "jitscribe info",
+    ];
+    command.args(["--arg", "--no-lldbinit", "--arg", "--batch"]);
+    let out = session.path("out");
+    for line in script {
+        let line = line.replace("OUT", &out.display().to_string());
+        command.args(["--arg", "-o", "--arg"]).arg(line);
+    }
+    session.set_up(&mut command);
+    let output = output(command.args(["--no-env", "--", CROWD, "200", "--seed", "9"]));
+    let said = String::from_utf8_lossy(&output.stdout);
+    let frames = said.lines().filter_map(|line| {
+        let (name, line) = line.split_once(" at crowd.lang:")?;
+        Some(format!("{}:{}", name.split_once('`')?.1, line.split(':').next()?))
+    });
+    let frames: Vec<String> = frames.collect();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!([frames[..].join(" ")], session.truth()[..], "{said}\n{errors}");
+    assert!(said.contains("200 codes in 1 symbol files"), "{said}\n{errors}");
+}
+
+#[test]
+fn a_gdb_without_python_is_started_without_the_script() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let gdb = folder.path().join("gdb");
+    let text = "#!/bin/sh\ncase \"$1\" in --configuration) echo '  --without-python' ;; *) echo \"$JITSCRIBE:$*\" ;; esac\n";
+    fs::write(&gdb, text).expect("a file");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    fs::set_permissions(&gdb, executable).expect("permissions");
+    let mut command = jitscribe();
+    command.args(["debug", "--no-env", "--debugger"]).arg(&gdb).args(["--", "/bin/true"]);
+    let output = output(command.env_remove("JITSCRIBE"));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "gdb-each:--args /bin/true\n");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("has no Python"));
 }

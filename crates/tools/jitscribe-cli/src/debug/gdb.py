@@ -127,22 +127,52 @@ class Log:
         return None
 
 
-def sections(address):
-    """The flags, address, offset and size of each section of an object file in memory."""
-    inferior = gdb.selected_inferior()
-    header = bytes(inferior.read_memory(address, 64))
-    if header[:4] != b"\x7fELF":
-        return []
-    is_64, order = header[4] == 2, ">" if header[5] == 2 else "<"
-    if is_64:
-        table, entry, count = struct.unpack_from(order + "40xQ10xHH", header)
-        form = struct.Struct(order + "4xI4Q24x".replace("I4Q", "IQQQQ"))
-    else:
-        table, entry, count = struct.unpack_from(order + "32xI10xHH", header)
-        form = struct.Struct(order + "4xI4I16x")
-    if count == 0 or entry != form.size:
-        return []
-    return form.iter_unpack(bytes(inferior.read_memory(address + table, entry * count)))
+class ObjectFile:
+    """An object file in the process's memory."""
+
+    # Types of files, sections and symbols, and flags of sections: the ELF specification.
+    RELOCATABLE = 1
+    PROGBITS, SYMTAB = 1, 2
+    FUNCTION = 2
+    ALLOCATED_CODE = 6
+
+    def __init__(self, address):
+        self.address = address
+        header = self.read(0, 64)
+        if header[:4] != b"\x7fELF":
+            raise ValueError("not an object file")
+        order = ">" if header[5] == 2 else "<"
+        if header[4] == 2:
+            self.kind, table, entry, count = struct.unpack_from(order + "16xH22xQ10xHH", header)
+            section, self.symbol = order + "4xIQQQQ24x", order + "4xBxHQQ"
+        else:
+            self.kind, table, entry, count = struct.unpack_from(order + "16xH14xI10xHH", header)
+            section, self.symbol = order + "4xIIIII16x", order + "4xII4xH"
+        self.is_64 = header[4] == 2
+        size = struct.calcsize(section) * count
+        # Type, flags, address, offset and size of each section.
+        self.sections = list(struct.iter_unpack(section, self.read(table, size))) if size else []
+
+    def read(self, offset, size):
+        return bytes(gdb.selected_inferior().read_memory(self.address + offset, size))
+
+    def codes(self):
+        """Address and size of its functions. In files that were not linked, only sections have addresses."""
+        for kind, flags, start, offset, size in self.sections:
+            if self.kind == self.RELOCATABLE or not self.is_64:
+                if kind != 0 and flags & self.ALLOCATED_CODE == self.ALLOCATED_CODE and size > 0:
+                    yield start, size
+            elif kind == self.SYMTAB:
+                for info, section, value, length in struct.iter_unpack(self.symbol, self.read(offset, size)):
+                    if info & 15 == self.FUNCTION and section != 0 and length > 0:
+                        yield value, length
+
+    def words(self):
+        """The content of the section of a log locator."""
+        for kind, flags, start, offset, size in self.sections:
+            if kind == self.PROGBITS and flags == 0 and size == 16:
+                return struct.unpack("<QQ", self.read(offset, size))
+        return None
 
 
 def in_memory(objfile):
@@ -157,14 +187,11 @@ def log_of(objfile):
     if address is None:
         return None
     try:
-        for kind, flags, place, offset, size in sections(address):
-            if kind == 1 and flags == 0 and size == 16:
-                words = gdb.selected_inferior().read_memory(address + offset, 16)
-                log = Log(struct.unpack("<QQ", bytes(words))[0])
-                return log if log.takes_breakpoints() else None
-    except gdb.error:
-        pass
-    return None
+        words = ObjectFile(address).words()
+    except (gdb.error, ValueError):
+        return None
+    log = words and Log(words[0])
+    return log if log and log.takes_breakpoints() else None
 
 
 def registered_codes():
@@ -175,11 +202,8 @@ def registered_codes():
         if address is None:
             continue
         try:
-            for kind, flags, place, offset, size in sections(address):
-                # Allocated, with instructions.
-                if kind != 0 and flags & 6 == 6 and size > 0:
-                    codes.append((place, size))
-        except gdb.error:
+            codes.extend(ObjectFile(address).codes())
+        except (gdb.error, ValueError):
             # The process is about to unregister it.
             continue
     return codes
@@ -401,14 +425,20 @@ def on_cont(_):
 
 
 def on_new_objfile(event):
-    """A log locator appears when a scribe is created, before it announces anything."""
+    """A log locator appears when a scribe is created, before it announces anything. There is no other notice of a core file
+    before gdb prints its first frame than that of its libraries."""
     log = log_of(event.new_objfile)
-    if log is None:
+    is_known = gdb.selected_inferior().num in INFERIORS
+    if log is None and is_known:
         return
     inferior = current()
-    if inferior is not None:
+    if inferior is None:
+        return
+    if log is not None:
         inferior.add_log(log)
         inferior.request()
+    if "core" in inferior.subject and inferior.answer is None:
+        inferior.refresh()
 
 
 def on_breakpoint(_):
