@@ -95,7 +95,6 @@ impl Session {
         let said = Said(String::from_utf8_lossy(&output.stdout).into_owned());
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{command:?}\n{}\n{errors}", said.0);
-        assert!(!said.0.contains("jitscribe: "), "messages in\n{}\n{errors}", said.0);
         let left: Vec<_> = fs::read_dir(self.path("tmp")).expect("a folder").collect();
         assert!(left.is_empty(), "left behind: {left:?}");
         said
@@ -276,8 +275,16 @@ gdb.execute("detach")
         let mut truth = String::new();
         program.out.read_line(&mut truth).expect("the truth");
         assert_eq!(said.stacks(), [truth.trim().trim_start_matches("truth: ")], "{}", said.0);
-        assert!(said.parts("name")[0].starts_with("Line 777771 of \"/src/crowd.lang\""), "{}", said.0);
-        assert!(said.parts("hit")[0].contains("many_99999 () at /src/crowd.lang:999"), "{}", said.0);
+        assert!(
+            said.parts("name")[0].starts_with("Line 777771 of \"/src/crowd.lang\""),
+            "{}",
+            said.0
+        );
+        assert!(
+            said.parts("hit")[0].contains("many_99999 () at /src/crowd.lang:999"),
+            "{}",
+            said.0
+        );
         assert!(said.parts("info")[0].contains("100000 codes in "), "{}", said.0);
     }
 }
@@ -290,7 +297,9 @@ fn a_core_file_shows_all_code() {
     let mut make = tool("gdb");
     make.args(["-q", "-nx", "-batch", "-ex", "break stop_here", "-ex"]);
     make.arg(format!("run 5000 --seed 7 > {}", out.display()));
-    make.arg("-ex").arg(format!("generate-core-file {}", core.display())).args(["-ex", "kill", CROWD]);
+    make.arg("-ex")
+        .arg(format!("generate-core-file {}", core.display()))
+        .args(["-ex", "kill", CROWD]);
     session.set_up(&mut make);
     let made = output(&mut make);
     assert!(core.is_file(), "{}", String::from_utf8_lossy(&made.stderr));
@@ -370,8 +379,17 @@ gdb.execute("kill")
         // What is called by what, the innermost first.
         let mut rest = stack;
         let expected = [
-            "uv_kill", "node::Kill", "Builtins_CEntry", "kill node:internal", "middle ", "Builtins_ArrayMap", "middle ",
-            "outer ", "Builtins_JSEntry", "node::LoadEnvironment", "main",
+            "uv_kill",
+            "node::Kill",
+            "Builtins_CEntry",
+            "kill node:internal",
+            "middle ",
+            "Builtins_ArrayMap",
+            "middle ",
+            "outer ",
+            "Builtins_JSEntry",
+            "node::LoadEnvironment",
+            "main",
         ];
         for name in expected {
             let found = rest.split_once(name);
@@ -427,4 +445,25 @@ fn a_gdb_without_python_is_started_without_the_script() {
     let output = output(command.env_remove("JITSCRIBE"));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "gdb-each:--args /bin/true\n");
     assert!(String::from_utf8_lossy(&output.stderr).contains("has no Python"));
+}
+
+#[test]
+fn a_process_that_is_left_registers_as_before() {
+    let script =
+        "gdb.execute('break many_1')\nshow('info', 'jitscribe info')\ngdb.execute('detach')\n";
+    for (setting, expected) in [("no-gdb", false), ("gdb", true)] {
+        let session = Session::unprepared(Path::new("gdb"));
+        let program = Waiting::start(setting, &["100"]);
+        let pid = program.child.id().to_string();
+        let said = session.run(session.command(script).args(["-p", &pid]));
+        assert!(
+            said.parts("info")[0].contains("calls gdb for code with breakpoints"),
+            "{}",
+            said.0
+        );
+        let status = output(jitscribe().args(["ctl", "-p", &pid, "--json", "status"]));
+        let status: serde_json::Value = serde_json::from_slice(&status.stdout).expect("JSON");
+        let log = status.get("logs").map_or(&status, |logs| &logs[0]);
+        assert_eq!(log["gdb"], expected, "{setting}: {status}");
+    }
 }

@@ -7,6 +7,9 @@ use std::process::{Command, Stdio};
 
 use crate::{Error, Result, bridge, companion, note, text};
 
+/// The reader, for a gdb without Python.
+const READER: &str = "libjitscribe_gdb.so";
+
 /// A kind of debugger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -105,7 +108,8 @@ impl Debugger {
 
     /// What to say if it cannot be started.
     pub fn missing(program: &OsStr) -> String {
-        let package = if text::path(program).to_string().ends_with("lldb") { "lldb" } else { "gdb" };
+        let package =
+            if text::path(program).to_string().ends_with("lldb") { "lldb" } else { "gdb" };
         format!("{} is not installed; on Debian: apt-get install {package}", text::path(program))
     }
 
@@ -118,7 +122,8 @@ impl Debugger {
             Kind::Lldb => asked.args(["--no-lldbinit", "--batch", "-o", "script lldb.SBDebugger"]),
         };
         asked.stdin(Stdio::null()).stderr(Stdio::null());
-        let output = asked.output().map_err(|error| not_started(self.program.as_os_str(), error))?;
+        let output =
+            asked.output().map_err(|error| not_started(self.program.as_os_str(), error))?;
         let has = |part: &[u8]| output.stdout.windows(part.len()).any(|text| text == part);
         Ok(match self.kind {
             Kind::Gdb => !has(b"--without-python"),
@@ -128,6 +133,12 @@ impl Debugger {
 
     fn add_script(&mut self, core: Option<&Path>) {
         if !self.has_script {
+            let reader = companion::library(READER).filter(|_| self.kind == Kind::Gdb);
+            if let Some(reader) = reader {
+                let mut load = OsString::from("jit-reader-load ");
+                load.push(reader);
+                self.command.arg("-iex").arg(load);
+            }
             return;
         }
         // Paths are encoded, as they may contain any character.

@@ -27,6 +27,8 @@ class Server:
     def __init__(self):
         self.process = None
         self.is_missing = False
+        # How many were started: each has files of its own.
+        self.starts = 0
 
     def ask(self, request):
         """The answer to a request; None if there is no server."""
@@ -35,6 +37,7 @@ class Server:
         try:
             if self.process is None:
                 self.process = self.start()
+                self.starts += 1
             self.process.stdin.write(json.dumps(request).encode() + b"\n")
             self.process.stdin.flush()
             return json.loads(self.process.stdout.readline())
@@ -61,10 +64,14 @@ class Server:
         )
 
     def stop(self):
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
+        """The process ends when it has answered, and deletes its files."""
+        process, self.process = self.process, None
+        for pipe in (process.stdin, process.stdout) if process else ():
+            try:
+                pipe.close()
+            except OSError:
+                # What was not written yet cannot be written now.
+                pass
 
 
 class Log:
@@ -86,6 +93,9 @@ class Log:
 
     def __init__(self, address):
         self.address = address
+        # Whether the process registered all code before the first request.
+        self.registers = False
+        self.is_asked = False
 
     def read(self, offset, form):
         size = struct.calcsize(form)
@@ -96,7 +106,7 @@ class Log:
         gdb.selected_inferior().write_memory(self.address + offset, content)
 
     def takes_breakpoints(self):
-        """Whether the process registers only code that has breakpoints, if it is asked to."""
+        """Whether the process can call gdb when code with a breakpoint comes or goes."""
         try:
             is_log = self.read(0, "<I") == self.MAGIC
             return is_log and self.read(self.ITEM, "<H") == self.TAG
@@ -104,8 +114,10 @@ class Log:
             return False
 
     def request(self, text):
-        """Asks the process to register only code that matches `text`, or all code if the text is too long."""
+        """Asks the process to call gdb for code that matches `text`, or for all code if the text is too long."""
         control = self.read(self.CONTROL, "<I")
+        if not self.is_asked:
+            self.is_asked, self.registers = True, control & self.SHOW_ALL != 0
         if len(text) <= self.SIZE - self.TEXT:
             # The process must not read a text of which a part is of another.
             self.write(self.LENGTH, struct.pack("<II", 0, 0))
@@ -144,11 +156,13 @@ class ObjectFile:
         order = ">" if header[5] == 2 else "<"
         if header[4] == 2:
             self.kind, table, entry, count = struct.unpack_from(order + "16xH22xQ10xHH", header)
-            section, self.symbol = order + "4xIQQQQ24x", order + "4xBxHQQ"
+            section = order + "4xIQQQQ24x"
         else:
             self.kind, table, entry, count = struct.unpack_from(order + "16xH14xI10xHH", header)
-            section, self.symbol = order + "4xIIIII16x", order + "4xII4xH"
-        self.is_64 = header[4] == 2
+            section = order + "4xIIIII16x"
+        self.symbol = order + "4xBxHQQ"
+        # Elsewhere, only the sections are read.
+        self.has_symbols = header[4] == 2 and self.kind != self.RELOCATABLE
         size = struct.calcsize(section) * count
         # Type, flags, address, offset and size of each section.
         self.sections = list(struct.iter_unpack(section, self.read(table, size))) if size else []
@@ -159,7 +173,7 @@ class ObjectFile:
     def codes(self):
         """Address and size of its functions. In files that were not linked, only sections have addresses."""
         for kind, flags, start, offset, size in self.sections:
-            if self.kind == self.RELOCATABLE or not self.is_64:
+            if not self.has_symbols:
                 if kind != 0 and flags & self.ALLOCATED_CODE == self.ALLOCATED_CODE and size > 0:
                     yield start, size
             elif kind == self.SYMTAB:
@@ -284,6 +298,8 @@ class Inferior:
         # The text that the logs have.
         self.text = None
         self.files = []
+        # The server that has them.
+        self.server = 0
         # The counters of the logs at the last refresh; None if something may change without being counted.
         self.changes = None
         # Whether the process was stopped since the last refresh.
@@ -291,12 +307,15 @@ class Inferior:
         self.answer = None
 
     def add_log(self, log):
-        if all(log.address != known.address for known in self.logs):
-            self.logs.append(log)
-            self.text = None
+        """Returns whether it is a new one."""
+        if any(log.address == known.address for known in self.logs):
+            return False
+        self.logs.append(log)
+        self.text = None
+        return True
 
     def request(self):
-        """Asks the process to register the code that has breakpoints, before it can run."""
+        """Asks the process to call gdb for code that has breakpoints, before it can run."""
         text = breakpoint_text()
         if not self.logs or text == self.text:
             return
@@ -325,6 +344,9 @@ class Inferior:
         })
         if answer is None:
             return False
+        if self.server != SERVER.starts:
+            self.forget_files()
+            self.server = SERVER.starts
         for path in answer["remove"]:
             forget_file(path)
         for path in answer["add"]:
@@ -353,10 +375,14 @@ class Inferior:
 
     def forget(self):
         """The process has ended, or runs another program."""
-        SERVER.ask({"op": "forget", "inferior": self.number})
+        registers = any(log.registers for log in self.logs)
+        SERVER.ask({"op": "forget", "inferior": self.number, "registers": registers})
         if self.space.is_valid() and self.space == gdb.current_progspace():
-            for path in self.files:
-                forget_file(path)
+            self.forget_files()
+
+    def forget_files(self):
+        for path in self.files:
+            forget_file(path)
         self.files = []
 
 
@@ -425,8 +451,8 @@ def on_cont(_):
 
 
 def on_new_objfile(event):
-    """A log locator appears when a scribe is created, before it announces anything. There is no other notice of a core file
-    before gdb prints its first frame than that of its libraries."""
+    """A log locator appears when a scribe is created, before it announces anything; and again when code with a breakpoint came
+    or went. There is no other notice of a core file before gdb prints its first frame than that of its libraries."""
     log = log_of(event.new_objfile)
     is_known = gdb.selected_inferior().num in INFERIORS
     if log is None and is_known:
@@ -434,10 +460,12 @@ def on_new_objfile(event):
     inferior = current()
     if inferior is None:
         return
-    if log is not None:
-        inferior.add_log(log)
+    if log is None:
+        if "core" in inferior.subject:
+            inferior.refresh()
+    elif inferior.add_log(log):
         inferior.request()
-    if "core" in inferior.subject and inferior.answer is None:
+    else:
         inferior.refresh()
 
 
@@ -466,14 +494,17 @@ def run_at_stop():
         say(error)
 
 
+# The command that gdb runs at each stop.
+OURS = "jitscribe at-stop"
+
+
 def chain_hook():
-    """Makes gdb run `jitscribe at-stop` at each stop, before it prints, and then what the user's hook does."""
+    """Makes gdb run our command at each stop, before it prints, and then what the user's hook does."""
     shown = gdb.execute("show user hook-stop", to_string=True) if has_hook() else ""
-    lines = [line.strip() for line in shown.splitlines()[1:] if line.strip()]
-    if "jitscribe at-stop" in lines:
-        return
-    body = ["jitscribe at-stop"] + lines
-    gdb.execute("define hook-stop\n%s\nend" % "\n".join(body))
+    # Behind the first line, each is indented by two blanks.
+    lines = [line[2:] for line in shown.splitlines()[1:] if line.strip()]
+    if OURS not in lines:
+        gdb.execute("define hook-stop\n%s\nend" % "\n".join([OURS] + lines))
 
 
 def has_hook():
@@ -537,7 +568,7 @@ def describe(inferior):
     say("%d codes in %d symbol files, from %d code logs and %d other files; %d more registered by the process" % (
         answer["codes"], answer["symbol_files"], len(answer["logs"]), answer["files"], len(registered_codes())))
     if inferior.logs and inferior.text is not None:
-        say("the process registers only code with breakpoints (%d places)" % inferior.text.count(b"\n"))
+        say("the process calls gdb for code with breakpoints (%d places)" % inferior.text.count(b"\n"))
 
 
 def start():

@@ -68,14 +68,14 @@ pub fn show(
     let mut all: Vec<(Range<u64>, Described<'_, '_>)> = Vec::new();
     for (_, map) in maps {
         let pieces = perf_map::resolve(perf_map::entries(map).flatten());
-        all.extend(pieces.into_iter().map(|piece| {
-            (piece.address..piece.end(), Described::Map(piece))
-        }));
+        all.extend(
+            pieces.into_iter().map(|piece| (piece.address..piece.end(), Described::Map(piece))),
+        );
     }
     for (number, live) in lives.iter().enumerate() {
-        all.extend(live.pieces().map(|piece| {
-            (piece.address..piece.end, Described::Dump(number, piece))
-        }));
+        all.extend(
+            live.pieces().map(|piece| (piece.address..piece.end, Described::Dump(number, piece))),
+        );
     }
     if sources.contents().count() > 1 {
         all = on_top(&all);
@@ -132,9 +132,7 @@ impl Described<'_, '_> {
 }
 
 /// What is visible where later codes cover earlier ones.
-fn on_top<'l, 'd>(
-    all: &[(Range<u64>, Described<'l, 'd>)],
-) -> Vec<(Range<u64>, Described<'l, 'd>)> {
+fn on_top<'l, 'd>(all: &[(Range<u64>, Described<'l, 'd>)]) -> Vec<(Range<u64>, Described<'l, 'd>)> {
     let mut canvas: Canvas<usize> = Canvas::new();
     for (number, (range, _)) in all.iter().enumerate() {
         canvas.paint(range.clone(), number);

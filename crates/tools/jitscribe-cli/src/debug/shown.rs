@@ -212,7 +212,8 @@ fn pack(mut parts: Vec<Symfile>, occupied: &Occupied) -> Result<Vec<Symfile>> {
 fn join(parts: &[Symfile], occupied: &Occupied) -> Result<Symfile> {
     let refused = |cause: String| Error::Refused(format!("cannot write symbols: {cause}"));
     let parts: Vec<&Symfile> = parts.iter().collect();
-    let joined = Symfile::joined(&parts, &|gap| occupied.is_free(&gap)).map_err(|error| refused(error.to_string()))?;
+    let joined = Symfile::joined(&parts, &|gap| occupied.is_free(&gap))
+        .map_err(|error| refused(error.to_string()))?;
     joined.ok_or_else(|| refused("no code".into()))
 }
 

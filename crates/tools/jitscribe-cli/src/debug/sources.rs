@@ -79,9 +79,8 @@ impl Sources {
             }
         }
         self.set_log(dumps);
-        let is_log = |inode: u64, device: u64| {
-            logs.iter().any(|log| log.identity() == (pid, device, inode))
-        };
+        let is_log =
+            |inode: u64, device: u64| logs.iter().any(|log| log.identity() == (pid, device, inode));
         self.read_files(pid, is_log);
         Ok(())
     }
@@ -108,7 +107,6 @@ impl Sources {
         }
         Ok(())
     }
-
 
     /// Merges logs of one clock; logs of another clock cannot be ordered among them.
     fn set_log(&mut self, mut dumps: Vec<LogDump>) {

@@ -2,7 +2,9 @@
 
 use code_image::jitdump::{Converter, LineTable};
 use code_image::whole_frames;
-use gimli::{BaseAddresses, CfaRule, EhFrame, LittleEndian, RegisterRule, UnwindContext, UnwindSection};
+use gimli::{
+    BaseAddresses, CfaRule, EhFrame, LittleEndian, RegisterRule, UnwindContext, UnwindSection,
+};
 use jitdump::{CodeEvent, CodeLoad, Dump};
 use serde::Serialize;
 
@@ -60,10 +62,9 @@ fn in_dump(dump: &Dump<'_>, address: u64) -> Option<CodeAt> {
     let target = target_of(dump);
     let whole = load.address..load.end();
     let mut converter = Converter::new(target.machine.into());
-    let rules =
-        converter.convert(&load, load.address, whole, LineTable::Source, |code| {
-            rules_at(&whole_frames(target, code), address)
-        });
+    let rules = converter.convert(&load, load.address, whole, LineTable::Source, |code| {
+        rules_at(&whole_frames(target, code), address)
+    });
     Some(CodeAt { start: load.address, rules })
 }
 
