@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use end_to_end::debugger::crowd_frames;
 use end_to_end::jitscribe::jitscribe;
 use end_to_end::tool::{cache, output, tool};
 
@@ -39,6 +40,13 @@ fn debuggers() -> [PathBuf; 2] {
     let newer = cache().join("trixie/run/gdb");
     assert!(newer.is_file(), "gdb 16 is not installed: run scripts/setup.sh test");
     ["gdb".into(), newer]
+}
+
+/// lldb 19 of Debian 13.
+fn newer_lldb() -> PathBuf {
+    let lldb = cache().join("trixie/run/lldb");
+    assert!(lldb.is_file(), "lldb 19 is not installed: run scripts/setup.sh test");
+    lldb
 }
 
 /// A session in a folder of its own.
@@ -129,17 +137,8 @@ impl Said {
             let is_unknown = |line: &&str| line.contains("?? ()") && !line.contains(" from /");
             assert_eq!(stack.lines().find(is_unknown), None, "unknown frames:\n{stack}");
         }
-        stacks.into_iter().map(|stack| calls_in(stack).join(" ")).collect()
+        stacks.into_iter().map(|stack| crowd_frames(stack).join(" ")).collect()
     }
-}
-
-/// The frames `many_N () at /src/crowd.lang:LINE` as `many_N:LINE`.
-fn calls_in(stack: &str) -> Vec<String> {
-    let call = |line: &str| {
-        let (before, line) = line.split_once(" () at /src/crowd.lang:")?;
-        Some(format!("{}:{}", before.rsplit(' ').next()?, line.trim()))
-    };
-    stack.lines().filter_map(call).collect()
 }
 
 /// Runs the program to its end, with the stack at each stop.
@@ -310,6 +309,13 @@ fn a_core_file_shows_all_code() {
         let said = reader.run(command.arg("--core").arg(&core).arg(CROWD));
         assert_eq!(said.stacks(), session.truth(), "{}", said.0);
     }
+    let mut lldb = jitscribe();
+    lldb.args(["debug", "--lldb", "--debugger"]).arg(newer_lldb());
+    lldb.args(["--arg", "--no-lldbinit", "--arg", "--batch", "--arg", "-o", "--arg", "bt", "--core"]);
+    session.set_up(&mut lldb);
+    let said = output(lldb.arg(&core).arg(CROWD));
+    let said = String::from_utf8_lossy(&said.stdout);
+    assert_eq!([crowd_frames(&said).join(" ")], session.truth()[..], "{said}");
 }
 
 #[test]
@@ -383,7 +389,6 @@ gdb.execute("kill")
             "node::Kill",
             "Builtins_CEntry",
             "kill node:internal",
-            "middle ",
             "Builtins_ArrayMap",
             "middle ",
             "outer ",
@@ -400,8 +405,7 @@ gdb.execute("kill")
 
 #[test]
 fn lldb_shows_stacks_of_a_program_that_nobody_prepared() {
-    let lldb = cache().join("trixie/run/lldb");
-    assert!(lldb.is_file(), "lldb 19 is not installed: run scripts/setup.sh test");
+    let lldb = newer_lldb();
     let session = Session::unprepared(&lldb);
     let mut command = jitscribe();
     command.args(["debug", "--lldb", "--debugger"]).arg(&lldb);
@@ -422,13 +426,10 @@ fn lldb_shows_stacks_of_a_program_that_nobody_prepared() {
     session.set_up(&mut command);
     let output = output(command.args(["--no-env", "--", CROWD, "200", "--seed", "9"]));
     let said = String::from_utf8_lossy(&output.stdout);
-    let frames = said.lines().filter_map(|line| {
-        let (name, line) = line.split_once(" at crowd.lang:")?;
-        Some(format!("{}:{}", name.split_once('`')?.1, line.split(':').next()?))
-    });
-    let frames: Vec<String> = frames.collect();
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!([frames[..].join(" ")], session.truth()[..], "{said}\n{errors}");
+    // The command `bt` prints the stack, and others print places.
+    let stack = said.split("(lldb) ").find(|part| part.starts_with("bt\n")).unwrap_or_default();
+    assert_eq!([crowd_frames(stack).join(" ")], session.truth()[..], "{said}\n{errors}");
     assert!(said.contains("200 codes in 1 symbol files"), "{said}\n{errors}");
 }
 

@@ -42,20 +42,20 @@ pub struct Debugger {
     kind: Kind,
     program: PathBuf,
     command: Command,
+    options: Vec<OsString>,
     has_script: bool,
 }
 
 impl Debugger {
-    /// With its script, and the user's options. The script comes last, so that it sees a hook that the user defines with
-    /// `-iex`.
+    /// With its script, and the user's options.
     ///
     /// # Errors
     /// If it is not installed.
     pub fn new(kind: Kind, program: Option<&Path>, options: &[OsString]) -> Result<Self> {
         let program = program.unwrap_or(Path::new(kind.name())).to_owned();
-        let mut command = Command::new(&program);
-        command.args(options);
-        let mut debugger = Self { kind, program, command, has_script: false };
+        let command = Command::new(&program);
+        let options = options.to_owned();
+        let mut debugger = Self { kind, program, command, options, has_script: false };
         debugger.has_script = debugger.has_python()?;
         if !debugger.has_script {
             note::warning(format_args!(
@@ -131,7 +131,13 @@ impl Debugger {
         })
     }
 
+    /// Adds the user's options and the script. The script comes last, so that it sees a hook that the user defines with `-iex`.
     fn add_script(&mut self, core: Option<&Path>) {
+        if self.has_script && self.kind == Kind::Lldb && core.is_some() {
+            // lldb runs no stop hook when it loads a core file.
+            self.command.args(["-o", "jitscribe refresh"]);
+        }
+        self.command.args(&self.options);
         if !self.has_script {
             let reader = companion::library(READER).filter(|_| self.kind == Kind::Gdb);
             if let Some(reader) = reader {

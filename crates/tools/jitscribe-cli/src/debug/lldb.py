@@ -58,10 +58,11 @@ def registered_codes(target):
     for module in target.module_iter():
         if not (module.GetFileSpec().GetFilename() or "").startswith("JIT("):
             continue
-        for section in module.section_iter():
-            start = section.GetLoadAddress(target)
-            if section.GetSectionType() == lldb.eSectionTypeCode and start != lldb.LLDB_INVALID_ADDRESS:
-                codes.append((start, section.GetByteSize()))
+        for symbol in module:
+            start = symbol.GetStartAddress().GetLoadAddress(target)
+            end = symbol.GetEndAddress().GetLoadAddress(target)
+            if symbol.GetType() == lldb.eSymbolTypeCode and start < end != lldb.LLDB_INVALID_ADDRESS:
+                codes.append((start, end - start))
     return codes
 
 
