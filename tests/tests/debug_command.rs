@@ -311,7 +311,17 @@ fn a_core_file_shows_all_code() {
     }
     let mut lldb = jitscribe();
     lldb.args(["debug", "--lldb", "--debugger"]).arg(newer_lldb());
-    lldb.args(["--arg", "--no-lldbinit", "--arg", "--batch", "--arg", "-o", "--arg", "bt", "--core"]);
+    lldb.args([
+        "--arg",
+        "--no-lldbinit",
+        "--arg",
+        "--batch",
+        "--arg",
+        "-o",
+        "--arg",
+        "bt",
+        "--core",
+    ]);
     session.set_up(&mut lldb);
     let said = output(lldb.arg(&core).arg(CROWD));
     let said = String::from_utf8_lossy(&said.stdout);
