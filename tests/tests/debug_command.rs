@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use end_to_end::debugger::crowd_frames;
 use end_to_end::jitscribe::jitscribe;
 use end_to_end::tool::{cache, output, tool};
 
@@ -39,6 +40,13 @@ fn debuggers() -> [PathBuf; 2] {
     let newer = cache().join("trixie/run/gdb");
     assert!(newer.is_file(), "gdb 16 is not installed: run scripts/setup.sh test");
     ["gdb".into(), newer]
+}
+
+/// lldb 19 of Debian 13.
+fn newer_lldb() -> PathBuf {
+    let lldb = cache().join("trixie/run/lldb");
+    assert!(lldb.is_file(), "lldb 19 is not installed: run scripts/setup.sh test");
+    lldb
 }
 
 /// A session in a folder of its own.
@@ -95,7 +103,6 @@ impl Session {
         let said = Said(String::from_utf8_lossy(&output.stdout).into_owned());
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{command:?}\n{}\n{errors}", said.0);
-        assert!(!said.0.contains("jitscribe: "), "messages in\n{}\n{errors}", said.0);
         let left: Vec<_> = fs::read_dir(self.path("tmp")).expect("a folder").collect();
         assert!(left.is_empty(), "left behind: {left:?}");
         said
@@ -126,19 +133,12 @@ impl Said {
         for stack in &stacks {
             let last = stack.trim_end().lines().last().unwrap_or_default();
             assert!(last.ends_with("_start ()"), "not whole:\n{stack}");
-            assert!(!stack.contains("??"), "unknown frames:\n{stack}");
+            // The C library of Debian 12 has no symbols that gdb of Debian 13 finds.
+            let is_unknown = |line: &&str| line.contains("?? ()") && !line.contains(" from /");
+            assert_eq!(stack.lines().find(is_unknown), None, "unknown frames:\n{stack}");
         }
-        stacks.into_iter().map(|stack| calls_in(stack).join(" ")).collect()
+        stacks.into_iter().map(|stack| crowd_frames(stack).join(" ")).collect()
     }
-}
-
-/// The frames `many_N () at /src/crowd.lang:LINE` as `many_N:LINE`.
-fn calls_in(stack: &str) -> Vec<String> {
-    let call = |line: &str| {
-        let (before, line) = line.split_once(" () at /src/crowd.lang:")?;
-        Some(format!("{}:{}", before.rsplit(' ').next()?, line.trim()))
-    };
-    stack.lines().filter_map(call).collect()
 }
 
 /// Runs the program to its end, with the stack at each stop.
@@ -172,10 +172,8 @@ fn stacks_are_whole_at_any_moment() {
 #[test]
 fn code_that_took_the_place_of_other_code_is_shown() {
     for debugger in debuggers() {
-        for session in [Session::new(&debugger), Session::unprepared(&debugger)] {
-            let words = ["2000", "--stops", "12", "--seed", "5", "--churn"];
-            stacks_are_true(&session, &words);
-        }
+        let words = ["2000", "--stops", "12", "--seed", "5", "--churn"];
+        stacks_are_true(&Session::unprepared(&debugger), &words);
     }
 }
 
@@ -196,9 +194,10 @@ while alive():
         let mut command = session.command(&script);
         let words = ["--no-env", "--", CROWD, "100", "--call", "43,70", "--stops", "0"];
         let said = session.run(command.args(words));
-        let hits: Vec<String> =
-            said.stacks().iter().filter(|stack| !stack.contains(' ')).cloned().collect();
-        assert_eq!(hits[..2], ["many_43:433", "many_70:702"], "{}", said.0);
+        // gdb stops at the first or the second line of a function.
+        let hits = said.stacks();
+        assert_eq!(hits[0], "many_43:433", "{}", said.0);
+        assert!(hits[1].starts_with("many_70:70"), "{}", said.0);
         for table in said.parts("table") {
             assert!(!table.contains("MULTIPLE"), "a code is known twice:\n{table}");
         }
@@ -242,7 +241,7 @@ impl Drop for Waiting {
 #[test]
 fn a_process_that_nobody_prepared_is_attached_to() {
     let script = r#"
-show("name", "info symbol many_77777")
+show("name", "info line many_77777")
 gdb.execute("break stop_here")
 gdb.execute("break many_99999")
 open(MARK, "w").close()
@@ -275,7 +274,11 @@ gdb.execute("detach")
         let mut truth = String::new();
         program.out.read_line(&mut truth).expect("the truth");
         assert_eq!(said.stacks(), [truth.trim().trim_start_matches("truth: ")], "{}", said.0);
-        assert!(said.parts("name")[0].starts_with("many_77777 in section .text"), "{}", said.0);
+        assert!(
+            said.parts("name")[0].starts_with("Line 777771 of \"/src/crowd.lang\""),
+            "{}",
+            said.0
+        );
         assert!(
             said.parts("hit")[0].contains("many_99999 () at /src/crowd.lang:999"),
             "{}",
@@ -306,6 +309,23 @@ fn a_core_file_shows_all_code() {
         let said = reader.run(command.arg("--core").arg(&core).arg(CROWD));
         assert_eq!(said.stacks(), session.truth(), "{}", said.0);
     }
+    let mut lldb = jitscribe();
+    lldb.args(["debug", "--lldb", "--debugger"]).arg(newer_lldb());
+    lldb.args([
+        "--arg",
+        "--no-lldbinit",
+        "--arg",
+        "--batch",
+        "--arg",
+        "-o",
+        "--arg",
+        "bt",
+        "--core",
+    ]);
+    session.set_up(&mut lldb);
+    let said = output(lldb.arg(&core).arg(CROWD));
+    let said = String::from_utf8_lossy(&said.stdout);
+    assert_eq!([crowd_frames(&said).join(" ")], session.truth()[..], "{said}");
 }
 
 #[test]
@@ -343,4 +363,118 @@ fn the_printed_script_does_the_same_for_any_gdb() {
     let said = output(gdb.env("PATH", path));
     let text = String::from_utf8_lossy(&said.stdout);
     assert!(text.contains("in many_19 () at /src/crowd.lang:193"), "{text}");
+}
+
+/// Calls itself deeply enough for an optimizing compiler, and stops by a signal to itself.
+const SCRIPT: &str = "
+function leaf(n) { let sum = 0; for (let i = 0; i < n; i++) sum += Math.sqrt(i) | 0; return sum; }
+function middle(list) { return list.map(x => { if (x < 0) process.kill(process.pid, 'SIGUSR2'); return leaf(x); }); }
+function outer(n, last) { for (let i = 0; i < n; i++) middle([100, 200, last]); }
+outer(3000, 300);
+outer(1, -1);
+";
+
+#[test]
+fn stacks_of_node_are_whole() {
+    let script = r#"
+gdb.execute("handle SIGUSR2 stop nopass")
+gdb.execute("run")
+show("stack", "backtrace")
+gdb.execute("kill")
+"#;
+    for debugger in debuggers() {
+        let session = Session::new(&debugger);
+        let file = session.path("app.js");
+        fs::write(&file, SCRIPT).expect("a file");
+        let mut command = session.command(script);
+        let output = output(command.args(["--", "node"]).arg(&file));
+        let said = Said(String::from_utf8_lossy(&output.stdout).into_owned());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(said.stacks().len(), 1, "{}\n{errors}", said.0);
+        let stack = said.parts("stack")[0];
+        // What is called by what, the innermost first.
+        let mut rest = stack;
+        let expected = [
+            "uv_kill",
+            "node::Kill",
+            "Builtins_CEntry",
+            "kill node:internal",
+            "Builtins_ArrayMap",
+            "middle ",
+            "outer ",
+            "Builtins_JSEntry",
+            "node::LoadEnvironment",
+            "main",
+        ];
+        for name in expected {
+            let found = rest.split_once(name);
+            rest = found.unwrap_or_else(|| panic!("no {name} behind the others in\n{stack}")).1;
+        }
+    }
+}
+
+#[test]
+fn lldb_shows_stacks_of_a_program_that_nobody_prepared() {
+    let lldb = newer_lldb();
+    let session = Session::unprepared(&lldb);
+    let mut command = jitscribe();
+    command.args(["debug", "--lldb", "--debugger"]).arg(&lldb);
+    let script = [
+        "settings set target.output-path OUT",
+        "breakpoint set -n stop_here",
+        "run",
+        "bt",
+        "breakpoint set -n many_150",
+        "jitscribe info",
+    ];
+    command.args(["--arg", "--no-lldbinit", "--arg", "--batch"]);
+    let out = session.path("out");
+    for line in script {
+        let line = line.replace("OUT", &out.display().to_string());
+        command.args(["--arg", "-o", "--arg"]).arg(line);
+    }
+    session.set_up(&mut command);
+    let output = output(command.args(["--no-env", "--", CROWD, "200", "--seed", "9"]));
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    // The command `bt` prints the stack, and others print places.
+    let stack = said.split("(lldb) ").find(|part| part.starts_with("bt\n")).unwrap_or_default();
+    assert_eq!([crowd_frames(stack).join(" ")], session.truth()[..], "{said}\n{errors}");
+    assert!(said.contains("200 codes in 1 symbol files"), "{said}\n{errors}");
+}
+
+#[test]
+fn a_gdb_without_python_is_started_without_the_script() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let gdb = folder.path().join("gdb");
+    let text = "#!/bin/sh\ncase \"$1\" in --configuration) echo '  --without-python' ;; *) echo \"$JITSCRIBE:$*\" ;; esac\n";
+    fs::write(&gdb, text).expect("a file");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    fs::set_permissions(&gdb, executable).expect("permissions");
+    let mut command = jitscribe();
+    command.args(["debug", "--no-env", "--debugger"]).arg(&gdb).args(["--", "/bin/true"]);
+    let output = output(command.env_remove("JITSCRIBE"));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "gdb-each:--args /bin/true\n");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("has no Python"));
+}
+
+#[test]
+fn a_process_that_is_left_registers_as_before() {
+    let script =
+        "gdb.execute('break many_1')\nshow('info', 'jitscribe info')\ngdb.execute('detach')\n";
+    for (setting, expected) in [("no-gdb", false), ("gdb", true)] {
+        let session = Session::unprepared(Path::new("gdb"));
+        let program = Waiting::start(setting, &["100"]);
+        let pid = program.child.id().to_string();
+        let said = session.run(session.command(script).args(["-p", &pid]));
+        assert!(
+            said.parts("info")[0].contains("calls gdb for code with breakpoints"),
+            "{}",
+            said.0
+        );
+        let status = output(jitscribe().args(["ctl", "-p", &pid, "--json", "status"]));
+        let status: serde_json::Value = serde_json::from_slice(&status.stdout).expect("JSON");
+        let log = status.get("logs").map_or(&status, |logs| &logs[0]);
+        assert_eq!(log["gdb"], expected, "{setting}: {status}");
+    }
 }

@@ -27,6 +27,8 @@ class Server:
     def __init__(self):
         self.process = None
         self.is_missing = False
+        # How many were started: each has files of its own.
+        self.starts = 0
 
     def ask(self, request):
         """The answer to a request; None if there is no server."""
@@ -35,6 +37,7 @@ class Server:
         try:
             if self.process is None:
                 self.process = self.start()
+                self.starts += 1
             self.process.stdin.write(json.dumps(request).encode() + b"\n")
             self.process.stdin.flush()
             return json.loads(self.process.stdout.readline())
@@ -61,10 +64,14 @@ class Server:
         )
 
     def stop(self):
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
+        """The process ends when it has answered, and deletes its files."""
+        process, self.process = self.process, None
+        for pipe in (process.stdin, process.stdout) if process else ():
+            try:
+                pipe.close()
+            except OSError:
+                # What was not written yet cannot be written now.
+                pass
 
 
 class Log:
@@ -86,6 +93,9 @@ class Log:
 
     def __init__(self, address):
         self.address = address
+        # Whether the process registered all code before the first request.
+        self.registers = False
+        self.is_asked = False
 
     def read(self, offset, form):
         size = struct.calcsize(form)
@@ -96,7 +106,7 @@ class Log:
         gdb.selected_inferior().write_memory(self.address + offset, content)
 
     def takes_breakpoints(self):
-        """Whether the process registers only code that has breakpoints, if it is asked to."""
+        """Whether the process can call gdb when code with a breakpoint comes or goes."""
         try:
             is_log = self.read(0, "<I") == self.MAGIC
             return is_log and self.read(self.ITEM, "<H") == self.TAG
@@ -104,8 +114,10 @@ class Log:
             return False
 
     def request(self, text):
-        """Asks the process to register only code that matches `text`, or all code if the text is too long."""
+        """Asks the process to call gdb for code that matches `text`, or for all code if the text is too long."""
         control = self.read(self.CONTROL, "<I")
+        if not self.is_asked:
+            self.is_asked, self.registers = True, control & self.SHOW_ALL != 0
         if len(text) <= self.SIZE - self.TEXT:
             # The process must not read a text of which a part is of another.
             self.write(self.LENGTH, struct.pack("<II", 0, 0))
@@ -127,22 +139,54 @@ class Log:
         return None
 
 
-def sections(address):
-    """The flags, address, offset and size of each section of an object file in memory."""
-    inferior = gdb.selected_inferior()
-    header = bytes(inferior.read_memory(address, 64))
-    if header[:4] != b"\x7fELF":
-        return []
-    is_64, order = header[4] == 2, ">" if header[5] == 2 else "<"
-    if is_64:
-        table, entry, count = struct.unpack_from(order + "40xQ10xHH", header)
-        form = struct.Struct(order + "4xI4Q24x".replace("I4Q", "IQQQQ"))
-    else:
-        table, entry, count = struct.unpack_from(order + "32xI10xHH", header)
-        form = struct.Struct(order + "4xI4I16x")
-    if count == 0 or entry != form.size:
-        return []
-    return form.iter_unpack(bytes(inferior.read_memory(address + table, entry * count)))
+class ObjectFile:
+    """An object file in the process's memory."""
+
+    # Types of files, sections and symbols, and flags of sections: the ELF specification.
+    RELOCATABLE = 1
+    PROGBITS, SYMTAB = 1, 2
+    FUNCTION = 2
+    ALLOCATED_CODE = 6
+
+    def __init__(self, address):
+        self.address = address
+        header = self.read(0, 64)
+        if header[:4] != b"\x7fELF":
+            raise ValueError("not an object file")
+        order = ">" if header[5] == 2 else "<"
+        if header[4] == 2:
+            self.kind, table, entry, count = struct.unpack_from(order + "16xH22xQ10xHH", header)
+            section = order + "4xIQQQQ24x"
+        else:
+            self.kind, table, entry, count = struct.unpack_from(order + "16xH14xI10xHH", header)
+            section = order + "4xIIIII16x"
+        self.symbol = order + "4xBxHQQ"
+        # Elsewhere, only the sections are read.
+        self.has_symbols = header[4] == 2 and self.kind != self.RELOCATABLE
+        size = struct.calcsize(section) * count
+        # Type, flags, address, offset and size of each section.
+        self.sections = list(struct.iter_unpack(section, self.read(table, size))) if size else []
+
+    def read(self, offset, size):
+        return bytes(gdb.selected_inferior().read_memory(self.address + offset, size))
+
+    def codes(self):
+        """Address and size of its functions. In files that were not linked, only sections have addresses."""
+        for kind, flags, start, offset, size in self.sections:
+            if not self.has_symbols:
+                if kind != 0 and flags & self.ALLOCATED_CODE == self.ALLOCATED_CODE and size > 0:
+                    yield start, size
+            elif kind == self.SYMTAB:
+                for info, section, value, length in struct.iter_unpack(self.symbol, self.read(offset, size)):
+                    if info & 15 == self.FUNCTION and section != 0 and length > 0:
+                        yield value, length
+
+    def words(self):
+        """The content of the section of a log locator."""
+        for kind, flags, start, offset, size in self.sections:
+            if kind == self.PROGBITS and flags == 0 and size == 16:
+                return struct.unpack("<QQ", self.read(offset, size))
+        return None
 
 
 def in_memory(objfile):
@@ -157,14 +201,11 @@ def log_of(objfile):
     if address is None:
         return None
     try:
-        for kind, flags, place, offset, size in sections(address):
-            if kind == 1 and flags == 0 and size == 16:
-                words = gdb.selected_inferior().read_memory(address + offset, 16)
-                log = Log(struct.unpack("<QQ", bytes(words))[0])
-                return log if log.takes_breakpoints() else None
-    except gdb.error:
-        pass
-    return None
+        words = ObjectFile(address).words()
+    except (gdb.error, ValueError):
+        return None
+    log = words and Log(words[0])
+    return log if log and log.takes_breakpoints() else None
 
 
 def registered_codes():
@@ -175,11 +216,8 @@ def registered_codes():
         if address is None:
             continue
         try:
-            for kind, flags, place, offset, size in sections(address):
-                # Allocated, with instructions.
-                if kind != 0 and flags & 6 == 6 and size > 0:
-                    codes.append((place, size))
-        except gdb.error:
+            codes.extend(ObjectFile(address).codes())
+        except (gdb.error, ValueError):
             # The process is about to unregister it.
             continue
     return codes
@@ -260,6 +298,8 @@ class Inferior:
         # The text that the logs have.
         self.text = None
         self.files = []
+        # The server that has them.
+        self.server = 0
         # The counters of the logs at the last refresh; None if something may change without being counted.
         self.changes = None
         # Whether the process was stopped since the last refresh.
@@ -267,12 +307,15 @@ class Inferior:
         self.answer = None
 
     def add_log(self, log):
-        if all(log.address != known.address for known in self.logs):
-            self.logs.append(log)
-            self.text = None
+        """Returns whether it is a new one."""
+        if any(log.address == known.address for known in self.logs):
+            return False
+        self.logs.append(log)
+        self.text = None
+        return True
 
     def request(self):
-        """Asks the process to register the code that has breakpoints, before it can run."""
+        """Asks the process to call gdb for code that has breakpoints, before it can run."""
         text = breakpoint_text()
         if not self.logs or text == self.text:
             return
@@ -301,6 +344,9 @@ class Inferior:
         })
         if answer is None:
             return False
+        if self.server != SERVER.starts:
+            self.forget_files()
+            self.server = SERVER.starts
         for path in answer["remove"]:
             forget_file(path)
         for path in answer["add"]:
@@ -329,10 +375,14 @@ class Inferior:
 
     def forget(self):
         """The process has ended, or runs another program."""
-        SERVER.ask({"op": "forget", "inferior": self.number})
+        registers = any(log.registers for log in self.logs)
+        SERVER.ask({"op": "forget", "inferior": self.number, "registers": registers})
         if self.space.is_valid() and self.space == gdb.current_progspace():
-            for path in self.files:
-                forget_file(path)
+            self.forget_files()
+
+    def forget_files(self):
+        for path in self.files:
+            forget_file(path)
         self.files = []
 
 
@@ -401,14 +451,22 @@ def on_cont(_):
 
 
 def on_new_objfile(event):
-    """A log locator appears when a scribe is created, before it announces anything."""
+    """A log locator appears when a scribe is created, before it announces anything; and again when code with a breakpoint came
+    or went. There is no other notice of a core file before gdb prints its first frame than that of its libraries."""
     log = log_of(event.new_objfile)
-    if log is None:
+    is_known = gdb.selected_inferior().num in INFERIORS
+    if log is None and is_known:
         return
     inferior = current()
-    if inferior is not None:
-        inferior.add_log(log)
+    if inferior is None:
+        return
+    if log is None:
+        if "core" in inferior.subject:
+            inferior.refresh()
+    elif inferior.add_log(log):
         inferior.request()
+    else:
+        inferior.refresh()
 
 
 def on_breakpoint(_):
@@ -436,14 +494,17 @@ def run_at_stop():
         say(error)
 
 
+# The command that gdb runs at each stop.
+OURS = "jitscribe at-stop"
+
+
 def chain_hook():
-    """Makes gdb run `jitscribe at-stop` at each stop, before it prints, and then what the user's hook does."""
+    """Makes gdb run our command at each stop, before it prints, and then what the user's hook does."""
     shown = gdb.execute("show user hook-stop", to_string=True) if has_hook() else ""
-    lines = [line.strip() for line in shown.splitlines()[1:] if line.strip()]
-    if "jitscribe at-stop" in lines:
-        return
-    body = ["jitscribe at-stop"] + lines
-    gdb.execute("define hook-stop\n%s\nend" % "\n".join(body))
+    # Behind the first line, each is indented by two blanks.
+    lines = [line[2:] for line in shown.splitlines()[1:] if line.strip()]
+    if OURS not in lines:
+        gdb.execute("define hook-stop\n%s\nend" % "\n".join([OURS] + lines))
 
 
 def has_hook():
@@ -507,7 +568,7 @@ def describe(inferior):
     say("%d codes in %d symbol files, from %d code logs and %d other files; %d more registered by the process" % (
         answer["codes"], answer["symbol_files"], len(answer["logs"]), answer["files"], len(registered_codes())))
     if inferior.logs and inferior.text is not None:
-        say("the process registers only code with breakpoints (%d places)" % inferior.text.count(b"\n"))
+        say("the process calls gdb for code with breakpoints (%d places)" % inferior.text.count(b"\n"))
 
 
 def start():

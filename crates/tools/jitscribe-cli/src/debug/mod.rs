@@ -3,6 +3,7 @@
 //! The debugger runs a script (`gdb.py`, `lldb.py`), which starts a server ([`server`]) and asks it at each stop for symbol files
 //! of the code that is new ([`sources`] reads what there is, [`live`] finds out what is live, [`shown`] keeps the files).
 
+mod debugger;
 mod live;
 mod server;
 mod shown;
@@ -10,28 +11,26 @@ mod sources;
 mod unwind;
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::Command;
 
 use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
+use crate::record::print_flags;
 use crate::runtimes::Preparation;
 use crate::text::Out;
-use crate::{Error, Result, bridge, child, companion, note, text};
-
-/// The script for gdb.
-const GDB: &str = concat!(include_str!("gdb.py"), include_str!("gdb_unwinder.py"), "\nstart()\n");
+use crate::{Error, Result, bridge, child, note};
+use debugger::{Debugger, Kind, not_started};
 
 /// Debug a process, a core file or a command, with its JIT-compiled code
 ///
-/// Starts gdb with a script that keeps it informed about JIT-compiled code: names, source lines, inlined calls, breakpoints and
-/// call stacks. Whenever the process stops, the script reads what the process has announced since, before gdb prints anything.
+/// Starts gdb (or lldb) with a script that keeps it informed about JIT-compiled code: names, source lines, inlined calls, breakpoints and
+/// call stacks. Whenever the process stops, the script reads what the process has announced since, before the debugger prints anything.
 /// The process needs no preparation if it links the jitscribe library, and none if it has written a jitdump or a perf map.
 ///
-/// Within gdb, `jitscribe info` shows what is known, and `jitscribe refresh` reads it again.
+/// Within the debugger, `jitscribe info` shows what is known, and `jitscribe refresh` reads it again.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "jitscribe debug [OPTIONS] -p PID\n       \
@@ -61,7 +60,11 @@ pub struct Args {
     #[arg(value_name = "PROGRAM", requires = "core")]
     program: Option<PathBuf>,
 
-    /// The debugger to start [default: gdb]
+    /// Start lldb instead of gdb
+    #[arg(long)]
+    lldb: bool,
+
+    /// The debugger to start, if it is not on the PATH
     #[arg(long, value_name = "PATH")]
     debugger: Option<PathBuf>,
 
@@ -73,7 +76,7 @@ pub struct Args {
     #[arg(long)]
     no_env: bool,
 
-    /// Print the script for gdb, for `source` in ~/.gdbinit. It runs the `jitscribe` that is on the PATH
+    /// Print the script, for `source` in ~/.gdbinit or `command script import` in ~/.lldbinit. It runs the `jitscribe` that is on the PATH
     #[arg(long, conflicts_with_all = ["pid", "core", "command"])]
     print_script: bool,
 
@@ -88,94 +91,44 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
+    let kind = if args.lldb { Kind::Lldb } else { Kind::Gdb };
     if args.serve {
         return server::serve();
     }
     if args.print_script {
         let mut out = Out::new();
-        std::io::Write::write_all(&mut out, GDB.as_bytes()).map_err(Error::Stdout)?;
+        std::io::Write::write_all(&mut out, kind.script().as_bytes()).map_err(Error::Stdout)?;
         return out.finish();
     }
+    let debugger = || Debugger::new(kind, args.debugger.as_deref(), &args.arg);
     if let Some(pid) = args.pid {
-        let mut gdb = debugger(args)?;
-        gdb.arg("-p").arg(pid.to_string());
-        return replace_by(gdb);
+        return replace_by(debugger()?.attach(pid));
     }
     if let Some(core) = &args.core {
-        let mut gdb = debugger(args)?;
-        gdb.args(&args.program).arg("-c").arg(core);
-        return replace_by(gdb);
+        let core = std::path::absolute(core).map_err(Error::file(core))?;
+        return replace_by(debugger()?.core(&core, args.program.as_deref()));
     }
     if args.command.is_empty() {
         return Err(Error::Usage(
             "nothing to debug. Pass -p PID, --core FILE, or a command after `--`".into(),
         ));
     }
-    run_command(args)
-}
-
-/// The debugger, with its script and the user's options. The script comes last, so that it sees a hook that the user defines
-/// with `-iex`.
-fn debugger(args: &Args) -> Result<Command> {
-    let program = args.debugger.as_deref().unwrap_or(Path::new("gdb"));
-    let mut gdb = Command::new(program);
-    if has_python(program)? {
-        gdb.args(&args.arg).arg("-iex").arg(start_script());
-    } else {
-        gdb.args(&args.arg);
-        note::warning(format_args!(
-            "{} has no Python: only code that the process registers with gdb by itself is shown",
-            text::path(program)
-        ));
-    }
-    Ok(gdb)
-}
-
-/// Whether this gdb can run scripts in Python.
-fn has_python(gdb: &Path) -> Result<bool> {
-    let mut asked = Command::new(gdb);
-    asked.arg("--configuration").stdin(Stdio::null()).stderr(Stdio::null());
-    let output = asked.output().map_err(|error| not_started(gdb, error))?;
-    let text = output.stdout;
-    Ok(!text.windows(16).any(|part| part == b"--without-python"))
-}
-
-fn not_started(gdb: &Path, error: std::io::Error) -> Error {
-    if error.kind() == std::io::ErrorKind::NotFound {
-        return Error::Refused(missing(gdb));
-    }
-    Error::File { path: gdb.to_owned(), source: error }
-}
-
-fn missing(gdb: &Path) -> String {
-    format!("{} is not installed; on Debian: apt-get install gdb", text::path(gdb))
-}
-
-/// A command of gdb that runs the script. This command's own path is encoded, as it may contain any character.
-fn start_script() -> String {
-    let own: String =
-        companion::own().as_os_str().as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!(
-        "python import os, subprocess; jitscribe_command = os.fsdecode(bytes.fromhex('{own}')); \
-         exec(compile(subprocess.check_output([jitscribe_command, 'debug', '--print-script']), 'jitscribe', 'exec'), \
-         {{'__name__': 'jitscribe_debug', 'COMMAND': jitscribe_command}})"
-    )
+    run_command(debugger()?, args)
 }
 
 /// Runs the debugger in place of this process, so that the terminal and signals are the debugger's.
 fn replace_by(mut debugger: Command) -> Result<()> {
     crate::descriptors::restore_in(&mut debugger);
-    let program = PathBuf::from(debugger.get_program());
-    Err(not_started(&program, debugger.exec()))
+    let error = debugger.exec();
+    Err(not_started(debugger.get_program(), error))
 }
 
 /// Runs a command in the debugger.
-fn run_command(args: &Args) -> Result<()> {
+fn run_command(debugger: Debugger, args: &Args) -> Result<()> {
     let folder = tempfile::Builder::new()
         .prefix("jitscribe-debug-")
         .tempdir()
         .map_err(Error::file(std::env::temp_dir()))?;
-    let mut gdb = debugger(args)?;
     let mut prepared = if args.no_env {
         Preparation { command: args.command.clone(), ..Preparation::default() }
     } else {
@@ -185,17 +138,10 @@ fn run_command(args: &Args) -> Result<()> {
     for ours in ["JITSCRIBE", "JITSCRIBE_DIR"] {
         prepared.variables.remove(OsStr::new(ours));
     }
-    crate::record::print_flags(&prepared);
-    if !args.no_env
-        && let Some(setting) = preload(&prepared)
-    {
-        gdb.arg("-iex").arg(format!("set exec-wrapper env {setting}"));
-    }
-    // A debugger cannot start a script, so it gets the script's interpreter.
-    let script = prepared.command.first().and_then(|program| bridge::script(program));
-    let behind = usize::from(script.is_some());
-    gdb.arg("--args").args(script.unwrap_or_default());
-    gdb.args(prepared.command.iter().skip(behind)).envs(&prepared.variables);
+    print_flags(&prepared);
+    let library = if args.no_env { None } else { preload(&prepared) };
+    let mut command = debugger.launch(&prepared.command, library.as_deref());
+    command.envs(&prepared.variables);
     // The terminal sends its signals to the whole foreground process group, so the debugger gets them anyway. Signals sent to
     // us alone are passed on.
     let hand_on = |signal| match signal {
@@ -204,21 +150,21 @@ fn run_command(args: &Args) -> Result<()> {
         _ => None,
     };
     let signals = [SIGINT, SIGQUIT, SIGTERM, SIGHUP];
-    let gdb_path = PathBuf::from(gdb.get_program());
-    let (status, _) = child::run(&mut gdb, &missing(&gdb_path), &signals, hand_on)?;
+    let missing = Debugger::missing(command.get_program());
+    let (status, _) = child::run(&mut command, &missing, &signals, hand_on)?;
     match child::exit_code(status) {
         0 => Ok(()),
         code => Err(Error::Child(code)),
     }
 }
 
-/// The setting that loads the bridge into the command, as a word for the shell. Without the bridge, runtimes still write files.
-fn preload(prepared: &Preparation) -> Option<String> {
-    let program = prepared.command.first()?;
-    match bridge::library() {
+/// The library to load into the command. Without it, runtimes still write files.
+fn preload(prepared: &Preparation) -> Option<PathBuf> {
+    let library = bridge::library();
+    match library {
         Ok(library) => {
-            bridge::warn_of_obstacle(program);
-            Some(bridge::setting(&bridge::value(&library)))
+            bridge::warn_of_obstacle(prepared.command.first()?);
+            Some(library)
         }
         Err(error) => {
             note::warning(error);

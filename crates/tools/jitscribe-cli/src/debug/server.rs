@@ -7,6 +7,7 @@ use std::io::BufRead;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use jitdump::extension::control;
 use serde::{Deserialize, Serialize};
 
 use super::live::{self, Plain};
@@ -14,7 +15,7 @@ use super::shown::{Change, Shown, folder_in};
 use super::sources::Sources;
 use super::unwind::{self, CodeAt};
 use crate::text::Out;
-use crate::{Error, Result};
+use crate::{Error, Result, process};
 
 /// A request.
 #[derive(Debug, Deserialize)]
@@ -38,10 +39,12 @@ enum Request {
         /// Whether it is in a symbol file; the code is then of interest only if it has no unwind info.
         shown: bool,
     },
-    /// The process has ended.
+    /// The process has ended, or the debugger has left it.
     Forget {
         /// The debugger's number for the process.
         inferior: u64,
+        /// Whether the process registered all code before the debugger asked it not to.
+        registers: bool,
     },
 }
 
@@ -149,8 +152,11 @@ impl Server {
                 });
                 Answer { code, ..Answer::default() }
             }
-            Request::Forget { inferior } => {
-                self.inferiors.remove(&inferior);
+            Request::Forget { inferior, registers } => {
+                let of = self.inferiors.remove(&inferior).map(|inferior| inferior.of);
+                if let Some(Subject::Pid(pid)) = of {
+                    release(pid, registers);
+                }
                 Answer::default()
             }
         }
@@ -191,5 +197,20 @@ impl Server {
             code: None,
         };
         Ok(())
+    }
+}
+
+/// Lets a process that still runs do again what it did before the debugger came.
+fn release(pid: u32, registers: bool) {
+    // Most often it has ended.
+    let logs = process::logs_for_requests(pid).unwrap_or_default();
+    for log in logs.iter().filter(|log| log.is_own()) {
+        let asked = log.head.control;
+        if asked & control::BREAKPOINTS != 0 {
+            let before = asked & !(control::BREAKPOINTS | control::GDB);
+            let all = if registers { control::GDB } else { 0 };
+            // If it ends meanwhile, nothing is left to do.
+            let _ = log.request(before | all | control::REQUEST);
+        }
     }
 }
