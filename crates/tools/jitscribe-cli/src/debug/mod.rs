@@ -22,7 +22,8 @@ use crate::record::print_flags;
 use crate::runtimes::Preparation;
 use crate::text::Out;
 use crate::{Error, Result, bridge, child, note};
-use debugger::{Debugger, Kind, not_started};
+use debugger::not_started;
+pub use debugger::{Debugger, Kind};
 
 /// Debug a process, a core file or a command, with its JIT-compiled code
 ///

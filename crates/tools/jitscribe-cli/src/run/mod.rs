@@ -13,6 +13,7 @@ use std::process::Command;
 use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
+use crate::debug::{Debugger, Kind};
 use crate::record::summary::list_leftover_files;
 use crate::record::{check_program, print_flags};
 use crate::runtimes::{Preparation, Stacks};
@@ -47,7 +48,7 @@ pub use words::arguments;
 pub struct Args {
     /// The tool: gdb, lldb, valgrind (same as memcheck), memcheck, callgrind, cachegrind, massif, dhat or perf
     #[arg(long, value_name = "TOOL", value_parser = debugger)]
-    with: Option<Debugger>,
+    with: Option<Kind>,
     /// Leave the command and its environment unchanged except for the library: only what its runtimes write by
     /// themselves is announced
     #[arg(long)]
@@ -60,18 +61,11 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
-/// A debugger that runs the command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Debugger {
-    Gdb,
-    Lldb,
-}
-
 /// Parses the name of a debugger. Tools that record never get here ([`arguments`]).
-fn debugger(name: &str) -> Result<Debugger, String> {
+fn debugger(name: &str) -> Result<Kind, String> {
     match name {
-        "gdb" => Ok(Debugger::Gdb),
-        "lldb" => Ok(Debugger::Lldb),
+        "gdb" => Ok(Kind::Gdb),
+        "lldb" => Ok(Kind::Lldb),
         _ => Err("the tools are gdb, lldb, valgrind, memcheck, callgrind, cachegrind, massif, dhat, perf".into()),
     }
 }
@@ -109,7 +103,7 @@ pub fn run(args: &Args) -> Result<()> {
         prepared.variables.remove(OsStr::new(ours));
     }
     print_flags(&prepared);
-    let mut command = command(args, &prepared, &bridge::value(&library));
+    let mut command = command(args, &prepared, &library)?;
     let written = folder.path().join("written");
     File::create(&written).map_err(Error::file(&written))?;
     command.envs(&prepared.variables).env(bridge::FILES, &written);
@@ -121,7 +115,11 @@ pub fn run(args: &Args) -> Result<()> {
         _ => None,
     };
     let signals = [SIGINT, SIGQUIT, SIGTERM, SIGHUP];
-    let (status, _) = child::run(&mut command, missing(args.with), &signals, hand_on)?;
+    let missing = match args.with {
+        None => "the command cannot be run".to_owned(),
+        Some(_) => Debugger::missing(command.get_program()),
+    };
+    let (status, _) = child::run(&mut command, &missing, &signals, hand_on)?;
     if let Ok(written) = fs::read(&written) {
         let paths = written.split(|&byte| byte == 0).filter(|path| !path.is_empty());
         list_leftover_files(paths.map(|path| Path::new(OsStr::from_bytes(path))), folder.path());
@@ -133,39 +131,13 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// The command line to start. The library is loaded only into the command, not into the tool.
-fn command(args: &Args, prepared: &Preparation, preload: &OsStr) -> Command {
-    let setting = bridge::setting(preload);
-    let mut command = match args.with {
-        None => {
-            let mut words = prepared.command.iter();
-            let mut command = Command::new(words.next().map_or(OsStr::new(""), |word| word));
-            command.args(words).env(bridge::VARIABLE, preload);
-            return command;
-        }
-        Some(Debugger::Gdb) => {
-            let mut gdb = Command::new("gdb");
-            gdb.arg("-iex").arg(format!("set exec-wrapper env {setting}"));
-            gdb.args(&args.tool_option).arg("--args");
-            gdb
-        }
-        Some(Debugger::Lldb) => {
-            let mut lldb = Command::new("lldb");
-            lldb.arg("-O").arg(format!("settings set target.env-vars {setting}"));
-            lldb.args(&args.tool_option).arg("--");
-            lldb
-        }
-    };
-    // A debugger cannot start a script, so it gets the script's interpreter.
-    let script = prepared.command.first().and_then(|program| bridge::script(program));
-    let behind = usize::from(script.is_some());
-    command.args(script.unwrap_or_default()).args(prepared.command.iter().skip(behind));
-    command
-}
-
-fn missing(with: Option<Debugger>) -> &'static str {
-    match with {
-        None => "the command cannot be run",
-        Some(Debugger::Gdb) => "gdb is not installed; on Debian: apt-get install gdb",
-        Some(Debugger::Lldb) => "lldb is not installed; on Debian: apt-get install lldb",
+fn command(args: &Args, prepared: &Preparation, library: &Path) -> Result<Command> {
+    if let Some(kind) = args.with {
+        let debugger = Debugger::new(kind, None, &args.tool_option)?;
+        return Ok(debugger.launch(&prepared.command, Some(library)));
     }
+    let mut words = prepared.command.iter();
+    let mut command = Command::new(words.next().map_or(OsStr::new(""), |word| word));
+    command.args(words).env(bridge::VARIABLE, bridge::value(library));
+    Ok(command)
 }
