@@ -79,7 +79,7 @@ const JAVA_OPTIONS: &str = "{java-options}";
 /// Who walks the call stacks, and by what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stacks {
-    /// The kernel, by frame pointers, or nobody.
+    /// The kernel, by frame pointers, if at all.
     FramePointers,
     /// perf, by unwind info, in copies of the stacks.
     Copied,
@@ -579,7 +579,7 @@ mod tests {
     #[test]
     fn lists_of_the_user_are_extended_and_other_values_kept() {
         let set = with(
-            false,
+            Stacks::FramePointers,
             &[
                 ("NODE_OPTIONS", "--max-old-space-size=99"),
                 ("ERL_AFLAGS", "-kernel shell_history enabled"),
