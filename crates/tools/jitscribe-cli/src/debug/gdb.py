@@ -125,7 +125,7 @@ class Log:
         if self.has_room(text):
             # The process must not read a text of which a part is of another.
             self.write(self.LENGTH, struct.pack("<II", 0, 0))
-            self.write(self.TEXT, text)
+            self.write(self.TEXT, text or b"\n")
             self.write(self.LENGTH, struct.pack("<II", len(text), 0))
             asked = (control & ~self.SHOW_ALL) | self.BREAKPOINTS
         else:
@@ -390,14 +390,18 @@ class Inferior:
         self.files = []
 
 
+def quoted(path):
+    """A word of gdb's command line. The path is one that the server made, in the user's $TMPDIR."""
+    return '"%s"' % path.replace("\\", "\\\\").replace('"', '\\"')
+
+
 def read_file(path):
-    # The path is one that the server made, without special characters.
-    gdb.execute("add-symbol-file %s" % path, to_string=True)
+    gdb.execute("add-symbol-file %s" % quoted(path), to_string=True)
 
 
 def forget_file(path):
     try:
-        gdb.execute("remove-symbol-file %s" % path, to_string=True)
+        gdb.execute("remove-symbol-file %s" % quoted(path), to_string=True)
     except gdb.error:
         # gdb forgot it by itself.
         pass
