@@ -204,6 +204,25 @@ while alive():
     }
 }
 
+#[test]
+fn breakpoints_that_do_not_fit_into_the_log_are_hit_too() {
+    let script = r#"
+for number in range(400):
+    gdb.execute("break a_function_with_a_long_name_%d" % number, to_string=True)
+gdb.execute("break many_70")
+gdb.execute("run")
+show("stack", "backtrace")
+show("info", "jitscribe info")
+gdb.execute("kill")
+"#;
+    let session = Session::new(Path::new("gdb"));
+    let mut command = session.command(script);
+    let said = session.run(command.args(["--no-env", "--", CROWD, "100", "--call", "70"]));
+    assert!(said.0.contains("jitscribe: too many breakpoints to announce"), "{}", said.0);
+    assert!(said.stacks()[0].starts_with("many_70:70"), "{}", said.0);
+    assert!(!said.parts("info")[0].contains("calls gdb"), "{}", said.0);
+}
+
 /// A program that waits for its input to end before its last stop.
 struct Waiting {
     child: std::process::Child,

@@ -113,15 +113,19 @@ class Log:
         except gdb.error:
             return False
 
+    @classmethod
+    def has_room(cls, text):
+        return len(text) <= cls.SIZE - cls.TEXT
+
     def request(self, text):
         """Asks the process to call gdb for code that matches `text`, or for all code if the text is too long."""
         control = self.read(self.CONTROL, "<I")
         if not self.is_asked:
             self.is_asked, self.registers = True, control & self.SHOW_ALL != 0
-        if len(text) <= self.SIZE - self.TEXT:
+        if self.has_room(text):
             # The process must not read a text of which a part is of another.
             self.write(self.LENGTH, struct.pack("<II", 0, 0))
-            self.write(self.TEXT, text)
+            self.write(self.TEXT, text or b"\n")
             self.write(self.LENGTH, struct.pack("<II", len(text), 0))
             asked = (control & ~self.SHOW_ALL) | self.BREAKPOINTS
         else:
@@ -326,7 +330,7 @@ class Inferior:
         except gdb.error:
             # The process runs, or its memory cannot be written, as in a core file.
             self.text = None
-        if len(text) > Log.SIZE - Log.TEXT:
+        if not Log.has_room(text):
             say("too many breakpoints to announce: the process now registers all code with gdb, which is slower")
 
     def counted(self):
@@ -386,14 +390,18 @@ class Inferior:
         self.files = []
 
 
+def quoted(path):
+    """A word of gdb's command line. The path is one that the server made, in the user's $TMPDIR."""
+    return '"%s"' % path.replace("\\", "\\\\").replace('"', '\\"')
+
+
 def read_file(path):
-    # The path is one that the server made, without special characters.
-    gdb.execute("add-symbol-file %s" % path, to_string=True)
+    gdb.execute("add-symbol-file %s" % quoted(path), to_string=True)
 
 
 def forget_file(path):
     try:
-        gdb.execute("remove-symbol-file %s" % path, to_string=True)
+        gdb.execute("remove-symbol-file %s" % quoted(path), to_string=True)
     except gdb.error:
         # gdb forgot it by itself.
         pass
@@ -567,7 +575,7 @@ def describe(inferior):
         return
     say("%d codes in %d symbol files, from %d code logs and %d other files; %d more registered by the process" % (
         answer["codes"], answer["symbol_files"], len(answer["logs"]), answer["files"], len(registered_codes())))
-    if inferior.logs and inferior.text is not None:
+    if inferior.logs and inferior.text is not None and Log.has_room(inferior.text):
         say("the process calls gdb for code with breakpoints (%d places)" % inferior.text.count(b"\n"))
 
 
