@@ -204,6 +204,29 @@ while alive():
     }
 }
 
+/// gdb takes a breakpoint out of code that is freed, and puts it into what is compiled to the same address.
+#[test]
+fn a_breakpoint_is_hit_in_each_version_of_a_function() {
+    let script = r#"
+gdb.execute("break many_0")
+gdb.execute("run")
+while alive():
+    show("hit", "backtrace 1")
+    gdb.execute("continue")
+"#;
+    for debugger in debuggers() {
+        let session = Session::new(&debugger);
+        let mut command = session.command(script);
+        let words = ["--no-env", "--", CROWD, "10", "--call", "0", "--rejit", "5"];
+        let said = session.run(command.args(words));
+        let hits = said.parts("hit");
+        assert_eq!(hits.len(), 6, "{}", said.0);
+        for hit in hits {
+            assert!(hit.starts_with("#0  many_0 () at /src/crowd.lang:"), "{}", said.0);
+        }
+    }
+}
+
 #[test]
 fn breakpoints_that_do_not_fit_into_the_log_are_hit_too() {
     let script = r#"
@@ -406,6 +429,8 @@ gdb.execute("kill")
         let file = session.path("app.js");
         fs::write(&file, SCRIPT).expect("a file");
         let mut command = session.command(script);
+        // node writes its dump where it runs.
+        command.current_dir(session.folder.path());
         let output = output(command.args(["--", "node"]).arg(&file));
         let said = Said(String::from_utf8_lossy(&output.stdout).into_owned());
         let errors = String::from_utf8_lossy(&output.stderr);
