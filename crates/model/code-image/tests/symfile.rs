@@ -125,7 +125,7 @@ fn is_text(section: &object::Section<'_, '_>) -> bool {
 
 /// What the tests take for free space between codes.
 fn is_free(gap: Range<u64>) -> bool {
-    gap.start % 3 > 0
+    !gap.start.is_multiple_of(3)
 }
 
 /// Checks that each symbol lies in its section, that sections have distinct names and do not overlap, and that they cover no gap

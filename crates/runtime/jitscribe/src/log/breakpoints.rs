@@ -95,8 +95,8 @@ mod tests {
     #[test]
     fn a_breakpoint_is_in_code_by_name_inlined_call_or_line() {
         let lines = [Line::new(0, "/src/a.js", 20), Line::new(4, "/src/a.js", 10)];
-        let ranges = [1..2];
-        let calls = [Inlined::new("inner", &ranges)];
+        let range = 1..2;
+        let calls = [Inlined::new("inner", std::slice::from_ref(&range))];
         let code = Code::at(16, 8).named("outer::f(int)").lines(&lines).inlined(&calls);
         for text in [
             "f f",
