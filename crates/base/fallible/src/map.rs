@@ -384,7 +384,7 @@ mod tests {
                     2 => prop_assert_eq!(map.remove(&key), model.remove(&key)),
                     3 => {
                         let between = key.min(other)..=key.max(other);
-                        let is_only = model.range(between).filter(|(at, _)| **at != key).next().is_none();
+                        let is_only = model.range(between).all(|(at, _)| *at == key);
                         let expected = model.contains_key(&key).then_some(is_only);
                         prop_assert_eq!(map.rename(&key, other), expected);
                         if expected == Some(true) {

@@ -259,11 +259,15 @@ def breakpoint_line(location):
         return None
     if location.startswith("-"):
         return explicit(location.split())
+    quoted = re.match(r"^(['\"])(.+)\1$", location)
+    if quoted:
+        # All of it is a function's name, whatever characters it has.
+        return "f %s" % quoted.group(2)
     if re.match(r"^[+-]?\d+$", location):
         return here(location)
     found = re.match(r"^(.*[^:]):(\d+)$", location)
     if found:
-        return "l %s %s" % (found.group(2), found.group(1))
+        return "l %s %s" % (found.group(2), found.group(1).strip("'\""))
     found = re.match(r"^.*[^:]:([^:].*)$", location)
     return "f %s" % name_in(found.group(1) if found else location)
 
