@@ -1,7 +1,9 @@
 //! Announces many functions, one at a time, and stops in stacks of them at random moments, for the tests of debuggers.
 //!
-//!     crowd COUNT [--stops N] [--seed S] [--churn] [--settle] [--call NUMBER[,NUMBER…]] [--wait] [--again]
-//!           [--rejit TIMES] [--over]
+//! ```text
+//! crowd COUNT [--stops N] [--seed S] [--churn] [--settle] [--call NUMBER[,NUMBER…]] [--wait] [--again]
+//!       [--rejit TIMES] [--over]
+//! ```
 //!
 //! The functions are `many_0`, `many_1`, …: `many_N` has the lines 10 N + 1 to 10 N + 4 of `/src/crowd.lang`. They have no frame
 //! pointer and overwrite rbp and rbx, so that only their unwind info leads to their callers. At each stop, a chain of live

@@ -437,8 +437,10 @@ impl Builder {
         let valgrind = for_valgrind.then(|| self.valgrind_dir.map_or_else(system::private_dir, Ok));
         let valgrind = valgrind.and_then(|dir| {
             let complain = |error: &system::NoDirectory| {
-                let text = format_args!("no directory for what valgrind is shown: {error}");
-                let notice = Notice::new(Subject::Valgrind, text);
+                let notice = Notice::new(
+                    Subject::Valgrind,
+                    format_args!("no directory for what valgrind is shown: {error}"),
+                );
                 if valgrind_is_requested {
                     notice.write_to_valgrind();
                 }
