@@ -64,7 +64,7 @@ RUN
     chmod +x "$dir/run/$program"
 done
 
-# What gdb starts is the host's, and so is its Python.
+# What gdb starts is the host's, and so are its Python and the debug symbols of its libraries.
 llvm=$root/usr/lib/llvm-19
 debugger() {
     cat >"$dir/run/$1" <<RUN
@@ -76,7 +76,8 @@ exec "$loader" --library-path "$lib:$llvm/lib" $(printf '"%s" ' "${@:2}") "\$@"
 RUN
     chmod +x "$dir/run/$1"
 }
-debugger gdb "$root/usr/bin/gdb" "--data-directory=$root/usr/share/gdb" -iex "unset environment PYTHONHOME"
+debugger gdb "$root/usr/bin/gdb" "--data-directory=$root/usr/share/gdb" -iex "unset environment PYTHONHOME" \
+    -iex "set debug-file-directory /usr/lib/debug"
 debugger lldb "$llvm/bin/lldb"
 debugger lldb-server "$llvm/bin/lldb-server"
 
