@@ -117,7 +117,7 @@ impl Gdb {
     pub fn load(&self, key: u64, code: &Code<'_>) {
         if !self.is_off() {
             let code = VisibleCode::whole(*code);
-            self.submit(Symfile::new(self.0.target, self.0.tag, key, &code));
+            self.0.submit_file(Symfile::new(self.0.target, self.0.tag, key, &code));
         }
     }
 
@@ -126,7 +126,7 @@ impl Gdb {
         let Shared { target, tag, .. } = *self.0;
         if !self.is_off() {
             let code = VisibleCode::whole(*code);
-            self.submit(Symfile::with_frames(target, tag, key, &code, frames));
+            self.0.submit_file(Symfile::with_frames(target, tag, key, &code, frames));
         }
     }
 
@@ -157,15 +157,6 @@ impl Gdb {
     pub fn unload(&self, key: u64, start: u64) {
         if !self.is_off() {
             self.0.submit(Event::Unload(key, start));
-        }
-    }
-
-    fn submit(&self, symfile: Result<Symfile, Error>) {
-        match symfile {
-            Ok(symfile) => self.0.submit(Event::Load(symfile)),
-            Err(Error::Memory(_)) => self.0.turn_off(),
-            // There is nothing to show.
-            Err(_) => {}
         }
     }
 
@@ -216,6 +207,15 @@ impl Shared {
         }
         self.close_down(files);
         Pending::Nothing
+    }
+
+    fn submit_file(&'static self, symfile: Result<Symfile, Error>) {
+        match symfile {
+            Ok(symfile) => self.submit(Event::Load(symfile)),
+            Err(Error::Memory(_)) => self.turn_off(),
+            // There is nothing to show.
+            Err(_) => {}
+        }
     }
 
     fn submit(&'static self, event: Event) {

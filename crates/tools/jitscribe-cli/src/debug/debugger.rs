@@ -29,9 +29,14 @@ impl Kind {
     pub fn script(self) -> &'static str {
         match self {
             Self::Gdb => {
-                concat!(include_str!("gdb.py"), include_str!("gdb_unwinder.py"), "\n\nstart()\n")
+                concat!(
+                    include_str!("server.py"),
+                    include_str!("gdb.py"),
+                    include_str!("gdb_unwinder.py"),
+                    "\n\nstart()\n"
+                )
             }
-            Self::Lldb => include_str!("lldb.py"),
+            Self::Lldb => concat!(include_str!("server.py"), include_str!("lldb.py")),
         }
     }
 }

@@ -3,16 +3,11 @@
 # At each stop, before gdb prints anything, this script asks `jitscribe debug --serve` for symbol files of the code that is new.
 # Commands: `jitscribe info`, `jitscribe refresh`.
 
-import json
 import re
 import struct
-import subprocess
 
 import gdb
 from gdb.unwinder import Unwinder, register_unwinder
-
-# The command to run; `jitscribe debug` sets it to its own path.
-COMMAND = globals().get("COMMAND", "jitscribe")
 
 IN_MEMORY = re.compile(r"<in-memory@0x([0-9a-f]+)")
 
@@ -21,11 +16,11 @@ def say(text):
     gdb.write("jitscribe: %s\n" % text)
 
 
-class Server:
-    """The process that reads code and writes symbol files. It ends with gdb."""
+class Server(ServerProcess):
+    """The server, which is started again if it ended."""
 
     def __init__(self):
-        self.process = None
+        super().__init__()
         self.is_missing = False
         # How many were started: each has files of its own.
         self.starts = 0
@@ -35,12 +30,7 @@ class Server:
         if self.is_missing:
             return None
         try:
-            if self.process is None:
-                self.process = self.start()
-                self.starts += 1
-            self.process.stdin.write(json.dumps(request).encode() + b"\n")
-            self.process.stdin.flush()
-            return json.loads(self.process.stdout.readline())
+            return self.exchange(request)
         except FileNotFoundError:
             self.is_missing = True
             say("there is no command %s; JIT-compiled code is not shown" % COMMAND)
@@ -53,15 +43,9 @@ class Server:
             raise
         return None
 
-    @staticmethod
-    def start():
-        # In a session of its own, Ctrl-C does not reach it.
-        return subprocess.Popen(
-            [COMMAND, "debug", "--serve"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
+    def start(self):
+        super().start()
+        self.starts += 1
 
     def stop(self):
         """The process ends when it has answered, and deletes its files."""

@@ -3,24 +3,19 @@
 # At each stop, before lldb prints anything, this script asks `jitscribe debug --serve` for symbol files of the code that is new.
 # Commands: `jitscribe info`, `jitscribe refresh`.
 
-import json
-import subprocess
-
 import lldb
 
-# The command to run; `jitscribe debug` sets it to its own path.
-COMMAND = globals().get("COMMAND", "jitscribe")
 # The core file; `jitscribe debug` sets it, as lldb 19 does not tell.
 CORE = globals().get("CORE")
 # Where lldb finds this script's functions.
 HERE = __name__
 
 
-class Server:
-    """The process that reads code and writes symbol files. It ends with lldb."""
+class Server(ServerProcess):
+    """The server, which is not started again if it failed."""
 
     def __init__(self):
-        self.process = None
+        super().__init__()
         self.is_missing = False
 
     def ask(self, request):
@@ -28,25 +23,11 @@ class Server:
         if self.is_missing:
             return None
         try:
-            if self.process is None:
-                self.process = self.start()
-            self.process.stdin.write(json.dumps(request).encode() + b"\n")
-            self.process.stdin.flush()
-            return json.loads(self.process.stdout.readline())
+            return self.exchange(request)
         except (OSError, ValueError) as error:
             self.is_missing = True
             print("jitscribe: the server %s: %s" % (COMMAND, error))
         return None
-
-    @staticmethod
-    def start():
-        # In a session of its own, Ctrl-C does not reach it.
-        return subprocess.Popen(
-            [COMMAND, "debug", "--serve"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
 
 
 SERVER = Server()
