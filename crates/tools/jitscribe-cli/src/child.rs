@@ -6,9 +6,24 @@ use std::process::{Command, ExitStatus};
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::{Error, Result, descriptors};
+
+/// Runs a command that has the terminal to its end. If it is not installed, the error is `missing`.
+///
+/// The terminal sends its signals to the whole foreground process group, so the command gets them anyway. Signals sent to us
+/// alone are passed on.
+pub fn run_in_foreground(command: &mut Command, missing: &str) -> Result<ExitStatus> {
+    let hand_on = |signal| match signal {
+        SIGTERM => Some(Signal::TERM),
+        SIGHUP => Some(Signal::HUP),
+        _ => None,
+    };
+    let (status, _) = run(command, missing, &[SIGINT, SIGQUIT, SIGTERM, SIGHUP], hand_on)?;
+    Ok(status)
+}
 
 /// Runs a command to its end. If it is not installed, the error is `missing`. Each of `signals` that arrives is passed on as the
 /// signal that `hand_on` returns for it, if any. Returns how the command ended, and the first signal that arrived.

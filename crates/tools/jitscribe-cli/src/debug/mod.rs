@@ -15,9 +15,6 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use rustix::process::Signal;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-
 use crate::record::print_flags;
 use crate::runtimes::Preparation;
 use crate::text::Out;
@@ -143,16 +140,8 @@ fn run_command(debugger: Debugger, args: &Args) -> Result<()> {
     let library = if args.no_env { None } else { preload(&prepared) };
     let mut command = debugger.launch(&prepared.command, library.as_deref());
     command.envs(&prepared.variables);
-    // The terminal sends its signals to the whole foreground process group, so the debugger gets them anyway. Signals sent to
-    // us alone are passed on.
-    let hand_on = |signal| match signal {
-        SIGTERM => Some(Signal::TERM),
-        SIGHUP => Some(Signal::HUP),
-        _ => None,
-    };
-    let signals = [SIGINT, SIGQUIT, SIGTERM, SIGHUP];
     let missing = Debugger::missing(command.get_program());
-    let (status, _) = child::run(&mut command, &missing, &signals, hand_on)?;
+    let status = child::run_in_foreground(&mut command, &missing)?;
     match child::exit_code(status) {
         0 => Ok(()),
         code => Err(Error::Child(code)),

@@ -10,9 +10,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
-use rustix::process::Signal;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-
 use crate::debug::{Debugger, Kind};
 use crate::record::summary::list_leftover_files;
 use crate::record::{check_program, print_flags};
@@ -107,19 +104,11 @@ pub fn run(args: &Args) -> Result<()> {
     let written = folder.path().join("written");
     File::create(&written).map_err(Error::file(&written))?;
     command.envs(&prepared.variables).env(bridge::FILES, &written);
-    // The terminal sends its signals to the whole foreground process group, so the command gets them anyway. Signals sent
-    // to us alone are passed on.
-    let hand_on = |signal| match signal {
-        SIGTERM => Some(Signal::TERM),
-        SIGHUP => Some(Signal::HUP),
-        _ => None,
-    };
-    let signals = [SIGINT, SIGQUIT, SIGTERM, SIGHUP];
     let missing = match args.with {
         None => "the command cannot be run".to_owned(),
         Some(_) => Debugger::missing(command.get_program()),
     };
-    let (status, _) = child::run(&mut command, &missing, &signals, hand_on)?;
+    let status = child::run_in_foreground(&mut command, &missing)?;
     if let Ok(written) = fs::read(&written) {
         let paths = written.split(|&byte| byte == 0).filter(|path| !path.is_empty());
         list_leftover_files(paths.map(|path| Path::new(OsStr::from_bytes(path))), folder.path());
