@@ -1,9 +1,9 @@
 //! The log locator: the address of the code log, for debuggers that read the log themselves.
 
+use std::time::Duration;
+
 use code_image::Target;
 use fallible::{Refused, Vec};
-
-use std::time::Duration;
 
 use crate::descriptor::Entry;
 use crate::try_lock::TryLock;
