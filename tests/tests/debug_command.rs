@@ -1,4 +1,4 @@
-//! `jitscribe debug` with gdb 13 and gdb 16: stacks, breakpoints, and processes and core files that nobody prepared.
+//! `jitscribe debug` with gdb 13 and gdb 16: stacks, breakpoints, and processes and core files that were not prepared.
 //!
 //! The program is `crowd`: only the unwind info of its functions leads to their callers, and it prints the true stack of each
 //! stop.
@@ -281,7 +281,7 @@ impl Drop for Waiting {
 }
 
 #[test]
-fn a_process_that_nobody_prepared_is_attached_to() {
+fn a_process_that_was_not_prepared_is_attached_to() {
     let script = r#"
 show("name", "info line many_77777")
 gdb.execute("break stop_here")
@@ -458,7 +458,7 @@ gdb.execute("kill")
 }
 
 #[test]
-fn lldb_shows_stacks_of_a_program_that_nobody_prepared() {
+fn lldb_shows_stacks_of_a_program_that_was_not_prepared() {
     let lldb = newer_lldb();
     let session = Session::unprepared(&lldb);
     let mut command = jitscribe();

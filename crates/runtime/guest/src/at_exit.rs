@@ -24,7 +24,7 @@ unsafe extern "C" {
 /// An allocation failed.
 pub fn at_exit<F: Fn() + Send + Sync + 'static>(work: F) -> Result<(), Refused> {
     let work = Box::into_raw(fallible::boxed(work)?);
-    // SAFETY: `run` gets what it expects. Nobody else has the pointer. Of the handle, only the address is taken.
+    // SAFETY: `run` gets what it expects. No other code has the pointer. Of the handle, only the address is taken.
     let failed = unsafe { __cxa_atexit(run::<F>, work.cast(), &raw const __dso_handle) };
     if failed != 0 {
         // SAFETY: it was not registered, so it is still ours.

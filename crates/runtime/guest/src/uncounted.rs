@@ -2,7 +2,7 @@
 //!
 //! callgrind has one request for this, which inverts whether it counts what the thread does (`CALLGRIND_TOGGLE_COLLECT` of
 //! callgrind.h); nothing tells the current state, which each thread and each signal handler has for itself. It is known only if
-//! nobody else inverts it. So if any option that does is set, the work is counted where the program's own work is.
+//! nothing else inverts it. So if any option that does is set, the work is counted where the program's own work is.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;

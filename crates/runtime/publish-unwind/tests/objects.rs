@@ -1,4 +1,4 @@
-//! What the loader says about the object file that leads LLVM's libunwind to code: it is where code is, and nowhere else.
+//! What the loader says about the object file that leads LLVM's libunwind to code: it covers the addresses of code, and no others.
 #![cfg(all(unix, target_arch = "x86_64"))]
 #![allow(unsafe_code)]
 
@@ -96,7 +96,7 @@ fn only_pages_of_code_and_small_gaps_are_claimed() {
     assert!(!is_claimed(many.address(999)));
 }
 
-/// When a registry gives up or is dropped, its object file is nowhere; the next registry uses it again.
+/// When a registry gives up or is dropped, its object file covers no addresses; the next registry uses it again.
 #[test]
 fn a_dropped_registry_claims_nothing() {
     if !std::env::var(common::others::EXPECTED).is_ok_and(|kind| kind == "Llvm") {

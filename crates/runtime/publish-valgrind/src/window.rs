@@ -87,7 +87,7 @@ fn map_there(start: u64, end: u64) -> bool {
     let mapped = unsafe { mmap_anonymous(span.pointer(), span.len, ProtFlags::empty(), flags) };
     let Ok(mapped) = mapped else { return false };
     if mapped != span.pointer() {
-        // SAFETY: the new mapping, which nobody knows about.
+        // SAFETY: the new mapping, whose address no other code has.
         let _ = unsafe { munmap(mapped, span.len) };
     }
     mapped == span.pointer()

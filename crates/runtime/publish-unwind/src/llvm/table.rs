@@ -76,7 +76,7 @@ impl Table {
         let capacity = rows.saturating_add(rows / 2);
         let size = capacity.saturating_mul(ROW).saturating_add(ROWS);
         let Some(base) = map(size) else { return Ok(None) };
-        // SAFETY: it fits into the new memory, which nobody else knows.
+        // SAFETY: it fits into the new memory, whose address no other code has.
         unsafe {
             base.copy_from_nonoverlapping(NonNull::from(nothing.as_slice()).cast(), nothing.len())
         };

@@ -16,7 +16,7 @@ use crate::Result;
 use crate::dump::live::{Live, Piece};
 use crate::files::Kind;
 
-/// Marks symbol files in memory; nobody looks at it in files.
+/// Marks symbol files in memory; in files on disk it has no meaning.
 const TAG: [u8; 7] = [0; 7];
 
 /// Where a live code is described.
