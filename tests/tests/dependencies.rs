@@ -112,6 +112,17 @@ fn licences_bans_and_sources_are_as_deny_toml_has_them() {
     assert_eq!(wrong, [""; 0]);
 }
 
+/// The command works if it is built alone, as `cargo install` builds it. The tests cannot show this: in the workspace, other crates
+/// choose features of its dependencies as well.
+#[test]
+fn the_command_alone_takes_the_auxiliary_vector_from_the_c_library() {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["tree", "--locked", "--package", "jitscribe-cli", "--invert", "rustix"]);
+    cargo.args(["--edges", "normal,features"]);
+    let tree = run(cargo.current_dir(root())).stdout;
+    assert!(tree.contains("rustix feature \"use-libc-auxv\""), "{tree}");
+}
+
 #[test]
 fn expressions_of_licences() {
     let allowed = ["MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception"];
