@@ -16,6 +16,8 @@ pub struct Chain {
 /// One frame of a call chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
+    /// The address as perf prints it: in the object that it is in.
+    pub address: u64,
     /// The symbol, where perf found one.
     pub symbol: Option<Symbol>,
     /// The object; `inlined` for an inlined call, which perf prints without one.
@@ -69,9 +71,10 @@ fn parse_head(head: &str) -> Option<Chain> {
 }
 
 fn parse_frame(line: &str) -> Option<Frame> {
-    let (_, rest) = line.trim_start().split_once(' ')?;
+    let (address, rest) = line.trim_start().split_once(' ')?;
     let (symbol, dso) = split_dso(rest)?;
-    Some(Frame { symbol: parse_symbol(symbol), dso: dso.to_owned() })
+    let address = u64::from_str_radix(address, 16).ok()?;
+    Some(Frame { address, symbol: parse_symbol(symbol), dso: dso.to_owned() })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use end_to_end::jitscribe::{java_agent, jitscribe};
 use end_to_end::on_each_jdk;
 use end_to_end::perf::Perf;
 use end_to_end::tool::run;
+use object::{Object, ObjectSegment};
 
 on_each_jdk! {
     unwound_stacks_are_those_of_frame_pointers,
@@ -29,14 +30,14 @@ struct Stacks {
     said: String,
 }
 
-/// Runs a workload, and records it for a moment with the agent.
+/// Runs a workload, and records it for a moment with the agent. Returns the call chains, and what `record` said.
 fn record(
     jdk: &Jdk,
     class: &str,
     options: &[&str],
     compiled: &[String],
     how: Option<&str>,
-) -> Stacks {
+) -> (Vec<Chain>, String) {
     let java = Java::start_class(jdk, class, options, &[LONG]);
     java.wait_for_compiled(compiled);
     let mut record = jitscribe();
@@ -45,13 +46,36 @@ fn record(
         record.args(["--call-graph", how]);
     }
     let said = run(record.current_dir(java.dir()).env("JITSCRIBE_JAVA_AGENT", java_agent())).stderr;
-    let chains = Perf::installed().chains(&java.dir().join("it.data"));
-    let name = |frame: &Frame| frame.name().unwrap_or("?").to_owned();
-    let names = |chain: &Chain| chain.frames.iter().map(name).collect();
-    Stacks { all: chains.iter().map(names).collect(), said }
+    (Perf::installed().chains(&java.dir().join("it.data")), said)
+}
+
+/// The chains whose innermost instruction is not a return of the JVM's own code.
+///
+/// The JVM's unwind tables find the caller's frame pointer where the function had saved it, also after the function has restored it. There it is
+/// below the stack pointer, and perf copies the stack from the stack pointer on. So perf has no frame pointer for the caller.
+fn without_returns(chains: Vec<Chain>) -> Vec<Chain> {
+    const RETURN: u8 = 0xc3;
+    let is_jvm = |frame: &&Frame| frame.dso.ends_with("/libjvm.so");
+    let innermost = |chain: &Chain| chain.frames.first().filter(is_jvm).cloned();
+    let Some(library) = chains.iter().find_map(innermost) else { return chains };
+    let bytes = std::fs::read(&library.dso).expect("the JVM");
+    let library = object::File::parse(&*bytes).expect("an ELF file");
+    let instruction = |address| {
+        let bytes = library.segments().find_map(|part| part.data_range(address, 1).ok().flatten());
+        bytes.expect("code")[0]
+    };
+    let returns =
+        |chain: &Chain| innermost(chain).is_some_and(|frame| instruction(frame.address) == RETURN);
+    chains.into_iter().filter(|chain| !returns(chain)).collect()
 }
 
 impl Stacks {
+    fn named(chains: &[Chain], said: String) -> Self {
+        let name = |frame: &Frame| frame.name().unwrap_or("?").to_owned();
+        let names = |chain: &Chain| chain.frames.iter().map(name).collect();
+        Self { all: chains.iter().map(names).collect(), said }
+    }
+
     fn record(jdk: &Jdk, options: &[&str], how: impl Into<Option<&'static str>>) -> Self {
         let mut all = vec!["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Chain::*"];
         all.extend(options);
@@ -64,8 +88,9 @@ impl Stacks {
         };
         let compiled = methods.iter().filter(|method| !excluded(method));
         let compiled: Vec<_> = compiled.map(|method| format!("Chain.{method}")).collect();
-        let stacks = record(jdk, "Chain", &all, &compiled, how.into());
-        stacks.of(|stack| stack.first().is_some_and(|innermost| innermost == "Chain.leaf"))
+        let (chains, said) = record(jdk, "Chain", &all, &compiled, how.into());
+        Self::named(&chains, said)
+            .of(|stack| stack.first().is_some_and(|innermost| innermost == "Chain.leaf"))
     }
 
     /// Some of the stacks.
@@ -128,7 +153,8 @@ fn interpreted_native_methods(jdk: &Jdk) {
     // It is a jump to this function.
     let native = "JVM_ActiveProcessorCount";
     let place = |stack: &[String]| stack.iter().position(|name| name == native);
-    let stacks = record(jdk, "Natives", &["-Xint"], &[], Some("dwarf"));
+    let (chains, said) = record(jdk, "Natives", &["-Xint"], &[], Some("dwarf"));
+    let stacks = Stacks::named(&without_returns(chains), said);
     let stacks = stacks.of(|stack| place(stack).is_some());
     stacks.expect("a native method interpreted", 98, |stack| {
         place(stack).is_some_and(|place| stack[place + 1..].starts_with(&wanted.map(str::to_owned)))
