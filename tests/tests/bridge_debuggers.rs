@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use end_to_end::bridge::{letters, run_with};
+use end_to_end::tool::{cache, run, tool};
 use tempfile::TempDir;
 
 /// Frames of a stack, each containing these words, from the innermost outward: others may be between them.
@@ -161,5 +162,42 @@ fn php_under_gdb() {
     let printed = stack_in_gdb(dir.path(), "umask", 2_500, &["php", "umask.php"]);
     let frames =
         ["umask ()", "TRACE-", "zend_execute ()", "php_execute_script ()", "__libc_start_main"];
+    expect_stack(&printed, &frames);
+}
+
+/// CPython 3.13 of Debian 13, as a program that a debugger can start: one that finds its dynamic linker and libraries itself.
+fn python(dir: &Path) -> std::path::PathBuf {
+    let root = cache().join("trixie/root/usr");
+    let (python, libraries) = (dir.join("python3.13"), root.join("lib/x86_64-linux-gnu"));
+    std::fs::copy(root.join("bin/python3.13"), &python)
+        .unwrap_or_else(|error| panic!("Python 3.13: {error}: run scripts/setup.sh test"));
+    let mut patch = tool("patchelf");
+    patch.arg("--set-interpreter").arg(libraries.join("ld-linux-x86-64.so.2"));
+    run(patch.arg("--force-rpath").arg("--set-rpath").arg(libraries).arg(&python));
+    python
+}
+
+/// Each function of Python is in the stack, also those that are called for the first time right before the stop.
+#[test]
+fn cpython_under_gdb() {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    let many: String = (0..400).map(|n| format!("def f{n}(): return f{}()\n", n + 1)).collect();
+    let script = format!(
+        "import os, sys\nsys.setrecursionlimit(5000)\n{many}def f400(): return os.umask(18)\nf0()\n"
+    );
+    std::fs::write(dir.path().join("deep.py"), script).expect("a file");
+    let python = python(dir.path());
+    // Python finds its modules by it, and gdb has another Python in it.
+    let home = format!("set environment PYTHONHOME={}", cache().join("trixie/root/usr").display());
+    let mut with = vec!["gdb", "-batch", "-iex", &home];
+    for command in ["set width 0", "break umask", "run", "backtrace", "kill"] {
+        with.extend(["-ex", command]);
+    }
+    let command = [python.to_str().expect("UTF-8"), "deep.py"];
+    let printed = run_with(dir.path(), &with, &command).stdout;
+    let functions: Vec<String> = (0..=400).rev().map(|n| format!("py::f{n}:")).collect();
+    let mut frames = vec!["umask ()"];
+    frames.extend(functions.iter().map(String::as_str));
+    frames.extend(["py::<module>:", "Py_BytesMain ()", "_start ()"]);
     expect_stack(&printed, &frames);
 }
