@@ -120,19 +120,20 @@ impl AddressSpaces {
         memory
     }
 
-    /// The mapping at `address` at `time`, of the process or of one that it was forked from.
-    pub fn mapping<'s>(
+    /// The mapping at `address` at `time`, of the process or of one that it was forked from: its index in
+    /// [`RecordingIndex::maps`].
+    pub fn mapping(
         &self,
-        index: &'s RecordingIndex,
+        index: &RecordingIndex,
         space: AddressSpaceId,
         address: u64,
         time: u64,
-    ) -> Option<&'s MapEvent> {
+    ) -> Option<usize> {
         let (mut space, mut time) = (space, time);
         for _ in 0..GENERATIONS {
             let here = self.spaces.get(&space).and_then(|mapped| mapped.mappings.at(address, time));
             if let Some(piece) = here {
-                return index.maps.get(piece.code.index());
+                return Some(piece.code.index());
             }
             if index.processes.from(space) > time {
                 return None;
@@ -204,6 +205,15 @@ impl AddressSpaces {
         self.spaces.get(&space).map_or(&[], |mapped| &mapped.files)
     }
 
+    /// Like [`Self::files`], with the files of the processes that it was forked from.
+    pub fn files_with_inherited(&self, space: AddressSpaceId) -> Vec<Range<u64>> {
+        let mut all = self.files(space).to_vec();
+        let from = std::iter::successors(self.inherited(space), |from| self.inherited(from.space));
+        from.take(GENERATIONS).for_each(|from| all.extend_from_slice(self.files(from.space)));
+        all.sort_by_key(|range| range.start);
+        ranges::merge(all, |_| false)
+    }
+
     /// The ranges in which nothing was ever mapped in `space`, and that are not in `also` (in any order).
     pub fn free(&self, space: AddressSpaceId, also: impl IntoIterator<Item = Range<u64>>) -> Free {
         let taken = self.spaces.get(&space).map_or(&[][..], |mapped| &mapped.taken);
@@ -232,7 +242,7 @@ mod tests {
         let Some(before) = map.time.checked_sub(1) else { return false };
         (map.range.start..map.range.end).all(|at| {
             let old = spaces.mapping(index, map.space, at, before);
-            old.is_some_and(|old| old.name == map.name)
+            old.is_some_and(|old| index.maps[old].name == map.name)
         })
     }
 

@@ -11,6 +11,7 @@ use jitdump::{CodeEvent, CodeLoad, CodeMove, CodePlace, DumpFile, Outcome, Quirk
 
 use super::address_space::AddressSpaces;
 use super::limits::COPIED;
+use super::named_by_file::NamedByFile;
 use super::parallel::pipeline;
 use super::recording_index::RecordingIndex;
 use crate::files::{SourceFile, content};
@@ -188,7 +189,7 @@ impl<'a> CodeTable<'a> {
         self.loads.reserve(codes);
     }
 
-    /// Adds the code events of a dump; damage is passed to `damaged`. `space_of` maps the pid of a record to an address
+    /// Adds the code events of a dump, without code that is named by the file it is in; damage is passed to `damaged`. `space_of` maps the pid of a record to an address
     /// space. Returns the number of pieces of code, and how the dump ended.
     pub fn add_dump(
         &mut self,
@@ -196,6 +197,7 @@ impl<'a> CodeTable<'a> {
         mut damaged: impl FnMut(jitdump::Error),
         time_of: impl Fn(u64) -> u64,
         space_of: impl Fn(u32) -> AddressSpaceId,
+        named_by_file: &mut NamedByFile<'_>,
         processes: &Processes,
     ) -> (usize, io::Result<Option<Outcome>>) {
         let before = self.builder.len();
@@ -212,6 +214,9 @@ impl<'a> CodeTable<'a> {
         let outcome = pipeline(read, |event| match event {
             DumpEvent::Load(load) => {
                 let (space, time) = (space_of(load.pid), time_of(load.timestamp));
+                if named_by_file.has(space, load.address, time) {
+                    return;
+                }
                 let origin = Origin::Dump(u32::try_from(self.loads.len()).unwrap_or(u32::MAX));
                 let code = Code { address: load.address, size: load.size, origin };
                 let id = source.load(space, time, load.index, code);

@@ -1,9 +1,9 @@
 //! Writes the images of a plan, and the mapping events that bring them into a recording.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use code_image::{Finished, Target};
 use code_timeline::AddressSpaceId;
@@ -13,8 +13,11 @@ use super::address_space::AddressSpaces;
 use super::code_table::CodeTable;
 use super::free::Free;
 use super::image::{self, ImageOptions};
-use super::plan::{Arena, Mask, Place, Plan, PlannedImage};
+use super::interner::NameId;
+use super::plan::{Mask, Place, Plan, PlannedImage};
 use super::recording_index::RecordingIndex;
+use super::remains::{AddedMapping, Content, with_remains};
+use super::spelling::Spellings;
 use super::top::Top;
 use crate::{Error, Result};
 
@@ -27,6 +30,18 @@ const MAP_PRIVATE: u32 = 2;
 /// A signed 32-bit offset must reach the unwind tables.
 const REACH: u64 = 1 << 31;
 
+/// For the number of spellings of its path, a file of the recording is taken to have this many symbols.
+const SYMBOLS_OF_LIBRARY: usize = 1 << 16;
+
+/// A file that is mapped at several places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum MappedFile {
+    /// The image with this number.
+    Image(usize),
+    /// A file of the recording in this address space.
+    Recorded(AddressSpaceId, NameId),
+}
+
 /// An image that was written.
 #[derive(Debug)]
 pub struct Image {
@@ -34,6 +49,8 @@ pub struct Image {
     pub path: PathBuf,
     /// Its properties.
     pub finished: Finished,
+    /// Number of codes, or parts of codes, in it.
+    codes: usize,
 }
 
 /// All images, and the events that map them.
@@ -41,6 +58,8 @@ pub struct Image {
 pub struct Images {
     /// In the order of the plan.
     pub written: Vec<Image>,
+    /// The paths under which they are mapped, each with the image's index in `written`.
+    pub paths: BTreeMap<Vec<u8>, usize>,
     /// Mapping events with their places, in order.
     pub events: Vec<(Place, Vec<u8>)>,
     /// The functions with the most samples.
@@ -62,6 +81,7 @@ impl Images {
         options: ImageOptions<'_>,
     ) -> Result<Self> {
         let mut images = Self::default();
+        let mut added = Vec::new();
         let mut arenas_of_pids: HashMap<u32, usize> = HashMap::new();
         // For the current address space; arenas of one address space are adjacent in the plan.
         let mut free: Option<(AddressSpaceId, Free)> = None;
@@ -75,78 +95,112 @@ impl Images {
             let arenas_of_pid: &mut usize = arenas_of_pids.entry(pid).or_default();
             let arena_of_pid = *arenas_of_pid;
             *arenas_of_pid += 1;
-            for (epoch, image) in arena.images.iter().enumerate() {
+            // Images of one time need tables at different addresses.
+            let is_layered = arena.images_at(0).len() > 1;
+            let mut taken = 0;
+            for (part, image) in arena.images.iter().enumerate() {
                 let name = match arena.images.len() {
-                    1 => format!("jit-{pid}-{arena_of_pid}.elf"),
-                    _ => format!("jit-{pid}-{arena_of_pid}-{epoch}.elf"),
+                    count if count == 1 || is_layered && part == 0 => {
+                        format!("jit-{pid}-{arena_of_pid}.elf")
+                    }
+                    _ => format!("jit-{pid}-{arena_of_pid}-{part}.elf"),
                 };
                 let path = options.folder.join(name);
                 let place = |from: u64, size: u64| {
-                    let place = free.as_ref()?.1.first(from, size)?;
+                    let place = free.as_ref()?.1.first(from.max(taken), size)?;
                     (place + size - arena.span.start < REACH).then_some(place)
                 };
                 let target = target_of(arena.space);
                 let top = &mut images.top;
                 let finished = image::write(&path, image, table, target, options, top, place)?;
-                images.show(index, attrs, arena, image, &path, &finished)?;
-                images.written.push(Image { path, finished });
+                if let Some(tables) = finished.eh_frame.as_ref().filter(|_| is_layered) {
+                    taken = tables.address + tables.len;
+                }
+                let number = images.written.len();
+                add_mappings(number, arena.space, image, &finished, index.stack_copies, &mut added);
+                images.written.push(Image { path, finished, codes: image.shown.len() });
             }
         }
-        for mask in &plan.masks {
-            images.hide(index, spaces, attrs, mask);
+        for &Mask { space, ref range, place } in &plan.masks {
+            let map = spaces.mapping(index, space, range.start, place.time());
+            let content = Content::Recorded(map);
+            added.push(AddedMapping { space, range: range.clone(), place, content });
         }
-        // The sort is stable, so that mappings at the same place keep their order.
-        images.events.sort_by_key(|(place, _)| *place);
+        let mut spellings = Spellings::new();
+        for mapping in with_remains(added, index, plan) {
+            let event = images.event(&mapping, index, attrs, &mut spellings)?;
+            images.events.extend(event.map(|event| (mapping.place, event)));
+        }
         Ok(images)
     }
 
-    /// Creates the event that maps the previous mapping over an image.
-    fn hide(&mut self, index: &RecordingIndex, spaces: &AddressSpaces, attrs: &Attrs, mask: &Mask) {
-        let Mask { space, ref range, place } = *mask;
-        let pid = index.processes.pid(space);
-        let map = spaces.mapping(index, space, range.start, place.time());
-        let page_offset = map.map_or(0, |map| range.start.wrapping_sub(map.above_offset));
-        let name = map.map_or(&b"//anon"[..], |map| index.name(map));
-        let mmap = mapping_of(pid, range, page_offset, PROTECTION, name);
-        if let Some(event) = encode(&mmap, attrs, place) {
-            self.events.push((place, event));
-        }
-    }
-
-    /// Creates the events that map `image`.
-    fn show(
+    /// The event of a mapping; `None` if that of recorded memory cannot be encoded.
+    fn event(
         &mut self,
+        mapping: &AddedMapping,
         index: &RecordingIndex,
         attrs: &Attrs,
-        arena: &Arena,
-        image: &PlannedImage,
-        path: &Path,
-        finished: &Finished,
-    ) -> Result<()> {
-        let pid = index.processes.pid(arena.space);
+        spellings: &mut Spellings<MappedFile>,
+    ) -> Result<Option<Vec<u8>>> {
+        let AddedMapping { space, ref range, place, content } = *mapping;
+        let pid = index.processes.pid(space);
+        let (number, moved_by, protection) = match content {
+            Content::Image { number, moved_by } => (number, moved_by, PROTECTION),
+            Content::Tables { number } => (number, 0, PROTECTION_OF_TABLES),
+            Content::Recorded(map) => {
+                let map = map.and_then(|map| index.maps.get(map));
+                let page_offset = map.map_or(0, |map| range.start.wrapping_sub(map.above_offset));
+                let name = match map {
+                    Some(map) if !map.anonymous => {
+                        let file = MappedFile::Recorded(space, map.name);
+                        let name = index.name(map);
+                        spellings.path(file, name, SYMBOLS_OF_LIBRARY, map.range.start);
+                        spellings.path(file, name, SYMBOLS_OF_LIBRARY, range.start)
+                    }
+                    Some(map) => index.name(map).to_vec(),
+                    None => b"//anon".to_vec(),
+                };
+                let mmap = mapping_of(pid, range, page_offset, PROTECTION, &name);
+                return Ok(encode(&mmap, attrs, place));
+            }
+        };
+        let Some(Image { path, finished, codes }) = self.written.get(number) else {
+            return Ok(None);
+        };
         // Negative below the first page.
         let bias = finished.text.address.wrapping_sub(finished.text.file_offset);
-        let mut map = |range: Range<u64>, in_image: u64, place: Place, protection| {
-            let name = path.as_os_str().as_bytes();
-            let mmap = mapping_of(pid, &range, in_image.wrapping_sub(bias), protection, name);
-            let too_long = || Error::PathTooLong { path: path.to_owned() };
-            let event = encode(&mmap, attrs, place).ok_or_else(too_long)?;
-            self.events.push((place, event));
-            Ok(())
-        };
-        for mapping in &image.mappings {
-            let range = mapping.range.clone();
-            map(range.clone(), range.start + mapping.moved_by, mapping.place, PROTECTION)?;
+        let page_offset = (range.start + moved_by).wrapping_sub(bias);
+        let mut name = path.as_os_str().as_bytes().to_vec();
+        if protection == PROTECTION {
+            name = spellings.path(MappedFile::Image(number), &name, *codes, range.start);
         }
-        let places = image.mappings.iter().map(|mapping| mapping.place);
-        let first_place = places.min_by_key(|place| place.time());
-        if let (Some(tables), Some(place), true) =
-            (&finished.eh_frame, first_place, index.stack_copies)
-        {
-            let range = tables.address..tables.address + tables.len;
-            map(range, tables.address, place, PROTECTION_OF_TABLES)?;
-        }
-        Ok(())
+        let mmap = mapping_of(pid, range, page_offset, protection, &name);
+        let event = encode(&mmap, attrs, place);
+        let event = event.ok_or_else(|| Error::PathTooLong { path: path.clone() })?;
+        self.paths.insert(name, number);
+        Ok(Some(event))
+    }
+}
+
+/// Adds the mappings of the image with this number.
+fn add_mappings(
+    number: usize,
+    space: AddressSpaceId,
+    image: &PlannedImage,
+    finished: &Finished,
+    stack_copies: bool,
+    added: &mut Vec<AddedMapping>,
+) {
+    for mapping in &image.mappings {
+        let content = Content::Image { number, moved_by: mapping.moved_by };
+        let (range, place) = (mapping.range.clone(), mapping.place);
+        added.push(AddedMapping { space, range, place, content });
+    }
+    let places = image.mappings.iter().map(|mapping| mapping.place);
+    let first_place = places.min_by_key(|place| place.time());
+    if let (Some(tables), Some(place), true) = (&finished.eh_frame, first_place, stack_copies) {
+        let range = tables.address..tables.address + tables.len;
+        added.push(AddedMapping { space, range, place, content: Content::Tables { number } });
     }
 }
 

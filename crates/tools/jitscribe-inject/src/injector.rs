@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use code_image::jitdump::LineTable;
@@ -243,13 +242,11 @@ fn add_build_ids(
     images: &Images,
     endian: perf_data::Endian,
 ) -> Result<(), perf_data::Error> {
-    let ids: Vec<BuildId> = images
-        .written
-        .iter()
-        .map(|image| {
-            BuildId::of_user_file(image.path.as_os_str().as_bytes(), &image.finished.build_id)
-        })
-        .collect();
+    let ids = images.paths.iter().filter_map(|(path, &number)| {
+        let image = images.written.get(number)?;
+        Some(BuildId::of_user_file(path, &image.finished.build_id))
+    });
+    let ids: Vec<BuildId> = ids.collect();
     if !ids.is_empty() {
         writer.features_mut()?.append_build_ids(ids.iter(), endian);
     }

@@ -147,9 +147,18 @@ impl RecordingIndex {
         (from, self.begun.get(&(pid, from)).copied())
     }
 
+    /// Like [`Self::maps_of`], with the index of each in `maps`.
+    pub fn numbered_maps_of(
+        &self,
+        space: AddressSpaceId,
+    ) -> impl Iterator<Item = (usize, &MapEvent)> {
+        let places = self.by_space.of(space).iter().map(|&place| place as usize);
+        places.filter_map(|place| Some((place, self.maps.get(place)?)))
+    }
+
     /// The mappings of one address space, in the order of time.
     pub fn maps_of(&self, space: AddressSpaceId) -> impl Iterator<Item = &MapEvent> {
-        self.by_space.of(space).iter().filter_map(|&place| self.maps.get(place as usize))
+        self.numbered_maps_of(space).map(|(_, map)| map)
     }
 
     /// The name of a mapping.

@@ -14,6 +14,7 @@ use super::clock::{DumpTimes, RecordingClock, Translation};
 use super::code_table::{CodeTable, OpenDump};
 use super::limits::LARGEST_MAPS;
 use super::locate::{LocatedSources, SearchPaths, Source, locate};
+use super::named_by_file::NamedByFile;
 use super::recording::Recording;
 use super::recording_index::RecordingIndex;
 use super::report::SourceReport;
@@ -69,7 +70,7 @@ impl Sources {
         files: &dyn SourceFiles,
         warnings: &mut Vec<Warning>,
     ) -> Codes<'_> {
-        Codes::read(self, &recording.index, &recording.spaces, files, warnings)
+        Codes::read(self, recording, files, warnings)
     }
 }
 
@@ -125,11 +126,13 @@ impl<'a> Codes<'a> {
     /// Reads all sources.
     fn read(
         sources: &'a Sources,
-        index: &RecordingIndex,
-        spaces: &AddressSpaces,
+        recording: &Recording,
         files: &dyn SourceFiles,
         warnings: &mut Vec<Warning>,
     ) -> Self {
+        let Recording { input, index, spaces, .. } = recording;
+        let build_ids = input.features().build_ids(input.endian());
+        let mut named_by_file = NamedByFile::new(index, spaces, build_ids, files);
         let known_to_perf = sources.list.iter().filter(|source| source.known_to_perf);
         let mut all = Self {
             table: CodeTable::default(),
@@ -139,7 +142,7 @@ impl<'a> Codes<'a> {
         };
         for (source, bytes) in sources.list.iter().zip(&sources.contents) {
             let (codes, clock_offset_ns) = match source.kind {
-                Kind::Jitdump => all.add_dump(source, index, files, warnings),
+                Kind::Jitdump => all.add_dump(source, index, files, &mut named_by_file, warnings),
                 Kind::PerfMap => (all.add_map(source, bytes, spaces, warnings), 0),
             };
             all.reports.push(SourceReport {
@@ -178,9 +181,10 @@ impl<'a> Codes<'a> {
         source: &Source,
         index: &RecordingIndex,
         files: &dyn SourceFiles,
+        named_by_file: &mut NamedByFile<'_>,
         warnings: &mut Vec<Warning>,
     ) -> (usize, i64) {
-        let added = self.try_add_dump(source, index, files, warnings);
+        let added = self.try_add_dump(source, index, files, named_by_file, warnings);
         added.unwrap_or_else(|error| {
             let (path, cause) = (source.path.clone(), error.to_string());
             warnings.push(Warning::Unreadable { path, cause });
@@ -193,6 +197,7 @@ impl<'a> Codes<'a> {
         source: &Source,
         index: &RecordingIndex,
         files: &dyn SourceFiles,
+        named_by_file: &mut NamedByFile<'_>,
         warnings: &mut Vec<Warning>,
     ) -> Result<(usize, i64), OpenError> {
         let path = || source.path.clone();
@@ -233,7 +238,7 @@ impl<'a> Codes<'a> {
         self.table.reserve(source.space, content::size_on_disk(&metadata));
         let dump = OpenDump { path: path(), file: dump, quirks };
         let (count, outcome) =
-            self.table.add_dump(dump, damaged, time_of, space_of, &index.processes);
+            self.table.add_dump(dump, damaged, time_of, space_of, named_by_file, &index.processes);
         damage.report(&source.path, warnings);
         report_end(&source.path, count, outcome, warnings);
         if count == 0 {

@@ -231,7 +231,7 @@ fn an_injection_reports_its_progress_and_results() {
     let report = injector.inject(&mut recording, destination).unwrap();
     assert_eq!(report.warnings, [Warning::NoJitdump { path: lost }]);
     assert_eq!(report.output.as_deref(), Some(output.as_path()));
-    assert_eq!(report.images.len(), 2);
+    assert_eq!(report.images.len(), 3);
     assert!(report.images.iter().all(|image| image.path.is_file()));
     assert_eq!(report.samples.samples, 178);
     use Stage::{Attributing, Reading, WritingImages, WritingRecording};

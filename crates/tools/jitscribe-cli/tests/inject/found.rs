@@ -196,7 +196,7 @@ fn a_marker_from_before_the_recording_is_followed() {
         Jit::new(PID, 10 * MS).load(20 * MS, CODE, 0x40, "old").load(30 * MS, CODE, 0x40, "new");
     scene.write("jit-5000007.dump", &jit.bytes());
     scene.inject(&recording, &[]).clean();
-    assert_eq!(scene.shown(), ["25 old+0x1 jit-5000007-0.elf", "35 new+0x2 jit-5000007-0.elf"]);
+    assert_eq!(scene.shown(), ["25 old+0x1 jit-5000007-0.elf", "35 new+0x2 jit-5000007-0-1.elf"]);
 }
 
 #[test]

@@ -191,10 +191,13 @@ fn alternating(attr: Attr, versions: u64) -> (Scene, Injected) {
     (scene, injected)
 }
 
+/// Number of images that show replaced code; the last has all the rest.
+const LAYERS: usize = 16;
+
 #[test]
-fn two_hundred_thousand_codes_at_one_address_are_one_image() {
+fn two_hundred_thousand_codes_at_one_address_need_few_images() {
     let (scene, injected) = alternating(Attr::new(USUAL), 200_000);
-    assert_eq!(injected.images(), ["jit-5000007-0.elf"]);
+    assert_eq!(injected.images().len(), LAYERS);
     let names = scene.script("out.data").into_iter().map(|mut sample| sample.frames.remove(0).0);
     let expected = (0..200_000).map(|version| format!("v{version}+0x1"));
     assert!(names.eq(expected));
@@ -205,7 +208,7 @@ fn fifty_thousand_spans_of_time_have_no_image_each() {
     // Were each to have its own, they would be as large as all code times all spans.
     let attr = Attr::new(USUAL | REGS_USER | STACK_USER);
     let (scene, injected) = alternating(attr, 50_000);
-    assert_eq!(injected.images(), ["jit-5000007-0.elf"]);
+    assert_eq!(injected.images().len(), LAYERS);
     assert!(injected.said().contains("code was replaced too often"), "{}", injected.said());
     let names = scene.script("out.data").into_iter().map(|mut sample| sample.frames.remove(0).0);
     assert!(names.eq((0..50_000).map(|version| format!("v{version}+0x1"))));

@@ -15,6 +15,7 @@ mod output;
 mod owners;
 mod perf_maps;
 mod processes;
+mod programs;
 mod recording;
 mod reuse;
 mod scene;

@@ -42,7 +42,7 @@ const ANONYMOUS: [(&str, &str); 7] = [
 ];
 
 #[test]
-fn memory_of_no_file_gives_way_only_where_code_is_known() {
+fn memory_of_no_file_gives_way_from_the_first_code_to_the_last() {
     for (name, file) in ANONYMOUS {
         for time in [2, 15] {
             let maps = [(ARENA, name, time), (MARKER, "MARKER", 10)];
@@ -68,7 +68,7 @@ fn memory_of_no_file_gives_way_only_where_code_is_known() {
                 [
                     unknown(21),
                     "22 one+0x0 jit-5000007-0.elf".into(),
-                    unknown(23),
+                    "23 [unknown] jit-5000007-0.elf".into(),
                     "24 two+0x3f jit-5000007-0.elf".into(),
                     unknown(25),
                     unknown(26),
@@ -119,11 +119,11 @@ fn memory_that_is_mapped_piece_by_piece_and_again_shows_the_code() {
             "32 over two pages+0x80 jit-5000007-0.elf",
             "41 over two pages+0x80 jit-5000007-0.elf",
             "51 over two pages+0xff jit-5000007-0.elf",
-            "52 [unknown] [anon:v8]",
+            "52 [unknown] jit-5000007-0.elf",
             "53 later+0x0 jit-5000007-0.elf",
             "61 over two pages+0x7f jit-5000007-0.elf",
             "62 over two pages+0x80 jit-5000007-0.elf",
-            "63 [unknown] [anon:v8]",
+            "63 [unknown] jit-5000007-0.elf",
         ]
     );
 }

@@ -46,7 +46,7 @@ fn a_child_shows_its_parents_code_as_of_the_fork() {
         [
             "one 25 before+0x1 jit-5000007-0.elf",
             "other 55 before+0x2 jit-5000007-0.elf",
-            "one 65 after+0x3 jit-5000007-0.elf",
+            "one 65 after+0x3 jit-5000007-0-1.elf",
             "other 66 before+0x4 jit-5000007-0.elf",
             "other 67 not seen in the parent+0x0 jit-5000007-0.elf",
             "one 300 long after+0x0 jit-5000007-0.elf",
@@ -77,7 +77,7 @@ fn a_child_with_a_dump_of_its_own_shows_both() {
         [
             "one 25 parent's+0x1 jit-5000007-0.elf",
             "other 55 parent's+0x2 jit-5000008-0.elf",
-            "other 65 child's+0x3 jit-5000008-0.elf",
+            "other 65 child's+0x3 jit-5000008-0-1.elf",
             "one 66 parent's+0x4 jit-5000007-0.elf",
             "other 67 old+0x1 jit-5000008-0.elf",
         ]
@@ -181,7 +181,7 @@ fn threads_share_their_process_code() {
     let jit = jit().load(20 * MS, CODE, 0x40, "one").load(30 * MS, CODE, 0x40, "two");
     scene.write("jit-5000007.dump", &jit.bytes());
     scene.inject(&recording, &[]).clean();
-    assert_eq!(scene.shown(), ["25 one+0x1 jit-5000007-0.elf", "35 two+0x2 jit-5000007-0.elf"]);
+    assert_eq!(scene.shown(), ["25 one+0x1 jit-5000007-0.elf", "35 two+0x2 jit-5000007-0-1.elf"]);
     let samples = scene.script("out.data");
     assert_eq!((&samples[0].comm[..], samples[0].tid), ("compiler", thread));
 }
@@ -218,8 +218,9 @@ fn two_processes_with_code_at_the_same_addresses() {
         one = one.load(time * MS, CODE, 0x40, &format!("one {step}"));
         other = other.load((time + 5) * MS, CODE, 0x40, &format!("other {step}"));
         recording.sample(PID, CODE, (time + 7) * MS).sample(OTHER, CODE + 1, (time + 8) * MS);
-        expected.push(format!("one {} one {step}+0x0 jit-5000007-0.elf", time + 7));
-        expected.push(format!("other {} other {step}+0x1 jit-5000008-0.elf", time + 8));
+        let layer = if step == 0 { String::new() } else { format!("-{step}") };
+        expected.push(format!("one {} one {step}+0x0 jit-5000007-0{layer}.elf", time + 7));
+        expected.push(format!("other {} other {step}+0x1 jit-5000008-0{layer}.elf", time + 8));
     }
     scene.write("jit-5000007.dump", &one.bytes()).write("jit-5000008.dump", &other.bytes());
     assert_eq!(scene.inject(&recording, &[]).clean().counts(), (12, 0));

@@ -43,10 +43,10 @@ fn each_sample_gets_the_version_that_ran_then() {
         [
             "20 first+0x1 jit-5000007-0.elf",
             "29 first+0x2 jit-5000007-0.elf",
-            "30 second+0x3 jit-5000007-0.elf",
-            "39 second+0x4 jit-5000007-0.elf",
-            "40 third+0x5 jit-5000007-0.elf",
-            "1000 third+0x3f jit-5000007-0.elf",
+            "30 second+0x3 jit-5000007-0-1.elf",
+            "39 second+0x4 jit-5000007-0-1.elf",
+            "40 third+0x5 jit-5000007-0-2.elf",
+            "1000 third+0x3f jit-5000007-0-2.elf",
         ]
     );
 }
@@ -69,7 +69,7 @@ fn a_move_leaves_the_old_address_and_takes_its_lines_along() {
             "25 mover+0x21 jit-5000007-0.elf",
             "27 stays+0x1 jit-5000007-0.elf",
             "35 mover+0x21 jit-5000007-0.elf",
-            "45 heir+0x1 jit-5000007-0.elf",
+            "45 heir+0x1 jit-5000007-0-1.elf",
             "46 mover+0x1 jit-5000007-0.elf",
         ]
     );
@@ -104,11 +104,11 @@ fn what_new_code_leaves_of_the_old_keeps_its_name_and_offset() {
         [
             "25 old+0x10 jit-5000007-0.elf",
             "26 old+0x110 jit-5000007-0.elf",
-            "35 at the head+0x10 jit-5000007-0.elf",
+            "35 at the head+0x10 jit-5000007-0-1.elf",
             "36 old+0x80 jit-5000007-0.elf",
             "37 old+0x110 jit-5000007-0.elf",
-            "45 in the middle+0x10 jit-5000007-0.elf",
-            "46 at the head+0x3f jit-5000007-0.elf",
+            "45 in the middle+0x10 jit-5000007-0-1.elf",
+            "46 at the head+0x3f jit-5000007-0-1.elf",
             "47 old+0x40 jit-5000007-0.elf",
             "48 old+0xff jit-5000007-0.elf",
             "49 old+0x140 jit-5000007-0.elf",
@@ -149,8 +149,8 @@ fn records_go_by_their_times_and_not_by_their_order() {
         shown,
         [
             "25 first+0x0 jit-5000007-0.elf",
-            "35 second+0x1 jit-5000007-0.elf",
-            "45 third+0x2 jit-5000007-0.elf"
+            "35 second+0x1 jit-5000007-0-1.elf",
+            "45 third+0x2 jit-5000007-0-2.elf"
         ]
     );
 }
@@ -176,8 +176,8 @@ fn code_that_ran_before_its_load_where_other_code_has_left_is_named() {
         shown,
         [
             "40 old+0x1 jit-5000007-0.elf",
-            "80 new+0x2 jit-5000007-0.elf",
-            "110 new+0x3 jit-5000007-0.elf"
+            "80 new+0x2 jit-5000007-0-1.elf",
+            "110 new+0x3 jit-5000007-0-1.elf"
         ]
     );
 }
@@ -186,7 +186,7 @@ fn code_that_ran_before_its_load_where_other_code_has_left_is_named() {
 fn code_that_was_there_before_a_load_keeps_its_samples() {
     let jit = jit().load(20 * MS, CODE, 0x40, "old").load(520 * MS, CODE, 0x40, "new");
     let (_scene, shown) = one(jit, &[(CODE + 1, 519), (CODE + 2, 520)]);
-    assert_eq!(shown, ["519 old+0x1 jit-5000007-0.elf", "520 new+0x2 jit-5000007-0.elf"]);
+    assert_eq!(shown, ["519 old+0x1 jit-5000007-0.elf", "520 new+0x2 jit-5000007-0-1.elf"]);
 }
 
 #[test]
@@ -268,7 +268,13 @@ fn late_events_of_many_rounds_are_not_lost() {
     for step in 0..60u64 {
         let time = (20 + step) * MS;
         jit = jit.load(time, CODE + 0x100 * (step % 2), 0x80, &format!("v{step}"));
-        expected.push(format!("{}.5 v{step}+0x{:x} jit-5000007-0.elf", 20 + step, step % 8));
+        // Each version is in a layer of its own, as long as there are some.
+        let layer = match step / 2 {
+            0 => String::new(),
+            layer => format!("-{}", layer.min(15)),
+        };
+        let (time, offset) = (20 + step, step % 8);
+        expected.push(format!("{time}.5 v{step}+0x{offset:x} jit-5000007-0{layer}.elf"));
     }
     for round in 0..20u64 {
         let mut in_round: Vec<u64> = (3 * round..3 * round + 3).collect();

@@ -17,7 +17,7 @@ fn sampled(scene: &Scene, mut recording: Recording) -> Recording {
     recording
 }
 
-const BOTH: [&str; 2] = ["25 old+0x1 jit-5000007-0.elf", "35 new+0x2 jit-5000007-0.elf"];
+const BOTH: [&str; 2] = ["25 old+0x1 jit-5000007-0.elf", "35 new+0x2 jit-5000007-0-1.elf"];
 
 #[test]
 fn a_pipe_into_a_file_and_a_file_into_a_pipe() {
@@ -35,7 +35,7 @@ fn a_pipe_into_a_file_and_a_file_into_a_pipe() {
     scene.write("piped.data", &piped.output.stdout);
     let shown: Vec<String> = scene.script("piped.data").iter().map(|s| s.shown()).collect();
     assert_eq!(shown, BOTH);
-    assert_eq!(std::fs::read_dir(scene.path("images")).unwrap().count(), 1);
+    assert_eq!(std::fs::read_dir(scene.path("images")).unwrap().count(), 2);
 
     let refused = scene.run(&["-i", "perf.data", "-o", "-"]);
     assert_eq!(refused.output.status.code(), Some(1));
@@ -67,8 +67,8 @@ fn two_events_of_different_layout() {
         [
             "25 old+0x1 jit-5000007-0.elf",
             "26 old+0x2 jit-5000007-0.elf",
-            "35 new+0x3 jit-5000007-0.elf",
-            "36 new+0x4 jit-5000007-0.elf",
+            "35 new+0x3 jit-5000007-0-1.elf",
+            "36 new+0x4 jit-5000007-0-1.elf",
         ]
     );
 }
@@ -132,5 +132,5 @@ fn events_in_any_order_within_the_recording() {
     recording.round();
     scene.write("jit-5000007.dump", &dump());
     scene.inject(&recording, &[]).clean();
-    assert_eq!(scene.shown(), [BOTH[0], BOTH[1], "45 new+0x3 jit-5000007-0.elf"]);
+    assert_eq!(scene.shown(), [BOTH[0], BOTH[1], "45 new+0x3 jit-5000007-0-1.elf"]);
 }

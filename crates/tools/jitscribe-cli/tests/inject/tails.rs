@@ -51,9 +51,9 @@ fn code_has_its_address_until_it_dies() {
         [
             "20 lean+0x1 jit-5000007-0.elf",
             "29 lean+0x2 jit-5000007-0.elf",
-            "40 full+0x3 jit-5000007-0.elf",
-            "49 full+0x5 jit-5000007-0.elf",
-            "70 last+0x6 jit-5000007-0.elf",
+            "40 full+0x3 jit-5000007-0-1.elf",
+            "49 full+0x5 jit-5000007-0-1.elf",
+            "70 last+0x6 jit-5000007-0-2.elf",
         ]
     );
 }

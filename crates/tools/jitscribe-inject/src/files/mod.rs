@@ -5,8 +5,10 @@ mod damage;
 mod index;
 mod name;
 mod open;
+mod symbols;
 
 pub use damage::{Damage, report_end};
 pub use index::Index;
 pub use name::{Kind, Named, base_name, looks_like_marker, pid_in_name};
 pub use open::{Inode, PlainFiles, SourceFile, SourceFiles, Untrusted, pid_in_header};
+pub use symbols::FileSymbols;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Code that is at least this far apart goes into different files. Holes take no space on disk, but tools that copy or map a
 /// whole file see them.
-const GAP: u64 = 16 << 20;
+pub const ARENA_GAP: u64 = 16 << 20;
 
 /// The maximum size of an arena, unless a single item is larger: offsets within an image must fit into 31 bits, with space for
 /// the unwind tables.
@@ -18,7 +18,8 @@ pub fn split_into_arenas<T>(items: &[T], range_of: impl Fn(&T) -> Range<u64>) ->
         let Range { start, mut end } = range_of(first);
         let mut count = 1;
         for next in rest[1..].iter().map(&range_of) {
-            if next.start.saturating_sub(end) >= GAP || next.end.saturating_sub(start) > ARENA_SPAN
+            if next.start.saturating_sub(end) >= ARENA_GAP
+                || next.end.saturating_sub(start) > ARENA_SPAN
             {
                 break;
             }
@@ -45,7 +46,15 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(of(&[]), [0; 0]);
-        assert_eq!(of(&[0..8, 16..24, 24 + GAP - 1..25 + GAP, 25 + 2 * GAP..26 + 2 * GAP]), [3, 1]);
+        assert_eq!(
+            of(&[
+                0..8,
+                16..24,
+                24 + ARENA_GAP - 1..25 + ARENA_GAP,
+                25 + 2 * ARENA_GAP..26 + 2 * ARENA_GAP
+            ]),
+            [3, 1]
+        );
         let half = ARENA_SPAN / 2;
         assert_eq!(of(&[0..half, half..ARENA_SPAN, ARENA_SPAN..ARENA_SPAN + 1]), [2, 1]);
         assert_eq!(of(&[0..1, 1..ARENA_SPAN + 2, ARENA_SPAN + 2..ARENA_SPAN + 3]), [1, 1, 1]);

@@ -3,5 +3,5 @@
 mod arenas;
 mod part_filter;
 
-pub use arenas::{ARENA_SPAN, split_into_arenas};
+pub use arenas::{ARENA_GAP, ARENA_SPAN, split_into_arenas};
 pub use part_filter::{PartFilter, parts_fit};

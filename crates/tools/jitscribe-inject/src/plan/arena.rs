@@ -9,7 +9,7 @@ use super::place::Place;
 /// A code, or a part of it, in an image.
 #[derive(Clone, Debug)]
 pub struct ImageCode {
-    /// The addresses in the image. They are those in the process, unless the code was relocated.
+    /// The addresses in the image. They are those in the process, unless the code was relocated: see `layers`.
     pub visible: Range<u64>,
     /// The difference from the addresses in the process.
     pub moved_by: u64,
@@ -60,14 +60,16 @@ pub struct Arena {
     pub space: AddressSpaceId,
     /// From the first code to the end of the last.
     pub span: Range<u64>,
-    /// Its images, in the order of time.
+    /// Its images: one for each span of time, in their order; or all for all time, in layers.
     pub images: Vec<PlannedImage>,
 }
 
 impl Arena {
-    /// The image that shows it at `time`.
-    pub(super) fn image_at(&mut self, time: u64) -> Option<&mut PlannedImage> {
-        let number = self.images.partition_point(|image| image.until <= time);
-        self.images.get_mut(number)
+    /// The numbers of the images that show it at `time`. The first one shows the first code at each address.
+    pub(crate) fn images_at(&self, time: u64) -> Range<usize> {
+        let first = self.images.partition_point(|image| image.until <= time);
+        let until = self.images.get(first).map(|image| image.until);
+        let count = self.images[first..].partition_point(|image| Some(image.until) == until);
+        first..first + count
     }
 }

@@ -10,12 +10,8 @@ use super::place::Place;
 use crate::address_space::AddressSpaces;
 use crate::code_table::CodeTable;
 use crate::limits::GENERATIONS;
-use crate::output_limits::{ARENA_SPAN, split_into_arenas};
+use crate::output_limits::{ARENA_GAP, ARENA_SPAN, split_into_arenas};
 use crate::recording_index::{MapEvent, RecordingIndex};
-
-/// Codes with a smaller gap than this between them are one extent: the gap is alignment, or constants between
-/// functions.
-const EXTENT_GAP: u64 = 4096;
 
 /// A run of code.
 #[derive(Clone, Debug)]
@@ -36,10 +32,11 @@ pub fn extents(
 ) -> Vec<Extent> {
     let files = spaces.files(space);
     let code = timeline.pieces().iter().map(|piece| piece.range.clone());
-    // What is between code inside a file's mapping belongs to that file (V8 has builtins in its own executable). Code
-    // that the process shares with the one that it was forked from is shown by the image of that process.
+    // The fewer mappings, the better: some readers (hotspot) are right only about the first mapping of a file. What is between code is
+    // alignment, or free space of the runtime; but inside a file's mapping it belongs to that file. Code that the
+    // process shares with the one that it was forked from is shown by the image of that process.
     let runs = ranges::merge(code, |gap| {
-        gap.end - gap.start < EXTENT_GAP
+        gap.end - gap.start < ARENA_GAP
             && ranges::overlapping(files, &gap).is_empty()
             && !table.history.is_shared_within(space, &gap, GENERATIONS)
     });

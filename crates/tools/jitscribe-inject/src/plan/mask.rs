@@ -70,7 +70,10 @@ pub fn masks(
                 .partition_point(|arena| (arena.space, arena.span.start) <= (owner, range.start));
             let arena = arenas[..behind].last_mut();
             let arena = arena.filter(|arena| arena.space == owner && range.end <= arena.span.end);
-            let image = arena.and_then(|arena| arena.image_at(back));
+            let image = arena.and_then(|arena| {
+                let first = arena.images_at(back).start;
+                arena.images.get_mut(first)
+            });
             if let (Some(image), Some(place)) = (image, base_of(extents, &range)) {
                 let mapping = Mapping { range: range.clone(), moved_by: 0, place: Place::At(back) };
                 image.mappings.push(mapping);

@@ -3,16 +3,16 @@
 //! An **arena** is a range of one process's memory with its code. Within it, an **extent** is a run of code without
 //! large gaps. Only extents are mapped, since the gaps may belong to others.
 //!
-//! An arena is shown by one image, in which code that replaced other code at its address is [relocated](mod@relocated).
-//! This is not possible if the recording has copies of stacks that are unwound later, because unwinders need the whole
-//! image at one base address. Then there is one image per [epoch](mod@epochs).
+//! An arena is shown by one image; code that replaced other code at its address is in images of its own, the further [layers](mod@layers).
+//! If the recording has copies of stacks that are unwound later, there is one image per [epoch](mod@epochs), because unwinders want one
+//! image for all of the memory.
 
 mod arena;
 mod epochs;
 mod extents;
+mod layers;
 mod mask;
 mod place;
-mod relocated;
 mod restore;
 mod uncovered;
 
@@ -38,6 +38,9 @@ pub(crate) use mask::Mask;
 pub use place::Place;
 use uncovered::UncoveredRanges;
 
+/// Images begin at multiples of this.
+const PAGE: u64 = 4096;
+
 /// Everything that is added to a recording.
 #[derive(Debug, Default)]
 #[non_exhaustive]
@@ -46,7 +49,7 @@ pub struct Plan {
     pub arenas: Vec<Arena>,
     /// Mappings that hide code before it is loaded.
     pub(crate) masks: Vec<Mask>,
-    /// Number of arenas with one image although their stacks are unwound later.
+    /// Number of arenas with layers although their stacks are unwound later.
     pub crowded: usize,
     /// Number of codes that are split, because the code around them is too large for one image.
     pub torn: usize,
@@ -68,8 +71,8 @@ struct SpaceLayout {
     extents: Vec<Extent>,
     /// Number of codes that the extents' ends cut.
     torn: usize,
-    /// The base layer of each arena's image, where there is one image for all time.
-    base_layers: Vec<relocated::BaseLayer>,
+    /// The base layer of each arena, where images are for all time.
+    base_layers: Vec<layers::BaseLayer>,
 }
 
 impl CodeLayout {
@@ -81,7 +84,7 @@ impl CodeLayout {
             let mut base_layers = Vec::new();
             if !index.stack_copies {
                 let spans = extents::arenas(&extents).into_iter().map(span_of);
-                base_layers.extend(spans.map(|span| relocated::base_layer(timeline, table, &span)));
+                base_layers.extend(spans.map(|span| layers::base_layer(timeline, table, &span)));
             }
             SpaceLayout { extents, torn, base_layers }
         };
@@ -142,12 +145,17 @@ impl Plan {
                     .stack_copies
                     .then(|| epochs::images(timeline, &span, extents, usage, &mut in_epochs));
                 plan.crowded += usize::from(matches!(by_epoch, Some(None)));
-                let images = by_epoch.flatten().unwrap_or_else(|| {
+                let mut images = by_epoch.flatten().unwrap_or_else(|| {
                     let base_layer = base_layers
                         .next()
-                        .unwrap_or_else(|| relocated::base_layer(timeline, table, &span));
-                    vec![relocated::image(timeline, table, &span, extents, base_layer, usage)]
+                        .unwrap_or_else(|| layers::base_layer(timeline, table, &span));
+                    layers::images(timeline, table, &span, extents, base_layer, usage)
                 });
+                // Each has its own distance between addresses and offsets in the file: hotspot's reader takes files at the same distance for one
+                // (perfsymboltable.cpp, `module`).
+                for (image, pages) in images.iter_mut().zip(0..) {
+                    image.span.start = image.span.start.saturating_sub(pages * PAGE);
+                }
                 plan.arenas.push(Arena { space, span, images });
             }
             let limits = (&mut runs, &mut restored);

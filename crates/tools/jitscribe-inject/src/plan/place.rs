@@ -15,7 +15,7 @@ pub enum Place {
 
 impl Place {
     /// Directly behind the event of a mapping.
-    pub(super) fn behind(map: &MapEvent) -> Self {
+    pub(crate) fn behind(map: &MapEvent) -> Self {
         Self::After(map.ordinal, map.time)
     }
 

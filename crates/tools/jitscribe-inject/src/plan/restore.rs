@@ -50,12 +50,13 @@ pub fn restore(
             }
             let since = since.get_or_init(|| first_load(timeline));
             // Images of later epochs have their own mappings.
-            let epoch = arena.images.partition_point(|image| image.until <= map.time);
-            let Some(image) = arena.images.get_mut(epoch) else { continue };
-            let moved =
-                moved.entry((number, epoch)).or_insert_with(|| RelocatedCodes::collect(image));
-            if !restore_in(image, moved, map, since, &usage, left) {
-                return true;
+            for place in arena.images_at(map.time) {
+                let image = &mut arena.images[place];
+                let moved =
+                    moved.entry((number, place)).or_insert_with(|| RelocatedCodes::collect(image));
+                if !restore_in(image, moved, map, since, &usage, left) {
+                    return true;
+                }
             }
         }
     }

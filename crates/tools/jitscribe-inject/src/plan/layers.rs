@@ -1,8 +1,8 @@
-//! One image for all time: code that followed other code at its address is relocated.
+//! Images for all time, in layers: code that followed other code at its address is in another image.
 //!
-//! The first sampled code at an address is shown at that address. Code that ran there later is shown behind the arena,
-//! and mapped from there when it was loaded. So every piece of code has one place in one file, however often it was
-//! replaced, and one row in a profile.
+//! The first sampled code at an address is in the first image, the next one there in the second, and so on; each is mapped when it was
+//! loaded. So every piece of code has one place in one file, however often it was replaced, and one row in a profile. In all images,
+//! addresses are those in the process: some readers (hotspot) know one base address for each file.
 
 use std::ops::Range;
 
@@ -14,6 +14,9 @@ use super::extents::{Extent, base_of};
 use super::place::Place;
 use crate::code_table::CodeTable;
 
+/// Number of layers. Code that would need another one is relocated: it is in the last layer, behind the arena, and mapped from there.
+/// perf reads that rightly.
+const MOST: usize = 16;
 /// Relocated code begins at multiples of this.
 const ALIGNMENT: u64 = 16;
 
@@ -23,19 +26,20 @@ struct SampledPiece {
     range: Range<u64>,
     since: u64,
     usage: Usage,
+    layer: usize,
     moved_by: u64,
 }
 
-/// The base layer of an image: all code of the arena, later code above earlier code, by address.
+/// What is below the sampled code in the first layer: all code of the arena, later code above earlier code, by address.
 #[derive(Debug)]
 pub enum BaseLayer {
-    /// No address ever had two codes: nothing is relocated, whatever was sampled.
+    /// No address ever had two codes: one layer is enough, whatever was sampled.
     All(Vec<ImageCode>),
     /// Sampled code is above.
     Some(Vec<(Range<u64>, CodeId)>),
 }
 
-/// Computes the base layer of the image of an arena.
+/// Computes the base layer of an arena.
 pub fn base_layer(timeline: &Timeline, table: &CodeTable<'_>, span: &Range<u64>) -> BaseLayer {
     if timeline.is_flat()
         && let Some(all) = each_whole(timeline, table, span)
@@ -67,46 +71,71 @@ fn each_whole(
     Some(shown)
 }
 
-/// The image of an arena with the base layer `base`.
-pub fn image(
+/// The images of an arena with the base layer `base`.
+pub fn images(
     timeline: &Timeline,
     table: &CodeTable<'_>,
     span: &Range<u64>,
     extents: &[Extent],
     base: BaseLayer,
     usage: impl Fn(CodeId) -> Option<Usage>,
-) -> PlannedImage {
+) -> Vec<PlannedImage> {
+    let image =
+        |shown, mappings| PlannedImage { span: span.clone(), shown, mappings, until: u64::MAX };
     let in_place = extents.iter().map(|extent| Mapping {
         range: extent.range.clone(),
         moved_by: 0,
         place: extent.place,
     });
-    let mut mappings: Vec<Mapping> = in_place.collect();
     let base = match base {
-        BaseLayer::All(shown) => {
-            return PlannedImage { span: span.clone(), shown, mappings, until: u64::MAX };
-        }
+        BaseLayer::All(shown) => return vec![image(shown, in_place.collect())],
         BaseLayer::Some(base) => base,
     };
     let mut sampled = sampled_codes(timeline, table, span, usage);
-
     let mut end = span.end;
-    let on_top = by_address(&sampled)
-        .unwrap_or_else(|| relocate(&mut sampled, extents, &mut mappings, &mut end));
+    let later = match by_address(&sampled) {
+        Some(on_top) => return vec![image(shown_over(&base, on_top), in_place.collect())],
+        None => assign_layers(&mut sampled, extents, &mut end),
+    };
 
+    // Completely, so that offsets count from the code's beginning: code that replaces a part of it is mapped over it.
+    let mut on_top = Canvas::new();
+    for first in sampled.iter().filter(|sampled| sampled.layer == 0) {
+        on_top.paint(first.range.clone(), first.code);
+    }
+    let first = image(shown_over(&base, on_top.visible()), in_place.collect());
+    let mut layers = vec![first];
+    for (number, place) in later {
+        let SampledPiece { code, ref range, layer, moved_by, .. } = sampled[number];
+        if layers.len() <= layer {
+            layers.resize_with(layer + 1, || image(Vec::new(), Vec::new()));
+        }
+        let visible = range.start + moved_by..range.end + moved_by;
+        let shown = ImageCode { visible, moved_by, code };
+        layers[layer].mappings.push(shown.mapped(place));
+        layers[layer].shown.push(shown);
+    }
+    for layer in &mut layers[1..] {
+        layer.shown.sort_unstable_by_key(|shown| shown.visible.start);
+        let ends = layer.shown.iter().map(|shown| shown.visible.end);
+        layer.span.end = ends.max().unwrap_or(0).max(span.end);
+    }
+    layers
+}
+
+/// The base layer, with sampled code above.
+fn shown_over(
+    base: &[(Range<u64>, CodeId)],
+    on_top: impl IntoIterator<Item = (Range<u64>, CodeId)>,
+) -> Vec<ImageCode> {
     let mut shown: Vec<ImageCode> = Vec::with_capacity(base.len());
-    ranges::overlay(&base, on_top, |visible, code| match shown.last_mut() {
+    ranges::overlay(base, on_top, |visible, code| match shown.last_mut() {
         Some(last) if last.code == code && last.visible.end == visible.start => {
             last.visible.end = visible.end;
         }
         _ => shown.push(ImageCode { visible, moved_by: 0, code }),
     });
-    shown.extend(sampled.iter().filter(|sampled| sampled.moved_by != 0).map(|sampled| ImageCode {
-        visible: sampled.range.start + sampled.moved_by..sampled.range.end + sampled.moved_by,
-        moved_by: sampled.moved_by,
-        code: sampled.code,
-    }));
-    PlannedImage { span: span.start..end, shown, mappings, until: u64::MAX }
+    shown
 }
 
 /// The sampled codes by address, if no two share an address, which is the usual case.
@@ -117,24 +146,22 @@ fn by_address(sampled: &[SampledPiece]) -> Option<Vec<(Range<u64>, CodeId)>> {
     placed.is_sorted_by(|(a, _), (b, _)| a.end <= b.start).then_some(placed)
 }
 
-/// Relocates code that replaced other code to addresses behind `end`, and maps it from there. Returns the code that
-/// stays, by address.
-fn relocate(
+/// Assigns each code to the layer above all code that ran at its addresses before. Returns the numbers of those that are not in the
+/// first layer, and where each is mapped. Code that would need too many layers is relocated to addresses behind `end`.
+fn assign_layers(
     sampled: &mut [SampledPiece],
     extents: &[Extent],
-    mappings: &mut Vec<Mapping>,
     end: &mut u64,
-) -> Vec<(Range<u64>, CodeId)> {
-    // What is mapped where so far, and what was mapped there first.
-    let mut mapped: Canvas<usize> = Canvas::new();
-    let mut in_place: Canvas<usize> = Canvas::new();
+) -> Vec<(usize, Place)> {
+    let mut later = Vec::new();
+    // The last code at each address so far. Its layer is the highest there.
+    let mut latest: Canvas<usize> = Canvas::new();
     for number in 0..sampled.len() {
         let new = &sampled[number];
         let range = new.range.clone();
-        let followed = mapped.under(&range).next().is_some();
-        let gives_way = in_place.under(&range).next().is_some();
-        if followed {
-            let old = mapped.under(&range).map(|old| sampled[old].usage.last);
+        let below = latest.under(&range).map(|old| sampled[old].layer).max();
+        if let Some(below) = below {
+            let old = latest.under(&range).map(|old| sampled[old].usage.last);
             let last_of_old = old.filter(|&last| last < new.usage.first).max();
             let from = epochs::between(last_of_old, new.since, new.usage.first);
             let place = match base_of(extents, &range) {
@@ -142,29 +169,22 @@ fn relocate(
                 Some(base) if from <= base.time() => base,
                 _ => Place::At(from),
             };
-            if gives_way {
+            let new = &mut sampled[number];
+            new.layer = below + 1;
+            if new.layer >= MOST {
                 // At the end of the address space, there may be no space.
                 let place = end.checked_next_multiple_of(ALIGNMENT);
                 let place = place.and_then(|at| Some(at..at.checked_add(range.end - range.start)?));
                 let Some(new_range) = place else { continue };
-                sampled[number].moved_by = new_range.start - range.start;
+                new.layer = MOST - 1;
+                new.moved_by = new_range.start - range.start;
                 *end = new_range.end;
             }
-            let moved_by = sampled[number].moved_by;
-            mappings.push(Mapping { range: range.clone(), moved_by, place });
+            later.push((number, place));
         }
-        if !gives_way {
-            in_place.paint(range.clone(), number);
-        }
-        mapped.paint(range, number);
+        latest.paint(range, number);
     }
-
-    // Completely, so that offsets count from the code's beginning: code that replaces a part of it is mapped over it.
-    let mut on_top = Canvas::new();
-    for number in in_place.visible().map(|(_, number)| number) {
-        on_top.paint(sampled[number].range.clone(), sampled[number].code);
-    }
-    on_top.visible().collect()
+    later
 }
 
 /// The sampled codes in the arena, in the order of time.
@@ -181,7 +201,7 @@ fn sampled_codes(
         let whole = table.history.code(piece.code).range();
         let range = whole.start.max(span.start)..whole.end.min(span.end);
         let (code, since) = (piece.code, piece.since);
-        sampled.push(SampledPiece { code, range, since, usage, moved_by: 0 });
+        sampled.push(SampledPiece { code, range, since, usage, layer: 0, moved_by: 0 });
     }
     // Of a code in several pieces, keep the earliest.
     sampled.sort_unstable_by_key(|sampled| (sampled.code, sampled.since));
