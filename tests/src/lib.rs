@@ -21,3 +21,4 @@ pub mod sample;
 pub mod synthetic;
 pub mod tool;
 pub mod truth;
+pub mod viewers;

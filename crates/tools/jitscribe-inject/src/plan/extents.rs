@@ -13,6 +13,9 @@ use crate::limits::GENERATIONS;
 use crate::output_limits::{ARENA_GAP, ARENA_SPAN, split_into_arenas};
 use crate::recording_index::{MapEvent, RecordingIndex};
 
+/// Functions are aligned to cache lines at most.
+const LARGEST_ALIGNMENT: u64 = 64;
+
 /// A run of code.
 #[derive(Clone, Debug)]
 pub struct Extent {
@@ -33,11 +36,12 @@ pub fn extents(
     let files = spaces.files(space);
     let code = timeline.pieces().iter().map(|piece| piece.range.clone());
     // The fewer mappings, the better: some readers (hotspot) are right only about the first mapping of a file. What is between code is
-    // alignment, or free space of the runtime; but inside a file's mapping it belongs to that file. Code that the
+    // alignment, or free space of the runtime; but inside a file's mapping, all but alignment belongs to that file. Code that the
     // process shares with the one that it was forked from is shown by the image of that process.
     let runs = ranges::merge(code, |gap| {
-        gap.end - gap.start < ARENA_GAP
-            && ranges::overlapping(files, &gap).is_empty()
+        let size = gap.end - gap.start;
+        size < ARENA_GAP
+            && (size < LARGEST_ALIGNMENT || ranges::overlapping(files, &gap).is_empty())
             && !table.history.is_shared_within(space, &gap, GENERATIONS)
     });
     let runs = cut(runs, timeline.pieces());
