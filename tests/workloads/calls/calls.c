@@ -90,6 +90,12 @@ ALONE long calling_ring(long n, long sum) {
 }
 ALONE long calling_ring_back(long n, long sum) { return calling_ring(n, kept(sum) + fact(3)); }
 
+// A ring that only one of many calls jumps to.
+long seldom_second(long n, long sum);
+ALONE long seldom_first(long n, long sum) { return n <= 0 ? kept(sum) + 1 : seldom_second(n - 1, kept(sum) * 3); }
+ALONE long seldom_second(long n, long sum) { return seldom_first(n, kept(kept(sum) + n) * 2); }
+ALONE long seldom(long n) { return n == 17 ? seldom_first(9, kept(n)) : n; }
+
 // A ring of which each visit costs something else.
 long uneven_ring_back(long n, long sum);
 ALONE long uneven_ring(long n, long sum) {
@@ -168,7 +174,7 @@ __attribute__((visibility("default"))) long run(const struct table *out, long ro
         sum += outside(out, n) + tail_outside(out, n);
         sum += self_jump(n % 5 + 2) + chain_in(n) + mid_call(n) + mid_jump(n);
         sum += push_ret(n) + push_ret_inside(n) + call_next(n) + fall_into(n);
-        sum += own_entry_again(n % 4) + from_two(n) + two_heads(n);
+        sum += own_entry_again(n % 4) + from_two(n) + two_heads(n) + seldom(n);
     }
     sum += into_ring(7) + calling_ring(6, 1) + uneven_ring(6, 0) + ways(23, 1);
     sum += self_jump_once(9) + call_self_jump_inside(8) + ring_from_two(11);
