@@ -124,6 +124,20 @@ fn a_ring_that_is_entered_once_includes_what_is_behind_each_jump() {
     assert_eq!(inclusive(&profile(2)), "0");
 }
 
+/// `g` is called twice in this part, and once more at the end of the part before, where the call is counted. It comes after
+/// `f`, which always jumps at its end, and so it was not reached from there.
+#[test]
+fn what_always_jumps_does_not_lead_to_the_next_instruction() {
+    let out = named(&with(
+        "ob=(1) /bin/x\nfl=(1) x.c\nfn=(1) main\n0x10 3 5\ncob=(2) ???\ncfi=(2) ???\n\
+         cfn=(2) 0x1040\ncalls=2 0x1040 0\n* * 7\n\nob=(2)\nfl=(2)\nfn=(2)\n0x1000 0 1\n0x103e 0 1\n\
+         jump=1 0x2000 0\n* 0\n0x1040 0 3\n+4 0 3\njump=1 0x1000 0\n* 0\n0x2000 0 1\n\ntotals: 14\n",
+    ));
+    // All executions of `g` are its own, written once.
+    assert!(out.contains("fn=g\n0x1040 0 3\n+4 4 3\n"), "{out}");
+    assert_eq!(sums(out.as_bytes()), [14]);
+}
+
 /// On arm64 callgrind treats every plain `B` as a call. In code that it knows, such a call into the same function is
 /// a recursion, and one to the beginning of another function is what a tail jump is on other machines.
 #[test]

@@ -206,12 +206,20 @@ impl Shares {
             node.jumped_to = node.jumped_to.saturating_add(count);
             entered.push((entry, 0, count));
         }
-        // An instruction that was executed more often than jumped to was also reached from the instruction before it.
-        let pairs = self.nodes.iter().zip(self.nodes.iter().skip(1));
+        // An instruction that was executed more often than jumped to was also reached from the instruction before it,
+        // unless that one always jumped. (The call that reached it may be counted in the part before.)
+        let pairs = self.nodes.iter().zip(&out).zip(self.nodes.iter().skip(1));
         let falls: Vec<(usize, u64)> = (1_usize..)
             .zip(pairs)
-            .filter(|(_, (before, node))| node.address.saturating_sub(before.address) <= LONGEST)
-            .map(|(index, (_, node))| (index, node.executed.saturating_sub(node.jumped_to)))
+            .filter(|(_, ((before, _), node))| {
+                node.address.saturating_sub(before.address) <= LONGEST
+            })
+            .map(|(index, ((before, jumps), node))| {
+                let jumps = jumps.iter().map(|&(_, count)| count);
+                let jumped = jumps.fold(before.entering, u64::saturating_add);
+                let passed = before.executed.saturating_sub(jumped);
+                (index, node.executed.saturating_sub(node.jumped_to).min(passed))
+            })
             .filter(|&(_, count)| count > 0)
             .collect();
         for (to, count) in falls {
