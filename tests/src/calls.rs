@@ -12,8 +12,10 @@ use crate::tool::{crate_dir, run, tool};
 ///
 /// - Of two functions that jump to a third one in the same call of theirs, nothing says how much of what that one
 ///   cost was for whom.
-/// - In a ring of jumps, a jump to a function's own beginning among them, nothing says how often it was gone round at
-///   a time, and so how much each jump led to.
+/// - In a ring of jumps that was entered several times, a jump to a function's own beginning among them, nothing says
+///   how often it was gone round at a time, and so how much each jump led to.
+/// - In a ring that was entered once, nothing says which visit of a function cost how much, if they differ, nor in
+///   which order the functions were visited, if there are several ways.
 pub const UNRECOVERABLE: &[(&str, &str)] = &[
     ("uneven", "uneven_left"),
     ("uneven", "uneven_right"),
@@ -22,6 +24,12 @@ pub const UNRECOVERABLE: &[(&str, &str)] = &[
     ("ping", "pong"),
     ("pong", "ping"),
     ("self_jump", "self_jump"),
+    ("uneven_ring", "uneven_ring_back"),
+    ("uneven_ring_back", "uneven_ring"),
+    ("ways", "way_left"),
+    ("ways", "way_right"),
+    ("way_left", "ways"),
+    ("way_right", "ways"),
 ];
 
 /// How often `run` does everything.

@@ -204,7 +204,7 @@ impl ByName {
 }
 
 /// A function's name without the level of its recursion, and without the parameters of a C++ name.
-fn plain(name: &str) -> String {
+pub fn plain(name: &str) -> String {
     let (head, level) = name.rsplit_once('\'').unwrap_or((name, ""));
     let is_level = !level.is_empty() && level.bytes().all(|byte| byte.is_ascii_digit());
     if is_level { head } else { name }.to_owned()

@@ -16,7 +16,8 @@ struct table {
 
 // In moves.S.
 long self_jump(long), chain_in(long), mid_call(long), mid_jump(long), push_ret(long), push_ret_inside(long),
-    call_next(long), fall_into(long), own_entry_again(long), from_two(long), two_heads(long);
+    call_next(long), fall_into(long), own_entry_again(long), from_two(long), two_heads(long),
+    self_jump_once(long), call_self_jump_inside(long), ring_from_two(long);
 
 // Keeps a call from becoming a jump, and a sum from being known beforehand.
 static inline long kept(long x) {
@@ -67,6 +68,52 @@ ALONE long uneven(long n) { return n & 1 ? uneven_left(n) : uneven_right(n); }
 long pong(long n, long sum);
 ALONE long ping(long n, long sum) { return n <= 0 ? sum : pong(n - 1, kept(sum) + 1); }
 ALONE long pong(long n, long sum) { return n <= 0 ? sum : ping(n - 2, kept(sum) * 2 + 1); }
+
+// Rings that are entered once. A ring of three, entered from outside and left by a return after some work.
+long ring_second(long n, long sum), ring_third(long n, long sum);
+ALONE long ring_first(long n, long sum) { return ring_second(n, kept(sum) + 1); }
+ALONE long ring_second(long n, long sum) {
+    if (n > 0)
+        return ring_third(n - 1, kept(sum) * 2 + 1);
+    for (long i = 0; i < 9; i++)
+        sum += kept(i);
+    return sum;
+}
+ALONE long ring_third(long n, long sum) { return ring_first(n, kept(sum * 3) + n); }
+ALONE long into_ring(long n) { return ring_first(kept(n), 0); }
+
+// A ring that begins with what was called, calls in each round, and is left by a tail call.
+long calling_ring_back(long n, long sum);
+ALONE long calling_ring(long n, long sum) {
+    long more = fact(5);
+    return n <= 0 ? leaf(kept(sum)) : calling_ring_back(n - 1, kept(sum) + more);
+}
+ALONE long calling_ring_back(long n, long sum) { return calling_ring(n, kept(sum) + fact(3)); }
+
+// A ring that only one of many calls jumps to.
+long seldom_second(long n, long sum);
+ALONE long seldom_first(long n, long sum) { return n <= 0 ? kept(sum) + 1 : seldom_second(n - 1, kept(sum) * 3); }
+ALONE long seldom_second(long n, long sum) { return seldom_first(n, kept(kept(sum) + n) * 2); }
+ALONE long seldom(long n) { return n == 17 ? seldom_first(9, kept(n)) : n; }
+
+// A ring of which each visit costs something else.
+long uneven_ring_back(long n, long sum);
+ALONE long uneven_ring(long n, long sum) {
+    for (long i = 0; i < n * n; i++)
+        sum += kept(i);
+    return n <= 0 ? sum : uneven_ring_back(n - 1, sum);
+}
+ALONE long uneven_ring_back(long n, long sum) { return uneven_ring(n, kept(sum) + 1); }
+
+// A ring of two ways: the order of the visits does not follow from their number.
+long way_left(long n, long sum), way_right(long n, long sum);
+ALONE long ways(long n, long sum) {
+    if (n <= 0)
+        return sum;
+    return n % 5 < 2 ? way_left(n - 1, sum) : way_right(n - 1, sum);
+}
+ALONE long way_left(long n, long sum) { return ways(n, kept(kept(sum) * 3) + 1); }
+ALONE long way_right(long n, long sum) { return ways(n, kept(sum) + 2); }
 
 // A tail call of what was called before, and is called by others.
 ALONE long shared(long n) { return kept(fact((n & 3) + 2)) + n; }
@@ -127,7 +174,9 @@ __attribute__((visibility("default"))) long run(const struct table *out, long ro
         sum += outside(out, n) + tail_outside(out, n);
         sum += self_jump(n % 5 + 2) + chain_in(n) + mid_call(n) + mid_jump(n);
         sum += push_ret(n) + push_ret_inside(n) + call_next(n) + fall_into(n);
-        sum += own_entry_again(n % 4) + from_two(n) + two_heads(n);
+        sum += own_entry_again(n % 4) + from_two(n) + two_heads(n) + seldom(n);
     }
+    sum += into_ring(7) + calling_ring(6, 1) + uneven_ring(6, 0) + ways(23, 1);
+    sum += self_jump_once(9) + call_self_jump_inside(8) + ring_from_two(11);
     return sum;
 }

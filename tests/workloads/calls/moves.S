@@ -22,6 +22,45 @@ function self_jump
         ret
 end self_jump
 
+// The same, called only once.
+function self_jump_once
+        sub $1, %rdi
+        jg self_jump_once
+        lea 7(%rdi), %rax
+        ret
+end self_jump_once
+
+// The same, called inside: its first instruction is not executed in the first round.
+function self_jump_inside
+        add $3, %rsi
+.Lself_inside:
+        sub $1, %rdi
+        jg self_jump_inside
+        lea (%rdi, %rsi), %rax
+        ret
+end self_jump_inside
+
+function call_self_jump_inside
+        xor %esi, %esi
+        call .Lself_inside
+        ret
+end call_self_jump_inside
+
+// A ring in which one function jumps from two places to the other.
+function ring_from_two
+        test $1, %dil
+        je 1f
+        jmp ring_to_two
+1:      jmp ring_to_two
+end ring_from_two
+
+function ring_to_two
+        sub $1, %rdi
+        jg ring_from_two
+        lea 2(%rdi), %rax
+        ret
+end ring_to_two
+
 // A tail call to C, and one by a conditional jump.
 function chain_in
         test $1, %edi

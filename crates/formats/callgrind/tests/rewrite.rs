@@ -101,6 +101,43 @@ fn a_jump_to_a_beginning_is_a_call() {
     assert_eq!(sums(out.as_bytes()), [31]);
 }
 
+/// `f` goes round five times: four jumps to its beginning, the last visit with an instruction more. Each jump includes the
+/// visits behind it, and the memory accesses in them. Which visit had the cache miss is unknown.
+#[test]
+fn a_ring_that_is_entered_once_includes_what_is_behind_each_jump() {
+    let profile = |calls: u64| {
+        HEADER.replace("Ir", "Ir Dr D1mr")
+            + &format!(
+                "ob=(1) /bin/x\nfl=(1) x.c\nfn=(1) main\n0x10 3 5\ncob=(2) ???\ncfi=(2) ???\ncfn=(2) 0x1000\n\
+                 calls={calls} 0x1000 0\n* * 11 6 2\n\nob=(2)\nfl=(2)\nfn=(2)\n0x1000 0 5 5 1\n+4 0 5\n\
+                 jcnd=4/5 0x1000 0\n* 0\n+4 0 1 1 1\n\ntotals: 16 6 2\n",
+            )
+    };
+    let inclusive = |profile: &str| {
+        let out = named(profile);
+        let call = out.split("cfn=_(1) f\ncalls=4 ").nth(1).expect("the jump");
+        let costs = call.lines().nth(1).expect("its costs");
+        costs.strip_prefix("* *").expect("the same place").trim().to_owned()
+    };
+    // Ir: 9 + 7 + 5 + 3. Dr: 5 + 4 + 3 + 2.
+    assert_eq!(inclusive(&profile(1)), "24 14");
+    assert_eq!(inclusive(&profile(2)), "0");
+}
+
+/// `g` is called twice in this part, and once more at the end of the part before, where the call is counted. It comes after
+/// `f`, which always jumps at its end, and so it was not reached from there.
+#[test]
+fn what_always_jumps_does_not_lead_to_the_next_instruction() {
+    let out = named(&with(
+        "ob=(1) /bin/x\nfl=(1) x.c\nfn=(1) main\n0x10 3 5\ncob=(2) ???\ncfi=(2) ???\n\
+         cfn=(2) 0x1040\ncalls=2 0x1040 0\n* * 7\n\nob=(2)\nfl=(2)\nfn=(2)\n0x1000 0 1\n0x103e 0 1\n\
+         jump=1 0x2000 0\n* 0\n0x1040 0 3\n+4 0 3\njump=1 0x1000 0\n* 0\n0x2000 0 1\n\ntotals: 14\n",
+    ));
+    // All executions of `g` are its own, written once.
+    assert!(out.contains("fn=g\n0x1040 0 3\n+4 4 3\n"), "{out}");
+    assert_eq!(sums(out.as_bytes()), [14]);
+}
+
 /// On arm64 callgrind treats every plain `B` as a call. In code that it knows, such a call into the same function is
 /// a recursion, and one to the beginning of another function is what a tail jump is on other machines.
 #[test]

@@ -14,14 +14,17 @@ mod fast_collect;
 mod fast_copy;
 mod flow;
 mod functions;
+mod moments;
 mod naming;
 mod part;
+mod piece;
 mod pieces;
 mod recursion;
 mod rows;
 mod shares;
 mod single_function;
 mod summary;
+mod walk;
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};

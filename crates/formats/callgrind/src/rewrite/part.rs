@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use super::contexts::UnknownContext;
 use super::cost::{Call, Callee, Cost, Jump};
-use super::pieces::{Entry, Piece, pieces};
+use super::piece::{Entry, Piece};
+use super::pieces::pieces;
 use super::recursion::Recursions;
 use super::rows::{Lines, Rows};
 use super::single_function::{Next, is_single_function, merge_by_address};

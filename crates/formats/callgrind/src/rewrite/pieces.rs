@@ -5,45 +5,11 @@ use std::collections::BTreeMap;
 use super::contexts::UnknownContext;
 use super::cost::{Call, Cost, Jump};
 use super::flow::{Edge, inclusive};
+use super::moments::Moments;
+use super::piece::{Entry, Piece};
 use super::rows::Lines;
 use super::shares::{Shares, split};
-use crate::code_map::{CodeMap, Owner};
-
-/// The part of a context that belongs to one function.
-#[derive(Debug, Default)]
-pub(crate) struct Piece {
-    /// The function; `None` for unknown code that was only executed, not entered.
-    pub owner: Option<Owner>,
-    /// Self costs, sorted by address, each address once.
-    pub rows: Vec<Cost>,
-    /// The costs of the rows, consecutively.
-    pub values: Vec<u64>,
-    /// Calls, with their costs.
-    pub calls: Vec<(Call, Vec<u64>)>,
-    /// Jumps that remain jumps.
-    pub jumps: Vec<Jump>,
-    /// Jumps to the beginning of a function.
-    pub entries: Vec<Entry>,
-}
-
-impl Piece {
-    /// The costs of a row, one per event.
-    pub fn values(&self, row: &Cost, events: usize) -> &[u64] {
-        self.values.get(row.values..row.values.saturating_add(events)).unwrap_or_default()
-    }
-}
-
-/// A jump that is treated as a call.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    pub address: u64,
-    pub line: u64,
-    /// The piece that is entered.
-    pub to: usize,
-    pub target: u64,
-    pub count: u64,
-    pub inclusive: Vec<u64>,
-}
+use crate::code_map::CodeMap;
 
 /// Splits a context. The first piece is that of the context's own function.
 pub(crate) fn pieces(
@@ -118,7 +84,7 @@ pub(crate) fn pieces(
     if !has_jumps {
         guess_entries(&shares, context, &mut pieces);
     }
-    cost_entries(context, events, &mut pieces);
+    cost_entries(context, &shares, events, ir, &mut pieces);
     pieces
 }
 
@@ -168,7 +134,13 @@ fn guess_entries(shares: &Shares, context: &UnknownContext, pieces: &mut [Piece]
     }
 }
 
-fn cost_entries(context: &UnknownContext, events: usize, pieces: &mut [Piece]) {
+fn cost_entries(
+    context: &UnknownContext,
+    shares: &Shares,
+    events: usize,
+    ir: usize,
+    pieces: &mut [Piece],
+) {
     if pieces.iter().all(|piece| piece.entries.is_empty()) {
         return;
     }
@@ -193,7 +165,8 @@ fn cost_entries(context: &UnknownContext, events: usize, pieces: &mut [Piece]) {
         .flat_map(entries)
         .map(|(from, to, count)| Edge { from, to, count })
         .collect();
-    let costs = inclusive(&own, &edges, context.entries);
+    let mut moments = Moments::new(shares, pieces, context.context.address, events, ir);
+    let costs = inclusive(&own, &edges, context.entries, |member| moments.of(member));
     let entries = pieces.iter_mut().flat_map(|piece| &mut piece.entries);
     entries.zip(costs).for_each(|(entry, costs)| entry.inclusive = costs);
 }

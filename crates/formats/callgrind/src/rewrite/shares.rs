@@ -43,6 +43,10 @@ pub(crate) struct Shares {
     pub labels: Vec<Label>,
     nodes: Vec<Node>,
     by_function: HashMap<u32, usize>,
+    /// By instruction: those that follow it in the same function, and how often.
+    out: Vec<Vec<(usize, u64)>>,
+    /// By instruction: those that it follows, and how often.
+    into: Vec<Vec<(usize, u64)>>,
 }
 
 #[derive(Debug)]
@@ -52,6 +56,8 @@ struct Node {
     executed: u64,
     /// How often it was reached by jumps.
     jumped_to: u64,
+    /// How often it jumped to the beginning of a function.
+    entering: u64,
     shares: Vec<Share>,
 }
 
@@ -70,15 +76,13 @@ impl Shares {
             labels: vec![Label { owner: context.owner.clone() }],
             nodes: nodes(lines, map, ir),
             by_function: HashMap::new(),
+            out: Vec::new(),
+            into: Vec::new(),
         };
-        let own = context.owner.as_ref().map(|owner| owner.function);
-        if let Some(own) = own {
-            shares.by_function.insert(own, 0);
+        if let Some(own) = &context.owner {
+            shares.by_function.insert(own.function, 0);
         }
-        if shares.nodes.iter().all(|node| node.owner.as_ref().map(|owner| owner.function) == own) {
-            // No other functions: the usual case.
-            shares.nodes.clear();
-        } else if jumps {
+        if jumps {
             shares.follow(context, lines);
         } else {
             shares.by_owner();
@@ -88,9 +92,41 @@ impl Shares {
 
     /// The functions that the executions at `address` belong to.
     pub fn at(&self, address: u64) -> &[Share] {
-        let found = self.nodes.binary_search_by_key(&address, |node| node.address);
-        let node = found.ok().and_then(|index| self.nodes.get(index));
+        let node = self.index(address).and_then(|index| self.nodes.get(index));
         node.map(|node| node.shares.as_slice()).filter(|shares| !shares.is_empty()).unwrap_or(ALL)
+    }
+
+    /// The number of instructions.
+    pub fn instructions(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The index of the instruction at `address`.
+    pub fn index(&self, address: u64) -> Option<usize> {
+        self.nodes.binary_search_by_key(&address, |node| node.address).ok()
+    }
+
+    /// Whether an instruction belongs to a function, possibly to others as well.
+    pub fn is_of(&self, index: usize, label: usize) -> bool {
+        let node = self.nodes.get(index);
+        node.is_some_and(|node| node.shares.iter().any(|share| share.label == label))
+    }
+
+    /// The instructions that follow the one with this index in the same function, and how often.
+    pub fn after(&self, index: usize) -> &[(usize, u64)] {
+        self.out.get(index).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The instructions that the one with this index follows, and how often.
+    pub fn before(&self, index: usize) -> &[(usize, u64)] {
+        self.into.get(index).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Whether the context was left at an instruction, such as a return.
+    pub fn is_end(&self, index: usize) -> bool {
+        let Some(node) = self.nodes.get(index) else { return false };
+        let counts = self.after(index).iter().map(|&(_, count)| count);
+        node.executed > counts.fold(node.entering, u64::saturating_add)
     }
 
     /// The function that a jump to `address` enters, if it begins there.
@@ -138,18 +174,11 @@ impl Shares {
     }
 
     fn follow(&mut self, context: &UnknownContext, lines: Lines<'_>) {
-        let place = |nodes: &[Node], address: u64| {
-            nodes.binary_search_by_key(&address, |node| node.address).ok()
-        };
-        // By source: the targets of jumps that are not entries.
         let mut out: Vec<Vec<(usize, u64)>> = vec![Vec::new(); self.nodes.len()];
-        // By target: the sources.
         let mut into: Vec<Vec<(usize, u64)>> = vec![Vec::new(); self.nodes.len()];
         let mut entered: Vec<(usize, usize, u64)> = Vec::new();
         for jump in lines.jumps {
-            let (Some(from), Some(to)) =
-                (place(&self.nodes, jump.address), place(&self.nodes, jump.target))
-            else {
+            let (Some(from), Some(to)) = (self.index(jump.address), self.index(jump.target)) else {
                 continue;
             };
             let Some(target) = self.nodes.get_mut(to) else { continue };
@@ -158,6 +187,9 @@ impl Shares {
                 Some(owner) => {
                     let label = self.label(&owner);
                     entered.push((to, label, jump.taken));
+                    if let Some(node) = self.nodes.get_mut(from) {
+                        node.entering = node.entering.saturating_add(jump.taken);
+                    }
                 }
                 None => {
                     push_at(&mut out, from, (to, jump.taken));
@@ -165,7 +197,7 @@ impl Shares {
                 }
             }
         }
-        if let Some(entry) = place(&self.nodes, context.context.address)
+        if let Some(entry) = self.index(context.context.address)
             && let Some(node) = self.nodes.get_mut(entry)
         {
             // The number of calls is unknown if collection started later.
@@ -174,12 +206,20 @@ impl Shares {
             node.jumped_to = node.jumped_to.saturating_add(count);
             entered.push((entry, 0, count));
         }
-        // An instruction that was executed more often than jumped to was also reached from the instruction before it.
-        let pairs = self.nodes.iter().zip(self.nodes.iter().skip(1));
+        // An instruction that was executed more often than jumped to was also reached from the instruction before it,
+        // unless that one always jumped. (The call that reached it may be counted in the part before.)
+        let pairs = self.nodes.iter().zip(&out).zip(self.nodes.iter().skip(1));
         let falls: Vec<(usize, u64)> = (1_usize..)
             .zip(pairs)
-            .filter(|(_, (before, node))| node.address.saturating_sub(before.address) <= LONGEST)
-            .map(|(index, (_, node))| (index, node.executed.saturating_sub(node.jumped_to)))
+            .filter(|(_, ((before, _), node))| {
+                node.address.saturating_sub(before.address) <= LONGEST
+            })
+            .map(|(index, ((before, jumps), node))| {
+                let jumps = jumps.iter().map(|&(_, count)| count);
+                let jumped = jumps.fold(before.entering, u64::saturating_add);
+                let passed = before.executed.saturating_sub(jumped);
+                (index, node.executed.saturating_sub(node.jumped_to).min(passed))
+            })
             .filter(|&(_, count)| count > 0)
             .collect();
         for (to, count) in falls {
@@ -203,6 +243,7 @@ impl Shares {
             self.spread(&mut waiting, &out);
         }
         self.even_out(&into, &entered);
+        (self.out, self.into) = (out, into);
     }
 
     fn spread(&mut self, waiting: &mut Vec<(usize, usize)>, out: &[Vec<(usize, u64)>]) {
@@ -300,7 +341,14 @@ fn nodes(lines: Lines<'_>, map: &mut impl CodeMap, ir: usize) -> Vec<Node> {
             owner = map.at(address);
         }
         let owner = owner.clone();
-        nodes.push(Node { address, owner, executed: count, jumped_to: 0, shares: Vec::new() });
+        nodes.push(Node {
+            address,
+            owner,
+            executed: count,
+            jumped_to: 0,
+            entering: 0,
+            shares: Vec::new(),
+        });
     }
     nodes
 }
