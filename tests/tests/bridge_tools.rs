@@ -131,6 +131,17 @@ fn the_profile_of_php_is_without_the_bridge() {
     assert!(of_bridge > 0 && of_bridge * 100 < all, "{of_bridge} of {all}");
 }
 
+/// Its start compiles 15,000 functions, each of which it writes to a dump in several parts, and to a map.
+#[test]
+fn the_profile_of_erlang_is_without_the_bridge() {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    let program = "F = fun(F, N) when N < 2 -> N; (F, N) -> F(F, N - 1) + F(F, N - 2) end,
+        io:format(\"~p~n\", [F(F, 12)]), halt().";
+    let command = ["erl", "-noshell", "-eval", program];
+    let [all, of_bridge, ..] = counts_of(dir.path(), &command, "");
+    assert!(of_bridge > 0 && of_bridge * 100 < all, "{of_bridge} of {all}");
+}
+
 /// Every frame has a name, those of JavaScript between those of C++, down to `main`.
 #[test]
 #[ignore = "half a minute of processor time: cargo test -p end-to-end --test bridge_tools -- --ignored"]

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_uint};
 
-use crate::{guest, real, span, streams, watch};
+use crate::{guest, real, span, watch};
 
 /// Handles a descriptor that is about to be closed. Returns whether it is one of ours: then it stays open, because the program
 /// has not opened a descriptor of this number.
@@ -137,9 +137,6 @@ fn replaced(fd: c_int, new: c_int) {
 #[inline]
 fn duplicated(fd: c_int, new: c_int) {
     if span::holds(fd) && new >= 0 && new != fd {
-        guest::isolated(|| {
-            streams::forget_records();
-            watch::duplicated(fd, new);
-        });
+        guest::isolated(|| watch::duplicated(fd, new));
     }
 }

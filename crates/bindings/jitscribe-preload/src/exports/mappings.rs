@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use libc::{off_t, size_t};
 
-use crate::{guest, real, span, streams, watch};
+use crate::{guest, real, span, watch};
 
 macro_rules! mapping {
     ($($name:ident;)*) => {$(
@@ -42,9 +42,6 @@ fn note_mapping(mapped: *mut c_void, access: c_int, flags: c_int, fd: c_int) {
         && flags & libc::MAP_ANONYMOUS == 0
         && flags & SHARED != 0
     {
-        guest::isolated(|| {
-            streams::forget_records();
-            watch::mapped(fd);
-        });
+        guest::isolated(|| watch::mapped(fd));
     }
 }
