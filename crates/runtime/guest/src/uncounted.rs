@@ -48,17 +48,15 @@ pub struct Uncounted(Option<Mask>, PhantomData<*const ()>);
 /// Begins work that is not to be counted.
 #[inline]
 pub fn uncounted() -> Uncounted {
-    let before = match IS_COUNTED.load(Relaxed) {
-        NO => None,
-        YES => begin(),
-        _ => begin_first(),
-    };
-    Uncounted(before, PhantomData)
+    Uncounted(if IS_COUNTED.load(Relaxed) == NO { None } else { begin() }, PhantomData)
 }
 
 /// As few instructions as possible, because those up to the request are counted.
 #[cold]
 fn begin() -> Option<Mask> {
+    if IS_COUNTED.load(Relaxed) == UNKNOWN {
+        return begin_first();
+    }
     let begin = |is_off: &Cell<bool>| {
         // If it is off already, nothing is to be done.
         if is_off.get() {
