@@ -151,6 +151,19 @@ fn by_a_dump() {
     expect_announced("dump");
 }
 
+/// A stream writes records in parts, which the bridge follows without reading the file. What else happens to the file must not
+/// mislead it.
+#[test]
+fn by_parts_of_records() {
+    let steps =
+        ["pieces", "lines", "written", "duplicated", "again", "truncated", "large", "whole"];
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    let program = compiled(dir.path(), "writes.c", &["-Wall"]);
+    for step in steps {
+        expect_announced_by(&program, dir.path(), &format!("parts {step}"));
+    }
+}
+
 #[test]
 fn by_a_signal_handler() {
     expect_announced("signal");

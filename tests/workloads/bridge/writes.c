@@ -351,6 +351,91 @@ static void by_dump(void)
     fflush(stream);
 }
 
+/* The record of a code's load. */
+static size_t load_record(char *out, struct entry entry, unsigned index)
+{
+    size_t name = strlen(entry.name) + 1;
+    struct prefix prefix = { 0, sizeof prefix + sizeof(struct load) + name + entry.size, now() };
+    struct load load = { getpid(), getpid(), entry.address, entry.address, entry.size, index };
+    char *at = mempcpy(mempcpy(out, &prefix, sizeof prefix), &load, sizeof load);
+    at = mempcpy(mempcpy(at, entry.name, name), (void *)entry.address, entry.size);
+    return at - out;
+}
+
+static void in_pieces(FILE *stream, const char *bytes, size_t size, size_t piece)
+{
+    for (size_t at = 0; at < size; at += piece) {
+        size_t part = size - at < piece ? size - at : piece;
+        check(fwrite(bytes + at, part, 1, stream) == 1, "fwrite");
+    }
+}
+
+static struct entry announced_large(unsigned size)
+{
+    struct entry large = { (unsigned long)code + made * 64, size, "large" };
+    made += size / 64 + 1;
+    printf("%lx %x %s\n", large.address, large.size, large.name);
+    return large;
+}
+
+/* A dump, by a stream that writes each record in parts, and by other means in between. The last step is given: what it wrote
+ * must be known without anything behind it. */
+static void by_parts(const char *last)
+{
+    enum { BEGUN = 30, STEPS = 8 };
+    static const char *const steps[STEPS] = { "pieces", "lines", "written", "duplicated", "again", "truncated", "large", "whole" };
+    static char record[1000], other[1 << 17];
+    FILE *stream = fopen(dump, "w+");
+    check(stream != NULL, "fopen");
+    struct header header = { 0x4A695444, 1, sizeof header, 62, 0, getpid(), now(), 0 };
+    fwrite(&header, sizeof header, 1, stream);
+    for (unsigned i = 0; i < STEPS; i++) {
+        const char *step = steps[i];
+        for (unsigned j = 0; j < 3; j++) {
+            struct entry entry = next(step);
+            size_t size = load_record(record, entry, made);
+            off_t start = lseek(fileno(stream), 0, SEEK_CUR);
+            /* The beginning of a large record, which the step may write before. */
+            load_record(other, (struct entry){ (unsigned long)code, 40000, "never complete" }, 1);
+            if (!strcmp(step, "pieces")) {
+                static const size_t sizes[] = { 1, 16, 57 };
+                in_pieces(stream, record, size, sizes[j]);
+            } else if (!strcmp(step, "lines")) {
+                struct { struct prefix prefix; uint64_t address, count, at; uint32_t line, discriminator; char file[8]; } lines =
+                    { { 2, sizeof lines, now() }, entry.address, 1, entry.address, 7, 0, "file.c" };
+                in_pieces(stream, (char *)&lines, sizeof lines, 16);
+                in_pieces(stream, record, size, 20);
+            } else if (!strcmp(step, "written") || !strcmp(step, "duplicated")) {
+                /* So large that the small one behind it does not reach its end. */
+                struct entry large = announced_large(40000);
+                size_t rest = load_record(other, large, made) - BEGUN;
+                in_pieces(stream, other, BEGUN, 16);
+                int fd = !strcmp(step, "written") ? fileno(stream) : dup(fileno(stream));
+                check(write(fd, other + BEGUN, rest) == (ssize_t)rest, "write");
+                if (fd != fileno(stream)) close(fd);
+                in_pieces(stream, record, size, 20);
+            } else if (!strcmp(step, "again")) {
+                in_pieces(stream, other, BEGUN, 16);
+                fseek(stream, start, SEEK_SET);
+                in_pieces(stream, record, size, 20);
+            } else if (!strcmp(step, "truncated")) {
+                in_pieces(stream, other, BEGUN, 16);
+                check(ftruncate(fileno(stream), start) == 0, "ftruncate");
+                check(lseek(fileno(stream), start, SEEK_SET) == start, "lseek");
+                in_pieces(stream, record, size, 20);
+            } else if (!strcmp(step, "large")) {
+                in_pieces(stream, record, size, 20);
+                struct entry large = announced_large(70000);
+                in_pieces(stream, other, load_record(other, large, made), 1000);
+            } else {
+                in_pieces(stream, record, size, size);
+            }
+        }
+        if (!strcmp(step, last)) return;
+    }
+    check(0, last);
+}
+
 int main(int count, char **words)
 {
     code = (unsigned char *)mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -366,6 +451,7 @@ int main(int count, char **words)
     else if (!strcmp(way, "descriptors")) by_descriptors();
     else if (!strcmp(way, "mapping")) by_mapping();
     else if (!strcmp(way, "dump")) by_dump();
+    else if (!strncmp(way, "parts ", 6)) by_parts(way + 6);
     else if (!strcmp(way, "anew")) anew();
     else if (!strcmp(way, "signal")) {
         signal(SIGUSR1, handle);

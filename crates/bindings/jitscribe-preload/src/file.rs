@@ -27,6 +27,8 @@ pub(crate) struct File {
     /// How far it has been read.
     offset: u64,
     tail: Tail,
+    /// Whether the last read reached the end of the file, and something was new.
+    is_at_end: bool,
     /// Whether it was open when this process was forked: what the parent writes belongs to the parent.
     pub(crate) is_inherited: bool,
     /// If it is written through a mapping: the content behind `offset` at the last read.
@@ -52,6 +54,7 @@ impl File {
             reader,
             offset: status.size,
             tail: Tail::new(kind, status.size),
+            is_at_end: false,
             is_inherited: false,
             previous: None,
         }
@@ -95,6 +98,14 @@ impl File {
         self.previous = None;
     }
 
+    /// Whether it was read up to its end, which is the end of a record.
+    pub(crate) fn is_between_records(&self) -> bool {
+        self.is_at_end
+            && !self.is_inherited
+            && self.previous.is_none()
+            && self.tail.is_between_records()
+    }
+
     /// Skips the current content, which belongs to another process.
     pub(crate) fn skip_to_end(&mut self) {
         if let Some(status) = sys::status(self.reader)
@@ -122,6 +133,7 @@ impl File {
         buffer: &mut Vec<u8>,
         announcer: &mut Announcer,
     ) {
+        self.is_at_end = false;
         if self.is_ignored() || !self.has_begun(buffer) {
             return;
         }
@@ -137,6 +149,7 @@ impl File {
             let space = part(buffer, CHUNK);
             let read = sys::read_at(self.reader, space, self.offset);
             if read == 0 {
+                self.is_at_end = self.offset > before;
                 break;
             }
             let full = read == space.len();
@@ -154,6 +167,7 @@ impl File {
             }
             if taken == 0 || !full {
                 // What is written behind it will be noted.
+                self.is_at_end = taken == read;
                 break;
             }
         }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::{guest, owner, watch};
+use crate::{guest, owner, streams, watch};
 
 /// Whether the process that is about to fork holds the lock for it.
 static IS_HELD: AtomicBool = AtomicBool::new(false);
@@ -39,6 +39,8 @@ extern "C" fn child() {
     if !owner::is_known() {
         return;
     }
+    // What the parent began to write is not the child's.
+    streams::forget_records();
     if IS_HELD.swap(false, Relaxed) {
         watch::reset_lock();
     }

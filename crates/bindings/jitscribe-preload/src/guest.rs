@@ -17,6 +17,14 @@ const CANCEL_DISABLE: c_int = 1;
 pub(crate) fn isolated<R: Default>(work: impl FnOnce() -> R) -> R {
     // First and last: what is outside of it is in callgrind's profile. It preserves `errno` itself.
     let uncounted = ::guest::uncounted();
+    let done = isolated_and_counted(work);
+    drop(uncounted);
+    done
+}
+
+/// Does the rest of [`isolated`]. A function of its own, because the registers that it saves would be saved before the thread is uncounted.
+#[inline(never)]
+fn isolated_and_counted<R: Default>(work: impl FnOnce() -> R) -> R {
     let errno = errno();
     let mut cancel = 0;
     // SAFETY: the state is one of the two, and the old state is written to a valid place.
@@ -30,7 +38,6 @@ pub(crate) fn isolated<R: Default>(work: impl FnOnce() -> R) -> R {
     // SAFETY: restores the old state.
     unsafe { pthread_setcancelstate(cancel, std::ptr::null_mut()) };
     set_errno(errno);
-    drop(uncounted);
     done
 }
 

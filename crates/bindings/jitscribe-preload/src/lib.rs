@@ -41,4 +41,5 @@ mod start;
 mod streams;
 mod sys;
 mod tail;
+mod unfinished;
 mod watch;

@@ -27,12 +27,14 @@ impl<T> Missing for *mut T {
     const MISSING: Self = std::ptr::without_provenance_mut(usize::MAX);
 }
 
-/// Finds the next function of a name. Called rarely, because the result is cached.
+/// Finds the next function of a name. Called rarely, because the result is cached if there is one.
 #[cold]
 fn find(name: &CStr, place: &AtomicPtr<c_void>) -> *mut c_void {
     // SAFETY: the name is NUL-terminated. The dynamic linker neither keeps it nor calls one of the functions here.
     let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
-    place.store(found, Relaxed);
+    if !found.is_null() {
+        place.store(found, Relaxed);
+    }
     found
 }
 
@@ -84,19 +86,24 @@ macro_rules! real {
         /// As for the C function. It may unwind when a thread is cancelled.
         #[inline]
         pub(crate) unsafe fn $name($($argument: $type),*) -> $returned {
-            static PLACE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-            let mut function = PLACE.load(Relaxed);
-            if function.is_null() {
-                function = find(c_name!($name), &PLACE);
-                if function.is_null() {
+            /// The real function, or [`find_and_call`], so that a call needs no comparison.
+            static PLACE: AtomicPtr<c_void> =
+                AtomicPtr::new(find_and_call as unsafe extern "C-unwind" fn($($type),*) -> $returned as *mut c_void);
+
+            #[cold]
+            unsafe extern "C-unwind" fn find_and_call($($argument: $type),*) -> $returned {
+                if find(c_name!($name), &PLACE).is_null() {
                     crate::guest::set_errno(libc::ENOSYS);
                     return <$returned as Missing>::MISSING;
                 }
+                // SAFETY: guaranteed by the caller.
+                unsafe { $name($($argument),*) }
             }
-            // SAFETY: the C library's function of this name, which has this signature. Those with `...` take their
+
+            // SAFETY: the C library's function of this name, or `find_and_call`, which have this signature. Those with `...` take their
             // last argument, if they read it, from where a named one is passed.
             let function = unsafe {
-                std::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn($($type),*) -> $returned>(function)
+                std::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn($($type),*) -> $returned>(PLACE.load(Relaxed))
             };
             // SAFETY: guaranteed by the caller.
             unsafe { function($($argument),*) }

@@ -118,6 +118,11 @@ impl Tail {
         }
     }
 
+    /// Whether a dump's record has just ended.
+    pub(crate) fn is_between_records(&self) -> bool {
+        matches!(self, Self::Dump(dump) if dump.is_between_records())
+    }
+
     /// Number of bytes at the beginning that are complete and reliable lines or records, if all of the bytes were the same at
     /// the previous read: writers through a mapping may write a line's end before the line.
     pub(crate) fn complete_len(&self, bytes: &[u8]) -> usize {

@@ -132,6 +132,20 @@ pub(crate) fn wrote(fd: c_int) {
     }
 }
 
+/// Something was written by the stream of a dump. Returns whether the file has been read up to the end of what was written, which is
+/// the end of a record, and nothing else of this process writes to the file.
+pub(crate) fn wrote_by_stream(fd: c_int) -> bool {
+    let Some(number) = file_of(fd) else { return false };
+    NOTES.fetch_or(1 << number, Release);
+    let mut is_between = false;
+    with_lock(IfLocked::LeaveNote, |watched| {
+        watched.read_noted();
+        is_between = watched.file(number).is_some_and(|file| file.is_between_records())
+            && FDS.iter().filter(|place| is_of(place.load(Relaxed), number)).count() == 1;
+    });
+    is_between
+}
+
 /// A descriptor is closed, or becomes another file's.
 pub(crate) fn closed(fd: c_int) {
     if owner::is_borrowed() {
@@ -279,6 +293,11 @@ fn number_of(entry: u64) -> usize {
     ((entry & !OF_DUMP) >> 32) as usize - 1
 }
 
+/// Whether an entry is a descriptor of this file.
+fn is_of(entry: u64, number: usize) -> bool {
+    entry != 0 && number_of(entry) == number
+}
+
 fn entry_of(fd: c_int) -> Option<u64> {
     let mut entries = FDS.iter().map(|place| place.load(Acquire));
     entries.find(|&entry| entry != 0 && entry as u32 == fd as u32)
@@ -412,7 +431,7 @@ impl WatchedFiles {
             if file.is_ignored() {
                 for place in &FDS {
                     let entry = place.load(Relaxed);
-                    if entry != 0 && number_of(entry) == number {
+                    if is_of(entry, number) {
                         place.store(0, Relaxed);
                     }
                 }
@@ -449,10 +468,7 @@ impl WatchedFiles {
 
 /// Whether the program has no descriptor of it any more.
 fn file_is_closed(number: usize) -> bool {
-    !FDS.iter().any(|place| {
-        let entry = place.load(Acquire);
-        entry != 0 && number_of(entry) == number
-    })
+    !FDS.iter().any(|place| is_of(place.load(Acquire), number))
 }
 
 fn set_span() {

@@ -103,6 +103,12 @@ impl Growing {
         self.bytes.len()
     }
 
+    /// Whether the last byte that was taken is the last one of a record.
+    #[must_use]
+    pub fn is_between_records(&self) -> bool {
+        self.missing == 0 && !self.is_resyncing
+    }
+
     /// How many of the bytes that come next are complete records. For callers that take only complete records, for
     /// example from a file that is written through a mapping, where a part of a record may change after it was seen.
     #[must_use]
@@ -344,6 +350,29 @@ mod tests {
         assert_eq!((40 + taken, loads), (last, 2));
         assert_eq!(growing.take(&data[last..], |_| loads += 1), data.len() - last);
         assert_eq!(loads, 3);
+    }
+
+    #[test]
+    fn the_end_of_a_record_is_known() {
+        let data = dump(6, 0);
+        let records = Dump::parse(&data).unwrap().records();
+        let ends: Vec<usize> =
+            records.map(|record| to_usize(record.unwrap().offset)).chain([data.len()]).collect();
+        for piece in [1, 7, 16, 50] {
+            let mut growing = Growing::new(Header::parse(&data).unwrap());
+            let (mut read, mut seen) = (to_usize(growing.start()), Vec::new());
+            for end in (read..=data.len()).step_by(piece).chain([data.len()]) {
+                read += growing.take(&data[read..end], |_| ());
+                // The beginning of a header is not taken.
+                if read == end && growing.is_between_records() {
+                    seen.push(end);
+                }
+            }
+            seen.dedup();
+            let start = ends[0];
+            let stops = |end: &&usize| (**end - start) % piece == 0 || **end == data.len();
+            assert_eq!(seen, ends.iter().filter(stops).copied().collect::<Vec<_>>(), "{piece}");
+        }
     }
 
     proptest! {

@@ -22,12 +22,14 @@ impl RecordId {
     pub const UNWINDING_INFO: Self = Self(4);
 
     /// Whether version 1 defines this type.
+    #[inline]
     #[must_use]
     pub fn is_known(self) -> bool {
         self <= Self::UNWINDING_INFO
     }
 
     /// Smallest size in bytes that a record of this type can have, its header included.
+    #[inline]
     #[must_use]
     pub fn min_size(self) -> u32 {
         match self {

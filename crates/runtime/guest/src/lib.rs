@@ -20,6 +20,8 @@ mod futex;
 mod limits;
 mod lock_owner;
 mod notifier;
+#[cfg(target_os = "linux")]
+mod signal_mask;
 mod signals;
 mod status;
 mod thread;

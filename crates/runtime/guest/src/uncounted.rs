@@ -12,9 +12,15 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 #[cfg(target_os = "linux")]
 use crate::callgrind::counts_all;
 #[cfg(target_os = "linux")]
+use crate::signal_mask::{self, Mask};
+#[cfg(target_os = "linux")]
 use crate::signals::FAULTS;
 use crate::signals::without_cancellation;
 use crate::valgrind;
+
+/// callgrind is never found.
+#[cfg(not(target_os = "linux"))]
+type Mask = u64;
 
 /// Whether callgrind counts everything that threads do, unless this module tells it otherwise.
 static IS_COUNTED: AtomicU8 = AtomicU8::new(UNKNOWN);
@@ -39,32 +45,40 @@ thread_local! {
 #[must_use = "the thread is counted again when it is dropped"]
 pub struct Uncounted(Option<Mask>, PhantomData<*const ()>);
 
-/// A set of signals, as the kernel has it.
-type Mask = u64;
-
 /// Begins work that is not to be counted.
 #[inline]
 pub fn uncounted() -> Uncounted {
     Uncounted(if IS_COUNTED.load(Relaxed) == NO { None } else { begin() }, PhantomData)
 }
 
+/// As few instructions as possible, because those up to the request are counted.
 #[cold]
 fn begin() -> Option<Mask> {
     if IS_COUNTED.load(Relaxed) == UNKNOWN {
+        return begin_first();
+    }
+    let begin = |is_off: &Cell<bool>| {
+        // If it is off already, nothing is to be done.
+        if is_off.get() {
+            return None;
+        }
+        let before = hold()?;
+        is_off.set(true);
+        valgrind::toggle_collection();
+        Some(before)
+    };
+    // Nor is anything to be done if the thread is ending, and has no thread-local memory any more.
+    IS_OFF.try_with(begin).ok().flatten()
+}
+
+#[cold]
+fn begin_first() -> Option<Mask> {
+    let counts_all = {
         let _errno = without_cancellation();
-        IS_COUNTED.store(if counts_all() { YES } else { NO }, Relaxed);
-    }
-    if IS_COUNTED.load(Relaxed) == NO {
-        return None;
-    }
-    // If it is off already, nothing is to be done; nor if the thread is ending, and has no thread-local memory any more.
-    if IS_OFF.try_with(Cell::get) != Ok(false) {
-        return None;
-    }
-    let before = hold()?;
-    let _ = IS_OFF.try_with(|is_off| is_off.set(true));
-    valgrind::toggle_collection();
-    Some(before)
+        counts_all()
+    };
+    IS_COUNTED.store(if counts_all { YES } else { NO }, Relaxed);
+    if counts_all { begin() } else { None }
 }
 
 impl Drop for Uncounted {
@@ -84,8 +98,9 @@ fn end(before: Mask) {
 }
 
 /// Holds back all signals but those of [`FAULTS`] and the C library's own, and returns those that were held back before. `None` if
-/// the system refuses. The system call is made directly, because the instructions up to the request are counted.
+/// the system refuses.
 #[cfg(target_os = "linux")]
+#[inline(always)]
 fn hold() -> Option<Mask> {
     /// glibc and musl use the first ones of the real-time signals, to cancel threads among others.
     const RESERVED: Mask = 0b111 << 31;
@@ -97,35 +112,13 @@ fn hold() -> Option<Mask> {
         }
         held
     };
-    let mut before = 0;
-    set_mask(libc::SIG_BLOCK, &HELD, Some(&mut before)).then_some(before)
+    signal_mask::hold(&HELD)
 }
 
 #[cfg(target_os = "linux")]
+#[inline(always)]
 fn release(before: Mask) {
-    set_mask(libc::SIG_SETMASK, &before, None);
-}
-
-#[cfg(target_os = "linux")]
-fn set_mask(how: libc::c_int, new: &Mask, before: Option<&mut Mask>) -> bool {
-    let before = before.map_or(std::ptr::null_mut(), std::ptr::from_mut);
-    // SAFETY: `errno` of this thread. It changes if the call fails.
-    let errno = unsafe { *libc::__errno_location() };
-    // SAFETY: a set to read, and none or one to write, of this size. Only the thread's signals change.
-    let failed = unsafe {
-        libc::syscall(
-            libc::SYS_rt_sigprocmask,
-            how,
-            std::ptr::from_ref(new),
-            before,
-            size_of::<Mask>(),
-        )
-    };
-    if failed != 0 {
-        // SAFETY: as above.
-        unsafe { *libc::__errno_location() = errno };
-    }
-    failed == 0
+    signal_mask::set(&before);
 }
 
 /// callgrind is never found.

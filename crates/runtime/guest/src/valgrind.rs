@@ -28,7 +28,7 @@ const MOST: usize = 128 << 20;
 /// Whether Valgrind runs this process.
 #[must_use]
 pub fn is_under_valgrind() -> bool {
-    request([RUNNING_ON_VALGRIND, 0, 0, 0, 0, 0]) != 0
+    request(&[RUNNING_ON_VALGRIND, 0, 0, 0, 0, 0]) != 0
 }
 
 /// Whether Valgrind knows a source line for the instruction at this address.
@@ -37,7 +37,7 @@ pub fn has_line(address: u64) -> bool {
     // Zeroed, because Valgrind writes nothing if it knows no line.
     let mut answer = [0_u8; 64];
     let address = usize::try_from(address).unwrap_or(0);
-    request([MAP_IP_TO_SRCLOC, address, (&raw mut answer).expose_provenance(), 0, 0, 0]);
+    request(&[MAP_IP_TO_SRCLOC, address, (&raw mut answer).expose_provenance(), 0, 0, 0]);
     // The compiler does not know what Valgrind has written.
     core::hint::black_box(&mut answer)[0] != 0
 }
@@ -45,7 +45,7 @@ pub fn has_line(address: u64) -> bool {
 /// Makes the Valgrind that runs this process, if any, retranslate this code when it runs next.
 pub fn discard_translations(address: u64, size: usize) {
     if let Ok(address) = usize::try_from(address) {
-        request([DISCARD_TRANSLATIONS, address, size, 0, 0, 0]);
+        request(&[DISCARD_TRANSLATIONS, address, size, 0, 0, 0]);
     }
 }
 
@@ -70,12 +70,12 @@ pub fn log(texts: [&str; 2]) {
     let arguments = [0_usize; 8];
     let places =
         [(&raw const format).expose_provenance(), (&raw const arguments).expose_provenance()];
-    request([PRINTF, places[0], places[1], 0, 0, 0]);
+    request(&[PRINTF, places[0], places[1], 0, 0, 0]);
 }
 
 /// Inverts whether callgrind counts what this thread does.
 pub(crate) fn toggle_collection() {
-    request([TOGGLE_COLLECT, 0, 0, 0, 0, 0]);
+    request(&[TOGGLE_COLLECT, 0, 0, 0, 0, 0]);
 }
 
 /// Tells memcheck, if it runs this process, to ignore this memory until [`make_defined`]: its leak search does not read it,
@@ -95,7 +95,7 @@ fn in_parts(what: usize, mut address: usize, mut size: usize) {
     }
     while size > 0 {
         let part = size.min(MOST);
-        request([what, address, part, 0, 0, 0]);
+        request(&[what, address, part, 0, 0, 0]);
         address = address.wrapping_add(part);
         size = size.saturating_sub(part);
     }
@@ -103,7 +103,7 @@ fn in_parts(what: usize, mut address: usize, mut size: usize) {
 
 /// Makes a request; the answer is 0 without Valgrind.
 #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
-fn request(question: [usize; 6]) -> usize {
+fn request(question: &[usize; 6]) -> usize {
     let answer: usize;
     // SAFETY: four rotations by 64 x 2 bits in all leave rdi unchanged, and exchanging rbx with itself does nothing. The
     // flags change, and are not declared to be preserved. Under Valgrind, rdx is written, and what the request defines: at
@@ -125,7 +125,7 @@ fn request(question: [usize; 6]) -> usize {
 
 /// Makes a request; the answer is 0 without Valgrind.
 #[cfg(all(target_arch = "aarch64", target_pointer_width = "64", target_endian = "little"))]
-fn request(question: [usize; 6]) -> usize {
+fn request(question: &[usize; 6]) -> usize {
     let answer: usize;
     // SAFETY: rotations by 128 in all leave x12 unchanged, and x10 or x10 is x10. Under Valgrind, x3 is written, and what
     // the request defines: at most the memory of `has_line`'s buffer, whose address was exposed; the declaration does not
@@ -150,6 +150,6 @@ fn request(question: [usize; 6]) -> usize {
     all(target_arch = "x86_64", target_pointer_width = "64"),
     all(target_arch = "aarch64", target_pointer_width = "64", target_endian = "little")
 )))]
-fn request(_question: [usize; 6]) -> usize {
+fn request(_question: &[usize; 6]) -> usize {
     0
 }

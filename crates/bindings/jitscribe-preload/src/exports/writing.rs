@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use libc::{iovec, off_t, size_t, ssize_t};
 
-use crate::{guest, real, span, watch};
+use crate::{guest, real, span, streams, watch};
 
 /// Before a call that writes to a descriptor that may be watched.
 #[cold]
@@ -17,7 +17,10 @@ pub(super) fn before_write(fd: c_int) {
 /// After such a call.
 #[cold]
 pub(super) fn after_write(fd: c_int) {
-    guest::isolated(|| watch::wrote(fd));
+    guest::isolated(|| {
+        streams::forget_records();
+        watch::wrote(fd);
+    });
 }
 
 macro_rules! writing {
