@@ -58,6 +58,7 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
 
     /// Copies a call's line with count and target, whose positions are `positions`.
     pub(super) fn copy_call(&mut self, positions: Positions, line: &[u8]) {
+        self.begin_item();
         // Nothing may be between this line and its costs.
         self.write_location();
         let Target { context, count, .. } = std::mem::take(&mut self.target);
@@ -68,7 +69,7 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
             context.is_called_from_elsewhere = true;
             owner = context.owner.clone();
         }
-        if owner.is_none() && self.is_in_step {
+        if owner.is_none() && self.is_in_step && !self.is_announced() {
             return self.raw(line);
         }
         let mut positions = positions;
@@ -91,7 +92,12 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         line: &[u8],
     ) {
         self.write_location();
-        if self.is_in_step {
+        self.begin_item();
+        let target = &match self.is_announced() {
+            true => self.announced_target(*target),
+            false => *target,
+        };
+        if self.is_in_step && !self.is_announced() {
             return self.raw(line);
         }
         push_jump(&mut self.out, taken, executed);

@@ -18,6 +18,8 @@ pub(super) struct Cursor {
     /// Whether there was a function line at all.
     pub in_function: bool,
     pub object: ResolvedName,
+    /// Whether the map says that the process announced the object's code.
+    pub is_announced: bool,
     /// The file of the function.
     pub file: ResolvedName,
     /// The file of the lines, which differs where code was inlined.
@@ -32,6 +34,7 @@ impl Cursor {
         Self {
             in_function: false,
             object: ResolvedName { id: None, name: b"".as_slice().into() },
+            is_announced: false,
             file: ResolvedName { id: None, name: UNKNOWN.into() },
             line_file: UNKNOWN.into(),
             object_is_due: false,
