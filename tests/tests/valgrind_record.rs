@@ -204,6 +204,27 @@ fn lines_of_code_that_is_gone_at_the_end() {
     }
 }
 
+/// cachegrind looks up lines when code first runs.
+#[test]
+fn cachegrind_has_lines_of_code_that_is_gone_at_the_end() {
+    let dir = TempDir::with_prefix("jitscribe-calls-").expect("a folder");
+    let calls = Calls::build(dir.path(), env!("CARGO_BIN_EXE_run-calls"));
+    let [there, gone] = ["copy", "reused"].map(|how| {
+        let words = calls.command(how, 1);
+        let (program, arguments) = words.split_first().expect("a program");
+        let recorded = Recorded::new("cachegrind", &[], Command::new(program).args(arguments));
+        let text = std::fs::read(recorded.output("cachegrind.out.")).expect("a profile");
+        let text = String::from_utf8_lossy(&text);
+        let sources = text.split("\nfl=").filter(|part| {
+            let file = part.lines().next().unwrap_or_default();
+            file.ends_with("workloads/calls/calls.c") || file.ends_with("workloads/calls/moves.S")
+        });
+        sources.map(str::to_owned).collect::<Vec<_>>()
+    });
+    assert_eq!(there.len(), 2);
+    assert_eq!(there, gone);
+}
+
 /// Without addresses, lines cannot be restored, and without a log either. The report says so.
 #[test]
 fn lines_that_cannot_be_restored() {
