@@ -6,29 +6,13 @@
 use std::io::Write;
 use std::rc::Rc;
 
-use super::cursor::ResolvedName;
+use super::cursor::{AnnouncedFunction, ResolvedName};
 use super::{CopiedCode, Mode, Next, Rewriter, STEP};
 use crate::code_map::{CodeMap, Place};
 use crate::error::Cause;
 use crate::line::Field;
 use crate::position::Positions;
 use crate::write::push_name;
-
-/// The announced function that is copied.
-#[derive(Debug)]
-pub(super) struct AnnouncedFunction {
-    /// Its name, with recursion level and callers.
-    name: Rc<[u8]>,
-    /// The file that the previous line was given in the output.
-    file: Rc<[u8]>,
-    /// The positions of that line.
-    last: Option<Positions>,
-    /// Where the lines of a call or jump begin in the output. Their position is in the last of them, and a change to another
-    /// file has to precede the first.
-    begins: Option<usize>,
-    /// The file of a jump's target, if it is given.
-    jump_file: Option<Rc<[u8]>>,
-}
 
 impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
     /// Begins a function, whose name has been written, if it belongs to an announced object.
@@ -90,7 +74,6 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         let mut rest = line;
         let given = self.columns.take(&mut rest, &self.last)?;
         self.last = given;
-        self.is_in_step = false;
         let next = std::mem::replace(&mut self.next, Next::Own);
         let place = self.announced_place(&given);
         let (positions, file) = match &place {
@@ -119,10 +102,13 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         } else {
             self.out.append(&mut changes);
         }
-        // The target of a call or jump is between this line and the previous one.
-        let last = last.filter(|_| next == Next::Own);
-        self.columns.push(&mut self.out, &positions, last.as_ref());
-        self.raw(rest.trim_ascii_start());
+        if self.is_in_step && positions == given {
+            self.raw(line);
+        } else {
+            self.columns.push(&mut self.out, &positions, last.as_ref());
+            self.raw(rest.trim_ascii_start());
+        }
+        self.is_in_step = positions == given;
         Ok(())
     }
 

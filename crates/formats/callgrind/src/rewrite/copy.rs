@@ -69,7 +69,7 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
             context.is_called_from_elsewhere = true;
             owner = context.owner.clone();
         }
-        if owner.is_none() && self.is_in_step && !self.is_announced() {
+        if owner.is_none() && self.is_in_step {
             return self.raw(line);
         }
         let mut positions = positions;
@@ -93,11 +93,12 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
     ) {
         self.write_location();
         self.begin_item();
+        let given = target;
         let target = &match self.is_announced() {
             true => self.announced_target(*target),
             false => *target,
         };
-        if self.is_in_step && !self.is_announced() {
+        if self.is_in_step && target == given {
             return self.raw(line);
         }
         push_jump(&mut self.out, taken, executed);

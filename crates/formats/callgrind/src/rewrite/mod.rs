@@ -34,9 +34,8 @@ use crate::lines::{Lines, Raw};
 use crate::names::Names;
 use crate::position::{Columns, Positions};
 
-use announced::AnnouncedFunction;
 use contexts::Contexts;
-use cursor::{Cursor, Target};
+use cursor::{AnnouncedFunction, Cursor, Target};
 use naming::Naming;
 pub use summary::{Event, Summary};
 

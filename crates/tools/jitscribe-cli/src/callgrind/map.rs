@@ -102,10 +102,9 @@ impl Map {
 
     /// The code of an instruction of an announced function.
     fn announced(&mut self, function: &[u8], address: u64, has_line: bool) -> Option<CodeRange> {
-        let last = self.known.at(address)?;
         if !self.known.is_ambiguous_at(address) {
-            // callgrind's line is right.
-            return (!has_line).then_some(last);
+            // If callgrind has a line, it is right.
+            return if has_line { None } else { self.known.at(address) };
         }
         let named = names(function).find_map(|name| self.known.named_at(name, address));
         if named.is_none() && !self.undecided.contains(function) {

@@ -7,6 +7,9 @@ use code_timeline::ranges::{Canvas, merge, overlapping};
 
 use super::read::Code;
 
+/// A range of addresses, and the number of the code that owns it.
+type Piece = (Range<u64>, u32);
+
 /// The last owner of every address.
 #[derive(Debug)]
 pub struct Owners {
@@ -15,11 +18,11 @@ pub struct Owners {
     /// Indices into `codes`, in the order of the loads; empty if no code replaced another one.
     loads: Vec<u32>,
     /// Sorted by address, disjoint; the numbers are indices into `codes`.
-    pieces: Vec<(Range<u64>, u32)>,
+    pieces: Vec<Piece>,
     /// Ranges that held another code before; sorted by address, disjoint.
     others: Vec<Range<u64>>,
     /// By the hash of a name, the last owner among the codes of that name, for every address; sorted by address, disjoint.
-    by_name: Option<HashMap<u64, Vec<(Range<u64>, u32)>>>,
+    by_name: Option<HashMap<u64, Vec<Piece>>>,
 }
 
 impl Owners {
@@ -51,7 +54,7 @@ impl Owners {
         let others = merge(others, |_| false);
 
         let mut kept: Vec<Option<u32>> = vec![None; codes.len()];
-        let mut pieces: Vec<(Range<u64>, u32)> = Vec::new();
+        let mut pieces: Vec<Piece> = Vec::new();
         let mut count = 0;
         for (range, id) in canvas.visible() {
             let id = *kept[id as usize].get_or_insert_with(|| {
@@ -81,7 +84,7 @@ impl Owners {
     }
 
     /// Among the codes whose names have this hash, the last owner of an address that had several owners.
-    pub fn named_at(&mut self, name: u64, address: u64) -> Option<(Range<u64>, u32)> {
+    pub fn named_at(&mut self, name: u64, address: u64) -> Option<Piece> {
         let Self { codes, loads, by_name, .. } = self;
         let by_name = by_name.get_or_insert_with(|| {
             let mut painted: HashMap<u64, Canvas<u32>> = HashMap::new();
@@ -122,7 +125,7 @@ impl Owners {
 }
 
 /// The piece that contains `address`.
-fn owner_at(pieces: &[(Range<u64>, u32)], address: u64) -> Option<(Range<u64>, u32)> {
+fn owner_at(pieces: &[Piece], address: u64) -> Option<Piece> {
     let behind = pieces.partition_point(|(range, _)| range.start <= address);
     let (range, id) = pieces.get(behind.checked_sub(1)?)?;
     range.contains(&address).then(|| (range.clone(), *id))
