@@ -169,7 +169,7 @@ if [ "$mode" = test ]; then
         cp -a "$unpacked/content/." "$cache/libunwind-19"
         rm -r "$unpacked"
     fi
-    # perf 6.12, Python 3.13, OpenJDK 21, gdb 16 and lldb 19, none of which Debian 12 has.
+    # perf 6.12, Python 3.13, OpenJDK 21, gdb 16, lldb 19 and Valgrind 3.24, none of which Debian 12 has.
     scripts/trixie.sh "$cache/trixie"
 fi
 

@@ -40,6 +40,12 @@ step "gdb 16 and lldb 19"
 cache=${JITSCRIBE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/jitscribe}
 PATH=$cache/trixie/run:$PATH cargo test --quiet --workspace --locked --no-fail-fast --test debuggers
 
+step "Valgrind 3.24"
+PATH=$cache/trixie/run:$PATH JITSCRIBE_BIN=$built/jitscribe DEMO_JIT_BIN=$built/demo-jit \
+    JITSCRIBE_PRELOAD=$built/libjitscribe_preload.so \
+    cargo test --quiet --workspace --locked --no-fail-fast --test callgrind_exact --test valgrind_exact --test valgrind_record
+PATH=$cache/trixie/run:$PATH cargo test --quiet --locked -p publish-valgrind --test tools
+
 step "Windows"
 export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$PWD/scripts/wine.sh
 cargo test --quiet --locked --target x86_64-pc-windows-gnu --no-fail-fast -p unwind-info -p publish-unwind

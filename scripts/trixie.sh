@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Puts perf 6.12, Python 3.13, OpenJDK 21, gdb 16 and lldb 19 of Debian 13 into DIR, beside what Debian 12 has installed.
+# Puts perf 6.12, Python 3.13, OpenJDK 21, gdb 16, lldb 19 and Valgrind 3.24 of Debian 13 into DIR, beside what Debian 12 has
+# installed.
 #
 #   scripts/trixie.sh DIR    then: DIR/run/perf …, DIR/run/python3.13 …, DIR/run/jdk-21/bin/java …, DIR/run/gdb …, DIR/run/lldb …
+#                            and DIR/run/valgrind …
 #
 # The packages are only unpacked, and the programs are started through their own dynamic linker: no chroot,
 # nothing mounted, and the host's files stay where a recording says they are. About 60 s and 900 MB.
 set -euo pipefail
 
 if [ $# != 1 ]; then
-    sed -n '2,7s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,6s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi
 mkdir -p "$1"
@@ -19,7 +21,11 @@ works() {
         "$dir/run/jdk-21/bin/java" -version >/dev/null 2>&1 && "$dir/run/gdb" --version >/dev/null 2>&1 &&
         "$dir/run/lldb" --version >/dev/null 2>&1
 }
-works && exit 0
+valgrind_works() {
+    "$dir/run/valgrind" -q --tool=callgrind --callgrind-out-file=/dev/null true 2>/dev/null &&
+        [[ $("$dir/run/callgrind_annotate" --version 2>&1) == callgrind_annotate-* ]]
+}
+works && valgrind_works && exit 0
 
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
@@ -27,6 +33,36 @@ as_root() {
 
 # The mirror that this machine's own packages come from has Debian 13 too.
 mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | head -n 1)
+
+# In a folder of its own, so that a folder from before is only added to, and may be in use.
+if ! valgrind_works; then
+    as_root rm -rf "$dir/new-valgrind"
+    as_root mmdebstrap --quiet --variant=extract --mode=root --include=valgrind trixie "$dir/new-valgrind" "$mirror"
+    as_root rm -rf "$dir/valgrind"
+    as_root mkdir "$dir/valgrind"
+    # The tools are static, and the launcher runs with the host's C library. As the kernel says which program it is, and tools
+    # start it again for children, it is not started through a dynamic linker.
+    for program in valgrind.bin callgrind_annotate ms_print; do
+        as_root mv "$dir/new-valgrind/usr/bin/$program" "$dir/valgrind/"
+    done
+    as_root mv "$dir/new-valgrind/usr/libexec/valgrind" "$dir/valgrind/tools"
+    as_root rm -rf "$dir/new-valgrind"
+    mkdir -p "$dir/run"
+    cat >"$dir/run/valgrind" <<RUN
+#!/bin/sh
+# Written by scripts/trixie.sh.
+export VALGRIND_LIB="$dir/valgrind/tools"
+exec "$dir/valgrind/valgrind.bin" "\$@"
+RUN
+    chmod +x "$dir/run/valgrind"
+    ln -sfn ../valgrind/callgrind_annotate ../valgrind/ms_print "$dir/run/"
+    valgrind_works || {
+        echo "scripts/trixie.sh: the Valgrind unpacked into $dir does not start" >&2
+        exit 1
+    }
+fi
+works && exit 0
+
 # What is there stays in use until the new one is whole.
 as_root rm -rf "$dir/new"
 as_root mmdebstrap --quiet --variant=extract --mode=root \

@@ -1,8 +1,10 @@
 //! `jitscribe record --tool` with real runtimes, and with programs that link the library.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use end_to_end::calls::Calls;
 use end_to_end::jitscribe::{demo_jit, jitscribe};
 use end_to_end::profile::Profile;
 use end_to_end::tool::{crate_dir, run, tool};
@@ -18,17 +20,32 @@ struct Recorded {
 
 impl Recorded {
     fn new(of: &str, variables: &[(&str, &str)], command: &Command) -> Self {
-        Self::within(
-            TempDir::with_prefix("jitscribe-record-").expect("a folder"),
-            of,
-            variables,
-            command,
-        )
+        Self::with_options(&[], of, variables, command)
+    }
+
+    fn with_options(
+        options: &[&str],
+        of: &str,
+        variables: &[(&str, &str)],
+        command: &Command,
+    ) -> Self {
+        let dir = TempDir::with_prefix("jitscribe-record-").expect("a folder");
+        Self::record(dir, of, options, variables, command)
     }
 
     fn within(dir: TempDir, of: &str, variables: &[(&str, &str)], command: &Command) -> Self {
+        Self::record(dir, of, &[], variables, command)
+    }
+
+    fn record(
+        dir: TempDir,
+        of: &str,
+        options: &[&str],
+        variables: &[(&str, &str)],
+        command: &Command,
+    ) -> Self {
         let mut record = jitscribe();
-        record.args(["record", "--json", &format!("--tool={of}"), "--"]);
+        record.args(["record", "--json", &format!("--tool={of}")]).args(options).arg("--");
         record.arg(command.get_program()).args(command.get_args());
         record.env_remove("JITSCRIBE").env_remove("JITSCRIBE_DIR").env_remove("JITSCRIBE_LIMIT");
         record.envs(variables.iter().copied()).current_dir(dir.path());
@@ -60,6 +77,20 @@ impl Recorded {
         assert_eq!(found.len(), 1, "{files:?}");
         self.path(found[0])
     }
+}
+
+/// The costs by function, file and line, of functions that `calls` has.
+fn lines(calls: &Calls, profile: &Profile) -> BTreeMap<(String, String, u64), Vec<u64>> {
+    let (mut lines, functions) = (BTreeMap::new(), calls.functions());
+    for ((function, _, file, line), costs) in &profile.places {
+        let name = function.name.split('\'').next().unwrap_or_default().to_owned();
+        if functions.contains(&name) {
+            let sums: &mut Vec<u64> = lines.entry((name, file.clone(), *line)).or_default();
+            sums.resize(costs.len(), 0);
+            sums.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += cost);
+        }
+    }
+    lines
 }
 
 /// The cost of jitted functions of this name, with or without what V8 and PHP put around it.
@@ -120,6 +151,97 @@ fn a_program_that_links_the_library() {
     assert!(Path::new(&fib.object).is_file(), "{} is gone", fib.object);
     let objects = recorded.files(Path::new("callgrind.out.jit"));
     assert!(!objects.is_empty() && objects.iter().all(|name| name.ends_with(".so")), "{objects:?}");
+}
+
+/// Every self cost by line, every count of calls and every inclusive cost is that of the same code in a shared object,
+/// if the code is gone when callgrind writes the profile.
+#[test]
+fn lines_of_code_that_is_gone_at_the_end() {
+    let dir = TempDir::with_prefix("jitscribe-calls-").expect("a folder");
+    let calls = Calls::build(dir.path(), env!("CARGO_BIN_EXE_run-calls"));
+    let record = |how: &str| {
+        let words = calls.command(how, 1);
+        let (program, arguments) = words.split_first().expect("a program");
+        let recorded = Recorded::new("callgrind", &[], Command::new(program).args(arguments));
+        let profile = Profile::read(&recorded.output("callgrind.out."));
+        assert_eq!(profile.sum(), profile.totals, "{how}");
+        (recorded, profile)
+    };
+    let event = |recorded: &Recorded, key: &str| {
+        recorded.report["events"][0][key].as_u64().expect("a number")
+    };
+    let (_, library) = record("library");
+    let (known, known_lines) = (calls.part_of(&library), lines(&calls, &library));
+    let jitted: u64 = known_lines.values().map(|costs| costs[0]).sum();
+    for how in ["copy", "freed", "freed-at-once", "reused", "replaced"] {
+        let (recorded, profile) = record(how);
+        assert_eq!(known.differences(&calls.part_of(&profile), &[]), "", "{how}");
+        let lines = lines(&calls, &profile);
+        let [without, restored, corrected] =
+            ["without_line", "restored", "corrected"].map(|key| event(&recorded, key));
+        if how != "replaced" {
+            assert_eq!(lines, known_lines, "{how}");
+            assert_eq!(recorded.report["warnings"], serde_json::json!([]), "{}", recorded.said);
+            // As long as Valgrind knows the lines, none is changed.
+            let is_lost = matches!(how, "freed-at-once" | "reused");
+            let lost = if is_lost { jitted } else { 0 };
+            assert_eq!([without, restored, corrected], [lost, lost, 0], "{how}");
+            continue;
+        }
+        // Of code that was run into, or entered in the middle, callgrind has the name of the function that it came from, which is
+        // not that of the code.
+        let undecided = ["fall_into", "mid_jump", "two_heads"];
+        let decided = |lines: &BTreeMap<(String, String, u64), Vec<u64>>| {
+            let mut lines = lines.clone();
+            lines.retain(|(name, _, _), _| !undecided.contains(&name.as_str()));
+            lines
+        };
+        assert_eq!(decided(&lines), decided(&known_lines));
+        assert!(corrected > 1000 && restored + corrected > jitted - 1000, "{}", recorded.report);
+        let warning = recorded.report["warnings"][0].as_str().expect("a warning");
+        assert!(warning.starts_with("3 announced functions"), "{}", recorded.report);
+        assert_eq!(recorded.report["warnings"].as_array().map(Vec::len), Some(1));
+    }
+}
+
+/// cachegrind looks up lines when code first runs.
+#[test]
+fn cachegrind_has_lines_of_code_that_is_gone_at_the_end() {
+    let dir = TempDir::with_prefix("jitscribe-calls-").expect("a folder");
+    let calls = Calls::build(dir.path(), env!("CARGO_BIN_EXE_run-calls"));
+    let [there, gone] = ["copy", "reused"].map(|how| {
+        let words = calls.command(how, 1);
+        let (program, arguments) = words.split_first().expect("a program");
+        let recorded = Recorded::new("cachegrind", &[], Command::new(program).args(arguments));
+        let text = std::fs::read(recorded.output("cachegrind.out.")).expect("a profile");
+        let text = String::from_utf8_lossy(&text);
+        let sources = text.split("\nfl=").filter(|part| {
+            let file = part.lines().next().unwrap_or_default();
+            file.ends_with("workloads/calls/calls.c") || file.ends_with("workloads/calls/moves.S")
+        });
+        sources.map(str::to_owned).collect::<Vec<_>>()
+    });
+    assert_eq!(there.len(), 2);
+    assert_eq!(there, gone);
+}
+
+/// Without addresses, lines cannot be restored, and without a log either. The report says so.
+#[test]
+fn lines_that_cannot_be_restored() {
+    let dir = TempDir::with_prefix("jitscribe-calls-").expect("a folder");
+    let calls = Calls::build(dir.path(), env!("CARGO_BIN_EXE_run-calls"));
+    let words = calls.command("reused", 1);
+    let (program, arguments) = words.split_first().expect("a program");
+    let mut command = Command::new(program);
+    command.args(arguments);
+    for (option, variables, expected) in [
+        ("--dump-instr=no", &[][..], "with --dump-instr=yes they are restored"),
+        ("--dump-instr=yes", &[("JITSCRIBE", "valgrind")], "To write one: JITSCRIBE=jitdump"),
+    ] {
+        let recorded = Recorded::with_options(&[option], "callgrind", variables, &command);
+        assert_eq!(recorded.report["events"][0]["restored"], 0, "{option}");
+        assert!(recorded.said.contains(expected), "{option}: {}", recorded.said);
+    }
 }
 
 /// Code without lines is attributed to the file that described it, unless that file was deleted.

@@ -42,4 +42,18 @@ pub trait CodeMap {
     fn function(&mut self, function: u32) -> Function;
     /// The source position of the instruction at `address` in a function, if known.
     fn place(&mut self, function: u32, address: u64) -> Option<Place>;
+
+    /// Whether an object describes code that its process announced to callgrind. Lines of such code are missing, or wrong, if the
+    /// code was freed or replaced before the profile was written.
+    fn is_announced(&mut self, object: &[u8]) -> bool {
+        let _ = object;
+        false
+    }
+
+    /// The source position of the instruction at `address` of an announced function, if it differs from what the profile has.
+    /// `function` is the name in the profile, with recursion level and callers, and `line` is the line there, 0 for none.
+    fn announced_place(&mut self, function: &[u8], address: u64, line: u64) -> Option<Place> {
+        let _ = (function, address, line);
+        None
+    }
 }

@@ -5,7 +5,8 @@
 //! one file.
 //!
 //! [`rewrite`] copies a profile. Code that callgrind calls `0x00000000048c1000` in the object `???` gets the
-//! functions, objects and source lines that a [`CodeMap`] has for it. Everything else is copied byte for byte.
+//! functions, objects and source lines that a [`CodeMap`] has for it. Code that its process announced to callgrind gets the lines that
+//! it lost by the end of the process. Everything else is copied byte for byte.
 //!
 //! ```
 //! use callgrind_profile::{CodeMap, Function, Owner, Place};

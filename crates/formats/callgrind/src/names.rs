@@ -37,6 +37,8 @@ pub(crate) struct DefinedName<'a> {
     pub(crate) name: &'a Rc<[u8]>,
     /// Whether it may be the name of unknown code: for an object `???`, for a function an address.
     pub(crate) may_be_unknown: bool,
+    /// For an object: whether its code was announced.
+    pub(crate) is_announced: bool,
 }
 
 impl Names {
@@ -119,9 +121,20 @@ impl Names {
     /// The name with this number, if it has the same meaning in the copy.
     #[inline]
     pub(crate) fn defined(&self, kind: Kind, id: u64) -> Option<DefinedName<'_>> {
-        let Entry { name, defined, may_be_unknown } = self.of(kind).get(id)?;
+        let Entry { name, defined, may_be_unknown, is_announced } = self.of(kind).get(id)?;
         let is_defined = defined.as_ref().is_some_and(|defined| Rc::ptr_eq(defined, name));
-        is_defined.then_some(DefinedName { name, may_be_unknown: *may_be_unknown })
+        is_defined.then_some(DefinedName {
+            name,
+            may_be_unknown: *may_be_unknown,
+            is_announced: *is_announced,
+        })
+    }
+
+    /// Records that the code of the object with this number was announced.
+    pub(crate) fn mark_announced(&mut self, id: u64) {
+        if let Some(entry) = self.objects.get_mut(id) {
+            entry.is_announced = true;
+        }
     }
 
     /// Records that the copy writes `name` with its number. Returns whether the number alone suffices, because it was
@@ -153,6 +166,7 @@ struct Entry {
     /// The meaning of the number in the copy, once the copy has defined it.
     defined: Option<Rc<[u8]>>,
     may_be_unknown: bool,
+    is_announced: bool,
 }
 
 /// The first number that is stored as large.
@@ -178,11 +192,13 @@ impl Numbered {
             if *entry.name != *name {
                 entry.name = name.into();
                 entry.may_be_unknown = may_be_unknown;
+                entry.is_announced = false;
             }
             return Rc::clone(&entry.name);
         }
         let name: Rc<[u8]> = name.into();
-        let entry = Entry { name: Rc::clone(&name), defined: None, may_be_unknown };
+        let entry =
+            Entry { name: Rc::clone(&name), defined: None, may_be_unknown, is_announced: false };
         if id >= LARGE {
             self.large.insert(id, entry);
             return name;

@@ -61,6 +61,11 @@ impl Columns {
         self.iter().any(|column| column == Column::Instr)
     }
 
+    /// Whether there is a column for source lines.
+    pub(crate) fn has_line(&self) -> bool {
+        self.iter().any(|column| column == Column::Line)
+    }
+
     /// Parses a line's positions off its front. Distances are relative to `last`.
     ///
     /// # Errors
@@ -97,6 +102,13 @@ impl Columns {
         for (value, column) in positions.0.iter_mut().zip(self.iter()) {
             *value = if column == Column::Line { line } else { address };
         }
+        positions
+    }
+
+    /// The same positions with another line.
+    pub(crate) fn with_line(&self, mut positions: Positions, line: u64) -> Positions {
+        let lines = positions.0.iter_mut().zip(self.iter());
+        lines.filter(|(_, column)| *column == Column::Line).for_each(|(value, _)| *value = line);
         positions
     }
 

@@ -58,6 +58,7 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
 
     /// Copies a call's line with count and target, whose positions are `positions`.
     pub(super) fn copy_call(&mut self, positions: Positions, line: &[u8]) {
+        self.begin_item();
         // Nothing may be between this line and its costs.
         self.write_location();
         let Target { context, count, .. } = std::mem::take(&mut self.target);
@@ -91,7 +92,13 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         line: &[u8],
     ) {
         self.write_location();
-        if self.is_in_step {
+        self.begin_item();
+        let given = target;
+        let target = &match self.is_announced() {
+            true => self.announced_target(*target),
+            false => *target,
+        };
+        if self.is_in_step && target == given {
             return self.raw(line);
         }
         push_jump(&mut self.out, taken, executed);

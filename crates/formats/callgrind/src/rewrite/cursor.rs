@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use crate::context::UNKNOWN;
 use crate::line::Field;
+use crate::position::Positions;
 
 /// A name as it was given: its number, if it has one, and its text.
 #[derive(Debug, Clone)]
@@ -18,6 +19,8 @@ pub(super) struct Cursor {
     /// Whether there was a function line at all.
     pub in_function: bool,
     pub object: ResolvedName,
+    /// Whether the map says that the process announced the object's code.
+    pub is_announced: bool,
     /// The file of the function.
     pub file: ResolvedName,
     /// The file of the lines, which differs where code was inlined.
@@ -32,6 +35,7 @@ impl Cursor {
         Self {
             in_function: false,
             object: ResolvedName { id: None, name: b"".as_slice().into() },
+            is_announced: false,
             file: ResolvedName { id: None, name: UNKNOWN.into() },
             line_file: UNKNOWN.into(),
             object_is_due: false,
@@ -70,4 +74,20 @@ impl Target {
     pub fn is_empty(&self) -> bool {
         self.object.is_none() && self.file.is_none() && self.function.is_none()
     }
+}
+
+/// The announced function that is copied.
+#[derive(Debug)]
+pub(super) struct AnnouncedFunction {
+    /// Its name, with recursion level and callers.
+    pub name: Rc<[u8]>,
+    /// The file that the previous line was given in the output.
+    pub file: Rc<[u8]>,
+    /// The positions of that line.
+    pub last: Option<Positions>,
+    /// Where the lines of a call or jump begin in the output. Their position is in the last of them, and a change to another
+    /// file has to precede the first.
+    pub begins: Option<usize>,
+    /// The file of a jump's target, if it is given.
+    pub jump_file: Option<Rc<[u8]>>,
 }

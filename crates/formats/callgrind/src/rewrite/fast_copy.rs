@@ -161,7 +161,8 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
                         Some((_, in_unknown)) => in_unknown,
                         None => *self.cursor.object.name == *UNKNOWN,
                     };
-                    if function.may_be_unknown && in_unknown {
+                    let in_announced = object.is_none() && self.cursor.is_announced;
+                    if function.may_be_unknown && in_unknown || in_announced {
                         return None;
                     }
                     rest = behind;
@@ -175,7 +176,11 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
                 }
                 [b'o', b'b', b'=', name @ ..] => {
                     let (id, behind) = reference(name)?;
-                    object = Some((id, self.names.defined(Kind::Object, id)?.may_be_unknown));
+                    let defined = self.names.defined(Kind::Object, id)?;
+                    if defined.is_announced {
+                        return None;
+                    }
+                    object = Some((id, defined.may_be_unknown));
                     rest = behind;
                 }
                 _ => return None,
@@ -187,6 +192,7 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         };
         if let Some(given) = object.and_then(|(id, _)| given(Kind::Object, id)) {
             self.cursor.object = given;
+            self.cursor.is_announced = false;
         }
         if let Some(given) = file.and_then(|id| given(Kind::File, id)) {
             self.cursor.file = given;

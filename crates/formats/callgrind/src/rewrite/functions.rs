@@ -14,13 +14,21 @@ use crate::write::push_name;
 impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
     /// Resolves a name whose line is not copied, or not yet.
     fn given(&mut self, kind: Kind, name: NameRef<'_>) -> Result<ResolvedName, Cause> {
-        Ok(ResolvedName { id: name.id, name: self.names.resolve(kind, name)? })
+        let resolved = self.names.resolve(kind, name)?;
+        if kind == Kind::Object
+            && let Some(id) = name.id
+            && self.naming.map.is_announced(&resolved)
+        {
+            self.names.mark_announced(id);
+        }
+        Ok(ResolvedName { id: name.id, name: resolved })
     }
 
     /// Handles `ob` and `fl`.
     pub(super) fn place(&mut self, field: Field, name: NameRef<'_>) -> Result<(), Cause> {
         let given = self.given(field.kind(), name)?;
         if field == Field::Ob {
+            self.cursor.is_announced = self.naming.map.is_announced(&given.name);
             self.cursor.object = given;
             self.cursor.object_is_due = true;
         } else {
@@ -38,6 +46,12 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         name: NameRef<'_>,
         raw: &[u8],
     ) -> Result<(), Cause> {
+        if self.is_announced() && field.kind() == Kind::File {
+            let given = self.given(Kind::File, name)?;
+            self.announced_file(field, given);
+            return Ok(());
+        }
+        self.begin_item();
         let resolved = if self.is_copying() {
             self.write_location();
             self.copy_name(field, name, raw)?
@@ -54,9 +68,10 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
     pub(super) fn function(&mut self, name: NameRef<'_>, raw: &[u8]) -> Result<(), Cause> {
         self.cursor.in_function = true;
         self.target = Target::default();
-        if self.mode == Mode::Copy(CopiedCode::Named) {
+        if self.mode == Mode::Copy(CopiedCode::Named) || self.is_announced() {
             self.cursor.mark_due();
         }
+        self.announced = None;
         let resolved = self.names.resolve(Kind::Function, name)?;
         self.cursor.line_file = Rc::clone(&self.cursor.file.name);
         let (object, file) = (&self.cursor.object.name, &self.cursor.file.name);
@@ -78,7 +93,10 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
             }
         }
         self.write_location();
-        self.copy_name(Field::Fn, name, raw)?;
+        let resolved = self.copy_name(Field::Fn, name, raw)?;
+        if context.is_none() {
+            self.begin_announced(&resolved);
+        }
         Ok(())
     }
 
@@ -128,6 +146,7 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
         if !self.is_copying() {
             return Ok(());
         }
+        self.begin_item();
         self.write_location();
         let owner = context.and_then(|index| {
             let owner = self.contexts.get(index)?.owner.clone()?;
@@ -143,7 +162,8 @@ impl<M: CodeMap, W: Write> Rewriter<'_, M, W> {
     /// Writes a call's target that stays unchanged.
     fn copy_callee(&mut self, name: NameRef<'_>, raw: &[u8]) -> Result<(), Cause> {
         self.write_location();
-        if self.mode == Mode::Copy(CopiedCode::Named) {
+        self.begin_item();
+        if self.mode == Mode::Copy(CopiedCode::Named) || self.is_announced() {
             // The output is in another object and file than the input. Without explicit names the target would be in
             // the input's own.
             let file = || ResolvedName { id: None, name: Rc::clone(&self.cursor.line_file) };

@@ -5,6 +5,7 @@
 //! not know is collected by context ([`contexts`]), line by line ([`collect`]) or many lines at once ([`fast_collect`]).
 //! It is split into [`pieces`] and written at the end of its [`part`].
 
+mod announced;
 mod collect;
 mod contexts;
 mod copy;
@@ -37,7 +38,7 @@ use crate::names::Names;
 use crate::position::{Columns, Positions};
 
 use contexts::Contexts;
-use cursor::{Cursor, Target};
+use cursor::{AnnouncedFunction, Cursor, Target};
 use naming::Naming;
 pub use summary::{Event, Summary};
 
@@ -94,6 +95,8 @@ enum CopiedCode {
     Unknown,
     /// callgrind did not know it, but the map names it.
     Named,
+    /// callgrind knew it while it ran, because the process announced it.
+    Announced,
 }
 
 /// What the next cost line belongs to.
@@ -116,6 +119,8 @@ struct Rewriter<'m, M, W> {
     mode: Mode,
     cursor: Cursor,
     target: Target,
+    /// The function of [`CopiedCode::Announced`].
+    announced: Option<AnnouncedFunction>,
     next: Next,
     /// The positions of the previous line in the input, and whether the output is at the same positions.
     last: Positions,
@@ -138,6 +143,7 @@ impl<'m, M: CodeMap, W: Write> Rewriter<'m, M, W> {
             mode: Mode::Copy(CopiedCode::Known),
             cursor: Cursor::new(),
             target: Target::default(),
+            announced: None,
             next: Next::Own,
             last: Positions::default(),
             is_in_step: true,
@@ -148,11 +154,12 @@ impl<'m, M: CodeMap, W: Write> Rewriter<'m, M, W> {
     }
 
     fn write_out_if_much(&mut self) -> Result<(), Error> {
-        if self.out.len() >= STEP { self.write_out() } else { Ok(()) }
+        if self.out.len() >= STEP && !self.holds_item() { self.write_out() } else { Ok(()) }
     }
 
     fn write_out(&mut self) -> Result<(), Error> {
         self.output.write_all(&self.out).map_err(Error::Write)?;
+        self.end_item();
         self.out.clear();
         Ok(())
     }
@@ -182,6 +189,11 @@ impl<'m, M: CodeMap, W: Write> Rewriter<'m, M, W> {
         matches!(self.mode, Mode::Copy(_))
     }
 
+    /// Whether lines of an announced function are copied.
+    fn is_announced(&self) -> bool {
+        self.mode == Mode::Copy(CopiedCode::Announced)
+    }
+
     fn line(&mut self, raw: Raw<'_>) -> Result<(), Error> {
         self.any_line(raw.bytes).map_err(raw.damaged())?;
         self.write_out_if_much()
@@ -194,6 +206,7 @@ impl<'m, M: CodeMap, W: Write> Rewriter<'m, M, W> {
         }
         match line {
             Line::Cost(text) => match self.mode {
+                Mode::Copy(CopiedCode::Announced) => self.announced_cost(text),
                 Mode::Copy(copied) => self.copy_cost(text, copied),
                 Mode::Collect(index) => self.collect_cost(text, index),
             },

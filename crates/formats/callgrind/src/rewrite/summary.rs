@@ -36,6 +36,12 @@ pub struct Event {
     pub unknown: u64,
     /// The part of that which now has a function.
     pub named: u64,
+    /// The count in announced code at instructions for which callgrind had no line.
+    pub without_line: u64,
+    /// The part of that which now has a line.
+    pub restored: u64,
+    /// The count in announced code at instructions which had the line of other code.
+    pub corrected: u64,
 }
 
 impl Summary {

@@ -287,7 +287,7 @@ fn mappings() {
             &role,
             &["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=DIR/out.%p"],
         );
-        let total = ran.said.lines().find_map(|line| line.split_once("I   refs:")).unwrap().1;
+        let total = ran.said.lines().find_map(|line| line.split_once("refs:")).unwrap().1;
         let objects = ran.files("jit-").len();
         (total.trim().replace(',', "").parse::<u64>().unwrap(), objects)
     };

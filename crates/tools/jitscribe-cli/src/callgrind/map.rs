@@ -28,7 +28,22 @@ pub struct Map {
     last: Option<(u32, Rc<CodeLines>)>,
     last_file: Rc<[u8]>,
     has_bytes: bool,
+    /// The announced functions with instructions of which the code is not known: several codes were there, and none has the
+    /// function's name.
+    undecided: HashSet<Box<[u8]>>,
     error: Option<Error>,
+}
+
+/// What was found about the code of a profile.
+pub struct Found {
+    /// The known code.
+    pub known: SymbolIndex,
+    /// The number of named functions at addresses that held other code before.
+    pub doubtful: usize,
+    /// The number of announced functions of which the code is not known.
+    pub undecided: usize,
+    /// Whether there are bytes for an object file.
+    pub has_bytes: bool,
 }
 
 #[derive(Clone)]
@@ -53,22 +68,23 @@ impl Map {
             last: None,
             last_file: b"".as_slice().into(),
             has_bytes: false,
+            undecided: HashSet::new(),
             error: None,
         }
     }
 
-    /// Returns the known code, how many functions are at addresses that held other code before, and whether there are bytes
-    /// for an object file.
+    /// Returns what was found.
     ///
     /// # Errors
     /// The first error of a lookup.
-    pub fn finish(self) -> Result<(SymbolIndex, usize, bool)> {
+    pub fn finish(self) -> Result<Found> {
         match self.error {
             Some(error) => Err(error),
             None => {
                 let doubtful =
                     self.entries.iter().flatten().filter(|entry| entry.is_doubtful).count();
-                Ok((self.known, doubtful, self.has_bytes))
+                let undecided = self.undecided.len();
+                Ok(Found { known: self.known, doubtful, undecided, has_bytes: self.has_bytes })
             }
         }
     }
@@ -82,6 +98,36 @@ impl Map {
                 None
             }
         }
+    }
+
+    /// The code of an instruction of an announced function.
+    fn announced(&mut self, function: &[u8], address: u64, has_line: bool) -> Option<CodeRange> {
+        if !self.known.is_ambiguous_at(address) {
+            // If callgrind has a line, it is right.
+            return if has_line { None } else { self.known.at(address) };
+        }
+        let named = names(function).find_map(|name| self.known.named_at(name, address));
+        if named.is_none() && !self.undecided.contains(function) {
+            self.undecided.insert(function.into());
+        }
+        named
+    }
+
+    /// The position of an instruction of a code. Codes and announced code have different numbers.
+    fn place_in(&mut self, known: &CodeRange, address: u64) -> Option<Place> {
+        let places = match &self.last {
+            Some((last, places)) if *last == known.id() => Rc::clone(places),
+            _ => {
+                let places = Self::kept(&mut self.error, self.known.places(known))?;
+                self.last = Some((known.id(), Rc::clone(&places)));
+                places
+            }
+        };
+        let place = places.at(address).next().filter(|place| place.line > 0)?;
+        if *self.last_file != *place.file {
+            self.last_file = self.file(place.file);
+        }
+        Some(Place { file: Rc::clone(&self.last_file), line: place.line })
     }
 
     fn entry(&self, function: u32) -> Option<&FunctionEntry> {
@@ -153,19 +199,35 @@ impl CodeMap for Map {
     }
 
     fn place(&mut self, function: u32, address: u64) -> Option<Place> {
-        let places = match &self.last {
-            Some((last, places)) if *last == function => Rc::clone(places),
-            _ => {
-                let known = self.entry(function)?.known.clone();
-                let places = Self::kept(&mut self.error, self.known.places(&known))?;
-                self.last = Some((function, Rc::clone(&places)));
-                places
-            }
-        };
-        let place = places.at(address).next().filter(|place| place.line > 0)?;
-        if *self.last_file != *place.file {
-            self.last_file = self.file(place.file);
-        }
-        Some(Place { file: Rc::clone(&self.last_file), line: place.line })
+        let known = self.entry(function)?.known.clone();
+        self.place_in(&known, address)
     }
+
+    fn is_announced(&mut self, object: &[u8]) -> bool {
+        is_announced(object)
+    }
+
+    fn announced_place(&mut self, function: &[u8], address: u64, line: u64) -> Option<Place> {
+        let known = self.announced(function, address, line > 0)?;
+        self.place_in(&known, address)
+    }
+}
+
+/// Whether an object's path is one that the library gives to the object files for Valgrind: `jit-PID-ADDRESS.so`.
+fn is_announced(object: &[u8]) -> bool {
+    let name = object.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let numbers = name.strip_prefix(b"jit-").and_then(|rest| rest.strip_suffix(b".so"));
+    let mut parts = numbers.unwrap_or_default().split(|byte| *byte == b'-');
+    let are_digits = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_hexdigit);
+    parts.next().is_some_and(are_digits) && parts.next().is_some_and(are_digits)
+}
+
+/// The names that a function in a profile may have been announced by: without recursion level and callers, which follow `'`. A
+/// name may itself contain that.
+fn names(function: &[u8]) -> impl Iterator<Item = &[u8]> {
+    const MOST: usize = 8;
+    let quotes = function.iter().enumerate().filter(|(_, byte)| **byte == b'\'');
+    let mut ends: Vec<usize> = quotes.map(|(at, _)| at).take(MOST).collect();
+    ends.push(function.len());
+    ends.into_iter().rev().filter_map(|end| function.get(..end))
 }

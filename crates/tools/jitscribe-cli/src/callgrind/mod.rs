@@ -19,7 +19,7 @@ use crate::text::Out;
 use crate::{Error, Result, note};
 use jitscribe_inject::output::Output;
 
-use map::Map;
+use map::{Found, Map};
 pub use report::Report;
 
 /// The header gives the process id within this many bytes.
@@ -115,7 +115,9 @@ pub fn rewrite(args: &Args) -> Result<Report> {
         (damaged, _) => Error::format(&args.input)(damaged),
     })?;
     bar.finish_and_clear();
-    let (mut known, doubtful, has_bytes) = map.finish()?;
+    let found = map.finish()?;
+    warn_about_lines(&summary, &found, &mut warnings);
+    let Found { mut known, doubtful, has_bytes, .. } = found;
     if has_bytes {
         image::write(&mut known, &image, args.force)?;
     }
@@ -227,6 +229,36 @@ fn warn(
              maps carry none)"
                 .into(),
         );
+    }
+}
+
+/// Adds warnings about lines that are missing in announced code.
+fn warn_about_lines(summary: &Summary, found: &Found, warnings: &mut Vec<String>) {
+    let Some(event) = summary.events.first() else { return };
+    let left = event.without_line.saturating_sub(event.restored);
+    if !summary.has_instructions {
+        if left > 0 {
+            warnings.push(
+                "announced code has no lines, because it was freed before the profile was written; with \
+                 --dump-instr=yes they are restored from the code log"
+                    .into(),
+            );
+        }
+        return;
+    }
+    if left > 0 && found.known.is_empty() {
+        warnings.push(
+            "announced code has no lines, because it was freed before the profile was written, and there is no \
+             code log to restore them from. To write one: JITSCRIBE=jitdump"
+                .into(),
+        );
+    }
+    if found.undecided > 0 {
+        warnings.push(format!(
+            "{} announced functions are at addresses of several codes, none of which has the function's name: \
+             their lines may be missing or wrong",
+            found.undecided
+        ));
     }
 }
 

@@ -53,14 +53,29 @@ impl Report {
             return format!("{}: no events; {told}", text::path(&self.input));
         };
         let left = unknown.saturating_sub(*named);
+        let lines = self.restored_lines().unwrap_or_default();
         format!(
-            "{}: {} of {total} {name} in unknown code before, {} now; {} contexts are {} functions; {told}",
+            "{}: {} of {total} {name} in unknown code before, {} now; {} contexts are {} functions; {lines}{told}",
             text::path(&self.input),
             percent(*unknown, *total),
             percent(left, *total),
             self.summary.contexts,
             self.summary.functions,
         )
+    }
+
+    /// How much was in announced code without a right line.
+    fn restored_lines(&self) -> Option<String> {
+        let Event { name, total, without_line, restored, corrected, .. } =
+            self.summary.events.first()?;
+        if without_line.saturating_add(*corrected) == 0 {
+            return None;
+        }
+        Some(format!(
+            "{} {name} in announced code had no line or that of other code, {} now; ",
+            percent(without_line.saturating_add(*corrected), *total),
+            percent(without_line.saturating_sub(*restored), *total),
+        ))
     }
 
     /// Prints it as JSON on standard output.

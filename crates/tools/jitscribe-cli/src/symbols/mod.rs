@@ -25,7 +25,7 @@ use crate::files::Kind;
 
 pub use jitscribe_inject::CodeLines;
 use owners::Owners;
-use read::{Code, Files, Origin};
+use read::{Code, Files, Origin, number_of};
 pub use source_args::SourceArgs;
 
 /// A file with code.
@@ -119,6 +119,13 @@ impl SymbolIndex {
     /// The last code at `address`.
     pub fn at(&self, address: u64) -> Option<CodeRange> {
         let (visible, id) = self.owners.at(address)?;
+        Some(self.known(visible, id))
+    }
+
+    /// Among the codes with this name, the last one at `address`, which [is ambiguous](Self::is_ambiguous_at). Other code may have
+    /// been there later.
+    pub fn named_at(&mut self, name: &[u8], address: u64) -> Option<CodeRange> {
+        let (visible, id) = self.owners.named_at(number_of(name), address)?;
         Some(self.known(visible, id))
     }
 

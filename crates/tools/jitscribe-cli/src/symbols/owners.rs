@@ -1,20 +1,28 @@
 //! The last code at each address.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use code_timeline::ranges::{Canvas, merge, overlapping};
 
 use super::read::Code;
 
+/// A range of addresses, and the number of the code that owns it.
+type Piece = (Range<u64>, u32);
+
 /// The last owner of every address.
 #[derive(Debug)]
 pub struct Owners {
-    /// Codes that are at least partly visible.
+    /// First those that are at least partly visible. Then, if any code replaced another one, all others.
     codes: Vec<Code>,
+    /// Indices into `codes`, in the order of the loads; empty if no code replaced another one.
+    loads: Vec<u32>,
     /// Sorted by address, disjoint; the numbers are indices into `codes`.
-    pieces: Vec<(Range<u64>, u32)>,
+    pieces: Vec<Piece>,
     /// Ranges that held another code before; sorted by address, disjoint.
     others: Vec<Range<u64>>,
+    /// By the hash of a name, the last owner among the codes of that name, for every address; sorted by address, disjoint.
+    by_name: Option<HashMap<u64, Vec<Piece>>>,
 }
 
 impl Owners {
@@ -46,7 +54,7 @@ impl Owners {
         let others = merge(others, |_| false);
 
         let mut kept: Vec<Option<u32>> = vec![None; codes.len()];
-        let mut pieces: Vec<(Range<u64>, u32)> = Vec::new();
+        let mut pieces: Vec<Piece> = Vec::new();
         let mut count = 0;
         for (range, id) in canvas.visible() {
             let id = *kept[id as usize].get_or_insert_with(|| {
@@ -58,18 +66,41 @@ impl Owners {
                 _ => pieces.push((range, id)),
             }
         }
+        let mut loads = Vec::new();
+        if !others.is_empty() {
+            let number = |id: &mut Option<u32>| {
+                *id.get_or_insert_with(|| {
+                    count += 1;
+                    count - 1
+                })
+            };
+            loads = kept.iter_mut().map(number).collect();
+        }
         let mut seen: Vec<(u32, Code)> =
             kept.into_iter().zip(codes).filter_map(|(id, code)| Some((id?, code))).collect();
         seen.sort_unstable_by_key(|&(id, _)| id);
         let codes = seen.into_iter().map(|(_, code)| code).collect();
-        Self { codes, pieces, others }
+        Self { codes, loads, pieces, others, by_name: None }
+    }
+
+    /// Among the codes whose names have this hash, the last owner of an address that had several owners.
+    pub fn named_at(&mut self, name: u64, address: u64) -> Option<Piece> {
+        let Self { codes, loads, by_name, .. } = self;
+        let by_name = by_name.get_or_insert_with(|| {
+            let mut painted: HashMap<u64, Canvas<u32>> = HashMap::new();
+            for &id in loads.iter() {
+                let code = &codes[id as usize];
+                painted.entry(code.name).or_default().paint(code.range(), id);
+            }
+            let visible = |canvas: Canvas<u32>| canvas.visible().collect();
+            painted.into_iter().map(|(name, canvas)| (name, visible(canvas))).collect()
+        });
+        owner_at(by_name.get(&name)?, address)
     }
 
     /// The owner of `address`, and the range around it with the same owner.
     pub fn at(&self, address: u64) -> Option<(Range<u64>, u32)> {
-        let behind = self.pieces.partition_point(|(range, _)| range.start <= address);
-        let (range, id) = self.pieces.get(behind.checked_sub(1)?)?;
-        range.contains(&address).then(|| (range.clone(), *id))
+        owner_at(&self.pieces, address)
     }
 
     /// All ranges, sorted by address.
@@ -91,4 +122,11 @@ impl Owners {
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
+}
+
+/// The piece that contains `address`.
+fn owner_at(pieces: &[Piece], address: u64) -> Option<Piece> {
+    let behind = pieces.partition_point(|(range, _)| range.start <= address);
+    let (range, id) = pieces.get(behind.checked_sub(1)?)?;
+    range.contains(&address).then(|| (range.clone(), *id))
 }

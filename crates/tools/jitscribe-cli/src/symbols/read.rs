@@ -204,7 +204,8 @@ impl Files {
     }
 }
 
-fn number_of(name: &[u8]) -> u64 {
+/// The hash of a name.
+pub fn number_of(name: &[u8]) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write(name);
     hasher.finish()

@@ -222,7 +222,7 @@ proptest! {
             .collect();
         // As they are read: file by file.
         codes.sort_by_key(|code| code.origin.file());
-        let owners = Owners::of(codes.clone());
+        let mut owners = Owners::of(codes.clone());
         let identity = |code: &Code| (code.start, code.size, code.name);
         let mut ascending = Vec::new();
         for address in 0..90 {
@@ -237,6 +237,16 @@ proptest! {
                 !pair[0].is_like(pair[1]) && pair[0].origin.file() == pair[1].origin.file()
             });
             prop_assert_eq!(owners.is_ambiguous_at(address), differ);
+            for name in 0..3 {
+                let last = there.iter().rfind(|code| code.name == name);
+                let found = owners.named_at(name, address).map(|(visible, id)| {
+                    assert!(visible.contains(&address));
+                    identity(owners.code(id))
+                });
+                if differ {
+                    prop_assert_eq!(found, last.map(|code| identity(code)));
+                }
+            }
         }
         for (range, id) in owners.iter() {
             ascending.push(range.clone());

@@ -41,6 +41,17 @@ pub(crate) unsafe fn replace(
     Ok(())
 }
 
+/// Under Valgrind, gives an empty file its first page: Valgrind 3.24 prints a warning when an empty file is mapped. If this fails,
+/// [`have`] reports why.
+fn fill_for_valgrind(backing: &Backing) {
+    #[cfg(feature = "valgrind")]
+    if matches!(backing, Backing::File(..)) && guest::valgrind::is_under_valgrind() {
+        let _ = backing.grow(0, rustix::param::page_size(), std::iter::empty());
+    }
+    #[cfg(not(feature = "valgrind"))]
+    let _ = backing;
+}
+
 /// Hides unused space of the log from memcheck's leak search, which would allocate its pages.
 fn hide(address: usize, size: usize) {
     #[cfg(feature = "valgrind")]
@@ -65,6 +76,7 @@ unsafe fn map_at(
     size: usize,
     flags: MapFlags,
 ) -> Result<*mut c_void, Errno> {
+    fill_for_valgrind(backing);
     // SAFETY: guaranteed by the caller.
     unsafe {
         match backing.own() {
