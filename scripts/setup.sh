@@ -21,6 +21,8 @@ esac
 
 cache=${JITSCRIBE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/jitscribe}
 rust_needed=1.95
+# The tests compare with this version of samply.
+samply=0.13.1
 pinned=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
 
 # What is needed | how to see that it is there: a command, or a file when it starts with "/" | package
@@ -75,6 +77,8 @@ patchelf|patchelf|patchelf
 wine, to run what is for Windows|/usr/lib/wine/wine64|wine64
 objdump for Windows|x86_64-w64-mingw32-objdump|binutils-mingw-w64-x86-64
 a C compiler for Windows|x86_64-w64-mingw32-gcc|gcc-mingw-w64-x86-64-posix
+Qt, for the reader of hotspot|/usr/share/doc/libqt5core5a|libqt5core5a
+the network part of Qt, for the reader of hotspot|/usr/share/doc/libqt5network5|libqt5network5
 '
 
 as_root() {
@@ -90,6 +94,17 @@ present() {
 
 needs=$run_needs
 [ "$mode" = test ] && needs+=$test_needs
+
+# Unpacks a package into the cache, unless this file of it is there.
+unpack() {
+    [ ! -e "$cache/$1/$2" ] || return 0
+    local unpacked
+    unpacked=$(mktemp -d)
+    (cd "$unpacked" && apt-get download -q "$1" && dpkg -x "$1"_*.deb content)
+    mkdir -p "$cache/$1"
+    cp -a "$unpacked/content/." "$cache/$1"
+    rm -r "$unpacked"
+}
 
 missing() {
     local what check package
@@ -162,12 +177,16 @@ if [ "$mode" = test ]; then
         "$cache/wasmtime/bin/pip" install --quiet wasmtime
     fi
     # Debian does not install two versions of LLVM's libunwind side by side.
-    if [ ! -e "$cache/libunwind-19/usr/lib/llvm-19/lib/libunwind.so.1" ]; then
-        unpacked=$(mktemp -d)
-        (cd "$unpacked" && apt-get download -q libunwind-19 && dpkg -x libunwind-19_*.deb content)
-        mkdir -p "$cache/libunwind-19"
-        cp -a "$unpacked/content/." "$cache/libunwind-19"
-        rm -r "$unpacked"
+    unpack libunwind-19 usr/lib/llvm-19/lib/libunwind.so.1
+    # Its reader needs none of the desktop that the package depends on.
+    unpack hotspot usr/lib/x86_64-linux-gnu/libexec/hotspot-perfparser
+    # Built once: 342 crates, two to three minutes.
+    if [ "$("$cache/samply/bin/samply" --version 2>/dev/null)" != "samply $samply" ]; then
+        built=$(mktemp -d)
+        CARGO_PROFILE_DEV_DEBUG=false cargo install samply --version "$samply" --locked --debug --quiet --root "$built" --target-dir "$built/target"
+        mkdir -p "$cache/samply/bin"
+        mv "$built/bin/samply" "$cache/samply/bin/samply"
+        rm -r "$built"
     fi
     # perf 6.12, Python 3.13, OpenJDK 21, gdb 16, lldb 19 and Valgrind 3.24, none of which Debian 12 has.
     scripts/trixie.sh "$cache/trixie"
@@ -204,6 +223,8 @@ if [ "$mode" = test ]; then
     printf '  %-36s %s\n' "wasmtime" "$cache/wasmtime"
     printf '  %-36s %s\n' "perf 6.12, gdb 16 and others" "$cache/trixie"
     printf '  %-36s %s\n' "the libunwind of LLVM 19" "$cache/libunwind-19"
+    printf '  %-36s %s\n' "hotspot's reader" "$cache/hotspot"
+    printf '  %-36s %s\n' "samply" "$cache/samply"
 fi
 
 paranoid=$(cat /proc/sys/kernel/perf_event_paranoid 2>/dev/null || echo 0)
