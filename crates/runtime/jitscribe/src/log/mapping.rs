@@ -2,6 +2,8 @@
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;
+#[cfg(unix)]
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 use super::memory::{self, Backing, Errno};
@@ -39,6 +41,35 @@ impl Mapping {
         // SAFETY: the range is this mapping's own. References into it hold no values that must not change: words are
         // atomic, and there are no `exclusive_bytes` while the child of a fork changes its log (callers hold all lanes).
         unsafe { memory::replace(self.base, self.size, backing) }
+    }
+
+    /// A second mapping of the first `size` bytes, at a multiple of `align`.
+    #[cfg(unix)]
+    pub(crate) fn again(
+        &self,
+        backing: &Backing,
+        size: usize,
+        align: usize,
+    ) -> Result<Self, Errno> {
+        self.pages(0, size)?;
+        // SAFETY: this is a mapping of the backing, with at least this size.
+        Ok(Self { base: unsafe { memory::map_again(backing, self.base, size, align) }?, size })
+    }
+
+    /// Writes `bytes` to whole pages from `at` on, which permanently have memory behind them then. No other thread may access
+    /// these pages.
+    #[cfg(unix)]
+    pub(crate) fn put(&self, backing: &Backing, at: usize, bytes: &[u8]) -> Result<(), Errno> {
+        self.pages(at, bytes.len())?;
+        // SAFETY: the pages are within the mapping, and the caller has them for itself.
+        if unsafe { memory::write(backing, self.base, at, bytes) } {
+            return Ok(());
+        }
+        self.have(backing, at, bytes.len())?;
+        for (at, word) in (at..).step_by(8).zip(bytes.as_chunks().0) {
+            self.word(at).store(u64::from_ne_bytes(*word), Relaxed);
+        }
+        Ok(())
     }
 
     /// Ensures that a range of whole pages permanently has memory behind it: a store to a shared mapping without memory

@@ -6,6 +6,8 @@
 
 mod alive;
 mod breakpoints;
+#[cfg(unix)]
+mod chunk_copy;
 mod chunks;
 #[cfg(unix)]
 mod fork;

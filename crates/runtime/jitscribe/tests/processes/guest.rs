@@ -560,7 +560,7 @@ const CALLS: &[Call] = &[
     ("read", libc::SYS_read, [All, All, All], [Killed, All, Killed]),
     ("dup3", libc::SYS_dup3, [All, All, All], [All, All, Killed]),
     ("fallocate", libc::SYS_fallocate, [All, All, All], [All, All, All]),
-    ("pwrite64", libc::SYS_pwrite64, [All, All, All], [All, All, All]),
+    ("pwrite64", libc::SYS_pwrite64, [All, All, All], [All, All, Killed]),
     ("clock_nanosleep", libc::SYS_clock_nanosleep, [All, All, All], [All, All, All]),
     ("sched_yield", libc::SYS_sched_yield, [All, All, All], [All, All, All]),
     ("futex", libc::SYS_futex, [All, All, All], [All, All, All]),
