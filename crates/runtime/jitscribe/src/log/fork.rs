@@ -12,7 +12,7 @@ use fallible::Place;
 
 use super::chunk_copy::ChunkCopy;
 use super::layout::{CHUNK, FIRST_CHUNK, HEAD_SIZE, control};
-use super::memory::{Backing, Failure};
+use super::memory::{Backing, Errno, Failure};
 use super::{Log, process_id};
 use crate::clock::Clock;
 use crate::system;
@@ -20,8 +20,9 @@ use crate::system;
 impl Log {
     /// Makes this log the child's own. No other thread may use it during the call.
     ///
-    /// In the parent, this thread had the id `before`.
-    pub(crate) fn adopt(&self, before: u32) -> Result<(), Failure> {
+    /// In the parent, this thread had the id `before`. With `may_share`, the codes stay in the parent's log for now: see
+    /// [`inherited`](super::inherited).
+    pub(crate) fn adopt(&self, before: u32, may_share: bool) -> Result<(), Failure> {
         self.chunks.reset_lock();
         let parent = self.pid.load(Relaxed);
         let pid = process_id();
@@ -34,6 +35,9 @@ impl Log {
             0 => None,
             _ => Some(self.mapping.again(&self.backing, used, CHUNK).map_err(failed)?),
         };
+        let busy = || failed(Errno::BUSY);
+        let lock = self.chunks.lock_owners().ok_or_else(busy)?;
+        let earlier = self.inherited.take(&lock);
         let control = self.control().load(Relaxed);
         let mut space = [0; control::BREAKPOINTS_ROOM];
         let breakpoints = self.breakpoints(&mut space);
@@ -45,12 +49,24 @@ impl Log {
             .word(control::FORKED)
             .store(start_of_process(self.options.clock).unwrap_or(0), Relaxed);
         self.mapping.half(control::PARENT).store(parent, Relaxed);
-        self.chunks.release_all_except(&self.lanes.reset(before));
+        let kept = self.lanes.reset(before);
+        self.chunks.release_all_except(&kept);
         self.retry_after.store(0, Relaxed);
         self.pid.store(pid, Relaxed);
+        // An announcement that a signal handler interrupted to fork continues in one of the chunks that are kept.
+        let may_share = may_share && earlier.is_none() && kept.iter().all(|at| *at == 0);
+        let parents = match parents {
+            Some(parents) if may_share => match self.share(parents, in_use, &lock) {
+                Ok(()) => return Ok(()),
+                Err(parents) => Some(parents),
+            },
+            parents => parents,
+        };
         if let Some(parents) = parents {
             for (number, range) in self.chunks.ranges() {
-                copy.read(self, &parents, number, range.clone());
+                // What the parent itself had not copied from the log of its own parent.
+                let earlier = earlier.as_ref().filter(|earlier| range.end <= earlier.size());
+                copy.read(self, earlier.unwrap_or(&parents), number, range.clone());
                 self.mapping
                     .put(&self.backing, range.start - HEAD_SIZE, &copy.bytes)
                     .map_err(failed)?;

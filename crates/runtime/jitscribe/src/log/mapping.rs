@@ -1,12 +1,19 @@
 //! Access to memory that this process writes and others read.
 #![allow(unsafe_code)]
 
+#[cfg(unix)]
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 #[cfg(unix)]
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{
+    AtomicPtr, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 use super::memory::{self, Backing, Errno};
+#[cfg(unix)]
+use crate::spin_lock::Guard;
 
 /// Size of a cache line, the unit of prefetching.
 #[cfg(target_arch = "x86_64")]
@@ -43,7 +50,7 @@ impl Mapping {
         unsafe { memory::replace(self.base, self.size, backing) }
     }
 
-    /// A second mapping of the first `size` bytes, at a multiple of `align`.
+    /// A second mapping of the first `size` bytes, if possible at a multiple of `align`.
     #[cfg(unix)]
     pub(crate) fn again(
         &self,
@@ -89,7 +96,7 @@ impl Mapping {
         self.size
     }
 
-    #[cfg(feature = "gdb")]
+    #[cfg(any(unix, feature = "gdb"))]
     pub(crate) fn address(&self) -> u64 {
         self.base.addr().get() as u64
     }
@@ -207,6 +214,47 @@ impl Mapping {
     fn outside(&self, at: usize) -> usize {
         debug_assert!(false, "{at} of {}", self.size);
         0
+    }
+}
+
+/// A place for a mapping that exists for a part of the time. All access is under the same lock.
+#[cfg(unix)]
+#[derive(Debug, Default)]
+pub(crate) struct MappingSlot {
+    base: AtomicPtr<u8>,
+    size: AtomicUsize,
+}
+
+#[cfg(unix)]
+impl MappingSlot {
+    /// Calls `look` with the mapping. It stays in the slot also for a child that is forked meanwhile.
+    pub(crate) fn with<T>(&self, _lock: &Guard<'_>, look: impl FnOnce(&Mapping) -> T) -> Option<T> {
+        let base = NonNull::new(self.base.load(Acquire))?;
+        let mapping = ManuallyDrop::new(Mapping { base, size: self.size.load(Relaxed) });
+        Some(look(&mapping))
+    }
+
+    pub(crate) fn take(&self, _lock: &Guard<'_>) -> Option<Mapping> {
+        self.take_out()
+    }
+
+    pub(crate) fn put(&self, _lock: &Guard<'_>, mapping: Mapping) {
+        drop(self.take_out());
+        let mapping = ManuallyDrop::new(mapping);
+        self.size.store(mapping.size, Relaxed);
+        self.base.store(mapping.base.as_ptr(), Release);
+    }
+
+    fn take_out(&self) -> Option<Mapping> {
+        let base = NonNull::new(self.base.swap(std::ptr::null_mut(), Acquire))?;
+        Some(Mapping { base, size: self.size.load(Relaxed) })
+    }
+}
+
+#[cfg(unix)]
+impl Drop for MappingSlot {
+    fn drop(&mut self) {
+        drop(self.take_out());
     }
 }
 

@@ -73,6 +73,7 @@ impl Log {
         if self.skips_search() {
             return None;
         }
+        self.copy_inherited_in_time();
         let Some(guard) = self.chunks.lock_owners() else {
             // There may be space: let the next announcement search for it.
             self.left_out_reason.set(LeftOutReason::Busy);
@@ -199,6 +200,19 @@ impl Log {
     }
 
     /// Tells readers that the content of the chunk is about to change.
+    pub(in crate::log) fn begin_change_of(&self, number: usize) {
+        if let Some(chunk) = self.chunks.table.get(number) {
+            self.begin_change(number, chunk);
+        }
+    }
+
+    /// Tells readers that the content of the chunk has changed.
+    pub(in crate::log) fn end_change_of(&self, number: usize) {
+        if let Some(chunk) = self.chunks.table.get(number) {
+            self.end_change(number, chunk);
+        }
+    }
+
     fn begin_change(&self, number: usize, chunk: &Chunk) {
         let epoch = (chunk.epoch.load(Relaxed) + 1) | 1;
         chunk.epoch.store(epoch, Relaxed);
@@ -215,7 +229,8 @@ impl Log {
     /// Like [`Self::reuse`], while the log may still grow: this saves memory, and uses the processor's cache better.
     fn reuse_early(&self, guard: &Guard<'_>) -> Option<usize> {
         let (taken, limit) = self.extent();
-        if taken < limit / HISTORY {
+        // Children of forks find the codes that were alive at the fork in this log, also those that have died since.
+        if taken < limit / HISTORY || self.is_shared() {
             return None;
         }
         self.reuse(LOOKS, MOSTLY, guard)

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU32;
 
 pub(crate) use rustix::io::Errno;
 use rustix::mm::{
-    Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap, mmap_anonymous, mremap_fixed, munmap,
+    Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap, mmap_anonymous, mremap, munmap,
 };
 
 pub(crate) use super::backing::Backing;
@@ -43,7 +43,8 @@ pub(crate) unsafe fn replace(
     Ok(())
 }
 
-/// Maps the first `size` bytes of a mapping a second time, at a multiple of `align`, which is a multiple of the page size.
+/// Maps the first `size` bytes of a mapping a second time. At a multiple of `align`, which is a multiple of the page size, if the
+/// process has the descriptor of the backing.
 ///
 /// # Safety
 /// There is a shared mapping of the backing at `base` of at least this size.
@@ -53,6 +54,11 @@ pub(crate) unsafe fn map_again(
     size: usize,
     align: usize,
 ) -> Result<NonNull<u8>, Errno> {
+    let Some(file) = backing.fd() else {
+        // SAFETY: a shared mapping whose old size is given as 0 stays, and is mapped again at an address that the kernel chooses.
+        let made = unsafe { mremap(base.as_ptr().cast(), 0, size, MremapFlags::MAYMOVE) }?;
+        return NonNull::new(made.cast()).ok_or(Errno::NOMEM);
+    };
     let reserved = size.checked_add(align).ok_or(Errno::NOMEM)?;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: a new mapping at an address that the kernel chooses replaces nothing.
@@ -60,14 +66,9 @@ pub(crate) unsafe fn map_again(
     let front = start.addr().next_multiple_of(align) - start.addr();
     let at = start.wrapping_byte_add(front);
     let end = at.wrapping_byte_add(size.next_multiple_of(rustix::param::page_size()));
-    // SAFETY: it replaces a part of the memory that was just reserved. A shared mapping whose old size is given as 0 stays, and is
-    // mapped a second time.
-    let made = unsafe {
-        match backing.fd() {
-            Some(file) => mmap(at, size, READ_WRITE, MapFlags::SHARED | MapFlags::FIXED, file, 0),
-            None => mremap_fixed(base.as_ptr().cast(), 0, size, MremapFlags::MAYMOVE, at),
-        }
-    };
+    let flags = MapFlags::SHARED | MapFlags::FIXED;
+    // SAFETY: it replaces a part of the memory that was just reserved.
+    let made = unsafe { mmap(at, size, READ_WRITE, flags, file, 0) };
     let rest = start.addr() + reserved - end.addr();
     // SAFETY: these parts of the reserved memory are not used: all of it if the second mapping failed.
     unsafe {
