@@ -275,7 +275,7 @@ fn a_child_has_exactly_the_codes_of_the_fork_and_its_own() {
     const OLD: u64 = 2000;
     let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
     let program = compiled(dir.path(), "heirs.c", &["-Wall"]);
-    for how in ["lives", "exits", "replaces", "forks"] {
+    for how in ["lives", "exits", "replaces", "forks", "idles"] {
         let waiting = Waiting::start(&program, dir.path(), &[how], true);
         let heir: u32 = waiting.said[0].parse().expect("a process");
         let found = announced(heir);

@@ -1,7 +1,7 @@
 /* A process that writes a map and forks an heir, and then changes its own code. Prints the heir's process id, and waits.
  *
  * heirs DIR HOW: "lives": the process that forked still runs; "exits": it has ended; "replaces": the heir replaces some of what
- * it inherited; "forks": it forks an heir of its own, whose id is printed. */
+ * it inherited; "forks": it forks an heir of its own, whose id is printed; "idles": the same, but that one writes nothing. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -43,6 +43,10 @@ static void heir(const char *how, int say_to, int hear_from, int ready)
     hear(hear_from);
     if (!strcmp(how, "replaces")) write_codes(fd, "mine", 100, 10);
     pid_t last = getpid();
+    if (!strcmp(how, "idles") && (last = fork()) == 0) {
+        say(say_to);
+        pause();
+    }
     if (!strcmp(how, "forks") && (last = fork()) == 0) {
         write_codes(map(), "late", 4 * OLD, 2);
         say(say_to);
@@ -74,7 +78,7 @@ int main(int count, char **words)
         write_codes(fd, "later", OLD, 500);
         if (!strcmp(how, "exits")) _exit(0);
         say(down[1]);
-        if (!strcmp(how, "forks")) {
+        if (!strcmp(how, "forks") || !strcmp(how, "idles")) {
             hear(up[0]);
             say(down[1]);
         }

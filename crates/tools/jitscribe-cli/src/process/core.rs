@@ -10,7 +10,7 @@ use code_log::{Head, Source};
 use object::{Object, ObjectSegment, ReadCache};
 
 use super::log_dump::CodeBytes;
-use super::logs::{inherited_until, is_copied};
+use super::logs::inherited_until;
 use crate::{Error, Result, text};
 
 /// Logs begin at a page boundary.
@@ -92,7 +92,6 @@ impl Core {
         });
         let mut logs: Vec<CoreLog<'_>> = logs.collect();
         let heads: Vec<Head> = logs.iter().map(|log| log.head).collect();
-        logs.retain(|log| !is_copied(&heads, log.head.pid, log.address));
         for log in &mut logs {
             log.until = inherited_until(&heads, log.address);
         }

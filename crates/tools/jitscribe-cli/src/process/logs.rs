@@ -361,11 +361,14 @@ fn logs(pid: u32, answer: Answer) -> Option<Vec<Log>> {
     let started = started(pid);
     let is_own = |head: &Head| inner.is_none_or(|pid| pid == head.pid);
     let heads: Vec<Head> = found.logs.iter().filter_map(LogMapping::parsed_head).collect();
-    let own: Vec<Head> = heads.into_iter().filter(is_own).collect();
+    let is_copied = |found: &LogMapping, head: &Head| {
+        let is_whole = found.end.saturating_sub(found.start) >= head.limit;
+        !is_whole && inherited_until(&heads, found.start).is_none()
+    };
     let log = |found: LogMapping| {
         let head = found.parsed_head()?;
         let place = std::ffi::OsString::from_vec(found.place.clone());
-        let until = match inherited_until(&own, found.start) {
+        let until = match inherited_until(&heads, found.start) {
             _ if is_own(&head) => None,
             Some(forked) => Some(forked),
             // With timestamps in processor ticks, the time of the fork is not known.
@@ -384,22 +387,16 @@ fn logs(pid: u32, answer: Answer) -> Option<Vec<Log>> {
     };
     let logs: Option<Vec<Log>> = found.logs.into_iter().map(log).collect();
     let mut logs = logs?;
-    // Its own logs first. The codes of a log that it has not unmapped yet are in its own.
-    logs.retain(|log| log.is_own || !is_copied(&own, log.head.pid, log.found.start));
+    // A log of which a part is mapped was inherited. Once no other log refers to it, the other has its codes.
+    logs.retain(|log| log.is_own || !is_copied(&log.found, &log.head));
     logs.sort_by_key(|log| !log.is_own);
     Some(logs)
 }
 
-/// Up to when the codes of the log at this address belong to the process that has these logs of its own and has inherited it.
-pub fn inherited_until(own: &[Head], address: u64) -> Option<u64> {
-    own.iter().find(|own| own.inherited == Some(address)).map(|own| own.forked)
-}
-
-/// Whether a log of the process has the codes that it has inherited from the log of process `pid` at this address.
-pub fn is_copied(own: &[Head], pid: u32, address: u64) -> bool {
-    let is_child = |own: &&Head| own.parent == pid && own.chunks > 0;
-    let mut children = own.iter().filter(is_child).peekable();
-    children.peek().is_some() && children.all(|own| own.inherited != Some(address))
+/// Up to when the codes of the log at this address belong to the process with these logs, if one of them says so: the process, or
+/// one that it was forked from, has left codes in the log of its parent.
+pub fn inherited_until(heads: &[Head], address: u64) -> Option<u64> {
+    heads.iter().find(|head| head.inherited == Some(address)).map(|head| head.forked)
 }
 
 /// Copies bytes into a memfd, from which a worker can read them.
