@@ -10,10 +10,7 @@
 //! code copy before that.
 
 use std::ops::Range;
-use std::sync::atomic::{
-    AtomicUsize,
-    Ordering::{Acquire, Relaxed, Release},
-};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use jitdump::RecordId;
 use jitdump::extension::log::{INHERITED_UNIT, IS_SHARED};
@@ -26,29 +23,12 @@ use super::layout::{
     CHUNK, FILLER_MIN, FIRST_CHUNK, FIRST_ITEM, HEAD_SIZE, TAIL, chunk, code, control, pair,
     record_word, unpair,
 };
-use super::mapping::{Mapping, MappingSlot};
+use super::mapping::Mapping;
 use super::memory::{Backing, Errno};
 use crate::spin_lock::Guard;
 
 /// Once the parent's log has this many quarters of its limit, its codes are copied.
 const QUARTERS: usize = 3;
-
-/// The parent's log, as far as its codes are not in the child's own.
-#[derive(Debug, Default)]
-pub(crate) struct Inherited {
-    /// The parent's log. The lock is that of the chunks.
-    parents: MappingSlot,
-    /// Codes before this offset are in the parent's log; 0: none.
-    end: AtomicUsize,
-}
-
-impl Inherited {
-    /// In the child of a fork, which has one thread: what its parent shared with its own parent.
-    pub(crate) fn take(&self, lock: &Guard<'_>) -> Option<Mapping> {
-        let is_shared = self.end.swap(0, Relaxed) != 0;
-        self.parents.take(lock).filter(|_| is_shared)
-    }
-}
 
 impl Log {
     /// Whether a child has read this log in place.

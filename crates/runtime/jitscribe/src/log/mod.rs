@@ -13,6 +13,8 @@ mod chunks;
 mod fork;
 mod group;
 #[cfg(unix)]
+mod inheritance;
+#[cfg(unix)]
 mod inherited;
 mod lanes;
 mod layout;
@@ -113,7 +115,7 @@ pub(crate) struct Log {
     chunks: Chunks,
     lanes: Lanes,
     #[cfg(unix)]
-    inherited: inherited::Inherited,
+    inherited: inheritance::Inheritance,
     pid: AtomicU32,
     /// The timestamp in the file's header, which all records have that describe no code.
     began: AtomicU64,
@@ -238,7 +240,7 @@ impl Log {
             chunks,
             lanes: Lanes::default(),
             #[cfg(unix)]
-            inherited: inherited::Inherited::default(),
+            inherited: inheritance::Inheritance::default(),
             pid: AtomicU32::new(pid),
             began: AtomicU64::new(0),
             retry_after: AtomicU32::new(0),
