@@ -282,6 +282,49 @@ fn in_a_program_with_many_forks_and_threads() {
     assert_eq!(without.end(), Some(3));
 }
 
+/// An heir has what was alive at the fork and what it announced itself, whatever the process does that it was forked from.
+#[test]
+fn a_child_has_exactly_the_codes_of_the_fork_and_its_own() {
+    const OLD: u64 = 2000;
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    let program = compiled(dir.path(), "heirs.c", &["-Wall"]);
+    for how in ["lives", "exits", "replaces", "forks", "idles"] {
+        let waiting = Waiting::start(&program, dir.path(), &[how], true);
+        let heir: u32 = waiting.said[0].parse().expect("a process");
+        let found = announced(heir);
+        let mut names: BTreeMap<String, u64> = (0..OLD).map(|n| (format!("old {n}"), n)).collect();
+        names.extend((3 * OLD..3 * OLD + 3).map(|n| (format!("heir {n}"), n)));
+        if how == "replaces" {
+            for n in 100..110 {
+                names.remove(&format!("old {n}"));
+                names.insert(format!("mine {n}"), n);
+            }
+        }
+        if how == "forks" {
+            names.extend((4 * OLD..4 * OLD + 2).map(|n| (format!("late {n}"), n)));
+        }
+        let start = found.keys().next().expect("codes").0;
+        let expected: Codes =
+            names.into_iter().map(|(name, n)| ((start + n * 64, 64), name)).collect();
+        assert!(found == expected, "{how}: {} of {} codes", found.len(), expected.len());
+
+        // Until the heir has copied them, the inherited codes are in the log of the process that it was forked from.
+        let status = run(jitscribe().args(["ctl", "-p", &heir.to_string(), "status"])).stdout;
+        let is_shared = status.contains("(the parent's code log as of the fork)");
+        assert_eq!(is_shared, ["lives", "exits"].contains(&how), "{how}: {status}");
+        assert!(!is_shared || status.contains(&format!("{OLD} codes alive, 0 dead")), "{status}");
+
+        let core = dir.path().join("core");
+        run(tool("gcore").arg("-o").arg(&core).arg(heir.to_string()));
+        let core = dir.path().join(format!("core.{heir}"));
+        let printed = run(jitscribe().args(["dump", "--perf-map", "--core"]).arg(&core));
+        let found: Codes = printed.stdout.lines().map(code).collect();
+        assert!(found == expected, "{how}, core file: {} codes", found.len());
+        std::fs::remove_file(core).expect("a core file");
+        assert_eq!(waiting.end(), Some(3));
+    }
+}
+
 /// glibc unwinds a cancelled thread out of the function that it is in, through the library's own: destructors run, and nobody
 /// aborts. All is as without the library.
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use code_log::{Head, Snapshot, snapshot};
+use code_log::{Head, Inherited, Snapshot, snapshot};
 use jitdump::extension::control;
 use jitdump::{CodeEvent, CodeLoad, CodePlace, Dump, Quirks};
 use unwind_info::Machine;
@@ -44,7 +44,14 @@ impl Log {
     /// pending.
     pub(crate) fn read(memory: Memory, place: Place) -> Option<Self> {
         let source = MemoryRange { memory, start: place.address, size: place.size };
-        let Snapshot { bytes, head, .. } = snapshot(&source).ok()?;
+        let mut own = snapshot(&source).ok()?;
+        if let Ok(Some(inherited)) = Inherited::of(&source, &own.head) {
+            let parents = MemoryRange { memory, start: inherited.address, size: inherited.size };
+            if let Ok(parents) = inherited.snapshot(&parents) {
+                own.add_older(&parents);
+            }
+        }
+        let Snapshot { bytes, head, .. } = own;
         if head.control & (control::GDB | control::REQUEST) == control::GDB {
             return None;
         }

@@ -69,8 +69,7 @@ impl Announcer {
 
     /// The scribe's own descriptor, which the program does not know about.
     pub(crate) fn log_fd(&self) -> Option<i32> {
-        use std::os::fd::AsRawFd;
-        Some(self.scribe?.log_fd()?.as_raw_fd())
+        self.scribe?.log_fd_number()
     }
 
     /// Records that a dump is written.

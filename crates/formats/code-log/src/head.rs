@@ -44,6 +44,9 @@ pub struct Head {
     pub forked: u64,
     /// Id of the process that it was forked from; 0: none.
     pub parent: u32,
+    /// The address at which this process has the log of that process mapped, if codes of it belong to this process: those that
+    /// were alive at [`Self::forked`]. `None`: this log has all of its codes.
+    pub inherited: Option<u64>,
 }
 
 impl Head {
@@ -112,6 +115,7 @@ impl Head {
             resumed: long(log::RESUMED)?,
             forked: long(log::FORKED)?,
             parent: item(log::PARENT)?,
+            inherited: log::inherited_address(item(log::INHERITED)?),
         })
     }
 }

@@ -39,5 +39,5 @@ mod words;
 
 pub use error::Error;
 pub use head::Head;
-pub use snapshot::{Budget, Snapshot, snapshot, snapshot_within};
+pub use snapshot::{Budget, Inherited, Snapshot, snapshot, snapshot_within};
 pub use source::Source;

@@ -237,7 +237,20 @@ impl Scribe {
     #[cfg(unix)]
     #[must_use]
     pub fn log_fd(&self) -> Option<std::os::fd::BorrowedFd<'static>> {
-        self.0.host.log.as_ref()?.fd()
+        let log = self.0.host.log.as_ref()?;
+        if self.0.fork_state.get() == OWN {
+            log.copy_inherited();
+        }
+        log.fd()
+    }
+
+    /// [`Self::log_fd`] for its number only: in the child of a fork, the file may lack what the parent had announced.
+    #[cfg(unix)]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn log_fd_number(&self) -> Option<std::os::fd::RawFd> {
+        use std::os::fd::AsRawFd;
+        Some(self.0.host.log.as_ref()?.fd()?.as_raw_fd())
     }
 
     /// The path of the dump, if the log is a file.
@@ -464,7 +477,8 @@ impl Shared {
         // The thread id in lanes: this thread has a lane if a signal handler forked in the middle of an announcement.
         let before = thread::forget_ids(crate::log::process_id());
         self.applying.reset();
-        match log.adopt(before) {
+        // Publishers look up codes again and again.
+        match log.adopt(before, !self.publishers.are_there()) {
             Ok(()) => {
                 self.publishers.forked(log);
                 #[cfg(feature = "gdb")]

@@ -128,7 +128,8 @@ fn own_logs(args: &Args) -> Result<Vec<Log>> {
     let pid = args.pid;
     let mut logs = if args.what == What::Status { logs_of(pid)? } else { logs_for_requests(pid)? };
     let has_own = logs.iter().any(Log::is_own);
-    if has_own {
+    // Part of the state is what the process has not copied from its parent's log yet.
+    if has_own && args.what != What::Status {
         logs.retain(Log::is_own);
     }
     if logs.is_empty() {
@@ -157,6 +158,8 @@ struct Status {
     asked: bool,
     /// Whether this is the parent's log as of the fork.
     inherited: bool,
+    #[serde(skip)]
+    has_own: bool,
     alive: u64,
     dead: u64,
     used: u64,
@@ -182,6 +185,7 @@ fn status(args: &Args, logs: &[Log], deadline: &Deadline) -> Result<()> {
             gdb: head.control & control::GDB != 0,
             asked: head.control & control::REQUEST != 0,
             inherited: !log.is_own(),
+            has_own: logs.iter().any(Log::is_own),
             alive: counts.alive,
             dead: counts.codes.saturating_sub(counts.alive),
             used: u64::from(head.chunks) * u64::from(head.chunk_size),
@@ -214,10 +218,12 @@ impl Status {
             (false, true) => ", with a perf map",
             (false, false) => "",
         };
-        let inherited = if self.inherited {
-            " (the parent's code log as of the fork: the process has announced nothing since)"
-        } else {
-            ""
+        let inherited = match (self.inherited, self.has_own) {
+            (false, _) => "",
+            (true, true) => " (the parent's code log as of the fork)",
+            (true, false) => {
+                " (the parent's code log as of the fork: the process has announced nothing since)"
+            }
         };
         let gdb = if self.gdb { ", shown to debuggers" } else { "" };
         out.line(format_args!("process {}: {state}{with}{gdb}{inherited}", self.pid))?;

@@ -36,6 +36,12 @@ pub const RESUMED: usize = 56;
 pub const FORKED: usize = 64;
 /// Offset of the u32 with the id of the process that it was forked from; 0: none.
 pub const PARENT: usize = 72;
+/// Offset of the u32 with the place of the parent's log, and the bit [`IS_SHARED`].
+pub const INHERITED: usize = 76;
+/// Bit of [`INHERITED`]: a child of a fork has read this log in place. The process that writes it delays the reuse of space.
+pub const IS_SHARED: u32 = 1;
+/// [`INHERITED`] without that bit is the address of the parent's log in units of this size; 0: the log has all codes itself.
+pub const INHERITED_UNIT: u64 = 1 << 15;
 
 /// The content of a LOG item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,11 +66,21 @@ pub struct LogItem {
     pub forked: u64,
     /// Id of the process that it was forked from; 0: none.
     pub parent: u32,
+    /// The address at which the process has the log of that process mapped, if codes of that log belong to it: those that were alive
+    /// at the time in [`Self::forked`]. `None`: the log has all codes itself.
+    pub inherited: Option<u64>,
+}
+
+/// The address in a field [`INHERITED`].
+#[must_use]
+pub fn inherited_address(field: u32) -> Option<u64> {
+    let place = u64::from(field & !IS_SHARED);
+    (place != 0).then(|| place.saturating_mul(INHERITED_UNIT))
 }
 
 impl LogItem {
     pub(crate) fn parse(mut fields: Fields<'_>) -> Option<Self> {
-        let item = Self {
+        Some(Self {
             version: fields.u32()?,
             chunk_size: fields.u32()?,
             chunks: fields.u32()?,
@@ -75,8 +91,7 @@ impl LogItem {
             resumed: fields.u64()?,
             forked: fields.u64()?,
             parent: fields.u32()?,
-        };
-        fields.u32()?;
-        Some(item)
+            inherited: inherited_address(fields.u32()?),
+        })
     }
 }

@@ -38,6 +38,10 @@ impl Log {
     /// Calls `look` for each live code. A code that is announced during the call may be left out: a publisher that starts is set
     /// before this is called, and gets such a code from its announcement.
     fn each_alive(&self, mut look: impl FnMut(Piece)) {
+        #[cfg(unix)]
+        if !self.copy_inherited() {
+            return;
+        }
         let mut next = 0;
         loop {
             // While this is held, no space is reused, so committed groups stay unchanged. It is released after each chunk:
@@ -53,6 +57,10 @@ impl Log {
     #[cfg(any(feature = "arena", feature = "gdb", feature = "objects", feature = "unwinders"))]
     pub(crate) fn dump_of(&self, position: Position, index: u32) -> Option<Vec<u8>> {
         let at = position.get() as usize * 8;
+        #[cfg(unix)]
+        if !self.copy_inherited() {
+            return None;
+        }
         let _guard = self.chunks.lock_owners()?;
         self.living(position, index)?;
         let size = self.mapping.half(at + code::GROUP_SIZE).load(Relaxed) as usize;

@@ -161,6 +161,23 @@ impl Chunks {
         })
     }
 
+    /// The time of the last change of any chunk, as this process knows.
+    #[cfg(unix)]
+    pub(super) fn last_change(&self) -> u64 {
+        let chunks = self.table.iter().take(self.in_use());
+        let last =
+            |chunk: &Chunk| chunk.last_load.load(Relaxed).max(chunk.last_unload.load(Relaxed));
+        chunks.map(last).max().unwrap_or(0)
+    }
+
+    /// Makes the first `count` chunks unavailable to lanes, or available.
+    #[cfg(unix)]
+    pub(super) fn hold_first(&self, count: usize, is_held: bool) {
+        for chunk in self.table.iter().take(count) {
+            chunk.held.store(is_held, Release);
+        }
+    }
+
     pub(super) fn live_in(&self, number: usize) -> u64 {
         self.table.get(number).map_or(0, |chunk| {
             chunk.loads.load(Relaxed).saturating_sub(chunk.freed().codes()).into()

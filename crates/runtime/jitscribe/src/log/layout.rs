@@ -77,6 +77,8 @@ pub(crate) mod control {
     pub(crate) const RESUMED: usize = LOG + log_item::RESUMED;
     pub(crate) const FORKED: usize = LOG + log_item::FORKED;
     pub(crate) const PARENT: usize = LOG + log_item::PARENT;
+    #[cfg(unix)]
+    pub(crate) const INHERITED: usize = LOG + log_item::INHERITED;
     /// The header of the item behind LOG, which extends to the first chunk.
     pub(crate) const BREAKPOINTS_ITEM: usize = LOG + log_item::SIZE;
     const BREAKPOINTS: usize = BREAKPOINTS_ITEM + (PAYLOAD - FIRST_ITEM);

@@ -1,10 +1,19 @@
 //! Access to memory that this process writes and others read.
 #![allow(unsafe_code)]
 
+#[cfg(unix)]
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
+#[cfg(unix)]
+use std::sync::atomic::{
+    AtomicPtr, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 use super::memory::{self, Backing, Errno};
+#[cfg(unix)]
+use crate::spin_lock::Guard;
 
 /// Size of a cache line, the unit of prefetching.
 #[cfg(target_arch = "x86_64")]
@@ -41,6 +50,35 @@ impl Mapping {
         unsafe { memory::replace(self.base, self.size, backing) }
     }
 
+    /// A second mapping of the first `size` bytes, if possible at a multiple of `align`.
+    #[cfg(unix)]
+    pub(crate) fn again(
+        &self,
+        backing: &Backing,
+        size: usize,
+        align: usize,
+    ) -> Result<Self, Errno> {
+        self.pages(0, size)?;
+        // SAFETY: this is a mapping of the backing, with at least this size.
+        Ok(Self { base: unsafe { memory::map_again(backing, self.base, size, align) }?, size })
+    }
+
+    /// Writes `bytes` to whole pages from `at` on, which permanently have memory behind them then. No other thread may access
+    /// these pages.
+    #[cfg(unix)]
+    pub(crate) fn put(&self, backing: &Backing, at: usize, bytes: &[u8]) -> Result<(), Errno> {
+        self.pages(at, bytes.len())?;
+        // SAFETY: the pages are within the mapping, and the caller has them for itself.
+        if unsafe { memory::write(backing, self.base, at, bytes) } {
+            return Ok(());
+        }
+        self.have(backing, at, bytes.len())?;
+        for (at, word) in (at..).step_by(8).zip(bytes.as_chunks().0) {
+            self.word(at).store(u64::from_ne_bytes(*word), Relaxed);
+        }
+        Ok(())
+    }
+
     /// Ensures that a range of whole pages permanently has memory behind it: a store to a shared mapping without memory
     /// raises a signal.
     pub(crate) fn have(&self, backing: &Backing, at: usize, length: usize) -> Result<(), Errno> {
@@ -58,7 +96,7 @@ impl Mapping {
         self.size
     }
 
-    #[cfg(feature = "gdb")]
+    #[cfg(any(unix, feature = "gdb"))]
     pub(crate) fn address(&self) -> u64 {
         self.base.addr().get() as u64
     }
@@ -176,6 +214,47 @@ impl Mapping {
     fn outside(&self, at: usize) -> usize {
         debug_assert!(false, "{at} of {}", self.size);
         0
+    }
+}
+
+/// A place for a mapping that exists for a part of the time. All access is under the same lock.
+#[cfg(unix)]
+#[derive(Debug, Default)]
+pub(crate) struct MappingSlot {
+    base: AtomicPtr<u8>,
+    size: AtomicUsize,
+}
+
+#[cfg(unix)]
+impl MappingSlot {
+    /// Calls `look` with the mapping. It stays in the slot also for a child that is forked meanwhile.
+    pub(crate) fn with<T>(&self, _lock: &Guard<'_>, look: impl FnOnce(&Mapping) -> T) -> Option<T> {
+        let base = NonNull::new(self.base.load(Acquire))?;
+        let mapping = ManuallyDrop::new(Mapping { base, size: self.size.load(Relaxed) });
+        Some(look(&mapping))
+    }
+
+    pub(crate) fn take(&self, _lock: &Guard<'_>) -> Option<Mapping> {
+        self.take_out()
+    }
+
+    pub(crate) fn put(&self, _lock: &Guard<'_>, mapping: Mapping) {
+        drop(self.take_out());
+        let mapping = ManuallyDrop::new(mapping);
+        self.size.store(mapping.size, Relaxed);
+        self.base.store(mapping.base.as_ptr(), Release);
+    }
+
+    fn take_out(&self) -> Option<Mapping> {
+        let base = NonNull::new(self.base.swap(std::ptr::null_mut(), Acquire))?;
+        Some(Mapping { base, size: self.size.load(Relaxed) })
+    }
+}
+
+#[cfg(unix)]
+impl Drop for MappingSlot {
+    fn drop(&mut self) {
+        drop(self.take_out());
     }
 }
 

@@ -6,10 +6,16 @@
 
 mod alive;
 mod breakpoints;
+#[cfg(unix)]
+mod chunk_copy;
 mod chunks;
 #[cfg(unix)]
 mod fork;
 mod group;
+#[cfg(unix)]
+mod inheritance;
+#[cfg(unix)]
+mod inherited;
 mod lanes;
 mod layout;
 mod machine;
@@ -108,6 +114,8 @@ pub(crate) struct Log {
     backing: Backing,
     chunks: Chunks,
     lanes: Lanes,
+    #[cfg(unix)]
+    inherited: inheritance::Inheritance,
     pid: AtomicU32,
     /// The timestamp in the file's header, which all records have that describe no code.
     began: AtomicU64,
@@ -231,6 +239,8 @@ impl Log {
             backing,
             chunks,
             lanes: Lanes::default(),
+            #[cfg(unix)]
+            inherited: inheritance::Inheritance::default(),
             pid: AtomicU32::new(pid),
             began: AtomicU64::new(0),
             retry_after: AtomicU32::new(0),
@@ -421,7 +431,7 @@ impl Log {
     #[inline]
     fn code_at(&self, position: Position, index: u32) -> Option<(usize, GroupWords<'_>)> {
         let at = position.get() as usize * 8;
-        if at + code::END > self.mapping.size() {
+        if at + code::END > self.mapping.size() || !self.has_own_copy(at) {
             return None;
         }
         let group = self.mapping.words::<{ code::END / 8 }>(at);
@@ -433,8 +443,22 @@ impl Log {
 
     /// There is no fork, and so no child that could adopt the log.
     #[cfg(windows)]
-    pub(crate) fn adopt(&self, _: u32) -> Result<(), Failure> {
+    pub(crate) fn adopt(&self, _: u32, _: bool) -> Result<(), Failure> {
         Ok(())
+    }
+
+    #[cfg(windows)]
+    #[inline]
+    fn has_own_copy(&self, _: usize) -> bool {
+        true
+    }
+
+    #[cfg(windows)]
+    fn copy_inherited_in_time(&self) {}
+
+    #[cfg(windows)]
+    fn is_shared(&self) -> bool {
+        false
     }
 
     /// The descriptor of the log's file, if it has one, and the host has not closed it.

@@ -237,3 +237,82 @@ fn a_kill_between_a_record_and_its_tail_loses_no_later_code() {
     assert!(found && test.handles.contains_key(&(last << 20)));
     test.finish();
 }
+
+/// The head of a chunk, and the first words of what follows.
+const CHUNK_HEAD: usize = 64 + 40;
+
+/// The child of a fork, as one process: what it has of its own is another log all the same.
+#[test]
+fn a_kill_while_inherited_codes_are_copied_loses_none() {
+    for first in [Some(200), None, Some(150_000)] {
+        let mut test = Test::new(12, true);
+        // The first chunk begins with a code, with a filler, or with a code that is larger than a chunk.
+        let sizes = first.into_iter().chain(std::iter::repeat_n(3_000, 60));
+        for (n, size) in (1..).zip(sizes) {
+            assert!(test.load(n << 20, size));
+        }
+        if first.is_none() {
+            test.unload(1 << 20);
+        }
+        for n in (4..50).step_by(3) {
+            test.unload(n << 20);
+        }
+        let limit = test.log.mapping.size();
+        test.log.adopt(99, true).unwrap();
+        // The observer reads all of it.
+        test.log.mapping.have(&test.log.backing, 0, limit).unwrap();
+        let own = Code::at(1 << 40, 100).named("the child's own");
+        assert!(test.log.load(&own, true, 1).is_some());
+
+        let inherited: Vec<u64> = test.handles.keys().copied().collect();
+        let look = move |bytes: &[u8]| {
+            let snapshot = code_log::snapshot(&bytes).unwrap();
+            assert_eq!(snapshot.torn, 0);
+            let dump = Dump::parse(&snapshot.bytes).unwrap();
+            let mut alive: Vec<u64> = dump
+                .codes()
+                .map(|event| match event.unwrap() {
+                    CodeEvent::Load(code) if code.died().is_none() => code.address,
+                    _ => panic!("a code that died before the fork"),
+                })
+                .collect();
+            alive.sort_unstable();
+            assert_eq!(alive.pop(), Some(1 << 40));
+            // Until the last step, readers find all of them in the parent's log.
+            let is_shared = snapshot.head.inherited.is_some();
+            let is_part = is_shared && alive.iter().all(|code| inherited.contains(code));
+            assert!(alive == inherited || is_part, "{} of {}", alive.len(), inherited.len());
+            assert!(check(bytes).findings.iter().all(|one| one.severity != Severity::Error));
+        };
+        let done = Rc::new(RefCell::new(0));
+        let count = done.clone();
+        let mut last = None;
+        observe::during(
+            move |bytes| {
+                // Not the second mapping of the parent's.
+                if bytes.len() < limit {
+                    return;
+                }
+                *count.borrow_mut() += 1;
+                // Most instants are stores behind the filler that covers everything. Looked at are some of these, and all at
+                // which what readers walk over changes.
+                let head = bytes[FIRST_CHUNK..][..CHUNK_HEAD].to_vec();
+                let has_changed = last.replace(head.clone()) != Some(head);
+                if has_changed || *count.borrow() % 97 == 0 {
+                    look(bytes);
+                }
+            },
+            || assert!(test.log.copy_inherited()),
+        );
+        assert!(*done.borrow() > 500);
+        for (address, (position, index)) in &test.handles {
+            let living = test.log.living(*position, *index);
+            assert!(living.is_some(), "{address:x}");
+        }
+        test.handles.insert(1 << 40, (Position::new(1).unwrap(), 0));
+        // From here on, it is a log like any other.
+        assert!(test.load(1 << 41, 3_000));
+        test.unload(2 << 20);
+        test.finish();
+    }
+}

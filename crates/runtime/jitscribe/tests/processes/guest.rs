@@ -229,8 +229,9 @@ fn close_and_announce(kind: &str, growth: &str, dir: &Path) {
     let Some(child) = sys::fork() else {
         assert_eq!(load(scribe, 50_000), 50_000);
         precious.assert_untouched();
-        assert_eq!(codes_in(&own_log(name)), 100_100);
+        // From then on it has its parent's codes itself.
         let fd = scribe.log_fd().expect("its own log").try_clone_to_owned().unwrap();
+        assert_eq!(codes_in(&own_log(name)), 100_100);
         let head = code_log::snapshot(&File::from(fd)).unwrap().head;
         sys::exit(i32::from(head.pid != std::process::id()));
     };

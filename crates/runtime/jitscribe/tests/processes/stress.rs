@@ -6,6 +6,7 @@ use std::process::Child;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
+use jitdump::{CodeEvent, Dump};
 use jitscribe::{Code, LoadedCode, Scribe};
 
 use crate::Test;
@@ -16,6 +17,7 @@ use crate::sys::{self, Shared};
 pub const TESTS: &[Test] = &[
     ("stress_of_threads_forks_and_kills", stress),
     ("a_child_starts_with_what_was_alive_whatever_its_parent_did_since", late_child),
+    ("a_child_copies_what_it_inherits_before_the_parents_log_is_full", copy_in_time),
 ];
 
 /// A small generator of numbers that look random: xorshift.
@@ -263,4 +265,66 @@ fn late_child() {
         assert_eq!(compare(&snapshot.bytes, &after, &after, with_bytes, |_| false), Ok(0));
         (0..SLOTS).for_each(|slot| hand.unload(slot));
     }
+}
+
+/// The child shares its parent's log. It copies the codes when it announces more, before the parent's log is full and its space
+/// is reused; until then, the parent keeps its dead codes.
+fn copy_in_time() {
+    const LIMIT: usize = 4 << 20;
+    const OLD: u64 = 2_000;
+    let scribe = Scribe::builder().limit(LIMIT).build();
+    let load = |n: u64| {
+        let code = scribe.load(&Code::at(n << 12, 64).named("a name of some length"));
+        assert!(!code.is_stale());
+        code
+    };
+    let alive = |file: &File| {
+        let snapshot = code_log::snapshot(file).unwrap();
+        let dump = Dump::parse(&snapshot.bytes).unwrap();
+        let alive = dump.codes().filter_map(|event| match event.unwrap() {
+            CodeEvent::Load(code) => code.died().is_none().then_some(code.address >> 12),
+            _ => None,
+        });
+        let (mut alive, head): (Vec<u64>, _) = (alive.collect(), snapshot.head);
+        alive.sort_unstable();
+        (alive, head)
+    };
+    let size_of = |head: code_log::Head| head.chunks as usize * head.chunk_size as usize;
+    let inherited: Vec<_> = (1..=OLD).map(load).collect();
+    let told = Shared::anonymous(2);
+    let wait = |step: u64| {
+        while told.word(0).load(SeqCst) < step {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    let parent = File::from(scribe.log_fd().unwrap().try_clone_to_owned().unwrap());
+    let Some(pid) = sys::fork() else {
+        load(OLD + 1).leak();
+        let own = File::open(format!("/proc/self/fd/{}", scribe.log_fd_number().unwrap())).unwrap();
+        let (found, head) = alive(&own);
+        let is_shared = found == [OLD + 1] && head.inherited.is_some();
+        told.word(0).store(1, SeqCst);
+        wait(2);
+        // More than a chunk.
+        (OLD + 2..OLD + 1_002).for_each(|n| load(n).leak());
+        let (found, head) = alive(&own);
+        let is_copied = found == (1..OLD + 1_002).collect::<Vec<_>>() && head.inherited.is_none();
+        told.word(0).store(3, SeqCst);
+        sys::exit(
+            i32::from(!is_shared) | i32::from(!is_copied) << 1 | i32::from(head.left_out > 0) << 2,
+        );
+    };
+    wait(1);
+    drop(inherited);
+    // Three quarters of the limit; without a child, the space of the dead would be reused from one quarter on.
+    while size_of(alive(&parent).1) < LIMIT / 4 * 3 {
+        (0..1_000).for_each(|n| drop(load(n + 10 * OLD)));
+    }
+    told.word(0).store(2, SeqCst);
+    wait(3);
+    assert_eq!(sys::wait_for(pid), 0);
+    // The parent goes on in the limit.
+    (0..100_000).for_each(|n| drop(load(n + 10 * OLD)));
+    let (found, head) = alive(&parent);
+    assert_eq!((found.len(), head.left_out), (0, 0));
 }

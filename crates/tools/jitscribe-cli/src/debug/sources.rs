@@ -94,7 +94,9 @@ impl Sources {
         let core = Core::open(path)?;
         let logs = core.logs();
         self.logs = logs.iter().map(process::CoreLog::address).collect();
-        let read = |log| process::dump_of(log, DumpContext::default());
+        let read = |log: &process::CoreLog<'_>| {
+            process::dump_of(log, DumpContext { until: log.until(), ..DumpContext::default() })
+        };
         let dumps = logs.iter().map(|log| read(log).map_err(Error::format(path)));
         let dumps = dumps.collect::<Result<Vec<_>>>()?;
         self.set_log(dumps);

@@ -9,7 +9,8 @@ use rustix::process::geteuid;
 use super::input::Input;
 use crate::foreign::Patience;
 use crate::process::{
-    Core, DumpContext, Log, LogDump, dump_of, inner_pid, logs_of, merge, read_all, write_inside,
+    Core, CoreLog, DumpContext, Log, LogDump, dump_of, inner_pid, logs_of, merge, read_all,
+    write_inside,
 };
 use crate::{Error, Result, note, text};
 
@@ -52,8 +53,11 @@ pub fn of_core(path: &Path) -> Result<Input> {
             text::path(core.path())
         )));
     }
-    let context = DumpContext { memory: Some(&core), ..DumpContext::default() };
-    let read = |log| dump_of(log, context).map_err(Error::format(core.path()));
+    let read = |log: &CoreLog<'_>| {
+        let context =
+            DumpContext { memory: Some(&core), until: log.until(), ..DumpContext::default() };
+        dump_of(log, context).map_err(Error::format(core.path()))
+    };
     let dumps = logs.iter().map(read).collect::<Result<Vec<_>>>()?;
     Ok(input(with_one_clock(dumps), text::path(path).to_string()))
 }

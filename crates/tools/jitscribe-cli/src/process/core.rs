@@ -10,6 +10,7 @@ use code_log::{Head, Source};
 use object::{Object, ObjectSegment, ReadCache};
 
 use super::log_dump::CodeBytes;
+use super::logs::inherited_until;
 use crate::{Error, Result, text};
 
 /// Logs begin at a page boundary.
@@ -36,6 +37,9 @@ struct Segment {
 pub struct CoreLog<'c> {
     core: &'c Core,
     address: u64,
+    head: Head,
+    /// For a log that the process has inherited from its parent: later codes do not belong to this process.
+    until: Option<u64>,
 }
 
 impl Core {
@@ -80,15 +84,20 @@ impl Core {
     /// The logs in it.
     pub fn logs(&self) -> Vec<CoreLog<'_>> {
         let starts = self.segments.iter().map(|segment| segment.address);
-        let logs = starts
-            .filter(|start| start.is_multiple_of(PAGE))
-            .map(|address| CoreLog { core: self, address });
-        logs.filter(|log| {
+        let logs = starts.filter(|start| start.is_multiple_of(PAGE)).filter_map(|address| {
             let mut bytes = [0; Head::SIZE];
-            let count = log.read_at(0, &mut bytes).unwrap_or(0);
-            bytes.get(..count).is_some_and(|bytes| Head::parse(bytes).is_ok())
-        })
-        .collect()
+            let count = self.read(address, &mut bytes).unwrap_or(0);
+            let head = Head::parse(bytes.get(..count)?).ok()?;
+            Some(CoreLog { core: self, address, head, until: None })
+        });
+        let mut logs: Vec<CoreLog<'_>> = logs.collect();
+        let heads: Vec<Head> = logs.iter().map(|log| log.head).collect();
+        for log in &mut logs {
+            log.until = inherited_until(&heads, log.address);
+        }
+        // The process's own first.
+        logs.sort_by_key(|log| log.until.is_some());
+        logs
     }
 
     /// Reads up to `buffer.len()` bytes; fewer if the file has no more.
@@ -118,6 +127,11 @@ impl CoreLog<'_> {
     /// Its address in the process.
     pub fn address(&self) -> u64 {
         self.address
+    }
+
+    /// For a log that the process has inherited from its parent: later codes do not belong to this process.
+    pub fn until(&self) -> Option<u64> {
+        self.until
     }
 }
 

@@ -35,8 +35,8 @@ pub struct Log {
     /// Where it was found, to distinguish logs.
     pub place: PathBuf,
     is_own: bool,
-    /// When the process started, if known.
-    started: Option<u64>,
+    /// Up to when its codes belong to the process, for a log of its parent; `None` if this is not known.
+    until: Option<u64>,
     found: LogMapping,
     file: Option<OwnedFd>,
     process: Arc<Process>,
@@ -69,8 +69,7 @@ impl Log {
     /// The time up to which its codes belong to the process: the fork, for a log that it still shares with its
     /// parent.
     fn until(&self) -> Option<u64> {
-        // With timestamps in processor ticks, the time of the fork is not known.
-        if self.is_own || self.head.arch_timestamp { None } else { self.started }
+        self.until
     }
 
     /// The identity of the log: the process and the file. A log that the process creates later has another identity.
@@ -360,21 +359,44 @@ fn logs(pid: u32, answer: Answer) -> Option<Vec<Log>> {
     });
     let inner = inner_pid(pid);
     let started = started(pid);
+    let is_own = |head: &Head| inner.is_none_or(|pid| pid == head.pid);
+    let heads: Vec<Head> = found.logs.iter().filter_map(LogMapping::parsed_head).collect();
+    let is_copied = |found: &LogMapping, head: &Head| {
+        let is_whole = found.end.saturating_sub(found.start) >= head.limit;
+        !is_whole && inherited_until(&heads, found.start).is_none()
+    };
     let log = |found: LogMapping| {
         let head = found.parsed_head()?;
         let place = std::ffi::OsString::from_vec(found.place.clone());
+        let until = match inherited_until(&heads, found.start) {
+            _ if is_own(&head) => None,
+            Some(forked) => Some(forked),
+            // With timestamps in processor ticks, the time of the fork is not known.
+            None => started.filter(|_| !head.arch_timestamp),
+        };
         Some(Log {
             pid,
-            is_own: inner.is_none_or(|pid| pid == head.pid),
+            is_own: is_own(&head),
             head,
             place: place.into(),
-            started,
+            until,
             file: found.file.and_then(&mut descriptor),
             found,
             process: Arc::clone(&process),
         })
     };
-    found.logs.into_iter().map(log).collect()
+    let logs: Option<Vec<Log>> = found.logs.into_iter().map(log).collect();
+    let mut logs = logs?;
+    // A log of which a part is mapped was inherited. Once no other log refers to it, the other has its codes.
+    logs.retain(|log| log.is_own || !is_copied(&log.found, &log.head));
+    logs.sort_by_key(|log| !log.is_own);
+    Some(logs)
+}
+
+/// Up to when the codes of the log at this address belong to the process with these logs, if one of them says so: the process, or
+/// one that it was forked from, has left codes in the log of its parent.
+pub fn inherited_until(heads: &[Head], address: u64) -> Option<u64> {
+    heads.iter().find(|head| head.inherited == Some(address)).map(|head| head.forked)
 }
 
 /// Copies bytes into a memfd, from which a worker can read them.

@@ -15,7 +15,7 @@ use super::{CAPACITY, Chunk, Freed, start_of};
 use crate::log::lanes::HeldLane;
 use crate::log::layout::{
     CHUNK, FILLER_MIN, FIRST_CHUNK, FIRST_ITEM, HEAD_SIZE, PAYLOAD, TAIL, chunk, code, control,
-    item_word, pair, record_word, unpair,
+    item_word, pair, record_word,
 };
 use crate::log::records::{State, pieces};
 use crate::log::{LeftOutReason, Log};
@@ -73,6 +73,7 @@ impl Log {
         if self.skips_search() {
             return None;
         }
+        self.copy_inherited_in_time();
         let Some(guard) = self.chunks.lock_owners() else {
             // There may be space: let the next announcement search for it.
             self.left_out_reason.set(LeftOutReason::Busy);
@@ -176,21 +177,42 @@ impl Log {
     /// Writes a chunk's first record. What follows it must already be written.
     pub(in crate::log) fn write_head(&self, number: usize, run: usize) {
         let start = start_of(number);
-        let epoch = self.chunks.table.get(number).map_or(0, |chunk| chunk.epoch.load(Relaxed));
-        let word = |at: usize, value| self.mapping.word(start + at).store(value, Relaxed);
-        word(code::TIME, self.began.load(Relaxed));
-        word(code::ADDRESS, 0);
-        word(code::ENTRIES, 0);
-        word(FIRST_ITEM, item_word(tag::CHUNK, 0, chunk_item::SIZE));
-        word(chunk::EPOCH, epoch);
-        word(chunk::SPAN, pair(run as u32, 0));
-        let head = record_word(RecordId::DEBUG_INFO.0, HEAD_SIZE);
-        self.mapping.word(start).store(head, Release);
-        let tail = pair(TAIL_MAGIC, (PAYLOAD - FIRST_ITEM + chunk_item::SIZE) as u32);
-        self.mapping.word(start + TAIL).store(tail, Release);
+        let words = self.head_words(number, run);
+        for at in (0..HEAD_SIZE).step_by(8).filter(|at| *at != 0 && *at != TAIL) {
+            let word = words.get(at / 8).copied().unwrap_or_default();
+            self.mapping.word(start + at).store(word, Relaxed);
+        }
+        self.mapping.word(start).store(words[0], Release);
+        self.mapping.word(start + TAIL).store(words[TAIL / 8], Release);
+    }
+
+    /// The words of a chunk's first record.
+    pub(in crate::log) fn head_words(&self, number: usize, run: usize) -> [u64; HEAD_SIZE / 8] {
+        let mut words = [0; HEAD_SIZE / 8];
+        words[0] = record_word(RecordId::DEBUG_INFO.0, HEAD_SIZE);
+        words[code::TIME / 8] = self.began.load(Relaxed);
+        words[TAIL / 8] = pair(TAIL_MAGIC, (PAYLOAD - FIRST_ITEM + chunk_item::SIZE) as u32);
+        words[FIRST_ITEM / 8] = item_word(tag::CHUNK, 0, chunk_item::SIZE);
+        words[chunk::EPOCH / 8] =
+            self.chunks.table.get(number).map_or(0, |chunk| chunk.epoch.load(Relaxed));
+        words[chunk::SPAN / 8] = pair(run as u32, 0);
+        words
     }
 
     /// Tells readers that the content of the chunk is about to change.
+    pub(in crate::log) fn begin_change_of(&self, number: usize) {
+        if let Some(chunk) = self.chunks.table.get(number) {
+            self.begin_change(number, chunk);
+        }
+    }
+
+    /// Tells readers that the content of the chunk has changed.
+    pub(in crate::log) fn end_change_of(&self, number: usize) {
+        if let Some(chunk) = self.chunks.table.get(number) {
+            self.end_change(number, chunk);
+        }
+    }
+
     fn begin_change(&self, number: usize, chunk: &Chunk) {
         let epoch = (chunk.epoch.load(Relaxed) + 1) | 1;
         chunk.epoch.store(epoch, Relaxed);
@@ -204,18 +226,11 @@ impl Log {
         self.mapping.word(start_of(number) + chunk::EPOCH).store(epoch, Release);
     }
 
-    /// The chunk's epoch as published in the log; `None` if it belongs to a run.
-    pub(in crate::log) fn epoch(&self, number: usize) -> Option<u64> {
-        let word = |at: usize| self.mapping.word(start_of(number) + at).load(Acquire);
-        let is_head = unpair(word(TAIL)).0 == TAIL_MAGIC
-            && word(FIRST_ITEM) == item_word(tag::CHUNK, 0, chunk_item::SIZE);
-        is_head.then(|| word(chunk::EPOCH))
-    }
-
     /// Like [`Self::reuse`], while the log may still grow: this saves memory, and uses the processor's cache better.
     fn reuse_early(&self, guard: &Guard<'_>) -> Option<usize> {
         let (taken, limit) = self.extent();
-        if taken < limit / HISTORY {
+        // Children of forks find the codes that were alive at the fork in this log, also those that have died since.
+        if taken < limit / HISTORY || self.is_shared() {
             return None;
         }
         self.reuse(LOOKS, MOSTLY, guard)

@@ -156,6 +156,25 @@ impl Backing {
         Ok(())
     }
 
+    /// Writes bytes to a memfd of sufficient size. `false` if it is another backing, or if that failed.
+    pub(crate) fn write(&self, at: usize, mut bytes: &[u8]) -> bool {
+        let Self::Memory(file) = self else { return false };
+        // Writing beyond this limit raises a signal.
+        let fits = at.checked_add(bytes.len()).is_some_and(|end| end <= file_limit());
+        let Some(file) = file.get().filter(|_| fits) else { return false };
+        let mut at = at as u64;
+        while !bytes.is_empty() {
+            match retry(|| pwrite(file, bytes, at)) {
+                Ok(written @ 1..) => {
+                    bytes = bytes.get(written..).unwrap_or_default();
+                    at += written as u64;
+                }
+                _ => return false,
+            }
+        }
+        true
+    }
+
     /// Ensures that `length` bytes from `at` on permanently have memory or disk space: a store to a shared mapping without it
     /// raises a signal. `names` are used to find the file if its descriptor is lost.
     pub(crate) fn grow(

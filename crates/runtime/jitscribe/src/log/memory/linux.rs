@@ -7,7 +7,9 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 
 pub(crate) use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+use rustix::mm::{
+    Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap, mmap_anonymous, mremap, munmap,
+};
 
 pub(crate) use super::backing::Backing;
 use super::backing::retry;
@@ -50,6 +52,48 @@ fn fill_for_valgrind(backing: &Backing) {
     }
     #[cfg(not(feature = "valgrind"))]
     let _ = backing;
+}
+
+/// Maps the first `size` bytes of a mapping a second time. At a multiple of `align`, which is a multiple of the page size, if the
+/// process has the descriptor of the backing.
+///
+/// # Safety
+/// There is a shared mapping of the backing at `base` of at least this size.
+pub(crate) unsafe fn map_again(
+    backing: &Backing,
+    base: NonNull<u8>,
+    size: usize,
+    align: usize,
+) -> Result<NonNull<u8>, Errno> {
+    let Some(file) = backing.fd() else {
+        // SAFETY: a shared mapping whose old size is given as 0 stays, and is mapped again at an address that the kernel chooses.
+        let made = unsafe { mremap(base.as_ptr().cast(), 0, size, MremapFlags::MAYMOVE) }?;
+        return NonNull::new(made.cast()).ok_or(Errno::NOMEM);
+    };
+    let reserved = size.checked_add(align).ok_or(Errno::NOMEM)?;
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: a new mapping at an address that the kernel chooses replaces nothing.
+    let start = unsafe { mmap_anonymous(ptr::null_mut(), reserved, ProtFlags::empty(), flags) }?;
+    let front = start.addr().next_multiple_of(align) - start.addr();
+    let at = start.wrapping_byte_add(front);
+    let end = at.wrapping_byte_add(size.next_multiple_of(rustix::param::page_size()));
+    let flags = MapFlags::SHARED | MapFlags::FIXED;
+    // SAFETY: it replaces a part of the memory that was just reserved.
+    let made = unsafe { mmap(at, size, READ_WRITE, flags, file, 0) };
+    let rest = start.addr() + reserved - end.addr();
+    // SAFETY: these parts of the reserved memory are not used: all of it if the second mapping failed.
+    unsafe {
+        if made.is_err() {
+            let _ = munmap(start, reserved);
+        } else {
+            for (at, size) in [(start, front), (end, rest)] {
+                if size > 0 {
+                    let _ = munmap(at, size);
+                }
+            }
+        }
+    }
+    NonNull::new(made?.cast()).ok_or(Errno::NOMEM)
 }
 
 /// Hides unused space of the log from memcheck's leak search, which would allocate its pages.
@@ -133,10 +177,33 @@ pub(crate) unsafe fn have(
         // If it cannot be populated, it is allocated when it is touched.
         Backing::Anonymous => drop(populate()?),
     }
+    // SAFETY: guaranteed by the caller.
+    unsafe { is_in_use(base, at, length) };
+    Ok(())
+}
+
+/// Makes memory of a mapping, which has pages behind it, part of core files, and known to memcheck.
+///
+/// # Safety
+/// As for [`have`].
+unsafe fn is_in_use(base: NonNull<u8>, at: usize, length: usize) {
     show(base.addr().get() + at, length);
     // SAFETY: guaranteed by the caller; the advice changes no content. Kernels that do not support it are fine.
     let _ = unsafe { madvise(base.add(at).as_ptr().cast(), length, Advice::LinuxDoDump) };
-    Ok(())
+}
+
+/// Like [`have`], and writes `bytes` there; `false` if the caller has to do both. Writing to a memfd takes less than half of the
+/// time of the page faults and of clearing the pages.
+///
+/// # Safety
+/// As for [`have`]. No other thread accesses the memory.
+pub(crate) unsafe fn write(backing: &Backing, base: NonNull<u8>, at: usize, bytes: &[u8]) -> bool {
+    let is_written = backing.write(at, bytes);
+    if is_written {
+        // SAFETY: guaranteed by the caller.
+        unsafe { is_in_use(base, at, bytes.len()) };
+    }
+    is_written
 }
 
 /// Allocates pages at once, without a signal if that fails; `false` if the kernel does not support this.
