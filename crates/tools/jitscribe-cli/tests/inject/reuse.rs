@@ -289,3 +289,24 @@ fn late_events_of_many_rounds_are_not_lost() {
     scene.inject(&recording, &[]).clean();
     assert_eq!(scene.shown(), expected);
 }
+
+#[test]
+fn of_three_codes_of_one_time_each_is_above_the_one_before() {
+    let jit = jit()
+        .load(20 * MS, CODE + 0x10, 24, "head")
+        .load(20 * MS, CODE + 0x20, 32, "middle")
+        .load(20 * MS, CODE + 0x30, 8, "tail");
+    // The middle one is first seen after the first, and last after the third.
+    let samples = [(0x10, 100), (0x18, 101), (0x20, 102), (0x30, 104), (0x38, 105)];
+    let (_scene, shown) = one(jit, &samples.map(|(offset, time)| (CODE + offset, time)));
+    assert_eq!(
+        shown,
+        [
+            "100 head+0x0 jit-5000007-0.elf",
+            "101 head+0x8 jit-5000007-0.elf",
+            "102 middle+0x0 jit-5000007-0-1.elf",
+            "104 tail+0x0 jit-5000007-0-2.elf",
+            "105 middle+0x18 jit-5000007-0-1.elf",
+        ]
+    );
+}

@@ -27,6 +27,8 @@ struct SampledPiece {
     since: u64,
     usage: Usage,
     layer: usize,
+    /// The time from which on it is mapped, if it is not in the first layer.
+    from: u64,
     moved_by: u64,
 }
 
@@ -164,12 +166,16 @@ fn assign_layers(
             let old = latest.under(&range).map(|old| sampled[old].usage.last);
             let last_of_old = old.filter(|&last| last < new.usage.first).max();
             let from = epochs::between(last_of_old, new.since, new.usage.first);
+            // What is mapped over something must be mapped later: the other may have been delayed by a third code's samples.
+            let below_from = latest.under(&range).map(|old| sampled[old].from).max().unwrap_or(0);
+            let from = from.max(below_from.min(new.usage.first));
             let place = match base_of(extents, &range) {
                 // Not before the arena's first mapping.
                 Some(base) if from <= base.time() => base,
                 _ => Place::At(from),
             };
             let new = &mut sampled[number];
+            new.from = place.time();
             new.layer = below + 1;
             if new.layer >= MOST {
                 // At the end of the address space, there may be no space.
@@ -201,7 +207,7 @@ fn sampled_codes(
         let whole = table.history.code(piece.code).range();
         let range = whole.start.max(span.start)..whole.end.min(span.end);
         let (code, since) = (piece.code, piece.since);
-        sampled.push(SampledPiece { code, range, since, usage, layer: 0, moved_by: 0 });
+        sampled.push(SampledPiece { code, range, since, usage, layer: 0, from: 0, moved_by: 0 });
     }
     // Of a code in several pieces, keep the earliest.
     sampled.sort_unstable_by_key(|sampled| (sampled.code, sampled.since));
