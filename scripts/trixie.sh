@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Puts perf 6.12, Python 3.13, OpenJDK 21, gdb 16, lldb 19 and Valgrind 3.24 of Debian 13 into DIR, beside what Debian 12 has
+# Puts perf 6.12, Python 3.13, OpenJDK 21, gdb 16, lldb 19 and Valgrind 3.24 of Debian 13 into DIR, next to what Debian 12 has
 # installed.
 #
 #   scripts/trixie.sh DIR    then: DIR/run/perf …, DIR/run/python3.13 …, DIR/run/jdk-21/bin/java …, DIR/run/gdb …, DIR/run/lldb …

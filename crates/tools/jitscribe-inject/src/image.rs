@@ -25,6 +25,8 @@ pub struct ImageOptions<'a> {
     pub lines: LineTable,
     /// The samples in each code: the names of codes with samples are kept.
     pub hits: &'a Hits,
+    /// Whether the recording has copies of stacks, which are unwound later.
+    pub stack_copies: bool,
 }
 
 /// Number of codes that a thread processes at a time: a few of an image's parts, and at least as much of a dump as is
@@ -49,6 +51,9 @@ pub fn write(
     let mut output = Output::create(path, options.replace)?;
     let mut writer = ImageWriter::new(output.file(), target, image.span.clone()).map_err(failed)?;
     writer.expect(image.shown.len());
+    if options.stack_copies {
+        writer.always_write_unwind_tables();
+    }
     let empty = writer.part();
     let worker = || {
         let mut maker = PartsBuilder {

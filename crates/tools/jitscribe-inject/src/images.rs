@@ -151,7 +151,7 @@ impl Images {
                 let map = map.and_then(|map| index.maps.get(map));
                 let page_offset = map.map_or(0, |map| range.start.wrapping_sub(map.above_offset));
                 let name = match map {
-                    Some(map) if !map.anonymous => {
+                    Some(map) if !map.anonymous && !index.stack_copies => {
                         let file = MappedFile::Recorded(space, map.name);
                         let name = index.name(map);
                         spellings.path(file, name, SYMBOLS_OF_LIBRARY, map.range.start);
@@ -160,7 +160,12 @@ impl Images {
                     Some(map) => index.name(map).to_vec(),
                     None => b"//anon".to_vec(),
                 };
-                let mmap = mapping_of(pid, range, page_offset, PROTECTION, &name);
+                let mut mmap = mapping_of(pid, range, page_offset, PROTECTION, &name);
+                // perf would take the same path with another inode for another file.
+                if let Some((detail, file)) = mmap.detail.as_mut().zip(map.and_then(|map| map.file))
+                {
+                    detail.file = file;
+                }
                 return Ok(encode(&mmap, attrs, place));
             }
         };
@@ -171,7 +176,8 @@ impl Images {
         let bias = finished.text.address.wrapping_sub(finished.text.file_offset);
         let page_offset = (range.start + moved_by).wrapping_sub(bias);
         let mut name = path.as_os_str().as_bytes().to_vec();
-        if protection == PROTECTION {
+        // perf's libunwind computes a base address for each path.
+        if protection == PROTECTION && !index.stack_copies {
             name = spellings.path(MappedFile::Image(number), &name, *codes, range.start);
         }
         let mmap = mapping_of(pid, range, page_offset, protection, &name);

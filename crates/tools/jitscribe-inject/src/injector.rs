@@ -163,7 +163,13 @@ impl<'a> Injector<'a> {
             &codes.table,
             input.attrs(),
             &|space| codes.targets.target(space, input.features()),
-            ImageOptions { folder: &folder, replace: self.replace, lines: self.lines, hits: &hits },
+            ImageOptions {
+                folder: &folder,
+                replace: self.replace,
+                lines: self.lines,
+                hits: &hits,
+                stack_copies: index.stack_copies,
+            },
         )?;
 
         progress(Progress::Begins(Stage::WritingRecording));

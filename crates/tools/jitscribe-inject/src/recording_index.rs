@@ -30,6 +30,8 @@ pub struct MapEvent {
     pub above_offset: u64,
     /// Whether no file backs the memory: JITs put their code there.
     pub anonymous: bool,
+    /// What the recording has to identify the file.
+    pub file: Option<FileIdentity>,
 }
 
 #[cfg(test)]
@@ -46,7 +48,7 @@ impl MapEvent {
         processes.add(1);
         let space = processes.at(1, 0).expect("an address space");
         let name = NameId::made(name);
-        Self { space, range, time, ordinal, name, above_offset: 0, anonymous }
+        Self { space, range, time, ordinal, name, above_offset: 0, anonymous, file: None }
     }
 }
 
@@ -205,6 +207,7 @@ struct RawMap {
     ordinal: Ordinal,
     name: NameId,
     above_offset: u64,
+    file: Option<FileIdentity>,
 }
 
 /// No process has a longer name: the kernel truncates names to 15 bytes. Each fork has its parent's name.
@@ -229,8 +232,8 @@ impl Raw {
             Record::Mmap(map) if map.misc & misc::CPU_MODE_MASK == misc::USER => {
                 self.processes.add(map.pid);
                 let name = self.names.intern(map.filename);
-                if let Some(FileIdentity::Inode { major, minor, inode, .. }) =
-                    map.detail.map(|detail| detail.file)
+                let file = map.detail.map(|detail| detail.file);
+                if let Some(FileIdentity::Inode { major, minor, inode, .. }) = file
                     && looks_like_marker(map.filename)
                 {
                     let inode = Inode { device: (major, minor), number: inode };
@@ -238,7 +241,15 @@ impl Raw {
                 }
                 let range = map.address..map.address.saturating_add(map.len);
                 let above_offset = map.address.wrapping_sub(map.page_offset);
-                self.maps.push(RawMap { pid: map.pid, range, time, ordinal, name, above_offset });
+                self.maps.push(RawMap {
+                    pid: map.pid,
+                    range,
+                    time,
+                    ordinal,
+                    name,
+                    above_offset,
+                    file,
+                });
             }
             Record::Comm(comm) => {
                 if comm.exec {
@@ -274,7 +285,7 @@ impl Raw {
         let anonymous: Vec<bool> = names.iter().map(is_anonymous).collect();
         let mut maps: Vec<MapEvent> = maps
             .into_iter()
-            .filter_map(|RawMap { pid, range, time, ordinal, name, above_offset }| {
+            .filter_map(|RawMap { pid, range, time, ordinal, name, above_offset, file }| {
                 let space = processes.at(pid, time)?;
                 Some(MapEvent {
                     space,
@@ -284,6 +295,7 @@ impl Raw {
                     name,
                     above_offset,
                     anonymous: anonymous[name.index()],
+                    file,
                 })
             })
             .collect();

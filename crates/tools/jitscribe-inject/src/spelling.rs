@@ -2,7 +2,8 @@
 //!
 //! hotspot's reader keeps the symbols of a file by its path as distances from the address at which the file was first mapped, and looks up other mappings of that
 //! path as if they began there too (perfaddresscache.cpp, `findSymbol`). With another spelling of the path it reads the symbols again.
-//! perf shows one row for both: it compares the names of files without their folders (sort.c, `_sort__dso_cmp`).
+//! perf shows one row for both: it compares the names of files without their folders (sort.c, `_sort__dso_cmp`). Its unwinders do not, so that
+//! recordings whose stacks are unwound later have one spelling.
 
 use std::collections::HashMap;
 use std::hash::Hash;

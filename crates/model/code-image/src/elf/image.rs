@@ -64,6 +64,7 @@ pub struct ImageWriter<W> {
     symbols: SymbolTable,
     /// How many codes the caller expects to add; 0 once space was reserved for them.
     expected: usize,
+    has_tables: bool,
 }
 
 impl<W: Write + Seek> ImageWriter<W> {
@@ -75,7 +76,12 @@ impl<W: Write + Seek> ImageWriter<W> {
         // The image mirrors the arena.
         let place = Place { span, text: PAGE };
         let gathered = Gathered::new(out, target, place, LARGEST_ARENA)?;
-        Ok(ImageWriter { gathered, symbols: SymbolTable::new(target), expected: 0 })
+        Ok(ImageWriter {
+            gathered,
+            symbols: SymbolTable::new(target),
+            expected: 0,
+            has_tables: false,
+        })
     }
 
     /// Sets whether to write source lines and inlined calls (the default). Without them the image is about a third
@@ -84,6 +90,14 @@ impl<W: Write + Seek> ImageWriter<W> {
     pub fn debug_info(mut self, on: bool) -> Self {
         self.gathered.set_debug_info(on);
         self
+    }
+
+    /// Writes unwind tables also if no code has unwind info; then they are empty.
+    ///
+    /// perf's libunwind takes the frame pointer of a code that the tables do not have, but ends the stack if the file has no tables
+    /// (util/unwind-libunwind-local.c, `find_proc_info`: the error is not `UNW_ENOINFO`).
+    pub fn always_write_unwind_tables(&mut self) {
+        self.has_tables = true;
     }
 
     /// Sets the expected number of codes, so that tables need not grow step by step. A wrong number does no harm.
@@ -148,7 +162,7 @@ impl<W: Write + Seek> ImageWriter<W> {
 
     /// Writes everything else.
     ///
-    /// `place_eh_frame` is called if any code has unwind info. Its argument is the size of the tables in bytes, a
+    /// `place_eh_frame` is called if any code has unwind info, or [`Self::always_write_unwind_tables`] was called. Its argument is the size of the tables in bytes, a
     /// multiple of the page size. It returns the address at which a mapping of the tables will be reported for the
     /// process: a multiple of the page size, above the text and within 2 GiB of all relevant code, where nothing else
     /// is mapped. `None` puts the tables directly behind the text.
@@ -163,7 +177,7 @@ impl<W: Write + Seek> ImageWriter<W> {
         let place = &self.gathered.place;
         let text_end = place.text_end();
         let text_len = text_end.saturating_sub(PAGE);
-        let tables_address = if self.gathered.unwind.is_empty() {
+        let tables_address = if self.gathered.unwind.is_empty() && !self.has_tables {
             None
         } else {
             let size = self.gathered.unwind.size().next_multiple_of(PAGE);

@@ -13,8 +13,8 @@ use crate::limits::GENERATIONS;
 use crate::output_limits::{ARENA_GAP, ARENA_SPAN, split_into_arenas};
 use crate::recording_index::{MapEvent, RecordingIndex};
 
-/// Functions are aligned to cache lines at most.
-const LARGEST_ALIGNMENT: u64 = 64;
+/// Functions are aligned to cache lines at most, and V8 leaves as much again between two builtins.
+const LARGEST_ALIGNMENT: u64 = 128;
 
 /// A run of code.
 #[derive(Clone, Debug)]
