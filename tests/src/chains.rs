@@ -1,6 +1,6 @@
 //! Call chains as `perf script` prints them.
 
-use crate::sample::{Symbol, parse_symbol, parse_time, split_dso};
+use crate::sample::{Symbol, parse_symbol, parse_time, plain_path, split_dso};
 
 /// A sample with its call chain, innermost frame first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +74,7 @@ fn parse_frame(line: &str) -> Option<Frame> {
     let (address, rest) = line.trim_start().split_once(' ')?;
     let (symbol, dso) = split_dso(rest)?;
     let address = u64::from_str_radix(address, 16).ok()?;
-    Some(Frame { address, symbol: parse_symbol(symbol), dso: dso.to_owned() })
+    Some(Frame { address, symbol: parse_symbol(symbol), dso: plain_path(dso) })
 }
 
 #[cfg(test)]

@@ -215,7 +215,8 @@ fn frames_named_by_files_first(stock: &mut [Chain], raw: &[Chain]) {
         // Unwound stacks may be longer than without images.
         if stock.frames.len() == raw.frames.len() {
             for (stock, raw) in stock.frames.iter_mut().zip(&raw.frames) {
-                if raw.symbol.is_some() && raw.dso.starts_with('/') {
+                let is_file = raw.dso.starts_with('/') && !raw.dso.ends_with(".map");
+                if raw.symbol.is_some() && is_file {
                     *stock = raw.clone();
                 }
             }

@@ -119,7 +119,7 @@ fn parse_split(head: &str, rest: &str) -> Option<Sample> {
         time,
         ip: u64::from_str_radix(ip, 16).ok()?,
         symbol: parse_symbol(symbol),
-        dso: dso.to_owned(),
+        dso: plain_path(dso),
         srcline: None,
     })
 }
@@ -148,6 +148,15 @@ pub(crate) fn split_dso(text: &str) -> Option<(&str, &str)> {
         }
     }
     None
+}
+
+/// A path as perf has it, without the parts that change nothing: injected recordings have several spellings of one path.
+pub(crate) fn plain_path(dso: &str) -> String {
+    if !dso.starts_with('/') || dso.starts_with("//") {
+        return dso.to_owned();
+    }
+    let parts = dso.split('/').filter(|part| !part.is_empty() && *part != ".");
+    parts.fold(String::new(), |path, part| path + "/" + part)
 }
 
 /// A name with or without `+0xOFFSET`; `[unknown]` is none.

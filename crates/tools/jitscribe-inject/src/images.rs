@@ -60,6 +60,8 @@ pub struct Images {
     pub written: Vec<Image>,
     /// The paths under which they are mapped, each with the image's index in `written`.
     pub paths: BTreeMap<Vec<u8>, usize>,
+    /// Other spellings of the paths of the recording's own files.
+    pub spellings: BTreeMap<Vec<u8>, NameId>,
     /// Mapping events with their places, in order.
     pub events: Vec<(Place, Vec<u8>)>,
     /// The functions with the most samples.
@@ -155,7 +157,9 @@ impl Images {
                         let file = MappedFile::Recorded(space, map.name);
                         let name = index.name(map);
                         spellings.path(file, name, SYMBOLS_OF_LIBRARY, map.range.start);
-                        spellings.path(file, name, SYMBOLS_OF_LIBRARY, range.start)
+                        let spelling = spellings.path(file, name, SYMBOLS_OF_LIBRARY, range.start);
+                        self.spellings.insert(spelling.clone(), map.name);
+                        spelling
                     }
                     Some(map) => index.name(map).to_vec(),
                     None => b"//anon".to_vec(),

@@ -1,5 +1,6 @@
 //! All steps of an injection.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
@@ -20,6 +21,7 @@ use super::parallel::join;
 use super::plan::{CodeLayout, Plan};
 use super::progress::{Progress, Stage};
 use super::recording::Recording;
+use super::recording_index::RecordingIndex;
 use super::report::{ImageReport, Report};
 use super::sources::Sources;
 use super::top::Hits;
@@ -187,7 +189,7 @@ impl<'a> Injector<'a> {
                 Writer::pipe(stream.unwrap_or_else(|| Box::new(std::io::sink())), input)
             }
         };
-        add_build_ids(&mut writer, &images, input.endian()).map_err(writing())?;
+        add_build_ids(&mut writer, &images, index, input.endian()).map_err(writing())?;
         let frames = InterpretedFrames::new(index, spaces, &codes.table);
         rewrite::rewrite(input, &mut writer, index, &plan, &images.events, frames, at)
             .map_err(writing())?;
@@ -242,17 +244,25 @@ fn nothing_applied(found: &Sources) -> NothingApplied {
     }
 }
 
-/// Adds the images' build-ids, for perf archive and debuginfod.
+/// Adds the images' build-ids, for perf archive and debuginfod, and those of files under other spellings of their paths.
 fn add_build_ids(
     writer: &mut Writer<'_>,
     images: &Images,
+    index: &RecordingIndex,
     endian: perf_data::Endian,
 ) -> Result<(), perf_data::Error> {
     let ids = images.paths.iter().filter_map(|(path, &number)| {
         let image = images.written.get(number)?;
         Some(BuildId::of_user_file(path, &image.finished.build_id))
     });
-    let ids: Vec<BuildId> = ids.collect();
+    let recorded = writer.features_mut()?.build_ids(endian);
+    let recorded: HashMap<&[u8], &BuildId> =
+        recorded.iter().map(|file| (file.filename.as_slice(), file)).collect();
+    let spelled = images.spellings.iter().filter_map(|(path, &name)| {
+        let file = *recorded.get(index.names.get(name))?;
+        (file.filename != *path).then(|| BuildId { filename: path.clone(), ..file.clone() })
+    });
+    let ids: Vec<BuildId> = ids.chain(spelled).collect();
     if !ids.is_empty() {
         writer.features_mut()?.append_build_ids(ids.iter(), endian);
     }

@@ -1,5 +1,7 @@
 //! Recordings with copies of the stacks: an image for each span of time.
 
+use object::{Object, ObjectSection};
+
 use crate::recording::{Attr, REGS_USER, Recording, STACK_USER, USUAL};
 use crate::scene::{CODE, Injected, Jit, MS, PID, Scene, process};
 
@@ -63,4 +65,20 @@ fn code_that_nobody_saw_running_makes_no_image() {
     let (scene, injected) = injected(jit, &[(CODE + 1, 70)]);
     assert_eq!(injected.images(), ["jit-5000007-0.elf"]);
     assert_eq!(scene.shown(), ["70 v50+0x1 jit-5000007-0.elf"]);
+}
+
+/// perf's libunwind ends a stack in a file without any, and follows the frame pointer where they do not have the code.
+#[test]
+fn images_have_unwind_tables_even_if_no_code_has() {
+    let (scene, injected) = injected(jit().load(20 * MS, CODE, 0x40, "plain"), &[(CODE + 1, 21)]);
+    let path = injected.json()["images"][0]["path"].as_str().unwrap().to_owned();
+    let image = std::fs::read(&path).unwrap();
+    let file = object::File::parse(&*image).unwrap();
+    for name in [".eh_frame_hdr", ".eh_frame"] {
+        let section = file.section_by_name(name).unwrap_or_else(|| panic!("no {name}"));
+        assert!(section.size() > 0, "{name}");
+    }
+    let events = scene.perf(&["script", "-i", "out.data", "--show-mmap-events"]);
+    let is_of_tables = |line: &str| line.contains(": r--p ") && line.ends_with(&path);
+    assert!(events.lines().any(is_of_tables), "{events}");
 }
