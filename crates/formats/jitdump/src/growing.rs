@@ -370,7 +370,7 @@ mod tests {
             }
             seen.dedup();
             let start = ends[0];
-            let stops = |end: &&usize| (**end - start) % piece == 0 || **end == data.len();
+            let stops = |end: &&usize| (**end - start).is_multiple_of(piece) || **end == data.len();
             assert_eq!(seen, ends.iter().filter(stops).copied().collect::<Vec<_>>(), "{piece}");
         }
     }
