@@ -61,6 +61,7 @@ struct Status {
     inner: u32,
     user: u32,
     group: u32,
+    has_ended: bool,
     is_stopped: bool,
     catches_quit: bool,
 }
@@ -196,10 +197,13 @@ fn turns_on_frame_pointers(words: &[u8]) -> bool {
     about.next_back().unwrap_or(false)
 }
 
+/// Fails if the process has ended, also if its parent has not asked for its end yet.
 fn status(proc: impl AsFd) -> io::Result<Status> {
     let mut text = String::new();
     open(proc, "status")?.take(MOST_STATUS).read_to_string(&mut text)?;
-    Status::parse(&text).ok_or_else(|| io::Error::other("unexpected content in /proc/PID/status"))
+    let status = Status::parse(&text)
+        .ok_or_else(|| io::Error::other("unexpected content in /proc/PID/status"))?;
+    if status.has_ended { Err(Errno::SRCH.into()) } else { Ok(status) }
 }
 
 impl Status {
@@ -213,11 +217,15 @@ impl Status {
         let id = |name| words(name)?.nth(1)?.parse().ok();
         let caught = words("SigCgt:")?.next()?;
         let caught = u64::from_str_radix(caught, 16).ok()?;
+        let state = words("State:")?.next()?;
+        let threads: u32 = words("Threads:")?.next()?.parse().ok()?;
         Some(Self {
             inner: words("NStgid:")?.next_back()?.parse().ok()?,
             user: id("Uid:")?,
             group: id("Gid:")?,
-            is_stopped: matches!(words("State:")?.next()?, "T" | "t"),
+            // The first thread can end before the others.
+            has_ended: matches!(state, "Z" | "X") && threads <= 1,
+            is_stopped: matches!(state, "T" | "t"),
             catches_quit: caught >> (Signal::QUIT.as_raw() - 1) & 1 == 1,
         })
     }
@@ -318,10 +326,21 @@ mod tests {
     #[test]
     fn status_is_parsed() {
         let text = "Name:\tx\\nUid:\t0\nState:\tT (stopped)\nNStgid:\t77\t5\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\n\
-                    SigCgt:\t0000000000000004\n";
-        let status = Status::parse(text);
-        let wanted = Status { inner: 5, user: 2, group: 6, is_stopped: true, catches_quit: true };
-        assert_eq!(status, Some(wanted));
+                    Threads:\t1\nSigCgt:\t0000000000000004\n";
+        let wanted = Status {
+            inner: 5,
+            user: 2,
+            group: 6,
+            has_ended: false,
+            is_stopped: true,
+            catches_quit: true,
+        };
+        assert_eq!(Status::parse(text), Some(wanted));
+        let ended = text.replace("T (stopped)", "Z (zombie)");
+        let wanted = Status { has_ended: true, is_stopped: false, ..wanted };
+        assert_eq!(Status::parse(&ended), Some(wanted));
+        let others_run = ended.replace("Threads:\t1", "Threads:\t2");
+        assert_eq!(Status::parse(&others_run), Some(Status { has_ended: false, ..wanted }));
         assert_eq!(Status::parse(&text.replace("SigCgt", "SigIgn")), None);
     }
 
@@ -341,5 +360,20 @@ mod tests {
         assert!(Target::open(0).is_err() && Target::open(u32::MAX).is_err());
         // It has no handler, so nothing is sent, or this test would end here.
         assert!(matches!(own.quit(), Err(Failure::Refused(_))));
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_not_opened() {
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().expect("sleep");
+        let target = Target::open(child.id()).expect("it runs");
+        child.kill().expect("killed");
+        // Waits for its end, and leaves it to be asked for.
+        let id = rustix::process::Pid::from_child(&child);
+        let options =
+            rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
+        rustix::process::waitid(rustix::process::WaitId::Pid(id), options).expect("it ends");
+        assert!(target.expect_alive().is_err());
+        assert!(Target::open(child.id()).is_err());
+        child.wait().expect("its end");
     }
 }
