@@ -35,8 +35,8 @@ const SYMBOLS_OF_LIBRARY: usize = 1 << 16;
 
 /// A file that is mapped at several places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum MappedFile {
-    /// The image with this number.
+pub enum MappedFile {
+    /// The image with this index in [`Images::written`].
     Image(usize),
     /// A file of the recording in this address space.
     Recorded(AddressSpaceId, NameId),
@@ -58,10 +58,8 @@ pub struct Image {
 pub struct Images {
     /// In the order of the plan.
     pub written: Vec<Image>,
-    /// The paths under which they are mapped, each with the image's index in `written`.
-    pub paths: BTreeMap<Vec<u8>, usize>,
-    /// Other spellings of the paths of the recording's own files.
-    pub spellings: BTreeMap<Vec<u8>, NameId>,
+    /// The paths in these events, and the files that they lead to.
+    pub paths: BTreeMap<Vec<u8>, MappedFile>,
     /// Mapping events with their places, in order.
     pub events: Vec<(Place, Vec<u8>)>,
     /// The functions with the most samples.
@@ -128,7 +126,8 @@ impl Images {
             let content = Content::Recorded(map);
             added.push(AddedMapping { space, range: range.clone(), place, content });
         }
-        let mut spellings = Spellings::new();
+        // perf's libunwind computes a base address for each path.
+        let mut spellings = if index.stack_copies { Spellings::single() } else { Spellings::new() };
         for mapping in with_remains(added, index, plan) {
             let event = images.event(&mapping, index, attrs, &mut spellings)?;
             images.events.extend(event.map(|event| (mapping.place, event)));
@@ -153,13 +152,16 @@ impl Images {
                 let map = map.and_then(|map| index.maps.get(map));
                 let page_offset = map.map_or(0, |map| range.start.wrapping_sub(map.above_offset));
                 let name = match map {
-                    Some(map) if !map.anonymous && !index.stack_copies => {
+                    Some(map) if !map.anonymous => {
                         let file = MappedFile::Recorded(space, map.name);
                         let name = index.name(map);
-                        spellings.path(file, name, SYMBOLS_OF_LIBRARY, map.range.start);
-                        let spelling = spellings.path(file, name, SYMBOLS_OF_LIBRARY, range.start);
-                        self.spellings.insert(spelling.clone(), map.name);
-                        spelling
+                        let mut path =
+                            |start| spellings.path(file, name, SYMBOLS_OF_LIBRARY, start);
+                        // The recording's own mapping comes first.
+                        path(map.range.start);
+                        let path = path(range.start);
+                        self.paths.insert(path.clone(), file);
+                        path
                     }
                     Some(map) => index.name(map).to_vec(),
                     None => b"//anon".to_vec(),
@@ -179,15 +181,15 @@ impl Images {
         // Negative below the first page.
         let bias = finished.text.address.wrapping_sub(finished.text.file_offset);
         let page_offset = (range.start + moved_by).wrapping_sub(bias);
+        let file = MappedFile::Image(number);
         let mut name = path.as_os_str().as_bytes().to_vec();
-        // perf's libunwind computes a base address for each path.
-        if protection == PROTECTION && !index.stack_copies {
-            name = spellings.path(MappedFile::Image(number), &name, *codes, range.start);
+        if matches!(content, Content::Image { .. }) {
+            name = spellings.path(file, &name, *codes, range.start);
         }
         let mmap = mapping_of(pid, range, page_offset, protection, &name);
         let event = encode(&mmap, attrs, place);
         let event = event.ok_or_else(|| Error::PathTooLong { path: path.clone() })?;
-        self.paths.insert(name, number);
+        self.paths.insert(name, file);
         Ok(Some(event))
     }
 }

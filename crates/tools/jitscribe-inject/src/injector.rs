@@ -13,7 +13,7 @@ use perf_data::{BuildId, Writer};
 use super::attribution::SampleAttribution;
 use super::files::{PlainFiles, SourceFiles};
 use super::image::ImageOptions;
-use super::images::Images;
+use super::images::{Images, MappedFile};
 use super::interpreted::InterpretedFrames;
 use super::locate::SearchPaths;
 use super::output::{self, Output};
@@ -251,18 +251,20 @@ fn add_build_ids(
     index: &RecordingIndex,
     endian: perf_data::Endian,
 ) -> Result<(), perf_data::Error> {
-    let ids = images.paths.iter().filter_map(|(path, &number)| {
-        let image = images.written.get(number)?;
-        Some(BuildId::of_user_file(path, &image.finished.build_id))
-    });
     let recorded = writer.features_mut()?.build_ids(endian);
     let recorded: HashMap<&[u8], &BuildId> =
         recorded.iter().map(|file| (file.filename.as_slice(), file)).collect();
-    let spelled = images.spellings.iter().filter_map(|(path, &name)| {
-        let file = *recorded.get(index.names.get(name))?;
-        (file.filename != *path).then(|| BuildId { filename: path.clone(), ..file.clone() })
-    });
-    let ids: Vec<BuildId> = ids.chain(spelled).collect();
+    let id = |(path, file): (&Vec<u8>, &MappedFile)| match *file {
+        MappedFile::Image(number) => {
+            let image = images.written.get(number)?;
+            Some(BuildId::of_user_file(path, &image.finished.build_id))
+        }
+        MappedFile::Recorded(_, name) => {
+            let file = *recorded.get(index.names.get(name))?;
+            (file.filename != *path).then(|| BuildId { filename: path.clone(), ..file.clone() })
+        }
+    };
+    let ids: Vec<BuildId> = images.paths.iter().filter_map(id).collect();
     if !ids.is_empty() {
         writer.features_mut()?.append_build_ids(ids.iter(), endian);
     }

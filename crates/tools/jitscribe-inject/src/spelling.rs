@@ -16,13 +16,21 @@ const PARTS: u32 = 10;
 /// The spellings of the paths of some files.
 #[derive(Debug)]
 pub struct Spellings<File> {
+    /// Number of spellings that a path may have.
+    most: usize,
+    /// Where the mappings of each file begin, in the order of their spellings.
     files: HashMap<File, Vec<u64>>,
 }
 
 impl<File: Eq + Hash> Spellings<File> {
     /// No mappings yet.
     pub fn new() -> Self {
-        Self { files: HashMap::new() }
+        Self { most: 1 << PARTS, files: HashMap::new() }
+    }
+
+    /// Each path stays as it is.
+    pub fn single() -> Self {
+        Self { most: 1, ..Self::new() }
     }
 
     /// The path to use for a mapping of `file`, which has `symbols`, that begins at `start`: as given for the first mapping, and for others that
@@ -31,8 +39,8 @@ impl<File: Eq + Hash> Spellings<File> {
         let starts = self.files.entry(file).or_default();
         let known = starts.iter().position(|&known| known == start);
         let number = known.unwrap_or_else(|| {
-            let most = (SYMBOLS_AGAIN / symbols.max(1)).min(1 << PARTS);
-            if starts.len() < most.max(1) {
+            let most = (SYMBOLS_AGAIN / symbols.max(1)).clamp(1, self.most);
+            if starts.len() < most {
                 starts.push(start);
                 starts.len() - 1
             } else {
@@ -93,5 +101,11 @@ mod tests {
         assert_eq!(of(1), b"/a/b");
         assert_ne!(of(2), b"/a/b");
         assert_eq!(of(3), b"/a/b");
+    }
+
+    #[test]
+    fn a_single_spelling_is_the_path() {
+        let mut spellings = Spellings::single();
+        assert!((0..9).all(|start| spellings.path(1, b"/a/b", 1, start) == b"/a/b"));
     }
 }
