@@ -3,11 +3,10 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use fallible::Vec;
-use jitdump::RecordId;
 use jitdump::extension::tag;
 
 use super::layout::{FIRST_ITEM, TAIL, code, load, unpair};
-use super::records::{Piece, State, half_anywhere, pieces};
+use super::records::{Piece, State, half_anywhere, load_record, pieces};
 use super::{Log, Position};
 
 impl Log {
@@ -108,20 +107,7 @@ impl Log {
 
     /// Offset of the LOAD record in a group, if it has one.
     pub(super) fn load_record(&self, at: usize, size: usize) -> Option<usize> {
-        let end = at + size;
-        let mut record = at + unpair(self.mapping.word(at).load(Relaxed)).1 as usize;
-        while record + load::NAME <= end {
-            let (id, size) =
-                (half_anywhere(&self.mapping, record), half_anywhere(&self.mapping, record + 4));
-            if id == RecordId::LOAD.0 {
-                return Some(record);
-            }
-            if size < 16 {
-                return None;
-            }
-            record += size as usize;
-        }
-        None
+        load_record(at, size, |at| Some(half_anywhere(&self.mapping, at)))
     }
 
     fn bytes(&self, at: usize, length: usize) -> Vec<u8> {

@@ -20,7 +20,7 @@ use super::layout::{
 };
 use super::mapping::Mapping;
 use super::memory::Errno;
-use super::records::{Piece, State, pieces};
+use super::records::{Piece, State, load_record, pieces};
 use crate::system;
 
 /// How often a chunk is read again when its space is reused in between.
@@ -132,18 +132,7 @@ impl ChunkCopy {
             let bytes = self.bytes.get(at..)?.first_chunk()?;
             Some(u32::from_ne_bytes(*bytes))
         };
-        let mut record = at + half(at + 4)? as usize;
-        while record + load::NAME <= at + size {
-            let (id, size) = (half(record)?, half(record + 4)?);
-            if id == RecordId::LOAD.0 {
-                return Some(record);
-            }
-            if size < 16 {
-                return None;
-            }
-            record += size as usize;
-        }
-        None
+        load_record(at, size, half)
     }
 
     /// Writes a filler, of which only these words are not 0.

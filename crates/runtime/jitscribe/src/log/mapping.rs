@@ -227,7 +227,7 @@ pub(crate) struct MappingSlot {
 
 #[cfg(unix)]
 impl MappingSlot {
-    /// Calls `look` with the mapping. It stays in the slot also for a child that is forked meanwhile.
+    /// Calls `look` with the mapping, which stays in the slot: a child that is forked during the call has it too.
     pub(crate) fn with<T>(&self, _lock: &Guard<'_>, look: impl FnOnce(&Mapping) -> T) -> Option<T> {
         let base = NonNull::new(self.base.load(Acquire))?;
         let mapping = ManuallyDrop::new(Mapping { base, size: self.size.load(Relaxed) });

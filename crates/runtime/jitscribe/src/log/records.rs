@@ -7,7 +7,7 @@ use jitdump::RecordId;
 use jitdump::extension::tail::MAGIC as TAIL_MAGIC;
 use jitdump::extension::{code as code_item, tag};
 
-use super::layout::{FILLER_MIN, FIRST_ITEM, TAIL, code, item_word, record_word, unpair};
+use super::layout::{FILLER_MIN, FIRST_ITEM, TAIL, code, item_word, load, record_word, unpair};
 use super::mapping::{Mapping, Words};
 
 /// A group, or a record that describes no code.
@@ -36,6 +36,27 @@ pub(crate) fn pieces(mapping: &Mapping, range: Range<usize>) -> impl Iterator<It
         at += piece.size;
         Some(piece)
     })
+}
+
+/// Offset of the LOAD record in a group of `size` bytes at `at`, if it has one. `half` reads 32 bits.
+pub(crate) fn load_record(
+    at: usize,
+    size: usize,
+    half: impl Fn(usize) -> Option<u32>,
+) -> Option<usize> {
+    let end = at + size;
+    let mut record = at + half(at + 4)? as usize;
+    while record + load::NAME <= end {
+        let (id, size) = (half(record)?, half(record + 4)?);
+        if id == RecordId::LOAD.0 {
+            return Some(record);
+        }
+        if size < 16 {
+            return None;
+        }
+        record += size as usize;
+    }
+    None
 }
 
 fn piece(mapping: &Mapping, at: usize, end: usize) -> Option<Piece> {
