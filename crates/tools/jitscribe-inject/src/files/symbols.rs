@@ -211,19 +211,6 @@ mod tests {
 
     use super::*;
 
-    /// The bytes of a file.
-    struct Bytes(Vec<u8>);
-
-    impl ReadAt for Bytes {
-        fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-            let from = usize::try_from(offset).unwrap_or(usize::MAX);
-            let rest = self.0.get(from..).unwrap_or_default();
-            let count = rest.len().min(buffer.len());
-            buffer[..count].copy_from_slice(&rest[..count]);
-            Ok(count)
-        }
-    }
-
     /// The function in the file that is made of this code.
     #[inline(never)]
     extern "C" fn named() -> usize {
@@ -236,7 +223,7 @@ mod tests {
 
     #[test]
     fn functions_of_this_program_have_names() {
-        let symbols = FileSymbols::read(&Bytes(program())).expect("an ELF file");
+        let symbols = FileSymbols::read(&&program()[..]).expect("an ELF file");
         let maps = std::fs::read_to_string("/proc/self/maps").expect("its mappings");
         let address = named as *const () as u64;
         let offset = maps.lines().find_map(|line| {
@@ -264,7 +251,7 @@ mod tests {
                     *place = byte;
                 }
             }
-            if let Ok(symbols) = FileSymbols::read(&Bytes(bytes)) {
+            if let Ok(symbols) = FileSymbols::read(&&bytes[..]) {
                 symbols.name(0x1000);
             }
         }
@@ -273,7 +260,7 @@ mod tests {
         fn heads_of_any_content(head in prop::collection::vec(any::<u8>(), 0..256), class in 1u8..3) {
             let mut bytes = vec![0x7f, b'E', b'L', b'F', class, 1, 1];
             bytes.extend(head);
-            if let Ok(symbols) = FileSymbols::read(&Bytes(bytes)) {
+            if let Ok(symbols) = FileSymbols::read(&&bytes[..]) {
                 symbols.name(0x1000);
             }
         }
