@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use benches::built::{bridge_and_program, figures};
 use benches::table;
 
 const ROUNDS: usize = 12;
@@ -12,15 +13,8 @@ const ROWS: [&str; 3] =
     ["a line into a perf map", "a line into another file", "a write of nothing"];
 
 fn main() {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let made = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let target = made.parent().expect("the target folder");
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--release", "-p", "jitscribe-preload"]);
-    run(build.arg("--target-dir").arg(target).current_dir(here.join("..")));
-    let library = target.join("release/libjitscribe_preload.so");
-    let program = made.join("bridge");
-    run(Command::new("cc").arg("-O2").arg("-o").arg(&program).arg(here.join("bridge.c")));
+    let (library, program) = bridge_and_program("bridge", made);
 
     let chrt = Command::new("chrt").args(["-f", "1", "true"]).stderr(Stdio::null()).status();
     let is_real_time = chrt.is_ok_and(|status| status.success());
@@ -40,6 +34,7 @@ fn main() {
             }
             command.arg(&program).arg(folder.path());
             let figures = figures(command.env_remove("JITSCRIBE"));
+            assert_eq!(figures.len(), ROWS.len());
             for (least, figure) in least.iter_mut().zip(figures) {
                 *least = least.min(figure);
             }
@@ -60,18 +55,4 @@ fn main() {
         if is_real_time { ", chrt -f 1" } else { "" }
     );
     table::print(&title, &["", "without", "with", "more"], &rows).expect("standard output");
-}
-
-/// What the program printed.
-fn figures(command: &mut Command) -> [f64; 3] {
-    let done = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(done.status.success(), "{command:?}: {}", done.status);
-    let printed = String::from_utf8(done.stdout).expect("figures");
-    let mut figures = printed.split_whitespace().map(|figure| figure.parse().expect("a figure"));
-    std::array::from_fn(|_| figures.next().expect("three figures"))
-}
-
-fn run(command: &mut Command) {
-    let done = command.status().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(done.success(), "{command:?}: {done}");
 }

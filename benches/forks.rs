@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use benches::built::{bridge_and_program, figures};
 use benches::table;
 
 const ROUNDS: usize = 9;
@@ -23,15 +24,8 @@ const ROWS: [(&str, Shape, &[usize]); 6] = [
 ];
 
 fn main() {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let made = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let target = made.parent().expect("the target folder");
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--release", "-p", "jitscribe-preload"]);
-    run(build.arg("--target-dir").arg(target).current_dir(here.join("..")));
-    let library = target.join("release/libjitscribe_preload.so");
-    let program = made.join("forks");
-    run(Command::new("cc").arg("-O2").arg("-o").arg(&program).arg(here.join("forks.c")));
+    let (library, program) = bridge_and_program("forks", made);
 
     let folder = tempfile::tempdir().expect("a folder");
     let mut times = [const { [const { Vec::new() }; 2] }; ROWS.len()];
@@ -43,7 +37,9 @@ fn main() {
                 if with == 1 {
                     command.env("LD_PRELOAD", &library);
                 }
-                times.push(figure(command.env_remove("JITSCRIBE")));
+                let figures = figures(command.env_remove("JITSCRIBE"));
+                assert_eq!(figures.len(), 1);
+                times.extend(figures);
             }
         }
     }
@@ -66,16 +62,4 @@ fn main() {
 fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
-}
-
-/// What the program printed.
-fn figure(command: &mut Command) -> f64 {
-    let done = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(done.status.success(), "{command:?}: {}", done.status);
-    String::from_utf8(done.stdout).expect("a figure").trim().parse().expect("seconds")
-}
-
-fn run(command: &mut Command) {
-    let done = command.status().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(done.success(), "{command:?}: {done}");
 }

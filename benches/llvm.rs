@@ -6,6 +6,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use benches::built::run;
+
 const FUNCTIONS: &str = "1000";
 const ROUNDS: &str = "30";
 
@@ -36,9 +38,4 @@ fn main() {
     let dumps = tempfile::tempdir().expect("a folder");
     let mut bench = Command::new(&program);
     run(bench.args([FUNCTIONS, ROUNDS]).env("JITDUMPDIR", dumps.path()).env_remove("JITSCRIBE"));
-}
-
-fn run(command: &mut Command) {
-    let done = command.status().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(done.success(), "{command:?}: {done}");
 }

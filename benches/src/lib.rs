@@ -4,10 +4,12 @@
 //! * [`jit`] is a process that has such code, runs it and dumps it, to be recorded by perf;
 //! * [`grow`] makes a long recording of a short one;
 //! * [`profile`] and [`logs`] make large files such as valgrind's tools write;
+//! * [`built`] builds programs that print figures of their own;
 //! * [`measure`] runs a command and says what it took;
 //! * [`case`](mod@case) records a workload, and sets jitscribe, perf and plain copying side by side on it;
 //! * [`table`] prints.
 
+pub mod built;
 pub mod case;
 pub mod grow;
 pub mod jit;
