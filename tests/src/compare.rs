@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 
 use crate::chains::Chain;
-use crate::sample::Sample;
+use crate::sample::{Sample, escaped, is_perf_map};
 
 /// How many differences a failure shows.
 const SHOWN: usize = 12;
@@ -137,10 +137,11 @@ pub fn expect_chains_kept(reference: &[Chain], ours: &[Chain]) {
         assert_eq!((reference.time, reference.tid), (ours.time, ours.tid));
         let kept = reference.frames.len() <= ours.frames.len()
             && reference.frames.iter().zip(&ours.frames).all(|(reference, ours)| {
-                let jitted = reference.dso.rsplit('/').next().is_some_and(|name| {
-                    name.starts_with("jitted-")
-                        || (name.starts_with("perf-") && name.ends_with(".map"))
-                });
+                let jitted = reference
+                    .dso
+                    .rsplit('/')
+                    .next()
+                    .is_some_and(|name| name.starts_with("jitted-") || is_perf_map(name));
                 !jitted || reference.symbol.is_none() || reference.symbol == ours.symbol
             });
         if !kept {
@@ -177,14 +178,7 @@ impl Sample {
 /// Whether `ours` is the reference's name as symbols spell it. JavaScriptCore encodes names in UTF-8 twice, which makes
 /// control characters (C1) of them; perf prints these, and our symbols spell them out.
 fn is_spelled(reference: &str, ours: &str) -> bool {
-    let mut spelled = String::new();
-    for c in reference.chars() {
-        match c {
-            '\u{80}'..='\u{9f}' => _ = write!(spelled, "\\u{:04x}", u32::from(c)),
-            c => spelled.push(c),
-        }
-    }
-    spelled == ours
+    escaped(reference, |c| matches!(c, '\u{80}'..='\u{9f}')) == ours
 }
 
 #[cfg(test)]

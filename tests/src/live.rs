@@ -13,7 +13,7 @@ use crate::jitscribe;
 use crate::line_oracle::LineOracle;
 use crate::map_oracle::{MapOracle, MapTally, expect_map_applied};
 use crate::perf::Perf;
-use crate::sample::Sample;
+use crate::sample::{Sample, is_perf_map};
 use crate::tool::{ToolOutput, crate_dir, run};
 
 /// A recording of a real program, with a folder of its own that was the program's working directory.
@@ -215,7 +215,8 @@ fn frames_named_by_files_first(stock: &mut [Chain], raw: &[Chain]) {
         // Unwound stacks may be longer than without images.
         if stock.frames.len() == raw.frames.len() {
             for (stock, raw) in stock.frames.iter_mut().zip(&raw.frames) {
-                let is_file = raw.dso.starts_with('/') && !raw.dso.ends_with(".map");
+                let is_file = raw.dso.starts_with('/')
+                    && !raw.dso.rsplit('/').next().is_some_and(is_perf_map);
                 if raw.symbol.is_some() && is_file {
                     *stock = raw.clone();
                 }

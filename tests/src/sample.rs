@@ -1,5 +1,7 @@
 //! Samples as `perf script` prints them.
 
+use std::fmt::Write as _;
+
 /// The fields that [`parse`] reads, for `perf script -F`.
 pub const FIELDS: &str = "comm,pid,tid,time,ip,sym,symoff,dso";
 
@@ -73,8 +75,26 @@ impl Sample {
             || self.dso.starts_with("[unknown]")
             || self.dso.starts_with("[anon:")
             || self.dso.starts_with("[JIT]")
-            || (name.starts_with("perf-") && name.ends_with(".map"))
+            || is_perf_map(name)
     }
+}
+
+/// Whether a file has the name of a perf map.
+pub(crate) fn is_perf_map(name: &str) -> bool {
+    name.starts_with("perf-") && name.ends_with(".map")
+}
+
+/// A name with those characters as `\uXXXX` for which `is_escaped` is true.
+pub(crate) fn escaped(name: &str, is_escaped: impl Fn(char) -> bool) -> String {
+    let mut escaped = String::new();
+    for c in name.chars() {
+        if is_escaped(c) {
+            _ = write!(escaped, "\\u{:04x}", u32::from(c));
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
 }
 
 /// Reads what `perf script -G --ns -F` [`FIELDS`] printed, with or without `symoff` and `srcline`.

@@ -1,14 +1,13 @@
 //! What other readers make of a recording: hotspot's (perfparser, in its package), and samply.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSymbol};
 use serde_json::Value;
 
-use crate::sample::Sample;
+use crate::sample::{Sample, escaped};
 use crate::tool::{cache, run, tool};
 
 /// How often a reader has the same leaf as perf.
@@ -96,38 +95,44 @@ fn is_of_replaced(sample: &Sample) -> bool {
     sample.dso_name().matches('-').count() > 2
 }
 
-/// `größe` as `gr\u00f6\u00dfe`.
-fn in_ascii(name: &str) -> String {
-    let mut ascii = String::new();
-    for c in name.chars() {
-        match c {
-            c if c.is_ascii() => ascii.push(c),
-            c => _ = write!(ascii, "\\u{:04x}", u32::from(c)),
+impl Agreement {
+    /// Counts samples. `agrees` says whether the reader has the same for a sample, in jitted code or not.
+    fn count<'s>(
+        samples: impl Iterator<Item = &'s Sample>,
+        folder: &Path,
+        mut agrees: impl FnMut(&Sample, bool) -> bool,
+    ) -> Self {
+        let mut agreement = Self::default();
+        for sample in samples {
+            if sample.dso_in(folder) {
+                agreement.jitted += 1;
+                agreement.replaced += usize::from(is_of_replaced(sample));
+                agreement.jitted_agreed += usize::from(agrees(sample, true));
+            } else if sample.dso.starts_with('/') && !sample.in_anonymous_memory() {
+                agreement.native += 1;
+                agreement.native_agreed += usize::from(agrees(sample, false));
+            }
         }
+        agreement
     }
-    ascii
 }
 
 /// Compares hotspot with what perf has, sample by sample. Images are in `folder`.
 pub fn hotspot(data: &Path, perf: &[Sample], folder: &Path) -> Agreement {
     let leaves = hotspot_leaves(data);
-    let mut agreement = Agreement::default();
-    for sample in perf.iter().filter(|sample| !sample.dso.starts_with('[')) {
-        let Some(name) = sample.name() else { continue };
+    let named = perf.iter().filter(|sample| sample.symbol.is_some());
+    Agreement::count(named, folder, |sample, is_jitted| {
+        let name = sample.name().unwrap_or_default();
         let names = leaves.get(&(sample.tid, sample.time)).map(Vec::as_slice).unwrap_or_default();
-        if sample.dso_in(folder) {
-            agreement.jitted += 1;
-            agreement.replaced += usize::from(is_of_replaced(sample));
-            // The debug information of images has names in ASCII.
-            let is_same = |other: &String| other == name || *other == in_ascii(name);
-            agreement.jitted_agreed += usize::from(names.iter().any(is_same));
-        } else if sample.dso.starts_with('/') && !sample.in_anonymous_memory() {
-            agreement.native += 1;
-            let is_same = |other: &String| without_parameters(other) == without_parameters(name);
-            agreement.native_agreed += usize::from(names.iter().any(is_same));
-        }
-    }
-    agreement
+        names.iter().any(|other| {
+            if is_jitted {
+                // The debug information of images has names in ASCII.
+                other == name || *other == escaped(name, |c| !c.is_ascii())
+            } else {
+                without_parameters(other) == without_parameters(name)
+            }
+        })
+    })
 }
 
 /// How often each leaf is in samply's profile: by the name of the file, and the address in it.
@@ -172,26 +177,15 @@ pub fn samply(data: &Path, perf: &[Sample], folder: &Path) -> Agreement {
         };
         *left.entry(key).or_default() += count;
     }
-    let mut take = |key: String| match left.get_mut(&key) {
-        Some(count) if *count > 0 => {
-            *count -= 1;
-            1
-        }
-        _ => 0,
-    };
-    let mut agreement = Agreement::default();
-    for sample in perf {
-        if sample.dso_in(folder) {
-            let Some(name) = sample.name() else { continue };
-            agreement.jitted += 1;
-            agreement.replaced += usize::from(is_of_replaced(sample));
-            agreement.jitted_agreed += take(format!("jitted {name}"));
-        } else if sample.dso.starts_with('/') && !sample.in_anonymous_memory() {
-            agreement.native += 1;
-            agreement.native_agreed += take(sample.dso_name().to_owned());
-        }
-    }
-    agreement
+    let of_interest = perf.iter().filter(|it| it.symbol.is_some() || !it.dso_in(folder));
+    Agreement::count(of_interest, folder, |sample, is_jitted| {
+        let key = match sample.name() {
+            Some(name) if is_jitted => format!("jitted {name}"),
+            _ => sample.dso_name().to_owned(),
+        };
+        let count = left.get_mut(&key).filter(|count| **count > 0);
+        count.map(|count| *count -= 1).is_some()
+    })
 }
 
 /// The functions of an image: start, end and name.
