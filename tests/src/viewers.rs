@@ -19,6 +19,8 @@ pub struct Agreement {
     pub replaced: usize,
     /// Those of them for which the reader has the same name.
     pub jitted_agreed: usize,
+    /// Those of them for which the reader has no name at all.
+    pub jitted_unnamed: usize,
     /// Samples whose leaf perf has in a program or library.
     pub native: usize,
     /// Those for which the reader has the same: the name for hotspot, the file for samply.
@@ -121,9 +123,11 @@ impl Agreement {
 pub fn hotspot(data: &Path, perf: &[Sample], folder: &Path) -> Agreement {
     let leaves = hotspot_leaves(data);
     let named = perf.iter().filter(|sample| sample.symbol.is_some());
-    Agreement::count(named, folder, |sample, is_jitted| {
+    let mut unnamed = 0;
+    let agreement = Agreement::count(named, folder, |sample, is_jitted| {
         let name = sample.name().unwrap_or_default();
         let names = leaves.get(&(sample.tid, sample.time)).map(Vec::as_slice).unwrap_or_default();
+        unnamed += usize::from(is_jitted && names.is_empty());
         names.iter().any(|other| {
             if is_jitted {
                 // The debug information of images has names in ASCII.
@@ -132,7 +136,8 @@ pub fn hotspot(data: &Path, perf: &[Sample], folder: &Path) -> Agreement {
                 without_parameters(other) == without_parameters(name)
             }
         })
-    })
+    });
+    Agreement { jitted_unnamed: unnamed, ..agreement }
 }
 
 /// How often each leaf is in samply's profile: by the name of the file, and the address in it.

@@ -14,6 +14,7 @@ use super::code_table::CodeTable;
 use super::free::Free;
 use super::image::{self, ImageOptions};
 use super::interner::NameId;
+use super::named_by_file::CodeInFiles;
 use super::plan::{Mask, Place, Plan, PlannedImage};
 use super::recording_index::RecordingIndex;
 use super::remains::{AddedMapping, Content, with_remains};
@@ -79,6 +80,7 @@ impl Images {
         attrs: &Attrs,
         target_of: &TargetOf<'_>,
         options: ImageOptions<'_>,
+        code_in_files: &CodeInFiles,
     ) -> Result<Self> {
         let mut images = Self::default();
         let mut added = Vec::new();
@@ -129,7 +131,7 @@ impl Images {
         // perf's libunwind computes a base address for each path.
         let mut spellings = if index.stack_copies { Spellings::single() } else { Spellings::new() };
         for mapping in with_remains(added, index, plan) {
-            let event = images.event(&mapping, index, attrs, &mut spellings)?;
+            let event = images.event(&mapping, index, attrs, code_in_files, &mut spellings)?;
             images.events.extend(event.map(|event| (mapping.place, event)));
         }
         Ok(images)
@@ -141,6 +143,7 @@ impl Images {
         mapping: &AddedMapping,
         index: &RecordingIndex,
         attrs: &Attrs,
+        code_in_files: &CodeInFiles,
         spellings: &mut Spellings<MappedFile>,
     ) -> Result<Option<Vec<u8>>> {
         let AddedMapping { space, ref range, place, content } = *mapping;
@@ -150,7 +153,11 @@ impl Images {
             Content::Tables { number } => (number, 0, PROTECTION_OF_TABLES),
             Content::Recorded(map) => {
                 let map = map.and_then(|map| index.maps.get(map));
-                let page_offset = map.map_or(0, |map| range.start.wrapping_sub(map.above_offset));
+                let offset = |start: u64| map.map_or(0, |map| start.wrapping_sub(map.above_offset));
+                let range = match map {
+                    Some(map) => &code_in_files.filled(map.name, range, offset(range.start)),
+                    None => range,
+                };
                 let name = match map {
                     Some(map) if !map.anonymous => {
                         let file = MappedFile::Recorded(space, map.name);
@@ -166,7 +173,7 @@ impl Images {
                     Some(map) => index.name(map).to_vec(),
                     None => b"//anon".to_vec(),
                 };
-                let mut mmap = mapping_of(pid, range, page_offset, PROTECTION, &name);
+                let mut mmap = mapping_of(pid, range, offset(range.start), PROTECTION, &name);
                 // perf would take the same path with another inode for another file.
                 if let Some((detail, file)) = mmap.detail.as_mut().zip(map.and_then(|map| map.file))
                 {

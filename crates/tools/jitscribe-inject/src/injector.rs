@@ -172,6 +172,7 @@ impl<'a> Injector<'a> {
                 hits: &hits,
                 stack_copies: index.stack_copies,
             },
+            &codes.code_in_files,
         )?;
 
         progress(Progress::Begins(Stage::WritingRecording));

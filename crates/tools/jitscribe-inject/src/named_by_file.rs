@@ -18,6 +18,33 @@ use super::files::{FileSymbols, SourceFiles};
 use super::interner::NameId;
 use super::recording_index::RecordingIndex;
 
+/// Where the segments of code are in mapped files.
+#[derive(Debug, Default)]
+pub struct CodeInFiles(HashMap<NameId, Vec<Range<u64>>>);
+
+impl CodeInFiles {
+    /// The part of a mapping that a segment of code fills. Mappings begin and end at pages, also where segments do not, and samply rejects a part of a
+    /// mapping that reaches beyond the segment.
+    ///
+    /// `offset` is where `range` begins in the file. A file that was not read, or has no code there, fills the whole mapping.
+    pub fn filled(&self, file: NameId, range: &Range<u64>, offset: u64) -> Range<u64> {
+        let size = range.end - range.start;
+        let of_range = offset..offset.saturating_add(size);
+        let parts = self
+            .0
+            .get(&file)
+            .into_iter()
+            .flatten()
+            .map(|segment| segment.start.max(of_range.start)..segment.end.min(of_range.end));
+        let Some(part) =
+            parts.filter(|part| !part.is_empty()).max_by_key(|part| part.end - part.start)
+        else {
+            return range.clone();
+        };
+        range.start + (part.start - offset)..range.start + (part.end - offset)
+    }
+}
+
 /// The mapped files of a recording, and their symbols as far as they were asked for.
 #[derive(Debug)]
 pub struct NamedByFile<'a> {
@@ -41,6 +68,13 @@ impl<'a> NamedByFile<'a> {
     ) -> Self {
         let build_ids = build_ids.into_iter().map(|file| (file.filename, file.id)).collect();
         Self { index, spaces, files, build_ids, symbols: HashMap::new(), mapped: None }
+    }
+
+    /// Where code is in the files that were asked about.
+    pub fn code_in_files(&self) -> CodeInFiles {
+        let files = self.symbols.iter();
+        let files = files.filter_map(|(&name, file)| Some((name, file.as_ref()?.code().collect())));
+        CodeInFiles(files.collect())
     }
 
     /// Whether the file that is mapped at `address` at `time` has a symbol for it.
@@ -75,4 +109,27 @@ fn is_build_id(recorded: &[u8], of_file: Option<&[u8]>) -> bool {
         let id = id.get(..20).unwrap_or(id);
         recorded.strip_prefix(id).is_some_and(|rest| rest.iter().all(|&byte| byte == 0))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_mappings_end_with_the_segment() {
+        let file = NameId::made(1);
+        let code = CodeInFiles([(file, vec![0x100..0x1100, 0x1180..0x3456])].into());
+        // As mapped: two segments share a page.
+        assert_eq!(code.filled(file, &(0x50_0000..0x50_3000), 0x1000), 0x50_0180..0x50_2456);
+        assert_eq!(code.filled(file, &(0x50_0200..0x50_0300), 0x1200), 0x50_0200..0x50_0300);
+        assert_eq!(code.filled(file, &(0x50_0000..0x50_1000), 0), 0x50_0100..0x50_1000);
+        // Without code, and without file.
+        assert_eq!(code.filled(file, &(0x50_0000..0x50_1000), 0x4000), 0x50_0000..0x50_1000);
+        let unknown = CodeInFiles::default();
+        assert_eq!(unknown.filled(file, &(0x50_0000..0x50_1000), 0), 0x50_0000..0x50_1000);
+        assert_eq!(
+            code.filled(file, &(u64::MAX - 9..u64::MAX), u64::MAX - 3),
+            u64::MAX - 9..u64::MAX
+        );
+    }
 }

@@ -14,7 +14,7 @@ use super::clock::{DumpTimes, RecordingClock, Translation};
 use super::code_table::{CodeTable, OpenDump};
 use super::limits::LARGEST_MAPS;
 use super::locate::{LocatedSources, SearchPaths, Source, locate};
-use super::named_by_file::NamedByFile;
+use super::named_by_file::{CodeInFiles, NamedByFile};
 use super::recording::Recording;
 use super::recording_index::RecordingIndex;
 use super::report::SourceReport;
@@ -112,6 +112,8 @@ pub struct Codes<'a> {
     pub(crate) targets: Targets,
     /// The processes whose code perf names without images, from a perf map where perf looks for it.
     pub(crate) named_by_perf: HashSet<u32>,
+    /// Where code is in the files that described code may lie in.
+    pub(crate) code_in_files: CodeInFiles,
 }
 
 /// The target machine of each address space with a dump.
@@ -139,6 +141,7 @@ impl<'a> Codes<'a> {
             reports: Vec::new(),
             targets: Targets::default(),
             named_by_perf: known_to_perf.map(|source| index.processes.pid(source.space)).collect(),
+            code_in_files: CodeInFiles::default(),
         };
         for (source, bytes) in sources.list.iter().zip(&sources.contents) {
             let (codes, clock_offset_ns) = match source.kind {
@@ -153,6 +156,7 @@ impl<'a> Codes<'a> {
                 clock_offset_ns,
             });
         }
+        all.code_in_files = named_by_file.code_in_files();
         all.table.finish(index, spaces);
         all.targets.inherit(index);
         all

@@ -98,6 +98,15 @@ impl FileSymbols {
         self.build_id.as_deref()
     }
 
+    /// Where the segments of code are in the file.
+    pub fn code(&self) -> impl Iterator<Item = Range<u64>> {
+        let ranges = self
+            .segments
+            .iter()
+            .map(|segment| segment.offset..segment.offset.saturating_add(segment.size));
+        ranges.filter(|range| !range.is_empty())
+    }
+
     /// Whether the file names the code at this offset in it.
     pub fn name(&self, offset: u64) -> bool {
         let behind = self.segments.partition_point(|segment| segment.offset <= offset);
