@@ -65,6 +65,37 @@ fn php() {
     recorded("php82-jitdebug32", "g", 161);
 }
 
+#[test]
+fn java_17() {
+    recorded("java17-perfmap", "g", 1029);
+}
+
+#[test]
+fn erlang_25() {
+    recorded("erl25-map", "g", 231);
+}
+
+#[test]
+fn mono() {
+    recorded("mono68-b12", "g", 1011);
+}
+
+#[test]
+fn rakudo() {
+    recorded("rakudo2022", "g", 318);
+}
+
+#[test]
+fn qemu() {
+    recorded("qemu10-aarch64-perfmap", "g", 302);
+}
+
+/// Its code is trampolines, which call the interpreter: few samples are in them.
+#[test]
+fn cpython_313() {
+    recorded("py313-perf_jit-dwarf", "d", 1);
+}
+
 /// Modules come and go at the same addresses.
 #[test]
 fn wasmtime() {

@@ -186,10 +186,10 @@ impl<W: Write + Seek> ImageWriter<W> {
         let Gathered { mut out, target, place, debug_info, unwind, has_bytes, .. } = self.gathered;
         let mut summary = unwind.summary();
 
-        let text_file_len = if has_bytes { text_len } else { 0 };
-        let mut object = Object::new(target, &mut out, PAGE.saturating_add(text_file_len));
+        let mut object = Object::new(target, &mut out, text_end);
         object.head_segment(PAGE);
-        object.text(text_len, text_file_len, PAGE);
+        // samply looks for the segment whose part of the file has what is mapped, also if no code has bytes.
+        object.text(text_len, text_len, has_bytes, PAGE);
         object.note_segment();
         if let Some((address, size)) = tables_address {
             summary = object.unwind_tables(unwind, address)?;

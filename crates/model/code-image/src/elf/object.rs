@@ -90,8 +90,9 @@ impl<'a, W: Write + Seek> Object<'a, W> {
         self.segments.insert(text.unwrap_or(self.segments.len()), segment);
     }
 
-    /// Adds the text, which is the second section: `size` bytes, of which `in_file` are in the file.
-    pub(crate) fn text(&mut self, size: u64, in_file: u64, align: u64) {
+    /// Adds the text, which is the second section: `size` bytes, of which the segment has `in_file` in the file. Without
+    /// `has_bytes`, these are a hole.
+    pub(crate) fn text(&mut self, size: u64, in_file: u64, has_bytes: bool, align: u64) {
         self.segment(Segment {
             kind: headers::PT_LOAD,
             flags: headers::PF_R | headers::PF_X,
@@ -102,7 +103,7 @@ impl<'a, W: Write + Seek> Object<'a, W> {
         });
         self.section(Section {
             name: ".text",
-            kind: if in_file > 0 { headers::SHT_PROGBITS } else { headers::SHT_NOBITS },
+            kind: if has_bytes { headers::SHT_PROGBITS } else { headers::SHT_NOBITS },
             flags: headers::SHF_ALLOC | headers::SHF_EXECINSTR,
             address: PAGE,
             offset: PAGE,

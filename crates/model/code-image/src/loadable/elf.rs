@@ -71,7 +71,7 @@ pub(super) fn write<W: Write + Seek>(
 
     let mut object = Object::new(target, &mut out, text_file_end);
     object.head_segment(page);
-    object.text(text_end.saturating_sub(PAGE), text_in_file, page);
+    object.text(text_end.saturating_sub(PAGE), text_in_file, text_in_file > 0, page);
     let mapped = |kind, flags, address, size, align| Segment {
         kind,
         flags,
