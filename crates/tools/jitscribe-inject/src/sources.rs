@@ -18,6 +18,7 @@ use super::named_by_file::NamedByFile;
 use super::recording::Recording;
 use super::recording_index::RecordingIndex;
 use super::report::SourceReport;
+use super::v8_log::LoggedCodes;
 use super::warning::{OtherRun, Warning};
 use crate::files::content::{self, Content};
 use crate::files::{Damage, Kind, SourceFile, SourceFiles, report_end};
@@ -141,6 +142,7 @@ impl<'a> Codes<'a> {
             named_by_perf: known_to_perf.map(|source| index.processes.pid(source.space)).collect(),
         };
         for (source, bytes) in sources.list.iter().zip(&sources.contents) {
+            let logged = all.table.logged();
             let (codes, clock_offset_ns) = match source.kind {
                 Kind::Jitdump => all.add_dump(source, index, files, &mut named_by_file, warnings),
                 Kind::PerfMap => (all.add_map(source, bytes, spaces, warnings), 0),
@@ -151,6 +153,7 @@ impl<'a> Codes<'a> {
                 pid: index.processes.pid(source.space),
                 codes,
                 clock_offset_ns,
+                codes_in_v8_log: all.table.logged() - logged,
             });
         }
         all.table.finish(index, spaces);
@@ -237,8 +240,16 @@ impl<'a> Codes<'a> {
         let damaged = |error| damage.note(&error);
         self.table.reserve(source.space, content::size_on_disk(&metadata));
         let dump = OpenDump { path: path(), file: dump, quirks };
-        let (count, outcome) =
-            self.table.add_dump(dump, damaged, time_of, space_of, named_by_file, &index.processes);
+        let logs = LoggedCodes::read(&source.v8_logs, files, warnings);
+        let (count, outcome) = self.table.add_dump(
+            dump,
+            logs,
+            damaged,
+            time_of,
+            space_of,
+            named_by_file,
+            &index.processes,
+        );
         damage.report(&source.path, warnings);
         report_end(&source.path, count, outcome, warnings);
         if count == 0 {
