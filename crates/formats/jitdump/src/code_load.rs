@@ -307,7 +307,6 @@ impl CodePlace {
     }
 
     /// Where the first of the records begins.
-    #[cfg(feature = "std")]
     pub(crate) fn first(&self) -> u64 {
         let of_lines = self.debug_info.max(self.source_positions);
         self.offset(self.group.max(of_lines).max(self.unwinding_info)).unwrap_or(self.load)

@@ -109,4 +109,4 @@ pub use source_positions::{
 pub use unwinding::{UnwindOrder, UnwindingInfo};
 #[cfg(feature = "std")]
 pub use window::{DumpFile, OpenError, Outcome, ReadAt};
-pub use writer::{ExtendedCode, Inlined, WriteError, Writer, WriterConfig};
+pub use writer::{ExtendedCode, Inlined, WriteError, Writer, WriterConfig, with_source_positions};

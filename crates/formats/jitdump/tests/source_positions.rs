@@ -179,6 +179,73 @@ fn positions_from_elsewhere_replace_those_of_the_dump() {
 }
 
 #[test]
+fn a_copy_of_a_dump_has_them_as_well() {
+    let ranges = |start, end| vec![BASE + start..BASE + end];
+    let call = |parent, name, line, ranges| Inlined {
+        parent,
+        name,
+        file: b"/a.js",
+        line,
+        column: 7,
+        ranges,
+    };
+    let calls = [
+        call(None, &b"mid"[..], 20, ranges(4, 16)),
+        call(Some(0), &b"leaf"[..], 10, ranges(4, 8)),
+        // The same call once more, at the same place.
+        call(None, &b"mid"[..], 20, ranges(16, 20)),
+    ];
+    let lines = [line(BASE, b"/a.js", 21), line(BASE + 6, b"/a.js", 2)];
+    let mut writer = writer();
+    let bytes = some_code(32);
+    let code = jitdump::ExtendedCode {
+        timestamp: 5,
+        pid: made::PID,
+        address: BASE,
+        name: b"top",
+        bytes: Some(&bytes),
+        lines: &lines,
+        inlined: &calls,
+        ..jitdump::ExtendedCode::default()
+    };
+    writer.load(4, &load(BASE + 0x100, 1, b"plain", &some_code(8))).unwrap();
+    writer.extended(&code).unwrap();
+    writer
+        .extended(&jitdump::ExtendedCode { bytes: None, size: 32, address: BASE + 0x200, ..code })
+        .unwrap();
+    let data = writer.into_sink();
+    let dump = Dump::parse(&data).unwrap();
+    let copy = jitdump::with_source_positions(&dump).unwrap();
+    let copy = Dump::parse(&copy).unwrap();
+    let is_new = |record: &jitdump::Record<'_>| record.body.id() == RecordId::SOURCE_POSITIONS;
+    let records: Vec<_> = copy.records().map(Result::unwrap).collect();
+    assert_eq!(records.iter().filter(|record| is_new(record)).count(), 1);
+    let others = records.iter().filter(|record| !is_new(record)).map(|record| record.body);
+    let before: Vec<_> = dump.records().map(|record| record.unwrap().body).collect();
+    assert_eq!(others.collect::<Vec<_>>(), before);
+
+    // A reader that knows nothing of tails gets the same.
+    let record = records.iter().find(|record| is_new(record)).unwrap();
+    let jitdump::Body::Unknown { bytes: payload, .. } = record.body else { panic!("{record:?}") };
+    let positions = SourcePositions::parse(payload, Endian::Little).unwrap();
+    let plain = loads(&dump)[0];
+    assert!(plain.inlined().next().is_none());
+    let plain_dump = {
+        let mut writer = made::writer();
+        writer.load(6, &load(BASE, 1, b"top", &some_code(32))).unwrap();
+        writer.into_sink()
+    };
+    let plain = Dump::parse(&plain_dump).unwrap();
+    let plain = loads(&plain)[0].with_source_positions(positions);
+    let original = loads(&dump)[1];
+    assert_eq!(original.inlined().count(), 3);
+    for offset in 0..32 {
+        let address = BASE + offset;
+        assert_eq!(frames(&plain, address), frames(&original, address), "{offset}");
+    }
+}
+
+#[test]
 fn deep_nesting_takes_little_time_and_memory() {
     let mut made = SourcePositionsBuilder::default();
     let mut caller = None;

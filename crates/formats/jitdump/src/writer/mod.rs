@@ -2,6 +2,7 @@
 
 mod extended;
 mod unwind_header;
+mod with_positions;
 
 use alloc::vec::Vec;
 
@@ -16,6 +17,7 @@ use crate::source_positions::SourcePositionsBuilder;
 use crate::unwinding::{UnwindOrder, UnwindingInfo};
 
 pub use extended::{ExtendedCode, Inlined};
+pub use with_positions::with_source_positions;
 
 /// The header of a new dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
