@@ -4,7 +4,9 @@
 //! field leads to is deep inside of a reader.
 
 use jitdump::extension::Kind;
-use jitdump::{ExtendedCode, Inlined, LineEntry, Writer, WriterConfig};
+use jitdump::{
+    ExtendedCode, Inlined, LineEntry, Load, SourcePositionsBuilder, Writer, WriterConfig,
+};
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 
 /// Where a process's code is, with room for addresses that overlap.
@@ -220,7 +222,25 @@ pub fn jitdump(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
             inlined: &inlined,
             ..ExtendedCode::default()
         };
-        _ = writer.extended(&code);
+        if u.ratio(1, 4)? {
+            let mut positions = SourcePositionsBuilder::default();
+            positions.code(code.name, code.address, code.size, code.lines, code.inlined);
+            _ = writer.source_positions(time, code.address, &positions);
+            let load = Load {
+                pid: 7,
+                tid: 7,
+                vma: start,
+                code_addr: start,
+                code_index: index,
+                name: &name,
+                code: &bytes,
+                padding: &[],
+                missing: 0,
+            };
+            _ = writer.load(time, &load);
+        } else {
+            _ = writer.extended(&code);
+        }
     }
     Ok(writer.into_sink())
 }

@@ -3,6 +3,7 @@
 //! Everything here panics with a message made for the person who reads a failed test; a tool that is not
 //! installed is such a failure and never a reason to skip.
 
+pub mod addr2line;
 pub mod bridge;
 pub mod calls;
 pub mod chains;

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use end_to_end::addr2line::{Place, inlined_chains, symbols};
 use end_to_end::jitscribe::demo_jit;
 use end_to_end::live::{Recorder, Recording};
 use end_to_end::perf::Perf;
 use end_to_end::sample::Sample;
-use end_to_end::tool::{run, tool};
+use end_to_end::tool::run;
 use end_to_end::truth::Truth;
 
 /// A recording of the demo, which wrote listings of its intermediate representation. The stacks are copied: perf
@@ -35,9 +36,6 @@ fn record() -> (Recording, Truth) {
     let truth = Truth::read(&recording.dir().join("truth.json"));
     (recording, truth)
 }
-
-/// A function and the line in it.
-type Place = (String, u64);
 
 /// What `perf script --inline` shows at each sample's own address, from the innermost function outward, by time.
 fn shown_by_perf(perf: &Perf, data: &Path) -> BTreeMap<u64, Vec<Place>> {
@@ -83,37 +81,6 @@ fn shown_by_perf(perf: &Perf, data: &Path) -> BTreeMap<u64, Vec<Place>> {
     samples
 }
 
-/// What `addr2line -i` shows of addresses of an image, from the innermost function outward.
-fn shown_by_addr2line(image: &str, addresses: &[u64]) -> Vec<Vec<Place>> {
-    let mut command = tool("addr2line");
-    command.args(["-a", "-f", "-i", "-e", image]);
-    command.args(addresses.iter().map(|address| format!("{address:#x}")));
-    let printed = run(&mut command).stdout;
-    let mut shown: Vec<Vec<Place>> = Vec::new();
-    let mut lines = printed.lines();
-    while let Some(line) = lines.next() {
-        if line.starts_with("0x") {
-            shown.push(Vec::new());
-            continue;
-        }
-        let at = lines.next().and_then(|at| at.rsplit_once(':')).expect("a position").1;
-        let at = at.split(' ').next().and_then(|at| at.parse().ok()).unwrap_or(0);
-        shown.last_mut().expect("an address stands first").push((line.to_owned(), at));
-    }
-    shown
-}
-
-/// The addresses of an image's symbols.
-fn symbols(image: &str) -> BTreeMap<String, u64> {
-    let printed = run(tool("nm").arg(image)).stdout;
-    let symbol = |line: &str| {
-        let mut words = line.splitn(3, ' ');
-        let address = u64::from_str_radix(words.next()?, 16).ok()?;
-        Some((words.nth(1)?.to_owned(), address))
-    };
-    printed.lines().filter_map(symbol).collect()
-}
-
 /// The samples in code of the demo, with the demo's record of each.
 fn expected<'s>(truth: &Truth, samples: &'s [Sample]) -> Vec<(&'s Sample, Vec<Place>)> {
     let chain = |sample: &'s Sample| Some((sample, truth.inline_chain(sample.ip, sample.time)?));
@@ -149,10 +116,10 @@ fn perf_and_addr2line_show_the_inlined_calls_around_each_sample() {
         let symbols = symbols(image);
         let address = |sample: &Sample| {
             let symbol = sample.symbol.as_ref().expect("a symbol");
-            symbols[&symbol.name] + symbol.offset.expect("an offset")
+            symbols[&symbol.name].last().expect("one") + symbol.offset.expect("an offset")
         };
         let addresses: Vec<u64> = samples.iter().map(|(sample, _)| address(sample)).collect();
-        let shown = shown_by_addr2line(image, &addresses);
+        let shown = inlined_chains(image, &addresses);
         assert_eq!(shown.len(), samples.len());
         for ((sample, chain), shown) in samples.iter().zip(&shown) {
             assert_eq!(shown, chain, "addr2line: {sample}");

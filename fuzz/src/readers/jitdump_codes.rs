@@ -5,6 +5,9 @@ use jitdump::{CodeEvent, Dump, Writer, WriterConfig};
 pub fn run(bytes: &[u8]) {
     let Ok(dump) = Dump::parse(bytes) else { return };
     let _ = dump.log();
+    if let Ok(copy) = jitdump::with_source_positions(&dump) {
+        assert!(copy.len() >= bytes.len());
+    }
     let codes = dump.codes();
     let quirks = *codes.quirks();
     let mut writer = Writer::new(Vec::new(), &WriterConfig::from(dump.header())).expect("a header");

@@ -12,4 +12,5 @@ pub mod jitdump_read;
 pub mod perf_data;
 pub mod perf_map;
 pub mod timeline;
+pub mod v8_log;
 pub mod valgrind_log;

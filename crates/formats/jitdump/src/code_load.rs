@@ -14,6 +14,8 @@ use crate::load::Load;
 use crate::quirks::Quirks;
 use crate::reader::Dump;
 use crate::record::{Body, Record};
+use crate::record_id::RecordId;
+use crate::source_positions::{PositionLines, SourcePositions};
 use crate::unwinding::UnwindingInfo;
 
 /// A code load.
@@ -41,10 +43,20 @@ pub struct CodeLoad<'a> {
     /// Whether its address had the Thumb bit, which marks 32-bit ARM code in the Thumb instruction set.
     pub is_thumb: bool,
     pub(crate) debug_info: Option<At<DebugInfo<'a>>>,
+    pub(crate) source_positions: Option<At<SourcePositions<'a>>>,
     pub(crate) unwinding_info: Option<At<UnwindingInfo<'a>>>,
     /// The tail with its CODE item, and the offset of the record.
     pub(crate) group: Option<At<Tail<'a>>>,
     pub(crate) addressing: Addressing,
+}
+
+/// The offsets of the records that describe a code, besides its LOAD.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RecordsBefore {
+    pub(crate) group: Option<u64>,
+    pub(crate) debug_info: Option<u64>,
+    pub(crate) source_positions: Option<u64>,
+    pub(crate) unwinding_info: Option<u64>,
 }
 
 /// A record's body, or part of it, and the record's offset in the file.
@@ -69,13 +81,14 @@ impl<'a> CodeLoad<'a> {
         let unwinding = self.unwinding_info.map_or(0, |At { body: info, .. }| {
             info.eh_frame.len().saturating_add(info.eh_frame_hdr.len())
         });
-        [self.bytes.len(), debug_info, group, unwinding]
+        let positions = self.source_positions.map_or(0, |positions| positions.body.len());
+        [self.bytes.len(), debug_info, positions, group, unwinding]
             .into_iter()
             .fold(self.name.len(), usize::saturating_add)
     }
 
-    /// Its source lines, from the entries of a DEBUG_INFO record or from a table in a tail, in the order of the dump
-    /// (V8's addresses do not always ascend).
+    /// Its source lines, from source positions, from the entries of a DEBUG_INFO record or from a table in a tail, in the
+    /// order of the dump (V8's addresses do not always ascend).
     ///
     /// Addresses are absolute, corrected by the writer's bias, and within the code. An entry past the end is skipped.
     /// Of the entries before the start, the last one becomes the line of the start. "Same file" is resolved, and
@@ -83,6 +96,13 @@ impl<'a> CodeLoad<'a> {
     /// line before it and is returned as line 0. It is skipped if there is no line before it.
     #[must_use]
     pub fn lines(&self) -> Lines<'a> {
+        if let Some(positions) = self.source_positions {
+            let lines = PositionLines::new(positions.body);
+            // Offsets in the code have no bias.
+            let addressing = Addressing { bias: 0, ..self.addressing };
+            let source = Some(LineSource::Positions(self.address, lines));
+            return Lines::new(source, addressing, self.address..self.end());
+        }
         let Some(info) = self.debug_info else { return self.table(tag::LINES_SOURCE) };
         let bias = self.addressing.bias;
         let within = self.address.saturating_add(bias)..self.end().saturating_add(bias);
@@ -110,19 +130,37 @@ impl<'a> CodeLoad<'a> {
         Lines::new(source, self.addressing, self.address..self.end())
     }
 
-    /// The calls inlined into it. Their ranges are addresses within the code.
+    /// The calls inlined into it, from source positions or from a tail. Their ranges are addresses within the code.
     #[must_use]
     pub fn inlined(&self) -> InlinedCalls<'a> {
+        if let Some(positions) = self.source_positions {
+            return InlinedCalls::computed(positions.body.calls(self.size), self.address);
+        }
         match self.item(tag::INLINED, None) {
             Some(ItemBody::Inlined(calls)) => calls.of_code(self.address, self.size),
             _ => InlinedCalls::none(),
         }
     }
 
-    /// Whether the dump has a DEBUG_INFO record with entries for it.
+    /// Whether the dump has source positions or a DEBUG_INFO record with entries for it.
     #[must_use]
     pub fn has_debug_info(&self) -> bool {
-        self.debug_info.is_some()
+        self.debug_info.is_some() || self.source_positions.is_some()
+    }
+
+    /// The same code with lines and inlined calls from these source positions: for what is known about it from
+    /// elsewhere than its dump.
+    #[must_use]
+    pub fn with_source_positions(self, positions: SourcePositions<'a>) -> Self {
+        let positions =
+            (!positions.is_empty()).then_some(At { offset: self.offset, body: positions });
+        Self { source_positions: positions.or(self.source_positions), ..self }
+    }
+
+    /// The source positions that its lines and inlined calls are from, if there are any.
+    #[must_use]
+    pub fn source_positions(&self) -> Option<SourcePositions<'a>> {
+        self.source_positions.map(|positions| positions.body)
     }
 
     /// Its unwind tables, if the dump has any, from an UNWINDING_INFO record or from a tail.
@@ -211,19 +249,23 @@ impl<'a> CodeLoad<'a> {
             load: self.offset,
             group: before(self.group.map(|group| group.offset)),
             debug_info: before(self.debug_info.map(|info| info.offset)),
+            source_positions: before(self.source_positions.map(|positions| positions.offset)),
             unwinding_info: before(self.unwinding_info.map(|info| info.offset)),
         }
     }
 
     /// Adds what the records at these offsets contain.
-    pub(crate) fn attach(
-        &mut self,
-        dump: &Dump<'a>,
-        group: Option<u64>,
-        debug_info: Option<u64>,
-        unwinding_info: Option<u64>,
-    ) {
+    pub(crate) fn attach(&mut self, dump: &Dump<'a>, records: RecordsBefore) {
+        let RecordsBefore { group, debug_info, source_positions, unwinding_info } = records;
         let record_at = |offset: Option<u64>| dump.record_at(offset?);
+        if let Some(Record { offset, body: Body::Unknown { id, bytes }, .. }) =
+            record_at(source_positions)
+            && RecordId(id) == RecordId::SOURCE_POSITIONS
+            && let Some(body) = SourcePositions::parse(bytes, dump.header().endian)
+            && !body.is_empty()
+        {
+            self.source_positions = Some(At { offset, body });
+        }
         if let Some(Record { offset, body: Body::DebugInfo(body), .. }) = record_at(group)
             && let Some(body) = body.tail()
         {
@@ -255,6 +297,7 @@ pub struct CodePlace {
     /// How many bytes before it the record with the tail begins.
     group: Option<NonZeroU32>,
     debug_info: Option<NonZeroU32>,
+    source_positions: Option<NonZeroU32>,
     unwinding_info: Option<NonZeroU32>,
 }
 
@@ -264,10 +307,9 @@ impl CodePlace {
     }
 
     /// Where the first of the records begins.
-    #[cfg(feature = "std")]
     pub(crate) fn first(&self) -> u64 {
-        let farthest = self.group.max(self.debug_info).max(self.unwinding_info);
-        self.offset(farthest).unwrap_or(self.load)
+        let of_lines = self.debug_info.max(self.source_positions);
+        self.offset(self.group.max(of_lines).max(self.unwinding_info)).unwrap_or(self.load)
     }
 }
 
@@ -306,6 +348,7 @@ impl Addressing {
             bytes: load.code,
             is_thumb: address != code_addr,
             debug_info: None,
+            source_positions: None,
             unwinding_info: None,
             group: None,
             addressing: self,
@@ -335,6 +378,7 @@ impl Addressing {
             bytes: &[],
             is_thumb: address != code_addr,
             debug_info: None,
+            source_positions: None,
             unwinding_info: None,
             group: Some(At { offset: record.offset, body: tail }),
             addressing: Addressing { bias: 0, ..self },
@@ -368,10 +412,13 @@ impl<'a> Dump<'a> {
             }
             _ => return None,
         };
-        let [group, debug_info, unwinding_info] =
-            [place.group, place.debug_info, place.unwinding_info]
-                .map(|before| place.offset(before));
-        code.attach(self, group, debug_info, unwinding_info);
+        let records = RecordsBefore {
+            group: place.offset(place.group),
+            debug_info: place.offset(place.debug_info),
+            source_positions: place.offset(place.source_positions),
+            unwinding_info: place.offset(place.unwinding_info),
+        };
+        code.attach(self, records);
         Some(code)
     }
 }

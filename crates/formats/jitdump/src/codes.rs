@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use core::iter::FusedIterator;
 
-use crate::code_load::CodeLoad;
+use crate::code_load::{CodeLoad, RecordsBefore};
 use crate::debug_info::DebugInfo;
 use crate::error::Error;
 use crate::extension::{ItemBody, LeftOut, code};
@@ -12,6 +12,8 @@ use crate::load::{Load, Move};
 use crate::quirks::Quirks;
 use crate::reader::{Dump, End, Records};
 use crate::record::{Body, Record};
+use crate::record_id::RecordId;
+use crate::source_positions::SourcePositions;
 
 /// How many records may be between a DEBUG_INFO and its LOAD. Some writers lock per record and not per code (the
 /// JVMTI agent of perf). Their threads put records in between, a few for each thread. What is farther apart belongs
@@ -78,6 +80,8 @@ struct Pending {
     count: u64,
     /// Debug info, the oldest first.
     debug_infos: VecDeque<PendingRecord>,
+    /// The latest source positions. Their only known writer, JavaScriptCore, locks per code.
+    source_positions: Option<PendingRecord>,
     /// Offset of the latest unwind tables.
     unwinding_info: Option<u64>,
     /// Whether the last of `debug_infos` may belong to the next load by its position alone.
@@ -129,10 +133,13 @@ impl Checkpoint {
 
     /// Where the part that is read next must begin.
     pub(crate) fn needs(&self) -> u64 {
-        let Pending { debug_infos, unwinding_info, group, .. } = &self.pending;
+        let Pending { debug_infos, source_positions, unwinding_info, group, .. } = &self.pending;
         let oldest = debug_infos.front().map(|oldest| oldest.offset);
-        let group = group.map(|group| group.offset);
-        [oldest, *unwinding_info, group].into_iter().flatten().fold(self.offset, u64::min)
+        let [positions, group] = [source_positions, group].map(|record| record.map(|it| it.offset));
+        [oldest, positions, *unwinding_info, group]
+            .into_iter()
+            .flatten()
+            .fold(self.offset, u64::min)
     }
 }
 
@@ -216,12 +223,19 @@ impl<'a> Codes<'a> {
         if let Some(group) = group {
             // What came before the group belongs to another code.
             self.pending.debug_infos.retain(|info| info.count > group.count);
+            self.pending.source_positions.take_if(|positions| positions.count < group.count);
         }
+        let positions = self.pending.source_positions.take().filter(same);
         let debug_info = self.debug_info_of(code.address, code.size);
         let unwinding_info = self.pending.unwinding_info.take();
         self.pending.adjacent = false;
-        let group = group.map(|group| group.offset);
-        code.attach(self.records.dump(), group, debug_info, unwinding_info);
+        let records = RecordsBefore {
+            group: group.map(|group| group.offset),
+            debug_info,
+            source_positions: positions.map(|positions| positions.offset),
+            unwinding_info,
+        };
+        code.attach(self.records.dump(), records);
         code
     }
 
@@ -324,6 +338,14 @@ impl<'a> Iterator for Codes<'a> {
                 }
                 Body::DebugInfo(info) => self.pending.debug_info(offset, info.code_addr),
                 Body::UnwindingInfo(_) => self.pending.unwinding_info = Some(offset),
+                Body::Unknown { id, bytes } if RecordId(*id) == RecordId::SOURCE_POSITIONS => {
+                    let endian = self.records.dump().header().endian;
+                    if let Some(positions) = SourcePositions::parse(bytes, endian) {
+                        let (count, code_addr) = (self.pending.count, positions.code_addr);
+                        self.pending.source_positions =
+                            Some(PendingRecord { count, offset, code_addr });
+                    }
+                }
                 Body::Unknown { .. } => {}
             }
         }
@@ -334,6 +356,7 @@ impl Pending {
     fn forget(&mut self) {
         self.group = None;
         self.debug_infos.clear();
+        self.source_positions = None;
         self.unwinding_info = None;
         self.adjacent = false;
     }

@@ -80,6 +80,7 @@ mod record;
 mod record_id;
 mod resync;
 mod sink;
+mod source_positions;
 mod unwinding;
 #[cfg(feature = "std")]
 mod window;
@@ -102,7 +103,10 @@ pub use record_id::{RECORD_HEADER_SIZE, RecordId};
 #[cfg(feature = "std")]
 pub use sink::IoSink;
 pub use sink::Sink;
+pub use source_positions::{
+    NewPosition, PositionRow, SourcePosition, SourcePositions, SourcePositionsBuilder,
+};
 pub use unwinding::{UnwindOrder, UnwindingInfo};
 #[cfg(feature = "std")]
 pub use window::{DumpFile, OpenError, Outcome, ReadAt};
-pub use writer::{ExtendedCode, Inlined, WriteError, Writer, WriterConfig};
+pub use writer::{ExtendedCode, Inlined, WriteError, Writer, WriterConfig, with_source_positions};

@@ -6,6 +6,7 @@ use crate::debug_info::{DebugEntry, EntryName};
 use crate::extension::LineRows;
 use crate::garbled::NearEntries;
 use crate::quirks::Quirks;
+use crate::source_positions::PositionLines;
 
 /// A line: from `address` on, the code comes from `line` of `file`, until the next entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub(crate) enum LineSource<'a> {
     Entries(NearEntries<'a>),
     /// A line table of the code at this address.
     Table(u64, LineRows<'a>),
+    /// The source positions of the code at this address.
+    Positions(u64, PositionLines<'a>),
 }
 
 impl<'a> LineSource<'a> {
@@ -59,6 +62,12 @@ impl<'a> LineSource<'a> {
                 line: row.line,
                 discrim: row.column,
                 name: EntryName::Path(row.file),
+            }),
+            Self::Positions(address, lines) => lines.next().map(|line| DebugEntry {
+                addr: address.saturating_add(line.offset.into()),
+                line: line.line,
+                discrim: line.column,
+                name: EntryName::Path(line.file),
             }),
         }
     }

@@ -20,6 +20,9 @@ impl RecordId {
     pub const CLOSE: Self = Self(3);
     /// Unwind tables of a code whose LOAD follows.
     pub const UNWINDING_INFO: Self = Self(4);
+    /// [`SourcePositions`](crate::SourcePositions) of a code whose LOAD follows: samply's
+    /// `SAMPLY_JIT_CODE_DEBUG_INFO2`, an extension. An earlier layout had the number before.
+    pub const SOURCE_POSITIONS: Self = Self(0x3150_4d54);
 
     /// Whether version 1 defines this type.
     #[inline]
@@ -51,6 +54,7 @@ impl fmt::Display for RecordId {
             Self::DEBUG_INFO => f.write_str("DEBUG_INFO"),
             Self::CLOSE => f.write_str("CLOSE"),
             Self::UNWINDING_INFO => f.write_str("UNWINDING_INFO"),
+            Self::SOURCE_POSITIONS => f.write_str("SAMPLY_JIT_CODE_DEBUG_INFO2"),
             Self(other) => write!(f, "unknown ({other:#x})"),
         }
     }

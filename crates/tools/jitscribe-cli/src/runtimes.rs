@@ -114,8 +114,10 @@ const SPACE: Merge = Merge::Append(" ");
 pub const RUNTIMES: &[Runtime] = &[
     // Seen with 18, 20 and 24. NODE_OPTIONS accepts a fixed list of V8's options (src/node_options.cc):
     // all of these since 12.4, but neither --perf-prof-path, which V8 has since 11.9 (node 21), nor
-    // --logfile. So --perf-prof leaves an isolate-*-v8.log in the working directory. (With /dev/null, V8
-    // logs to standard output.)
+    // --logfile, nor --log-code. So --perf-prof leaves an isolate-*-v8.log in the working directory, and
+    // only node as the command has inlined calls. (With /dev/null, V8 logs to standard output.) V8 puts
+    // isolate-*-PID- before the log's name: worker threads and forked children, which have the same
+    // options, write files of their own.
     Runtime {
         name: "node",
         programs: &["node", "nodejs"],
@@ -126,12 +128,12 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         flags: &[
             &["--perf-prof-path={dumps}"],
-            &["--no-logfile-per-isolate", "--logfile={dumps}/v8.log"],
+            &["--log-code", "--log-source-code", "--logfile={dumps}/v8.log"],
         ],
         subcommands: &[],
     },
     // Seen with 2.9. The variable: cli/args/flags.rs of deno. Deno rejects flags that its V8 lacks; it has all
-    // of these. Without the last two, a log stays in the working directory.
+    // of these. Without --logfile, a log stays in the working directory.
     Runtime {
         name: "deno",
         programs: &["deno"],
@@ -139,7 +141,7 @@ pub const RUNTIMES: &[Runtime] = &[
         variables: &[always(
             "DENO_V8_FLAGS",
             "--perf-prof,--perf-prof-path={dumps},--interpreted-frames-native-stack,\
-             --no-logfile-per-isolate,--logfile={dumps}/v8.log",
+             --log-code,--log-source-code,--logfile={dumps}/v8.log",
             Merge::Append(","),
         )],
         flags: &[],
@@ -547,7 +549,7 @@ mod tests {
         assert_eq!(
             set["DENO_V8_FLAGS"],
             "--perf-prof,--perf-prof-path=/d,--interpreted-frames-native-stack,\
-             --no-logfile-per-isolate,--logfile=/d/v8.log"
+             --log-code,--log-source-code,--logfile=/d/v8.log"
         );
         assert_eq!(set["JITDUMPDIR"], "/d");
         assert_eq!(set["PHP_INI_SCAN_DIR"], ":/d/php-ini");

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use code_timeline::{AddressSpaceId, CodeId, History, HistoryBuilder, Processes, ranges};
 use jit_code::Kind;
+use rustc_hash::FxBuildHasher;
+
 use jitdump::{CodeEvent, CodeLoad, CodeMove, CodePlace, DumpFile, Outcome, Quirks};
 
 use super::address_space::AddressSpaces;
@@ -14,6 +16,7 @@ use super::limits::COPIED;
 use super::named_by_file::NamedByFile;
 use super::parallel::pipeline;
 use super::recording_index::RecordingIndex;
+use super::v8_log::{InfoId, LoggedCodes, Matching, PositionsReader};
 use crate::files::{SourceFile, content};
 use crate::{Error, Result};
 
@@ -38,6 +41,10 @@ pub struct CodeTable<'a> {
     pub(crate) history: History<Origin<'a>>,
     loads: Vec<Load>,
     dumps: Vec<OpenDump>,
+    /// The code logs of V8, for each dump that has any.
+    v8_logs: Vec<LoggedCodes>,
+    /// By load: the index in `v8_logs`, and the code there.
+    in_v8_logs: HashMap<u32, (usize, InfoId), FxBuildHasher>,
     /// Number of bytes in dumps and maps that describe code.
     bytes: u64,
 }
@@ -68,25 +75,30 @@ struct Load {
 /// Reads codes from the dumps again. Reading in the order of the file is fastest.
 #[derive(Debug)]
 pub struct CodeReader<'a> {
-    loads: &'a [Load],
-    dumps: &'a [OpenDump],
     /// By dump, for the dumps that were read from so far.
     files: HashMap<u32, DumpFile<&'a SourceFile>>,
+    table: &'a CodeTable<'a>,
+    positions: PositionsReader,
 }
 
 impl CodeReader<'_> {
-    /// Reads the record of a code in a dump. `None` for other code, and if the dump does not contain the record any
+    /// Reads the record of a code in a dump, and what V8's code log has for it. `None` for other code, and if the dump does not contain the record any
     /// more.
     pub fn load(&mut self, code: &Code<'_>) -> Result<Option<CodeLoad<'_>>> {
         let Origin::Dump(load) = code.origin else { return Ok(None) };
-        let Some(&Load { dump, place, .. }) = self.loads.get(load as usize) else {
+        let table = self.table;
+        let Some(&Load { dump, place, .. }) = table.loads.get(load as usize) else {
             return Ok(None);
         };
-        let Some(open) = self.dumps.get(dump as usize) else { return Ok(None) };
+        let Some(open) = table.dumps.get(dump as usize) else { return Ok(None) };
         let file = self.files.entry(dump).or_insert_with(|| open.file.another());
         let dump = open;
+        let number = load;
         let load = file.code_at(&place, &dump.quirks).map_err(Error::file(&dump.path))?;
-        Ok(load.filter(|load| load.size == code.size))
+        let Some(load) = load.filter(|load| load.size == code.size) else { return Ok(None) };
+        let logged = table.in_v8_log(number);
+        let positions = logged.and_then(|(logs, id)| self.positions.read(logs, id));
+        Ok(Some(positions.map_or(load, |positions| load.with_source_positions(positions))))
     }
 }
 
@@ -152,7 +164,29 @@ const MANY: usize = 1 << 20;
 impl<'a> CodeTable<'a> {
     /// A reader for the records of codes. Readers are independent of each other.
     pub fn reader(&self) -> CodeReader<'_> {
-        CodeReader { files: HashMap::new(), loads: &self.loads, dumps: &self.dumps }
+        CodeReader { files: HashMap::new(), table: self, positions: PositionsReader::default() }
+    }
+
+    /// Number of loads that a code log of V8 has.
+    pub fn logged(&self) -> usize {
+        self.in_v8_logs.len()
+    }
+
+    /// The code in V8's logs that a load is.
+    fn in_v8_log(&self, load: u32) -> Option<(&LoggedCodes, InfoId)> {
+        let &(logs, id) = self.in_v8_logs.get(&load)?;
+        Some((self.v8_logs.get(logs)?, id))
+    }
+
+    /// The codes in V8's logs that these codes are.
+    pub fn in_v8_logs(
+        &self,
+        codes: impl Iterator<Item = CodeId>,
+    ) -> impl Iterator<Item = (&LoggedCodes, InfoId)> {
+        codes.filter_map(|id| match self.history.code(id).origin {
+            Origin::Dump(load) => self.in_v8_log(load),
+            Origin::Map(_) => None,
+        })
     }
 
     /// Number of bytes in dumps and maps that describe code.
@@ -189,11 +223,12 @@ impl<'a> CodeTable<'a> {
         self.loads.reserve(codes);
     }
 
-    /// Adds the code events of a dump, without code that is named by the file it is in; damage is passed to `damaged`. `space_of` maps the pid of a record to an address
+    /// Adds the code events of a dump, without code that is named by the file it is in; `logs` are V8's for the same code; damage is passed to `damaged`. `space_of` maps the pid of a record to an address
     /// space. Returns the number of pieces of code, and how the dump ended.
     pub fn add_dump(
         &mut self,
         mut dump: OpenDump,
+        mut logs: LoggedCodes,
         mut damaged: impl FnMut(jitdump::Error),
         time_of: impl Fn(u64) -> u64,
         space_of: impl Fn(u32) -> AddressSpaceId,
@@ -211,13 +246,16 @@ impl<'a> CodeTable<'a> {
                 ControlFlow::Continue(())
             })
         };
+        let mut matching = Matching::new(&logs);
         let outcome = pipeline(read, |event| match event {
             DumpEvent::Load(load) => {
                 let (space, time) = (space_of(load.pid), time_of(load.timestamp));
                 if named_by_file.has(space, load.address, time) {
                     return;
                 }
-                let origin = Origin::Dump(u32::try_from(self.loads.len()).unwrap_or(u32::MAX));
+                let load_number = u32::try_from(self.loads.len()).unwrap_or(u32::MAX);
+                let origin = Origin::Dump(load_number);
+                matching.load(load_number, load.address, load.size, load.timestamp);
                 let code = Code { address: load.address, size: load.size, origin };
                 let id = source.load(space, time, load.index, code);
                 if let Some(died) = load.died {
@@ -235,6 +273,19 @@ impl<'a> CodeTable<'a> {
         });
         source.finish(processes);
         self.dumps.push(dump);
+        let matched = matching.finish();
+        if !matched.is_empty() {
+            logs.prepare(matched.iter().map(|(_, id)| *id));
+            for &(load, id) in &matched {
+                let weight = u32::try_from(logs.weight(id)).unwrap_or(u32::MAX);
+                if let Some(load) = self.loads.get_mut(load as usize) {
+                    load.weight = load.weight.saturating_add(weight);
+                }
+                self.bytes += u64::from(weight);
+                self.in_v8_logs.insert(load, (self.v8_logs.len(), id));
+            }
+            self.v8_logs.push(logs);
+        }
         (self.builder.len() - before, outcome)
     }
 

@@ -26,7 +26,7 @@ use super::report::{ImageReport, Report};
 use super::sources::Sources;
 use super::top::Hits;
 use super::warning::{NothingApplied, Warning};
-use super::{Error, Result, interpreted, rewrite};
+use super::{Error, Result, interpreted, rewrite, v8_log};
 
 /// Writes a copy of a recording that includes the code that jitdumps and perf maps describe.
 pub struct Injector<'a> {
@@ -174,6 +174,12 @@ impl<'a> Injector<'a> {
             },
             &codes.code_in_files,
         )?;
+
+        if codes.table.logged() > 0 && !plan.arenas.is_empty() {
+            let scripts = folder.join("sources");
+            let sampled = codes.table.in_v8_logs(hits.codes());
+            v8_log::write_sampled(&scripts, sampled).map_err(Error::file(&scripts))?;
+        }
 
         progress(Progress::Begins(Stage::WritingRecording));
         input.restart();

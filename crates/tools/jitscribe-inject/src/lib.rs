@@ -108,6 +108,7 @@ mod sampled;
 mod sources;
 mod spelling;
 mod top;
+mod v8_log;
 mod warning;
 
 pub use attribution::SampleAttribution;

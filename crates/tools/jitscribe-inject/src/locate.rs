@@ -15,6 +15,7 @@ use code_timeline::AddressSpaceId;
 use crate::Warning;
 use crate::files::{
     Index, Inode, Kind, Named, SourceFiles, Untrusted, base_name, looks_like_marker, pid_in_name,
+    pid_of_v8_log,
 };
 
 use super::interner::NameId;
@@ -37,6 +38,8 @@ pub struct Source {
     pub known_to_perf: bool,
     /// The user to whom it must belong when it is opened; `None` for any.
     pub owner: Option<u32>,
+    /// The code logs of V8 that belong to it, and their owners.
+    pub v8_logs: Vec<FoundFile>,
 }
 
 /// Where to look for jitdumps and perf maps.
@@ -48,6 +51,8 @@ pub struct SearchPaths {
     pub jitdumps: Vec<Named>,
     /// Perf maps to use.
     pub perf_maps: Vec<Named>,
+    /// Code logs of V8 to use with the jitdump of their process, instead of those that are found.
+    pub v8_logs: Vec<Named>,
     /// Folders with files that were copied from another machine. They are searched to a depth of six. Files in them are
     /// trusted, whoever owns them.
     pub folders: Vec<PathBuf>,
@@ -107,7 +112,7 @@ struct Search<'s> {
 }
 
 /// A file that was found, and the owner that it must have; `None` for any.
-type FoundFile = (PathBuf, Option<u32>);
+pub type FoundFile = (PathBuf, Option<u32>);
 
 impl Search<'_> {
     fn named_jitdumps(&mut self) {
@@ -320,7 +325,47 @@ impl Search<'_> {
         let pid = self.index.processes.pid(space);
         let known_to_perf =
             kind == Kind::PerfMap && path == Path::new(&format!("/tmp/perf-{pid}.map"));
-        self.found.sources.push(Source { kind, path, space, marker, known_to_perf, owner });
+        let v8_logs = if kind == Kind::Jitdump { self.v8_logs(&path, pid) } else { Vec::new() };
+        self.found.sources.push(Source {
+            kind,
+            path,
+            space,
+            marker,
+            known_to_perf,
+            owner,
+            v8_logs,
+        });
+    }
+
+    /// The code logs of V8 that belong to the jitdump of a process.
+    fn v8_logs(&self, dump: &Path, pid: u32) -> Vec<FoundFile> {
+        // In a container, V8 names its files by another pid than that of the recording.
+        let inner = pid_in_name(dump).unwrap_or(pid);
+        let is_named = |named: &&Named| match named.pid {
+            Some(named) => named == pid,
+            None => named
+                .path
+                .file_name()
+                .map(OsStr::as_bytes)
+                .and_then(pid_of_v8_log)
+                .is_none_or(|pid| pid == inner),
+        };
+        if !self.paths.v8_logs.is_empty() {
+            let named = self.paths.v8_logs.iter().filter(is_named);
+            return named.map(|named| (named.path.clone(), None)).collect();
+        }
+        // The name without --logfile-per-isolate.
+        let shared = dump.with_file_name("v8.log");
+        let shared = Some(shared).filter(|path| self.files.is_file(path));
+        let logs = self.folders.v8_logs_of(inner).iter().cloned().chain(shared);
+        let trusted = |path: PathBuf| {
+            if self.paths.folders.iter().any(|folder| path.starts_with(folder)) {
+                return Some((path, None));
+            }
+            let owner = self.files.trust(&path, pid, None).ok()?;
+            Some((path, owner))
+        };
+        logs.filter_map(trusted).collect()
     }
 
     fn warn(&mut self, warning: Warning) {
@@ -351,7 +396,9 @@ fn search_folders(paths: &SearchPaths, files: &dyn SourceFiles) -> Index {
     }
     if let Some(beside) = &paths.beside {
         let wanted = |name: &[u8]| {
-            looks_like_marker(name) || name.starts_with(b"perf-") && name.ends_with(b".map")
+            looks_like_marker(name)
+                || name.starts_with(b"perf-") && name.ends_with(b".map")
+                || pid_of_v8_log(name).is_some()
         };
         folders.add_some(beside, &wanted, files);
     }

@@ -50,6 +50,8 @@ pub struct SourceReport {
     pub codes: usize,
     /// The offset that was added to its times to convert them to the recording's clock, in nanoseconds.
     pub clock_offset_ns: i64,
+    /// Number of codes whose inlined calls are from V8's code log.
+    pub codes_in_v8_log: usize,
 }
 
 /// An image that was written: an object file made of code.

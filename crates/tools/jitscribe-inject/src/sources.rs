@@ -18,6 +18,7 @@ use super::named_by_file::{CodeInFiles, NamedByFile};
 use super::recording::Recording;
 use super::recording_index::RecordingIndex;
 use super::report::SourceReport;
+use super::v8_log::LoggedCodes;
 use super::warning::{OtherRun, Warning};
 use crate::files::content::{self, Content};
 use crate::files::{Damage, Kind, SourceFile, SourceFiles, report_end};
@@ -144,6 +145,7 @@ impl<'a> Codes<'a> {
             code_in_files: CodeInFiles::default(),
         };
         for (source, bytes) in sources.list.iter().zip(&sources.contents) {
+            let logged = all.table.logged();
             let (codes, clock_offset_ns) = match source.kind {
                 Kind::Jitdump => all.add_dump(source, index, files, &mut named_by_file, warnings),
                 Kind::PerfMap => (all.add_map(source, bytes, spaces, warnings), 0),
@@ -154,6 +156,7 @@ impl<'a> Codes<'a> {
                 pid: index.processes.pid(source.space),
                 codes,
                 clock_offset_ns,
+                codes_in_v8_log: all.table.logged() - logged,
             });
         }
         all.code_in_files = named_by_file.code_in_files();
@@ -241,8 +244,16 @@ impl<'a> Codes<'a> {
         let damaged = |error| damage.note(&error);
         self.table.reserve(source.space, content::size_on_disk(&metadata));
         let dump = OpenDump { path: path(), file: dump, quirks };
-        let (count, outcome) =
-            self.table.add_dump(dump, damaged, time_of, space_of, named_by_file, &index.processes);
+        let logs = LoggedCodes::read(&source.v8_logs, files, warnings);
+        let (count, outcome) = self.table.add_dump(
+            dump,
+            logs,
+            damaged,
+            time_of,
+            space_of,
+            named_by_file,
+            &index.processes,
+        );
         damage.report(&source.path, warnings);
         report_end(&source.path, count, outcome, warnings);
         if count == 0 {

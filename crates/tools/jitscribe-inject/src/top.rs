@@ -29,7 +29,8 @@ impl Hits {
         self.0.get(code.index()).copied().unwrap_or(0)
     }
 
-    fn codes(&self) -> impl Iterator<Item = CodeId> {
+    /// The codes with samples.
+    pub fn codes(&self) -> impl Iterator<Item = CodeId> {
         let hit = self.0.iter().enumerate().filter(|&(_, &hits)| hits > 0);
         hit.map(|(number, _)| CodeId(u32::try_from(number).unwrap_or(u32::MAX)))
     }

@@ -1,10 +1,13 @@
 //! The payload of an INLINED item: the calls inlined into a code.
 
+use alloc::vec;
+use alloc::vec::Vec;
 use core::iter::FusedIterator;
 use core::ops::Range;
 
 use super::tag::NO_PARENT;
-use crate::endian::Fields;
+use crate::endian::{Endian, Fields};
+use crate::source_positions::ComputedCall;
 
 /// Size of what precedes the calls: number of calls (u32), total number of ranges (u32).
 pub const HEADER_SIZE: usize = 8;
@@ -47,9 +50,16 @@ pub struct InlinedCalls<'a> {
     base: u64,
     size: u64,
     is_whole: bool,
+    /// Calls that are not from an item.
+    computed: vec::IntoIter<ComputedCall<'a>>,
 }
 
 impl<'a> InlinedCalls<'a> {
+    /// Calls computed from other records, in a code at `base`.
+    pub(crate) fn computed(calls: Vec<ComputedCall<'a>>, base: u64) -> Self {
+        Self { computed: calls.into_iter(), base, ..Self::none() }
+    }
+
     pub(crate) fn parse(mut fields: Fields<'a>) -> Option<Self> {
         let (calls, ranges) = (fields.u32()?, fields.u32()?);
         let endian = fields.endian;
@@ -64,12 +74,13 @@ impl<'a> InlinedCalls<'a> {
             base: 0,
             size: u64::MAX,
             is_whole: true,
+            computed: Vec::new().into_iter(),
         })
     }
 
     /// An empty list of calls.
     pub(crate) fn none() -> Self {
-        let empty = Fields::new(&[], crate::endian::Endian::NATIVE);
+        let empty = Fields::new(&[], Endian::NATIVE);
         Self {
             calls: empty,
             ranges: empty,
@@ -79,6 +90,7 @@ impl<'a> InlinedCalls<'a> {
             base: 0,
             size: 0,
             is_whole: true,
+            computed: Vec::new().into_iter(),
         }
     }
 
@@ -107,8 +119,9 @@ impl<'a> InlinedCalls<'a> {
             self.file = file;
         }
         self.index = self.index.checked_add(1)?;
-        let ranges =
-            InlinedRanges { ranges: Fields::new(ranges, endian), base: self.base, size: self.size };
+        let (base, size) = (self.base, self.size);
+        let ranges = Ranges::Item(Fields::new(ranges, endian));
+        let ranges = InlinedRanges { ranges, base, size };
         Some(InlinedCall { parent, name, file: self.file, line, column, ranges })
     }
 }
@@ -117,6 +130,13 @@ impl<'a> Iterator for InlinedCalls<'a> {
     type Item = InlinedCall<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if let Some(ComputedCall { parent, name, file, line, column, ranges }) =
+            self.computed.next()
+        {
+            let ranges = Ranges::Computed(ranges.into_iter());
+            let ranges = InlinedRanges { ranges, base: self.base, size: u64::MAX };
+            return Some(InlinedCall { parent, name, file, line, column, ranges });
+        }
         if self.calls.rest.is_empty() {
             return None;
         }
@@ -137,9 +157,26 @@ impl FusedIterator for InlinedCalls<'_> {}
 /// [`CodeLoad::inlined`](crate::CodeLoad::inlined) they are addresses within it.
 #[derive(Clone, Debug)]
 pub struct InlinedRanges<'a> {
-    ranges: Fields<'a>,
+    ranges: Ranges<'a>,
     base: u64,
     size: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Ranges<'a> {
+    /// Those of an item.
+    Item(Fields<'a>),
+    /// Those of a call that is not from an item.
+    Computed(vec::IntoIter<Range<u32>>),
+}
+
+impl Ranges<'_> {
+    fn next(&mut self) -> Option<Range<u32>> {
+        match self {
+            Self::Item(fields) => Some(fields.u32()?..fields.u32()?),
+            Self::Computed(ranges) => ranges.next(),
+        }
+    }
 }
 
 impl Iterator for InlinedRanges<'_> {
@@ -147,7 +184,8 @@ impl Iterator for InlinedRanges<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let (start, end) = (u64::from(self.ranges.u32()?), u64::from(self.ranges.u32()?));
+            let range = self.ranges.next()?;
+            let (start, end) = (u64::from(range.start), u64::from(range.end));
             // A code may claim to be at the end of the address space.
             let end = self.base.saturating_add(end.min(self.size));
             let range = self.base.saturating_add(start)..end;

@@ -2,6 +2,7 @@
 
 mod extended;
 mod unwind_header;
+mod with_positions;
 
 use alloc::vec::Vec;
 
@@ -12,9 +13,11 @@ use crate::load::{Load, Move};
 use crate::record::{Body, Record};
 use crate::record_id::{RECORD_HEADER_SIZE, RecordId};
 use crate::sink::Sink;
+use crate::source_positions::SourcePositionsBuilder;
 use crate::unwinding::{UnwindOrder, UnwindingInfo};
 
 pub use extended::{ExtendedCode, Inlined};
+pub use with_positions::with_source_positions;
 
 /// The header of a new dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,6 +224,24 @@ impl<S: Sink> Writer<S> {
         self.bytes(second);
         self.bytes(info.padding);
         self.end(start)
+    }
+
+    /// Writes the source positions of the code at `code_addr`, whose LOAD must follow: an extension that samply reads.
+    /// perf warns of the first such record and skips them.
+    ///
+    /// # Errors
+    /// When the record gets too large, or the sink fails.
+    pub fn source_positions(
+        &mut self,
+        timestamp: u64,
+        code_addr: u64,
+        positions: &SourcePositionsBuilder,
+    ) -> Result<(), WriteError<S::Error>> {
+        self.buffer.clear();
+        let start = self.begin(RecordId::SOURCE_POSITIONS, timestamp);
+        positions.encode(code_addr, self.endian, &mut self.buffer);
+        self.end(start)?;
+        self.flush()
     }
 
     /// Writes CLOSE, the last record of a dump that is closed properly.

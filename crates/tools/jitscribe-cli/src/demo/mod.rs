@@ -92,6 +92,7 @@ pub fn run(args: &Args) -> Result<()> {
         output: Some(with_ir.clone()),
         jitdump: Vec::new(),
         perf_map: Vec::new(),
+        v8_log: Vec::new(),
         aux_dir: vec![folder.clone()],
         image_dir: None,
         force: false,

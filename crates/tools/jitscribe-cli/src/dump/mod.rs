@@ -90,6 +90,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     jitdump: Option<PathBuf>,
 
+    /// Also write inlined calls as samply reads them; perf inject warns once for each such record
+    #[arg(long, requires = "jitdump")]
+    source_positions: bool,
+
     /// Write a perf map of the live code where perf looks for it: /tmp/perf-PID.map in the process's own
     /// file system, with the process's own pid
     #[arg(long, requires = "pid")]
@@ -170,10 +174,16 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 fn dump_jitdump(args: &Args, input: &Input, out: &mut Out) -> Result<()> {
+    let parsed = || Dump::parse(input.bytes()).map_err(Error::format(input.name()));
     if let Some(path) = &args.jitdump {
-        return write_file(path, input.bytes(), args.force);
+        return if args.source_positions {
+            let copy = jitdump::with_source_positions(&parsed()?);
+            write_file(path, &copy.map_err(Error::format(input.name()))?, args.force)
+        } else {
+            write_file(path, input.bytes(), args.force)
+        };
     }
-    let dump = Dump::parse(input.bytes()).map_err(Error::format(input.name()))?;
+    let dump = parsed()?;
     if args.json {
         return json::jitdump(&dump, out);
     }

@@ -54,6 +54,9 @@ pub struct Args {
     /// A perf map to apply, and its process [default: from its name]
     #[arg(long, value_name = "[PID=]FILE")]
     pub perf_map: Vec<Named>,
+    /// A code log of V8 with inlined calls, for the jitdump of its process [default: isolate-*-PID-v8.log]
+    #[arg(long, value_name = "[PID=]FILE")]
+    pub v8_log: Vec<Named>,
     /// A folder with jitdumps and perf maps that were copied here from another machine
     #[arg(long, value_name = "DIR")]
     pub aux_dir: Vec<PathBuf>,
@@ -161,6 +164,7 @@ fn search_paths(args: &Args, recorded_here: bool) -> SearchPaths {
     SearchPaths {
         jitdumps: args.jitdump.clone(),
         perf_maps: args.perf_map.clone(),
+        v8_logs: args.v8_log.clone(),
         folders: args.aux_dir.clone(),
         beside,
         recorded_here,

@@ -156,6 +156,7 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         output: Some(args.output.clone()),
         jitdump: dumps,
         perf_map: Vec::new(),
+        v8_log: Vec::new(),
         aux_dir: vec![workspace.folder().to_owned()],
         image_dir: args.image_dir.clone(),
         force: args.force,

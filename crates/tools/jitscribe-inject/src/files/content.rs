@@ -31,6 +31,7 @@ pub struct Content {
 }
 
 /// Iterates over the data and the holes of a file, in order, up to its end.
+#[derive(Debug)]
 struct Stretches<'f> {
     file: &'f File,
     at: u64,
@@ -97,6 +98,52 @@ pub fn text(mut file: &File, most: u64) -> io::Result<Content> {
         content.left_out = Some(format!("{holes} bytes of it are holes, which contain no text"));
     }
     Ok(content)
+}
+
+/// Reads a text file in parts, up to the first hole, which is not text: reading it fails.
+#[derive(Debug)]
+pub struct TextReader<'f> {
+    file: &'f File,
+    stretches: Stretches<'f>,
+    /// The part that is being read.
+    left: std::ops::Range<u64>,
+}
+
+impl<'f> TextReader<'f> {
+    /// Reads the file from its beginning.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn new(file: &'f File) -> io::Result<Self> {
+        Ok(Self { file, stretches: stretches(file)?, left: 0..0 })
+    }
+}
+
+impl Read for TextReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.left.is_empty() {
+            match self.stretches.next()? {
+                Some(Stretch::Data { from, len }) => self.left = from..from + len,
+                Some(Stretch::Hole { .. }) => return Err(holes()),
+                None => return Ok(0),
+            }
+        }
+        let most = usize::try_from(self.left.end - self.left.start).unwrap_or(usize::MAX);
+        let most = most.min(buffer.len());
+        let count =
+            std::os::unix::fs::FileExt::read_at(self.file, &mut buffer[..most], self.left.start)?;
+        self.left.start += count as u64;
+        if count == 0 {
+            // It has become shorter.
+            self.left = 0..0;
+            return Ok(0);
+        }
+        Ok(count)
+    }
+}
+
+fn holes() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the file has holes, which contain no text")
 }
 
 /// Reads a file of any kind, with holes as zeros unless they are too large.

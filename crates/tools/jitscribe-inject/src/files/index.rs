@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::SourceFiles;
+use super::name::pid_of_v8_log;
 
 /// The files in some folders, by name, in the order in which the folders were added.
 #[derive(Debug, Default)]
@@ -15,6 +16,8 @@ pub struct Index {
     jitdumps: Vec<(u32, PathBuf)>,
     /// The first jitdump of each process.
     by_pid: HashMap<u32, PathBuf>,
+    /// The code logs of V8 of each process.
+    v8_logs: HashMap<u32, Vec<PathBuf>>,
     /// The number of files visited.
     seen: usize,
 }
@@ -69,7 +72,9 @@ impl Index {
             if kind.is_dir() && depth > 1 {
                 self.add(&path, depth - 1, wanted, files);
             } else if kind.is_file() && wanted(entry.file_name().as_bytes()) {
-                if let Some(pid) = files.jitdump_pid(&path) {
+                if let Some(pid) = pid_of_v8_log(entry.file_name().as_bytes()) {
+                    self.v8_logs.entry(pid).or_default().push(path.clone());
+                } else if let Some(pid) = files.jitdump_pid(&path) {
                     self.jitdumps.push((pid, path.clone()));
                     self.by_pid.entry(pid).or_insert_with(|| path.clone());
                 }
@@ -86,6 +91,11 @@ impl Index {
     /// The first jitdump with this process in its header.
     pub fn jitdump_of(&self, pid: u32) -> Option<PathBuf> {
         self.by_pid.get(&pid).cloned()
+    }
+
+    /// The code logs of V8 with this process in their names.
+    pub fn v8_logs_of(&self, pid: u32) -> &[PathBuf] {
+        self.v8_logs.get(&pid).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// All jitdumps, with the pids in their headers.

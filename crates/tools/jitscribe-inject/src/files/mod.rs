@@ -9,6 +9,6 @@ mod symbols;
 
 pub use damage::{Damage, report_end};
 pub use index::Index;
-pub use name::{Kind, Named, base_name, looks_like_marker, pid_in_name};
+pub use name::{Kind, Named, base_name, looks_like_marker, pid_in_name, pid_of_v8_log};
 pub use open::{Inode, PlainFiles, SourceFile, SourceFiles, Untrusted, pid_in_header};
 pub use symbols::FileSymbols;

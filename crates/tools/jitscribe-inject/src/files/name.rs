@@ -56,6 +56,16 @@ pub fn looks_like_marker(name: &[u8]) -> bool {
     })
 }
 
+/// The process of a code log of V8 by its name: `isolate-0xADDRESS-PID-v8.log`.
+pub fn pid_of_v8_log(name: &[u8]) -> Option<u32> {
+    let rest = name.strip_prefix(b"isolate-0x")?.strip_suffix(b"-v8.log")?;
+    let mut parts = rest.split(|&byte| byte == b'-');
+    let isolate = parts.next()?;
+    let pid = std::str::from_utf8(parts.next()?).ok()?;
+    let is_name = isolate.iter().all(u8::is_ascii_hexdigit) && parts.next().is_none();
+    pid.parse().ok().filter(|_| is_name)
+}
+
 /// The name of a file without its folder.
 pub fn base_name(name: &[u8]) -> &[u8] {
     name.rsplit(|&byte| byte == b'/').next().unwrap_or(name)
