@@ -42,6 +42,9 @@ pub struct Args {
     /// one]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Replace the recordings of an earlier demo in DIR
+    #[arg(short, long, requires = "output")]
+    pub force: bool,
     /// Milliseconds for each of the program's phases
     #[arg(long, value_name = "MS", default_value_t = 350)]
     pub phase: u64,
@@ -75,7 +78,8 @@ pub fn run(args: &Args) -> Result<()> {
         bridge: false,
         keep_raw: true,
         image_dir: None,
-        force: false,
+        force: args.force,
+        allow_empty: true,
         buildid_cache: false,
         json: false,
         perf_option: vec!["-F".into(), "999".into()],
@@ -94,7 +98,9 @@ pub fn run(args: &Args) -> Result<()> {
         perf_map: Vec::new(),
         aux_dir: vec![folder.clone()],
         image_dir: None,
-        force: false,
+        force: args.force,
+        allow_empty: true,
+        keep_old: None,
         buildid_cache: false,
         lines: LineTable::Ir,
         json: false,

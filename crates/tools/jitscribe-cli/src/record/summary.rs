@@ -1,5 +1,6 @@
 //! The summary of a recording, and the commands to run next.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -73,9 +74,9 @@ fn annotate(output: &Path, symbol: &[u8]) -> String {
     format!("{command} {}", shell_word(OsStr::from_bytes(&[option, symbol].concat())))
 }
 
-/// Lists the files that runtimes wrote to places that we could not choose. Their content is in the
+/// The files that runtimes wrote to places that we could not choose. Their content is in the
 /// images now. They are not ours, so we do not delete them.
-pub fn list_leftovers(report: &Report, workspace: &Path) {
+pub fn leftovers(report: &Report, workspace: &Path) -> Vec<PathBuf> {
     let mut left: Vec<PathBuf> = Vec::new();
     for source in report.sources.iter().filter(|source| has_ended(source.pid)) {
         if !source.path.starts_with(workspace) {
@@ -83,10 +84,12 @@ pub fn list_leftovers(report: &Report, workspace: &Path) {
             left.extend(companions(source.path.parent(), source.pid));
         }
     }
-    print_rm_command(left);
+    left.sort();
+    left.dedup();
+    left
 }
 
-/// Like [`list_leftovers`], for maps and dumps of which only the paths are known.
+/// Like [`leftovers`], for maps and dumps of which only the paths are known.
 pub fn list_leftover_files<'p>(written: impl Iterator<Item = &'p Path>, workspace: &Path) {
     let mut left: Vec<PathBuf> = Vec::new();
     for path in written.filter(|path| !path.starts_with(workspace)) {
@@ -95,14 +98,16 @@ pub fn list_leftover_files<'p>(written: impl Iterator<Item = &'p Path>, workspac
             left.extend(companions(path.parent(), pid));
         }
     }
-    print_rm_command(left);
+    left.sort();
+    left.dedup();
+    print_rm_command(&left);
 }
 
 fn has_ended(pid: u32) -> bool {
     !Path::new("/proc").join(pid.to_string()).exists()
 }
 
-/// Like [`list_leftovers`], for processes that ran under valgrind: dumps in the working directory, where runtimes write
+/// Like [`leftovers`], for processes that ran under valgrind: dumps in the working directory, where runtimes write
 /// them that have no setting for another place.
 pub fn list_leftovers_of(pids: impl Iterator<Item = u32>) {
     let here = Path::new(".");
@@ -115,12 +120,12 @@ pub fn list_leftovers_of(pids: impl Iterator<Item = u32>) {
                 .chain(beside.into_iter().filter_map(|path| path.file_name().map(PathBuf::from)))
         })
     });
-    print_rm_command(left.collect());
+    let left: BTreeSet<PathBuf> = left.collect();
+    print_rm_command(&left.into_iter().collect::<Vec<_>>());
 }
 
-fn print_rm_command(mut left: Vec<PathBuf>) {
-    left.sort();
-    left.dedup();
+/// Prints the command that removes these files, if there are any.
+pub fn print_rm_command(left: &[PathBuf]) {
     if left.is_empty() {
         return;
     }
