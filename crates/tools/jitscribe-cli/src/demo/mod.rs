@@ -145,13 +145,13 @@ fn present(report: &Report, raw: &Path, data: &Path, with_ir: &Path) -> Result<(
     if let Some(top) = report.top.first() {
         out.line("")?;
         out.line(format_args!("── perf annotate {} ──", text::name(&top.symbol)))?;
-        let annotated = perf(data, &["annotate", "--stdio", "--symbol", &top.name]);
+        let annotated = perf(data, &["annotate", "--stdio", "--symbol", &top.symbol_text]);
         for line in excerpt(&annotated, 20) {
             out.line(line)?;
         }
         out.line("")?;
         out.line(format_args!("── the same with jitscribe inject --lines ir ──"))?;
-        let annotated = perf(with_ir, &["annotate", "--stdio", "--symbol", &top.name]);
+        let annotated = perf(with_ir, &["annotate", "--stdio", "--symbol", &top.symbol_text]);
         for line in excerpt(&annotated, 12) {
             out.line(line)?;
         }

@@ -2,6 +2,7 @@
 
 use jitscribe_inject::Report;
 
+use crate::record::summary::print_findings;
 use crate::text::shell_word;
 use crate::{note, text};
 
@@ -47,6 +48,7 @@ pub fn say(report: &Report) {
         report.sources.len(),
         report.images.len(),
     ));
+    print_findings(report);
     if let Some(output) = &report.output {
         let output = shell_word(output);
         note::say(format_args!("written: {output}; next: perf report -i {output}"));

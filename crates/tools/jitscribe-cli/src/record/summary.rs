@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use jitscribe_inject::{Activities, TopFunction};
 use rustix::process::geteuid;
 
 use crate::files::{is_file, pid_in_name};
@@ -28,21 +29,7 @@ pub fn print(report: &Report, output: &Path) {
         percent(samples.named_before, jitted),
         percent(samples.named, jitted),
     ));
-    if samples.through > 0 {
-        note::say(format_args!(
-            "{} more ({}) have jitted code on their call stacks",
-            samples.through,
-            percent(samples.through, samples.samples),
-        ));
-    }
-    for function in &report.top {
-        note::say(format_args!(
-            "{:>8} {:>7}  {}",
-            percent(function.samples, samples.samples),
-            function.samples,
-            text::name(&function.symbol)
-        ));
-    }
+    print_findings(report);
     let folder = report.images.first().and_then(|image| image.path.parent());
     match folder {
         Some(folder) => {
@@ -55,11 +42,80 @@ pub fn print(report: &Report, output: &Path) {
         None => note::say(format_args!("written: {}", text::path(output))),
     }
     note::say(format_args!("next: perf report -i {}", shell_word(output)));
-    match report.top.iter().find(|function| function.has_code) {
+    match to_annotate(report) {
         Some(top) => note::say(format_args!("      {}", annotate(output, &top.symbol))),
-        None if report.top.is_empty() => (),
+        None if report.top.iter().all(|function| function.interprets) => (),
         None => note::say("no code bytes available, so no assembly (perf maps carry none)"),
     }
+}
+
+/// Reports where the samples are: what was done, and in which functions.
+pub fn print_findings(report: &Report) {
+    let samples = report.samples;
+    if samples.through > 0 {
+        note::say(format_args!(
+            "{} more ({}) have jitted code on their call stacks",
+            samples.through,
+            percent(samples.through, samples.samples),
+        ));
+    }
+    if samples.named > 0 {
+        note::say(format_args!(
+            "{} of the named samples ({}) have source lines",
+            samples.with_lines,
+            percent(samples.with_lines, samples.named),
+        ));
+    }
+    if let Some(stacks) = report.stacks {
+        note::say(format_args!(
+            "{} of {} call stacks ({}) are whole",
+            stacks.whole,
+            stacks.samples,
+            percent(stacks.whole, stacks.samples),
+        ));
+    }
+    if let Some(line) = activities(&report.activities) {
+        note::say(line);
+    }
+    let has_stacks = report.top.iter().any(|function| function.inclusive.is_some());
+    if !report.top.is_empty() {
+        let total = if has_stacks { "    total" } else { "" };
+        note::say(format_args!("    self{total} samples  function"));
+    }
+    for function in &report.top {
+        let total = function.inclusive.map(|total| percent(total, samples.samples));
+        let total = total.map(|total| format!(" {total:>8}")).unwrap_or_default();
+        note::say(format_args!(
+            "{:>8}{total} {:>7}  {}",
+            percent(function.samples, samples.samples),
+            function.samples,
+            text::name(function.name.as_bytes())
+        ));
+    }
+}
+
+/// What the processes with jitted code did, most first.
+fn activities(of: &Activities) -> Option<String> {
+    let mut parts = [
+        (of.jitted, "jitted code"),
+        (of.interpreter, "interpreter"),
+        (of.garbage_collector, "garbage collector"),
+        (of.compiler, "compiler"),
+        (of.kernel, "kernel"),
+        (of.native, "other native code"),
+    ];
+    parts.sort_by_key(|&(samples, _)| std::cmp::Reverse(samples));
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|&&(samples, _)| samples > 0)
+        .map(|&(samples, what)| format!("{what} {}", percent(samples, of.samples)))
+        .collect();
+    (!parts.is_empty()).then(|| format!("time by activity: {}", parts.join(", ")))
+}
+
+/// The function whose assembly is worth a look: the first whose code is known and that is not the runtime's interpreter.
+fn to_annotate(report: &Report) -> Option<&TopFunction> {
+    report.top.iter().find(|top| top.has_code && top.samples > 0 && !top.interprets)
 }
 
 /// The command that shows the assembly of a function, whatever it is called.
