@@ -342,3 +342,56 @@ fn every_verb_can_be_quiet_or_verbose() {
     assert!(refused.stderr.contains("error: nothing was named"), "{}", refused.stderr);
     assert!(!refused.stderr.contains("samples,"), "{}", refused.stderr);
 }
+
+/// The fields of an object, sorted.
+fn fields(value: &serde_json::Value) -> Vec<&str> {
+    let mut fields: Vec<&str> =
+        value.as_object().expect("an object").keys().map(String::as_str).collect();
+    fields.sort_unstable();
+    fields
+}
+
+#[test]
+fn the_json_reports_have_the_documented_fields() {
+    let bench = Bench::new();
+    let done = record_node(&bench, "spin", &["--json", "--keep-raw"]);
+    let record: serde_json::Value = serde_json::from_str(&done.stdout).expect("JSON");
+    let mut inject = bench.jitscribe("inject");
+    inject.args(["-i", "perf.data.raw/perf.data", "-o", "out.data", "--json", "--aux-dir", "."]);
+    let done = finish(inject);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let inject: serde_json::Value = serde_json::from_str(&done.stdout).expect("JSON");
+    assert_eq!((&record["verb"], &inject["verb"]), (&"record".into(), &"inject".into()));
+    assert_eq!(record["schema_version"], 1);
+
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/scripts.md");
+    let docs = fs::read_to_string(docs).expect("the documentation");
+    let documented = |heading: &str| {
+        let section = docs.split(&format!("### {heading}\n")).nth(1).expect("a section");
+        let section = section.split("\n### ").next().unwrap_or_default();
+        let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+        let mut fields: Vec<&str> = rows.map(|(field, _)| field).collect();
+        fields.sort_unstable();
+        fields
+    };
+    let with = |own: &[&'static str]| {
+        let mut all = documented("The report");
+        all.extend(own);
+        all.sort_unstable();
+        all
+    };
+    assert_eq!(fields(&record), with(&["child", "raw", "left"]));
+    assert_eq!(documented("Only `record`"), ["child", "left", "raw"]);
+    assert_eq!(fields(&inject), with(&[]));
+    assert_eq!(fields(&record["child"]), documented("`child`"));
+    for report in [&record, &inject] {
+        assert_eq!(fields(&report["samples"]), documented("`samples`"));
+        assert_eq!(fields(&report["activities"]), documented("`activities`"));
+        assert_eq!(fields(&report["top"][0]), documented("Each of `top`"));
+        assert_eq!(fields(&report["sources"][0]), documented("Each of `sources`"));
+        assert_eq!(fields(&report["images"][0]), documented("Each of `images`"));
+    }
+    assert_eq!(fields(&record["top"][0]["tiers"][0]), ["samples", "tier"]);
+    assert_eq!(record["raw"], record["input"]);
+    assert!(record["left"].is_array() && record["stacks"].is_null(), "{record}");
+}

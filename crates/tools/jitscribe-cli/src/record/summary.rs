@@ -44,8 +44,10 @@ pub fn print(report: &Report, output: &Path) {
     note::say(format_args!("next: perf report -i {}", shell_word(output)));
     match to_annotate(report) {
         Some(top) => note::say(format_args!("      {}", annotate(output, &top.symbol))),
-        None if report.top.iter().all(|function| function.interprets) => (),
-        None => note::say("no code bytes available, so no assembly (perf maps carry none)"),
+        None if report.top.iter().any(|top| !top.has_code && !top.interprets) => {
+            note::say("no code bytes available, so no assembly (perf maps carry none)");
+        }
+        None => (),
     }
 }
 
@@ -78,11 +80,13 @@ pub fn print_findings(report: &Report) {
         note::say(line);
     }
     let has_stacks = report.top.iter().any(|function| function.inclusive.is_some());
+    // Callers alone say little, unless nothing else is known: CPython compiles only trampolines.
+    let has_own = report.top.iter().any(|function| function.samples > 0);
     if !report.top.is_empty() {
         let total = if has_stacks { "    total" } else { "" };
         note::say(format_args!("    self{total} samples  function"));
     }
-    for function in &report.top {
+    for function in report.top.iter().filter(|function| !has_own || function.samples > 0) {
         let total = function.inclusive.map(|total| percent(total, samples.samples));
         let total = total.map(|total| format!(" {total:>8}")).unwrap_or_default();
         note::say(format_args!(
