@@ -1,6 +1,7 @@
 //! The report of `record` and `inject` by function and by activity, compared with counts from what `perf script` prints.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
@@ -25,7 +26,9 @@ fn number(value: &Value) -> u64 {
 
 /// A symbol without the marks of tiers, read in another way than the command reads it.
 fn function(symbol: &str) -> String {
-    let v8 = symbol.strip_prefix("JS:").and_then(|rest| {
+    let kinds = ["JS", "LazyCompile", "Function", "Script", "Eval"];
+    let of_v8 = symbol.split_once(':').filter(|(kind, _)| kinds.contains(kind));
+    let v8 = of_v8.and_then(|(_, rest)| {
         let mut letters = rest.chars();
         letters.next().filter(|mark| "*+^~".contains(*mark))?;
         Some(letters.as_str().trim_start_matches('\'').to_owned())
@@ -103,7 +106,8 @@ impl Truth {
 fn corpus(producer: &str, recording: &str, has_stacks: bool) -> (Value, Vec<Chain>) {
     let corpus = Corpus::unpack(producer);
     let output = corpus.scratch().join("out.data");
-    let options = ["--aux-dir".as_ref(), corpus.dir().into_os_string(), "--json".into()];
+    let dir = corpus.dir();
+    let options = [OsStr::new("--aux-dir"), dir.as_os_str(), OsStr::new("--json")];
     let printed = inject(&corpus.file(&format!("{recording}.data")), &output, options);
     let report = report(&printed);
     let chains = Perf::installed().chains(&output);

@@ -57,11 +57,11 @@ impl<'a> FunctionName<'a> {
 /// The function if the `o` at the beginning of its name was a mark of V8: see the [module](self).
 #[must_use]
 pub fn osr_alternative(function: &[u8]) -> Option<Cow<'_, [u8]>> {
-    // Only names of V8 have a position at the end.
+    // Only names of V8 have a line at the end.
+    let line = function.rsplit(|&byte| byte == b':').next().filter(|line| *line != function);
+    let has_position =
+        line.is_some_and(|line| !line.is_empty() && line.iter().all(u8::is_ascii_digit));
     let rest = function.strip_prefix(b"o")?;
-    let mut parts = function.rsplit(|&byte| byte == b':');
-    let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
-    let has_position = parts.next().is_some_and(is_number) && parts.next().is_some_and(is_number);
     has_position.then(|| anonymous(rest))
 }
 
@@ -92,7 +92,9 @@ fn dotnet(code: &[u8]) -> Option<FunctionName<'_>> {
 }
 
 fn php(code: &[u8]) -> Option<FunctionName<'_>> {
-    if let Some(function) = code.strip_prefix(b"JIT$").filter(|name| !name.is_empty()) {
+    // Stubs have another `$`.
+    let is_function = |name: &&[u8]| !name.is_empty() && !name.starts_with(b"$");
+    if let Some(function) = code.strip_prefix(b"JIT$").filter(is_function) {
         return Some(FunctionName { function: Cow::Borrowed(function), tier: Some(b"function") });
     }
     let rest = code.strip_prefix(b"TRACE-")?;
@@ -157,6 +159,8 @@ mod tests {
             ("TRACE-10$Vec::run$4", "Vec::run", Some("trace")),
             ("TRACE-1$$5", "TRACE-1$$5", None),
             ("TRACE-$f$5", "TRACE-$f$5", None),
+            ("JIT$$exit_0", "JIT$$exit_0", None),
+            ("LazyCompile:*fib /a/work.js:4", "fib /a/work.js:4", Some("turbofan")),
             ("JIT$mandel", "mandel", Some("function")),
             ("$spin:spin/1", "spin:spin/1", None),
             ("$work:'-qs/1-lc$^1/1-0-'/2", "work:'-qs/1-lc$^1/1-0-'/2", None),
