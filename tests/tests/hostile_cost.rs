@@ -222,7 +222,7 @@ fn made(make: Make, n: u64) -> TempDir {
 /// `jitscribe inject` of what is in `folder`.
 fn inject_in(folder: &Path) -> Command {
     let mut command = jitscribe();
-    command.arg("inject").arg("-f").arg("-i").arg(folder.join("p.data"));
+    command.args(["inject", "--allow-empty", "-f", "-i"]).arg(folder.join("p.data"));
     command.arg("-o").arg(folder.join("q.data")).arg("--aux-dir").arg(folder);
     command
 }

@@ -128,7 +128,11 @@ fn record(arguments: &[&str], dir: &Path) -> String {
     let said = dir.join("said");
     let file = File::create(&said).expect("a file");
     let mut record = jitscribe();
-    record.arg("record").args(arguments).args(["-e", "cpu-clock", "-F", "999"]).current_dir(dir);
+    record
+        .args(["record", "--allow-empty"])
+        .args(arguments)
+        .args(["-e", "cpu-clock", "-F", "999"])
+        .current_dir(dir);
     record.env("JITSCRIBE_JAVA_AGENT", java_agent()).env(OF_ROOT.0, OF_ROOT.1);
     record.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
     let mut record = record.spawn().expect("jitscribe");
@@ -234,7 +238,16 @@ fn a_signal_ends_the_command_without_an_answer_and_leaves_no_files() {
         // With nothing to listen at, so that there are both a pipe and a file that asks it to listen.
         let fake = Fake::start("mute", scene.path());
         let mut record = interruptible_jitscribe();
-        record.args(["record", "-p", &fake.pid(), "--duration", "1", "-e", "cpu-clock"]);
+        record.args([
+            "record",
+            "--allow-empty",
+            "-p",
+            &fake.pid(),
+            "--duration",
+            "1",
+            "-e",
+            "cpu-clock",
+        ]);
         record.env("JITSCRIBE_JAVA_AGENT", java_agent()).current_dir(scene.path());
         let mut record =
             record.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("jitscribe");

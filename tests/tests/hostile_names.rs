@@ -209,8 +209,14 @@ fn process_names_and_markers_07() {
         let data = dir.path().join("p.data");
         recording(name, &marker, 1).write(&data);
         let out = dir.path().join(format!("q{number}.data"));
-        let done =
-            shown(jitscribe().arg("inject").arg("-i").arg(&data).arg("-o").arg(&out).arg("--json"));
+        let done = shown(
+            jitscribe()
+                .args(["inject", "--allow-empty", "-i"])
+                .arg(&data)
+                .arg("-o")
+                .arg(&out)
+                .arg("--json"),
+        );
         assert_done(&done);
         let said = String::from_utf8(done.stderr).expect("UTF-8");
         assert!(said.contains("is not there; specify where"), "{said}");
@@ -265,8 +271,14 @@ fn names_of_functions_files_and_inlined_calls_14() {
     }
 
     let out = at("out\x1b[2J\n.data");
-    let injected =
-        shown(jitscribe().arg("inject").arg("-i").arg(&data).arg("-o").arg(&out).arg("--json"));
+    let injected = shown(
+        jitscribe()
+            .args(["inject", "--allow-empty", "-i"])
+            .arg(&data)
+            .arg("-o")
+            .arg(&out)
+            .arg("--json"),
+    );
     assert_done(&injected);
     let report: serde_json::Value = serde_json::from_slice(&injected.stdout).expect("JSON");
     assert_eq!(report["top"].as_array().map(Vec::len), Some(10), "{report}");
@@ -369,7 +381,8 @@ fn folders_of_dumps() {
         for arguments in [&["dump"][..], &["check"], &["check", "--json"]] {
             shown(jitscribe().args(arguments).arg(&path));
         }
-        let injected = shown(jitscribe().args(["inject", "--json", "-i"]).arg(&data));
+        let injected =
+            shown(jitscribe().args(["inject", "--allow-empty", "--json", "-i"]).arg(&data));
         assert_done(&injected);
         let report: serde_json::Value = serde_json::from_slice(&injected.stdout).expect("JSON");
         assert_eq!(report["sources"].as_array().map(Vec::len), Some(2), "{report}");
@@ -618,7 +631,12 @@ fn image_folders_of_strangers_18() {
     recording(b"jit", dump_path.as_os_str().as_bytes(), 3).write(&at("p.data"));
     let inject = |out: &str, more: &[&str]| {
         let mut command = jitscribe();
-        command.args(["inject", "-i"]).arg(at("p.data")).arg("-o").arg(at(out)).args(more);
+        command
+            .args(["inject", "--allow-empty", "-i"])
+            .arg(at("p.data"))
+            .arg("-o")
+            .arg(at(out))
+            .args(more);
         shown(&mut command)
     };
     let is_empty = |path: &Path| fs::read_dir(path).expect("a folder").next().is_none();

@@ -178,7 +178,8 @@ fn skipped(needs: &str) {
 fn record(scene: &Scene, pid: &str) -> Output {
     let recording = scene.path("recording");
     let mut command = jitscribe();
-    command.args(["record", "--force", "-e", "cpu-clock", "--duration", "1", "-p", pid, "-o"]);
+    command.args(["record", "--force", "--allow-empty", "-e", "cpu-clock", "--duration", "1"]);
+    command.args(["-p", pid, "-o"]);
     command.arg(recording);
     ends(command)
 }
@@ -261,7 +262,9 @@ fn files_with_the_name_of_a_log_cause_no_delay() {
     assert_sound(&record(&scene, pid));
     let all = scene.path("all");
     let mut command = jitscribe();
-    command.args(["record", "-a", "--duration", "1", "-e", "cpu-clock", "-o"]).arg(all);
+    command
+        .args(["record", "--allow-empty", "-a", "--duration", "1", "-e", "cpu-clock", "-o"])
+        .arg(all);
     if geteuid().is_root() { assert_sound(&ends(command)) } else { skipped("root, for record -a") }
 }
 
@@ -340,7 +343,8 @@ fn memory_of_an_unresponsive_file_system_causes_no_delay() {
 
     for words in [&["-p", pid][..], &["-a"]] {
         let mut command = jitscribe();
-        command.args(["record", "--force", "--duration", "1", "-e", "cpu-clock"]).args(words);
+        command.args(["record", "--force", "--allow-empty", "--duration", "1", "-e", "cpu-clock"]);
+        command.args(words);
         command.arg("-o").arg(scene.path("recording"));
         let done = ends(command);
         assert_sound(&done);
@@ -350,7 +354,11 @@ fn memory_of_an_unresponsive_file_system_causes_no_delay() {
     // A file there that is named for a perf map.
     let recording = scene.path("recording");
     let mut command = jitscribe();
-    command.args(["inject", "--force", "-i"]).arg(&recording).arg("-o").arg(scene.path("again"));
+    command
+        .args(["inject", "--force", "--allow-empty", "-i"])
+        .arg(&recording)
+        .arg("-o")
+        .arg(scene.path("again"));
     command.arg("--perf-map").arg(format!("{pid}={}", scene.path("m/f").display()));
     let done = ends(command);
     assert_sound(&done);

@@ -9,7 +9,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::{Error, Result, descriptors};
+use crate::text::shell_word;
+use crate::{Error, Result, descriptors, note};
 
 /// Runs a command that has the terminal to its end. If it is not installed, the error is `missing`.
 ///
@@ -37,6 +38,8 @@ pub fn run(
     let failed = |source: io::Error| Error::File { path: program.clone().into(), source };
     let mut signals = Signals::new(signals).map_err(failed)?;
     let handle = signals.handle();
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    note::detail(format_args!("running: {}", words.map(shell_word).collect::<Vec<_>>().join(" ")));
     descriptors::restore_in(command);
     let mut child = command.spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::Refused(missing.into()),

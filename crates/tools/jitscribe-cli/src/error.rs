@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::text;
+use crate::{exit_code, text};
 
 /// Why a command failed. The message names the file and the cause.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +39,11 @@ pub enum Error {
     /// The command printed a report that calls for exit code 1. No further message is printed.
     #[error("")]
     Reported,
+    /// The recording is complete, but nothing in it got a name.
+    #[error(
+        "nothing was named: no sample is in code that has a name now (--allow-empty accepts this)"
+    )]
+    NothingNamed,
     /// A wrapped command ended with this exit code, which becomes our own.
     #[error("")]
     Child(u8),
@@ -73,6 +78,21 @@ impl Error {
     pub fn format<E: ToString>(path: impl AsRef<Path>) -> impl FnOnce(E) -> Self {
         let path = path.as_ref().to_owned();
         move |cause| Self::Format { path, cause: cause.to_string() }
+    }
+
+    /// The exit code of a command that failed in this way.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Child(code) => *code,
+            Self::Usage(_) => exit_code::USAGE,
+            Self::NothingNamed => exit_code::NOTHING_NAMED,
+            _ => exit_code::FAILED,
+        }
+    }
+
+    /// Whether a message says why. The others have said it already.
+    pub fn has_message(&self) -> bool {
+        !matches!(self, Self::Reported | Self::Child(_))
     }
 
     /// Whether the reader of our standard output closed the pipe. This does not count as a failure.

@@ -5,12 +5,14 @@ mod callgrind;
 mod check;
 mod child;
 mod companion;
+mod console;
 mod ctl;
 mod debug;
 mod demo;
 mod descriptors;
 mod dump;
 mod error;
+mod exit_code;
 mod files;
 mod foreign;
 mod inject;
@@ -29,14 +31,21 @@ mod valgrind;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use error::{Error, Result};
 
 /// Make JIT-compiled code visible to perf, Valgrind and debuggers: names, source lines, assembly and call stacks
 #[derive(Debug, Parser)]
-#[command(name = "jitscribe", version, arg_required_else_help = true)]
+#[command(
+    name = "jitscribe",
+    version,
+    arg_required_else_help = true,
+    after_help = exit_code::help()
+)]
 struct Cli {
+    #[command(flatten)]
+    console: console::Args,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -64,7 +73,14 @@ fn main() -> ExitCode {
     if foreign::main_of_helper() {
         return ExitCode::SUCCESS;
     }
-    let cli = Cli::parse_from(record::arguments(run::arguments(std::env::args_os().collect())));
+    let words = record::arguments(run::arguments(std::env::args_os().collect()));
+    let command = Cli::command().color(console::color_of(&words).into());
+    let parsed = command.try_get_matches_from(words);
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(refused) => return print_instead(&refused),
+    };
+    console::configure(cli.console);
     let done = match cli.verb {
         Verb::Run(args) => run::run(&args),
         Verb::Record(args) => record::run(&args),
@@ -85,11 +101,24 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
-        Err(Error::Reported) => ExitCode::FAILURE,
-        Err(Error::Child(code)) => ExitCode::from(code),
         Err(error) => {
-            note::error(&error);
-            if matches!(error, Error::Usage(_)) { ExitCode::from(2) } else { ExitCode::FAILURE }
+            if error.has_message() {
+                note::error(&error);
+            }
+            ExitCode::from(error.exit_code())
         }
+    }
+}
+
+/// Prints what the parser of the command line has to say: help, or why it refuses the line.
+fn print_instead(what: &clap::Error) -> ExitCode {
+    let printed = what.print();
+    match printed {
+        _ if what.use_stderr() => ExitCode::from(exit_code::USAGE),
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            note::error(&Error::Stdout(error));
+            ExitCode::from(exit_code::FAILED)
+        }
+        _ => ExitCode::SUCCESS,
     }
 }

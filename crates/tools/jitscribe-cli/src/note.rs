@@ -15,19 +15,39 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use printable::Escape;
 
+use crate::console;
+
 /// Prints why the command failed.
 pub fn error(what: &dyn Display) {
-    print("jitscribe: error: ", what);
+    print_as("error", "\x1b[1;31m", what);
 }
 
 /// Prints what was skipped or corrected; the command goes on.
 pub fn warning(what: impl Display) {
-    print("jitscribe: warning: ", &what);
+    print_as("warning", "\x1b[1;33m", &what);
 }
 
-/// Prints a plain line for the user.
+/// Prints a plain line for the user, unless only warnings and errors are wanted.
 pub fn say(what: impl Display) {
-    print("", &what);
+    if !console::is_quiet() {
+        print("", &what);
+    }
+}
+
+/// Prints a line about what is done, if the user wants to know.
+pub fn detail(what: impl Display) {
+    if console::verbosity() > 0 {
+        print("jitscribe: ", &what);
+    }
+}
+
+/// Prints a line that starts with its kind, which has this colour.
+fn print_as(kind: &str, colour: &str, what: &dyn Display) {
+    if console::is_coloured(std::io::stderr().is_terminal()) {
+        print(&format!("jitscribe: {colour}{kind}:\x1b[0m "), what);
+    } else {
+        print(&format!("jitscribe: {kind}: "), what);
+    }
 }
 
 fn print(prefix: &str, what: &dyn Display) {
@@ -40,9 +60,9 @@ fn print(prefix: &str, what: &dyn Display) {
 }
 
 /// A progress bar for work on `total` bytes. It is hidden if standard error is not a terminal, since the work ends with a
-/// summary line in any case.
+/// summary line in any case, and if the user wants only warnings and errors.
 pub fn progress(what: &'static str, total: u64) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
+    if console::is_quiet() || !std::io::stderr().is_terminal() {
         return ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
     }
     let style = ProgressStyle::with_template("{msg:24} {bar:30} {bytes}/{total_bytes} {eta}")

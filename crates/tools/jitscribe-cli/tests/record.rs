@@ -32,7 +32,7 @@ fn the_command_s_exit_code_is_passed_through() {
         ("kill -9 $$", 137),
         ("kill -TERM $$", 143),
     ] {
-        let done = bench.record(&["--force", "--", "sh", "-c", script]);
+        let done = bench.record(&["--force", "--allow-empty", "--", "sh", "-c", script]);
         assert_eq!(done.code, code, "{script}: {}", done.stderr);
         assert!(bench.path("perf.data").exists());
     }
@@ -127,7 +127,7 @@ fn variables_are_set_extended_or_left_alone() {
     let bench = Bench::new();
     let environment = |words: &[&str]| {
         let mut record = bench.jitscribe("record");
-        record.args(words).args(["--force", "--", "env"]);
+        record.args(words).args(["--force", "--allow-empty", "--", "env"]);
         record.env("NODE_OPTIONS", "--max-old-space-size=99").env("JITDUMPDIR", "/mine");
         record.env_remove("PYTHONPERFSUPPORT");
         let done = common::finish(record);
@@ -168,7 +168,7 @@ fn nothing_is_overwritten_unless_forced() {
     assert_eq!(fs::read_to_string(bench.path("perf.data")).unwrap(), "mine");
     assert!(!bench.path("ran").exists(), "it ran, though its recording could not be written");
 
-    let done = bench.record(&["--force", "--", "touch", "ran"]);
+    let done = bench.record(&["--force", "--allow-empty", "--", "touch", "ran"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert_ne!(fs::read(bench.path("perf.data")).unwrap(), b"mine");
     assert_eq!(bench.files(), ["perf.data", "ran"]);
@@ -196,7 +196,7 @@ fn an_interrupt_is_how_a_recording_of_a_process_ends() {
     let mut spin = common::Running::start(spin);
     spin.wait_for_line("running");
     let mut record = bench.jitscribe("record");
-    record.args(["-p", &spin.pid().to_string()]).stdout(Stdio::piped());
+    record.args(["--allow-empty", "-p", &spin.pid().to_string()]).stdout(Stdio::piped());
     let mut running = common::Running::start(record);
     // perf has begun when its file has content.
     let end = Instant::now() + Duration::from_secs(30);
@@ -214,7 +214,17 @@ fn an_interrupt_is_how_a_recording_of_a_process_ends() {
 fn options_of_perf_reach_it() {
     let bench = Bench::new();
     let spin = ["--", "sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"];
-    let mut words = vec!["-e", "cpu-clock:u", "-o", "a", "-c", "1000000", "--call-graph", "none"];
+    let mut words = vec![
+        "-e",
+        "cpu-clock:u",
+        "-o",
+        "a",
+        "-c",
+        "1000000",
+        "--call-graph",
+        "none",
+        "--allow-empty",
+    ];
     words.extend(spin);
     let done = bench.record(&words);
     assert_eq!(done.code, 0, "{}", done.stderr);
@@ -223,7 +233,7 @@ fn options_of_perf_reach_it() {
     assert!(events.contains("use_clockid: 1"), "{events}");
     assert!(!events.contains("CALLCHAIN"), "{events}");
 
-    let mut words = vec!["-o", "b", "-z", "--call-graph=dwarf,4096"];
+    let mut words = vec!["-o", "b", "-z", "--call-graph=dwarf,4096", "--allow-empty"];
     words.extend(spin);
     let done = bench.record(&words);
     assert_eq!(done.code, 0, "{}", done.stderr);
@@ -234,7 +244,7 @@ fn options_of_perf_reach_it() {
 #[test]
 fn the_raw_recording_is_kept_on_demand() {
     let bench = Bench::new();
-    let done = bench.record(&["--keep-raw", "--json", "--", "true"]);
+    let done = bench.record(&["--keep-raw", "--json", "--allow-empty", "--", "true"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert_eq!(bench.files(), ["perf.data", "perf.data.raw"]);
     assert!(bench.path("perf.data.raw/perf.data").exists());

@@ -1,13 +1,15 @@
 //! The second reading of a recording: which code each sample is in, and when each code was sampled.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use code_timeline::{AddressSpaceId, CodeId, Usage};
 use perf_data::{Callchain, ChainEntry, Context, Input, Record, kind, misc};
 
+use super::activity::{Activities, Activity, NativeActivities, RuntimeFiles, of_thread};
 use super::address_space::AddressSpaces;
 use super::code_table::LateCode;
 use super::counts::Counts;
+use super::inclusive::StackSets;
 use super::interpreted::{Field, InterpretedFrames};
 use super::lookup::{LookupCache, Occupant};
 use super::progress::{Progress, Stage};
@@ -25,6 +27,45 @@ pub struct SampleAttribution {
     pub counts: Counts,
     /// Code that was loaded after something else had run at its address: each once, in order.
     late: BTreeSet<LateCode>,
+    activities: Activities,
+    stacks: StackSets,
+}
+
+/// What a sample shows, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    Jitted,
+    Native,
+    Runtime(Activity),
+}
+
+impl Activities {
+    fn add(&mut self, work: Work) {
+        let count = match work {
+            Work::Jitted => &mut self.jitted,
+            Work::Native => &mut self.native,
+            Work::Runtime(Activity::GarbageCollector) => &mut self.garbage_collector,
+            Work::Runtime(Activity::Compiler) => &mut self.compiler,
+            Work::Runtime(Activity::Interpreter) => &mut self.interpreter,
+        };
+        *count += 1;
+    }
+}
+
+/// What a frame says of the sample: `None` if the frame's caller has to be asked. Only the frame at the top runs itself; below, code was
+/// called by the program.
+fn work_of_frame(
+    is_top: bool,
+    is_code: bool,
+    native: impl FnOnce() -> Option<Activity>,
+) -> Option<Work> {
+    if is_code {
+        return Some(if is_top { Work::Jitted } else { Work::Native });
+    }
+    match native()? {
+        Activity::Interpreter if !is_top => Some(Work::Native),
+        activity => Some(Work::Runtime(activity)),
+    }
 }
 
 impl SampleAttribution {
@@ -41,7 +82,8 @@ impl SampleAttribution {
         progress(Progress::Begins(Stage::Attributing));
         input.restart();
         let tick = |at| progress(Progress::At(at));
-        Self::read_from(input, index, spaces, codes, tick).map_err(Error::reading(path))
+        let runtimes = RuntimeFiles::default();
+        Self::read_from(input, index, spaces, codes, &runtimes, tick).map_err(Error::reading(path))
     }
 
     /// Like [`Self::read`], for a recording that is positioned at its beginning.
@@ -50,15 +92,26 @@ impl SampleAttribution {
         index: &RecordingIndex,
         spaces: &AddressSpaces,
         codes: &Codes<'_>,
+        runtimes: &RuntimeFiles,
         tick: impl Fn(u64),
     ) -> Result<Self, perf_data::Error> {
         let mut attribution =
             Self { sampled: SampledCodes::new(codes.table.history.len()), ..Self::default() };
         let named_by_perf = |pid| codes.named_by_perf.contains(&pid);
         let mut cache = LookupCache::new(index, spaces, &codes.table, &named_by_perf);
+        let mut natives = NativeActivities::new(index, spaces, runtimes);
+        let mut threads: HashMap<u32, Activity> = HashMap::new();
         let mut interpreted = InterpretedFrames::new(index, spaces, &codes.table);
         let mut read = 0u64;
         while let Some(event) = recording.next_event()? {
+            if event.kind() == kind::COMM
+                && let Ok(Record::Comm(comm)) = event.record()
+            {
+                match of_thread(comm.name) {
+                    Some(activity) => threads.insert(comm.tid, activity),
+                    None => threads.remove(&comm.tid),
+                };
+            }
             if event.kind() != kind::SAMPLE {
                 continue;
             }
@@ -71,7 +124,8 @@ impl SampleAttribution {
             let Some(pid) = sample.id.pid else { continue };
             let time = sample.id.time.unwrap_or(u64::MAX);
             let Some(process) = cache.process(pid, time) else { continue };
-            let Self { sampled, counts, late } = &mut attribution;
+            let Self { sampled, counts, late, activities, stacks } = &mut attribution;
+            let mut work = None;
             let jitted = counts.jitted();
             let mut on_stack = false;
             let is_in_user = event.misc() & misc::CPU_MODE_MASK == misc::USER;
@@ -83,37 +137,79 @@ impl SampleAttribution {
                 on_stack = true;
                 if is_top {
                     counts.named += 1;
+                    work = Some(Work::Runtime(Activity::Interpreter));
                     ip = None;
                 }
             }
+            let is_alone = user_addresses(sample.callchain).next().is_none();
             if let Some(ip) = ip {
                 match &mut cache.at(&process, ip, time, sampled).occupant {
                     Occupant::Code { mark: code, as_of } => {
                         sampled.again(*code, as_of.unwrap_or(time), 1);
+                        sampled.code(*code).into_iter().for_each(|code| stacks.add(code));
+                        work = Some(Work::Jitted);
                         counts.named += 1;
                         counts.named_before += u64::from(process.named_by_perf);
                     }
                     Occupant::Nothing { unnamed, late: came } => {
                         counts.unnamed += u64::from(*unnamed);
+                        if *unnamed {
+                            work = Some(Work::Jitted);
+                        } else if is_alone && process.owner().is_some() {
+                            let native = || natives.at(process.space(), ip, time);
+                            work = work_of_frame(true, false, native);
+                        }
                         // Each is recorded only once.
                         late.extend(came.take().and_then(|code| process.late(code)));
                     }
                 }
             }
-            for address in user_addresses(sample.callchain) {
+            for (depth, address) in user_addresses(sample.callchain).enumerate() {
                 let answer = cache.at(&process, address, time, sampled);
+                let mut frame = match answer.occupant {
+                    Occupant::Code { mark, .. } => Some(mark),
+                    Occupant::Nothing { .. } => None,
+                };
                 if let Occupant::Code { mark: code, as_of } = answer.occupant {
                     sampled.again(code, as_of.unwrap_or(time), 0);
                     on_stack = true;
                 }
                 // A return address may be just behind the code of the caller.
                 let call = address.wrapping_sub(1);
-                if !answer.is_for(call)
-                    && let Occupant::Code { mark: code, as_of } =
-                        cache.at(&process, call, time, sampled).occupant
-                {
-                    sampled.again(code, as_of.unwrap_or(time), 0);
-                    on_stack = true;
+                if !answer.is_for(call) {
+                    let caller = match cache.at(&process, call, time, sampled).occupant {
+                        Occupant::Code { mark: code, as_of } => {
+                            sampled.again(code, as_of.unwrap_or(time), 0);
+                            on_stack = true;
+                            Some(code)
+                        }
+                        Occupant::Nothing { .. } => None,
+                    };
+                    frame = if depth > 0 { caller } else { frame };
+                }
+                frame
+                    .and_then(|mark| sampled.code(mark))
+                    .into_iter()
+                    .for_each(|code| stacks.add(code));
+                if work.is_none() && process.owner().is_some() {
+                    let is_top = depth == 0;
+                    let within = if is_top { address } else { call };
+                    let native = || natives.at(process.space(), within, time);
+                    work = work_of_frame(is_top, frame.is_some(), native);
+                }
+            }
+            stacks.end_sample(!is_alone && !index.stack_copies);
+            if process.owner().is_some() {
+                activities.samples += 1;
+                if is_in_user {
+                    let thread = sample.id.tid.and_then(|tid| threads.get(&tid));
+                    let work = match (work, thread) {
+                        (None | Some(Work::Native), Some(&activity)) => Work::Runtime(activity),
+                        (work, _) => work.unwrap_or(Work::Native),
+                    };
+                    activities.add(work);
+                } else {
+                    activities.kernel += 1;
                 }
             }
             counts.through += u64::from(on_stack && counts.jitted() == jitted);
@@ -124,6 +220,20 @@ impl SampleAttribution {
     /// Code that was loaded after something else had run at its address: each once, by owner.
     pub(crate) fn late(&self) -> Vec<LateCode> {
         self.late.iter().copied().collect()
+    }
+
+    /// The codes on the stacks of samples.
+    pub(crate) fn stacks(&self) -> &StackSets {
+        &self.stacks
+    }
+
+    /// Samples by what was done, if so many of those in code are in interpreters among the codes.
+    pub(crate) fn activities(&self, interpreted: u64) -> Activities {
+        let mut activities = self.activities;
+        let interpreted = interpreted.min(activities.jitted);
+        activities.jitted -= interpreted;
+        activities.interpreter += interpreted;
+        activities
     }
 
     /// When `code` was seen running in `space`, if it was.

@@ -11,6 +11,8 @@ pub struct Counts {
     pub named: u64,
     /// Of these, those that perf names without images, from a perf map where perf looks for it.
     pub named_before: u64,
+    /// Of these, those in code that has source lines.
+    pub with_lines: u64,
     /// In memory that no file backs, where no code is known.
     pub unnamed: u64,
     /// Elsewhere, with known code on the call stack. An interpreter that compiles only trampolines (CPython's) has all of

@@ -10,7 +10,7 @@ use jit_code::Code;
 use super::code_table::{CodeReader, CodeTable, Origin};
 use super::parallel::ordered_map;
 use super::plan::{ImageCode, PlannedImage};
-use super::top::{Hits, Top};
+use super::top::{CodeDescription, Hits, Top};
 use crate::output::Output;
 use crate::{Error, Result};
 
@@ -23,7 +23,7 @@ pub struct ImageOptions<'a> {
     pub replace: bool,
     /// The line table to use.
     pub lines: LineTable,
-    /// The samples in each code: the names of codes with samples are kept.
+    /// The samples in each code: what is known of codes with samples is kept.
     pub hits: &'a Hits,
     /// Whether the recording has copies of stacks, which are unwound later.
     pub stack_copies: bool,
@@ -34,7 +34,7 @@ pub struct ImageOptions<'a> {
 const RUN: usize = 2048;
 
 /// Writes `image` to the file `path`. `place` gets the end of its text and the size of its unwind tables, and returns
-/// the address for these. `top` gets the names of codes with samples.
+/// the address for these. `top` gets the codes with samples, or on the stacks of samples.
 pub fn write(
     path: &Path,
     image: &PlannedImage,
@@ -67,8 +67,8 @@ pub fn write(
         move |run: &[ImageCode], made: &mut ImageParts| maker.make(run, made)
     };
     ordered_map(image.shown.chunks(RUN), worker, |made: &mut ImageParts| {
-        for (code, name) in made.names.drain(..) {
-            top.name(code, name, options.hits);
+        for (code, description) in made.seen.drain(..) {
+            top.add(code, description, options.hits);
         }
         made.parts.iter_mut().try_for_each(|part| writer.append(part)).map_err(failed)
     })?;
@@ -83,8 +83,8 @@ pub fn write(
 struct ImageParts {
     /// The parts of the image. Unused ones are empty.
     parts: Vec<Part>,
-    /// The names of codes with samples.
-    names: Vec<(CodeId, Vec<u8>)>,
+    /// The codes with samples, or on the stacks of samples.
+    seen: Vec<(CodeId, CodeDescription)>,
 }
 
 /// Creates parts of an image.
@@ -105,7 +105,7 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
             if at == made.parts.len() {
                 made.parts.push(self.empty.clone());
             }
-            self.add(shown, &mut made.parts[at], &mut made.names)?;
+            self.add(shown, &mut made.parts[at], &mut made.seen)?;
         }
         Ok(())
     }
@@ -114,18 +114,22 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
         &mut self,
         shown: &ImageCode,
         part: &mut Part,
-        names: &mut Vec<(CodeId, Vec<u8>)>,
+        seen: &mut Vec<(CodeId, CodeDescription)>,
     ) -> Result<()> {
         let code = self.table.history.code(shown.code);
         let start = code.address + shown.moved_by;
         let visible = shown.visible.clone();
-        let mut add = |shown_code: &VisibleCode<'_>| {
-            if self.options.hits.in_code(shown.code) > 0 {
-                names.push((shown.code, shown_code.code.name.to_vec()));
-            }
-            part.add(shown_code)
-        };
-        match (self.reader.load(code)?, code.origin) {
+        let mut add = |shown_code: &VisibleCode<'_>| part.add(shown_code);
+        let loaded = self.reader.load(code)?;
+        if self.options.hits.is_seen(shown.code) {
+            let description = match (&loaded, code.origin) {
+                (Some(load), _) => Some(CodeDescription::of_load(load)),
+                (None, Origin::Map(name)) => Some(CodeDescription::of_map(name)),
+                (None, Origin::Dump(_)) => None,
+            };
+            seen.extend(description.map(|description| (shown.code, description)));
+        }
+        match (loaded, code.origin) {
             (Some(load), _) => {
                 let mut room = Converter::new(self.target.machine.into());
                 room.convert(&load, start, visible, self.options.lines, add)

@@ -10,12 +10,15 @@ use std::path::{Path, PathBuf};
 use code_image::jitdump::LineTable;
 use perf_data::{BuildId, Writer};
 
+use super::activity::RuntimeFiles;
 use super::attribution::SampleAttribution;
+use super::counts::Counts;
 use super::files::{PlainFiles, SourceFiles};
 use super::image::ImageOptions;
 use super::images::{Images, MappedFile};
 use super::interpreted::InterpretedFrames;
 use super::locate::SearchPaths;
+use super::named_by_file::build_ids;
 use super::output::{self, Output};
 use super::parallel::join;
 use super::plan::{CodeLayout, Plan};
@@ -131,9 +134,12 @@ impl<'a> Injector<'a> {
 
         progress(Progress::Begins(Stage::Attributing));
         input.restart();
+        let timelines = &table.history;
+        let has_code = |space| timelines.timeline(space).is_some();
+        let runtimes = RuntimeFiles::open(index, &build_ids(input), self.files, has_code);
         let (layout, attribution) = join(
             || CodeLayout::compute(index, spaces, table),
-            || SampleAttribution::read_from(input, index, spaces, &codes, at),
+            || SampleAttribution::read_from(input, index, spaces, &codes, &runtimes, at),
         );
         let attribution = attribution.map_err(Error::reading(input_path))?;
         if codes.is_empty() {
@@ -214,12 +220,16 @@ impl<'a> Injector<'a> {
             build_id: image.finished.build_id.iter().map(|byte| format!("{byte:02x}")).collect(),
         });
         let reports = reports.collect();
+        let functions = images.top.finish(&hits, attribution.stacks(), &codes.table)?;
+        let samples = Counts { with_lines: functions.with_lines, ..attribution.counts };
         Ok(Report {
             input: input_path.clone(),
             output,
             events: index.events,
-            samples: attribution.counts,
-            top: images.top.finish(&hits, &codes.table)?,
+            samples,
+            activities: attribution.activities(functions.interpreted),
+            stacks: None,
+            top: functions.top,
             sources: codes.reports,
             images: reports,
             warnings,

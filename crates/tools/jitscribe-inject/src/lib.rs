@@ -75,6 +75,7 @@
 //! processes of their own.
 #![forbid(unsafe_code)]
 
+mod activity;
 mod address_space;
 mod attribution;
 mod clock;
@@ -85,8 +86,10 @@ mod counts;
 mod error;
 pub mod files;
 mod free;
+pub mod function_name;
 mod image;
 mod images;
+mod inclusive;
 mod injector;
 mod interner;
 mod interpreted;
@@ -111,6 +114,7 @@ mod top;
 mod v8_log;
 mod warning;
 
+pub use activity::Activities;
 pub use attribution::SampleAttribution;
 pub use clock::NoConversion;
 pub use code_image::jitdump::LineTable;
@@ -125,6 +129,6 @@ pub use output::Output;
 pub use plan::{Arena, ImageCode, Mapping, Place, Plan, PlannedImage};
 pub use progress::{Progress, Stage};
 pub use recording::Recording;
-pub use report::{ImageReport, Report, SourceReport, TopFunction};
+pub use report::{ImageReport, Report, SourceReport, Stacks, TierSamples, TopFunction};
 pub use sources::{Codes, Sources};
 pub use warning::{NothingApplied, OtherRun, Warning};

@@ -144,6 +144,11 @@ impl Process<'_> {
         self.lineage.map(|lineage| lineage.owner)
     }
 
+    /// Its address space.
+    pub fn space(&self) -> AddressSpaceId {
+        self.space
+    }
+
     /// Records that `code` was loaded after something else had run at its address.
     pub fn late(&self, code: CodeId) -> Option<LateCode> {
         let Lineage { owner, as_of, .. } = self.lineage?;

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use code_timeline::{AddressSpaceId, ranges};
-use perf_data::BuildId;
+use perf_data::Input;
 
 use super::address_space::AddressSpaces;
 use super::files::{FileSymbols, SourceFiles};
@@ -63,10 +63,9 @@ impl<'a> NamedByFile<'a> {
     pub fn new(
         index: &'a RecordingIndex,
         spaces: &'a AddressSpaces,
-        build_ids: Vec<BuildId>,
+        build_ids: HashMap<Vec<u8>, Vec<u8>>,
         files: &'a dyn SourceFiles,
     ) -> Self {
-        let build_ids = build_ids.into_iter().map(|file| (file.filename, file.id)).collect();
         Self { index, spaces, files, build_ids, symbols: HashMap::new(), mapped: None }
     }
 
@@ -103,8 +102,14 @@ impl<'a> NamedByFile<'a> {
     }
 }
 
+/// The build-ids in the table of a recording, by path.
+pub fn build_ids(input: &Input) -> HashMap<Vec<u8>, Vec<u8>> {
+    let ids = input.features().build_ids(input.endian());
+    ids.into_iter().map(|file| (file.filename, file.id)).collect()
+}
+
 /// Whether a recorded build-id, which perf pads with zeros up to 20 bytes, is that of a file.
-fn is_build_id(recorded: &[u8], of_file: Option<&[u8]>) -> bool {
+pub fn is_build_id(recorded: &[u8], of_file: Option<&[u8]>) -> bool {
     of_file.is_some_and(|id| {
         let id = id.get(..20).unwrap_or(id);
         recorded.strip_prefix(id).is_some_and(|rest| rest.iter().all(|&byte| byte == 0))

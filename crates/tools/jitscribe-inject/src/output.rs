@@ -16,7 +16,18 @@ use crate::{Error, Result};
 pub struct Output {
     file: NamedTempFile,
     path: PathBuf,
-    replace: bool,
+    existing: Existing,
+}
+
+/// What happens to an existing file.
+#[derive(Debug)]
+enum Existing {
+    /// It stays, and nothing is written.
+    Refuse,
+    /// It is replaced.
+    Replace,
+    /// It gets this name, and replaces a file there.
+    Rename(PathBuf),
 }
 
 impl Output {
@@ -29,12 +40,26 @@ impl Output {
         if !replace && path.symlink_metadata().is_ok() {
             return Err(exists(path));
         }
+        let existing = if replace { Existing::Replace } else { Existing::Refuse };
+        Self::new(path, existing)
+    }
+
+    /// Starts writing the file `path`. When the new file is complete, an existing file is renamed to `old`, and replaces a
+    /// file there.
+    ///
+    /// # Errors
+    /// [`Error::File`] if nothing can be written there.
+    pub fn keeping(path: &Path, old: &Path) -> Result<Self> {
+        Self::new(path, Existing::Rename(old.to_owned()))
+    }
+
+    fn new(path: &Path, existing: Existing) -> Result<Self> {
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
         let file = NamedTempFile::new_in(folder).map_err(Error::file(path))?;
-        Ok(Self { file, path: path.to_owned(), replace })
+        Ok(Self { file, path: path.to_owned(), existing })
     }
 
     /// Its final path.
@@ -53,8 +78,19 @@ impl Output {
     /// # Errors
     /// The same as for [`Self::create`].
     pub fn finish(self) -> Result<()> {
-        let Self { file, path, replace } = self;
-        let kept = if replace { file.persist(&path) } else { file.persist_noclobber(&path) };
+        let Self { file, path, existing } = self;
+        if let Existing::Rename(old) = &existing {
+            match fs::rename(&path, old) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::File { path: old.clone(), source: error });
+                }
+                _ => {}
+            }
+        }
+        let kept = match existing {
+            Existing::Replace => file.persist(&path),
+            Existing::Refuse | Existing::Rename(_) => file.persist_noclobber(&path),
+        };
         match kept {
             Ok(_) => Ok(()),
             Err(refused) if refused.error.kind() == io::ErrorKind::AlreadyExists => {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::activity::Activities;
 use super::counts::Counts;
 use crate::Warning;
 use crate::files::Kind;
@@ -28,7 +29,11 @@ pub struct Report {
     pub sources: Vec<SourceReport>,
     /// The images that were written.
     pub images: Vec<ImageReport>,
-    /// The ten functions with the most samples, in descending order.
+    /// Samples by what was done, in processes with known code: a heuristic.
+    pub activities: Activities,
+    /// How many call stacks are whole, if that was determined.
+    pub stacks: Option<Stacks>,
+    /// The ten functions with the most samples, in descending order. All codes of a function count as one.
     pub top: Vec<TopFunction>,
     /// What was left out or corrected.
     pub warnings: Vec<Warning>,
@@ -71,20 +76,54 @@ pub struct ImageReport {
     pub build_id: String,
 }
 
+/// Call stacks of samples.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Stacks {
+    /// Number of samples with a call stack in user code.
+    pub samples: u64,
+    /// Of these, those whose stack reaches the start of the thread.
+    pub whole: u64,
+}
+
+/// A tier of a function.
+#[derive(Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct TierSamples {
+    /// Its name.
+    pub tier: String,
+    /// Number of samples in code of this tier.
+    pub samples: u64,
+}
+
 /// A function with samples.
 #[derive(Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct TopFunction {
-    /// Its name.
+    /// Its name, without the marks of tiers.
     pub name: String,
-    /// Its name in the image's symbols, which perf shows.
+    /// The name of its code with the most samples in the image's symbols, which perf shows.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub symbol: Vec<u8>,
+    /// The same as text.
+    #[cfg_attr(feature = "serde", serde(rename = "symbol"))]
+    pub symbol_text: String,
     /// Number of samples in it.
     pub samples: u64,
-    /// Whether its machine code is known, so that perf annotate can show assembly. Perf maps have no code.
+    /// Number of samples in it or in what it called; a recursive function counts once a sample. `None` if the recording has
+    /// no call chains, or copies of stacks instead.
+    pub inclusive: Option<u64>,
+    /// The samples by tier, if the runtime tells tiers.
+    pub tiers: Vec<TierSamples>,
+    /// Whether the machine code of `symbol` is known, so that perf annotate can show assembly. Perf maps have no code.
     pub has_code: bool,
+    /// Whether any of its code has source lines.
+    pub has_lines: bool,
+    /// Whether it is a runtime's interpreter.
+    pub interprets: bool,
 }
 
 /// For `serialize_with`: paths, with U+FFFD for invalid UTF-8. serde would reject such a path, and with it the whole

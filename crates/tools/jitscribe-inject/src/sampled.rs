@@ -68,6 +68,11 @@ impl SampledCodes {
         }
     }
 
+    /// The code with this index.
+    pub fn code(&self, id: SampledId) -> Option<CodeId> {
+        self.list.get(id.0 as usize).map(|sampled| sampled.code)
+    }
+
     /// When `code` was seen running in `space`, if it was.
     pub fn usage(&self, space: AddressSpaceId, code: CodeId) -> Option<Usage> {
         let SampledId(place) = self.find(space, code)?;

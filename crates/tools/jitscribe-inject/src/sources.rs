@@ -14,7 +14,7 @@ use super::clock::{DumpTimes, RecordingClock, Translation};
 use super::code_table::{CodeTable, OpenDump};
 use super::limits::LARGEST_MAPS;
 use super::locate::{LocatedSources, SearchPaths, Source, locate};
-use super::named_by_file::{CodeInFiles, NamedByFile};
+use super::named_by_file::{CodeInFiles, NamedByFile, build_ids};
 use super::recording::Recording;
 use super::recording_index::RecordingIndex;
 use super::report::SourceReport;
@@ -134,7 +134,7 @@ impl<'a> Codes<'a> {
         warnings: &mut Vec<Warning>,
     ) -> Self {
         let Recording { input, index, spaces, .. } = recording;
-        let build_ids = input.features().build_ids(input.endian());
+        let build_ids = build_ids(input);
         let mut named_by_file = NamedByFile::new(index, spaces, build_ids, files);
         let known_to_perf = sources.list.iter().filter(|source| source.known_to_perf);
         let mut all = Self {

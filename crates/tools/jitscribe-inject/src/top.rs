@@ -1,91 +1,268 @@
 //! The functions with the most samples.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use code_timeline::CodeId;
+use jitdump::CodeLoad;
 use rustc_hash::FxBuildHasher;
 
+use super::activity::is_interpreter;
 use super::attribution::SampleAttribution;
 use super::code_table::{CodeTable, Origin};
-use super::report::TopFunction;
+use super::function_name::{FunctionName, osr_alternative};
+use super::inclusive::StackSets;
+use super::report::{TierSamples, TopFunction};
 use crate::Result;
 
-/// Number of samples in each code.
+/// Number of functions in a report.
+const TOP: usize = 10;
+
+/// Number of samples in each code, and which codes were on a stack.
 #[derive(Debug)]
-pub struct Hits(Vec<u64>);
+pub struct Hits {
+    in_code: Vec<u64>,
+    on_stack: Vec<bool>,
+}
 
 impl Hits {
     /// Counts the samples by code, for `codes` codes.
     pub fn count(attribution: &SampleAttribution, codes: usize) -> Self {
-        let mut by_code = vec![0; codes];
+        let mut all = Self { in_code: vec![0; codes], on_stack: vec![false; codes] };
         for (code, hits) in attribution.hits() {
-            by_code[code.index()] += hits;
+            all.in_code[code.index()] += hits;
         }
-        Self(by_code)
+        for code in attribution.stacks().sets().flat_map(|(codes, _)| codes) {
+            all.on_stack[code.index()] = true;
+        }
+        all
     }
 
     /// The number of samples in a code.
     pub fn in_code(&self, code: CodeId) -> u64 {
-        self.0.get(code.index()).copied().unwrap_or(0)
+        self.in_code.get(code.index()).copied().unwrap_or(0)
+    }
+
+    /// Whether a code was sampled, or is on the stack of a sample.
+    pub fn is_seen(&self, code: CodeId) -> bool {
+        self.in_code(code) > 0 || self.on_stack.get(code.index()).copied().unwrap_or(false)
     }
 
     /// The codes with samples.
     pub fn codes(&self) -> impl Iterator<Item = CodeId> {
-        let hit = self.0.iter().enumerate().filter(|&(_, &hits)| hits > 0);
-        hit.map(|(number, _)| CodeId(u32::try_from(number).unwrap_or(u32::MAX)))
+        self.seen().filter(|&code| self.in_code(code) > 0)
+    }
+
+    fn seen(&self) -> impl Iterator<Item = CodeId> {
+        let codes = (0..self.in_code.len()).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+        codes.map(CodeId).filter(|&code| self.is_seen(code))
     }
 }
 
-/// Collects the names of codes with samples: some while images are written, the others afterwards.
+/// What a report says of a code.
 #[derive(Debug, Default)]
-pub struct Top {
-    named: HashSet<CodeId, FxBuildHasher>,
-    hits: HashMap<Vec<u8>, Function>,
+pub struct CodeDescription {
+    name: Vec<u8>,
+    tier: Option<Vec<u8>>,
+    has_bytes: bool,
+    has_lines: bool,
 }
 
-/// All codes with one name.
-#[derive(Debug)]
+impl CodeDescription {
+    /// Of a code in a dump.
+    pub fn of_load(load: &CodeLoad<'_>) -> Self {
+        Self {
+            name: load.name.to_vec(),
+            tier: load.tier().map(<[u8]>::to_vec),
+            has_bytes: !load.is_without_bytes(),
+            has_lines: load.lines().next().is_some(),
+        }
+    }
+
+    /// Of a line in a perf map.
+    pub fn of_map(name: &[u8]) -> Self {
+        Self { name: name.to_vec(), ..Self::default() }
+    }
+}
+
+/// Collects the functions of the codes that were seen: some while images are written, the others afterwards.
+#[derive(Debug, Default)]
+pub struct Top {
+    functions: Vec<Function>,
+    by_name: HashMap<Vec<u8>, usize, FxBuildHasher>,
+    by_code: HashMap<CodeId, usize, FxBuildHasher>,
+    with_lines: u64,
+    interpreted: u64,
+}
+
+/// All codes of one function.
+#[derive(Debug, Default)]
 struct Function {
     /// Number of samples in them.
     samples: u64,
-    /// One of the codes.
-    code: CodeId,
+    /// Number of samples with one of them on the stack.
+    inclusive: u64,
+    tiers: BTreeMap<Vec<u8>, u64>,
+    /// The code to look at: with bytes rather than without, and then the one with the most samples.
+    shown: Option<(bool, u64, Vec<u8>)>,
+    has_lines: bool,
+    interprets: bool,
+}
+
+/// All that is known of the functions.
+#[derive(Debug, Default)]
+pub struct Functions {
+    /// The first functions.
+    pub top: Vec<TopFunction>,
+    /// Number of samples in code that has lines.
+    pub with_lines: u64,
+    /// Number of samples in interpreters among the codes.
+    pub interpreted: u64,
 }
 
 impl Top {
-    /// Records the name of a code. A second call for the same code has no effect.
-    pub fn name(&mut self, code: CodeId, name: Vec<u8>, hits: &Hits) {
-        if self.named.insert(code) {
-            self.hits.entry(name).or_insert(Function { samples: 0, code }).samples +=
-                hits.in_code(code);
+    /// Records a code. A second call for the same code has no effect.
+    pub fn add(&mut self, code: CodeId, description: CodeDescription, hits: &Hits) {
+        if self.by_code.contains_key(&code) {
+            return;
+        }
+        let CodeDescription { name, tier, has_bytes, has_lines } = description;
+        let samples = hits.in_code(code);
+        let marked = FunctionName::of(&name);
+        let tier = tier.as_deref().or(marked.tier);
+        let place = match self.by_name.get(&*marked.function) {
+            Some(&place) => place,
+            None => {
+                self.functions.push(Function::default());
+                self.by_name.insert(marked.function.to_vec(), self.functions.len() - 1);
+                self.functions.len() - 1
+            }
+        };
+        self.by_code.insert(code, place);
+        let interprets = is_interpreter(&name, tier);
+        self.with_lines += if has_lines { samples } else { 0 };
+        self.interpreted += if interprets { samples } else { 0 };
+        let Some(function) = self.functions.get_mut(place) else { return };
+        function.samples += samples;
+        function.has_lines |= has_lines;
+        function.interprets |= interprets && tier.is_none();
+        if let Some(tier) = tier.filter(|_| samples > 0) {
+            *function.tiers.entry(tier.to_vec()).or_default() += samples;
+        }
+        let shown = (has_bytes, samples);
+        if function.shown.as_ref().is_none_or(|(bytes, most, _)| shown > (*bytes, *most)) {
+            function.shown = Some((has_bytes, samples, name));
         }
     }
 
-    /// The first functions, after all names were recorded.
-    pub fn finish(mut self, hits: &Hits, table: &CodeTable<'_>) -> Result<Vec<TopFunction>> {
-        const TOP: usize = 10;
+    /// The first functions, after all codes in images were recorded.
+    pub fn finish(
+        mut self,
+        hits: &Hits,
+        stacks: &StackSets,
+        table: &CodeTable<'_>,
+    ) -> Result<Functions> {
         let mut reader = table.reader();
-        for id in hits.codes() {
-            if self.named.contains(&id) {
+        for id in hits.seen() {
+            if self.by_code.contains_key(&id) {
                 continue;
             }
             let code = table.history.code(id);
-            let name = match code.origin {
-                Origin::Map(name) => name,
-                Origin::Dump(_) => reader.load(code)?.map(|load| load.name).unwrap_or_default(),
+            let description = match code.origin {
+                Origin::Map(name) => CodeDescription::of_map(name),
+                Origin::Dump(_) => {
+                    reader.load(code)?.as_ref().map(CodeDescription::of_load).unwrap_or_default()
+                }
             };
-            self.name(id, name.to_vec(), hits);
+            self.add(id, description, hits);
         }
-        let mut sorted: Vec<(Vec<u8>, Function)> = self.hits.into_iter().collect();
-        sorted.sort_unstable_by(|(a, more), (b, less)| {
-            less.samples.cmp(&more.samples).then(a.cmp(b))
-        });
-        let functions = sorted.into_iter().take(TOP).map(|(name, function)| TopFunction {
-            name: String::from_utf8_lossy(&name).into_owned(),
-            symbol: code_image::symbol_name(&name).to_vec(),
-            samples: function.samples,
-            has_code: matches!(table.history.code(function.code).origin, Origin::Dump(_)),
-        });
-        Ok(functions.collect())
+        let same = self.merge_marked();
+        let place_of = |code: &CodeId| {
+            let place = *self.by_code.get(code)?;
+            Some(same.get(&place).copied().unwrap_or(place))
+        };
+        let mut on_stack = Vec::new();
+        for (codes, count) in stacks.sets() {
+            on_stack.clear();
+            on_stack.extend(codes.filter_map(|code| place_of(&code)));
+            on_stack.sort_unstable();
+            on_stack.dedup();
+            for &place in &on_stack {
+                if let Some(function) = self.functions.get_mut(place) {
+                    function.inclusive += count;
+                }
+            }
+        }
+        let mut sorted: Vec<(Vec<u8>, Function)> = Vec::new();
+        for (name, place) in self.by_name {
+            let function = self.functions.get_mut(place).map(std::mem::take).unwrap_or_default();
+            if function.samples > 0 || function.inclusive > 0 {
+                sorted.push((name, function));
+            }
+        }
+        let rank = |function: &Function| (function.samples, function.inclusive);
+        sorted.sort_unstable_by(|(a, more), (b, less)| rank(less).cmp(&rank(more)).then(a.cmp(b)));
+        sorted.truncate(TOP);
+        let has_stacks = stacks.has_stacks();
+        let top = sorted.into_iter().map(|(name, function)| function.reported(&name, has_stacks));
+        let (with_lines, interpreted) = (self.with_lines, self.interpreted);
+        Ok(Functions { top: top.collect(), with_lines, interpreted })
+    }
+
+    /// Merges functions whose names differ by a mark that may be part of the name. Returns the place of the other function for the place of
+    /// each that was merged into it.
+    fn merge_marked(&mut self) -> HashMap<usize, usize> {
+        let mut merged = HashMap::new();
+        for (name, &place) in &self.by_name {
+            let other = osr_alternative(name).and_then(|other| self.by_name.get(&*other));
+            if let Some(&other) = other {
+                merged.insert(place, other);
+            }
+        }
+        // `oof` would be merged into `of`, which is merged into `f`.
+        let chained: HashSet<usize> = merged.keys().copied().collect();
+        merged.retain(|_, other| !chained.contains(other));
+        for (&place, &other) in &merged {
+            let Some(function) = self.functions.get_mut(place).map(std::mem::take) else {
+                continue;
+            };
+            let Some(kept) = self.functions.get_mut(other) else { continue };
+            kept.samples += function.samples;
+            kept.has_lines |= function.has_lines;
+            for (tier, samples) in function.tiers {
+                *kept.tiers.entry(tier).or_default() += samples;
+            }
+            let rank = |shown: &Option<(bool, u64, Vec<u8>)>| {
+                shown.as_ref().map(|(has_bytes, samples, _)| (*has_bytes, *samples))
+            };
+            if rank(&function.shown) > rank(&kept.shown) {
+                kept.shown = function.shown;
+            }
+        }
+        merged
+    }
+}
+
+impl Function {
+    fn reported(self, name: &[u8], has_stacks: bool) -> TopFunction {
+        let (has_code, _, symbol) = self.shown.unwrap_or_default();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut tiers: Vec<TierSamples> = self
+            .tiers
+            .iter()
+            .map(|(tier, &samples)| TierSamples { tier: text(tier), samples })
+            .collect();
+        tiers.sort_by(|a, b| b.samples.cmp(&a.samples));
+        let symbol = code_image::symbol_name(&symbol).to_vec();
+        TopFunction {
+            name: text(name),
+            symbol_text: text(&symbol),
+            symbol,
+            samples: self.samples,
+            inclusive: has_stacks.then_some(self.inclusive),
+            tiers,
+            has_code,
+            has_lines: self.has_lines,
+            interprets: self.interprets,
+        }
     }
 }

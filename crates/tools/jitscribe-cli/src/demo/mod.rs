@@ -42,6 +42,9 @@ pub struct Args {
     /// one]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Replace the recordings of an earlier demo in DIR
+    #[arg(short, long, requires = "output")]
+    pub force: bool,
     /// Milliseconds for each of the program's phases
     #[arg(long, value_name = "MS", default_value_t = 350)]
     pub phase: u64,
@@ -75,7 +78,8 @@ pub fn run(args: &Args) -> Result<()> {
         bridge: false,
         keep_raw: true,
         image_dir: None,
-        force: false,
+        force: args.force,
+        allow_empty: true,
         buildid_cache: false,
         json: false,
         perf_option: vec!["-F".into(), "999".into()],
@@ -95,7 +99,9 @@ pub fn run(args: &Args) -> Result<()> {
         v8_log: Vec::new(),
         aux_dir: vec![folder.clone()],
         image_dir: None,
-        force: false,
+        force: args.force,
+        allow_empty: true,
+        keep_old: None,
         buildid_cache: false,
         lines: LineTable::Ir,
         json: false,
@@ -140,13 +146,13 @@ fn present(report: &Report, raw: &Path, data: &Path, with_ir: &Path) -> Result<(
     if let Some(top) = report.top.first() {
         out.line("")?;
         out.line(format_args!("── perf annotate {} ──", text::name(&top.symbol)))?;
-        let annotated = perf(data, &["annotate", "--stdio", "--symbol", &top.name]);
+        let annotated = perf(data, &["annotate", "--stdio", "--symbol", &top.symbol_text]);
         for line in excerpt(&annotated, 20) {
             out.line(line)?;
         }
         out.line("")?;
         out.line(format_args!("── the same with jitscribe inject --lines ir ──"))?;
-        let annotated = perf(with_ir, &["annotate", "--stdio", "--symbol", &top.name]);
+        let annotated = perf(with_ir, &["annotate", "--stdio", "--symbol", &top.symbol_text]);
         for line in excerpt(&annotated, 12) {
             out.line(line)?;
         }

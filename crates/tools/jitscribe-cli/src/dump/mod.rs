@@ -133,7 +133,7 @@ pub struct Args {
     at: Option<Time>,
 
     /// Replace existing files
-    #[arg(long)]
+    #[arg(short, long)]
     force: bool,
 }
 

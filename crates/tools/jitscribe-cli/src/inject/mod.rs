@@ -5,6 +5,7 @@
 
 mod cache;
 mod huge;
+pub mod json;
 mod report;
 
 use std::cell::Cell;
@@ -20,7 +21,8 @@ use crate::line_table::LineTable;
 use crate::{Error, Result, descriptors, note, text};
 
 pub use jitscribe_inject::{Output, Report};
-pub use report::{print_json, warn};
+pub use json::print_json;
+pub use report::warn;
 
 /// Add jitted code to a perf recording
 ///
@@ -40,7 +42,9 @@ pub use report::{print_json, warn};
   # a process in a container, whose dump contains another pid
   jitscribe inject -i perf.data -o out.data --jitdump 4711=/srv/app/jit-1.dump
 
-  perf record -o - -- node --perf-prof app.js | jitscribe inject -i - -o out.data")]
+  perf record -o - -- node --perf-prof app.js | jitscribe inject -i - -o out.data
+
+The exit code is 3 if nothing was named: see jitscribe --help.")]
 pub struct Args {
     /// The recording: a file, a directory of perf record --threads, or - for standard input
     #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
@@ -69,12 +73,18 @@ pub struct Args {
     /// Replace the output and the object files if they exist
     #[arg(short, long)]
     pub force: bool,
+    /// Exit with 0 even if nothing was named
+    #[arg(long)]
+    pub allow_empty: bool,
     /// Also add the object files to perf's build-id cache (~/.debug)
     #[arg(long)]
     pub buildid_cache: bool,
-    /// Print a report as JSON (sizes in bytes, times in nanoseconds) on standard output
+    /// Print a report as JSON on standard output: docs/scripts.md describes its fields
     #[arg(long)]
     pub json: bool,
+    /// The new name of a recording that is at the output's place.
+    #[arg(skip)]
+    pub keep_old: Option<PathBuf>,
     /// The users of processes, as they were when it was recorded.
     #[arg(skip)]
     pub users: BTreeMap<u32, u32>,
@@ -85,9 +95,18 @@ pub fn run(args: &Args) -> Result<()> {
     let report = inject(args)?;
     report::say(&report);
     if args.json {
-        report::print_json(&report)?;
+        match print_json(&json::Injected::new(&report)) {
+            Err(error) if !error.is_broken_pipe() => return Err(error),
+            _ => {}
+        }
     }
-    Ok(())
+    if args.allow_empty { Ok(()) } else { check_named(&report) }
+}
+
+/// Fails if no sample is in code that has a name, or was called by such code.
+pub fn check_named(report: &Report) -> Result<()> {
+    let samples = report.samples;
+    if samples.named == 0 && samples.through == 0 { Err(Error::NothingNamed) } else { Ok(()) }
 }
 
 /// Injects, and tells what was done.
@@ -109,14 +128,20 @@ pub fn inject(args: &Args) -> Result<Report> {
     let destination = if to_stdout {
         Destination::Stream(Box::new(text::Out::new()))
     } else {
-        Destination::File(Output::create(&output, args.force)?)
+        Destination::File(match &args.keep_old {
+            Some(old) => Output::keeping(&output, old)?,
+            None => Output::create(&output, args.force)?,
+        })
     };
 
     let size = fs::metadata(&args.input).map_or(0, |file| file.len());
     let bar = note::progress(message(Stage::Reading), size);
     let begun = Cell::new(Stage::Reading);
     let progress = |progress| match progress {
-        Progress::Begins(stage) if begun.replace(stage) != stage => bar.set_message(message(stage)),
+        Progress::Begins(stage) if begun.replace(stage) != stage => {
+            note::detail(message(stage));
+            bar.set_message(message(stage));
+        }
         Progress::At(offset) => bar.set_position(offset),
         _ => {}
     };
@@ -132,6 +157,7 @@ pub fn inject(args: &Args) -> Result<Report> {
         .progress(&progress);
     let mut report = injector.inject(&mut recording, destination)?;
     bar.finish_and_clear();
+    report::print_details(&report);
 
     let images = report.images.iter().map(|image| (image.path.as_path(), image.pid));
     let mut warnings = Vec::new();

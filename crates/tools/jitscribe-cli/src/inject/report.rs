@@ -2,8 +2,9 @@
 
 use jitscribe_inject::Report;
 
+use crate::record::summary::print_findings;
 use crate::text::shell_word;
-use crate::{Result, note, text};
+use crate::{note, text};
 
 /// Says on standard error what must be known.
 pub fn warn(report: &Report) {
@@ -12,11 +13,24 @@ pub fn warn(report: &Report) {
     }
 }
 
-/// Prints a report as JSON on standard output.
-pub fn print_json(report: &Report) -> Result<()> {
-    let mut out = text::Out::new();
-    out.json_pretty(report)?;
-    out.finish()
+/// Prints which files were read and written, if the user wants to know.
+pub fn print_details(report: &Report) {
+    for source in &report.sources {
+        note::detail(format_args!(
+            "{}: {} codes of process {}",
+            text::path(&source.path),
+            source.codes,
+            source.pid
+        ));
+    }
+    for image in &report.images {
+        note::detail(format_args!(
+            "{}: {} bytes, code of process {}",
+            text::path(&image.path),
+            image.size,
+            image.pid
+        ));
+    }
 }
 
 /// Says on standard error what was done.
@@ -34,6 +48,7 @@ pub fn say(report: &Report) {
         report.sources.len(),
         report.images.len(),
     ));
+    print_findings(report);
     if let Some(output) = &report.output {
         let output = shell_word(output);
         note::say(format_args!("written: {output}; next: perf report -i {output}"));

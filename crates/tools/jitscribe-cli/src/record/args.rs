@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::tool::Tool;
-use crate::runtimes;
+use crate::{exit_code, runtimes};
 
 /// Record a command or a process, including its jitted code
 ///
@@ -12,7 +12,7 @@ use crate::runtimes;
 /// to announce their code, and adds that code to the recording. Options that are not listed here are
 /// passed on to perf record: -F 999, -e cycles, -a, -C 0.
 ///
-/// The exit code is the command's own; 128 + N if signal N ended it. Ctrl-C ends the recording, and
+/// The exit code is the command's own; 128 + N if signal N ended it; 3 if nothing was named. Ctrl-C ends the recording, and
 /// the recording is then processed as usual.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
@@ -40,7 +40,8 @@ pub struct Args {
     /// then passed on to valgrind. Each process writes a file FILE.PID [default: TOOL.out.PID]
     #[arg(long, value_name = "TOOL", value_enum)]
     pub tool: Option<Tool>,
-    /// Where to write the recording; object files with the code go into the folder FILE.jit beside it
+    /// Where to write the recording; an earlier recording there is renamed to FILE.old. Object files with the code go into
+    /// the folder FILE.jit beside it
     #[arg(short, long, value_name = "FILE", default_value = OUTPUT)]
     pub output: PathBuf,
     /// Record these running processes until Ctrl-C, until they end, or while COMMAND runs
@@ -67,13 +68,17 @@ pub struct Args {
     /// Where to write the object files; perf looks for them there [default: FILE.jit]
     #[arg(long, value_name = "DIR")]
     pub image_dir: Option<PathBuf>,
-    /// Replace the recording and the object files if they exist
+    /// Replace the recording, the object files and FILE.raw if they exist, instead of keeping the earlier recording as
+    /// FILE.old
     #[arg(short, long)]
     pub force: bool,
+    /// Exit with 0 even if nothing was named
+    #[arg(long)]
+    pub allow_empty: bool,
     /// Also add the object files, and all other sampled files, to perf's build-id cache (~/.debug)
     #[arg(long)]
     pub buildid_cache: bool,
-    /// Print a report as JSON (sizes in bytes, times in nanoseconds) on standard output
+    /// Print a report as JSON on standard output: docs/scripts.md describes its fields
     #[arg(long)]
     pub json: bool,
     /// Pass one word on to perf record; options that are not listed here are passed on automatically
@@ -104,10 +109,14 @@ fn after_long_help() -> String {
 {}
 FILES:
   FILE is the recording, and FILE.jit/ holds the code in it. Keep the two together; nothing else is
-  needed. While recording, a folder .jitscribe-XXXXXX beside FILE holds intermediate files; it is kept
+  needed. A recording that is FILE already becomes FILE.old, and replaces an earlier FILE.old; its code stays where
+  it is, and the new code goes into FILE.jit.2/ or the next free number. While recording, a folder .jitscribe-XXXXXX beside FILE holds intermediate files; it is kept
   if processing fails. Runtimes that let us choose the place write their dumps there; all other dumps
-  are listed at the end, with the command that removes them.",
-        runtimes::help()
+  are listed at the end, with the command that removes them.
+
+{}",
+        runtimes::help(),
+        exit_code::help()
     )
 }
 

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use clap::{Arg, Args as _, Command};
 
 use super::args::Args;
+use crate::console;
 
 /// The option that passes one word on to `perf record`.
 const PASS_ON: &str = "--perf-option=";
@@ -13,16 +14,25 @@ const PASS_ON: &str = "--perf-option=";
 /// Turns foreign options of `jitscribe record` into [`PASS_ON`] options, so that
 /// the parser sees no unknown options. Other commands are returned unchanged.
 pub fn arguments(words: Vec<OsString>) -> Vec<OsString> {
-    match words.get(1) {
-        Some(verb) if verb == "record" => {
-            let (before, after) = words.split_at(2);
-            let mut all = before.to_vec();
-            let own = Args::augment_args(Command::new("record"));
-            all.extend(pass_on(&own, PASS_ON, after));
-            all
-        }
-        _ => words,
+    let Some(at) = verb(&words).filter(|&at| words.get(at).is_some_and(|verb| verb == "record"))
+    else {
+        return words;
+    };
+    let (before, after) = words.split_at(at + 1);
+    let mut all = before.to_vec();
+    let own = console::add_to(Args::augment_args(Command::new("record")));
+    all.extend(pass_on(&own, PASS_ON, after));
+    all
+}
+
+/// The position of the verb, which options of all verbs may precede.
+pub fn verb(words: &[OsString]) -> Option<usize> {
+    let own = console::add_to(Command::new("jitscribe"));
+    let mut at = 1;
+    while let Some(with_value) = own_option(&own, words.get(at)?) {
+        at += if with_value { 2 } else { 1 };
     }
+    Some(at)
 }
 
 /// The words of the command line of `own`. Each option that `own` does not know is passed on through the option `by`, whose
@@ -71,13 +81,19 @@ fn own_option(own: &Command, word: &OsStr) -> Option<bool> {
         let option = own.get_arguments().find(|option| option.get_long() == Some(name))?;
         return Some(!inline && takes_value(option));
     }
-    let mut letters = word.strip_prefix('-')?.chars();
-    let first = letters.next()?;
-    if first == 'h' {
+    let letters = word.strip_prefix('-')?;
+    let mut options = letters
+        .chars()
+        .map(|letter| own.get_arguments().find(|option| option.get_short() == Some(letter)));
+    if letters.starts_with('h') {
         return Some(false);
     }
-    let option = own.get_arguments().find(|option| option.get_short() == Some(first))?;
-    Some(takes_value(option) && letters.next().is_none())
+    let first = options.next()??;
+    if takes_value(first) {
+        return Some(options.next().is_none());
+    }
+    // Of several options without values in one word, all must be ours.
+    options.all(|option| option.is_some()).then_some(false)
 }
 
 fn takes_value(option: &Arg) -> bool {
@@ -104,6 +120,24 @@ mod tests {
             of("jitscribe record -ox -p7 --force -z --output=z"),
             "jitscribe record -ox -p7 --force --perf-option=-z --output=z"
         );
+    }
+
+    #[test]
+    fn options_of_all_verbs_may_precede_the_verb() {
+        assert_eq!(
+            of("jitscribe -q --color never record -vv -F 9 --quiet -- a -v"),
+            "jitscribe -q --color never record -vv --perf-option=-F --perf-option=9 --quiet -- a -v"
+        );
+        assert_eq!(
+            of("jitscribe --color=always record -z"),
+            "jitscribe --color=always record --perf-option=-z"
+        );
+        // More than ours in one word: perf takes all of it.
+        assert_eq!(
+            of("jitscribe record -vg -qf -a"),
+            "jitscribe record --perf-option=-vg -qf --perf-option=-a"
+        );
+        assert_eq!(of("jitscribe -v"), "jitscribe -v");
     }
 
     #[test]

@@ -11,9 +11,11 @@
 mod args;
 mod arguments;
 mod java;
+mod json;
 mod logs;
 mod objects;
 mod perf;
+mod placement;
 mod prepared;
 mod scope;
 pub mod summary;
@@ -33,16 +35,17 @@ use crate::inject::{self, Report};
 use crate::line_table::LineTable;
 use crate::runtimes::{Preparation, Stacks};
 use crate::text::shell_word;
-use crate::{Error, Result, bridge, child, note, text};
+use crate::{Error, Result, bridge, child, console, note, text};
 
 use java::Jvms;
 use logs::Logs;
+use placement::Placement;
 use scope::Scope;
 use workspace::Workspace;
 
 pub use args::Args;
 use args::with_suffix;
-pub use arguments::{arguments, pass_on};
+pub use arguments::{arguments, pass_on, verb};
 pub use java::JvmTask;
 use prepared::add_bridge;
 pub use prepared::print_flags;
@@ -75,14 +78,25 @@ pub fn run(args: &Args) -> Result<()> {
         let raw = recorded.workspace.recording();
         note::say(format_args!("the recording as perf wrote it: {}", text::path(&raw)));
     }
-    summary::list_leftovers(&recorded.report, recorded.workspace.folder());
-    if args.json {
-        inject::print_json(&recorded.report)?;
-    }
-    match recorded.ended.code() {
-        0 => Ok(()),
+    let left = summary::leftovers(&recorded.report, recorded.workspace.folder());
+    summary::print_rm_command(&left);
+    let code = match recorded.ended.code() {
         // A recording without a command is meant to be ended by an interrupt.
-        _ if recorded.ended.interrupted() && args.command.is_empty() => Ok(()),
+        _ if recorded.ended.interrupted() && args.command.is_empty() => 0,
+        code => code,
+    };
+    let raw = args.keep_raw.then(|| recorded.workspace.recording());
+    let json = json::Recorded::new(&recorded, code, raw, left);
+    let printed = if args.json { inject::print_json(&json) } else { Ok(()) };
+    match printed {
+        // The exit code of the command takes precedence.
+        Err(error) if code != 0 && !error.is_broken_pipe() => note::error(&error),
+        Err(error) if !error.is_broken_pipe() => return Err(error),
+        _ => {}
+    }
+    match code {
+        0 if !args.allow_empty => inject::check_named(&recorded.report),
+        0 => Ok(()),
         code => Err(Error::Child(code)),
     }
 }
@@ -94,7 +108,11 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
     if let Some(program) = args.command.first() {
         target::check_program(program)?;
     }
+    let placement = Placement::of(args)?;
     let raw = with_suffix(&args.output, ".raw");
+    if args.force && args.keep_raw {
+        workspace::remove(&raw)?;
+    }
     let mut workspace = Workspace::new(&args.output, args.keep_raw.then_some(raw.as_path()))?;
 
     // With running processes, the command only determines how long to record.
@@ -158,15 +176,20 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         perf_map: Vec::new(),
         v8_log: Vec::new(),
         aux_dir: vec![workspace.folder().to_owned()],
-        image_dir: args.image_dir.clone(),
+        image_dir: Some(placement.images.clone()),
         force: args.force,
+        keep_old: placement.old.clone(),
+        allow_empty: true,
         buildid_cache: args.buildid_cache,
         lines: LineTable::default(),
         json: false,
         users,
     });
     match injected {
-        Ok(report) => Ok(RecordingResult { report, ended, workspace }),
+        Ok(report) => {
+            placement.finish(report.images.iter().map(|image| image.path.as_path()));
+            Ok(RecordingResult { report, ended, workspace })
+        }
         Err(error) => {
             workspace.keep();
             note::warning(format_args!(
@@ -213,25 +236,11 @@ fn check(args: &Args) -> Result<()> {
                 .into(),
         ));
     }
-    let mut places = vec![args.output.clone()];
-    places.extend(args.keep_raw.then(|| with_suffix(&args.output, ".raw")));
-    let replaceable = &args.output;
-    for place in &places {
-        if place.symlink_metadata().is_ok() && !(args.force && place == replaceable) {
-            let how = if place == replaceable { "use --force to replace it" } else { "remove it" };
-            return Err(Error::Refused(format!(
-                "{}: already exists; {how}, or write elsewhere with -o FILE",
-                text::path(place)
-            )));
-        }
-    }
-    let images = args.image_dir.clone().unwrap_or_else(|| with_suffix(&args.output, ".jit"));
-    let filled = images.read_dir().is_ok_and(|mut entries| entries.next().is_some());
-    if filled && !args.force && args.image_dir.is_none() {
+    let raw = with_suffix(&args.output, ".raw");
+    if args.keep_raw && !args.force && raw.symlink_metadata().is_ok() {
         return Err(Error::Refused(format!(
-            "{}: contains code of an earlier recording; use --force to replace it, or write \
-             elsewhere with -o FILE",
-            text::path(&images)
+            "{}: already exists; use --force to replace it, or write elsewhere with -o FILE",
+            text::path(&raw)
         )));
     }
     Ok(())
@@ -242,7 +251,9 @@ fn perf_record(args: &Args, call_graph: &str, recording: &Path, prepared: &Prepa
     let mut perf = Command::new("perf");
     // This is the clock of jitdumps. Later options win, so the user's options override this one.
     perf.args(["record", "-k", "mono", "-o"]).arg(recording);
-    if !args.perf_option.iter().any(|option| option == "-v") {
+    let verbosity = console::verbosity();
+    perf.args((0..verbosity).map(|_| "-v"));
+    if verbosity == 0 && !args.perf_option.iter().any(|option| option == "-v") {
         // perf would name an intermediate file.
         perf.arg("-q");
     }

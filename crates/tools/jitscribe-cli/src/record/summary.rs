@@ -1,10 +1,12 @@
 //! The summary of a recording, and the commands to run next.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use jitscribe_inject::{Activities, TopFunction};
 use rustix::process::geteuid;
 
 use crate::files::{is_file, pid_in_name};
@@ -27,21 +29,7 @@ pub fn print(report: &Report, output: &Path) {
         percent(samples.named_before, jitted),
         percent(samples.named, jitted),
     ));
-    if samples.through > 0 {
-        note::say(format_args!(
-            "{} more ({}) have jitted code on their call stacks",
-            samples.through,
-            percent(samples.through, samples.samples),
-        ));
-    }
-    for function in &report.top {
-        note::say(format_args!(
-            "{:>8} {:>7}  {}",
-            percent(function.samples, samples.samples),
-            function.samples,
-            text::name(&function.symbol)
-        ));
-    }
+    print_findings(report);
     let folder = report.images.first().and_then(|image| image.path.parent());
     match folder {
         Some(folder) => {
@@ -54,11 +42,84 @@ pub fn print(report: &Report, output: &Path) {
         None => note::say(format_args!("written: {}", text::path(output))),
     }
     note::say(format_args!("next: perf report -i {}", shell_word(output)));
-    match report.top.iter().find(|function| function.has_code) {
+    match to_annotate(report) {
         Some(top) => note::say(format_args!("      {}", annotate(output, &top.symbol))),
-        None if report.top.is_empty() => (),
-        None => note::say("no code bytes available, so no assembly (perf maps carry none)"),
+        None if report.top.iter().any(|top| !top.has_code && !top.interprets) => {
+            note::say("no code bytes available, so no assembly (perf maps carry none)");
+        }
+        None => (),
     }
+}
+
+/// Reports where the samples are: what was done, and in which functions.
+pub fn print_findings(report: &Report) {
+    let samples = report.samples;
+    if samples.through > 0 {
+        note::say(format_args!(
+            "{} more ({}) have jitted code on their call stacks",
+            samples.through,
+            percent(samples.through, samples.samples),
+        ));
+    }
+    if samples.named > 0 {
+        note::say(format_args!(
+            "{} of the named samples ({}) have source lines",
+            samples.with_lines,
+            percent(samples.with_lines, samples.named),
+        ));
+    }
+    if let Some(stacks) = report.stacks {
+        note::say(format_args!(
+            "{} of {} call stacks ({}) are whole",
+            stacks.whole,
+            stacks.samples,
+            percent(stacks.whole, stacks.samples),
+        ));
+    }
+    if let Some(line) = activities(&report.activities) {
+        note::say(line);
+    }
+    let has_stacks = report.top.iter().any(|function| function.inclusive.is_some());
+    // Callers alone say little, unless nothing else is known: CPython compiles only trampolines.
+    let has_own = report.top.iter().any(|function| function.samples > 0);
+    if !report.top.is_empty() {
+        let total = if has_stacks { "    total" } else { "" };
+        note::say(format_args!("    self{total} samples  function"));
+    }
+    for function in report.top.iter().filter(|function| !has_own || function.samples > 0) {
+        let total = function.inclusive.map(|total| percent(total, samples.samples));
+        let total = total.map(|total| format!(" {total:>8}")).unwrap_or_default();
+        note::say(format_args!(
+            "{:>8}{total} {:>7}  {}",
+            percent(function.samples, samples.samples),
+            function.samples,
+            text::name(function.name.as_bytes())
+        ));
+    }
+}
+
+/// What the processes with jitted code did, most first.
+fn activities(of: &Activities) -> Option<String> {
+    let mut parts = [
+        (of.jitted, "jitted code"),
+        (of.interpreter, "interpreter"),
+        (of.garbage_collector, "garbage collector"),
+        (of.compiler, "compiler"),
+        (of.kernel, "kernel"),
+        (of.native, "other native code"),
+    ];
+    parts.sort_by_key(|&(samples, _)| std::cmp::Reverse(samples));
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|&&(samples, _)| samples > 0)
+        .map(|&(samples, what)| format!("{what} {}", percent(samples, of.samples)))
+        .collect();
+    (!parts.is_empty()).then(|| format!("time by activity: {}", parts.join(", ")))
+}
+
+/// The function whose assembly is worth a look: the first whose code is known and that is not the runtime's interpreter.
+fn to_annotate(report: &Report) -> Option<&TopFunction> {
+    report.top.iter().find(|top| top.has_code && top.samples > 0 && !top.interprets)
 }
 
 /// The command that shows the assembly of a function, whatever it is called.
@@ -73,9 +134,9 @@ fn annotate(output: &Path, symbol: &[u8]) -> String {
     format!("{command} {}", shell_word(OsStr::from_bytes(&[option, symbol].concat())))
 }
 
-/// Lists the files that runtimes wrote to places that we could not choose. Their content is in the
+/// The files that runtimes wrote to places that we could not choose. Their content is in the
 /// images now. They are not ours, so we do not delete them.
-pub fn list_leftovers(report: &Report, workspace: &Path) {
+pub fn leftovers(report: &Report, workspace: &Path) -> Vec<PathBuf> {
     let mut left: Vec<PathBuf> = Vec::new();
     for source in report.sources.iter().filter(|source| has_ended(source.pid)) {
         if !source.path.starts_with(workspace) {
@@ -83,10 +144,12 @@ pub fn list_leftovers(report: &Report, workspace: &Path) {
             left.extend(companions(source.path.parent(), source.pid));
         }
     }
-    print_rm_command(left);
+    left.sort();
+    left.dedup();
+    left
 }
 
-/// Like [`list_leftovers`], for maps and dumps of which only the paths are known.
+/// Like [`leftovers`], for maps and dumps of which only the paths are known.
 pub fn list_leftover_files<'p>(written: impl Iterator<Item = &'p Path>, workspace: &Path) {
     let mut left: Vec<PathBuf> = Vec::new();
     for path in written.filter(|path| !path.starts_with(workspace)) {
@@ -95,14 +158,16 @@ pub fn list_leftover_files<'p>(written: impl Iterator<Item = &'p Path>, workspac
             left.extend(companions(path.parent(), pid));
         }
     }
-    print_rm_command(left);
+    left.sort();
+    left.dedup();
+    print_rm_command(&left);
 }
 
 fn has_ended(pid: u32) -> bool {
     !Path::new("/proc").join(pid.to_string()).exists()
 }
 
-/// Like [`list_leftovers`], for processes that ran under valgrind: dumps in the working directory, where runtimes write
+/// Like [`leftovers`], for processes that ran under valgrind: dumps in the working directory, where runtimes write
 /// them that have no setting for another place.
 pub fn list_leftovers_of(pids: impl Iterator<Item = u32>) {
     let here = Path::new(".");
@@ -115,12 +180,12 @@ pub fn list_leftovers_of(pids: impl Iterator<Item = u32>) {
                 .chain(beside.into_iter().filter_map(|path| path.file_name().map(PathBuf::from)))
         })
     });
-    print_rm_command(left.collect());
+    let left: BTreeSet<PathBuf> = left.collect();
+    print_rm_command(&left.into_iter().collect::<Vec<_>>());
 }
 
-fn print_rm_command(mut left: Vec<PathBuf>) {
-    left.sort();
-    left.dedup();
+/// Prints the command that removes these files, if there are any.
+pub fn print_rm_command(left: &[PathBuf]) {
     if left.is_empty() {
         return;
     }

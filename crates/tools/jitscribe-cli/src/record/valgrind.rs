@@ -12,14 +12,14 @@ use super::args::{Args, OUTPUT, with_suffix};
 use super::objects::Objects;
 use super::prepared::{add_bridge, print_flags};
 use super::tool::Tool;
-use super::workspace::Workspace;
+use super::workspace::{self, Workspace};
 use super::{perf, summary, target};
 use crate::callgrind;
 use crate::runtimes::{Preparation, Stacks};
 use crate::symbols::SourceArgs;
 use crate::text::shell_word;
 use crate::valgrind::{self, FileArgs, cachegrind, dhat, massif, memcheck};
-use crate::{Error, Result, note, text};
+use crate::{Error, Result, console, note, text};
 use jitscribe_inject::output::Output;
 
 /// The report on one file. With `--json`, a list of these is printed.
@@ -57,6 +57,9 @@ pub fn run(args: &Args, tool: Tool) -> Result<()> {
         target::check_program(program)?;
     }
     let raw = with_suffix(&base, ".raw");
+    if args.force && args.keep_raw {
+        workspace::remove(&raw)?;
+    }
     let mut workspace = Workspace::new(&base, args.keep_raw.then_some(raw.as_path()))?;
     let mut prepared = if args.no_env {
         Preparation { command: args.command.clone(), ..Preparation::default() }
@@ -194,6 +197,8 @@ fn command(args: &Args, tool: Tool, prepared: &Preparation, file: &Path) -> Comm
             valgrind.args(["-q", "--dump-instr=yes", "--collect-jumps=yes"]);
         }
     }
+    valgrind.args((0..console::verbosity()).map(|_| "-v"));
+    valgrind.args((console::is_quiet() && tool == Tool::Memcheck).then_some("-q"));
     valgrind.args(&args.perf_option).arg("--").args(&prepared.command);
     valgrind.envs(&prepared.variables);
     if tool == Tool::Memcheck && !args.no_env && std::env::var_os("JITSCRIBE_LIMIT").is_none() {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::{Error, Result};
+use crate::{Error, Result, text};
 
 /// A private folder beside the output, with the recording as perf writes it and the dumps
 /// of runtimes that let us choose the place. Dropping this deletes the folder, unless it is to be kept.
@@ -57,4 +57,19 @@ impl Workspace {
             _ = folder.keep();
         }
     }
+}
+
+/// Removes the folder that an earlier recording was kept in, so that it can be replaced.
+pub fn remove(kept: &Path) -> Result<()> {
+    if kept.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    // Not a folder that only has the same name.
+    if kept.is_symlink() || !kept.join("perf.data").is_file() {
+        return Err(Error::Refused(format!(
+            "{}: not the folder of an earlier recording; remove it, or write elsewhere with -o FILE",
+            text::path(kept)
+        )));
+    }
+    fs::remove_dir_all(kept).map_err(Error::file(kept))
 }

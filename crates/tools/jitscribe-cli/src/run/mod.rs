@@ -27,6 +27,9 @@ pub use words::arguments;
 /// With a tool, options that are not listed here are passed on to it. For perf and the tools of valgrind, this is the same as
 /// `jitscribe record --bridge` and takes the same options.
 ///
+/// With a debugger, -q and -v are its options; to give them to jitscribe, type them before the verb:
+/// jitscribe -q run --with gdb ...
+///
 /// The exit code is the command's own; 128 + N if signal N ended it.
 #[derive(Clone, Debug, clap::Args)]
 #[command(

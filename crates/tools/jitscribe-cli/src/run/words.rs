@@ -1,11 +1,13 @@
 //! The command line of `jitscribe run`: which words belong to the tool, and which tools record.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 
 use clap::{Args as _, Command};
 
 use super::Args;
-use crate::record::pass_on;
+use crate::console;
+use crate::record::{pass_on, verb};
 
 /// The option that names the tool.
 const WITH: &str = "--with";
@@ -15,13 +17,14 @@ const PASS_ON: &str = "--tool-option=";
 /// Turns `run --with TOOL` into `record --bridge --tool=TOOL` if the tool records, and turns the options of a debugger into
 /// [`PASS_ON`] options. Other commands are returned unchanged.
 pub fn arguments(words: Vec<OsString>) -> Vec<OsString> {
-    if words.get(1).is_none_or(|verb| verb != "run") {
+    let Some(at) = verb(&words).filter(|&at| words.get(at).is_some_and(|verb| verb == "run"))
+    else {
         return words;
-    }
-    let (before, after) = words.split_at(2);
+    };
+    let (before, after) = words.split_at(at + 1);
     if let Some((tool, rest)) = recorder(after) {
         let mut all = before.to_vec();
-        all.truncate(1);
+        all.truncate(at);
         all.extend(["record", "--bridge"].map(OsString::from));
         if tool != "perf" {
             all.push(format!("--tool={tool}").into());
@@ -30,6 +33,10 @@ pub fn arguments(words: Vec<OsString>) -> Vec<OsString> {
         return all;
     }
     let own = Args::augment_args(Command::new("run"));
+    let is_with = |word: &&OsString| word.as_bytes().starts_with(WITH.as_bytes());
+    let has_tool = after.iter().take_while(|word| *word != "--").any(|word| is_with(&word));
+    // Debuggers have options -q and -v of their own.
+    let own = if has_tool { own } else { console::add_to(own) };
     let mut all = before.to_vec();
     all.extend(pass_on(&own, PASS_ON, after));
     all

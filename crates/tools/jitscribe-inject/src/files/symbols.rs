@@ -15,6 +15,8 @@ use object::endian::Endian as _;
 use object::pod::{self, Pod};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 
+use super::open::SourceFile;
+
 /// Symbols behind this many are not read. Large programs have a million.
 const MOST_SYMBOLS: u64 = 1 << 22;
 /// Number of symbols that are read at a time.
@@ -23,12 +25,37 @@ const AT_A_TIME: u64 = 1 << 15;
 const MOST_NOTES: usize = 16;
 /// Of a segment of notes, no more bytes are read; it has about a hundred.
 const LARGEST_NOTES: u64 = 1 << 16;
+/// Of a name, no more bytes are read.
+const LONGEST_NAME: usize = 1 << 9;
 
 /// The addresses of an ELF file for which it has the name of a function.
 #[derive(Debug)]
 pub struct FileSymbols {
     /// The addresses, ascending and disjoint.
     named: Vec<Range<u64>>,
+    layout: Layout,
+}
+
+/// The functions of an ELF file, with their names. Names are read from the file when they are asked for.
+#[derive(Debug)]
+pub struct FileFunctions {
+    file: SourceFile,
+    /// By address.
+    functions: Vec<Function>,
+    layout: Layout,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Function {
+    start: u64,
+    end: u64,
+    /// Offset of its name in the file.
+    name: u64,
+}
+
+/// Where an ELF file has its code.
+#[derive(Debug)]
+struct Layout {
     /// The segments of code, by their offset.
     segments: Vec<Segment>,
     build_id: Option<Vec<u8>>,
@@ -47,16 +74,94 @@ impl FileSymbols {
     /// # Errors
     /// If it cannot be read, or is no ELF file.
     pub fn read(file: &impl ReadAt) -> io::Result<Self> {
+        let mut named = Vec::new();
+        let layout = Layout::read(file, |range, _| named.push(range))?;
+        named.sort_by_key(|range: &Range<u64>| range.start);
+        Ok(Self { named: code_timeline::ranges::merge(named, |_| false), layout })
+    }
+
+    /// The file's build-id, if it has one.
+    pub fn build_id(&self) -> Option<&[u8]> {
+        self.layout.build_id.as_deref()
+    }
+
+    /// Where the segments of code are in the file.
+    pub fn code(&self) -> impl Iterator<Item = Range<u64>> {
+        let ranges = self
+            .layout
+            .segments
+            .iter()
+            .map(|segment| segment.offset..segment.offset.saturating_add(segment.size));
+        ranges.filter(|range| !range.is_empty())
+    }
+
+    /// Whether the file names the code at this offset in it.
+    pub fn name(&self, offset: u64) -> bool {
+        self.layout.address(offset).is_some_and(|address| {
+            let first = self.named.partition_point(|range| range.end <= address);
+            self.named.get(first).is_some_and(|range| range.start <= address)
+        })
+    }
+}
+
+impl FileFunctions {
+    /// Reads the symbol tables of an ELF file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is no ELF file.
+    pub fn read(file: SourceFile) -> io::Result<Self> {
+        let mut functions = Vec::new();
+        let layout = Layout::read(&file, |range, name| {
+            functions.push(Function { start: range.start, end: range.end, name });
+        })?;
+        functions.sort_by_key(|function| (function.start, function.end));
+        Ok(Self { file, functions, layout })
+    }
+
+    /// The file's build-id, if it has one.
+    pub fn build_id(&self) -> Option<&[u8]> {
+        self.layout.build_id.as_deref()
+    }
+
+    /// The name of the function at this offset in the file, or its beginning if it is long.
+    pub fn name(&self, offset: u64) -> Option<Vec<u8>> {
+        let address = self.layout.address(offset)?;
+        let behind = self.functions.partition_point(|function| function.start <= address);
+        let function = self.functions.get(behind.checked_sub(1)?)?;
+        if function.end <= address {
+            return None;
+        }
+        let mut name = vec![0; LONGEST_NAME];
+        let mut read = 0;
+        while let Some(rest) = name.get_mut(read..).filter(|rest| !rest.is_empty()) {
+            match self.file.read_at(rest, function.name.checked_add(read as u64)?) {
+                Ok(count @ 1..) => read += count,
+                _ => break,
+            }
+        }
+        name.truncate(read);
+        let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+        name.truncate(end);
+        Some(name)
+    }
+}
+
+impl Layout {
+    /// Calls `each` for each function in the symbol tables, with its addresses and the offset of its name in the file.
+    fn read(file: &impl ReadAt, each: impl FnMut(Range<u64>, u64)) -> io::Result<Self> {
         let mut ident = [0; 5];
         exact(file, &mut ident, 0)?;
         match ident {
-            [0x7f, b'E', b'L', b'F', 1] => Self::of::<FileHeader32<Endianness>>(file),
-            [0x7f, b'E', b'L', b'F', 2] => Self::of::<FileHeader64<Endianness>>(file),
+            [0x7f, b'E', b'L', b'F', 1] => Self::of::<FileHeader32<Endianness>>(file, each),
+            [0x7f, b'E', b'L', b'F', 2] => Self::of::<FileHeader64<Endianness>>(file, each),
             _ => Err(io::Error::new(io::ErrorKind::InvalidData, "not an ELF file")),
         }
     }
 
-    fn of<Elf: FileHeader<Endian = Endianness>>(file: &impl ReadAt) -> io::Result<Self> {
+    fn of<Elf: FileHeader<Endian = Endianness>>(
+        file: &impl ReadAt,
+        mut each: impl FnMut(Range<u64>, u64),
+    ) -> io::Result<Self> {
         let header = Pods::<Elf>::read(file, 0, 1)?;
         let [header, ..] = header.as_slice() else { return Err(invalid()) };
         let endian = header.endian().map_err(|_| invalid())?;
@@ -81,44 +186,25 @@ impl FileSymbols {
         });
         let sections =
             Pods::<Elf::SectionHeader>::read(file, header.e_shoff(endian).into(), count)?;
-        let mut named = Vec::new();
         let mut left = MOST_SYMBOLS;
         for section in sections.as_slice() {
             if matches!(section.sh_type(endian), SHT_SYMTAB | SHT_DYNSYM) {
                 let table = (section.sh_offset(endian).into(), section.sh_size(endian).into());
+                let strings = sections.as_slice().get(section.sh_link(endian) as usize);
+                let strings = strings.map_or(0, |strings| strings.sh_offset(endian).into());
+                let mut named = |range, name| each(range, strings.saturating_add(name));
                 functions::<Elf>(file, endian, table, &mut left, &mut named)?;
             }
         }
-        named.sort_by_key(|range: &Range<u64>| range.start);
-        Ok(Self { named: code_timeline::ranges::merge(named, |_| false), segments, build_id })
+        Ok(Self { segments, build_id })
     }
 
-    /// The file's build-id, if it has one.
-    pub fn build_id(&self) -> Option<&[u8]> {
-        self.build_id.as_deref()
-    }
-
-    /// Where the segments of code are in the file.
-    pub fn code(&self) -> impl Iterator<Item = Range<u64>> {
-        let ranges = self
-            .segments
-            .iter()
-            .map(|segment| segment.offset..segment.offset.saturating_add(segment.size));
-        ranges.filter(|range| !range.is_empty())
-    }
-
-    /// Whether the file names the code at this offset in it.
-    pub fn name(&self, offset: u64) -> bool {
+    /// The address of the code at this offset in the file.
+    fn address(&self, offset: u64) -> Option<u64> {
         let behind = self.segments.partition_point(|segment| segment.offset <= offset);
-        let Some(segment) = behind.checked_sub(1).and_then(|last| self.segments.get(last)) else {
-            return false;
-        };
-        let into = offset - segment.offset;
-        let address = segment.address.checked_add(into).filter(|_| into < segment.size);
-        address.is_some_and(|address| {
-            let first = self.named.partition_point(|range| range.end <= address);
-            self.named.get(first).is_some_and(|range| range.start <= address)
-        })
+        let segment = self.segments.get(behind.checked_sub(1)?)?;
+        let into = offset.checked_sub(segment.offset).filter(|into| *into < segment.size)?;
+        segment.address.checked_add(into)
     }
 }
 
@@ -150,7 +236,7 @@ fn functions<Elf: FileHeader<Endian = Endianness>>(
     endian: Endianness,
     (offset, size): (u64, u64),
     left: &mut u64,
-    named: &mut Vec<Range<u64>>,
+    each: &mut impl FnMut(Range<u64>, u64),
 ) -> io::Result<()> {
     let entry = size_of::<Elf::Sym>() as u64;
     let count = (size / entry).min(*left);
@@ -165,7 +251,7 @@ fn functions<Elf: FileHeader<Endian = Endianness>>(
                 let (start, size): (u64, u64) =
                     (symbol.st_value(endian).into(), symbol.st_size(endian).into());
                 // Of a function of unknown size, at least its beginning has a name.
-                named.push(start..start.saturating_add(size.max(1)));
+                each(start..start.saturating_add(size.max(1)), symbol.st_name(endian).into());
             }
         }
         at += some;
@@ -243,6 +329,11 @@ mod tests {
             (start..end).contains(&address).then(|| address - start + offset)
         });
         assert!(symbols.name(offset.expect("its mapping")));
+        let file = std::fs::File::open("/proc/self/exe").expect("this program");
+        let functions = FileFunctions::read(SourceFile::new(file)).expect("an ELF file");
+        let name = functions.name(offset.expect("its mapping")).expect("a name");
+        assert!(name.windows(5).any(|part| part == b"named"), "{}", name.escape_ascii());
+        assert_eq!(functions.name(0), None);
         assert!(!symbols.name(0), "the head of the file is no function");
         assert!(!symbols.name(u64::MAX));
     }
@@ -262,6 +353,13 @@ mod tests {
             }
             if let Ok(symbols) = FileSymbols::read(&&bytes[..]) {
                 symbols.name(0x1000);
+            }
+            let mut file = tempfile::tempfile().expect("a file");
+            std::io::Write::write_all(&mut file, &bytes).expect("it is written");
+            if let Ok(functions) = FileFunctions::read(SourceFile::new(file)) {
+                for offset in (0..kept as u64).step_by(97) {
+                    functions.name(offset);
+                }
             }
         }
 

@@ -1,0 +1,198 @@
+//! Which function a compiled code belongs to: names without the marks of a compiler.
+//!
+//! A runtime compiles a function several times, and most mark the compiler's tier in the name. What is to be counted or compared by function
+//! needs the name without it.
+//!
+//! | Runtime | In a name | Mark |
+//! |---|---|---|
+//! | V8 | `JS:*f file:1:2`; in older versions `LazyCompile:`, `Function:`, `Eval:` or `Script:` | `*` TurboFan, `+` Maglev, `^` Sparkplug, `~` interpreted; then `'` if the code is for one context |
+//! | .NET | `int32 [Spin] Spin::Fib(int32)[OptimizedTier1]` | the tier in the last brackets |
+//! | PHP | `TRACE-11$mandel$5`, `JIT$mandel` | a trace, with its number and first line, or a whole function |
+//! | Erlang | `$spin:spin/1` | `$`; there is only one tier |
+//!
+//! Names of other runtimes have no marks. Some versions of V8 mark code that was entered within a loop by an `o` behind the tier, which may also be the
+//! beginning of the name: [`osr_alternative`] is the name without it.
+
+use std::borrow::Cow;
+
+/// The name of a function, and the tier that the name of one of its codes is marked with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionName<'a> {
+    /// The name without marks.
+    pub function: Cow<'a, [u8]>,
+    /// The tier.
+    pub tier: Option<&'a [u8]>,
+}
+
+/// What V8 puts before the tier's mark.
+const V8_KINDS: [&[u8]; 5] = [b"JS:", b"LazyCompile:", b"Function:", b"Eval:", b"Script:"];
+/// V8's marks.
+const V8_TIERS: [(u8, &str); 4] =
+    [(b'*', "turbofan"), (b'+', "maglev"), (b'^', "sparkplug"), (b'~', "interpreted")];
+/// .NET's tiers (`PerfMapTier` and `GetJitOptimizationTierName`, before `Instrumented` or `OSR`).
+const DOTNET_TIERS: [&[u8]; 9] = [
+    b"PreJIT",
+    b"ReadyToRun",
+    b"Tier0",
+    b"Tier1",
+    b"QuickJitted",
+    b"Optimized",
+    b"OptimizedTier1",
+    b"MinOptJitted",
+    b"Unknown",
+];
+
+impl<'a> FunctionName<'a> {
+    /// The function that a code with this name belongs to.
+    #[must_use]
+    pub fn of(code: &'a [u8]) -> Self {
+        v8(code)
+            .or_else(|| dotnet(code))
+            .or_else(|| php(code))
+            .or_else(|| erlang(code))
+            .unwrap_or(Self { function: Cow::Borrowed(code), tier: None })
+    }
+}
+
+/// The function if the `o` at the beginning of its name was a mark of V8: see the [module](self).
+#[must_use]
+pub fn osr_alternative(function: &[u8]) -> Option<Cow<'_, [u8]>> {
+    // Only names of V8 have a line at the end.
+    let line = function.rsplit(|&byte| byte == b':').next().filter(|line| *line != function);
+    let has_position =
+        line.is_some_and(|line| !line.is_empty() && line.iter().all(u8::is_ascii_digit));
+    let rest = function.strip_prefix(b"o")?;
+    has_position.then(|| anonymous(rest))
+}
+
+/// A function of V8, which may have no name.
+fn anonymous(name: &[u8]) -> Cow<'_, [u8]> {
+    match name.first() {
+        Some(b' ') => Cow::Owned([b"(anonymous)", name].concat()),
+        _ => Cow::Borrowed(name),
+    }
+}
+
+fn v8(code: &[u8]) -> Option<FunctionName<'_>> {
+    let name = V8_KINDS.iter().find_map(|kind| code.strip_prefix(*kind))?;
+    let (mark, rest) = name.split_first()?;
+    let (_, tier) = V8_TIERS.iter().find(|(of, _)| of == mark)?;
+    let rest = rest.strip_prefix(b"'").unwrap_or(rest);
+    Some(FunctionName { function: anonymous(rest), tier: Some(tier.as_bytes()) })
+}
+
+fn dotnet(code: &[u8]) -> Option<FunctionName<'_>> {
+    let inner = code.strip_suffix(b"]")?;
+    let at = inner.iter().rposition(|&byte| byte == b'[')?;
+    let (function, tier) = (inner.get(..at)?, inner.get(at + 1..)?);
+    let plain = tier.strip_suffix(b"OSR").unwrap_or(tier);
+    let plain = plain.strip_suffix(b"Instrumented").unwrap_or(plain);
+    (DOTNET_TIERS.contains(&plain) && !function.is_empty())
+        .then_some(FunctionName { function: Cow::Borrowed(function), tier: Some(tier) })
+}
+
+fn php(code: &[u8]) -> Option<FunctionName<'_>> {
+    // Stubs have another `$`.
+    let is_function = |name: &&[u8]| !name.is_empty() && !name.starts_with(b"$");
+    if let Some(function) = code.strip_prefix(b"JIT$").filter(is_function) {
+        return Some(FunctionName { function: Cow::Borrowed(function), tier: Some(b"function") });
+    }
+    let rest = code.strip_prefix(b"TRACE-")?;
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let rest = rest.get(digits..)?.strip_prefix(b"$").filter(|_| digits > 0)?;
+    let end = rest.iter().rposition(|&byte| byte == b'$')?;
+    let (function, line) = (rest.get(..end)?, rest.get(end + 1..)?);
+    (!function.is_empty() && !line.is_empty() && line.iter().all(u8::is_ascii_digit))
+        .then_some(FunctionName { function: Cow::Borrowed(function), tier: Some(b"trace") })
+}
+
+fn erlang(code: &[u8]) -> Option<FunctionName<'_>> {
+    let name = code.strip_prefix(b"$")?;
+    let slash = name.iter().rposition(|&byte| byte == b'/')?;
+    let arity = name.get(slash + 1..)?;
+    let is_function = name.get(..slash)?.contains(&b':')
+        && !arity.is_empty()
+        && arity.iter().all(u8::is_ascii_digit);
+    is_function.then_some(FunctionName { function: Cow::Borrowed(name), tier: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_of_each_runtime() {
+        for (code, function, tier) in [
+            ("JS:*spin /a/spin.js:1:14", "spin /a/spin.js:1:14", Some("turbofan")),
+            ("JS:+spin a.js:1:14", "spin a.js:1:14", Some("maglev")),
+            ("JS:^spin a.js:1:14", "spin a.js:1:14", Some("sparkplug")),
+            ("JS:~spin a.js:1:14", "spin a.js:1:14", Some("interpreted")),
+            ("JS:*'spin a.js:1:14", "spin a.js:1:14", Some("turbofan")),
+            ("JS:* /a/spin.js:1:1", "(anonymous) /a/spin.js:1:1", Some("turbofan")),
+            ("JS:~", "", Some("interpreted")),
+            ("LazyCompile:~*gen a.js:3:1", "*gen a.js:3:1", Some("interpreted")),
+            ("JS:spin", "JS:spin", None),
+            ("RegExp:a*b", "RegExp:a*b", None),
+            ("Builtin:ArrayMap", "Builtin:ArrayMap", None),
+            ("BytecodeHandler:LdaZero", "BytecodeHandler:LdaZero", None),
+            (
+                "int32 [Spin] Spin::Fib(int32)[OptimizedTier1]",
+                "int32 [Spin] Spin::Fib(int32)",
+                Some("OptimizedTier1"),
+            ),
+            (
+                "void [Spin] Spin::Main()[OptimizedTier1OSR]",
+                "void [Spin] Spin::Main()",
+                Some("OptimizedTier1OSR"),
+            ),
+            (
+                "void A::b()[QuickJittedInstrumented]",
+                "void A::b()",
+                Some("QuickJittedInstrumented"),
+            ),
+            ("int[] A.b(int[])", "int[] A.b(int[])", None),
+            ("f[x]", "f[x]", None),
+            ("[PreJIT]", "[PreJIT]", None),
+            ("TRACE-11$mandel$5", "mandel", Some("trace")),
+            ("TRACE-10$Vec::run$4", "Vec::run", Some("trace")),
+            ("TRACE-1$$5", "TRACE-1$$5", None),
+            ("TRACE-$f$5", "TRACE-$f$5", None),
+            ("JIT$$exit_0", "JIT$$exit_0", None),
+            ("LazyCompile:*fib /a/work.js:4", "fib /a/work.js:4", Some("turbofan")),
+            ("JIT$mandel", "mandel", Some("function")),
+            ("$spin:spin/1", "spin:spin/1", None),
+            ("$work:'-qs/1-lc$^1/1-0-'/2", "work:'-qs/1-lc$^1/1-0-'/2", None),
+            ("$global::call_nif", "$global::call_nif", None),
+            ("Interpreter", "Interpreter", None),
+            ("py::fib:/a/x.py", "py::fib:/a/x.py", None),
+            ("vecs#BgABRU", "vecs#BgABRU", None),
+            ("int Work.sieve(int)", "int Work.sieve(int)", None),
+        ] {
+            let name = FunctionName::of(code.as_bytes());
+            let read = (&*name.function, name.tier);
+            assert_eq!(read, (function.as_bytes(), tier.map(str::as_bytes)), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_mark_that_may_be_part_of_the_name() {
+        let alternative = |name: &'static str| osr_alternative(name.as_bytes());
+        assert_eq!(alternative("ospin a.js:1:14").as_deref(), Some(&b"spin a.js:1:14"[..]));
+        assert_eq!(alternative("o a.js:1:14").as_deref(), Some(&b"(anonymous) a.js:1:14"[..]));
+        assert_eq!(alternative("spin a.js:1:14"), None);
+        assert_eq!(alternative("open(int)"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_is_a_function(code in prop::collection::vec(any::<u8>(), 0..40)) {
+            let name = FunctionName::of(&code);
+            // What remains is a part of it, except for the name of functions without one.
+            let rest = name.function.strip_prefix(b"(anonymous)").unwrap_or(&name.function);
+            prop_assert!(rest.is_empty() || code.windows(rest.len()).any(|part| part == rest));
+            let _ = osr_alternative(&code);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The report of `record` and `inject` by function and by activity, compared with counts from what `perf script` prints.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+
+use end_to_end::chains::{Chain, Frame};
+use end_to_end::corpus::Corpus;
+use end_to_end::jitscribe::{inject, java_agent, jitscribe};
+use end_to_end::live::workload;
+use end_to_end::perf::Perf;
+use end_to_end::tool::{ToolOutput, run, tool};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The report of a command with `--json`.
+fn report(printed: &ToolOutput) -> Value {
+    let json = printed.stdout.find("{\n").map(|at| &printed.stdout[at..]).expect("JSON");
+    serde_json::from_str(json).expect("JSON")
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// A symbol without the marks of tiers, read in another way than the command reads it.
+fn function(symbol: &str) -> String {
+    let kinds = ["JS", "LazyCompile", "Function", "Script", "Eval"];
+    let of_v8 = symbol.split_once(':').filter(|(kind, _)| kinds.contains(kind));
+    let v8 = of_v8.and_then(|(_, rest)| {
+        let mut letters = rest.chars();
+        letters.next().filter(|mark| "*+^~".contains(*mark))?;
+        Some(letters.as_str().trim_start_matches('\'').to_owned())
+    });
+    let php = || {
+        let mut parts: Vec<&str> = symbol.split('$').collect();
+        let is_trace = parts.len() > 2 && parts[0].starts_with("TRACE-");
+        let is_line = parts.last()?.parse::<u32>().is_ok();
+        (is_trace && is_line).then(|| {
+            parts.pop();
+            parts[1..].join("$")
+        })
+    };
+    let erlang = || Some(symbol.strip_prefix('$').filter(|name| !name.contains("::"))?.to_owned());
+    let name = v8.or_else(php).or_else(erlang).unwrap_or_else(|| symbol.to_owned());
+    if name.starts_with(' ') { format!("(anonymous){name}") } else { name }
+}
+
+/// Samples by function: in it, and in it or what it called.
+#[derive(Debug, Default)]
+struct Truth {
+    own: BTreeMap<String, u64>,
+    inclusive: BTreeMap<String, u64>,
+}
+
+fn is_jitted(frame: &Frame) -> bool {
+    frame.dso.contains(".jit/jit-")
+}
+
+impl Truth {
+    fn of(chains: &[Chain]) -> Self {
+        let mut truth = Self::default();
+        for chain in chains {
+            let named = |frame: &&Frame| is_jitted(frame) && frame.name().is_some();
+            let name = |frame: &Frame| function(frame.name().unwrap_or_default());
+            if let Some(first) = chain.frames.first().filter(named) {
+                *truth.own.entry(name(first)).or_default() += 1;
+            }
+            let functions: BTreeSet<String> = chain.frames.iter().filter(named).map(name).collect();
+            for function in functions {
+                *truth.inclusive.entry(function).or_default() += 1;
+            }
+        }
+        truth
+    }
+
+    /// Compares with a report: how many functions it has.
+    fn expect(&self, report: &Value, has_stacks: bool) -> usize {
+        let top = report["top"].as_array().expect("a list");
+        for row in top {
+            let name = row["name"].as_str().expect("a name");
+            let own = self.own.get(name).copied().unwrap_or_default();
+            assert_eq!(number(&row["samples"]), own, "{name}: {self:#?}");
+            if has_stacks {
+                let inclusive = self.inclusive.get(name).copied().unwrap_or_default();
+                assert_eq!(number(&row["inclusive"]), inclusive, "{name}");
+            } else {
+                assert!(row["inclusive"].is_null(), "{row}");
+            }
+            let by_tier = row["tiers"].as_array().expect("a list").iter();
+            let by_tier: u64 = by_tier.map(|tier| number(&tier["samples"])).sum();
+            assert!(by_tier <= own, "{row}");
+        }
+        // No other function has more.
+        let mut most: Vec<u64> = self.own.values().copied().collect();
+        most.sort_unstable_by(|a, b| b.cmp(a));
+        let told: Vec<u64> = top.iter().map(|row| number(&row["samples"])).collect();
+        most.resize(most.len().max(told.len()), 0);
+        assert_eq!(told, most[..told.len()], "{self:#?}");
+        top.len()
+    }
+}
+
+/// Injects a recording of the corpus and compares: the report, and what perf prints.
+fn corpus(producer: &str, recording: &str, has_stacks: bool) -> (Value, Vec<Chain>) {
+    let corpus = Corpus::unpack(producer);
+    let output = corpus.scratch().join("out.data");
+    let dir = corpus.dir();
+    let options = [OsStr::new("--aux-dir"), dir.as_os_str(), OsStr::new("--json")];
+    let printed = inject(&corpus.file(&format!("{recording}.data")), &output, options);
+    let report = report(&printed);
+    let chains = Perf::installed().chains(&output);
+    assert!(Truth::of(&chains).expect(&report, has_stacks) > 4, "{producer}: {report}");
+    // Each sample is counted once.
+    let parts = ["kernel", "garbage_collector", "compiler", "interpreter", "jitted", "native"];
+    let sum: u64 = parts.iter().map(|part| number(&report["activities"][part])).sum();
+    assert_eq!(sum, number(&report["activities"]["samples"]), "{producer}");
+    assert!(printed.stderr.lines().count() < 25, "{}", printed.stderr);
+    (report, chains)
+}
+
+fn top<'r>(report: &'r Value, name: &str) -> &'r Value {
+    let rows = report["top"].as_array().expect("a list");
+    let found = rows.iter().find(|row| row["name"].as_str().is_some_and(|it| it.starts_with(name)));
+    found.unwrap_or_else(|| panic!("no {name} in {rows:#?}"))
+}
+
+#[test]
+fn v8_in_the_corpus() {
+    let (report, _) = corpus("node18-b12", "g", true);
+    let tiers: BTreeSet<&str> = report["top"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .flat_map(|row| row["tiers"].as_array().expect("a list"))
+        .map(|tier| tier["tier"].as_str().expect("a name"))
+        .collect();
+    assert!(tiers.contains("turbofan"), "{tiers:?}");
+}
+
+#[test]
+fn php_erlang_mono_and_javascriptcore_in_the_corpus() {
+    let (php, _) = corpus("php82-jitdebug32", "g", true);
+    assert_eq!(top(&php, "mandel")["tiers"][0]["tier"], "trace");
+    let (erlang, _) = corpus("erl25-map", "g", true);
+    assert_eq!(top(&erlang, "churned:f/1")["has_code"], false);
+    corpus("mono68-b12", "g", true);
+    corpus("jsc-b12", "g", true);
+    // Without call chains, nothing inclusive is known.
+    corpus("jsc-b12", "n", false);
+}
+
+#[test]
+fn java_in_the_corpus() {
+    let (report, chains) = corpus("java17-perfmap", "g", true);
+    let interpreter = top(&report, "Interpreter");
+    assert_eq!(interpreter["interprets"], true);
+    // The stub is the only interpreter, and the kernel's part is that of the recording.
+    assert_eq!(report["activities"]["interpreter"], interpreter["samples"]);
+    assert!(chains.len() > 1000);
+}
+
+/// Records a program with `--json`: the report, all that was printed, and perf's view.
+fn record(dir: &Path, words: &[&str], environment: &[(&str, &Path)]) -> (Value, ToolOutput) {
+    let mut record: Command = jitscribe();
+    record.args(["record", "-F", "999", "--json", "--force", "--"]).args(words).current_dir(dir);
+    record.envs(environment.iter().copied());
+    let printed = run(&mut record);
+    let report = report(&printed);
+    assert_eq!(report["schema_version"], 1);
+    assert_eq!(report["child"]["exit_code"], 0);
+    assert!(printed.stderr.lines().count() < 25, "{}", printed.stderr);
+    (report, printed)
+}
+
+/// How many samples are in the kernel, from the exec on.
+fn in_kernel(perf: &Perf, data: &Path) -> u64 {
+    let samples = perf.samples(data);
+    let samples = samples.iter().filter(|sample| sample.comm != "perf-exec");
+    samples.filter(|sample| sample.dso.starts_with("[kernel")).count() as u64
+}
+
+#[test]
+fn node_that_collects_garbage() {
+    let dir = TempDir::with_prefix("jitscribe-summary-").expect("a folder");
+    let script = "function spin(n) { return n < 2 ? n : spin(n - 1) + spin(n - 2) }
+        let kept = []; const end = Date.now() + 1500;
+        while (Date.now() < end) {
+          spin(20);
+          for (let i = 0; i < 3000; i++) kept.push({ a: i, b: [i] });
+          if (kept.length > 200000) kept = [];
+        }";
+    std::fs::write(dir.path().join("spin.js"), script).expect("a file");
+    let (report, printed) = record(dir.path(), &["node", "spin.js"], &[]);
+    let (perf, data) = (Perf::installed(), dir.path().join("perf.data"));
+    let chains = perf.chains(&data);
+    Truth::of(&chains).expect(&report, true);
+    let spin = top(&report, "spin ");
+    assert!(number(&spin["inclusive"]) >= number(&spin["samples"]), "{spin}");
+    assert_eq!(spin["has_lines"], true);
+    let symbol = spin["symbol"].as_str().expect("a symbol");
+    assert!(symbol.starts_with("JS:") && symbol.contains("spin "), "{symbol}");
+    let annotate = printed.stderr.lines().find(|line| line.contains("perf annotate"));
+    assert!(annotate.is_some_and(|line| line.contains("JS:")), "{}", printed.stderr);
+    let activities = &report["activities"];
+    assert_eq!(number(&activities["kernel"]), in_kernel(&perf, &data));
+    // Collecting is what has a function of the collector between it and the nearest code of the program.
+    let collector = [
+        "v8::internal::Scaveng",
+        "MarkCompact",
+        "MarkingVisitor",
+        "ConcurrentMarking",
+        "IncrementalMarking",
+        "v8::internal::Sweeper",
+        "Evacuat",
+        "Heap::CollectGarbage",
+        "Heap::PerformGarbageCollection",
+        "PretenuringHandler",
+    ];
+    let collects = |chain: &&Chain| {
+        let mut native = chain.frames.iter().take_while(|frame| !is_jitted(frame));
+        let in_user = chain.frames.first().is_some_and(|frame| !frame.dso.starts_with("[kernel"));
+        in_user
+            && native.any(|frame| {
+                frame.name().is_some_and(|name| collector.iter().any(|it| name.contains(it)))
+            })
+    };
+    let truth = chains.iter().filter(collects).count() as u64;
+    let told = number(&activities["garbage_collector"]);
+    assert!(truth > 20, "the program collects too little: {truth}");
+    assert!(told.abs_diff(truth) * 20 <= truth, "{told} samples told, perf script shows {truth}");
+}
+
+#[test]
+fn java_that_interprets_and_collects() {
+    let dir = TempDir::with_prefix("jitscribe-summary-").expect("a folder");
+    let source = "import java.util.*;
+        public class Spin {
+            static int spin(int n) { return n < 2 ? n : spin(n - 1) + spin(n - 2); }
+            public static void main(String[] words) {
+                long end = System.currentTimeMillis() + 1500;
+                List<Object> kept = new ArrayList<>();
+                while (System.currentTimeMillis() < end) {
+                    spin(18);
+                    for (int i = 0; i < 20000; i++) kept.add(new int[10]);
+                    if (kept.size() > 400000) kept = new ArrayList<>();
+                }
+            }
+        }";
+    std::fs::write(dir.path().join("Spin.java"), source).expect("a file");
+    run(tool("javac").arg("Spin.java").current_dir(dir.path()));
+    let agent = java_agent();
+    let agent: &[(&str, &Path)] = &[("JITSCRIBE_JAVA_AGENT", &agent)];
+    let words = ["java", "-XX:+UseG1GC", "-XX:ParallelGCThreads=2", "-cp", ".", "Spin"];
+    let (report, _) = record(dir.path(), &words, agent);
+    let (perf, data) = (Perf::installed(), dir.path().join("perf.data"));
+    Truth::of(&perf.chains(&data)).expect(&report, true);
+    assert_eq!(number(&report["activities"]["kernel"]), in_kernel(&perf, &data));
+    let of_threads = |names: [&str; 2]| {
+        let samples = perf.samples(&data);
+        let of_them = samples.iter().filter(|sample| {
+            !sample.dso.starts_with("[kernel")
+                && names.iter().any(|name| sample.comm.starts_with(name))
+        });
+        of_them.count() as u64
+    };
+    // The VM's own thread collects, too.
+    let collected = of_threads(["GC Thread", "G1 "]);
+    assert!(collected > 10, "the program collects too little");
+    assert!(number(&report["activities"]["garbage_collector"]) >= collected, "{report}");
+    let compiled = of_threads(["C1 Comp", "C2 Comp"]);
+    assert!(number(&report["activities"]["compiler"]) >= compiled, "{report}");
+
+    // An interpreter has code, and is not what to look at.
+    let words = ["java", "-Xint", "-cp", ".", "Spin"];
+    let (report, printed) = record(dir.path(), &words, agent);
+    assert_eq!(report["top"][0]["name"], "Interpreter", "{}", report["top"]);
+    assert!(number(&report["activities"]["interpreter"]) > 100, "{}", report["activities"]);
+    assert!(!printed.stderr.contains("annotate -i perf.data Interpreter"), "{}", printed.stderr);
+    Truth::of(&perf.chains(&data)).expect(&report, true);
+}
+
+#[test]
+fn php_and_erlang_that_run() {
+    let dir = TempDir::with_prefix("jitscribe-summary-").expect("a folder");
+    let script = workload("spin.php");
+    let words = ["php", script.to_str().expect("UTF-8")];
+    let (report, _) = record(dir.path(), &words, &[]);
+    let (perf, data) = (Perf::installed(), dir.path().join("perf.data"));
+    Truth::of(&perf.chains(&data)).expect(&report, true);
+    // execute_ex is exported, so its samples are known.
+    let interprets = |sample: &&end_to_end::sample::Sample| sample.name() == Some("execute_ex");
+    let truth = perf.samples(&data).iter().filter(interprets).count() as u64;
+    assert!(number(&report["activities"]["interpreter"]) >= truth, "{report}");
+    assert_eq!(number(&report["activities"]["kernel"]), in_kernel(&perf, &data));
+}
