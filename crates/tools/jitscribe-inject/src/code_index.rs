@@ -116,6 +116,9 @@ impl<'a> CodeIndex<'a> {
         let code = self.table.history.code(id);
         let lines = match code.origin {
             Origin::Map(name) => CodeLines::decode(name.to_vec(), code.address, None),
+            Origin::Inferred(_) => {
+                CodeLines::decode(self.table.inferred_name(id).to_vec(), code.address, None)
+            }
             Origin::Dump(_) => {
                 // `None` if the file has changed since.
                 let load = self.reader.load(code)?;

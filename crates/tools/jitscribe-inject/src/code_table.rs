@@ -24,6 +24,8 @@ pub enum Origin<'a> {
     Dump(u32),
     /// A line of a perf map: the name.
     Map(&'a [u8]),
+    /// No source: its index in the list of inferred names.
+    Inferred(u32),
 }
 
 /// One piece of code at one place. Moved code is a separate piece.
@@ -38,6 +40,10 @@ pub struct CodeTable<'a> {
     pub(crate) history: History<Origin<'a>>,
     loads: Vec<Load>,
     dumps: Vec<OpenDump>,
+    /// The names that were inferred.
+    inferred: Vec<Vec<u8>>,
+    /// The bytes of code whose source has none, where they were read from the process.
+    pub(crate) captured_bytes: HashMap<CodeId, Vec<u8>>,
     /// Number of bytes in dumps and maps that describe code.
     bytes: u64,
 }
@@ -131,6 +137,17 @@ impl DumpEvent {
     }
 }
 
+/// A code with an inferred name.
+#[derive(Debug)]
+pub struct InferredCode {
+    /// Its addresses.
+    pub range: Range<u64>,
+    /// When it is there.
+    pub times: Range<u64>,
+    /// Its name.
+    pub name: Vec<u8>,
+}
+
 /// Code that was loaded after something else had run at its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LateCode {
@@ -164,6 +181,7 @@ impl<'a> CodeTable<'a> {
     pub fn weight(&self, id: CodeId) -> (u64, u32) {
         match self.history.code(id).origin {
             Origin::Map(name) => (name.len() as u64, u32::MAX - id.0),
+            Origin::Inferred(_) => (self.inferred_name(id).len() as u64, u32::MAX - id.0),
             Origin::Dump(load) => {
                 let load_at = self.loads.get(load as usize);
                 (load_at.map_or(0, |load| load.weight.into()), load)
@@ -171,10 +189,49 @@ impl<'a> CodeTable<'a> {
         }
     }
 
+    /// The inferred name of a code; empty if its name is not inferred.
+    pub fn inferred_name(&self, id: CodeId) -> &[u8] {
+        match self.history.code(id).origin {
+            Origin::Inferred(name) => self.inferred.get(name as usize).map_or(&[], Vec::as_slice),
+            _ => &[],
+        }
+    }
+
+    /// The name of a code. A code of a dump is read for it.
+    pub fn name(&self, id: CodeId) -> Result<Vec<u8>> {
+        let code = self.history.code(id);
+        Ok(match code.origin {
+            Origin::Map(name) => name.to_vec(),
+            Origin::Inferred(_) => self.inferred_name(id).to_vec(),
+            Origin::Dump(_) => {
+                self.reader().load(code)?.map(|load| load.name.to_vec()).unwrap_or_default()
+            }
+        })
+    }
+
+    /// Whether the machine code of a code is known.
+    pub fn has_bytes(&self, id: CodeId) -> bool {
+        matches!(self.history.code(id).origin, Origin::Dump(_))
+            || self.captured_bytes.contains_key(&id)
+    }
+
+    /// Adds codes whose names were inferred, where and when there is no other. Returns their number.
+    pub fn add_inferred(&mut self, space: AddressSpaceId, codes: Vec<InferredCode>) -> usize {
+        let mut fills = Vec::with_capacity(codes.len());
+        for InferredCode { range, times, name } in codes {
+            self.bytes += name.len() as u64;
+            let origin = Origin::Inferred(u32::try_from(self.inferred.len()).unwrap_or(u32::MAX));
+            self.inferred.push(name);
+            let size = range.end.saturating_sub(range.start);
+            fills.push((Code { address: range.start, size, origin }, times));
+        }
+        self.history.fill(space, fills)
+    }
+
     /// The role of a code in its runtime.
     pub fn kind(&self, id: CodeId) -> Kind {
         match self.history.code(id).origin {
-            Origin::Map(_) => Kind::Function,
+            Origin::Map(_) | Origin::Inferred(_) => Kind::Function,
             Origin::Dump(load) => {
                 self.loads.get(load as usize).map_or(Kind::Function, |load| load.kind)
             }

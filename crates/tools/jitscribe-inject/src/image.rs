@@ -130,8 +130,13 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
                 let mut room = Converter::new(self.target.machine.into());
                 room.convert(&load, start, visible, self.options.lines, add)
             }
-            (None, Origin::Map(name)) => {
-                let code = Code::at(start, code.size).named_bytes(name);
+            (None, Origin::Map(_) | Origin::Inferred(_)) => {
+                let name = match code.origin {
+                    Origin::Map(name) => name,
+                    _ => self.table.inferred_name(shown.code),
+                };
+                let mut code = Code::at(start, code.size).named_bytes(name);
+                code.bytes = self.table.captured_bytes.get(&shown.code).map(Vec::as_slice);
                 add(&VisibleCode::whole(code).visible(visible))
             }
             // The file has changed since.

@@ -77,6 +77,7 @@
 
 mod address_space;
 mod attribution;
+mod captured;
 mod clock;
 mod code_index;
 mod code_lines;
@@ -87,6 +88,7 @@ pub mod files;
 mod free;
 mod image;
 mod images;
+mod inferred;
 mod injector;
 mod interner;
 mod interpreted;

@@ -71,6 +71,7 @@ impl Top {
             let code = table.history.code(id);
             let name = match code.origin {
                 Origin::Map(name) => name,
+                Origin::Inferred(_) => table.inferred_name(id),
                 Origin::Dump(_) => reader.load(code)?.map(|load| load.name).unwrap_or_default(),
             };
             self.name(id, name.to_vec(), hits);
@@ -83,7 +84,7 @@ impl Top {
             name: String::from_utf8_lossy(&name).into_owned(),
             symbol: code_image::symbol_name(&name).to_vec(),
             samples: function.samples,
-            has_code: matches!(table.history.code(function.code).origin, Origin::Dump(_)),
+            has_code: table.has_bytes(function.code),
         });
         Ok(functions.collect())
     }

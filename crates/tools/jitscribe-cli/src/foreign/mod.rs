@@ -25,7 +25,7 @@ mod wire;
 mod tests;
 
 pub use budget::{Budget, Reservation};
-pub use caller::{Answer, Job, Kept, Patience, ask_for_file, run, run_all};
+pub use caller::{Answer, Conversation, Job, Kept, Patience, ask_for_file, run, run_all};
 pub use helper::main_of_helper;
 pub use leftovers::Leftovers;
 pub use rights::{Owner, Target};

@@ -32,6 +32,8 @@ pub enum Task {
         /// The process.
         pid: u32,
     },
+    /// Reads the executable memory of a process, once for each request.
+    Executable(process::ReadExecutable),
     /// Sends a request to a process if it is a JVM: see [`record::JvmTask`].
     Jvm(record::JvmTask),
     /// Never answers.
@@ -60,6 +62,7 @@ impl Task {
             Self::Write(task) => task.perform(passed, output),
             Self::Files => files::open_all(output),
             Self::Mappings { pid } => output.bytes(&process::mappings_text(pid)?),
+            Self::Executable(task) => task.perform(output),
             Self::Jvm(task) => task.perform(output),
             #[cfg(test)]
             Self::Sleep => super::tests::sleep(),

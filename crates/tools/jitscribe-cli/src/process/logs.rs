@@ -447,7 +447,8 @@ pub fn began(pid: u32) -> Option<SystemTime> {
     SystemTime::now().checked_sub(Duration::from_nanos(ago))
 }
 
-fn nanoseconds(clock: ClockId) -> u64 {
+/// The time of a clock.
+pub fn nanoseconds(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);
     // On these clocks, neither is ever negative.
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
