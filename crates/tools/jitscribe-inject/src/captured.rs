@@ -23,6 +23,8 @@ pub const PAGE: u64 = 4096;
 const MOST_PAGES: usize = 1 << 16;
 /// Number of contents of one page that are kept.
 const MOST_CONTENTS: usize = 16;
+/// Number of parts that the contents of one range may be put together from: a range of 8 pages, of which each changed 16 times.
+const MOST_PARTS: usize = 1 << 11;
 /// Bytes of one code that are asked for. Hardly any code is larger.
 const LARGEST: u64 = 1 << 20;
 
@@ -176,6 +178,9 @@ impl CapturedMemory {
         let Some(pages) = pages else { return contents };
         let times: BTreeSet<u64> =
             pages.iter().flat_map(|page| page.iter().map(|content| content.from)).collect();
+        if times.len().saturating_mul(pages.len()) > MOST_PARTS {
+            return contents;
+        }
         for time in times {
             let at_time = |page: &&[Content]| {
                 let later = page.partition_point(|content| content.from <= time);
@@ -183,17 +188,20 @@ impl CapturedMemory {
             };
             let places: Option<Vec<usize>> = pages.iter().map(at_time).collect();
             let Some(places) = places else { continue };
-            let here = || pages.iter().zip(&places).filter_map(|(page, &place)| page.get(place));
-            let all: Vec<u8> = here().flat_map(|content| content.bytes.iter().copied()).collect();
-            let from = (range.start - first * PAGE) as usize;
-            let bytes = all.get(from..from + (range.end - range.start) as usize);
-            let until = here().map(|content| content.until).min().unwrap_or(time).max(time);
-            match (contents.last_mut(), bytes) {
-                (_, None) => {}
-                (Some(last), Some(bytes)) if last.bytes == bytes => last.until = until,
-                (_, Some(bytes)) => {
-                    contents.push(RangeContent { from: time, until, bytes: bytes.to_vec() });
-                }
+            let mut bytes = Vec::with_capacity((range.end - range.start) as usize);
+            let mut until = u64::MAX;
+            for ((page, place), number) in pages.iter().zip(places).zip(first..) {
+                let Some(content) = page.get(place) else { continue };
+                let start = number * PAGE;
+                let part = range.start.max(start) - start..(range.end - start).min(PAGE);
+                let part = content.bytes.get(part.start as usize..part.end as usize);
+                bytes.extend_from_slice(part.unwrap_or_default());
+                until = until.min(content.until);
+            }
+            let until = until.max(time);
+            match contents.last_mut() {
+                Some(last) if last.bytes == bytes => last.until = until,
+                _ => contents.push(RangeContent { from: time, until, bytes }),
             }
         }
         contents

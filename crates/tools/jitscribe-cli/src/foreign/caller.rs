@@ -335,7 +335,7 @@ static HELPER: Mutex<Option<Helper>> = Mutex::new(None);
 struct Helper {
     socket: OwnedFd,
     /// The helper ends when our end of the socket is closed. We never wait for it.
-    _process: Option<Child>,
+    process: Option<Child>,
 }
 
 /// The number of the next task. Numbers are not reused, even with a new helper: otherwise, stopping an old task could stop a new
@@ -420,6 +420,12 @@ impl Conversation {
     }
 }
 
+/// The process id of the helper, once there is one: the parent of all workers.
+pub fn helper_pid() -> Option<u32> {
+    let helper = HELPER.lock().unwrap_or_else(PoisonError::into_inner);
+    helper.as_ref()?.process.as_ref().map(Child::id)
+}
+
 /// Tells the helper to start a task. Starts the helper first if necessary.
 fn start(task: &Task, passed: &[OwnedFd], memory: u64) -> io::Result<(OwnedFd, u64)> {
     let mut helper = HELPER.lock().unwrap_or_else(PoisonError::into_inner);
@@ -487,7 +493,7 @@ impl Helper {
             .stderr(Stdio::null())
             .spawn()?;
         wire::bound_sending(&ours, ROOM)?;
-        Ok(Self { socket: ours, _process: Some(process) })
+        Ok(Self { socket: ours, process: Some(process) })
     }
 
     /// The test program cannot be started as a helper, so it forks.
@@ -501,7 +507,7 @@ impl Helper {
         }
         let _: (Option<Command>, Option<Stdio>) = (None, None);
         wire::bound_sending(&ours, ROOM)?;
-        Ok(Self { socket: ours, _process: None })
+        Ok(Self { socket: ours, process: None })
     }
 }
 

@@ -197,6 +197,14 @@ impl Output {
         room.get(..count).filter(|request| !request.is_empty())
     }
 
+    /// Waits for the next request of the command, which has no descriptors; `false` if it has ended. A worker that is locked down may
+    /// call this: it may read, but not receive descriptors.
+    pub fn wait_for_request(&mut self) -> bool {
+        let mut room = [0; 64];
+        rustix::io::retry_on_intr(|| rustix::io::read(&self.0, &mut room))
+            .is_ok_and(|size| size > 0)
+    }
+
     fn send(&mut self, kind: Kind, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         wire::send(self.0.as_fd(), &[&[kind as u8], bytes], descriptors)
     }

@@ -7,10 +7,13 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use rustix::fs::OFlags;
+use rustix::time::ClockId;
 use serde::{Deserialize, Serialize};
 
+use super::logs::nanoseconds;
 use super::memory::{Mapping, Memory};
 use super::source::read_all;
 use crate::foreign::{Output, Progress, Target};
@@ -55,13 +58,15 @@ pub enum Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// The readings in an answer, up to one that is malformed.
-    pub fn all(mut answer: &[u8]) -> impl Iterator<Item = Reading<'_>> {
-        std::iter::from_fn(move || {
+    /// The readings in an answer, up to one that is malformed, and the processor time that the worker says they took.
+    pub fn all(answer: &[u8]) -> (impl Iterator<Item = Reading<'_>>, Duration) {
+        let (mut answer, took) = answer.split_last_chunk().unwrap_or((&[], &[0; 8]));
+        let readings = std::iter::from_fn(move || {
             let (reading, rest) = Reading::first(answer)?;
             answer = rest;
             Some(reading)
-        })
+        });
+        (readings, Duration::from_nanos(u64::from_ne_bytes(*took)))
     }
 
     /// The first reading of an answer, and the rest.
@@ -114,9 +119,12 @@ impl ReadExecutable {
             return Err(io::ErrorKind::ResourceBusy.into());
         }
         owner.lock_down()?;
-        let mut request = [0; 8];
-        while output.next_request(&mut request).is_some() {
-            let done = reader.read(output);
+        let mut used = 0;
+        while output.wait_for_request() {
+            let done = reader.read(output).and_then(|()| {
+                let before = std::mem::replace(&mut used, nanoseconds(ClockId::ProcessCPUTime));
+                output.bytes(&used.saturating_sub(before).to_ne_bytes())
+            });
             output.finish(done)?;
         }
         Ok(())
@@ -284,7 +292,7 @@ mod tests {
             }
             answer.truncate(answer.len().saturating_sub(cut));
             let mut total = 0;
-            for reading in Reading::all(&answer) {
+            for reading in Reading::all(&answer).0 {
                 if let Reading::Changed { address, bytes } = reading {
                     prop_assert!(address.is_multiple_of(PAGE));
                     prop_assert!(bytes.len().is_multiple_of(PAGE as usize) && !bytes.is_empty());

@@ -2,7 +2,7 @@
 //! all, is gone when its process ends.
 //!
 //! A thread asks a worker for each process, at intervals that grow from [`FIRST`] to [`LONGEST`], and that are at least [`REST`]
-//! times as long as the last reading took. So reading takes at most one fiftieth of a processor, and is frequent at the beginning, when
+//! times the processor time of the last reading. So reading takes at most 4 % of a processor, and is frequent at the beginning, when
 //! most code is compiled. The recorded processes are not stopped. What was read is written to one file, which `inject` reads: see
 //! `captured.rs` of `jitscribe-inject`.
 
@@ -20,17 +20,21 @@ use jitdump::{Endian, IoSink, Load, Writer, WriterConfig};
 use rustix::time::ClockId;
 
 use super::scope::Scope;
-use crate::foreign::{Conversation, Patience, Task};
-use crate::process::{ReadExecutable, Reading, nanoseconds};
+use crate::foreign::{Conversation, Patience, Task, helper_pid};
+use crate::process::{ReadExecutable, Reading, children, nanoseconds};
 
 /// The time until the first reading.
 const FIRST: Duration = Duration::from_millis(10);
 /// The longest time between two readings.
-const LONGEST: Duration = Duration::from_millis(500);
-/// How much longer than a reading the time between two readings is at least.
-const REST: u32 = 50;
+const LONGEST: Duration = Duration::from_millis(250);
+/// How much longer than the processor time of a reading the time between two readings is at least.
+const REST: u32 = 25;
+/// The longest time between two readings, whatever they take.
+const MOST_REST: Duration = Duration::from_secs(4);
 /// The longest time between two attempts at one of many processes that has no executable memory of its own.
 const RARELY: Duration = Duration::from_secs(30);
+/// The maximum number of descendants that are listed.
+const LISTED: usize = 1024;
 /// The maximum number of processes whose memory is read.
 const PROCESSES: usize = 128;
 /// The limit, in bytes, for the file.
@@ -101,12 +105,14 @@ struct Rounds {
     refused: HashSet<u32>,
     /// Processes without executable memory of their own: when to ask again, and how long to wait then.
     without: HashMap<u32, (Instant, Duration)>,
+    /// The processor time of the workers in this round.
+    took: Duration,
 }
 
 impl Rounds {
     fn new(scope: Scope, dump: MemoryDump) -> Self {
         let (workers, refused, without) = (HashMap::new(), HashSet::new(), HashMap::new());
-        Self { scope, dump, workers, refused, without }
+        Self { scope, dump, workers, refused, without, took: Duration::ZERO }
     }
 
     fn run(&mut self, end: &(Mutex<bool>, Condvar)) {
@@ -117,12 +123,15 @@ impl Rounds {
             let is_over = is_over.lock().unwrap_or_else(PoisonError::into_inner);
             let waited = changed.wait_timeout_while(is_over, wait, |is_over| !*is_over);
             let is_over = *waited.unwrap_or_else(PoisonError::into_inner).0;
-            let begun = Instant::now();
+            let before = nanoseconds(ClockId::ThreadCPUTime);
+            self.took = Duration::ZERO;
             if self.read_all().is_err() || is_over {
                 return;
             }
+            let own = nanoseconds(ClockId::ThreadCPUTime).saturating_sub(before);
+            let took = self.took.saturating_add(Duration::from_nanos(own));
             interval = (interval * 2).min(LONGEST);
-            wait = interval.max(begun.elapsed() * REST);
+            wait = interval.max(took.saturating_mul(REST).min(MOST_REST));
         }
     }
 
@@ -142,13 +151,16 @@ impl Rounds {
     fn pids(&self) -> Vec<u32> {
         let own = std::process::id();
         match &self.scope {
-            // perf's children are ours.
+            // What perf runs, but neither perf nor the helper with its workers.
             Scope::None => {
-                let mut pids = Scope::Processes(vec![own]).with_children();
-                pids.retain(|&pid| pid != own);
-                pids
+                let helper = helper_pid();
+                let mut perf = children(own).unwrap_or_default();
+                perf.retain(|&pid| Some(pid) != helper);
+                let mut family = descendants(perf.clone());
+                family.retain(|pid| !perf.contains(pid));
+                family
             }
-            Scope::Processes(_) => self.scope.with_children(),
+            Scope::Processes(pids) => descendants(pids.clone()),
             Scope::User(_) | Scope::All => self.scope.pids(),
         }
     }
@@ -171,8 +183,11 @@ impl Rounds {
         let time = nanoseconds(ClockId::Monotonic);
         match worker.ask(b"read", PATIENCE) {
             Ok(answer) => {
+                let (readings, took) = Reading::all(&answer.bytes);
+                self.took = self.took.saturating_add(took);
+                let mut readings = readings.peekable();
                 let is_one_of_many = matches!(self.scope, Scope::User(_) | Scope::All);
-                if answer.bytes.is_empty() && is_one_of_many {
+                if readings.peek().is_none() && is_one_of_many {
                     // Each worker takes memory, and few processes have a JIT compiler.
                     let longer = self.without.get(&pid).map_or(LONGEST, |(_, wait)| *wait * 2);
                     self.without.insert(pid, (now + longer, longer.min(RARELY)));
@@ -180,7 +195,7 @@ impl Rounds {
                     self.without.remove(&pid);
                     self.workers.insert(pid, worker);
                 }
-                self.dump.write(pid, time, &answer.bytes)
+                self.dump.write(pid, time, readings)
             }
             // It has ended, or runs another program, which gets another worker.
             Err(error) if is_gone(&error) => Ok(()),
@@ -190,6 +205,21 @@ impl Rounds {
             }
         }
     }
+}
+
+/// These processes, and the processes that they started.
+fn descendants(mut family: Vec<u32>) -> Vec<u32> {
+    let mut next = 0;
+    while let Some(&pid) = family.get(next) {
+        for child in children(pid).unwrap_or_default() {
+            // Processes start and end while they are listed.
+            if family.len() < LISTED && !family.contains(&child) {
+                family.push(child);
+            }
+        }
+        next += 1;
+    }
+    family
 }
 
 /// Whether the process has ended, or runs another program.
@@ -222,8 +252,13 @@ impl MemoryDump {
     }
 
     /// Writes what was read of process `pid` at `time`.
-    fn write(&mut self, pid: u32, time: u64, answer: &[u8]) -> io::Result<()> {
-        for reading in Reading::all(answer) {
+    fn write<'r>(
+        &mut self,
+        pid: u32,
+        time: u64,
+        readings: impl Iterator<Item = Reading<'r>>,
+    ) -> io::Result<()> {
+        for reading in readings {
             let (address, bytes, missing) = match reading {
                 Reading::Changed { address, bytes } => (address, bytes, 0),
                 Reading::Unchanged { address, size } => (address, &[][..], size),

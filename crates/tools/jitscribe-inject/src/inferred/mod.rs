@@ -31,6 +31,9 @@ const NEAR: u64 = 1 << 16;
 /// Unnamed code is not larger than this.
 const LARGEST: u64 = 16 << 20;
 
+/// Number of addresses in one process that are examined for stubs.
+const EXAMINED: usize = 1 << 16;
+
 /// A stub's jump may lead to another stub, such as a far jump table's.
 const HOPS: usize = 3;
 
@@ -134,8 +137,11 @@ impl Inference<'_, '_> {
         let mut rest = BTreeMap::new();
         let mut stubs: BTreeMap<u64, (u64, u64, Vec<(u64, CodeId)>)> = BTreeMap::new();
         let mut ambiguous = BTreeSet::new();
+        let mut examined = 0;
         for (address, first) in addresses {
-            let Some((range, targets)) = self.stub(address) else {
+            examined += 1;
+            let stub = if examined <= EXAMINED { self.stub(address) } else { None };
+            let Some((range, targets)) = stub else {
                 rest.insert(address, first);
                 continue;
             };
