@@ -63,7 +63,7 @@ impl<'a> Comparison<'a> {
     pub fn verdict(&self, natives: Natives) -> Verdict<'a> {
         let mut verdict = Verdict::default();
         for &(reference, ours) in &self.pairs {
-            let group = match (&reference.symbol, &ours.symbol) {
+            let group = match (&reference.symbol, ours.announced()) {
                 (Some(_), None) if reference.is_jitted() => &mut verdict.lost,
                 (Some(a), Some(b)) if reference.is_jitted() => {
                     let offsets = a.offset.zip(b.offset);

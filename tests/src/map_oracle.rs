@@ -79,7 +79,7 @@ pub fn expect_map_applied(before: &[Sample], after: &[Sample], map: &MapOracle) 
             }
             None => tally.unknown += 1,
         }
-        if after.symbol != expected {
+        if after.announced() != expected.as_ref() {
             wrong.push((after, expected));
         }
     }

@@ -35,6 +35,15 @@ pub struct Symbol {
     pub offset: Option<u64>,
 }
 
+impl Symbol {
+    /// Whether jitscribe inferred the name (docs/inferred-names.md).
+    pub fn is_inferred(&self) -> bool {
+        ["→ ", "[jit code ", "[anonymous executable memory", "[executable memory "]
+            .iter()
+            .any(|prefix| self.name.starts_with(prefix))
+    }
+}
+
 impl std::fmt::Display for Sample {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { pid, tid, time, ip, dso, .. } = self;
@@ -51,6 +60,11 @@ impl Sample {
     /// The symbol's name.
     pub fn name(&self) -> Option<&str> {
         self.symbol.as_ref().map(|symbol| symbol.name.as_str())
+    }
+
+    /// The symbol, unless its name is inferred: from what is near, because nothing announced the code.
+    pub fn announced(&self) -> Option<&Symbol> {
+        self.symbol.as_ref().filter(|symbol| !symbol.is_inferred())
     }
 
     /// The last part of the object's path.

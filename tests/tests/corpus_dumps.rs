@@ -1,5 +1,7 @@
 //! Recorded runtimes that wrote a jitdump: every sample as stock `perf inject --jit` resolved it, or better.
 
+use std::fs;
+
 use end_to_end::compare::{Comparison, Natives};
 use end_to_end::corpus::Corpus;
 use end_to_end::jitscribe::{inject, jitscribe};
@@ -81,6 +83,38 @@ fn dotnet_10_whose_blocks_of_stubs_have_no_bytes() {
         "{}",
         shown.stderr
     );
+}
+
+/// The first versions of .NET 10 wrote such a record only in part, as the memory of the block is not all there.
+#[test]
+fn a_dump_is_read_on_behind_a_block_that_is_longer_than_its_bytes() {
+    let corpus = Corpus::unpack("dotnet10-u2404");
+    let dump = fs::read(corpus.file("jit-5764.dump")).expect("the dump");
+    let records: Vec<_> = jitdump::Dump::parse(&dump)
+        .expect("a dump")
+        .records()
+        .map(|record| record.expect("a record"))
+        .collect();
+    let before = &records[9];
+    let behind = usize::try_from(before.offset).expect("an offset") + before.total_size as usize;
+    let name = b"stub ReportStubBlock<FixupPrecodeStub>\0";
+    for present in [0, 4096] {
+        let size = 0x1_0000_u32;
+        let mut block = Vec::new();
+        block.extend(0_u32.to_le_bytes());
+        block.extend((56 + name.len() as u32 + size).to_le_bytes());
+        block.extend(before.timestamp.to_le_bytes());
+        block.extend([5764_u32, 5764].map(u32::to_le_bytes).as_flattened());
+        let fields = [0x7f00_0000_0000, 0x7f00_0000_0000, size.into(), 7777_u64];
+        block.extend(fields.map(u64::to_le_bytes).as_flattened());
+        block.extend(name);
+        block.extend(vec![0xcc; present]);
+        let torn = corpus.scratch().join("torn.dump");
+        fs::write(&torn, [&dump[..behind], &block, &dump[behind..]].concat()).expect("written");
+        let shown = run(jitscribe().arg("dump").arg(&torn));
+        assert!(shown.stderr.contains("485 loads ("), "{present}: {}", shown.stderr);
+        assert!(shown.stderr.contains("no record here"), "{present}: {}", shown.stderr);
+    }
 }
 
 #[test]

@@ -39,6 +39,8 @@ pub fn run(recording: Vec<u8>, dump: &[u8], map: &[u8]) {
             path
         });
     let paths = SearchPaths {
+        // Its codes are used as memory that was read, too.
+        memory: vec![dump_path.clone()],
         jitdumps: vec![Named { pid: Some(1), path: dump_path }],
         perf_maps: vec![Named { pid: Some(2), path: map_path }],
         ..SearchPaths::default()

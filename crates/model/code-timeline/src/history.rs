@@ -18,7 +18,7 @@ use core::cell::OnceCell;
 use core::ops::Range;
 
 use crate::moves::{Moves, Place};
-use crate::piece::CodeId;
+use crate::piece::{CodeId, Piece};
 use crate::process::{AddressSpaceId, Inherited, Processes};
 use crate::ranges;
 use crate::timeline::{Around, Nearest, Timeline, TimelineBuilder};
@@ -653,6 +653,56 @@ impl<Origin> History<Origin> {
         others.any(|space| {
             self.timelines.get(&space).is_some_and(|code| !code.pieces_over(range).is_empty())
         })
+    }
+
+    /// Adds codes to `space` where and when it has none, each with the time in which it is there. Events never put these codes
+    /// there: use this for what is concluded from them. A code that overlaps another in address and time is left out. Returns
+    /// the number of codes that were added.
+    pub fn fill(
+        &mut self,
+        space: AddressSpaceId,
+        codes: impl IntoIterator<Item = (Code<Origin>, Range<u64>)>,
+    ) -> usize {
+        let timeline = self.timelines.get(&space);
+        let mut added: Vec<(Piece, Code<Origin>)> = Vec::new();
+        for (code, times) in codes {
+            let range = code.range();
+            let overlaps = |piece: &Piece| {
+                let addresses = ranges::intersection(&piece.range, &range);
+                !addresses.is_empty() && piece.since < times.end && times.start < piece.until
+            };
+            let there = timeline.map_or(&[][..], |timeline| timeline.pieces_over(&range));
+            if range.is_empty() || times.is_empty() || there.iter().any(overlaps) {
+                continue;
+            }
+            let piece = Piece { range, since: times.start, until: times.end, code: CodeId(0) };
+            added.push((piece, code));
+        }
+        added.sort_by_key(|(piece, _)| (piece.range.start, piece.since));
+        // Of those that were accepted, the ones that reach behind the start of the current one.
+        let mut near: Vec<Piece> = Vec::new();
+        added.retain(|(piece, _)| {
+            near.retain(|other| other.range.end > piece.range.start);
+            let overlaps = |other: &Piece| other.since < piece.until && piece.since < other.until;
+            let is_free = !near.iter().any(overlaps);
+            if is_free {
+                near.push(piece.clone());
+            }
+            is_free
+        });
+        let count = added.len();
+        if count == 0 {
+            return 0;
+        }
+        let timeline = self.timelines.entry(space).or_default();
+        let mut pieces = timeline.pieces().to_vec();
+        for (mut piece, code) in added {
+            piece.code = CodeId(number(self.codes.len()));
+            self.codes.push(code);
+            pieces.push(piece);
+        }
+        *timeline = Timeline::of(pieces);
+        count
     }
 
     /// Frees the timelines. Queries by address and time are no longer possible; queries by id still are.

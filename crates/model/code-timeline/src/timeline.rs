@@ -168,17 +168,7 @@ impl TimelineBuilder {
             until: u64::MAX,
             code: live.code,
         }));
-        pieces.sort_unstable_by_key(|piece| (piece.range.start, piece.since));
-        let index = StabbingIndex::new(&pieces);
-        let mut reach = Vec::new();
-        if !index.is_flat() {
-            let mut end = 0;
-            reach.extend(pieces.iter().map(|piece| {
-                end = piece.range.end.max(end);
-                end
-            }));
-        }
-        Timeline { pieces, reach, index }
+        Timeline::of(pieces)
     }
 }
 
@@ -215,6 +205,21 @@ pub struct Timeline {
 }
 
 impl Timeline {
+    /// The timeline of these pieces, none of which overlaps another in address and time.
+    pub(crate) fn of(mut pieces: Vec<Piece>) -> Self {
+        pieces.sort_unstable_by_key(|piece| (piece.range.start, piece.since));
+        let index = StabbingIndex::new(&pieces);
+        let mut reach = Vec::new();
+        if !index.is_flat() {
+            let mut end = 0;
+            reach.extend(pieces.iter().map(|piece| {
+                end = piece.range.end.max(end);
+                end
+            }));
+        }
+        Self { pieces, reach, index }
+    }
+
     /// The piece at `address` at `time`.
     #[must_use]
     pub fn at(&self, address: u64, time: u64) -> Option<&Piece> {

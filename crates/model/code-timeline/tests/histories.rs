@@ -339,3 +339,45 @@ fn times_count_before_the_order_of_the_file() {
     });
     assert_eq!(shown, "B 0..8 of 0..8, A 32..40 of 32..40");
 }
+
+/// A history with `A` from 10 on at 0..8, `B` from 20 on over its second half, and nothing behind.
+fn with_two_codes() -> code_timeline::History<&'static str> {
+    let mut builder = HistoryBuilder::new();
+    builder.load(ONE, 10, code(0, "A"));
+    builder.load(ONE, 20, Code { address: 4, size: 4, origin: "B" });
+    builder.finish(&Processes::new(), 0)
+}
+
+#[test]
+fn codes_are_added_only_where_and_when_there_is_none() {
+    let mut history = with_two_codes();
+    let processes = Processes::new();
+    let added = [
+        (code(0, "over A"), 10..11),
+        (code(0, "before A"), 3..10),
+        (code(16, "behind"), 15..u64::MAX),
+        (code(20, "over behind"), 15..16),
+        (code(20, "before behind"), 14..15),
+        (code(32, "never"), 5..5),
+        (Code { address: 40, size: 0, origin: "nothing" }, 0..9),
+    ];
+    assert_eq!(history.fill(ONE, added), 3);
+    let at = |address, time| {
+        history.at(&processes, ONE, address, time).map(|id| history.code(id).origin)
+    };
+    assert_eq!([at(0, 2), at(0, 9), at(0, 10)], [None, Some("before A"), Some("A")]);
+    assert_eq!([at(4, 9), at(4, 19), at(4, 20)], [Some("before A"), Some("A"), Some("B")]);
+    assert_eq!([at(16, 14), at(16, 15), at(20, 14)], [None, Some("behind"), Some("before behind")]);
+    assert_eq!((at(32, 5), history.len()), (None, 5));
+}
+
+#[test]
+fn an_address_space_without_code_gets_the_codes_that_are_added() {
+    let mut history = with_two_codes();
+    let mut processes = Processes::new();
+    processes.add(1);
+    processes.fork(2, 1, 5);
+    let two = processes.at(2, 6).expect("an address space");
+    assert_eq!(history.fill(two, [(code(64, "C"), 7..u64::MAX)]), 1);
+    assert_eq!(history.timeline(two).map(|timeline| timeline.pieces().len()), Some(1));
+}

@@ -234,7 +234,9 @@ pub const RUNTIMES: &[Runtime] = &[
         subcommands: &[],
     },
     // Seen with 3.1, which writes only a perf map. clrconfignames.h; the prefix is COMPlus_ before 6.0. Since 8.0, the folder
-    // also applies to the perf map.
+    // also applies to the perf map. By default, .NET 10 announces blocks of stubs, before their memory is committed: its first versions
+    // end the dump there (dotnet/runtime#120419). With granularity 2 (perfmap.cpp, `LogStubs`) they announce each stub
+    // instead, with its bytes; other versions do not know the variable.
     Runtime {
         name: ".NET",
         programs: &["dotnet"],
@@ -242,6 +244,7 @@ pub const RUNTIMES: &[Runtime] = &[
         variables: &[
             always("DOTNET_PerfMapEnabled", "1", Merge::Keep),
             always("DOTNET_PerfMapJitDumpPath", DUMPS, Merge::Keep),
+            always("DOTNET_PerfMapStubGranularity", "2", Merge::Keep),
             always("COMPlus_PerfMapEnabled", "1", Merge::Keep),
             always("COMPlus_PerfMapJitDumpPath", DUMPS, Merge::Keep),
         ],

@@ -7,7 +7,7 @@ use perf_data::{Callchain, ChainEntry, Context, Input, Record, kind, misc};
 
 use super::activity::{Activities, Activity, NativeActivities, RuntimeFiles, of_thread};
 use super::address_space::AddressSpaces;
-use super::code_table::LateCode;
+use super::code_table::{CodeTable, LateCode};
 use super::counts::Counts;
 use super::inclusive::StackSets;
 use super::interpreted::{Field, InterpretedFrames};
@@ -27,6 +27,8 @@ pub struct SampleAttribution {
     pub counts: Counts,
     /// Code that was loaded after something else had run at its address: each once, in order.
     late: BTreeSet<LateCode>,
+    /// The unnamed samples, up to a limit, in memory that the process shares with no other.
+    pub(crate) unnamed: Vec<UnnamedSample>,
     activities: Activities,
     stacks: StackSets,
 }
@@ -67,6 +69,20 @@ fn work_of_frame(
         activity => Some(Work::Runtime(activity)),
     }
 }
+
+/// A sample in memory that no file backs, where no code is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnnamedSample {
+    /// The address space.
+    pub space: AddressSpaceId,
+    /// The address.
+    pub address: u64,
+    /// The time.
+    pub time: u64,
+}
+
+/// Number of unnamed samples that are kept, in 24 MB. A recording of 1,000 samples a second has these in 17 minutes.
+const UNNAMED: usize = 1 << 20;
 
 impl SampleAttribution {
     /// Reads a recording from its beginning to its end, and finds the code of each sample and of each of its callers.
@@ -124,7 +140,7 @@ impl SampleAttribution {
             let Some(pid) = sample.id.pid else { continue };
             let time = sample.id.time.unwrap_or(u64::MAX);
             let Some(process) = cache.process(pid, time) else { continue };
-            let Self { sampled, counts, late, activities, stacks } = &mut attribution;
+            let Self { sampled, counts, late, unnamed, activities, stacks } = &mut attribution;
             let mut work = None;
             let jitted = counts.jitted();
             let mut on_stack = false;
@@ -151,10 +167,15 @@ impl SampleAttribution {
                         counts.named += 1;
                         counts.named_before += u64::from(process.named_by_perf);
                     }
-                    Occupant::Nothing { unnamed, late: came } => {
-                        counts.unnamed += u64::from(*unnamed);
-                        if *unnamed {
+                    Occupant::Nothing { unnamed: is_unnamed, late: came } => {
+                        counts.unnamed += u64::from(*is_unnamed);
+                        if *is_unnamed {
                             work = Some(Work::Jitted);
+                            if unnamed.len() < UNNAMED
+                                && let Some(space) = process.own_space()
+                            {
+                                unnamed.push(UnnamedSample { space, address: ip, time });
+                            }
                         } else if is_alone && process.owner().is_some() {
                             let native = || natives.at(process.space(), ip, time);
                             work = work_of_frame(true, false, native);
@@ -215,6 +236,25 @@ impl SampleAttribution {
             counts.through += u64::from(on_stack && counts.jitted() == jitted);
         }
         Ok(attribution)
+    }
+
+    /// Looks up the unnamed samples again, after codes with inferred names were added.
+    pub(crate) fn add_inferred(&mut self, table: &CodeTable<'_>) {
+        self.sampled.grow(table.history.len());
+        for UnnamedSample { space, address, time } in std::mem::take(&mut self.unnamed) {
+            let timeline = table.history.timeline(space);
+            if let Some(piece) = timeline.and_then(|timeline| timeline.at(address, time)) {
+                let id = self.sampled.id(space, piece.code, time);
+                self.sampled.again(id, time, 1);
+                self.counts.inferred += 1;
+                self.counts.unnamed -= 1;
+            }
+        }
+    }
+
+    /// The codes in which samples were taken, at the top of a call stack or below: in whose timeline, and when.
+    pub(crate) fn sampled_codes(&self) -> impl Iterator<Item = (AddressSpaceId, CodeId, Usage)> {
+        self.sampled.all()
     }
 
     /// Code that was loaded after something else had run at its address: each once, by owner.

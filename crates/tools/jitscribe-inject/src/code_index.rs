@@ -9,7 +9,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::Result;
 use super::code_lines::{CodeLines, Frame};
-use super::code_table::{CodeReader, CodeTable, Origin};
+use super::code_table::{CodeReader, CodeTable};
 use super::lookup::{LookupCache, Numbers, Occupant};
 use super::recording::Recording;
 use super::sources::Codes;
@@ -114,9 +114,9 @@ impl<'a> CodeIndex<'a> {
             return Ok(Rc::clone(lines));
         }
         let code = self.table.history.code(id);
-        let lines = match code.origin {
-            Origin::Map(name) => CodeLines::decode(name.to_vec(), code.address, None),
-            Origin::Dump(_) => {
+        let lines = match self.table.name_without_dump(id) {
+            Some(name) => CodeLines::decode(name.to_vec(), code.address, None),
+            None => {
                 // `None` if the file has changed since.
                 let load = self.reader.load(code)?;
                 let name = load.map(|load| load.name.to_vec()).unwrap_or_default();

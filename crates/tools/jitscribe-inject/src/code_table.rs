@@ -27,6 +27,8 @@ pub enum Origin<'a> {
     Dump(u32),
     /// A line of a perf map: the name.
     Map(&'a [u8]),
+    /// No source: its index in the list of inferred names.
+    Inferred(u32),
 }
 
 /// One piece of code at one place. Moved code is a separate piece.
@@ -45,6 +47,10 @@ pub struct CodeTable<'a> {
     v8_logs: Vec<LoggedCodes>,
     /// By load: the index in `v8_logs`, and the code there.
     in_v8_logs: HashMap<u32, (usize, InfoId), FxBuildHasher>,
+    /// The names that were inferred.
+    inferred: Vec<Vec<u8>>,
+    /// The bytes of code whose source has none, where they were read from the process.
+    pub(crate) captured_bytes: HashMap<CodeId, Vec<u8>>,
     /// Number of bytes in dumps and maps that describe code.
     bytes: u64,
 }
@@ -143,6 +149,17 @@ impl DumpEvent {
     }
 }
 
+/// A code with an inferred name.
+#[derive(Debug)]
+pub struct InferredCode {
+    /// Its addresses.
+    pub range: Range<u64>,
+    /// When it is there.
+    pub times: Range<u64>,
+    /// Its name.
+    pub name: Vec<u8>,
+}
+
 /// Code that was loaded after something else had run at its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LateCode {
@@ -185,7 +202,7 @@ impl<'a> CodeTable<'a> {
     ) -> impl Iterator<Item = (&LoggedCodes, InfoId)> {
         codes.filter_map(|id| match self.history.code(id).origin {
             Origin::Dump(load) => self.in_v8_log(load),
-            Origin::Map(_) => None,
+            Origin::Map(_) | Origin::Inferred(_) => None,
         })
     }
 
@@ -197,7 +214,9 @@ impl<'a> CodeTable<'a> {
     /// How many of them describe this code, and the number of the description, which is the same for moved code.
     pub fn weight(&self, id: CodeId) -> (u64, u32) {
         match self.history.code(id).origin {
-            Origin::Map(name) => (name.len() as u64, u32::MAX - id.0),
+            Origin::Map(_) | Origin::Inferred(_) => {
+                (self.name_without_dump(id).map_or(0, |name| name.len() as u64), u32::MAX - id.0)
+            }
             Origin::Dump(load) => {
                 let load_at = self.loads.get(load as usize);
                 (load_at.map_or(0, |load| load.weight.into()), load)
@@ -205,10 +224,41 @@ impl<'a> CodeTable<'a> {
         }
     }
 
+    /// The name of a code of a perf map, or an inferred name; `None` for a code of a dump, which must be read for it.
+    pub fn name_without_dump(&self, id: CodeId) -> Option<&[u8]> {
+        match self.history.code(id).origin {
+            Origin::Map(name) => Some(name),
+            Origin::Inferred(name) => self.inferred.get(name as usize).map(Vec::as_slice),
+            Origin::Dump(_) => None,
+        }
+    }
+
+    /// The name of a code. A code of a dump is read for it.
+    pub fn name(&self, id: CodeId) -> Result<Vec<u8>> {
+        if let Some(name) = self.name_without_dump(id) {
+            return Ok(name.to_vec());
+        }
+        let loaded = self.reader().load(self.history.code(id))?.map(|load| load.name.to_vec());
+        Ok(loaded.unwrap_or_default())
+    }
+
+    /// Adds codes whose names were inferred, where and when there is no other. Returns their number.
+    pub fn add_inferred(&mut self, space: AddressSpaceId, codes: Vec<InferredCode>) -> usize {
+        let mut fills = Vec::with_capacity(codes.len());
+        for InferredCode { range, times, name } in codes {
+            self.bytes += name.len() as u64;
+            let origin = Origin::Inferred(u32::try_from(self.inferred.len()).unwrap_or(u32::MAX));
+            self.inferred.push(name);
+            let size = range.end.saturating_sub(range.start);
+            fills.push((Code { address: range.start, size, origin }, times));
+        }
+        self.history.fill(space, fills)
+    }
+
     /// The role of a code in its runtime.
     pub fn kind(&self, id: CodeId) -> Kind {
         match self.history.code(id).origin {
-            Origin::Map(_) => Kind::Function,
+            Origin::Map(_) | Origin::Inferred(_) => Kind::Function,
             Origin::Dump(load) => {
                 self.loads.get(load as usize).map_or(Kind::Function, |load| load.kind)
             }

@@ -13,7 +13,10 @@ pub struct Counts {
     pub named_before: u64,
     /// Of these, those in code that has source lines.
     pub with_lines: u64,
-    /// In memory that no file backs, where no code is known.
+    /// In memory that no source describes, with a name that was concluded from what is near it or in it: see the table of
+    /// inferred names in `docs/inferred-names.md`.
+    pub inferred: u64,
+    /// In memory that no file backs, where no code is known, and no name could be inferred.
     pub unnamed: u64,
     /// Elsewhere, with known code on the call stack. An interpreter that compiles only trampolines (CPython's) has all of
     /// its samples here.
@@ -23,6 +26,6 @@ pub struct Counts {
 impl Counts {
     /// Samples in jitted code, named or not.
     pub fn jitted(&self) -> u64 {
-        self.named + self.unnamed
+        self.named + self.inferred + self.unnamed
     }
 }

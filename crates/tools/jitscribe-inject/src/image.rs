@@ -7,7 +7,7 @@ use code_image::{Finished, ImageWriter, Part, Target, VisibleCode};
 use code_timeline::CodeId;
 use jit_code::Code;
 
-use super::code_table::{CodeReader, CodeTable, Origin};
+use super::code_table::{CodeReader, CodeTable};
 use super::parallel::ordered_map;
 use super::plan::{ImageCode, PlannedImage};
 use super::top::{CodeDescription, Hits, Top};
@@ -121,25 +121,27 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
         let visible = shown.visible.clone();
         let mut add = |shown_code: &VisibleCode<'_>| part.add(shown_code);
         let loaded = self.reader.load(code)?;
+        let captured = self.table.captured_bytes.get(&shown.code).map(Vec::as_slice);
         if self.options.hits.is_seen(shown.code) {
-            let description = match (&loaded, code.origin) {
+            let description = match (&loaded, self.table.name_without_dump(shown.code)) {
                 (Some(load), _) => Some(CodeDescription::of_load(load)),
-                (None, Origin::Map(name)) => Some(CodeDescription::of_map(name)),
-                (None, Origin::Dump(_)) => None,
+                (None, Some(name)) => Some(CodeDescription::of_name(name, captured.is_some())),
+                (None, None) => None,
             };
             seen.extend(description.map(|description| (shown.code, description)));
         }
-        match (loaded, code.origin) {
+        match (loaded, self.table.name_without_dump(shown.code)) {
             (Some(load), _) => {
                 let mut room = Converter::new(self.target.machine.into());
                 room.convert(&load, start, visible, self.options.lines, add)
             }
-            (None, Origin::Map(name)) => {
-                let code = Code::at(start, code.size).named_bytes(name);
+            (None, Some(name)) => {
+                let mut code = Code::at(start, code.size).named_bytes(name);
+                code.bytes = captured;
                 add(&VisibleCode::whole(code).visible(visible))
             }
             // The file has changed since.
-            (None, Origin::Dump(_)) => Ok(()),
+            (None, None) => Ok(()),
         }
         .map_err(self.failed)
     }

@@ -12,6 +12,7 @@ use perf_data::{BuildId, Writer};
 
 use super::activity::RuntimeFiles;
 use super::attribution::SampleAttribution;
+use super::captured::CapturedMemory;
 use super::counts::Counts;
 use super::files::{PlainFiles, SourceFiles};
 use super::image::ImageOptions;
@@ -29,7 +30,7 @@ use super::report::{ImageReport, Report};
 use super::sources::Sources;
 use super::top::Hits;
 use super::warning::{NothingApplied, Warning};
-use super::{Error, Result, interpreted, rewrite, v8_log};
+use super::{Error, Result, inferred, interpreted, rewrite, v8_log};
 
 /// Writes a copy of a recording that includes the code that jitdumps and perf maps describe.
 pub struct Injector<'a> {
@@ -130,23 +131,42 @@ impl<'a> Injector<'a> {
         let found = Sources::find(recording, &self.paths, self.files, &mut warnings);
         let mut codes = found.read(recording, self.files, &mut warnings);
         let Recording { path: ref input_path, ref mut input, ref index, ref spaces } = *recording;
-        let table = &codes.table;
 
         progress(Progress::Begins(Stage::Attributing));
         input.restart();
-        let timelines = &table.history;
+        let timelines = &codes.table.history;
         let has_code = |space| timelines.timeline(space).is_some();
         let runtimes = RuntimeFiles::open(index, &build_ids(input), self.files, has_code);
         let (layout, attribution) = join(
-            || CodeLayout::compute(index, spaces, table),
+            || CodeLayout::compute(index, spaces, &codes.table),
             || SampleAttribution::read_from(input, index, spaces, &codes, &runtimes, at),
         );
-        let attribution = attribution.map_err(Error::reading(input_path))?;
+        let mut attribution = attribution.map_err(Error::reading(input_path))?;
+        let mut layout = layout;
         if codes.is_empty() {
             warnings.push(Warning::NothingApplied(nothing_applied(&found)));
         }
 
+        let needed = inferred::needed_pages(&codes.table, &attribution);
+        let memory = self.paths.memory.iter().map(PathBuf::as_path);
+        let captured = CapturedMemory::read(memory, self.files, index, &needed, &mut warnings);
+        let machine_of = |space| codes.targets.target(space, input.features()).machine;
+        let inferred = inferred::add_codes(
+            &mut codes.table,
+            index,
+            spaces,
+            &attribution,
+            &captured,
+            machine_of,
+        )?;
+        if inferred > 0 {
+            attribution.add_inferred(&codes.table);
+            layout = CodeLayout::compute(index, spaces, &codes.table);
+        }
+        inferred::add_bytes(&mut codes.table, &attribution, &captured);
+
         progress(Progress::Begins(Stage::WritingImages));
+        let table = &codes.table;
         let plan = Plan::with_layout(index, spaces, table, &attribution, layout);
         if !interpreted::are_in(&codes.table) {
             // Free memory for the images' tables.

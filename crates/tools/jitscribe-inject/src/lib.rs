@@ -78,6 +78,7 @@
 mod activity;
 mod address_space;
 mod attribution;
+mod captured;
 mod clock;
 mod code_index;
 mod code_lines;
@@ -90,6 +91,7 @@ pub mod function_name;
 mod image;
 mod images;
 mod inclusive;
+mod inferred;
 mod injector;
 mod interner;
 mod interpreted;

@@ -56,6 +56,8 @@ pub struct SearchPaths {
     /// Folders with files that were copied from another machine. They are searched to a depth of six. Files in them are
     /// trusted, whoever owns them.
     pub folders: Vec<PathBuf>,
+    /// What `jitscribe record` read from the memory of the recorded processes.
+    pub memory: Vec<PathBuf>,
     /// The folder of the recording: searched for files with the names of jitdumps and perf maps.
     pub beside: Option<PathBuf>,
     /// Whether the recording was made on this machine ([`Recording::is_of_this_machine`](super::Recording)). If so,

@@ -149,6 +149,11 @@ impl Process<'_> {
         self.space
     }
 
+    /// The address space, unless it has a copy of what another one had.
+    pub fn own_space(&self) -> Option<AddressSpaceId> {
+        self.lineage.is_none_or(|lineage| lineage.as_of.is_none()).then_some(self.space)
+    }
+
     /// Records that `code` was loaded after something else had run at its address.
     pub fn late(&self, code: CodeId) -> Option<LateCode> {
         let Lineage { owner, as_of, .. } = self.lineage?;
@@ -341,7 +346,7 @@ impl CodeThere {
             Nearest::Never => (None, None),
             Nearest::Next(next) => (None, Some(next)),
             Nearest::Current(here) => match table.history.code(here.code).origin {
-                Origin::Dump(_) => (Some(here.code), None),
+                Origin::Dump(_) | Origin::Inferred(_) => (Some(here.code), None),
                 // Perf maps have no times: code of a dump that is loaded next takes precedence.
                 Origin::Map(_) => {
                     let (next, among) = timeline.next_around(address, time);

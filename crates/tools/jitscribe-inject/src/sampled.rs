@@ -79,6 +79,16 @@ impl SampledCodes {
         Some(self.list.get(place as usize)?.usage)
     }
 
+    /// Makes space for code numbers below `codes`.
+    pub fn grow(&mut self, codes: usize) {
+        self.first.resize(codes.max(self.first.len()), 0);
+    }
+
+    /// The codes in which samples were taken, at the top of a call stack or below.
+    pub fn all(&self) -> impl Iterator<Item = (AddressSpaceId, CodeId, Usage)> {
+        self.list.iter().map(|sampled| (sampled.space, sampled.code, sampled.usage))
+    }
+
     /// The codes in which samples were taken, with their number. Code that several address spaces ran appears once for
     /// each of their timelines.
     pub fn hits(&self) -> impl Iterator<Item = (CodeId, u64)> {

@@ -8,7 +8,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::activity::is_interpreter;
 use super::attribution::SampleAttribution;
-use super::code_table::{CodeTable, Origin};
+use super::code_table::CodeTable;
 use super::function_name::{FunctionName, osr_alternative};
 use super::inclusive::StackSets;
 use super::report::{TierSamples, TopFunction};
@@ -78,9 +78,9 @@ impl CodeDescription {
         }
     }
 
-    /// Of a line in a perf map.
-    pub fn of_map(name: &[u8]) -> Self {
-        Self { name: name.to_vec(), ..Self::default() }
+    /// Of a code without a record in a dump. Its bytes may have been read from the process.
+    pub fn of_name(name: &[u8], has_bytes: bool) -> Self {
+        Self { name: name.to_vec(), has_bytes, ..Self::default() }
     }
 }
 
@@ -166,11 +166,13 @@ impl Top {
             if self.by_code.contains_key(&id) {
                 continue;
             }
-            let code = table.history.code(id);
-            let description = match code.origin {
-                Origin::Map(name) => CodeDescription::of_map(name),
-                Origin::Dump(_) => {
-                    reader.load(code)?.as_ref().map(CodeDescription::of_load).unwrap_or_default()
+            let description = match table.name_without_dump(id) {
+                Some(name) => {
+                    CodeDescription::of_name(name, table.captured_bytes.contains_key(&id))
+                }
+                None => {
+                    let loaded = reader.load(table.history.code(id))?;
+                    loaded.as_ref().map(CodeDescription::of_load).unwrap_or_default()
                 }
             };
             self.add(id, description, hits);

@@ -335,7 +335,7 @@ static HELPER: Mutex<Option<Helper>> = Mutex::new(None);
 struct Helper {
     socket: OwnedFd,
     /// The helper ends when our end of the socket is closed. We never wait for it.
-    _process: Option<Child>,
+    process: Option<Child>,
 }
 
 /// The number of the next task. Numbers are not reused, even with a new helper: otherwise, stopping an old task could stop a new
@@ -343,7 +343,7 @@ struct Helper {
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// The worker that opens files, one after the other, once there is one.
-static FILES: Mutex<Option<Running>> = Mutex::new(None);
+static FILES: Mutex<Option<Conversation>> = Mutex::new(None);
 
 /// Sends `request` to the worker that opens files.
 ///
@@ -352,16 +352,11 @@ static FILES: Mutex<Option<Running>> = Mutex::new(None);
 pub fn ask_for_file(request: &[u8], patience: Patience) -> io::Result<Answer> {
     let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
     for again in [true, false] {
-        let now = Instant::now();
         let one = match &mut *files {
             Some(one) => one,
-            none => {
-                let job = Job { task: Task::Files, passed: Vec::new() };
-                none.insert(Running::begin(0, &job, patience, now)?)
-            }
+            none => none.insert(Conversation::begin(Task::Files, patience)?),
         };
-        (one.begun, one.until, one.is_over) = (now, now + patience.silence, false);
-        match wire::send(&one.socket, &[request], &[]) {
+        match one.send(request, patience) {
             Ok(()) => {}
             Err(error) if again && is_gone(&error) => {
                 *files = None;
@@ -369,22 +364,66 @@ pub fn ask_for_file(request: &[u8], patience: Patience) -> io::Result<Answer> {
             }
             Err(error) => return Err(error),
         }
-        let mut room = vec![0; wire::PACKET];
-        let answer = loop {
-            if let Some(answer) = one.go_on(&mut room, patience) {
-                break answer;
-            }
-            if wait([&*one], one.until.saturating_duration_since(Instant::now())) {
-                break Err(io::ErrorKind::Interrupted.into());
-            }
-        };
-        if !one.is_over {
+        let answer = one.receive(patience);
+        if !one.0.is_over {
             // The worker is late or misbehaves, so it is stopped.
             *files = None;
         }
-        return answer?;
+        return answer;
     }
     Err(io::ErrorKind::BrokenPipe.into())
+}
+
+/// A worker that answers requests, one after the other. After an error that is not the worker's own, it must be dropped.
+#[derive(Debug)]
+pub struct Conversation(Running);
+
+impl Conversation {
+    /// Starts a worker for this task.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn begin(task: Task, patience: Patience) -> io::Result<Self> {
+        let job = Job { task, passed: Vec::new() };
+        Ok(Self(Running::begin(0, &job, patience, Instant::now())?))
+    }
+
+    /// Sends a request, and waits for the answer.
+    ///
+    /// # Errors
+    /// As for [`run`].
+    pub fn ask(&mut self, request: &[u8], patience: Patience) -> io::Result<Answer> {
+        match self.send(request, patience) {
+            // Why it has ended is in its last message.
+            Err(error) if !is_gone(&error) => Err(error),
+            _ => self.receive(patience),
+        }
+    }
+
+    fn send(&mut self, request: &[u8], patience: Patience) -> io::Result<()> {
+        let (one, now) = (&mut self.0, Instant::now());
+        (one.begun, one.until, one.is_over) = (now, now + patience.silence, false);
+        wire::send(&one.socket, &[request], &[])
+    }
+
+    fn receive(&mut self, patience: Patience) -> io::Result<Answer> {
+        let one = &mut self.0;
+        let mut room = vec![0; wire::PACKET];
+        loop {
+            if let Some(answer) = one.go_on(&mut room, patience) {
+                return answer?;
+            }
+            if wait([&*one], one.until.saturating_duration_since(Instant::now())) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+        }
+    }
+}
+
+/// The process id of the helper, once there is one: the parent of all workers.
+pub fn helper_pid() -> Option<u32> {
+    let helper = HELPER.lock().unwrap_or_else(PoisonError::into_inner);
+    helper.as_ref()?.process.as_ref().map(Child::id)
 }
 
 /// Tells the helper to start a task. Starts the helper first if necessary.
@@ -454,7 +493,7 @@ impl Helper {
             .stderr(Stdio::null())
             .spawn()?;
         wire::bound_sending(&ours, ROOM)?;
-        Ok(Self { socket: ours, _process: Some(process) })
+        Ok(Self { socket: ours, process: Some(process) })
     }
 
     /// The test program cannot be started as a helper, so it forks.
@@ -468,7 +507,7 @@ impl Helper {
         }
         let _: (Option<Command>, Option<Stdio>) = (None, None);
         wire::bound_sending(&ours, ROOM)?;
-        Ok(Self { socket: ours, _process: None })
+        Ok(Self { socket: ours, process: None })
     }
 }
 

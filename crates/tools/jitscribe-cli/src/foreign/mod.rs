@@ -25,7 +25,9 @@ mod wire;
 mod tests;
 
 pub use budget::{Budget, Reservation};
-pub use caller::{Answer, Job, Kept, Patience, ask_for_file, run, run_all};
+pub use caller::{
+    Answer, Conversation, Job, Kept, Patience, ask_for_file, helper_pid, run, run_all,
+};
 pub use helper::main_of_helper;
 pub use leftovers::Leftovers;
 pub use rights::{Owner, Target};

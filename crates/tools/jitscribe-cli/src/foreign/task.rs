@@ -32,6 +32,8 @@ pub enum Task {
         /// The process.
         pid: u32,
     },
+    /// Reads the executable memory of a process, once for each request.
+    Executable(process::ReadExecutable),
     /// Sends a request to a process if it is a JVM: see [`record::JvmTask`].
     Jvm(record::JvmTask),
     /// Never answers.
@@ -60,6 +62,7 @@ impl Task {
             Self::Write(task) => task.perform(passed, output),
             Self::Files => files::open_all(output),
             Self::Mappings { pid } => output.bytes(&process::mappings_text(pid)?),
+            Self::Executable(task) => task.perform(output),
             Self::Jvm(task) => task.perform(output),
             #[cfg(test)]
             Self::Sleep => super::tests::sleep(),
@@ -192,6 +195,14 @@ impl Output {
     pub fn next_request<'r>(&mut self, room: &'r mut [u8]) -> Option<&'r [u8]> {
         let (count, _) = wire::receive(&self.0, room, RecvFlags::empty()).ok()?;
         room.get(..count).filter(|request| !request.is_empty())
+    }
+
+    /// Waits for the next request of the command, which has no descriptors; `false` if it has ended. A worker that is locked down may
+    /// call this: it may read, but not receive descriptors.
+    pub fn wait_for_request(&mut self) -> bool {
+        let mut room = [0; 64];
+        rustix::io::retry_on_intr(|| rustix::io::read(&self.0, &mut room))
+            .is_ok_and(|size| size > 0)
     }
 
     fn send(&mut self, kind: Kind, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {

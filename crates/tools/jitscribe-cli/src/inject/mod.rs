@@ -64,6 +64,9 @@ pub struct Args {
     /// A folder with jitdumps and perf maps that were copied here from another machine
     #[arg(long, value_name = "DIR")]
     pub aux_dir: Vec<PathBuf>,
+    /// Memory of the recorded processes, as record wrote it: memory.dump in the folder of --keep-raw
+    #[arg(long, value_name = "FILE")]
+    pub memory: Vec<PathBuf>,
     /// Where to write the object files; perf looks for them there [default: OUTPUT.jit]
     #[arg(long, value_name = "DIR")]
     pub image_dir: Option<PathBuf>,
@@ -192,6 +195,7 @@ fn search_paths(args: &Args, recorded_here: bool) -> SearchPaths {
         perf_maps: args.perf_map.clone(),
         v8_logs: args.v8_log.clone(),
         folders: args.aux_dir.clone(),
+        memory: args.memory.clone(),
         beside,
         recorded_here,
     }

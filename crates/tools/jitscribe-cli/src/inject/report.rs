@@ -38,12 +38,13 @@ pub fn say(report: &Report) {
     warn(report);
     let codes: usize = report.sources.iter().map(|source| source.codes).sum();
     note::say(format_args!(
-        "{}: {} samples, {} in jitted code: {} named, {} unnamed; {codes} codes \
+        "{}: {} samples, {} in jitted code: {} named, {} inferred, {} unnamed; {codes} codes \
          from {} files, {} images",
         text::path(&report.input),
         report.samples.samples,
         report.samples.jitted(),
         report.samples.named,
+        report.samples.inferred,
         report.samples.unnamed,
         report.sources.len(),
         report.images.len(),

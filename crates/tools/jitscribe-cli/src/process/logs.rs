@@ -424,6 +424,22 @@ pub fn parent(pid: u32) -> Option<u32> {
     stat(pid)?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
+/// The children of a process; `None` if this kernel does not list them.
+pub fn children(pid: u32) -> Option<Vec<u32>> {
+    let mut children = Vec::new();
+    // Each thread has its own.
+    for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+        let listed = match fs::read_to_string(thread.path().join("children")) {
+            Ok(listed) => listed,
+            // The thread has just ended.
+            Err(_) if !thread.path().exists() => continue,
+            Err(_) => return None,
+        };
+        children.extend(listed.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+    }
+    Some(children)
+}
+
 /// The part of `/proc/PID/stat` after the process's name.
 fn stat(pid: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -447,7 +463,8 @@ pub fn began(pid: u32) -> Option<SystemTime> {
     SystemTime::now().checked_sub(Duration::from_nanos(ago))
 }
 
-fn nanoseconds(clock: ClockId) -> u64 {
+/// The time of a clock.
+pub fn nanoseconds(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);
     // On these clocks, neither is ever negative.
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()

@@ -37,6 +37,8 @@ pub struct Mapping {
     pub is_shared: bool,
     /// Whether it is writable.
     pub is_writable: bool,
+    /// Whether it is executable.
+    pub is_executable: bool,
     /// Its offset in the file.
     pub offset: u64,
     /// The device of the file.
@@ -64,6 +66,7 @@ impl Mapping {
             range,
             is_shared: permissions.ends_with('s'),
             is_writable: permissions.as_bytes().get(1) == Some(&b'w'),
+            is_executable: permissions.as_bytes().get(2) == Some(&b'x'),
             offset,
             device,
             inode,
@@ -97,10 +100,27 @@ impl<'f> Memory<'f> {
 
     /// The number of pages in this range that are in memory or swapped out; `None` if unknown.
     fn pages_there(&self, range: &Range<u64>) -> Option<u64> {
+        let mut count = 0;
+        self.each_page_there(range, |_| count += 1)?;
+        Some(count)
+    }
+
+    /// The parts of this range, which begins at a page, that are in memory or swapped out; `None` if unknown.
+    pub fn present(&self, range: &Range<u64>) -> Option<Vec<Range<u64>>> {
+        let mut parts: Vec<Range<u64>> = Vec::new();
+        self.each_page_there(range, |page| match parts.last_mut() {
+            Some(last) if last.end == page.start => last.end = page.end,
+            _ => parts.push(page),
+        })?;
+        Some(parts)
+    }
+
+    /// Passes each page in this range that is in memory or swapped out; `None` if unknown.
+    fn each_page_there(&self, range: &Range<u64>, mut each: impl FnMut(Range<u64>)) -> Option<()> {
         let page = rustix::param::page_size() as u64;
         let (first, last) = (range.start / page, range.end.div_ceil(page));
         let mut buffer = [0; 8 << 9];
-        let (mut at, mut count) = (first, 0);
+        let mut at = first;
         while at < last {
             let words = usize::try_from(last - at).unwrap_or(usize::MAX).min(buffer.len() / 8);
             let read =
@@ -108,13 +128,16 @@ impl<'f> Memory<'f> {
             if read == 0 {
                 break;
             }
-            for word in buffer.get(..read)?.as_chunks().0 {
+            for (number, word) in (at..).zip(buffer.get(..read)?.as_chunks().0) {
                 // Bit 63: it is in memory; 62: it is swapped out.
-                count += u64::from(u64::from_ne_bytes(*word) >> 62 != 0);
+                if u64::from_ne_bytes(*word) >> 62 != 0 {
+                    let start = number.checked_mul(page)?;
+                    each(start..start.checked_add(page)?);
+                }
             }
             at += (read / 8) as u64;
         }
-        Some(count)
+        Some(())
     }
 }
 

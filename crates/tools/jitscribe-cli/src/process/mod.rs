@@ -3,6 +3,7 @@
 //! Workers ([`crate::foreign`]) run the tasks in [`find`], [`read`] and [`request`]; [`logs`] starts these tasks.
 
 mod core;
+mod executable;
 mod find;
 mod inside;
 mod log_dump;
@@ -14,11 +15,13 @@ mod source;
 mod wake;
 
 pub use self::core::{Core, CoreLog};
+pub use executable::{ReadExecutable, Reading};
 pub use find::FindLogs;
 pub use inside::{WriteInside, write_inside};
 pub use log_dump::{DumpContext, LogDump, dump_of, merge};
 pub use logs::{
-    Log, began, inner_pid, logs_for_requests, logs_of, logs_of_all, parent, processes, read_all,
+    Log, began, children, inner_pid, logs_for_requests, logs_of, logs_of_all, nanoseconds, parent,
+    processes, read_all,
 };
 pub use memory::{Mapping, mappings_text};
 pub use read::ReadLog;

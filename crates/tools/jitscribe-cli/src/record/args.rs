@@ -62,6 +62,10 @@ pub struct Args {
     /// code has names while it runs; for perf, code from perf maps has bytes
     #[arg(long)]
     pub bridge: bool,
+    /// Do not read executable memory of the recorded processes, which gives code without bytes its assembly, and a name to code
+    /// that nothing announces
+    #[arg(long)]
+    pub no_memory: bool,
     /// Keep the recording as perf wrote it, and the dumps, in the folder FILE.raw
     #[arg(long)]
     pub keep_raw: bool,

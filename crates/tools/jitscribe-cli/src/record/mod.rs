@@ -4,6 +4,7 @@
 //! - [`crate::runtimes`] knows the settings that make the command's runtimes announce their code.
 //! - [`scope`] determines which running processes are recorded. Their code [`logs`] are read, and their JVMs ([`java`]) are asked
 //!   for code that they do not announce by themselves.
+//! - [`memory`] reads the executable memory of the recorded processes.
 //! - [`perf`] records into the [`workspace`], and [`crate::inject`] adds the code to the recording.
 //! - [`summary`] reports the result.
 //! - [`mod@valgrind`] does the same with a tool of valgrind instead of perf.
@@ -13,6 +14,7 @@ mod arguments;
 mod java;
 mod json;
 mod logs;
+mod memory;
 mod objects;
 mod perf;
 mod placement;
@@ -39,6 +41,7 @@ use crate::{Error, Result, bridge, child, console, note, text};
 
 use java::Jvms;
 use logs::Logs;
+use memory::MemoryReader;
 use placement::Placement;
 use scope::Scope;
 use workspace::Workspace;
@@ -148,7 +151,9 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         return Err(Error::Child(child::code_of_signal(signal)));
     }
     let mut users = scope::users(&scope.pids());
+    let memory = (!args.no_memory).then(|| MemoryReader::start(&scope, workspace.folder()));
     let ended = perf::run(&mut perf, perf::MISSING)?;
+    let memory = memory.map(MemoryReader::finish).unwrap_or_default();
     // Include children that were started during the recording and still run.
     let pids = scope.with_children();
     for (pid, user) in scope::users(&pids) {
@@ -175,6 +180,7 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         jitdump: dumps,
         perf_map: Vec::new(),
         v8_log: Vec::new(),
+        memory,
         aux_dir: vec![workspace.folder().to_owned()],
         image_dir: Some(placement.images.clone()),
         force: args.force,

@@ -22,8 +22,12 @@ pub fn print(report: &Report, output: &Path) {
     inject::warn(report);
     let samples = report.samples;
     let jitted = samples.jitted();
+    let inferred = match samples.inferred {
+        0 => String::new(),
+        count => format!("; inferred: {}", percent(count, jitted)),
+    };
     note::say(format_args!(
-        "{} samples, {jitted} of them ({}) in jitted code; named: {} before, {} now",
+        "{} samples, {jitted} of them ({}) in jitted code; named: {} before, {} now{inferred}",
         samples.samples,
         percent(jitted, samples.samples),
         percent(samples.named_before, jitted),

@@ -180,8 +180,8 @@ pub struct Sample {
 impl Sample {
     /// In one line. Times are in milliseconds.
     pub fn shown(&self) -> String {
-        let frames: Vec<String> =
-            self.frames.iter().map(|(symbol, file)| format!("{symbol} {file}")).collect();
+        let frame = |(symbol, file): &(String, String)| format!("{symbol} {file}");
+        let frames: Vec<String> = self.frames.iter().map(frame).collect();
         format!("{} {}", self.time as f64 / MS as f64, frames.join(" < "))
     }
 }
@@ -220,11 +220,16 @@ impl Injected {
         serde_json::from_value(warnings).unwrap()
     }
 
-    /// `(named, unnamed)` samples.
+    /// The samples with a name that a file gives, and the others in code.
     pub fn counts(&self) -> (u64, u64) {
+        let [named, inferred, unnamed] = self.all_counts();
+        (named, inferred + unnamed)
+    }
+
+    /// Named, inferred and unnamed samples.
+    pub fn all_counts(&self) -> [u64; 3] {
         let json = self.json();
-        let count = |what: &str| json["samples"][what].as_u64().unwrap();
-        (count("named"), count("unnamed"))
+        ["named", "inferred", "unnamed"].map(|what| json["samples"][what].as_u64().unwrap())
     }
 
     /// The names of the images.

@@ -31,7 +31,7 @@ fn a_pipe_into_a_file_and_a_file_into_a_pipe() {
     let images = ["--image-dir", "images"];
     let piped = scene.run(&[&["-i", "perf.data", "-o", "-"][..], &images].concat());
     assert!(piped.output.status.success(), "{}", piped.said());
-    assert!(piped.said().contains("2 named, 0 unnamed"), "{}", piped.said());
+    assert!(piped.said().contains("2 named, 0 inferred, 0 unnamed"), "{}", piped.said());
     scene.write("piped.data", &piped.output.stdout);
     let shown: Vec<String> = scene.script("piped.data").iter().map(|s| s.shown()).collect();
     assert_eq!(shown, BOTH);
