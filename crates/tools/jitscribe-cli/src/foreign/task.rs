@@ -34,6 +34,8 @@ pub enum Task {
     },
     /// Sends a request to a process if it is a JVM: see [`record::JvmTask`].
     Jvm(record::JvmTask),
+    /// Follows processes: see [`record::FollowTask`].
+    Follow(record::FollowTask),
     /// Never answers.
     #[cfg(test)]
     Sleep,
@@ -61,6 +63,7 @@ impl Task {
             Self::Files => files::open_all(output),
             Self::Mappings { pid } => output.bytes(&process::mappings_text(pid)?),
             Self::Jvm(task) => task.perform(output),
+            Self::Follow(task) => task.perform(output),
             #[cfg(test)]
             Self::Sleep => super::tests::sleep(),
             #[cfg(test)]

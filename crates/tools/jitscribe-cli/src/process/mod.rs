@@ -18,7 +18,8 @@ pub use find::FindLogs;
 pub use inside::{WriteInside, write_inside};
 pub use log_dump::{DumpContext, LogDump, dump_of, merge};
 pub use logs::{
-    Log, began, inner_pid, logs_for_requests, logs_of, logs_of_all, parent, processes, read_all,
+    Log, Relations, began, inner_pid, logs_for_requests, logs_of, logs_of_all, processes, read_all,
+    relations,
 };
 pub use memory::{Mapping, mappings_text};
 pub use read::ReadLog;

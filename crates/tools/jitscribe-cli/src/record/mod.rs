@@ -4,12 +4,14 @@
 //! - [`crate::runtimes`] knows the settings that make the command's runtimes announce their code.
 //! - [`scope`] determines which running processes are recorded. Their code [`logs`] are read, and their JVMs ([`java`]) are asked
 //!   for code that they do not announce by themselves.
+//! - [`mod@follow`] keeps the files of processes that end before the recording does within reach.
 //! - [`perf`] records into the [`workspace`], and [`crate::inject`] adds the code to the recording.
 //! - [`summary`] reports the result.
 //! - [`mod@valgrind`] does the same with a tool of valgrind instead of perf.
 
 mod args;
 mod arguments;
+mod follow;
 mod java;
 mod logs;
 mod objects;
@@ -35,6 +37,7 @@ use crate::runtimes::{Preparation, Stacks};
 use crate::text::shell_word;
 use crate::{Error, Result, bridge, child, note, text};
 
+use follow::Following;
 use java::Jvms;
 use logs::Logs;
 use scope::Scope;
@@ -43,6 +46,7 @@ use workspace::Workspace;
 pub use args::Args;
 use args::with_suffix;
 pub use arguments::{arguments, pass_on};
+pub use follow::FollowTask;
 pub use java::JvmTask;
 use prepared::add_bridge;
 pub use prepared::print_flags;
@@ -129,11 +133,16 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
     if let Ok(signal @ 1..) = i32::try_from(caught.load(Ordering::Relaxed)) {
         return Err(Error::Child(child::code_of_signal(signal)));
     }
+    let following = Following::start(&scope);
     let mut users = scope::users(&scope.pids());
     let ended = perf::run(&mut perf, perf::MISSING)?;
     // Include children that were started during the recording and still run.
     let pids = scope.with_children();
     for (pid, user) in scope::users(&pids) {
+        users.entry(pid).or_insert(user);
+    }
+    let seen = following.seen();
+    for (pid, user) in seen.users {
         users.entry(pid).or_insert(user);
     }
     let dumps = logs.collect(&pids, workspace.folder());
@@ -154,7 +163,7 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
     let injected = inject::inject(&inject::Args {
         input: recording.clone(),
         output: Some(args.output.clone()),
-        jitdump: dumps,
+        jitdump: Vec::new(),
         perf_map: Vec::new(),
         aux_dir: vec![workspace.folder().to_owned()],
         image_dir: args.image_dir.clone(),
@@ -163,6 +172,8 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         lines: LineTable::default(),
         json: false,
         users,
+        logs: dumps,
+        processes: seen.processes,
     });
     match injected {
         Ok(report) => Ok(RecordingResult { report, ended, workspace }),

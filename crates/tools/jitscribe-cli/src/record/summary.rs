@@ -78,7 +78,8 @@ fn annotate(output: &Path, symbol: &[u8]) -> String {
 pub fn list_leftovers(report: &Report, workspace: &Path) {
     let mut left: Vec<PathBuf> = Vec::new();
     for source in report.sources.iter().filter(|source| has_ended(source.pid)) {
-        if !source.path.starts_with(workspace) {
+        // A file in a container is gone with it.
+        if !source.path.starts_with(workspace) && !source.path.starts_with("/proc") {
             left.push(source.path.clone());
             left.extend(companions(source.path.parent(), source.pid));
         }
