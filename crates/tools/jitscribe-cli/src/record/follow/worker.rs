@@ -1,6 +1,6 @@
 //! The worker that follows processes.
 //!
-//! It looks for new processes a hundred times a second, which costs one short file each time (`/proc/loadavg` has the last process id that was
+//! It looks for new processes fifty times a second, which costs one short file each time (`/proc/loadavg` has the last process id that was
 //! given out) as long as there are none, and less often if looking takes long. A process enters a container, if at all, soon after
 //! it was started, so new processes are examined each time and others once a second.
 
@@ -26,9 +26,9 @@ use crate::process::{processes, relations};
 pub const REPORT: &[u8] = b"?";
 
 /// The shortest time between two looks.
-const INTERVAL: Duration = Duration::from_millis(10);
+const INTERVAL: Duration = Duration::from_millis(20);
 /// Looking takes at most one part in this many of a processor's time.
-const PART: u32 = 50;
+const PART: u32 = 100;
 /// For how long a process counts as new.
 const NEW: Duration = Duration::from_secs(2);
 /// How often processes that are not new are examined.
