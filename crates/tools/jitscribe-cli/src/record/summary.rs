@@ -79,7 +79,8 @@ pub fn list_leftovers(report: &Report, workspace: &Path) {
     let mut left: Vec<PathBuf> = Vec::new();
     for source in report.sources.iter().filter(|source| has_ended(source.pid)) {
         // A file in a container is gone with it.
-        if !source.path.starts_with(workspace) && !source.path.starts_with("/proc") {
+        let is_outside = !source.path.starts_with(workspace) && !source.path.starts_with("/proc");
+        if is_outside && is_file(&source.path) {
             left.push(source.path.clone());
             left.extend(companions(source.path.parent(), source.pid));
         }

@@ -46,6 +46,12 @@ impl Family {
         self.members.iter().copied()
     }
 
+    /// Makes a member one of the others.
+    pub fn leave(&mut self, pid: u32) {
+        self.members.remove(&pid);
+        self.others.insert(pid);
+    }
+
     /// Takes in the processes that run now. `relations` is asked about each new one.
     pub fn update(
         &mut self,
@@ -136,6 +142,10 @@ mod tests {
         assert_eq!(family.update(&[10, 11, 12], |pid| child(22 - pid)).new, [10, 12]);
         assert_eq!(family.update(&[10], |_| None).ended, [12]);
         assert_eq!(family.update(&[10, 11, 12], |pid| child(21 - pid)).new, [11]);
+        family.leave(11);
+        let change = family.update(&[10, 11, 12], |_| None);
+        assert_eq!(change, Change::default());
+        assert_eq!(family.members().collect::<Vec<_>>(), [10]);
     }
 
     #[test]

@@ -5,11 +5,12 @@
 //! folders that are not ours ([`roots`]) until the recording is processed. The descriptors never leave the worker: releasing a file
 //! system that a user serves may block.
 
+mod cause;
 mod family;
 mod roots;
 mod worker;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
 
@@ -19,6 +20,7 @@ use super::scope::Scope;
 use crate::foreign::{self, Kept, Patience, Task};
 use crate::note;
 
+pub use cause::{Added, is_dump_of, is_log_of};
 pub use worker::FollowTask;
 
 use family::Whose;
@@ -35,11 +37,14 @@ pub struct Seen {
     pub processes: BTreeMap<u32, SeenProcess>,
     /// Their effective users.
     pub users: BTreeMap<u32, u32>,
+    /// Those in which V8 writes files only because `record` asked it to.
+    pub asked: BTreeSet<u32>,
 }
 
 impl Following {
-    /// Starts to follow the processes in this scope, and those that they start. Returns when those that run already were examined.
-    pub fn start(scope: &Scope) -> Self {
+    /// Starts to follow the processes in this scope, and those that they start, to which `added` is added. Returns when those that run
+    /// already were examined.
+    pub fn start(scope: &Scope, added: Added) -> Self {
         let whose = match scope {
             // Those that perf will start.
             Scope::None => Whose::Family(vec![std::process::id()]),
@@ -47,7 +52,7 @@ impl Following {
             Scope::User(user) => Whose::User(*user),
             Scope::All => Whose::All,
         };
-        match foreign::run(Task::Follow(FollowTask { whose }), Vec::new(), PATIENCE) {
+        match foreign::run(Task::Follow(FollowTask { whose, added }), Vec::new(), PATIENCE) {
             Ok(answer) => Self(answer.kept),
             Err(error) => {
                 warn(&error);
@@ -88,6 +93,9 @@ fn seen(followed: Followed) -> Seen {
         let root = process.root.map(root);
         seen.processes.insert(process.pid, SeenProcess { inner: process.inner, root });
         seen.users.insert(process.pid, process.user);
+        if process.is_asked {
+            seen.asked.insert(process.pid);
+        }
     }
     seen
 }
@@ -127,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_process_that_has_ended_is_remembered() {
-        let following = Following::start(&Scope::None);
+        let following = Following::start(&Scope::None, Added::default());
         let child = start(&mut Command::new("env"), "");
         let pid = child.id();
         let expected = SeenProcess { inner: pid, root: None };
@@ -150,7 +158,7 @@ mod tests {
         let mut container = unshare();
         let child = start(container.arg("--mount"), &script);
         let pid = child.id();
-        let following = Following::start(&Scope::Processes(vec![pid]));
+        let following = Following::start(&Scope::Processes(vec![pid]), Added::default());
         end(child);
         let seen = following.seen();
         let root = seen.processes.get(&pid).and_then(|process| process.root.clone());

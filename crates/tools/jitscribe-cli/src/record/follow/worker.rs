@@ -15,6 +15,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::process::{geteuid, getpid, getppid};
 use serde::{Deserialize, Serialize};
 
+use super::cause::{Added, Cause};
 use super::family::{Family, Whose};
 use super::roots::{Root, Roots};
 use crate::descriptors;
@@ -33,6 +34,8 @@ const PART: u32 = 100;
 const NEW: Duration = Duration::from_secs(2);
 /// How often processes that are not new are examined.
 const SELDOM: Duration = Duration::from_secs(1);
+/// The most bytes of a command line and of an environment.
+const MOST_TEXT: u64 = 256 << 10;
 /// The most processes that have ended and are remembered.
 const ENDED: usize = 1 << 16;
 
@@ -41,6 +44,8 @@ const ENDED: usize = 1 << 16;
 pub struct FollowTask {
     /// Which processes.
     pub whose: Whose,
+    /// What was added to them.
+    pub added: Added,
 }
 
 /// What is known of the followed processes.
@@ -65,13 +70,15 @@ pub struct FollowedProcess {
     pub user: u32,
     /// The worker's descriptor of its root, if that is not ours.
     pub root: Option<i32>,
+    /// Whether V8 writes files in it only because `record` asked it to.
+    pub is_asked: bool,
 }
 
 impl FollowTask {
     pub fn perform(self, output: &mut Output) -> io::Result<()> {
         // Some descriptors are for looking.
         let limit = descriptors::raise().saturating_sub(64);
-        let mut follower = Follower::new(self.whose, limit)?;
+        let mut follower = Follower::new(self, limit)?;
         let mut wait = follower.look();
         output.keep()?;
         loop {
@@ -84,7 +91,7 @@ impl FollowTask {
         }
         let mut room = [0; REPORT.len()];
         while output.next_request(&mut room).is_some() {
-            follower.look_at_all();
+            follower.look_at_all(Instant::now(), true);
             output.bytes(&serde_json::to_vec(&follower.report())?)?;
             output.finish(Ok(()))?;
         }
@@ -95,6 +102,7 @@ impl FollowTask {
 struct Follower {
     /// Whether only processes of one user are followed.
     user: Option<u32>,
+    added: Added,
     family: Family,
     roots: Roots,
     known: BTreeMap<u32, Known>,
@@ -113,15 +121,19 @@ struct Known {
     /// Its effective user, and its id in its own pid namespace, once it was examined.
     facts: Option<(u32, u32)>,
     root: Option<Root>,
+    /// Who asked V8 for the files that it writes.
+    cause: Cause,
 }
 
 impl Follower {
-    fn new(whose: Whose, descriptors: u64) -> io::Result<Self> {
+    fn new(task: FollowTask, descriptors: u64) -> io::Result<Self> {
+        let FollowTask { whose, added } = task;
         let user = if let Whose::User(user) = &whose { Some(*user) } else { None };
         // The helper, which the command has started too.
         let helper = getppid().map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs());
         Ok(Self {
             user,
+            added,
             family: Family::new(whose, helper),
             roots: Roots::new(geteuid().as_raw(), descriptors)?,
             known: BTreeMap::new(),
@@ -137,12 +149,10 @@ impl Follower {
         // Read before the processes are listed: those that start in between are found by the next look.
         let newest = newest_process();
         if self.all.is_none_or(|all| begun.duration_since(all) >= SELDOM) {
-            self.list(begun);
-            self.examine(|_| true);
-            self.all = Some(begun);
+            self.look_at_all(begun, false);
         } else {
             if newest.is_none() || newest != self.newest {
-                self.list(begun);
+                self.list(begun, false);
             }
             self.examine(|since| begun.duration_since(since) < NEW);
         }
@@ -150,12 +160,14 @@ impl Follower {
         INTERVAL.max(begun.elapsed().saturating_mul(PART)).min(SELDOM)
     }
 
-    fn look_at_all(&mut self) {
-        self.all = None;
-        self.look();
+    /// `is_over` is whether perf has ended.
+    fn look_at_all(&mut self, now: Instant, is_over: bool) {
+        self.list(now, is_over);
+        self.examine(|_| true);
+        self.all = Some(now);
     }
 
-    fn list(&mut self, now: Instant) {
+    fn list(&mut self, now: Instant, is_over: bool) {
         let change = self.family.update(&processes(), relations);
         for pid in change.ended {
             self.ended.push_back(pid);
@@ -166,11 +178,16 @@ impl Follower {
             }
         }
         for pid in change.new {
-            // A process had this id before.
+            // A process had this id before. It was recorded, while the new one was not if perf has ended.
             if self.known.contains_key(&pid) {
+                if is_over {
+                    self.family.leave(pid);
+                    continue;
+                }
                 self.ended.retain(|ended| *ended != pid);
             }
-            self.known.insert(pid, Known { since: now, facts: None, root: None });
+            self.known
+                .insert(pid, Known { since: now, facts: None, root: None, cause: Cause::Unknown });
         }
     }
 
@@ -179,7 +196,7 @@ impl Follower {
             let Some(known) = self.known.get_mut(&pid) else { continue };
             if is_wanted(known.since) {
                 // A process that has just ended keeps what was known of it.
-                let _ = known.examine(pid, self.user, &mut self.roots);
+                let _ = known.examine(pid, self.user, &self.added, &mut self.roots);
             }
         }
     }
@@ -193,6 +210,7 @@ impl Follower {
                 inner,
                 user,
                 root,
+                is_asked: known.cause == Cause::Record,
             })
         });
         Followed {
@@ -204,15 +222,33 @@ impl Follower {
 }
 
 impl Known {
-    fn examine(&mut self, pid: u32, user: Option<u32>, roots: &mut Roots) -> io::Result<()> {
+    fn examine(
+        &mut self,
+        pid: u32,
+        user: Option<u32>,
+        added: &Added,
+        roots: &mut Roots,
+    ) -> io::Result<()> {
         let target = Target::open(pid)?;
         let (owner, inner) = target.effective_and_inner()?;
         self.facts = Some((owner.user, inner));
         if user.is_none_or(|user| user == owner.user) {
             self.root = roots.hold(&target, owner.user)?;
         }
+        // These are in the process's memory, so another user's process might make us wait for ever.
+        if added.asks() && owner.user == geteuid().as_raw() {
+            let (command, environment) = (text(&target, "cmdline")?, text(&target, "environ")?);
+            self.cause = added.cause(&command, &environment, self.cause);
+        }
         Ok(())
     }
+}
+
+/// The beginning of a file of a process.
+fn text(target: &Target, name: &str) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    File::from(target.file(name, OFlags::RDONLY)?).take(MOST_TEXT).read_to_end(&mut text)?;
+    Ok(text)
 }
 
 /// The last process or thread id that was given out; `None` if the kernel does not tell it. In some containers the file
