@@ -4,8 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Stdio};
 
-use super::DWARF;
 use crate::runtimes::Runtime;
+
+/// The value of `--call-graph` by which perf copies stacks, and unwinds them later.
+pub const DWARF: &str = "dwarf";
 
 /// A value for perf's `--call-graph`, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]

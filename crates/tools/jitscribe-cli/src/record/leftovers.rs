@@ -79,8 +79,8 @@ mod tests {
         let write = |name: &str| fs::write(folder.path().join(name), "text").expect("a file");
         let begun = SystemTime::now();
         let kept = ["app.js", "isolate-0x1-70-v8.log", "jit-70.dump", "v8.log"];
-        kept.map(write);
-        ["jit-7.dump", "isolate-0x1-7-v8.log", "isolate-0x2-7-v8.log"].map(write);
+        let removed = ["jit-7.dump", "isolate-0x1-7-v8.log", "isolate-0x2-7-v8.log"];
+        kept.iter().chain(&removed).for_each(|name| write(name));
         remove_from(folder.path(), 7, begun).expect("removed");
         assert_eq!(names(), kept);
         // On a file system that does not record when files were created, all are taken for new.

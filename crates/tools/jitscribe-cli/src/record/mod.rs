@@ -41,6 +41,7 @@ use crate::runtimes::{self, Preparation, Stacks};
 use crate::text::shell_word;
 use crate::{Error, Result, bridge, child, note, text};
 
+use call_graph::DWARF;
 use follow::{Added, Following};
 use java::Jvms;
 use logs::Logs;
@@ -55,9 +56,6 @@ pub use java::JvmTask;
 use prepared::add_bridge;
 pub use prepared::print_flags;
 pub use target::check_program;
-
-/// The value of `--call-graph` by which perf copies stacks, and unwinds them later.
-const DWARF: &str = "dwarf";
 
 /// A finished recording.
 #[derive(Debug)]
