@@ -5,6 +5,7 @@ use std::process::Command;
 
 use end_to_end::jitscribe::{demo_jit, jitscribe};
 use end_to_end::tool::{output, run, tool};
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// `jitscribe demo -o demo` in a folder that is also its home.
@@ -48,6 +49,23 @@ fn the_demo_shows_names_lines_and_stacks() {
     // A second run would overwrite the first.
     let again = output(&mut demo(&folder));
     assert_eq!(again.status.code(), Some(1), "{}", String::from_utf8_lossy(&again.stderr));
+}
+
+/// As for any program that links the library, `record` sets a variable.
+#[test]
+fn the_program_itself_has_names_without_a_flag() {
+    let folder = TempDir::with_prefix("jitscribe-demo-").expect("a temporary folder");
+    for (option, is_named) in [("--call-graph=none", true), ("--no-env", false)] {
+        let mut record = jitscribe();
+        record.args(["record", "--force", "--json", "-F", "999", option, "--"]);
+        record.arg(demo_jit().get_program()).args(["--quiet", "--phase", "100"]);
+        record.env_remove("JITSCRIBE").env_remove("JITSCRIBE_DIR").current_dir(&folder);
+        let report: Value = serde_json::from_str(&run(&mut record).stdout).expect("a report");
+        let count = |key: &str| report["samples"][key].as_u64().expect("a count");
+        let (named, unnamed) = (count("named"), count("unnamed"));
+        let counts = if is_named { (named, unnamed) } else { (unnamed, named) };
+        assert!(counts.0 > 50 && counts.1 == 0, "{option}: {report}");
+    }
 }
 
 #[test]

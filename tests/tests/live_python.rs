@@ -1,10 +1,12 @@
 //! CPython 3.13 of Debian 13: trampolines with unwinding information.
 
 use end_to_end::compare::expect_chains_kept;
+use end_to_end::jitscribe::jitscribe;
 use end_to_end::live::{Recorder, Recording, workload};
 use end_to_end::map_oracle::{MapOracle, expect_map_applied};
 use end_to_end::perf::Perf;
-use end_to_end::tool::cache;
+use end_to_end::tool::{cache, run};
+use tempfile::TempDir;
 
 fn record(options: &[&str], x: &str) -> Recording {
     let python = cache().join("trixie/run/python3.13");
@@ -55,6 +57,31 @@ fn dwarf_stacks_pass_through_trampolines() {
     assert!(stock > tally.all / 4, "stock perf shows {stock} complete chains of {}", tally.all);
     assert!(complete_chains(recording.perf(), &ours) >= stock, "perf 6.1");
     assert!(complete_chains(&Perf::newer(), &ours) >= stock, "perf 6.12");
+}
+
+/// Debian's interpreter has no frame pointers, so `record` chooses to copy stacks, unless the user says otherwise.
+#[test]
+fn record_chooses_the_call_graph() {
+    let python = cache().join("trixie/run/python3.13");
+    let dir = TempDir::with_prefix("jitscribe-python-").expect("a folder");
+    let data = dir.path().join("perf.data");
+    let record = |options: &[&str]| {
+        let mut record = jitscribe();
+        record.args(["record", "--force", "-F", "499", "-o"]).arg(&data).args(options);
+        record.arg("--").arg(&python).arg(workload("spin.py")).current_dir(dir.path());
+        run(&mut record).stderr
+    };
+    let said = record(&[]);
+    let reason = "stacks by --call-graph dwarf: Python 3.13 was built without frame pointers";
+    assert_eq!(said.lines().filter(|line| *line == reason).count(), 1, "{said}");
+    let perf = Perf::installed();
+    let (complete, all) = (complete_chains(&perf, &data), perf.chains(&data).len());
+    assert!(complete > all / 4, "{complete} complete chains of {all}");
+
+    for options in [&["--call-graph", "fp"][..], &["-g"]] {
+        let said = record(options);
+        assert!(!said.contains("stacks by"), "{options:?}: {said}");
+    }
 }
 
 #[test]

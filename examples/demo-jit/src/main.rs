@@ -30,7 +30,8 @@ struct Arguments {
     /// Write perf-PID.map into this directory (perf looks in /tmp)
     #[arg(long, value_name = "DIR")]
     perf_map_dir: Option<PathBuf>,
-    /// Keep the code log in memory, or where JITSCRIBE=... says, for `jitscribe record -p`
+    /// Keep the code log in memory, or where JITSCRIBE=... says, for `jitscribe record -p` [default: if JITSCRIBE
+    /// is set, as `jitscribe record` does, and nothing else is asked for]
     #[arg(long)]
     log: bool,
     /// Write listings of the intermediate representation into this directory
@@ -60,8 +61,20 @@ struct Arguments {
     quiet: bool,
 }
 
+impl Arguments {
+    /// Whether to keep the code log. A program that links the library does so in any case; this one is also used to show what tools
+    /// see without.
+    fn wants_log(&self) -> bool {
+        let is_set = std::env::var_os("JITSCRIBE").is_some_and(|words| !words.is_empty());
+        let has_other =
+            self.dump_dir.is_some() || self.perf_map_dir.is_some() || self.code_from.is_some();
+        self.log || is_set && !has_other
+    }
+}
+
 impl From<Arguments> for Options {
     fn from(arguments: Arguments) -> Self {
+        let log = arguments.wants_log();
         Self {
             pace: match arguments.calls {
                 Some(calls) => Pace::Calls(calls),
@@ -75,7 +88,7 @@ impl From<Arguments> for Options {
             },
             dump_dir: arguments.dump_dir,
             perf_map_dir: arguments.perf_map_dir,
-            log: arguments.log,
+            log,
             ir_dir: arguments.ir_dir,
             source_dir: arguments.source_dir,
             many: arguments.many,

@@ -463,8 +463,13 @@ fn names(users: &OsStr, ours: &str) -> bool {
     ours.starts_with(['-', '+']) && options.peek().is_some() && options.all(has)
 }
 
+/// Whether a program is node, by its name.
+pub fn is_node(program: &OsStr) -> bool {
+    runtime_of(program).is_some_and(|runtime| runtime.name == "node")
+}
+
 /// The runtime that a program is, by its name.
-fn runtime_of(program: &OsStr) -> Option<&'static Runtime> {
+pub fn runtime_of(program: &OsStr) -> Option<&'static Runtime> {
     let name = Path::new(program).file_name()?.to_str()?;
     RUNTIMES.iter().find(|runtime| {
         runtime.programs.iter().any(|program| {

@@ -126,7 +126,7 @@ pub use code_timeline::{AddressSpaceId, CodeId};
 pub use counts::Counts;
 pub use error::{Error, Result};
 pub use injector::{Destination, Injector};
-pub use locate::{SearchPaths, Source};
+pub use locate::{SearchPaths, SeenProcess, Source};
 pub use output::Output;
 pub use plan::{Arena, ImageCode, Mapping, Place, Plan, PlannedImage};
 pub use progress::{Progress, Stage};

@@ -47,8 +47,10 @@ pub struct Source {
 /// Jitdumps are always looked for at the paths in the recording. By default nothing else is searched.
 #[derive(Clone, Debug, Default)]
 pub struct SearchPaths {
-    /// Jitdumps to use.
+    /// Jitdumps to use, instead of others of their processes.
     pub jitdumps: Vec<Named>,
+    /// Jitdumps of code logs that were in the memory of processes. They are used along with other jitdumps of their processes.
+    pub logs: Vec<Named>,
     /// Perf maps to use.
     pub perf_maps: Vec<Named>,
     /// Code logs of V8 to use with the jitdump of their process, instead of those that are found.
@@ -64,6 +66,17 @@ pub struct SearchPaths {
     /// files are also looked for in the file systems of the recorded processes that still run, through
     /// `/proc/PID/root`.
     pub recorded_here: bool,
+    /// Processes that were observed while they were recorded, and may have ended since.
+    pub processes: BTreeMap<u32, SeenProcess>,
+}
+
+/// What was observed of a process while it was recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenProcess {
+    /// Its id in its own pid namespace.
+    pub inner: u32,
+    /// A path by which its root folder can still be reached, if that is not ours.
+    pub root: Option<PathBuf>,
 }
 
 /// The result of the search.
@@ -90,11 +103,13 @@ pub fn locate(
         used: BTreeSet::new(),
         spaces_with_dump: BTreeSet::new(),
         untrusted: BTreeSet::new(),
+        logs: paths.logs.iter().map(|log| log.path.as_path()).collect(),
         paths,
         files,
     };
     search.named_jitdumps();
     search.markers();
+    search.logs();
     search.unmarked_jitdumps();
     search.perf_maps();
     search.found
@@ -109,6 +124,8 @@ struct Search<'s> {
     spaces_with_dump: BTreeSet<AddressSpaceId>,
     /// Untrusted files that were reported.
     untrusted: BTreeSet<PathBuf>,
+    /// Files that have no marker, whatever their names.
+    logs: BTreeSet<&'s Path>,
     paths: &'s SearchPaths,
     files: &'s dyn SourceFiles,
 }
@@ -200,6 +217,21 @@ impl Search<'_> {
         }
     }
 
+    /// A process may have several logs, in memory and in files: two of its libraries may have one each.
+    fn logs(&mut self) {
+        let paths = self.paths;
+        for Named { pid, path } in &paths.logs {
+            let pid = pid.or_else(|| self.files.jitdump_pid(path));
+            match pid.and_then(|pid| self.index.processes.at(pid, u64::MAX)) {
+                Some(space) => self.add(Kind::Jitdump, (path.clone(), None), space, None),
+                None => self.warn(Warning::NoSuchProcess {
+                    path: path.clone(),
+                    pid: pid.unwrap_or_default(),
+                }),
+            }
+        }
+    }
+
     /// The current path of the jitdump with this recorded path.
     fn find_dump(&mut self, recorded: &Path, pid: u32, mapped: Option<Inode>) -> Option<FoundFile> {
         let name = recorded.file_name()?;
@@ -214,6 +246,9 @@ impl Search<'_> {
             .chain(self.paths_in_process(pid, recorded, recorded))
             .filter(|path| self.files.jitdump_pid(path).is_some())
             .chain(self.folders.jitdump_of(pid))
+            .filter(|path| !self.logs.contains(path.as_path()))
+            .collect::<Vec<_>>()
+            .into_iter()
             .find_map(|path| self.check_trust(path, Kind::Jitdump, pid, mapped))
     }
 
@@ -242,9 +277,10 @@ impl Search<'_> {
     }
 
     /// The possible paths of a file that `pid` knows as `inside`, and that we would look for at `here`. A process in a
-    /// container sees other files than we do; while it runs, they can be reached.
+    /// container sees other files than we do; while it runs, or if its root is held, they can be reached.
     fn paths_in_process(&self, pid: u32, inside: &Path, here: &Path) -> Vec<PathBuf> {
-        let root = Path::new("/proc").join(pid.to_string()).join("root");
+        let held = self.paths.processes.get(&pid).and_then(|process| process.root.clone());
+        let root = held.unwrap_or_else(|| Path::new("/proc").join(pid.to_string()).join("root"));
         match inside.strip_prefix("/").map(|inside| root.join(inside)) {
             Ok(inside) if self.paths.recorded_here && self.files.same_file(&inside, here) => {
                 vec![here.to_owned()]
@@ -290,7 +326,9 @@ impl Search<'_> {
             let Some(space) = self.index.processes.at(pid, u64::MAX) else { continue };
             let name = format!("perf-{pid}.map");
             let found = named.remove(&pid).unwrap_or_else(|| {
-                let inside = format!("/tmp/perf-{}.map", inner_pid(pid));
+                let seen = self.paths.processes.get(&pid);
+                let inner = seen.map_or_else(|| inner_pid(pid), |process| process.inner);
+                let inside = format!("/tmp/perf-{inner}.map");
                 let places =
                     self.paths_in_process(pid, inside.as_ref(), &Path::new("/tmp").join(&name));
                 let folders: Vec<PathBuf> =

@@ -108,6 +108,8 @@ pub fn run(args: &Args) -> Result<()> {
         lines: LineTable::Ir,
         json: false,
         users: BTreeMap::new(),
+        processes: BTreeMap::new(),
+        logs: Vec::new(),
     })?;
     present(&recorded.report, &raw, &data, &with_ir)?;
     record::summary::print(&recorded.report, &data);

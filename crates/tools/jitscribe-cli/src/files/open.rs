@@ -163,8 +163,8 @@ fn ask(path: &Path, what: What) -> io::Result<Answer> {
     let path = std::path::absolute(path)?.into_os_string().into_vec();
     let request = serde_json::to_vec(&OpenFile { path: path.clone(), what })?;
     let mut late = LATE.lock().unwrap_or_else(PoisonError::into_inner);
-    let pid = pid_of_root(&path);
-    if late.count >= MOST_LATE || pid.is_some_and(|pid| late.pids.contains(&pid)) {
+    let root = root_of(&path);
+    if late.count >= MOST_LATE || root.is_some_and(|root| late.roots.contains(root)) {
         return Err(io::Error::new(
             io::ErrorKind::TimedOut,
             "not opened, because other files did not respond",
@@ -179,7 +179,7 @@ fn ask(path: &Path, what: What) -> io::Result<Answer> {
     if answer.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
         late.lost += begun.elapsed();
         late.count += 1;
-        late.pids.extend(pid);
+        late.roots.extend(root.map(<[u8]>::to_owned));
         if late.count == MOST_LATE {
             note::warning("too many files do not respond: no more files are searched for");
         }
@@ -191,12 +191,12 @@ fn ask(path: &Path, what: What) -> io::Result<Answer> {
 struct Late {
     lost: Duration,
     count: u32,
-    /// Processes that have one of these files in their file system.
-    pids: BTreeSet<u32>,
+    /// The roots below which one of these files was.
+    roots: BTreeSet<Vec<u8>>,
 }
 
 static LATE: Mutex<Late> =
-    Mutex::new(Late { lost: Duration::ZERO, count: 0, pids: BTreeSet::new() });
+    Mutex::new(Late { lost: Duration::ZERO, count: 0, roots: BTreeSet::new() });
 
 /// After this much lost time, the wait for each file becomes [`SHORT`].
 const LOST: Duration = Duration::from_secs(30);
@@ -205,11 +205,16 @@ const SHORT: Duration = Duration::from_millis(100);
 /// After this many files that did not respond, no more files are opened.
 const MOST_LATE: u32 = 64;
 
-/// The process whose root folder contains a path.
-fn pid_of_root(path: &[u8]) -> Option<u32> {
-    let mut parts = path.strip_prefix(b"/proc/")?.split(|byte| *byte == b'/');
-    let pid = std::str::from_utf8(parts.next()?).ok()?.parse().ok()?;
-    (parts.next()? == b"root").then_some(pid)
+/// The root folder of a process that contains a path: `/proc/PID/root`, or one that a worker holds, `/proc/PID/fd/NUMBER`.
+fn root_of(path: &[u8]) -> Option<&[u8]> {
+    let parts: Vec<&[u8]> = path.strip_prefix(b"/proc/")?.splitn(4, |byte| *byte == b'/').collect();
+    let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+    let length = match *parts.as_slice() {
+        [pid, b"root", ..] if is_number(pid) => pid.len() + b"/root".len(),
+        [pid, b"fd", number, _] if is_number(pid) => pid.len() + b"/fd/".len() + number.len(),
+        _ => return None,
+    };
+    path.get(..b"/proc/".len() + length)
 }
 
 /// A request to a worker about a path.
@@ -444,9 +449,12 @@ mod tests {
 
     #[test]
     fn whose_root_a_path_is_below() {
-        assert_eq!(pid_of_root(b"/proc/12/root/tmp/x"), Some(12));
-        for other in [&b"/tmp/x"[..], b"/proc/12/exe", b"/proc/self/root/x", b"/proc/12"] {
-            assert_eq!(pid_of_root(other), None);
+        assert_eq!(root_of(b"/proc/12/root/tmp/x"), Some(&b"/proc/12/root"[..]));
+        assert_eq!(root_of(b"/proc/12/fd/7/tmp/x"), Some(&b"/proc/12/fd/7"[..]));
+        for other in
+            [&b"/tmp/x"[..], b"/proc/12/exe", b"/proc/self/root/x", b"/proc/12", b"/proc/12/fd/7"]
+        {
+            assert_eq!(root_of(other), None);
         }
     }
 

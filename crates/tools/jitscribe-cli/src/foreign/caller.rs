@@ -57,6 +57,26 @@ impl Kept {
         wire::send(&self.socket, &[message], &[])
     }
 
+    /// Sends it a request, and waits for the answer. A worker that does not answer in time is stopped.
+    ///
+    /// # Errors
+    /// As for [`run`].
+    pub fn ask(&self, request: &[u8], patience: Patience) -> io::Result<Answer> {
+        let now = Instant::now();
+        let mut running = Running {
+            index: 0,
+            number: self.number,
+            socket: self.socket.try_clone()?,
+            begun: now,
+            until: now + patience.silence,
+            answer: Answer::default(),
+            is_reader: false,
+            is_over: false,
+        };
+        wire::send(&running.socket, &[request], &[])?;
+        running.wait_for_answer(patience)
+    }
+
     /// Waits until the worker has sent something or ended, but not longer than `until`.
     pub fn wait(&self, until: Instant) {
         let left = until.saturating_duration_since(Instant::now());
@@ -247,6 +267,19 @@ impl Running {
         Some(self.begun + LATE).filter(|late| now < *late)
     }
 
+    /// Waits for the answer of this worker alone.
+    fn wait_for_answer(&mut self, patience: Patience) -> io::Result<Answer> {
+        let mut room = vec![0; wire::PACKET];
+        loop {
+            if let Some(answer) = self.go_on(&mut room, patience) {
+                return answer?;
+            }
+            if wait([&*self], self.until.saturating_duration_since(Instant::now())) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+        }
+    }
+
     /// Reads the worker's messages. Returns its answer once it is complete, or an error if the worker is given up.
     fn go_on(
         &mut self,
@@ -407,16 +440,7 @@ impl Conversation {
     }
 
     fn receive(&mut self, patience: Patience) -> io::Result<Answer> {
-        let one = &mut self.0;
-        let mut room = vec![0; wire::PACKET];
-        loop {
-            if let Some(answer) = one.go_on(&mut room, patience) {
-                return answer?;
-            }
-            if wait([&*one], one.until.saturating_duration_since(Instant::now())) {
-                return Err(io::ErrorKind::Interrupted.into());
-            }
-        }
+        self.0.wait_for_answer(patience)
     }
 }
 

@@ -63,15 +63,28 @@ impl Target {
     /// # Errors
     /// If it has ended.
     pub fn effective(&self) -> io::Result<Owner> {
+        Ok(self.effective_and_inner()?.0)
+    }
+
+    /// Like [`Self::effective`], with the id of the process in its own pid namespace.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn effective_and_inner(&self) -> io::Result<(Owner, u32)> {
         let mut text = String::new();
         File::from(self.file("status", OFlags::RDONLY)?).read_to_string(&mut text)?;
-        // The effective id is the second of four. The kernel escapes newlines in the process's name.
-        let id = |name| {
+        // The kernel escapes newlines in the process's name.
+        let numbers = |name| {
             let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-            line.split_ascii_whitespace().nth(1)?.parse().ok()
+            Some(line.split_ascii_whitespace())
         };
+        // The effective id is the second of four.
+        let id = |name| numbers(name)?.nth(1)?.parse().ok();
         let owner = id("Uid:").zip(id("Gid:")).map(|(user, group)| Owner { user, group });
-        owner.ok_or_else(|| io::Error::other("unexpected content in /proc/PID/status"))
+        // Before Linux 4.1 there is only the id in our namespace.
+        let inner = numbers("NStgid:").or_else(|| numbers("Tgid:"));
+        let inner = inner.and_then(|mut ids| ids.next_back()?.parse().ok());
+        owner.zip(inner).ok_or_else(|| io::Error::other("unexpected content in /proc/PID/status"))
     }
 }
 

@@ -36,6 +36,8 @@ pub enum Task {
     Executable(process::ReadExecutable),
     /// Sends a request to a process if it is a JVM: see [`record::JvmTask`].
     Jvm(record::JvmTask),
+    /// Follows processes: see [`record::FollowTask`].
+    Follow(record::FollowTask),
     /// Never answers.
     #[cfg(test)]
     Sleep,
@@ -64,6 +66,7 @@ impl Task {
             Self::Mappings { pid } => output.bytes(&process::mappings_text(pid)?),
             Self::Executable(task) => task.perform(output),
             Self::Jvm(task) => task.perform(output),
+            Self::Follow(task) => task.perform(output),
             #[cfg(test)]
             Self::Sleep => super::tests::sleep(),
             #[cfg(test)]

@@ -14,7 +14,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use jitscribe_inject::{Destination, Injector, Progress, Recording, SearchPaths, Stage};
+use jitscribe_inject::{
+    Destination, Injector, Progress, Recording, SearchPaths, SeenProcess, Stage,
+};
 
 use crate::files::{Believed, Named};
 use crate::line_table::LineTable;
@@ -91,6 +93,12 @@ pub struct Args {
     /// The users of processes, as they were when it was recorded.
     #[arg(skip)]
     pub users: BTreeMap<u32, u32>,
+    /// Dumps of logs that were read from memory, and their processes.
+    #[arg(skip)]
+    pub logs: Vec<Named>,
+    /// Processes that were followed while it was recorded.
+    #[arg(skip)]
+    pub processes: BTreeMap<u32, SeenProcess>,
 }
 
 /// Runs the command.
@@ -192,12 +200,14 @@ fn search_paths(args: &Args, recorded_here: bool) -> SearchPaths {
     };
     SearchPaths {
         jitdumps: args.jitdump.clone(),
+        logs: args.logs.clone(),
         perf_maps: args.perf_map.clone(),
         v8_logs: args.v8_log.clone(),
         folders: args.aux_dir.clone(),
         memory: args.memory.clone(),
         beside,
         recorded_here,
+        processes: args.processes.clone(),
     }
 }
 

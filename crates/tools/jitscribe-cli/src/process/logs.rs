@@ -419,9 +419,23 @@ pub fn inner_pid(pid: u32) -> Option<u32> {
     line.split_ascii_whitespace().last()?.parse().ok()
 }
 
-/// The parent of a process, or the process that adopted it.
-pub fn parent(pid: u32) -> Option<u32> {
-    stat(pid)?.split_ascii_whitespace().nth(1)?.parse().ok()
+/// The processes that a process is related to, by their ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Relations {
+    /// Its parent, or the process that adopted it.
+    pub parent: u32,
+    /// The leader of its process group.
+    pub group: u32,
+    /// The leader of its session.
+    pub session: u32,
+}
+
+/// The relations of a process.
+pub fn relations(pid: u32) -> Option<Relations> {
+    let stat = stat(pid)?;
+    let mut numbers = stat.split_ascii_whitespace().skip(1).map(|number| number.parse().ok());
+    let mut next = || numbers.next().flatten();
+    Some(Relations { parent: next()?, group: next()?, session: next()? })
 }
 
 /// The children of a process; `None` if this kernel does not list them.

@@ -20,8 +20,8 @@ pub use find::FindLogs;
 pub use inside::{WriteInside, write_inside};
 pub use log_dump::{DumpContext, LogDump, dump_of, merge};
 pub use logs::{
-    Log, began, children, inner_pid, logs_for_requests, logs_of, logs_of_all, nanoseconds, parent,
-    processes, read_all,
+    Log, Relations, began, children, inner_pid, logs_for_requests, logs_of, logs_of_all,
+    nanoseconds, processes, read_all, relations,
 };
 pub use memory::{Mapping, mappings_text};
 pub use read::ReadLog;

@@ -5,14 +5,18 @@
 //! - [`scope`] determines which running processes are recorded. Their code [`logs`] are read, and their JVMs ([`java`]) are asked
 //!   for code that they do not announce by themselves.
 //! - [`memory`] reads the executable memory of the recorded processes.
+//! - [`mod@follow`] keeps the files of processes that end before the recording does within reach.
 //! - [`perf`] records into the [`workspace`], and [`crate::inject`] adds the code to the recording.
-//! - [`summary`] reports the result.
+//! - [`summary`] reports the result, and [`leftovers`] removes what only we caused.
 //! - [`mod@valgrind`] does the same with a tool of valgrind instead of perf.
 
 mod args;
 mod arguments;
+mod call_graph;
+mod follow;
 mod java;
 mod json;
+mod leftovers;
 mod logs;
 mod memory;
 mod objects;
@@ -26,19 +30,23 @@ mod tool;
 mod valgrind;
 mod workspace;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::Ordering;
+use std::time::SystemTime;
 
 use crate::inject::{self, Report};
 use crate::line_table::LineTable;
-use crate::runtimes::{Preparation, Stacks};
+use crate::runtimes::{self, Preparation, Stacks};
 use crate::text::shell_word;
 use crate::{Error, Result, bridge, child, console, note, text};
 
+use call_graph::DWARF;
+use follow::{Added, Following};
 use java::Jvms;
 use logs::Logs;
 use memory::MemoryReader;
@@ -49,13 +57,11 @@ use workspace::Workspace;
 pub use args::Args;
 use args::with_suffix;
 pub use arguments::{arguments, pass_on, verb};
+pub use follow::FollowTask;
 pub use java::JvmTask;
 use prepared::add_bridge;
 pub use prepared::print_flags;
 pub use target::check_program;
-
-/// The value of `--call-graph` by which perf copies stacks, and unwinds them later.
-const DWARF: &str = "dwarf";
 
 /// A finished recording.
 #[derive(Debug)]
@@ -64,6 +70,10 @@ pub struct RecordingResult {
     pub report: Report,
     /// How the command ended.
     pub ended: RecordingEnd,
+    /// The processes in which V8 wrote files only because we asked it to.
+    asked: BTreeSet<u32>,
+    /// When it began.
+    begun: SystemTime,
     /// The folder with the intermediate files.
     workspace: Workspace,
 }
@@ -80,6 +90,8 @@ pub fn run(args: &Args) -> Result<()> {
     if args.keep_raw {
         let raw = recorded.workspace.recording();
         note::say(format_args!("the recording as perf wrote it: {}", text::path(&raw)));
+    } else {
+        leftovers::remove(&recorded.report, &recorded.asked, recorded.begun);
     }
     let left = summary::leftovers(&recorded.report, recorded.workspace.folder());
     summary::print_rm_command(&left);
@@ -119,10 +131,20 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
     let mut workspace = Workspace::new(&args.output, args.keep_raw.then_some(raw.as_path()))?;
 
     // With running processes, the command only determines how long to record.
-    let mut prepared = if args.no_env || args.command.is_empty() || scope.is_named() {
+    let is_prepared = !args.no_env && !args.command.is_empty() && !scope.is_named();
+    let is_chosen = args.call_graph.is_some() || call_graph::is_chosen(&args.perf_option);
+    let runtime = args.command.first().and_then(|program| runtimes::runtime_of(program));
+    let choice = runtime
+        .filter(|_| is_prepared && !is_chosen)
+        .and_then(|runtime| call_graph::choice(runtime, &args.command));
+    if let Some(choice) = &choice {
+        note::say(format_args!("stacks by --call-graph {}: {}", choice.value, choice.reason));
+    }
+    let chosen = args.call_graph.as_deref().or(choice.as_ref().map(|choice| choice.value));
+    let mut prepared = if !is_prepared {
         Preparation { command: args.command.clone(), ..Preparation::default() }
     } else {
-        let stacks = match args.call_graph.as_deref() {
+        let stacks = match chosen {
             Some(how) if how.starts_with(DWARF) => Stacks::Copied,
             _ => Stacks::FramePointers,
         };
@@ -141,8 +163,7 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         _ if ask => Jvms::among(&scope.pids(), args.call_graph.as_deref()),
         _ => Jvms::default(),
     };
-    let call_graph = args.call_graph.as_deref();
-    let call_graph = call_graph.unwrap_or(if jvms.need_copies() { DWARF } else { "fp" });
+    let call_graph = chosen.unwrap_or(if jvms.need_copies() { DWARF } else { "fp" });
     let mut perf = perf_record(args, call_graph, &workspace.recording(), &prepared);
     // The control words that `Logs::open` changes must be restored, however the recording ends.
     let caught = perf::catch_signals(&perf)?;
@@ -150,6 +171,9 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
     if let Ok(signal @ 1..) = i32::try_from(caught.load(Ordering::Relaxed)) {
         return Err(Error::Child(child::code_of_signal(signal)));
     }
+    let begun = SystemTime::now();
+    let added = Added::to(&prepared, std::env::var_os("NODE_OPTIONS").as_deref());
+    let following = Following::start(&scope, added);
     let mut users = scope::users(&scope.pids());
     let memory = (!args.no_memory).then(|| MemoryReader::start(&scope, workspace.folder()));
     let ended = perf::run(&mut perf, perf::MISSING)?;
@@ -157,6 +181,10 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
     // Include children that were started during the recording and still run.
     let pids = scope.with_children();
     for (pid, user) in scope::users(&pids) {
+        users.entry(pid).or_insert(user);
+    }
+    let seen = following.seen();
+    for (pid, user) in seen.users {
         users.entry(pid).or_insert(user);
     }
     let dumps = logs.collect(&pids, workspace.folder());
@@ -177,7 +205,7 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
     let injected = inject::inject(&inject::Args {
         input: recording.clone(),
         output: Some(args.output.clone()),
-        jitdump: dumps,
+        jitdump: Vec::new(),
         perf_map: Vec::new(),
         v8_log: Vec::new(),
         memory,
@@ -190,11 +218,13 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         lines: LineTable::default(),
         json: false,
         users,
+        logs: dumps,
+        processes: seen.processes,
     });
     match injected {
         Ok(report) => {
             placement.finish(report.images.iter().map(|image| image.path.as_path()));
-            Ok(RecordingResult { report, ended, workspace })
+            Ok(RecordingResult { report, ended, asked: seen.asked, begun, workspace })
         }
         Err(error) => {
             workspace.keep();

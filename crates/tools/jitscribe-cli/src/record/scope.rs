@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::foreign::Target;
-use crate::process::{parent, processes};
+use crate::process::{processes, relations};
 use crate::{Error, Result};
 
 /// The recorded processes that perf does not start itself.
@@ -74,8 +74,8 @@ impl Scope {
         let Self::Processes(pids) = self else { return self.pids() };
         let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
         for pid in processes() {
-            if let Some(parent) = parent(pid) {
-                children.entry(parent).or_default().push(pid);
+            if let Some(relations) = relations(pid) {
+                children.entry(relations.parent).or_default().push(pid);
             }
         }
         let mut family = pids.clone();

@@ -143,7 +143,9 @@ fn annotate(output: &Path, symbol: &[u8]) -> String {
 pub fn leftovers(report: &Report, workspace: &Path) -> Vec<PathBuf> {
     let mut left: Vec<PathBuf> = Vec::new();
     for source in report.sources.iter().filter(|source| has_ended(source.pid)) {
-        if !source.path.starts_with(workspace) {
+        // A file in a container is gone with it.
+        let is_outside = !source.path.starts_with(workspace) && !source.path.starts_with("/proc");
+        if is_outside && is_file(&source.path) {
             left.push(source.path.clone());
             left.extend(companions(source.path.parent(), source.pid));
         }

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -133,6 +133,11 @@ impl Running {
             line.clear();
             assert_ne!(out.read_line(&mut line).expect("a line"), 0, "it never said {wanted}");
         }
+    }
+
+    /// Reads all that it prints from now on.
+    pub fn read_to_end(&mut self, text: &mut String) {
+        self.0.stdout.as_mut().expect("a pipe").read_to_string(text).expect("text");
     }
 
     /// Waits for its end.
