@@ -25,7 +25,7 @@ pub fn run(bytes: &[u8]) {
 fn look_at(event: Event<'_>) {
     match event {
         Event::Code(code) => {
-            v8_log::split_name(&code.name(), "/a.js");
+            let _ = v8_log::split_name(&code.name(), "/a.js");
         }
         Event::SourceInfo(info) => {
             // Only the last item may be malformed.

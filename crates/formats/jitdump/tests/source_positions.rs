@@ -180,7 +180,7 @@ fn positions_from_elsewhere_replace_those_of_the_dump() {
 
 #[test]
 fn a_copy_of_a_dump_has_them_as_well() {
-    let ranges = |start, end| vec![BASE + start..BASE + end];
+    let ranges = |start, end| std::iter::once(BASE + start..BASE + end).collect();
     let call = |parent, name, line, ranges| Inlined {
         parent,
         name,

@@ -43,10 +43,8 @@ pub struct CodeTable<'a> {
     pub(crate) history: History<Origin<'a>>,
     loads: Vec<Load>,
     dumps: Vec<OpenDump>,
-    /// The code logs of V8, for each dump that has any.
-    v8_logs: Vec<LoggedCodes>,
-    /// By load: the index in `v8_logs`, and the code there.
-    in_v8_logs: HashMap<u32, (usize, InfoId), FxBuildHasher>,
+    /// By load: the code in the code logs of V8.
+    in_v8_logs: HashMap<u32, InfoId, FxBuildHasher>,
     /// The names that were inferred.
     inferred: Vec<Vec<u8>>,
     /// The bytes of code whose source has none, where they were read from the process.
@@ -64,6 +62,8 @@ pub struct OpenDump {
     pub file: DumpFile<SourceFile>,
     /// How its writer deviates from the format.
     pub quirks: Quirks,
+    /// The code logs of V8 for the same code.
+    pub v8_logs: LoggedCodes,
 }
 
 /// The place of a LOAD, which is read again when its image is written: keeping its content, such as the name, would
@@ -191,8 +191,9 @@ impl<'a> CodeTable<'a> {
 
     /// The code in V8's logs that a load is.
     fn in_v8_log(&self, load: u32) -> Option<(&LoggedCodes, InfoId)> {
-        let &(logs, id) = self.in_v8_logs.get(&load)?;
-        Some((self.v8_logs.get(logs)?, id))
+        let id = *self.in_v8_logs.get(&load)?;
+        let dump = self.dumps.get(self.loads.get(load as usize)?.dump as usize)?;
+        Some((&dump.v8_logs, id))
     }
 
     /// The codes in V8's logs that these codes are.
@@ -273,12 +274,11 @@ impl<'a> CodeTable<'a> {
         self.loads.reserve(codes);
     }
 
-    /// Adds the code events of a dump, without code that is named by the file it is in; `logs` are V8's for the same code; damage is passed to `damaged`. `space_of` maps the pid of a record to an address
+    /// Adds the code events of a dump, without code that is named by the file it is in; damage is passed to `damaged`. `space_of` maps the pid of a record to an address
     /// space. Returns the number of pieces of code, and how the dump ended.
     pub fn add_dump(
         &mut self,
         mut dump: OpenDump,
-        mut logs: LoggedCodes,
         mut damaged: impl FnMut(jitdump::Error),
         time_of: impl Fn(u64) -> u64,
         space_of: impl Fn(u32) -> AddressSpaceId,
@@ -296,7 +296,7 @@ impl<'a> CodeTable<'a> {
                 ControlFlow::Continue(())
             })
         };
-        let mut matching = Matching::new(&logs);
+        let mut matching = Matching::new(&dump.v8_logs);
         let outcome = pipeline(read, |event| match event {
             DumpEvent::Load(load) => {
                 let (space, time) = (space_of(load.pid), time_of(load.timestamp));
@@ -322,20 +322,17 @@ impl<'a> CodeTable<'a> {
             DumpEvent::Damage(error) => damaged(error),
         });
         source.finish(processes);
-        self.dumps.push(dump);
         let matched = matching.finish();
-        if !matched.is_empty() {
-            logs.prepare(matched.iter().map(|(_, id)| *id));
-            for &(load, id) in &matched {
-                let weight = u32::try_from(logs.weight(id)).unwrap_or(u32::MAX);
-                if let Some(load) = self.loads.get_mut(load as usize) {
-                    load.weight = load.weight.saturating_add(weight);
-                }
-                self.bytes += u64::from(weight);
-                self.in_v8_logs.insert(load, (self.v8_logs.len(), id));
+        dump.v8_logs.prepare(matched.iter().map(|(_, id)| *id));
+        for (number, id) in matched {
+            let weight = u32::try_from(dump.v8_logs.weight(id)).unwrap_or(u32::MAX);
+            if let Some(load) = self.loads.get_mut(number as usize) {
+                load.weight = load.weight.saturating_add(weight);
             }
-            self.v8_logs.push(logs);
+            self.bytes += u64::from(weight);
+            self.in_v8_logs.insert(number, id);
         }
+        self.dumps.push(dump);
         (self.builder.len() - before, outcome)
     }
 

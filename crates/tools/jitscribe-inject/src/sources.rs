@@ -243,17 +243,10 @@ impl<'a> Codes<'a> {
         let mut damage = Damage::default();
         let damaged = |error| damage.note(&error);
         self.table.reserve(source.space, content::size_on_disk(&metadata));
-        let dump = OpenDump { path: path(), file: dump, quirks };
-        let logs = LoggedCodes::read(&source.v8_logs, files, warnings);
-        let (count, outcome) = self.table.add_dump(
-            dump,
-            logs,
-            damaged,
-            time_of,
-            space_of,
-            named_by_file,
-            &index.processes,
-        );
+        let v8_logs = LoggedCodes::read(&source.v8_logs, files, warnings);
+        let dump = OpenDump { path: path(), file: dump, quirks, v8_logs };
+        let (count, outcome) =
+            self.table.add_dump(dump, damaged, time_of, space_of, named_by_file, &index.processes);
         damage.report(&source.path, warnings);
         report_end(&source.path, count, outcome, warnings);
         if count == 0 {

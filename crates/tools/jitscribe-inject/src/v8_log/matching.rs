@@ -89,3 +89,67 @@ impl<'l> Matching<'l> {
 fn at(time_us: u64, offset: i128) -> i128 {
     i128::from(time_us) * 1000 + offset
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::PlainFiles;
+
+    /// The logs of these texts.
+    fn logs(texts: &[String]) -> LoggedCodes {
+        let folder = tempfile::tempdir().unwrap();
+        let written = texts.iter().enumerate().map(|(number, text)| {
+            let path = folder.path().join(number.to_string());
+            std::fs::write(&path, text).unwrap();
+            (path, None)
+        });
+        let written: Vec<_> = written.collect();
+        let mut warnings = Vec::new();
+        let logs = LoggedCodes::read(&written, &PlainFiles, &mut warnings);
+        assert_eq!(warnings, []);
+        logs
+    }
+
+    fn code(time_us: u64, address: u64, size: u64) -> String {
+        format!(
+            "code-creation,JS,13,{time_us},{address:#x},{size},f /a.js:1:2,0x18,*\n\
+             code-source-info,{address:#x},1,0,9,C0O1,,\n"
+        )
+    }
+
+    #[test]
+    fn the_nearest_code_in_time_is_found_in_the_logs_of_all_isolates() {
+        // The second isolate opened its log 7 s after the first; both used 0x1000.
+        let first = [code(10, 0x1000, 8), code(20, 0x2000, 8), code(9_000_000, 0x1000, 8)];
+        let second = [code(5, 0x3000, 8), code(15, 0x1000, 8), code(25, 0x1000, 16)];
+        let logs = logs(&[first.concat(), second.concat()]);
+        let (opened, later) = (40_000_000_000_000, 40_007_000_000_000);
+        let at = |opened: u64, time_us: u64| opened + time_us * 1000 + 700;
+        let loads = [
+            (0x1000, 8, at(opened, 10)),
+            (0x2000, 8, at(opened, 20)),
+            (0x3000, 8, at(later, 5)),
+            (0x1000, 8, at(later, 15)),
+            (0x1000, 16, at(later, 25)),
+            (0x1000, 8, at(opened, 9_000_000)),
+            // A code that no log has, and one that none has at this time.
+            (0x1000, 9, at(opened, 10)),
+            (0x2000, 8, at(opened, 60_000_000)),
+        ];
+        let mut matching = Matching::new(&logs);
+        for (number, (address, size, time)) in (0..).zip(loads) {
+            matching.load(number, address, size, time);
+        }
+        let found = matching.finish();
+        let expected = [(0, 0), (1, 1), (2, 3), (3, 4), (4, 5), (5, 2)];
+        assert_eq!(found, expected.map(|(load, id)| (load, InfoId(id))));
+    }
+
+    #[test]
+    fn without_logs_nothing_matches() {
+        let logs = logs(&["v8-version,11,3,244,8,-node.38,0\n".to_owned()]);
+        let mut matching = Matching::new(&logs);
+        matching.load(0, 0x1000, 8, 5);
+        assert_eq!(matching.finish(), []);
+    }
+}

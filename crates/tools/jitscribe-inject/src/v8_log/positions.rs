@@ -20,9 +20,10 @@ impl PositionsReader {
         self.builder.clear();
         self.encoded.clear();
         let builder = &mut self.builder;
-        let is_read = logs.with_line(info.line, |event| match event {
-            Event::SourceInfo(source) => Calls::new(logs, info, &source).add(&source, builder),
-            _ => {}
+        let is_read = logs.with_line(info.line, |event| {
+            if let Event::SourceInfo(source) = event {
+                Calls::new(logs, info, &source).add(&source, builder);
+            }
         });
         is_read.ok()??;
         self.builder.encode(0, Endian::NATIVE, &mut self.encoded);
