@@ -42,7 +42,10 @@ fn function(symbol: &str) -> String {
             parts[1..].join("$")
         })
     };
-    let erlang = || Some(symbol.strip_prefix('$').filter(|name| !name.contains("::"))?.to_owned());
+    let erlang = || {
+        let name = symbol.strip_prefix('$').filter(|name| !name.starts_with("global::"))?;
+        Some(name.trim_end_matches("-CodeInfoPrologue").to_owned())
+    };
     let name = v8.or_else(php).or_else(erlang).unwrap_or_else(|| symbol.to_owned());
     if name.starts_with(' ') { format!("(anonymous){name}") } else { name }
 }
@@ -84,7 +87,9 @@ impl Truth {
             assert_eq!(number(&row["samples"]), own, "{name}: {self:#?}");
             if has_stacks {
                 let inclusive = self.inclusive.get(name).copied().unwrap_or_default();
-                assert_eq!(number(&row["inclusive"]), inclusive, "{name}");
+                let told = number(&row["inclusive"]);
+                // perf looks up return addresses, which may be behind the code that called.
+                assert!(told.abs_diff(inclusive) * 100 <= inclusive, "{name}: {told}, {inclusive}");
             } else {
                 assert!(row["inclusive"].is_null(), "{row}");
             }

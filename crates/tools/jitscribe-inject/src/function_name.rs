@@ -8,7 +8,7 @@
 //! | V8 | `JS:*f file:1:2`; in older versions `LazyCompile:`, `Function:`, `Eval:` or `Script:` | `*` TurboFan, `+` Maglev, `^` Sparkplug, `~` interpreted; then `'` if the code is for one context |
 //! | .NET | `int32 [Spin] Spin::Fib(int32)[OptimizedTier1]` | the tier in the last brackets |
 //! | PHP | `TRACE-11$mandel$5`, `JIT$mandel` | a trace, with its number and first line, or a whole function |
-//! | Erlang | `$spin:spin/1` | `$`; there is only one tier |
+//! | Erlang | `$spin:spin/1`, `$spin:spin/1-CodeInfoPrologue` | `$`, and the end for the code before the entry; there is only one tier |
 //!
 //! Names of other runtimes have no marks. Some versions of V8 mark code that was entered within a loop by an `o` behind the tier, which may also be the
 //! beginning of the name: [`osr_alternative`] is the name without it.
@@ -108,6 +108,7 @@ fn php(code: &[u8]) -> Option<FunctionName<'_>> {
 
 fn erlang(code: &[u8]) -> Option<FunctionName<'_>> {
     let name = code.strip_prefix(b"$")?;
+    let name = name.strip_suffix(b"-CodeInfoPrologue").unwrap_or(name);
     let slash = name.iter().rposition(|&byte| byte == b'/')?;
     let arity = name.get(slash + 1..)?;
     let is_function = name.get(..slash)?.contains(&b':')
@@ -164,6 +165,7 @@ mod tests {
             ("JIT$mandel", "mandel", Some("function")),
             ("$spin:spin/1", "spin:spin/1", None),
             ("$work:'-qs/1-lc$^1/1-0-'/2", "work:'-qs/1-lc$^1/1-0-'/2", None),
+            ("$work:fib/1-CodeInfoPrologue", "work:fib/1", None),
             ("$global::call_nif", "$global::call_nif", None),
             ("Interpreter", "Interpreter", None),
             ("py::fib:/a/x.py", "py::fib:/a/x.py", None),
