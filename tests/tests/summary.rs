@@ -46,7 +46,8 @@ fn function(symbol: &str) -> String {
         let name = symbol.strip_prefix('$').filter(|name| !name.starts_with("global::"))?;
         Some(name.trim_end_matches("-CodeInfoPrologue").to_owned())
     };
-    let name = v8.or_else(php).or_else(erlang).unwrap_or_else(|| symbol.to_owned());
+    let jsc = || Some(symbol.strip_prefix("JSC-")?.split_once(": ")?.1.to_owned());
+    let name = v8.or_else(jsc).or_else(php).or_else(erlang).unwrap_or_else(|| symbol.to_owned());
     if name.starts_with(' ') { format!("(anonymous){name}") } else { name }
 }
 
@@ -83,6 +84,10 @@ impl Truth {
         let top = report["top"].as_array().expect("a list");
         for row in top {
             let name = row["name"].as_str().expect("a name");
+            if name.chars().any(char::is_control) {
+                // perf shows it in another spelling.
+                continue;
+            }
             let own = self.own.get(name).copied().unwrap_or_default();
             assert_eq!(number(&row["samples"]), own, "{name}: {self:#?}");
             if has_stacks {

@@ -6,6 +6,7 @@
 //! | Runtime | In a name | Mark |
 //! |---|---|---|
 //! | V8 | `JS:*f file:1:2`; in older versions `LazyCompile:`, `Function:`, `Eval:` or `Script:` | `*` TurboFan, `+` Maglev, `^` Sparkplug, `~` interpreted; then `'` if the code is for one context |
+//! | JavaScriptCore | `JSC-FTL: f#AhuXRj` | the tier in front; the hash is that of the function's source, and stays |
 //! | .NET | `int32 [Spin] Spin::Fib(int32)[OptimizedTier1]` | the tier in the last brackets |
 //! | PHP | `TRACE-11$mandel$5`, `JIT$mandel` | a trace, with its number and first line, or a whole function |
 //! | Erlang | `$spin:spin/1`, `$spin:spin/1-CodeInfoPrologue` | `$`, and the end for the code before the entry; there is only one tier |
@@ -47,6 +48,7 @@ impl<'a> FunctionName<'a> {
     #[must_use]
     pub fn of(code: &'a [u8]) -> Self {
         v8(code)
+            .or_else(|| jsc(code))
             .or_else(|| dotnet(code))
             .or_else(|| php(code))
             .or_else(|| erlang(code))
@@ -79,6 +81,15 @@ fn v8(code: &[u8]) -> Option<FunctionName<'_>> {
     let (_, tier) = V8_TIERS.iter().find(|(of, _)| of == mark)?;
     let rest = rest.strip_prefix(b"'").unwrap_or(rest);
     Some(FunctionName { function: anonymous(rest), tier: Some(tier.as_bytes()) })
+}
+
+fn jsc(code: &[u8]) -> Option<FunctionName<'_>> {
+    let rest = code.strip_prefix(b"JSC-")?;
+    let end = rest.iter().position(|&byte| byte == b':')?;
+    let (tier, function) = (rest.get(..end)?, rest.get(end..)?.strip_prefix(b": ")?);
+    let is_tier = !tier.is_empty() && tier.iter().all(u8::is_ascii_alphanumeric);
+    (is_tier && !function.is_empty())
+        .then_some(FunctionName { function: Cow::Borrowed(function), tier: Some(tier) })
 }
 
 fn dotnet(code: &[u8]) -> Option<FunctionName<'_>> {
@@ -169,6 +180,8 @@ mod tests {
             ("$global::call_nif", "$global::call_nif", None),
             ("Interpreter", "Interpreter", None),
             ("py::fib:/a/x.py", "py::fib:/a/x.py", None),
+            ("JSC-FTL: vecs#BgABRU", "vecs#BgABRU", Some("FTL")),
+            ("JSC-: f", "JSC-: f", None),
             ("vecs#BgABRU", "vecs#BgABRU", None),
             ("int Work.sieve(int)", "int Work.sieve(int)", None),
         ] {
