@@ -10,6 +10,7 @@ use end_to_end::corpus::Corpus;
 use end_to_end::jitscribe::{inject, java_agent, jitscribe};
 use end_to_end::live::workload;
 use end_to_end::perf::Perf;
+use end_to_end::sample::Sample;
 use end_to_end::tool::{ToolOutput, run, tool};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -42,8 +43,12 @@ fn function(symbol: &str) -> String {
             parts[1..].join("$")
         })
     };
-    let erlang = || Some(symbol.strip_prefix('$').filter(|name| !name.contains("::"))?.to_owned());
-    let name = v8.or_else(php).or_else(erlang).unwrap_or_else(|| symbol.to_owned());
+    let erlang = || {
+        let name = symbol.strip_prefix('$').filter(|name| !name.starts_with("global::"))?;
+        Some(name.trim_end_matches("-CodeInfoPrologue").to_owned())
+    };
+    let jsc = || Some(symbol.strip_prefix("JSC-")?.split_once(": ")?.1.to_owned());
+    let name = v8.or_else(jsc).or_else(php).or_else(erlang).unwrap_or_else(|| symbol.to_owned());
     if name.starts_with(' ') { format!("(anonymous){name}") } else { name }
 }
 
@@ -80,11 +85,17 @@ impl Truth {
         let top = report["top"].as_array().expect("a list");
         for row in top {
             let name = row["name"].as_str().expect("a name");
+            if name.chars().any(char::is_control) {
+                // perf shows it in another spelling.
+                continue;
+            }
             let own = self.own.get(name).copied().unwrap_or_default();
             assert_eq!(number(&row["samples"]), own, "{name}: {self:#?}");
             if has_stacks {
                 let inclusive = self.inclusive.get(name).copied().unwrap_or_default();
-                assert_eq!(number(&row["inclusive"]), inclusive, "{name}");
+                let told = number(&row["inclusive"]);
+                // perf looks up return addresses, which may be behind the code that called.
+                assert!(told.abs_diff(inclusive) * 100 <= inclusive, "{name}: {told}, {inclusive}");
             } else {
                 assert!(row["inclusive"].is_null(), "{row}");
             }
@@ -110,7 +121,16 @@ fn corpus(producer: &str, recording: &str, has_stacks: bool) -> (Value, Vec<Chai
     let options = [OsStr::new("--aux-dir"), dir.as_os_str(), OsStr::new("--json")];
     let printed = inject(&corpus.file(&format!("{recording}.data")), &output, options);
     let report = report(&printed);
-    let chains = Perf::installed().chains(&output);
+    let perf = Perf::installed();
+    // perf prints samples without call chains in another form.
+    let alone = |sample: Sample| {
+        let Sample { tid, time, ip: address, symbol, dso, .. } = sample;
+        Chain { tid, time, frames: vec![Frame { address, symbol, dso }] }
+    };
+    let chains = match has_stacks {
+        true => perf.chains(&output),
+        false => perf.samples(&output).into_iter().map(alone).collect(),
+    };
     assert!(Truth::of(&chains).expect(&report, has_stacks) > 4, "{producer}: {report}");
     // Each sample is counted once.
     let parts = ["kernel", "garbage_collector", "compiler", "interpreter", "jitted", "native"];
@@ -290,7 +310,7 @@ fn php_and_erlang_that_run() {
     let (perf, data) = (Perf::installed(), dir.path().join("perf.data"));
     Truth::of(&perf.chains(&data)).expect(&report, true);
     // execute_ex is exported, so its samples are known.
-    let interprets = |sample: &&end_to_end::sample::Sample| sample.name() == Some("execute_ex");
+    let interprets = |sample: &&Sample| sample.name() == Some("execute_ex");
     let truth = perf.samples(&data).iter().filter(interprets).count() as u64;
     assert!(number(&report["activities"]["interpreter"]) >= truth, "{report}");
     assert_eq!(number(&report["activities"]["kernel"]), in_kernel(&perf, &data));

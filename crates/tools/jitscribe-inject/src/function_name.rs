@@ -6,9 +6,10 @@
 //! | Runtime | In a name | Mark |
 //! |---|---|---|
 //! | V8 | `JS:*f file:1:2`; in older versions `LazyCompile:`, `Function:`, `Eval:` or `Script:` | `*` TurboFan, `+` Maglev, `^` Sparkplug, `~` interpreted; then `'` if the code is for one context |
+//! | JavaScriptCore | `JSC-FTL: f#AhuXRj` | the tier in front; the hash is that of the function's source, and stays |
 //! | .NET | `int32 [Spin] Spin::Fib(int32)[OptimizedTier1]` | the tier in the last brackets |
 //! | PHP | `TRACE-11$mandel$5`, `JIT$mandel` | a trace, with its number and first line, or a whole function |
-//! | Erlang | `$spin:spin/1` | `$`; there is only one tier |
+//! | Erlang | `$spin:spin/1`, `$spin:spin/1-CodeInfoPrologue` | `$`, and the end for the code before the entry; there is only one tier |
 //!
 //! Names of other runtimes have no marks. Some versions of V8 mark code that was entered within a loop by an `o` behind the tier, which may also be the
 //! beginning of the name: [`osr_alternative`] is the name without it.
@@ -47,6 +48,7 @@ impl<'a> FunctionName<'a> {
     #[must_use]
     pub fn of(code: &'a [u8]) -> Self {
         v8(code)
+            .or_else(|| jsc(code))
             .or_else(|| dotnet(code))
             .or_else(|| php(code))
             .or_else(|| erlang(code))
@@ -81,6 +83,15 @@ fn v8(code: &[u8]) -> Option<FunctionName<'_>> {
     Some(FunctionName { function: anonymous(rest), tier: Some(tier.as_bytes()) })
 }
 
+fn jsc(code: &[u8]) -> Option<FunctionName<'_>> {
+    let rest = code.strip_prefix(b"JSC-")?;
+    let end = rest.iter().position(|&byte| byte == b':')?;
+    let (tier, function) = (rest.get(..end)?, rest.get(end..)?.strip_prefix(b": ")?);
+    let is_tier = !tier.is_empty() && tier.iter().all(u8::is_ascii_alphanumeric);
+    (is_tier && !function.is_empty())
+        .then_some(FunctionName { function: Cow::Borrowed(function), tier: Some(tier) })
+}
+
 fn dotnet(code: &[u8]) -> Option<FunctionName<'_>> {
     let inner = code.strip_suffix(b"]")?;
     let at = inner.iter().rposition(|&byte| byte == b'[')?;
@@ -108,6 +119,7 @@ fn php(code: &[u8]) -> Option<FunctionName<'_>> {
 
 fn erlang(code: &[u8]) -> Option<FunctionName<'_>> {
     let name = code.strip_prefix(b"$")?;
+    let name = name.strip_suffix(b"-CodeInfoPrologue").unwrap_or(name);
     let slash = name.iter().rposition(|&byte| byte == b'/')?;
     let arity = name.get(slash + 1..)?;
     let is_function = name.get(..slash)?.contains(&b':')
@@ -164,9 +176,12 @@ mod tests {
             ("JIT$mandel", "mandel", Some("function")),
             ("$spin:spin/1", "spin:spin/1", None),
             ("$work:'-qs/1-lc$^1/1-0-'/2", "work:'-qs/1-lc$^1/1-0-'/2", None),
+            ("$work:fib/1-CodeInfoPrologue", "work:fib/1", None),
             ("$global::call_nif", "$global::call_nif", None),
             ("Interpreter", "Interpreter", None),
             ("py::fib:/a/x.py", "py::fib:/a/x.py", None),
+            ("JSC-FTL: vecs#BgABRU", "vecs#BgABRU", Some("FTL")),
+            ("JSC-: f", "JSC-: f", None),
             ("vecs#BgABRU", "vecs#BgABRU", None),
             ("int Work.sieve(int)", "int Work.sieve(int)", None),
         ] {

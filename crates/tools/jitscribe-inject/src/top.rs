@@ -253,7 +253,7 @@ impl Function {
             .iter()
             .map(|(tier, &samples)| TierSamples { tier: text(tier), samples })
             .collect();
-        tiers.sort_by(|a, b| b.samples.cmp(&a.samples));
+        tiers.sort_by_key(|tier| std::cmp::Reverse(tier.samples));
         let symbol = code_image::symbol_name(&symbol).to_vec();
         TopFunction {
             name: text(name),
