@@ -105,7 +105,8 @@ fn after_long_help() -> String {
 FILES:
   FILE is the recording, and FILE.jit/ holds the code in it. Keep the two together; nothing else is
   needed. While recording, a folder .jitscribe-XXXXXX beside FILE holds intermediate files; it is kept
-  if processing fails. Runtimes that let us choose the place write their dumps there; all other dumps
+  if processing fails. Runtimes that let us choose the place write their dumps there. node's dump and
+  log in the working directory are removed, unless your own flags ask for such files. All other dumps
   are listed at the end, with the command that removes them.",
         runtimes::help()
     )
