@@ -157,11 +157,11 @@ fn java_is_asked_for_its_map_inside() {
 /// A program runs until there is a file of this name in the bench's folder, which a container hides: descriptor 9 leads there.
 const GO: &str = "go";
 
-/// Says "running", and ends once it is told to and has used half a second of processor time.
+/// Says "running", and ends once that file exists and it has used half a second of processor time.
 const SPIN_JS: &str = "function spin(n) { return n < 2 ? n : spin(n - 1) + spin(n - 2) }
-    const told = () => require('fs').existsSync('/proc/self/fd/9/go');
+    const mayEnd = () => require('fs').existsSync('/proc/self/fd/9/go');
     console.log('running');
-    while (process.cpuUsage().user < 500000 || !told()) spin(22);";
+    while (process.cpuUsage().user < 500000 || !mayEnd()) spin(22);";
 
 const SPIN_PHP: &str =
     "<?php function spin($n) { return $n < 2 ? $n : spin($n - 1) + spin($n - 2); }
