@@ -78,6 +78,7 @@ pub fn run(args: &Args) -> Result<()> {
         image_dir: None,
         force: false,
         buildid_cache: false,
+        no_inferred_names: false,
         json: false,
         perf_option: vec!["-F".into(), "999".into()],
         command,

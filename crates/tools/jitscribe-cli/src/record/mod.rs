@@ -166,6 +166,7 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         image_dir: args.image_dir.clone(),
         force: args.force,
         buildid_cache: args.buildid_cache,
+        no_inferred_names: false,
         lines: LineTable::default(),
         json: false,
         users,
