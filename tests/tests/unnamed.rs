@@ -151,7 +151,8 @@ fn jumps_of_v8_s_jump_table_have_the_names_of_their_targets() {
         let Some(target) = name.strip_prefix("→ ") else { continue };
         let (start, bytes) = memory.range(..=sample.ip).next_back().expect("memory");
         let at = usize::try_from(sample.ip - start).expect("an offset");
-        let [0xe9, offset @ ..] = bytes[at..at + 5] else { panic!("no jump: {sample}") };
+        let jump: [u8; 5] = bytes[at..at + 5].try_into().expect("five bytes");
+        let [0xe9, offset @ ..] = jump else { panic!("no jump: {sample}") };
         let leads_to = (sample.ip + 5).wrapping_add_signed(i32::from_le_bytes(offset).into());
         let code = &loads[&leads_to];
         // An earlier entry led to what the first compiler had made of the function.
