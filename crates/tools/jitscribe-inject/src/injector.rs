@@ -38,6 +38,7 @@ pub struct Injector<'a> {
     files: &'a dyn SourceFiles,
     image_folder: Option<PathBuf>,
     replace: bool,
+    infer: bool,
     lines: LineTable,
     progress: &'a dyn Fn(Progress),
 }
@@ -74,6 +75,7 @@ impl<'a> Injector<'a> {
             files: &PlainFiles,
             image_folder: None,
             replace: false,
+            infer: true,
             lines: LineTable::Source,
             progress: &|_| {},
         }
@@ -98,6 +100,13 @@ impl<'a> Injector<'a> {
     #[must_use]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
+        self
+    }
+
+    /// Whether to infer names for samples in code that nothing announces. The default is to do so.
+    #[must_use]
+    pub fn infer_names(mut self, infer: bool) -> Self {
+        self.infer = infer;
         self
     }
 
@@ -151,14 +160,17 @@ impl<'a> Injector<'a> {
         let memory = self.paths.memory.iter().map(PathBuf::as_path);
         let captured = CapturedMemory::read(memory, self.files, index, &needed, &mut warnings);
         let machine_of = |space| codes.targets.target(space, input.features()).machine;
-        let inferred = inferred::add_codes(
-            &mut codes.table,
-            index,
-            spaces,
-            &attribution,
-            &captured,
-            machine_of,
-        )?;
+        let inferred = match self.infer {
+            true => inferred::add_codes(
+                &mut codes.table,
+                index,
+                spaces,
+                &attribution,
+                &captured,
+                machine_of,
+            )?,
+            false => 0,
+        };
         if inferred > 0 {
             attribution.add_inferred(&codes.table);
             layout = CodeLayout::compute(index, spaces, &codes.table);

@@ -99,6 +99,7 @@ pub fn run(args: &Args) -> Result<()> {
         perf_map: Vec::new(),
         v8_log: Vec::new(),
         memory: Vec::new(),
+        no_inferred_names: false,
         aux_dir: vec![folder.clone()],
         image_dir: None,
         force: args.force,

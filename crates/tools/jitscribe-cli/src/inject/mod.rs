@@ -69,6 +69,9 @@ pub struct Args {
     /// Memory of the recorded processes, as record wrote it: memory.dump in the folder of --keep-raw
     #[arg(long, value_name = "FILE")]
     pub memory: Vec<PathBuf>,
+    /// Leave samples without a name that are in code that nothing announces
+    #[arg(long)]
+    pub no_inferred_names: bool,
     /// Where to write the object files; perf looks for them there [default: OUTPUT.jit]
     #[arg(long, value_name = "DIR")]
     pub image_dir: Option<PathBuf>,
@@ -164,6 +167,7 @@ pub fn inject(args: &Args) -> Result<Report> {
         .files(&believed)
         .image_folder(args.image_dir.clone())
         .replace(args.force)
+        .infer_names(!args.no_inferred_names)
         .lines(args.lines.into())
         .progress(&progress);
     let mut report = injector.inject(&mut recording, destination)?;

@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use rustix::time::ClockId;
 use serde::{Deserialize, Serialize};
 
@@ -116,7 +117,7 @@ impl ReadExecutable {
             sent: 0,
         };
         if target.owner()? != owner {
-            return Err(io::ErrorKind::ResourceBusy.into());
+            return Err(Errno::SRCH.into());
         }
         owner.lock_down()?;
         let mut used = 0;
@@ -211,7 +212,7 @@ impl ExecutableReader {
         (&self.mappings).take(MAPPINGS).read_to_end(&mut text)?;
         // The process has ended, or runs another program.
         if text.is_empty() {
-            return Err(io::ErrorKind::NotFound.into());
+            return Err(Errno::SRCH.into());
         }
         let mut ranges: Vec<Range<u64>> = Vec::new();
         let mappings = text.split(|&byte| byte == b'\n').filter_map(Mapping::parse);

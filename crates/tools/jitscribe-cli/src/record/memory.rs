@@ -224,9 +224,9 @@ fn descendants(mut family: Vec<u32>) -> Vec<u32> {
 
 /// Whether the process has ended, or runs another program.
 fn is_gone(error: &io::Error) -> bool {
-    use io::ErrorKind::{Interrupted, NotFound, ResourceBusy};
+    use io::ErrorKind::{Interrupted, NotFound};
     let is_no_process = error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error());
-    is_no_process || matches!(error.kind(), NotFound | ResourceBusy | Interrupted)
+    is_no_process || matches!(error.kind(), NotFound | Interrupted)
 }
 
 /// The file.

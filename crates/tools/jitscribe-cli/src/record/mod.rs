@@ -215,6 +215,7 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         keep_old: placement.old.clone(),
         allow_empty: true,
         buildid_cache: args.buildid_cache,
+        no_inferred_names: false,
         lines: LineTable::default(),
         json: false,
         users,

@@ -100,6 +100,9 @@ pub fn add_codes(
     Ok(count)
 }
 
+/// The codes that a stub jumped to, each with the time from which on it did.
+type Targets = Vec<(u64, CodeId)>;
+
 /// The inference for one address space.
 struct Inference<'i, 't> {
     table: &'i CodeTable<'t>,
@@ -135,7 +138,7 @@ impl Inference<'_, '_> {
     /// Finds stubs that jump to known code. Returns the addresses that are in no stub, with the time of their first sample.
     fn stubs(&mut self, addresses: BTreeMap<u64, u64>) -> Result<BTreeMap<u64, u64>> {
         let mut rest = BTreeMap::new();
-        let mut stubs: BTreeMap<u64, (u64, u64, Vec<(u64, CodeId)>)> = BTreeMap::new();
+        let mut stubs: BTreeMap<u64, (u64, u64, Targets)> = BTreeMap::new();
         let mut ambiguous = BTreeSet::new();
         let mut examined = 0;
         for (address, first) in addresses {
@@ -171,7 +174,7 @@ impl Inference<'_, '_> {
 
     /// The stub at `address`, and the codes that it jumped to, each with the time from which on it did: that at which the code
     /// was loaded.
-    fn stub(&self, address: u64) -> Option<(Range<u64>, Vec<(u64, CodeId)>)> {
+    fn stub(&self, address: u64) -> Option<(Range<u64>, Targets)> {
         let window = address.saturating_sub(2 * LONGEST)..address.saturating_add(LONGEST);
         let page = address / PAGE * PAGE;
         // Its neighbours may not have been read.
@@ -180,7 +183,7 @@ impl Inference<'_, '_> {
             .into_iter()
             .map(|part| (part.start, self.captured.contents(self.space, &part)))
             .find(|(_, contents)| !contents.is_empty())?;
-        let mut found: Option<(Range<u64>, Vec<(u64, CodeId)>)> = None;
+        let mut found: Option<(Range<u64>, Targets)> = None;
         for content in contents {
             let memory = Memory { address: start, bytes: &content.bytes };
             let Some(stub) = stubs::stub_at(memory, address) else { continue };
