@@ -212,6 +212,7 @@ impl<'a> Injector<'a> {
             output,
             events: index.events,
             samples: attribution.counts,
+            stacks: None,
             top: images.top.finish(&hits, &codes.table)?,
             sources: codes.reports,
             images: reports,

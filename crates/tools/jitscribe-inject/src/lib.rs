@@ -13,6 +13,7 @@
 //! | [`SampleAttribution`] | the samples of the recording by code |
 //! | [`Plan`] | which images (object files made of code) are mapped where, and when |
 //! | [`Injector`] | all steps in a row: writes the images, and the recording with the images mapped |
+//! | [`StackCounts`] | how many call stacks of a recording are whole, and why the others end |
 //! | [`Report`] | what was done; its [`Warning`]s name what was left out or put right |
 //!
 //! Times are nanoseconds of the recording's clock, sizes and offsets are bytes.
@@ -107,6 +108,7 @@ mod rewrite;
 mod sampled;
 mod sources;
 mod spelling;
+mod stacks;
 mod top;
 mod warning;
 
@@ -126,4 +128,6 @@ pub use progress::{Progress, Stage};
 pub use recording::Recording;
 pub use report::{ImageReport, Report, SourceReport, TopFunction};
 pub use sources::{Codes, Sources};
+pub use stack_unwind::{End, Guess};
+pub use stacks::{CallStack, StackCounts, StackEnds, Stacks};
 pub use warning::{NothingApplied, OtherRun, Warning};

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::counts::Counts;
+use super::stacks::StackCounts;
 use crate::Warning;
 use crate::files::Kind;
 
@@ -24,6 +25,8 @@ pub struct Report {
     pub events: u64,
     /// Samples by where they were taken.
     pub samples: Counts,
+    /// The call stacks of the new recording; `None` if it has none, or they were not [counted](StackCounts::of).
+    pub stacks: Option<StackCounts>,
     /// The jitdumps and perf maps that were read.
     pub sources: Vec<SourceReport>,
     /// The images that were written.

@@ -99,6 +99,7 @@ pub fn run(args: &Args) -> Result<()> {
         lines: LineTable::Ir,
         json: false,
         users: BTreeMap::new(),
+        count_stacks: false,
     })?;
     present(&recorded.report, &raw, &data, &with_ir)?;
     record::summary::print(&recorded.report, &data);

@@ -13,7 +13,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use jitscribe_inject::{Destination, Injector, Progress, Recording, SearchPaths, Stage};
+use jitscribe_inject::{
+    Destination, Injector, Progress, Recording, SearchPaths, StackCounts, Stage,
+};
 
 use crate::files::{Believed, Named};
 use crate::line_table::LineTable;
@@ -75,6 +77,9 @@ pub struct Args {
     /// The users of processes, as they were when it was recorded.
     #[arg(skip)]
     pub users: BTreeMap<u32, u32>,
+    /// Whether to count which call stacks are whole.
+    #[arg(skip)]
+    pub count_stacks: bool,
 }
 
 /// Runs the command.
@@ -128,6 +133,13 @@ pub fn inject(args: &Args) -> Result<Report> {
         .lines(args.lines.into())
         .progress(&progress);
     let mut report = injector.inject(&mut recording, destination)?;
+    if args.count_stacks || args.json {
+        bar.set_message("counting call stacks");
+        report.stacks = match &report.output {
+            Some(output) => StackCounts::of(&mut Recording::open(output, &|_| {})?, &believed)?,
+            None => None,
+        };
+    }
     bar.finish_and_clear();
 
     let images = report.images.iter().map(|image| (image.path.as_path(), image.pid));

@@ -16,6 +16,7 @@ mod objects;
 mod perf;
 mod prepared;
 mod scope;
+mod stacks;
 pub mod summary;
 mod target;
 mod tool;
@@ -50,6 +51,9 @@ pub use target::check_program;
 
 /// The value of `--call-graph` by which perf copies stacks, and unwinds them later.
 const DWARF: &str = "dwarf";
+/// The same, with the size of the copies unless the user chooses it. The stack of a language runtime is often deeper than the 8 KiB that
+/// perf copies: see docs/viewers.md.
+const DWARF_SIZED: &str = "dwarf,32768";
 
 /// A finished recording.
 #[derive(Debug)]
@@ -163,6 +167,7 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         lines: LineTable::default(),
         json: false,
         users,
+        count_stacks: true,
     });
     match injected {
         Ok(report) => Ok(RecordingResult { report, ended, workspace }),
@@ -249,7 +254,7 @@ fn perf_record(args: &Args, call_graph: &str, recording: &Path, prepared: &Prepa
         perf.arg("--no-buildid-cache");
     }
     if call_graph != "none" {
-        perf.arg("--call-graph").arg(call_graph);
+        perf.arg("--call-graph").arg(if call_graph == DWARF { DWARF_SIZED } else { call_graph });
     }
     if let Some(pid) = &args.pid {
         perf.arg("-p").arg(pid);

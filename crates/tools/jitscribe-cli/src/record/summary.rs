@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
+use super::stacks;
 use crate::files::{is_file, pid_in_name};
 use crate::inject::{self, Report};
 use crate::note;
@@ -33,6 +34,9 @@ pub fn print(report: &Report, output: &Path) {
             samples.through,
             percent(samples.through, samples.samples),
         ));
+    }
+    if let Some(stacks) = &report.stacks {
+        stacks::print(stacks);
     }
     for function in &report.top {
         note::say(format_args!(
@@ -150,7 +154,7 @@ fn is_ours(folder: &Path) -> bool {
 }
 
 /// A percentage with one decimal.
-fn percent(part: u64, whole: u64) -> String {
+pub fn percent(part: u64, whole: u64) -> String {
     let tenths = (u128::from(part) * 1000).checked_div(u128::from(whole)).unwrap_or(0);
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
