@@ -35,5 +35,5 @@ mod walk;
 pub use end::End;
 pub use registers::{Registers, register};
 pub use stack::StackCopy;
-pub use tables::{Section, Sections, Tables};
+pub use tables::{Body, Section, Sections, Tables};
 pub use walk::{Guess, Mapped, Mappings, unwind};

@@ -65,6 +65,15 @@ struct Described {
     offset: usize,
 }
 
+/// How the frame of a function is left.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Body {
+    /// The register that the CFA is computed from, and what is added.
+    pub cfa: (u16, i64),
+    /// The registers that are saved, the return address among them, and their distances from the CFA.
+    pub saved: Vec<(u16, i64)>,
+}
+
 /// How a frame is left at an address.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
@@ -125,6 +134,17 @@ impl Tables {
         self.row(address).is_some_and(|row| row.is_bottom())
     }
 
+    /// How the frame is left in most of the function at an address of the file: behind its prologue. `None` if no description has it, or if it
+    /// is not that simple.
+    #[must_use]
+    pub fn body(&self, address: u64) -> Option<Body> {
+        let here = self.described(address)?;
+        match here.kind {
+            Kind::EhFrame => body(&self.eh_frame()?, &self.bases, here),
+            Kind::DebugFrame => body(&self.debug_frame()?, &self.bases, here),
+        }
+    }
+
     /// How the frame is left at an address of the file; `None` if no description has it.
     pub(crate) fn row(&self, address: u64) -> Option<Rc<Row>> {
         if let Some(row) = self.rows.borrow().get(&address) {
@@ -140,17 +160,20 @@ impl Tables {
     }
 
     fn find(&self, address: u64) -> Option<Row> {
-        let behind = self.index.partition_point(|described| described.start <= address);
-        let begin = self.index.get(behind.checked_sub(1)?)?.start;
-        let first = self.index.partition_point(|described| described.start < begin);
-        let here = self.index.get(first..behind)?.iter();
-        let here = here
-            .copied()
-            .find(|described| address.wrapping_sub(described.start) < described.size)?;
+        let here = self.described(address)?;
         match here.kind {
             Kind::EhFrame => row(&self.eh_frame()?, &self.bases, here, address),
             Kind::DebugFrame => row(&self.debug_frame()?, &self.bases, here, address),
         }
+    }
+
+    /// The description of an address of the file.
+    fn described(&self, address: u64) -> Option<Described> {
+        let behind = self.index.partition_point(|described| described.start <= address);
+        let begin = self.index.get(behind.checked_sub(1)?)?.start;
+        let first = self.index.partition_point(|described| described.start < begin);
+        let here = self.index.get(first..behind)?.iter();
+        here.copied().find(|described| address.wrapping_sub(described.start) < described.size)
     }
 }
 
@@ -158,6 +181,31 @@ impl Row {
     pub(crate) fn is_bottom(&self) -> bool {
         matches!(self.registers.last(), Some(None | Some(RegisterRule::Undefined)))
     }
+}
+
+fn body<'t, S: UnwindSection<Bytes<'t>>>(
+    section: &S,
+    bases: &BaseAddresses,
+    here: Described,
+) -> Option<Body> {
+    let fde =
+        section.fde_from_offset(bases, S::Offset::from(here.offset), S::cie_from_offset).ok()?;
+    let mut context = UnwindContext::new();
+    let mut rows = fde.rows(section, bases, &mut context).ok()?;
+    // How many bytes of the function have which frame.
+    let mut sizes: FxHashMap<Body, u64> = FxHashMap::default();
+    while let Some(row) = rows.next_row().ok()? {
+        let size = row.end_address().saturating_sub(row.start_address());
+        let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else { continue };
+        let place = |number| match row.register(gimli::Register(number)) {
+            Some(RegisterRule::Offset(offset)) => Some((number, offset)),
+            _ => None,
+        };
+        let saved = (0..COUNT as u16).filter_map(place).collect();
+        let all = sizes.entry(Body { cfa: (register.0, *offset), saved }).or_default();
+        *all = all.saturating_add(size);
+    }
+    sizes.into_iter().max_by_key(|(_, size)| *size).map(|(body, _)| body)
 }
 
 /// Adds the descriptions of a section. What comes behind a damaged one is lost.

@@ -9,6 +9,7 @@ use jit_code::Code;
 
 use super::code_table::{CodeReader, CodeTable, Origin};
 use super::parallel::ordered_map;
+use super::php::InterpreterFrame;
 use super::plan::{ImageCode, PlannedImage};
 use super::top::{Hits, Top};
 use crate::output::Output;
@@ -27,6 +28,8 @@ pub struct ImageOptions<'a> {
     pub hits: &'a Hits,
     /// Whether the recording has copies of stacks, which are unwound later.
     pub stack_copies: bool,
+    /// The frame in which compiled code runs that has no unwind info.
+    pub interpreter: Option<&'a InterpreterFrame>,
 }
 
 /// Number of codes that a thread processes at a time: a few of an image's parts, and at least as much of a dump as is
@@ -123,7 +126,10 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
             if self.options.hits.in_code(shown.code) > 0 {
                 names.push((shown.code, shown_code.code.name.to_vec()));
             }
-            part.add(shown_code)
+            match self.options.interpreter {
+                Some(frame) => frame.describe(shown_code, |shown| part.add(shown)),
+                None => part.add(shown_code),
+            }
         };
         match (self.reader.load(code)?, code.origin) {
             (Some(load), _) => {

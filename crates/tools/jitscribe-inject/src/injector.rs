@@ -26,7 +26,7 @@ use super::report::{ImageReport, Report};
 use super::sources::Sources;
 use super::top::Hits;
 use super::warning::{NothingApplied, Warning};
-use super::{Error, Result, interpreted, rewrite};
+use super::{Error, Result, interpreted, php, rewrite};
 
 /// Writes a copy of a recording that includes the code that jitdumps and perf maps describe.
 pub struct Injector<'a> {
@@ -171,7 +171,9 @@ impl<'a> Injector<'a> {
                 lines: self.lines,
                 hits: &hits,
                 stack_copies: index.stack_copies,
+                interpreter: None,
             },
+            &php::frames(index, self.files),
         )?;
 
         progress(Progress::Begins(Stage::WritingRecording));

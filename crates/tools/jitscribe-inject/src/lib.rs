@@ -98,6 +98,7 @@ mod named_by_file;
 pub mod output;
 pub mod output_limits;
 mod parallel;
+mod php;
 mod plan;
 mod progress;
 mod recording;

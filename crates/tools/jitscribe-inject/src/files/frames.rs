@@ -9,7 +9,7 @@ use object::elf::{FileHeader64, PF_X, PT_LOAD, PT_NOTE, SHT_DYNSYM, SHT_NOBITS, 
 use object::endian::Endian as _;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 use object::{Endianness, elf};
-use stack_unwind::{Section, Sections, Tables};
+use stack_unwind::{Body, Section, Sections, Tables};
 
 use super::symbols::{
     AT_A_TIME, MOST_NOTES, MOST_SYMBOLS, Pods, Segment, build_id, exact, invalid,
@@ -37,9 +37,14 @@ const BOTTOMS: [&[u8]; 16] = [
     b"erts_beamasm:normal_exit/0-CodeInfoPrologue",
 ];
 
+/// The function in whose frame the code runs that PHP compiles.
+const PHP: &[u8] = b"execute_ex";
+
 /// Larger sections are not read. Chromium's unwind tables have 20 MB, its names 300 MB.
 const LARGEST_TABLES: u64 = 1 << 27;
 const LARGEST_NAMES: u64 = 1 << 29;
+/// The size of functions in assembly that do not tell theirs, such as the `_start` of glibc's dynamic linker.
+const ASSEMBLY: u64 = 64;
 /// Names that are longer than the longest of [`BOTTOMS`] are not compared.
 const LONGEST_NAME: usize = 64;
 
@@ -50,6 +55,8 @@ pub struct FileFrames {
     pub tables: Option<Rc<Tables>>,
     /// The functions where stacks begin.
     bottoms: Vec<Range<u64>>,
+    /// The main loop of PHP's interpreter.
+    php: Option<u64>,
     has_symbols: bool,
     segments: Vec<Segment>,
     build_id: Option<Vec<u8>>,
@@ -102,6 +109,7 @@ impl FileFrames {
         let mut found = Self {
             tables: tables.map(Rc::new),
             bottoms: Vec::new(),
+            php: None,
             has_symbols: false,
             segments,
             build_id,
@@ -141,6 +149,11 @@ impl FileFrames {
             || self.tables.as_ref().is_some_and(|tables| tables.is_bottom(address))
     }
 
+    /// The frame of PHP's interpreter, if it is in this file.
+    pub fn php_frame(&self) -> Option<Body> {
+        self.tables.as_ref()?.body(self.php?)
+    }
+
     fn add_symbols(
         &mut self,
         file: &impl ReadAt,
@@ -159,8 +172,44 @@ impl FileFrames {
             self.has_symbols |= kind == SHT_SYMTAB;
             let place = (section.sh_offset(endian), section.sh_size(endian));
             // What was read before the end counts.
-            _ = bottoms(file, endian, place, &names, &mut left, &mut self.bottoms);
+            _ = self.add_functions(file, endian, place, &names, &mut left);
         }
+    }
+
+    /// Adds the functions of a symbol table.
+    fn add_functions(
+        &mut self,
+        file: &impl ReadAt,
+        endian: Endianness,
+        (offset, size): (u64, u64),
+        names: &[u8],
+        left: &mut u64,
+    ) -> io::Result<()> {
+        type Symbol = elf::Sym64<Endianness>;
+        let entry = size_of::<Symbol>() as u64;
+        let count = (size / entry).min(*left);
+        *left -= count;
+        let mut at = 0;
+        while at < count {
+            let some = AT_A_TIME.min(count - at);
+            let offset = offset.checked_add(at * entry).ok_or_else(invalid)?;
+            for symbol in Pods::<Symbol>::read(file, offset, some)?.as_slice() {
+                let Some(name) = name(names, symbol.st_name(endian)) else { continue };
+                let name = name.split(|&byte| byte == b'@').next().unwrap_or(name);
+                let (start, size) = (symbol.st_value(endian), symbol.st_size(endian));
+                if start == 0 {
+                    continue;
+                }
+                if BOTTOMS.contains(&name) {
+                    let size = if size == 0 { ASSEMBLY } else { size };
+                    self.bottoms.push(start..start.saturating_add(size));
+                } else if name == PHP {
+                    self.php = Some(start);
+                }
+            }
+            at += some;
+        }
+        Ok(())
     }
 }
 
@@ -221,36 +270,6 @@ fn name(names: &[u8], at: u32) -> Option<&[u8]> {
     let rest = names.get(at as usize..)?;
     let rest = rest.get(..LONGEST_NAME).unwrap_or(rest);
     rest.split(|&byte| byte == 0).next()
-}
-
-/// Adds the functions of a symbol table where stacks begin.
-fn bottoms(
-    file: &impl ReadAt,
-    endian: Endianness,
-    (offset, size): (u64, u64),
-    names: &[u8],
-    left: &mut u64,
-    found: &mut Vec<Range<u64>>,
-) -> io::Result<()> {
-    type Symbol = elf::Sym64<Endianness>;
-    let entry = size_of::<Symbol>() as u64;
-    let count = (size / entry).min(*left);
-    *left -= count;
-    let mut at = 0;
-    while at < count {
-        let some = AT_A_TIME.min(count - at);
-        let offset = offset.checked_add(at * entry).ok_or_else(invalid)?;
-        for symbol in Pods::<Symbol>::read(file, offset, some)?.as_slice() {
-            let Some(name) = name(names, symbol.st_name(endian)) else { continue };
-            let name = name.split(|&byte| byte == b'@').next().unwrap_or(name);
-            if BOTTOMS.contains(&name) && symbol.st_value(endian) != 0 {
-                let (start, size) = (symbol.st_value(endian), symbol.st_size(endian));
-                found.push(start..start.saturating_add(size.max(1)));
-            }
-        }
-        at += some;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
