@@ -17,6 +17,10 @@ pub(crate) type Bytes<'t> = EndianSlice<'t, LittleEndian>;
 /// Number of rows that are kept.
 const KEPT: usize = 4096;
 
+/// Descriptions with more bytes are left out, as a row is found by going through all that come before it. Those of large interpreters have
+/// a few hundred.
+const LARGEST: usize = 1 << 16;
+
 /// A section of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Section {
@@ -219,8 +223,9 @@ fn describe<'t, S: UnwindSection<Bytes<'t>>>(
     while let Ok(Some(entry)) = entries.next() {
         let CieOrFde::Fde(partial) = entry else { continue };
         let Ok(fde) = partial.parse(S::cie_from_offset) else { continue };
+        let is_small = fde.entry_len().max(fde.cie().entry_len()) <= LARGEST;
         // Of functions that the linker has removed, the address is 0.
-        if fde.initial_address() != 0 && fde.len() != 0 {
+        if is_small && fde.initial_address() != 0 && fde.len() != 0 {
             let offset = fde.offset();
             index.push(Described { start: fde.initial_address(), size: fde.len(), kind, offset });
         }

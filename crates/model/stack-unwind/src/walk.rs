@@ -9,8 +9,8 @@ use crate::registers::register::{RBP, RIP, RSP};
 use crate::tables::{Row, Tables};
 use crate::{End, Registers, StackCopy};
 
-/// Number of frames behind which unwinding ends. perf copies at most 64 KiB of a stack: 8,192 words.
-const MOST: usize = 8192;
+/// Number of frames behind which unwinding ends. perf copies at most 64 KiB of a stack: 4,096 frames of two words.
+const MOST: usize = 4096;
 
 /// libunwind guesses no frame that is further up than this.
 const FARTHEST: u64 = 0x4000;

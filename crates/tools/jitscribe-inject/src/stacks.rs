@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use code_timeline::AddressSpaceId;
-use perf_data::{Attr, Record, Sample, kind, sample_type};
+use perf_data::{Attr, Endian, Event, Record, Sample, kind, sample_type};
 use stack_unwind::{End, Guess, Mapped, Mappings, Registers, StackCopy, register, unwind};
 
 use super::address_space::AddressSpaces;
@@ -117,14 +117,30 @@ impl Recording {
                 (Stacks::Copied, Some(attr)) => mapped.unwound(attr, &sample, guess, &mut frames),
                 (Stacks::Copied, None) => None,
             };
-            if let Some(end) = end {
+            if let Some(mut end) = end {
                 let (tid, time) = (sample.id.tid, sample.id.time);
-                let copied = sample.user_stack.len() as u64;
+                let copied = copied_size(&event, &sample);
+                // The kernel copies less where the stack's memory ends: more would not help.
+                if matches!(end, Some(End::BehindCopy { .. }))
+                    && (sample.user_stack.len() as u64) < copied
+                {
+                    end = Some(End::Unknown);
+                }
                 take(CallStack { tid, time, frames: &frames, end, copied });
             }
         }
         Ok(Some(recorded))
     }
+}
+
+/// The size that was set aside for the copy of a stack: it stands before the copy.
+fn copied_size(event: &Event<'_>, sample: &Sample<'_>) -> u64 {
+    let before = sample.offsets.user_stack.checked_sub(8);
+    let word = before.and_then(|at| event.body().get(at..)?.first_chunk());
+    word.map_or(0, |word| match event.endian() {
+        Endian::Little => u64::from_le_bytes(*word),
+        Endian::Big => u64::from_be_bytes(*word),
+    })
 }
 
 impl StackCounts {
