@@ -1,10 +1,11 @@
 //! Writes one image; several threads prepare its parts.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use code_image::jitdump::{Converter, LineTable};
 use code_image::{Finished, ImageWriter, Part, Target, VisibleCode};
-use code_timeline::CodeId;
+use code_timeline::{AddressSpaceId, CodeId};
 use jit_code::Code;
 
 use super::code_table::{CodeReader, CodeTable, Origin};
@@ -28,7 +29,9 @@ pub struct ImageOptions<'a> {
     pub hits: &'a Hits,
     /// Whether the recording has copies of stacks, which are unwound later.
     pub stack_copies: bool,
-    /// The frame in which compiled code runs that has no unwind info.
+    /// The frames in which compiled code runs that has no unwind info.
+    pub interpreters: &'a HashMap<AddressSpaceId, InterpreterFrame>,
+    /// The one of the image's address space.
     pub interpreter: Option<&'a InterpreterFrame>,
 }
 

@@ -14,7 +14,6 @@ use super::code_table::CodeTable;
 use super::free::Free;
 use super::image::{self, ImageOptions};
 use super::interner::NameId;
-use super::php::InterpreterFrame;
 use super::plan::{Mask, Place, Plan, PlannedImage};
 use super::recording_index::RecordingIndex;
 use super::remains::{AddedMapping, Content, with_remains};
@@ -80,7 +79,6 @@ impl Images {
         attrs: &Attrs,
         target_of: &TargetOf<'_>,
         options: ImageOptions<'_>,
-        interpreters: &HashMap<AddressSpaceId, InterpreterFrame>,
     ) -> Result<Self> {
         let mut images = Self::default();
         let mut added = Vec::new();
@@ -113,7 +111,7 @@ impl Images {
                     (place + size - arena.span.start < REACH).then_some(place)
                 };
                 let target = target_of(arena.space);
-                let interpreter = interpreters.get(&arena.space);
+                let interpreter = options.interpreters.get(&arena.space);
                 let options = ImageOptions { interpreter, ..options };
                 let top = &mut images.top;
                 let finished = image::write(&path, image, table, target, options, top, place)?;

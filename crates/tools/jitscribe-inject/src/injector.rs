@@ -171,9 +171,9 @@ impl<'a> Injector<'a> {
                 lines: self.lines,
                 hits: &hits,
                 stack_copies: index.stack_copies,
+                interpreters: &php::frames(index, self.files),
                 interpreter: None,
             },
-            &php::frames(index, self.files),
         )?;
 
         progress(Progress::Begins(Stage::WritingRecording));

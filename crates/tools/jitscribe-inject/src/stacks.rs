@@ -255,7 +255,7 @@ impl<'a> MappedFiles<'a> {
             return None;
         }
         self.go_to(sample)?;
-        let registers = Registers::from_perf(attr.sample_regs_user, sample.user_registers.clone());
+        let registers = Registers::from_perf(attr.sample_regs_user, sample.user_registers);
         let address = registers.get(register::RSP)?;
         let stack = StackCopy { address, bytes: sample.user_stack };
         let end = unwind(registers, stack, self, guess, frames);
