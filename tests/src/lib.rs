@@ -19,6 +19,7 @@ pub mod perf;
 pub mod profile;
 pub mod running;
 pub mod sample;
+pub mod stacks;
 pub mod synthetic;
 pub mod tool;
 pub mod truth;

@@ -289,7 +289,7 @@ impl SampleAttribution {
 }
 
 /// The addresses in a call chain that are in user code.
-fn user_addresses(chain: Callchain<'_>) -> impl Iterator<Item = u64> {
+pub(crate) fn user_addresses(chain: Callchain<'_>) -> impl Iterator<Item = u64> {
     let mut user = false;
     chain.filter_map(move |entry| match entry {
         ChainEntry::Context(context) => {

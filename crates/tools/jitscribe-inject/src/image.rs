@@ -1,14 +1,16 @@
 //! Writes one image; several threads prepare its parts.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use code_image::jitdump::{Converter, LineTable};
 use code_image::{Finished, ImageWriter, Part, Target, VisibleCode};
-use code_timeline::CodeId;
+use code_timeline::{AddressSpaceId, CodeId};
 use jit_code::Code;
 
 use super::code_table::{CodeReader, CodeTable};
 use super::parallel::ordered_map;
+use super::php::InterpreterFrame;
 use super::plan::{ImageCode, PlannedImage};
 use super::top::{CodeDescription, Hits, Top};
 use crate::output::Output;
@@ -27,6 +29,10 @@ pub struct ImageOptions<'a> {
     pub hits: &'a Hits,
     /// Whether the recording has copies of stacks, which are unwound later.
     pub stack_copies: bool,
+    /// The frames in which compiled code runs that has no unwind info.
+    pub interpreters: &'a HashMap<AddressSpaceId, InterpreterFrame>,
+    /// The one of the image's address space.
+    pub interpreter: Option<&'a InterpreterFrame>,
 }
 
 /// Number of codes that a thread processes at a time: a few of an image's parts, and at least as much of a dump as is
@@ -119,7 +125,10 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
         let code = self.table.history.code(shown.code);
         let start = code.address + shown.moved_by;
         let visible = shown.visible.clone();
-        let mut add = |shown_code: &VisibleCode<'_>| part.add(shown_code);
+        let mut add = |shown_code: &VisibleCode<'_>| match self.options.interpreter {
+            Some(frame) => frame.describe(shown_code, |shown| part.add(shown)),
+            None => part.add(shown_code),
+        };
         let loaded = self.reader.load(code)?;
         let captured = self.table.captured_bytes.get(&shown.code).map(Vec::as_slice);
         if self.options.hits.is_seen(shown.code) {

@@ -113,6 +113,8 @@ impl Images {
                     (place + size - arena.span.start < REACH).then_some(place)
                 };
                 let target = target_of(arena.space);
+                let interpreter = options.interpreters.get(&arena.space);
+                let options = ImageOptions { interpreter, ..options };
                 let top = &mut images.top;
                 let finished = image::write(&path, image, table, target, options, top, place)?;
                 if let Some(tables) = finished.eh_frame.as_ref().filter(|_| is_layered) {

@@ -30,7 +30,7 @@ use super::report::{ImageReport, Report};
 use super::sources::Sources;
 use super::top::Hits;
 use super::warning::{NothingApplied, Warning};
-use super::{Error, Result, inferred, interpreted, rewrite, v8_log};
+use super::{Error, Result, inferred, interpreted, php, rewrite, v8_log};
 
 /// Writes a copy of a recording that includes the code that jitdumps and perf maps describe.
 pub struct Injector<'a> {
@@ -209,6 +209,8 @@ impl<'a> Injector<'a> {
                 lines: self.lines,
                 hits: &hits,
                 stack_copies: index.stack_copies,
+                interpreters: &php::frames(index, self.files),
+                interpreter: None,
             },
             &codes.code_in_files,
         )?;

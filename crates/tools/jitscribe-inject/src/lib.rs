@@ -13,6 +13,7 @@
 //! | [`SampleAttribution`] | the samples of the recording by code |
 //! | [`Plan`] | which images (object files made of code) are mapped where, and when |
 //! | [`Injector`] | all steps in a row: writes the images, and the recording with the images mapped |
+//! | [`StackCounts`] | how many call stacks of a recording are whole, and why the others end |
 //! | [`Report`] | what was done; its [`Warning`]s name what was left out or put right |
 //!
 //! Times are nanoseconds of the recording's clock, sizes and offsets are bytes.
@@ -102,6 +103,7 @@ mod named_by_file;
 pub mod output;
 pub mod output_limits;
 mod parallel;
+mod php;
 mod plan;
 mod progress;
 mod recording;
@@ -112,6 +114,7 @@ mod rewrite;
 mod sampled;
 mod sources;
 mod spelling;
+mod stacks;
 mod top;
 mod v8_log;
 mod warning;
@@ -131,6 +134,8 @@ pub use output::Output;
 pub use plan::{Arena, ImageCode, Mapping, Place, Plan, PlannedImage};
 pub use progress::{Progress, Stage};
 pub use recording::Recording;
-pub use report::{ImageReport, Report, SourceReport, Stacks, TierSamples, TopFunction};
+pub use report::{ImageReport, Report, SourceReport, TierSamples, TopFunction};
 pub use sources::{Codes, Sources};
+pub use stack_unwind::{End, Guess};
+pub use stacks::{CallStack, StackCounts, StackEnds, Stacks};
 pub use warning::{NothingApplied, OtherRun, Warning};

@@ -109,7 +109,7 @@ pub fn build_ids(input: &Input) -> HashMap<Vec<u8>, Vec<u8>> {
 }
 
 /// Whether a recorded build-id, which perf pads with zeros up to 20 bytes, is that of a file.
-pub fn is_build_id(recorded: &[u8], of_file: Option<&[u8]>) -> bool {
+pub(crate) fn is_build_id(recorded: &[u8], of_file: Option<&[u8]>) -> bool {
     of_file.is_some_and(|id| {
         let id = id.get(..20).unwrap_or(id);
         recorded.strip_prefix(id).is_some_and(|rest| rest.iter().all(|&byte| byte == 0))

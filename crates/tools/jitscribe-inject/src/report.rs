@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::activity::Activities;
 use super::counts::Counts;
+use super::stacks::StackCounts;
 use crate::Warning;
 use crate::files::Kind;
 
@@ -25,14 +26,14 @@ pub struct Report {
     pub events: u64,
     /// Samples by where they were taken.
     pub samples: Counts,
+    /// The call stacks of the new recording; `None` if it has none, or they were not [counted](StackCounts::of).
+    pub stacks: Option<StackCounts>,
     /// The jitdumps and perf maps that were read.
     pub sources: Vec<SourceReport>,
     /// The images that were written.
     pub images: Vec<ImageReport>,
     /// Samples by what was done, in processes with known code: a heuristic.
     pub activities: Activities,
-    /// How many call stacks are whole, if that was determined.
-    pub stacks: Option<Stacks>,
     /// The ten functions with the most samples, in descending order. All codes of a function count as one.
     pub top: Vec<TopFunction>,
     /// What was left out or corrected.
@@ -74,17 +75,6 @@ pub struct ImageReport {
     pub size: u64,
     /// Its build-id, in hexadecimal.
     pub build_id: String,
-}
-
-/// Call stacks of samples.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct Stacks {
-    /// Number of samples with a call stack in user code.
-    pub samples: u64,
-    /// Of these, those whose stack reaches the start of the thread.
-    pub whole: u64,
 }
 
 /// A tier of a function.

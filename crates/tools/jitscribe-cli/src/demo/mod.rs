@@ -111,6 +111,7 @@ pub fn run(args: &Args) -> Result<()> {
         users: BTreeMap::new(),
         processes: BTreeMap::new(),
         logs: Vec::new(),
+        count_stacks: false,
     })?;
     present(&recorded.report, &raw, &data, &with_ir)?;
     record::summary::print(&recorded.report, &data);

@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jitscribe_inject::{
-    Destination, Injector, Progress, Recording, SearchPaths, SeenProcess, Stage,
+    Destination, Injector, Progress, Recording, SearchPaths, SeenProcess, StackCounts, Stage,
 };
 
 use crate::files::{Believed, Named};
@@ -102,6 +102,9 @@ pub struct Args {
     /// Processes that were followed while it was recorded.
     #[arg(skip)]
     pub processes: BTreeMap<u32, SeenProcess>,
+    /// Whether to count which call stacks are whole.
+    #[arg(skip)]
+    pub count_stacks: bool,
 }
 
 /// Runs the command.
@@ -171,6 +174,13 @@ pub fn inject(args: &Args) -> Result<Report> {
         .lines(args.lines.into())
         .progress(&progress);
     let mut report = injector.inject(&mut recording, destination)?;
+    if args.count_stacks || args.json {
+        bar.set_message("counting call stacks");
+        report.stacks = match &report.output {
+            Some(output) => StackCounts::of(&mut Recording::open(output, &|_| {})?, &believed)?,
+            None => None,
+        };
+    }
     bar.finish_and_clear();
     report::print_details(&report);
 

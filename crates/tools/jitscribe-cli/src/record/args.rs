@@ -51,7 +51,7 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "command")]
     pub duration: Option<String>,
     /// How to record call chains: fp, dwarf or dwarf,BYTES, lbr, none [default: fp; dwarf for a running JVM without
-    /// -XX:+PreserveFramePointer, and for Python from 3.13 without frame pointers]
+    /// -XX:+PreserveFramePointer, and for Python from 3.13 without frame pointers]. dwarf copies 32768 bytes of each stack
     #[arg(long, value_name = "HOW", value_parser = call_graph)]
     pub call_graph: Option<String>,
     /// Leave the command and its environment unchanged: only code that its runtimes announce by themselves

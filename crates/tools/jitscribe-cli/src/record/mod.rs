@@ -24,6 +24,7 @@ mod perf;
 mod placement;
 mod prepared;
 mod scope;
+mod stacks;
 pub mod summary;
 mod target;
 mod tool;
@@ -62,6 +63,10 @@ pub use java::JvmTask;
 use prepared::add_bridge;
 pub use prepared::print_flags;
 pub use target::check_program;
+
+/// `dwarf` with the size of the copies, unless the user chooses it. The stack of a language runtime is often deeper than the 8 KiB that
+/// perf copies: see docs/viewers.md.
+const DWARF_SIZED: &str = "dwarf,32768";
 
 /// A finished recording.
 #[derive(Debug)]
@@ -221,6 +226,7 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         users,
         logs: dumps,
         processes: seen.processes,
+        count_stacks: true,
     });
     match injected {
         Ok(report) => {
@@ -298,7 +304,7 @@ fn perf_record(args: &Args, call_graph: &str, recording: &Path, prepared: &Prepa
         perf.arg("--no-buildid-cache");
     }
     if call_graph != "none" {
-        perf.arg("--call-graph").arg(call_graph);
+        perf.arg("--call-graph").arg(if call_graph == DWARF { DWARF_SIZED } else { call_graph });
     }
     if let Some(pid) = &args.pid {
         perf.arg("-p").arg(pid);

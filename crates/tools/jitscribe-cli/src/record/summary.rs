@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use jitscribe_inject::{Activities, TopFunction};
 use rustix::process::geteuid;
 
+use super::stacks;
 use crate::files::{is_file, pid_in_name};
 use crate::inject::{self, Report};
 use crate::note;
@@ -72,13 +73,8 @@ pub fn print_findings(report: &Report) {
             percent(samples.with_lines, samples.named),
         ));
     }
-    if let Some(stacks) = report.stacks {
-        note::say(format_args!(
-            "{} of {} call stacks ({}) are whole",
-            stacks.whole,
-            stacks.samples,
-            percent(stacks.whole, stacks.samples),
-        ));
+    if let Some(stacks) = &report.stacks {
+        stacks::print(stacks);
     }
     if let Some(line) = activities(&report.activities) {
         note::say(line);
@@ -221,7 +217,7 @@ fn is_ours(folder: &Path) -> bool {
 }
 
 /// A percentage with one decimal.
-fn percent(part: u64, whole: u64) -> String {
+pub fn percent(part: u64, whole: u64) -> String {
     let tenths = (u128::from(part) * 1000).checked_div(u128::from(whole)).unwrap_or(0);
     format!("{}.{} %", tenths / 10, tenths % 10)
 }

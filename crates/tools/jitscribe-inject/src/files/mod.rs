@@ -2,12 +2,14 @@
 
 pub mod content;
 mod damage;
+mod frames;
 mod index;
 mod name;
 mod open;
 mod symbols;
 
 pub use damage::{Damage, report_end};
+pub use frames::FileFrames;
 pub use index::Index;
 pub use name::{Kind, Named, base_name, looks_like_marker, pid_in_name, pid_of_v8_log};
 pub use open::{Inode, PlainFiles, SourceFile, SourceFiles, Untrusted, pid_in_header};

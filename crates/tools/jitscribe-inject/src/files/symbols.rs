@@ -18,11 +18,11 @@ use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 use super::open::SourceFile;
 
 /// Symbols behind this many are not read. Large programs have a million.
-const MOST_SYMBOLS: u64 = 1 << 22;
+pub(super) const MOST_SYMBOLS: u64 = 1 << 22;
 /// Number of symbols that are read at a time.
-const AT_A_TIME: u64 = 1 << 15;
+pub(super) const AT_A_TIME: u64 = 1 << 15;
 /// Segments of notes behind this many are not read; programs have one to three.
-const MOST_NOTES: usize = 16;
+pub(super) const MOST_NOTES: usize = 16;
 /// Of a segment of notes, no more bytes are read; it has about a hundred.
 const LARGEST_NOTES: u64 = 1 << 16;
 /// Of a name, no more bytes are read.
@@ -62,10 +62,10 @@ struct Layout {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Segment {
-    offset: u64,
-    size: u64,
-    address: u64,
+pub(super) struct Segment {
+    pub(super) offset: u64,
+    pub(super) size: u64,
+    pub(super) address: u64,
 }
 
 impl FileSymbols {
@@ -209,7 +209,12 @@ impl Layout {
 }
 
 /// The build-id among the notes of a segment.
-fn build_id(file: &impl ReadAt, endian: Endianness, offset: u64, size: u64) -> Option<Vec<u8>> {
+pub(super) fn build_id(
+    file: &impl ReadAt,
+    endian: Endianness,
+    offset: u64,
+    size: u64,
+) -> Option<Vec<u8>> {
     let mut notes = vec![0; usize::try_from(size.min(LARGEST_NOTES)).ok()?];
     exact(file, &mut notes, offset).ok()?;
     let mut rest = notes.as_slice();
@@ -260,7 +265,7 @@ fn functions<Elf: FileHeader<Endian = Endianness>>(
 }
 
 /// Structures of a file, aligned in memory.
-struct Pods<T> {
+pub(super) struct Pods<T> {
     words: Vec<u64>,
     count: usize,
     of: std::marker::PhantomData<T>,
@@ -268,7 +273,7 @@ struct Pods<T> {
 
 impl<T: Pod> Pods<T> {
     /// Reads `count` of them, at most 65,536 program or section headers or [`AT_A_TIME`] symbols.
-    fn read(file: &impl ReadAt, offset: u64, count: u64) -> io::Result<Self> {
+    pub(super) fn read(file: &impl ReadAt, offset: u64, count: u64) -> io::Result<Self> {
         let count = usize::try_from(count).map_err(|_| invalid())?;
         let bytes = count.checked_mul(size_of::<T>()).ok_or_else(invalid)?;
         let mut words = vec![0_u64; bytes.div_ceil(8)];
@@ -277,14 +282,14 @@ impl<T: Pod> Pods<T> {
         Ok(Self { words, count, of: std::marker::PhantomData })
     }
 
-    fn as_slice(&self) -> &[T] {
+    pub(super) fn as_slice(&self) -> &[T] {
         let bytes = pod::bytes_of_slice(&self.words);
         pod::slice_from_bytes(bytes, self.count).map_or(&[], |(all, _)| all)
     }
 }
 
 /// Fills `room`.
-fn exact(file: &impl ReadAt, room: &mut [u8], offset: u64) -> io::Result<()> {
+pub(super) fn exact(file: &impl ReadAt, room: &mut [u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while let Some(rest) = room.get_mut(done..).filter(|rest| !rest.is_empty()) {
         let at = offset.checked_add(done as u64).ok_or_else(invalid)?;
@@ -296,7 +301,7 @@ fn exact(file: &impl ReadAt, room: &mut [u8], offset: u64) -> io::Result<()> {
     Ok(())
 }
 
-fn invalid() -> io::Error {
+pub(super) fn invalid() -> io::Error {
     io::ErrorKind::InvalidData.into()
 }
 

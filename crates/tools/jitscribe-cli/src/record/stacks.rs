@@ -1,0 +1,47 @@
+//! What is said of the call stacks of a recording.
+
+use jitscribe_inject::{StackCounts, Stacks};
+
+use super::summary::percent;
+use crate::note;
+
+/// The largest copy of a stack that perf accepts, in bytes.
+const LARGEST_COPY: u64 = 65528;
+
+/// Says how many stacks are whole, and what may be done for the others.
+pub fn print(counts: &StackCounts) {
+    if counts.stacks > 0 {
+        note::say(text(counts));
+    }
+}
+
+fn text(counts: &StackCounts) -> String {
+    let StackCounts { stacks, whole, ends, copied, .. } = counts;
+    let mut said =
+        format!("stacks: {whole} of {stacks} ({}) reach the bottom", percent(*whole, *stacks));
+    // A few stacks are cut in every recording.
+    let is_much = |count: u64| count.saturating_mul(100) > *stacks;
+    let mut causes = Vec::new();
+    if counts.recorded == Stacks::Copied {
+        if is_much(ends.deeper_than_copy) {
+            let mut cause =
+                format!("{} are deeper than the {copied} bytes copied", ends.deeper_than_copy);
+            if *copied < LARGEST_COPY {
+                let more = copied.saturating_mul(4).min(LARGEST_COPY);
+                cause.push_str(&format!(" (--call-graph dwarf,{more} copies more)"));
+            }
+            causes.push(cause);
+        }
+        if is_much(ends.no_tables) {
+            causes.push(format!("{} end in code without unwind info", ends.no_tables));
+        }
+        if is_much(ends.other_memory) {
+            causes.push(format!("{} continue on a stack of the runtime", ends.other_memory));
+        }
+    }
+    if !causes.is_empty() {
+        said.push_str("; ");
+        said.push_str(&causes.join(", "));
+    }
+    said
+}

@@ -1,0 +1,317 @@
+//! What a program or library tells of its frames: unwind tables, and the functions where stacks begin.
+
+use std::io;
+use std::ops::Range;
+use std::rc::Rc;
+
+use jitdump::ReadAt;
+use object::elf::{FileHeader64, PF_X, PT_LOAD, PT_NOTE, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB};
+use object::endian::Endian as _;
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
+use object::{Endianness, elf};
+use stack_unwind::{Body, Section, Sections, Tables};
+
+use super::symbols::{
+    AT_A_TIME, MOST_NOTES, MOST_SYMBOLS, Pods, Segment, build_id, exact, invalid,
+};
+
+/// The functions where a stack begins: of the C library, whose threads and `main` have these callers, and of runtimes that have stacks of
+/// their own. Versions (`@@GLIBC_2.34`) are left out.
+const BOTTOMS: [&[u8]; 16] = [
+    b"_start",
+    b"_dl_start_user",
+    b"__libc_start_main",
+    b"__libc_start_main_impl",
+    b"__libc_start_call_main",
+    b"_start_c",
+    b"start_thread",
+    b"thread_start",
+    b"clone",
+    b"__clone",
+    b"clone3",
+    b"__clone3",
+    b"start",
+    b"runtime.goexit.abi0",
+    // What an Erlang process returns to.
+    b"erts_beamasm:normal_exit/0",
+    b"erts_beamasm:normal_exit/0-CodeInfoPrologue",
+];
+
+/// The function in whose frame the code runs that PHP compiles.
+const PHP: &[u8] = b"execute_ex";
+
+/// Larger sections are not read. Chromium's unwind tables have 20 MB, its names 300 MB.
+const LARGEST_TABLES: u64 = 1 << 27;
+const LARGEST_NAMES: u64 = 1 << 29;
+/// The size of functions in assembly that do not tell theirs, such as the `_start` of glibc's dynamic linker.
+const ASSEMBLY: u64 = 64;
+/// Names that are longer than the longest of [`BOTTOMS`] are not compared.
+const LONGEST_NAME: usize = 64;
+
+/// What an ELF file of 64 bits tells of its frames.
+#[derive(Debug)]
+pub struct FileFrames {
+    /// Its unwind tables, if it has any, and its byte order is the usual one.
+    pub tables: Option<Rc<Tables>>,
+    /// The functions where stacks begin.
+    bottoms: Vec<Range<u64>>,
+    /// The main loop of PHP's interpreter.
+    php: Option<u64>,
+    has_symbols: bool,
+    segments: Vec<Segment>,
+    build_id: Option<Vec<u8>>,
+}
+
+impl FileFrames {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is no ELF file of 64 bits.
+    pub fn read(file: &impl ReadAt) -> io::Result<Self> {
+        type Elf = FileHeader64<Endianness>;
+        let header = Pods::<Elf>::read(file, 0, 1)?;
+        let [header, ..] = header.as_slice() else { return Err(invalid()) };
+        if header.e_ident.magic != elf::ELFMAG || header.e_ident.class != elf::ELFCLASS64 {
+            return Err(invalid());
+        }
+        let endian = header.endian().map_err(|_| invalid())?;
+        let programs = Pods::<elf::ProgramHeader64<Endianness>>::read(
+            file,
+            header.e_phoff(endian),
+            header.e_phnum(endian).into(),
+        )?;
+        let programs = programs.as_slice();
+        let code = programs.iter().filter(|program| {
+            program.p_type(endian) == PT_LOAD && program.p_flags(endian).0 & PF_X.0 != 0
+        });
+        let mut segments: Vec<Segment> = code
+            .map(|program| Segment {
+                offset: program.p_offset(endian),
+                // Without bytes, images have a text in memory alone.
+                size: program.p_memsz(endian),
+                address: program.p_vaddr(endian),
+            })
+            .collect();
+        segments.sort_by_key(|segment| segment.offset);
+        let notes = programs.iter().filter(|program| program.p_type(endian) == PT_NOTE);
+        let build_id = notes.take(MOST_NOTES).find_map(|program| {
+            build_id(file, endian, program.p_offset(endian), program.p_filesz(endian))
+        });
+        let sections = Pods::<elf::SectionHeader64<Endianness>>::read(
+            file,
+            header.e_shoff(endian),
+            header.e_shnum(endian).into(),
+        )?;
+        let sections = sections.as_slice();
+        let tables = (!endian.is_big_endian())
+            .then(|| tables(file, endian, sections, header.e_shstrndx(endian).0.into()))
+            .flatten();
+        let mut found = Self {
+            tables: tables.map(Rc::new),
+            bottoms: Vec::new(),
+            php: None,
+            has_symbols: false,
+            segments,
+            build_id,
+        };
+        found.add_symbols(file, endian, sections);
+        Ok(found)
+    }
+
+    /// The file's build-id, if it has one.
+    pub fn build_id(&self) -> Option<&[u8]> {
+        self.build_id.as_deref()
+    }
+
+    /// Whether it has no symbols but those for the dynamic linker: others may be in a file of their own.
+    pub fn is_stripped(&self) -> bool {
+        !self.has_symbols
+    }
+
+    /// Adds the functions that the file's symbols are in, if they are in a file of their own.
+    pub fn add_debug_file(&mut self, other: Self) {
+        self.bottoms.extend(other.bottoms);
+        self.has_symbols |= other.has_symbols;
+    }
+
+    /// How far addresses of the file are above its offsets, at this offset.
+    pub fn above_offset(&self, offset: u64) -> Option<u64> {
+        let behind = self.segments.partition_point(|segment| segment.offset <= offset);
+        let segment = self.segments.get(behind.checked_sub(1)?)?;
+        // What is mapped are whole pages.
+        let end = segment.offset.checked_add(segment.size)?.checked_next_multiple_of(1 << 12)?;
+        (offset < end).then(|| segment.address.wrapping_sub(segment.offset))
+    }
+
+    /// Whether stacks begin in the function at this address of the file.
+    pub fn is_bottom(&self, address: u64) -> bool {
+        self.bottoms.iter().any(|range| range.contains(&address))
+            || self.tables.as_ref().is_some_and(|tables| tables.is_bottom(address))
+    }
+
+    /// The frame of PHP's interpreter, if it is in this file.
+    pub fn php_frame(&self) -> Option<Body> {
+        self.tables.as_ref()?.body(self.php?)
+    }
+
+    fn add_symbols(
+        &mut self,
+        file: &impl ReadAt,
+        endian: Endianness,
+        sections: &[elf::SectionHeader64<Endianness>],
+    ) {
+        let mut left = MOST_SYMBOLS;
+        for section in sections {
+            let kind = section.sh_type(endian);
+            if !matches!(kind, SHT_SYMTAB | SHT_DYNSYM) {
+                continue;
+            }
+            let names = sections.get(section.sh_link(endian) as usize);
+            let names = names.and_then(|names| content(file, endian, names, LARGEST_NAMES));
+            let Some(names) = names else { continue };
+            self.has_symbols |= kind == SHT_SYMTAB;
+            let place = (section.sh_offset(endian), section.sh_size(endian));
+            // What was read before the end counts.
+            _ = self.add_functions(file, endian, place, &names, &mut left);
+        }
+    }
+
+    /// Adds the functions of a symbol table.
+    fn add_functions(
+        &mut self,
+        file: &impl ReadAt,
+        endian: Endianness,
+        (offset, size): (u64, u64),
+        names: &[u8],
+        left: &mut u64,
+    ) -> io::Result<()> {
+        type Symbol = elf::Sym64<Endianness>;
+        let entry = size_of::<Symbol>() as u64;
+        let count = (size / entry).min(*left);
+        *left -= count;
+        let mut at = 0;
+        while at < count {
+            let some = AT_A_TIME.min(count - at);
+            let offset = offset.checked_add(at * entry).ok_or_else(invalid)?;
+            for symbol in Pods::<Symbol>::read(file, offset, some)?.as_slice() {
+                let Some(name) = name(names, symbol.st_name(endian)) else { continue };
+                let name = name.split(|&byte| byte == b'@').next().unwrap_or(name);
+                let (start, size) = (symbol.st_value(endian), symbol.st_size(endian));
+                if start == 0 {
+                    continue;
+                }
+                if BOTTOMS.contains(&name) {
+                    let size = if size == 0 { ASSEMBLY } else { size };
+                    self.bottoms.push(start..start.saturating_add(size));
+                } else if name == PHP {
+                    self.php = Some(start);
+                }
+            }
+            at += some;
+        }
+        Ok(())
+    }
+}
+
+/// The sections that unwinding takes.
+fn tables(
+    file: &impl ReadAt,
+    endian: Endianness,
+    sections: &[elf::SectionHeader64<Endianness>],
+    names: usize,
+) -> Option<Tables> {
+    let names = content(file, endian, sections.get(names)?, LARGEST_TABLES)?;
+    let named = |wanted: &[u8]| {
+        let is_it = |section: &&elf::SectionHeader64<Endianness>| {
+            name(&names, section.sh_name(endian)) == Some(wanted)
+        };
+        sections.iter().find(is_it)
+    };
+    let read = |wanted| {
+        let section = named(wanted)?;
+        let bytes = content(file, endian, section, LARGEST_TABLES)?;
+        Some(Section { address: section.sh_addr(endian), bytes })
+    };
+    let address = |wanted| named(wanted).map_or(0, |section| section.sh_addr(endian));
+    Tables::new(Sections {
+        eh_frame: read(b".eh_frame"),
+        debug_frame: read(b".debug_frame"),
+        text: address(b".text"),
+        got: address(b".got"),
+    })
+}
+
+/// The content of a section, as far as the file has it.
+fn content(
+    file: &impl ReadAt,
+    endian: Endianness,
+    section: &elf::SectionHeader64<Endianness>,
+    largest: u64,
+) -> Option<Vec<u8>> {
+    /// A file that is smaller than it says takes no more memory than it has.
+    const AT_ONCE: usize = 1 << 20;
+    let (offset, size) = (section.sh_offset(endian), section.sh_size(endian));
+    let is_compressed = section.sh_flags(endian).0 & elf::SHF_COMPRESSED.0 != 0;
+    if section.sh_type(endian) == SHT_NOBITS || is_compressed || size > largest {
+        return None;
+    }
+    let size = usize::try_from(size).ok()?;
+    let mut bytes = Vec::new();
+    while bytes.len() < size {
+        let (done, some) = (bytes.len(), AT_ONCE.min(size - bytes.len()));
+        bytes.resize(done + some, 0);
+        exact(file, bytes.get_mut(done..)?, offset.checked_add(done as u64)?).ok()?;
+    }
+    Some(bytes)
+}
+
+/// A name in a table of them.
+fn name(names: &[u8], at: u32) -> Option<&[u8]> {
+    let rest = names.get(at as usize..)?;
+    let rest = rest.get(..LONGEST_NAME).unwrap_or(rest);
+    rest.split(|&byte| byte == 0).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn program() -> Vec<u8> {
+        std::fs::read("/proc/self/exe").expect("this program")
+    }
+
+    #[test]
+    fn the_start_of_this_program_is_a_bottom() {
+        let bytes = program();
+        let frames = FileFrames::read(&&bytes[..]).expect("an ELF file");
+        let header = FileHeader64::<Endianness>::parse(&*bytes).expect("a header");
+        let entry = header.e_entry(Endianness::Little);
+        assert!(frames.is_bottom(entry), "{entry:#x}");
+        assert!(frames.tables.as_ref().is_some_and(|tables| tables.is_bottom(entry)));
+        assert!(!frames.is_stripped() && !frames.is_bottom(0) && !frames.is_bottom(u64::MAX));
+        assert_eq!(frames.above_offset(u64::MAX), None);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn any_bytes_are_read_or_refused(
+            at in prop::collection::vec((0usize..4096, any::<u8>()), 0..8),
+            kept in 0usize..(1 << 16),
+        ) {
+            let mut bytes = program();
+            bytes.truncate(kept.max(64));
+            for (at, byte) in at {
+                if let Some(place) = bytes.get_mut(at) {
+                    *place = byte;
+                }
+            }
+            if let Ok(frames) = FileFrames::read(&&bytes[..]) {
+                frames.is_bottom(0x1000);
+                frames.above_offset(0x1000);
+            }
+        }
+    }
+}
