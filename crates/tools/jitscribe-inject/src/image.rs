@@ -5,11 +5,12 @@ use std::path::Path;
 use code_image::jitdump::{Converter, LineTable};
 use code_image::{Finished, ImageWriter, Part, Target, VisibleCode};
 use code_timeline::CodeId;
-use jit_code::Code;
+use jit_code::{Code, Line};
 
 use super::code_table::{CodeReader, CodeTable, Origin};
 use super::parallel::ordered_map;
 use super::plan::{ImageCode, PlannedImage};
+use super::source_lines::{CachedResolver, SourceResolver};
 use super::top::{Hits, Top};
 use crate::output::Output;
 use crate::{Error, Result};
@@ -23,6 +24,8 @@ pub struct ImageOptions<'a> {
     pub replace: bool,
     /// The line table to use.
     pub lines: LineTable,
+    /// Where the sources are.
+    pub sources: &'a SourceResolver<'a>,
     /// The samples in each code: the names of codes with samples are kept.
     pub hits: &'a Hits,
     /// Whether the recording has copies of stacks, which are unwound later.
@@ -62,6 +65,7 @@ pub fn write(
             options,
             table,
             reader: table.reader(),
+            sources: options.sources.cached(),
             failed: &failed,
         };
         move |run: &[ImageCode], made: &mut ImageParts| maker.make(run, made)
@@ -94,6 +98,7 @@ struct PartsBuilder<'a, F> {
     options: ImageOptions<'a>,
     table: &'a CodeTable<'a>,
     reader: CodeReader<'a>,
+    sources: CachedResolver<'a>,
     failed: &'a F,
 }
 
@@ -127,11 +132,17 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
         };
         match (self.reader.load(code)?, code.origin) {
             (Some(load), _) => {
+                let files = self.sources.files(load.name, Some(&load));
                 let mut room = Converter::new(self.target.machine.into());
-                room.convert(&load, start, visible, self.options.lines, add)
+                let (table, whole) = (self.options.lines, files.whole());
+                let place = |position| files.place(position);
+                room.convert_with(&load, start, visible, table, whole, place, add)
             }
             (None, Origin::Map(name)) => {
-                let code = Code::at(start, code.size).named_bytes(name);
+                let files = self.sources.files(name, None);
+                let whole = files.whole();
+                let line = whole.map(|whole| Line::new_bytes(0, whole.file, whole.line));
+                let code = Code::at(start, code.size).named_bytes(name).lines(line.as_slice());
                 add(&VisibleCode::whole(code).visible(visible))
             }
             // The file has changed since.

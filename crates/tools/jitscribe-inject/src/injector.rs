@@ -23,6 +23,7 @@ use super::progress::{Progress, Stage};
 use super::recording::Recording;
 use super::recording_index::RecordingIndex;
 use super::report::{ImageReport, Report};
+use super::source_lines::{SourceOptions, SourceResolver};
 use super::sources::Sources;
 use super::top::Hits;
 use super::warning::{NothingApplied, Warning};
@@ -35,6 +36,7 @@ pub struct Injector<'a> {
     image_folder: Option<PathBuf>,
     replace: bool,
     lines: LineTable,
+    sources: SourceOptions,
     progress: &'a dyn Fn(Progress),
 }
 
@@ -71,6 +73,7 @@ impl<'a> Injector<'a> {
             image_folder: None,
             replace: false,
             lines: LineTable::Source,
+            sources: SourceOptions::default(),
             progress: &|_| {},
         }
     }
@@ -101,6 +104,13 @@ impl<'a> Injector<'a> {
     #[must_use]
     pub fn lines(mut self, lines: LineTable) -> Self {
         self.lines = lines;
+        self
+    }
+
+    /// Sets where to look for the sources of generated code.
+    #[must_use]
+    pub fn sources(mut self, sources: SourceOptions) -> Self {
+        self.sources = sources;
         self
     }
 
@@ -157,6 +167,7 @@ impl<'a> Injector<'a> {
         } else {
             fs::canonicalize(&folder).map_err(Error::file(&folder))?
         };
+        let sources = SourceResolver::new(&self.sources, self.files);
         let hits = Hits::count(&attribution, codes.table.history.len());
         let images = Images::write(
             &plan,
@@ -169,10 +180,13 @@ impl<'a> Injector<'a> {
                 folder: &folder,
                 replace: self.replace,
                 lines: self.lines,
+                sources: &sources,
                 hits: &hits,
                 stack_copies: index.stack_copies,
             },
         )?;
+
+        warnings.extend(sources.into_warnings());
 
         progress(Progress::Begins(Stage::WritingRecording));
         input.restart();

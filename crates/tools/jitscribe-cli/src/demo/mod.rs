@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::inject::{self, Report};
 use crate::line_table::LineTable;
+use crate::source_lines::SourceLineArgs;
 use crate::text::Out;
 use crate::text::shell_word;
 use crate::{Error, Result, companion, note, record, text};
@@ -75,6 +76,7 @@ pub fn run(args: &Args) -> Result<()> {
         bridge: false,
         keep_raw: true,
         image_dir: None,
+        sources: SourceLineArgs::default(),
         force: false,
         buildid_cache: false,
         json: false,
@@ -94,6 +96,7 @@ pub fn run(args: &Args) -> Result<()> {
         perf_map: Vec::new(),
         aux_dir: vec![folder.clone()],
         image_dir: None,
+        sources: SourceLineArgs::default(),
         force: false,
         buildid_cache: false,
         lines: LineTable::Ir,

@@ -17,6 +17,7 @@ use jitscribe_inject::{Destination, Injector, Progress, Recording, SearchPaths, 
 
 use crate::files::{Believed, Named};
 use crate::line_table::LineTable;
+use crate::source_lines::SourceLineArgs;
 use crate::{Error, Result, descriptors, note, text};
 
 pub use jitscribe_inject::{Output, Report};
@@ -63,6 +64,8 @@ pub struct Args {
     /// Which lines to show if a dump has both
     #[arg(long, value_enum, default_value_t, value_name = "WHICH")]
     pub lines: LineTable,
+    #[command(flatten)]
+    pub sources: SourceLineArgs,
     /// Replace the output and the object files if they exist
     #[arg(short, long)]
     pub force: bool,
@@ -126,6 +129,7 @@ pub fn inject(args: &Args) -> Result<Report> {
         .image_folder(args.image_dir.clone())
         .replace(args.force)
         .lines(args.lines.into())
+        .sources((&args.sources).into())
         .progress(&progress);
     let mut report = injector.inject(&mut recording, destination)?;
     bar.finish_and_clear();

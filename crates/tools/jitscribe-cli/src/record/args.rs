@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::tool::Tool;
 use crate::runtimes;
+use crate::source_lines::SourceLineArgs;
 
 /// Record a command or a process, including its jitted code
 ///
@@ -67,6 +68,8 @@ pub struct Args {
     /// Where to write the object files; perf looks for them there [default: FILE.jit]
     #[arg(long, value_name = "DIR")]
     pub image_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub sources: SourceLineArgs,
     /// Replace the recording and the object files if they exist
     #[arg(short, long)]
     pub force: bool,

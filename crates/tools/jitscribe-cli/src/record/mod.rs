@@ -161,6 +161,7 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         force: args.force,
         buildid_cache: args.buildid_cache,
         lines: LineTable::default(),
+        sources: args.sources.clone(),
         json: false,
         users,
     });
