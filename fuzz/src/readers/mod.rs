@@ -11,5 +11,6 @@ pub mod jitdump_codes;
 pub mod jitdump_read;
 pub mod perf_data;
 pub mod perf_map;
+pub mod source_map;
 pub mod timeline;
 pub mod valgrind_log;

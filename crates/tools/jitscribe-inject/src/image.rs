@@ -1,12 +1,16 @@
 //! Writes one image; several threads prepare its parts.
 
+use std::collections::{BTreeSet, HashSet};
+use std::ops::Range;
 use std::path::Path;
 
 use code_image::jitdump::{Converter, LineTable};
 use code_image::{Finished, ImageWriter, Part, Target, VisibleCode};
-use code_timeline::CodeId;
+use code_timeline::{AddressSpaceId, CodeId, ranges};
 use jit_code::{Code, Line};
+use rustc_hash::FxBuildHasher;
 
+use super::branches::{self, MOST_TARGETS, TargetNames};
 use super::code_table::{CodeReader, CodeTable, Origin};
 use super::parallel::ordered_map;
 use super::plan::{ImageCode, PlannedImage};
@@ -45,6 +49,7 @@ pub fn write(
     target: Target,
     options: ImageOptions<'_>,
     top: &mut Top,
+    (space, names): (AddressSpaceId, &mut TargetNames<'_>),
     place: impl Fn(u64, u64) -> Option<u64>,
 ) -> Result<Finished> {
     let failed = |error: code_image::Error| match error {
@@ -58,6 +63,7 @@ pub fn write(
         writer.always_write_unwind_tables();
     }
     let empty = writer.part();
+    let mapped = names.mapped(space);
     let worker = || {
         let mut maker = PartsBuilder {
             empty: &empty,
@@ -67,15 +73,31 @@ pub fn write(
             reader: table.reader(),
             sources: options.sources.cached(),
             failed: &failed,
+            image,
+            mapped: &mapped,
         };
         move |run: &[ImageCode], made: &mut ImageParts| maker.make(run, made)
     };
+    let mut targets = BTreeSet::new();
     ordered_map(image.shown.chunks(RUN), worker, |made: &mut ImageParts| {
+        let left = MOST_TARGETS.saturating_sub(targets.len());
+        // In the order of their addresses, so that the same input gives the same image.
+        let mut sorted: Vec<(u64, u64)> = made.targets.drain().collect();
+        sorted.sort_unstable();
+        targets.extend(sorted.into_iter().take(left));
         for (code, name) in made.names.drain(..) {
             top.name(code, name, options.hits);
         }
         made.parts.iter_mut().try_for_each(|part| writer.append(part)).map_err(failed)
     })?;
+    let addresses = targets.iter().map(|&(_, address)| address).collect();
+    let known = names.names(space, &addresses);
+    for (shown, address) in targets {
+        match known.get(&address) {
+            Some(name) => writer.name_branch_target(shown, name),
+            None => writer.name_branch_target(shown, format!("{address:#x}").as_bytes()),
+        }
+    }
     let above = image.span.end;
     let finished = writer.finish(|size| place(above, size)).map_err(failed)?;
     output.finish()?;
@@ -89,6 +111,8 @@ struct ImageParts {
     parts: Vec<Part>,
     /// The names of codes with samples.
     names: Vec<(CodeId, Vec<u8>)>,
+    /// The targets of branches out of the image: as a disassembler computes them, and in the process.
+    targets: HashSet<(u64, u64), FxBuildHasher>,
 }
 
 /// Creates parts of an image.
@@ -100,6 +124,9 @@ struct PartsBuilder<'a, F> {
     reader: CodeReader<'a>,
     sources: CachedResolver<'a>,
     failed: &'a F,
+    image: &'a PlannedImage,
+    /// Where anything was ever mapped.
+    mapped: &'a [Range<u64>],
 }
 
 impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
@@ -110,7 +137,7 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
             if at == made.parts.len() {
                 made.parts.push(self.empty.clone());
             }
-            self.add(shown, &mut made.parts[at], &mut made.names)?;
+            self.add(shown, &mut made.parts[at], &mut made.names, &mut made.targets)?;
         }
         Ok(())
     }
@@ -120,6 +147,7 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
         shown: &ImageCode,
         part: &mut Part,
         names: &mut Vec<(CodeId, Vec<u8>)>,
+        targets: &mut HashSet<(u64, u64), FxBuildHasher>,
     ) -> Result<()> {
         let code = self.table.history.code(shown.code);
         let start = code.address + shown.moved_by;
@@ -132,6 +160,15 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
         };
         match (self.reader.load(code)?, code.origin) {
             (Some(load), _) => {
+                let branches = branches::targets(self.target.machine, load.bytes, start);
+                for address in branches.filter(|address| !self.image.shows(*address)) {
+                    let target = address.wrapping_sub(shown.moved_by);
+                    // What only looks like a branch leads to nothing, mostly.
+                    let place = target..target.saturating_add(1);
+                    if !ranges::overlapping(self.mapped, &place).is_empty() {
+                        targets.insert((address, target));
+                    }
+                }
                 let files = self.sources.files(load.name, Some(&load));
                 let mut room = Converter::new(self.target.machine.into());
                 let (table, whole) = (self.options.lines, files.whole());

@@ -10,6 +10,7 @@ use code_timeline::AddressSpaceId;
 use perf_data::{Attrs, FileIdentity, Mmap, MmapDetail, misc};
 
 use super::address_space::AddressSpaces;
+use super::branches::TargetNames;
 use super::code_table::CodeTable;
 use super::free::Free;
 use super::image::{self, ImageOptions};
@@ -79,6 +80,7 @@ impl Images {
         attrs: &Attrs,
         target_of: &TargetOf<'_>,
         options: ImageOptions<'_>,
+        names: &mut TargetNames<'_>,
     ) -> Result<Self> {
         let mut images = Self::default();
         let mut added = Vec::new();
@@ -112,7 +114,10 @@ impl Images {
                 };
                 let target = target_of(arena.space);
                 let top = &mut images.top;
-                let finished = image::write(&path, image, table, target, options, top, place)?;
+                let finished = {
+                    let names = (arena.space, &mut *names);
+                    image::write(&path, image, table, target, options, top, names, place)?
+                };
                 if let Some(tables) = finished.eh_frame.as_ref().filter(|_| is_layered) {
                     taken = tables.address + tables.len;
                 }

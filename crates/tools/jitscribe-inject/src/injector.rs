@@ -11,6 +11,7 @@ use code_image::jitdump::LineTable;
 use perf_data::{BuildId, Writer};
 
 use super::attribution::SampleAttribution;
+use super::branches::TargetNames;
 use super::files::{PlainFiles, SourceFiles};
 use super::image::ImageOptions;
 use super::images::{Images, MappedFile};
@@ -169,6 +170,8 @@ impl<'a> Injector<'a> {
         };
         let sources = SourceResolver::new(&self.sources, self.files);
         let hits = Hits::count(&attribution, codes.table.history.len());
+        let build_ids = input.features().build_ids(input.endian());
+        let mut names = TargetNames::new(index, spaces, build_ids, self.files);
         let images = Images::write(
             &plan,
             index,
@@ -184,6 +187,7 @@ impl<'a> Injector<'a> {
                 hits: &hits,
                 stack_copies: index.stack_copies,
             },
+            &mut names,
         )?;
 
         warnings.extend(sources.into_warnings());

@@ -77,6 +77,7 @@
 
 mod address_space;
 mod attribution;
+mod branches;
 mod clock;
 mod code_index;
 mod code_lines;

@@ -14,7 +14,7 @@ use code_timeline::{AddressSpaceId, ranges};
 use perf_data::BuildId;
 
 use super::address_space::AddressSpaces;
-use super::files::{FileSymbols, SourceFiles};
+use super::files::{FileSymbols, SourceFiles, is_build_id};
 use super::interner::NameId;
 use super::recording_index::RecordingIndex;
 
@@ -67,12 +67,4 @@ impl<'a> NamedByFile<'a> {
         });
         symbols.as_ref().is_some_and(|symbols| symbols.name(address.wrapping_sub(map.above_offset)))
     }
-}
-
-/// Whether a recorded build-id, which perf pads with zeros up to 20 bytes, is that of a file.
-fn is_build_id(recorded: &[u8], of_file: Option<&[u8]>) -> bool {
-    of_file.is_some_and(|id| {
-        let id = id.get(..20).unwrap_or(id);
-        recorded.strip_prefix(id).is_some_and(|rest| rest.iter().all(|&byte| byte == 0))
-    })
 }

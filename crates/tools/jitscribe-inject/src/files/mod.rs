@@ -11,4 +11,4 @@ pub use damage::{Damage, report_end};
 pub use index::Index;
 pub use name::{Kind, Named, base_name, looks_like_marker, pid_in_name};
 pub use open::{Inode, PlainFiles, SourceFile, SourceFiles, Untrusted, pid_in_header};
-pub use symbols::FileSymbols;
+pub use symbols::{FileSymbols, is_build_id};

@@ -2,6 +2,7 @@
 //!
 //! Separate files with debug symbols are not looked for.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
 
@@ -63,17 +64,7 @@ impl FileSymbols {
         let count = header.e_phnum(endian).into();
         let programs =
             Pods::<Elf::ProgramHeader>::read(file, header.e_phoff(endian).into(), count)?;
-        let code = programs.as_slice().iter().filter(|program| {
-            program.p_type(endian) == PT_LOAD && program.p_flags(endian).0 & PF_X.0 != 0
-        });
-        let mut segments: Vec<Segment> = code
-            .map(|program| Segment {
-                offset: program.p_offset(endian).into(),
-                size: program.p_filesz(endian).into(),
-                address: program.p_vaddr(endian).into(),
-            })
-            .collect();
-        segments.sort_by_key(|segment| segment.offset);
+        let segments = code_segments::<Elf>(programs.as_slice(), endian);
         let count = header.e_shnum(endian).into();
         let notes = programs.as_slice().iter().filter(|program| program.p_type(endian) == PT_NOTE);
         let build_id = notes.take(MOST_NOTES).find_map(|program| {
@@ -91,6 +82,22 @@ impl FileSymbols {
         }
         named.sort_by_key(|range: &Range<u64>| range.start);
         Ok(Self { named: code_timeline::ranges::merge(named, |_| false), segments, build_id })
+    }
+
+    /// The names of the functions that begin at these offsets in an ELF file.
+    ///
+    /// # Errors
+    /// As for [`Self::read`].
+    pub fn names(
+        file: &impl ReadAt,
+        offsets: &BTreeSet<u64>,
+    ) -> io::Result<BTreeMap<u64, Vec<u8>>> {
+        let mut ident = [0; 5];
+        exact(file, &mut ident, 0)?;
+        match ident[4] {
+            1 => names::<FileHeader32<Endianness>>(file, offsets),
+            _ => names::<FileHeader64<Endianness>>(file, offsets),
+        }
     }
 
     /// The file's build-id, if it has one.
@@ -111,6 +118,82 @@ impl FileSymbols {
             self.named.get(first).is_some_and(|range| range.start <= address)
         })
     }
+}
+
+/// Whether a recorded build-id, which perf pads with zeros up to 20 bytes, is that of a file.
+pub fn is_build_id(recorded: &[u8], of_file: Option<&[u8]>) -> bool {
+    of_file.is_some_and(|id| {
+        let id = id.get(..20).unwrap_or(id);
+        recorded.strip_prefix(id).is_some_and(|rest| rest.iter().all(|&byte| byte == 0))
+    })
+}
+
+/// The segments of code.
+fn code_segments<Elf: FileHeader<Endian = Endianness>>(
+    programs: &[Elf::ProgramHeader],
+    endian: Endianness,
+) -> Vec<Segment> {
+    let code = programs.iter().filter(|program| {
+        program.p_type(endian) == PT_LOAD && program.p_flags(endian).0 & PF_X.0 != 0
+    });
+    let mut segments: Vec<Segment> = code
+        .map(|program| Segment {
+            offset: program.p_offset(endian).into(),
+            size: program.p_filesz(endian).into(),
+            address: program.p_vaddr(endian).into(),
+        })
+        .collect();
+    segments.sort_by_key(|segment| segment.offset);
+    segments
+}
+
+/// Names of functions are read up to this length.
+const LONGEST_NAME: usize = 1 << 10;
+
+/// The names of the functions at some offsets.
+fn names<Elf: FileHeader<Endian = Endianness>>(
+    file: &impl ReadAt,
+    offsets: &BTreeSet<u64>,
+) -> io::Result<BTreeMap<u64, Vec<u8>>> {
+    let header = Pods::<Elf>::read(file, 0, 1)?;
+    let [header, ..] = header.as_slice() else { return Err(invalid()) };
+    let endian = header.endian().map_err(|_| invalid())?;
+    let count = header.e_phnum(endian).into();
+    let programs = Pods::<Elf::ProgramHeader>::read(file, header.e_phoff(endian).into(), count)?;
+    let mut wanted: BTreeMap<u64, u64> = BTreeMap::new();
+    for segment in code_segments::<Elf>(programs.as_slice(), endian) {
+        let end = segment.offset.saturating_add(segment.size);
+        for &offset in offsets.range(segment.offset..end.max(segment.offset)) {
+            wanted.insert(segment.address.saturating_add(offset - segment.offset), offset);
+        }
+    }
+    let count = header.e_shnum(endian).into();
+    let sections = Pods::<Elf::SectionHeader>::read(file, header.e_shoff(endian).into(), count)?;
+    let (mut found, mut left) = (BTreeMap::new(), MOST_SYMBOLS);
+    for section in sections.as_slice() {
+        if !matches!(section.sh_type(endian), SHT_SYMTAB | SHT_DYNSYM) {
+            continue;
+        }
+        let strings = sections.as_slice().get(section.sh_link(endian) as usize);
+        let Some(strings) = strings.map(|strings| strings.sh_offset(endian).into()) else {
+            continue;
+        };
+        let table = (section.sh_offset(endian).into(), section.sh_size(endian).into());
+        each_function::<Elf>(file, endian, table, &mut left, |symbol| {
+            let address: u64 = symbol.st_value(endian).into();
+            let Some(&offset) = wanted.get(&address) else { return };
+            let at: u64 = symbol.st_name(endian).into();
+            let mut name = vec![0; LONGEST_NAME];
+            let count =
+                u64::checked_add(strings, at).and_then(|at| file.read_at(&mut name, at).ok());
+            name.truncate(count.unwrap_or(0));
+            if let Some(end) = name.iter().position(|&byte| byte == 0).filter(|&end| end > 0) {
+                name.truncate(end);
+                found.entry(offset).or_insert(name);
+            }
+        })?;
+    }
+    Ok(found)
 }
 
 /// The build-id among the notes of a segment.
@@ -139,9 +222,25 @@ fn build_id(file: &impl ReadAt, endian: Endianness, offset: u64, size: u64) -> O
 fn functions<Elf: FileHeader<Endian = Endianness>>(
     file: &impl ReadAt,
     endian: Endianness,
-    (offset, size): (u64, u64),
+    table: (u64, u64),
     left: &mut u64,
     named: &mut Vec<Range<u64>>,
+) -> io::Result<()> {
+    each_function::<Elf>(file, endian, table, left, |symbol| {
+        let (start, size): (u64, u64) =
+            (symbol.st_value(endian).into(), symbol.st_size(endian).into());
+        // Of a function of unknown size, at least its beginning has a name.
+        named.push(start..start.saturating_add(size.max(1)));
+    })
+}
+
+/// Passes each function in a symbol table to `take`.
+fn each_function<Elf: FileHeader<Endian = Endianness>>(
+    file: &impl ReadAt,
+    endian: Endianness,
+    (offset, size): (u64, u64),
+    left: &mut u64,
+    mut take: impl FnMut(&Elf::Sym),
 ) -> io::Result<()> {
     let entry = size_of::<Elf::Sym>() as u64;
     let count = (size / entry).min(*left);
@@ -153,10 +252,7 @@ fn functions<Elf: FileHeader<Endian = Endianness>>(
         for symbol in Pods::<Elf::Sym>::read(file, offset, some)?.as_slice() {
             let is_function = matches!(symbol.st_type(), STT_FUNC | STT_GNU_IFUNC);
             if is_function && symbol.st_shndx(endian) != SHN_UNDEF {
-                let (start, size): (u64, u64) =
-                    (symbol.st_value(endian).into(), symbol.st_size(endian).into());
-                // Of a function of unknown size, at least its beginning has a name.
-                named.push(start..start.saturating_add(size.max(1)));
+                take(symbol);
             }
         }
         at += some;
@@ -233,7 +329,12 @@ mod tests {
             let offset = u64::from_str_radix(line.split(' ').nth(2)?, 16).ok()?;
             (start..end).contains(&address).then(|| address - start + offset)
         });
-        assert!(symbols.name(offset.expect("its mapping")));
+        let offset = offset.expect("its mapping");
+        assert!(symbols.name(offset));
+        let names = FileSymbols::names(&&program()[..], &BTreeSet::from([offset, offset + 1]));
+        let names = names.expect("an ELF file");
+        assert_eq!(names.keys().collect::<Vec<_>>(), [&offset], "the beginning alone");
+        assert!(names[&offset].windows(5).any(|part| part == b"named"), "{names:?}");
         assert!(!symbols.name(0), "the head of the file is no function");
         assert!(!symbols.name(u64::MAX));
     }
@@ -254,6 +355,7 @@ mod tests {
             if let Ok(symbols) = FileSymbols::read(&&bytes[..]) {
                 symbols.name(0x1000);
             }
+            _ = FileSymbols::names(&&bytes[..], &(0..0x2000).collect());
         }
 
         #[test]

@@ -374,3 +374,110 @@ impl<'c> FilesOfCode<'c> {
         Some(Position { file: &file.path, line: *line, column: 0 })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::files::PlainFiles;
+
+    /// Maps the first column of the second line to line 7 of `src/a.ts`.
+    const MAP: &str = r#"{"version":3,"sources":["../src/a.ts"],"mappings":";AAMA"}"#;
+
+    /// A folder that belongs to the user, with `dist/a.js`, `src/a.ts` and what else is given.
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, content) in files.iter().chain(&[("src/a.ts", "")]) {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        folder
+    }
+
+    /// The file and line for line 2 of a file, without the folder.
+    fn place(options: &SourceOptions, folder: &Path, name: &str) -> (String, u32) {
+        let resolver = SourceResolver::new(options, &PlainFiles);
+        let file = resolver.cached().resolve(name.as_bytes());
+        let place = file.place(Position { file: b"", line: 2, column: 3 });
+        let path = String::from_utf8_lossy(place.file).into_owned();
+        let root = format!("{}/", folder.to_str().unwrap());
+        (path.replace(&root, ""), place.line)
+    }
+
+    #[test]
+    fn lines_of_scripts_go_through_their_maps() {
+        let encoded = MAP.replace('"', "%22");
+        let inline = format!("f();\n//# sourceMappingURL=data:application/json,{encoded}\n");
+        let named = "f();\n//# sourceMappingURL=a%20map.json\n";
+        let remote = "f();\n//# sourceMappingURL=https://example.org/a.map\n";
+        let folder = folder(&[
+            ("dist/inline.js", &inline),
+            ("dist/named.mjs", named),
+            ("dist/a map.json", MAP),
+            ("dist/remote.js", remote),
+            ("dist/none.js", "f();\n"),
+            ("maps/dist/none.js.map", MAP),
+        ]);
+        let folder = folder.path();
+        let default = SourceOptions::default();
+        let path = |name: &str| format!("{}/{name}", folder.to_str().unwrap());
+        let at = |options: &SourceOptions, name: &str| place(options, folder, name);
+        let original = ("src/a.ts".to_owned(), 7);
+        assert_eq!(at(&default, &path("dist/inline.js")), original);
+        assert_eq!(at(&default, &format!("file://{}", path("dist/inline.js?v=1"))), original);
+        assert_eq!(at(&default, &path("dist/named.mjs")), original);
+        for name in ["dist/remote.js", "dist/none.js", "dist/missing.js"] {
+            assert_eq!(at(&default, &path(name)), (name.to_owned(), 2));
+        }
+        let off = SourceOptions { use_maps: false, ..SourceOptions::default() };
+        assert_eq!(at(&off, &path("dist/inline.js")), ("dist/inline.js".to_owned(), 2));
+        let maps = vec![folder.join("maps")];
+        let with_maps = SourceOptions { map_folders: maps, ..SourceOptions::default() };
+        // The source is relative to the map.
+        assert_eq!(at(&with_maps, "none.js"), ("maps/src/a.ts".to_owned(), 7));
+        let folders = vec![folder.join("src")];
+        let with_sources = SourceOptions { folders, ..with_maps };
+        assert_eq!(at(&with_sources, "none.js").1, 7);
+        assert_eq!(at(&with_sources, "a.ts"), ("src/a.ts".to_owned(), 2));
+    }
+
+    #[test]
+    fn damaged_maps_are_reported() {
+        let folder = folder(&[
+            ("a.js", "//# sourceMappingURL=a.map"),
+            ("a.map", "{"),
+            ("b.js", "//# sourceMappingURL=b.map"),
+            ("b.map", r#"{"version":3,"sources":["x.ts"],"mappings":"AAAA;!"}"#),
+        ]);
+        let resolver = SourceResolver::new(&SourceOptions::default(), &PlainFiles);
+        for name in ["a.js", "b.js"] {
+            let path = folder.path().join(name);
+            resolver.cached().resolve(path.as_os_str().as_bytes());
+        }
+        let warnings: Vec<String> = resolver.into_warnings().into_iter().map(Into::into).collect();
+        assert_eq!(warnings.len(), 2, "{warnings:?}");
+        assert!(warnings[0].contains("a.map: source map: not a source map"), "{warnings:?}");
+        assert!(warnings[1].contains("b.map: source map: character 5"), "{warnings:?}");
+    }
+
+    #[test]
+    fn python_functions_have_the_line_of_their_definition() {
+        let folder = folder(&[("app.py", "import os\n\ndef f():\n  pass\n")]);
+        let path = folder.path().join("app.py");
+        let resolver = SourceResolver::new(&SourceOptions::default(), &PlainFiles);
+        let mut cached = resolver.cached();
+        let line = |cached: &mut CachedResolver<'_>, name: &str| {
+            let files = cached.files(name.as_bytes(), None);
+            files.whole().map(|whole| (whole.file.to_vec(), whole.line))
+        };
+        let shown = path.to_str().unwrap();
+        let file = shown.as_bytes().to_vec();
+        assert_eq!(line(&mut cached, &format!("py::f:{shown}")), Some((file.clone(), 3)));
+        assert_eq!(line(&mut cached, &format!("py::<module>:{shown}")), Some((file, 1)));
+        assert_eq!(line(&mut cached, &format!("py::g:{shown}")), None);
+        assert_eq!(line(&mut cached, "py::f:<string>"), None);
+        assert_eq!(line(&mut cached, "f"), None);
+    }
+}

@@ -1,0 +1,149 @@
+//! Targets of branches out of an image.
+//!
+//! A disassembler shows a target by the nearest symbol before it. For a target outside of the image, that is a function that has nothing to do with it, with
+//! a large offset. So the image has a label at each such target, with the name of the function there, or else its address in the process.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use code_timeline::AddressSpaceId;
+use perf_data::BuildId;
+
+use super::address_space::AddressSpaces;
+use super::files::{FileSymbols, SourceFiles, is_build_id};
+use super::interner::NameId;
+use super::recording_index::RecordingIndex;
+
+/// No more labels are made for one image. V8's code calls some hundred builtins.
+pub const MOST_TARGETS: usize = 1 << 16;
+
+/// The targets of the direct branches in the code `bytes` at `address`. Where instructions have no fixed length, bytes within others are taken for
+/// branches, too.
+pub fn targets(machine: u16, bytes: &[u8], address: u64) -> impl Iterator<Item = u64> {
+    let is_fixed = machine == AARCH64;
+    let step = if is_fixed { 4 } else { 1 };
+    let known = matches!(machine, X86_64 | AARCH64);
+    let places = (0..bytes.len()).step_by(step).take_while(move |_| known);
+    places.filter_map(move |at| {
+        let rest = bytes.get(at..)?;
+        let (distance, from) = if is_fixed { aarch64(rest)? } else { x86(rest)? };
+        let from = address.wrapping_add(at as u64).wrapping_add(from);
+        Some(from.wrapping_add_signed(distance))
+    })
+}
+
+const X86_64: u16 = 62;
+const AARCH64: u16 = 183;
+
+/// The distance of a direct branch, and from where it counts.
+fn x86(code: &[u8]) -> Option<(i64, u64)> {
+    let (before, distance) = match code {
+        [0xe8 | 0xe9, rest @ ..] => (1, rest),
+        [0x0f, 0x80..=0x8f, rest @ ..] => (2, rest),
+        _ => return None,
+    };
+    Some((i32::from_le_bytes(*distance.first_chunk()?).into(), before + 4))
+}
+
+fn aarch64(code: &[u8]) -> Option<(i64, u64)> {
+    let word = u32::from_le_bytes(*code.first_chunk()?);
+    // b and bl: 26 bits, in units of four bytes.
+    let is_branch = word & 0x7c00_0000 == 0x1400_0000;
+    is_branch.then(|| (i64::from((word << 6).cast_signed() >> 6) * 4, 0))
+}
+
+/// Names the functions at addresses outside of images.
+#[derive(Debug)]
+pub struct TargetNames<'a> {
+    index: &'a RecordingIndex,
+    spaces: &'a AddressSpaces,
+    files: &'a dyn SourceFiles,
+    /// The recorded build-ids, by path.
+    build_ids: HashMap<Vec<u8>, Vec<u8>>,
+    /// The build-ids of the files on this machine.
+    here: HashMap<NameId, Option<Vec<u8>>>,
+}
+
+impl<'a> TargetNames<'a> {
+    /// Files are opened by `files`.
+    pub fn new(
+        index: &'a RecordingIndex,
+        spaces: &'a AddressSpaces,
+        build_ids: Vec<BuildId>,
+        files: &'a dyn SourceFiles,
+    ) -> Self {
+        let build_ids = build_ids.into_iter().map(|file| (file.filename, file.id)).collect();
+        Self { index, spaces, files, build_ids, here: HashMap::new() }
+    }
+
+    /// Where anything was ever mapped.
+    pub fn mapped(&self, space: AddressSpaceId) -> Vec<Range<u64>> {
+        self.spaces.mapped_with_inherited(space)
+    }
+
+    /// The names of the functions that begin at these addresses, from the files that were mapped there at the end of the recording.
+    pub fn names(
+        &mut self,
+        space: AddressSpaceId,
+        addresses: &BTreeSet<u64>,
+    ) -> BTreeMap<u64, Vec<u8>> {
+        let mut by_file: HashMap<NameId, Vec<(u64, u64)>> = HashMap::new();
+        for &address in addresses {
+            let map = self.spaces.mapping(self.index, space, address, self.index.last_sample);
+            let map = map.and_then(|map| self.index.maps.get(map));
+            if let Some(map) = map.filter(|map| !map.anonymous) {
+                let offset = address.wrapping_sub(map.above_offset);
+                by_file.entry(map.name).or_default().push((offset, address));
+            }
+        }
+        let mut names = BTreeMap::new();
+        for (file, places) in by_file {
+            let known = self.names_in(file, &places.iter().map(|&(offset, _)| offset).collect());
+            let name = |(offset, address)| Some((address, known.get(&offset)?.clone()));
+            names.extend(places.into_iter().filter_map(name));
+        }
+        names
+    }
+
+    fn names_in(&mut self, name: NameId, offsets: &BTreeSet<u64>) -> BTreeMap<u64, Vec<u8>> {
+        let path = self.index.names.get(name);
+        let Ok(file) = self.files.open(Path::new(OsStr::from_bytes(path)), None) else {
+            return BTreeMap::new();
+        };
+        let here = self.here.entry(name).or_insert_with(|| {
+            let symbols = FileSymbols::read(&file).ok()?;
+            symbols.build_id().map(<[u8]>::to_vec)
+        });
+        // Not if it was replaced since, or is another machine's.
+        let recorded = self.build_ids.get(path).map(Vec::as_slice);
+        if recorded.is_some_and(|id| !is_build_id(id, here.as_deref())) {
+            return BTreeMap::new();
+        }
+        FileSymbols::names(&file, offsets).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(machine: u16, bytes: &[u8]) -> Vec<u64> {
+        targets(machine, bytes, 0x1000).collect()
+    }
+
+    #[test]
+    fn direct_branches_are_found() {
+        let code = [0x90, 0xe8, 0xfb, 0x0f, 0, 0, 0x0f, 0x84, 0xf4, 0xff, 0xff, 0xff, 0xc3];
+        assert_eq!(of(X86_64, &code), [0x2001, 0x1000]);
+        assert!(of(X86_64, &[0xe9, 0, 0]).is_empty());
+        let code: Vec<u8> = [0x9400_0002_u32, 0xd503_201f, 0x17ff_ffff]
+            .iter()
+            .flat_map(|w| w.to_le_bytes())
+            .collect();
+        assert_eq!(of(AARCH64, &code), [0x1008, 0x1004]);
+        assert!(of(243, &code).is_empty());
+    }
+}
