@@ -28,8 +28,8 @@ fn package() -> PathBuf {
 }
 
 fn record_package() -> Recording {
-    let script = workload("mapped.mjs");
-    let program = ["node", "--perf-prof", text(&script), text(&package())];
+    let (script, package) = (workload("mapped.mjs"), package());
+    let program = ["node", "--perf-prof", text(&script), text(&package)];
     Recorder::new().record(&program)
 }
 
@@ -38,6 +38,8 @@ fn samples_with_lines(recording: &Recording, data: &Path) -> Vec<Sample> {
     let tools = recording.dir().join("tools");
     fs::create_dir_all(&tools).expect("a folder");
     let (script, log) = (tools.join("addr2line"), tools.join("log"));
+    // Of an earlier call.
+    _ = fs::remove_file(&log);
     let content =
         format!("#!/bin/sh\necho \"$*\" >> {}\nexec /usr/bin/addr2line \"$@\"\n", text(&log));
     fs::write(&script, content).expect("a script");

@@ -23,13 +23,12 @@ pub const MOST_TARGETS: usize = 1 << 16;
 /// The targets of the direct branches in the code `bytes` at `address`. Where instructions have no fixed length, bytes within others are taken for
 /// branches, too.
 pub fn targets(machine: u16, bytes: &[u8], address: u64) -> impl Iterator<Item = u64> {
-    let is_fixed = machine == AARCH64;
-    let step = if is_fixed { 4 } else { 1 };
-    let known = matches!(machine, X86_64 | AARCH64);
-    let places = (0..bytes.len()).step_by(step).take_while(move |_| known);
+    let of_x86 = (machine == X86_64).then(|| memchr::memchr3_iter(0xe8, 0xe9, 0x0f, bytes));
+    let of_aarch64 = (machine == AARCH64).then(|| (0..bytes.len()).step_by(4));
+    let places = of_x86.into_iter().flatten().chain(of_aarch64.into_iter().flatten());
     places.filter_map(move |at| {
         let rest = bytes.get(at..)?;
-        let (distance, from) = if is_fixed { aarch64(rest)? } else { x86(rest)? };
+        let (distance, from) = if machine == AARCH64 { aarch64(rest)? } else { x86(rest)? };
         let from = address.wrapping_add(at as u64).wrapping_add(from);
         Some(from.wrapping_add_signed(distance))
     })

@@ -161,11 +161,13 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
         match (self.reader.load(code)?, code.origin) {
             (Some(load), _) => {
                 let branches = branches::targets(self.target.machine, load.bytes, start);
-                for address in branches.filter(|address| !self.image.shows(*address)) {
+                for address in branches {
                     let target = address.wrapping_sub(shown.moved_by);
                     // What only looks like a branch leads to nothing, mostly.
                     let place = target..target.saturating_add(1);
-                    if !ranges::overlapping(self.mapped, &place).is_empty() {
+                    if !ranges::overlapping(self.mapped, &place).is_empty()
+                        && !self.image.shows(address)
+                    {
                         targets.insert((address, target));
                     }
                 }
