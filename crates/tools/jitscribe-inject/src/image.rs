@@ -42,6 +42,10 @@ const RUN: usize = 2048;
 
 /// Writes `image` to the file `path`. `place` gets the end of its text and the size of its unwind tables, and returns
 /// the address for these. `top` gets the names of codes with samples.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "what to write, from which tables, and two callbacks"
+)]
 pub fn write(
     path: &Path,
     image: &PlannedImage,

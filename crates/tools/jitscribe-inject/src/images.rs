@@ -72,6 +72,7 @@ pub type TargetOf<'t> = dyn Fn(AddressSpaceId) -> Target + 't;
 
 impl Images {
     /// Writes all images of `plan`.
+    #[expect(clippy::too_many_arguments, reason = "the results of all steps before it")]
     pub fn write(
         plan: &Plan,
         index: &RecordingIndex,

@@ -14,13 +14,13 @@ pub fn source_name(name: &[u8]) -> Cow<'_, [u8]> {
     let Some(colon) = name.iter().position(|&byte| byte == b':') else { return name.into() };
     let (scheme, rest) = name.split_at_checked(colon).unwrap_or((name, b""));
     let rest = rest.get(1..).unwrap_or_default();
-    if scheme.eq_ignore_ascii_case(b"file") {
-        if let Some(path) = file_path(rest) {
-            return match percent_decoded(path) {
-                Cow::Borrowed(path) => without_colons(path),
-                Cow::Owned(path) => without_colons(&path).into_owned().into(),
-            };
-        }
+    if scheme.eq_ignore_ascii_case(b"file")
+        && let Some(path) = file_path(rest)
+    {
+        return match percent_decoded(path) {
+            Cow::Borrowed(path) => without_colons(path),
+            Cow::Owned(path) => without_colons(&path).into_owned().into(),
+        };
     }
     let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-._".contains(byte);
     match scheme {
