@@ -23,6 +23,9 @@ cache=${JITSCRIBE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/jitscribe}
 rust_needed=1.95
 # The tests compare with this version of samply.
 samply=0.13.1
+# A package of ES modules with source maps, and the SHA-256 of its archive.
+marked=15.0.12
+marked_sum=39a847a896af15b2846f927da55d444619ea55a55c236e10333056474b793aaa
 pinned=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
 
 # What is needed | how to see that it is there: a command, or a file when it starts with "/" | package
@@ -180,6 +183,16 @@ if [ "$mode" = test ]; then
     unpack libunwind-19 usr/lib/llvm-19/lib/libunwind.so.1
     # Its reader needs none of the desktop that the package depends on.
     unpack hotspot usr/lib/x86_64-linux-gnu/libexec/hotspot-perfparser
+    if [ ! -e "$cache/marked-$marked/lib/marked.esm.js" ]; then
+        unpacked=$(mktemp -d)
+        python3 -c 'import sys, urllib.request; urllib.request.urlretrieve(*sys.argv[1:])' \
+            "https://registry.npmjs.org/marked/-/marked-$marked.tgz" "$unpacked/marked.tgz"
+        echo "$marked_sum  $unpacked/marked.tgz" | sha256sum --check --quiet
+        tar -xzf "$unpacked/marked.tgz" -C "$unpacked"
+        mkdir -p "$cache"
+        mv "$unpacked/package" "$cache/marked-$marked"
+        rm -r "$unpacked"
+    fi
     # Built once: 342 crates, two to three minutes.
     if [ "$("$cache/samply/bin/samply" --version 2>/dev/null)" != "samply $samply" ]; then
         built=$(mktemp -d)
@@ -225,6 +238,7 @@ if [ "$mode" = test ]; then
     printf '  %-36s %s\n' "the libunwind of LLVM 19" "$cache/libunwind-19"
     printf '  %-36s %s\n' "hotspot's reader" "$cache/hotspot"
     printf '  %-36s %s\n' "samply" "$cache/samply"
+    printf '  %-36s %s\n' "a package with source maps" "$cache/marked-$marked"
 fi
 
 paranoid=$(cat /proc/sys/kernel/perf_event_paranoid 2>/dev/null || echo 0)

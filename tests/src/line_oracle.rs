@@ -13,8 +13,8 @@ const BIAS: u64 = 0x40;
 #[derive(Debug)]
 struct Load {
     size: u64,
-    /// Address without the bias, file, line.
-    lines: Vec<(u64, String, u32)>,
+    /// Address without the bias, file, line, column.
+    lines: Vec<(u64, String, u32, u32)>,
 }
 
 /// The lines of codes whose address was used once, so that time does not matter.
@@ -58,29 +58,35 @@ impl LineOracle {
     /// The file and line at an address: `None` where the dump has no lines for its code or was used for several,
     /// `Some(None)` if the compiler records that there is no line.
     pub fn at(&self, ip: u64) -> Option<Option<(&str, u32)>> {
+        Some(self.position(ip)?.map(|(file, line, _)| (file, line)))
+    }
+
+    /// The same with the column.
+    pub fn position(&self, ip: u64) -> Option<Option<(&str, u32, u32)>> {
         let (start, load) = self.loads.range(..=ip).next_back()?;
         if ip - start >= load.size || load.lines.is_empty() {
             return None;
         }
         let row = load.lines.iter().rfind(|(address, ..)| *address <= ip)?;
-        Some((row.2 != 0).then_some((row.1.as_str(), row.2)))
+        Some((row.2 != 0).then_some((row.1.as_str(), row.2, row.3)))
     }
 }
 
-fn debug_entries(body: &[u8]) -> Vec<(u64, String, u32)> {
-    let mut entries: Vec<(u64, String, u32)> = Vec::new();
+fn debug_entries(body: &[u8]) -> Vec<(u64, String, u32, u32)> {
+    let mut entries: Vec<(u64, String, u32, u32)> = Vec::new();
     let mut at = 16;
     for _ in 0..u64_at(body, 8) {
         let (address, line) = (u64_at(body, at) - BIAS, u32_at(body, at + 8));
+        let column = u32_at(body, at + 12);
         let name = &body[at + 16..];
         let name = &name[..name.iter().position(|&byte| byte == 0).expect("a terminated name")];
         at += 16 + name.len() + 1;
         let file = match (name, entries.last()) {
             // "The same file as before": V8 has written more than one form of it.
-            ([0xff, ..], Some((_, file, _))) => file.clone(),
+            ([0xff, ..], Some((_, file, ..))) => file.clone(),
             _ => String::from_utf8_lossy(name).into_owned(),
         };
-        entries.push((address, file, line));
+        entries.push((address, file, line, column));
     }
     entries.sort_by_key(|(address, ..)| *address);
     entries

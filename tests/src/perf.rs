@@ -59,6 +59,24 @@ impl Perf {
         self.samples_with(data, &format!("{FIELDS},srcline"))
     }
 
+    /// The samples in the images of a folder, with source positions. perf asks addr2line about no other file: this is the line that the documentation gives.
+    /// `tools` is searched for addr2line first.
+    pub fn samples_in_images(&self, data: &Path, images: &Path, tools: &Path) -> Vec<Sample> {
+        let images = images
+            .read_dir()
+            .expect("a folder with images")
+            .map(|image| image.expect("an image").file_name().into_string().expect("a UTF-8 name"));
+        let images: Vec<String> = images.collect();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths(
+            std::iter::once(tools.to_owned()).chain(std::env::split_paths(&path)),
+        );
+        let mut command = self.command();
+        command.args(["script", "--ns", "-G", "--dsos", &images.join(","), "-F"]);
+        command.arg(format!("{FIELDS},srcline")).arg("-i").arg(data);
+        sample::parse(&run(command.env("PATH", path.expect("a path"))).stdout)
+    }
+
     fn samples_with(&self, data: &Path, fields: &str) -> Vec<Sample> {
         let mut command = self.command();
         command.args(["script", "--ns", "-G", "-F", fields, "-i"]).arg(data);

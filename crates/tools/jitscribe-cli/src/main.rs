@@ -25,6 +25,7 @@ mod run;
 mod runtimes;
 mod search_path;
 mod shell;
+mod source_lines;
 mod symbols;
 mod text;
 mod valgrind;

@@ -12,9 +12,8 @@ use code_timeline::AddressSpaceId;
 use rustc_hash::FxBuildHasher;
 
 use super::address_space::AddressSpaces;
-use super::files::{FileFunctions, SourceFiles, base_name};
+use super::files::{FileFunctions, SourceFiles, base_name, is_build_id};
 use super::interner::NameId;
-use super::named_by_file::is_build_id;
 use super::recording_index::RecordingIndex;
 
 /// What a runtime does for a program.

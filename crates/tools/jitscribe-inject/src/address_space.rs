@@ -205,6 +205,17 @@ impl AddressSpaces {
         self.spaces.get(&space).map_or(&[], |mapped| &mapped.files)
     }
 
+    /// Where anything was ever mapped, in this address space or in one that it was forked from.
+    pub fn mapped_with_inherited(&self, space: AddressSpaceId) -> Vec<Range<u64>> {
+        let from = std::iter::successors(self.inherited(space), |from| self.inherited(from.space));
+        let spaces = std::iter::once(space).chain(from.take(GENERATIONS).map(|from| from.space));
+        let mapped = spaces.filter_map(|space| self.spaces.get(&space));
+        let mut all: Vec<Range<u64>> =
+            mapped.flat_map(|mapped| mapped.taken.iter().cloned()).collect();
+        all.sort_by_key(|range| range.start);
+        ranges::merge(all, |_| false)
+    }
+
     /// Like [`Self::files`], with the files of the processes that it was forked from.
     pub fn files_with_inherited(&self, space: AddressSpaceId) -> Vec<Range<u64>> {
         let mut all = self.files(space).to_vec();

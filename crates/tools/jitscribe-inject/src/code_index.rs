@@ -5,6 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use code_timeline::CodeId;
+use jitdump::CodeLoad;
 use rustc_hash::FxBuildHasher;
 
 use super::Result;
@@ -12,6 +13,7 @@ use super::code_lines::{CodeLines, Frame};
 use super::code_table::{CodeReader, CodeTable};
 use super::lookup::{LookupCache, Numbers, Occupant};
 use super::recording::Recording;
+use super::source_lines::{CachedResolver, SourceResolver};
 use super::sources::Codes;
 
 /// Codes with more lines and calls than this are not cached.
@@ -30,6 +32,7 @@ pub struct CodeIndex<'a> {
     cache: LookupCache<'a, Numbers>,
     reader: CodeReader<'a>,
     decoded: HashMap<CodeId, Rc<CodeLines>, FxBuildHasher>,
+    sources: Option<CachedResolver<'a>>,
     /// Number of lines and calls in the cache.
     held: usize,
 }
@@ -81,7 +84,16 @@ impl<'a> CodeIndex<'a> {
     pub fn new(recording: &'a Recording, codes: &'a Codes<'_>) -> Self {
         let table = &codes.table;
         let cache = LookupCache::new(&recording.index, &recording.spaces, table, &|_| false);
-        Self { table, cache, reader: table.reader(), decoded: HashMap::default(), held: 0 }
+        let reader = table.reader();
+        Self { table, cache, reader, decoded: HashMap::default(), sources: None, held: 0 }
+    }
+
+    /// Gives lines of the user's sources: see [`SourceOptions`](crate::SourceOptions). The default is those that the runtimes report.
+    #[must_use]
+    pub fn sources(mut self, sources: &'a SourceResolver<'a>) -> Self {
+        self.sources = Some(sources.cached());
+        self.decoded.clear();
+        self
     }
 
     /// The code at `address` in process `pid` at `time`. This reads no file.
@@ -114,13 +126,18 @@ impl<'a> CodeIndex<'a> {
             return Ok(Rc::clone(lines));
         }
         let code = self.table.history.code(id);
+        let sources = &mut self.sources;
+        let mut lines_of = |name: Vec<u8>, load: Option<&CodeLoad<'_>>| match sources {
+            Some(sources) => CodeLines::resolve(name, code.address, load, sources),
+            None => CodeLines::decode(name, code.address, load),
+        };
         let lines = match self.table.name_without_dump(id) {
-            Some(name) => CodeLines::decode(name.to_vec(), code.address, None),
+            Some(name) => lines_of(name.to_vec(), None),
             None => {
                 // `None` if the file has changed since.
                 let load = self.reader.load(code)?;
                 let name = load.map(|load| load.name.to_vec()).unwrap_or_default();
-                CodeLines::decode(name, code.address, load.as_ref())
+                lines_of(name, load.as_ref())
             }
         };
         let lines = Rc::new(lines);

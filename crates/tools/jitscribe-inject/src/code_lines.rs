@@ -1,16 +1,21 @@
 //! Maps an address within a code to functions and lines.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
+use code_image::jitdump::Position;
 use code_timeline::ranges::Canvas;
-use jitdump::CodeLoad;
+use jitdump::extension::InlinedCall;
+use jitdump::{CodeLoad, LineEntry};
+
+use super::source_lines::{CachedResolver, source_name};
 
 /// One function at an address: the code's own, or one that was inlined into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// The function's name.
     pub function: &'a [u8],
-    /// The file as the writer named it; empty for unknown.
+    /// The file, as a path; empty for unknown.
     pub file: &'a [u8],
     /// The line from 1; 0 for unknown.
     pub line: u32,
@@ -53,6 +58,33 @@ impl CodeLines {
     /// The lines of a code named `name` that begins at `start`. Addresses are adjusted if the code was moved.
     #[must_use]
     pub fn decode(name: Vec<u8>, start: u64, load: Option<&CodeLoad<'_>>) -> Self {
+        Self::decode_with(name, start, load, None, |position| {
+            (source_name(position.file), position.line)
+        })
+    }
+
+    /// The same with the positions in the user's sources.
+    #[must_use]
+    pub fn resolve(
+        name: Vec<u8>,
+        start: u64,
+        load: Option<&CodeLoad<'_>>,
+        sources: &mut CachedResolver<'_>,
+    ) -> Self {
+        let files = sources.files(&name, load);
+        Self::decode_with(name, start, load, files.whole(), |position| {
+            let place = files.place(position);
+            (place.file.into(), place.line)
+        })
+    }
+
+    fn decode_with<'p>(
+        name: Vec<u8>,
+        start: u64,
+        load: Option<&CodeLoad<'p>>,
+        whole: Option<Position<'_>>,
+        place: impl Fn(Position<'p>) -> (Cow<'p, [u8]>, u32),
+    ) -> Self {
         let mut all = Self {
             name: name.into(),
             files: Vec::new(),
@@ -60,12 +92,20 @@ impl CodeLines {
             calls: Vec::new(),
             innermost: Vec::new(),
         };
-        let Some(load) = load else { return all };
-        let here = |address: u64| address.wrapping_sub(load.address).wrapping_add(start);
         let mut names = Names::default();
-        for line in load.lines() {
-            let file = names.number(line.file);
-            all.lines.push(Line { address: here(line.address), file, line: line.line });
+        if let Some(whole) = whole {
+            let file = names.number(whole.file);
+            all.lines.push(Line { address: start, file, line: whole.line });
+        }
+        let Some(load) = load else {
+            all.files = names.files;
+            return all;
+        };
+        let here = |address: u64| address.wrapping_sub(load.address).wrapping_add(start);
+        for entry in load.lines() {
+            let LineEntry { file, line, column, .. } = entry;
+            let (file, line) = place(Position { file, line, column });
+            all.lines.push(Line { address: here(entry.address), file: names.number(&file), line });
         }
         // A stable sort: of several lines at one address, the last one applies from there on.
         all.lines.sort_by_key(|line| line.address);
@@ -75,12 +115,10 @@ impl CodeLines {
             for range in call.ranges {
                 canvas.paint(here(range.start)..here(range.end), number);
             }
-            all.calls.push(Call {
-                parent: call.parent,
-                name: call.name.into(),
-                file: names.number(call.file),
-                line: call.line,
-            });
+            let InlinedCall { file, line, column, .. } = call;
+            let (file, line) = place(Position { file, line, column });
+            let file = names.number(&file);
+            all.calls.push(Call { parent: call.parent, name: call.name.into(), file, line });
         }
         all.innermost = canvas.visible().collect();
         all.files = names.files;

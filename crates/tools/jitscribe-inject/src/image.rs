@@ -1,17 +1,21 @@
 //! Writes one image; several threads prepare its parts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Range;
 use std::path::Path;
 
 use code_image::jitdump::{Converter, LineTable};
 use code_image::{Finished, ImageWriter, Part, Target, VisibleCode};
-use code_timeline::{AddressSpaceId, CodeId};
-use jit_code::Code;
+use code_timeline::{AddressSpaceId, CodeId, ranges};
+use jit_code::{Code, Line};
+use rustc_hash::FxBuildHasher;
 
+use super::branches::{self, MOST_TARGETS, TargetNames};
 use super::code_table::{CodeReader, CodeTable};
 use super::parallel::ordered_map;
 use super::php::InterpreterFrame;
 use super::plan::{ImageCode, PlannedImage};
+use super::source_lines::{CachedResolver, SourceResolver};
 use super::top::{CodeDescription, Hits, Top};
 use crate::output::Output;
 use crate::{Error, Result};
@@ -25,6 +29,8 @@ pub struct ImageOptions<'a> {
     pub replace: bool,
     /// The line table to use.
     pub lines: LineTable,
+    /// Where the sources are.
+    pub sources: &'a SourceResolver<'a>,
     /// The samples in each code: what is known of codes with samples is kept.
     pub hits: &'a Hits,
     /// Whether the recording has copies of stacks, which are unwound later.
@@ -41,6 +47,10 @@ const RUN: usize = 2048;
 
 /// Writes `image` to the file `path`. `place` gets the end of its text and the size of its unwind tables, and returns
 /// the address for these. `top` gets the codes with samples, or on the stacks of samples.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "what to write, from which tables, and two callbacks"
+)]
 pub fn write(
     path: &Path,
     image: &PlannedImage,
@@ -48,6 +58,7 @@ pub fn write(
     target: Target,
     options: ImageOptions<'_>,
     top: &mut Top,
+    (space, names): (AddressSpaceId, &mut TargetNames<'_>),
     place: impl Fn(u64, u64) -> Option<u64>,
 ) -> Result<Finished> {
     let failed = |error: code_image::Error| match error {
@@ -61,6 +72,7 @@ pub fn write(
         writer.always_write_unwind_tables();
     }
     let empty = writer.part();
+    let mapped = names.mapped(space);
     let worker = || {
         let mut maker = PartsBuilder {
             empty: &empty,
@@ -68,16 +80,33 @@ pub fn write(
             options,
             table,
             reader: table.reader(),
+            sources: options.sources.cached(),
             failed: &failed,
+            image,
+            mapped: &mapped,
         };
         move |run: &[ImageCode], made: &mut ImageParts| maker.make(run, made)
     };
+    let mut targets = BTreeSet::new();
     ordered_map(image.shown.chunks(RUN), worker, |made: &mut ImageParts| {
+        let left = MOST_TARGETS.saturating_sub(targets.len());
+        // In the order of their addresses, so that the same input gives the same image.
+        let mut sorted: Vec<(u64, u64)> = made.targets.drain().collect();
+        sorted.sort_unstable();
+        targets.extend(sorted.into_iter().take(left));
         for (code, description) in made.seen.drain(..) {
             top.add(code, description, options.hits);
         }
         made.parts.iter_mut().try_for_each(|part| writer.append(part)).map_err(failed)
     })?;
+    let addresses = targets.iter().map(|&(_, address)| address).collect();
+    let known = names.names(space, &addresses);
+    for (shown, address) in targets {
+        match known.get(&address) {
+            Some(name) => writer.name_branch_target(shown, name),
+            None => writer.name_branch_target(shown, format!("{address:#x}").as_bytes()),
+        }
+    }
     let above = image.span.end;
     let finished = writer.finish(|size| place(above, size)).map_err(failed)?;
     output.finish()?;
@@ -91,6 +120,8 @@ struct ImageParts {
     parts: Vec<Part>,
     /// The codes with samples, or on the stacks of samples.
     seen: Vec<(CodeId, CodeDescription)>,
+    /// The targets of branches out of the image: as a disassembler computes them, and in the process.
+    targets: HashSet<(u64, u64), FxBuildHasher>,
 }
 
 /// Creates parts of an image.
@@ -100,7 +131,11 @@ struct PartsBuilder<'a, F> {
     options: ImageOptions<'a>,
     table: &'a CodeTable<'a>,
     reader: CodeReader<'a>,
+    sources: CachedResolver<'a>,
     failed: &'a F,
+    image: &'a PlannedImage,
+    /// Where anything was ever mapped.
+    mapped: &'a [Range<u64>],
 }
 
 impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
@@ -111,7 +146,7 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
             if at == made.parts.len() {
                 made.parts.push(self.empty.clone());
             }
-            self.add(shown, &mut made.parts[at], &mut made.seen)?;
+            self.add(shown, &mut made.parts[at], &mut made.seen, &mut made.targets)?;
         }
         Ok(())
     }
@@ -121,6 +156,7 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
         shown: &ImageCode,
         part: &mut Part,
         seen: &mut Vec<(CodeId, CodeDescription)>,
+        targets: &mut HashSet<(u64, u64), FxBuildHasher>,
     ) -> Result<()> {
         let code = self.table.history.code(shown.code);
         let start = code.address + shown.moved_by;
@@ -141,11 +177,28 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
         }
         match (loaded, self.table.name_without_dump(shown.code)) {
             (Some(load), _) => {
+                let branches = branches::targets(self.target.machine, load.bytes, start);
+                for address in branches {
+                    let target = address.wrapping_sub(shown.moved_by);
+                    // What only looks like a branch leads to nothing, mostly.
+                    let place = target..target.saturating_add(1);
+                    if !ranges::overlapping(self.mapped, &place).is_empty()
+                        && !self.image.shows(address)
+                    {
+                        targets.insert((address, target));
+                    }
+                }
+                let files = self.sources.files(load.name, Some(&load));
                 let mut room = Converter::new(self.target.machine.into());
-                room.convert(&load, start, visible, self.options.lines, add)
+                let (table, whole) = (self.options.lines, files.whole());
+                let place = |position| files.place(position);
+                room.convert_with(&load, start, visible, table, whole, place, add)
             }
             (None, Some(name)) => {
-                let mut code = Code::at(start, code.size).named_bytes(name);
+                let files = self.sources.files(name, None);
+                let whole = files.whole();
+                let line = whole.map(|whole| Line::new_bytes(0, whole.file, whole.line));
+                let mut code = Code::at(start, code.size).named_bytes(name).lines(line.as_slice());
                 code.bytes = captured;
                 add(&VisibleCode::whole(code).visible(visible))
             }

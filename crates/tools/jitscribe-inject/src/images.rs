@@ -10,6 +10,7 @@ use code_timeline::AddressSpaceId;
 use perf_data::{Attrs, FileIdentity, Mmap, MmapDetail, misc};
 
 use super::address_space::AddressSpaces;
+use super::branches::TargetNames;
 use super::code_table::CodeTable;
 use super::free::Free;
 use super::image::{self, ImageOptions};
@@ -72,6 +73,7 @@ pub type TargetOf<'t> = dyn Fn(AddressSpaceId) -> Target + 't;
 
 impl Images {
     /// Writes all images of `plan`.
+    #[expect(clippy::too_many_arguments, reason = "the results of all steps before it")]
     pub fn write(
         plan: &Plan,
         index: &RecordingIndex,
@@ -81,6 +83,7 @@ impl Images {
         target_of: &TargetOf<'_>,
         options: ImageOptions<'_>,
         code_in_files: &CodeInFiles,
+        names: &mut TargetNames<'_>,
     ) -> Result<Self> {
         let mut images = Self::default();
         let mut added = Vec::new();
@@ -116,7 +119,10 @@ impl Images {
                 let interpreter = options.interpreters.get(&arena.space);
                 let options = ImageOptions { interpreter, ..options };
                 let top = &mut images.top;
-                let finished = image::write(&path, image, table, target, options, top, place)?;
+                let finished = {
+                    let names = (arena.space, &mut *names);
+                    image::write(&path, image, table, target, options, top, names, place)?
+                };
                 if let Some(tables) = finished.eh_frame.as_ref().filter(|_| is_layered) {
                     taken = tables.address + tables.len;
                 }

@@ -12,6 +12,7 @@ use perf_data::{BuildId, Writer};
 
 use super::activity::RuntimeFiles;
 use super::attribution::SampleAttribution;
+use super::branches::TargetNames;
 use super::captured::CapturedMemory;
 use super::counts::Counts;
 use super::files::{PlainFiles, SourceFiles};
@@ -27,6 +28,7 @@ use super::progress::{Progress, Stage};
 use super::recording::Recording;
 use super::recording_index::RecordingIndex;
 use super::report::{ImageReport, Report};
+use super::source_lines::{SourceOptions, SourceResolver};
 use super::sources::Sources;
 use super::top::Hits;
 use super::warning::{NothingApplied, Warning};
@@ -40,6 +42,7 @@ pub struct Injector<'a> {
     replace: bool,
     infer: bool,
     lines: LineTable,
+    sources: SourceOptions,
     progress: &'a dyn Fn(Progress),
 }
 
@@ -77,6 +80,7 @@ impl<'a> Injector<'a> {
             replace: false,
             infer: true,
             lines: LineTable::Source,
+            sources: SourceOptions::default(),
             progress: &|_| {},
         }
     }
@@ -114,6 +118,13 @@ impl<'a> Injector<'a> {
     #[must_use]
     pub fn lines(mut self, lines: LineTable) -> Self {
         self.lines = lines;
+        self
+    }
+
+    /// Sets where to look for the sources of generated code.
+    #[must_use]
+    pub fn sources(mut self, sources: SourceOptions) -> Self {
+        self.sources = sources;
         self
     }
 
@@ -195,7 +206,9 @@ impl<'a> Injector<'a> {
         } else {
             fs::canonicalize(&folder).map_err(Error::file(&folder))?
         };
+        let sources = SourceResolver::new(&self.sources, self.files);
         let hits = Hits::count(&attribution, codes.table.history.len());
+        let mut names = TargetNames::new(index, spaces, build_ids(input), self.files);
         let images = Images::write(
             &plan,
             index,
@@ -207,14 +220,17 @@ impl<'a> Injector<'a> {
                 folder: &folder,
                 replace: self.replace,
                 lines: self.lines,
+                sources: &sources,
                 hits: &hits,
                 stack_copies: index.stack_copies,
                 interpreters: &php::frames(index, self.files),
                 interpreter: None,
             },
             &codes.code_in_files,
+            &mut names,
         )?;
 
+        warnings.extend(sources.into_warnings());
         if codes.table.logged() > 0 && !plan.arenas.is_empty() {
             let scripts = folder.join("sources");
             let sampled = codes.table.in_v8_logs(hits.codes());

@@ -30,6 +30,12 @@ pub const RESTORED: usize = 1 << 20;
 /// V8 changes the protection of a few pages at a time, which overlap a few extents.
 pub const PARTS: usize = 1 << 18;
 
+/// Bytes of a script, a source map or a Python file that are read. The largest maps of real bundles have 50 MB.
+pub const LARGEST_SOURCE: u64 = 1 << 26;
+
+/// Bytes of all of these together. A program of 10,000 scripts has a tenth of it.
+pub const SOURCES: u64 = 1 << 30;
+
 /// Bytes of all perf maps together, which are kept in memory. A machine with a hundred runtimes of 100,000 functions
 /// each is below the limit.
 pub const LARGEST_MAPS: u64 = 1 << 32;

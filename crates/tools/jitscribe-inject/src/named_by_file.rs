@@ -14,7 +14,7 @@ use code_timeline::{AddressSpaceId, ranges};
 use perf_data::Input;
 
 use super::address_space::AddressSpaces;
-use super::files::{FileSymbols, SourceFiles};
+use super::files::{FileSymbols, SourceFiles, is_build_id};
 use super::interner::NameId;
 use super::recording_index::RecordingIndex;
 
@@ -106,14 +106,6 @@ impl<'a> NamedByFile<'a> {
 pub fn build_ids(input: &Input) -> HashMap<Vec<u8>, Vec<u8>> {
     let ids = input.features().build_ids(input.endian());
     ids.into_iter().map(|file| (file.filename, file.id)).collect()
-}
-
-/// Whether a recorded build-id, which perf pads with zeros up to 20 bytes, is that of a file.
-pub(crate) fn is_build_id(recorded: &[u8], of_file: Option<&[u8]>) -> bool {
-    of_file.is_some_and(|id| {
-        let id = id.get(..20).unwrap_or(id);
-        recorded.strip_prefix(id).is_some_and(|rest| rest.iter().all(|&byte| byte == 0))
-    })
 }
 
 #[cfg(test)]

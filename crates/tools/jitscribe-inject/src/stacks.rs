@@ -14,9 +14,8 @@ use stack_unwind::{End, Guess, Mapped, Mappings, Registers, StackCopy, register,
 
 use super::address_space::AddressSpaces;
 use super::attribution::user_addresses;
-use super::files::{FileFrames, SourceFiles};
+use super::files::{FileFrames, SourceFiles, is_build_id};
 use super::interner::NameId;
-use super::named_by_file::is_build_id;
 use super::recording::Recording;
 use super::recording_index::RecordingIndex;
 use super::{Error, Result};

@@ -77,6 +77,13 @@ pub enum Warning {
         /// The cause.
         cause: String,
     },
+    /// A source map, or a part of it, cannot be used.
+    SourceMap {
+        /// The file with the map.
+        path: PathBuf,
+        /// The cause.
+        cause: String,
+    },
     /// A part of a file was not read.
     PartlyRead {
         /// The file.
@@ -247,6 +254,9 @@ impl Display for Warning {
             ),
             Self::Unreadable { path, cause } => {
                 write!(f, "{}: {cause}; skipped", shown(path))
+            }
+            Self::SourceMap { path, cause } => {
+                write!(f, "{}: source map: {}", shown(path), said(cause))
             }
             Self::PartlyRead { path, left_out } => write!(f, "{}: {left_out}", shown(path)),
             Self::OtherRun { path, why } => {

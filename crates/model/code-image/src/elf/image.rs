@@ -133,6 +133,16 @@ impl<W: Write + Seek> ImageWriter<W> {
         Ok(())
     }
 
+    /// Names an address outside of the image's code to which this code branches. Without, disassemblers show the nearest symbol with a meaningless
+    /// offset.
+    pub fn name_branch_target(&mut self, address: u64, name: &[u8]) {
+        let place = &self.gathered.place;
+        // It may be below the arena.
+        let value = address.wrapping_sub(place.process_address(0));
+        let value = if self.gathered.target.is_64 { value } else { value & u64::from(u32::MAX) };
+        self.symbols.add_label(value, name);
+    }
+
     fn append_added(&mut self) -> Result<(), Error> {
         self.gathered.append_added(|functions| self.symbols.append(functions, TEXT_SECTION))?;
         self.make_room();

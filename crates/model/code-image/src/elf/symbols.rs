@@ -4,6 +4,7 @@ use fallible::Vec;
 
 use crate::encode::Encoder;
 use crate::functions::Functions;
+use crate::printable::push_printable;
 use crate::target::Target;
 
 /// Symbols of functions in one section.
@@ -20,6 +21,10 @@ pub(crate) struct SymbolTable {
 /// Global, although names repeat, which only a linker would reject. Tools take local symbols with names such as `$d`
 /// or `.L1` for special markers, and some tools examine only global symbols.
 const GLOBAL_FUNCTION: u8 = 0x12;
+/// `STB_GLOBAL << 4 | STT_NOTYPE`.
+const GLOBAL_LABEL: u8 = 0x10;
+/// `SHN_ABS`.
+const ABSOLUTE: u16 = 0xfff1;
 
 impl SymbolTable {
     pub(crate) fn new(target: Target) -> Self {
@@ -53,6 +58,15 @@ impl SymbolTable {
         self.strtab.push(0);
         self.push(at, GLOBAL_FUNCTION, section, value, size);
         self.count = self.count.saturating_add(1);
+    }
+
+    /// Adds a label at an address that is in no section. perf ignores such symbols; disassemblers show them as targets of branches.
+    pub(crate) fn add_label(&mut self, value: u64, name: &[u8]) {
+        // a table larger than 4 GiB is rejected when the file is finished
+        let at = self.strtab.len() as u32;
+        push_printable(name, &mut self.strtab);
+        self.strtab.push(0);
+        self.push(at, GLOBAL_LABEL, ABSOLUTE, value, 0);
     }
 
     fn push(&mut self, name: u32, info: u8, section: u16, value: u64, size: u64) {

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use fallible::Vec;
 
+use ::jitdump::extension::InlinedCall;
 use ::jitdump::{CodeLoad, LineEntry};
 use jit_code::{Code, Inlined, Line, Unwind};
 use unwind_info::Machine;
@@ -24,6 +25,17 @@ pub enum LineTable {
     Source,
     /// Those of the bytecode or intermediate representation, where the dump has them.
     Ir,
+}
+
+/// A position in a source file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position<'a> {
+    /// Path; empty for unknown.
+    pub file: &'a [u8],
+    /// Line from 1, or 0 if unknown.
+    pub line: u32,
+    /// Column from 1, or 0 if unknown.
+    pub column: u32,
 }
 
 /// Converts one code load after another, with the same memory for all.
@@ -54,11 +66,28 @@ impl<'a> Converter<'a> {
         table: LineTable,
         take: impl FnOnce(&VisibleCode<'_>) -> T,
     ) -> T {
+        self.convert_with(load, start, visible, table, None, |position| position, take)
+    }
+
+    /// The same with each position replaced by the one that `place` returns for it. Code without lines is at `whole`.
+    #[expect(clippy::too_many_arguments, reason = "each says another thing of the one code")]
+    pub fn convert_with<T>(
+        &mut self,
+        load: &CodeLoad<'a>,
+        start: u64,
+        visible: Range<u64>,
+        table: LineTable,
+        whole: Option<Position<'a>>,
+        place: impl Fn(Position<'a>) -> Position<'a>,
+        take: impl FnOnce(&VisibleCode<'_>) -> T,
+    ) -> T {
         // A dump's lines and ranges are within the code, which is smaller than 4 GiB, as its records are.
         let offset = |address: u64| u32::try_from(address.wrapping_sub(load.address));
         let line = |entry: LineEntry<'a>| {
-            let line = Line::new_bytes(offset(entry.address).ok()?, entry.file, entry.line);
-            Some(line.column(entry.column))
+            let LineEntry { file, line, column, .. } = entry;
+            let place = place(Position { file, line, column });
+            let line = Line::new_bytes(offset(entry.address).ok()?, place.file, place.line);
+            Some(line.column(place.column))
         };
         self.lines.clear();
         self.ranges.clear();
@@ -79,13 +108,18 @@ impl<'a> Converter<'a> {
                 let (ranges, behind) =
                     rest.split_at_checked(call.ranges.count()).unwrap_or_default();
                 rest = behind;
+                let InlinedCall { file, line, column, .. } = call;
+                let from = place(Position { file, line, column });
                 inlined.push(
                     Inlined::new_bytes(call.name, ranges)
-                        .called_from_bytes(call.file, call.line)
-                        .column(call.column)
+                        .called_from_bytes(from.file, from.line)
+                        .column(from.column)
                         .within(call.parent),
                 );
             }
+        }
+        if let (true, Some(whole)) = (self.lines.is_empty(), whole) {
+            self.lines.push(Line::new_bytes(0, whole.file, whole.line).column(whole.column));
         }
         let frames = frames(load, self.machine, &mut self.frames);
         let mut code =

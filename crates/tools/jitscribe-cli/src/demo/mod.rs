@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::inject::{self, Report};
 use crate::line_table::LineTable;
+use crate::source_lines::SourceLineArgs;
 use crate::text::Out;
 use crate::text::shell_word;
 use crate::{Error, Result, companion, note, record, text};
@@ -81,6 +82,7 @@ pub fn run(args: &Args) -> Result<()> {
         image_dir: None,
         force: args.force,
         allow_empty: true,
+        sources: SourceLineArgs::default(),
         buildid_cache: false,
         json: false,
         perf_option: vec!["-F".into(), "999".into()],
@@ -105,6 +107,7 @@ pub fn run(args: &Args) -> Result<()> {
         force: args.force,
         allow_empty: true,
         keep_old: None,
+        sources: SourceLineArgs::default(),
         buildid_cache: false,
         lines: LineTable::Ir,
         json: false,

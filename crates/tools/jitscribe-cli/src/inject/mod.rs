@@ -20,6 +20,7 @@ use jitscribe_inject::{
 
 use crate::files::{Believed, Named};
 use crate::line_table::LineTable;
+use crate::source_lines::SourceLineArgs;
 use crate::{Error, Result, descriptors, note, text};
 
 pub use jitscribe_inject::{Output, Report};
@@ -78,6 +79,8 @@ pub struct Args {
     /// Which lines to show if a dump has both
     #[arg(long, value_enum, default_value_t, value_name = "WHICH")]
     pub lines: LineTable,
+    #[command(flatten)]
+    pub sources: SourceLineArgs,
     /// Replace the output and the object files if they exist
     #[arg(short, long)]
     pub force: bool,
@@ -172,6 +175,7 @@ pub fn inject(args: &Args) -> Result<Report> {
         .replace(args.force)
         .infer_names(!args.no_inferred_names)
         .lines(args.lines.into())
+        .sources((&args.sources).into())
         .progress(&progress);
     let mut report = injector.inject(&mut recording, destination)?;
     if args.count_stacks || args.json {

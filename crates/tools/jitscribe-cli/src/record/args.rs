@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::tool::Tool;
+use crate::source_lines::SourceLineArgs;
 use crate::{exit_code, runtimes};
 
 /// Record a command or a process, including its jitted code
@@ -72,6 +73,8 @@ pub struct Args {
     /// Where to write the object files; perf looks for them there [default: FILE.jit]
     #[arg(long, value_name = "DIR")]
     pub image_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub sources: SourceLineArgs,
     /// Replace the recording, the object files and FILE.raw if they exist, instead of keeping the earlier recording as
     /// FILE.old
     #[arg(short, long)]

@@ -222,6 +222,7 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         buildid_cache: args.buildid_cache,
         no_inferred_names: false,
         lines: LineTable::default(),
+        sources: args.sources.clone(),
         json: false,
         users,
         logs: dumps,

@@ -188,12 +188,10 @@ impl Namer for CodeNamer<'_> {
     }
 }
 
-/// The folder and the name of a file. A name that is not a path of this system is not split: `node:internal/fs`.
+/// The folder and the name of a file.
 fn split(file: &[u8]) -> (&[u8], &[u8]) {
-    let path = file.strip_prefix(b"file://").unwrap_or(file);
-    let is_path = path.starts_with(b"/") || !path.contains(&b':');
-    match path.iter().rposition(|&byte| byte == b'/') {
-        Some(at) if is_path && at + 1 < path.len() => (&path[..at.max(1)], &path[at + 1..]),
+    match file.iter().rposition(|&byte| byte == b'/') {
+        Some(at) if at + 1 < file.len() => (&file[..at.max(1)], &file[at + 1..]),
         _ => (b"", file),
     }
 }
@@ -203,13 +201,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_split_where_they_are_paths() {
+    fn files_are_split_at_the_last_folder() {
         for (file, folder, name) in [
             ("/src/a.js", "/src", "a.js"),
             ("/a.js", "/", "a.js"),
-            ("file:///src/a.js", "/src", "a.js"),
             ("src/a.c", "src", "a.c"),
-            ("node:internal/fs", "", "node:internal/fs"),
+            ("node/internal/fs", "node/internal", "fs"),
             ("/src/", "", "/src/"),
             ("a.c", "", "a.c"),
             ("", "", ""),

@@ -13,4 +13,4 @@ pub use frames::FileFrames;
 pub use index::Index;
 pub use name::{Kind, Named, base_name, looks_like_marker, pid_in_name, pid_of_v8_log};
 pub use open::{Inode, PlainFiles, SourceFile, SourceFiles, Untrusted, pid_in_header};
-pub use symbols::{FileFunctions, FileSymbols};
+pub use symbols::{FileFunctions, FileSymbols, is_build_id};

@@ -66,7 +66,7 @@ pub struct Untrusted {
 ///
 /// [`PlainFiles`] opens them directly. A program with privileges that others do not have should be more careful with
 /// the paths that they name: a path may lead to a file system that never answers.
-pub trait SourceFiles: Debug {
+pub trait SourceFiles: Debug + Sync {
     /// Opens a regular file for reading. If an `owner` is given, the file must belong to this user: it may have been
     /// replaced since it was found.
     ///

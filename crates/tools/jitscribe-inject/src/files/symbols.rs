@@ -128,13 +128,23 @@ impl FileFunctions {
         let address = self.layout.address(offset)?;
         let behind = self.functions.partition_point(|function| function.start <= address);
         let function = self.functions.get(behind.checked_sub(1)?)?;
-        if function.end <= address {
-            return None;
-        }
+        (address < function.end).then(|| self.read_name(function))
+    }
+
+    /// The name of the function that begins at this offset in the file, or its beginning if it is long.
+    pub fn name_of_start(&self, offset: u64) -> Option<Vec<u8>> {
+        let address = self.layout.address(offset)?;
+        let first = self.functions.partition_point(|function| function.start < address);
+        let function = self.functions.get(first).filter(|function| function.start == address)?;
+        Some(self.read_name(function)).filter(|name| !name.is_empty())
+    }
+
+    fn read_name(&self, function: &Function) -> Vec<u8> {
         let mut name = vec![0; LONGEST_NAME];
         let mut read = 0;
         while let Some(rest) = name.get_mut(read..).filter(|rest| !rest.is_empty()) {
-            match self.file.read_at(rest, function.name.checked_add(read as u64)?) {
+            let at = function.name.saturating_add(read as u64);
+            match self.file.read_at(rest, at) {
                 Ok(count @ 1..) => read += count,
                 _ => break,
             }
@@ -142,7 +152,7 @@ impl FileFunctions {
         name.truncate(read);
         let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
         name.truncate(end);
-        Some(name)
+        name
     }
 }
 
@@ -206,6 +216,14 @@ impl Layout {
         let into = offset.checked_sub(segment.offset).filter(|into| *into < segment.size)?;
         segment.address.checked_add(into)
     }
+}
+
+/// Whether a recorded build-id, which perf pads with zeros up to 20 bytes, is that of a file.
+pub fn is_build_id(recorded: &[u8], of_file: Option<&[u8]>) -> bool {
+    of_file.is_some_and(|id| {
+        let id = id.get(..20).unwrap_or(id);
+        recorded.strip_prefix(id).is_some_and(|rest| rest.iter().all(|&byte| byte == 0))
+    })
 }
 
 /// The build-id among the notes of a segment.
@@ -333,11 +351,14 @@ mod tests {
             let offset = u64::from_str_radix(line.split(' ').nth(2)?, 16).ok()?;
             (start..end).contains(&address).then(|| address - start + offset)
         });
-        assert!(symbols.name(offset.expect("its mapping")));
+        let offset = offset.expect("its mapping");
+        assert!(symbols.name(offset));
         let file = std::fs::File::open("/proc/self/exe").expect("this program");
         let functions = FileFunctions::read(SourceFile::new(file)).expect("an ELF file");
-        let name = functions.name(offset.expect("its mapping")).expect("a name");
+        let name = functions.name(offset).expect("a name");
         assert!(name.windows(5).any(|part| part == b"named"), "{}", name.escape_ascii());
+        assert_eq!(functions.name_of_start(offset), Some(name));
+        assert_eq!(functions.name_of_start(offset + 1), None);
         assert_eq!(functions.name(0), None);
         assert!(!symbols.name(0), "the head of the file is no function");
         assert!(!symbols.name(u64::MAX));

@@ -53,6 +53,14 @@ pub struct PlannedImage {
     pub(super) until: u64,
 }
 
+impl PlannedImage {
+    /// Whether code in the image is at this address.
+    pub fn shows(&self, address: u64) -> bool {
+        let behind = self.shown.partition_point(|code| code.visible.end <= address);
+        self.shown.get(behind).is_some_and(|code| code.visible.start <= address)
+    }
+}
+
 /// A range of one process's memory with its code.
 #[derive(Debug)]
 pub struct Arena {

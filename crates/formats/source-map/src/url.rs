@@ -1,0 +1,128 @@
+//! The comment by which a script refers to its map.
+
+use std::borrow::Cow;
+
+use crate::base64;
+
+/// Where the map of a script is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MapUrl {
+    /// In the script: the content of a `data:` URL.
+    Inline(Vec<u8>),
+    /// At a URL, as it is spelled in the script: mostly relative to that of the script.
+    At(Vec<u8>),
+}
+
+/// No URL other than `data:` is longer.
+const LONGEST: usize = 1 << 14;
+
+impl MapUrl {
+    /// The last comment `//# sourceMappingURL=…` (or the older `//@`) in a script, at the beginning of a line or behind code, with only blank lines and
+    /// comments of a line each behind it. `None` if there is none, or its `data:` URL is not valid.
+    #[must_use]
+    pub fn of_script(script: &[u8]) -> Option<Self> {
+        let mut rest = script;
+        loop {
+            let start = memchr::memrchr2(b'\n', b'\r', rest).map_or(0, |at| at.saturating_add(1));
+            let line = rest.get(start..)?.trim_ascii();
+            if let Some(url) = url_in(line) {
+                return Self::parse(url);
+            }
+            if start == 0 || !(line.is_empty() || line.starts_with(b"//")) {
+                return None;
+            }
+            rest = rest.get(..start.saturating_sub(1))?;
+        }
+    }
+
+    fn parse(url: &[u8]) -> Option<Self> {
+        let is_data = url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"data:"));
+        if !is_data {
+            let fits = !url.is_empty() && url.len() <= LONGEST;
+            return fits.then(|| Self::At(url.to_vec()));
+        }
+        let comma = memchr::memchr(b',', url)?;
+        let (kind, content) = url.split_at_checked(comma)?;
+        let content = content.get(1..)?;
+        let is_base64 = kind.len().checked_sub(7).and_then(|at| kind.get(at..));
+        if is_base64.is_some_and(|end| end.eq_ignore_ascii_case(b";base64")) {
+            return base64::decode(&percent_decoded(content)).map(Self::Inline);
+        }
+        Some(Self::Inline(percent_decoded(content).into_owned()))
+    }
+}
+
+/// The URL in a line that is, or ends with, such a comment.
+fn url_in(line: &[u8]) -> Option<&[u8]> {
+    let names = [&b"//# sourceMappingURL="[..], b"//@ sourceMappingURL="];
+    let (at, name) =
+        names.iter().filter_map(|name| Some((memchr::memmem::rfind(line, name)?, name))).max()?;
+    let url = line.get(at.saturating_add(name.len())..)?;
+    // A quote follows where the comment is a string of the code.
+    let is_url = |byte: &u8| !byte.is_ascii_whitespace() && !matches!(byte, b'"' | b'\'' | b'`');
+    url.iter().all(is_url).then_some(url)
+}
+
+/// Replaces each `%XX`. Where no two digits follow, the sign stays; so does `%00`, which no path can have.
+#[must_use]
+pub fn percent_decoded(text: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memchr(b'%', text).is_none() {
+        return text.into();
+    }
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, behind)) = rest.split_first() {
+        rest = behind;
+        let digits = behind.first_chunk().filter(|_| byte == b'%');
+        let value = digits.and_then(|&[high, low]: &[u8; 2]| {
+            let digit = |digit: u8| char::from(digit).to_digit(16);
+            u8::try_from(digit(high)? << 4 | digit(low)?).ok().filter(|&value| value != 0)
+        });
+        if value.is_some() {
+            rest = behind.get(2..).unwrap_or_default();
+        }
+        decoded.push(value.unwrap_or(byte));
+    }
+    decoded.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(script: &str) -> Option<MapUrl> {
+        MapUrl::of_script(script.as_bytes())
+    }
+
+    #[test]
+    fn the_last_comment_counts() {
+        let at = |url: &str| Some(MapUrl::At(url.into()));
+        assert_eq!(url("f();\n//# sourceMappingURL=a.js.map\n"), at("a.js.map"));
+        assert_eq!(url("f();//# sourceMappingURL=a.map\r\n\r\n"), at("a.map"));
+        assert_eq!(url("//# sourceMappingURL=a\n//@ sourceMappingURL=b"), at("b"));
+        assert_eq!(url("//# sourceMappingURL=a.map\n//# sourceURL=x.js\n"), at("a.map"));
+        assert_eq!(url("//# sourceMappingURL=a.map\nf();\n"), None);
+        assert_eq!(url("g('//# sourceMappingURL=a');\n"), None);
+        assert_eq!(url("//# sourceMappingURL=\n"), None);
+        assert_eq!(url(""), None);
+    }
+
+    #[test]
+    fn data_urls_are_decoded() {
+        let inline = |text: &str| Some(MapUrl::Inline(text.into()));
+        let encoded = "//# sourceMappingURL=data:application/json;charset=utf-8;base64,e30=";
+        assert_eq!(url(encoded), inline("{}"));
+        assert_eq!(url("//# sourceMappingURL=data:application/json,%7b%7D"), inline("{}"));
+        assert_eq!(url("//# sourceMappingURL=data:application/json;base64,e30!"), None);
+        assert_eq!(url("//# sourceMappingURL=data:"), None);
+    }
+
+    #[test]
+    fn signs_without_digits_stay() {
+        for (encoded, decoded) in
+            [("a%20b", "a b"), ("%", "%"), ("%4", "%4"), ("%zz%41", "%zzA"), ("%00", "%00")]
+        {
+            assert_eq!(&*percent_decoded(encoded.as_bytes()), decoded.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! From the positions that a runtime reports to those in the user's sources.
+//!
+//! - [`mod@name`] spells file names as paths that readers of recordings print whole.
+//! - [`script`] finds the source map of a script, and applies it.
+//! - [`folders`] finds files in folders that the user named.
+//! - [`python`] finds the functions of a Python file.
+//! - [`resolver`] combines them, and keeps the answers.
+
+mod folders;
+mod name;
+mod python;
+mod resolver;
+mod script;
+
+pub use name::source_name;
+pub use resolver::{CachedResolver, SourceOptions, SourceResolver};

@@ -1,0 +1,483 @@
+//! Finds the user's sources of the files that runtimes name.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use code_image::jitdump::Position;
+use jitdump::CodeLoad;
+use source_map::{MapUrl, SourceMap};
+
+use super::folders::Folders;
+use super::name::{folder_of, joined, source_name};
+use super::python::{Definitions, function_and_file};
+use super::script::{MappedScript, may_be_script};
+use crate::Warning;
+use crate::files::{SourceFiles, content};
+use crate::limits::{LARGEST_SOURCE, SOURCES};
+
+/// Where to look for the sources of generated code.
+#[derive(Clone, Debug)]
+pub struct SourceOptions {
+    /// Whether to apply the source maps of scripts: those in a script, and those that it names and that are on this machine.
+    pub use_maps: bool,
+    /// Folders with source maps named `SCRIPT.map`.
+    pub map_folders: Vec<PathBuf>,
+    /// Folders with source files, for runtimes that give no path, or one of another machine.
+    pub folders: Vec<PathBuf>,
+}
+
+impl Default for SourceOptions {
+    fn default() -> Self {
+        Self { use_maps: true, map_folders: Vec::new(), folders: Vec::new() }
+    }
+}
+
+/// Number of source maps whose problems are reported.
+const REPORTED: usize = 4;
+
+/// Answers where the lines of generated code are in the user's sources. Threads share it through [`CachedResolver`]s.
+///
+/// Files that are named by the recorded program are opened by a [`SourceFiles`], and only if it trusts them.
+#[derive(Debug)]
+pub struct SourceResolver<'a> {
+    use_maps: bool,
+    files: &'a dyn SourceFiles,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    known: HashMap<Box<[u8]>, Arc<ResolvedFile>>,
+    python: HashMap<Box<[u8]>, Arc<Definitions>>,
+    folders: Folders,
+    maps: Folders,
+    /// Number of bytes that may still be read.
+    left: u64,
+    warnings: Vec<Warning>,
+    /// Number of warnings that were not kept.
+    more_warnings: usize,
+}
+
+/// What is known of a file that a runtime named.
+#[derive(Debug)]
+struct ResolvedFile {
+    path: Box<[u8]>,
+    script: Option<MappedScript>,
+}
+
+impl ResolvedFile {
+    fn place<'s>(&'s self, position: Position<'s>) -> Position<'s> {
+        let Position { line, column, .. } = position;
+        let original = match &self.script {
+            Some(script) if line != 0 => script.original(line, column),
+            _ => None,
+        };
+        match original {
+            Some((file, line, column)) => Position { file, line, column },
+            None => Position { file: &self.path, line, column },
+        }
+    }
+}
+
+impl<'a> SourceResolver<'a> {
+    /// Nothing is read before it is needed.
+    #[must_use]
+    pub fn new(options: &SourceOptions, files: &'a dyn SourceFiles) -> Self {
+        Self {
+            use_maps: options.use_maps,
+            files,
+            state: Mutex::new(State {
+                known: HashMap::new(),
+                python: HashMap::new(),
+                folders: Folders::new(&options.folders),
+                maps: Folders::new(&options.map_folders),
+                left: SOURCES,
+                warnings: Vec::new(),
+                more_warnings: 0,
+            }),
+        }
+    }
+
+    /// A resolver for one thread, which remembers the answers.
+    #[must_use]
+    pub fn cached(&self) -> CachedResolver<'_> {
+        CachedResolver { shared: self, known: HashMap::new() }
+    }
+
+    /// What could not be used.
+    #[must_use]
+    pub fn into_warnings(self) -> Vec<Warning> {
+        let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if state.more_warnings > 0 {
+            let more = format!("{} more source maps cannot be used", state.more_warnings);
+            state.warnings.push(Warning::Other(more));
+        }
+        if state.folders.is_incomplete() || state.maps.is_incomplete() {
+            let text = "the folders with sources or source maps have too many files; some were not searched";
+            state.warnings.push(Warning::Other(text.into()));
+        }
+        state.warnings
+    }
+
+    fn resolve(&self, name: &[u8]) -> Arc<ResolvedFile> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = state.known.get(name) {
+            return Arc::clone(known);
+        }
+        let path = source_name(name);
+        let script = self.script(&path, &mut state);
+        let path = self.found(path.into_owned(), &mut state).into_boxed_slice();
+        let file = Arc::new(ResolvedFile { path, script });
+        state.known.insert(name.into(), Arc::clone(&file));
+        file
+    }
+
+    /// The path of a source on this machine, if one of the folders has it and nothing is at the path itself.
+    fn found(&self, path: Vec<u8>, state: &mut State) -> Vec<u8> {
+        if state.folders.is_empty() || path.is_empty() {
+            return path;
+        }
+        if path.starts_with(b"/") && self.files.is_file(Path::new(OsStr::from_bytes(&path))) {
+            return path;
+        }
+        let found = state.folders.find(&path);
+        found.map(|found| found.as_os_str().as_bytes().to_vec()).unwrap_or(path)
+    }
+
+    /// The script at `path` with its source map.
+    fn script(&self, path: &[u8], state: &mut State) -> Option<MappedScript> {
+        if !self.use_maps || !may_be_script(path) {
+            return None;
+        }
+        let in_folder = [path, b".map"].concat();
+        if let Some(map) = state.maps.find(&in_folder).map(Path::to_owned) {
+            return self.read_map(&map, state);
+        }
+        if !path.starts_with(b"/") {
+            return None;
+        }
+        let script_path = Path::new(OsStr::from_bytes(path));
+        // Most names of scripts that cannot be read are those of other machines or containers.
+        let script = self.read(script_path, state).ok()?;
+        match MapUrl::of_script(&script)? {
+            MapUrl::Inline(map) => {
+                let map = SourceMap::parse(&map);
+                self.script_of(script_path, map, folder_of(path), state)
+            }
+            MapUrl::At(url) => {
+                let url = source_name(&url);
+                let has_scheme = url.contains(&b':') || is_remote(&url);
+                let relative: Cow<'_, [u8]> = source_map::percent_decoded(&url);
+                let map = joined(folder_of(path), &relative);
+                if has_scheme {
+                    return None;
+                }
+                self.read_map(Path::new(OsStr::from_bytes(&map)), state)
+            }
+        }
+    }
+
+    fn read_map(&self, path: &Path, state: &mut State) -> Option<MappedScript> {
+        match self.read(path, state) {
+            Ok(map) => {
+                let folder = folder_of(path.as_os_str().as_bytes());
+                self.script_of(path, SourceMap::parse(&map), folder, state)
+            }
+            // Packages often name maps that they do not contain.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => {
+                state.warn(path, &error.to_string());
+                None
+            }
+        }
+    }
+
+    /// The script with a map, which was in the file `path`; names are relative to `folder`.
+    fn script_of(
+        &self,
+        path: &Path,
+        map: Result<SourceMap, source_map::Error>,
+        folder: &[u8],
+        state: &mut State,
+    ) -> Option<MappedScript> {
+        match map {
+            Ok(map) => {
+                if let Some(damage) = map.damage() {
+                    state.warn(path, &format!("{damage}; the positions before that are used"));
+                }
+                Some(MappedScript::new(map, folder, |source| self.found(source, state)))
+            }
+            Err(error) => {
+                state.warn(path, &error.to_string());
+                None
+            }
+        }
+    }
+
+    fn read(&self, path: &Path, state: &mut State) -> io::Result<Vec<u8>> {
+        // No process is known to have named the file, so it must belong to a user who is trusted for all.
+        let owner = self.files.trust(path, 0, None).map_err(|_| {
+            io::Error::new(io::ErrorKind::PermissionDenied, "belongs to another user")
+        })?;
+        let file = self.files.open(path, owner)?;
+        let most = LARGEST_SOURCE.min(state.left);
+        let content = content::text(&file, most)?;
+        state.left = state.left.saturating_sub(content.bytes.len() as u64);
+        match content.left_out {
+            Some(left_out) => Err(io::Error::other(left_out)),
+            None => Ok(content.bytes),
+        }
+    }
+
+    /// The line of the Python function with this qualified name; 0 if unknown.
+    fn python_line(&self, function: &[u8], file: &[u8]) -> u32 {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = state.python.get(file) {
+            return known.line(function).unwrap_or(0);
+        }
+        let path = Path::new(OsStr::from_bytes(file));
+        let text =
+            if file.starts_with(b"/") { self.read(path, &mut state) } else { Ok(Vec::new()) };
+        let text = text.unwrap_or_default();
+        let known = if text.is_empty() { Definitions::default() } else { Definitions::read(&text) };
+        let line = if text.is_empty() { None } else { known.line(function) };
+        state.python.insert(file.into(), Arc::new(known));
+        line.unwrap_or(0)
+    }
+}
+
+/// Whether a name was a URL of another machine.
+fn is_remote(name: &[u8]) -> bool {
+    [&b"http/"[..], b"https/"].iter().any(|scheme| name.starts_with(scheme))
+}
+
+impl State {
+    fn warn(&mut self, path: &Path, cause: &str) {
+        if self.warnings.len() >= REPORTED {
+            self.more_warnings += 1;
+            return;
+        }
+        self.warnings.push(Warning::SourceMap { path: path.to_owned(), cause: cause.to_owned() });
+    }
+}
+
+/// A [`SourceResolver`] that remembers the answers, for one thread.
+#[derive(Debug)]
+pub struct CachedResolver<'a> {
+    shared: &'a SourceResolver<'a>,
+    known: HashMap<Box<[u8]>, Arc<ResolvedFile>>,
+}
+
+impl CachedResolver<'_> {
+    /// The files of a code named `name`, with the positions in them.
+    pub fn files<'c>(&mut self, name: &[u8], load: Option<&CodeLoad<'c>>) -> FilesOfCode<'c> {
+        let mut all = FilesOfCode::default();
+        let Some(load) = load else {
+            all.whole = self.whole(name);
+            return all;
+        };
+        let (mut has_lines, mut last): (bool, &[u8]) = (false, b"");
+        for line in load.lines().chain(load.ir_lines()) {
+            has_lines = true;
+            if line.file != last {
+                last = line.file;
+                self.add(last, &mut all);
+            }
+        }
+        for call in load.inlined() {
+            if call.file != last {
+                last = call.file;
+                self.add(last, &mut all);
+            }
+        }
+        if !has_lines {
+            all.whole = self.whole(name);
+        }
+        all
+    }
+
+    fn add<'c>(&mut self, name: &'c [u8], all: &mut FilesOfCode<'c>) {
+        if name.is_empty() || all.number(name).is_some() {
+            return;
+        }
+        let file = self.resolve(name);
+        all.insert(name, file);
+    }
+
+    fn resolve(&mut self, name: &[u8]) -> Arc<ResolvedFile> {
+        if let Some(known) = self.known.get(name) {
+            return Arc::clone(known);
+        }
+        let file = self.shared.resolve(name);
+        self.known.insert(name.into(), Arc::clone(&file));
+        file
+    }
+
+    /// The position of a code without lines: that of the definition of a Python function.
+    fn whole(&mut self, name: &[u8]) -> Option<(Arc<ResolvedFile>, u32)> {
+        let (function, file) = function_and_file(name)?;
+        let file = self.resolve(file);
+        let line = self.shared.python_line(function, &file.path);
+        (line != 0).then_some((file, line))
+    }
+}
+
+/// The files that the lines of one code are in.
+#[derive(Debug, Default)]
+pub struct FilesOfCode<'c> {
+    files: Vec<(&'c [u8], Arc<ResolvedFile>)>,
+    /// The numbers of files behind the first few.
+    more: HashMap<&'c [u8], usize>,
+    /// The number of the last file requested: most lines are in the same file as the line before.
+    last: Cell<usize>,
+    whole: Option<(Arc<ResolvedFile>, u32)>,
+}
+
+/// Up to this many names are searched one after another.
+const FEW: usize = 8;
+
+impl<'c> FilesOfCode<'c> {
+    fn number(&self, name: &[u8]) -> Option<usize> {
+        let is_it = |number: &usize| self.files.get(*number).is_some_and(|file| file.0 == name);
+        let last = Some(self.last.get()).filter(is_it);
+        last.or_else(|| (0..self.files.len().min(FEW)).find(is_it))
+            .or_else(|| self.more.get(name).copied())
+    }
+
+    fn insert(&mut self, name: &'c [u8], file: Arc<ResolvedFile>) {
+        let number = self.files.len();
+        if number >= FEW {
+            self.more.insert(name, number);
+        }
+        self.files.push((name, file));
+    }
+
+    /// The position in the user's source of a position in the code's file.
+    pub fn place<'s>(&'s self, position: Position<'s>) -> Position<'s> {
+        let Some(number) = self.number(position.file) else { return position };
+        self.last.set(number);
+        match self.files.get(number) {
+            Some((_, file)) => file.place(position),
+            None => position,
+        }
+    }
+
+    /// The position of the whole code, if it has no lines.
+    pub fn whole(&self) -> Option<Position<'_>> {
+        let (file, line) = self.whole.as_ref()?;
+        Some(Position { file: &file.path, line: *line, column: 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::files::PlainFiles;
+
+    /// Maps the first column of the second line to line 7 of `src/a.ts`.
+    const MAP: &str = r#"{"version":3,"sources":["../src/a.ts"],"mappings":";AAMA"}"#;
+
+    /// A folder that belongs to the user, with `dist/a.js`, `src/a.ts` and what else is given.
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, content) in files.iter().chain(&[("src/a.ts", "")]) {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        folder
+    }
+
+    /// The file and line for line 2 of a file, without the folder.
+    fn place(options: &SourceOptions, folder: &Path, name: &str) -> (String, u32) {
+        let resolver = SourceResolver::new(options, &PlainFiles);
+        let file = resolver.cached().resolve(name.as_bytes());
+        let place = file.place(Position { file: b"", line: 2, column: 3 });
+        let path = String::from_utf8_lossy(place.file).into_owned();
+        let root = format!("{}/", folder.to_str().unwrap());
+        (path.replace(&root, ""), place.line)
+    }
+
+    #[test]
+    fn lines_of_scripts_go_through_their_maps() {
+        let encoded = MAP.replace('"', "%22");
+        let inline = format!("f();\n//# sourceMappingURL=data:application/json,{encoded}\n");
+        let named = "f();\n//# sourceMappingURL=a%20map.json\n";
+        let remote = "f();\n//# sourceMappingURL=https://example.org/a.map\n";
+        let folder = folder(&[
+            ("dist/inline.js", &inline),
+            ("dist/named.mjs", named),
+            ("dist/a map.json", MAP),
+            ("dist/remote.js", remote),
+            ("dist/none.js", "f();\n"),
+            ("maps/dist/none.js.map", MAP),
+        ]);
+        let folder = folder.path();
+        let default = SourceOptions::default();
+        let path = |name: &str| format!("{}/{name}", folder.to_str().unwrap());
+        let at = |options: &SourceOptions, name: &str| place(options, folder, name);
+        let original = ("src/a.ts".to_owned(), 7);
+        assert_eq!(at(&default, &path("dist/inline.js")), original);
+        assert_eq!(at(&default, &format!("file://{}", path("dist/inline.js?v=1"))), original);
+        assert_eq!(at(&default, &path("dist/named.mjs")), original);
+        for name in ["dist/remote.js", "dist/none.js", "dist/missing.js"] {
+            assert_eq!(at(&default, &path(name)), (name.to_owned(), 2));
+        }
+        let off = SourceOptions { use_maps: false, ..SourceOptions::default() };
+        assert_eq!(at(&off, &path("dist/inline.js")), ("dist/inline.js".to_owned(), 2));
+        let maps = vec![folder.join("maps")];
+        let with_maps = SourceOptions { map_folders: maps, ..SourceOptions::default() };
+        // The source is relative to the map.
+        assert_eq!(at(&with_maps, "none.js"), ("maps/src/a.ts".to_owned(), 7));
+        let folders = vec![folder.join("src")];
+        let with_sources = SourceOptions { folders, ..with_maps };
+        assert_eq!(at(&with_sources, "none.js").1, 7);
+        assert_eq!(at(&with_sources, "a.ts"), ("src/a.ts".to_owned(), 2));
+    }
+
+    #[test]
+    fn damaged_maps_are_reported() {
+        let folder = folder(&[
+            ("a.js", "//# sourceMappingURL=a.map"),
+            ("a.map", "{"),
+            ("b.js", "//# sourceMappingURL=b.map"),
+            ("b.map", r#"{"version":3,"sources":["x.ts"],"mappings":"AAAA;!"}"#),
+        ]);
+        let resolver = SourceResolver::new(&SourceOptions::default(), &PlainFiles);
+        for name in ["a.js", "b.js"] {
+            let path = folder.path().join(name);
+            resolver.cached().resolve(path.as_os_str().as_bytes());
+        }
+        let warnings: Vec<String> = resolver.into_warnings().into_iter().map(Into::into).collect();
+        assert_eq!(warnings.len(), 2, "{warnings:?}");
+        assert!(warnings[0].contains("a.map: source map: not a source map"), "{warnings:?}");
+        assert!(warnings[1].contains("b.map: source map: character 5"), "{warnings:?}");
+    }
+
+    #[test]
+    fn python_functions_have_the_line_of_their_definition() {
+        let folder = folder(&[("app.py", "import os\n\ndef f():\n  pass\n")]);
+        let path = folder.path().join("app.py");
+        let resolver = SourceResolver::new(&SourceOptions::default(), &PlainFiles);
+        let mut cached = resolver.cached();
+        let line = |cached: &mut CachedResolver<'_>, name: &str| {
+            let files = cached.files(name.as_bytes(), None);
+            files.whole().map(|whole| (whole.file.to_vec(), whole.line))
+        };
+        let shown = path.to_str().unwrap();
+        let file = shown.as_bytes().to_vec();
+        assert_eq!(line(&mut cached, &format!("py::f:{shown}")), Some((file.clone(), 3)));
+        assert_eq!(line(&mut cached, &format!("py::<module>:{shown}")), Some((file, 1)));
+        assert_eq!(line(&mut cached, &format!("py::g:{shown}")), None);
+        assert_eq!(line(&mut cached, "py::f:<string>"), None);
+        assert_eq!(line(&mut cached, "f"), None);
+    }
+}

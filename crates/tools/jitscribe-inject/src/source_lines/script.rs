@@ -1,0 +1,78 @@
+//! The source map of a script.
+
+use source_map::SourceMap;
+
+use super::name::{joined, source_name};
+
+/// A source map, and the paths of its sources.
+#[derive(Debug)]
+pub struct MappedScript {
+    map: SourceMap,
+    /// Empty where the map has no name.
+    sources: Vec<Box<[u8]>>,
+}
+
+impl MappedScript {
+    /// Names of sources are relative to `folder`, that of the map. `find` may replace a path.
+    pub fn new(map: SourceMap, folder: &[u8], mut find: impl FnMut(Vec<u8>) -> Vec<u8>) -> Self {
+        let source = |name: &String| {
+            if name.is_empty() {
+                return Box::default();
+            }
+            let path = source_name(name.as_bytes());
+            // A URL with a scheme is absolute.
+            let folder = if name.contains("://") { b"" } else { folder };
+            find(joined(folder, &path)).into_boxed_slice()
+        };
+        let sources = map.sources().iter().map(source).collect();
+        Self { map, sources }
+    }
+
+    /// The file, line and column from which a position of the script was generated.
+    pub fn original(&self, line: u32, column: u32) -> Option<(&[u8], u32, u32)> {
+        let place = self.map.original(line, column)?;
+        let source = self.sources.get(place.source).filter(|source| !source.is_empty())?;
+        Some((source, place.line, place.column))
+    }
+}
+
+/// Whether a file may be JavaScript: its name ends like that of a script, or has no extension.
+pub fn may_be_script(path: &[u8]) -> bool {
+    const EXTENSIONS: [&[u8]; 8] = [b"js", b"mjs", b"cjs", b"jsx", b"ts", b"mts", b"cts", b"tsx"];
+    let name = crate::files::base_name(path);
+    match name.iter().rposition(|&byte| byte == b'.') {
+        None => true,
+        Some(dot) => {
+            let extension = name.get(dot.saturating_add(1)..).unwrap_or_default();
+            EXTENSIONS.contains(&extension)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_paths() {
+        let map =
+            br#"{"version":3,"sources":["../src/a.ts","webpack://app/./b.ts","file:///c.ts",null],
+            "mappings":"AAAA,ICAA,IGCA,IACA"}"#;
+        let map = SourceMap::parse(map).unwrap();
+        let script = MappedScript::new(map, b"/app/dist", |path| path);
+        assert_eq!(script.original(1, 1), Some((&b"/app/src/a.ts"[..], 1, 1)));
+        assert_eq!(script.original(1, 5), Some((&b"webpack/app/b.ts"[..], 1, 1)));
+        assert_eq!(script.original(1, 9), None);
+        assert_eq!(script.sources[2].as_ref(), b"/c.ts");
+    }
+
+    #[test]
+    fn scripts_are_known_by_their_names() {
+        for name in ["/a/b.js", "/a/b.min.mjs", "/usr/bin/tsc", "/a.b/c"] {
+            assert!(may_be_script(name.as_bytes()), "{name}");
+        }
+        for name in ["java/util/HashMap.java", "lists.erl", "/a/b.py"] {
+            assert!(!may_be_script(name.as_bytes()), "{name}");
+        }
+    }
+}
