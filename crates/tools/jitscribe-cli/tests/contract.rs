@@ -2,9 +2,9 @@
 
 mod common;
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::{fs, io};
 
 use common::{Bench, Done, expect_tool, finish};
 
@@ -82,13 +82,14 @@ fn a_recording_that_was_moved_keeps_its_code() {
 #[test]
 fn only_recordings_are_renamed_or_deleted() {
     let bench = Bench::new();
-    let cases: [(&str, &dyn Fn(&Path)); 3] = [
-        ("perf.data", &|path| fs::write(path, "text").expect("a file")),
-        ("perf.data", &|path| fs::create_dir(path).expect("a folder")),
-        ("perf.data", &|path| std::os::unix::fs::symlink("none", path).expect("a link")),
+    let name = "perf.data";
+    let cases: [fn(&Path) -> io::Result<()>; 3] = [
+        |path| fs::write(path, "text"),
+        |path| fs::create_dir(path),
+        |path| std::os::unix::fs::symlink("none", path),
     ];
-    for (name, make) in cases {
-        make(&bench.path(name));
+    for make in cases {
+        make(&bench.path(name)).expect("made");
         let done = bench.record(&["--", "touch", "ran"]);
         assert_eq!(done.code, 1, "{}", done.stderr);
         assert!(done.stderr.contains("perf.data: already exists"), "{}", done.stderr);
