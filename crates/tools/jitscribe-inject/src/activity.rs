@@ -4,15 +4,12 @@
 //! distributions strip symbols from some runtimes. Then the samples count as native code.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use code_timeline::AddressSpaceId;
 use rustc_hash::FxBuildHasher;
 
 use super::address_space::AddressSpaces;
-use super::files::{FileFunctions, SourceFiles, base_name, is_build_id};
+use super::files::{FileFunctions, RecordedFiles, base_name};
 use super::interner::NameId;
 use super::recording_index::RecordingIndex;
 
@@ -331,8 +328,7 @@ impl RuntimeFiles {
     /// Opens the files of runtimes in processes for which `has_code` is true, unless they were replaced since.
     pub fn open(
         index: &RecordingIndex,
-        build_ids: &HashMap<Vec<u8>, Vec<u8>>,
-        files: &dyn SourceFiles,
+        files: &RecordedFiles<'_>,
         has_code: impl Fn(AddressSpaceId) -> bool,
     ) -> Self {
         let mut all = Self::default();
@@ -342,10 +338,7 @@ impl RuntimeFiles {
                 continue;
             }
             let Some(runtime) = Runtime::of_file(name) else { continue };
-            let file = files.open(Path::new(OsStr::from_bytes(name)), None);
-            let Ok(functions) = file.and_then(FileFunctions::read) else { continue };
-            let recorded = build_ids.get(name).map(Vec::as_slice);
-            if recorded.is_none_or(|id| is_build_id(id, functions.build_id())) {
+            if let Some(functions) = files.read(name, FileFunctions::read) {
                 all.files.insert(map.name, (runtime, functions));
             }
         }

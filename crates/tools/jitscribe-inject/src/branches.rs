@@ -4,15 +4,12 @@
 //! a large offset. So the image has a label at each such target, with the name of the function there, or else its address in the process.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ffi::OsStr;
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use code_timeline::AddressSpaceId;
 
 use super::address_space::AddressSpaces;
-use super::files::{FileFunctions, SourceFiles, is_build_id};
+use super::files::{FileFunctions, RecordedFiles};
 use super::interner::NameId;
 use super::recording_index::RecordingIndex;
 
@@ -58,22 +55,18 @@ fn aarch64(code: &[u8]) -> Option<(i64, u64)> {
 pub struct TargetNames<'a> {
     index: &'a RecordingIndex,
     spaces: &'a AddressSpaces,
-    files: &'a dyn SourceFiles,
-    /// The recorded build-ids, by path.
-    build_ids: HashMap<Vec<u8>, Vec<u8>>,
+    files: RecordedFiles<'a>,
     /// The functions of the files that were asked about.
     functions: HashMap<NameId, Option<FileFunctions>>,
 }
 
 impl<'a> TargetNames<'a> {
-    /// Files are opened by `files`.
     pub fn new(
         index: &'a RecordingIndex,
         spaces: &'a AddressSpaces,
-        build_ids: HashMap<Vec<u8>, Vec<u8>>,
-        files: &'a dyn SourceFiles,
+        files: RecordedFiles<'a>,
     ) -> Self {
-        Self { index, spaces, files, build_ids, functions: HashMap::new() }
+        Self { index, spaces, files, functions: HashMap::new() }
     }
 
     /// Where anything was ever mapped.
@@ -97,16 +90,10 @@ impl<'a> TargetNames<'a> {
     }
 
     fn functions_of(&mut self, name: NameId) -> Option<&FileFunctions> {
-        let Self { index, files, build_ids, functions, .. } = self;
-        let functions = functions.entry(name).or_insert_with(|| {
-            let path = index.names.get(name);
-            let file = files.open(Path::new(OsStr::from_bytes(path)), None).ok()?;
-            let functions = FileFunctions::read(file).ok()?;
-            // Not if it was replaced since, or is another machine's.
-            let recorded = build_ids.get(path).map(Vec::as_slice);
-            let is_same = recorded.is_none_or(|id| is_build_id(id, functions.build_id()));
-            is_same.then_some(functions)
-        });
+        let Self { index, files, functions, .. } = self;
+        let functions = functions
+            .entry(name)
+            .or_insert_with(|| files.read(index.names.get(name), FileFunctions::read));
         functions.as_ref()
     }
 }

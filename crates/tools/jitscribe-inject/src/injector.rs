@@ -15,12 +15,11 @@ use super::attribution::SampleAttribution;
 use super::branches::TargetNames;
 use super::captured::CapturedMemory;
 use super::counts::Counts;
-use super::files::{PlainFiles, SourceFiles};
+use super::files::{PlainFiles, RecordedFiles, SourceFiles};
 use super::image::ImageOptions;
 use super::images::{Images, MappedFile};
 use super::interpreted::InterpretedFrames;
 use super::locate::SearchPaths;
-use super::named_by_file::build_ids;
 use super::output::{self, Output};
 use super::parallel::join;
 use super::plan::{CodeLayout, Plan};
@@ -154,9 +153,10 @@ impl<'a> Injector<'a> {
 
         progress(Progress::Begins(Stage::Attributing));
         input.restart();
+        let recorded = RecordedFiles::new(input, self.files);
         let timelines = &codes.table.history;
         let has_code = |space| timelines.timeline(space).is_some();
-        let runtimes = RuntimeFiles::open(index, &build_ids(input), self.files, has_code);
+        let runtimes = RuntimeFiles::open(index, &recorded, has_code);
         let (layout, attribution) = join(
             || CodeLayout::compute(index, spaces, &codes.table),
             || SampleAttribution::read_from(input, index, spaces, &codes, &runtimes, at),
@@ -208,7 +208,7 @@ impl<'a> Injector<'a> {
         };
         let sources = SourceResolver::new(&self.sources, self.files);
         let hits = Hits::count(&attribution, codes.table.history.len());
-        let mut names = TargetNames::new(index, spaces, build_ids(input), self.files);
+        let mut names = TargetNames::new(index, spaces, recorded.clone());
         let images = Images::write(
             &plan,
             index,
@@ -223,7 +223,7 @@ impl<'a> Injector<'a> {
                 sources: &sources,
                 hits: &hits,
                 stack_copies: index.stack_copies,
-                interpreters: &php::frames(index, self.files),
+                interpreters: &php::frames(index, &recorded),
                 interpreter: None,
             },
             &codes.code_in_files,

@@ -5,16 +5,12 @@
 //! where a mapped file has a symbol for the address, the file stays.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use code_timeline::{AddressSpaceId, ranges};
-use perf_data::Input;
 
 use super::address_space::AddressSpaces;
-use super::files::{FileSymbols, SourceFiles, is_build_id};
+use super::files::{FileSymbols, RecordedFiles};
 use super::interner::NameId;
 use super::recording_index::RecordingIndex;
 
@@ -50,9 +46,7 @@ impl CodeInFiles {
 pub struct NamedByFile<'a> {
     index: &'a RecordingIndex,
     spaces: &'a AddressSpaces,
-    files: &'a dyn SourceFiles,
-    /// The recorded build-ids, by path.
-    build_ids: HashMap<Vec<u8>, Vec<u8>>,
+    files: RecordedFiles<'a>,
     symbols: HashMap<NameId, Option<FileSymbols>>,
     /// The last address space that was asked about, and where files were ever mapped in it or in those that it was forked from.
     mapped: Option<(AddressSpaceId, Vec<Range<u64>>)>,
@@ -63,10 +57,9 @@ impl<'a> NamedByFile<'a> {
     pub fn new(
         index: &'a RecordingIndex,
         spaces: &'a AddressSpaces,
-        build_ids: HashMap<Vec<u8>, Vec<u8>>,
-        files: &'a dyn SourceFiles,
+        files: RecordedFiles<'a>,
     ) -> Self {
-        Self { index, spaces, files, build_ids, symbols: HashMap::new(), mapped: None }
+        Self { index, spaces, files, symbols: HashMap::new(), mapped: None }
     }
 
     /// Where code is in the files that were asked about.
@@ -89,23 +82,10 @@ impl<'a> NamedByFile<'a> {
         let map = map.and_then(|map| self.index.maps.get(map));
         let Some(map) = map.filter(|map| !map.anonymous) else { return false };
         let symbols = self.symbols.entry(map.name).or_insert_with(|| {
-            let name = self.index.name(map);
-            let path = Path::new(OsStr::from_bytes(name));
-            let file = self.files.open(path, None).ok()?;
-            let symbols = FileSymbols::read(&file).ok()?;
-            // Not if it was replaced since, or is another machine's.
-            let recorded = self.build_ids.get(name).map(Vec::as_slice);
-            let is_same = recorded.is_none_or(|id| is_build_id(id, symbols.build_id()));
-            is_same.then_some(symbols)
+            self.files.read(self.index.name(map), |file| FileSymbols::read(&file))
         });
         symbols.as_ref().is_some_and(|symbols| symbols.name(address.wrapping_sub(map.above_offset)))
     }
-}
-
-/// The build-ids in the table of a recording, by path.
-pub fn build_ids(input: &Input) -> HashMap<Vec<u8>, Vec<u8>> {
-    let ids = input.features().build_ids(input.endian());
-    ids.into_iter().map(|file| (file.filename, file.id)).collect()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use code_timeline::AddressSpaceId;
 use jit_code::{Row, Unwind};
 use unwind_info::Machine;
 
-use super::files::{FileFrames, SourceFiles};
+use super::files::{FileFrames, RecordedFiles};
 use super::recording_index::RecordingIndex;
 
 /// The DWARF number of the return address, which is where the call has put it.
@@ -31,7 +31,7 @@ pub struct InterpreterFrame {
 /// The frames of PHP's interpreter, by the address spaces that PHP runs in.
 pub fn frames(
     index: &RecordingIndex,
-    files: &dyn SourceFiles,
+    files: &RecordedFiles<'_>,
 ) -> HashMap<AddressSpaceId, InterpreterFrame> {
     let mut found = HashMap::new();
     if !index.stack_copies {
@@ -47,8 +47,8 @@ pub fn frames(
             continue;
         }
         let frame = read.entry(map.name).or_insert_with(|| {
-            let file = files.open(path, None).ok()?;
-            InterpreterFrame::in_file(&FileFrames::read(&file).ok()?)
+            let file = files.read(index.name(map), |file| FileFrames::read(&file))?;
+            InterpreterFrame::in_file(&file)
         });
         if let Some(frame) = frame {
             found.insert(map.space, frame.clone());

@@ -14,14 +14,14 @@ use super::clock::{DumpTimes, RecordingClock, Translation};
 use super::code_table::{CodeTable, OpenDump};
 use super::limits::LARGEST_MAPS;
 use super::locate::{LocatedSources, SearchPaths, Source, locate};
-use super::named_by_file::{CodeInFiles, NamedByFile, build_ids};
+use super::named_by_file::{CodeInFiles, NamedByFile};
 use super::recording::Recording;
 use super::recording_index::RecordingIndex;
 use super::report::SourceReport;
 use super::v8_log::LoggedCodes;
 use super::warning::{OtherRun, Warning};
 use crate::files::content::{self, Content};
-use crate::files::{Damage, Kind, SourceFile, SourceFiles, report_end};
+use crate::files::{Damage, Kind, RecordedFiles, SourceFile, SourceFiles, report_end};
 
 /// How much clocks may differ before a dump is attributed to another run, in nanoseconds.
 const APART: u64 = 1_000_000_000;
@@ -134,8 +134,7 @@ impl<'a> Codes<'a> {
         warnings: &mut Vec<Warning>,
     ) -> Self {
         let Recording { input, index, spaces, .. } = recording;
-        let build_ids = build_ids(input);
-        let mut named_by_file = NamedByFile::new(index, spaces, build_ids, files);
+        let mut named_by_file = NamedByFile::new(index, spaces, RecordedFiles::new(input, files));
         let known_to_perf = sources.list.iter().filter(|source| source.known_to_perf);
         let mut all = Self {
             table: CodeTable::default(),

@@ -3,9 +3,7 @@
 //! Of stacks that were walked while the program ran (by frame pointers), the last frame is looked at. Stacks that were copied are unwound
 //! as perf unwinds them.
 
-use std::collections::{BTreeMap, HashMap};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use code_timeline::AddressSpaceId;
@@ -14,7 +12,7 @@ use stack_unwind::{End, Guess, Mapped, Mappings, Registers, StackCopy, register,
 
 use super::address_space::AddressSpaces;
 use super::attribution::user_addresses;
-use super::files::{FileFrames, SourceFiles, is_build_id};
+use super::files::{FileFrames, RecordedFiles, SourceFiles};
 use super::interner::NameId;
 use super::recording::Recording;
 use super::recording_index::RecordingIndex;
@@ -101,9 +99,7 @@ impl Recording {
         } else {
             return Ok(None);
         };
-        let build_ids = input.features().build_ids(input.endian()).into_iter();
-        let build_ids = build_ids.map(|file| (file.filename, file.id)).collect();
-        let mut mapped = MappedFiles::new(index, spaces, files, build_ids);
+        let mut mapped = MappedFiles::new(index, spaces, files, RecordedFiles::new(input, files));
         let mut frames = Vec::new();
         input.restart();
         while let Some(event) = input.next_event().map_err(Error::reading(path))? {
@@ -189,8 +185,7 @@ struct MappedFiles<'a> {
 
 struct OpenedFiles<'a> {
     files: &'a dyn SourceFiles,
-    /// The recorded build-ids, by path.
-    build_ids: BTreeMap<Vec<u8>, Vec<u8>>,
+    recorded: RecordedFiles<'a>,
     read: HashMap<NameId, Option<FileFrames>>,
 }
 
@@ -199,9 +194,9 @@ impl<'a> MappedFiles<'a> {
         index: &'a RecordingIndex,
         spaces: &'a AddressSpaces,
         files: &'a dyn SourceFiles,
-        build_ids: BTreeMap<Vec<u8>, Vec<u8>>,
+        recorded: RecordedFiles<'a>,
     ) -> Self {
-        let opened = OpenedFiles { files, build_ids, read: HashMap::new() };
+        let opened = OpenedFiles { files, recorded, read: HashMap::new() };
         Self { index, spaces, opened, space: None, time: 0 }
     }
 
@@ -278,16 +273,9 @@ impl Mappings for MappedFiles<'_> {
 
 impl OpenedFiles<'_> {
     fn file(&mut self, id: NameId, name: &[u8]) -> Option<&FileFrames> {
-        let Self { files, build_ids, read } = self;
+        let Self { files, recorded, read } = self;
         let file = read.entry(id).or_insert_with(|| {
-            let path = Path::new(OsStr::from_bytes(name));
-            let opened = files.open(path, None).ok()?;
-            let mut file = FileFrames::read(&opened).ok()?;
-            // Not if it was replaced since, or is another machine's.
-            let recorded = build_ids.get(name).map(Vec::as_slice);
-            if !recorded.is_none_or(|id| is_build_id(id, file.build_id())) {
-                return None;
-            }
+            let mut file = recorded.read(name, |file| FileFrames::read(&file))?;
             if file.is_stripped()
                 && let Some(debug) = file.build_id().and_then(debug_file)
                 && let Some(debug) = files.open(&debug, None).ok()

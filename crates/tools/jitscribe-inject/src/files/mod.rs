@@ -6,6 +6,7 @@ mod frames;
 mod index;
 mod name;
 mod open;
+mod recorded;
 mod symbols;
 
 pub use damage::{Damage, report_end};
@@ -13,4 +14,5 @@ pub use frames::FileFrames;
 pub use index::Index;
 pub use name::{Kind, Named, base_name, looks_like_marker, pid_in_name, pid_of_v8_log};
 pub use open::{Inode, PlainFiles, SourceFile, SourceFiles, Untrusted, pid_in_header};
-pub use symbols::{FileFunctions, FileSymbols, is_build_id};
+pub use recorded::RecordedFiles;
+pub use symbols::{FileFunctions, FileSymbols};
