@@ -51,7 +51,7 @@ fn perf_shows_the_same_as_after_inject() {
     let plain = samples(directory.path(), "perf.data");
     let mut inject = jitscribe();
     run(inject
-        .args(["inject", "-i", "perf.data", "-o", "injected.data"])
+        .args(["inject", "--allow-empty", "-i", "perf.data", "-o", "injected.data"])
         .current_dir(directory.path()));
     let injected = samples(directory.path(), "injected.data");
     let of_arena = |all: &BTreeMap<String, usize>| {

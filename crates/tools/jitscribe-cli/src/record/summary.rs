@@ -93,7 +93,7 @@ pub fn print_findings(report: &Report) {
             "{:>8}{total} {:>7}  {}",
             percent(function.samples, samples.samples),
             function.samples,
-            text::name(function.name.as_bytes())
+            text::name(&code_image::symbol_name(function.name.as_bytes()))
         ));
     }
 }

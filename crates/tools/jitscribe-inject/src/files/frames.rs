@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use jitdump::ReadAt;
-use object::elf::{FileHeader64, PF_X, PT_LOAD, PT_NOTE, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB};
+use object::elf::{
+    FileHeader64, PF_X, PT_LOAD, PT_NOTE, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STT_FUNC,
+};
 use object::endian::Endian as _;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 use object::{Endianness, elf};
@@ -37,6 +39,10 @@ const BOTTOMS: [&[u8]; 16] = [
     b"erts_beamasm:normal_exit/0-CodeInfoPrologue",
 ];
 
+/// The C library's functions behind which a function begins stacks that has no exported symbol: `__libc_start_call_main` and `start_thread` are directly
+/// before them (glibc 2.34 and later: csu/libc-start.c, nptl/pthread_create.c).
+const BEHIND_BOTTOMS: [&[u8]; 2] = [b"__libc_start_main", b"pthread_create"];
+
 /// The function in whose frame the code runs that PHP compiles.
 const PHP: &[u8] = b"execute_ex";
 
@@ -55,6 +61,9 @@ pub struct FileFrames {
     pub tables: Option<Rc<Tables>>,
     /// The functions where stacks begin.
     bottoms: Vec<Range<u64>>,
+    /// Of a library without other symbols: its exported functions, and the addresses of [`BEHIND_BOTTOMS`].
+    exported: Vec<Range<u64>>,
+    behind_bottoms: Vec<u64>,
     /// The main loop of PHP's interpreter.
     php: Option<u64>,
     has_symbols: bool,
@@ -109,12 +118,15 @@ impl FileFrames {
         let mut found = Self {
             tables: tables.map(Rc::new),
             bottoms: Vec::new(),
+            exported: Vec::new(),
+            behind_bottoms: Vec::new(),
             php: None,
             has_symbols: false,
             segments,
             build_id,
         };
         found.add_symbols(file, endian, sections);
+        found.add_unnamed_bottoms();
         Ok(found)
     }
 
@@ -172,16 +184,32 @@ impl FileFrames {
             self.has_symbols |= kind == SHT_SYMTAB;
             let place = (section.sh_offset(endian), section.sh_size(endian));
             // What was read before the end counts.
-            _ = self.add_functions(file, endian, place, &names, &mut left);
+            _ = self.add_functions(file, endian, place, kind == SHT_DYNSYM, &names, &mut left);
         }
     }
 
-    /// Adds the functions of a symbol table.
+    /// Adds the functions where stacks begin that only separate symbols would name.
+    fn add_unnamed_bottoms(&mut self) {
+        let mut exported = std::mem::take(&mut self.exported);
+        if self.has_symbols || self.behind_bottoms.is_empty() {
+            return;
+        }
+        exported.sort_unstable_by_key(|function| function.end);
+        for &behind in &self.behind_bottoms {
+            let before = exported.partition_point(|function| function.end <= behind);
+            if let Some(before) = before.checked_sub(1).and_then(|last| exported.get(last)) {
+                self.bottoms.push(before.end..behind);
+            }
+        }
+    }
+
+    /// Adds the functions of a symbol table, which may be that for the dynamic linker.
     fn add_functions(
         &mut self,
         file: &impl ReadAt,
         endian: Endianness,
         (offset, size): (u64, u64),
+        is_exported: bool,
         names: &[u8],
         left: &mut u64,
     ) -> io::Result<()> {
@@ -199,6 +227,12 @@ impl FileFrames {
                 let (start, size) = (symbol.st_value(endian), symbol.st_size(endian));
                 if start == 0 {
                     continue;
+                }
+                if is_exported && symbol.st_type() == STT_FUNC {
+                    self.exported.push(start..start.saturating_add(size));
+                    if BEHIND_BOTTOMS.contains(&name) {
+                        self.behind_bottoms.push(start);
+                    }
                 }
                 if BOTTOMS.contains(&name) {
                     let size = if size == 0 { ASSEMBLY } else { size };
@@ -292,6 +326,24 @@ mod tests {
         assert!(frames.tables.as_ref().is_some_and(|tables| tables.is_bottom(entry)));
         assert!(!frames.is_stripped() && !frames.is_bottom(0) && !frames.is_bottom(u64::MAX));
         assert_eq!(frames.above_offset(u64::MAX), None);
+    }
+
+    /// In the C library of this machine.
+    #[test]
+    fn callers_of_main_and_of_threads_are_found_without_their_symbols() {
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("its mappings");
+        let path = maps.lines().find_map(|line| {
+            let at = line.find('/')?;
+            line.get(at..).filter(|path| path.contains("/libc.so.6"))
+        });
+        let library = std::fs::read(path.expect("the C library")).expect("it");
+        let frames = FileFrames::read(&&library[..]).expect("an ELF file");
+        assert!(frames.is_stripped());
+        assert!(frames.behind_bottoms.len() >= BEHIND_BOTTOMS.len(), "{frames:x?}");
+        for &start in &frames.behind_bottoms {
+            assert!(frames.is_bottom(start - 8), "{start:x}");
+            assert!(!frames.is_bottom(start + 0x1000), "{start:x}");
+        }
     }
 
     proptest! {
