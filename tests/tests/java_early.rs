@@ -24,7 +24,10 @@ struct Load {
 /// The codes of the only dump below a folder, by the time of their announcement.
 fn loads(folder: &Path) -> Vec<Load> {
     let entries = fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());
-    let is_dump = |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == "dump");
+    // Not the memory that was read.
+    let is_dump = |path: &std::path::PathBuf| {
+        path.extension().is_some_and(|end| end == "dump") && !path.ends_with("memory.dump")
+    };
     let dumps: Vec<_> = entries.filter(is_dump).collect();
     assert_eq!(dumps.len(), 1, "{dumps:?}");
     let printed = run(jitscribe().args(["dump", "--json"]).args(&dumps)).stdout;

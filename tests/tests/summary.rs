@@ -118,7 +118,9 @@ fn corpus(producer: &str, recording: &str, has_stacks: bool) -> (Value, Vec<Chai
     let corpus = Corpus::unpack(producer);
     let output = corpus.scratch().join("out.data");
     let dir = corpus.dir();
-    let options = [OsStr::new("--aux-dir"), dir.as_os_str(), OsStr::new("--json")];
+    // perf's names of what nothing announces are ours.
+    let inferred = OsStr::new("--no-inferred-names");
+    let options = [OsStr::new("--aux-dir"), dir.as_os_str(), OsStr::new("--json"), inferred];
     let printed = inject(&corpus.file(&format!("{recording}.data")), &output, options);
     let report = report(&printed);
     let perf = Perf::installed();

@@ -62,12 +62,12 @@ fn llvm() {
 
 #[test]
 fn php() {
-    recorded("php82-jitdebug32", "g", 161);
+    recorded("php82-jitdebug32", "g", 165);
 }
 
 #[test]
 fn java_17() {
-    recorded("java17-perfmap", "g", 1029);
+    recorded("java17-perfmap", "g", 1196);
 }
 
 #[test]

@@ -224,6 +224,12 @@ impl PathInJson for Option<PathBuf> {
     }
 }
 
+/// A percentage with one decimal.
+pub fn percent(part: u64, whole: u64) -> String {
+    let tenths = (u128::from(part) * 1000).checked_div(u128::from(whole)).unwrap_or(0);
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
@@ -260,6 +266,14 @@ mod tests {
     fn is_harmless(text: &[u8]) -> bool {
         std::str::from_utf8(text)
             .is_ok_and(|text| text.chars().all(|c| c == '\n' || is_printable(c)))
+    }
+
+    #[test]
+    fn percentages_have_one_digit_and_are_zero_without_samples() {
+        assert_eq!(percent(1, 3), "33.3 %");
+        assert_eq!(percent(7, 7), "100.0 %");
+        assert_eq!(percent(0, 0), "0.0 %");
+        assert_eq!(percent(u64::MAX, u64::MAX), "100.0 %");
     }
 
     #[test]

@@ -33,6 +33,9 @@ use super::top::Hits;
 use super::warning::{NothingApplied, Warning};
 use super::{Error, Result, inferred, interpreted, php, rewrite, v8_log};
 
+/// The name of the folder, in that of the images, with the sources of scripts that V8's code log has.
+pub const SOURCES: &str = "sources";
+
 /// Writes a copy of a recording that includes the code that jitdumps and perf maps describe.
 pub struct Injector<'a> {
     paths: SearchPaths,
@@ -232,7 +235,7 @@ impl<'a> Injector<'a> {
 
         warnings.extend(sources.into_warnings());
         if codes.table.logged() > 0 && !plan.arenas.is_empty() {
-            let scripts = folder.join("sources");
+            let scripts = folder.join(SOURCES);
             let sampled = codes.table.in_v8_logs(hits.codes());
             v8_log::write_sampled(&scripts, sampled).map_err(Error::file(&scripts))?;
         }
@@ -278,6 +281,7 @@ impl<'a> Injector<'a> {
             events: index.events,
             samples,
             activities: attribution.activities(functions.interpreted),
+            has_stack_copies: index.stack_copies,
             stacks: None,
             top: functions.top,
             sources: codes.reports,

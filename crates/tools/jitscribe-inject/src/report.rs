@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::activity::Activities;
 use super::counts::Counts;
-use super::stacks::StackCounts;
+use super::stack_counts::StackCounts;
 use crate::Warning;
 use crate::files::Kind;
 
@@ -26,6 +26,8 @@ pub struct Report {
     pub events: u64,
     /// Samples by where they were taken.
     pub samples: Counts,
+    /// Whether samples have copies of stacks. Code that is only on such stacks is not counted.
+    pub has_stack_copies: bool,
     /// The call stacks of the new recording; `None` if it has none, or they were not [counted](StackCounts::of).
     pub stacks: Option<StackCounts>,
     /// The jitdumps and perf maps that were read.

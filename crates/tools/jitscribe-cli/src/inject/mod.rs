@@ -4,9 +4,11 @@
 //! looked for and whose are believed, what is said, and perf's build-id cache.
 
 mod cache;
+mod findings;
 mod huge;
 pub mod json;
 mod report;
+mod stacks;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -23,6 +25,7 @@ use crate::line_table::LineTable;
 use crate::source_lines::SourceLineArgs;
 use crate::{Error, Result, descriptors, note, text};
 
+pub use findings::print_findings;
 pub use jitscribe_inject::{Output, Report};
 pub use json::print_json;
 pub use report::warn;
@@ -126,7 +129,13 @@ pub fn run(args: &Args) -> Result<()> {
 /// Fails if no sample is in code that has a name, or was called by such code.
 pub fn check_named(report: &Report) -> Result<()> {
     let samples = report.samples;
-    if samples.named == 0 && samples.through == 0 { Err(Error::NothingNamed) } else { Ok(()) }
+    // Which code is on stacks that were copied is not known before they are unwound.
+    let may_be_on_stacks = report.has_stack_copies && !report.images.is_empty();
+    if samples.named == 0 && samples.through == 0 && !may_be_on_stacks {
+        Err(Error::NothingNamed)
+    } else {
+        Ok(())
+    }
 }
 
 /// Injects, and tells what was done.

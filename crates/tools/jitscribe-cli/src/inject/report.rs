@@ -2,7 +2,7 @@
 
 use jitscribe_inject::Report;
 
-use crate::record::summary::print_findings;
+use super::findings::print_findings;
 use crate::text::shell_word;
 use crate::{note, text};
 

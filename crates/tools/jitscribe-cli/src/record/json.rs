@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::RecordingResult;
+use super::perf::RecordingEnd;
 use crate::inject::Report;
 use crate::inject::json::SCHEMA_VERSION;
 use crate::text;
@@ -36,20 +36,14 @@ struct Child {
 impl<'r> Recorded<'r> {
     /// The report on a recording whose command ended with `exit_code`.
     pub fn new(
-        recorded: &'r RecordingResult,
+        report: &'r Report,
+        ended: RecordingEnd,
         exit_code: u8,
         raw: Option<PathBuf>,
         left: Vec<PathBuf>,
     ) -> Self {
         let left = left.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-        let child = Child { exit_code, interrupted: recorded.ended.interrupted() };
-        Self {
-            schema_version: SCHEMA_VERSION,
-            verb: "record",
-            child,
-            report: &recorded.report,
-            raw,
-            left,
-        }
+        let child = Child { exit_code, interrupted: ended.interrupted() };
+        Self { schema_version: SCHEMA_VERSION, verb: "record", child, report, raw, left }
     }
 }

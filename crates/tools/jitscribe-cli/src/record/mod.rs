@@ -24,7 +24,6 @@ mod perf;
 mod placement;
 mod prepared;
 mod scope;
-mod stacks;
 pub mod summary;
 mod target;
 mod tool;
@@ -106,7 +105,7 @@ pub fn run(args: &Args) -> Result<()> {
         code => code,
     };
     let raw = args.keep_raw.then(|| recorded.workspace.recording());
-    let json = json::Recorded::new(&recorded, code, raw, left);
+    let json = json::Recorded::new(&recorded.report, recorded.ended, code, raw, left);
     let printed = if args.json { inject::print_json(&json) } else { Ok(()) };
     match printed {
         // The exit code of the command takes precedence.

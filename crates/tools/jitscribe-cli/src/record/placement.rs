@@ -14,7 +14,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
-use jitscribe_inject::Recording;
+use jitscribe_inject::{Recording, SOURCES};
 
 use super::args::{Args, with_suffix};
 use crate::text::shell_word;
@@ -113,6 +113,11 @@ impl Placement {
             folders.extend(image.parent());
         }
         for folder in folders {
+            // The sources of scripts are those of the images.
+            let sources = folder.join(SOURCES);
+            if only_entry(folder).is_some_and(|entry| entry == sources && !sources.is_symlink()) {
+                _ = fs::remove_dir_all(sources);
+            }
             // Fails if there is anything else in it.
             _ = fs::remove_dir(folder);
         }
@@ -196,6 +201,13 @@ fn refuse_foreign(output: &Path, there: Existing, before: Existing, old: &Path) 
         Existing::Other => refused(output, " and is not a recording; use --force to replace it"),
         Existing::Folder | Existing::Special => refused(output, " and is not a file; remove it"),
     }
+}
+
+/// What is in a folder, if it is one thing.
+fn only_entry(folder: &Path) -> Option<PathBuf> {
+    let mut entries = fs::read_dir(folder).ok()?;
+    let entry = entries.next()?.ok()?;
+    entries.next().is_none().then(|| entry.path())
 }
 
 /// Whether there is no such folder, or nothing in it.

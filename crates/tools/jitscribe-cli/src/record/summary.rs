@@ -6,14 +6,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use jitscribe_inject::{Activities, TopFunction};
+use jitscribe_inject::TopFunction;
 use rustix::process::geteuid;
 
-use super::stacks;
 use crate::files::{is_file, pid_in_name};
 use crate::inject::{self, Report};
 use crate::note;
-use crate::text::{self, shell_path, shell_word};
+use crate::text::{self, percent, shell_path, shell_word};
 
 /// The longest name, in bytes, that appears in a suggested command.
 const LONGEST_SYMBOL: usize = 400;
@@ -34,7 +33,7 @@ pub fn print(report: &Report, output: &Path) {
         percent(samples.named_before, jitted),
         percent(samples.named, jitted),
     ));
-    print_findings(report);
+    inject::print_findings(report);
     let folder = report.images.first().and_then(|image| image.path.parent());
     match folder {
         Some(folder) => {
@@ -54,67 +53,6 @@ pub fn print(report: &Report, output: &Path) {
         }
         None => (),
     }
-}
-
-/// Reports where the samples are: what was done, and in which functions.
-pub fn print_findings(report: &Report) {
-    let samples = report.samples;
-    if samples.through > 0 {
-        note::say(format_args!(
-            "{} more ({}) have jitted code on their call stacks",
-            samples.through,
-            percent(samples.through, samples.samples),
-        ));
-    }
-    if samples.named > 0 {
-        note::say(format_args!(
-            "{} of the named samples ({}) have source lines",
-            samples.with_lines,
-            percent(samples.with_lines, samples.named),
-        ));
-    }
-    if let Some(stacks) = &report.stacks {
-        stacks::print(stacks);
-    }
-    if let Some(line) = activities(&report.activities) {
-        note::say(line);
-    }
-    let has_stacks = report.top.iter().any(|function| function.inclusive.is_some());
-    // Callers alone say little, unless nothing else is known: CPython compiles only trampolines.
-    let has_own = report.top.iter().any(|function| function.samples > 0);
-    if !report.top.is_empty() {
-        let total = if has_stacks { "    total" } else { "" };
-        note::say(format_args!("    self{total} samples  function"));
-    }
-    for function in report.top.iter().filter(|function| !has_own || function.samples > 0) {
-        let total = function.inclusive.map(|total| percent(total, samples.samples));
-        let total = total.map(|total| format!(" {total:>8}")).unwrap_or_default();
-        note::say(format_args!(
-            "{:>8}{total} {:>7}  {}",
-            percent(function.samples, samples.samples),
-            function.samples,
-            text::name(&code_image::symbol_name(function.name.as_bytes()))
-        ));
-    }
-}
-
-/// What the processes with jitted code did, most first.
-fn activities(of: &Activities) -> Option<String> {
-    let mut parts = [
-        (of.jitted, "jitted code"),
-        (of.interpreter, "interpreter"),
-        (of.garbage_collector, "garbage collector"),
-        (of.compiler, "compiler"),
-        (of.kernel, "kernel"),
-        (of.native, "other native code"),
-    ];
-    parts.sort_by_key(|&(samples, _)| std::cmp::Reverse(samples));
-    let parts: Vec<String> = parts
-        .iter()
-        .filter(|&&(samples, _)| samples > 0)
-        .map(|&(samples, what)| format!("{what} {}", percent(samples, of.samples)))
-        .collect();
-    (!parts.is_empty()).then(|| format!("time by activity: {}", parts.join(", ")))
 }
 
 /// The function whose assembly is worth a look: the first whose code is known and that is not the runtime's interpreter.
@@ -216,23 +154,9 @@ fn is_ours(folder: &Path) -> bool {
             .is_ok_and(|folder| folder.uid() == geteuid().as_raw() && folder.mode() & 0o022 == 0)
 }
 
-/// A percentage with one decimal.
-pub fn percent(part: u64, whole: u64) -> String {
-    let tenths = (u128::from(part) * 1000).checked_div(u128::from(whole)).unwrap_or(0);
-    format!("{}.{} %", tenths / 10, tenths % 10)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn percentages_have_one_digit_and_are_zero_without_samples() {
-        assert_eq!(percent(1, 3), "33.3 %");
-        assert_eq!(percent(7, 7), "100.0 %");
-        assert_eq!(percent(0, 0), "0.0 %");
-        assert_eq!(percent(u64::MAX, u64::MAX), "100.0 %");
-    }
 
     #[test]
     fn a_function_name_is_not_taken_for_an_option_of_perf() {

@@ -2,8 +2,8 @@
 
 use jitscribe_inject::{StackCounts, Stacks};
 
-use super::summary::percent;
 use crate::note;
+use crate::text::percent;
 
 /// The largest copy of a stack that perf accepts, in bytes.
 const LARGEST_COPY: u64 = 65528;
