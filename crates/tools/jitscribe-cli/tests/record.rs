@@ -317,14 +317,17 @@ fn without_perf_the_package_is_named() {
 }
 
 #[test]
-fn what_a_perf_map_names_has_no_assembly_and_is_said_to_have_none() {
+fn what_a_perf_map_names_has_assembly_if_memory_is_read() {
     expect_tool("rakudo");
     let bench = Bench::new();
     // Half of its time is spent in jitted code.
     let work = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/workloads/spin.raku");
-    let done = bench.record(&["-F", "999", "-o", "out.data", "--", "rakudo", work]);
-    assert_eq!(done.code, 0, "{}", done.stderr);
-    assert!(done.stderr.contains("next: perf report -i out.data"), "{}", done.stderr);
-    assert!(done.stderr.contains("no code bytes available, so no assembly"), "{}", done.stderr);
-    assert!(!done.stderr.contains("perf annotate"), "{}", done.stderr);
+    for (option, has_assembly) in [("--force", true), ("--no-memory", false)] {
+        let done = bench.record(&["-F", "999", option, "-o", "out.data", "--", "rakudo", work]);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        assert!(done.stderr.contains("next: perf report -i out.data"), "{}", done.stderr);
+        let has_none = done.stderr.contains("no code bytes available, so no assembly");
+        assert_eq!(has_none, !has_assembly, "{}", done.stderr);
+        assert_eq!(done.stderr.contains("perf annotate"), has_assembly, "{}", done.stderr);
+    }
 }
