@@ -89,13 +89,17 @@ impl Truth {
                 // perf shows it in another spelling.
                 continue;
             }
+            // Where names are inferred, callers are not known to be there.
+            let is_inferred = name.starts_with('[') || name.starts_with('→');
             let own = self.own.get(name).copied().unwrap_or_default();
             assert_eq!(number(&row["samples"]), own, "{name}: {self:#?}");
-            if has_stacks {
+            if has_stacks && !is_inferred {
                 let inclusive = self.inclusive.get(name).copied().unwrap_or_default();
                 let told = number(&row["inclusive"]);
                 // perf looks up return addresses, which may be behind the code that called.
                 assert!(told.abs_diff(inclusive) * 100 <= inclusive, "{name}: {told}, {inclusive}");
+            } else if has_stacks {
+                assert!(number(&row["inclusive"]) >= own, "{row}");
             } else {
                 assert!(row["inclusive"].is_null(), "{row}");
             }
@@ -118,9 +122,7 @@ fn corpus(producer: &str, recording: &str, has_stacks: bool) -> (Value, Vec<Chai
     let corpus = Corpus::unpack(producer);
     let output = corpus.scratch().join("out.data");
     let dir = corpus.dir();
-    // perf's names of what nothing announces are ours.
-    let inferred = OsStr::new("--no-inferred-names");
-    let options = [OsStr::new("--aux-dir"), dir.as_os_str(), OsStr::new("--json"), inferred];
+    let options = [OsStr::new("--aux-dir"), dir.as_os_str(), OsStr::new("--json")];
     let printed = inject(&corpus.file(&format!("{recording}.data")), &output, options);
     let report = report(&printed);
     let perf = Perf::installed();
@@ -290,9 +292,13 @@ fn java_that_interprets_and_collects() {
     // The VM's own thread collects, too.
     let collected = of_threads(["GC Thread", "G1 "]);
     assert!(collected > 10, "the program collects too little");
-    assert!(number(&report["activities"]["garbage_collector"]) >= collected, "{report}");
+    let activity = |of: &str| number(&report["activities"][of]);
+    assert!(activity("garbage_collector") >= collected, "{report}");
+    // A compiler's thread takes part in a collection now and then: the function decides.
     let compiled = of_threads(["C1 Comp", "C2 Comp"]);
-    assert!(number(&report["activities"]["compiler"]) >= compiled, "{report}");
+    let both = activity("compiler") + activity("garbage_collector");
+    assert!(compiled > 0 && activity("compiler") > 0, "{compiled}: {report}");
+    assert!(both >= collected + compiled, "{collected}, {compiled}: {report}");
 
     // An interpreter has code, and is not what to look at.
     let words = ["java", "-Xint", "-cp", ".", "Spin"];

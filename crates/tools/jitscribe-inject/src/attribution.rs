@@ -246,6 +246,9 @@ impl SampleAttribution {
             if let Some(piece) = timeline.and_then(|timeline| timeline.at(address, time)) {
                 let id = self.sampled.id(space, piece.code, time);
                 self.sampled.again(id, time, 1);
+                // Its callers count already.
+                self.stacks.add(piece.code);
+                self.stacks.end_sample(false);
                 self.counts.inferred += 1;
                 self.counts.unnamed -= 1;
             }
