@@ -255,7 +255,7 @@ unsafe extern "C" {
     static __jit_debug_descriptor: [u64; 3];
 }
 
-/// The addresses of the functions in the files of GDB's JIT interface; `None` if it was being changed.
+/// The addresses of the functions in the files of GDB's JIT interface; `None` while it is changed or the debugger is called.
 fn registered() -> Option<BTreeSet<u64>> {
     // Files are freed while they are read here: not by way of a reference.
     let memory = std::fs::File::open("/proc/self/mem").ok()?;
@@ -279,7 +279,9 @@ fn registered() -> Option<BTreeSet<u64>> {
         functions.extend(symbols.map(|symbol| symbol.address()));
         at = next;
     }
-    Some(functions)
+    // A file is in the list before the debugger is called for it. Version, action:
+    let [head, ..] = words((&raw const __jit_debug_descriptor).addr() as u64)?;
+    (head >> 32 == 0).then_some(functions)
 }
 
 /// Calls the first function of a chain, which calls the next, and so on up to `end`.
