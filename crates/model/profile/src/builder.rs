@@ -1,0 +1,224 @@
+//! Makes a profile.
+
+use crate::code::Code;
+use crate::function::Function;
+use crate::id::{
+    CodeId, EventId, FrameId, FunctionId, Id, ModuleId, ProcessId, StackId, StringId, ThreadId,
+};
+use crate::origin::{Event, Module, Process, Thread};
+use crate::profile::{About, Missing, Profile};
+use crate::sample::{SampleRow, Samples};
+use crate::stack::{Frame, Stack};
+use crate::strings::Strings;
+use crate::table::Table;
+
+/// Collects the rows of a profile. Equal rows are stored once, except codes and samples.
+///
+/// # Panics
+/// Each method panics if it is passed a number that this builder has not returned: the program has an error then, whatever the recording is.
+#[derive(Clone, Debug, Default)]
+pub struct Builder {
+    strings: Strings,
+    processes: Vec<Process>,
+    threads: Vec<Thread>,
+    modules: Table<Module, ModuleId>,
+    events: Table<Event, EventId>,
+    functions: Table<Function, FunctionId>,
+    codes: Vec<Code>,
+    frames: Table<Frame, FrameId>,
+    stacks: Table<Stack, StackId>,
+    samples: Samples,
+    missing: Vec<Missing>,
+    about: About,
+}
+
+impl Builder {
+    /// An empty profile.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The number of a string.
+    pub fn string(&mut self, text: &[u8]) -> StringId {
+        self.strings.intern(text)
+    }
+
+    /// The bytes of a string that was added.
+    #[must_use]
+    pub fn text(&self, id: StringId) -> &[u8] {
+        self.strings.get(id)
+    }
+
+    /// Adds a process.
+    pub fn process(&mut self, pid: u32, name: &[u8]) -> ProcessId {
+        let name = self.string(name);
+        self.processes.push(Process { pid, name });
+        ProcessId::at(self.processes.len().saturating_sub(1))
+    }
+
+    /// Adds a thread.
+    pub fn thread(&mut self, process: ProcessId, tid: u32, name: &[u8]) -> ThreadId {
+        self.is_row(process, self.processes.len());
+        let name = self.string(name);
+        self.threads.push(Thread { process, tid, name });
+        ThreadId::at(self.threads.len().saturating_sub(1))
+    }
+
+    /// The number of a file with code.
+    pub fn module(&mut self, module: Module) -> ModuleId {
+        self.modules.add(module)
+    }
+
+    /// The number of an event by its name.
+    pub fn event(&mut self, name: &[u8]) -> EventId {
+        let name = self.string(name);
+        self.events.add(Event { name })
+    }
+
+    /// The number of a function.
+    pub fn function(&mut self, function: Function) -> FunctionId {
+        self.functions.add(function)
+    }
+
+    /// The row of a function that was added.
+    #[must_use]
+    pub fn function_row(&self, id: FunctionId) -> Option<&Function> {
+        self.functions.rows().get(id.index())
+    }
+
+    /// Adds a code. Its generation is set by [`Self::finish`], unless it is code in a file.
+    pub fn code(&mut self, code: Code) -> CodeId {
+        self.is_row(code.function, self.functions.rows().len());
+        self.codes.push(code);
+        CodeId::at(self.codes.len().saturating_sub(1))
+    }
+
+    /// The row of a code that was added.
+    #[must_use]
+    pub fn code_row(&self, id: CodeId) -> Option<&Code> {
+        self.codes.get(id.index())
+    }
+
+    /// The number of a frame.
+    pub fn frame(&mut self, frame: Frame) -> FrameId {
+        self.is_row(frame.function, self.functions.rows().len());
+        frame.code.inspect(|&code| self.is_row(code, self.codes.len()));
+        frame.module.inspect(|&module| self.is_row(module, self.modules.rows().len()));
+        self.frames.add(frame)
+    }
+
+    /// The number of the stack of `frame`, called by `parent`.
+    pub fn stack(&mut self, parent: Option<StackId>, frame: FrameId) -> StackId {
+        self.is_row(frame, self.frames.rows().len());
+        parent.inspect(|&parent| self.is_row(parent, self.stacks.rows().len()));
+        self.stacks.add(Stack { parent, frame })
+    }
+
+    /// Adds a sample.
+    pub fn sample(&mut self, row: SampleRow) {
+        self.is_row(row.thread, self.threads.len());
+        self.is_row(row.event, self.events.rows().len());
+        self.is_row(row.stack, self.stacks.rows().len());
+        self.samples.push(row);
+    }
+
+    /// Reports a file that cannot be looked into.
+    pub fn missing(&mut self, missing: Missing) {
+        self.missing.push(missing);
+    }
+
+    /// Sets what is known of the recording.
+    pub fn about(&mut self, about: About) {
+        self.about = about;
+    }
+
+    /// The profile.
+    #[must_use]
+    pub fn finish(mut self) -> Profile {
+        self.number_generations();
+        self.samples.sort();
+        Profile {
+            strings: self.strings,
+            processes: self.processes,
+            threads: self.threads,
+            modules: self.modules.into_rows(),
+            events: self.events.into_rows(),
+            functions: self.functions.into_rows(),
+            codes: self.codes,
+            frames: self.frames.into_rows(),
+            stacks: self.stacks.into_rows(),
+            samples: self.samples,
+            about: self.about,
+            missing: self.missing,
+        }
+    }
+
+    fn number_generations(&mut self) {
+        let mut jitted: Vec<&mut Code> =
+            self.codes.iter_mut().filter(|code| code.process.is_some()).collect();
+        jitted.sort_by_key(|code| (code.process, code.function, code.loaded));
+        let mut last = None;
+        let mut generation = 0_u32;
+        for code in jitted {
+            let of = Some((code.process, code.function));
+            generation = if of == last { generation.saturating_add(1) } else { 1 };
+            last = of;
+            code.generation = generation;
+        }
+    }
+
+    #[track_caller]
+    #[expect(clippy::unused_self, reason = "reads as a property of the builder")]
+    fn is_row<Number: Id>(&self, id: Number, rows: usize) {
+        assert!(id.index() < rows, "a number of another profile");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FunctionKind;
+
+    #[test]
+    fn equal_rows_are_stored_once() {
+        let mut builder = Builder::new();
+        let name = builder.string(b"f");
+        assert_eq!(builder.string(b"f"), name);
+        assert_eq!(builder.string(b""), StringId::EMPTY);
+        let function = builder.function(Function::new(name, FunctionKind::Jitted));
+        let frame = builder.frame(Frame::new(function));
+        let stack = builder.stack(None, frame);
+        assert_eq!(builder.stack(None, frame), stack);
+        let inner = builder.stack(Some(stack), frame);
+        let profile = builder.finish();
+        assert_eq!(profile.stacks().len(), 2);
+        assert_eq!(profile.frames_of(inner).count(), 2);
+    }
+
+    #[test]
+    fn generations_are_numbered_by_time_in_each_process() {
+        let mut builder = Builder::new();
+        let name = builder.string(b"f");
+        let function = builder.function(Function::new(name, FunctionKind::Jitted));
+        let processes = [builder.process(1, b"a"), builder.process(2, b"b")];
+        for (process, loaded) in
+            [(0, Some(30)), (0, None), (1, Some(20)), (0, Some(10)), (1, Some(40))]
+        {
+            let mut code = Code::new(function, 1);
+            code.process = Some(processes[process]);
+            code.loaded = loaded;
+            builder.code(code);
+        }
+        builder.code(Code::new(function, 1));
+        let profile = builder.finish();
+        let generations: Vec<u32> = profile.codes().iter().map(|code| code.generation).collect();
+        assert_eq!(generations, [3, 1, 1, 2, 2, 0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "another profile")]
+    fn numbers_of_other_profiles_are_refused() {
+        Builder::new().stack(None, FrameId(0));
+    }
+}

@@ -1,0 +1,81 @@
+//! Profiles in memory: which functions ran, called by which, when, and in which compilation of them.
+//!
+//! A [`Profile`] is what all views of a recording are made of: reports, exports, annotated code, comparisons. It is a set of tables, whose
+//! rows refer to each other by number:
+//!
+//! | Table | A row is |
+//! |---|---|
+//! | [`Function`] | a function of the source: name, file, line. The same for all its compilations |
+//! | [`Code`] | a piece of machine code: one compilation of a jitted function, or a function in a file |
+//! | [`Frame`] | an address in a code, or a call that was inlined there |
+//! | [`Stack`] | a frame and the stack of its caller: a tree, in which callers come first |
+//! | [`Samples`] | when a thread was seen with which stack |
+//! | [`Process`], [`Thread`], [`Module`], [`Event`] | what the others refer to |
+//!
+//! [`Builder`] makes a profile, and stores equal rows once. [`Totals`] counts samples by function and code, [`CallTree`] merges stacks by function.
+//! [`Selection`] restricts both to a span of time, threads, or an event. [`CodeSource`] is where views get machine code and sources from, which are
+//! not in the profile.
+//!
+//! Names are bytes as their writers chose them: a program that prints them must spell out what would command a terminal. Times are
+//! nanoseconds of the recording's clock.
+//!
+//! ```
+//! use profile::{Builder, Frame, Function, FunctionKind, SampleRow};
+//!
+//! let mut builder = Builder::new();
+//! let event = builder.event(b"cycles");
+//! let process = builder.process(4711, b"app");
+//! let thread = builder.thread(process, 4711, b"app");
+//! let name = builder.string(b"main");
+//! let main = builder.function(Function::new(name, FunctionKind::Native));
+//! let frame = builder.frame(Frame::new(main));
+//! let stack = builder.stack(None, frame);
+//! builder.sample(SampleRow { time: 1_000, thread, event, weight: 1, stack });
+//! let profile = builder.finish();
+//! let totals = profile::Totals::all(&profile);
+//! assert_eq!((totals.of_function(main).own, totals.of_function(main).total), (1, 1));
+//! ```
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+mod builder;
+mod call_tree;
+mod code;
+mod function;
+mod id;
+mod listing;
+#[cfg(test)]
+mod made;
+mod origin;
+mod profile;
+mod sample;
+mod selection;
+mod stack;
+mod strings;
+mod table;
+mod totals;
+
+pub use builder::Builder;
+pub use call_tree::{CallTree, Direction, Node};
+pub use code::Code;
+pub use function::{Function, FunctionKind};
+pub use id::{
+    CodeId, EventId, FrameId, FunctionId, ModuleId, NodeId, ProcessId, StackId, StringId, ThreadId,
+};
+pub use listing::{CodeSource, ListedFrame, ListedLine, Listing, Source};
+pub use origin::{Event, Module, ModuleKind, Process, Thread};
+pub use profile::{About, Missing, Profile};
+pub use sample::{SampleRow, Samples};
+pub use selection::Selection;
+pub use stack::{Frame, Stack};
+pub use strings::Strings;
+pub use totals::{Count, Totals};

@@ -1,0 +1,148 @@
+//! A profile.
+
+use crate::code::Code;
+use crate::function::Function;
+use crate::id::{
+    CodeId, EventId, FrameId, FunctionId, ModuleId, ProcessId, StackId, StringId, ThreadId,
+};
+use crate::origin::{Event, Module, Process, Thread};
+use crate::sample::Samples;
+use crate::stack::{Frame, Stack};
+use crate::strings::Strings;
+
+/// What was recorded, as tables: see the [crate](crate).
+///
+/// All numbers in a profile are of rows that exist: [`Builder`](crate::Builder) refuses others.
+#[derive(Clone, Debug, Default)]
+pub struct Profile {
+    pub(crate) strings: Strings,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) modules: Vec<Module>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) functions: Vec<Function>,
+    pub(crate) codes: Vec<Code>,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) stacks: Vec<Stack>,
+    pub(crate) samples: Samples,
+    /// What is known of the recording itself.
+    pub about: About,
+    /// The files whose names, lines or code are missing, each once.
+    pub missing: Vec<Missing>,
+}
+
+/// What is known of the recording itself. Strings are empty if they are not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct About {
+    /// The path of the recording.
+    pub recording: Vec<u8>,
+    /// The host's name.
+    pub host: Vec<u8>,
+    /// The machine, as `uname -m` says: `x86_64`.
+    pub machine: Vec<u8>,
+    /// The words of the command that recorded.
+    pub command: Vec<Vec<u8>>,
+    /// What to add to times of the recording to get nanoseconds since 1970, UTC.
+    pub to_utc: Option<i64>,
+    /// The number of samples each second, if the recording was made by frequency.
+    pub frequency: Option<u64>,
+}
+
+/// A file that was sampled, and cannot be looked into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Its path.
+    pub path: StringId,
+    /// Why: a sentence, without the path.
+    pub cause: String,
+    /// Number of samples whose innermost frame is in it.
+    pub samples: u64,
+}
+
+macro_rules! rows {
+    ($($(#[$doc:meta])* $table:ident, $one:ident: $id:ty => $row:ty;)*) => {
+        impl Profile {$(
+            $(#[$doc])*
+            #[must_use]
+            pub fn $table(&self) -> &[$row] {
+                &self.$table
+            }
+
+            /// The row with this number.
+            ///
+            /// # Panics
+            /// If the number is of another profile.
+            #[must_use]
+            #[expect(clippy::indexing_slicing, reason = "numbers of a profile are of rows that exist")]
+            pub fn $one(&self, id: $id) -> &$row {
+                &self.$table[id.index()]
+            }
+        )*}
+    };
+}
+
+rows! {
+    /// The processes.
+    processes, process: ProcessId => Process;
+    /// The threads.
+    threads, thread: ThreadId => Thread;
+    /// The files with code.
+    modules, module: ModuleId => Module;
+    /// The events.
+    events, event: EventId => Event;
+    /// The functions.
+    functions, function: FunctionId => Function;
+    /// The pieces of machine code.
+    codes, code: CodeId => Code;
+    /// The frames.
+    frames, frame: FrameId => Frame;
+    /// The stacks, callers first.
+    stacks, stack: StackId => Stack;
+}
+
+impl Profile {
+    /// The strings.
+    #[must_use]
+    pub fn strings(&self) -> &Strings {
+        &self.strings
+    }
+
+    /// The bytes of a string.
+    #[must_use]
+    pub fn text(&self, id: StringId) -> &[u8] {
+        self.strings.get(id)
+    }
+
+    /// The samples, in the order of time.
+    #[must_use]
+    pub fn samples(&self) -> &Samples {
+        &self.samples
+    }
+
+    /// The name of a function.
+    #[must_use]
+    pub fn function_name(&self, id: FunctionId) -> &[u8] {
+        self.text(self.function(id).name)
+    }
+
+    /// The frames of a stack, the innermost first.
+    pub fn frames_of(&self, stack: StackId) -> impl Iterator<Item = &Frame> {
+        let mut next = Some(stack);
+        std::iter::from_fn(move || {
+            let stack = self.stack(next?);
+            next = stack.parent;
+            Some(self.frame(stack.frame))
+        })
+    }
+
+    /// The codes with their numbers.
+    pub fn numbered_codes(&self) -> impl Iterator<Item = (CodeId, &Code)> {
+        (0..).map(CodeId).zip(&self.codes)
+    }
+
+    /// The compilations of a function, by process and time.
+    pub fn codes_of(&self, function: FunctionId) -> impl Iterator<Item = (CodeId, &Code)> {
+        self.numbered_codes().filter(move |(_, code)| code.function == function)
+    }
+}

@@ -1,0 +1,230 @@
+//! Samples by function and code.
+
+use crate::id::{CodeId, FrameId, FunctionId};
+use crate::profile::Profile;
+use crate::sample::SampleRow;
+
+/// Number of samples, and their weight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// With it as the innermost frame.
+    pub own: u64,
+    /// With it anywhere on the stack, once each.
+    pub total: u64,
+    /// The weight of those with it as the innermost frame.
+    pub own_weight: u64,
+    /// The weight of those with it anywhere on the stack.
+    pub total_weight: u64,
+}
+
+impl Count {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.own = self.own.saturating_add(other.own);
+        self.total = self.total.saturating_add(other.total);
+        self.own_weight = self.own_weight.saturating_add(other.own_weight);
+        self.total_weight = self.total_weight.saturating_add(other.total_weight);
+    }
+}
+
+/// Samples by function and by code.
+#[derive(Clone, Debug)]
+pub struct Totals {
+    functions: Vec<Count>,
+    codes: Vec<Count>,
+    frames: Vec<Count>,
+    samples: u64,
+    weight: u64,
+}
+
+/// Where something was last seen on a stack, so that it counts once.
+struct Seen(Vec<u32>);
+
+impl Seen {
+    fn new(rows: usize) -> Self {
+        Self(vec![0; rows])
+    }
+
+    /// Whether it is the first time in this round; rounds count from 1.
+    fn first(&mut self, place: usize, round: u32) -> bool {
+        let Some(last) = self.0.get_mut(place) else { return false };
+        let first = *last != round;
+        *last = round;
+        first
+    }
+}
+
+impl Totals {
+    /// Of all samples.
+    #[must_use]
+    pub fn all(profile: &Profile) -> Self {
+        Self::of(profile, profile.samples().iter())
+    }
+
+    /// Of these samples.
+    #[must_use]
+    pub fn of(profile: &Profile, samples: impl Iterator<Item = SampleRow>) -> Self {
+        // Stacks are few where samples are many.
+        let mut stacks = vec![(0_u64, 0_u64); profile.stacks().len()];
+        let mut all = Self {
+            functions: vec![Count::default(); profile.functions().len()],
+            codes: vec![Count::default(); profile.codes().len()],
+            frames: vec![Count::default(); profile.frames().len()],
+            samples: 0,
+            weight: 0,
+        };
+        for sample in samples {
+            all.samples = all.samples.saturating_add(1);
+            all.weight = all.weight.saturating_add(sample.weight);
+            if let Some((samples, weight)) = stacks.get_mut(sample.stack.index()) {
+                *samples = samples.saturating_add(1);
+                *weight = weight.saturating_add(sample.weight);
+            }
+        }
+        let mut functions = Seen::new(all.functions.len());
+        let mut codes = Seen::new(all.codes.len());
+        let mut frames = Seen::new(all.frames.len());
+        let sampled = stacks.iter().enumerate().filter(|(_, (samples, _))| *samples > 0);
+        for (round, (stack, &(samples, weight))) in (1..).zip(sampled) {
+            let mut own = Count { own: samples, own_weight: weight, ..Count::default() };
+            let total = Count { total: samples, total_weight: weight, ..Count::default() };
+            let mut innermost_code = true;
+            let mut next = profile.stacks().get(stack);
+            while let Some(row) = next {
+                next = row.parent.map(|parent| profile.stack(parent));
+                let frame = profile.frame(row.frame);
+                let count = |counts: &mut Vec<Count>, seen: &mut Seen, place: usize, own| {
+                    if let Some(counter) = counts.get_mut(place) {
+                        counter.add(own);
+                        if seen.first(place, round) {
+                            counter.add(total);
+                        }
+                    }
+                };
+                count(&mut all.functions, &mut functions, frame.function.index(), own);
+                count(&mut all.frames, &mut frames, row.frame.index(), own);
+                if let Some(code) = frame.code {
+                    // Of the calls that were inlined into one code, any may be the innermost.
+                    let own = match innermost_code {
+                        true => Count { own: samples, own_weight: weight, ..Count::default() },
+                        false => Count::default(),
+                    };
+                    count(&mut all.codes, &mut codes, code.index(), own);
+                }
+                innermost_code = false;
+                own = Count::default();
+            }
+        }
+        all
+    }
+
+    /// Of a function.
+    #[must_use]
+    pub fn of_function(&self, function: FunctionId) -> Count {
+        self.functions.get(function.index()).copied().unwrap_or_default()
+    }
+
+    /// Of a code: with it as the code of the innermost address, or anywhere on the stack.
+    #[must_use]
+    pub fn of_code(&self, code: CodeId) -> Count {
+        self.codes.get(code.index()).copied().unwrap_or_default()
+    }
+
+    /// Of a frame.
+    #[must_use]
+    pub fn of_frame(&self, frame: FrameId) -> Count {
+        self.frames.get(frame.index()).copied().unwrap_or_default()
+    }
+
+    /// Number of samples.
+    #[must_use]
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Their weight.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        self.weight
+    }
+
+    /// The functions that were sampled, those with the most own samples first.
+    #[must_use]
+    pub fn functions(&self) -> Vec<(FunctionId, Count)> {
+        let numbered = (0..).map(FunctionId).zip(self.functions.iter().copied());
+        let mut sampled: Vec<_> = numbered.filter(|(_, count)| count.total > 0).collect();
+        sampled.sort_by_key(|(_, count)| std::cmp::Reverse((count.own, count.total)));
+        sampled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::made::profile;
+    use crate::{CallTree, Direction, Selection, StackId};
+
+    proptest! {
+        /// Against a count that walks the stack of each sample.
+        #[test]
+        fn samples_count_once_on_each_stack(
+            profile in profile(),
+            from in 0u64..60,
+            length in 0u64..60,
+            tids in proptest::option::of(proptest::collection::vec(0u32..3, 0..3)),
+        ) {
+            let selection = Selection {
+                times: Some(from..from + length),
+                threads: tids.map(|tids| tids.into_iter().map(crate::ThreadId).collect()),
+                event: None,
+            };
+            let chosen = |sample: &SampleRow| {
+                (from..from + length).contains(&sample.time)
+                    && selection.threads.as_ref().is_none_or(|all| all.contains(&sample.thread))
+            };
+            let samples: Vec<SampleRow> = profile.samples().iter().filter(chosen).collect();
+            let totals = Totals::of(&profile, selection.of(&profile));
+            prop_assert_eq!(totals.samples(), samples.len() as u64);
+            prop_assert_eq!(totals.weight(), samples.iter().map(|sample| sample.weight).sum());
+            let functions = |stack: StackId| -> Vec<FunctionId> {
+                profile.frames_of(stack).map(|frame| frame.function).collect()
+            };
+            let codes = |stack: StackId| -> Vec<Option<CodeId>> {
+                profile.frames_of(stack).map(|frame| frame.code).collect()
+            };
+            for function in (0..).map(FunctionId).take(profile.functions().len()) {
+                let has = |sample: &&SampleRow| functions(sample.stack).contains(&function);
+                let ends = |sample: &&SampleRow| functions(sample.stack)[0] == function;
+                let weight = |samples: &mut dyn Iterator<Item = &SampleRow>| {
+                    samples.fold((0, 0), |(n, weight), sample| (n + 1, weight + sample.weight))
+                };
+                let (total, total_weight) = weight(&mut samples.iter().filter(has));
+                let (own, own_weight) = weight(&mut samples.iter().filter(ends));
+                let count = Count { own, total, own_weight, total_weight };
+                prop_assert_eq!(totals.of_function(function), count);
+            }
+            for code in (0..).map(CodeId).take(profile.codes().len()) {
+                let has = |sample: &&SampleRow| codes(sample.stack).contains(&Some(code));
+                let ends = |sample: &&SampleRow| codes(sample.stack)[0] == Some(code);
+                let count = totals.of_code(code);
+                prop_assert_eq!(count.total, samples.iter().filter(has).count() as u64);
+                prop_assert_eq!(count.own, samples.iter().filter(ends).count() as u64);
+            }
+            for direction in [Direction::Callees, Direction::Callers] {
+                let tree = CallTree::of(&profile, samples.iter().copied(), direction);
+                let total = |ids: &[crate::NodeId]| -> u64 {
+                    ids.iter().map(|&id| tree.node(id).map_or(0, |node| node.count.total)).sum()
+                };
+                prop_assert_eq!(total(tree.roots()), samples.len() as u64);
+                for (id, node) in (0..).map(crate::NodeId).zip(tree.nodes()) {
+                    prop_assert!(node.count.total > 0);
+                    prop_assert!(total(tree.children(id)) <= node.count.total);
+                    if direction == Direction::Callees {
+                        prop_assert_eq!(total(tree.children(id)) + node.count.own, node.count.total);
+                    }
+                }
+            }
+        }
+    }
+}
