@@ -9,7 +9,7 @@ use code_timeline::AddressSpaceId;
 use rustc_hash::FxBuildHasher;
 
 use super::address_space::AddressSpaces;
-use super::files::{FileFunctions, RecordedFiles, base_name};
+use super::files::{RecordedFiles, RecordedSymbols, base_name};
 use super::interner::NameId;
 use super::recording_index::RecordingIndex;
 
@@ -315,7 +315,7 @@ impl Runtime {
 /// The files of runtimes in a recording, and their functions.
 #[derive(Debug, Default)]
 pub struct RuntimeFiles {
-    files: HashMap<NameId, (&'static Runtime, FileFunctions), FxBuildHasher>,
+    files: HashMap<NameId, (&'static Runtime, RecordedSymbols), FxBuildHasher>,
 }
 
 impl std::fmt::Debug for Runtime {
@@ -333,21 +333,20 @@ impl RuntimeFiles {
     ) -> Self {
         let mut all = Self::default();
         for map in index.maps.iter().filter(|map| !map.anonymous) {
-            let name = index.name(map);
             if all.files.contains_key(&map.name) || !has_code(map.space) {
                 continue;
             }
-            let Some(runtime) = Runtime::of_file(name) else { continue };
-            if let Some(functions) = files.read(name, FileFunctions::read) {
-                all.files.insert(map.name, (runtime, functions));
+            let Some(runtime) = Runtime::of_file(index.name(map)) else { continue };
+            if let Some(symbols) = files.symbols(map.name) {
+                all.files.insert(map.name, (runtime, symbols));
             }
         }
         all
     }
 
     fn activity(&self, file: NameId, offset: u64) -> Option<Activity> {
-        let (runtime, functions) = self.files.get(&file)?;
-        runtime.activity(&functions.name(offset)?)
+        let (runtime, symbols) = self.files.get(&file)?;
+        runtime.activity(&symbols.name(offset)?)
     }
 }
 
