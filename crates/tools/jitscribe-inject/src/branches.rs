@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use code_timeline::AddressSpaceId;
+use jit_code::elf_machine::{AARCH64, X86_64};
 
 use super::address_space::AddressSpaces;
 use super::files::RecordedFiles;
@@ -28,9 +29,6 @@ pub fn targets(machine: u16, bytes: &[u8], address: u64) -> impl Iterator<Item =
         Some(from.wrapping_add_signed(distance))
     })
 }
-
-const X86_64: u16 = 62;
-const AARCH64: u16 = 183;
 
 /// The distance of a direct branch, and from where it counts.
 fn x86(code: &[u8]) -> Option<(i64, u64)> {
