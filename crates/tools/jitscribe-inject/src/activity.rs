@@ -266,14 +266,12 @@ const THREADS: [(&str, Activity); 24] = [
     ("MVM spesh", Compiler),
 ];
 
-/// The stub that a runtime interprets in, among the names of codes.
-const INTERPRETERS: [&str; 3] = ["Interpreter", "BytecodeHandler:", "Builtin:Interpreter"];
-
-/// Whether code with this name, at this tier, interprets.
+/// Whether code with this name, at this tier, interprets: HotSpot's interpreter, and what V8's is made of.
 pub fn is_interpreter(name: &[u8], tier: Option<&[u8]>) -> bool {
     tier == Some(b"interpreted")
         || name == b"Interpreter"
-        || INTERPRETERS.iter().skip(1).any(|begin| name.starts_with(begin.as_bytes()))
+        || name.starts_with(b"BytecodeHandler:")
+        || name.starts_with(b"Builtin:Interpreter")
 }
 
 /// What a thread with this name does, if it has one task.
