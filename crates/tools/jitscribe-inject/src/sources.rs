@@ -12,6 +12,7 @@ use perf_data::Features;
 use super::address_space::AddressSpaces;
 use super::clock::{DumpTimes, RecordingClock, Translation};
 use super::code_table::{CodeTable, OpenDump};
+use super::earlier_maps::RecordingBegin;
 use super::limits::LARGEST_MAPS;
 use super::locate::{LocatedSources, SearchPaths, Source, locate};
 use super::named_by_file::NamedByFile;
@@ -46,7 +47,7 @@ impl Sources {
         warnings: &mut Vec<Warning>,
     ) -> Self {
         let LocatedSources { sources, warnings: missing, markers } =
-            locate(&recording.index, paths, files);
+            locate(&recording.index, paths, RecordingBegin::of(recording), files);
         warnings.extend(missing);
         let contents = read_maps(&sources, files, warnings);
         Self { list: sources, contents, markers }
