@@ -9,7 +9,7 @@ use end_to_end::jitscribe::jitscribe;
 use end_to_end::live::{Recorder, workload};
 use end_to_end::perf::Perf;
 use end_to_end::sample::Sample;
-use end_to_end::tool::run;
+use end_to_end::tool::{run, tool};
 use tempfile::TempDir;
 
 /// The workload's functions.
@@ -242,4 +242,46 @@ fn record_shows_inlined_calls_of_all_threads_and_keeps_the_source() {
     let script = fs::canonicalize(&script).expect("a path");
     let kept = kept.join(script.strip_prefix("/").expect("an absolute path"));
     assert_eq!(fs::read_to_string(kept).expect("the source"), source);
+}
+
+/// Most of the time of this script is spent in a function of `node:path`, or in one that it is inlined into.
+const OF_NODE: &str = r"
+const { normalize } = require('path').posix;
+let n = 0;
+for (let i = 0; i < 1e6; i++) n += normalize('/a/b/../c/./d' + (i & 7)).length;
+console.log(n);
+";
+
+#[test]
+fn objdump_finds_the_kept_sources_of_nodes_own_scripts() {
+    let folder = TempDir::with_prefix("jitscribe-v8-").expect("a temporary folder");
+    fs::write(folder.path().join("normalize.js"), OF_NODE).expect("a script");
+    let mut record = jitscribe();
+    record.args(["record", "-F", "999", "-o", "out.data", "--", "node", "normalize.js"]);
+    run(record.current_dir(&folder));
+
+    let images = folder.path().join("out.data.jit");
+    let sources = images.join("sources");
+    let source = fs::read_to_string(sources.join("node/path")).expect("the source of node:path");
+    let source: Vec<&str> = source.lines().collect();
+    let mut lines = BTreeSet::new();
+    for image in fs::read_dir(&images).expect("images") {
+        let image = image.expect("an image").path();
+        if image.extension().is_none_or(|extension| extension != "elf") {
+            continue;
+        }
+        let mut objdump = tool("objdump");
+        // Relative paths are those in the current folder.
+        let printed =
+            run(objdump.args(["-d", "-l", "-S"]).arg(&image).current_dir(&sources)).stdout;
+        let places = printed.lines().filter_map(|line| line.strip_prefix("node/path:"));
+        for place in places {
+            let number = place.split(' ').next().and_then(|number| number.parse::<usize>().ok());
+            let number = number.expect("the number of a line");
+            let text = source.get(number - 1).expect("a line of the source");
+            assert!(printed.contains(text), "{number}: {text}");
+            lines.extend((!text.trim().is_empty()).then_some(number));
+        }
+    }
+    assert!(lines.len() > 5, "{lines:?}");
 }

@@ -12,6 +12,7 @@ fn ask(input: &Input) {
     }
     let _ = input.attrs().trailer(1, 2, 3);
     let _ = input.features().build_ids(input.endian());
+    let _ = input.features().clock_data(input.endian());
 }
 
 /// All events, each decoded as far as it can be.

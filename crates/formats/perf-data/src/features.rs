@@ -34,10 +34,23 @@ pub mod feature {
     pub const DIR_FORMAT: u8 = 24;
     /// The events are compressed.
     pub const COMPRESSED: u8 = 27;
+    /// The wall clock and the recording's clock at one moment.
+    pub const CLOCK_DATA: u8 = 29;
 }
 
 /// Maximum total size of the feature sections; what exceeds it is left out.
 pub(crate) const FEATURES_MAX: u64 = 1 << 28;
+
+/// What two clocks said when perf began to record ([`feature::CLOCK_DATA`]). perf notes it if the recording's clock was chosen with `-k`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockData {
+    /// The clock of the recording's times: an id of `clock_gettime`.
+    pub clock_id: i32,
+    /// The wall clock, in nanoseconds since 1970.
+    pub wall_clock: u64,
+    /// The recording's clock, in nanoseconds.
+    pub time: u64,
+}
 
 /// The feature sections, in memory: number → bytes as in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -107,6 +120,15 @@ impl Features {
         if section.is_empty() {
             self.map.remove(&feature::BUILD_ID);
         }
+    }
+
+    /// What the clocks said when perf began to record ([`feature::CLOCK_DATA`]); `None` if that is not there, or has another version.
+    pub fn clock_data(&self, endian: Endian) -> Option<ClockData> {
+        let mut at = Cursor::new(self.get(feature::CLOCK_DATA)?, endian);
+        let (version, clock_id) = at.pair()?;
+        let (wall_clock, time) = (at.u64()?, at.u64()?);
+        let clock_id = clock_id.cast_signed();
+        (version == 1).then_some(ClockData { clock_id, wall_clock, time })
     }
 
     /// The events' names, in the order of the attributes ([`feature::EVENT_DESC`]).

@@ -74,7 +74,7 @@ pub use endian::Endian;
 pub use error::{Cause, End, Error};
 pub use event::{Event, Payload};
 pub use event_header::{kind, misc};
-pub use features::{Features, feature};
+pub use features::{ClockData, Features, feature};
 pub use input::Input;
 pub use record::{
     Comm, FileIdentity, InlineBuildId, Mmap, MmapDetail, Record, Task, TimeCap, TimeConv,

@@ -4,8 +4,8 @@ mod common;
 
 use common::{IDENTIFIED, Maker, PLAIN, copy_to_file, copy_to_pipe, events, gist};
 use perf_data::{
-    BuildId, Cause, ChainEntry, Context, End, Endian, Error, FileIdentity, InlineBuildId, Input,
-    Mmap, MmapDetail, Record, Writer, feature, kind, misc,
+    BuildId, Cause, ChainEntry, ClockData, Context, End, Endian, Error, Features, FileIdentity,
+    InlineBuildId, Input, Mmap, MmapDetail, Record, Writer, feature, kind, misc,
 };
 use proptest::prelude::*;
 
@@ -282,6 +282,24 @@ fn build_ids_are_appended_and_read_back() {
         // Through a pipe they go as events.
         let piped = Input::from_bytes(copy_to_pipe(&mut copy).unwrap()).unwrap();
         assert_eq!(piped.features().build_ids(make.0), ids);
+    }
+}
+
+#[test]
+fn clock_data_of_either_byte_order() {
+    for make in BOTH.map(Maker) {
+        let clocks = make.u64s(&[1_700_000_000_000_000_000, 5]);
+        let body = [&make.u32(1)[..], &make.u32(1)[..], &clocks[..]].concat();
+        let of = |body: &[u8]| {
+            let mut features = Features::default();
+            features.set(feature::CLOCK_DATA, body.to_vec());
+            features.clock_data(make.0)
+        };
+        let expected = ClockData { clock_id: 1, wall_clock: 1_700_000_000_000_000_000, time: 5 };
+        assert_eq!(of(&body), Some(expected));
+        assert_eq!(of(&body[..23]), None);
+        let newer = [&make.u32(2)[..], &body[4..]].concat();
+        assert_eq!(of(&newer), None);
     }
 }
 
@@ -700,6 +718,7 @@ proptest! {
             let copy = copy_to_file(&mut input, look).unwrap();
             prop_assert!(input.end() != End::NotReached);
             let _ = input.features().build_ids(input.endian());
+            let _ = input.features().clock_data(input.endian());
             prop_assert!(Input::from_bytes(copy).is_ok());
             input.restart();
             copy_to_pipe(&mut input).unwrap();

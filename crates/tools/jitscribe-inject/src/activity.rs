@@ -9,7 +9,7 @@ use code_timeline::AddressSpaceId;
 use rustc_hash::FxBuildHasher;
 
 use super::address_space::AddressSpaces;
-use super::files::{FileFunctions, RecordedFiles, base_name};
+use super::files::{RecordedFiles, RecordedSymbols, base_name};
 use super::interner::NameId;
 use super::recording_index::RecordingIndex;
 
@@ -266,14 +266,12 @@ const THREADS: [(&str, Activity); 24] = [
     ("MVM spesh", Compiler),
 ];
 
-/// The stub that a runtime interprets in, among the names of codes.
-const INTERPRETERS: [&str; 3] = ["Interpreter", "BytecodeHandler:", "Builtin:Interpreter"];
-
-/// Whether code with this name, at this tier, interprets.
+/// Whether code with this name, at this tier, interprets: HotSpot's interpreter, and what V8's is made of.
 pub fn is_interpreter(name: &[u8], tier: Option<&[u8]>) -> bool {
     tier == Some(b"interpreted")
         || name == b"Interpreter"
-        || INTERPRETERS.iter().skip(1).any(|begin| name.starts_with(begin.as_bytes()))
+        || name.starts_with(b"BytecodeHandler:")
+        || name.starts_with(b"Builtin:Interpreter")
 }
 
 /// What a thread with this name does, if it has one task.
@@ -315,7 +313,7 @@ impl Runtime {
 /// The files of runtimes in a recording, and their functions.
 #[derive(Debug, Default)]
 pub struct RuntimeFiles {
-    files: HashMap<NameId, (&'static Runtime, FileFunctions), FxBuildHasher>,
+    files: HashMap<NameId, (&'static Runtime, RecordedSymbols), FxBuildHasher>,
 }
 
 impl std::fmt::Debug for Runtime {
@@ -333,21 +331,20 @@ impl RuntimeFiles {
     ) -> Self {
         let mut all = Self::default();
         for map in index.maps.iter().filter(|map| !map.anonymous) {
-            let name = index.name(map);
             if all.files.contains_key(&map.name) || !has_code(map.space) {
                 continue;
             }
-            let Some(runtime) = Runtime::of_file(name) else { continue };
-            if let Some(functions) = files.read(name, FileFunctions::read) {
-                all.files.insert(map.name, (runtime, functions));
+            let Some(runtime) = Runtime::of_file(index.name(map)) else { continue };
+            if let Some(symbols) = files.symbols(map.name) {
+                all.files.insert(map.name, (runtime, symbols));
             }
         }
         all
     }
 
     fn activity(&self, file: NameId, offset: u64) -> Option<Activity> {
-        let (runtime, functions) = self.files.get(&file)?;
-        runtime.activity(&functions.name(offset)?)
+        let (runtime, symbols) = self.files.get(&file)?;
+        runtime.activity(&symbols.name(offset)?)
     }
 }
 

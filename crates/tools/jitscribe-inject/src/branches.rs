@@ -3,14 +3,14 @@
 //! A disassembler shows a target by the nearest symbol before it. For a target outside of the image, that is a function that has nothing to do with it, with
 //! a large offset. So the image has a label at each such target, with the name of the function there, or else its address in the process.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use code_timeline::AddressSpaceId;
+use jit_code::elf_machine::{AARCH64, X86_64};
 
 use super::address_space::AddressSpaces;
-use super::files::{FileFunctions, RecordedFiles};
-use super::interner::NameId;
+use super::files::RecordedFiles;
 use super::recording_index::RecordingIndex;
 
 /// No more labels are made for one image. V8's code calls some hundred builtins.
@@ -29,9 +29,6 @@ pub fn targets(machine: u16, bytes: &[u8], address: u64) -> impl Iterator<Item =
         Some(from.wrapping_add_signed(distance))
     })
 }
-
-const X86_64: u16 = 62;
-const AARCH64: u16 = 183;
 
 /// The distance of a direct branch, and from where it counts.
 fn x86(code: &[u8]) -> Option<(i64, u64)> {
@@ -55,18 +52,16 @@ fn aarch64(code: &[u8]) -> Option<(i64, u64)> {
 pub struct TargetNames<'a> {
     index: &'a RecordingIndex,
     spaces: &'a AddressSpaces,
-    files: RecordedFiles<'a>,
-    /// The functions of the files that were asked about.
-    functions: HashMap<NameId, Option<FileFunctions>>,
+    files: &'a RecordedFiles<'a>,
 }
 
 impl<'a> TargetNames<'a> {
     pub fn new(
         index: &'a RecordingIndex,
         spaces: &'a AddressSpaces,
-        files: RecordedFiles<'a>,
+        files: &'a RecordedFiles<'a>,
     ) -> Self {
-        Self { index, spaces, files, functions: HashMap::new() }
+        Self { index, spaces, files }
     }
 
     /// Where anything was ever mapped.
@@ -76,25 +71,17 @@ impl<'a> TargetNames<'a> {
 
     /// The names of the functions that begin at these addresses, from the files that were mapped there at the end of the recording.
     pub fn names(
-        &mut self,
+        &self,
         space: AddressSpaceId,
         addresses: &BTreeSet<u64>,
     ) -> BTreeMap<u64, Vec<u8>> {
         let name = |&address: &u64| {
             let map = self.spaces.mapping(self.index, space, address, self.index.last_sample);
             let map = map.and_then(|map| self.index.maps.get(map)).filter(|map| !map.anonymous)?;
-            let functions = self.functions_of(map.name)?;
-            Some((address, functions.name_of_start(address.wrapping_sub(map.above_offset))?))
+            let symbols = self.files.symbols(map.name)?;
+            Some((address, symbols.name_of_start(address.wrapping_sub(map.above_offset))?))
         };
         addresses.iter().filter_map(name).collect()
-    }
-
-    fn functions_of(&mut self, name: NameId) -> Option<&FileFunctions> {
-        let Self { index, files, functions, .. } = self;
-        let functions = functions
-            .entry(name)
-            .or_insert_with(|| files.read(index.names.get(name), FileFunctions::read));
-        functions.as_ref()
     }
 }
 

@@ -9,7 +9,7 @@ use jitdump::{HeaderClock, RecordClock};
 use perf_data::{Attrs, TimeConv};
 
 /// The clock id of `clock_gettime` for `CLOCK_MONOTONIC`.
-const CLOCK_MONOTONIC: i32 = 1;
+pub const CLOCK_MONOTONIC: i32 = 1;
 
 /// The clock of a recording's times.
 #[derive(Clone, Copy, Debug)]

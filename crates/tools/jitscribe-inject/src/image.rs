@@ -58,7 +58,7 @@ pub fn write(
     target: Target,
     options: ImageOptions<'_>,
     top: &mut Top,
-    (space, names): (AddressSpaceId, &mut TargetNames<'_>),
+    (space, names): (AddressSpaceId, &TargetNames<'_>),
     place: impl Fn(u64, u64) -> Option<u64>,
 ) -> Result<Finished> {
     let failed = |error: code_image::Error| match error {

@@ -12,10 +12,10 @@ use perf_data::{Attrs, FileIdentity, Mmap, MmapDetail, misc};
 use super::address_space::AddressSpaces;
 use super::branches::TargetNames;
 use super::code_table::CodeTable;
+use super::files::RecordedFiles;
 use super::free::Free;
 use super::image::{self, ImageOptions};
 use super::interner::NameId;
-use super::named_by_file::CodeInFiles;
 use super::plan::{Mask, Place, Plan, PlannedImage};
 use super::recording_index::RecordingIndex;
 use super::remains::{AddedMapping, Content, with_remains};
@@ -82,9 +82,9 @@ impl Images {
         attrs: &Attrs,
         target_of: &TargetOf<'_>,
         options: ImageOptions<'_>,
-        code_in_files: &CodeInFiles,
-        names: &mut TargetNames<'_>,
+        files: &RecordedFiles<'_>,
     ) -> Result<Self> {
+        let names = TargetNames::new(index, spaces, files);
         let mut images = Self::default();
         let mut added = Vec::new();
         let mut arenas_of_pids: HashMap<u32, usize> = HashMap::new();
@@ -120,7 +120,7 @@ impl Images {
                 let options = ImageOptions { interpreter, ..options };
                 let top = &mut images.top;
                 let finished = {
-                    let names = (arena.space, &mut *names);
+                    let names = (arena.space, &names);
                     image::write(&path, image, table, target, options, top, names, place)?
                 };
                 if let Some(tables) = finished.eh_frame.as_ref().filter(|_| is_layered) {
@@ -139,7 +139,7 @@ impl Images {
         // perf's libunwind computes a base address for each path.
         let mut spellings = if index.stack_copies { Spellings::single() } else { Spellings::new() };
         for mapping in with_remains(added, index, plan) {
-            let event = images.event(&mapping, index, attrs, code_in_files, &mut spellings)?;
+            let event = images.event(&mapping, index, attrs, files, &mut spellings)?;
             images.events.extend(event.map(|event| (mapping.place, event)));
         }
         Ok(images)
@@ -151,7 +151,7 @@ impl Images {
         mapping: &AddedMapping,
         index: &RecordingIndex,
         attrs: &Attrs,
-        code_in_files: &CodeInFiles,
+        files: &RecordedFiles<'_>,
         spellings: &mut Spellings<MappedFile>,
     ) -> Result<Option<Vec<u8>>> {
         let AddedMapping { space, ref range, place, content } = *mapping;
@@ -162,8 +162,9 @@ impl Images {
             Content::Recorded(map) => {
                 let map = map.and_then(|map| index.maps.get(map));
                 let offset = |start: u64| map.map_or(0, |map| start.wrapping_sub(map.above_offset));
-                let range = match map {
-                    Some(map) => &code_in_files.filled(map.name, range, offset(range.start)),
+                let file = map.filter(|map| !map.anonymous).and_then(|map| files.symbols(map.name));
+                let range = match file {
+                    Some(file) => &file.filled(range, offset(range.start)),
                     None => range,
                 };
                 let name = match map {

@@ -12,7 +12,6 @@ use perf_data::{BuildId, Writer};
 
 use super::activity::RuntimeFiles;
 use super::attribution::SampleAttribution;
-use super::branches::TargetNames;
 use super::captured::CapturedMemory;
 use super::counts::Counts;
 use super::files::{PlainFiles, RecordedFiles, SourceFiles};
@@ -28,7 +27,7 @@ use super::recording::Recording;
 use super::recording_index::RecordingIndex;
 use super::report::{ImageReport, Report};
 use super::source_lines::{SourceOptions, SourceResolver};
-use super::sources::Sources;
+use super::sources::{Codes, Sources};
 use super::top::Hits;
 use super::warning::{NothingApplied, Warning};
 use super::{Error, Result, inferred, interpreted, php, rewrite, v8_log};
@@ -151,12 +150,12 @@ impl<'a> Injector<'a> {
         let at = |at| progress(Progress::At(at));
         let mut warnings: Vec<Warning> = recording.warning().into_iter().collect();
         let found = Sources::find(recording, &self.paths, self.files, &mut warnings);
-        let mut codes = found.read(recording, self.files, &mut warnings);
         let Recording { path: ref input_path, ref mut input, ref index, ref spaces } = *recording;
+        let recorded = RecordedFiles::new(input, &index.names, self.files);
+        let mut codes = Codes::read(&found, index, spaces, &recorded, &mut warnings);
 
         progress(Progress::Begins(Stage::Attributing));
         input.restart();
-        let recorded = RecordedFiles::new(input, self.files);
         let timelines = &codes.table.history;
         let has_code = |space| timelines.timeline(space).is_some();
         let runtimes = RuntimeFiles::open(index, &recorded, has_code);
@@ -211,7 +210,6 @@ impl<'a> Injector<'a> {
         };
         let sources = SourceResolver::new(&self.sources, self.files);
         let hits = Hits::count(&attribution, codes.table.history.len());
-        let mut names = TargetNames::new(index, spaces, recorded.clone());
         let images = Images::write(
             &plan,
             index,
@@ -229,8 +227,7 @@ impl<'a> Injector<'a> {
                 interpreters: &php::frames(index, &recorded),
                 interpreter: None,
             },
-            &codes.code_in_files,
-            &mut names,
+            &recorded,
         )?;
 
         warnings.extend(sources.into_warnings());

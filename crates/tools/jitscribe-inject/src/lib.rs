@@ -86,6 +86,7 @@ mod code_index;
 mod code_lines;
 mod code_table;
 mod counts;
+mod earlier_maps;
 mod error;
 pub mod files;
 mod free;

@@ -18,6 +18,7 @@ use crate::files::{
     pid_of_v8_log,
 };
 
+use super::earlier_maps::RecordingBegin;
 use super::interner::NameId;
 use super::recording_index::RecordingIndex;
 
@@ -90,10 +91,11 @@ pub struct LocatedSources {
     pub markers: usize,
 }
 
-/// Finds the sources of a recording.
+/// Finds the sources of a recording. `begin` is when it began, if that is known well enough to tell which perf maps are of earlier processes.
 pub fn locate(
     index: &RecordingIndex,
     paths: &SearchPaths,
+    begin: Option<RecordingBegin>,
     files: &dyn SourceFiles,
 ) -> LocatedSources {
     let mut search = Search {
@@ -103,6 +105,8 @@ pub fn locate(
         used: BTreeSet::new(),
         spaces_with_dump: BTreeSet::new(),
         untrusted: BTreeSet::new(),
+        begin: begin.filter(|_| paths.recorded_here),
+        earlier: BTreeSet::new(),
         logs: paths.logs.iter().map(|log| log.path.as_path()).collect(),
         paths,
         files,
@@ -124,6 +128,10 @@ struct Search<'s> {
     spaces_with_dump: BTreeSet<AddressSpaceId>,
     /// Untrusted files that were reported.
     untrusted: BTreeSet<PathBuf>,
+    /// When the recording began, if it was made here.
+    begin: Option<RecordingBegin>,
+    /// Perf maps of earlier processes that were reported.
+    earlier: BTreeSet<PathBuf>,
     /// Files that have no marker, whatever their names.
     logs: BTreeSet<&'s Path>,
     paths: &'s SearchPaths,
@@ -276,6 +284,27 @@ impl Search<'_> {
         }
     }
 
+    /// A perf map that was found for `space`, unless it is an earlier process's.
+    fn check_age(&mut self, found: FoundFile, space: AddressSpaceId) -> Option<FoundFile> {
+        let (path, owner) = &found;
+        let is_named = self.paths.folders.iter().any(|folder| path.starts_with(folder));
+        // Only those that began after the recording did.
+        let Some(begin) = self.begin.filter(|_| !is_named && self.index.processes.from(space) > 0)
+        else {
+            return Some(found);
+        };
+        // What cannot be opened is reported when it is read.
+        if !self.files.open(path, *owner).is_ok_and(|file| begin.is_behind(&file)) {
+            return Some(found);
+        }
+        // The folder of the recording may be `/tmp`.
+        if self.earlier.insert(std::path::absolute(path).unwrap_or(path.clone())) {
+            let pid = self.index.processes.pid(space);
+            self.warn(Warning::OfEarlierProcess { path: path.clone(), pid });
+        }
+        None
+    }
+
     /// The possible paths of a file that `pid` knows as `inside`, and that we would look for at `here`. A process in a
     /// container sees other files than we do; while it runs, or if its root is held, they can be reached.
     fn paths_in_process(&self, pid: u32, inside: &Path, here: &Path) -> Vec<PathBuf> {
@@ -335,7 +364,10 @@ impl Search<'_> {
                     self.folders.named(OsStr::new(&name)).map(Path::to_owned).collect();
                 let mut there =
                     folders.into_iter().chain(places).filter(|path| self.files.is_file(path));
-                let found = there.find_map(|path| self.check_trust(path, Kind::PerfMap, pid, None));
+                let found = there.find_map(|path| {
+                    let found = self.check_trust(path, Kind::PerfMap, pid, None)?;
+                    self.check_age(found, space)
+                });
                 found.into_iter().collect()
             });
             for one in found {

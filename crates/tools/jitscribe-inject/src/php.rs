@@ -46,10 +46,9 @@ pub fn frames(
         if !is_php || !seen.insert((map.space, map.name)) {
             continue;
         }
-        let frame = read.entry(map.name).or_insert_with(|| {
-            let file = files.read(index.name(map), |file| FileFrames::read(&file))?;
-            InterpreterFrame::in_file(&file)
-        });
+        let frame = read
+            .entry(map.name)
+            .or_insert_with(|| InterpreterFrame::in_file(&files.frames(map.name)?));
         if let Some(frame) = frame {
             found.insert(map.space, frame.clone());
         }

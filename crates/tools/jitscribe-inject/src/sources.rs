@@ -12,9 +12,10 @@ use perf_data::Features;
 use super::address_space::AddressSpaces;
 use super::clock::{DumpTimes, RecordingClock, Translation};
 use super::code_table::{CodeTable, OpenDump};
+use super::earlier_maps::RecordingBegin;
 use super::limits::LARGEST_MAPS;
 use super::locate::{LocatedSources, SearchPaths, Source, locate};
-use super::named_by_file::{CodeInFiles, NamedByFile};
+use super::named_by_file::NamedByFile;
 use super::recording::Recording;
 use super::recording_index::RecordingIndex;
 use super::report::SourceReport;
@@ -46,7 +47,7 @@ impl Sources {
         warnings: &mut Vec<Warning>,
     ) -> Self {
         let LocatedSources { sources, warnings: missing, markers } =
-            locate(&recording.index, paths, files);
+            locate(&recording.index, paths, RecordingBegin::of(recording), files);
         warnings.extend(missing);
         let contents = read_maps(&sources, files, warnings);
         Self { list: sources, contents, markers }
@@ -71,7 +72,9 @@ impl Sources {
         files: &dyn SourceFiles,
         warnings: &mut Vec<Warning>,
     ) -> Codes<'_> {
-        Codes::read(self, recording, files, warnings)
+        let Recording { input, index, spaces, .. } = recording;
+        let recorded = RecordedFiles::new(input, &index.names, files);
+        Codes::read(self, index, spaces, &recorded, warnings)
     }
 }
 
@@ -113,8 +116,6 @@ pub struct Codes<'a> {
     pub(crate) targets: Targets,
     /// The processes whose code perf names without images, from a perf map where perf looks for it.
     pub(crate) named_by_perf: HashSet<u32>,
-    /// Where code is in the files that described code may lie in.
-    pub(crate) code_in_files: CodeInFiles,
 }
 
 /// The target machine of each address space with a dump.
@@ -127,21 +128,21 @@ pub struct Targets {
 
 impl<'a> Codes<'a> {
     /// Reads all sources.
-    fn read(
+    pub(crate) fn read(
         sources: &'a Sources,
-        recording: &Recording,
-        files: &dyn SourceFiles,
+        index: &RecordingIndex,
+        spaces: &AddressSpaces,
+        recorded: &RecordedFiles<'_>,
         warnings: &mut Vec<Warning>,
     ) -> Self {
-        let Recording { input, index, spaces, .. } = recording;
-        let mut named_by_file = NamedByFile::new(index, spaces, RecordedFiles::new(input, files));
+        let files = recorded.opened_by();
+        let mut named_by_file = NamedByFile::new(index, spaces, recorded);
         let known_to_perf = sources.list.iter().filter(|source| source.known_to_perf);
         let mut all = Self {
             table: CodeTable::default(),
             reports: Vec::new(),
             targets: Targets::default(),
             named_by_perf: known_to_perf.map(|source| index.processes.pid(source.space)).collect(),
-            code_in_files: CodeInFiles::default(),
         };
         for (source, bytes) in sources.list.iter().zip(&sources.contents) {
             let logged = all.table.logged();
@@ -158,7 +159,6 @@ impl<'a> Codes<'a> {
                 codes_in_v8_log: all.table.logged() - logged,
             });
         }
-        all.code_in_files = named_by_file.code_in_files();
         all.table.finish(index, spaces);
         all.targets.inherit(index);
         all

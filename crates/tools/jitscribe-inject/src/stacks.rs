@@ -56,7 +56,8 @@ impl Recording {
         } else {
             return Ok(None);
         };
-        let mut mapped = MappedFiles::new(index, spaces, files, RecordedFiles::new(input, files));
+        let files = RecordedFiles::new(input, &index.names, files);
+        let mut mapped = MappedFiles::new(index, spaces, files);
         let mut frames = Vec::new();
         input.restart();
         while let Some(event) = input.next_event().map_err(Error::reading(path))? {
@@ -141,19 +142,13 @@ struct MappedFiles<'a> {
 }
 
 struct OpenedFiles<'a> {
-    files: &'a dyn SourceFiles,
-    recorded: RecordedFiles<'a>,
+    files: RecordedFiles<'a>,
     read: HashMap<NameId, Option<FileFrames>>,
 }
 
 impl<'a> MappedFiles<'a> {
-    fn new(
-        index: &'a RecordingIndex,
-        spaces: &'a AddressSpaces,
-        files: &'a dyn SourceFiles,
-        recorded: RecordedFiles<'a>,
-    ) -> Self {
-        let opened = OpenedFiles { files, recorded, read: HashMap::new() };
+    fn new(index: &'a RecordingIndex, spaces: &'a AddressSpaces, files: RecordedFiles<'a>) -> Self {
+        let opened = OpenedFiles { files, read: HashMap::new() };
         Self { index, spaces, opened, space: None, time: 0 }
     }
 
@@ -169,8 +164,7 @@ impl<'a> MappedFiles<'a> {
     fn file(&mut self, address: u64) -> Option<Option<(&FileFrames, u64)>> {
         let map = self.spaces.mapping(self.index, self.space?, address, self.time)?;
         let map = self.index.maps.get(map).filter(|map| !map.anonymous)?;
-        let name = self.index.name(map);
-        let file = self.opened.file(map.name, name);
+        let file = self.opened.file(map.name);
         Some(file.and_then(|file| {
             let above_file = file.above_offset(address.wrapping_sub(map.above_offset))?;
             Some((file, map.above_offset.wrapping_sub(above_file)))
@@ -229,13 +223,13 @@ impl Mappings for MappedFiles<'_> {
 }
 
 impl OpenedFiles<'_> {
-    fn file(&mut self, id: NameId, name: &[u8]) -> Option<&FileFrames> {
-        let Self { files, recorded, read } = self;
-        let file = read.entry(id).or_insert_with(|| {
-            let mut file = recorded.read(name, |file| FileFrames::read(&file))?;
+    fn file(&mut self, name: NameId) -> Option<&FileFrames> {
+        let Self { files, read } = self;
+        let file = read.entry(name).or_insert_with(|| {
+            let mut file = files.frames(name)?;
             if file.is_stripped()
                 && let Some(debug) = file.build_id().and_then(debug_file)
-                && let Some(debug) = files.open(&debug, None).ok()
+                && let Ok(debug) = files.opened_by().open(&debug, None)
                 && let Ok(debug) = FileFrames::read(&debug)
             {
                 file.add_debug_file(debug);

@@ -70,6 +70,13 @@ pub enum Warning {
         /// The file's owner.
         user: u32,
     },
+    /// A perf map was found that was last changed before the recording began, and so before the process did.
+    OfEarlierProcess {
+        /// The perf map.
+        path: PathBuf,
+        /// The process for which it was found.
+        pid: u32,
+    },
     /// A file could not be read, and is left out.
     Unreadable {
         /// The file.
@@ -250,6 +257,13 @@ impl Display for Warning {
                  create a file there. To use it anyway: {} {pid}={}",
                 shown(path),
                 kind.option(),
+                shell_word(path)
+            ),
+            Self::OfEarlierProcess { path, pid } => write!(
+                f,
+                "{}: skipped: last changed before the recording began, but process {pid} started after that, so an earlier \
+                 process with this id wrote it. To use it anyway: --perf-map {pid}={}",
+                shown(path),
                 shell_word(path)
             ),
             Self::Unreadable { path, cause } => {

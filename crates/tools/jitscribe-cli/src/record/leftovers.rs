@@ -7,10 +7,11 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use jitscribe_inject::files::pid_of_v8_log;
 use rustix::fs::{AtFlags, OFlags, unlinkat};
 use rustix::process::geteuid;
 
-use super::follow::{is_dump_of, is_log_of};
+use super::follow::is_dump_of;
 use crate::inject::Report;
 
 /// The most entries of a folder that are searched for logs.
@@ -42,7 +43,10 @@ fn remove_from(folder: &Path, pid: u32, begun: SystemTime) -> std::io::Result<()
     // The folder of another user may have any number of entries, and block when it is read.
     if folder.metadata()?.uid() == geteuid().as_raw() {
         for entry in here.read_dir()?.take(ENTRIES).flatten() {
-            if let Some(name) = entry.file_name().to_str().filter(|name| is_log_of(name, pid)) {
+            let name = entry.file_name();
+            if let Some(name) =
+                name.to_str().filter(|name| pid_of_v8_log(name.as_bytes()) == Some(pid))
+            {
                 remove_file(&folder, &here, name, begun)?;
             }
         }

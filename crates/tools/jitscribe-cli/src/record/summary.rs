@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use jitscribe_inject::TopFunction;
+use jitscribe_inject::files::pid_of_v8_log;
 use rustix::process::geteuid;
 
 use crate::files::{is_file, pid_in_name};
@@ -138,11 +139,10 @@ fn companions(folder: Option<&Path>, pid: u32) -> Vec<PathBuf> {
     // A folder of another user may have any number of entries, or block when it is read.
     let Some(folder) = folder.filter(|folder| is_ours(folder)) else { return Vec::new() };
     let Ok(entries) = folder.read_dir() else { return Vec::new() };
-    let (log, list) = (format!("-{pid}-v8.log"), format!("perfinfo-{pid}.map"));
-    let is_one =
-        |name: &str| name.starts_with("isolate-0x") && name.ends_with(&log) || name == list;
-    let names = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_one));
-    names.map(|entry| entry.path()).collect()
+    let list = format!("perfinfo-{pid}.map");
+    let is_one = |name: &OsStr| name == &*list || pid_of_v8_log(name.as_bytes()) == Some(pid);
+    let files = entries.flatten().filter(|entry| is_one(&entry.file_name()));
+    files.map(|entry| entry.path()).collect()
 }
 
 /// Whether this is our working directory, and no other user can write to it.

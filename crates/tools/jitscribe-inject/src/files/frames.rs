@@ -5,17 +5,17 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use jitdump::ReadAt;
+use object::Endianness;
 use object::elf::{
-    FileHeader64, PF_X, PT_LOAD, PT_NOTE, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STT_FUNC,
+    FileHeader64, SHF_COMPRESSED, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STT_FUNC, SectionHeader64,
+    Sym64,
 };
-use object::endian::Endian as _;
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
-use object::{Endianness, elf};
+use object::read::elf::{SectionHeader, Sym};
 use stack_unwind::{Body, Section, Sections, Tables};
 
-use super::symbols::{
-    AT_A_TIME, MOST_NOTES, MOST_SYMBOLS, Pods, Segment, build_id, exact, invalid,
-};
+use super::elf::{CodeSegments, MOST_SYMBOLS, Parts, exact};
+
+type Elf = FileHeader64<Endianness>;
 
 /// The functions where a stack begins: of the C library, whose threads and `main` have these callers, and of runtimes that have stacks of
 /// their own. Versions (`@@GLIBC_2.34`) are left out.
@@ -67,7 +67,7 @@ pub struct FileFrames {
     /// The main loop of PHP's interpreter.
     php: Option<u64>,
     has_symbols: bool,
-    segments: Vec<Segment>,
+    code: CodeSegments,
     build_id: Option<Vec<u8>>,
 }
 
@@ -77,55 +77,19 @@ impl FileFrames {
     /// # Errors
     /// If it cannot be read, or is no ELF file of 64 bits.
     pub fn read(file: &impl ReadAt) -> io::Result<Self> {
-        type Elf = FileHeader64<Endianness>;
-        let header = Pods::<Elf>::read(file, 0, 1)?;
-        let [header, ..] = header.as_slice() else { return Err(invalid()) };
-        if header.e_ident.magic != elf::ELFMAG || header.e_ident.class != elf::ELFCLASS64 {
-            return Err(invalid());
-        }
-        let endian = header.endian().map_err(|_| invalid())?;
-        let programs = Pods::<elf::ProgramHeader64<Endianness>>::read(
-            file,
-            header.e_phoff(endian),
-            header.e_phnum(endian).into(),
-        )?;
-        let programs = programs.as_slice();
-        let code = programs.iter().filter(|program| {
-            program.p_type(endian) == PT_LOAD && program.p_flags(endian).0 & PF_X.0 != 0
-        });
-        let mut segments: Vec<Segment> = code
-            .map(|program| Segment {
-                offset: program.p_offset(endian),
-                // Without bytes, images have a text in memory alone.
-                size: program.p_memsz(endian),
-                address: program.p_vaddr(endian),
-            })
-            .collect();
-        segments.sort_by_key(|segment| segment.offset);
-        let notes = programs.iter().filter(|program| program.p_type(endian) == PT_NOTE);
-        let build_id = notes.take(MOST_NOTES).find_map(|program| {
-            build_id(file, endian, program.p_offset(endian), program.p_filesz(endian))
-        });
-        let sections = Pods::<elf::SectionHeader64<Endianness>>::read(
-            file,
-            header.e_shoff(endian),
-            header.e_shnum(endian).into(),
-        )?;
-        let sections = sections.as_slice();
-        let tables = (!endian.is_big_endian())
-            .then(|| tables(file, endian, sections, header.e_shstrndx(endian).0.into()))
-            .flatten();
+        let mut parts = Parts::<Elf>::read(file)?;
+        let has_usual_order = parts.endian == Endianness::Little;
         let mut found = Self {
-            tables: tables.map(Rc::new),
+            tables: has_usual_order.then(|| tables(file, &parts)).flatten().map(Rc::new),
             bottoms: Vec::new(),
             exported: Vec::new(),
             behind_bottoms: Vec::new(),
             php: None,
             has_symbols: false,
-            segments,
-            build_id,
+            code: std::mem::take(&mut parts.code),
+            build_id: parts.build_id.take(),
         };
-        found.add_symbols(file, endian, sections);
+        found.add_symbols(file, &parts);
         found.add_unnamed_bottoms();
         Ok(found)
     }
@@ -148,11 +112,7 @@ impl FileFrames {
 
     /// How far addresses of the file are above its offsets, at this offset.
     pub fn above_offset(&self, offset: u64) -> Option<u64> {
-        let behind = self.segments.partition_point(|segment| segment.offset <= offset);
-        let segment = self.segments.get(behind.checked_sub(1)?)?;
-        // What is mapped are whole pages.
-        let end = segment.offset.checked_add(segment.size)?.checked_next_multiple_of(1 << 12)?;
-        (offset < end).then(|| segment.address.wrapping_sub(segment.offset))
+        self.code.above_offset(offset)
     }
 
     /// Whether stacks begin in the function at this address of the file.
@@ -166,25 +126,22 @@ impl FileFrames {
         self.tables.as_ref()?.body(self.php?)
     }
 
-    fn add_symbols(
-        &mut self,
-        file: &impl ReadAt,
-        endian: Endianness,
-        sections: &[elf::SectionHeader64<Endianness>],
-    ) {
+    fn add_symbols(&mut self, file: &impl ReadAt, parts: &Parts<Elf>) {
         let mut left = MOST_SYMBOLS;
-        for section in sections {
-            let kind = section.sh_type(endian);
+        for section in parts.sections() {
+            let kind = section.sh_type(parts.endian);
             if !matches!(kind, SHT_SYMTAB | SHT_DYNSYM) {
                 continue;
             }
-            let names = sections.get(section.sh_link(endian) as usize);
-            let names = names.and_then(|names| content(file, endian, names, LARGEST_NAMES));
+            let names = parts.linked(section);
+            let names = names.and_then(|names| content(file, parts.endian, names, LARGEST_NAMES));
             let Some(names) = names else { continue };
             self.has_symbols |= kind == SHT_SYMTAB;
-            let place = (section.sh_offset(endian), section.sh_size(endian));
+            let is_exported = kind == SHT_DYNSYM;
             // What was read before the end counts.
-            _ = self.add_functions(file, endian, place, kind == SHT_DYNSYM, &names, &mut left);
+            _ = parts.each_symbol(file, section, &mut left, |symbol| {
+                self.add_symbol(parts.endian, symbol, is_exported, &names);
+            });
         }
     }
 
@@ -203,60 +160,41 @@ impl FileFrames {
         }
     }
 
-    /// Adds the functions of a symbol table, which may be that for the dynamic linker.
-    fn add_functions(
+    /// Adds a symbol, which may be one for the dynamic linker.
+    fn add_symbol(
         &mut self,
-        file: &impl ReadAt,
         endian: Endianness,
-        (offset, size): (u64, u64),
+        symbol: &Sym64<Endianness>,
         is_exported: bool,
         names: &[u8],
-        left: &mut u64,
-    ) -> io::Result<()> {
-        type Symbol = elf::Sym64<Endianness>;
-        let entry = size_of::<Symbol>() as u64;
-        let count = (size / entry).min(*left);
-        *left -= count;
-        let mut at = 0;
-        while at < count {
-            let some = AT_A_TIME.min(count - at);
-            let offset = offset.checked_add(at * entry).ok_or_else(invalid)?;
-            for symbol in Pods::<Symbol>::read(file, offset, some)?.as_slice() {
-                let Some(name) = name(names, symbol.st_name(endian)) else { continue };
-                let name = name.split(|&byte| byte == b'@').next().unwrap_or(name);
-                let (start, size) = (symbol.st_value(endian), symbol.st_size(endian));
-                if start == 0 {
-                    continue;
-                }
-                if is_exported && symbol.st_type() == STT_FUNC {
-                    self.exported.push(start..start.saturating_add(size));
-                    if BEHIND_BOTTOMS.contains(&name) {
-                        self.behind_bottoms.push(start);
-                    }
-                }
-                if BOTTOMS.contains(&name) {
-                    let size = if size == 0 { ASSEMBLY } else { size };
-                    self.bottoms.push(start..start.saturating_add(size));
-                } else if name == PHP {
-                    self.php = Some(start);
-                }
-            }
-            at += some;
+    ) {
+        let Some(name) = name(names, symbol.st_name(endian)) else { return };
+        let name = name.split(|&byte| byte == b'@').next().unwrap_or(name);
+        let (start, size) = (symbol.st_value(endian), symbol.st_size(endian));
+        if start == 0 {
+            return;
         }
-        Ok(())
+        if is_exported && symbol.st_type() == STT_FUNC {
+            self.exported.push(start..start.saturating_add(size));
+            if BEHIND_BOTTOMS.contains(&name) {
+                self.behind_bottoms.push(start);
+            }
+        }
+        if BOTTOMS.contains(&name) {
+            let size = if size == 0 { ASSEMBLY } else { size };
+            self.bottoms.push(start..start.saturating_add(size));
+        } else if name == PHP {
+            self.php = Some(start);
+        }
     }
 }
 
 /// The sections that unwinding takes.
-fn tables(
-    file: &impl ReadAt,
-    endian: Endianness,
-    sections: &[elf::SectionHeader64<Endianness>],
-    names: usize,
-) -> Option<Tables> {
-    let names = content(file, endian, sections.get(names)?, LARGEST_TABLES)?;
+fn tables(file: &impl ReadAt, parts: &Parts<Elf>) -> Option<Tables> {
+    let (endian, sections) = (parts.endian, parts.sections());
+    let names = content(file, endian, sections.get(parts.section_names)?, LARGEST_TABLES)?;
     let named = |wanted: &[u8]| {
-        let is_it = |section: &&elf::SectionHeader64<Endianness>| {
+        let is_it = |section: &&SectionHeader64<Endianness>| {
             name(&names, section.sh_name(endian)) == Some(wanted)
         };
         sections.iter().find(is_it)
@@ -279,13 +217,13 @@ fn tables(
 fn content(
     file: &impl ReadAt,
     endian: Endianness,
-    section: &elf::SectionHeader64<Endianness>,
+    section: &SectionHeader64<Endianness>,
     largest: u64,
 ) -> Option<Vec<u8>> {
     /// A file that is smaller than it says takes no more memory than it has.
     const AT_ONCE: usize = 1 << 20;
     let (offset, size) = (section.sh_offset(endian), section.sh_size(endian));
-    let is_compressed = section.sh_flags(endian).0 & elf::SHF_COMPRESSED.0 != 0;
+    let is_compressed = section.sh_flags(endian).0 & SHF_COMPRESSED.0 != 0;
     if section.sh_type(endian) == SHT_NOBITS || is_compressed || size > largest {
         return None;
     }
@@ -308,17 +246,14 @@ fn name(names: &[u8], at: u32) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use object::read::elf::FileHeader;
 
+    use super::super::elf::c_library;
     use super::*;
-
-    fn program() -> Vec<u8> {
-        std::fs::read("/proc/self/exe").expect("this program")
-    }
 
     #[test]
     fn the_start_of_this_program_is_a_bottom() {
-        let bytes = program();
+        let bytes = std::fs::read("/proc/self/exe").expect("this program");
         let frames = FileFrames::read(&&bytes[..]).expect("an ELF file");
         let header = FileHeader64::<Endianness>::parse(&*bytes).expect("a header");
         let entry = header.e_entry(Endianness::Little);
@@ -331,39 +266,13 @@ mod tests {
     /// In the C library of this machine.
     #[test]
     fn callers_of_main_and_of_threads_are_found_without_their_symbols() {
-        let maps = std::fs::read_to_string("/proc/self/maps").expect("its mappings");
-        let path = maps.lines().find_map(|line| {
-            let at = line.find('/')?;
-            line.get(at..).filter(|path| path.contains("/libc.so.6"))
-        });
-        let library = std::fs::read(path.expect("the C library")).expect("it");
+        let library = c_library();
         let frames = FileFrames::read(&&library[..]).expect("an ELF file");
         assert!(frames.is_stripped());
         assert!(frames.behind_bottoms.len() >= BEHIND_BOTTOMS.len(), "{frames:x?}");
         for &start in &frames.behind_bottoms {
             assert!(frames.is_bottom(start - 8), "{start:x}");
             assert!(!frames.is_bottom(start + 0x1000), "{start:x}");
-        }
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(24))]
-        #[test]
-        fn any_bytes_are_read_or_refused(
-            at in prop::collection::vec((0usize..4096, any::<u8>()), 0..8),
-            kept in 0usize..(1 << 16),
-        ) {
-            let mut bytes = program();
-            bytes.truncate(kept.max(64));
-            for (at, byte) in at {
-                if let Some(place) = bytes.get_mut(at) {
-                    *place = byte;
-                }
-            }
-            if let Ok(frames) = FileFrames::read(&&bytes[..]) {
-                frames.is_bottom(0x1000);
-                frames.above_offset(0x1000);
-            }
         }
     }
 }

@@ -2,6 +2,9 @@
 
 pub mod content;
 mod damage;
+#[cfg(test)]
+mod damaged_elf;
+mod elf;
 mod frames;
 mod index;
 mod name;
@@ -14,5 +17,5 @@ pub use frames::FileFrames;
 pub use index::Index;
 pub use name::{Kind, Named, base_name, looks_like_marker, pid_in_name, pid_of_v8_log};
 pub use open::{Inode, PlainFiles, SourceFile, SourceFiles, Untrusted, pid_in_header};
-pub use recorded::RecordedFiles;
-pub use symbols::{FileFunctions, FileSymbols};
+pub use recorded::{RecordedFiles, RecordedSymbols};
+pub use symbols::FileSymbols;

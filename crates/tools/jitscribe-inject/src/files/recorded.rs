@@ -1,66 +1,72 @@
 //! The programs and libraries that recorded processes had mapped, as they are on this machine.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::rc::Rc;
 
 use perf_data::Input;
+use rustc_hash::FxBuildHasher;
 
-use super::{FileFrames, FileFunctions, FileSymbols, SourceFile, SourceFiles};
+use super::{FileFrames, FileSymbols, SourceFile, SourceFiles};
+use crate::interner::{Interner, NameId};
 
-/// Opens files of a recording, unless they were replaced since.
-#[derive(Clone, Debug)]
+/// The symbols of a recorded file.
+pub type RecordedSymbols = Rc<FileSymbols<SourceFile>>;
+
+/// Opens files of a recording, unless they were replaced since. Large programs have a million symbols, so the symbols of a file are read once and kept.
+#[derive(Debug)]
 pub struct RecordedFiles<'a> {
     files: &'a dyn SourceFiles,
+    /// Names of mappings in the recording.
+    names: &'a Interner,
     /// The recorded build-ids, by path.
     build_ids: HashMap<Vec<u8>, Vec<u8>>,
-}
-
-/// What was read from an ELF file.
-pub trait OfElf {
-    /// The file's build-id, if it has one.
-    fn build_id(&self) -> Option<&[u8]>;
+    /// What was read so far; `None` if a file cannot be used.
+    symbols: RefCell<HashMap<NameId, Option<RecordedSymbols>, FxBuildHasher>>,
 }
 
 impl<'a> RecordedFiles<'a> {
-    /// The files of this recording, which `files` opens.
-    pub fn new(input: &Input, files: &'a dyn SourceFiles) -> Self {
+    /// The files of this recording, whose mappings have these names; `files` opens them.
+    pub fn new(input: &Input, names: &'a Interner, files: &'a dyn SourceFiles) -> Self {
         let ids = input.features().build_ids(input.endian());
         let build_ids = ids.into_iter().map(|file| (file.filename, file.id)).collect();
-        Self { files, build_ids }
+        Self { files, names, build_ids, symbols: RefCell::default() }
     }
 
-    /// What `read` finds in the file at `path`. `None` if it cannot be read, or has another build-id than the recorded one: it was replaced, or is
-    /// another machine's.
-    pub fn read<T: OfElf>(
-        &self,
-        path: &[u8],
-        read: impl FnOnce(SourceFile) -> io::Result<T>,
-    ) -> Option<T> {
-        let file = self.files.open(Path::new(OsStr::from_bytes(path)), None).ok()?;
-        let content = read(file).ok()?;
-        let recorded = self.build_ids.get(path).map(Vec::as_slice);
-        recorded.is_none_or(|id| is_build_id(id, content.build_id())).then_some(content)
+    /// How files are opened.
+    pub fn opened_by(&self) -> &'a dyn SourceFiles {
+        self.files
     }
-}
 
-impl OfElf for FileSymbols {
-    fn build_id(&self) -> Option<&[u8]> {
-        self.build_id()
+    /// The symbols of the file that is mapped under this name. `None` if it cannot be read, or has another build-id than the recorded one: it was
+    /// replaced, or is another machine's.
+    pub fn symbols(&self, name: NameId) -> Option<RecordedSymbols> {
+        let mut read = self.symbols.borrow_mut();
+        let symbols = read.entry(name).or_insert_with(|| {
+            let symbols = FileSymbols::read(self.open(name)?).ok()?;
+            self.is_recorded(name, symbols.build_id()).then(|| Rc::new(symbols))
+        });
+        symbols.clone()
     }
-}
 
-impl OfElf for FileFunctions {
-    fn build_id(&self) -> Option<&[u8]> {
-        self.build_id()
+    /// The same for what the file has to unwind stacks. It is not kept.
+    pub fn frames(&self, name: NameId) -> Option<FileFrames> {
+        let frames = FileFrames::read(&self.open(name)?).ok()?;
+        self.is_recorded(name, frames.build_id()).then_some(frames)
     }
-}
 
-impl OfElf for FileFrames {
-    fn build_id(&self) -> Option<&[u8]> {
-        self.build_id()
+    fn open(&self, name: NameId) -> Option<SourceFile> {
+        let path = Path::new(OsStr::from_bytes(self.names.get(name)));
+        self.files.open(path, None).ok()
+    }
+
+    /// Whether a file with this build-id is the recorded one, as far as the recording tells.
+    fn is_recorded(&self, name: NameId, build_id: Option<&[u8]>) -> bool {
+        let recorded = self.build_ids.get(self.names.get(name));
+        recorded.is_none_or(|recorded| is_build_id(recorded, build_id))
     }
 }
 
@@ -74,7 +80,53 @@ fn is_build_id(recorded: &[u8], of_file: Option<&[u8]>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::super::{Inode, PlainFiles, Untrusted};
     use super::*;
+
+    /// Counts how often a file is opened.
+    #[derive(Debug, Default)]
+    struct Counting(AtomicUsize);
+
+    impl SourceFiles for Counting {
+        fn open(&self, path: &Path, owner: Option<u32>) -> io::Result<SourceFile> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            PlainFiles.open(path, owner)
+        }
+
+        fn is_file(&self, path: &Path) -> bool {
+            PlainFiles.is_file(path)
+        }
+
+        fn same_file(&self, a: &Path, b: &Path) -> bool {
+            PlainFiles.same_file(a, b)
+        }
+
+        fn trust(&self, _: &Path, _: u32, _: Option<Inode>) -> Result<Option<u32>, Untrusted> {
+            Ok(None)
+        }
+    }
+
+    #[test]
+    fn symbols_are_read_once_unless_the_file_was_replaced() {
+        let (counting, mut names) = (Counting::default(), Interner::default());
+        let [this, replaced, missing] = ["/proc/self/exe", "/proc/thread-self/exe", "/none"]
+            .map(|name| names.intern(name.as_bytes()));
+        let files = RecordedFiles {
+            files: &counting,
+            names: &names,
+            build_ids: [(names.get(replaced).to_vec(), vec![7; 20])].into(),
+            symbols: RefCell::default(),
+        };
+        for _ in 0..2 {
+            assert!(files.symbols(this).is_some());
+            assert!(files.symbols(replaced).is_none() && files.symbols(missing).is_none());
+        }
+        assert_eq!(counting.0.load(Ordering::Relaxed), 3);
+        assert!(files.frames(this).is_some() && files.frames(replaced).is_none());
+    }
 
     #[test]
     fn recorded_build_ids_are_padded() {

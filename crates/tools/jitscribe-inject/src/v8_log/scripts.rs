@@ -1,13 +1,16 @@
 //! Keeps the sources of scripts, of which code was sampled.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use v8_log::Event;
 
 use super::logged_codes::{InfoId, LoggedCodes};
+use crate::source_lines::source_name;
 
 /// The most bytes of sources that are written for one recording.
 const LARGEST: usize = 1 << 28;
@@ -16,8 +19,8 @@ const LONGEST_NAME: usize = 255;
 /// Paths with more components are not written.
 const DEEPEST: usize = 64;
 
-/// Writes the sources of the scripts of these codes below `folder`, which is created: each at the path that the log
-/// gives for it, so that `perf annotate --prefix FOLDER` and the like find it. Two different sources at one path are
+/// Writes the sources of the scripts of these codes below `folder`, which is created: each at the path that lines in images
+/// have, so that `perf annotate --prefix FOLDER` and the like find it. Two different sources at one path are
 /// kept, the second with `.2` behind its name.
 ///
 /// # Errors
@@ -58,15 +61,15 @@ pub fn write_sampled<'l>(
 
 /// The path for a script; `None` if it has no usable name.
 fn below(folder: &Path, url: &str) -> Option<PathBuf> {
-    let path = url.strip_prefix("file://").unwrap_or(url);
+    let path = source_name(url.as_bytes());
     let mut all = folder.to_owned();
     let mut count = 0;
-    for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+    for part in path.split(|&byte| byte == b'/').filter(|part| !matches!(*part, b"" | b".")) {
         count += 1;
-        if part == ".." || part.contains('\0') || part.len() > LONGEST_NAME || count > DEEPEST {
+        if part == b".." || part.contains(&0) || part.len() > LONGEST_NAME || count > DEEPEST {
             return None;
         }
-        all.push(part);
+        all.push(OsStr::from_bytes(part));
     }
     (count > 0).then_some(all)
 }
@@ -111,10 +114,14 @@ mod tests {
         let folder = Path::new("/out");
         let path = |url: &str| below(folder, url);
         assert_eq!(path("/home/a b/x.js"), Some("/out/home/a b/x.js".into()));
-        assert_eq!(path("file:///home/x.mjs"), Some("/out/home/x.mjs".into()));
-        assert_eq!(path("node:internal/url"), Some("/out/node:internal/url".into()));
+        assert_eq!(path("file:///home/x%20y.mjs?v=1"), Some("/out/home/x y.mjs".into()));
+        assert_eq!(path("node:internal/url"), Some("/out/node/internal/url".into()));
+        assert_eq!(path("/home/a:b.js"), Some("/out/home/a%3Ab.js".into()));
+        assert_eq!(path("file:///a%00b"), Some("/out/a%00b".into()));
         assert_eq!(path("a//./b"), Some("/out/a/b".into()));
-        for url in ["", "/", "..", "/a/../../etc/passwd", "a\0b", &"x".repeat(256)] {
+        for url in
+            ["", "/", "..", "/a/../../etc/passwd", "file:///a/%2e%2e/b", "a\0b", &"x".repeat(256)]
+        {
             assert_eq!(path(url), None, "{url:?}");
         }
         assert_eq!(path(&"a/".repeat(65)), None);

@@ -85,11 +85,6 @@ fn is_writer(word: &[u8]) -> bool {
     WRITERS.iter().any(|writer| word.starts_with(writer.as_bytes()))
 }
 
-/// The name of V8's log of a process, and whether a file has it.
-pub fn is_log_of(name: &str, pid: u32) -> bool {
-    name.starts_with("isolate-0x") && name.ends_with(&format!("-{pid}-v8.log"))
-}
-
 /// Whether a path is that of V8's dump of a process.
 pub fn is_dump_of(path: &Path, pid: u32) -> bool {
     path.file_name().is_some_and(|name| name == OsStr::new(&format!("jit-{pid}.dump")))

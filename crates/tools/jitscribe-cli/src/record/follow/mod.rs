@@ -20,7 +20,7 @@ use super::scope::Scope;
 use crate::foreign::{self, Kept, Patience, Task};
 use crate::note;
 
-pub use cause::{Added, is_dump_of, is_log_of};
+pub use cause::{Added, is_dump_of};
 pub use worker::FollowTask;
 
 use family::Whose;
