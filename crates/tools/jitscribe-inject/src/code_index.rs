@@ -126,8 +126,8 @@ impl<'a> CodeIndex<'a> {
             return Ok(Rc::clone(lines));
         }
         let code = self.table.history.code(id);
-        let sources = &mut self.sources;
-        let mut lines_of = |name: Vec<u8>, load: Option<&CodeLoad<'_>>| match sources {
+        let sources = &self.sources;
+        let lines_of = |name: Vec<u8>, load: Option<&CodeLoad<'_>>| match sources {
             Some(sources) => CodeLines::resolve(name, code.address, load, sources),
             None => CodeLines::decode(name, code.address, load),
         };

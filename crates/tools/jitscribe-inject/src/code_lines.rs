@@ -65,16 +65,16 @@ impl CodeLines {
 
     /// The same with the positions in the user's sources.
     #[must_use]
-    pub fn resolve(
+    pub fn resolve<'p, 'a: 'p>(
         name: Vec<u8>,
         start: u64,
-        load: Option<&CodeLoad<'_>>,
-        sources: &mut CachedResolver<'_>,
+        load: Option<&CodeLoad<'p>>,
+        sources: &CachedResolver<'a>,
     ) -> Self {
-        let files = sources.files(&name, load);
-        Self::decode_with(name, start, load, files.whole(), |position| {
-            let place = files.place(position);
-            (place.file.into(), place.line)
+        let whole = sources.whole(&name, load);
+        Self::decode_with(name, start, load, whole, |position| {
+            let Position { file, line, .. } = sources.place(position);
+            (file.into(), line)
         })
     }
 

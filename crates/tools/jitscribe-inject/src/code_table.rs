@@ -22,29 +22,31 @@ use crate::{Error, Result};
 
 /// The source of a piece of code.
 #[derive(Clone, Copy, Debug)]
-pub enum Origin<'a> {
+pub enum Origin {
     /// A LOAD of a jitdump: its index in the list of loads.
     Dump(u32),
-    /// A line of a perf map: the name.
-    Map(&'a [u8]),
+    /// A line of a perf map: its index in the list of names.
+    Map(u32),
     /// No source: its index in the list of inferred names.
     Inferred(u32),
 }
 
 /// One piece of code at one place. Moved code is a separate piece.
-pub type Code<'a> = code_timeline::Code<Origin<'a>>;
+pub type Code = code_timeline::Code<Origin>;
 
 /// The codes by number, and which code was where at which time.
 #[derive(Debug, Default)]
 pub struct CodeTable<'a> {
     /// The events of the sources so far; empty once the history was computed.
-    builder: HistoryBuilder<Origin<'a>>,
+    builder: HistoryBuilder<Origin>,
     /// The codes by number, and the timeline of each process.
-    pub(crate) history: History<Origin<'a>>,
+    pub(crate) history: History<Origin>,
     loads: Vec<Load>,
     dumps: Vec<OpenDump>,
     /// By load: the code in the code logs of V8.
     in_v8_logs: HashMap<u32, InfoId, FxBuildHasher>,
+    /// The names in perf maps.
+    map_names: Vec<&'a [u8]>,
     /// The names that were inferred.
     inferred: Vec<Vec<u8>>,
     /// The bytes of code whose source has none, where they were read from the process.
@@ -90,7 +92,7 @@ pub struct CodeReader<'a> {
 impl CodeReader<'_> {
     /// Reads the record of a code in a dump, and what V8's code log has for it. `None` for other code, and if the dump does not contain the record any
     /// more.
-    pub fn load(&mut self, code: &Code<'_>) -> Result<Option<CodeLoad<'_>>> {
+    pub fn load(&mut self, code: &Code) -> Result<Option<CodeLoad<'_>>> {
         let Origin::Dump(load) = code.origin else { return Ok(None) };
         let table = self.table;
         let Some(&Load { dump, place, .. }) = table.loads.get(load as usize) else {
@@ -228,7 +230,7 @@ impl<'a> CodeTable<'a> {
     /// The name of a code of a perf map, or an inferred name; `None` for a code of a dump, which must be read for it.
     pub fn name_without_dump(&self, id: CodeId) -> Option<&[u8]> {
         match self.history.code(id).origin {
-            Origin::Map(name) => Some(name),
+            Origin::Map(name) => self.map_names.get(name as usize).copied(),
             Origin::Inferred(name) => self.inferred.get(name as usize).map(Vec::as_slice),
             Origin::Dump(_) => None,
         }
@@ -356,7 +358,9 @@ impl<'a> CodeTable<'a> {
                 continue;
             }
             self.bytes += entry.name.len() as u64;
-            let code = Code { address: entry.address, size, origin: Origin::Map(entry.name) };
+            let origin = Origin::Map(u32::try_from(self.map_names.len()).unwrap_or(u32::MAX));
+            self.map_names.push(entry.name);
+            let code = Code { address: entry.address, size, origin };
             self.builder.load(space, 0, code);
         }
         self.builder.len() - before

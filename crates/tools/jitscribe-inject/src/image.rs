@@ -188,15 +188,14 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
                         targets.insert((address, target));
                     }
                 }
-                let files = self.sources.files(load.name, Some(&load));
+                let (table, sources) = (self.options.lines, &self.sources);
+                let whole = sources.whole(load.name, Some(&load));
+                let place = |position| sources.place(position);
                 let mut room = Converter::new(self.target.machine.into());
-                let (table, whole) = (self.options.lines, files.whole());
-                let place = |position| files.place(position);
                 room.convert_with(&load, start, visible, table, whole, place, add)
             }
             (None, Some(name)) => {
-                let files = self.sources.files(name, None);
-                let whole = files.whole();
+                let whole = self.sources.whole(name, None);
                 let line = whole.map(|whole| Line::new_bytes(0, whole.file, whole.line));
                 let mut code = Code::at(start, code.size).named_bytes(name).lines(line.as_slice());
                 code.bytes = captured;

@@ -47,13 +47,18 @@ impl Hits {
         self.in_code(code) > 0 || self.on_stack.get(code.index()).copied().unwrap_or(false)
     }
 
+    /// Number of codes; all code numbers are below it.
+    fn len(&self) -> usize {
+        self.in_code.len()
+    }
+
     /// The codes with samples.
     pub fn codes(&self) -> impl Iterator<Item = CodeId> {
         self.seen().filter(|&code| self.in_code(code) > 0)
     }
 
     fn seen(&self) -> impl Iterator<Item = CodeId> {
-        let codes = (0..self.in_code.len()).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+        let codes = (0..self.len()).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
         codes.map(CodeId).filter(|&code| self.is_seen(code))
     }
 }
@@ -178,14 +183,17 @@ impl Top {
             self.add(id, description, hits);
         }
         let same = self.merge_marked();
-        let place_of = |code: &CodeId| {
-            let place = *self.by_code.get(code)?;
-            Some(same.get(&place).copied().unwrap_or(place))
-        };
+        // Stacks have many codes: looking each up in tables by hash would take longer than all else here.
+        let mut places = vec![None; hits.len()];
+        for (code, place) in &self.by_code {
+            if let Some(of_code) = places.get_mut(code.index()) {
+                *of_code = Some(same.get(place).copied().unwrap_or(*place));
+            }
+        }
         let mut on_stack = Vec::new();
         for (codes, count) in stacks.sets() {
             on_stack.clear();
-            on_stack.extend(codes.filter_map(|code| place_of(&code)));
+            on_stack.extend(codes.filter_map(|code| places.get(code.index()).copied().flatten()));
             on_stack.sort_unstable();
             on_stack.dedup();
             for &place in &on_stack {
@@ -202,8 +210,15 @@ impl Top {
             }
         }
         let rank = |function: &Function| (function.samples, function.inclusive);
-        sorted.sort_unstable_by(|(a, more), (b, less)| rank(less).cmp(&rank(more)).then(a.cmp(b)));
-        sorted.truncate(TOP);
+        let order = |(a, more): &(Vec<u8>, Function), (b, less): &(Vec<u8>, Function)| {
+            rank(less).cmp(&rank(more)).then_with(|| a.cmp(b))
+        };
+        // Nearly all of them may be in one sample only, which makes sorting by name slow.
+        if sorted.len() > TOP {
+            sorted.select_nth_unstable_by(TOP, order);
+            sorted.truncate(TOP);
+        }
+        sorted.sort_unstable_by(order);
         let has_stacks = stacks.has_stacks();
         let top = sorted.into_iter().map(|(name, function)| function.reported(&name, has_stacks));
         let (with_lines, interpreted) = (self.with_lines, self.interpreted);

@@ -74,7 +74,7 @@ impl Kept {
             is_over: false,
         };
         wire::send(&running.socket, &[request], &[])?;
-        running.wait_for_answer(patience)
+        running.wait_for_answer(&mut vec![0; wire::PACKET], patience)
     }
 
     /// Waits until the worker has sent something or ended, but not longer than `until`.
@@ -267,11 +267,10 @@ impl Running {
         Some(self.begun + LATE).filter(|late| now < *late)
     }
 
-    /// Waits for the answer of this worker alone.
-    fn wait_for_answer(&mut self, patience: Patience) -> io::Result<Answer> {
-        let mut room = vec![0; wire::PACKET];
+    /// Waits for the answer of this worker alone. `room` is for [`wire::PACKET`] bytes.
+    fn wait_for_answer(&mut self, room: &mut [u8], patience: Patience) -> io::Result<Answer> {
         loop {
-            if let Some(answer) = self.go_on(&mut room, patience) {
+            if let Some(answer) = self.go_on(room, patience) {
                 return answer?;
             }
             if wait([&*self], self.until.saturating_duration_since(Instant::now())) {
@@ -398,7 +397,7 @@ pub fn ask_for_file(request: &[u8], patience: Patience) -> io::Result<Answer> {
             Err(error) => return Err(error),
         }
         let answer = one.receive(patience);
-        if !one.0.is_over {
+        if !one.running.is_over {
             // The worker is late or misbehaves, so it is stopped.
             *files = None;
         }
@@ -409,7 +408,11 @@ pub fn ask_for_file(request: &[u8], patience: Patience) -> io::Result<Answer> {
 
 /// A worker that answers requests, one after the other. After an error that is not the worker's own, it must be dropped.
 #[derive(Debug)]
-pub struct Conversation(Running);
+pub struct Conversation {
+    running: Running,
+    /// For a packet. It is kept because clearing it takes longer than most answers.
+    room: Vec<u8>,
+}
 
 impl Conversation {
     /// Starts a worker for this task.
@@ -418,7 +421,8 @@ impl Conversation {
     /// If it cannot be started.
     pub fn begin(task: Task, patience: Patience) -> io::Result<Self> {
         let job = Job { task, passed: Vec::new() };
-        Ok(Self(Running::begin(0, &job, patience, Instant::now())?))
+        let running = Running::begin(0, &job, patience, Instant::now())?;
+        Ok(Self { running, room: vec![0; wire::PACKET] })
     }
 
     /// Sends a request, and waits for the answer.
@@ -434,13 +438,13 @@ impl Conversation {
     }
 
     fn send(&mut self, request: &[u8], patience: Patience) -> io::Result<()> {
-        let (one, now) = (&mut self.0, Instant::now());
+        let (one, now) = (&mut self.running, Instant::now());
         (one.begun, one.until, one.is_over) = (now, now + patience.silence, false);
         wire::send(&one.socket, &[request], &[])
     }
 
     fn receive(&mut self, patience: Patience) -> io::Result<Answer> {
-        self.0.wait_for_answer(patience)
+        self.running.wait_for_answer(&mut self.room, patience)
     }
 }
 

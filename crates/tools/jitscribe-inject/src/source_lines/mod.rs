@@ -3,10 +3,13 @@
 //! - [`mod@name`] spells file names as paths that readers of recordings print whole.
 //! - [`script`] finds the source map of a script, and applies it.
 //! - [`folders`] finds files in folders that the user named.
+//! - [`missing`] remembers which folders are not on this machine.
 //! - [`python`] finds the functions of a Python file.
-//! - [`resolver`] combines them, and keeps the answers.
+//! - [`resolver`] combines them, and keeps the answers in a list that is [`append_only`].
 
+mod append_only;
 mod folders;
+mod missing;
 mod name;
 mod python;
 mod resolver;

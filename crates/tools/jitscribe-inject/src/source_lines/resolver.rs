@@ -1,19 +1,21 @@
 //! Finds the user's sources of the files that runtimes name.
 
 use std::borrow::Cow;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use code_image::jitdump::Position;
 use jitdump::CodeLoad;
 use source_map::{MapUrl, SourceMap};
 
+use super::append_only::AppendOnly;
 use super::folders::Folders;
+use super::missing::MissingFolders;
 use super::name::{folder_of, joined, source_name};
 use super::python::{Definitions, function_and_file};
 use super::script::{MappedScript, may_be_script};
@@ -48,15 +50,19 @@ const REPORTED: usize = 4;
 pub struct SourceResolver<'a> {
     use_maps: bool,
     files: &'a dyn SourceFiles,
+    resolved: AppendOnly<ResolvedFile>,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    known: HashMap<Box<[u8]>, Arc<ResolvedFile>>,
-    python: HashMap<Box<[u8]>, Arc<Definitions>>,
+    /// The numbers of the files that were resolved.
+    known: HashMap<Box<[u8]>, usize>,
+    /// The functions of Python files; `None` for files without text.
+    python: HashMap<Box<[u8]>, Option<Definitions>>,
     folders: Folders,
     maps: Folders,
+    missing: MissingFolders,
     /// Number of bytes that may still be read.
     left: u64,
     warnings: Vec<Warning>,
@@ -67,6 +73,7 @@ struct State {
 /// What is known of a file that a runtime named.
 #[derive(Debug)]
 struct ResolvedFile {
+    name: Box<[u8]>,
     path: Box<[u8]>,
     script: Option<MappedScript>,
 }
@@ -92,11 +99,13 @@ impl<'a> SourceResolver<'a> {
         Self {
             use_maps: options.use_maps,
             files,
+            resolved: AppendOnly::default(),
             state: Mutex::new(State {
                 known: HashMap::new(),
                 python: HashMap::new(),
                 folders: Folders::new(&options.folders),
                 maps: Folders::new(&options.map_folders),
+                missing: MissingFolders::default(),
                 left: SOURCES,
                 warnings: Vec::new(),
                 more_warnings: 0,
@@ -107,7 +116,7 @@ impl<'a> SourceResolver<'a> {
     /// A resolver for one thread, which remembers the answers.
     #[must_use]
     pub fn cached(&self) -> CachedResolver<'_> {
-        CachedResolver { shared: self, known: HashMap::new() }
+        CachedResolver { shared: self, known: RefCell::default(), last: Cell::default() }
     }
 
     /// What could not be used.
@@ -125,17 +134,18 @@ impl<'a> SourceResolver<'a> {
         state.warnings
     }
 
-    fn resolve(&self, name: &[u8]) -> Arc<ResolvedFile> {
+    /// The file that a runtime named; `None` if there are too many.
+    fn resolve(&self, name: &[u8]) -> Option<&ResolvedFile> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = state.known.get(name) {
-            return Arc::clone(known);
+        if let Some(&number) = state.known.get(name) {
+            return self.resolved.get(number);
         }
         let path = source_name(name);
         let script = self.script(&path, &mut state);
         let path = self.found(path.into_owned(), &mut state).into_boxed_slice();
-        let file = Arc::new(ResolvedFile { path, script });
-        state.known.insert(name.into(), Arc::clone(&file));
-        file
+        let number = state.known.len();
+        state.known.insert(name.into(), number);
+        self.resolved.set(number, ResolvedFile { name: name.into(), path, script })
     }
 
     /// The path of a source on this machine, if one of the folders has it and nothing is at the path itself.
@@ -221,11 +231,20 @@ impl<'a> SourceResolver<'a> {
     }
 
     fn read(&self, path: &Path, state: &mut State) -> io::Result<Vec<u8>> {
+        let name = path.as_os_str().as_bytes();
+        if state.missing.have(name) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         // No process is known to have named the file, so it must belong to a user who is trusted for all.
         let owner = self.files.trust(path, 0, None).map_err(|_| {
             io::Error::new(io::ErrorKind::PermissionDenied, "belongs to another user")
         })?;
-        let file = self.files.open(path, owner)?;
+        let opened = self.files.open(path, owner);
+        if is_missing(&opened) {
+            // A folder that exists is not a regular file, which is another error.
+            state.missing.add(name, |folder| !is_missing(&self.files.open(folder, None)));
+        }
+        let file = opened?;
         let most = LARGEST_SOURCE.min(state.left);
         let content = content::text(&file, most)?;
         state.left = state.left.saturating_sub(content.bytes.len() as u64);
@@ -238,18 +257,25 @@ impl<'a> SourceResolver<'a> {
     /// The line of the Python function with this qualified name; 0 if unknown.
     fn python_line(&self, function: &[u8], file: &[u8]) -> u32 {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let line_in = |known: &Option<Definitions>| known.as_ref()?.line(function);
         if let Some(known) = state.python.get(file) {
-            return known.line(function).unwrap_or(0);
+            return line_in(known).unwrap_or(0);
         }
         let path = Path::new(OsStr::from_bytes(file));
         let text =
             if file.starts_with(b"/") { self.read(path, &mut state) } else { Ok(Vec::new()) };
-        let text = text.unwrap_or_default();
-        let known = if text.is_empty() { Definitions::default() } else { Definitions::read(&text) };
-        let line = if text.is_empty() { None } else { known.line(function) };
-        state.python.insert(file.into(), Arc::new(known));
+        // Also a file that cannot be read would have a first line, where its module begins.
+        let text = text.ok().filter(|text| !text.is_empty());
+        let known = text.map(|text| Definitions::read(&text));
+        let line = line_in(&known);
+        state.python.insert(file.into(), known);
         line.unwrap_or(0)
     }
+}
+
+/// Whether a file was not opened because it does not exist.
+fn is_missing<T>(opened: &io::Result<T>) -> bool {
+    opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 /// Whether a name was a URL of another machine.
@@ -271,107 +297,50 @@ impl State {
 #[derive(Debug)]
 pub struct CachedResolver<'a> {
     shared: &'a SourceResolver<'a>,
-    known: HashMap<Box<[u8]>, Arc<ResolvedFile>>,
+    /// By name.
+    known: RefCell<HashMap<&'a [u8], &'a ResolvedFile>>,
+    /// The last file requested: most lines are in the same file as the line before.
+    last: Cell<Option<&'a ResolvedFile>>,
 }
 
-impl CachedResolver<'_> {
-    /// The files of a code named `name`, with the positions in them.
-    pub fn files<'c>(&mut self, name: &[u8], load: Option<&CodeLoad<'c>>) -> FilesOfCode<'c> {
-        let mut all = FilesOfCode::default();
-        let Some(load) = load else {
-            all.whole = self.whole(name);
-            return all;
-        };
-        let (mut has_lines, mut last): (bool, &[u8]) = (false, b"");
-        for line in load.lines().chain(load.ir_lines()) {
-            has_lines = true;
-            if line.file != last {
-                last = line.file;
-                self.add(last, &mut all);
-            }
+impl<'a> CachedResolver<'a> {
+    /// The position in the user's source of a position in a file that the runtime named.
+    pub fn place<'s>(&self, position: Position<'s>) -> Position<'s>
+    where
+        'a: 's,
+    {
+        if position.file.is_empty() {
+            return position;
         }
-        for call in load.inlined() {
-            if call.file != last {
-                last = call.file;
-                self.add(last, &mut all);
-            }
-        }
-        if !has_lines {
-            all.whole = self.whole(name);
-        }
-        all
+        self.resolve(position.file).map_or(position, |file| file.place(position))
     }
 
-    fn add<'c>(&mut self, name: &'c [u8], all: &mut FilesOfCode<'c>) {
-        if name.is_empty() || all.number(name).is_some() {
-            return;
-        }
-        let file = self.resolve(name);
-        all.insert(name, file);
-    }
-
-    fn resolve(&mut self, name: &[u8]) -> Arc<ResolvedFile> {
-        if let Some(known) = self.known.get(name) {
-            return Arc::clone(known);
-        }
-        let file = self.shared.resolve(name);
-        self.known.insert(name.into(), Arc::clone(&file));
-        file
-    }
-
-    /// The position of a code without lines: that of the definition of a Python function.
-    fn whole(&mut self, name: &[u8]) -> Option<(Arc<ResolvedFile>, u32)> {
+    /// The position of a whole code named `name`, if it has no lines: that of the definition of a Python function.
+    pub fn whole(&self, name: &[u8], load: Option<&CodeLoad<'_>>) -> Option<Position<'a>> {
         let (function, file) = function_and_file(name)?;
-        let file = self.resolve(file);
+        if load.is_some_and(|load| load.lines().chain(load.ir_lines()).next().is_some()) {
+            return None;
+        }
+        let file = self.resolve(file)?;
         let line = self.shared.python_line(function, &file.path);
-        (line != 0).then_some((file, line))
-    }
-}
-
-/// The files that the lines of one code are in.
-#[derive(Debug, Default)]
-pub struct FilesOfCode<'c> {
-    files: Vec<(&'c [u8], Arc<ResolvedFile>)>,
-    /// The numbers of files behind the first few.
-    more: HashMap<&'c [u8], usize>,
-    /// The number of the last file requested: most lines are in the same file as the line before.
-    last: Cell<usize>,
-    whole: Option<(Arc<ResolvedFile>, u32)>,
-}
-
-/// Up to this many names are searched one after another.
-const FEW: usize = 8;
-
-impl<'c> FilesOfCode<'c> {
-    fn number(&self, name: &[u8]) -> Option<usize> {
-        let is_it = |number: &usize| self.files.get(*number).is_some_and(|file| file.0 == name);
-        let last = Some(self.last.get()).filter(is_it);
-        last.or_else(|| (0..self.files.len().min(FEW)).find(is_it))
-            .or_else(|| self.more.get(name).copied())
+        (line != 0).then_some(Position { file: &file.path, line, column: 0 })
     }
 
-    fn insert(&mut self, name: &'c [u8], file: Arc<ResolvedFile>) {
-        let number = self.files.len();
-        if number >= FEW {
-            self.more.insert(name, number);
+    fn resolve(&self, name: &[u8]) -> Option<&'a ResolvedFile> {
+        if let Some(last) = self.last.get().filter(|last| *last.name == *name) {
+            return Some(last);
         }
-        self.files.push((name, file));
-    }
-
-    /// The position in the user's source of a position in the code's file.
-    pub fn place<'s>(&'s self, position: Position<'s>) -> Position<'s> {
-        let Some(number) = self.number(position.file) else { return position };
-        self.last.set(number);
-        match self.files.get(number) {
-            Some((_, file)) => file.place(position),
-            None => position,
-        }
-    }
-
-    /// The position of the whole code, if it has no lines.
-    pub fn whole(&self) -> Option<Position<'_>> {
-        let (file, line) = self.whole.as_ref()?;
-        Some(Position { file: &file.path, line: *line, column: 0 })
+        let mut known = self.known.borrow_mut();
+        let file = match known.get(name) {
+            Some(&file) => file,
+            None => {
+                let file = self.shared.resolve(name)?;
+                known.insert(&file.name, file);
+                file
+            }
+        };
+        self.last.set(Some(file));
+        Some(file)
     }
 }
 
@@ -399,7 +368,7 @@ mod tests {
     /// The file and line for line 2 of a file, without the folder.
     fn place(options: &SourceOptions, folder: &Path, name: &str) -> (String, u32) {
         let resolver = SourceResolver::new(options, &PlainFiles);
-        let file = resolver.cached().resolve(name.as_bytes());
+        let file = resolver.cached().resolve(name.as_bytes()).unwrap();
         let place = file.place(Position { file: b"", line: 2, column: 3 });
         let path = String::from_utf8_lossy(place.file).into_owned();
         let root = format!("{}/", folder.to_str().unwrap());
@@ -467,17 +436,19 @@ mod tests {
         let folder = folder(&[("app.py", "import os\n\ndef f():\n  pass\n")]);
         let path = folder.path().join("app.py");
         let resolver = SourceResolver::new(&SourceOptions::default(), &PlainFiles);
-        let mut cached = resolver.cached();
-        let line = |cached: &mut CachedResolver<'_>, name: &str| {
-            let files = cached.files(name.as_bytes(), None);
-            files.whole().map(|whole| (whole.file.to_vec(), whole.line))
+        let cached = resolver.cached();
+        let line = |name: &str| {
+            let whole = cached.whole(name.as_bytes(), None);
+            whole.map(|whole| (whole.file.to_vec(), whole.line))
         };
         let shown = path.to_str().unwrap();
         let file = shown.as_bytes().to_vec();
-        assert_eq!(line(&mut cached, &format!("py::f:{shown}")), Some((file.clone(), 3)));
-        assert_eq!(line(&mut cached, &format!("py::<module>:{shown}")), Some((file, 1)));
-        assert_eq!(line(&mut cached, &format!("py::g:{shown}")), None);
-        assert_eq!(line(&mut cached, "py::f:<string>"), None);
-        assert_eq!(line(&mut cached, "f"), None);
+        assert_eq!(line(&format!("py::f:{shown}")), Some((file.clone(), 3)));
+        assert_eq!(line(&format!("py::<module>:{shown}")), Some((file, 1)));
+        assert_eq!(line(&format!("py::g:{shown}")), None);
+        for _ in 0..2 {
+            assert_eq!(line("py::<module>:<string>"), None);
+        }
+        assert_eq!(line("f"), None);
     }
 }
