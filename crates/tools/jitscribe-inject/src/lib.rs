@@ -107,6 +107,7 @@ mod parallel;
 mod php;
 mod plan;
 mod progress;
+mod qemu;
 mod recording;
 mod recording_index;
 mod remains;

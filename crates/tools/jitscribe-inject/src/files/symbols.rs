@@ -123,6 +123,11 @@ impl FileFunctions {
         self.layout.build_id.as_deref()
     }
 
+    /// The address of the code at this offset in the file.
+    pub fn address(&self, offset: u64) -> Option<u64> {
+        self.layout.address(offset)
+    }
+
     /// The name of the function at this offset in the file, or its beginning if it is long.
     pub fn name(&self, offset: u64) -> Option<Vec<u8>> {
         let address = self.layout.address(offset)?;
