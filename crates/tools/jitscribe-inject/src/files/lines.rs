@@ -81,6 +81,10 @@ impl FileLines {
     /// The functions at an address, the innermost first: the last one is the function itself, and the others were inlined into it.
     pub fn frames(&self, address: u64) -> Vec<SourceFrame> {
         let mut all = Vec::new();
+        // addr2line computes the address behind it.
+        if address == u64::MAX {
+            return all;
+        }
         let Ok(mut frames) = self.context.find_frames(address).skip_all_loads() else { return all };
         while let Ok(Some(frame)) = frames.next() {
             if all.len() > DEEPEST {
@@ -105,6 +109,8 @@ impl FileLines {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::OnceLock;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -181,7 +187,63 @@ mod tests {
         assert_eq!(section.data().expect("its content"), b"y");
     }
 
+    /// A small program with debug information, and where that is in the file.
+    fn small_program() -> &'static (Vec<u8>, Vec<std::ops::Range<usize>>) {
+        static SMALL: OnceLock<(Vec<u8>, Vec<std::ops::Range<usize>>)> = OnceLock::new();
+        SMALL.get_or_init(|| {
+            let dir = tempfile::tempdir().expect("a folder");
+            let (source, program) = (dir.path().join("a.c"), dir.path().join("a.out"));
+            let text = "static inline __attribute__((always_inline)) int twice(int n) { volatile int m = n; return m + m; }\n\
+                        int main(int n, char **words) { return twice(n) + (words != 0); }\n";
+            std::fs::write(&source, text).expect("a source");
+            let mut compiler = std::process::Command::new("cc");
+            let status = compiler.args(["-O1", "-g", "-o"]).arg(&program).arg(&source).status();
+            assert!(status.expect("cc").success());
+            let bytes = std::fs::read(&program).expect("a program");
+            let elf = object::File::parse(&*bytes).expect("ELF");
+            let sections = elf
+                .sections()
+                .filter(|section| section.name().is_ok_and(|name| name.starts_with(".debug_")));
+            let ranges = sections.filter_map(|section| section.file_range());
+            let ranges = ranges.map(|(at, size)| at as usize..(at + size) as usize).collect();
+            (bytes, ranges)
+        })
+    }
+
+    #[test]
+    fn inlined_functions_come_first() {
+        let (bytes, _) = small_program();
+        let lines = FileLines::parse(bytes).expect("ELF").expect("lines");
+        let elf = object::File::parse(&**bytes).expect("ELF");
+        let text = elf.section_by_name(".text").expect("code");
+        let all = (text.address()..text.address() + text.size()).map(|at| lines.frames(at));
+        let names = |frames: Vec<SourceFrame>| -> Vec<(Vec<u8>, u32)> {
+            frames.into_iter().map(|it| (it.function.unwrap_or_default(), it.line)).collect()
+        };
+        let all: Vec<_> = all.map(names).collect();
+        let inlined = vec![(b"twice".to_vec(), 1), (b"main".to_vec(), 2)];
+        assert!(all.contains(&inlined), "{all:?}");
+    }
+
     proptest! {
+        /// Damaged debug information makes it stop, not panic.
+        #[test]
+        fn damaged_debug_information_is_read(
+            damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
+        ) {
+            let (bytes, ranges) = small_program();
+            let mut bytes = bytes.clone();
+            let places: Vec<usize> = ranges.iter().cloned().flatten().collect();
+            for (place, byte) in damage {
+                bytes[places[place.index(places.len())]] = byte;
+            }
+            if let Ok(Some(lines)) = FileLines::parse(&bytes) {
+                for address in (0..0x2000).step_by(3).chain([u64::MAX - 1, u64::MAX]) {
+                    lines.frames(address);
+                }
+            }
+        }
+
         /// No debug information makes it panic.
         #[test]
         fn any_debug_information_is_read(
