@@ -16,5 +16,5 @@ pub use index::Index;
 pub use lines::{FileLines, SourceFrame};
 pub use name::{Kind, Named, base_name, looks_like_marker, pid_in_name, pid_of_v8_log};
 pub use open::{Inode, PlainFiles, SourceFile, SourceFiles, Untrusted, pid_in_header};
-pub use recorded::RecordedFiles;
+pub use recorded::{RecordedFiles, debug_file};
 pub use symbols::{FileFunctions, FileSymbols};

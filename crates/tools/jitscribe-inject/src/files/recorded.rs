@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use perf_data::Input;
 
@@ -44,6 +44,13 @@ impl<'a> RecordedFiles<'a> {
         let recorded = self.build_ids.get(path).map(Vec::as_slice);
         recorded.is_none_or(|id| is_build_id(id, content.build_id())).then_some(content)
     }
+}
+
+/// Where distributions install the symbols of a file with this build-id.
+pub fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
+    let text: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let (folder, rest) = text.split_at_checked(2).filter(|(_, rest)| !rest.is_empty())?;
+    Some(Path::new("/usr/lib/debug/.build-id").join(folder).join(format!("{rest}.debug")))
 }
 
 impl OfElf for FileSymbols {

@@ -1,11 +1,12 @@
 //! The programs and libraries of guests: which function and line is at a guest address.
 
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt as _;
 
 use code_timeline::AddressSpaceId;
 
 use crate::address_space::AddressSpaces;
-use crate::files::{FileFunctions, FileLines, RecordedFiles, SourceFrame, base_name};
+use crate::files::{FileFunctions, FileLines, RecordedFiles, SourceFrame, base_name, debug_file};
 use crate::interner::NameId;
 use crate::recording_index::RecordingIndex;
 
@@ -22,6 +23,8 @@ pub struct GuestFiles<'a> {
 struct GuestFile {
     base_name: Vec<u8>,
     functions: FileFunctions,
+    /// The symbols that distributions install separately.
+    separate: Option<FileFunctions>,
     lines: Option<FileLines>,
 }
 
@@ -65,14 +68,20 @@ impl GuestFile {
             lines = FileLines::read(&*file).ok().flatten();
             FileFunctions::read(file)
         })?;
-        Some(Self { base_name: base_name(path).to_vec(), functions, lines })
+        let separate = functions
+            .build_id()
+            .and_then(debug_file)
+            .and_then(|path| recorded.read(path.as_os_str().as_bytes(), FileFunctions::read));
+        Some(Self { base_name: base_name(path).to_vec(), functions, separate, lines })
     }
 
     /// What is at an offset in the file.
     fn place(&self, offset: u64) -> Option<GuestPlace> {
         let address = self.functions.address(offset)?;
         let frames = self.lines.as_ref().map_or(Vec::new(), |lines| lines.frames(address));
-        let symbol = self.functions.name(offset).filter(|name| !name.is_empty());
+        let separate = || self.separate.as_ref()?.name_at(address);
+        let symbol = self.functions.name_at(address).or_else(separate);
+        let symbol = symbol.filter(|name| !name.is_empty());
         let has_symbol = symbol.is_some();
         let function = symbol
             .unwrap_or_else(|| [&self.base_name, format!("+{address:#x}").as_bytes()].concat());
