@@ -183,6 +183,21 @@ if [ "$mode" = test ]; then
     unpack libunwind-19 usr/lib/llvm-19/lib/libunwind.so.1
     # Its reader needs none of the desktop that the package depends on.
     unpack hotspot usr/lib/x86_64-linux-gnu/libexec/hotspot-perfparser
+    # QEMU's user mode of Debian 13: that of Debian 12 announces no code. It is static, and one of its programs has 14 of 465 MB.
+    # apt checks the archive's signature, with settings and lists of its own.
+    if [ ! -x "$cache/qemu/usr/bin/qemu-x86_64" ]; then
+        unpacked=$(mktemp -d)
+        mkdir -p "$unpacked/lists/partial" "$unpacked/cache/archives/partial" "$cache/qemu/usr/bin"
+        mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | head -n 1)
+        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror trixie main" >"$unpacked/sources.list"
+        trixie=(-o Dir::Etc::sourcelist="$unpacked/sources.list" -o Dir::Etc::sourceparts=/dev/null
+            -o Dir::State::lists="$unpacked/lists" -o Dir::Cache="$unpacked/cache" -o APT::Sandbox::User="$(id -un)")
+        apt-get "${trixie[@]}" update -q
+        (cd "$unpacked" && apt-get "${trixie[@]}" download -q qemu-user)
+        dpkg --fsys-tarfile "$unpacked"/qemu-user_*.deb | tar -x -C "$unpacked" ./usr/bin/qemu-x86_64
+        mv "$unpacked/usr/bin/qemu-x86_64" "$cache/qemu/usr/bin/"
+        rm -r "$unpacked"
+    fi
     if [ ! -e "$cache/marked-$marked/lib/marked.esm.js" ]; then
         unpacked=$(mktemp -d)
         python3 -c 'import sys, urllib.request; urllib.request.urlretrieve(*sys.argv[1:])' \
@@ -237,6 +252,7 @@ if [ "$mode" = test ]; then
     printf '  %-36s %s\n' "perf 6.12, gdb 16 and others" "$cache/trixie"
     printf '  %-36s %s\n' "the libunwind of LLVM 19" "$cache/libunwind-19"
     printf '  %-36s %s\n' "hotspot's reader" "$cache/hotspot"
+    printf '  %-36s %s\n' "QEMU's user mode" "$cache/qemu"
     printf '  %-36s %s\n' "samply" "$cache/samply"
     printf '  %-36s %s\n' "a package with source maps" "$cache/marked-$marked"
 fi

@@ -310,7 +310,7 @@ fn java_that_interprets_and_collects() {
 }
 
 #[test]
-fn php_and_erlang_that_run() {
+fn php_that_runs() {
     let dir = TempDir::with_prefix("jitscribe-summary-").expect("a folder");
     let script = workload("spin.php");
     let words = ["php", script.to_str().expect("UTF-8")];
@@ -322,4 +322,42 @@ fn php_and_erlang_that_run() {
     let truth = perf.samples(&data).iter().filter(interprets).count() as u64;
     assert!(number(&report["activities"]["interpreter"]) >= truth, "{report}");
     assert_eq!(number(&report["activities"]["kernel"]), in_kernel(&perf, &data));
+}
+
+#[test]
+fn erlang_that_compiles_and_runs() {
+    let dir = TempDir::with_prefix("jitscribe-summary-").expect("a folder");
+    run(tool("erlc").arg("-o").arg(dir.path()).arg(workload("spin.erl")));
+    let words = ["erl", "+S", "2", "-noshell", "-s", "spin", "main", "-s", "init", "stop"];
+    let (report, _) = record(dir.path(), &words, &[]);
+    let (perf, data) = (Perf::installed(), dir.path().join("perf.data"));
+    Truth::of(&perf.chains(&data)).expect(&report, true);
+    assert!(number(&top(&report, "spin:fib/1")["samples"]) > 0);
+    // Scripts and programs before the emulator, and those that it starts.
+    let others = [
+        "perf-exec",
+        "erl",
+        "sh",
+        "erlexec",
+        "dirname",
+        "basename",
+        "sed",
+        "erl_child_setup",
+        "inet_gethost",
+    ];
+    let samples = perf.samples(&data);
+    let emulator = || samples.iter().filter(|sample| !others.contains(&&*sample.comm));
+    let activity = |of: &str| number(&report["activities"][of]);
+    assert_eq!(activity("samples"), emulator().count() as u64, "{report}");
+    let in_kernel = emulator().filter(|sample| sample.dso.starts_with("[kernel")).count() as u64;
+    assert_eq!(activity("kernel"), in_kernel, "{report}");
+    // The emulator exports C++ functions: the assembler of its JIT compiler is known by them.
+    let assembles = emulator().filter(|sample| {
+        sample.dso.ends_with("/beam.smp")
+            && sample.name().is_some_and(|name| name.contains("asmjit::"))
+    });
+    let assembles = assembles.count() as u64;
+    assert!(assembles > 0 && activity("compiler") >= assembles, "{assembles}: {report}");
+    // It compiles everything.
+    assert_eq!(activity("interpreter"), 0, "{report}");
 }

@@ -468,6 +468,13 @@ pub fn is_node(program: &OsStr) -> bool {
     runtime_of(program).is_some_and(|runtime| runtime.name == "node")
 }
 
+/// Whether a program is QEMU's user mode, by its name (`qemu-aarch64`, `qemu-x86_64-static`).
+pub fn is_qemu_user(program: &OsStr) -> bool {
+    let name = Path::new(program).file_name().and_then(OsStr::to_str);
+    let machine = name.and_then(|name| name.strip_prefix("qemu-"));
+    machine.is_some_and(|machine| !machine.starts_with("system-"))
+}
+
 /// The runtime that a program is, by its name.
 pub fn runtime_of(program: &OsStr) -> Option<&'static Runtime> {
     let name = Path::new(program).file_name()?.to_str()?;
@@ -635,6 +642,13 @@ mod tests {
         assert_eq!(name("lli-14"), Some("LLVM's JIT"));
         assert_eq!(name("nodemon"), None);
         assert_eq!(name("sh"), None);
+    }
+
+    #[test]
+    fn user_mode_of_qemu_is_known_by_its_name() {
+        let is_qemu = |program: &str| is_qemu_user(OsStr::new(program));
+        assert!(is_qemu("qemu-x86_64") && is_qemu("/opt/bin/qemu-aarch64-static"));
+        assert!(!is_qemu("qemu-system-x86_64") && !is_qemu("qemu") && !is_qemu("/qemu-9/node"));
     }
 
     #[test]

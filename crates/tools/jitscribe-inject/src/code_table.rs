@@ -77,6 +77,7 @@ struct Load {
     /// Number of bytes in the dump that describe the code.
     weight: u32,
     kind: Kind,
+    has_bytes: bool,
     place: CodePlace,
 }
 
@@ -127,6 +128,7 @@ struct NewCode {
     died: Option<u64>,
     weight: u32,
     kind: Kind,
+    has_bytes: bool,
     place: CodePlace,
 }
 
@@ -142,6 +144,7 @@ impl DumpEvent {
                 died: load.died(),
                 weight: u32::try_from(load.weight()).unwrap_or(u32::MAX),
                 kind: load.kind(),
+                has_bytes: !load.is_without_bytes(),
                 place: load.place(),
             })),
             Ok(CodeEvent::Move(to)) => Some(Self::Move(to)),
@@ -268,6 +271,14 @@ impl<'a> CodeTable<'a> {
         }
     }
 
+    /// Whether the source of a code has its bytes.
+    pub fn has_bytes(&self, id: CodeId) -> bool {
+        match self.history.code(id).origin {
+            Origin::Map(_) | Origin::Inferred(_) => false,
+            Origin::Dump(load) => self.loads.get(load as usize).is_some_and(|load| load.has_bytes),
+        }
+    }
+
     /// Reserves space for the codes of `space` that a dump of `size` bytes may contain, so that the tables need not
     /// grow step by step. Memory that is not touched costs nothing.
     pub fn reserve(&mut self, space: AddressSpaceId, size: u64) {
@@ -314,8 +325,8 @@ impl<'a> CodeTable<'a> {
                     source.unload(space, time_of(died), id);
                 }
                 self.bytes += u64::from(load.weight);
-                let NewCode { weight, kind, place, .. } = load;
-                self.loads.push(Load { dump: number, weight, kind, place });
+                let NewCode { weight, kind, has_bytes, place, .. } = load;
+                self.loads.push(Load { dump: number, weight, kind, has_bytes, place });
             }
             DumpEvent::Move(to) => {
                 let (space, time) = (space_of(to.pid), time_of(to.timestamp));

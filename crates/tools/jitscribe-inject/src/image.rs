@@ -165,8 +165,11 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
             Some(frame) => frame.describe(shown_code, |shown| part.add(shown)),
             None => part.add(shown_code),
         };
-        let loaded = self.reader.load(code)?;
+        let mut loaded = self.reader.load(code)?;
         let captured = self.table.captured_bytes.get(&shown.code).map(Vec::as_slice);
+        if let (Some(load), Some(bytes)) = (&mut loaded, captured) {
+            load.bytes = bytes;
+        }
         if self.options.hits.is_seen(shown.code) {
             let description = match (&loaded, self.table.name_without_dump(shown.code)) {
                 (Some(load), _) => Some(CodeDescription::of_load(load)),

@@ -108,6 +108,7 @@ mod parallel;
 mod php;
 mod plan;
 mod progress;
+mod qemu;
 mod recording;
 mod recording_index;
 mod remains;

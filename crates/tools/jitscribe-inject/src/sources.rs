@@ -1,12 +1,12 @@
 //! Reads jitdumps and perf maps into the table of code.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use code_image::{Endian, Target};
-use code_timeline::AddressSpaceId;
-use jitdump::{CodeEvent, DumpFile, Header, OpenError, Quirks};
+use code_timeline::{AddressSpaceId, ranges};
+use jitdump::{CodeEvent, DumpFile, Header, OpenError, Outcome, Quirks};
 use perf_data::Features;
 
 use super::address_space::AddressSpaces;
@@ -16,6 +16,7 @@ use super::earlier_maps::RecordingBegin;
 use super::limits::LARGEST_MAPS;
 use super::locate::{LocatedSources, SearchPaths, Source, locate};
 use super::named_by_file::NamedByFile;
+use super::qemu::{Guest, GuestFiles, MapBlocks, translate_dump, translate_map};
 use super::recording::Recording;
 use super::recording_index::RecordingIndex;
 use super::report::SourceReport;
@@ -106,6 +107,13 @@ fn read_maps(
     sources.iter().map(read).collect()
 }
 
+/// What is known of the guests of QEMU's.
+struct Guests<'s, 'f> {
+    /// Their perf maps.
+    maps: HashMap<AddressSpaceId, MapBlocks<'s>>,
+    files: GuestFiles<'f>,
+}
+
 /// All code, and the target machine of each process's code.
 #[derive(Debug)]
 pub struct Codes<'a> {
@@ -137,6 +145,10 @@ impl<'a> Codes<'a> {
     ) -> Self {
         let files = recorded.opened_by();
         let mut named_by_file = NamedByFile::new(index, spaces, recorded);
+        let maps = sources.list.iter().zip(&sources.contents);
+        let maps = maps.filter_map(|(source, map)| Some((source.space, MapBlocks::read(map)?)));
+        let mut guests =
+            Guests { maps: maps.collect(), files: GuestFiles::new(index, spaces, recorded) };
         let known_to_perf = sources.list.iter().filter(|source| source.known_to_perf);
         let mut all = Self {
             table: CodeTable::default(),
@@ -147,8 +159,20 @@ impl<'a> Codes<'a> {
         for (source, bytes) in sources.list.iter().zip(&sources.contents) {
             let logged = all.table.logged();
             let (codes, clock_offset_ns) = match source.kind {
-                Kind::Jitdump => all.add_dump(source, index, files, &mut named_by_file, warnings),
-                Kind::PerfMap => (all.add_map(source, bytes, spaces, warnings), 0),
+                Kind::Jitdump => {
+                    all.add_dump(source, index, files, &mut named_by_file, &mut guests, warnings)
+                }
+                Kind::PerfMap => {
+                    let guest = all.add_guest_map(
+                        source,
+                        index,
+                        spaces,
+                        &mut named_by_file,
+                        &mut guests,
+                        warnings,
+                    );
+                    (guest.unwrap_or_else(|| all.add_map(source, bytes, spaces, warnings)), 0)
+                }
             };
             all.reports.push(SourceReport {
                 path: source.path.clone(),
@@ -188,9 +212,10 @@ impl<'a> Codes<'a> {
         index: &RecordingIndex,
         files: &dyn SourceFiles,
         named_by_file: &mut NamedByFile<'_>,
+        guests: &mut Guests<'_, '_>,
         warnings: &mut Vec<Warning>,
     ) -> (usize, i64) {
-        let added = self.try_add_dump(source, index, files, named_by_file, warnings);
+        let added = self.try_add_dump(source, index, files, named_by_file, guests, warnings);
         added.unwrap_or_else(|error| {
             let (path, cause) = (source.path.clone(), error.to_string());
             warnings.push(Warning::Unreadable { path, cause });
@@ -204,6 +229,7 @@ impl<'a> Codes<'a> {
         index: &RecordingIndex,
         files: &dyn SourceFiles,
         named_by_file: &mut NamedByFile<'_>,
+        guests: &mut Guests<'_, '_>,
         warnings: &mut Vec<Warning>,
     ) -> Result<(usize, i64), OpenError> {
         let path = || source.path.clone();
@@ -240,7 +266,25 @@ impl<'a> Codes<'a> {
             }
         };
         let mut damage = Damage::default();
-        let damaged = |error| damage.note(&error);
+        let mut damaged = |error| damage.note(&error);
+        let map = guests.maps.get(&source.space);
+        let guest = Guest { space: source.space, pid };
+        let translated = translate_dump(
+            &mut dump,
+            quirks,
+            map,
+            guest,
+            time_of,
+            &mut guests.files,
+            &mut damaged,
+        )?;
+        if let Some(translated) = translated {
+            if translated.in_files == 0 {
+                warnings.push(Warning::NoGuestFiles { path: path() });
+            }
+            let len = translated.file.metadata()?.len();
+            dump = DumpFile::open(translated.file, len)?;
+        }
         self.table.reserve(source.space, content::size_on_disk(&metadata));
         let v8_logs = LoggedCodes::read(&source.v8_logs, files, warnings);
         let dump = OpenDump { path: path(), file: dump, quirks, v8_logs };
@@ -252,6 +296,57 @@ impl<'a> Codes<'a> {
             warnings.push(Warning::NoCode { path: path() });
         }
         Ok((count, times.map_or(0, |times| times.offset)))
+    }
+
+    /// Adds the code of a guest of QEMU's from a perf map, with the guest's functions and lines. `None` if it is none, or if
+    /// nothing is known of the guest.
+    fn add_guest_map(
+        &mut self,
+        source: &Source,
+        index: &RecordingIndex,
+        spaces: &AddressSpaces,
+        named_by_file: &mut NamedByFile<'_>,
+        guests: &mut Guests<'_, '_>,
+        warnings: &mut Vec<Warning>,
+    ) -> Option<usize> {
+        let map = guests.maps.get(&source.space)?;
+        let guest = Guest { space: source.space, pid: index.processes.pid(source.space) };
+        let mapped = spaces.files(source.space);
+        let is_taken = |range: &Range<u64>| !ranges::overlapping(mapped, range).is_empty();
+        let path = || source.path.clone();
+        let mut damage = Damage::default();
+        let mut add = || -> Result<Option<(usize, io::Result<Option<Outcome>>)>, OpenError> {
+            let time = index.last_sample;
+            let translated = translate_map(map, guest, time, &mut guests.files, is_taken)?;
+            if translated.in_files == 0 {
+                return Ok(None);
+            }
+            let len = translated.file.metadata()?.len();
+            let mut file = DumpFile::open(translated.file, len)?;
+            let quirks = file.quirks()?;
+            let dump = OpenDump { path: path(), file, quirks, v8_logs: LoggedCodes::default() };
+            let damaged = |error| damage.note(&error);
+            let space_of = |_| source.space;
+            let processes = &index.processes;
+            Ok(Some(self.table.add_dump(dump, damaged, |_| 0, space_of, named_by_file, processes)))
+        };
+        let added = add();
+        match added {
+            Ok(Some((count, outcome))) => {
+                report_end(&source.path, count, outcome, warnings);
+                damage.report(&source.path, warnings);
+                Some(count)
+            }
+            Ok(None) => {
+                warnings.push(Warning::NoGuestFiles { path: path() });
+                None
+            }
+            Err(error) => {
+                let cause = error.to_string();
+                warnings.push(Warning::Unreadable { path: path(), cause });
+                None
+            }
+        }
     }
 
     fn add_map(

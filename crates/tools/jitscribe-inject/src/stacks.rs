@@ -4,7 +4,6 @@
 //! as perf unwinds them.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 
 use code_timeline::AddressSpaceId;
 use perf_data::{Attr, Endian, Event, Record, Sample, kind, sample_type};
@@ -12,7 +11,7 @@ use stack_unwind::{End, Guess, Mapped, Mappings, Registers, StackCopy, register,
 
 use super::address_space::AddressSpaces;
 use super::attribution::user_addresses;
-use super::files::{FileFrames, RecordedFiles, SourceFiles};
+use super::files::{FileFrames, RecordedFiles, SourceFiles, debug_file};
 use super::interner::NameId;
 use super::recording::Recording;
 use super::recording_index::RecordingIndex;
@@ -238,11 +237,4 @@ impl OpenedFiles<'_> {
         });
         file.as_ref()
     }
-}
-
-/// Where distributions install the symbols of a file with this build-id.
-fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
-    let text: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let (folder, rest) = text.split_at_checked(2).filter(|(_, rest)| !rest.is_empty())?;
-    Some(Path::new("/usr/lib/debug/.build-id").join(folder).join(format!("{rest}.debug")))
 }

@@ -172,6 +172,11 @@ pub enum Warning {
         /// Number of codes before that.
         codes: usize,
     },
+    /// The code of a perf map or jitdump is that of a guest of QEMU's, whose files the recording does not have.
+    NoGuestFiles {
+        /// The perf map or jitdump.
+        path: PathBuf,
+    },
     /// There is no code to show.
     NothingApplied(NothingApplied),
     /// Code was replaced too often for one image per epoch.
@@ -326,6 +331,12 @@ impl Display for Warning {
                 f,
                 "{}: no valid records from offset {offset:#x} on; the {codes} codes before that \
                  are used",
+                shown(path)
+            ),
+            Self::NoGuestFiles { path } => write!(
+                f,
+                "{}: QEMU's code is named by guest addresses, because the recording does not show which files the guest \
+                 has mapped; record with --data",
                 shown(path)
             ),
             Self::NothingApplied(why) => f.write_str(match why {

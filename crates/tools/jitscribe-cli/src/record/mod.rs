@@ -309,6 +309,10 @@ fn perf_record(args: &Args, call_graph: &str, recording: &Path, prepared: &Prepa
     if let Some(pid) = &args.pid {
         perf.arg("-p").arg(pid);
     }
+    if prepared.command.first().is_some_and(|program| runtimes::is_qemu_user(program)) {
+        // For QEMU, the guest's program and libraries are data.
+        perf.arg("--data");
+    }
     perf.args(&args.perf_option);
     if let Some(seconds) = &args.duration {
         perf.args(["--", "sleep", seconds]);

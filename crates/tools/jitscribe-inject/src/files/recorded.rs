@@ -4,13 +4,13 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use perf_data::Input;
 use rustc_hash::FxBuildHasher;
 
-use super::{FileFrames, FileSymbols, SourceFile, SourceFiles};
+use super::{FileFrames, FileLines, FileSymbols, SourceFile, SourceFiles};
 use crate::interner::{Interner, NameId};
 
 /// The symbols of a recorded file.
@@ -58,6 +58,12 @@ impl<'a> RecordedFiles<'a> {
         self.is_recorded(name, frames.build_id()).then_some(frames)
     }
 
+    /// The same for its debug information. It is not kept.
+    pub fn lines(&self, name: NameId) -> Option<FileLines> {
+        self.symbols(name)?;
+        FileLines::read(&*self.open(name)?).ok().flatten()
+    }
+
     fn open(&self, name: NameId) -> Option<SourceFile> {
         let path = Path::new(OsStr::from_bytes(self.names.get(name)));
         self.files.open(path, None).ok()
@@ -68,6 +74,13 @@ impl<'a> RecordedFiles<'a> {
         let recorded = self.build_ids.get(self.names.get(name));
         recorded.is_none_or(|recorded| is_build_id(recorded, build_id))
     }
+}
+
+/// Where distributions install the symbols of a file with this build-id.
+pub fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
+    let text: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let (folder, rest) = text.split_at_checked(2).filter(|(_, rest)| !rest.is_empty())?;
+    Some(Path::new("/usr/lib/debug/.build-id").join(folder).join(format!("{rest}.debug")))
 }
 
 /// Whether a recorded build-id, which perf pads with zeros up to 20 bytes, is that of a file.

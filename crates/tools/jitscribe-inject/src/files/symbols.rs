@@ -99,9 +99,18 @@ impl<File: ReadAt> FileSymbols<File> {
         })
     }
 
+    /// The address of the code at this offset in the file.
+    pub fn address(&self, offset: u64) -> Option<u64> {
+        self.code.address(offset)
+    }
+
     /// The name of the function at this offset in the file, or its beginning if it is long.
     pub fn name(&self, offset: u64) -> Option<Vec<u8>> {
-        let address = self.code.address(offset)?;
+        self.name_at(self.code.address(offset)?)
+    }
+
+    /// The name of the function at this address as the file has it, or its beginning if it is long.
+    pub fn name_at(&self, address: u64) -> Option<Vec<u8>> {
         let behind = self.functions.partition_point(|function| function.start <= address);
         let function = self.functions.get(behind.checked_sub(1)?)?;
         (address < function.end).then(|| self.read_name(function))

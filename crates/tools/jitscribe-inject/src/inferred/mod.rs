@@ -46,7 +46,8 @@ pub fn needed_pages(table: &CodeTable<'_>, attribution: &SampleAttribution) -> N
         needed.add(sample.space, &(page.saturating_sub(PAGE)..page.saturating_add(2 * PAGE)));
     }
     for (space, code, _) in attribution.sampled_codes() {
-        if matches!(table.history.code(code).origin, Origin::Map(_)) {
+        let is_inferred = matches!(table.history.code(code).origin, Origin::Inferred(_));
+        if !is_inferred && !table.has_bytes(code) {
             needed.add(space, &table.history.code(code).range());
         }
     }
@@ -61,7 +62,7 @@ pub fn add_bytes(
 ) {
     for (space, id, usage) in attribution.sampled_codes() {
         let code = table.history.code(id);
-        if matches!(code.origin, Origin::Map(_) | Origin::Inferred(_))
+        if !table.has_bytes(id)
             && let Some(bytes) = captured.bytes(space, &code.range(), usage.first)
         {
             table.captured_bytes.insert(id, bytes);
