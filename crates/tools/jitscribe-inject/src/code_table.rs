@@ -90,6 +90,9 @@ pub struct CodeReader<'a> {
     positions: PositionsReader,
 }
 
+/// Number of codes of a dump, and how its reading ended.
+pub type AddedCodes = (usize, io::Result<Option<Outcome>>);
+
 impl CodeReader<'_> {
     /// Reads the record of a code in a dump, and what V8's code log has for it. `None` for other code, and if the dump does not contain the record any
     /// more.
@@ -297,7 +300,7 @@ impl<'a> CodeTable<'a> {
         space_of: impl Fn(u32) -> AddressSpaceId,
         named_by_file: &mut NamedByFile<'_>,
         processes: &Processes,
-    ) -> (usize, io::Result<Option<Outcome>>) {
+    ) -> AddedCodes {
         let before = self.builder.len();
         let number = u32::try_from(self.dumps.len()).unwrap_or(u32::MAX);
         let mut source = self.builder.source();

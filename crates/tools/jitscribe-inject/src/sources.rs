@@ -6,12 +6,12 @@ use std::ops::{ControlFlow, Range};
 
 use code_image::{Endian, Target};
 use code_timeline::{AddressSpaceId, ranges};
-use jitdump::{CodeEvent, DumpFile, Header, OpenError, Outcome, Quirks};
+use jitdump::{CodeEvent, DumpFile, Header, OpenError, Quirks};
 use perf_data::Features;
 
 use super::address_space::AddressSpaces;
 use super::clock::{DumpTimes, RecordingClock, Translation};
-use super::code_table::{CodeTable, OpenDump};
+use super::code_table::{AddedCodes, CodeTable, OpenDump};
 use super::earlier_maps::RecordingBegin;
 use super::limits::LARGEST_MAPS;
 use super::locate::{LocatedSources, SearchPaths, Source, locate};
@@ -315,7 +315,7 @@ impl<'a> Codes<'a> {
         let is_taken = |range: &Range<u64>| !ranges::overlapping(mapped, range).is_empty();
         let path = || source.path.clone();
         let mut damage = Damage::default();
-        let mut add = || -> Result<Option<(usize, io::Result<Option<Outcome>>)>, OpenError> {
+        let mut add = || -> Result<Option<AddedCodes>, OpenError> {
             let time = index.last_sample;
             let translated = translate_map(map, guest, time, &mut guests.files, is_taken)?;
             if translated.in_files == 0 {
