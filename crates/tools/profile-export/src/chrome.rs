@@ -10,7 +10,7 @@ use crate::call_frame::write_call_frame;
 use crate::json::{Object, Text, object};
 use crate::nodes::Nodes;
 use crate::options::{Options, short};
-use crate::timeline::{ThreadSamples, by_thread, period};
+use crate::timeline::{Span, ThreadSamples, by_thread, period};
 
 const CATEGORY: &str = "disabled-by-default-v8.cpu_profiler";
 /// How many samples are in one event.
@@ -117,7 +117,9 @@ fn write_thread(
     })?;
     // A node goes into the chunk with its first sample, and its callers with it.
     let mut is_written = vec![false; nodes.nodes().len()];
-    let mut spans = thread.spans(period).peekable();
+    // A sample lasts until the next one: one more ends the last.
+    let end = Span { stack: None, duration: 0 };
+    let mut spans = thread.spans(period).chain([end]).peekable();
     let mut has_begun = false;
     let mut at = start;
     let mut last = start / 1000;

@@ -88,8 +88,11 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
             Some(node) => number(node),
             None => IDLE,
         });
-        file.list("samples", samples)?;
-        file.list("timeDeltas", time_deltas(start, spans().map(|span| span.duration)))
+        // A sample lasts until the next one: one more ends the last.
+        let end = thread.is_some().then_some(IDLE);
+        file.list("samples", samples.chain(end))?;
+        let durations = spans().map(|span| span.duration).chain(end.map(|_| 0));
+        file.list("timeDeltas", time_deltas(start, durations))
     })?;
     out.write_all(b"\n")
 }

@@ -70,6 +70,16 @@ impl Mappings {
                 addresses.start = frame.address;
             }
         }
+        // Jitted code of a process that has no file: all of it, sampled or not.
+        for code in profile.codes().iter().filter(|code| code.module.is_none()) {
+            let of_process = code.process.and_then(|id| mappings.of_process.get(id.index()));
+            let number = of_process.copied().flatten().map(|number| number as usize);
+            if let Some(mapping) = number.and_then(|number| mappings.mappings.get_mut(number)) {
+                let addresses = &mut mapping.addresses;
+                addresses.start = addresses.start.min(code.address);
+                addresses.end = addresses.end.max(code.address.saturating_add(code.size));
+            }
+        }
         mappings
     }
 

@@ -85,11 +85,9 @@ impl Thread<'_> {
         object.object("markers", |table| self.write_markers(table))
     }
 
+    /// What was before the first sample is shown at its time: it may be hours before, if a running process was recorded.
     fn since_start(&self, time: u64) -> f64 {
-        match time.checked_sub(self.start) {
-            Some(after) => milliseconds(after),
-            None => -milliseconds(self.start.saturating_sub(time)),
-        }
+        milliseconds(time.saturating_sub(self.start))
     }
 
     fn write_markers(&self, table: &mut Object<'_>) -> io::Result<()> {
