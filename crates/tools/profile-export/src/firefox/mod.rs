@@ -4,18 +4,20 @@
 
 mod categories;
 mod layout;
+mod symbols;
 mod threads;
 
 use std::io::{self, Write};
 
 use profile::{CodeId, FunctionKind, Profile, StringId};
 
-pub use layout::{Layout, Library};
+pub use symbols::Symbols;
 
 use crate::json::{Object, Text, object};
 use crate::options::{Options, short};
 use crate::timeline::{busiest, by_thread, period};
 use categories::Categories;
+use layout::Layout;
 use threads::Thread;
 
 /// The version of the format. What later ones added is not needed here.
