@@ -7,7 +7,7 @@ use profile::{
     StackId,
 };
 
-/// The source that lines refer to: each function is a block of ten lines.
+/// The source that lines refer to.
 pub const SOURCE: &str = "\
 function outer(n) {          // 1
   let sum = 0;               // 2
@@ -24,8 +24,7 @@ function leaf(n) {           // 10
 ";
 
 /// Machine code of the second generation: `mov rbx, rax; imul rax, rbx; add rax, 1; ret`, and no more.
-pub const BYTES: [u8; 12] =
-    [0x48, 0x89, 0xc3, 0x48, 0x0f, 0xaf, 0xc3, 0x48, 0x83, 0xc0, 0x01, 0xc3];
+const BYTES: [u8; 12] = [0x48, 0x89, 0xc3, 0x48, 0x0f, 0xaf, 0xc3, 0x48, 0x83, 0xc0, 0x01, 0xc3];
 
 /// Samples of `outer` itself in its first generation, of `outer` itself in the second, of `leaf`, which is inlined into the second, of the kernel, and
 /// of the other thread.
@@ -132,9 +131,9 @@ pub fn profile(source: &Path) -> Profile {
 
 /// What a view of machine code gets.
 #[derive(Debug)]
-pub struct MadeCode;
+pub struct KnownCode;
 
-impl profile::CodeSource for MadeCode {
+impl profile::CodeSource for KnownCode {
     fn listing(&mut self, code: profile::CodeId) -> Option<Listing> {
         // The native codes come first.
         (code.0 >= 3).then(|| Listing {

@@ -1,3 +1,0 @@
-//! Exported profiles, and the programs that read them.
-
-pub mod made;
