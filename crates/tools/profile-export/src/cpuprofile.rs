@@ -55,9 +55,15 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
         above.unwrap_or(&mut roots).push(number(node));
     }
 
+    // DevTools divides the time of the profile by the hits of all nodes: idle time needs the hits that V8's own profiler would have counted.
+    let spans = || thread.iter().flat_map(|thread| thread.spans(period));
+    let idle = spans().filter(|span| span.stack.is_none()).map(|span| span.duration);
+    let idle = idle.fold(0, u64::saturating_add).checked_div(period).unwrap_or(0);
+
     object(out, |file| {
-        let own = [(ROOT, "(root)", roots), (IDLE, "(idle)", Vec::new())];
-        let own = own.into_iter().map(|(id, name, children)| (id, Err(name), 0, children, None));
+        let own = [(ROOT, "(root)", roots, 0), (IDLE, "(idle)", Vec::new(), idle)];
+        let own =
+            own.into_iter().map(|(id, name, children, hits)| (id, Err(name), hits, children, None));
         let others = nodes.nodes().iter().zip(hits).zip(children).zip(ticks).zip(FIRST..);
         let others = others.map(|((((node, hits), children), ticks), id)| {
             (id, Ok(node), hits, children, Some(ticks))
@@ -83,7 +89,6 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
         let end = thread.as_ref().map_or(0, |thread| thread.end());
         file.field("startTime", start / 1000)?;
         file.field("endTime", end / 1000)?;
-        let spans = || thread.iter().flat_map(|thread| thread.spans(period));
         let samples = spans().map(|span| match span.stack.and_then(|it| nodes.of_stack(it)) {
             Some(node) => number(node),
             None => IDLE,

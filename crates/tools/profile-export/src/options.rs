@@ -69,6 +69,17 @@ pub fn is_jitted(profile: &Profile, frame: &Frame) -> bool {
     }
 }
 
+/// The command that was recorded: perf's own words before it are left out.
+pub fn command(profile: &Profile) -> String {
+    let words = &profile.about.command[..];
+    let is_perf = words.first().is_some_and(|word| {
+        word.rsplit(|byte| *byte == b'/').next().is_some_and(|name| name.starts_with(b"perf"))
+    });
+    let dashes = words.iter().position(|word| word == b"--").filter(|_| is_perf);
+    let from = dashes.map_or(0, |dashes| dashes.saturating_add(1));
+    String::from_utf8_lossy(&words.get(from..).unwrap_or_default().join(&b' ')).into_owned()
+}
+
 /// A text that is repeated: it is cut if it is very long.
 pub fn short(text: &[u8]) -> String {
     // A replaced byte becomes three.
@@ -87,6 +98,23 @@ pub fn short(text: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_words_of_perf_are_no_part_of_the_command() {
+        let recorded = |words: &[&str]| {
+            let mut builder = profile::Builder::new();
+            let mut about = profile::About::default();
+            about.command = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+            builder.about(about);
+            command(&builder.finish())
+        };
+        assert_eq!(
+            recorded(&["/usr/bin/perf_6.1", "record", "-g", "--", "app", "--", "x"]),
+            "app -- x"
+        );
+        assert_eq!(recorded(&["perf", "record", "-a"]), "perf record -a");
+        assert_eq!(recorded(&["app", "--", "x"]), "app -- x");
+    }
 
     #[test]
     fn long_names_are_cut_between_characters() {

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use crate::location::Locations;
 use crate::mapping::{Mappings, hex};
 use crate::measure::{Unit, events, unit};
-use crate::options::Options;
+use crate::options::{Options, command};
 use crate::protobuf::{Message, write_field};
 use crate::string_table::StringTable;
 
@@ -113,9 +113,9 @@ impl<'p> Writer<'p> {
             head.number(field::TIME_NANOS, utc.unwrap_or(0));
             head.number(field::DURATION_NANOS, last.saturating_sub(first));
         }
-        let command = self.profile.about.command.join(&b' ');
+        let command = command(self.profile);
         if !command.is_empty() {
-            head.number(field::COMMENT, self.strings.text(&String::from_utf8_lossy(&command)));
+            head.number(field::COMMENT, self.strings.text(&command));
         }
         head.write(out)
     }

@@ -244,8 +244,17 @@ fn the_firefox_profiler_shows_functions_inlined_calls_source_and_assembly() {
     let source = annotate("leaf", "src");
     assert!(source.contains("return n * n;"), "{source}");
     let assembly = annotate("outer", "asm");
-    for instruction in ["imul    rax, rbx", "add     rax, 1", "ret"] {
-        assert!(assembly.contains(instruction), "{assembly}");
+    // Both compilations, which were at one address; samples of an instruction: with it innermost, and on the stack.
+    assert!(assembly.contains("Name: outer [baseline]\n"), "{assembly}");
+    assert!(assembly.contains("Name: outer [turbofan] #2\n"), "{assembly}");
+    let [first, second, leaf, ..] = COUNTS;
+    for (address, count, instruction) in
+        [("0x3", first, "imul"), ("0x13", leaf, "imul"), ("0x17", second, "add")]
+    {
+        let words =
+            [address.to_owned(), count.to_string(), count.to_string(), instruction.to_owned()];
+        let is_row = |line: &str| line.split_whitespace().take(4).eq(&words);
+        assert!(assembly.lines().any(is_row), "no {words:?} in {assembly}");
     }
 }
 
@@ -345,6 +354,59 @@ fn speedscope_reads_four_formats_alike() {
     let all: u64 = COUNTS.iter().sum();
     expected.insert("app".to_owned(), ("0".to_owned(), all.to_string()));
     assert_eq!(speedscope(&exported, Format::Folded), expected);
+}
+
+/// Reads a profile with the model of Chrome's DevTools, whose sources are in TypeScript.
+const DEVTOOLS: &str = r#"
+import {registerHooks} from 'node:module';
+import {existsSync, readFileSync} from 'node:fs';
+import {fileURLToPath, pathToFileURL} from 'node:url';
+const [root, file] = process.argv.slice(2);
+registerHooks({resolve: (name, context, next) => {
+  if (name.startsWith('.')) {
+    const url = new URL(name, context.parentURL);
+    const source = new URL(url.href.replace(/\.js$/, '.ts'));
+    if (!existsSync(fileURLToPath(url)) && existsSync(fileURLToPath(source))) return next(source.href, context);
+  }
+  return next(name, context);
+}});
+const model = pathToFileURL(`${root}/front_end/models/cpu_profile/CPUProfileDataModel.ts`);
+const {CPUProfileDataModel} = await import(model);
+const profile = new CPUProfileDataModel(JSON.parse(readFileSync(file, 'utf8')));
+const rows = {};
+const add = node => {
+  const {functionName, lineNumber, url} = node.callFrame;
+  const row = rows[functionName] ??= {self: 0, total: 0, line: lineNumber, url, ticks: {}};
+  row.self += node.self;
+  row.total += node.total;
+  for (const {line, ticks} of node.positionTicks ?? []) row.ticks[line] = (row.ticks[line] ?? 0) + ticks;
+  node.children.forEach(add);
+};
+add(profile.profileHead);
+console.log(JSON.stringify(rows));
+"#;
+
+#[test]
+fn devtools_reads_a_cpuprofile() {
+    let exported = Exported::new();
+    let script = exported.folder.path().join("devtools.mjs");
+    fs::write(&script, DEVTOOLS).expect("a file");
+    let mut node = tool(installed("node-24.21.0/bin/node"));
+    node.args(["--experimental-transform-types", "--no-warnings"]).arg(script);
+    node.arg(installed("devtools-1.0.1705227")).arg(exported.file(Format::Cpuprofile));
+    let rows: Value = serde_json::from_str(&run(&mut node).stdout).expect("JSON");
+    for (name, (own, total)) in truth(true) {
+        // No function is twice on a stack, so that totals of nodes add up to the function's.
+        let milliseconds = |of: &str| rows[&name][of].as_f64().expect("a time").round() as u64;
+        assert_eq!((milliseconds("self"), milliseconds("total")), (own, total), "{name}: {rows}");
+    }
+    let [first, second, leaf, ..] = COUNTS;
+    assert_eq!(rows["outer"]["ticks"], json!({ "2": first, "4": second }));
+    assert_eq!(rows["leaf"]["ticks"], json!({ "11": leaf }));
+    // Functions' lines are counted from 0 there.
+    assert_eq!((&rows["outer"]["line"], &rows["leaf"]["line"]), (&json!(0), &json!(9)));
+    let url = format!("file://{}", exported.folder.path().join("app.js").display());
+    assert_eq!(rows["leaf"]["url"], url);
 }
 
 /// Sends a request to a server made of the official stubs, and prints what it received.

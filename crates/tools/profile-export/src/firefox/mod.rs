@@ -14,7 +14,7 @@ use profile::{CodeId, FunctionKind, Profile, StringId};
 pub use symbols::Symbols;
 
 use crate::json::{Object, Text, object};
-use crate::options::{Options, short};
+use crate::options::{Options, command, short};
 use crate::timeline::{busiest, by_thread, period};
 use categories::Categories;
 use layout::Layout;
@@ -77,7 +77,6 @@ fn write_meta(
     meta: &mut Object<'_>,
 ) -> io::Result<()> {
     let about = &profile.about;
-    let command: Vec<_> = about.command.iter().map(|word| String::from_utf8_lossy(word)).collect();
     let program = profile.processes().first().map(|process| short(profile.text(process.name)));
     let utc = about.to_utc.and_then(|offset| start.checked_add_signed(offset));
     meta.field("version", 24)?;
@@ -92,7 +91,7 @@ fn write_meta(
     meta.field("platform", "Linux")?;
     meta.field("toolkit", "")?;
     meta.field("device", Text(&about.host))?;
-    meta.field("arguments", command.join(" "))?;
+    meta.field("arguments", command(profile))?;
     meta.field("symbolicated", true)?;
     meta.field("usesOnlyOneStackType", true)?;
     meta.field("sourceCodeIsNotOnSearchfox", true)?;

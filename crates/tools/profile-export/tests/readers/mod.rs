@@ -124,7 +124,8 @@ pub fn cpuprofile(bytes: &[u8]) -> Stacks {
             let name = String::new();
             nodes.insert(child.as_u64().expect("an id"), (Some(id), name));
         }
-        hits.insert(id, node["hitCount"].as_u64().expect("hits"));
+        let is_idle = node["callFrame"]["functionName"] == "(idle)";
+        hits.insert(id, if is_idle { 0 } else { node["hitCount"].as_u64().expect("hits") });
         if let Some(ticks) = node.get("positionTicks") {
             let sum: u64 = array(ticks).iter().map(|it| it["ticks"].as_u64().expect("ticks")).sum();
             assert!(sum <= hits[&id]);
