@@ -272,6 +272,7 @@ const VERBS: [&str; 15] = [
     "run",
     "record",
     "inject",
+    "export",
     "dump",
     "check",
     "ctl",

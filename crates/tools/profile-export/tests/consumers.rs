@@ -7,10 +7,11 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::thread;
+use std::time::Duration;
 
-use end_to_end::tool::{cache, run, tool};
+use end_to_end::tool::{cache, output, run, tool};
 use profile_export::firefox::Symbols;
 use profile_export::{Format, Options};
 use serde_json::{Value, json};
@@ -133,23 +134,32 @@ fn pprof_adds_up_functions_lines_and_tiers() {
     assert_eq!(caller[0], leaf.to_string(), "{peek}");
 }
 
-/// A command line of the Firefox Profiler, with a session of its own.
+/// The command line of the Firefox Profiler, and the process that it asks.
 struct Profiler {
     folder: TempDir,
+    daemon: Child,
 }
 
 impl Profiler {
+    /// Starts the process that keeps the profile. `profiler-cli load` would do so too, but gives up after half a second.
     fn load(file: &Path) -> Self {
         // The path of a socket must be short.
-        let profiler = Self { folder: TempDir::with_prefix_in("p", "/tmp").expect("a folder") };
-        run(profiler.command(&["load"]).arg(file));
+        let folder = TempDir::with_prefix_in("p", "/tmp").expect("a folder");
+        let mut daemon = program(&folder);
+        let daemon = daemon.arg("--daemon").arg(file).args(["--session", "t"]);
+        let daemon = daemon.stdout(Stdio::null()).spawn().expect("node");
+        let mut profiler = Self { folder, daemon };
+        while !output(&mut profiler.command(&["thread", "functions"])).status.success() {
+            let ended = profiler.daemon.try_wait().expect("a child");
+            assert_eq!(ended, None, "it ended instead of loading the profile");
+            thread::sleep(Duration::from_millis(100));
+        }
         profiler
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let mut command = tool(installed("node-24.21.0/bin/node"));
-        command.env("PROFILER_CLI_SESSION_DIR", self.folder.path());
-        command.arg(installed("profiler-cli-0.10.0/dist/profiler-cli.js")).args(words);
+        let mut command = program(&self.folder);
+        command.args(words).args(["--session", "t"]);
         command
     }
 
@@ -174,9 +184,18 @@ impl Profiler {
 
 impl Drop for Profiler {
     fn drop(&mut self) {
-        // If a test fails, nothing is left that runs.
-        let _ = self.command(&["stop", "--all"]).output();
+        // It may have ended.
+        let _ = self.daemon.kill();
+        let _ = self.daemon.wait();
     }
+}
+
+/// `profiler-cli`, with sessions in this folder.
+fn program(sessions: &TempDir) -> Command {
+    let mut command = tool(installed("node-24.21.0/bin/node"));
+    command.env("PROFILER_CLI_SESSION_DIR", sessions.path());
+    command.arg(installed("profiler-cli-0.10.0/dist/profiler-cli.js"));
+    command
 }
 
 /// A server that answers questions at this address until the test ends.

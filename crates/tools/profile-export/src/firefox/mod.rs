@@ -6,6 +6,7 @@ mod categories;
 mod layout;
 mod symbols;
 mod threads;
+mod time;
 
 use std::io::{self, Write};
 
@@ -19,6 +20,7 @@ use crate::timeline::{busiest, by_thread, period};
 use categories::Categories;
 use layout::Layout;
 use threads::Thread;
+use time::milliseconds;
 
 /// The version of the format. What later ones added is not needed here.
 const VERSION: u32 = 62;
@@ -108,10 +110,6 @@ fn write_meta(
         object.list("subcategories", category.subcategories.iter().map(|name| Text(name)))
     })?;
     meta.objects("markerSchema", [()], |schema, ()| threads::write_marker_schema(schema))
-}
-
-fn milliseconds(nanoseconds: u64) -> f64 {
-    nanoseconds as f64 / 1e6
 }
 
 /// The strings of the profile, by the same numbers, and others behind them.

@@ -4,7 +4,7 @@ use std::io;
 
 use profile::{Code, Profile};
 
-use crate::firefox::milliseconds;
+use crate::firefox::time::milliseconds;
 use crate::json::Object;
 use crate::options::short;
 use crate::timeline::ThreadSamples;
