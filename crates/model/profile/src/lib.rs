@@ -13,7 +13,8 @@
 //! | [`Process`], [`Thread`], [`Module`], [`Event`] | what the others refer to |
 //!
 //! [`Builder`] makes a profile, and stores equal rows once. [`Totals`] counts samples by function and code, [`CallTree`] merges stacks by function.
-//! [`Selection`] restricts both to a span of time, threads, or an event. [`CodeSource`] is where views get machine code and sources from, which are
+//! [`Heat`] says where in its code and source a function was sampled, and [`Comparison`] compares two profiles function by function, of which
+//! [`FunctionKey`] says which are the same. [`Selection`] restricts all of these to a span of time, threads, or an event. [`CodeSource`] is where views get machine code and sources from, which are
 //! not in the profile.
 //!
 //! Names are bytes as their writers chose them: a program that prints them must spell out what would command a terminal. Times are
@@ -49,8 +50,12 @@
 
 mod builder;
 mod call_tree;
+mod cleaning;
 mod code;
+mod comparison;
 mod function;
+mod function_key;
+mod heat;
 mod id;
 mod listing;
 #[cfg(test)]
@@ -59,6 +64,7 @@ mod origin;
 mod profile;
 mod sample;
 mod selection;
+pub mod significance;
 mod stack;
 mod strings;
 mod table;
@@ -66,8 +72,12 @@ mod totals;
 
 pub use builder::Builder;
 pub use call_tree::{CallTree, Direction, Node};
+pub use cleaning::{clean_name, clean_path};
 pub use code::Code;
+pub use comparison::{Compared, ComparedFunction, Comparison, Measure};
 pub use function::{Function, FunctionKind};
+pub use function_key::{FunctionKey, Origin};
+pub use heat::Heat;
 pub use id::{
     CodeId, EventId, FrameId, FunctionId, ModuleId, NodeId, ProcessId, StackId, StringId, ThreadId,
 };

@@ -13,7 +13,9 @@ mod descriptors;
 mod dump;
 mod error;
 mod exit_code;
+mod export;
 mod files;
+mod firefox_server;
 mod foreign;
 mod inject;
 mod java_agent;
@@ -21,6 +23,7 @@ mod line_table;
 mod note;
 mod process;
 mod record;
+mod recorded;
 mod run;
 mod runtimes;
 mod search_path;
@@ -56,6 +59,7 @@ enum Verb {
     Run(run::Args),
     Record(record::Args),
     Inject(inject::Args),
+    Export(export::Args),
     Dump(dump::Args),
     Check(check::Args),
     Ctl(ctl::Args),
@@ -86,6 +90,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => run::run(&args),
         Verb::Record(args) => record::run(&args),
         Verb::Inject(args) => inject::run(&args),
+        Verb::Export(args) => export::run(&args),
         Verb::Dump(args) => dump::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Ctl(args) => ctl::run(&args),

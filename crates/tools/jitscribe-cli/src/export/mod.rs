@@ -1,0 +1,209 @@
+//! `jitscribe export`: writes a recording in the formats of other viewers.
+
+mod selection;
+
+use std::ffi::OsString;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use clap::ArgGroup;
+use jitscribe_inject::output::Output;
+use profile::Profile;
+use profile_export::{Format, Options};
+
+use crate::text::{self, Out, shell_word};
+use crate::{Error, Result, firefox_server, note, recorded};
+
+/// Write a recording in the format of another viewer, with inlined calls, tiers and source lines
+#[derive(Debug, clap::Args)]
+#[command(
+    group = ArgGroup::new("format").required(true)
+        .args(["firefox", "speedscope", "pprof", "folded", "cpuprofile", "otlp", "chrome"]),
+    after_help = "EXAMPLES:
+  jitscribe record -o run.data -- node app.js
+  jitscribe export --pprof -i run.data && go tool pprof -http=: run.data.pb.gz
+  jitscribe export --folded -i run.data -o - | inferno-flamegraph > flame.svg
+
+  # source and assembly of jitted code in the Firefox Profiler
+  jitscribe export --firefox --serve -i run.data
+
+  # one thread of several, functions of different tiers apart
+  jitscribe export --speedscope --tid 4712 --tiers -i run.data
+
+docs/export.md has a table of what each viewer shows."
+)]
+pub struct Args {
+    #[command(flatten)]
+    format: FormatArgs,
+    /// The recording: a file, a directory of perf record --threads, or - for standard input
+    #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
+    input: PathBuf,
+    /// Where to write; - for standard output [default: INPUT with the format's ending]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Only samples of this event, for example `cycles` [default: that with the most samples; --pprof and --otlp: all]
+    #[arg(long, value_name = "NAME")]
+    event: Option<String>,
+    /// Only samples of these threads [default: all; --cpuprofile: that with the most samples]
+    #[arg(long, value_name = "TID")]
+    tid: Vec<u32>,
+    /// Put tiers into the names of functions, for formats that have no other place for them
+    #[arg(long)]
+    tiers: bool,
+    /// Put lines into the names of functions: --folded and --speedscope
+    #[arg(long)]
+    lines: bool,
+    /// Replace the output if it exists
+    #[arg(short, long)]
+    force: bool,
+    /// Serve the profile to the Firefox Profiler instead, with source and assembly, until Ctrl-C
+    #[arg(long, requires = "firefox", conflicts_with_all = ["output", "force"])]
+    serve: bool,
+    /// The port to serve at, on 127.0.0.1 [default: any that is free]
+    #[arg(long, value_name = "PORT", requires = "serve")]
+    port: Option<u16>,
+}
+
+#[derive(Clone, Copy, Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one option for each format")]
+struct FormatArgs {
+    /// For the Firefox Profiler (profiler.firefox.com)
+    #[arg(long)]
+    firefox: bool,
+    /// For speedscope (speedscope.app)
+    #[arg(long)]
+    speedscope: bool,
+    /// For pprof, Pyroscope and others that read its format
+    #[arg(long)]
+    pprof: bool,
+    /// Folded stacks, for flame graphs: FlameGraph, inferno
+    #[arg(long)]
+    folded: bool,
+    /// V8's .cpuprofile, for Chrome's DevTools and VS Code
+    #[arg(long)]
+    cpuprofile: bool,
+    /// OpenTelemetry's profiles (v1development): a request, as protobuf
+    #[arg(long)]
+    otlp: bool,
+    /// Chrome's trace events, for DevTools, Perfetto and speedscope
+    #[arg(long)]
+    chrome: bool,
+}
+
+impl FormatArgs {
+    fn format(self) -> Format {
+        match self {
+            Self { firefox: true, .. } => Format::Firefox,
+            Self { speedscope: true, .. } => Format::Speedscope,
+            Self { pprof: true, .. } => Format::Pprof,
+            Self { cpuprofile: true, .. } => Format::Cpuprofile,
+            Self { otlp: true, .. } => Format::Otlp,
+            Self { chrome: true, .. } => Format::Chrome,
+            // The parser asks for one of them.
+            _ => Format::Folded,
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<()> {
+    if args.serve {
+        return serve(args);
+    }
+    let format = args.format.format();
+    let output = output_path(args, format);
+    let output = output.as_deref();
+    if output.is_none() && text::is_terminal() && format != Format::Folded {
+        return Err(Error::Refused(
+            "standard output is a terminal; write the profile to a file with -o FILE".into(),
+        ));
+    }
+    // Refused early, before work is spent on what may not be written.
+    let mut target = output.map(|path| Output::create(path, args.force)).transpose()?;
+    let believed = recorded::believed(&args.input);
+    let recorded = recorded::read(&args.input, &believed)?;
+    let options = options(args, &recorded.profile, format)?;
+    match &mut target {
+        Some(file) => {
+            let mut out = BufWriter::with_capacity(1 << 16, file.file());
+            let written = format.write(&recorded.profile, &options, &mut out);
+            let path = output.unwrap_or(Path::new("-"));
+            written.and_then(|()| out.flush()).map_err(Error::file(path))?;
+        }
+        None => {
+            let mut out = Out::new();
+            format.write(&recorded.profile, &options, &mut out).map_err(Error::Stdout)?;
+            out.finish()?;
+        }
+    }
+    if let Some(file) = target {
+        file.finish()?;
+    }
+    say(args, &recorded.profile, &options, output, format);
+    Ok(())
+}
+
+fn serve(args: &Args) -> Result<()> {
+    let believed = recorded::believed(&args.input);
+    let recorded = recorded::read(&args.input, &believed)?;
+    let options = options(args, &recorded.profile, Format::Firefox)?;
+    firefox_server::serve(recorded, &options, args.port.unwrap_or(0))
+}
+
+/// The file to write; `None` for standard output.
+fn output_path(args: &Args, format: Format) -> Option<PathBuf> {
+    match &args.output {
+        Some(path) if path.as_os_str() == "-" => None,
+        Some(path) => Some(path.clone()),
+        None if args.input.as_os_str() == "-" => None,
+        None => {
+            // A recording may be a directory, whose name was typed with a slash.
+            let mut name: OsString = args.input.components().as_path().into();
+            name.push(".");
+            name.push(format.extension());
+            Some(name.into())
+        }
+    }
+}
+
+fn options(args: &Args, profile: &Profile, format: Format) -> Result<Options> {
+    let mut options = Options::default();
+    options.selection = selection::of(profile, args.event.as_deref(), &args.tid, format)?;
+    (options.tiers, options.lines) = (args.tiers, args.lines);
+    Ok(options)
+}
+
+fn say(args: &Args, profile: &Profile, options: &Options, output: Option<&Path>, format: Format) {
+    let input = text::path(&args.input);
+    let samples = options.selection.of(profile).count();
+    let of_all = match profile.samples().len() {
+        all if all == samples => String::new(),
+        all => format!(" of {all}"),
+    };
+    let missing: u64 = profile.missing.iter().map(|missing| missing.samples).sum();
+    let missing = match missing {
+        0 => String::new(),
+        missing => format!("; {missing} in files that cannot be looked into (-v lists them)"),
+    };
+    let functions = profile.functions().len();
+    note::say(format_args!("{input}: {samples}{of_all} samples, {functions} functions{missing}"));
+    let Some(output) = output else { return };
+    let file = shell_word(output);
+    let next = match format {
+        Format::Firefox => format!(
+            "load it at https://profiler.firefox.com, or see source and assembly with: jitscribe export --firefox --serve -i {}",
+            shell_word(&args.input)
+        ),
+        Format::Speedscope => "load it at https://www.speedscope.app".into(),
+        Format::Pprof => format!("go tool pprof -http=: {file}"),
+        Format::Folded => format!("inferno-flamegraph --colors java {file} > flame.svg"),
+        Format::Cpuprofile => {
+            "load it in the Performance panel of Chrome's DevTools, or open it in VS Code".into()
+        }
+        Format::Otlp => format!(
+            "curl --data-binary @{file} -H 'Content-Type: application/x-protobuf' http://COLLECTOR:4318/v1development/profiles"
+        ),
+        Format::Chrome => "load it at https://ui.perfetto.dev, or in Chrome's DevTools".into(),
+    };
+    note::say(format_args!("written: {file}; next: {next}"));
+}

@@ -1,0 +1,179 @@
+//! Reads what was exported, without what wrote it: how often each stack is in it. A stack is the names of its functions, the innermost first.
+
+pub mod otlp;
+pub mod pprof;
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::Value;
+
+/// A function, and its line where the format tells.
+pub type Line = (String, u64);
+/// How often each stack was sampled.
+pub type Stacks = BTreeMap<Vec<Line>, u64>;
+
+fn place(value: &Value) -> Option<usize> {
+    value.as_u64().map(|it| usize::try_from(it).expect("a place"))
+}
+
+fn array(value: &Value) -> &[Value] {
+    value.as_array().expect("an array")
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().expect("a text").to_owned()
+}
+
+/// All samples; and that the columns of tables are equally long.
+pub fn firefox(bytes: &[u8]) -> Stacks {
+    let file: Value = serde_json::from_slice(bytes).expect("JSON");
+    let shared = &file["shared"];
+    for table in shared.as_object().expect("tables").values().filter(|it| it.is_object()) {
+        for (name, column) in table.as_object().expect("a table") {
+            if let Some(column) = column.as_array() {
+                assert_eq!(Some(column.len()), place(&table["length"]), "{name}");
+            }
+        }
+    }
+    let (stacks, frames) = (&shared["stackTable"], &shared["frameTable"]);
+    let mut counts = Stacks::new();
+    for thread in array(&file["threads"]) {
+        let mut last = 0.0;
+        for (stack, time) in
+            array(&thread["samples"]["stack"]).iter().zip(array(&thread["samples"]["time"]))
+        {
+            let time = time.as_f64().expect("a time");
+            assert!(time >= last, "sorted");
+            last = time;
+            let mut lines = Vec::new();
+            let mut next = place(stack);
+            while let Some(stack) = next {
+                let frame = place(&stacks["frame"][stack]).expect("a frame");
+                let function = place(&frames["func"][frame]).expect("a function");
+                let name = place(&shared["funcTable"]["name"][function]).expect("a name");
+                let line = frames["line"][frame].as_u64().unwrap_or(0);
+                lines.push((text(&shared["stringArray"][name]), line));
+                next = place(&stacks["prefix"][stack]);
+                assert!(next.is_none_or(|parent| parent < stack), "callers come first");
+            }
+            *counts.entry(lines).or_default() += 1;
+        }
+    }
+    counts
+}
+
+/// All samples; and that weights fill the time of each thread.
+pub fn speedscope(bytes: &[u8]) -> Stacks {
+    let file: Value = serde_json::from_slice(bytes).expect("JSON");
+    let mut counts = Stacks::new();
+    for profile in array(&file["profiles"]) {
+        let weights = array(&profile["weights"]);
+        let sum: u64 = weights.iter().map(|it| it.as_u64().expect("a weight")).sum();
+        let value = |name: &str| profile[name].as_u64().expect("a value");
+        assert_eq!(sum, value("endValue") - value("startValue"));
+        assert_eq!(weights.len(), array(&profile["samples"]).len());
+        for sample in array(&profile["samples"]) {
+            let names = array(sample).iter().rev();
+            let name = |frame| {
+                let place = place(frame).expect("a frame");
+                (text(&file["shared"]["frames"][place]["name"]), 0)
+            };
+            let lines: Vec<_> = names.map(name).collect();
+            if !lines.is_empty() {
+                *counts.entry(lines).or_default() += 1;
+            }
+        }
+    }
+    counts
+}
+
+/// Lines of text.
+pub fn folded(bytes: &[u8]) -> Stacks {
+    let mut counts = Stacks::new();
+    for line in std::str::from_utf8(bytes).expect("UTF-8").lines() {
+        let (stack, count) = line.rsplit_once(' ').expect("a count");
+        let lines = stack.split(';').rev().map(|name| (name.to_owned(), 0)).collect();
+        *counts.entry(lines).or_default() += count.parse::<u64>().expect("a number");
+    }
+    counts
+}
+
+/// The stack of each node, from what is above it.
+fn walk(nodes: &HashMap<u64, (Option<u64>, String)>, id: u64) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut next = Some(id);
+    while let Some((parent, name)) = next.map(|id| &nodes[&id]) {
+        if !["(root)", "(idle)"].contains(&name.as_str()) {
+            lines.push((name.clone(), 0));
+        }
+        next = *parent;
+    }
+    lines
+}
+
+/// The samples of its thread; and that hits and lines are as many, and times as long as the profile.
+pub fn cpuprofile(bytes: &[u8]) -> Stacks {
+    let file: Value = serde_json::from_slice(bytes).expect("JSON");
+    let mut nodes = HashMap::new();
+    let mut hits = HashMap::new();
+    for node in array(&file["nodes"]) {
+        let id = node["id"].as_u64().expect("an id");
+        let parent = nodes.get(&id).and_then(|(parent, _)| *parent);
+        nodes.insert(id, (parent, text(&node["callFrame"]["functionName"])));
+        for child in array(&node["children"]) {
+            let name = String::new();
+            nodes.insert(child.as_u64().expect("an id"), (Some(id), name));
+        }
+        hits.insert(id, node["hitCount"].as_u64().expect("hits"));
+        if let Some(ticks) = node.get("positionTicks") {
+            let sum: u64 = array(ticks).iter().map(|it| it["ticks"].as_u64().expect("ticks")).sum();
+            assert!(sum <= hits[&id]);
+        }
+    }
+    let mut counts = Stacks::new();
+    for sample in array(&file["samples"]) {
+        let id = sample.as_u64().expect("an id");
+        let lines = walk(&nodes, id);
+        if !lines.is_empty() {
+            *counts.entry(lines).or_default() += 1;
+            *hits.get_mut(&id).expect("a node") -= 1;
+        }
+    }
+    assert!(hits.values().all(|hits| *hits == 0));
+    let deltas: u64 =
+        array(&file["timeDeltas"]).iter().map(|it| it.as_u64().expect("a time")).sum();
+    let time = |name: &str| file[name].as_u64().expect("a time");
+    assert!(time("startTime") + deltas <= time("endTime"));
+    assert_eq!(array(&file["timeDeltas"]).len(), array(&file["samples"]).len());
+    counts
+}
+
+/// The samples of all threads.
+pub fn chrome(bytes: &[u8]) -> Stacks {
+    let file: Value = serde_json::from_slice(bytes).expect("JSON");
+    let mut nodes: HashMap<String, HashMap<u64, (Option<u64>, String)>> = HashMap::new();
+    let mut counts = Stacks::new();
+    for event in array(&file["traceEvents"]) {
+        if event["name"] != "ProfileChunk" {
+            continue;
+        }
+        let nodes = nodes.entry(text(&event["id"])).or_default();
+        let data = &event["args"]["data"];
+        for node in array(&data["cpuProfile"]["nodes"]) {
+            let id = node["id"].as_u64().expect("an id");
+            let parent = node.get("parent").and_then(Value::as_u64);
+            assert!(parent.is_none_or(|parent| nodes.contains_key(&parent)), "callers come first");
+            let name = text(&node["callFrame"]["functionName"]);
+            assert!(nodes.insert(id, (parent, name)).is_none(), "each node once");
+        }
+        let samples = array(&data["cpuProfile"]["samples"]);
+        assert_eq!(samples.len(), array(&data["timeDeltas"]).len());
+        for sample in samples {
+            let lines = walk(nodes, sample.as_u64().expect("an id"));
+            if !lines.is_empty() {
+                *counts.entry(lines).or_default() += 1;
+            }
+        }
+    }
+    counts
+}

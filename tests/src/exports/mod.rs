@@ -1,0 +1,3 @@
+//! Exported profiles, and the programs that read them.
+
+pub mod made;
