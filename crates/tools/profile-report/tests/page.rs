@@ -385,7 +385,7 @@ fn compilations_lie_on_the_axis_of_time_and_can_be_compared() {
     }
     // `dec rsi` became `nop`.
     assert!(
-        page.text("#generations .pane-head").contains("1 instructions removed, 1 added"),
+        page.text("#generations .pane-head").contains("instructions: 1 removed, 1 added"),
         "{}",
         page.text("#generations .pane-head")
     );
@@ -395,7 +395,7 @@ fn compilations_lie_on_the_axis_of_time_and_can_be_compared() {
     // Those of one program are the same.
     page.click(".generation[data-code='0'] input[name=side-0]");
     page.click(".generation[data-code='2'] input[name=side-1]");
-    assert!(page.text("#generations .pane-head").contains("0 instructions removed, 0 added"));
+    assert!(page.text("#generations .pane-head").contains("instructions: 0 removed, 0 added"));
     page.key("6");
     let unnamed = page.text("#unnamed");
     for text in ["[libcrypto.so.3]", "[the copy of the stack ends here]", "has another build-id"] {

@@ -99,7 +99,7 @@ export class Generations {
     const added = lines.filter((line) => line.left < 0).length;
     this.head.replaceChildren(
       el("span", {}, `Difference of assembly: ${name(a)} to ${name(b)}`),
-      el("span", { class: "muted" }, `${count(removed)} instructions removed, ${count(added)} added, ${count(lines.length - removed - added)} the same`),
+      el("span", { class: "muted" }, `instructions: ${count(removed)} removed, ${count(added)} added, ${count(lines.length - removed - added)} the same`),
     );
     this.rows.set(lines.length, (at) => {
       const { left: from, right: to } = lines[at];

@@ -169,19 +169,22 @@ export class Timeline {
     const { profile, categories, state } = this.session;
     const context = fit(this.chart, width, this.height);
     context.clearRect(0, 0, width, this.height);
-    const columns = Math.max(1, Math.floor(width));
     const kinds = categories.list.length;
-    const bins = new Float64Array(this.rows.length * columns * kinds);
     const [start, end] = this.view;
-    const scale = columns / Math.max(1, end - start);
     const { time, thread, stack, event, weight } = profile.sample;
-    const until = firstSample(profile, end);
+    const [from, until] = [firstSample(profile, start), firstSample(profile, end)];
+    // So wide that a column usually has several samples: else heights are noise.
+    const lanes = Math.max(1, this.rows.filter((row) => !row.isHeading).length);
+    const wide = Math.min(8, Math.max(1, Math.round((6 * width * lanes) / Math.max(1, until - from))));
+    const columns = Math.max(1, Math.ceil(width / wide));
+    const bins = new Float64Array(this.rows.length * columns * kinds);
+    const scale = width / Math.max(1, end - start);
     const category = categories.ofFrame;
     const { frame } = profile.stack;
-    for (let row = firstSample(profile, start); row < until; row++) {
+    for (let row = from; row < until; row++) {
       if (state.event >= 0 && event[row] !== state.event) continue;
       const lane = this.rowOfThread[thread[row]];
-      const column = Math.min(columns - 1, Math.floor((time[row] - start) * scale));
+      const column = Math.min(columns - 1, Math.floor(((time[row] - start) * scale) / wide));
       bins[(lane * columns + column) * kinds + category[frame[stack[row]]]] += state.weighted ? weight[row] : 1;
     }
     let highest = 0;
@@ -206,7 +209,7 @@ export class Timeline {
           let below = 0;
           for (let other = 0; other < kind; other++) below += bins[at + other];
           const tall = (part / highest) * (ROW - 4);
-          context.fillRect(column, bottom - (below / highest) * (ROW - 4) - tall, 1, Math.max(tall, 0.5));
+          context.fillRect(column * wide, bottom - (below / highest) * (ROW - 4) - tall, wide, Math.max(tall, 0.5));
         }
       }
     });
