@@ -26,6 +26,11 @@ samply=0.13.1
 # A package of ES modules with source maps, and the SHA-256 of its archive.
 marked=15.0.12
 marked_sum=39a847a896af15b2846f927da55d444619ea55a55c236e10333056474b793aaa
+# What the page of reports is built with, and the SHA-256 of each archive.
+esbuild=0.28.2
+esbuild_sum=9573bb2233aab0f9ea7647d5cca9726113cc1768de61d66b17267f4db84488f6
+typescript=5.9.3
+typescript_sum=10e108c9cf7d5f2879053dff18515fb405abf2ccef63eaaf017d9c571687a1d3
 pinned=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
 
 # What is needed | how to see that it is there: a command, or a file when it starts with "/" | package
@@ -63,6 +68,7 @@ llc|llc-14|llvm-14
 the headers of LLVM|/usr/include/llvm-14/llvm/IR/Module.h|llvm-14-dev
 wasm-ld, for modules with debug information|wasm-ld-14|lld-14
 node|node|nodejs
+Chromium, for reports|chromium|chromium
 Erlang|erl|erlang-base
 PHP|php|php8.2-cli
 PHP opcache|/usr/lib/php/20220829/opcache.so|php8.2-opcache
@@ -106,6 +112,20 @@ unpack() {
     (cd "$unpacked" && apt-get download -q "$1" && dpkg -x "$1"_*.deb content)
     mkdir -p "$cache/$1"
     cp -a "$unpacked/content/." "$cache/$1"
+    rm -r "$unpacked"
+}
+
+# Unpacks an archive of the npm registry into the cache, unless this file of it is there: package, name and version, file, SHA-256.
+from_npm() {
+    [ ! -e "$cache/$2/$3" ] || return 0
+    local unpacked
+    unpacked=$(mktemp -d)
+    python3 -c 'import sys, urllib.request; urllib.request.urlretrieve(*sys.argv[1:])' \
+        "https://registry.npmjs.org/$1/-/$2.tgz" "$unpacked/archive.tgz"
+    echo "$4  $unpacked/archive.tgz" | sha256sum --check --quiet
+    tar -xzf "$unpacked/archive.tgz" -C "$unpacked"
+    mkdir -p "$cache"
+    mv "$unpacked/package" "$cache/$2"
     rm -r "$unpacked"
 }
 
@@ -183,16 +203,9 @@ if [ "$mode" = test ]; then
     unpack libunwind-19 usr/lib/llvm-19/lib/libunwind.so.1
     # Its reader needs none of the desktop that the package depends on.
     unpack hotspot usr/lib/x86_64-linux-gnu/libexec/hotspot-perfparser
-    if [ ! -e "$cache/marked-$marked/lib/marked.esm.js" ]; then
-        unpacked=$(mktemp -d)
-        python3 -c 'import sys, urllib.request; urllib.request.urlretrieve(*sys.argv[1:])' \
-            "https://registry.npmjs.org/marked/-/marked-$marked.tgz" "$unpacked/marked.tgz"
-        echo "$marked_sum  $unpacked/marked.tgz" | sha256sum --check --quiet
-        tar -xzf "$unpacked/marked.tgz" -C "$unpacked"
-        mkdir -p "$cache"
-        mv "$unpacked/package" "$cache/marked-$marked"
-        rm -r "$unpacked"
-    fi
+    from_npm marked "marked-$marked" lib/marked.esm.js "$marked_sum"
+    from_npm @esbuild/linux-x64 "linux-x64-$esbuild" bin/esbuild "$esbuild_sum"
+    from_npm typescript "typescript-$typescript" bin/tsc "$typescript_sum"
     # Built once: 342 crates, two to three minutes.
     if [ "$("$cache/samply/bin/samply" --version 2>/dev/null)" != "samply $samply" ]; then
         built=$(mktemp -d)
@@ -239,6 +252,8 @@ if [ "$mode" = test ]; then
     printf '  %-36s %s\n' "hotspot's reader" "$cache/hotspot"
     printf '  %-36s %s\n' "samply" "$cache/samply"
     printf '  %-36s %s\n' "a package with source maps" "$cache/marked-$marked"
+    printf '  %-36s %s\n' "esbuild" "$cache/linux-x64-$esbuild"
+    printf '  %-36s %s\n' "TypeScript" "$cache/typescript-$typescript"
 fi
 
 paranoid=$(cat /proc/sys/kernel/perf_event_paranoid 2>/dev/null || echo 0)

@@ -9,5 +9,5 @@ cd "$(dirname "$0")"
 cache=${JITSCRIBE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/jitscribe}
 node "$cache/typescript-5.9.3/bin/tsc" --project tsconfig.json
 # ASCII alone, so that no text in the script ends the element that it is in.
-"$cache/esbuild-0.28.2/bin/esbuild" main.ts --bundle --format=iife --target=es2022 --charset=ascii \
+"$cache/linux-x64-0.28.2/bin/esbuild" main.ts --bundle --format=iife --target=es2022 --charset=ascii \
     --minify-syntax --minify-whitespace --log-level=warning --outfile="$out"
