@@ -109,7 +109,7 @@ fn nothing_is_executed_requested_or_hung_by_names_paths_and_sources() {
         let path = maker.builder.string(name);
         let cause = String::from_utf8_lossy(name).into_owned();
         maker.builder.missing(Missing { path, cause, samples: u64::MAX });
-        time += 1 << 62;
+        time = u64::saturating_add(time, 1 << 62);
         time = time.min(u64::MAX - 1);
     }
     let about = {
