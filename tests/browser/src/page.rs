@@ -189,10 +189,8 @@ impl<'b> Page<'b> {
         for event in self.connection.events() {
             let params = &event["params"];
             match event["method"].as_str().unwrap_or_default() {
-                "Network.requestWillBeSent" => {
-                    if params["type"] != "Document" {
-                        seen.requests.push(text(&params["request"]["url"]));
-                    }
+                "Network.requestWillBeSent" if params["type"] != "Document" => {
+                    seen.requests.push(text(&params["request"]["url"]));
                 }
                 "Page.javascriptDialogOpening" => seen.dialogs.push(text(&params["message"])),
                 "Runtime.exceptionThrown" => {
