@@ -80,6 +80,15 @@ impl<'b> Page<'b> {
         answer["result"]["value"].take()
     }
 
+    /// The processor time of the page's process so far, in seconds.
+    pub fn processor_time(&mut self) -> f64 {
+        self.call("Performance.enable", &Value::Null);
+        let answer = self.call("Performance.getMetrics", &Value::Null);
+        let metrics = answer["metrics"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let time = metrics.iter().find(|metric| metric["name"] == "ProcessTime");
+        time.and_then(|metric| metric["value"].as_f64()).unwrap_or_default()
+    }
+
     /// Waits until the page has drawn what it was asked for.
     pub fn settle(&mut self) {
         // Two frames: observers of sizes run between them.

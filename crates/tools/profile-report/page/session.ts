@@ -17,9 +17,10 @@ export class Session {
   private readonly listeners: ((changed: Changed) => void)[] = [];
   state: State;
   counts!: StackCounts;
-  items!: ItemCounts;
-  tree!: CallTree;
   search!: Search;
+  // Of these, a view needs one at most.
+  private knownItems: ItemCounts | null = null;
+  private knownTree: CallTree | null = null;
 
   constructor(readonly profile: Profile) {
     this.categories = new Categories(profile);
@@ -37,6 +38,18 @@ export class Session {
   get grouping(): Grouping {
     if (!this.state.apart) return this.merged;
     return (this.apart ??= new Grouping(this.profile, this.categories, true));
+  }
+
+  /** The samples by function. */
+  get items(): ItemCounts {
+    return (this.knownItems ??= new ItemCounts(this.profile, this.counts, this.grouping));
+  }
+
+  /** The call tree, or the tree of callers. */
+  get tree(): CallTree {
+    const { focus, inverted } = this.state;
+    const start = () => (focus < 0 ? null : this.outermostStacks(focus));
+    return (this.knownTree ??= new CallTree(this.profile, this.counts, this.grouping, inverted, start()));
   }
 
   /** How much a function counts, whatever its tiers. */
@@ -71,12 +84,9 @@ export class Session {
     const { profile, state } = this;
     const counts = has("span", "threads", "event", "weighted");
     if (counts) this.counts = new StackCounts(profile, state);
-    if (counts || has("apart")) this.items = new ItemCounts(profile, this.counts, this.grouping);
+    if (counts || has("apart")) this.knownItems = null;
+    if (counts || has("apart", "inverted", "focus")) this.knownTree = null;
     if (has("query")) this.search = new Search(profile, state.query);
-    if (counts || has("apart", "inverted", "focus")) {
-      const start = state.focus < 0 ? null : this.outermostStacks(state.focus);
-      this.tree = new CallTree(profile, this.counts, this.grouping, state.inverted, start);
-    }
   }
 
   private outermostStacks(id: number): number[] {

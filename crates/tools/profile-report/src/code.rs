@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use profile::{CodeId, CodeSource, FrameId, Profile, Totals};
+use profile::{CodeId, CodeSource, FrameId, FunctionId, Listing, Profile, Totals};
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -24,8 +24,16 @@ pub fn bytes(
     let totals = Totals::all(profile);
     let mut columns = Columns::default();
     let mut texts = Texts::default();
-    listings(profile, &totals, source, options, summary, &mut texts, &mut columns);
-    sources(profile, &totals, source, options, summary, &mut texts, &mut columns);
+    let files = listings(profile, &totals, source, options, summary, &mut texts, &mut columns);
+    let file_of = |id: FunctionId| {
+        let known = profile.text(profile.function(id).file);
+        if known.is_empty() { files.get(&id).map(Vec::as_slice).unwrap_or_default() } else { known }
+    };
+    sources(profile, &totals, &file_of, source, options, summary, &mut texts, &mut columns);
+    let mut rows: Vec<_> = files.iter().collect();
+    rows.sort();
+    columns.u32("file.function", rows.iter().map(|row| row.0.0));
+    columns.u32("file.file", rows.iter().map(|row| texts.number(&shown(row.1))));
     columns.text("string.text", texts.iter());
     let about = json!({
         "listingsLeftOut": summary.listings_left_out,
@@ -67,7 +75,8 @@ fn listings(
     summary: &mut Summary,
     texts: &mut Texts,
     columns: &mut Columns,
-) {
+) -> FxHashMap<FunctionId, Vec<u8>> {
+    let mut files = FxHashMap::default();
     let mut sampled: Vec<CodeId> = profile.numbered_codes().map(|(id, _)| id).collect();
     sampled.retain(|&id| totals.of_code(id).total > 0);
     sampled.sort_by_key(|&id| Reverse((totals.of_code(id).own, totals.of_code(id).total)));
@@ -90,6 +99,7 @@ fn listings(
             summary.listings_unknown = summary.listings_unknown.saturating_add(1);
             continue;
         };
+        add_files(profile, id, &listing, &functions, &mut files);
         let left = options.most_instructions.saturating_sub(rows.instructions.len());
         let is_cut = disassembled.is_cut || disassembled.lines.len() > left;
         let before = (rows.instructions.len(), rows.bytes.len());
@@ -127,11 +137,35 @@ fn listings(
     columns.u32("instruction.place?", all.iter().map(|row| row.place));
     columns.bytes("byte.value", &rows.bytes);
     places.columns(columns);
+    files
 }
 
-fn sources(
+/// The files of functions whose file the profile does not have, by the lines of a code.
+fn add_files(
+    profile: &Profile,
+    code: CodeId,
+    listing: &Listing,
+    functions: &FxHashMap<&[u8], u32>,
+    files: &mut FxHashMap<FunctionId, Vec<u8>>,
+) {
+    for frames in listing.lines.iter().map(|line| &line.frames) {
+        for (depth, frame) in frames.iter().rev().enumerate() {
+            let named = || functions.get(frame.function.as_slice())?.checked_sub(1).map(FunctionId);
+            let id = if depth == 0 { Some(profile.code(code).function) } else { named() };
+            if let Some(id) = id.filter(|&id| profile.function(id).file.is_empty())
+                && !frame.file.is_empty()
+            {
+                files.entry(id).or_insert_with(|| frame.file.clone());
+            }
+        }
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "what a report consists of")]
+fn sources<'p>(
     profile: &Profile,
     totals: &Totals,
+    file_of: &dyn Fn(FunctionId) -> &'p [u8],
     source: &mut dyn CodeSource,
     options: &Options,
     summary: &mut Summary,
@@ -141,7 +175,7 @@ fn sources(
     // The most sampled files first, so that others are left out.
     let mut samples: FxHashMap<&[u8], u64> = FxHashMap::default();
     for (number, frame) in (0..).zip(profile.frames()) {
-        let file = profile.text(profile.function(frame.function).file);
+        let file = file_of(frame.function);
         let count = totals.of_frame(FrameId(number));
         if frame.line > 0 && !file.is_empty() && count.total > 0 {
             let weight = count.own.saturating_mul(1 << 16).saturating_add(count.total);

@@ -73,6 +73,7 @@
 //! | `instruction` | `length`, `text`, `label` (0: none), `target?` (an offset in the code), `function?` (the function that it refers to), `place?` (of the listing's inlined calls) |
 //! | `byte` | `value` |
 //! | `place` | `outer?` (the place into which it is inlined), `function` (a string), `file`, `line`, `column` |
+//! | `file` | `function` (one without a file in `profile`), `file` (a string) |
 //! | `source` | `file` (a string), `lines`, `newer` (1: changed after the recording), `hash` (SHA-256, as hexadecimal text) |
 //! | `line` | `text` |
 #![forbid(unsafe_code)]

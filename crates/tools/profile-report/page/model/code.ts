@@ -1,5 +1,6 @@
 import { Columns } from "../read/columns.ts";
 import { inflate } from "../read/inflate.ts";
+import type { Profile } from "./profile.ts";
 
 export interface Instruction {
   offset: number;
@@ -40,6 +41,7 @@ export class Code {
   private readonly places: { outer: Uint32Array; function: Uint32Array; file: Uint32Array; line: Uint32Array; column: Uint32Array };
   private readonly ranges = new Map<number, { first: number; count: number; byte: number; isCut: boolean }>();
   private readonly sources = new Map<string, { first: number; count: number; isNewer: boolean; hash: string }>();
+  private readonly files = new Map<number, string>();
   private readonly strings: string[];
   private readonly lines: string[];
   private readonly instruction: { length: Uint32Array; text: Uint32Array; label: Uint32Array; target: Float64Array; function: Uint32Array; place: Uint32Array };
@@ -67,6 +69,8 @@ export class Code {
       first += counts[row];
       byte += sizes[row];
     });
+    const file = u32("file.file");
+    u32("file.function").forEach((id, row) => this.files.set(id, this.strings[file[row]]));
     let line = 0;
     const [lines, newer, hashes] = [u32("source.lines"), u32("source.newer"), columns.text("source.hash")];
     u32("source.file").forEach((file, row) => {
@@ -121,6 +125,11 @@ export class Code {
       at = place.outer;
     }
     return chain.reverse();
+  }
+
+  /** The file of a function: as the profile has it, or as the lines of its code have it. */
+  fileOf(profile: Profile, id: number): string {
+    return profile.strings[profile.function.file[id]] || this.files.get(id) || "";
   }
 
   source(file: string): Source | null {

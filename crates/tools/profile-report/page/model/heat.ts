@@ -35,16 +35,22 @@ export function heatOfOffsets(profile: Profile, counts: StackCounts, code: numbe
 }
 
 /** The samples of a function, and of what is inlined into it, by file and line. `code`: of one compilation; −1: of all. */
-export function heatOfLines(profile: Profile, counts: StackCounts, id: number, code: number): Map<number, Map<number, Heat>> {
+export function heatOfLines(
+  profile: Profile,
+  counts: StackCounts,
+  id: number,
+  code: number,
+  fileOf: (id: number) => string,
+): Map<string, Map<number, Heat>> {
   const { function: functions, code: codes, line } = profile.frame;
-  const byFile = new Map<number, Map<number, Heat>>();
+  const byFile = new Map<string, Map<number, Heat>>();
   const entries: Heat[] = [];
   const numbers = new Map<Heat, number>();
   const keyOfFrame = new Int32Array(functions.length).fill(-1);
   for (let frame = 0; frame < functions.length; frame++) {
     const isIn = code >= 0 ? codes[frame] === code : functions[frame] === id || (codes[frame] >= 0 && profile.code.function[codes[frame]] === id);
     if (!isIn || line[frame] === 0) continue;
-    const file = profile.function.file[functions[frame]];
+    const file = fileOf(functions[frame]);
     let lines = byFile.get(file);
     if (!lines) byFile.set(file, (lines = new Map()));
     let entry = lines.get(line[frame]);

@@ -48,9 +48,10 @@ export class CodeView {
     const chosen = state.code >= 0 ? state.code : [...codes].sort((a, b) => heat[b].own - heat[a].own || heat[b].total - heat[a].total)[0] ?? -1;
     this.drawTitle(id, codes, chosen, heat);
 
-    const ofLines = heatOfLines(profile, counts, id, state.code);
-    const files = [...ofLines.keys()].map((file) => profile.strings[file]).filter(Boolean);
-    const own = profile.strings[profile.function.file[id]];
+    const fileOf = (each: number) => code.fileOf(profile, each);
+    const ofLines = heatOfLines(profile, counts, id, state.code, fileOf);
+    const files = [...ofLines.keys()].filter(Boolean);
+    const own = fileOf(id);
     if (own && !files.includes(own)) files.unshift(own);
     const subject = `${id}/${chosen}`;
     if (this.drawn !== subject) {
@@ -81,13 +82,12 @@ export class CodeView {
     );
   }
 
-  private drawSource(code: Code, files: string[], ofLines: Map<number, Map<number, Heat>>) {
+  private drawSource(code: Code, files: string[], ofLines: Map<string, Map<number, Heat>>) {
     const { profile, counts } = this.session;
     const select = el("select", { title: "Files", change: (event: Event) => ((this.file = (event.target as HTMLSelectElement).value), void this.draw()) });
     for (const file of files) select.append(el("option", { value: file, selected: file === this.file }, shortPath(file)));
     const source = code.source(this.file);
-    let lines = new Map<number, Heat>();
-    for (const [file, heat] of ofLines) if (profile.strings[file] === this.file) lines = heat;
+    const lines = ofLines.get(this.file) ?? new Map<number, Heat>();
     const notes = [
       source ? `SHA-256 ${source.hash.slice(0, 12)}` : "",
       source?.isNewer ? "The file was changed after the recording: its lines may be others." : "",
@@ -139,10 +139,11 @@ export class CodeView {
     }
     const heat = heatByInstruction(listing, heatOfOffsets(profile, counts, chosen));
     const rows: AssemblyRow[] = [];
-    let last = -1;
+    let last = "";
     listing.instructions.forEach(({ place }, instruction) => {
-      if (place >= 0 && place !== last) rows.push({ place });
-      last = place;
+      const lines = place < 0 ? "" : linesOf(code, place);
+      if (place >= 0 && lines !== last) rows.push({ place });
+      last = lines;
       rows.push({ instruction });
     });
     const rowOf = (offset: number) => rows.findIndex((row) => "instruction" in row && listing.instructions[row.instruction].offset === offset);
@@ -211,6 +212,11 @@ export function codesWithFunction(session: Session, id: number): number[] {
     if (each === id && profile.frame.code[frame] >= 0) codes.add(profile.frame.code[frame]);
   });
   return [...codes];
+}
+
+/** What is shown of a place: others may differ in columns alone. */
+function linesOf(code: Code, place: number): string {
+  return code.chain(place).map((each) => `${each.function}\n${each.file}\n${each.line}`).join("\n");
 }
 
 function heatByInstruction(listing: Listing, byOffset: Map<number, Heat>): Heat[] {

@@ -18,6 +18,17 @@ interface Row {
   title: string;
 }
 
+/** Samples by row, column and category. */
+interface Bins {
+  bins: Float64Array;
+  kinds: number;
+  columns: number;
+  /** The width of a column. */
+  wide: number;
+  /** The most samples of a column. */
+  highest: number;
+}
+
 /** What each thread did over time, and the selection of a span and of threads. */
 export class Timeline {
   private readonly rows: Row[] = [];
@@ -26,6 +37,7 @@ export class Timeline {
   view: [number, number];
   /** The chart without the selection, which is drawn over it while it is dragged. */
   private readonly chart = document.createElement("canvas");
+
   private drag: { start: number; hasMoved: boolean } | null = null;
   private frame = 0;
 
@@ -193,26 +205,12 @@ export class Timeline {
       for (let kind = 0; kind < kinds; kind++) sum += bins[at + kind];
       highest = Math.max(highest, sum);
     }
-    const colors = categories.list.map((each) => color(each.color));
     const [line, muted] = [color("--line"), color("--muted")];
-    this.rows.forEach((row, lane) => {
-      const bottom = AXIS + (lane + 1) * ROW - 2;
+    this.rows.forEach((_, lane) => {
       context.fillStyle = line;
-      context.fillRect(0, bottom + 1, width, 1);
-      if (row.isHeading) return;
-      for (let kind = 0; kind < kinds; kind++) {
-        context.fillStyle = colors[kind];
-        for (let column = 0; column < columns; column++) {
-          const at = (lane * columns + column) * kinds;
-          const part = bins[at + kind];
-          if (part === 0) continue;
-          let below = 0;
-          for (let other = 0; other < kind; other++) below += bins[at + other];
-          const tall = (part / highest) * (ROW - 4);
-          context.fillRect(column * wide, bottom - (below / highest) * (ROW - 4) - tall, wide, Math.max(tall, 0.5));
-        }
-      }
+      context.fillRect(0, AXIS + (lane + 1) * ROW - 1, width, 1);
     });
+    this.drawLanes(context, { bins, kinds, columns, wide, highest });
     context.fillStyle = muted;
     context.font = "11px system-ui, sans-serif";
     context.textBaseline = "middle";
@@ -222,6 +220,34 @@ export class Timeline {
       context.fillRect(x, AXIS - 5, 1, 5);
       if (x + 60 < width) context.fillText(duration(at), x + 4, AXIS / 2);
     }
+  }
+
+  /** Pixel by pixel: a rectangle for each part of a column would take a hundred times as long. */
+  private drawLanes(context: CanvasRenderingContext2D, { bins, kinds, columns, wide, highest }: Bins) {
+    const scale = window.devicePixelRatio || 1;
+    const colors = this.session.categories.list.map((each) => rgba(context, color(each.color)));
+    const tall = Math.floor((ROW - 4) * scale);
+    const [imageWidth, column] = [this.chart.width, wide * scale];
+    this.rows.forEach((row, lane) => {
+      if (row.isHeading) return;
+      const top = Math.round((AXIS + lane * ROW + 2) * scale);
+      const image = context.getImageData(0, top, imageWidth, tall);
+      const pixels = new Uint32Array(image.data.buffer);
+      for (let at = 0; at < columns; at++) {
+        const first = (lane * columns + at) * kinds;
+        const [left, right] = [Math.round(at * column), Math.min(imageWidth, Math.round((at + 1) * column))];
+        let sum = 0;
+        let y = tall;
+        for (let kind = 0; kind < kinds; kind++) {
+          if (bins[first + kind] === 0) continue;
+          sum += bins[first + kind];
+          // A single sample can be seen.
+          const until = Math.min(y === tall ? tall - 1 : y, tall - Math.round((sum / highest) * tall));
+          for (; y > until; y--) pixels.fill(colors[kind], (y - 1) * imageWidth + left, (y - 1) * imageWidth + right);
+        }
+      }
+      context.putImageData(image, 0, top);
+    });
   }
 
   private drawSelection() {
@@ -291,4 +317,12 @@ export class Timeline {
 function niceStep(least: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(1, least)));
   return power * ([1, 2, 5].find((factor) => factor * power >= least) ?? 10);
+}
+
+/** A colour as a pixel of an image. */
+function rgba(context: CanvasRenderingContext2D, name: string): number {
+  context.fillStyle = name;
+  // The canvas spells it `#rrggbb`.
+  const number = parseInt(String(context.fillStyle).slice(1), 16);
+  return ((0xff << 24) | ((number & 0xff) << 16) | (number & 0xff00) | (number >> 16)) >>> 0;
 }
