@@ -340,6 +340,7 @@ fn source_and_assembly_show_the_samples_of_lines_and_instructions() {
     assert_eq!(line(&mut page, 5)[0], format!("{:.1}", 100.0 * inlined as f64 / all));
     assert_eq!(line(&mut page, 17)[0], "");
     assert_eq!(line(&mut page, 17)[1], line(&mut page, 5)[1]);
+    assert_eq!(line(&mut page, 11)[1], line(&mut page, 5)[1]);
     assert!(page.text("#code .source .pane-head").contains("changed after the recording"));
     picture(&mut page, "code");
     page.click(".source-line[data-line='5'] .text");

@@ -116,7 +116,7 @@ fn is_report(path: &Path) -> bool {
 
 fn say(args: &Args, summary: &Summary, missing: u64, output: Option<&Path>) {
     let mut line = format!(
-        "{}: {} samples, assembly of {} functions, {} source files",
+        "{}: {} samples; assembly of {} pieces of code, sources of {} files",
         text::path(&args.input),
         summary.samples,
         summary.listings,
