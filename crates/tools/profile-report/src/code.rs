@@ -9,10 +9,11 @@ use sha2::{Digest, Sha256};
 
 use crate::assembly::Disassembled;
 use crate::columns::Columns;
+use crate::options::Options;
 use crate::places::Places;
+use crate::summary::Summary;
 use crate::tables::hex;
 use crate::text::{self, Texts, shown};
-use crate::write::{Options, Summary};
 
 /// The code as the page reads it. What was put in, and what was left out, is added to `summary`.
 pub fn bytes(

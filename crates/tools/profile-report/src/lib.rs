@@ -92,9 +92,13 @@ mod assembly;
 mod base64;
 mod code;
 mod columns;
+mod options;
 mod places;
+mod summary;
 mod tables;
 mod text;
 mod write;
 
-pub use write::{BEGINNING, Options, Summary, write};
+pub use options::Options;
+pub use summary::Summary;
+pub use write::{BEGINNING, write};

@@ -5,45 +5,9 @@ use std::io::{self, Write};
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use profile::{CodeSource, Profile};
 
+use crate::options::Options;
+use crate::summary::Summary;
 use crate::{base64, code, tables};
-
-/// What to put into a report.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Options {
-    /// The most instructions of all codes together. The code with the most samples comes first.
-    pub most_instructions: usize,
-    /// The most bytes of all source files together.
-    pub most_source_bytes: usize,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { most_instructions: 500_000, most_source_bytes: 32 << 20 }
-    }
-}
-
-/// What is in a report that was written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Summary {
-    /// Number of samples.
-    pub samples: usize,
-    /// Number of codes with their assembly.
-    pub listings: usize,
-    /// Number of sampled codes that are left out, as there are too many instructions.
-    pub listings_left_out: usize,
-    /// Number of sampled codes without known bytes, or of a machine that cannot be disassembled.
-    pub listings_unknown: usize,
-    /// Number of source files.
-    pub sources: usize,
-    /// Number of sampled source files that are left out, as there is too much text.
-    pub sources_left_out: usize,
-    /// Number of sampled source files that were not found.
-    pub sources_unknown: usize,
-    /// Size of the file.
-    pub bytes: u64,
-}
 
 /// The first line of each report, by which a file is known to be one.
 pub const BEGINNING: &str = "<!DOCTYPE html><!-- jitscribe report -->\n";

@@ -116,7 +116,7 @@ fn selected(page: &mut Page<'_>, profile: &Profile) -> Selection {
     selection
 }
 
-/// Where screenshots are kept, if someone wants to look at them: `JITSCRIBE_SCREENSHOTS`.
+/// Keeps a screenshot in the folder `JITSCRIBE_SCREENSHOTS`, if that is set.
 fn picture(page: &mut Page<'_>, name: &str) {
     if let Some(folder) = std::env::var_os("JITSCRIBE_SCREENSHOTS") {
         page.screenshot(&Path::new(&folder).join(format!("{name}.png")));
