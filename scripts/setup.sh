@@ -37,6 +37,11 @@ devtools=1.0.1705227
 devtools_sum=a11dca33f570088f4cc23daa341473c3ddb89e4cff10319102f4fae960a6a6a7
 pprof=1.21.13
 otlp=1.45.2
+# What the page of reports is built with, and the SHA-256 of each archive.
+esbuild=0.28.2
+esbuild_sum=9573bb2233aab0f9ea7647d5cca9726113cc1768de61d66b17267f4db84488f6
+typescript=5.9.3
+typescript_sum=10e108c9cf7d5f2879053dff18515fb405abf2ccef63eaaf017d9c571687a1d3
 pinned=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
 
 # What is needed | how to see that it is there: a command, or a file when it starts with "/" | package
@@ -260,6 +265,9 @@ END
         "$cache/otlp-$otlp/bin/pip" install --quiet --only-binary :all: --require-hashes -r "$requirements"
         rm "$requirements"
     fi
+    # What the page of reports is built with.
+    npm_package "linux-x64-$esbuild" "@esbuild/linux-x64/-/linux-x64-$esbuild.tgz" "$esbuild_sum"
+    npm_package "typescript-$typescript" "typescript/-/typescript-$typescript.tgz" "$typescript_sum"
     # Built once: 342 crates, two to three minutes.
     if [ "$("$cache/samply/bin/samply" --version 2>/dev/null)" != "samply $samply" ]; then
         built=$(mktemp -d)
@@ -312,6 +320,8 @@ if [ "$mode" = test ]; then
     printf '  %-36s %s\n' "the profiles of DevTools" "$cache/devtools-$devtools"
     printf '  %-36s %s\n' "pprof" "$cache/pprof-$pprof"
     printf '  %-36s %s\n' "the stubs of OpenTelemetry" "$cache/otlp-$otlp"
+    printf '  %-36s %s\n' "esbuild" "$cache/linux-x64-$esbuild"
+    printf '  %-36s %s\n' "TypeScript" "$cache/typescript-$typescript"
 fi
 
 paranoid=$(cat /proc/sys/kernel/perf_event_paranoid 2>/dev/null || echo 0)

@@ -24,6 +24,7 @@ mod note;
 mod process;
 mod record;
 mod recorded;
+mod report;
 mod run;
 mod runtimes;
 mod search_path;
@@ -59,6 +60,7 @@ enum Verb {
     Run(run::Args),
     Record(record::Args),
     Inject(inject::Args),
+    Report(report::Args),
     Export(export::Args),
     Dump(dump::Args),
     Check(check::Args),
@@ -90,6 +92,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => run::run(&args),
         Verb::Record(args) => record::run(&args),
         Verb::Inject(args) => inject::run(&args),
+        Verb::Report(args) => report::run(&args),
         Verb::Export(args) => export::run(&args),
         Verb::Dump(args) => dump::run(&args),
         Verb::Check(args) => check::run(&args),

@@ -1,0 +1,199 @@
+import { byId, el } from "./dom.ts";
+import { count, duration, percent } from "./format.ts";
+import { Code } from "./model/code.ts";
+import { Profile } from "./model/profile.ts";
+import { Columns } from "./read/columns.ts";
+import { inflate } from "./read/inflate.ts";
+import { Session } from "./session.ts";
+import { VIEWS, type View } from "./state.ts";
+import { nextTheme } from "./theme.ts";
+import { CallTreeTable } from "./views/call_tree.ts";
+import { CodeView, codesWithFunction } from "./views/code.ts";
+import { drawDetails } from "./views/details.ts";
+import { Flame } from "./views/flame.ts";
+import { Functions } from "./views/functions.ts";
+import { Generations } from "./views/generations.ts";
+import { toggleHelp } from "./views/help.ts";
+import { drawLegend } from "./views/legend.ts";
+import { Timeline } from "./views/timeline.ts";
+import { Unnamed } from "./views/unnamed.ts";
+
+const NAMES: Record<View, string> = {
+  flame: "Flame graph",
+  functions: "Functions",
+  tree: "Call tree",
+  code: "Code",
+  generations: "Generations",
+  unnamed: "Unnamed",
+};
+
+async function start() {
+  const profile = new Profile(new Columns(await inflate("profile-data")));
+  const session = new Session(profile);
+  let reading: Promise<Code> | null = null;
+  const code = () => (reading ??= Code.read());
+
+  const timeline = new Timeline(session, byId("timeline"), byId("lanes"), byId("timeline-canvas"));
+  const flame = new Flame(session, byId("flame"), byId("flame-canvas"), byId("flame-space"));
+  const functions = new Functions(session, byId("functions"));
+  const tree = new CallTreeTable(session, byId("tree"));
+  const codeView = new CodeView(session, byId("code"), code);
+  const generations = new Generations(session, byId("generations"), code);
+  const unnamed = new Unnamed(session, byId("unnamed"), code);
+
+  const tabs = VIEWS.map((view, at) => el("button", { role: "tab", title: `Key ${at + 1}`, "data-view": view, click: () => session.update({ view }) }, NAMES[view]));
+  byId("tabs").append(...tabs);
+  const query = byId<HTMLInputElement>("query");
+  query.addEventListener("input", () => session.update({ query: query.value }));
+  const toggles = (["inverted", "apart", "weighted"] as const).map((flag) => {
+    const button = byId(flag);
+    button.addEventListener("click", () => session.update({ [flag]: !session.state[flag] }));
+    return { flag, button };
+  });
+  const events = byId<HTMLSelectElement>("event");
+  if (profile.event.name.length > 1) {
+    events.append(...["all events", ...Array.from(profile.event.name, (name) => profile.strings[name])].map((name, at) => el("option", { value: at - 1 }, name)));
+    events.addEventListener("change", () => session.update({ event: Number(events.value) }));
+    events.hidden = false;
+  }
+  byId("theme").addEventListener("click", () => retheme());
+  byId("help-button").addEventListener("click", () => toggleHelp());
+  byId("whole").addEventListener("click", () => session.update({ span: null, threads: null, focus: -1 }));
+
+  function retheme() {
+    nextTheme();
+    timeline.redraw();
+    flame.draw();
+  }
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => (timeline.redraw(), flame.draw()));
+
+  function drawHead() {
+    const { about } = profile;
+    document.title = about.recording ? `${about.recording}: jitscribe report` : "jitscribe report";
+    const when = about.startUtc === null ? "" : new Date(about.startUtc / 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC";
+    const words = [about.command.join(" "), about.recording, about.host, about.machine, when, about.frequency ? `${count(about.frequency)} Hz` : ""];
+    byId("about").textContent = words.filter(Boolean).join(" · ");
+    byId("about").title = words.filter(Boolean).join("\n");
+  }
+
+  function drawBar() {
+    const { state, counts, search, grouping } = session;
+    tabs.forEach((tab, at) => tab.setAttribute("aria-selected", String(VIEWS[at] === state.view)));
+    for (const { flag, button } of toggles) button.setAttribute("aria-pressed", String(state[flag]));
+    if (query.value !== state.query) query.value = state.query;
+    events.value = String(state.event);
+    const words = [`${count(counts.samples)} of ${count(profile.sampleCount)} samples`];
+    if (state.span) words.push(`${duration(state.span[0])} to ${duration(state.span[1])}`);
+    if (state.threads) words.push(state.threads.size === 1 ? "1 thread" : `${count(state.threads.size)} threads`);
+    if (state.focus >= 0) words.push(`${state.inverted ? "callers of" : "from"} ${profile.functionName(state.focus)}`);
+    if (!search.isEmpty) words.push(`${percent(search.share(counts, grouping), counts.all)} matches`);
+    byId("selection").textContent = words.join(" · ");
+    byId("whole").hidden = !state.span && !state.threads && state.focus < 0;
+    for (const view of VIEWS) byId(`view-${view}`).hidden = view !== state.view;
+    byId("nothing").hidden = counts.samples > 0;
+    byId("nothing").textContent = profile.sampleCount === 0 ? "The recording has no samples." : "No samples are selected.";
+    drawLegend(session, byId("legend"));
+    drawDetails(session, byId("details"));
+  }
+
+  const everything = new Set(Object.keys(session.state) as (keyof typeof session.state)[]);
+  function drawView(changed: ReadonlySet<string>) {
+    const { view } = session.state;
+    if (view === "flame") flame.changed(changed as typeof everything);
+    else if (view === "functions") functions.draw();
+    else if (view === "tree") tree.changed(changed as typeof everything);
+    else if (view === "code") void codeView.draw();
+    else if (view === "generations") void generations.draw();
+    else void unnamed.draw();
+  }
+  session.listen((changed) => {
+    timeline.changed(changed);
+    drawBar();
+    drawView(changed);
+  });
+
+  function moveCode(by: number) {
+    const { state } = session;
+    if (state.fn < 0) return;
+    const codes = codesWithFunction(session, state.fn);
+    const next = codes[(Math.max(0, codes.indexOf(state.code)) + by + codes.length) % codes.length];
+    if (next !== undefined) session.update({ code: next, view: "code" });
+  }
+
+  function undo() {
+    const { state } = session;
+    if (state.query) session.update({ query: "" });
+    else if (state.view === "flame" && flame.reset()) return;
+    else if (state.focus >= 0) session.update({ focus: -1, inverted: false });
+    else if (state.span) session.update({ span: null });
+    else if (state.threads) session.update({ threads: null });
+    else session.update({ fn: -1 });
+  }
+
+  function move(key: "up" | "down" | "left" | "right") {
+    const { view } = session.state;
+    if (view === "flame") flame.move(key);
+    else if (view === "tree") tree.move(key);
+    else if (view === "functions" && key === "up") functions.move(-1);
+    else if (view === "functions" && key === "down") functions.move(1);
+    else return false;
+    return true;
+  }
+
+  const keys: Record<string, () => unknown> = {
+    "/": () => (query.focus(), query.select()),
+    "?": () => toggleHelp(),
+    Escape: undo,
+    Enter: () => session.state.fn >= 0 && session.update({ view: "code", code: -1 }),
+    f: () => session.state.fn >= 0 && session.update({ focus: session.state.fn, inverted: false }),
+    c: () => session.state.fn >= 0 && session.update({ focus: session.state.fn, inverted: true }),
+    i: () => session.update({ inverted: !session.state.inverted }),
+    t: () => session.update({ apart: !session.state.apart }),
+    w: () => session.update({ weighted: !session.state.weighted }),
+    z: () => timeline.zoom(),
+    d: retheme,
+    "[": () => moveCode(-1),
+    "]": () => moveCode(1),
+    ArrowUp: () => move("up"),
+    ArrowDown: () => move("down"),
+    ArrowLeft: () => move("left"),
+    ArrowRight: () => move("right"),
+  };
+  VIEWS.forEach((view, at) => (keys[String(at + 1)] = () => session.update({ view })));
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const target = event.target as HTMLElement;
+    if (target === query) {
+      if (event.key === "Escape" || event.key === "Enter") {
+        if (event.key === "Escape") session.update({ query: "" });
+        query.blur();
+        event.preventDefault();
+      }
+      return;
+    }
+    if (target.closest("dialog, select")) return;
+    if (event.key === "Enter" && target.closest("button")) return;
+    const action = Object.hasOwn(keys, event.key) ? keys[event.key] : undefined;
+    if (action && action() !== false) event.preventDefault();
+  });
+
+  drawHead();
+  drawBar();
+  // What is behind the view in front is drawn when it is shown.
+  drawView(everything);
+  timeline.redraw();
+  // For scripts that look at the report, as its tests do.
+  const report = { session, timeline, flame, drawn: 0 };
+  Object.assign(window, { jitscribe: report });
+  requestAnimationFrame(() => {
+    report.drawn = performance.now();
+    document.documentElement.dataset.ready = "true";
+  });
+}
+
+start().catch((error: unknown) => {
+  const message = byId("nothing");
+  message.hidden = false;
+  message.textContent = `The report cannot be shown: ${error}`;
+  document.documentElement.dataset.ready = "failed";
+});
