@@ -1,5 +1,6 @@
 //! The `jitscribe` command: makes JIT-compiled code visible in perf recordings, in Valgrind output and to debuggers.
 
+mod annotate;
 mod bridge;
 mod callgrind;
 mod check;
@@ -10,6 +11,7 @@ mod ctl;
 mod debug;
 mod demo;
 mod descriptors;
+mod diff;
 mod dump;
 mod error;
 mod exit_code;
@@ -19,16 +21,21 @@ mod inject;
 mod java_agent;
 mod line_table;
 mod note;
+mod pager;
 mod process;
 mod record;
+mod recorded;
+mod report;
 mod run;
 mod runtimes;
 mod search_path;
+mod selection;
 mod shell;
 mod source_lines;
 mod symbols;
 mod text;
 mod valgrind;
+mod view;
 
 use std::process::ExitCode;
 
@@ -56,6 +63,9 @@ enum Verb {
     Run(run::Args),
     Record(record::Args),
     Inject(inject::Args),
+    Report(report::Args),
+    Annotate(annotate::Args),
+    Diff(diff::Args),
     Dump(dump::Args),
     Check(check::Args),
     Ctl(ctl::Args),
@@ -86,6 +96,9 @@ fn main() -> ExitCode {
         Verb::Run(args) => run::run(&args),
         Verb::Record(args) => record::run(&args),
         Verb::Inject(args) => inject::run(&args),
+        Verb::Report(args) => report::run(&args),
+        Verb::Annotate(args) => annotate::run(&args),
+        Verb::Diff(args) => diff::run(&args),
         Verb::Dump(args) => dump::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Ctl(args) => ctl::run(&args),

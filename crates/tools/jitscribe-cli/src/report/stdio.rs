@@ -1,0 +1,111 @@
+//! The report as text: a list of functions and a call tree.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use profile::{Direction, Totals};
+use profile_text::{Line, Style, Top, Tree};
+use serde::Serialize;
+
+use crate::selection::SelectionArgs;
+use crate::{Result, recorded, view};
+
+/// Show the functions that a recording's time went to, and who called them
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "EXAMPLES:
+  jitscribe record -g -- node app.js
+  jitscribe report --stdio
+
+  # who calls the functions that take the time
+  jitscribe report --stdio --callers --percent-limit 2
+
+  # the second half of one process, by time in functions and in what they called
+  jitscribe report --stdio --comm node --time 50%,100% --sort total
+
+  jitscribe report --stdio --json | jq -r '.top.functions[] | [.samples, .name] | @tsv'
+
+next: jitscribe annotate NAME shows the source and the assembly of a function")]
+pub struct Args {
+    /// Print the report as text on standard output
+    #[arg(long, required = true)]
+    stdio: bool,
+    /// The recording: a file, a directory of perf record --threads, or - for standard input
+    #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
+    input: PathBuf,
+    /// By what functions are sorted
+    #[arg(long, value_enum, default_value_t, value_name = "KEY")]
+    sort: Sort,
+    /// Show the callers of each function instead of what it called
+    #[arg(long)]
+    callers: bool,
+    /// Leave out functions and calls with fewer samples than this part of all, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.5)]
+    percent_limit: f64,
+    /// Show no more than this number of functions below each other in the call tree
+    #[arg(long, value_name = "N")]
+    max_depth: Option<usize>,
+    #[command(flatten)]
+    selection: SelectionArgs,
+    /// Print JSON: docs/look.md describes its fields
+    #[arg(long)]
+    json: bool,
+    /// Do not use a pager
+    #[arg(long)]
+    no_pager: bool,
+}
+
+/// By what functions are sorted.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Sort {
+    /// Samples in them
+    #[default]
+    #[value(name = "self")]
+    Own,
+    /// Samples in them or in what they called
+    Total,
+    /// Their names
+    Name,
+}
+
+#[derive(Serialize)]
+struct Json {
+    top: Top,
+    callees: Option<Tree>,
+    callers: Option<Tree>,
+}
+
+/// Prints the report.
+pub fn run(args: &Args) -> Result<()> {
+    let files = recorded::believed(&args.input);
+    let recorded = recorded::read(&args.input, &files)?;
+    let profile = &recorded.profile;
+    let selection = args.selection.of(profile)?;
+    let totals = Totals::of(profile, selection.of(profile));
+    let sort = match args.sort {
+        Sort::Own => profile_text::Sort::Own,
+        Sort::Total => profile_text::Sort::Total,
+        Sort::Name => profile_text::Sort::Name,
+    };
+    let limit = args.percent_limit;
+    let top = Top::of(profile, &totals, sort, limit);
+    let direction = if args.callers { Direction::Callers } else { Direction::Callees };
+    let tree = Tree::of(profile, selection.of(profile), direction, limit, args.max_depth);
+    if args.json {
+        let (callees, callers) = match args.callers {
+            true => (None, Some(tree)),
+            false => (Some(tree), None),
+        };
+        return view::print_json("report", &[&args.input], Json { top, callees, callers });
+    }
+    let event = selection.event.map(|event| profile.text(profile.event(event).name));
+    let event = String::from_utf8_lossy(event.unwrap_or_default());
+    let samples = totals.samples();
+    let mut lines = vec![Line::of(Style::Plain, format!("{samples} samples of {event}"))];
+    lines.push(Line::default());
+    lines.extend(top.lines());
+    lines.push(Line::default());
+    let title = if args.callers { "callers" } else { "call tree" };
+    lines.push(Line::of(Style::Heading, title));
+    lines.extend(tree.lines());
+    view::print(&lines, !args.no_pager)
+}
