@@ -334,6 +334,20 @@ mod tests {
     }
 
     #[test]
+    fn colours_are_ours_alone() {
+        let line = Line::of(Style::Hot, "a\x1b[2J").with(Style::Plain, " b\n ");
+        let shown = |is_coloured| {
+            let printed = printed(true, |out| {
+                out.is_coloured = is_coloured;
+                out.styled(&line).unwrap();
+            });
+            String::from_utf8(printed).unwrap()
+        };
+        assert_eq!(shown(false), "a\\x1b[2J b\n");
+        assert_eq!(shown(true), "\x1b[1;31ma\\x1b[2J\x1b[0m b\\n \n");
+    }
+
+    #[test]
     fn a_file_s_content_is_changed_for_terminals_alone() {
         let text = "\tgrün\n\x1b]0;\u{9b}\u{1f980}".as_bytes();
         // However it is cut into pieces.
