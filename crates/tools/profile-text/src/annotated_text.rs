@@ -277,28 +277,33 @@ impl AnnotatedCode {
 
 /// Adds the source lines of an instruction, as far as they differ from those of the one before: the outermost first, inlined calls indented.
 fn add_frames(lines: &mut Vec<Line>, before: &[Part], frames: &[Part]) {
-    if frames == before || frames.is_empty() {
+    // Another column of the same line is no reason to repeat its text.
+    let is_same =
+        |a: &Part, b: &Part| (&a.function, &a.file, a.line) == (&b.function, &b.file, b.line);
+    let both = || before.iter().rev().zip(frames.iter().rev());
+    let same = both().take_while(|(a, b)| is_same(a, b)).count();
+    if frames.is_empty() || (same == frames.len() && same == before.len()) {
         return;
     }
-    let same = before.iter().rev().zip(frames.iter().rev()).take_while(|(a, b)| a == b).count();
     // Back in an outer line, its text is repeated.
     let same = same.min(frames.len().saturating_sub(1));
     for (depth, part) in frames.iter().rev().enumerate().skip(same) {
         let indent = depth.saturating_mul(2).min(40);
         let mut line = Line::of(Style::Plain, " ".repeat(33_usize.saturating_add(indent)));
-        let is_same_function =
-            before.iter().rev().nth(depth).is_some_and(|before| before.function == part.function);
-        if depth > 0 || !is_same_function {
+        let outer = before.iter().rev().nth(depth).filter(|outer| outer.function == part.function);
+        if depth > 0 || outer.is_none() {
             let mark = if depth > 0 { "inlined " } else { "" };
             line.push(Style::Heading, format!("{mark}{}  ", shortened(&part.function)));
         }
-        line.push(
-            Style::Faint,
-            match part.file.is_empty() {
-                true => "(no line)".to_owned(),
-                false => place(&part.file, part.line),
-            },
-        );
+        let place = match () {
+            () if part.file.is_empty() || part.line == 0 => "(no line)".to_owned(),
+            // The name of the file is in a line above.
+            () if outer.is_some_and(|outer| outer.file == part.file) => {
+                format!("line {}", part.line)
+            }
+            () => place(&part.file, part.line),
+        };
+        line.push(Style::Faint, place);
         if let Some(text) = &part.text {
             line.push(Style::Source, format!("  {}", text.trim_start()));
         }
