@@ -13,6 +13,7 @@ pub mod jitdump_codes;
 pub mod jitdump_read;
 pub mod perf_data;
 pub mod perf_map;
+pub mod profile_recording;
 pub mod source_map;
 pub mod timeline;
 pub mod v8_log;

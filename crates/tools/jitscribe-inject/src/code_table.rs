@@ -12,6 +12,7 @@ use rustc_hash::FxBuildHasher;
 use jitdump::{CodeEvent, CodeLoad, CodeMove, CodePlace, DumpFile, Outcome, Quirks};
 
 use super::address_space::AddressSpaces;
+use super::function_name::function_hash;
 use super::limits::COPIED;
 use super::named_by_file::NamedByFile;
 use super::parallel::pipeline;
@@ -74,6 +75,8 @@ struct Load {
     dump: u32,
     /// Number of bytes in the dump that describe the code.
     weight: u32,
+    /// What its function is recognized by.
+    function: u32,
     kind: Kind,
     place: CodePlace,
 }
@@ -124,6 +127,7 @@ struct NewCode {
     index: u64,
     died: Option<u64>,
     weight: u32,
+    function: u32,
     kind: Kind,
     place: CodePlace,
 }
@@ -139,6 +143,7 @@ impl DumpEvent {
                 index: load.index,
                 died: load.died(),
                 weight: u32::try_from(load.weight()).unwrap_or(u32::MAX),
+                function: function_hash(load.name),
                 kind: load.kind(),
                 place: load.place(),
             })),
@@ -256,6 +261,11 @@ impl<'a> CodeTable<'a> {
         self.history.fill(space, fills)
     }
 
+    /// What the function of a load is recognized by.
+    pub fn function_of_load(&self, load: u32) -> u32 {
+        self.loads.get(load as usize).map_or(0, |load| load.function)
+    }
+
     /// The role of a code in its runtime.
     pub fn kind(&self, id: CodeId) -> Kind {
         match self.history.code(id).origin {
@@ -312,8 +322,8 @@ impl<'a> CodeTable<'a> {
                     source.unload(space, time_of(died), id);
                 }
                 self.bytes += u64::from(load.weight);
-                let NewCode { weight, kind, place, .. } = load;
-                self.loads.push(Load { dump: number, weight, kind, place });
+                let NewCode { weight, function, kind, place, .. } = load;
+                self.loads.push(Load { dump: number, weight, function, kind, place });
             }
             DumpEvent::Move(to) => {
                 let (space, time) = (space_of(to.pid), time_of(to.timestamp));

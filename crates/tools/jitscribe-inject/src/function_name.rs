@@ -15,6 +15,9 @@
 //! beginning of the name: [`osr_alternative`] is the name without it.
 
 use std::borrow::Cow;
+use std::hash::BuildHasher;
+
+use rustc_hash::FxBuildHasher;
 
 /// The name of a function, and the tier that the name of one of its codes is marked with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +68,13 @@ pub fn osr_alternative(function: &[u8]) -> Option<Cow<'_, [u8]>> {
         line.is_some_and(|line| !line.is_empty() && line.iter().all(u8::is_ascii_digit));
     let rest = function.strip_prefix(b"o")?;
     has_position.then(|| anonymous(rest))
+}
+
+/// What the function of a code is recognized by: codes of one function have the same number, and few others.
+pub(crate) fn function_hash(code: &[u8]) -> u32 {
+    let function = FunctionName::of(code).function;
+    // The upper half is mixed best.
+    (FxBuildHasher.hash_one(&*function) >> 32) as u32
 }
 
 /// A function of V8, which may have no name.
@@ -198,6 +208,13 @@ mod tests {
         assert_eq!(alternative("o a.js:1:14").as_deref(), Some(&b"(anonymous) a.js:1:14"[..]));
         assert_eq!(alternative("spin a.js:1:14"), None);
         assert_eq!(alternative("open(int)"), None);
+    }
+
+    #[test]
+    fn tiers_of_one_function_are_recognized() {
+        let hash = |name: &str| function_hash(name.as_bytes());
+        assert_eq!(hash("JS:*f /a.js:1:2"), hash("JS:^f /a.js:1:2"));
+        assert_ne!(hash("JS:*f /a.js:1:2"), hash("JS:*f /a.js:1:3"));
     }
 
     proptest! {

@@ -14,6 +14,7 @@ use super::activity::RuntimeFiles;
 use super::attribution::SampleAttribution;
 use super::branches::TargetNames;
 use super::captured::CapturedMemory;
+use super::code_list::CodeList;
 use super::counts::Counts;
 use super::files::{PlainFiles, RecordedFiles, SourceFiles};
 use super::image::ImageOptions;
@@ -194,6 +195,8 @@ impl<'a> Injector<'a> {
         progress(Progress::Begins(Stage::WritingImages));
         let table = &codes.table;
         let plan = Plan::with_layout(index, spaces, table, &attribution, layout);
+        let hits = Hits::count(&attribution, codes.table.history.len());
+        let list = CodeList::of(&codes.table, &hits);
         if !interpreted::are_in(&codes.table) {
             // Free memory for the images' tables.
             codes.table.history.forget_timelines();
@@ -210,7 +213,6 @@ impl<'a> Injector<'a> {
             fs::canonicalize(&folder).map_err(Error::file(&folder))?
         };
         let sources = SourceResolver::new(&self.sources, self.files);
-        let hits = Hits::count(&attribution, codes.table.history.len());
         let mut names = TargetNames::new(index, spaces, recorded.clone());
         let images = Images::write(
             &plan,
@@ -233,6 +235,7 @@ impl<'a> Injector<'a> {
             &mut names,
         )?;
 
+        list.write(&folder, self.replace, (&plan, &images), index, &codes.table, &hits)?;
         warnings.extend(sources.into_warnings());
         if codes.table.logged() > 0 && !plan.arenas.is_empty() {
             let scripts = folder.join(SOURCES);

@@ -52,7 +52,8 @@ impl Hits {
         self.seen().filter(|&code| self.in_code(code) > 0)
     }
 
-    fn seen(&self) -> impl Iterator<Item = CodeId> {
+    /// The codes that were sampled, or are on the stacks of samples.
+    pub fn seen(&self) -> impl Iterator<Item = CodeId> {
         let codes = (0..self.in_code.len()).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
         codes.map(CodeId).filter(|&code| self.is_seen(code))
     }

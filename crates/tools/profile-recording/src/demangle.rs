@@ -25,8 +25,21 @@ impl Write for Limited {
 
 /// The name of a symbol as in the source, without parameters, as perf shows it; the symbol itself if it is not mangled.
 pub fn demangled(symbol: &[u8]) -> Vec<u8> {
+    let symbol = without_version(symbol);
     let Ok(text) = std::str::from_utf8(symbol) else { return symbol.to_vec() };
     rust(text).or_else(|| cpp(text)).map_or_else(|| symbol.to_vec(), String::into_bytes)
+}
+
+/// A symbol without the version that the linker put behind it: `memcpy@@GLIBC_2.14`.
+fn without_version(symbol: &[u8]) -> &[u8] {
+    let at = symbol.iter().position(|&byte| byte == b'@').filter(|&at| at > 0);
+    let (name, version) = at.and_then(|at| symbol.split_at_checked(at)).unwrap_or((symbol, b""));
+    let version = version.strip_prefix(b"@@").or_else(|| version.strip_prefix(b"@"));
+    match version {
+        // Other names have an `@`, too.
+        Some([first, ..]) if first.is_ascii_uppercase() => name,
+        _ => symbol,
+    }
 }
 
 fn rust(symbol: &str) -> Option<String> {
@@ -66,6 +79,10 @@ mod tests {
                 "_ZNSt6vectorIiSaIiEE9push_backEOi",
                 "std::vector<int, std::allocator<int> >::push_back",
             ),
+            ("clock_gettime@GLIBC_2.2.5", "clock_gettime"),
+            ("_IO_file_xsputn@@GLIBC_2.2.5", "_IO_file_xsputn"),
+            ("malloc@plt", "malloc@plt"),
+            ("@", "@"),
             ("_Znot", "_Znot"),
             ("i", "i"),
         ] {

@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use jitdump::ReadAt;
 use jitscribe_inject::files::SourceFile;
-use object::elf::{PF_X, PT_LOAD, SHF_COMPRESSED, SHT_NOBITS};
+use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
+use object::elf::{ELFCOMPRESS_ZLIB, PF_X, PT_LOAD, SHF_COMPRESSED, SHT_NOBITS};
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader, SectionHeader};
 use object::{Endianness, FileKind, Object, ReadCache};
 
 use crate::symbols::{FoundSymbol, Symbols};
 
 /// Debug info in larger sections is not read: that of Chromium has 2 GB.
-const LARGEST_SECTION: u64 = 1 << 30;
+const LARGEST_SECTION: u64 = 1 << 29;
 /// Sections behind this many are not looked at.
 const MOST_SECTIONS: usize = 1 << 16;
 /// No more bytes of one code are read.
@@ -27,6 +28,7 @@ pub struct Elf {
     pub machine: u16,
     /// Its byte order.
     pub is_big_endian: bool,
+    is_64: bool,
     /// Its build-id.
     pub build_id: Option<Vec<u8>>,
     /// The name of the file with its debug info, from `.gnu_debuglink`.
@@ -51,6 +53,7 @@ struct DebugSection {
     name: Box<[u8]>,
     offset: u64,
     size: u64,
+    is_compressed: bool,
 }
 
 /// Lets `object` read a file in parts.
@@ -109,11 +112,16 @@ impl Elf {
         let table = elf.elf_section_table();
         let sections = table.iter().take(MOST_SECTIONS).filter_map(|section| {
             let name = table.section_name(endian, section).ok()?;
-            let is_plain = section.sh_type(endian) != SHT_NOBITS
-                && u64::from(section.sh_flags(endian).0) & u64::from(SHF_COMPRESSED.0) == 0;
+            let flags = u64::from(section.sh_flags(endian).0);
+            let is_compressed = flags & u64::from(SHF_COMPRESSED.0) != 0;
             let (offset, size) = (section.sh_offset(endian).into(), section.sh_size(endian).into());
-            (is_plain && name.starts_with(b".debug_") && size <= LARGEST_SECTION)
-                .then(|| DebugSection { name: name.into(), offset, size })
+            let is_there = section.sh_type(endian) != SHT_NOBITS && size <= LARGEST_SECTION;
+            (is_there && name.starts_with(b".debug_")).then(|| DebugSection {
+                name: name.into(),
+                offset,
+                size,
+                is_compressed,
+            })
         });
         let sections = sections.collect();
         let link = elf.gnu_debuglink().ok().flatten();
@@ -122,6 +130,7 @@ impl Elf {
             file: SourceFile::new(file.try_clone()?),
             machine: elf.elf_header().e_machine(endian).0,
             is_big_endian: endian == Endianness::Big,
+            is_64: elf.elf_header().is_class_64(),
             build_id: elf.build_id().ok().flatten().map(<[u8]>::to_vec),
             debug_link: link.map(|(name, _)| name.to_vec()),
             segments,
@@ -180,8 +189,28 @@ impl Elf {
     /// The content of a section with debug info; empty if there is none.
     pub fn debug_section(&self, name: &str) -> Arc<[u8]> {
         let section = self.sections.iter().find(|section| *section.name == *name.as_bytes());
-        let content = section.and_then(|section| self.read_exact(section.offset, section.size));
+        let content = section.and_then(|section| {
+            let content = self.read_exact(section.offset, section.size)?;
+            match section.is_compressed {
+                true => self.uncompressed(&content),
+                false => Some(content),
+            }
+        });
         content.unwrap_or_default().into()
+    }
+
+    /// The content of a section that is compressed by zlib, as distributions compress debug info.
+    fn uncompressed(&self, content: &[u8]) -> Option<Vec<u8>> {
+        let head = if self.is_64 { 24 } else { 12 };
+        let (head, compressed) = content.split_at_checked(head)?;
+        let kind = head.first_chunk()?;
+        let kind = match self.is_big_endian {
+            true => u32::from_be_bytes(*kind),
+            false => u32::from_le_bytes(*kind),
+        };
+        let largest = usize::try_from(LARGEST_SECTION).ok()?;
+        let is_zlib = kind == ELFCOMPRESS_ZLIB.0;
+        is_zlib.then(|| decompress_to_vec_zlib_with_limit(compressed, largest).ok()).flatten()
     }
 
     /// Reads bytes, no more than there are.

@@ -8,7 +8,7 @@ use jitscribe_inject::{
 };
 use tempfile::TempDir;
 
-use crate::Options;
+use crate::options::Options;
 
 /// The recording with images: the same if it has some already, or if there is no code for it. Otherwise a copy in a temporary folder, which has to be kept
 /// while the images are used.

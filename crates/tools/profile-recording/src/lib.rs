@@ -50,6 +50,7 @@
 )]
 
 mod about;
+mod code_lists;
 mod debug_files;
 mod demangle;
 mod elf;
@@ -64,11 +65,13 @@ mod reader;
 mod recorded_code;
 mod symbols;
 mod threads;
+mod vdso;
 
 use std::fmt;
 use std::path::Path;
 
 use jitscribe_inject::{Progress, Recording, Warning};
+use perf_data::Input;
 use profile::Profile;
 
 pub use jitscribe_inject::{Error, Result};
@@ -103,7 +106,20 @@ pub fn read<'f>(
     options: &Options<'f>,
     progress: &dyn Fn(Progress),
 ) -> Result<RecordedProfile<'f>> {
-    let recording = Recording::open(path, progress)?;
+    read_input(path, Recording::input(path)?, options, progress)
+}
+
+/// Reads an open recording. `path` is used in messages.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_input<'f>(
+    path: &Path,
+    input: Input,
+    options: &Options<'f>,
+    progress: &dyn Fn(Progress),
+) -> Result<RecordedProfile<'f>> {
+    let recording = Recording::read(path, input, progress)?;
     let mut warnings = Vec::from_iter(recording.warning());
     let (mut recording, folder) = injected::injected(recording, options, progress, &mut warnings)?;
     let (profile, code) = reader::read(path, &mut recording, folder, options, progress)?;

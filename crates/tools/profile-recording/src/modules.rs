@@ -14,6 +14,7 @@ use crate::debug_files;
 use crate::elf::Elf;
 use crate::lines::Lines;
 use crate::symbols::FoundSymbol;
+use crate::vdso;
 
 /// The files with code.
 #[derive(Debug)]
@@ -21,6 +22,7 @@ pub struct Modules<'f> {
     files: &'f dyn SourceFiles,
     /// The recorded build-ids, by path.
     build_ids: FxHashMap<Vec<u8>, Vec<u8>>,
+    is_this_machine: bool,
     list: Vec<Module>,
     by_path: FxHashMap<Vec<u8>, usize>,
 }
@@ -45,7 +47,13 @@ impl<'f> Modules<'f> {
         let input = recording.reader();
         let ids = input.features().build_ids(input.endian());
         let build_ids = ids.into_iter().map(|file| (normal(&file.filename), file.id)).collect();
-        Self { files, build_ids, list: Vec::new(), by_path: FxHashMap::default() }
+        Self {
+            files,
+            build_ids,
+            is_this_machine: recording.is_of_this_machine(),
+            list: Vec::new(),
+            by_path: FxHashMap::default(),
+        }
     }
 
     /// The number of the file at `path`, which was mapped with this build-id, if that is known.
@@ -55,11 +63,18 @@ impl<'f> Modules<'f> {
             return number;
         }
         let recorded = build_id.or_else(|| self.build_ids.get(&path).map(Vec::as_slice));
-        let module = Module::open(path.clone(), recorded, self.files);
+        let module = Module::open(path.clone(), recorded, self.files, self.is_this_machine);
         self.list.push(module);
         let number = self.list.len().saturating_sub(1);
         self.by_path.insert(path, number);
         number
+    }
+
+    /// The number of the image with this name in the folder of an image that is known.
+    pub fn beside(&self, name: &[u8]) -> Option<usize> {
+        self.list
+            .iter()
+            .position(|module| module.kind == ModuleKind::Image && module.name() == name)
     }
 
     /// The file with this number.
@@ -79,15 +94,21 @@ impl<'f> Modules<'f> {
 }
 
 impl Module {
-    fn open(path: Vec<u8>, recorded: Option<&[u8]>, files: &dyn SourceFiles) -> Self {
+    fn open(
+        path: Vec<u8>,
+        recorded: Option<&[u8]>,
+        files: &dyn SourceFiles,
+        is_this_machine: bool,
+    ) -> Self {
         let kind = if is_image(&path) { ModuleKind::Image } else { ModuleKind::File };
         let mut module =
             Self { path, kind, elf: None, debug: None, lines: OnceCell::new(), problem: None };
-        // The kernel's own names of memory: `[vdso]`.
-        if !module.path.starts_with(b"/") {
-            return module;
-        }
-        let file = files.open(Path::new(OsStr::from_bytes(&module.path)), None);
+        let file = match &*module.path {
+            vdso::NAME if is_this_machine => vdso::read(),
+            // The kernel's own names of memory.
+            path if !path.starts_with(b"/") => return module,
+            path => files.open(Path::new(OsStr::from_bytes(path)), None),
+        };
         match file.and_then(Elf::read) {
             Ok(elf) if recorded.is_some_and(|id| !is_build_id(id, elf.build_id.as_deref())) => {
                 let replaced = "has another build-id than the recorded file: it was replaced, or is another machine's";

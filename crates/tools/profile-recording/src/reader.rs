@@ -11,12 +11,13 @@ use jitscribe_inject::{
     Progress, Recording, Result, SampleEvent, SampledMemory, StackEnd, StackSample, Stage,
 };
 use profile::{
-    Builder, Code, CodeId, EventId, Frame, FrameId, FunctionKind, Missing, ModuleId, ModuleKind,
-    ProcessId, Profile, SampleRow, StackId, StringId,
+    Builder, Code, CodeId, EventId, Frame, FrameId, FunctionId, FunctionKind, Missing, ModuleId,
+    ModuleKind, ProcessId, Profile, SampleRow, StackId, StringId,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tempfile::TempDir;
 
+use crate::code_lists::{CodeLists, ListedCode, pid_of_image};
 use crate::functions::{JittedFunctions, JittedName, named, native};
 use crate::kernel::Kernel;
 use crate::modules::Modules;
@@ -92,12 +93,17 @@ struct Reader<'f> {
     in_kernel: FxHashMap<u64, FramesAt>,
     frames: Vec<FrameId>,
     codes: FxHashMap<(usize, u64), CodeId>,
+    /// The compilations that the lists beside the images have, and where each was seen first: several images may have it.
+    lists: CodeLists,
+    first_places: FxHashMap<usize, (usize, u64)>,
     places: Vec<CodePlace>,
     module_of_name: FxHashMap<usize, usize>,
     module_ids: FxHashMap<usize, ModuleId>,
     /// By module: samples whose innermost frame is in it, and whether there is code without a name.
     samples: FxHashMap<usize, u64>,
     unnamed: FxHashMap<usize, bool>,
+    /// The jitted functions of which a code was sampled.
+    sampled: FxHashSet<FunctionId>,
     last: u64,
     to_utc: Option<i64>,
 }
@@ -136,11 +142,14 @@ impl<'f> Reader<'f> {
             in_kernel: FxHashMap::default(),
             frames: Vec::new(),
             codes: FxHashMap::default(),
+            lists: CodeLists::default(),
+            first_places: FxHashMap::default(),
             places: Vec::new(),
             module_of_name: FxHashMap::default(),
             module_ids: FxHashMap::default(),
             samples: FxHashMap::default(),
             unnamed: FxHashMap::default(),
+            sampled: FxHashSet::default(),
             last: 0,
             to_utc: about::about(Path::new(""), recording).to_utc,
         }
@@ -356,6 +365,19 @@ impl<'f> Reader<'f> {
         in_process: u64,
         process: ProcessId,
     ) -> Vec<FrameId> {
+        self.name_in(number, id, address, in_process, process, true)
+    }
+
+    /// The same. A code in several images is described by the first of them, if this `is_first_try`.
+    fn name_in(
+        &mut self,
+        number: usize,
+        id: Option<ModuleId>,
+        address: u64,
+        in_process: u64,
+        process: ProcessId,
+        is_first_try: bool,
+    ) -> Vec<FrameId> {
         self.count_functions(number);
         let Some(module) = self.modules.get(number) else { return Vec::new() };
         let builder = &mut self.builder;
@@ -370,6 +392,21 @@ impl<'f> Reader<'f> {
             return vec![builder.frame(frame)];
         };
         let is_image = module.kind == ModuleKind::Image;
+        let listed = match is_image {
+            true => self.lists.at(&module.path, symbol.range.start),
+            false => None,
+        };
+        // Of a code that is partly hidden, the symbol begins later.
+        let listed = listed.filter(|&(_, start)| start == symbol.range.start);
+        if let Some((listed, start)) = listed.filter(|_| is_first_try) {
+            let &mut (first, first_start) =
+                self.first_places.entry(listed).or_insert((number, start));
+            if (first, first_start) != (number, start) {
+                let address = address.wrapping_sub(start).wrapping_add(first_start);
+                let id = self.module_id(first);
+                return self.name_in(first, id, address, in_process, process, false);
+            }
+        }
         let code = match self.codes.get(&(number, symbol.range.start)) {
             Some(&code) => code,
             None => {
@@ -390,6 +427,12 @@ impl<'f> Reader<'f> {
                     code.process = Some(process);
                     let into = address.saturating_sub(symbol.range.start);
                     code.address = in_process.saturating_sub(into);
+                    let pid = pid_of_image(&module.path);
+                    code.process = pid.and_then(|pid| self.threads.with_pid(pid)).or(code.process);
+                    if let Some(listed) = listed.and_then(|(number, _)| self.lists.get(number)) {
+                        describe(builder, &mut code, listed);
+                    }
+                    self.sampled.insert(function);
                 }
                 let row = builder.function_row(function);
                 let name = row.map_or(StringId::EMPTY, |row| row.name);
@@ -428,17 +471,55 @@ impl<'f> Reader<'f> {
 
     /// Reads the names of all functions of an image, before the first of them is named.
     fn count_functions(&mut self, number: usize) {
-        let Self { modules, jitted, counted, .. } = self;
+        let Self { modules, jitted, counted, lists, .. } = self;
         while *counted <= number {
             let module = modules.get(*counted).filter(|module| module.kind == ModuleKind::Image);
             if let Some(module) = module {
+                lists.read_for(&module.path, modules.files());
                 module.each_name(|name| jitted.add(name));
             }
             *counted = counted.saturating_add(1);
         }
     }
 
+    /// Adds the compilations of sampled functions that were not sampled themselves.
+    fn add_unsampled(&mut self) {
+        let lists = std::mem::take(&mut self.lists);
+        for (number, listed) in lists.iter() {
+            if self.first_places.contains_key(&number) {
+                continue;
+            }
+            let Some(process) = self.threads.with_pid(listed.pid) else { continue };
+            let place = listed.images.iter().find_map(|(image, address)| {
+                let number = self.modules.beside(image.as_bytes())?;
+                Some((number, *address))
+            });
+            let module = place.and_then(|(number, _)| self.module_id(number));
+            let builder = &mut self.builder;
+            let name = JittedName::of(listed.symbol.as_bytes());
+            let function = self.jitted.of_code(builder, &name);
+            if !self.sampled.contains(&function) {
+                continue;
+            }
+            let mut code = Code::new(function, listed.size);
+            code.symbol = builder.string(listed.symbol.as_bytes());
+            code.tier = builder.string(name.tier);
+            code.process = Some(process);
+            code.address = listed.address;
+            describe(builder, &mut code, listed);
+            let row = builder.function_row(function);
+            let name = row.map_or(StringId::EMPTY, |row| row.name);
+            let (number, start) = place.unwrap_or((usize::MAX, 0));
+            (code.module, code.module_address) = (module, start);
+            let range = start..start.saturating_add(listed.size);
+            let function = builder.text(name).to_vec();
+            self.places.push(CodePlace { module: number, range, function });
+            builder.code(code);
+        }
+    }
+
     fn finish(mut self, folder: Option<TempDir>) -> (Profile, RecordedCode<'f>) {
+        self.add_unsampled();
         let mut missing: Vec<Missing> = Vec::new();
         for (number, module) in self.modules.iter() {
             let is_unnamed = self.unnamed.contains_key(&number);
@@ -459,6 +540,14 @@ impl<'f> Reader<'f> {
         let end = self.to_utc.map(|to_utc| to_utc.saturating_add(last));
         let code = RecordedCode::new(self.modules, self.places, end, folder);
         (self.builder.finish(), code)
+    }
+}
+
+/// What the list beside the images says of a code.
+fn describe(builder: &mut Builder, code: &mut Code, listed: &ListedCode) {
+    (code.loaded, code.gone) = (listed.loaded, listed.gone);
+    if !listed.tier.is_empty() {
+        code.tier = builder.string(listed.tier.as_bytes());
     }
 }
 

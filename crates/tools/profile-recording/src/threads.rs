@@ -84,6 +84,11 @@ impl Threads {
         process
     }
 
+    /// The latest process with this id that was sampled.
+    pub fn with_pid(&self, pid: u32) -> Option<ProcessId> {
+        self.latest_process.get(&pid).copied()
+    }
+
     /// A thread of a process.
     pub fn thread(&mut self, builder: &mut Builder, process: ProcessId, tid: u32) -> ThreadId {
         if let Some(&thread) = self.threads.get(&(process, tid)) {

@@ -5,7 +5,7 @@
 //! holds the images of another recording, FILE.jit.2 and so on. When FILE.old is deleted, so are its images.
 //!
 //! Which images a recording refers to is read from its table of build-ids. A recording may come from anywhere, so only files that have the name
-//! of an image and lie in such a folder are ever deleted.
+//! of an image and lie in such a folder are ever deleted, with the lists of codes beside them.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -14,7 +14,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
-use jitscribe_inject::{Recording, SOURCES};
+use jitscribe_inject::{Recording, SOURCES, code_list};
 
 use super::args::{Args, with_suffix};
 use crate::text::shell_word;
@@ -106,10 +106,14 @@ impl Placement {
     /// left.
     pub fn finish<'p>(self, written: impl Iterator<Item = &'p Path>) {
         let written: BTreeSet<PathBuf> = written.map(resolved).collect();
+        let kept: BTreeSet<PathBuf> = written.iter().filter_map(|image| code_list(image)).collect();
         let mut folders = BTreeSet::new();
         for image in self.obsolete.difference(&written) {
             // It may have been deleted by the user.
             _ = fs::remove_file(image);
+            if let Some(list) = code_list(image).filter(|list| !kept.contains(list)) {
+                _ = fs::remove_file(list);
+            }
             folders.extend(image.parent());
         }
         for folder in folders {

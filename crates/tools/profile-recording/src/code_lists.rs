@@ -1,0 +1,171 @@
+//! The lists of codes beside the images: when each compilation of a sampled function was loaded and gone.
+//!
+//! The format is in `docs/apply.md`. A list is a file like any other: what cannot be read of it is left out, and codes come from the images'
+//! symbols alone.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use jitscribe_inject::code_list;
+use jitscribe_inject::files::{SourceFiles, base_name};
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::Deserialize;
+
+/// No more bytes of a list are read.
+const LARGEST: u64 = 1 << 28;
+/// No more codes are read.
+const MOST: usize = 1 << 20;
+
+/// One compilation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct ListedCode {
+    /// The symbol in the images.
+    pub symbol: String,
+    /// The tier, as the runtime gives it; empty if it gives none.
+    #[serde(default)]
+    pub tier: String,
+    /// The address in the process.
+    pub address: u64,
+    /// The size in bytes.
+    pub size: u64,
+    /// When it was loaded.
+    pub loaded: Option<u64>,
+    /// When it was unloaded or replaced.
+    pub gone: Option<u64>,
+    /// The names of images that have it, and its address in each.
+    #[serde(default)]
+    pub images: Vec<(String, u64)>,
+    /// The process id.
+    #[serde(skip)]
+    pub pid: u32,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    format: String,
+    version: u64,
+}
+
+/// The lists of all processes.
+#[derive(Debug, Default)]
+pub struct CodeLists {
+    read: FxHashSet<PathBuf>,
+    codes: Vec<ListedCode>,
+    /// By path of the image: the codes by address in it.
+    by_image: FxHashMap<Vec<u8>, BTreeMap<u64, usize>>,
+}
+
+impl CodeLists {
+    /// Reads the list beside the image at `path`, unless it was read already.
+    pub fn read_for(&mut self, path: &[u8], files: &dyn SourceFiles) {
+        let Some((pid, list)) = list_of(path) else { return };
+        if !self.read.insert(list.clone()) {
+            return;
+        }
+        let Ok(file) = files.open(&list, None) else { return };
+        let mut text = Vec::new();
+        let mut content: &std::fs::File = &file;
+        if content.by_ref().take(LARGEST).read_to_end(&mut text).is_err() {
+            return;
+        }
+        let folder = path.strip_suffix(base_name(path)).unwrap_or_default();
+        self.add(&text, pid, folder);
+    }
+
+    fn add(&mut self, text: &[u8], pid: u32, folder: &[u8]) {
+        let mut lines = text.split(|&byte| byte == b'\n');
+        let header = lines.next().and_then(|line| serde_json::from_slice::<Header>(line).ok());
+        if header.is_none_or(|header| header.format != "jitscribe codes" || header.version != 1) {
+            return;
+        }
+        for line in lines {
+            if self.codes.len() >= MOST {
+                break;
+            }
+            let Ok(mut code) = serde_json::from_slice::<ListedCode>(line) else { continue };
+            code.pid = pid;
+            for (image, address) in &code.images {
+                let path = [folder, image.as_bytes()].concat();
+                self.by_image.entry(path).or_default().insert(*address, self.codes.len());
+            }
+            self.codes.push(code);
+        }
+    }
+
+    /// The number of the code at an address in the image at `path`, and the address where it begins there.
+    pub fn at(&self, path: &[u8], address: u64) -> Option<(usize, u64)> {
+        let (&start, &number) = self.by_image.get(path)?.range(..=address).next_back()?;
+        let size = self.codes.get(number)?.size;
+        let into = address.checked_sub(start)?;
+        (into < size).then_some((number, start))
+    }
+
+    /// The code with this number.
+    pub fn get(&self, number: usize) -> Option<&ListedCode> {
+        self.codes.get(number)
+    }
+
+    /// All codes.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &ListedCode)> {
+        self.codes.iter().enumerate()
+    }
+}
+
+/// The process of an image `jit-PID-NUMBER.elf`, and the path of its list.
+fn list_of(image: &[u8]) -> Option<(u32, PathBuf)> {
+    let list = code_list(Path::new(OsStr::from_bytes(image)))?;
+    Some((pid_of_image(image)?, list))
+}
+
+/// The process of an image.
+pub fn pid_of_image(path: &[u8]) -> Option<u32> {
+    let pid = base_name(path).strip_prefix(b"jit-")?.split(|&byte| byte == b'-').next()?;
+    std::str::from_utf8(pid).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const HEADER: &str = "{\"format\":\"jitscribe codes\",\"version\":1}\n";
+
+    fn lists(text: &str) -> CodeLists {
+        let mut lists = CodeLists::default();
+        lists.add(text.as_bytes(), 7, b"/x/");
+        lists
+    }
+
+    #[test]
+    fn codes_are_found_by_image_and_address() {
+        let line = r#"{"symbol":"f","tier":"t","address":4096,"size":16,"loaded":5,"samples":1,"images":[["jit-7-0.elf",8192]]}"#;
+        let lists = lists(&format!("{HEADER}{line}\nnonsense\n"));
+        assert_eq!(lists.at(b"/x/jit-7-0.elf", 8200), Some((0, 8192)));
+        assert_eq!(lists.at(b"/x/jit-7-0.elf", 8208), None);
+        assert_eq!(lists.at(b"/y/jit-7-0.elf", 8200), None);
+        let code = lists.get(0).expect("a code");
+        assert_eq!((code.loaded, code.gone, code.pid), (Some(5), None, 7));
+        assert_eq!(list_of(b"/x/jit-7-0-1.elf"), Some((7, PathBuf::from("/x/jit-7.codes.jsonl"))));
+    }
+
+    #[test]
+    fn lists_of_other_formats_are_left_out() {
+        let line = r#"{"symbol":"f","address":1,"size":1}"#;
+        assert_eq!(lists(line).iter().count(), 0);
+        let newer = HEADER.replace('1', "2");
+        assert_eq!(lists(&format!("{newer}{line}")).iter().count(), 0);
+        assert_eq!(lists(&format!("{HEADER}{line}")).iter().count(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text in "[\\[\\]{}\":,a-z0-9\n-]{0,200}", address: u64) {
+            let lists = lists(&format!("{HEADER}{text}"));
+            lists.at(b"/x/a", address);
+        }
+    }
+}
