@@ -165,7 +165,7 @@ fn expect_objdump(folder: &Path, code: &Value) {
     let file = folder.join("code.bin");
     fs::write(&file, &bytes).expect("a file");
     let mut objdump = tool("objdump");
-    objdump.args(["-D", "-w", "-b", "binary", "-m", "i386:x86-64", "--no-show-raw-insn"]);
+    objdump.args(["-D", "-w", "-z", "-b", "binary", "-m", "i386:x86-64", "--no-show-raw-insn"]);
     let printed = run(objdump.arg(&file)).stdout;
     let offset = |line: &str| u64::from_str_radix(line.split_once(":\t")?.0.trim(), 16).ok();
     let theirs: Vec<u64> = printed.lines().filter_map(offset).collect();

@@ -22,6 +22,8 @@ pub enum Parts {
 const LONGEST_GAP: usize = 12;
 /// Those that are printed of a longer gap, at its beginning and its end.
 const EDGE: usize = 3;
+/// As many instructions of zeros are left out, or more.
+const SHORTEST_ZEROS: usize = 4;
 /// Most compilations in the list.
 const MOST_CODES: usize = 40;
 
@@ -214,7 +216,19 @@ impl Annotated {
         ));
         let mut before: &[Part] = &[];
         let mut end = None;
-        for instruction in &code.instructions {
+        let mut zeros = 0_usize;
+        for (place, instruction) in code.instructions.iter().enumerate() {
+            // Padding and headers are no instructions; objdump leaves them out too.
+            zeros = if is_zero(instruction) { zeros.saturating_add(1) } else { 0 };
+            let rest = code.instructions.get(place..).unwrap_or_default();
+            let ahead = rest.iter().take(SHORTEST_ZEROS).take_while(|next| is_zero(next)).count();
+            if zeros > 0 && zeros.saturating_add(ahead) > SHORTEST_ZEROS {
+                end = Some(instruction.offset.saturating_add(2));
+                if zeros == 1 {
+                    lines.push(Line::of(Style::Faint, format!("{:>27}", "...")));
+                }
+                continue;
+            }
             if end.is_some_and(|end| end != instruction.offset) && code.missing.is_none() {
                 lines.push(Line::of(Style::Faint, format!("{:>27}", "...")));
                 before = &[];
@@ -273,6 +287,14 @@ impl AnnotatedCode {
             _ => String::new(),
         }
     }
+}
+
+/// Whether an instruction is but zeros, which nothing jumps to.
+fn is_zero(instruction: &AnnotatedInstruction) -> bool {
+    instruction.bytes == "0000"
+        && instruction.label.is_none()
+        && instruction.inclusive == 0
+        && instruction.samples == 0
 }
 
 /// Adds the source lines of an instruction, as far as they differ from those of the one before: the outermost first, inlined calls indented.

@@ -21,7 +21,7 @@ pub struct MadeCode {
 }
 
 #[rustfmt::skip]
-const OPTIMIZED: [u8; 22] = [
+const OPTIMIZED: [u8; 30] = [
     0x48, 0x83, 0xff, 0x01,       // 0  cmp rdi, 1
     0x76, 0x0b,                   // 4  jbe 0x11
     0x48, 0xff, 0xcf,             // 6  dec rdi
@@ -30,6 +30,7 @@ const OPTIMIZED: [u8; 22] = [
     0x48, 0x89, 0xf8,             // 17 mov rax, rdi
     0xc3,                         // 20 ret
     0x06,                         // 21 no instruction
+    0, 0, 0, 0, 0, 0, 0, 0,       // 22 padding
 ];
 
 const SOURCE: &str = "// A program.\nfn fib(n) {\n\tif (n <= 1) return n\n\treturn add(fib(n - 1), n)\n}\nfn add(a, b) {\n\treturn a + b\n}\n";
@@ -93,7 +94,7 @@ pub fn made() -> Made {
         builder.code(code)
     };
     let baseline = code(0x1000, b"baseline", 40, None, Some(2_000_000_000));
-    let optimized = code(0x2000, b"optimized", 22, Some(1_500_000_000), None);
+    let optimized = code(0x2000, b"optimized", 30, Some(1_500_000_000), None);
     let mut stack =
         |parent: Option<StackId>, function, code: Option<CodeId>, address, depth, line| {
             let mut frame = Frame::new(function);
