@@ -322,4 +322,51 @@ mod tests {
         assert_eq!(comparison.functions[0].key.name, b"b");
         assert!(by_chance[0] < 1e-6 && by_chance[1] == 1.0, "{by_chance:?}");
     }
+
+    /// Functions with these numbers of samples, drawn at random by their weights.
+    fn drawn(random: &mut impl FnMut() -> u64, weights: &[u64], samples: u32) -> Profile {
+        let all: u64 = weights.iter().sum();
+        let mut counts = vec![0_u64; weights.len()];
+        for _ in 0..samples {
+            let mut rest = random() % all;
+            for (weight, count) in weights.iter().zip(&mut counts) {
+                if rest < *weight {
+                    *count += 1;
+                    break;
+                }
+                rest -= weight;
+            }
+        }
+        let names: Vec<String> = (0..weights.len()).map(|place| format!("f{place}")).collect();
+        let rows: Vec<_> =
+            names.iter().zip(&counts).map(|(name, count)| (name.as_str(), "", 0, *count)).collect();
+        made(&rows)
+    }
+
+    /// Of many pairs of recordings of one program, few have a function that is called changed; one that became slower is found in all.
+    #[test]
+    fn recordings_of_one_program_differ_by_chance_only() {
+        let mut state = 20_u64;
+        let mut random = move || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            state >> 33
+        };
+        let weights: Vec<u64> = (1..=50).map(|rank| 100_000 / rank).collect();
+        let mut slower = weights.clone();
+        slower[3] *= 2;
+        let (mut wrong, mut found) = (0, 0);
+        for _ in 0..100 {
+            let before = drawn(&mut random, &weights, 2_000);
+            let same = compared(&before, &drawn(&mut random, &weights, 3_000), Compared::Own);
+            wrong += u32::from(same.functions.iter().any(|row| row.by_chance < 0.05));
+            let other = compared(&before, &drawn(&mut random, &slower, 3_000), Compared::Own);
+            let row = other.functions.iter().find(|row| row.key.name == b"f3").expect("f3");
+            found += u32::from(row.by_chance < 0.05 && row.count[1].own > row.count[0].own);
+        }
+        // Five are expected.
+        assert!(wrong <= 10, "{wrong} of 100 pairs");
+        assert_eq!(found, 100);
+    }
 }

@@ -1,5 +1,6 @@
 //! The `jitscribe` command: makes JIT-compiled code visible in perf recordings, in Valgrind output and to debuggers.
 
+mod annotate;
 mod bridge;
 mod callgrind;
 mod check;
@@ -10,6 +11,7 @@ mod ctl;
 mod debug;
 mod demo;
 mod descriptors;
+mod diff;
 mod dump;
 mod error;
 mod exit_code;
@@ -21,6 +23,7 @@ mod inject;
 mod java_agent;
 mod line_table;
 mod note;
+mod pager;
 mod process;
 mod record;
 mod recorded;
@@ -28,11 +31,13 @@ mod report;
 mod run;
 mod runtimes;
 mod search_path;
+mod selection;
 mod shell;
 mod source_lines;
 mod symbols;
 mod text;
 mod valgrind;
+mod view;
 
 use std::process::ExitCode;
 
@@ -62,6 +67,8 @@ enum Verb {
     Inject(inject::Args),
     Report(report::Args),
     Export(export::Args),
+    Annotate(annotate::Args),
+    Diff(diff::Args),
     Dump(dump::Args),
     Check(check::Args),
     Ctl(ctl::Args),
@@ -94,6 +101,8 @@ fn main() -> ExitCode {
         Verb::Inject(args) => inject::run(&args),
         Verb::Report(args) => report::run(&args),
         Verb::Export(args) => export::run(&args),
+        Verb::Annotate(args) => annotate::run(&args),
+        Verb::Diff(args) => diff::run(&args),
         Verb::Dump(args) => dump::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Ctl(args) => ctl::run(&args),

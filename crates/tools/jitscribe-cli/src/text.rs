@@ -19,10 +19,12 @@ use std::path::PathBuf;
 
 use printable::{Escape, Part, is_plain, parts};
 pub use printable::{name, path, said, shell_path, shell_word, whole};
+use profile_text::{Line, Style};
 use serde::{Serialize, Serializer};
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
 
-use crate::{Error, Result};
+use crate::pager::{self, Pager};
+use crate::{Error, Result, console};
 
 /// Whether standard output is a terminal.
 pub fn is_terminal() -> bool {
@@ -36,9 +38,13 @@ pub fn is_terminal() -> bool {
 pub struct Out {
     to: Box<dyn Write>,
     is_terminal: bool,
+    is_coloured: bool,
     line: String,
     /// The first bytes of a character whose remaining bytes have not been written yet.
     begun: Vec<u8>,
+    /// What shows the output. The last field, so that its input is closed before it is waited for.
+    #[expect(dead_code, reason = "it is there to be dropped")]
+    pager: Option<Pager>,
 }
 
 impl fmt::Debug for Out {
@@ -58,8 +64,21 @@ impl Out {
         Self::to(Box::new(io::stdout().lock()), is_terminal())
     }
 
+    /// Buffered output through a pager, if the user has one. Standard output must be a terminal.
+    pub fn paged() -> Self {
+        match pager::start() {
+            Some((input, pager)) => {
+                let out = Self::to(Box::new(BufWriter::new(input)), true);
+                Self { pager: Some(pager), ..out }
+            }
+            None => Self::new(),
+        }
+    }
+
     fn to(to: Box<dyn Write>, is_terminal: bool) -> Self {
-        Self { to, is_terminal, line: String::new(), begun: Vec::new() }
+        let is_coloured = console::is_coloured(is_terminal);
+        let (line, begun) = (String::new(), Vec::new());
+        Self { to, is_terminal, is_coloured, line, begun, pager: None }
     }
 
     /// Prints one line. Unprintable characters in it are escaped, including newlines.
@@ -67,6 +86,23 @@ impl Out {
         self.line.clear();
         // Writing into a String cannot fail.
         let _ = write!(Escape(&mut self.line), "{what}");
+        self.line.push('\n');
+        self.to.write_all(self.line.as_bytes()).map_err(Error::Stdout)
+    }
+
+    /// Prints one line in colour, if that is wanted. Unprintable characters in it are escaped, including newlines.
+    pub fn styled(&mut self, line: &Line) -> Result<()> {
+        if !self.is_coloured {
+            return self.line(line.text());
+        }
+        self.line.clear();
+        for span in &line.spans {
+            let code = colour(span.style);
+            // Writing into a String cannot fail.
+            let _ = self.line.write_str(code);
+            let _ = Escape(&mut self.line).write_str(&span.text);
+            let _ = self.line.write_str(if code.is_empty() { "" } else { "\x1b[0m" });
+        }
         self.line.push('\n');
         self.to.write_all(self.line.as_bytes()).map_err(Error::Stdout)
     }
@@ -110,6 +146,20 @@ impl Write for Out {
         let begun = std::mem::take(&mut self.begun);
         write_text(&mut self.to, &begun)?;
         self.to.flush()
+    }
+}
+
+/// What begins text of a style on a terminal.
+fn colour(style: Style) -> &'static str {
+    match style {
+        Style::Plain => "",
+        Style::Heading => "\x1b[1m",
+        Style::Faint => "\x1b[2m",
+        Style::Source => "\x1b[36m",
+        Style::Target => "\x1b[34m",
+        Style::Hot => "\x1b[1;31m",
+        Style::Warm => "\x1b[33m",
+        Style::Cool => "\x1b[32m",
     }
 }
 
@@ -281,6 +331,20 @@ mod tests {
         let line =
             printed(false, |out| out.line(format_args!("a\n\x1b[2J{}", "\u{202e}")).unwrap());
         assert_eq!(String::from_utf8(line).unwrap(), "a\\n\\x1b[2J\\u{202e}\n");
+    }
+
+    #[test]
+    fn colours_are_ours_alone() {
+        let line = Line::of(Style::Hot, "a\x1b[2J").with(Style::Plain, " b\n ");
+        let shown = |is_coloured| {
+            let printed = printed(true, |out| {
+                out.is_coloured = is_coloured;
+                out.styled(&line).unwrap();
+            });
+            String::from_utf8(printed).unwrap()
+        };
+        assert_eq!(shown(false), "a\\x1b[2J b\n");
+        assert_eq!(shown(true), "\x1b[1;31ma\\x1b[2J\x1b[0m b\\n \n");
     }
 
     #[test]

@@ -1,0 +1,86 @@
+//! What is said of a function.
+
+use printable::floor_char_boundary;
+use profile::{FunctionId, Profile};
+use serde::Serialize;
+
+/// A function.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FunctionInfo {
+    /// Its name.
+    pub name: String,
+    /// Its file; empty if it is not known.
+    pub file: String,
+    /// The line where it begins; 0 if it is not known.
+    pub line: u32,
+    /// The column where it begins; 0 if it is not known.
+    pub column: u32,
+    /// What it is: `native`, `kernel`, `jitted`, `interpreted`, `unknown`, `end of stack`.
+    pub kind: &'static str,
+}
+
+/// The longest name or path in a line of text, in bytes.
+const LONGEST: usize = 200;
+
+impl FunctionInfo {
+    /// Of a function of a profile.
+    #[must_use]
+    pub fn of(profile: &Profile, id: FunctionId) -> Self {
+        let function = profile.function(id);
+        Self {
+            name: lossy(profile.text(function.name)),
+            file: lossy(profile.text(function.file)),
+            line: function.line,
+            column: function.column,
+            kind: function.kind.name(),
+        }
+    }
+
+    /// Its name for a line of text.
+    #[must_use]
+    pub fn short_name(&self) -> String {
+        shortened(&self.name)
+    }
+
+    /// Its file and line for a line of text; empty if the file is not known.
+    #[must_use]
+    pub fn place(&self) -> String {
+        place(&self.file, self.line)
+    }
+
+    /// Its name and place: what `annotate` takes for a function whose name others have too.
+    #[must_use]
+    pub fn full(&self) -> String {
+        let place = self.place();
+        let name = self.short_name();
+        if place.is_empty() { name } else { format!("{name} {place}") }
+    }
+}
+
+/// Text of which invalid bytes are replaced.
+pub fn lossy(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}
+
+/// The beginning of a text that is too long for a line.
+pub fn shortened(text: &str) -> String {
+    if text.len() <= LONGEST {
+        return text.to_owned();
+    }
+    let end = floor_char_boundary(text, LONGEST);
+    format!("{}…", text.get(..end).unwrap_or_default())
+}
+
+/// A file and a line: `src/a.rs:12`. The end of a long path is what tells files apart.
+pub fn place(file: &str, line: u32) -> String {
+    let mut short = file.to_owned();
+    if file.len() > LONGEST {
+        let begin = floor_char_boundary(file, file.len().saturating_sub(LONGEST));
+        short = format!("…{}", file.get(begin..).unwrap_or_default());
+    }
+    match (short.is_empty(), line) {
+        (true, _) => short,
+        (false, 0) => short,
+        (false, line) => format!("{short}:{line}"),
+    }
+}

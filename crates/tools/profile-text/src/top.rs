@@ -1,0 +1,170 @@
+//! The functions with the most samples.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use profile::{Code, CodeId, FunctionId, Profile, Totals};
+use serde::Serialize;
+
+use crate::figures::{counted, grouped, percent};
+use crate::function_info::{FunctionInfo, lossy};
+use crate::line::{Line, Style};
+
+/// The functions with the most samples.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Top {
+    /// Number of samples.
+    pub samples: u64,
+    /// The functions.
+    pub functions: Vec<TopRow>,
+    /// Number of functions that are left out, as they have too few samples.
+    pub left_out: usize,
+}
+
+/// A function.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TopRow {
+    /// What it is.
+    #[serde(flatten)]
+    pub function: FunctionInfo,
+    /// Samples in it.
+    pub samples: u64,
+    /// Samples in it or in what it called; a recursive function counts once a sample.
+    pub inclusive: u64,
+    /// The number of its compilations that are known.
+    pub generations: u64,
+    /// The tiers that its samples are in, most first; empty if none is known.
+    pub tiers: Vec<TierSamples>,
+}
+
+/// A tier of a compiler.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TierSamples {
+    /// Its name.
+    pub tier: String,
+    /// Samples in code of it, calls that were inlined into it included.
+    pub samples: u64,
+}
+
+/// By what functions are sorted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// By samples in them.
+    #[default]
+    Own,
+    /// By samples in them or in what they called.
+    Total,
+    /// By name.
+    Name,
+}
+
+impl Top {
+    /// The functions that have at least this part of the samples, in percent.
+    #[must_use]
+    pub fn of(profile: &Profile, totals: &Totals, sort: Sort, least: f64) -> Self {
+        let mut codes: BTreeMap<FunctionId, Vec<(CodeId, &Code)>> = BTreeMap::new();
+        for (id, code) in profile.numbered_codes() {
+            codes.entry(code.function).or_default().push((id, code));
+        }
+        let mut sampled = totals.functions();
+        match sort {
+            Sort::Own => {}
+            Sort::Total => sampled.sort_by_key(|(_, count)| Reverse((count.total, count.own))),
+            Sort::Name => {
+                sampled.sort_by(|(a, _), (b, _)| {
+                    profile.function_name(*a).cmp(profile.function_name(*b))
+                });
+            }
+        }
+        let all = sampled.len();
+        sampled.retain(|(_, count)| {
+            let samples = if sort == Sort::Own { count.own } else { count.total };
+            is_at_least(samples, totals.samples(), least)
+        });
+        let row = |(id, count): &(FunctionId, profile::Count)| {
+            let codes = codes.get(id).map(Vec::as_slice).unwrap_or_default();
+            let mut tiers: Vec<TierSamples> = Vec::new();
+            for (code, row) in codes {
+                let samples = totals.of_code(*code).own;
+                let tier = lossy(profile.text(row.tier));
+                if tier.is_empty() || samples == 0 {
+                    continue;
+                }
+                match tiers.iter_mut().find(|known| known.tier == tier) {
+                    Some(known) => known.samples = known.samples.saturating_add(samples),
+                    None => tiers.push(TierSamples { tier, samples }),
+                }
+            }
+            tiers.sort_by_key(|tier| Reverse(tier.samples));
+            TopRow {
+                function: FunctionInfo::of(profile, *id),
+                samples: count.own,
+                inclusive: count.total,
+                generations: codes.iter().filter(|(_, code)| code.process.is_some()).count() as u64,
+                tiers,
+            }
+        };
+        let functions: Vec<TopRow> = sampled.iter().map(row).collect();
+        let left_out = all.saturating_sub(functions.len());
+        Self { samples: totals.samples(), functions, left_out }
+    }
+
+    /// As a table.
+    #[must_use]
+    pub fn lines(&self) -> Vec<Line> {
+        let width = self.functions.iter().map(|row| row.tier_text().chars().count()).max();
+        let width = width.unwrap_or(0).clamp(4, 24);
+        let heading = format!(
+            " {:>7}  {:>11}  {:>7}  {:>11}  {:<width$}  function",
+            "self %", "self", "total %", "total", "tier"
+        );
+        let mut lines = vec![Line::of(Style::Heading, heading)];
+        for row in &self.functions {
+            let style = Style::of_share(row.samples, self.samples);
+            let own = format!(" {:>7}", percent(row.samples, self.samples));
+            let mut line = Line::of(style, own).with(
+                Style::Plain,
+                format!(
+                    "  {:>11}  {:>7}  {:>11}  {:<width$}  {}",
+                    grouped(row.samples),
+                    percent(row.inclusive, self.samples),
+                    grouped(row.inclusive),
+                    row.tier_text(),
+                    row.function.short_name(),
+                ),
+            );
+            let place = row.function.place();
+            if !place.is_empty() {
+                line.push(Style::Faint, format!("  {place}"));
+            }
+            lines.push(line);
+        }
+        if self.left_out > 0 {
+            let text = format!(
+                " left out: {} with too few samples (--percent-limit 0 shows all)",
+                counted(self.left_out as u64, "function")
+            );
+            lines.push(Line::of(Style::Faint, text));
+        }
+        lines
+    }
+}
+
+impl TopRow {
+    /// The tiers in short; what the function is if it has none.
+    fn tier_text(&self) -> String {
+        match self.tiers.as_slice() {
+            [] => format!("[{}]", self.function.kind),
+            [only] => only.tier.clone(),
+            [first, others @ ..] => format!("{} +{}", first.tier, others.len()),
+        }
+    }
+}
+
+/// Whether a part is at least this percentage of all.
+pub fn is_at_least(part: u64, whole: u64, percent: f64) -> bool {
+    // Numbers of samples are far below 2^53.
+    #[expect(clippy::cast_precision_loss, reason = "see above")]
+    let (part, whole) = (part as f64, whole as f64);
+    part * 100.0 >= whole * percent
+}
