@@ -21,6 +21,7 @@ mod line_table;
 mod note;
 mod process;
 mod record;
+mod recorded_profile;
 mod run;
 mod runtimes;
 mod search_path;
@@ -28,6 +29,7 @@ mod shell;
 mod source_lines;
 mod symbols;
 mod text;
+mod top;
 mod valgrind;
 
 use std::process::ExitCode;
@@ -56,6 +58,7 @@ enum Verb {
     Run(run::Args),
     Record(record::Args),
     Inject(inject::Args),
+    Top(top::Args),
     Dump(dump::Args),
     Check(check::Args),
     Ctl(ctl::Args),
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => run::run(&args),
         Verb::Record(args) => record::run(&args),
         Verb::Inject(args) => inject::run(&args),
+        Verb::Top(args) => top::run(&args),
         Verb::Dump(args) => dump::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Ctl(args) => ctl::run(&args),
