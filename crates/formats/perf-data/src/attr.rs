@@ -38,6 +38,7 @@ pub mod sample_type {
 
 const FLAG_MMAP: u32 = 8;
 const FLAG_COMM: u32 = 9;
+const FLAG_FREQ: u32 = 10;
 const FLAG_TASK: u32 = 13;
 const FLAG_SAMPLE_ID_ALL: u32 = 18;
 const FLAG_MMAP2: u32 = 23;
@@ -58,6 +59,8 @@ pub struct Attr {
     pub event_type: u32,
     /// Which event of that type.
     pub config: u64,
+    /// The number of events between two samples or, if [`Self::is_by_frequency`], the number of samples each second.
+    pub sample_period: u64,
     /// Fields in each sample, see [`sample_type`].
     pub sample_type: u64,
     /// Layout of counter values, `PERF_FORMAT_*`.
@@ -81,7 +84,7 @@ impl Attr {
         let event_type = at.u32()?;
         let _size = at.u32()?;
         let config = at.u64()?;
-        let _sample_period = at.u64()?;
+        let sample_period = at.u64()?;
         let sample_type = at.u64()?;
         let read_format = at.u64()?;
         // The flags are bit fields: a big-endian compiler allocates them from the top.
@@ -103,6 +106,7 @@ impl Attr {
             name: None,
             event_type,
             config,
+            sample_period,
             sample_type,
             read_format,
             flags,
@@ -135,6 +139,11 @@ impl Attr {
     /// Whether records other than samples end with a trailer with thread, time and other ids.
     pub fn sample_id_all(&self) -> bool {
         self.flag(FLAG_SAMPLE_ID_ALL)
+    }
+
+    /// Whether the kernel adapts the period, so that there is a number of samples each second.
+    pub fn is_by_frequency(&self) -> bool {
+        self.flag(FLAG_FREQ)
     }
 
     /// Whether [`Self::clockid`] is the clock of the timestamps, and not perf's own clock.

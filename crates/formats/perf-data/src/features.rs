@@ -32,6 +32,8 @@ pub mod feature {
     pub const CLOCKID: u8 = 23;
     /// The recording is a directory.
     pub const DIR_FORMAT: u8 = 24;
+    /// One moment by the recording's clock and by the clock of the day.
+    pub const CLOCK_DATA: u8 = 29;
     /// The events are compressed.
     pub const COMPRESSED: u8 = 27;
 }

@@ -65,6 +65,22 @@ impl Builder {
         ThreadId::at(self.threads.len().saturating_sub(1))
     }
 
+    /// Sets the name of a process: the last one counts.
+    pub fn name_process(&mut self, process: ProcessId, name: &[u8]) {
+        let name = self.string(name);
+        if let Some(process) = self.processes.get_mut(process.index()) {
+            process.name = name;
+        }
+    }
+
+    /// Sets the name of a thread: the last one counts.
+    pub fn name_thread(&mut self, thread: ThreadId, name: &[u8]) {
+        let name = self.string(name);
+        if let Some(thread) = self.threads.get_mut(thread.index()) {
+            thread.name = name;
+        }
+    }
+
     /// The number of a file with code.
     pub fn module(&mut self, module: Module) -> ModuleId {
         self.modules.add(module)

@@ -32,6 +32,8 @@ struct AddressSpace {
 /// The memory at an address.
 #[derive(Clone, Debug)]
 pub struct Memory {
+    /// The mapping: its index in [`RecordingIndex::maps`].
+    pub mapping: Option<usize>,
     /// Whether no file backs it: then it is probably jitted code.
     pub is_anonymous: bool,
     /// The addresses for which this is valid, without `u64::MAX`.
@@ -91,7 +93,12 @@ impl AddressSpaces {
         time: u64,
     ) -> Memory {
         let (mut space, mut as_of, mut inherited) = (space, time, false);
-        let mut memory = Memory { is_anonymous: true, addresses: 0..u64::MAX, times: 0..u64::MAX };
+        let mut memory = Memory {
+            mapping: None,
+            is_anonymous: true,
+            addresses: 0..u64::MAX,
+            times: 0..u64::MAX,
+        };
         for _ in 0..GENERATIONS {
             if let Some(mapped) = self.spaces.get(&space) {
                 let around = mapped.mappings.around(address, as_of);
@@ -102,6 +109,7 @@ impl AddressSpaces {
                 if let Nearest::Current(piece) = around.nearest {
                     let map = index.maps.get(piece.code.index());
                     memory.is_anonymous = map.is_none_or(|map| map.anonymous);
+                    memory.mapping = Some(piece.code.index());
                     return memory;
                 }
             }

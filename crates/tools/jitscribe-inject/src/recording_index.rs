@@ -70,6 +70,7 @@ impl RecordingIndex {
             comms: HashMap::new(),
             begun: HashMap::new(),
             inodes: HashMap::new(),
+            kernel_text: None,
         }
     }
 }
@@ -93,6 +94,8 @@ pub struct RecordingIndex {
     pub events: u64,
     /// The time of the last sample; 0 if there is none.
     pub last_sample: u64,
+    /// The address of the kernel's code.
+    pub kernel_text: Option<u64>,
     /// The last name of each process.
     comms: HashMap<u32, Vec<u8>>,
     /// The event that began an address space: a fork or an exec.
@@ -224,6 +227,7 @@ struct Raw {
     comms: HashMap<u32, Vec<u8>>,
     begun: HashMap<(u32, u64), Ordinal>,
     inodes: HashMap<(u32, NameId), Inode>,
+    kernel_text: Option<u64>,
 }
 
 impl Raw {
@@ -250,6 +254,10 @@ impl Raw {
                     above_offset,
                     file,
                 });
+            }
+            // perf puts the address of a symbol there that the kernel's code begins with.
+            Record::Mmap(map) if map.filename.starts_with(b"[kernel.kallsyms]") => {
+                self.kernel_text.get_or_insert(map.page_offset);
             }
             Record::Comm(comm) => {
                 if comm.exec {
@@ -281,7 +289,18 @@ impl Raw {
     }
 
     fn finish(self, stack_copies: bool, clock: RecordingClock) -> RecordingIndex {
-        let Self { processes, maps, names, events, last_sample, comms, begun, inodes, .. } = self;
+        let Self {
+            processes,
+            maps,
+            names,
+            events,
+            last_sample,
+            comms,
+            begun,
+            inodes,
+            kernel_text,
+            ..
+        } = self;
         let anonymous: Vec<bool> = names.iter().map(is_anonymous).collect();
         let mut maps: Vec<MapEvent> = maps
             .into_iter()
@@ -313,6 +332,7 @@ impl Raw {
             comms,
             begun,
             inodes,
+            kernel_text,
         }
     }
 }

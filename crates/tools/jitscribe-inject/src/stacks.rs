@@ -86,7 +86,7 @@ impl Recording {
 }
 
 /// The size that was set aside for the copy of a stack: it stands before the copy.
-fn copied_size(event: &Event<'_>, sample: &Sample<'_>) -> u64 {
+pub(crate) fn copied_size(event: &Event<'_>, sample: &Sample<'_>) -> u64 {
     let before = sample.offsets.user_stack.checked_sub(8);
     let word = before.and_then(|at| event.body().get(at..)?.first_chunk());
     word.map_or(0, |word| match event.endian() {
@@ -131,9 +131,9 @@ impl StackEnds {
 }
 
 /// The files that were mapped, at the time of one sample after the other.
-struct MappedFiles<'a> {
-    index: &'a RecordingIndex,
-    spaces: &'a AddressSpaces,
+pub(crate) struct MappedFiles<'a> {
+    pub index: &'a RecordingIndex,
+    pub spaces: &'a AddressSpaces,
     opened: OpenedFiles<'a>,
     /// Of the sample.
     space: Option<AddressSpaceId>,
@@ -147,7 +147,7 @@ struct OpenedFiles<'a> {
 }
 
 impl<'a> MappedFiles<'a> {
-    fn new(
+    pub fn new(
         index: &'a RecordingIndex,
         spaces: &'a AddressSpaces,
         files: &'a dyn SourceFiles,
@@ -158,10 +158,15 @@ impl<'a> MappedFiles<'a> {
     }
 
     /// Sets the time and the process of what is asked next.
-    fn go_to(&mut self, sample: &Sample<'_>) -> Option<()> {
+    pub fn go_to(&mut self, sample: &Sample<'_>) -> Option<AddressSpaceId> {
         self.time = sample.id.time.unwrap_or(u64::MAX);
         self.space = Some(self.index.processes.at(sample.id.pid?, self.time)?);
-        Some(())
+        self.space
+    }
+
+    /// The same, where the process's address space is known.
+    pub fn set_place(&mut self, space: AddressSpaceId, time: u64) {
+        (self.space, self.time) = (Some(space), time);
     }
 
     /// The file at an address, and how far addresses in the process are above those in the file. Outside there is no file, inside it cannot
@@ -177,7 +182,7 @@ impl<'a> MappedFiles<'a> {
         }))
     }
 
-    fn is_bottom(&mut self, address: u64) -> bool {
+    pub fn is_bottom(&mut self, address: u64) -> bool {
         let file = self.file(address).flatten();
         file.is_some_and(|(file, bias)| file.is_bottom(address.wrapping_sub(bias)))
     }
@@ -195,7 +200,7 @@ impl<'a> MappedFiles<'a> {
     }
 
     /// The same for a stack that was copied.
-    fn unwound(
+    pub fn unwound(
         &mut self,
         attr: &Attr,
         sample: &Sample<'_>,

@@ -65,7 +65,7 @@ impl OfElf for FileFrames {
 }
 
 /// Whether a recorded build-id, which perf pads with zeros up to 20 bytes, is that of a file.
-fn is_build_id(recorded: &[u8], of_file: Option<&[u8]>) -> bool {
+pub fn is_build_id(recorded: &[u8], of_file: Option<&[u8]>) -> bool {
     of_file.is_some_and(|id| {
         let id = id.get(..20).unwrap_or(id);
         recorded.strip_prefix(id).is_some_and(|rest| rest.iter().all(|&byte| byte == 0))

@@ -1,0 +1,99 @@
+//! Names as they are in the source.
+
+use std::fmt::{self, Write};
+
+use cpp_demangle::DemangleOptions;
+
+/// Longer names are cut off: substitutions make names that are exponentially longer than their mangled form.
+const LONGEST: usize = 1 << 14;
+
+/// A string that refuses to grow beyond [`LONGEST`].
+#[derive(Default)]
+struct Limited(String);
+
+impl Write for Limited {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let left = LONGEST.saturating_sub(self.0.len());
+        if text.len() <= left {
+            self.0.push_str(text);
+            return Ok(());
+        }
+        self.0.push_str(text.get(..text.floor_char_boundary(left)).unwrap_or_default());
+        Err(fmt::Error)
+    }
+}
+
+/// The name of a symbol as in the source, without parameters, as perf shows it; the symbol itself if it is not mangled.
+pub fn demangled(symbol: &[u8]) -> Vec<u8> {
+    let Ok(text) = std::str::from_utf8(symbol) else { return symbol.to_vec() };
+    rust(text).or_else(|| cpp(text)).map_or_else(|| symbol.to_vec(), String::into_bytes)
+}
+
+fn rust(symbol: &str) -> Option<String> {
+    let name = rustc_demangle::try_demangle(symbol).ok()?;
+    let mut text = Limited::default();
+    // Without the hash. A name that is too long is cut off.
+    _ = write!(text, "{name:#}");
+    Some(text.0)
+}
+
+fn cpp(symbol: &str) -> Option<String> {
+    // Others are not mangled, but parse as names of types.
+    if !symbol.starts_with("_Z") {
+        return None;
+    }
+    let name = cpp_demangle::Symbol::new(symbol).ok()?;
+    let options = DemangleOptions::new().no_params().no_return_type();
+    let mut text = Limited::default();
+    _ = name.structured_demangle(&mut text, &options);
+    (!text.0.is_empty()).then_some(text.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_of_each_language() {
+        for (symbol, name) in [
+            ("main", "main"),
+            ("_ZN4core3ptr13drop_in_place17h0123456789abcdefE", "core::ptr::drop_in_place"),
+            ("_RNvCs1234_7mycrate3foo", "mycrate::foo"),
+            ("_ZN2v88internal7Isolate3newEi", "v8::internal::Isolate::new"),
+            (
+                "_ZNSt6vectorIiSaIiEE9push_backEOi",
+                "std::vector<int, std::allocator<int> >::push_back",
+            ),
+            ("_Znot", "_Znot"),
+            ("i", "i"),
+        ] {
+            assert_eq!(String::from_utf8_lossy(&demangled(symbol.as_bytes())), name, "{symbol}");
+        }
+        assert_eq!(demangled(b"\xff_Z1fv"), b"\xff_Z1fv");
+    }
+
+    proptest! {
+        #[test]
+        fn any_symbol_has_a_name(text in "(_Z|_R|_ZN)?[A-Za-z0-9_]{0,60}") {
+            prop_assert!(demangled(text.as_bytes()).len() <= LONGEST.max(text.len()));
+        }
+    }
+
+    #[test]
+    fn a_name_that_grows_exponentially_is_cut_off() {
+        // Each substitution has the one before twice.
+        let mut symbol = String::from("_Z1f1AIiE");
+        for number in 0..30 {
+            let last = if number == 0 { "S0_".to_owned() } else { format!("S{}_", base36(number)) };
+            symbol.push_str(&format!("1AI{last}{last}E"));
+        }
+        assert!(demangled(symbol.as_bytes()).len() <= LONGEST);
+    }
+
+    fn base36(number: usize) -> String {
+        let digits = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+        char::from(digits[number % 36]).to_string()
+    }
+}

@@ -1,0 +1,58 @@
+//! Brings the code of JIT compilers into a recording that does not have it yet.
+
+use std::path::{Path, PathBuf};
+
+use jitscribe_inject::{
+    Destination, Error, Injector, Output, Progress, Recording, Result, SearchPaths, Sources,
+    Warning,
+};
+use tempfile::TempDir;
+
+use crate::Options;
+
+/// The recording with images: the same if it has some already, or if there is no code for it. Otherwise a copy in a temporary folder, which has to be kept
+/// while the images are used.
+pub fn injected(
+    mut recording: Recording,
+    options: &Options<'_>,
+    progress: &dyn Fn(Progress),
+    warnings: &mut Vec<Warning>,
+) -> Result<(Recording, Option<TempDir>)> {
+    if recording.image_paths().next().is_some() {
+        return Ok((recording, None));
+    }
+    let paths = options.paths.clone().unwrap_or_else(|| SearchPaths {
+        beside: folder_of(recording.path()),
+        recorded_here: recording.is_of_this_machine(),
+        ..SearchPaths::default()
+    });
+    // The injector reports what it finds.
+    if Sources::find(&recording, &paths, options.files, &mut Vec::new()).list().is_empty() {
+        return Ok((recording, None));
+    }
+    let folder = tempfile::Builder::new().prefix("jitscribe-").tempdir();
+    let parent = std::env::temp_dir();
+    let folder = folder.map_err(|source| Error::File { path: parent, source })?;
+    let path = folder.path().join("perf.data");
+    let injector = Injector::new(paths)
+        .files(options.files)
+        .sources(options.sources.clone())
+        .progress(progress);
+    let output = Output::create(&path, false)?;
+    let report = injector.inject(&mut recording, Destination::File(output))?;
+    // The recording's own are reported already.
+    let own = usize::from(recording.warning().is_some());
+    warnings.extend(report.warnings.into_iter().skip(own));
+    if report.images.is_empty() {
+        return Ok((recording, None));
+    }
+    Ok((Recording::open(&path, progress)?, Some(folder)))
+}
+
+fn folder_of(path: &Path) -> Option<PathBuf> {
+    if path.as_os_str() == "-" {
+        return None;
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    Some(folder.map_or_else(|| PathBuf::from("."), Path::to_owned))
+}

@@ -1,0 +1,111 @@
+//! Reads recordings of perf into [profiles](profile).
+//!
+//! [`read`] takes what `jitscribe record` or `jitscribe inject` wrote, or any other perf.data file: with code of a JIT compiler in the dumps that it
+//! names, or without any. It returns the [`Profile`] and, for views of machine code, a [`CodeSource`](profile::CodeSource).
+//!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use profile::Totals;
+//! use profile_recording::Options;
+//!
+//! # fn main() -> Result<(), profile_recording::Error> {
+//! let recorded = profile_recording::read(Path::new("perf.data"), &Options::default(), &|_| {})?;
+//! for (function, count) in Totals::all(&recorded.profile).functions() {
+//!     let name = String::from_utf8_lossy(recorded.profile.function_name(function));
+//!     println!("{} {} {name}", count.own, count.total);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where names come from
+//!
+//! | Code | Names | Lines and inlined calls |
+//! |---|---|---|
+//! | of a JIT compiler | the symbols of the images that `inject` wrote | their DWARF |
+//! | of programs and libraries | symbol tables: of the file, or of separate debug files by build-id or `.gnu_debuglink` | their DWARF |
+//! | of the kernel | `/proc/kallsyms`, if the recording is of this machine and of this boot | - |
+//!
+//! A file whose build-id differs from the recorded one is not used. What is missing is listed once, in
+//! [`Profile::missing`].
+//!
+//! Stacks that were copied are unwound. A stack that does not reach the start of its program or thread has a root frame of the kind
+//! [`End`](profile::FunctionKind::End), whose name says why.
+//!
+//! # Hostile input
+//!
+//! Recordings and the files that they name may hold anything: nothing in them makes this crate panic. Files are opened by
+//! [`Options::files`], as in [`jitscribe_inject`].
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+mod about;
+mod debug_files;
+mod demangle;
+mod elf;
+mod ends;
+mod functions;
+mod injected;
+mod kernel;
+mod lines;
+mod modules;
+mod options;
+mod reader;
+mod recorded_code;
+mod symbols;
+mod threads;
+
+use std::fmt;
+use std::path::Path;
+
+use jitscribe_inject::{Progress, Recording, Warning};
+use profile::Profile;
+
+pub use jitscribe_inject::{Error, Result};
+pub use options::Options;
+pub use recorded_code::RecordedCode;
+
+/// A recording that was read.
+#[non_exhaustive]
+pub struct RecordedProfile<'f> {
+    /// What was recorded.
+    pub profile: Profile,
+    /// The machine code, its lines, and sources.
+    pub code: RecordedCode<'f>,
+    /// What was left out or put right.
+    pub warnings: Vec<Warning>,
+}
+
+impl fmt::Debug for RecordedProfile<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecordedProfile")
+            .field("about", &self.profile.about)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads the recording at `path`: a file, a directory of `perf record --threads`, or `-` for standard input.
+///
+/// # Errors
+/// If it cannot be read, or is no recording. If it is damaged or cut off, the part before is used: see [`RecordedProfile::warnings`].
+pub fn read<'f>(
+    path: &Path,
+    options: &Options<'f>,
+    progress: &dyn Fn(Progress),
+) -> Result<RecordedProfile<'f>> {
+    let recording = Recording::open(path, progress)?;
+    let mut warnings = Vec::from_iter(recording.warning());
+    let (mut recording, folder) = injected::injected(recording, options, progress, &mut warnings)?;
+    let (profile, code) = reader::read(path, &mut recording, folder, options, progress)?;
+    Ok(RecordedProfile { profile, code, warnings })
+}

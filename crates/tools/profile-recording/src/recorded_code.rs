@@ -1,0 +1,174 @@
+//! Machine code, lines and sources of what was recorded.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fmt;
+use std::io::Read;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use jitscribe_inject::SOURCES;
+use profile::{CodeId, CodeSource, ListedFrame, ListedLine, Listing, ModuleKind, Source};
+use tempfile::TempDir;
+
+use crate::demangle::demangled;
+use crate::functions::inlined_name;
+use crate::lines::LineFrame;
+use crate::modules::Modules;
+
+/// Larger source files are not read.
+const LARGEST_SOURCE: u64 = 1 << 26;
+
+/// The machine code of a recording, with its lines, inlined calls and sources. Files are read when they are asked for.
+pub struct RecordedCode<'f> {
+    modules: Modules<'f>,
+    /// By number.
+    codes: Vec<CodePlace>,
+    /// The folders of the images.
+    folders: BTreeSet<PathBuf>,
+    /// When the recording ended, in nanoseconds since 1970, if that is known.
+    end: Option<i64>,
+    /// Keeps images that were made for this profile.
+    _temporary: Option<TempDir>,
+}
+
+/// Where a code is.
+#[derive(Clone, Debug)]
+pub struct CodePlace {
+    /// The number of its file.
+    pub module: usize,
+    /// Its addresses in the file's own terms.
+    pub range: Range<u64>,
+    /// The name of its function.
+    pub function: Vec<u8>,
+}
+
+impl fmt::Debug for RecordedCode<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecordedCode").field("codes", &self.codes.len()).finish_non_exhaustive()
+    }
+}
+
+impl<'f> RecordedCode<'f> {
+    /// Of these files and codes.
+    pub(crate) fn new(
+        modules: Modules<'f>,
+        codes: Vec<CodePlace>,
+        end: Option<i64>,
+        temporary: Option<TempDir>,
+    ) -> Self {
+        let images = modules.iter().filter(|(_, module)| module.kind == ModuleKind::Image);
+        let folder = |path: &[u8]| Path::new(OsStr::from_bytes(path)).parent().map(Path::to_owned);
+        let folders = images.filter_map(|(_, module)| folder(&module.path)).collect();
+        Self { modules, codes, folders, end, _temporary: temporary }
+    }
+
+    fn listed(&self, place: &CodePlace, frames: Vec<LineFrame>) -> Vec<ListedFrame> {
+        let kind = self.modules.get(place.module).map(|module| module.kind);
+        let last = frames.len().saturating_sub(1);
+        let listed = frames.into_iter().enumerate().map(|(depth, frame)| ListedFrame {
+            function: match kind {
+                _ if depth == last => place.function.clone(),
+                Some(ModuleKind::Image) => inlined_name(&frame.symbol).to_vec(),
+                _ => demangled(&frame.symbol),
+            },
+            file: frame.file,
+            line: frame.line,
+            column: frame.column,
+        });
+        listed.collect()
+    }
+}
+
+impl CodeSource for RecordedCode<'_> {
+    fn listing(&mut self, code: CodeId) -> Option<Listing> {
+        let place = self.codes.get(code.index())?;
+        let module = self.modules.get(place.module)?;
+        let elf = module.elf()?;
+        let bytes = elf.bytes(&place.range)?;
+        let lines = module.lines().map(|lines| lines.in_range(&place.range)).unwrap_or_default();
+        let lines = lines.into_iter().map(|(address, frames)| ListedLine {
+            offset: address.saturating_sub(place.range.start),
+            frames: self.listed(place, frames),
+        });
+        Some(Listing {
+            address: place.range.start,
+            machine: elf.machine,
+            bytes,
+            lines: lines.collect(),
+        })
+    }
+
+    fn name_at(&mut self, code: CodeId, address: u64) -> Option<(Vec<u8>, u64)> {
+        let place = self.codes.get(code.index())?;
+        let module = self.modules.get(place.module)?;
+        if let Some(symbol) = module.symbol(address) {
+            let name = match module.kind {
+                ModuleKind::Image => symbol.name,
+                _ => demangled(&symbol.name),
+            };
+            return Some((name, address.saturating_sub(symbol.range.start)));
+        }
+        module.label(address).map(|name| (name, 0))
+    }
+
+    fn source(&mut self, file: &[u8]) -> Option<Source> {
+        let path = Path::new(OsStr::from_bytes(file));
+        let files = self.modules.files();
+        let read = |path: &Path| {
+            let opened = files.open(path, None).ok()?;
+            let metadata = opened.metadata().ok()?;
+            if metadata.len() > LARGEST_SOURCE {
+                return None;
+            }
+            let mut text = Vec::new();
+            let mut content: &std::fs::File = &opened;
+            content.by_ref().take(LARGEST_SOURCE).read_to_end(&mut text).ok()?;
+            Some((text, metadata.modified().ok()))
+        };
+        // As the runtime compiled them.
+        let mut kept = self.folders.iter().filter_map(|folder| {
+            let below = below(&folder.join(SOURCES), file)?;
+            read(&below)
+        });
+        if let Some((text, _)) = kept.next() {
+            return Some(Source { text, is_newer: false });
+        }
+        let (text, modified) = read(path)?;
+        let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let modified = modified.and_then(|time| i64::try_from(time.as_nanos()).ok());
+        let is_newer = modified.zip(self.end).is_some_and(|(modified, end)| modified > end);
+        Some(Source { text, is_newer })
+    }
+}
+
+/// The path of a source in the folder that keeps them; `None` if it has no place there.
+fn below(folder: &Path, file: &[u8]) -> Option<PathBuf> {
+    let parts = file.split(|&byte| byte == b'/').filter(|part| !part.is_empty() && *part != b".");
+    let mut path = folder.to_owned();
+    let mut count = 0_usize;
+    for part in parts {
+        if part == b".." || part.contains(&0) {
+            return None;
+        }
+        path.push(OsStr::from_bytes(part));
+        count = count.saturating_add(1);
+    }
+    (count > 0).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_found_in_their_folder_only() {
+        let folder = Path::new("/out");
+        assert_eq!(below(folder, b"/home/a b/x.js"), Some("/out/home/a b/x.js".into()));
+        for file in [&b""[..], b"/", b"/a/../../etc/passwd", b"a\0b"] {
+            assert_eq!(below(folder, file), None);
+        }
+    }
+}

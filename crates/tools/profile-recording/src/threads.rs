@@ -1,0 +1,106 @@
+//! Processes and threads, with their last names.
+
+use code_timeline::AddressSpaceId;
+use jitscribe_inject::Recording;
+use perf_data::{Comm, Task};
+use profile::{Builder, ProcessId, ThreadId};
+use rustc_hash::FxHashMap;
+
+/// The processes and threads of a recording; those that were sampled are in the profile.
+#[derive(Debug)]
+pub struct Threads {
+    /// By address space: which process it is of. An exec begins an address space, but no process.
+    of_space: Vec<Incarnation>,
+    processes: FxHashMap<Incarnation, ProcessId>,
+    threads: FxHashMap<(ProcessId, u32), ThreadId>,
+    /// The latest thread with each id, if it was sampled.
+    latest: FxHashMap<u32, ThreadId>,
+    latest_process: FxHashMap<u32, ProcessId>,
+    /// The latest name of each thread.
+    names: FxHashMap<u32, Vec<u8>>,
+}
+
+/// A process id, and how often it was given before.
+type Incarnation = (u32, u32);
+
+impl Threads {
+    /// The processes of a recording.
+    pub fn of(recording: &Recording) -> Self {
+        let mut counts: FxHashMap<u32, u32> = FxHashMap::default();
+        let of_space = recording.address_spaces().map(|(_, pid, is_forked)| {
+            let count = counts.entry(pid).or_insert(0);
+            *count = count.saturating_add(is_forked.into());
+            (pid, *count)
+        });
+        Self {
+            of_space: of_space.collect(),
+            processes: FxHashMap::default(),
+            threads: FxHashMap::default(),
+            latest: FxHashMap::default(),
+            latest_process: FxHashMap::default(),
+            names: FxHashMap::default(),
+        }
+    }
+
+    /// A thread has a new name.
+    pub fn name(&mut self, builder: &mut Builder, comm: &Comm<'_>) {
+        if let Some(&thread) = self.latest.get(&comm.tid) {
+            builder.name_thread(thread, comm.name);
+        }
+        if comm.pid == comm.tid
+            && let Some(&process) = self.latest_process.get(&comm.pid)
+        {
+            builder.name_process(process, comm.name);
+        }
+        self.names.insert(comm.tid, comm.name.to_vec());
+    }
+
+    /// A thread or process began: it has the name of the thread that began it.
+    pub fn begin(&mut self, task: &Task) {
+        self.latest.remove(&task.tid);
+        if task.pid == task.tid {
+            self.latest_process.remove(&task.pid);
+        }
+        if let Some(name) = self.names.get(&task.parent_tid).cloned() {
+            self.names.insert(task.tid, name);
+        }
+    }
+
+    /// The process of an address space; of one that is not known, by its id.
+    pub fn process(
+        &mut self,
+        builder: &mut Builder,
+        space: Option<AddressSpaceId>,
+        pid: u32,
+    ) -> ProcessId {
+        let known = space.and_then(|space| self.of_space.get(space.index()).copied());
+        let incarnation = known.unwrap_or((pid, 0));
+        if let Some(&process) = self.processes.get(&incarnation) {
+            return process;
+        }
+        let process = builder.process(pid, &self.name_of(pid));
+        self.processes.insert(incarnation, process);
+        self.latest_process.insert(pid, process);
+        process
+    }
+
+    /// A thread of a process.
+    pub fn thread(&mut self, builder: &mut Builder, process: ProcessId, tid: u32) -> ThreadId {
+        if let Some(&thread) = self.threads.get(&(process, tid)) {
+            return thread;
+        }
+        let thread = builder.thread(process, tid, &self.name_of(tid));
+        self.threads.insert((process, tid), thread);
+        self.latest.insert(tid, thread);
+        thread
+    }
+
+    fn name_of(&self, tid: u32) -> Vec<u8> {
+        match self.names.get(&tid) {
+            Some(name) => name.clone(),
+            // perf has no event for the idle task.
+            None if tid == 0 => b"swapper".to_vec(),
+            None => format!(":{tid}").into_bytes(),
+        }
+    }
+}
