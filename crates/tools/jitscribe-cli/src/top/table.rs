@@ -161,9 +161,8 @@ impl Table {
     }
 
     fn forget_last(&mut self) {
-        if let [last, _] = &mut self.samples {
-            *last = Samples::default();
-        }
+        let [last, _] = &mut self.samples;
+        *last = Samples::default();
         for [last, _] in self.functions.values_mut() {
             *last = Counts::default();
         }
