@@ -36,6 +36,7 @@ mod shell;
 mod source_lines;
 mod symbols;
 mod text;
+mod top;
 mod valgrind;
 mod view;
 
@@ -69,6 +70,7 @@ enum Verb {
     Export(export::Args),
     Annotate(annotate::Args),
     Diff(diff::Args),
+    Top(top::Args),
     Dump(dump::Args),
     Check(check::Args),
     Ctl(ctl::Args),
@@ -103,6 +105,7 @@ fn main() -> ExitCode {
         Verb::Export(args) => export::run(&args),
         Verb::Annotate(args) => annotate::run(&args),
         Verb::Diff(args) => diff::run(&args),
+        Verb::Top(args) => top::run(&args),
         Verb::Dump(args) => dump::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Ctl(args) => ctl::run(&args),

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use jitscribe_inject::{Progress, Stage};
+use profile::Profile;
 use profile_recording::{Options, RecordedProfile};
 
 use crate::files::Believed;
@@ -46,6 +47,14 @@ pub fn read<'f>(input: &Path, files: &'f Believed) -> Result<RecordedProfile<'f>
         return Err(Error::Refused(format!("{}: the recording has no samples", text::path(input))));
     }
     Ok(recorded)
+}
+
+/// The profile of a recording that this command has made itself. Prints nothing.
+pub fn read_quietly(input: &Path) -> Result<Profile> {
+    let files = believed(input);
+    let mut options = Options::default();
+    options.files = &files;
+    Ok(profile_recording::read(input, &options, &|_| {})?.profile)
 }
 
 fn message(stage: Stage) -> &'static str {

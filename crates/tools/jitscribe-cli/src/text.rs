@@ -31,6 +31,11 @@ pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+/// The terminal, for a program that draws on it. All text that is drawn must be printable.
+pub fn terminal() -> impl Write {
+    io::stdout()
+}
+
 /// Standard output.
 ///
 /// [`line`](Self::line) and [`json`](Self::json) are safe for every terminal and print the same text everywhere. The [`Write`]

@@ -79,6 +79,7 @@ pub fn run(args: &Args) -> Result<()> {
         no_memory: true,
         bridge: false,
         keep_raw: true,
+        held: false,
         image_dir: None,
         force: args.force,
         allow_empty: true,

@@ -91,6 +91,9 @@ pub struct Args {
     /// Pass one word on to perf record; options that are not listed here are passed on automatically
     #[arg(long, value_name = "WORD", require_equals = true, allow_hyphen_values = true)]
     pub perf_option: Vec<OsString>,
+    /// The recorded processes announce their code already: `jitscribe top` has seen to it
+    #[arg(long, hide = true)]
+    pub held: bool,
     /// The command to run
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
@@ -128,7 +131,8 @@ FILES:
     )
 }
 
-fn seconds(text: &str) -> Result<String, String> {
+/// A length of time on the command line.
+pub fn seconds(text: &str) -> Result<String, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Ok(text.to_owned()),
         _ => Err("expected a number of seconds greater than 0".into()),

@@ -135,6 +135,13 @@ impl Logs {
         self.watched.extend(new);
     }
 
+    /// Frees the copies of the logs from before the recording.
+    pub fn forget_before(&mut self) {
+        for watched in &mut self.watched {
+            watched.before = None;
+        }
+    }
+
     /// Writes the logs into `folder` as dumps, including logs of `pids` that were created since, and restores the control
     /// words. Returns the dumps and their processes.
     pub fn collect(mut self, pids: &[u32], folder: &Path) -> Vec<Named> {

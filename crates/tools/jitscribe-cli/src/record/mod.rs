@@ -14,6 +14,7 @@ mod args;
 mod arguments;
 mod call_graph;
 mod follow;
+mod held;
 mod java;
 mod json;
 mod leftovers;
@@ -54,10 +55,11 @@ use placement::Placement;
 use scope::Scope;
 use workspace::Workspace;
 
-pub use args::Args;
 use args::with_suffix;
+pub use args::{Args, seconds};
 pub use arguments::{arguments, pass_on, verb};
 pub use follow::FollowTask;
+pub use held::Held;
 pub use java::JvmTask;
 use prepared::add_bridge;
 pub use prepared::print_flags;
@@ -161,8 +163,9 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         prepared.variables.insert(bridge::WHAT.into(), "maps".into());
     }
 
-    let ask = !args.no_env;
+    let ask = !args.no_env && !args.held;
     let jvms = match &scope {
+        _ if args.held => Jvms::default(),
         Scope::Processes(pids) => Jvms::named(pids, ask, args.call_graph.as_deref()),
         _ if ask => Jvms::among(&scope.pids(), args.call_graph.as_deref()),
         _ => Jvms::default(),
