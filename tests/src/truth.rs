@@ -110,6 +110,12 @@ impl Truth {
         self.0.iter().map(|version| at(version.address)).max().unwrap_or(0)
     }
 
+    /// The address and size of each compilation with this symbol.
+    pub fn places_of(&self, symbol: &str) -> Vec<(u64, u64)> {
+        let of_symbol = self.0.iter().filter(|version| version.symbol == symbol);
+        of_symbol.map(|version| (version.address, version.size)).collect()
+    }
+
     fn at(&self, ip: u64, time: u64) -> Option<&Version> {
         self.0
             .iter()

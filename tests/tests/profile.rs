@@ -26,6 +26,10 @@ struct Compared {
     same: usize,
     /// perf looks up the address that a call returns to, which is behind the function if the call was its last instruction.
     behind_call: usize,
+    /// Both have a name of the same function, which has several.
+    alias: usize,
+    /// perf has no frame, not even the sample's own address.
+    without_stack: usize,
     /// perf has no name.
     gained: usize,
     /// Other differences, with their number.
@@ -45,17 +49,23 @@ impl Compared {
             by_time.entry((tid, sample.time)).or_default().push(sample);
         }
         let mut compared = Self::default();
+        let kernel = kernel_symbols();
         for chain in chains::parse(&printed) {
             let samples = by_time.get_mut(&(chain.tid, chain.time)).expect("the sample");
             assert!(!samples.is_empty(), "one more sample at {}", chain.time);
-            compared.add(&chain, &names(profile, &samples.remove(0)));
+            compared.add(&chain, &frames(profile, &samples.remove(0)), &kernel);
         }
         assert!(by_time.values().all(Vec::is_empty), "samples that perf does not have");
         compared
     }
 
-    fn add(&mut self, chain: &Chain, ours: &[Option<String>]) {
+    fn add(&mut self, chain: &Chain, ours: &[Named], kernel: &BTreeMap<String, u64>) {
         self.samples += 1;
+        // Where a sample has no stack, perf leaves out its own address as well.
+        if chain.frames.is_empty() && ours.len() == 1 {
+            self.without_stack += 1;
+            return;
+        }
         let lengths = (chain.frames.len(), ours.len());
         if lengths.0 != lengths.1 {
             self.differs(format!("{} and {} frames: {}", lengths.0, lengths.1, chain.line()));
@@ -64,10 +74,20 @@ impl Compared {
         for (depth, (frame, ours)) in chain.frames.iter().zip(ours).enumerate() {
             self.frames += 1;
             let offset = frame.symbol.as_ref().and_then(|symbol| symbol.offset);
-            match (frame.name(), ours) {
+            // Of a caller, we have an address within the call.
+            let same_offset = offset.is_some()
+                && [ours.offset, ours.offset.map(|offset| offset + 1)].contains(&offset);
+            let address = |name: &str| kernel.get(name);
+            match (frame.name(), &ours.name) {
                 (None, None) => self.same += 1,
                 (Some(name), Some(ours)) if name == ours => self.same += 1,
                 (Some(_), _) if depth > 0 && offset == Some(0) => self.behind_call += 1,
+                (Some(_), Some(_)) if same_offset => self.alias += 1,
+                (Some(name), Some(ours))
+                    if address(name).is_some() && address(name) == address(ours) =>
+                {
+                    self.alias += 1;
+                }
                 (None, Some(_)) => self.gained += 1,
                 (name, ours) => {
                     let Frame { dso, .. } = frame;
@@ -93,20 +113,46 @@ impl Compared {
     }
 }
 
-/// The names of the frames as perf prints them, innermost first: the symbols of codes, without inlined calls.
-fn names(profile: &Profile, sample: &SampleRow) -> Vec<Option<String>> {
-    let mut names = Vec::new();
+/// A frame as perf prints it.
+struct Named {
+    name: Option<String>,
+    /// The distance from the beginning of its code.
+    offset: Option<u64>,
+}
+
+/// The frames as perf prints them, innermost first: with the symbols of codes, without inlined calls.
+fn frames(profile: &Profile, sample: &SampleRow) -> Vec<Named> {
+    let mut frames = Vec::new();
     for frame in profile.frames_of(sample.stack).filter(|frame| frame.depth == 0) {
         let function = profile.function(frame.function);
-        let name = match (frame.code, function.kind) {
+        let code = frame.code.map(|code| profile.code(code));
+        let name = match (code, function.kind) {
             (_, FunctionKind::End) => continue,
             (_, FunctionKind::Unknown) => None,
-            (Some(code), _) => Some(profile.code(code).symbol),
+            (Some(code), _) => Some(code.symbol),
             (None, _) => Some(function.name),
         };
-        names.push(name.map(|name| String::from_utf8_lossy(profile.text(name)).into_owned()));
+        let name = name.map(|name| String::from_utf8_lossy(profile.text(name)).into_owned());
+        let offset = code.map(|code| frame.address - code.module_address);
+        frames.push(Named { name, offset });
     }
-    names
+    frames
+}
+
+/// Their names alone.
+fn names(profile: &Profile, sample: &SampleRow) -> Vec<Option<String>> {
+    frames(profile, sample).into_iter().map(|frame| frame.name).collect()
+}
+
+/// The addresses of the kernel's functions.
+fn kernel_symbols() -> BTreeMap<String, u64> {
+    let text = std::fs::read_to_string("/proc/kallsyms").expect("the kernel's symbols");
+    let symbols = text.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let address = u64::from_str_radix(words.next()?, 16).ok()?;
+        Some((words.nth(1)?.to_owned(), address))
+    });
+    symbols.collect()
 }
 
 /// A recording of the demo, and its own record of what it ran.
@@ -184,6 +230,44 @@ fn the_demos_functions_lines_and_inlined_calls_are_those_it_recorded() {
     }
 }
 
+/// All compilations of the sampled functions are in the profile, in the order of time, and no sample is outside the time of its code.
+#[test]
+fn compilations_of_the_demo_have_times() {
+    let (recording, truth) = demo(&["-k", "mono", "-F", "999", "-g"]);
+    let recorded = read(&recording.data());
+    let profile = &recorded.profile;
+    let mut sampled = 0;
+    for sample in profile.samples().iter() {
+        let leaf = profile.frames_of(sample.stack).next().expect("a frame");
+        let Some(code) = leaf.code.map(|code| profile.code(code)) else { continue };
+        if code.process.is_some() {
+            assert!(code.loaded.expect("a time") <= sample.time, "{code:?}, {sample:?}");
+            assert!(code.gone.is_none_or(|gone| sample.time < gone), "{code:?}, {sample:?}");
+            sampled += 1;
+        }
+    }
+    assert!(sampled > 50, "{sampled} samples");
+    let mut found: BTreeMap<String, Vec<(u64, u64)>> = BTreeMap::new();
+    let mut generations: BTreeMap<String, Vec<(u32, Option<u64>)>> = BTreeMap::new();
+    for code in profile.codes().iter().filter(|code| code.process.is_some()) {
+        let symbol = String::from_utf8_lossy(profile.text(code.symbol)).into_owned();
+        found.entry(symbol.clone()).or_default().push((code.address, code.size));
+        generations.entry(symbol).or_default().push((code.generation, code.loaded));
+    }
+    let mut several = 0;
+    for (symbol, mut places) in found {
+        let mut expected = truth.places_of(&symbol);
+        (places.sort_unstable(), expected.sort_unstable());
+        assert_eq!(places, expected, "{symbol}");
+        several += usize::from(places.len() > 1);
+    }
+    assert!(several > 0, "no function was compiled twice");
+    for (symbol, mut generations) in generations {
+        generations.sort_unstable();
+        assert!(generations.is_sorted_by_key(|(_, loaded)| *loaded), "{symbol}: {generations:?}");
+    }
+}
+
 #[test]
 fn stacks_of_the_demo_are_perfs() {
     let (recording, _) = demo(&["-k", "mono", "-F", "999", "-g"]);
@@ -208,7 +292,9 @@ fn stacks_of_the_corpus_are_perfs() {
         ("php82-jitdebug32", "g.data"),
         ("erl25-map", "g.data"),
         ("java17-perfmap", "g.data"),
-        ("py313-perf_jit-dwarf", "g.data"),
+        ("rakudo2022", "g.data"),
+        ("jsc-b12", "g.data"),
+        ("lli14-b12", "g.data"),
     ] {
         let corpus = Corpus::unpack(name);
         let data = corpus.scratch().join("ours.data");

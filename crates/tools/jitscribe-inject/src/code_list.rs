@@ -121,11 +121,14 @@ impl CodeList {
             _ = write!(text, ",\"samples\":{},\"images\":[", hits.in_code(listed.code));
             let places = places.get(&(listed.space, listed.code)).map(Vec::as_slice);
             for (at, &(image, moved_by)) in places.unwrap_or_default().iter().enumerate() {
-                let image = images.written.get(image).and_then(|image| image.path.file_name());
-                let image = image.map_or_else(String::new, |name| name.to_string_lossy().into());
+                let Some(image) = images.written.get(image) else { continue };
+                let name = image.path.file_name().unwrap_or_default().to_string_lossy();
                 let comma = if at > 0 { "," } else { "" };
-                let address = code.address.wrapping_add(moved_by);
-                _ = write!(text, "{comma}[\"{image}\",{address}]");
+                // In the file, addresses are offsets.
+                let text_of = &image.finished.text;
+                let bias = text_of.address.wrapping_sub(text_of.file_offset);
+                let address = code.address.wrapping_add(moved_by).wrapping_sub(bias);
+                _ = write!(text, "{comma}[\"{name}\",{address}]");
             }
             text.push_str("]}\n");
         }

@@ -90,7 +90,7 @@ mod tests {
                 .map(PathBuf::from)
         );
         for link in ["../../etc/passwd", "/etc/passwd", "..", ""] {
-            assert_eq!(links(b"/usr/bin/app", link.as_bytes()), [PathBuf::new(); 0], "{link}");
+            assert!(links(b"/usr/bin/app", link.as_bytes()).is_empty(), "{link}");
         }
     }
 

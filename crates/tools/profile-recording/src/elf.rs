@@ -112,8 +112,7 @@ impl Elf {
         let table = elf.elf_section_table();
         let sections = table.iter().take(MOST_SECTIONS).filter_map(|section| {
             let name = table.section_name(endian, section).ok()?;
-            let flags = u64::from(section.sh_flags(endian).0);
-            let is_compressed = flags & u64::from(SHF_COMPRESSED.0) != 0;
+            let is_compressed = section.sh_flags(endian).0 & SHF_COMPRESSED.0 != 0;
             let (offset, size) = (section.sh_offset(endian).into(), section.sh_size(endian).into());
             let is_there = section.sh_type(endian) != SHT_NOBITS && size <= LARGEST_SECTION;
             (is_there && name.starts_with(b".debug_")).then(|| DebugSection {

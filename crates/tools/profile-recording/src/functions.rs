@@ -73,11 +73,14 @@ fn split_place(text: &[u8]) -> Option<(&[u8], &[u8], u32, u32)> {
     Some((rest.get(..space)?, rest.get(space.checked_add(1)?..)?, line, column))
 }
 
+/// A name and a file.
+type NameAndFile = (Vec<u8>, Vec<u8>);
+
 /// The functions that have code of their own, by name and file: inlined calls of them are the same functions.
 #[derive(Debug, Default)]
 pub struct JittedFunctions {
     /// Lines and columns where functions begin.
-    by_place: FxHashMap<(Vec<u8>, Vec<u8>), Vec<(u32, u32)>>,
+    by_place: FxHashMap<NameAndFile, Vec<(u32, u32)>>,
     /// The names of those without a place.
     names: FxHashSet<Vec<u8>>,
 }

@@ -5,10 +5,10 @@ use std::ops::Range;
 use jitdump::ReadAt;
 use jitscribe_inject::files::SourceFile;
 use object::elf::{
-    SHN_ABS, SHN_UNDEF, STB_GLOBAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STV_HIDDEN,
-    STV_INTERNAL,
+    EM_AARCH64, SHF_EXECINSTR, SHN_ABS, SHN_UNDEF, STB_GLOBAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC,
+    STT_NOTYPE, STV_HIDDEN, STV_INTERNAL,
 };
-use object::read::elf::{ElfFile, FileHeader, SectionHeader, Sym, SymbolTable};
+use object::read::elf::{ElfFile, FileHeader, Rela, SectionHeader, Sym, SymbolTable};
 use object::{Endianness, ReadRef};
 
 /// Symbols behind this many are not read. Large programs have a million.
@@ -17,6 +17,8 @@ const MOST: usize = 1 << 22;
 const LONGEST_NAME: usize = 1 << 16;
 /// No more bytes of names are read at once. Chromium has 300 MB.
 const LARGEST_NAMES: u64 = 1 << 28;
+/// The size of a stub that calls a function of another file.
+const STUB: u64 = 16;
 /// So many symbols before an address are looked at for one that covers it.
 const MOST_BEFORE: usize = 32;
 
@@ -28,6 +30,8 @@ pub struct Symbols {
     /// Where their names are in the file.
     names: Range<u64>,
     are_complete: bool,
+    /// The sections with code.
+    code: Vec<Range<u64>>,
     /// Addresses outside of the file, and where their names are in it; by address.
     labels: Vec<(u64, u64)>,
 }
@@ -39,6 +43,8 @@ struct Symbol {
     size: u64,
     /// Offset of its name in the file.
     name: u64,
+    /// Whether it only jumps to the function with this name.
+    is_stub: bool,
     is_function: bool,
     is_weak: bool,
     is_global: bool,
@@ -66,6 +72,8 @@ impl Symbols {
         if all.list.is_empty() {
             all.add(elf, elf.elf_dynamic_symbol_table());
         }
+        all.add_stubs(elf);
+        all.add_code_sections(elf);
         all.list.sort_by_key(|symbol| symbol.start);
         all.list.shrink_to_fit();
         all.labels.sort_unstable();
@@ -111,10 +119,64 @@ impl Symbols {
                 start,
                 size: symbol.st_size(endian).into(),
                 name: strings.saturating_add(name.into()),
+                is_stub: false,
                 is_function,
                 is_weak: symbol.st_bind() == STB_WEAK,
                 is_global: symbol.st_bind() == STB_GLOBAL,
             });
+        }
+    }
+
+    /// Adds the stubs by which functions of other files are called (`.plt`), which have no symbols.
+    fn add_stubs<'d, Header, File>(&mut self, elf: &ElfFile<'d, Header, File>) -> Option<()>
+    where
+        Header: FileHeader<Endian = Endianness>,
+        File: ReadRef<'d>,
+    {
+        let endian = elf.endian();
+        let sections = elf.elf_section_table();
+        let named =
+            |name: &[u8]| sections.section_by_name(endian, name).map(|(_, section)| section);
+        let (relocations, _) = named(b".rela.plt")?.rela(endian, elf.data()).ok()??;
+        let table = elf.elf_dynamic_symbol_table();
+        let strings: u64 = sections.section(table.string_section()).ok()?.sh_offset(endian).into();
+        // The first entry of `.plt` finds functions when they are first called; `.plt.sec` has none such.
+        let head = if elf.elf_header().e_machine(endian) == EM_AARCH64 { 32 } else { STUB };
+        for (name, head) in [(&b".plt"[..], head), (b".plt.sec", 0)] {
+            let Some(section) = named(name) else { continue };
+            let (start, size): (u64, u64) =
+                (section.sh_addr(endian).into(), section.sh_size(endian).into());
+            let starts = (head..size).step_by(STUB as usize);
+            for (into, relocation) in starts.zip(relocations.iter().take(MOST)) {
+                let symbol = relocation.symbol(endian, false);
+                let symbol = symbol.and_then(|symbol| table.symbol(symbol).ok());
+                let Some(name) = symbol.map(|symbol| symbol.st_name(endian)) else { continue };
+                self.list.push(Symbol {
+                    start: start.saturating_add(into),
+                    size: STUB,
+                    name: strings.saturating_add(name.into()),
+                    is_stub: true,
+                    is_function: true,
+                    is_weak: false,
+                    is_global: false,
+                });
+            }
+        }
+        Some(())
+    }
+
+    /// Adds where code is: functions of unknown size do not reach farther.
+    fn add_code_sections<'d, Header, File>(&mut self, elf: &ElfFile<'d, Header, File>)
+    where
+        Header: FileHeader<Endian = Endianness>,
+        File: ReadRef<'d>,
+    {
+        let endian = elf.endian();
+        for section in elf.elf_section_table().iter() {
+            if section.sh_flags(endian).0 & SHF_EXECINSTR.0 != 0 {
+                let start: u64 = section.sh_addr(endian).into();
+                self.code.push(start..start.saturating_add(section.sh_size(endian).into()));
+            }
         }
     }
 
@@ -126,7 +188,9 @@ impl Symbols {
         let end = |symbol: &Symbol| match symbol.size {
             // It ends where the next one begins: behind the address, as this is the nearest one, or not at all.
             0 if before.last().is_some_and(|last| last.start == symbol.start) => {
-                next.unwrap_or_else(|| symbol.start.saturating_add(1 << 12))
+                let next = next.unwrap_or_else(|| symbol.start.saturating_add(1 << 12));
+                let section = self.code.iter().find(|section| section.contains(&symbol.start));
+                section.map_or(next, |section| section.end.min(next))
             }
             size => symbol.start.saturating_add(size),
         };
@@ -146,7 +210,11 @@ impl Symbols {
             (rank, std::cmp::Reverse(underscores), name.len())
         });
         let best = best.unwrap_or(first);
-        Some(FoundSymbol { name: read_name(best.name, file), range: best.start..end(best) })
+        let mut name = read_name(best.name, file);
+        if best.is_stub {
+            name.extend_from_slice(b"@plt");
+        }
+        Some(FoundSymbol { name, range: best.start..end(best) })
     }
 
     /// The name of an address outside of the file.
