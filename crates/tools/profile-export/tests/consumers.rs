@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use end_to_end::tool::{cache, output, run, tool};
+use end_to_end::tool::{cache, run, tool};
 use profile_export::firefox::Symbols;
 use profile_export::{Format, Options};
 use serde_json::{Value, json};
@@ -149,7 +149,10 @@ impl Profiler {
         let daemon = daemon.arg("--daemon").arg(file).args(["--session", "t"]);
         let daemon = daemon.stdout(Stdio::null()).spawn().expect("node");
         let mut profiler = Self { folder, daemon };
-        while !output(&mut profiler.command(&["thread", "functions"])).status.success() {
+        // A question that comes too early makes the client delete the session.
+        let log = profiler.folder.path().join("t.log");
+        let is_loaded = || fs::read_to_string(&log).is_ok_and(|log| log.contains("Profile loaded"));
+        while !is_loaded() {
             let ended = profiler.daemon.try_wait().expect("a child");
             assert_eq!(ended, None, "it ended instead of loading the profile");
             thread::sleep(Duration::from_millis(100));

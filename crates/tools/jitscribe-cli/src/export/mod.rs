@@ -107,10 +107,14 @@ impl FormatArgs {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
+    let format = args.format.format();
     if args.serve {
+        // The parser lets this pass, as options of a group exclude each other.
+        if format != Format::Firefox {
+            return Err(Error::Usage("--serve needs --firefox".into()));
+        }
         return serve(args);
     }
-    let format = args.format.format();
     let output = output_path(args, format);
     let output = output.as_deref();
     if output.is_none() && text::is_terminal() && format != Format::Folded {
