@@ -272,6 +272,8 @@ mod tests {
     }
 
     proptest! {
+        // Each case writes a file.
+        #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
         fn any_bytes_are_read_or_refused(
             at in prop::collection::vec((0usize..4096, any::<u8>()), 0..8),
