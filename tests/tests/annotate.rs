@@ -15,7 +15,7 @@ use serde_json::Value;
 /// What a verb prints with `--json` of a recording.
 fn json(words: &[&str]) -> Value {
     let mut command = jitscribe();
-    command.args(words).arg("--json");
+    command.args(words.first()).arg("--json").args(words.get(1..).unwrap_or_default());
     serde_json::from_str(&run(&mut command).stdout).expect("JSON")
 }
 
@@ -117,10 +117,11 @@ fn the_demo_is_annotated_as_its_own_record_says() {
 /// Of node's functions, each address has perf's number of samples, and each instruction is objdump's.
 #[test]
 fn functions_of_node_are_annotated_as_perf_and_objdump_see_them() {
-    let corpus = Corpus::unpack("node18-b12");
-    let raw = corpus.file("g.data");
-    let data = corpus.scratch().join("ours.data");
-    inject(&raw, &data, ["--aux-dir".as_ref(), corpus.dir().as_os_str()]);
+    let recorder = Recorder::new();
+    fs::write(recorder.dir().join("program.js"), PROGRAM).expect("a file");
+    let options = ["node", "--allow-natives-syntax", "--perf-prof", "program.js", "1"];
+    let recording = recorder.record(&options);
+    let data = recording.ours().data;
     let mut expected: BTreeMap<(String, u64), u64> = BTreeMap::new();
     for sample in Perf::installed().samples(&data) {
         if let Some(symbol) = sample.announced() {
@@ -142,7 +143,7 @@ fn functions_of_node_are_annotated_as_perf_and_objdump_see_them() {
             }
         }
         if code["missing"].is_null() && number(&code["samples"]) > 0 && decoded < 20 {
-            expect_objdump(corpus.scratch(), code);
+            expect_objdump(recording.dir(), code);
             decoded += 1;
         }
     }
@@ -261,7 +262,7 @@ fn what_is_not_found_is_refused_with_what_there_is() {
     let (code, stdout, stderr) = refused(&["annotate", "e"]);
     assert_eq!(code, Some(1), "{stderr}");
     assert!(stderr.contains("choose one") && stdout.lines().count() > 3, "{stdout}{stderr}");
-    let (code, _, stderr) = refused(&["annotate", "--generation", "999"]);
+    let (code, _, stderr) = refused(&["annotate", "--generation", "999999"]);
     assert_eq!(code, Some(1), "{stderr}");
     assert!(stderr.contains("has no such compilation; there are: "), "{stderr}");
     let (code, _, stderr) = refused(&["report", "--stdio", "--comm", "nothing"]);
