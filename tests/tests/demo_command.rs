@@ -41,7 +41,7 @@ fn the_demo_shows_names_lines_and_stacks() {
     let (_, inlined) = rest.split_once("── addr2line -i, ").expect("inlined calls");
     let (inlined, _) = inlined.split_once("\n\n").expect("more");
     assert!(inlined.contains(" (inlined by) "), "{inlined}");
-    assert!(done.stderr.contains("next: perf report -i "), "{}", done.stderr);
+    assert!(done.stderr.contains("next: jitscribe report -i "), "{}", done.stderr);
     assert!(folder.path().join("demo/perf.data").exists());
     let files = fs::read_dir(&folder).expect("a folder").count();
     assert_eq!(files, 1, "more than the folder `demo`");

@@ -41,7 +41,7 @@ fn is_fib(function: &Value) -> bool {
         && function["file"].as_str().is_some_and(|file| file.ends_with("/fib.js"))
         && function["line"] == 2
         && function["kind"] == "jitted"
-        && function["own"].as_u64() > Some(0)
+        && function["samples"].as_u64() > Some(0)
 }
 
 #[test]
@@ -58,9 +58,9 @@ fn each_window_is_a_line_of_json_until_the_process_ends() {
     for line in lines {
         windows += 1;
         let window: Value = serde_json::from_str(&line.expect("a line")).expect("JSON");
-        assert_eq!((&window["schema"], &window["window"]), (&1.into(), &windows.into()));
+        assert_eq!((&window["schema_version"], &window["window"]), (&1.into(), &windows.into()));
         let functions = window["functions"].as_array().expect("functions");
-        let own: u64 = functions.iter().filter_map(|function| function["own"].as_u64()).sum();
+        let own: u64 = functions.iter().filter_map(|function| function["samples"].as_u64()).sum();
         assert_eq!(Some(own), window["samples"].as_u64(), "{window}");
         if functions.iter().any(is_fib) {
             // Dropped, and so killed: there is no next window.

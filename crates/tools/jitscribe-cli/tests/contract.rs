@@ -337,7 +337,7 @@ fn every_verb_can_be_quiet_or_verbose() {
     let loud = record_node(&bench, "loud", &["--force", "--verbose"]);
     assert!(loud.stderr.contains("jitscribe: running: perf record -k mono"), "{}", loud.stderr);
     assert!(loud.stderr.contains(" codes of process "), "{}", loud.stderr);
-    assert!(loud.stderr.contains("next: perf report"), "{}", loud.stderr);
+    assert!(loud.stderr.contains("next: jitscribe report"), "{}", loud.stderr);
     // Warnings and errors are printed, and options of the command are its own.
     let refused = bench.record(&["-q", "-f", "--", "echo", "-v", "-q"]);
     assert_eq!((refused.code, refused.stdout.as_str()), (3, "-v -q\n"));

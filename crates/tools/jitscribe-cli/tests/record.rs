@@ -50,7 +50,7 @@ fn node_has_names_and_leaves_nothing() {
         assert_eq!(done.code, 0, "{}", done.stderr);
         let symbols = bench.symbols("out.data");
         assert!(symbols.iter().any(|symbol| symbol.contains("spin ")), "{symbols:#?}");
-        assert!(done.stderr.contains("next: perf report -i out.data"), "{}", done.stderr);
+        assert!(done.stderr.contains("next: jitscribe report -i out.data"), "{}", done.stderr);
         assert!(done.stderr.contains("perf annotate -i out.data "), "{}", done.stderr);
         assert_eq!(bench.files(), ["out.data", "out.data.jit", "spin.js"], "{}", done.stderr);
         assert!(!done.stderr.contains("no longer needed"), "{}", done.stderr);
@@ -325,7 +325,7 @@ fn what_a_perf_map_names_has_assembly_if_memory_is_read() {
     for (option, has_assembly) in [("--force", true), ("--no-memory", false)] {
         let done = bench.record(&["-F", "999", option, "-o", "out.data", "--", "rakudo", work]);
         assert_eq!(done.code, 0, "{}", done.stderr);
-        assert!(done.stderr.contains("next: perf report -i out.data"), "{}", done.stderr);
+        assert!(done.stderr.contains("next: jitscribe report -i out.data"), "{}", done.stderr);
         let has_none = done.stderr.contains("no code bytes available, so no assembly");
         assert_eq!(has_none, !has_assembly, "{}", done.stderr);
         assert_eq!(done.stderr.contains("perf annotate"), has_assembly, "{}", done.stderr);

@@ -12,7 +12,7 @@ use crate::line_table::LineTable;
 use crate::source_lines::SourceLineArgs;
 use crate::text::Out;
 use crate::text::shell_word;
-use crate::{Error, Result, companion, note, record, text};
+use crate::{Error, Result, companion, note, record, report, text};
 use jitscribe_inject::output;
 use printed::perf;
 
@@ -24,7 +24,7 @@ const PROGRAM: &str = "demo-jit";
 /// The program compiles functions of a small language while it runs them: one is compiled three times
 /// at the same address, one is moved, one is freed and its place taken. It is recorded by jitscribe
 /// record; perf then shows its functions, its source lines and its call stacks, addr2line the calls that the JIT
-/// inlined, and perf once more the lines of the JIT's intermediate representation.
+/// inlined, and perf once more the lines of the JIT's intermediate representation. At the end stands an HTML report of it all.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "EXAMPLES:
   jitscribe demo
@@ -119,6 +119,7 @@ pub fn run(args: &Args) -> Result<()> {
     })?;
     present(&recorded.report, &raw, &data, &with_ir)?;
     record::summary::print(&recorded.report, &data);
+    report::write(&data, &folder.join("report.html"), args.force)?;
     note::say(format_args!("     perf script -i {} -F +srcline", shell_word(&data)));
     note::say(format_args!("the source that ran: {}", text::path(&folder.join("demo.scribe"))));
     note::say(format_args!("to remove all of it: rm -r {}", shell_word(&folder)));

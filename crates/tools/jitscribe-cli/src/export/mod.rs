@@ -154,6 +154,15 @@ fn serve(args: &Args) -> Result<()> {
     firefox_server::serve(recorded, &options, args.port.unwrap_or(0))
 }
 
+/// Serves all threads of a recording to the Firefox Profiler, by the event with the most samples.
+pub fn serve_all(input: &Path, port: Option<u16>) -> Result<()> {
+    let believed = recorded::believed(input);
+    let recorded = recorded::read(input, &believed)?;
+    let mut options = Options::default();
+    options.selection = selection::of(&recorded.profile, None, &[], Format::Firefox)?;
+    firefox_server::serve(recorded, &options, port.unwrap_or(0))
+}
+
 /// The file to write; `None` for standard output.
 fn output_path(args: &Args, format: Format) -> Option<PathBuf> {
     match &args.output {

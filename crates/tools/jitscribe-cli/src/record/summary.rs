@@ -46,7 +46,8 @@ pub fn print(report: &Report, output: &Path) {
         }
         None => note::say(format_args!("written: {}", text::path(output))),
     }
-    note::say(format_args!("next: perf report -i {}", shell_word(output)));
+    note::say(format_args!("next: jitscribe report -i {}", shell_word(output)));
+    note::say(format_args!("      perf report -i {}", shell_word(output)));
     match to_annotate(report) {
         Some(top) => note::say(format_args!("      {}", annotate(output, &top.symbol))),
         None if report.top.iter().any(|top| !top.has_code && !top.interprets) => {

@@ -10,9 +10,15 @@ use profile_report::{BEGINNING, Options, Summary};
 use crate::text::{self, Out, shell_word};
 use crate::{Error, Result, note, recorded};
 
+/// The most text of source files, in MiB, unless the user says otherwise.
+const SOURCE: usize = 32;
+/// The most instructions, unless the user says otherwise.
+const INSTRUCTIONS: usize = 500_000;
+
 /// The options of the HTML report.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "HTML")]
+#[group(id = "html", multiple = true, conflicts_with_all = ["stdio", "firefox_server"])]
 pub struct HtmlArgs {
     /// Where to write; - for standard output [default: report.html]. A report that is there is replaced
     #[arg(
@@ -20,22 +26,29 @@ pub struct HtmlArgs {
         long,
         value_name = "FILE",
         default_value = "report.html",
-        hide_default_value = true,
-        conflicts_with = "stdio"
+        hide_default_value = true
     )]
     output: PathBuf,
     /// Open it in the browser
-    #[arg(long, conflicts_with = "stdio")]
+    #[arg(long)]
     open: bool,
     /// The most text of source files, in MiB; the most sampled files come first
-    #[arg(long, value_name = "MIB", default_value_t = 32, conflicts_with = "stdio")]
+    #[arg(long, value_name = "MIB", default_value_t = SOURCE)]
     max_source: usize,
     /// The most instructions of machine code; the most sampled code comes first
-    #[arg(long, value_name = "NUMBER", default_value_t = 500_000, conflicts_with = "stdio")]
+    #[arg(long, value_name = "NUMBER", default_value_t = INSTRUCTIONS)]
     max_instructions: usize,
     /// Replace the output if it exists, whatever it is
-    #[arg(short, long, conflicts_with = "stdio")]
+    #[arg(short, long)]
     force: bool,
+}
+
+impl HtmlArgs {
+    /// A report at this path. With `force`, anything that is there is replaced.
+    pub fn to(output: &Path, force: bool) -> Self {
+        let (max_source, max_instructions) = (SOURCE, INSTRUCTIONS);
+        Self { output: output.to_owned(), open: false, max_source, max_instructions, force }
+    }
 }
 
 /// Writes the report.

@@ -4,9 +4,9 @@ mod html;
 mod open;
 mod stdio;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::{Error, Result};
+use crate::{Error, Result, export};
 
 /// Write a recording as one HTML file that needs no network: timeline, flame graph, source and assembly
 ///
@@ -43,10 +43,21 @@ pub struct Args {
     /// Print the report as text on standard output
     #[arg(long)]
     stdio: bool,
+    /// Serve the recording to the Firefox Profiler, with source and assembly, until Ctrl-C; prints the address to open
+    #[arg(long, conflicts_with = "stdio")]
+    firefox_server: bool,
+    /// The port to serve at, on 127.0.0.1 [default: any that is free]
+    #[arg(long, value_name = "PORT", requires = "firefox_server")]
+    port: Option<u16>,
     #[command(flatten)]
     html: html::HtmlArgs,
     #[command(flatten)]
     text: stdio::TextArgs,
+}
+
+/// Writes the recording `input` as an HTML file.
+pub fn write(input: &Path, output: &Path, force: bool) -> Result<()> {
+    html::run(input, &html::HtmlArgs::to(output, force))
 }
 
 /// Runs the command.
@@ -56,9 +67,11 @@ pub fn run(args: &Args) -> Result<()> {
     }
     if args.text.selection.is_part() {
         return Err(Error::Usage(
-            "the HTML report has all samples, which are selected in it; these options need --stdio"
-                .into(),
+            "all samples are shown, and selected in the page; these options need --stdio".into(),
         ));
+    }
+    if args.firefox_server {
+        return export::serve_all(&args.input, args.port);
     }
     html::run(&args.input, &args.html)
 }

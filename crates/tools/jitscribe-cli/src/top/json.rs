@@ -1,4 +1,4 @@
-//! A line of JSON for each window: docs/scripts.md.
+//! A line of JSON for each window: docs/look.md describes the fields.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ const SCHEMA: u32 = 1;
 
 #[derive(Serialize)]
 struct Line<'a> {
-    schema: u32,
+    schema_version: u32,
     window: u64,
     samples: u64,
     jitted: u64,
@@ -27,8 +27,8 @@ struct Function<'a> {
     file: String,
     line: u32,
     kind: &'a str,
-    own: u64,
-    total: u64,
+    samples: u64,
+    inclusive: u64,
     tiers: Vec<Tier>,
 }
 
@@ -64,7 +64,7 @@ fn line(table: &Table) -> Line<'_> {
     let functions = table.functions(Span::Last, Order::Own).into_iter();
     let samples = table.samples(Span::Last);
     Line {
-        schema: SCHEMA,
+        schema_version: SCHEMA,
         window: table.windows,
         samples: samples.all,
         jitted: samples.jitted,
@@ -74,8 +74,8 @@ fn line(table: &Table) -> Line<'_> {
                 file: text(&function.file),
                 line: function.line,
                 kind: function.kind.name(),
-                own: counts.own,
-                total: counts.total,
+                samples: counts.own,
+                inclusive: counts.total,
                 tiers: counts
                     .tiers
                     .iter()

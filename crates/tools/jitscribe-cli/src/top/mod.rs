@@ -64,7 +64,7 @@ pub struct Args {
     /// Stop after this many windows
     #[arg(short = 'n', long, value_name = "WINDOWS")]
     count: Option<u64>,
-    /// Print a line of JSON for each window: docs/scripts.md describes its fields
+    /// Print a line of JSON for each window: docs/look.md describes its fields
     #[arg(long)]
     json: bool,
 }
