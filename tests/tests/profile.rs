@@ -257,7 +257,8 @@ fn compilations_of_the_demo_have_times() {
     let mut several = 0;
     for (symbol, mut places) in found {
         let mut expected = truth.places_of(&symbol);
-        (places.sort_unstable(), expected.sort_unstable());
+        places.sort_unstable();
+        expected.sort_unstable();
         assert_eq!(places, expected, "{symbol}");
         several += usize::from(places.len() > 1);
     }

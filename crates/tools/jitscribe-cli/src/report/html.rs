@@ -15,10 +15,12 @@ const SOURCE: usize = 32;
 /// The most instructions, unless the user says otherwise.
 const INSTRUCTIONS: usize = 500_000;
 
+/// The options with which no HTML is written.
+const NOT_HTML: [&str; 2] = ["stdio", "firefox_server"];
+
 /// The options of the HTML report.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "HTML")]
-#[group(id = "html", multiple = true, conflicts_with_all = ["stdio", "firefox_server"])]
 pub struct HtmlArgs {
     /// Where to write; - for standard output [default: report.html]. A report that is there is replaced
     #[arg(
@@ -26,20 +28,21 @@ pub struct HtmlArgs {
         long,
         value_name = "FILE",
         default_value = "report.html",
-        hide_default_value = true
+        hide_default_value = true,
+        conflicts_with_all = NOT_HTML
     )]
     output: PathBuf,
     /// Open it in the browser
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = NOT_HTML)]
     open: bool,
     /// The most text of source files, in MiB; the most sampled files come first
-    #[arg(long, value_name = "MIB", default_value_t = SOURCE)]
+    #[arg(long, value_name = "MIB", default_value_t = SOURCE, conflicts_with_all = NOT_HTML)]
     max_source: usize,
     /// The most instructions of machine code; the most sampled code comes first
-    #[arg(long, value_name = "NUMBER", default_value_t = INSTRUCTIONS)]
+    #[arg(long, value_name = "NUMBER", default_value_t = INSTRUCTIONS, conflicts_with_all = NOT_HTML)]
     max_instructions: usize,
     /// Replace the output if it exists, whatever it is
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with_all = NOT_HTML)]
     force: bool,
 }
 

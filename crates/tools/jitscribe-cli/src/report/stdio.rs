@@ -13,25 +13,24 @@ use crate::{Result, recorded, view};
 /// The options of the report as text.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Text")]
-#[group(id = "text", multiple = true, requires = "stdio")]
 pub struct TextArgs {
     /// By what functions are sorted
-    #[arg(long, value_enum, default_value_t, value_name = "KEY")]
+    #[arg(long, value_enum, default_value_t, value_name = "KEY", requires = "stdio")]
     sort: Sort,
     /// Show the callers of each function instead of what it called
-    #[arg(long)]
+    #[arg(long, requires = "stdio")]
     callers: bool,
     /// Leave out functions and calls with fewer samples than this part of all, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.5)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.5, requires = "stdio")]
     percent_limit: f64,
     /// Show no more than this number of functions below each other in the call tree
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", requires = "stdio")]
     max_depth: Option<usize>,
     /// Print JSON: docs/look.md describes its fields
-    #[arg(long)]
+    #[arg(long, requires = "stdio")]
     json: bool,
     /// Do not use a pager
-    #[arg(long)]
+    #[arg(long, requires = "stdio")]
     no_pager: bool,
     #[command(flatten)]
     pub selection: SelectionArgs,
