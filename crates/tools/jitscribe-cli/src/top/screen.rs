@@ -15,7 +15,7 @@ use crossterm::terminal::{
 };
 use crossterm::{execute, queue};
 
-use super::Args;
+use super::args::Args;
 use super::table::{Order, Span, Table};
 use super::view::{View, printed};
 use super::window::{Window, Windows};

@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tempfile::TempDir;
 
-use super::Args;
+use super::args::Args;
 use crate::record::Held;
 use crate::{Error, Result, companion, descriptors, exit_code, recorded};
 
