@@ -50,7 +50,15 @@ fn an_image_in_the_way_is_kept_and_nothing_is_left_behind() {
     let refused = scene.inject(&recording, &[]);
     assert_eq!(refused.output.status.code(), Some(1));
     assert!(refused.said().contains("jit-5000007-0.elf: already exists"), "{}", refused.said());
-    assert_eq!(scene.files(), ["jit-5000007.dump", "out.data.jit/jit-5000007-0.elf", "perf.data"]);
+    assert_eq!(
+        scene.files(),
+        [
+            "jit-5000007.dump",
+            "out.data.jit/jit-5000007-0.elf",
+            "out.data.jit/jit-5000007.codes.jsonl",
+            "perf.data"
+        ]
+    );
     assert_eq!(std::fs::read(scene.path("out.data.jit/jit-5000007-0.elf")).unwrap(), b"precious");
 }
 
@@ -79,7 +87,8 @@ fn the_output_goes_beside_the_input_by_default() {
             "jit-5000007.dump",
             "perf.data",
             "perf.data.jitted",
-            "perf.data.jitted.jit/jit-5000007-0.elf"
+            "perf.data.jitted.jit/jit-5000007-0.elf",
+            "perf.data.jitted.jit/jit-5000007.codes.jsonl",
         ]
     );
 }
@@ -137,7 +146,13 @@ fn the_output_is_hardly_larger_and_the_home_untouched() {
     assert_eq!(std::fs::read_dir(scene.path("home")).unwrap().count(), 0);
     assert_eq!(
         scene.files(),
-        ["jit-5000007.dump", "out.data", "out.data.jit/jit-5000007-0.elf", "perf.data"]
+        [
+            "jit-5000007.dump",
+            "out.data",
+            "out.data.jit/jit-5000007-0.elf",
+            "out.data.jit/jit-5000007.codes.jsonl",
+            "perf.data"
+        ]
     );
 }
 
