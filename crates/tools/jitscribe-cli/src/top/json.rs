@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::table::{Order, Span, Table};
+use super::args::Order;
+use super::table::{Span, Table};
 use super::window::Windows;
 use crate::Result;
 use crate::text::Out;

@@ -15,8 +15,8 @@ use crossterm::terminal::{
 };
 use crossterm::{execute, queue};
 
-use super::args::Args;
-use super::table::{Order, Span, Table};
+use super::args::{Args, Order};
+use super::table::{Span, Table};
 use super::view::{View, printed};
 use super::window::{Window, Windows};
 use crate::text::terminal;

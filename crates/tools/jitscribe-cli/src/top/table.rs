@@ -2,28 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use clap::ValueEnum;
 use profile::{FunctionKind, Profile, Totals};
 
+use super::args::Order;
 use super::window::Window;
 
 /// No more functions are kept from earlier windows.
 const FUNCTIONS: usize = 1 << 16;
 /// No more new codes are kept.
 const COMPILED: usize = 64;
-
-/// What functions are sorted by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Order {
-    /// Samples in the function itself
-    #[default]
-    #[value(name = "self")]
-    Own,
-    /// Samples in the function and in what it called
-    Total,
-    /// The function's name
-    Name,
-}
 
 /// Which windows are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

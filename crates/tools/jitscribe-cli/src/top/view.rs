@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use printable::{Escape, name};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::table::{Compiled, Counts, Function, Order, Span, Table};
+use super::args::Order;
+use super::table::{Compiled, Counts, Function, Span, Table};
 use crate::text::percent;
 
 /// Width of the column with the tiers.
