@@ -7,7 +7,7 @@ use std::process::Command;
 
 use end_to_end::chains::{Chain, Frame};
 use end_to_end::corpus::Corpus;
-use end_to_end::jitscribe::{inject, java_agent, jitscribe};
+use end_to_end::jitscribe::{demo_jit, inject, java_agent, jitscribe};
 use end_to_end::live::workload;
 use end_to_end::perf::Perf;
 use end_to_end::sample::Sample;
@@ -173,6 +173,28 @@ fn php_erlang_mono_and_javascriptcore_in_the_corpus() {
     corpus("jsc-b12", "g", true);
     // Without call chains, nothing inclusive is known.
     corpus("jsc-b12", "n", false);
+}
+
+/// The callers are those of the unwound stacks. perf 6.1 unwinds some stacks by the tables of code that was replaced (docs/viewers.md).
+#[test]
+fn functions_on_copied_stacks() {
+    let dir = TempDir::with_prefix("jitscribe-summary-").expect("a folder");
+    let demo = demo_jit().get_program().to_owned();
+    let mut command = jitscribe();
+    command.args(["record", "-F", "999", "--json", "--call-graph", "dwarf", "--"]).arg(demo);
+    command.args(["--quiet", "--no-frame-pointers"]).current_dir(dir.path());
+    let report = report(&run(&mut command));
+    let truth = Truth::of(&Perf::installed().chains(&dir.path().join("perf.data")));
+    let mut callers = 0;
+    for row in report["top"].as_array().expect("a list") {
+        let name = row["name"].as_str().expect("a name");
+        let (own, inclusive) = (number(&row["samples"]), number(&row["inclusive"]));
+        assert_eq!(own, truth.own.get(name).copied().unwrap_or_default(), "{name}");
+        let shown = truth.inclusive.get(name).copied().unwrap_or_default();
+        assert!(inclusive >= own && inclusive.abs_diff(shown) * 20 <= shown + 60, "{row}: {shown}");
+        callers += u64::from(inclusive > own);
+    }
+    assert!(callers > 1, "{report}");
 }
 
 #[test]

@@ -106,7 +106,7 @@ pub struct TopFunction {
     /// Number of samples in it.
     pub samples: u64,
     /// Number of samples in it or in what it called; a recursive function counts once a sample. `None` if the recording has
-    /// no call chains, or copies of stacks instead.
+    /// no call chains. Of copies of stacks the callers are not known here either: a profile of the new recording has them.
     pub inclusive: Option<u64>,
     /// The samples by tier, if the runtime tells tiers.
     pub tiers: Vec<TierSamples>,

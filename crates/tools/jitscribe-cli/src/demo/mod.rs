@@ -118,8 +118,8 @@ pub fn run(args: &Args) -> Result<()> {
         count_stacks: false,
     })?;
     present(&recorded.report, &raw, &data, &with_ir)?;
-    record::summary::print(&recorded.report, &data);
     report::write(&data, &folder.join("report.html"), args.force)?;
+    record::summary::print(&recorded.report, &data);
     note::say(format_args!("     perf script -i {} -F +srcline", shell_word(&data)));
     note::say(format_args!("the source that ran: {}", text::path(&folder.join("demo.scribe"))));
     note::say(format_args!("to remove all of it: rm -r {}", shell_word(&folder)));

@@ -6,6 +6,7 @@
 mod cache;
 mod findings;
 mod huge;
+mod inclusive;
 pub mod json;
 mod report;
 mod stacks;
@@ -23,7 +24,7 @@ use jitscribe_inject::{
 use crate::files::{Believed, Named};
 use crate::line_table::LineTable;
 use crate::source_lines::SourceLineArgs;
-use crate::{Error, Result, descriptors, note, text};
+use crate::{Error, Result, descriptors, note, recorded, text};
 
 pub use findings::print_findings;
 pub use jitscribe_inject::{Output, Report};
@@ -193,6 +194,14 @@ pub fn inject(args: &Args) -> Result<Report> {
             Some(output) => StackCounts::of(&mut Recording::open(output, &|_| {})?, &believed)?,
             None => None,
         };
+        if let Some(output) = report.output.clone().filter(|_| report.has_stack_copies) {
+            bar.set_message("unwinding call stacks");
+            match recorded::read_quietly(&output) {
+                Ok(profile) => inclusive::add(&mut report, &profile),
+                // The recording is complete without it.
+                Err(error) => note::warning(format_args!("no inclusive samples: {error}")),
+            }
+        }
     }
     bar.finish_and_clear();
     report::print_details(&report);
