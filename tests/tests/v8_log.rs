@@ -110,13 +110,14 @@ fn shown<'s>(samples: &[&'s Sample]) -> Vec<(&'s Sample, Vec<Place>)> {
     let mut all = Vec::new();
     for (image, samples) in of_images {
         let symbols = symbols(image);
-        // Several codes have one name. What all addresses have in common is the distance from the process's.
+        // Several codes have one name. What all addresses have in common is the distance from the process's, in whole pages.
         let mut distances: Option<BTreeSet<u64>> = None;
         for sample in &samples {
             let symbol = sample.symbol.as_ref().expect("a symbol");
             let starts = symbols[&symbol.name].iter();
             let of_sample = starts
                 .map(|start| sample.ip - start - symbol.offset.expect("an offset"))
+                .filter(|distance| distance.is_multiple_of(4096))
                 .collect::<BTreeSet<u64>>();
             distances = Some(match distances {
                 Some(before) => before.intersection(&of_sample).copied().collect(),
