@@ -33,6 +33,7 @@ mod runtimes;
 mod search_path;
 mod selection;
 mod shell;
+mod sort;
 mod source_lines;
 mod symbols;
 mod text;
