@@ -35,6 +35,7 @@ mod selection;
 mod shell;
 mod sort;
 mod source_lines;
+mod stage_bar;
 mod symbols;
 mod text;
 mod top;
