@@ -4,17 +4,15 @@
 //! `docs/apply.md`, which has the format. Most code of a process belongs to functions that were never sampled, and is left out.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write as _};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use code_timeline::{AddressSpaceId, CodeId};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::code_table::{CodeTable, Origin};
-use super::files::is_image;
+use super::files::code_list_name;
 use super::function_name::function_hash;
 use super::images::Images;
 use super::output::Output;
@@ -133,7 +131,7 @@ impl CodeList {
             text.push_str("]}\n");
         }
         for (pid, text) in texts {
-            let path = folder.join(format!("jit-{pid}.codes.jsonl"));
+            let path = folder.join(code_list_name(pid));
             let mut output = Output::create(&path, replace)?;
             let mut file = BufWriter::new(output.file());
             file.write_all(text.as_bytes())
@@ -144,18 +142,6 @@ impl CodeList {
         }
         Ok(())
     }
-}
-
-/// The list beside an image: of the same process, in the same folder. `None` if the path has not the name of an image.
-#[must_use]
-pub fn code_list(image: &Path) -> Option<PathBuf> {
-    let name = image.file_name()?.as_bytes();
-    if !is_image(name) {
-        return None;
-    }
-    let pid = name.strip_prefix(b"jit-")?.split(|&byte| byte == b'-').next()?;
-    let list = [b"jit-", pid, b".codes.jsonl"].concat();
-    Some(image.with_file_name(OsStr::from_bytes(&list)))
 }
 
 /// The images of each code, by their numbers, and how far addresses in them are behind those in the process.
@@ -209,15 +195,6 @@ impl CodeTable<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_list_is_beside_the_images_of_its_process() {
-        for name in ["jit-7-0.elf", "jit-7-1-12.elf"] {
-            let list = code_list(&Path::new("/x").join(name));
-            assert_eq!(list, Some("/x/jit-7.codes.jsonl".into()), "{name}");
-        }
-        assert_eq!(code_list(Path::new("/x/jit-7.dump")), None);
-    }
 
     #[test]
     fn strings_are_escaped() {

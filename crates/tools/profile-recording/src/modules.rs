@@ -3,10 +3,11 @@
 use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 use jitscribe_inject::Recording;
 use jitscribe_inject::files::{SourceFiles, base_name, is_build_id, is_image};
+use jitscribe_inject::without_spelling;
 use profile::ModuleKind;
 use rustc_hash::FxHashMap;
 
@@ -46,7 +47,8 @@ impl<'f> Modules<'f> {
     pub fn new(recording: &Recording, files: &'f dyn SourceFiles) -> Self {
         let input = recording.reader();
         let ids = input.features().build_ids(input.endian());
-        let build_ids = ids.into_iter().map(|file| (normal(&file.filename), file.id)).collect();
+        let build_ids =
+            ids.into_iter().map(|file| (without_spelling(&file.filename), file.id)).collect();
         Self {
             files,
             build_ids,
@@ -58,7 +60,7 @@ impl<'f> Modules<'f> {
 
     /// The number of the file at `path`, which was mapped with this build-id, if that is known.
     pub fn number(&mut self, path: &[u8], build_id: Option<&[u8]>) -> usize {
-        let path = normal(path);
+        let path = without_spelling(path);
         if let Some(&number) = self.by_path.get(&path) {
             return number;
         }
@@ -185,25 +187,5 @@ impl Module {
     /// The file itself.
     pub fn elf(&self) -> Option<&Elf> {
         self.elf.as_ref()
-    }
-}
-
-/// A path without `//` and `/./`, which images have several spellings with.
-fn normal(path: &[u8]) -> Vec<u8> {
-    let parts = Path::new(OsStr::from_bytes(path)).components();
-    let path: PathBuf = parts.filter(|part| *part != Component::CurDir).collect();
-    path.into_os_string().into_encoded_bytes()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spellings_of_a_path_are_one_file() {
-        for path in ["/a/b.elf", "/a/./b.elf", "/a//b.elf", "//a/././b.elf"] {
-            assert_eq!(normal(path.as_bytes()), b"/a/b.elf", "{path}");
-        }
-        assert_eq!(normal(b"[vdso]"), b"[vdso]");
     }
 }
