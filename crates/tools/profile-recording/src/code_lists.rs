@@ -9,8 +9,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-pub use jitscribe_inject::files::pid_of_image;
-use jitscribe_inject::files::{SourceFiles, base_name, code_list};
+use jitscribe_inject::files::{SourceFiles, base_name, code_list, pid_of_image};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
 

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
+use jitscribe_inject::files::pid_of_image;
 use profile::{Builder, Code, CodeId, FunctionId, FunctionKind, ModuleId, ModuleKind, ProcessId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::code_lists::{CodeLists, ListedCode, pid_of_image};
+use crate::code_lists::{CodeLists, ListedCode};
 use crate::functions::{JittedFunctions, JittedName, native};
 use crate::modules::{Module, Modules};
 use crate::namer::InFile;
