@@ -45,14 +45,15 @@ pub struct Args {
     /// Show functions too whose difference may be chance
     #[arg(long)]
     all: bool,
-    #[command(flatten)]
-    selection: SelectionArgs,
     /// Print JSON with all functions: docs/look.md describes its fields
     #[arg(long)]
     json: bool,
     /// Do not use a pager
     #[arg(long)]
     no_pager: bool,
+    // The last one: its heading is for all options behind it.
+    #[command(flatten)]
+    selection: SelectionArgs,
 }
 
 /// What is compared.
