@@ -51,19 +51,15 @@
 
 mod about;
 mod code_lists;
-mod debug_files;
 mod demangle;
-mod elf;
 mod ends;
 mod functions;
 mod injected;
 mod kernel;
-mod lines;
 mod modules;
 mod options;
 mod reader;
 mod recorded_code;
-mod symbols;
 mod threads;
 mod vdso;
 

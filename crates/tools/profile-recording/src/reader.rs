@@ -458,7 +458,7 @@ impl<'f> Reader<'f> {
             let function = match (depth, is_image) {
                 (0, _) => function,
                 (_, true) => self.jitted.of_inlined(builder, line, function),
-                (_, false) => native(builder, &line.symbol, FunctionKind::Native),
+                (_, false) => native(builder, &line.function, FunctionKind::Native),
             };
             let mut frame = Frame::new(function);
             (frame.code, frame.module, frame.address) = (Some(code), id, address);
