@@ -63,6 +63,7 @@ mod made;
 mod origin;
 mod profile;
 mod sample;
+mod sampled_stack;
 mod selection;
 pub mod significance;
 mod stack;

@@ -51,12 +51,14 @@
 
 mod about;
 mod code_lists;
+mod codes;
 mod demangle;
 mod ends;
 mod functions;
 mod injected;
 mod kernel;
 mod modules;
+mod namer;
 mod options;
 mod reader;
 mod recorded_code;

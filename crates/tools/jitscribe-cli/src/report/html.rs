@@ -1,13 +1,14 @@
 //! The report as an HTML file.
 
 use std::fs::File;
-use std::io::{BufWriter, Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use jitscribe_inject::output::Output;
+use profile::Profile;
 use profile_report::{BEGINNING, Options, Summary};
 
-use crate::text::{self, Out, shell_word};
+use crate::text::{self, shell_word};
+use crate::view::Target;
 use crate::{Error, Result, note, recorded};
 
 /// The most text of source files, in MiB, unless the user says otherwise.
@@ -56,44 +57,23 @@ impl HtmlArgs {
 
 /// Writes the report.
 pub fn run(input: &Path, args: &HtmlArgs) -> Result<()> {
-    let output = Some(args.output.as_path()).filter(|path| path.as_os_str() != "-");
+    let output = text::named_file(&args.output);
     if args.open && output.is_none() {
         return Err(Error::Usage("--open needs a file: write it with -o FILE".into()));
     }
-    if output.is_none() && text::is_terminal() {
-        return Err(Error::Refused(
-            "standard output is a terminal; write the report to a file with -o FILE".into(),
-        ));
+    if output.is_none() {
+        text::refuse_terminal("report")?;
     }
-    // Refused early, before work is spent on what may not be written.
-    let replace = |path: &Path| args.force || is_report(path);
-    let mut target = output.map(|path| Output::create(path, replace(path))).transpose()?;
+    let target = Target::open(output, args.force || output.is_some_and(is_report))?;
     let believed = recorded::believed(input);
     let mut recorded = recorded::read(input, &believed)?;
     let mut options = Options::default();
     options.most_source_bytes = args.max_source.saturating_mul(1 << 20);
     options.most_instructions = args.max_instructions;
     let (profile, code) = (&recorded.profile, &mut recorded.code);
-    let summary = match &mut target {
-        Some(file) => {
-            let mut out = BufWriter::with_capacity(1 << 16, file.file());
-            let written = profile_report::write(profile, code, &options, &mut out);
-            let flushed = written.and_then(|summary| out.flush().map(|()| summary));
-            flushed.map_err(Error::file(&args.output))?
-        }
-        None => {
-            let mut out = Out::new();
-            let written = profile_report::write(profile, code, &options, &mut out);
-            let summary = written.map_err(Error::Stdout)?;
-            out.finish()?;
-            summary
-        }
-    };
-    if let Some(file) = target {
-        file.finish()?;
-    }
-    let missing = profile.missing.iter().map(|missing| missing.samples).sum();
-    say(input, args, &summary, missing, output);
+    let summary =
+        target.write(|mut out| profile_report::write(profile, code, &options, &mut out))?;
+    say(input, args, &summary, profile, output);
     match output {
         Some(path) if args.open => super::open::in_browser(path),
         _ => Ok(()),
@@ -112,7 +92,7 @@ fn is_report(path: &Path) -> bool {
     read.is_ok() && first == BEGINNING.as_bytes()
 }
 
-fn say(input: &Path, args: &HtmlArgs, summary: &Summary, missing: u64, output: Option<&Path>) {
+fn say(input: &Path, args: &HtmlArgs, summary: &Summary, profile: &Profile, output: Option<&Path>) {
     let mut line = format!(
         "{}: {} samples; assembly of {} pieces of code, sources of {} files",
         text::path(input),
@@ -124,11 +104,7 @@ fn say(input: &Path, args: &HtmlArgs, summary: &Summary, missing: u64, output: O
     if left_out > 0 {
         line.push_str(&format!("; {left_out} left out (--max-instructions, --max-source)"));
     }
-    if missing > 0 {
-        line.push_str(&format!(
-            "; {missing} samples in files that cannot be looked into (-v lists them)"
-        ));
-    }
+    line.push_str(&recorded::missing(profile));
     note::say(line);
     let Some(output) = output else { return };
     let next = if args.open { String::new() } else { "; open it in a browser".to_owned() };
