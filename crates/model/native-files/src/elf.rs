@@ -71,7 +71,7 @@ impl Section {
     /// Whether it has content that is compressed.
     #[must_use]
     pub fn is_compressed(&self) -> bool {
-        self.flags & u64::from(SHF_COMPRESSED.0) != 0
+        self.flags & SHF_COMPRESSED.0 != 0
     }
 }
 

@@ -69,7 +69,7 @@ impl Symbols {
         }
         all.add_stubs(elf);
         let code = elf.sections().iter();
-        let code = code.filter(|section| section.flags & u64::from(SHF_EXECINSTR.0) != 0);
+        let code = code.filter(|section| section.flags & SHF_EXECINSTR.0 != 0);
         // Functions of unknown size do not reach farther.
         all.code.extend(
             code.map(|section| section.address..section.address.saturating_add(section.size)),
