@@ -1,14 +1,11 @@
 //! The report as an HTML file.
 
-use std::fs::File;
-use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use jitscribe_inject::output::Output;
-use profile_report::{BEGINNING, Options, Summary};
+use profile_report::{Options, Summary};
 
-use crate::text::{self, Out, shell_word};
-use crate::{Error, Result, note, recorded};
+use crate::html::Html;
+use crate::{Result, recorded, text};
 
 /// The most text of source files, in MiB, unless the user says otherwise.
 const SOURCE: usize = 32;
@@ -56,63 +53,21 @@ impl HtmlArgs {
 
 /// Writes the report.
 pub fn run(input: &Path, args: &HtmlArgs) -> Result<()> {
-    let output = Some(args.output.as_path()).filter(|path| path.as_os_str() != "-");
-    if args.open && output.is_none() {
-        return Err(Error::Usage("--open needs a file: write it with -o FILE".into()));
-    }
-    if output.is_none() && text::is_terminal() {
-        return Err(Error::Refused(
-            "standard output is a terminal; write the report to a file with -o FILE".into(),
-        ));
-    }
-    // Refused early, before work is spent on what may not be written.
-    let replace = |path: &Path| args.force || is_report(path);
-    let mut target = output.map(|path| Output::create(path, replace(path))).transpose()?;
+    let html = Html::create(&args.output, args.open, args.force)?;
     let believed = recorded::believed(input);
     let mut recorded = recorded::read(input, &believed)?;
     let mut options = Options::default();
     options.most_source_bytes = args.max_source.saturating_mul(1 << 20);
     options.most_instructions = args.max_instructions;
     let (profile, code) = (&recorded.profile, &mut recorded.code);
-    let summary = match &mut target {
-        Some(file) => {
-            let mut out = BufWriter::with_capacity(1 << 16, file.file());
-            let written = profile_report::write(profile, code, &options, &mut out);
-            let flushed = written.and_then(|summary| out.flush().map(|()| summary));
-            flushed.map_err(Error::file(&args.output))?
-        }
-        None => {
-            let mut out = Out::new();
-            let written = profile_report::write(profile, code, &options, &mut out);
-            let summary = written.map_err(Error::Stdout)?;
-            out.finish()?;
-            summary
-        }
-    };
-    if let Some(file) = target {
-        file.finish()?;
-    }
     let missing = profile.missing.iter().map(|missing| missing.samples).sum();
-    say(input, args, &summary, missing, output);
-    match output {
-        Some(path) if args.open => super::open::in_browser(path),
-        _ => Ok(()),
-    }
+    html.write(
+        |mut out| profile_report::write(profile, code, &options, &mut out),
+        |summary| (described(input, summary, missing), summary.bytes),
+    )
 }
 
-/// Whether a file is a report, which may be replaced.
-fn is_report(path: &Path) -> bool {
-    // A symbolic link, a pipe or a device is none.
-    if !path.symlink_metadata().is_ok_and(|file| file.is_file()) {
-        return false;
-    }
-    let mut first = Vec::new();
-    let read =
-        File::open(path).and_then(|file| file.take(BEGINNING.len() as u64).read_to_end(&mut first));
-    read.is_ok() && first == BEGINNING.as_bytes()
-}
-
-fn say(input: &Path, args: &HtmlArgs, summary: &Summary, missing: u64, output: Option<&Path>) {
+fn described(input: &Path, summary: &Summary, missing: u64) -> String {
     let mut line = format!(
         "{}: {} samples; assembly of {} pieces of code, sources of {} files",
         text::path(input),
@@ -129,9 +84,5 @@ fn say(input: &Path, args: &HtmlArgs, summary: &Summary, missing: u64, output: O
             "; {missing} samples in files that cannot be looked into (-v lists them)"
         ));
     }
-    note::say(line);
-    let Some(output) = output else { return };
-    let next = if args.open { String::new() } else { "; open it in a browser".to_owned() };
-    let mebibytes = summary.bytes as f64 / f64::from(1 << 20);
-    note::say(format_args!("written: {} ({mebibytes:.1} MiB){next}", shell_word(output)));
+    line
 }
