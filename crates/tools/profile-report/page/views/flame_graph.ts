@@ -23,7 +23,7 @@ export interface FlameContent<Node> {
   fills(): (node: Node) => string;
   /** Which nodes match the search; null: nothing is searched for. */
   found(): ((node: Node) => boolean) | null;
-  /** Whether a node is marked besides the selected one. */
+  /** Whether a node that is not the selected one is marked, too. */
   isMarked(node: Node): boolean;
   /** The lines of its tooltip below its name. */
   describe(node: Node): string[];
