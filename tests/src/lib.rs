@@ -10,6 +10,7 @@ pub mod chains;
 pub mod compare;
 pub mod corpus;
 pub mod debugger;
+pub mod demo;
 pub mod java;
 pub mod jitscribe;
 pub mod line_oracle;

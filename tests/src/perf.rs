@@ -92,6 +92,14 @@ impl Perf {
         chains::parse(&run(&mut command).stdout)
     }
 
+    /// How many call chains perf leaves out because it takes an address in them for an unknown marker: see `add_callchain_ip` in its
+    /// `util/machine.c`.
+    pub fn discarded_chains(&self, data: &Path) -> usize {
+        let mut command = self.command();
+        let output = run(command.args(["script", "-v", "-F", "ip", "-i"]).arg(data));
+        output.stderr.lines().filter(|line| line.starts_with("invalid callchain context")).count()
+    }
+
     /// `perf inject --jit`, which writes its objects next to the dump.
     pub fn inject(&self, data: &Path, out: &Path) {
         run(self.command().args(["inject", "--jit", "-i"]).arg(data).arg("-o").arg(out));

@@ -5,11 +5,11 @@ use std::fs;
 use std::path::Path;
 
 use end_to_end::corpus::Corpus;
-use end_to_end::jitscribe::{demo_jit, inject, jitscribe};
+use end_to_end::demo::record_demo;
+use end_to_end::jitscribe::{inject, jitscribe};
 use end_to_end::live::Recorder;
 use end_to_end::perf::Perf;
 use end_to_end::tool::{output, run, tool};
-use end_to_end::truth::Truth;
 use serde_json::Value;
 
 /// What a verb prints with `--json` of a recording.
@@ -68,14 +68,7 @@ fn codes(data: &str) -> Vec<Value> {
 
 #[test]
 fn the_demo_is_annotated_as_its_own_record_says() {
-    let recorder = Recorder::new();
-    let dir = recorder.dir().to_str().expect("a UTF-8 path").to_owned();
-    let program = demo_jit().get_program().to_string_lossy().into_owned();
-    let truth = format!("{dir}/truth.json");
-    let words =
-        [&program, "--dump-dir", &dir, "--source-dir", &dir, "--truth", &truth, "--phase", "200"];
-    let recording = recorder.record(&words);
-    let truth = Truth::read(truth.as_ref());
+    let (recording, truth) = record_demo(Recorder::new(), &[]);
     let ours = recording.ours();
     let data = ours.data.to_str().expect("a UTF-8 path");
 

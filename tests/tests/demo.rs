@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use end_to_end::chains::Chain;
-use end_to_end::jitscribe::{demo_jit, inject, interruptible_jitscribe, jitscribe};
+use end_to_end::demo::{demo, demo_with_phases, record_demo};
+use end_to_end::jitscribe::{inject, interruptible_jitscribe, jitscribe};
 use end_to_end::live::{Recorder, Recording};
 use end_to_end::perf::Perf;
 use end_to_end::running::Running;
@@ -16,28 +17,8 @@ use test_privilege::{Privilege, have};
 const PLAIN: &[&str] = &["-k", "mono", "-F", "999", "-g"];
 const DWARF: &[&str] = &["-k", "mono", "-F", "499", "--call-graph", "dwarf,8192"];
 
-/// The demo's command line: dump, source and truth go into `dir`.
-fn demo(dir: &Path, truth: &str, more: &[&str]) -> Vec<String> {
-    demo_with_phases("200", dir, truth, more)
-}
-
-/// [`demo`] with phases of so many milliseconds.
-fn demo_with_phases(phase: &str, dir: &Path, truth: &str, more: &[&str]) -> Vec<String> {
-    let dir = dir.to_str().expect("a UTF-8 path").to_owned();
-    let program = demo_jit().get_program().to_string_lossy().into_owned();
-    let truth = format!("{dir}/{truth}");
-    let mut words = vec![program, "--dump-dir".into(), dir.clone(), "--source-dir".into(), dir];
-    words.extend(["--truth".into(), truth, "--phase".into(), phase.into()]);
-    words.extend(more.iter().map(|&word| word.to_owned()));
-    words
-}
-
 fn record(options: &[&str], more: &[&str]) -> (Recording, Truth) {
-    let recorder = Recorder::new().options(options);
-    let words = demo(recorder.dir(), "truth.json", more);
-    let recording = recorder.record(&words);
-    let truth = Truth::read(&recording.dir().join("truth.json"));
-    (recording, truth)
+    record_demo(Recorder::new().options(options), more)
 }
 
 #[test]

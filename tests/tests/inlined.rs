@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use end_to_end::addr2line::{Place, inlined_chains, symbols};
-use end_to_end::jitscribe::demo_jit;
+use end_to_end::demo::record_demo;
 use end_to_end::live::{Recorder, Recording};
 use end_to_end::perf::Perf;
 use end_to_end::sample::Sample;
@@ -17,24 +17,7 @@ fn record() -> (Recording, Truth) {
     let recorder =
         Recorder::new().options(&["-k", "mono", "-F", "999", "--call-graph", "dwarf,4096"]);
     let dir = recorder.dir().to_str().expect("a UTF-8 path").to_owned();
-    let program = demo_jit().get_program().to_string_lossy().into_owned();
-    let truth = format!("{dir}/truth.json");
-    let words = [
-        program.as_str(),
-        "--dump-dir",
-        &dir,
-        "--source-dir",
-        &dir,
-        "--ir-dir",
-        &dir,
-        "--truth",
-        &truth,
-        "--phase",
-        "200",
-    ];
-    let recording = recorder.record(&words);
-    let truth = Truth::read(&recording.dir().join("truth.json"));
-    (recording, truth)
+    record_demo(recorder, &["--ir-dir", &dir])
 }
 
 /// What `perf script --inline` shows at each sample's own address, from the innermost function outward, by time.

@@ -30,6 +30,8 @@ struct Compared {
     alias: usize,
     /// perf has no frame, not even the sample's own address.
     without_stack: usize,
+    /// perf leaves out the whole stack, because a frame pointer that is used for something else gave it a return address among the kernel's markers (-4095 to -1).
+    discarded: usize,
     /// perf has no name.
     gained: usize,
     /// Other differences, with their number.
@@ -56,6 +58,8 @@ impl Compared {
             compared.add(&chain, &frames(profile, &samples.remove(0)), &kernel);
         }
         assert!(by_time.values().all(Vec::is_empty), "samples that perf does not have");
+        // The others have no more than one frame.
+        assert!(compared.discarded <= Perf::installed().discarded_chains(data), "{compared:#?}");
         compared
     }
 
@@ -66,9 +70,19 @@ impl Compared {
             self.without_stack += 1;
             return;
         }
+        if chain.frames.is_empty() {
+            self.discarded += 1;
+            return;
+        }
         let lengths = (chain.frames.len(), ours.len());
         if lengths.0 != lengths.1 {
-            self.differs(format!("{} and {} frames: {}", lengths.0, lengths.1, chain.line()));
+            let names: Vec<_> = ours.iter().map(|frame| &frame.name).collect();
+            self.differs(format!(
+                "{} and {} frames: {}, {names:?}",
+                lengths.0,
+                lengths.1,
+                chain.line()
+            ));
             return;
         }
         for (depth, (frame, ours)) in chain.frames.iter().zip(ours).enumerate() {
@@ -105,9 +119,7 @@ impl Compared {
     #[track_caller]
     fn expect_equal(&self, samples: usize) {
         assert!(self.samples >= samples && self.frames >= self.samples, "{self:#?}");
-        // One live recording in twenty differed in a few frames; the cause was not found (TODO.md).
-        let other = self.other.values().fold(0, |sum, count| sum + *count);
-        assert!(other * 200 <= self.frames, "{self:#?}");
+        assert!(self.other.is_empty(), "{self:#?}");
         assert!(
             self.behind_call * 20 <= self.frames && self.gained * 20 <= self.frames,
             "{self:#?}"
@@ -275,7 +287,7 @@ fn compilations_of_the_demo_have_times() {
 fn stacks_of_the_demo_are_perfs() {
     let (recording, _) = demo(&["-k", "mono", "-F", "999", "-g"]);
     let data = recording.ours().data;
-    Compared::of(&data, &read(&data).profile).expect_equal(100);
+    Compared::of(&data, &read(&data).profile).expect_equal(200);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use end_to_end::jitscribe::demo_jit;
+use end_to_end::demo::record_demo;
 use end_to_end::live::{Recorder, Recording};
 use end_to_end::perf::Perf;
 use end_to_end::sample::Sample;
@@ -127,23 +127,7 @@ fn stock(perf: &Perf, recording: &Recording, to: &str) -> (Vec<Sample>, String) 
 }
 
 fn demo() -> (Recording, Truth, Vec<u8>) {
-    let recorder = Recorder::new().options(&["-k", "mono", "-F", "999", "-g"]);
-    let dir = recorder.dir().to_str().expect("a UTF-8 path").to_owned();
-    let program = demo_jit().get_program().to_string_lossy().into_owned();
-    let truth = format!("{dir}/truth.json");
-    let words = [
-        program,
-        "--dump-dir".into(),
-        dir.clone(),
-        "--source-dir".into(),
-        dir,
-        "--truth".into(),
-        truth,
-        "--phase".into(),
-        "200".into(),
-    ];
-    let recording = recorder.record(&words);
-    let truth = Truth::read(&recording.dir().join("truth.json"));
+    let (recording, truth) = record_demo(Recorder::new(), &[]);
     let dump = fs::read(dump_of(&recording)).expect("the demo's dump");
     (recording, truth, dump)
 }

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
 
-use crate::id::{FunctionId, Id, NodeId, StackId};
+use crate::id::{FunctionId, Id, NodeId};
 use crate::profile::Profile;
 use crate::sample::SampleRow;
+use crate::sampled_stack::SampledStack;
 use crate::totals::Count;
 
 /// From where a tree is read.
@@ -51,17 +52,11 @@ impl CallTree {
         samples: impl Iterator<Item = SampleRow>,
         direction: Direction,
     ) -> Self {
-        let mut stacks = vec![Count::default(); profile.stacks().len()];
-        for sample in samples {
-            if let Some(count) = stacks.get_mut(sample.stack.index()) {
-                let (own, own_weight) = (1, sample.weight);
-                count.add(Count { own, total: own, own_weight, total_weight: own_weight });
-            }
-        }
+        let sampled = SampledStack::all(profile, samples);
         let mut growing = Growing::default();
         match direction {
-            Direction::Callees => growing.add_callees(profile, &stacks),
-            Direction::Callers => growing.add_callers(profile, &stacks),
+            Direction::Callees => growing.add_callees(profile, sampled),
+            Direction::Callers => growing.add_callers(profile, sampled),
         }
         let mut tree = growing.tree;
         let weight = |nodes: &[Node], id: &NodeId| {
@@ -119,31 +114,25 @@ impl Growing {
         }
     }
 
-    fn add_callees(&mut self, profile: &Profile, stacks: &[Count]) {
+    fn add_callees(&mut self, profile: &Profile, sampled: impl Iterator<Item = SampledStack>) {
+        let mut counts = vec![Count::default(); profile.stacks().len()];
         // Only stacks with samples, and their callers.
-        let mut below = vec![false; stacks.len()];
-        for (place, row) in profile.stacks().iter().enumerate().rev() {
-            let used = below.get(place) == Some(&true)
-                || stacks.get(place).is_some_and(|count| count.total > 0);
-            if used {
-                for at in [Some(place), row.parent.map(StackId::index)].into_iter().flatten() {
-                    if let Some(below) = below.get_mut(at) {
-                        *below = true;
-                    }
-                }
+        let mut is_used = vec![false; profile.stacks().len()];
+        for sampled in sampled {
+            let place = sampled.stack.index();
+            if let (Some(count), Some(used)) = (counts.get_mut(place), is_used.get_mut(place)) {
+                (*count, *used) = (both(&sampled), true);
             }
         }
-        let mut nodes: Vec<Option<NodeId>> = vec![None; stacks.len()];
-        for (place, row) in profile.stacks().iter().enumerate() {
-            if below.get(place) != Some(&true) {
-                continue;
-            }
+        profile.mark_callers(&mut is_used);
+        let mut nodes: Vec<Option<NodeId>> = Vec::with_capacity(counts.len());
+        for ((row, count), is_used) in profile.stacks().iter().zip(counts).zip(is_used) {
             let above = row.parent.and_then(|parent| nodes.get(parent.index()).copied().flatten());
-            let node = self.node(above, profile.frame(row.frame).function);
-            if let Some(own) = nodes.get_mut(place) {
-                *own = Some(node);
+            let node = is_used.then(|| self.node(above, profile.frame(row.frame).function));
+            nodes.push(node);
+            if let Some(node) = node {
+                self.count(node, count);
             }
-            self.count(node, stacks.get(place).copied().unwrap_or_default());
         }
         // A node has a larger number than the one above it.
         for place in (0..self.tree.nodes.len()).rev() {
@@ -154,19 +143,23 @@ impl Growing {
         }
     }
 
-    fn add_callers(&mut self, profile: &Profile, stacks: &[Count]) {
-        for (stack, count) in (0..).map(StackId).zip(stacks) {
-            if count.total == 0 {
-                continue;
-            }
-            let mut count = *count;
+    fn add_callers(&mut self, profile: &Profile, sampled: impl Iterator<Item = SampledStack>) {
+        for sampled in sampled {
+            let mut count = both(&sampled);
             let mut above = None;
-            for frame in profile.frames_of(stack) {
+            for frame in profile.frames_of(sampled.stack) {
                 let node = self.node(above, frame.function);
                 self.count(node, count);
-                (count.own, count.own_weight) = (0, 0);
+                count = sampled.total();
                 above = Some(node);
             }
         }
     }
+}
+
+/// What the node of a stack's innermost frame counts.
+fn both(sampled: &SampledStack) -> Count {
+    let mut count = sampled.own();
+    count.add(sampled.total());
+    count
 }

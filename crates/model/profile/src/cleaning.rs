@@ -7,61 +7,67 @@ enum Class {
     Hexadecimal,
 }
 
+/// A text, and then characters of a class, at least this number.
+type Removed = (&'static [u8], Class, usize);
+
 /// Removes something from names.
 struct Rule {
     /// What it stands behind; it is kept.
     behind: &'static [u8],
-    /// What is removed, as often as it follows: a text, and then characters of a class, at least this number.
-    removed: &'static [(&'static [u8], Class, usize)],
+    /// What is removed, as often as it follows.
+    removed: &'static [Removed],
     /// Whether nothing may follow.
     is_suffix: bool,
 }
 
+impl Rule {
+    /// Removes what stands behind a text.
+    const fn behind(text: &'static [u8], removed: &'static [Removed]) -> Self {
+        Self { behind: text, removed, is_suffix: false }
+    }
+
+    /// Removes what stands at the end of a name.
+    const fn at_the_end(removed: &'static [Removed]) -> Self {
+        Self { behind: b"", removed, is_suffix: true }
+    }
+}
+
 use Class::{Digits, Hexadecimal};
+
+const NUMBER: &[Removed] = &[(b"", Digits, 1)];
 
 /// The rules for names.
 const NAME_RULES: [Rule; 7] = [
     // Java numbers the classes of lambdas and accessors as it makes them: `App$$Lambda$14/0x0000000800c03000.run`.
-    Rule {
-        behind: b"$$Lambda",
-        removed: &[
-            (b"$", Digits, 1),
-            (b"/0x", Hexadecimal, 1),
-            (b".0x", Hexadecimal, 1),
-            (b"/", Digits, 1),
-        ],
-        is_suffix: false,
-    },
-    Rule { behind: b"$Proxy", removed: &[(b"", Digits, 1)], is_suffix: false },
-    Rule { behind: b"MethodAccessor", removed: &[(b"", Digits, 1)], is_suffix: false },
-    Rule { behind: b"ConstructorAccessor", removed: &[(b"", Digits, 1)], is_suffix: false },
+    Rule::behind(
+        b"$$Lambda",
+        &[(b"$", Digits, 1), (b"/0x", Hexadecimal, 1), (b".0x", Hexadecimal, 1), (b"/", Digits, 1)],
+    ),
+    Rule::behind(b"$Proxy", NUMBER),
+    Rule::behind(b"MethodAccessor", NUMBER),
+    Rule::behind(b"ConstructorAccessor", NUMBER),
     // Hidden classes: `LambdaForm$MH/0x0000000800c04400.invoke`.
-    Rule {
-        behind: b"",
-        removed: &[
+    Rule::behind(
+        b"",
+        &[
             (b"/0x", Hexadecimal, 6),
             (b".0x", Hexadecimal, 6),
             (b"+0x", Hexadecimal, 6),
             (b" 0x", Hexadecimal, 6),
         ],
-        is_suffix: false,
-    },
+    ),
     // Rust's hash of a symbol: `app::run::h0123456789abcdef`.
-    Rule { behind: b"", removed: &[(b"::h", Hexadecimal, 16)], is_suffix: true },
+    Rule::at_the_end(&[(b"::h", Hexadecimal, 16)]),
     // Copies of a function that compilers specialize: `parse.constprop.0.isra.1`.
-    Rule {
-        behind: b"",
-        removed: &[
-            (b".constprop.", Digits, 1),
-            (b".isra.", Digits, 1),
-            (b".part.", Digits, 1),
-            (b".cold.", Digits, 1),
-            (b".cold", Digits, 0),
-            (b".lto_priv.", Digits, 1),
-            (b".llvm.", Digits, 1),
-        ],
-        is_suffix: true,
-    },
+    Rule::at_the_end(&[
+        (b".constprop.", Digits, 1),
+        (b".isra.", Digits, 1),
+        (b".part.", Digits, 1),
+        (b".cold.", Digits, 1),
+        (b".cold", Digits, 0),
+        (b".lto_priv.", Digits, 1),
+        (b".llvm.", Digits, 1),
+    ]),
 ];
 
 impl Class {

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use rustc_hash::FxBuildHasher;
 
 use crate::function_key::FunctionKey;
-use crate::heat::counted_stacks;
 use crate::id::FunctionId;
 use crate::profile::Profile;
 use crate::sample::SampleRow;
+use crate::sampled_stack::SampledStack;
 use crate::significance::{binomial_exact, fisher_exact, holm};
 use crate::totals::Count;
 
@@ -123,11 +123,10 @@ impl Comparison {
                 }
             }
             let mut seen = vec![0_u32; rows.len()];
-            for (round, (stack, samples, weight)) in (1..).zip(counted_stacks(profile, samples)) {
-                *all = all.saturating_add(samples);
-                let total = Count { total: samples, total_weight: weight, ..Count::default() };
-                let mut own = Count { own: samples, own_weight: weight, ..Count::default() };
-                for frame in profile.frames_of(stack) {
+            for (round, sampled) in (1..).zip(SampledStack::all(profile, samples)) {
+                *all = all.saturating_add(sampled.samples);
+                let (mut own, total) = (sampled.own(), sampled.total());
+                for frame in profile.frames_of(sampled.stack) {
                     let group = groups.get(frame.function.index()).copied().unwrap_or(usize::MAX);
                     let row = rows.get_mut(group).and_then(|row| row.count.get_mut(side));
                     let (Some(count), Some(seen)) = (row, seen.get_mut(group)) else { continue };

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
 use crate::code::Code;
-use crate::id::{CodeId, FunctionId, Id, StackId};
+use crate::id::{CodeId, FunctionId};
 use crate::profile::Profile;
 use crate::sample::SampleRow;
+use crate::sampled_stack::SampledStack;
 use crate::stack::Frame;
 use crate::totals::Count;
 
@@ -41,12 +42,11 @@ impl Heat {
         let mut heat = Self::default();
         let mut seen_lines: HashSet<u32, FxBuildHasher> = HashSet::default();
         let mut seen_offsets: HashSet<(CodeId, u64), FxBuildHasher> = HashSet::default();
-        for (stack, samples, weight) in counted_stacks(profile, samples) {
-            let own = Count { own: samples, own_weight: weight, ..Count::default() };
-            let total = Count { total: samples, total_weight: weight, ..Count::default() };
+        for sampled in SampledStack::all(profile, samples) {
+            let (own, total) = (sampled.own(), sampled.total());
             seen_lines.clear();
             seen_offsets.clear();
-            let mut frames = profile.frames_of(stack).peekable();
+            let mut frames = profile.frames_of(sampled.stack).peekable();
             let mut is_innermost = true;
             while let Some(first) = frames.next() {
                 // The frames of the calls that were inlined at one address.
@@ -106,25 +106,6 @@ impl Heat {
     pub fn own(&self) -> u64 {
         self.codes.values().flat_map(BTreeMap::values).map(|count| count.own).sum()
     }
-}
-
-/// The stacks that samples have, each once, with the number of its samples and their weight.
-pub(crate) fn counted_stacks(
-    profile: &Profile,
-    samples: impl Iterator<Item = SampleRow>,
-) -> impl Iterator<Item = (StackId, u64, u64)> {
-    let mut stacks = vec![(0_u64, 0_u64); profile.stacks().len()];
-    for sample in samples {
-        if let Some((samples, weight)) = stacks.get_mut(sample.stack.index()) {
-            *samples = samples.saturating_add(1);
-            *weight = weight.saturating_add(sample.weight);
-        }
-    }
-    stacks
-        .into_iter()
-        .enumerate()
-        .filter(|(_, (samples, _))| *samples > 0)
-        .map(|(place, (samples, weight))| (StackId::at(place), samples, weight))
 }
 
 #[cfg(test)]

@@ -64,6 +64,7 @@ mod made;
 mod origin;
 mod profile;
 mod sample;
+mod sampled_stack;
 mod selection;
 pub mod significance;
 mod stack;

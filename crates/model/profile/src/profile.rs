@@ -126,14 +126,30 @@ impl Profile {
         self.text(self.function(id).name)
     }
 
-    /// The frames of a stack, the innermost first.
-    pub fn frames_of(&self, stack: StackId) -> impl Iterator<Item = &Frame> {
+    /// A stack, that of its caller, and so on: the innermost first.
+    pub fn stacks_of(&self, stack: StackId) -> impl Iterator<Item = &Stack> {
         let mut next = Some(stack);
         std::iter::from_fn(move || {
             let stack = self.stack(next?);
             next = stack.parent;
-            Some(self.frame(stack.frame))
+            Some(stack)
         })
+    }
+
+    /// The frames of a stack, the innermost first.
+    pub fn frames_of(&self, stack: StackId) -> impl Iterator<Item = &Frame> {
+        self.stacks_of(stack).map(|stack| self.frame(stack.frame))
+    }
+
+    /// Marks the callers of the stacks that are marked, by number.
+    pub fn mark_callers(&self, is_marked: &mut [bool]) {
+        // A caller has a smaller number.
+        for (place, stack) in self.stacks.iter().enumerate().rev() {
+            let parent = stack.parent.filter(|_| is_marked.get(place) == Some(&true));
+            if let Some(is_marked) = parent.and_then(|parent| is_marked.get_mut(parent.index())) {
+                *is_marked = true;
+            }
+        }
     }
 
     /// The codes with their numbers.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::id::{EventId, ThreadId};
+use crate::id::{EventId, Id, ThreadId};
 use crate::profile::Profile;
 use crate::sample::SampleRow;
 
@@ -39,5 +39,36 @@ impl Selection {
             threads.get(row.thread.index()) == Some(&true)
                 && event.is_none_or(|event| event == row.event)
         })
+    }
+
+    /// The events of the samples, with how many each has: those with the most first.
+    #[must_use]
+    pub fn events(&self, profile: &Profile) -> Vec<(EventId, u64)> {
+        self.counted(profile, profile.events().len(), |row| row.event)
+    }
+
+    /// The threads of the samples, with how many each has: those with the most first.
+    #[must_use]
+    pub fn threads_with_samples(&self, profile: &Profile) -> Vec<(ThreadId, u64)> {
+        self.counted(profile, profile.threads().len(), |row| row.thread)
+    }
+
+    fn counted<Number: Id>(
+        &self,
+        profile: &Profile,
+        rows: usize,
+        of: impl Fn(&SampleRow) -> Number,
+    ) -> Vec<(Number, u64)> {
+        let mut counts = vec![0_u64; rows];
+        for sample in self.of(profile) {
+            if let Some(count) = counts.get_mut(of(&sample).index()) {
+                *count = count.saturating_add(1);
+            }
+        }
+        let numbered = counts.into_iter().enumerate().filter(|(_, count)| *count > 0);
+        let mut counted: Vec<_> =
+            numbered.map(|(place, count)| (Number::at(place), count)).collect();
+        counted.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        counted
     }
 }

@@ -3,6 +3,7 @@
 use crate::id::{CodeId, FrameId, FunctionId};
 use crate::profile::Profile;
 use crate::sample::SampleRow;
+use crate::sampled_stack::SampledStack;
 
 /// Number of samples, and their weight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,8 +64,6 @@ impl Totals {
     /// Of these samples.
     #[must_use]
     pub fn of(profile: &Profile, samples: impl Iterator<Item = SampleRow>) -> Self {
-        // Stacks are few where samples are many.
-        let mut stacks = vec![(0_u64, 0_u64); profile.stacks().len()];
         let mut all = Self {
             functions: vec![Count::default(); profile.functions().len()],
             codes: vec![Count::default(); profile.codes().len()],
@@ -72,25 +71,14 @@ impl Totals {
             samples: 0,
             weight: 0,
         };
-        for sample in samples {
-            all.samples = all.samples.saturating_add(1);
-            all.weight = all.weight.saturating_add(sample.weight);
-            if let Some((samples, weight)) = stacks.get_mut(sample.stack.index()) {
-                *samples = samples.saturating_add(1);
-                *weight = weight.saturating_add(sample.weight);
-            }
-        }
         let mut functions = Seen::new(all.functions.len());
         let mut codes = Seen::new(all.codes.len());
         let mut frames = Seen::new(all.frames.len());
-        let sampled = stacks.iter().enumerate().filter(|(_, (samples, _))| *samples > 0);
-        for (round, (stack, &(samples, weight))) in (1..).zip(sampled) {
-            let mut own = Count { own: samples, own_weight: weight, ..Count::default() };
-            let total = Count { total: samples, total_weight: weight, ..Count::default() };
-            let mut innermost_code = true;
-            let mut next = profile.stacks().get(stack);
-            while let Some(row) = next {
-                next = row.parent.map(|parent| profile.stack(parent));
+        for (round, sampled) in (1..).zip(SampledStack::all(profile, samples)) {
+            all.samples = all.samples.saturating_add(sampled.samples);
+            all.weight = all.weight.saturating_add(sampled.weight);
+            let (mut own, total) = (sampled.own(), sampled.total());
+            for row in profile.stacks_of(sampled.stack) {
                 let frame = profile.frame(row.frame);
                 let count = |counts: &mut Vec<Count>, seen: &mut Seen, place: usize, own| {
                     if let Some(counter) = counts.get_mut(place) {
@@ -103,14 +91,8 @@ impl Totals {
                 count(&mut all.functions, &mut functions, frame.function.index(), own);
                 count(&mut all.frames, &mut frames, row.frame.index(), own);
                 if let Some(code) = frame.code {
-                    // Of the calls that were inlined into one code, any may be the innermost.
-                    let own = match innermost_code {
-                        true => Count { own: samples, own_weight: weight, ..Count::default() },
-                        false => Count::default(),
-                    };
                     count(&mut all.codes, &mut codes, code.index(), own);
                 }
-                innermost_code = false;
                 own = Count::default();
             }
         }

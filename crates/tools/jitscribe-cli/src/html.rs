@@ -1,38 +1,35 @@
 //! HTML files that are written for the user's browser.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
-use jitscribe_inject::output::Output;
 use profile_report::BEGINNING;
 
-use crate::text::{self, Out, shell_word};
+use crate::text::{self, shell_word};
+use crate::view::Target;
 use crate::{Error, Result, browser, note};
 
 /// An HTML file, or standard output.
 pub struct Html<'a> {
-    path: &'a Path,
     /// `None` for standard output.
-    file: Option<Output>,
+    path: Option<&'a Path>,
+    target: Target,
     open: bool,
 }
 
 impl<'a> Html<'a> {
-    /// Before work is spent on what may not be written. A file of `jitscribe` is replaced, another one with `force` only.
+    /// Fails if it may not be written, before work is spent on it. An HTML file of this command is replaced, another file with `force` only.
     pub fn create(path: &'a Path, open: bool, force: bool) -> Result<Self> {
-        let is_file = path.as_os_str() != "-";
-        if open && !is_file {
+        let path = text::named_file(path);
+        if open && path.is_none() {
             return Err(Error::Usage("--open needs a file: write it with -o FILE".into()));
         }
-        if !is_file && text::is_terminal() {
-            return Err(Error::Refused(
-                "standard output is a terminal; write the report to a file with -o FILE".into(),
-            ));
+        if path.is_none() {
+            text::refuse_terminal("report")?;
         }
-        let create = || Output::create(path, force || is_report(path));
-        let file = is_file.then(create).transpose()?;
-        Ok(Self { path, file, open })
+        let target = Target::open(path, force || path.is_some_and(is_report))?;
+        Ok(Self { path, target, open })
     }
 
     /// Writes it. `write` answers what is in it, of which `describe` makes what is said, and the size.
@@ -41,26 +38,14 @@ impl<'a> Html<'a> {
         write: impl FnOnce(&mut dyn Write) -> io::Result<Summary>,
         describe: impl FnOnce(&Summary) -> (String, u64),
     ) -> Result<()> {
-        let Self { path, file, open } = self;
-        let Some(mut file) = file else {
-            let mut out = Out::new();
-            let summary = write(&mut out).map_err(Error::Stdout)?;
-            out.finish()?;
-            note::say(describe(&summary).0);
-            return Ok(());
-        };
-        let mut out = BufWriter::with_capacity(1 << 16, file.file());
-        let written = write(&mut out);
-        let flushed = written.and_then(|summary| out.flush().map(|()| summary));
-        drop(out);
-        let summary = flushed.map_err(Error::file(path))?;
-        file.finish()?;
+        let summary = self.target.write(write)?;
         let (line, bytes) = describe(&summary);
         note::say(line);
-        let next = if open { "" } else { "; open it in a browser" };
+        let Some(path) = self.path else { return Ok(()) };
+        let next = if self.open { "" } else { "; open it in a browser" };
         let mebibytes = bytes as f64 / f64::from(1 << 20);
         note::say(format_args!("written: {} ({mebibytes:.1} MiB){next}", shell_word(path)));
-        if open { browser::open(path) } else { Ok(()) }
+        if self.open { browser::open(path) } else { Ok(()) }
     }
 }
 

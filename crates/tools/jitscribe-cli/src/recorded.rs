@@ -1,40 +1,28 @@
 //! Reading a recording into a profile, for all verbs that show one.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
-use jitscribe_inject::{Progress, Stage};
 use profile::Profile;
 use profile_recording::{Options, RecordedProfile};
 
 use crate::files::Believed;
+use crate::stage_bar::StageBar;
 use crate::{Error, Result, descriptors, note, text};
 
 /// Whose files are believed for a recording.
 pub fn believed(input: &Path) -> Believed {
-    let path = Some(input).filter(|input| input.as_os_str() != "-");
-    Believed::about(path, &BTreeMap::new(), false, &[])
+    Believed::about(text::named_file(input), &BTreeMap::new(), false, &[])
 }
 
 /// Reads a recording. Says what was left out, and what is missing.
 pub fn read<'f>(input: &Path, files: &'f Believed) -> Result<RecordedProfile<'f>> {
     descriptors::raise();
-    let size = fs::metadata(input).map_or(0, |file| file.len());
-    let bar = note::progress("reading the recording", size);
-    let begun = Cell::new(None);
-    let progress = |progress| match progress {
-        Progress::Begins(stage) if begun.replace(Some(stage)) != Some(stage) => {
-            bar.set_message(message(stage));
-        }
-        Progress::At(offset) => bar.set_position(offset),
-        _ => {}
-    };
+    let bar = StageBar::new(input, "reading the samples");
     let mut options = Options::default();
     options.files = files;
-    let recorded = profile_recording::read(input, &options, &progress)?;
-    bar.finish_and_clear();
+    let recorded = profile_recording::read(input, &options, &|progress| bar.show(progress))?;
+    bar.finish();
     for warning in &recorded.warnings {
         note::warning(warning);
     }
@@ -49,19 +37,20 @@ pub fn read<'f>(input: &Path, files: &'f Believed) -> Result<RecordedProfile<'f>
     Ok(recorded)
 }
 
+/// How many samples are in files that cannot be looked into, for the end of a line: nothing if there are none.
+pub fn missing(profile: &Profile) -> String {
+    match profile.missing.iter().map(|missing| missing.samples).sum::<u64>() {
+        0 => String::new(),
+        samples => {
+            format!("; {samples} samples in files that cannot be looked into (-v lists them)")
+        }
+    }
+}
+
 /// The profile of a recording that this command has made itself. Prints nothing.
 pub fn read_quietly(input: &Path) -> Result<Profile> {
     let files = believed(input);
     let mut options = Options::default();
     options.files = &files;
     Ok(profile_recording::read(input, &options, &|_| {})?.profile)
-}
-
-fn message(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Reading => "reading the recording",
-        Stage::Attributing => "looking for the code",
-        Stage::WritingImages => "writing object files",
-        _ => "reading the samples",
-    }
 }

@@ -1,4 +1,4 @@
-//! The options that select samples of a recording, and what they select.
+//! The options that select samples of a recording, and what they select: the same for all verbs that show recordings.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::{Error, Result, note, text};
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Selection")]
 pub struct SelectionArgs {
-    /// Only samples of this event, for example `cycles` [default: that with the most samples]
+    /// Only samples of this event, for example `cycles` [default: that with the most samples; export --pprof and --otlp: all]
     #[arg(long, value_name = "NAME")]
     event: Option<String>,
     /// Only samples of this process
@@ -38,8 +38,29 @@ impl SelectionArgs {
             || !thread.is_empty()
     }
 
-    /// What is selected of a recording.
+    /// What is selected of a recording: samples of one event, that with the most unless the user names another.
     pub fn of(&self, profile: &Profile) -> Result<Selection> {
+        let (mut selection, events) = self.named(profile)?;
+        if let (None, [(most, _), others @ ..]) = (selection.event, events.as_slice()) {
+            selection.event = Some(*most);
+            if !others.is_empty() {
+                note::say(format_args!(
+                    "event {}; choose another with --event: {}",
+                    event_name(profile, *most),
+                    list(profile, others)
+                ));
+            }
+        }
+        Ok(selection)
+    }
+
+    /// The same with the samples of all events, unless the user names one.
+    pub fn of_all_events(&self, profile: &Profile) -> Result<Selection> {
+        self.named(profile).map(|(selection, _)| selection)
+    }
+
+    /// What the user has named, and the events there.
+    fn named(&self, profile: &Profile) -> Result<(Selection, Vec<(EventId, u64)>)> {
         let mut selection = Selection::default();
         let threads = self.threads(profile);
         if threads.len() < profile.threads().len() {
@@ -48,28 +69,17 @@ impl SelectionArgs {
         if let Some(time) = &self.time {
             selection.times = Some(span(time, profile.samples().times())?);
         }
-        let counts = events(profile, &selection);
-        let Some(&(most, _)) = counts.first() else {
+        let events = selection.events(profile);
+        if events.is_empty() {
             return Err(Error::Refused(format!(
                 "no samples are selected; threads with samples: {}",
                 with_samples(profile)
             )));
-        };
-        let event = match &self.event {
-            Some(name) => named(profile, name, &counts)?,
-            None => most,
-        };
-        if let (None, [_, others @ ..]) = (&self.event, counts.as_slice())
-            && !others.is_empty()
-        {
-            note::say(format_args!(
-                "event {}; choose another with --event: {}",
-                event_name(profile, event),
-                list(profile, others)
-            ));
         }
-        selection.event = Some(event);
-        Ok(selection)
+        if let Some(name) = &self.event {
+            selection.event = Some(named_event(profile, name, &events)?);
+        }
+        Ok((selection, events))
     }
 
     fn threads(&self, profile: &Profile) -> Vec<ThreadId> {
@@ -87,21 +97,7 @@ impl SelectionArgs {
     }
 }
 
-/// The events of the selected samples, those with the most first.
-fn events(profile: &Profile, selection: &Selection) -> Vec<(EventId, u64)> {
-    let mut counts: Vec<(EventId, u64)> =
-        (0..).map(EventId).zip(profile.events()).map(|(id, _)| (id, 0)).collect();
-    for sample in selection.of(profile) {
-        if let Some((_, count)) = counts.get_mut(sample.event.index()) {
-            *count += 1;
-        }
-    }
-    counts.retain(|(_, count)| *count > 0);
-    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    counts
-}
-
-fn named(profile: &Profile, name: &str, counts: &[(EventId, u64)]) -> Result<EventId> {
+fn named_event(profile: &Profile, name: &str, counts: &[(EventId, u64)]) -> Result<EventId> {
     // `cycles` is also `cycles:u`, if there is no other.
     let matches = |event: EventId, exact: bool| {
         let full = profile.text(profile.event(event).name);
@@ -127,22 +123,19 @@ fn list(profile: &Profile, events: &[(EventId, u64)]) -> String {
     names.join(", ")
 }
 
+/// Most threads in a message.
+const MOST_THREADS: usize = 10;
+
 /// The threads that have samples, for a message.
 fn with_samples(profile: &Profile) -> String {
-    let mut counts = vec![0_u64; profile.threads().len()];
-    for sample in profile.samples().iter() {
-        if let Some(count) = counts.get_mut(sample.thread.index()) {
-            *count += 1;
-        }
-    }
-    let mut threads: Vec<(u64, &Thread)> = counts.into_iter().zip(profile.threads()).collect();
-    threads.retain(|(count, _)| *count > 0);
-    threads.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
-    let shown = threads
-        .iter()
-        .take(10)
-        .map(|(_, thread)| format!("{} {}", thread.tid, text::name(profile.text(thread.name))));
-    shown.collect::<Vec<_>>().join(", ")
+    let threads = Selection::default().threads_with_samples(profile);
+    let shown = threads.iter().take(MOST_THREADS).map(|&(id, _)| {
+        let thread = profile.thread(id);
+        format!("{} {}", thread.tid, text::name(profile.text(thread.name)))
+    });
+    let shown: Vec<_> = shown.collect();
+    let more = if threads.len() > shown.len() { ", …" } else { "" };
+    shown.join(", ") + more
 }
 
 /// A span of time in the recording's clock.

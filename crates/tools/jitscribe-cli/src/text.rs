@@ -15,7 +15,7 @@
 
 use std::fmt::{self, Display, Write as _};
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use printable::{Escape, Part, is_plain, parts};
 pub use printable::{name, path, said, shell_path, shell_word, whole};
@@ -29,6 +29,21 @@ use crate::{Error, Result, console};
 /// Whether standard output is a terminal.
 pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
+}
+
+/// Fails if standard output is a terminal, which cannot show a file's content. `what` is the file.
+pub fn refuse_terminal(what: &str) -> Result<()> {
+    match is_terminal() {
+        true => Err(Error::Refused(format!(
+            "standard output is a terminal; write the {what} to a file with -o FILE"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// The file that the user named; `None` for `-`, which is standard input or output.
+pub fn named_file(path: &Path) -> Option<&Path> {
+    Some(path).filter(|path| path.as_os_str() != "-")
 }
 
 /// The terminal, for a program that draws on it. All text that is drawn must be printable.

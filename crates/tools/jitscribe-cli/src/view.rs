@@ -1,12 +1,14 @@
-//! What the verbs that show recordings have in common: where they print, and their JSON.
+//! What the verbs that show recordings have in common: where they print and write, and their JSON.
 
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use jitscribe_inject::output::Output;
 use profile_text::Line;
 use serde::Serialize;
 
 use crate::text::Out;
-use crate::{Result, text};
+use crate::{Error, Result, text};
 
 /// The version of the JSON of `report`, `annotate` and `diff`. It grows when a field is removed or changes its meaning, not when one is added.
 const SCHEMA_VERSION: u32 = 1;
@@ -39,4 +41,31 @@ pub fn print(lines: &[Line], pager: bool) -> Result<()> {
         out.styled(line)?;
     }
     out.finish()
+}
+
+/// Where a view is written: to a file, which appears when it is complete, or to standard output.
+#[derive(Debug)]
+pub struct Target(Option<Output>);
+
+impl Target {
+    /// A file at `path`, or standard output. Fails if it may not be written, before work is spent on it.
+    pub fn open(path: Option<&Path>, replace: bool) -> Result<Self> {
+        Ok(Self(path.map(|path| Output::create(path, replace)).transpose()?))
+    }
+
+    /// Writes it.
+    pub fn write<T>(self, write: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> Result<T> {
+        let Some(mut output) = self.0 else {
+            let mut out = Out::new();
+            let written = write(&mut out).map_err(Error::Stdout)?;
+            out.finish()?;
+            return Ok(written);
+        };
+        let mut out = BufWriter::with_capacity(1 << 16, output.file());
+        let written = write(&mut out).and_then(|written| out.flush().map(|()| written));
+        drop(out);
+        let written = written.map_err(Error::file(output.path()))?;
+        output.finish()?;
+        Ok(written)
+    }
 }

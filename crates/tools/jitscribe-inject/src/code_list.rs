@@ -3,18 +3,17 @@
 //! Images show code at addresses, without times, and without code that another one hides. A profile wants both: see "The list of codes" in
 //! `docs/apply.md`, which has the format. Most code of a process belongs to functions that were never sampled, and is left out.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::ffi::OsStr;
-use std::fmt::Write as _;
-use std::io::{BufWriter, Write as _};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
+use std::path::Path;
 
 use code_timeline::{AddressSpaceId, CodeId};
 use rustc_hash::{FxBuildHasher, FxHashSet};
+use serde::Serialize;
 
 use super::code_table::{CodeTable, Origin};
-use super::files::is_image;
+use super::files::code_list_name;
 use super::function_name::function_hash;
 use super::images::Images;
 use super::output::Output;
@@ -29,6 +28,31 @@ const MOST: usize = 1 << 16;
 const MOST_IMAGES: usize = 64;
 /// Longer symbols are cut off.
 const LONGEST_SYMBOL: usize = 1 << 12;
+
+/// The first line of a file.
+#[derive(Serialize)]
+struct Header {
+    format: &'static str,
+    version: u32,
+}
+
+const HEADER: Header = Header { format: "jitscribe codes", version: 1 };
+
+/// A code in a file. Bytes that are no text are replaced.
+#[derive(Serialize)]
+struct Line<'a> {
+    symbol: Cow<'a, str>,
+    tier: Cow<'a, str>,
+    address: u64,
+    size: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    loaded: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gone: Option<u64>,
+    samples: u64,
+    /// The names of the images that have it, and its address in each.
+    images: Vec<(Cow<'a, str>, u64)>,
+}
 
 /// When codes were there.
 #[derive(Debug, Default)]
@@ -85,11 +109,11 @@ impl CodeList {
         hits: &Hits,
     ) -> Result<()> {
         let places = images_of_codes(plan, images);
-        let mut texts: BTreeMap<u32, String> = BTreeMap::new();
+        let mut texts: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
         for arena in &plan.arenas {
             let text = texts.entry(index.processes.pid(arena.space)).or_default();
             if text.is_empty() {
-                text.push_str("{\"format\":\"jitscribe codes\",\"version\":1}\n");
+                add_line(text, &HEADER).map_err(Error::file(folder))?;
             }
         }
         let mut reader = table.reader();
@@ -106,56 +130,36 @@ impl CodeList {
                     None => continue,
                 },
             };
-            text.push_str("{\"symbol\":");
-            push_string(symbol.get(..LONGEST_SYMBOL).unwrap_or(&symbol), text);
-            text.push_str(",\"tier\":");
-            push_string(&tier, text);
-            // A string takes no errors.
-            _ = write!(text, ",\"address\":{},\"size\":{}", code.address, code.size);
-            if listed.loaded > 0 {
-                _ = write!(text, ",\"loaded\":{}", listed.loaded);
-            }
-            if listed.gone < u64::MAX {
-                _ = write!(text, ",\"gone\":{}", listed.gone);
-            }
-            _ = write!(text, ",\"samples\":{},\"images\":[", hits.in_code(listed.code));
             let places = places.get(&(listed.space, listed.code)).map(Vec::as_slice);
-            for (at, &(image, moved_by)) in places.unwrap_or_default().iter().enumerate() {
-                let Some(image) = images.written.get(image) else { continue };
+            let images = places.unwrap_or_default().iter().filter_map(|&(image, moved_by)| {
+                let image = images.written.get(image)?;
                 let name = image.path.file_name().unwrap_or_default().to_string_lossy();
-                let comma = if at > 0 { "," } else { "" };
                 // In the file, addresses are offsets.
-                let text_of = &image.finished.text;
-                let bias = text_of.address.wrapping_sub(text_of.file_offset);
-                let address = code.address.wrapping_add(moved_by).wrapping_sub(bias);
-                _ = write!(text, "{comma}[\"{name}\",{address}]");
-            }
-            text.push_str("]}\n");
+                let text = &image.finished.text;
+                let bias = text.address.wrapping_sub(text.file_offset);
+                Some((name, code.address.wrapping_add(moved_by).wrapping_sub(bias)))
+            });
+            let symbol = symbol.get(..LONGEST_SYMBOL).unwrap_or(&symbol);
+            let line = Line {
+                symbol: String::from_utf8_lossy(symbol),
+                tier: String::from_utf8_lossy(&tier),
+                address: code.address,
+                size: code.size,
+                loaded: Some(listed.loaded).filter(|&time| time > 0),
+                gone: Some(listed.gone).filter(|&time| time < u64::MAX),
+                samples: hits.in_code(listed.code),
+                images: images.collect(),
+            };
+            add_line(text, &line).map_err(Error::file(folder))?;
         }
         for (pid, text) in texts {
-            let path = folder.join(format!("jit-{pid}.codes.jsonl"));
+            let path = folder.join(code_list_name(pid));
             let mut output = Output::create(&path, replace)?;
-            let mut file = BufWriter::new(output.file());
-            file.write_all(text.as_bytes())
-                .and_then(|()| file.flush())
-                .map_err(Error::file(&path))?;
-            drop(file);
+            output.file().write_all(&text).map_err(Error::file(&path))?;
             output.finish()?;
         }
         Ok(())
     }
-}
-
-/// The list beside an image: of the same process, in the same folder. `None` if the path has not the name of an image.
-#[must_use]
-pub fn code_list(image: &Path) -> Option<PathBuf> {
-    let name = image.file_name()?.as_bytes();
-    if !is_image(name) {
-        return None;
-    }
-    let pid = name.strip_prefix(b"jit-")?.split(|&byte| byte == b'-').next()?;
-    let list = [b"jit-", pid, b".codes.jsonl"].concat();
-    Some(image.with_file_name(OsStr::from_bytes(&list)))
 }
 
 /// The images of each code, by their numbers, and how far addresses in them are behind those in the process.
@@ -179,19 +183,11 @@ fn images_of_codes(plan: &Plan, images: &Images) -> ImagesOfCodes {
     all
 }
 
-/// Appends a string of JSON. Bytes that are no text are replaced.
-fn push_string(bytes: &[u8], out: &mut String) {
-    out.push('"');
-    for character in String::from_utf8_lossy(bytes).chars() {
-        match character {
-            '"' | '\\' => out.extend(['\\', character]),
-            '\0'..=' ' if character != ' ' => {
-                _ = write!(out, "\\u{:04x}", u32::from(character));
-            }
-            _ => out.push(character),
-        }
-    }
-    out.push('"');
+/// Adds a line of JSON.
+fn add_line(text: &mut Vec<u8>, line: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *text, line)?;
+    text.push(b'\n');
+    Ok(())
 }
 
 impl CodeTable<'_> {
@@ -203,26 +199,5 @@ impl CodeTable<'_> {
                 self.name_without_dump(code).map_or(0, function_hash)
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_is_beside_the_images_of_its_process() {
-        for name in ["jit-7-0.elf", "jit-7-1-12.elf"] {
-            let list = code_list(&Path::new("/x").join(name));
-            assert_eq!(list, Some("/x/jit-7.codes.jsonl".into()), "{name}");
-        }
-        assert_eq!(code_list(Path::new("/x/jit-7.dump")), None);
-    }
-
-    #[test]
-    fn strings_are_escaped() {
-        let mut text = String::new();
-        push_string(b"a\"b\\c\nd\xff \x1b", &mut text);
-        assert_eq!(text, "\"a\\\"b\\\\c\\u000ad\u{fffd} \\u001b\"");
     }
 }

@@ -12,7 +12,7 @@ use perf_data::{Attrs, FileIdentity, Mmap, MmapDetail, misc};
 use super::address_space::AddressSpaces;
 use super::branches::TargetNames;
 use super::code_table::CodeTable;
-use super::files::RecordedFiles;
+use super::files::{RecordedFiles, image_name};
 use super::free::Free;
 use super::image::{self, ImageOptions};
 use super::interner::NameId;
@@ -104,13 +104,9 @@ impl Images {
             let is_layered = arena.images_at(0).len() > 1;
             let mut taken = 0;
             for (part, image) in arena.images.iter().enumerate() {
-                let name = match arena.images.len() {
-                    count if count == 1 || is_layered && part == 0 => {
-                        format!("jit-{pid}-{arena_of_pid}.elf")
-                    }
-                    _ => format!("jit-{pid}-{arena_of_pid}-{part}.elf"),
-                };
-                let path = options.folder.join(name);
+                let is_only = arena.images.len() == 1 || is_layered && part == 0;
+                let part = (!is_only).then_some(part);
+                let path = options.folder.join(image_name(pid, arena_of_pid, part));
                 let place = |from: u64, size: u64| {
                     let place = free.as_ref()?.1.first(from.max(taken), size)?;
                     (place + size - arena.span.start < REACH).then_some(place)

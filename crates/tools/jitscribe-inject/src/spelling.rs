@@ -6,7 +6,10 @@
 //! recordings whose stacks are unwound later have one spelling.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::hash::Hash;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
 
 /// Number of symbols that readers read again because of all spellings of one path.
 const SYMBOLS_AGAIN: usize = 1 << 20;
@@ -51,6 +54,14 @@ impl<File: Eq + Hash> Spellings<File> {
     }
 }
 
+/// The path that all spellings of a path lead to: without `//` and `/./`.
+#[must_use]
+pub fn without_spelling(path: &[u8]) -> Vec<u8> {
+    let parts = Path::new(OsStr::from_bytes(path)).components();
+    let path: PathBuf = parts.filter(|part| *part != Component::CurDir).collect();
+    path.into_os_string().into_encoded_bytes()
+}
+
 /// The spelling of `path` with this number; 0 is the path itself.
 fn spelling(path: &[u8], number: usize) -> Vec<u8> {
     let folder = path.iter().rposition(|&byte| byte == b'/').filter(|_| number > 0);
@@ -69,8 +80,6 @@ fn spelling(path: &[u8], number: usize) -> Vec<u8> {
 mod tests {
     use std::collections::HashSet;
     use std::fs;
-    use std::os::unix::ffi::OsStrExt;
-    use std::path::Path;
 
     use super::*;
 
@@ -85,7 +94,8 @@ mod tests {
             (0..100).map(|start| spellings.path(1, path, 10, start)).collect();
         assert_eq!(all.len(), 100);
         for spelling in &all {
-            let spelling = Path::new(std::ffi::OsStr::from_bytes(spelling));
+            assert_eq!(without_spelling(spelling), path);
+            let spelling = Path::new(OsStr::from_bytes(spelling));
             assert_eq!(fs::read(spelling).expect("the file"), b"content");
             assert_eq!(spelling.file_name(), Some("file".as_ref()));
         }
@@ -107,5 +117,13 @@ mod tests {
     fn a_single_spelling_is_the_path() {
         let mut spellings = Spellings::single();
         assert!((0..9).all(|start| spellings.path(1, b"/a/b", 1, start) == b"/a/b"));
+    }
+
+    #[test]
+    fn spellings_of_a_path_are_one_file() {
+        for path in ["/a/b.elf", "/a/./b.elf", "/a//b.elf", "//a/././b.elf"] {
+            assert_eq!(without_spelling(path.as_bytes()), b"/a/b.elf", "{path}");
+        }
+        assert_eq!(without_spelling(b"[vdso]"), b"[vdso]");
     }
 }

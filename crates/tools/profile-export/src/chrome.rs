@@ -6,18 +6,16 @@ use std::io::{self, Write};
 
 use profile::{ProcessId, Profile};
 
-use crate::call_frame::write_call_frame;
+use crate::compilations::Compilations;
 use crate::json::{Object, Text, object};
 use crate::nodes::Nodes;
 use crate::options::{Options, short};
 use crate::timeline::{Span, ThreadSamples, by_thread, period};
+use crate::v8::{IDLE, ROOT, TimeDeltas, number, write_call_frame};
 
 const CATEGORY: &str = "disabled-by-default-v8.cpu_profiler";
 /// How many samples are in one event.
 const CHUNK: usize = 1000;
-const ROOT: u64 = 1;
-const IDLE: u64 = 2;
-const FIRST: u64 = 3;
 
 /// Writes trace events.
 ///
@@ -31,12 +29,13 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
     let nodes = Nodes::of(profile, &tree);
     let mut events = Events { out, is_first: true };
     events.out.write_all(b"{\"traceEvents\":[\n")?;
-    for (number, thread) in (1_u32..).zip(&threads) {
+    for (id, thread) in (1_u32..).zip(&threads) {
         write_names(profile, thread, &mut events)?;
-        write_thread(profile, &nodes, thread, period, number, &mut events)?;
+        write_thread(profile, &nodes, thread, period, id, &mut events)?;
     }
+    let compilations = Compilations::of(profile);
     for process in (0..).map(ProcessId).take(profile.processes().len()) {
-        write_compilations(profile, process, &mut events)?;
+        write_compilations(profile, &compilations, process, &mut events)?;
     }
     events.out.write_all(b"\n]")?;
     let about = &profile.about;
@@ -104,11 +103,11 @@ fn write_thread(
     nodes: &Nodes,
     thread: &ThreadSamples,
     period: u64,
-    number: u32,
+    id: u32,
     events: &mut Events<'_>,
 ) -> io::Result<()> {
     let ids = ids(profile, thread);
-    let id = format!("{number:#x}");
+    let id = format!("{id:#x}");
     let start = thread.start(period);
     events.event(("P", "Profile", CATEGORY), ids, start, |event| {
         event.field("id", &id)?;
@@ -121,18 +120,15 @@ fn write_thread(
     let end = Span { stack: None, duration: 0 };
     let mut spans = thread.spans(period).chain([end]).peekable();
     let mut has_begun = false;
-    let mut at = start;
-    let mut last = start / 1000;
+    let mut times = TimeDeltas::new(start);
     while spans.peek().is_some() {
         let mut new = Vec::new();
         let (mut samples, mut deltas) = (Vec::new(), Vec::new());
-        let begin = at;
+        let begin = times.begin();
         for span in spans.by_ref().take(CHUNK) {
             let node = span.stack.and_then(|stack| nodes.of_stack(stack));
-            samples.push(node.map_or(IDLE, |node| u64::from(node).saturating_add(FIRST)));
-            deltas.push((at / 1000).saturating_sub(last));
-            last = at / 1000;
-            at = at.saturating_add(span.duration);
+            samples.push(node.map_or(IDLE, number));
+            deltas.push(times.next(span.duration));
             let mut next = node;
             while let Some(node) = next {
                 let Some(is_written) = is_written.get_mut(node as usize) else { break };
@@ -157,13 +153,8 @@ fn write_thread(
                         let own = own.map(|(id, parent, name)| (id, parent, Err(name)));
                         let others = new.iter().filter_map(|&node| {
                             let row = nodes.nodes().get(node as usize)?;
-                            let parent =
-                                row.parent.map_or(ROOT, |it| u64::from(it).saturating_add(FIRST));
-                            Some((
-                                u64::from(node).saturating_add(FIRST),
-                                Some(parent),
-                                Ok(&row.label),
-                            ))
+                            let parent = row.parent.map_or(ROOT, number);
+                            Some((number(node), Some(parent), Ok(&row.label)))
                         });
                         chunk.objects(
                             "nodes",
@@ -194,14 +185,12 @@ fn write_thread(
 
 fn write_compilations(
     profile: &Profile,
+    compilations: &Compilations<'_>,
     process: ProcessId,
     events: &mut Events<'_>,
 ) -> io::Result<()> {
     let pid = profile.process(process).pid;
-    let codes = profile.codes().iter().filter(|code| code.process == Some(process));
-    let mut codes: Vec<_> = codes.filter_map(|code| Some((code.loaded?, code))).collect();
-    codes.sort_by_key(|(loaded, _)| *loaded);
-    for (loaded, code) in codes {
+    for &(loaded, code) in compilations.of_process(process) {
         events.event(("i", "JitCode", "jit"), (pid, pid), loaded, |event| {
             event.field("s", "p")?;
             event.object("args", |args| {

@@ -7,16 +7,11 @@ use std::io::{self, Write};
 use profile::{Profile, Selection};
 use rustc_hash::FxHashMap;
 
-use crate::call_frame::write_call_frame;
 use crate::json::object;
 use crate::nodes::Nodes;
 use crate::options::Options;
 use crate::timeline::{busiest, by_thread, period};
-
-/// The nodes that are not the profile's. Those are numbered from [`FIRST`].
-const ROOT: u64 = 1;
-const IDLE: u64 = 2;
-const FIRST: u64 = 3;
+use crate::v8::{IDLE, ROOT, TimeDeltas, number, write_call_frame};
 
 /// Writes the thread with the most samples.
 ///
@@ -33,7 +28,6 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
     options.lines = false;
     options.selection.threads = thread.as_ref().map(|thread| vec![thread.thread]);
     let nodes = Nodes::of(profile, &options);
-    let number = |node: u32| u64::from(node).saturating_add(FIRST);
 
     let mut hits = vec![0_u64; nodes.nodes().len()];
     let mut ticks: Vec<FxHashMap<u32, u64>> = vec![FxHashMap::default(); nodes.nodes().len()];
@@ -64,9 +58,9 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
         let own = [(ROOT, "(root)", roots, 0), (IDLE, "(idle)", Vec::new(), idle)];
         let own =
             own.into_iter().map(|(id, name, children, hits)| (id, Err(name), hits, children, None));
-        let others = nodes.nodes().iter().zip(hits).zip(children).zip(ticks).zip(FIRST..);
-        let others = others.map(|((((node, hits), children), ticks), id)| {
-            (id, Ok(node), hits, children, Some(ticks))
+        let others = (0..).zip(nodes.nodes()).zip(hits).zip(children).zip(ticks);
+        let others = others.map(|((((place, node), hits), children), ticks)| {
+            (number(place), Ok(node), hits, children, Some(ticks))
         });
         file.objects("nodes", own.chain(others), |object, (id, node, hits, children, ticks)| {
             object.field("id", id)?;
@@ -97,20 +91,8 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
         let end = thread.is_some().then_some(IDLE);
         file.list("samples", samples.chain(end))?;
         let durations = spans().map(|span| span.duration).chain(end.map(|_| 0));
-        file.list("timeDeltas", time_deltas(start, durations))
+        let mut deltas = TimeDeltas::new(start);
+        file.list("timeDeltas", durations.map(|duration| deltas.next(duration)))
     })?;
     out.write_all(b"\n")
-}
-
-/// In microseconds, the time from each span's begin to the next one's. The first is from the begin of the profile.
-fn time_deltas(start: u64, durations: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
-    // Differences of rounded times, so that errors do not add up.
-    let mut begin = start;
-    let mut last = start / 1000;
-    durations.map(move |duration| {
-        let delta = (begin / 1000).saturating_sub(last);
-        last = begin / 1000;
-        begin = begin.saturating_add(duration);
-        delta
-    })
 }

@@ -43,8 +43,8 @@
     )
 )]
 
-mod call_frame;
 pub mod chrome;
+mod compilations;
 pub mod cpuprofile;
 pub mod firefox;
 pub mod folded;
@@ -58,10 +58,11 @@ mod options;
 pub mod otlp;
 pub mod pprof;
 mod protobuf;
+mod rows;
 pub mod speedscope;
 mod string_table;
 mod timeline;
+mod v8;
 
 pub use format::Format;
-pub use measure::{busiest_event, events};
 pub use options::Options;

@@ -1,7 +1,8 @@
 //! Locations: an address with all calls that were inlined there, which pprof and OTLP have in place of frames.
 
 use profile::{Frame, FrameId, Profile, StackId};
-use rustc_hash::FxHashMap;
+
+use crate::rows::Rows;
 
 /// The locations of a profile.
 #[derive(Debug)]
@@ -9,7 +10,7 @@ pub struct Locations {
     /// Of each stack: the location of its innermost frame, and the stack of the caller of the location's outermost function.
     of_stack: Vec<(u32, Option<StackId>)>,
     /// The innermost frame of each location, and the location without it.
-    rows: Vec<(FrameId, Option<u32>)>,
+    rows: Rows<(FrameId, Option<u32>)>,
 }
 
 fn is_inlined_into(frame: &Frame, outer: &Frame) -> bool {
@@ -22,8 +23,7 @@ fn is_inlined_into(frame: &Frame, outer: &Frame) -> bool {
 impl Locations {
     /// Of all stacks.
     pub fn of(profile: &Profile) -> Self {
-        let mut locations = Self { of_stack: Vec::new(), rows: Vec::new() };
-        let mut numbers = FxHashMap::default();
+        let mut locations = Self { of_stack: Vec::new(), rows: Rows::default() };
         for stack in profile.stacks() {
             let frame = profile.frame(stack.frame);
             let outer = stack.parent.filter(|&parent| {
@@ -35,11 +35,7 @@ impl Locations {
                 Some((outer, caller)) => (Some(outer), caller),
                 None => (None, stack.parent),
             };
-            let next = u32::try_from(locations.rows.len()).unwrap_or(u32::MAX);
-            let number = *numbers.entry((stack.frame, outer)).or_insert(next);
-            if number == next {
-                locations.rows.push((stack.frame, outer));
-            }
+            let number = locations.rows.number((stack.frame, outer));
             locations.of_stack.push((number, caller));
         }
         locations
@@ -47,7 +43,7 @@ impl Locations {
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.rows.len()
+        self.rows.rows().len()
     }
 
     /// The locations of a stack, the innermost first.
@@ -68,7 +64,7 @@ impl Locations {
     ) -> impl Iterator<Item = &'p Frame> {
         let mut next = Some(location);
         std::iter::from_fn(move || {
-            let &(frame, outer) = self.rows.get(next? as usize)?;
+            let &(frame, outer) = self.rows.rows().get(next? as usize)?;
             next = outer;
             Some(profile.frame(frame))
         })

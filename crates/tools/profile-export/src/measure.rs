@@ -13,27 +13,6 @@ pub enum Unit {
     Events,
 }
 
-/// The event of a profile with the most samples.
-#[must_use]
-pub fn busiest_event(profile: &Profile, selection: &Selection) -> Option<EventId> {
-    events(profile, selection).first().map(|&(event, _)| event)
-}
-
-/// The events that have samples, and how many, those with the most first.
-#[must_use]
-pub fn events(profile: &Profile, selection: &Selection) -> Vec<(EventId, u64)> {
-    let mut counts: Vec<(EventId, u64)> =
-        (0..).map(EventId).take(profile.events().len()).map(|event| (event, 0)).collect();
-    for sample in selection.of(profile) {
-        if let Some((_, count)) = counts.get_mut(sample.event.index()) {
-            *count = count.saturating_add(1);
-        }
-    }
-    counts.retain(|(_, count)| *count > 0);
-    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    counts
-}
-
 /// Whether the weights of an event's samples are nanoseconds.
 fn is_clock(profile: &Profile, event: EventId) -> bool {
     let name = profile.text(profile.event(event).name);

@@ -1,6 +1,6 @@
 //! What is exported, and how functions are spelled.
 
-use profile::{Frame, FunctionId, FunctionKind, Profile, Selection, StringId};
+use profile::{Code, Frame, FunctionId, FunctionKind, Profile, Selection, StringId};
 
 /// What is exported. The default is all samples, and the names of functions as they are.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +59,11 @@ impl Label {
 /// The tier of the code of a frame; empty if there is none.
 pub fn tier(profile: &Profile, frame: &Frame) -> StringId {
     frame.code.map_or(StringId::EMPTY, |code| profile.code(code).tier)
+}
+
+/// The code of a frame, if a process compiled it.
+pub fn jitted_code<'p>(profile: &'p Profile, frame: &Frame) -> Option<&'p Code> {
+    frame.code.map(|code| profile.code(code)).filter(|code| code.process.is_some())
 }
 
 /// Whether a frame is in code that was compiled at run time.

@@ -10,9 +10,10 @@ use rustc_hash::FxHashMap;
 
 use crate::location::Locations;
 use crate::mapping::{Mappings, hex};
-use crate::measure::{Unit, events, unit};
-use crate::options::{Options, is_jitted};
+use crate::measure::{Unit, unit};
+use crate::options::{Options, is_jitted, jitted_code};
 use crate::protobuf::{Message, write_field};
+use crate::rows::{Rows, from_one};
 use crate::string_table::StringTable;
 
 /// Writes a request.
@@ -37,7 +38,7 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
     }
     let mut keys: Vec<_> = samples.keys().copied().collect();
     keys.sort_unstable();
-    let events = events(profile, &options.selection);
+    let events = options.selection.events(profile);
     for of_process in keys.chunk_by(|a, b| a.0 == b.0) {
         let Some(&(process, ..)) = of_process.first() else { continue };
         let mut scope = Message::new();
@@ -67,30 +68,6 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
     write_field(out, 2, dictionary.as_ref())
 }
 
-/// Rows that are referred to by number; the first is 1.
-#[derive(Debug)]
-struct Rows<T> {
-    rows: Vec<T>,
-    numbers: FxHashMap<T, u64>,
-}
-
-impl<T> Default for Rows<T> {
-    fn default() -> Self {
-        Self { rows: Vec::new(), numbers: FxHashMap::default() }
-    }
-}
-
-impl<T: Copy + Eq + std::hash::Hash> Rows<T> {
-    fn number(&mut self, row: T) -> u64 {
-        let next = (self.rows.len() as u64).saturating_add(1);
-        let number = *self.numbers.entry(row).or_insert(next);
-        if number == next {
-            self.rows.push(row);
-        }
-        number
-    }
-}
-
 /// The key and the value of an attribute, as numbers of strings; or a number.
 type Attribute = (u64, Value);
 
@@ -116,18 +93,12 @@ impl Writer<'_> {
 
     fn text_attribute(&mut self, key: &str, value: u64) -> u64 {
         let key = self.strings.text(key);
-        self.attributes.number((key, Value::Text(value)))
+        from_one(self.attributes.number((key, Value::Text(value))))
     }
 
     fn number_attribute(&mut self, key: &str, value: u64) -> u64 {
         let key = self.strings.text(key);
-        self.attributes.number((key, Value::Number(value)))
-    }
-
-    fn value_type(&mut self, kind: &str, unit: &str) -> Message {
-        let mut message = Message::new();
-        message.number(1, self.strings.text(kind)).number(2, self.strings.text(unit));
-        message
+        from_one(self.attributes.number((key, Value::Number(value))))
     }
 
     fn resource(&self, process: ProcessId) -> Message {
@@ -162,12 +133,12 @@ impl Writer<'_> {
         let name = self.profile.text(self.profile.event(event).name);
         let name = String::from_utf8_lossy(name).into_owned();
         let mut message = Message::new();
-        let kind = self.value_type("samples", "count");
+        let kind = self.strings.value_type("samples", "count");
         message.message(1, &kind);
         let (period_type, period) = match unit(self.profile, event) {
-            Unit::Nanoseconds(each) => (self.value_type("cpu", "nanoseconds"), each),
-            Unit::Clock => (self.value_type("cpu", "nanoseconds"), 0),
-            Unit::Events => (self.value_type(&name, "count"), 0),
+            Unit::Nanoseconds(each) => (self.strings.value_type("cpu", "nanoseconds"), each),
+            Unit::Clock => (self.strings.value_type("cpu", "nanoseconds"), 0),
+            Unit::Events => (self.strings.value_type(&name, "count"), 0),
         };
         message.message(5, &period_type).number(6, period);
         let value = self.strings.text(&name);
@@ -184,7 +155,7 @@ impl Writer<'_> {
             attributes.push(self.text_attribute("thread.name", name));
         }
         let mut message = Message::new();
-        message.number(1, self.stacks.number(stack)).numbers(2, attributes);
+        message.number(1, from_one(self.stacks.number(stack))).numbers(2, attributes);
         let utc: Option<Vec<u64>> = times.iter().map(|&time| self.utc(time)).collect();
         match utc {
             Some(times) => message.fixed64s(5, times),
@@ -198,9 +169,10 @@ impl Writer<'_> {
         let none = Message::new();
         let mut dictionary = Message::new();
         dictionary.message(7, &none);
-        for stack in std::mem::take(&mut self.stacks.rows) {
+        for stack in std::mem::take(&mut self.stacks).into_rows() {
             let locations = self.locations.of_stack(stack);
-            let numbers: Vec<u64> = locations.map(|it| self.used_locations.number(it)).collect();
+            let numbers: Vec<u64> =
+                locations.map(|it| from_one(self.used_locations.number(it))).collect();
             dictionary.message(7, Message::new().numbers(1, numbers));
         }
         let mappings = Mappings::of(profile, &options.selection);
@@ -218,17 +190,17 @@ impl Writer<'_> {
         }
         dictionary.message(2, &none);
         let mut functions = Rows::default();
-        for location in std::mem::take(&mut self.used_locations.rows) {
+        for location in std::mem::take(&mut self.used_locations).into_rows() {
             let mut message = Message::new();
             let mut outermost: Option<&Frame> = None;
             for frame in self.locations.frames(profile, location) {
                 if outermost.is_none() {
                     let mapping = mappings.of_frame(profile, frame);
-                    message.number(1, mapping.map_or(0, |it| u64::from(it).saturating_add(1)));
+                    message.number(1, mapping.map_or(0, from_one));
                     message.number(2, frame.address);
                 }
                 let mut line = Message::new();
-                line.number(1, functions.number(frame.function));
+                line.number(1, from_one(functions.number(frame.function)));
                 line.number(2, u64::from(frame.line)).number(3, u64::from(frame.column));
                 message.message(3, &line);
                 outermost = Some(frame);
@@ -239,7 +211,7 @@ impl Writer<'_> {
             dictionary.message(2, &message);
         }
         dictionary.message(3, &none);
-        for id in functions.rows {
+        for id in functions.into_rows() {
             let function = profile.function(id);
             let mut message = Message::new();
             message.number(1, self.strings.id(function.name));
@@ -248,7 +220,7 @@ impl Writer<'_> {
         }
         dictionary.message(4, &none);
         dictionary.message(6, &none);
-        for (key, value) in &self.attributes.rows {
+        for (key, value) in self.attributes.rows() {
             let mut any = Message::new();
             match value {
                 Value::Text(text) => {
@@ -278,8 +250,7 @@ impl Writer<'_> {
         };
         let kind = self.strings.text(kind);
         let mut attributes = vec![self.text_attribute("profile.frame.type", kind)];
-        let code = frame.code.map(|code| profile.code(code));
-        if let Some(code) = code.filter(|code| code.process.is_some()) {
+        if let Some(code) = jitted_code(profile, frame) {
             if !code.tier.is_empty() {
                 let tier = self.strings.id(code.tier);
                 attributes.push(self.text_attribute("code.jit.tier", tier));

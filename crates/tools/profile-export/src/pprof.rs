@@ -8,13 +8,13 @@ use std::io::{self, Write};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use profile::{EventId, FunctionId, Profile, StackId, ThreadId};
-use rustc_hash::FxHashMap;
 
 use crate::location::Locations;
 use crate::mapping::{Mappings, hex};
-use crate::measure::{Unit, events, unit};
-use crate::options::{Options, command};
+use crate::measure::{Unit, unit};
+use crate::options::{Options, command, jitted_code};
 use crate::protobuf::{Message, write_field};
+use crate::rows::{Rows, from_one};
 use crate::string_table::StringTable;
 
 /// The fields of the outermost message.
@@ -65,7 +65,7 @@ impl<'p> Writer<'p> {
     }
 
     fn write(mut self, out: &mut dyn Write) -> io::Result<()> {
-        let events = events(self.profile, &self.options.selection).into_iter();
+        let events = self.options.selection.events(self.profile).into_iter();
         let measured: Vec<Measured> =
             events.map(|(event, _)| Measured { event, unit: unit(self.profile, event) }).collect();
         self.write_head(&measured, out)?;
@@ -75,12 +75,6 @@ impl<'p> Writer<'p> {
             write_field(out, field::STRING_TABLE, text.as_bytes())?;
         }
         Ok(())
-    }
-
-    fn value_type(&mut self, kind: &str, unit: &str) -> Message {
-        let mut message = Message::new();
-        message.number(1, self.strings.text(kind)).number(2, self.strings.text(unit));
-        message
     }
 
     fn write_head(&mut self, measured: &[Measured], out: &mut dyn Write) -> io::Result<()> {
@@ -96,8 +90,8 @@ impl<'p> Writer<'p> {
                 (_, false) => (format!("{name}-samples"), name.clone().into_owned()),
             };
             let unit = if is_time { "nanoseconds" } else { "count" };
-            let count = self.value_type(&samples, "count");
-            let value_type = self.value_type(&value, unit);
+            let count = self.strings.value_type(&samples, "count");
+            let value_type = self.strings.value_type(&value, unit);
             head.message(field::SAMPLE_TYPE, &count).message(field::SAMPLE_TYPE, &value_type);
             if place == 0 {
                 head.number(field::DEFAULT_SAMPLE_TYPE, self.strings.text(&value));
@@ -123,16 +117,11 @@ impl<'p> Writer<'p> {
     fn write_samples(&mut self, measured: &[Measured], out: &mut dyn Write) -> io::Result<()> {
         let width = measured.len().saturating_mul(2);
         let place_of = |event| measured.iter().position(|measured| measured.event == event);
-        let mut places: FxHashMap<(StackId, ThreadId), usize> = FxHashMap::default();
-        let mut keys = Vec::new();
+        let mut keys: Rows<(StackId, ThreadId)> = Rows::default();
         let mut values: Vec<u64> = Vec::new();
         for sample in self.options.selection.of(self.profile) {
-            let key = (sample.stack, sample.thread);
-            let place = *places.entry(key).or_insert(keys.len());
-            if place == keys.len() {
-                keys.push(key);
-                values.resize(values.len().saturating_add(width), 0);
-            }
+            let place = keys.number((sample.stack, sample.thread)) as usize;
+            values.resize(keys.rows().len().saturating_mul(width), 0);
             let Some(event) = place_of(sample.event) else { continue };
             let at = place.saturating_mul(width).saturating_add(event.saturating_mul(2));
             let value = measured.get(event).map_or(0, |it| it.unit.value(sample.weight));
@@ -142,14 +131,16 @@ impl<'p> Writer<'p> {
                 }
             }
         }
-        for ((stack, thread), values) in keys.into_iter().zip(values.chunks(width.max(1))) {
+        for ((stack, thread), values) in
+            keys.into_rows().into_iter().zip(values.chunks(width.max(1)))
+        {
             let mut sample = Message::new();
             let mut ids = Vec::new();
             for location in self.locations.of_stack(stack) {
                 if let Some(is_used) = self.is_used.get_mut(location as usize) {
                     *is_used = true;
                 }
-                ids.push(number(location));
+                ids.push(from_one(location));
             }
             sample.numbers(1, ids);
             // The format has signed values.
@@ -163,8 +154,8 @@ impl<'p> Writer<'p> {
     fn add_labels(&mut self, stack: StackId, thread: ThreadId, sample: &mut Message) {
         let thread = self.profile.thread(thread);
         let process = self.profile.process(thread.process);
-        let code = self.profile.frame(self.profile.stack(stack).frame).code;
-        let code = code.map(|code| self.profile.code(code)).filter(|code| code.process.is_some());
+        let frame = self.profile.frame(self.profile.stack(stack).frame);
+        let code = jitted_code(self.profile, frame);
         let texts = [
             ("thread", thread.name),
             ("process", process.name),
@@ -206,14 +197,14 @@ impl<'p> Writer<'p> {
         let is_used = std::mem::take(&mut self.is_used);
         for (location, _) in (0_u32..).zip(is_used).filter(|(_, is_used)| *is_used) {
             let mut message = Message::new();
-            message.number(1, number(location));
+            message.number(1, from_one(location));
             for (place, frame) in self.locations.frames(profile, location).enumerate() {
                 if place == 0 {
-                    let mapping = mappings.of_frame(profile, frame).map_or(0, number);
+                    let mapping = mappings.of_frame(profile, frame).map_or(0, from_one);
                     message.number(2, mapping).number(3, frame.address);
                 }
                 let mut line = Message::new();
-                line.number(1, number(frame.function.0)).number(2, u64::from(frame.line));
+                line.number(1, from_one(frame.function.0)).number(2, u64::from(frame.line));
                 line.number(3, u64::from(frame.column));
                 message.message(4, &line);
                 if let Some(symbol) = symbols.get_mut(frame.function.index()) {
@@ -232,15 +223,10 @@ impl<'p> Writer<'p> {
             let name = self.strings.id(function.name);
             let symbol = if symbol.is_empty() { name } else { self.strings.id(symbol) };
             let mut message = Message::new();
-            message.number(1, number(id.0)).number(2, name).number(3, symbol);
+            message.number(1, from_one(id.0)).number(2, name).number(3, symbol);
             message.number(4, self.strings.id(function.file)).number(5, u64::from(function.line));
             write_field(out, field::FUNCTION, message.as_ref())?;
         }
         Ok(())
     }
-}
-
-/// The number of a row: 0 is none.
-fn number(place: u32) -> u64 {
-    u64::from(place).saturating_add(1)
 }

@@ -6,10 +6,10 @@
 use std::io::{self, Write};
 
 use profile::{Profile, StackId};
-use rustc_hash::FxHashMap;
 
 use crate::json::{Object, Text, object};
 use crate::options::{Label, Options, short};
+use crate::rows::Rows;
 use crate::timeline::{ThreadSamples, busiest, by_thread, period};
 
 /// Writes a profile for speedscope.
@@ -22,7 +22,8 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
     let mut frames = Frames::default();
     // The file has the frames first.
     for frame in profile.frames() {
-        frames.add(Label { is_inlined: false, ..options.label(profile, frame) });
+        let label = Label { is_inlined: false, ..options.label(profile, frame) };
+        frames.of_frame.push(frames.labels.number(label));
     }
     let recording = String::from_utf8_lossy(&profile.about.recording);
     let name = recording.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("profile");
@@ -32,7 +33,7 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
         file.field("exporter", concat!("jitscribe ", env!("CARGO_PKG_VERSION")))?;
         file.field("activeProfileIndex", busiest(&threads).unwrap_or(0))?;
         file.object("shared", |shared| {
-            shared.objects("frames", &frames.labels, |frame, label| {
+            shared.objects("frames", frames.labels.rows(), |frame, label| {
                 write_frame(profile, label, frame)
             })
         })?;
@@ -46,20 +47,8 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
 
 #[derive(Default)]
 struct Frames {
-    labels: Vec<Label>,
-    numbers: FxHashMap<Label, u32>,
+    labels: Rows<Label>,
     of_frame: Vec<u32>,
-}
-
-impl Frames {
-    fn add(&mut self, label: Label) {
-        let next = u32::try_from(self.labels.len()).unwrap_or(u32::MAX);
-        let number = *self.numbers.entry(label).or_insert(next);
-        if number == next {
-            self.labels.push(label);
-        }
-        self.of_frame.push(number);
-    }
 }
 
 fn write_frame(profile: &Profile, label: &Label, frame: &mut Object<'_>) -> io::Result<()> {
@@ -107,10 +96,6 @@ fn write_thread(
 
 /// The numbers of the frames of a stack, the innermost first.
 fn numbers(profile: &Profile, frames: &Frames, stack: StackId) -> impl Iterator<Item = u32> {
-    let mut next = Some(stack);
-    std::iter::from_fn(move || {
-        let stack = profile.stack(next?);
-        next = stack.parent;
-        frames.of_frame.get(stack.frame.index()).copied()
-    })
+    let stacks = profile.stacks_of(stack);
+    stacks.filter_map(|stack| frames.of_frame.get(stack.frame.index()).copied())
 }

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use profile::{Profile, StringId};
 use rustc_hash::FxHashMap;
 
+use crate::protobuf::Message;
+
 /// Strings, each once; the first is empty.
 #[derive(Debug)]
 pub struct StringTable<'p> {
@@ -52,6 +54,13 @@ impl<'p> StringTable<'p> {
         let number = Self::push(&mut self.texts, Cow::Owned(text.to_owned()));
         self.others.insert(text.to_owned(), number);
         number
+    }
+
+    /// The message `ValueType`, which both formats have.
+    pub fn value_type(&mut self, kind: &str, unit: &str) -> Message {
+        let mut message = Message::new();
+        message.number(1, self.text(kind)).number(2, self.text(unit));
+        message
     }
 
     /// The string with this number.

@@ -71,7 +71,8 @@ impl ThreadSamples {
 
 /// The time between samples of a thread that runs.
 pub fn period(profile: &Profile, selection: &Selection, threads: &[ThreadSamples]) -> u64 {
-    let event = selection.event.or_else(|| measure::busiest_event(profile, selection));
+    let busiest = || selection.events(profile).first().map(|&(event, _)| event);
+    let event = selection.event.or_else(busiest);
     let known = event.and_then(|event| measure::nanoseconds_each(profile, selection, event));
     let median = || {
         let gaps = |thread: &ThreadSamples| {

@@ -9,8 +9,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use jitscribe_inject::code_list;
-use jitscribe_inject::files::{SourceFiles, base_name};
+use jitscribe_inject::files::{SourceFiles, base_name, code_list, pid_of_image};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
 
@@ -118,12 +117,6 @@ impl CodeLists {
 fn list_of(image: &[u8]) -> Option<(u32, PathBuf)> {
     let list = code_list(Path::new(OsStr::from_bytes(image)))?;
     Some((pid_of_image(image)?, list))
-}
-
-/// The process of an image.
-pub fn pid_of_image(path: &[u8]) -> Option<u32> {
-    let pid = base_name(path).strip_prefix(b"jit-")?.split(|&byte| byte == b'-').next()?;
-    std::str::from_utf8(pid).ok()?.parse().ok()
 }
 
 #[cfg(test)]

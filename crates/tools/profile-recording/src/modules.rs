@@ -3,10 +3,11 @@
 use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 use jitscribe_inject::Recording;
 use jitscribe_inject::files::{SourceFiles, base_name, is_build_id, is_image};
+use jitscribe_inject::without_spelling;
 use profile::ModuleKind;
 use rustc_hash::FxHashMap;
 
@@ -25,6 +26,8 @@ pub struct Modules<'f> {
     is_this_machine: bool,
     list: Vec<Module>,
     by_path: FxHashMap<Vec<u8>, usize>,
+    /// Of images, by name without the folder.
+    images: FxHashMap<Vec<u8>, usize>,
 }
 
 /// A file with code.
@@ -46,35 +49,38 @@ impl<'f> Modules<'f> {
     pub fn new(recording: &Recording, files: &'f dyn SourceFiles) -> Self {
         let input = recording.reader();
         let ids = input.features().build_ids(input.endian());
-        let build_ids = ids.into_iter().map(|file| (normal(&file.filename), file.id)).collect();
+        let build_ids =
+            ids.into_iter().map(|file| (without_spelling(&file.filename), file.id)).collect();
         Self {
             files,
             build_ids,
             is_this_machine: recording.is_of_this_machine(),
             list: Vec::new(),
             by_path: FxHashMap::default(),
+            images: FxHashMap::default(),
         }
     }
 
     /// The number of the file at `path`, which was mapped with this build-id, if that is known.
     pub fn number(&mut self, path: &[u8], build_id: Option<&[u8]>) -> usize {
-        let path = normal(path);
+        let path = without_spelling(path);
         if let Some(&number) = self.by_path.get(&path) {
             return number;
         }
         let recorded = build_id.or_else(|| self.build_ids.get(&path).map(Vec::as_slice));
         let module = Module::open(path.clone(), recorded, self.files, self.is_this_machine);
+        let number = self.list.len();
+        if module.kind == ModuleKind::Image {
+            self.images.entry(module.name().to_vec()).or_insert(number);
+        }
         self.list.push(module);
-        let number = self.list.len().saturating_sub(1);
         self.by_path.insert(path, number);
         number
     }
 
-    /// The number of the image with this name in the folder of an image that is known.
-    pub fn beside(&self, name: &[u8]) -> Option<usize> {
-        self.list
-            .iter()
-            .position(|module| module.kind == ModuleKind::Image && module.name() == name)
+    /// The number of the image with this name.
+    pub fn image(&self, name: &[u8]) -> Option<usize> {
+        self.images.get(name).copied()
     }
 
     /// The file with this number.
@@ -185,25 +191,5 @@ impl Module {
     /// The file itself.
     pub fn elf(&self) -> Option<&Elf> {
         self.elf.as_ref()
-    }
-}
-
-/// A path without `//` and `/./`, which images have several spellings with.
-fn normal(path: &[u8]) -> Vec<u8> {
-    let parts = Path::new(OsStr::from_bytes(path)).components();
-    let path: PathBuf = parts.filter(|part| *part != Component::CurDir).collect();
-    path.into_os_string().into_encoded_bytes()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spellings_of_a_path_are_one_file() {
-        for path in ["/a/b.elf", "/a/./b.elf", "/a//b.elf", "//a/././b.elf"] {
-            assert_eq!(normal(path.as_bytes()), b"/a/b.elf", "{path}");
-        }
-        assert_eq!(normal(b"[vdso]"), b"[vdso]");
     }
 }

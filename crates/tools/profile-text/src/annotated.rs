@@ -178,7 +178,8 @@ impl Annotated {
             .collect();
         others.retain(|id| heat.own_in(*id) > 0);
         for ids in [&mut own, &mut others] {
-            ids.sort_by_key(|id| {
+            // Sums over all instructions: each once.
+            ids.sort_by_cached_key(|id| {
                 (Reverse(heat.own_in(*id)), Reverse(profile.code(*id).generation))
             });
         }

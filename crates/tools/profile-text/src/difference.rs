@@ -140,10 +140,7 @@ impl Difference {
             );
             line.push(style, format!("{verdict:<7}"));
             line.push(Style::Plain, format!("  {}", row.function.short_name()));
-            let place = row.function.place();
-            if !place.is_empty() {
-                line.push(Style::Faint, format!("  {place}"));
-            }
+            row.function.push_place(&mut line);
             lines.push(line);
         }
         lines.push(Line::default());

@@ -8,6 +8,14 @@ pub fn percent(part: u64, whole: u64) -> String {
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
+/// Whether a part is at least this percentage of all.
+pub fn is_at_least(part: u64, whole: u64, percent: f64) -> bool {
+    // Numbers of samples are far below 2^53.
+    #[expect(clippy::cast_precision_loss, reason = "see above")]
+    let (part, whole) = (part as f64, whole as f64);
+    part * 100.0 >= whole * percent
+}
+
 /// A percentage, or nothing for no samples, so that rows with samples stand out.
 pub fn percent_or_blank(part: u64, whole: u64) -> String {
     if part == 0 { String::new() } else { percent(part, whole) }

@@ -4,6 +4,8 @@ use printable::floor_char_boundary;
 use profile::{FunctionId, Profile};
 use serde::Serialize;
 
+use crate::line::{Line, Style};
+
 /// A function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FunctionInfo {
@@ -46,6 +48,14 @@ impl FunctionInfo {
     #[must_use]
     pub fn place(&self) -> String {
         place(&self.file, self.line)
+    }
+
+    /// Adds its file and line at the end of a line, if the file is known.
+    pub(crate) fn push_place(&self, line: &mut Line) {
+        let place = self.place();
+        if !place.is_empty() {
+            line.push(Style::Faint, format!("  {place}"));
+        }
     }
 
     /// Its name and place: what `annotate` takes for a function whose name others have too.

@@ -1,5 +1,7 @@
 //! Lines of text with styles.
 
+use crate::figures::counted;
+
 /// How a piece of text looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
@@ -57,6 +59,14 @@ impl Line {
     #[must_use]
     pub fn of(style: Style, text: impl Into<String>) -> Self {
         Self::default().with(style, text)
+    }
+
+    /// How many rows a table leaves out as they have too few samples, if there are any. `others` says what else is left out.
+    pub(crate) fn left_out(rows: usize, row: &str, others: &str) -> Option<Self> {
+        let rows = Some(counted(rows as u64, row)).filter(|_| rows > 0)?;
+        let text =
+            format!(" left out: {rows} with too few samples (--percent-limit 0 shows all){others}");
+        Some(Self::of(Style::Faint, text))
     }
 
     /// The line with another piece of text at its end.

@@ -41,12 +41,15 @@ impl Sources {
         if path.is_empty() {
             return None;
         }
-        let read = || {
-            let read = source.source(path)?;
-            let lines = read.text.split(|byte| *byte == b'\n').map(line).collect();
-            Some(File { lines, is_newer: read.is_newer })
-        };
-        self.files.entry(path.to_vec()).or_insert_with(read).as_ref()
+        // The path is copied once, and not for each line of each instruction.
+        if !self.files.contains_key(path) {
+            let file = source.source(path).map(|read| File {
+                lines: read.text.split(|byte| *byte == b'\n').map(line).collect(),
+                is_newer: read.is_newer,
+            });
+            self.files.insert(path.to_vec(), file);
+        }
+        self.files.get(path)?.as_ref()
     }
 
     /// A line of a file, from 1.

@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use profile::{Code, CodeId, FunctionId, Profile, Totals};
+use profile::{Code, CodeId, FunctionId, Profile, StringId, Totals};
 use serde::Serialize;
 
-use crate::figures::{counted, grouped, percent};
+use crate::figures::{grouped, is_at_least, percent};
 use crate::function_info::{FunctionInfo, lossy};
 use crate::line::{Line, Style};
 
@@ -83,25 +83,12 @@ impl Top {
         });
         let row = |(id, count): &(FunctionId, profile::Count)| {
             let codes = codes.get(id).map(Vec::as_slice).unwrap_or_default();
-            let mut tiers: Vec<TierSamples> = Vec::new();
-            for (code, row) in codes {
-                let samples = totals.of_code(*code).own;
-                let tier = lossy(profile.text(row.tier));
-                if tier.is_empty() || samples == 0 {
-                    continue;
-                }
-                match tiers.iter_mut().find(|known| known.tier == tier) {
-                    Some(known) => known.samples = known.samples.saturating_add(samples),
-                    None => tiers.push(TierSamples { tier, samples }),
-                }
-            }
-            tiers.sort_by_key(|tier| Reverse(tier.samples));
             TopRow {
                 function: FunctionInfo::of(profile, *id),
                 samples: count.own,
                 inclusive: count.total,
                 generations: codes.iter().filter(|(_, code)| code.process.is_some()).count() as u64,
-                tiers,
+                tiers: tiers(profile, totals, codes),
             }
         };
         let functions: Vec<TopRow> = sampled.iter().map(row).collect();
@@ -133,21 +120,30 @@ impl Top {
                     row.function.short_name(),
                 ),
             );
-            let place = row.function.place();
-            if !place.is_empty() {
-                line.push(Style::Faint, format!("  {place}"));
-            }
+            row.function.push_place(&mut line);
             lines.push(line);
         }
-        if self.left_out > 0 {
-            let text = format!(
-                " left out: {} with too few samples (--percent-limit 0 shows all)",
-                counted(self.left_out as u64, "function")
-            );
-            lines.push(Line::of(Style::Faint, text));
-        }
+        lines.extend(Line::left_out(self.left_out, "function", ""));
         lines
     }
+}
+
+/// The tiers of the sampled codes of a function.
+fn tiers(profile: &Profile, totals: &Totals, codes: &[(CodeId, &Code)]) -> Vec<TierSamples> {
+    let mut tiers: Vec<(StringId, u64)> = Vec::new();
+    for (code, row) in codes {
+        let own = totals.of_code(*code).own;
+        if row.tier.is_empty() || own == 0 {
+            continue;
+        }
+        match tiers.iter_mut().find(|(tier, _)| *tier == row.tier) {
+            Some((_, samples)) => *samples = samples.saturating_add(own),
+            None => tiers.push((row.tier, own)),
+        }
+    }
+    tiers.sort_by_key(|(_, samples)| Reverse(*samples));
+    let spelled = |(tier, samples)| TierSamples { tier: lossy(profile.text(tier)), samples };
+    tiers.into_iter().map(spelled).collect()
 }
 
 impl TopRow {
@@ -159,12 +155,4 @@ impl TopRow {
             [first, others @ ..] => format!("{} +{}", first.tier, others.len()),
         }
     }
-}
-
-/// Whether a part is at least this percentage of all.
-pub fn is_at_least(part: u64, whole: u64, percent: f64) -> bool {
-    // Numbers of samples are far below 2^53.
-    #[expect(clippy::cast_precision_loss, reason = "see above")]
-    let (part, whole) = (part as f64, whole as f64);
-    part * 100.0 >= whole * percent
 }

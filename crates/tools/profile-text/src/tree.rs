@@ -3,10 +3,9 @@
 use profile::{CallTree, Direction, NodeId, Profile, SampleRow};
 use serde::Serialize;
 
-use crate::figures::{counted, grouped, percent};
+use crate::figures::{grouped, is_at_least, percent};
 use crate::function_info::FunctionInfo;
 use crate::line::{Line, Style};
-use crate::top::is_at_least;
 
 /// Call stacks merged by function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -147,13 +146,7 @@ impl Tree {
                     .with(Style::Plain, node.function.short_name()),
             );
         }
-        if self.left_out > 0 {
-            let text = format!(
-                " left out: {} with too few samples (--percent-limit 0 shows all), or too deep",
-                counted(self.left_out as u64, "node")
-            );
-            lines.push(Line::of(Style::Faint, text));
-        }
+        lines.extend(Line::left_out(self.left_out, "node", ", or too deep"));
         lines
     }
 }

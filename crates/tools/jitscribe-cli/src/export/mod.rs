@@ -1,17 +1,15 @@
 //! `jitscribe export`: writes a recording in the formats of other viewers.
 
-mod selection;
-
 use std::ffi::OsString;
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ArgGroup;
-use jitscribe_inject::output::Output;
-use profile::Profile;
+use profile::{Profile, Selection};
 use profile_export::{Format, Options};
 
-use crate::text::{self, Out, shell_word};
+use crate::selection::SelectionArgs;
+use crate::text::{self, shell_word};
+use crate::view::Target;
 use crate::{Error, Result, firefox_server, note, recorded};
 
 /// Write a recording in the format of another viewer, with inlined calls, tiers and source lines
@@ -41,12 +39,8 @@ pub struct Args {
     /// Where to write; - for standard output [default: INPUT with the format's ending]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Only samples of this event, for example `cycles` [default: that with the most samples; --pprof and --otlp: all]
-    #[arg(long, value_name = "NAME")]
-    event: Option<String>,
-    /// Only samples of these threads [default: all; --cpuprofile: that with the most samples]
-    #[arg(long, value_name = "TID")]
-    tid: Vec<u32>,
+    #[command(flatten)]
+    selection: SelectionArgs,
     /// Put tiers into the names of functions, for formats that have no other place for them
     #[arg(long)]
     tiers: bool,
@@ -79,7 +73,7 @@ struct FormatArgs {
     /// Folded stacks, for flame graphs: FlameGraph, inferno
     #[arg(long)]
     folded: bool,
-    /// V8's .cpuprofile, for Chrome's DevTools and VS Code
+    /// V8's .cpuprofile, for Chrome's DevTools and VS Code: the selected thread with the most samples
     #[arg(long)]
     cpuprofile: bool,
     /// OpenTelemetry's profiles (v1development): a request, as protobuf
@@ -117,32 +111,14 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let output = output_path(args, format);
     let output = output.as_deref();
-    if output.is_none() && text::is_terminal() && format != Format::Folded {
-        return Err(Error::Refused(
-            "standard output is a terminal; write the profile to a file with -o FILE".into(),
-        ));
+    if output.is_none() && format != Format::Folded {
+        text::refuse_terminal("profile")?;
     }
-    // Refused early, before work is spent on what may not be written.
-    let mut target = output.map(|path| Output::create(path, args.force)).transpose()?;
+    let target = Target::open(output, args.force)?;
     let believed = recorded::believed(&args.input);
     let recorded = recorded::read(&args.input, &believed)?;
     let options = options(args, &recorded.profile, format)?;
-    match &mut target {
-        Some(file) => {
-            let mut out = BufWriter::with_capacity(1 << 16, file.file());
-            let written = format.write(&recorded.profile, &options, &mut out);
-            let path = output.unwrap_or(Path::new("-"));
-            written.and_then(|()| out.flush()).map_err(Error::file(path))?;
-        }
-        None => {
-            let mut out = Out::new();
-            format.write(&recorded.profile, &options, &mut out).map_err(Error::Stdout)?;
-            out.finish()?;
-        }
-    }
-    if let Some(file) = target {
-        file.finish()?;
-    }
+    target.write(|out| format.write(&recorded.profile, &options, out))?;
     say(args, &recorded.profile, &options, output, format);
     Ok(())
 }
@@ -159,19 +135,17 @@ pub fn serve_all(input: &Path, port: Option<u16>) -> Result<()> {
     let believed = recorded::believed(input);
     let recorded = recorded::read(input, &believed)?;
     let mut options = Options::default();
-    options.selection = selection::of(&recorded.profile, None, &[], Format::Firefox)?;
+    options.selection = SelectionArgs::default().of(&recorded.profile)?;
     firefox_server::serve(recorded, &options, port.unwrap_or(0))
 }
 
 /// The file to write; `None` for standard output.
 fn output_path(args: &Args, format: Format) -> Option<PathBuf> {
     match &args.output {
-        Some(path) if path.as_os_str() == "-" => None,
-        Some(path) => Some(path.clone()),
-        None if args.input.as_os_str() == "-" => None,
+        Some(path) => text::named_file(path).map(Path::to_owned),
         None => {
             // A recording may be a directory, whose name was typed with a slash.
-            let mut name: OsString = args.input.components().as_path().into();
+            let mut name: OsString = text::named_file(&args.input)?.components().as_path().into();
             name.push(".");
             name.push(format.extension());
             Some(name.into())
@@ -181,9 +155,26 @@ fn output_path(args: &Args, format: Format) -> Option<PathBuf> {
 
 fn options(args: &Args, profile: &Profile, format: Format) -> Result<Options> {
     let mut options = Options::default();
-    options.selection = selection::of(profile, args.event.as_deref(), &args.tid, format)?;
+    options.selection = match format.has_events() {
+        true => args.selection.of_all_events(profile)?,
+        false => args.selection.of(profile)?,
+    };
+    if format.has_one_thread() {
+        warn_of_threads(profile, &options.selection);
+    }
     (options.tiers, options.lines) = (args.tiers, args.lines);
     Ok(options)
+}
+
+fn warn_of_threads(profile: &Profile, selection: &Selection) {
+    let threads = selection.threads_with_samples(profile);
+    let all: u64 = threads.iter().map(|(_, count)| count).sum();
+    if let [(thread, count), _, ..] = threads[..] {
+        let tid = profile.thread(thread).tid;
+        note::warning(format_args!(
+            "the format has one thread: exported {tid}, {count} of {all} samples; choose another with --tid"
+        ));
+    }
 }
 
 fn say(args: &Args, profile: &Profile, options: &Options, output: Option<&Path>, format: Format) {
@@ -193,11 +184,7 @@ fn say(args: &Args, profile: &Profile, options: &Options, output: Option<&Path>,
         all if all == samples => String::new(),
         all => format!(" of {all}"),
     };
-    let missing: u64 = profile.missing.iter().map(|missing| missing.samples).sum();
-    let missing = match missing {
-        0 => String::new(),
-        missing => format!("; {missing} in files that cannot be looked into (-v lists them)"),
-    };
+    let missing = recorded::missing(profile);
     let functions = profile.functions().len();
     note::say(format_args!("{input}: {samples}{of_all} samples, {functions} functions{missing}"));
     let Some(output) = output else { return };

@@ -48,23 +48,23 @@ pub struct Request {
 #[derive(Debug)]
 pub struct Answer {
     status: u16,
-    body: Vec<u8>,
+    body: Arc<[u8]>,
     is_gzip: bool,
 }
 
 impl Answer {
     /// Without content.
     pub fn status(status: u16) -> Self {
-        Self { status, body: Vec::new(), is_gzip: false }
+        Self { status, body: Arc::default(), is_gzip: false }
     }
 
     /// With JSON.
     pub fn json(body: Vec<u8>) -> Self {
-        Self { status: 200, body, is_gzip: false }
+        Self { status: 200, body: body.into(), is_gzip: false }
     }
 
     /// With JSON that is compressed.
-    pub fn gzipped_json(body: Vec<u8>) -> Self {
+    pub fn gzipped_json(body: Arc<[u8]>) -> Self {
         Self { status: 200, body, is_gzip: true }
     }
 
@@ -156,12 +156,16 @@ impl Read for Timed<'_> {
 
 /// Reads a request; `None` if it is none that is understood.
 fn read(from: &mut impl Read) -> io::Result<Option<Request>> {
-    let mut bytes = Vec::new();
+    let mut bytes: Vec<u8> = Vec::new();
     let mut buffer = [0; 4096];
+    // Bytes may arrive one at a time: what was searched is not searched again.
+    let mut searched = 0_usize;
     let head = loop {
-        if let Some(end) = bytes.windows(4).position(|part| part == b"\r\n\r\n") {
-            break end;
+        let new = bytes.get(searched..).unwrap_or_default();
+        if let Some(end) = new.windows(4).position(|part| part == b"\r\n\r\n") {
+            break searched.saturating_add(end);
         }
+        searched = bytes.len().saturating_sub(3);
         let count = from.read(&mut buffer)?;
         if count == 0 || bytes.len() > LARGEST_HEAD {
             return Ok(None);

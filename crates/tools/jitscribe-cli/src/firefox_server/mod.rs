@@ -41,7 +41,7 @@ pub fn serve(mut recorded: RecordedProfile<'_>, options: &Options, port: u16) ->
     let served = Served {
         base: format!("/{token}"),
         host: format!("127.0.0.1:{port}"),
-        profile: gzip.finish().map_err(failed("the profile"))?,
+        profile: gzip.finish().map_err(failed("the profile"))?.into(),
         symbols: Symbols::of(&recorded.profile),
     };
     let requests = http::listen(listener);
@@ -87,7 +87,7 @@ struct Served {
     base: String,
     host: String,
     /// Compressed.
-    profile: Vec<u8>,
+    profile: Arc<[u8]>,
     symbols: Symbols,
 }
 
@@ -103,7 +103,7 @@ impl Served {
         };
         match (request.method, path) {
             (Method::Options, _) => Answer::status(204),
-            (Method::Get, "/profile.json") => Answer::gzipped_json(self.profile.clone()),
+            (Method::Get, "/profile.json") => Answer::gzipped_json(Arc::clone(&self.profile)),
             (Method::Post, path) => match self.symbols.answer(path, &request.body, code) {
                 Some(answer) => Answer::json(answer.to_string().into_bytes()),
                 None => Answer::status(404),

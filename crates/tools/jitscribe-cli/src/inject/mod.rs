@@ -11,19 +11,16 @@ pub mod json;
 mod report;
 mod stacks;
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use jitscribe_inject::{
-    Destination, Injector, Progress, Recording, SearchPaths, SeenProcess, StackCounts, Stage,
-};
+use jitscribe_inject::{Destination, Injector, Recording, SearchPaths, SeenProcess, StackCounts};
 
 use crate::files::{Believed, Named};
 use crate::line_table::LineTable;
 use crate::source_lines::SourceLineArgs;
+use crate::stage_bar::StageBar;
 use crate::{Error, Result, descriptors, note, recorded, text};
 
 pub use findings::print_findings;
@@ -148,10 +145,8 @@ pub fn inject(args: &Args) -> Result<Report> {
     if to_stdout && args.json {
         return Err(Error::Refused("--json and -o - cannot share standard output".into()));
     }
-    if to_stdout && text::is_terminal() {
-        return Err(Error::Refused(
-            "standard output is a terminal; write the recording to a file with -o FILE".into(),
-        ));
+    if to_stdout {
+        text::refuse_terminal("recording")?;
     }
     let input = Recording::input(&args.input)?;
     // Refused early, before work is spent on what may not be written.
@@ -164,20 +159,11 @@ pub fn inject(args: &Args) -> Result<Report> {
         })
     };
 
-    let size = fs::metadata(&args.input).map_or(0, |file| file.len());
-    let bar = note::progress(message(Stage::Reading), size);
-    let begun = Cell::new(Stage::Reading);
-    let progress = |progress| match progress {
-        Progress::Begins(stage) if begun.replace(stage) != stage => {
-            note::detail(message(stage));
-            bar.set_message(message(stage));
-        }
-        Progress::At(offset) => bar.set_position(offset),
-        _ => {}
-    };
+    let bar = StageBar::new(&args.input, "writing the recording");
+    let progress = |progress| bar.show(progress);
     let mut recording = Recording::read(&args.input, input, &progress)?;
     let recorded_here = recording.is_of_this_machine();
-    let path = Some(args.input.as_path()).filter(|input| input.as_os_str() != "-");
+    let path = text::named_file(&args.input);
     let believed = Believed::about(path, &args.users, recorded_here, &args.aux_dir);
     let injector = Injector::new(search_paths(args, recorded_here))
         .files(&believed)
@@ -189,13 +175,13 @@ pub fn inject(args: &Args) -> Result<Report> {
         .progress(&progress);
     let mut report = injector.inject(&mut recording, destination)?;
     if args.count_stacks || args.json {
-        bar.set_message("counting call stacks");
+        bar.say("counting call stacks");
         report.stacks = match &report.output {
             Some(output) => StackCounts::of(&mut Recording::open(output, &|_| {})?, &believed)?,
             None => None,
         };
         if let Some(output) = report.output.clone().filter(|_| report.has_stack_copies) {
-            bar.set_message("unwinding call stacks");
+            bar.say("unwinding call stacks");
             match recorded::read_quietly(&output) {
                 Ok(profile) => inclusive::add(&mut report, &profile),
                 // The recording is complete without it.
@@ -203,7 +189,7 @@ pub fn inject(args: &Args) -> Result<Report> {
             }
         }
     }
-    bar.finish_and_clear();
+    bar.finish();
     report::print_details(&report);
 
     let images = report.images.iter().map(|image| (image.path.as_path(), image.pid));
@@ -216,16 +202,6 @@ pub fn inject(args: &Args) -> Result<Report> {
     }
     report.warnings.extend(warnings.into_iter().map(jitscribe_inject::Warning::Other));
     Ok(report)
-}
-
-/// What is said of a stage.
-fn message(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Reading => "reading the recording",
-        Stage::Attributing => "looking for the code",
-        Stage::WritingImages => "writing object files",
-        _ => "writing the recording",
-    }
 }
 
 fn search_paths(args: &Args, recorded_here: bool) -> SearchPaths {

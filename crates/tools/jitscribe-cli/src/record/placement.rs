@@ -11,10 +11,11 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Component, Path, PathBuf};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 
-use jitscribe_inject::{Recording, SOURCES, code_list};
+use jitscribe_inject::files::{self, code_list};
+use jitscribe_inject::{Recording, SOURCES, without_spelling};
 
 use super::args::{Args, with_suffix};
 use crate::text::shell_word;
@@ -225,18 +226,17 @@ fn is_empty(folder: &Path) -> bool {
 /// The images in folders of the recordings at `output` that the recording at `path` refers to. None if it cannot be read.
 fn images_of(path: &Path, output: &Path) -> BTreeSet<PathBuf> {
     let Ok(input) = Recording::input(path) else { return BTreeSet::new() };
-    let files = input.features().build_ids(input.endian());
+    let files = input.features().build_ids(input.endian()).into_iter();
     let images =
-        files.into_iter().map(|file| normal(Path::new(&OsString::from_vec(file.filename))));
+        files.map(|file| PathBuf::from(OsString::from_vec(without_spelling(&file.filename))));
     images.filter(|image| is_image(image, output)).collect()
 }
 
 /// Whether a path is that of an image in a folder of the recordings at `output`.
 fn is_image(image: &Path, output: &Path) -> bool {
-    let name = |path: &Path| path.file_name().and_then(OsStr::to_str).map(str::to_owned);
-    let is_named =
-        name(image).is_some_and(|name| name.starts_with("jit-") && name.ends_with(".elf"));
+    let is_named = files::is_image(image.as_os_str().as_bytes());
     let Some(folder) = image.parent().filter(|_| is_named) else { return false };
+    let name = |path: &Path| path.file_name().and_then(OsStr::to_str).map(str::to_owned);
     let first = resolved(&with_suffix(output, ".jit"));
     let number = match (name(folder), name(&first)) {
         (Some(folder), Some(first)) => folder.strip_prefix(&first).map(str::to_owned),
@@ -245,11 +245,6 @@ fn is_image(image: &Path, output: &Path) -> bool {
     let is_number = |rest: &str| rest.strip_prefix('.').is_some_and(|it| it.parse::<u32>().is_ok());
     folder.parent() == first.parent()
         && number.is_some_and(|rest| rest.is_empty() || is_number(&rest))
-}
-
-/// A path without `//` and `/./`, which images have several spellings with.
-fn normal(path: &Path) -> PathBuf {
-    path.components().filter(|part| *part != Component::CurDir).collect()
 }
 
 /// A path in the form in which recordings have it: absolute, without links in the folder.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use profile::Profile;
 use profile_report::{Options, Summary};
 
 use crate::html::Html;
@@ -60,14 +61,13 @@ pub fn run(input: &Path, args: &HtmlArgs) -> Result<()> {
     options.most_source_bytes = args.max_source.saturating_mul(1 << 20);
     options.most_instructions = args.max_instructions;
     let (profile, code) = (&recorded.profile, &mut recorded.code);
-    let missing = profile.missing.iter().map(|missing| missing.samples).sum();
     html.write(
         |mut out| profile_report::write(profile, code, &options, &mut out),
-        |summary| (described(input, summary, missing), summary.bytes),
+        |summary| (described(input, summary, profile), summary.bytes),
     )
 }
 
-fn described(input: &Path, summary: &Summary, missing: u64) -> String {
+fn described(input: &Path, summary: &Summary, profile: &Profile) -> String {
     let mut line = format!(
         "{}: {} samples; assembly of {} pieces of code, sources of {} files",
         text::path(input),
@@ -79,10 +79,6 @@ fn described(input: &Path, summary: &Summary, missing: u64) -> String {
     if left_out > 0 {
         line.push_str(&format!("; {left_out} left out (--max-instructions, --max-source)"));
     }
-    if missing > 0 {
-        line.push_str(&format!(
-            "; {missing} samples in files that cannot be looked into (-v lists them)"
-        ));
-    }
+    line.push_str(&recorded::missing(profile));
     line
 }

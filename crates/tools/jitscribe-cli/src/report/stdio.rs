@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use clap::ValueEnum;
 use profile::{Direction, Totals};
 use profile_text::{Line, Style, Top, Tree};
 use serde::Serialize;
 
 use crate::selection::SelectionArgs;
+use crate::sort::Sort;
 use crate::{Result, recorded, view};
 
 /// The options of the report as text.
@@ -36,19 +36,6 @@ pub struct TextArgs {
     pub selection: SelectionArgs,
 }
 
-/// By what functions are sorted.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Sort {
-    /// Samples in them
-    #[default]
-    #[value(name = "self")]
-    Own,
-    /// Samples in them or in what they called
-    Total,
-    /// Their names
-    Name,
-}
-
 #[derive(Serialize)]
 struct Json {
     top: Top,
@@ -63,13 +50,8 @@ pub fn run(input: &Path, args: &TextArgs) -> Result<()> {
     let profile = &recorded.profile;
     let selection = args.selection.of(profile)?;
     let totals = Totals::of(profile, selection.of(profile));
-    let sort = match args.sort {
-        Sort::Own => profile_text::Sort::Own,
-        Sort::Total => profile_text::Sort::Total,
-        Sort::Name => profile_text::Sort::Name,
-    };
     let limit = args.percent_limit;
-    let top = Top::of(profile, &totals, sort, limit);
+    let top = Top::of(profile, &totals, args.sort.into(), limit);
     let direction = if args.callers { Direction::Callers } else { Direction::Callees };
     let tree = Tree::of(profile, selection.of(profile), direction, limit, args.max_depth);
     if args.json {

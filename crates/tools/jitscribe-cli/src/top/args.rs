@@ -1,6 +1,6 @@
 //! The arguments of `jitscribe top`.
 
-use clap::ValueEnum;
+use crate::sort::Sort;
 
 /// Show the functions that run now, jitted and native
 ///
@@ -45,24 +45,11 @@ pub struct Args {
     pub no_env: bool,
     /// Sort by this
     #[arg(long, value_enum, default_value_t)]
-    pub sort: Order,
+    pub sort: Sort,
     /// Stop after this many windows
     #[arg(short = 'n', long, value_name = "WINDOWS")]
     pub count: Option<u64>,
     /// Print a line of JSON for each window: docs/look.md describes its fields
     #[arg(long)]
     pub json: bool,
-}
-
-/// What functions are sorted by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Order {
-    /// Samples in the function itself
-    #[default]
-    #[value(name = "self")]
-    Own,
-    /// Samples in the function and in what it called
-    Total,
-    /// The function's name
-    Name,
 }

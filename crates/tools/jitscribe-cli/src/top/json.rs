@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::args::Order;
 use super::table::{Span, Table};
 use super::window::Windows;
 use crate::Result;
+use crate::sort::Sort;
 use crate::text::Out;
 
 /// The version of the fields: it grows when one is removed or changes its meaning.
@@ -18,7 +18,7 @@ struct Line<'a> {
     samples: u64,
     jitted: u64,
     functions: Vec<Function<'a>>,
-    compiled: Vec<Compiled<'a>>,
+    compiled: Vec<Compiled>,
     messages: &'a [String],
 }
 
@@ -40,29 +40,24 @@ struct Tier {
 }
 
 #[derive(Serialize)]
-struct Compiled<'a> {
-    name: std::borrow::Cow<'a, str>,
-    tier: std::borrow::Cow<'a, str>,
+struct Compiled {
+    name: String,
+    tier: String,
     size: u64,
 }
 
 /// Prints windows until there are no more, or `count` of them.
-pub fn print(mut windows: Windows, count: Option<u64>) -> Result<()> {
-    let mut table = Table::default();
-    while count.is_none_or(|count| table.windows < count)
-        && let Some(window) = windows.next()?
-    {
-        table.add(&window);
+pub fn print(windows: Windows, count: Option<u64>) -> Result<()> {
+    Table::of_each(windows, count, |table| {
         let mut out = Out::new();
-        out.json(&line(&table))?;
-        out.finish()?;
-    }
-    Ok(())
+        out.json(&line(table))?;
+        out.finish()
+    })
 }
 
 fn line(table: &Table) -> Line<'_> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let functions = table.functions(Span::Last, Order::Own).into_iter();
+    let functions = table.functions(Span::Last, Sort::Own).into_iter();
     let samples = table.samples(Span::Last);
     Line {
         schema_version: SCHEMA,
@@ -89,8 +84,8 @@ fn line(table: &Table) -> Line<'_> {
             .iter()
             .take(table.compiled_now)
             .map(|code| Compiled {
-                name: String::from_utf8_lossy(&code.name),
-                tier: String::from_utf8_lossy(&code.tier),
+                name: text(&code.name),
+                tier: text(&code.tier),
                 size: code.size,
             })
             .collect(),

@@ -35,23 +35,16 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// Prints each window as text.
-fn print(mut windows: Windows, args: &Args) -> Result<()> {
-    let mut table = Table::default();
+fn print(windows: Windows, args: &Args) -> Result<()> {
     let view = view::View::new(args.sort);
-    let mut shown = 0;
-    while args.count.is_none_or(|count| shown < count)
-        && let Some(window) = windows.next()?
-    {
-        table.add(&window);
-        shown += 1;
+    Table::of_each(windows, args.count, |table| {
         let mut out = text::Out::new();
-        for line in view.lines(&table, usize::MAX, LINES) {
+        for line in view.lines(table, usize::MAX, LINES) {
             out.line(line)?;
         }
         out.line("")?;
-        out.finish()?;
-    }
-    Ok(())
+        out.finish()
+    })
 }
 
 /// Number of lines of a window that is printed.

@@ -15,10 +15,11 @@ use crossterm::terminal::{
 };
 use crossterm::{execute, queue};
 
-use super::args::{Args, Order};
+use super::args::Args;
 use super::table::{Span, Table};
 use super::view::{View, printed};
 use super::window::{Window, Windows};
+use crate::sort::Sort;
 use crate::text::terminal;
 use crate::{Error, Result, console};
 
@@ -103,14 +104,7 @@ impl Screen {
         windows: &Receiver<Result<Option<Window>>>,
         args: &Args,
     ) -> Result<Option<Error>> {
-        let mut session = Session {
-            view: View::new(args.sort),
-            table: Table::default(),
-            is_paused: false,
-            is_searching: false,
-            is_help: false,
-            page: 0,
-        };
+        let mut session = Session::new(args.sort);
         self.draw(&mut session)?;
         loop {
             let mut changed = false;
@@ -176,6 +170,17 @@ impl Drop for Screen {
 }
 
 impl Session {
+    fn new(order: Sort) -> Self {
+        Self {
+            view: View::new(order),
+            table: Table::default(),
+            is_paused: false,
+            is_searching: false,
+            is_help: false,
+            page: 1,
+        }
+    }
+
     /// The lines of the whole screen.
     fn lines(&mut self, width: usize, height: usize) -> Vec<String> {
         if self.is_help {
@@ -214,9 +219,9 @@ impl Session {
         let scrolled = self.view.scrolled;
         match key.code {
             KeyCode::Char('q') => return Next::Quit,
-            KeyCode::Char('s') => self.view.order = Order::Own,
-            KeyCode::Char('t') => self.view.order = Order::Total,
-            KeyCode::Char('n') => self.view.order = Order::Name,
+            KeyCode::Char('s') => self.view.order = Sort::Own,
+            KeyCode::Char('t') => self.view.order = Sort::Total,
+            KeyCode::Char('n') => self.view.order = Sort::Name,
             KeyCode::Char('c') => {
                 self.view.span = match self.view.span {
                     Span::Last => Span::All,
@@ -237,7 +242,7 @@ impl Session {
             KeyCode::Home => self.view.scrolled = 0,
             _ => {}
         }
-        let rows = self.table.functions(self.view.span, self.view.order).len();
+        let rows = self.view.rows(&self.table);
         self.view.scrolled = self.view.scrolled.min(rows.saturating_sub(1));
         Next::GoOn
     }
@@ -276,21 +281,14 @@ mod tests {
 
     #[test]
     fn keys_change_what_is_shown() {
-        let mut session = Session {
-            view: View::new(Order::Own),
-            table: Table::default(),
-            is_paused: false,
-            is_searching: false,
-            is_help: false,
-            page: 1,
-        };
+        let mut session = Session::new(Sort::Own);
         assert_eq!(press(&mut session, "t"), Next::GoOn);
-        assert_eq!(session.view.order, Order::Total);
+        assert_eq!(session.view.order, Sort::Total);
         press(&mut session, "c");
         assert_eq!(session.view.span, Span::All);
         // The letters of a search are no commands.
         assert_eq!(press(&mut session, "/qs\n"), Next::GoOn);
-        assert_eq!((session.view.search.as_str(), session.view.order), ("qs", Order::Total));
+        assert_eq!((session.view.search.as_str(), session.view.order), ("qs", Sort::Total));
         press(&mut session, "/x\x1b");
         assert_eq!(session.view.search, "");
         assert_eq!(press(&mut session, "?q"), Next::GoOn);

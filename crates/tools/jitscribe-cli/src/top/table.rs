@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use profile::{FunctionKind, Profile, Totals};
 
-use super::args::Order;
-use super::window::Window;
+use super::window::{Window, Windows};
+use crate::Result;
+use crate::sort::Sort;
 
 /// No more functions are kept from earlier windows.
 const FUNCTIONS: usize = 1 << 16;
@@ -88,6 +89,22 @@ impl Counts {
 }
 
 impl Table {
+    /// Counts windows until there are no more, or `count` of them. After each, calls `show`.
+    pub fn of_each(
+        mut windows: Windows,
+        count: Option<u64>,
+        mut show: impl FnMut(&Self) -> Result<()>,
+    ) -> Result<()> {
+        let mut table = Self::default();
+        while count.is_none_or(|count| table.windows < count)
+            && let Some(window) = windows.next()?
+        {
+            table.add(&window);
+            show(&table)?;
+        }
+        Ok(())
+    }
+
     /// Counts another window.
     pub fn add(&mut self, window: &Window) {
         let profile = &window.profile;
@@ -128,19 +145,24 @@ impl Table {
         }
     }
 
-    /// The functions with samples in these windows, in this order.
-    pub fn functions(&self, span: Span, order: Order) -> Vec<(&Function, &Counts)> {
-        let mut rows: Vec<_> = self
-            .functions
+    /// The functions with samples in these windows, in any order.
+    pub fn sampled(&self, span: Span) -> impl Iterator<Item = (&Function, &Counts)> {
+        self.functions
             .iter()
-            .map(|(function, [last, all])| (function, if span == Span::Last { last } else { all }))
+            .map(move |(function, [last, all])| {
+                (function, if span == Span::Last { last } else { all })
+            })
             .filter(|(_, counts)| counts.total > 0)
-            .collect();
+    }
+
+    /// The functions with samples in these windows, in this order.
+    pub fn functions(&self, span: Span, order: Sort) -> Vec<(&Function, &Counts)> {
+        let mut rows: Vec<_> = self.sampled(span).collect();
         rows.sort_by(|(a, more), (b, less)| {
             let by_count = match order {
-                Order::Own => (less.own, less.total).cmp(&(more.own, more.total)),
-                Order::Total => (less.total, less.own).cmp(&(more.total, more.own)),
-                Order::Name => std::cmp::Ordering::Equal,
+                Sort::Own => (less.own, less.total).cmp(&(more.own, more.total)),
+                Sort::Total => (less.total, less.own).cmp(&(more.total, more.own)),
+                Sort::Name => std::cmp::Ordering::Equal,
             };
             by_count.then_with(|| a.cmp(b))
         });

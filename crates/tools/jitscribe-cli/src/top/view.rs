@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use printable::{Escape, name};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::args::Order;
 use super::table::{Compiled, Counts, Function, Span, Table};
+use crate::sort::Sort;
 use crate::text::percent;
 
 /// Width of the column with the tiers.
@@ -18,7 +18,7 @@ const COMPILED: usize = 5;
 #[derive(Clone, Debug)]
 pub struct View {
     /// What functions are sorted by.
-    pub order: Order,
+    pub order: Sort,
     /// Which windows are counted.
     pub span: Span,
     /// Only functions with this in their name or file, in small letters or capitals.
@@ -29,7 +29,7 @@ pub struct View {
 
 impl View {
     /// The last window in this order.
-    pub fn new(order: Order) -> Self {
+    pub fn new(order: Sort) -> Self {
         Self { order, span: Span::Last, search: String::new(), scrolled: 0 }
     }
 
@@ -41,7 +41,8 @@ impl View {
         let mut lines = vec![self.summary(table), heading()];
         let samples = table.samples(self.span).all;
         let rows = table.functions(self.span, self.order).into_iter();
-        let rows = rows.filter(|(function, _)| self.matches(function)).skip(self.scrolled);
+        let search = self.search.to_lowercase();
+        let rows = rows.filter(|(function, _)| matches(function, &search)).skip(self.scrolled);
         let room = height.saturating_sub(lines.len() + below);
         lines.extend(rows.take(room).map(|(function, counts)| row(function, counts, samples)));
         if shown > 0 {
@@ -59,9 +60,9 @@ impl View {
             Span::All => format!("{} windows", table.windows),
         };
         let order = match self.order {
-            Order::Own => "self",
-            Order::Total => "total",
-            Order::Name => "name",
+            Sort::Own => "self",
+            Sort::Total => "total",
+            Sort::Name => "name",
         };
         let mut line = format!(
             "{windows}: {} samples, {} in jitted code; sorted by {order}",
@@ -75,12 +76,17 @@ impl View {
         line
     }
 
-    fn matches(&self, function: &Function) -> bool {
-        let has = |text: &[u8]| {
-            String::from_utf8_lossy(text).to_lowercase().contains(&self.search.to_lowercase())
-        };
-        self.search.is_empty() || has(&function.name) || has(&function.file)
+    /// The number of functions that can be scrolled through.
+    pub fn rows(&self, table: &Table) -> usize {
+        let search = self.search.to_lowercase();
+        table.sampled(self.span).filter(|(function, _)| matches(function, &search)).count()
     }
+}
+
+/// Whether a function has this in its name or file. `search` is in small letters.
+fn matches(function: &Function, search: &str) -> bool {
+    let has = |text: &[u8]| String::from_utf8_lossy(text).to_lowercase().contains(search);
+    search.is_empty() || has(&function.name) || has(&function.file)
 }
 
 fn heading() -> String {
@@ -97,12 +103,12 @@ fn row(function: &Function, counts: &Counts, samples: u64) -> String {
         tiers => tiers.join("+"),
     };
     let mut line = format!("{own:>8} {total:>8} {:>8}  ", counts.own);
-    line.push_str(&padded(&printed(&tiers), TIERS));
+    line.push_str(&padded(&tiers, TIERS));
     line.push_str("  ");
-    line.push_str(&printed(&name(&function.name).to_string()));
+    line.push_str(&name(&function.name).to_string());
     if !function.file.is_empty() {
         line.push_str("  ");
-        line.push_str(&printed(&name(&function.file).to_string()));
+        line.push_str(&name(&function.file).to_string());
         if function.line > 0 {
             // Writing into a String cannot fail.
             _ = write!(line, ":{}", function.line);
@@ -112,9 +118,9 @@ fn row(function: &Function, counts: &Counts, samples: u64) -> String {
 }
 
 fn new_code(code: &Compiled) -> String {
-    let tier = printed(&name(&code.tier).to_string());
+    let tier = name(&code.tier).to_string();
     let tier = if tier.is_empty() { String::new() } else { format!(" ({tier})") };
-    format!("    {}{tier}, {} bytes", printed(&name(&code.name).to_string()), code.size)
+    format!("    {}{tier}, {} bytes", name(&code.name), code.size)
 }
 
 /// A text without characters that would command the terminal.

@@ -56,16 +56,6 @@ pub fn looks_like_marker(name: &[u8]) -> bool {
     })
 }
 
-/// Whether a mapped file has the name that images have: `jit-PID-NUMBER.elf`, with more numbers if there are several of one region.
-pub fn is_image(name: &[u8]) -> bool {
-    let inner = base_name(name).strip_prefix(b"jit-").and_then(|rest| rest.strip_suffix(b".elf"));
-    inner.is_some_and(|numbers| {
-        let mut parts = numbers.split(|&byte| byte == b'-');
-        (2..=3).contains(&parts.clone().count())
-            && parts.all(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit))
-    })
-}
-
 /// The process of a code log of V8 by its name: `isolate-0xADDRESS-PID-v8.log`.
 pub fn pid_of_v8_log(name: &[u8]) -> Option<u32> {
     let rest = name.strip_prefix(b"isolate-0x")?.strip_suffix(b"-v8.log")?;

@@ -14,6 +14,7 @@ use profile::{CodeId, FunctionKind, Profile, StringId};
 
 pub use symbols::Symbols;
 
+use crate::compilations::Compilations;
 use crate::json::{Object, Text, object};
 use crate::options::{Options, command, short};
 use crate::timeline::{busiest, by_thread, period};
@@ -56,13 +57,19 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
             write_shared(profile, &layout, &categories, &mut strings, shared)
         })?;
         let name = strings.number(threads::MARKER);
+        let pids = threads::process_ids(profile);
+        let compilations = Compilations::of(profile);
         let mut processes = vec![false; profile.processes().len()];
         file.objects("threads", &threads, |object, samples| {
             let process = profile.thread(samples.thread).process;
+            let pid = pids.get(process.index()).map(String::as_str).unwrap_or_default();
             // Compilations are shown in the first thread of their process.
             let seen = processes.get_mut(process.index()).map(|seen| std::mem::replace(seen, true));
-            let has_markers = seen == Some(false);
-            Thread { profile, samples, start, name, has_markers }.write(object)
+            let markers = match seen {
+                Some(false) => compilations.of_process(process),
+                _ => &[],
+            };
+            Thread { profile, samples, pid, start, name, markers }.write(object)
         })?;
         file.list("counters", [(); 0])?;
         file.list("pages", [(); 0])

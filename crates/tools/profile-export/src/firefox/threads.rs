@@ -3,6 +3,7 @@
 use std::io;
 
 use profile::{Code, Profile};
+use rustc_hash::FxHashMap;
 
 use crate::firefox::time::milliseconds;
 use crate::json::Object;
@@ -19,12 +20,29 @@ pub struct Thread<'p> {
     pub profile: &'p Profile,
     /// The samples of the thread.
     pub samples: &'p ThreadSamples,
+    /// What its process is known by.
+    pub pid: &'p str,
     /// When the profile begins.
     pub start: u64,
     /// The number of [`MARKER`] among the strings.
     pub name: Option<u32>,
-    /// Whether the compilations of its process are written with it.
-    pub has_markers: bool,
+    /// The compilations that are written with it.
+    pub markers: &'p [(u64, &'p Code)],
+}
+
+/// What each process is known by. Process ids are used again; the Firefox Profiler takes any string.
+pub fn process_ids(profile: &Profile) -> Vec<String> {
+    let mut uses: FxHashMap<u32, u32> = FxHashMap::default();
+    let spelled = profile.processes().iter().map(|process| {
+        let earlier = uses.entry(process.pid).or_default();
+        let spelled = match *earlier {
+            0 => process.pid.to_string(),
+            earlier => format!("{}.{earlier}", process.pid),
+        };
+        *earlier = earlier.saturating_add(1);
+        spelled
+    });
+    spelled.collect()
 }
 
 /// Describes the fields of markers.
@@ -57,12 +75,6 @@ impl Thread<'_> {
         let profile = self.profile;
         let row = profile.thread(self.samples.thread);
         let process = profile.process(row.process);
-        // Process ids are used again; the Firefox Profiler takes any string.
-        let earlier = profile.processes().iter().take(row.process.index());
-        let pid = match earlier.filter(|other| other.pid == process.pid).count() {
-            0 => process.pid.to_string(),
-            others => format!("{}.{others}", process.pid),
-        };
         object.field("processType", "default")?;
         object.field("processName", short(profile.text(process.name)))?;
         object.field("processStartupTime", 0)?;
@@ -72,7 +84,7 @@ impl Thread<'_> {
         object.list("pausedRanges", [(); 0])?;
         object.field("name", short(profile.text(row.name)))?;
         object.field("isMainThread", row.tid == process.pid)?;
-        object.field("pid", pid)?;
+        object.field("pid", self.pid)?;
         object.field("tid", row.tid)?;
         object.object("samples", |table| {
             let samples = || self.samples.samples.iter();
@@ -91,16 +103,8 @@ impl Thread<'_> {
     }
 
     fn write_markers(&self, table: &mut Object<'_>) -> io::Result<()> {
-        let process = self.profile.thread(self.samples.thread).process;
-        let codes = self.profile.codes().iter().filter(|code| code.process == Some(process));
-        let loaded = |code| {
-            let code: &Code = code;
-            Some((code.loaded.filter(|_| self.has_markers)?, code))
-        };
-        let mut codes: Vec<_> = codes.filter_map(loaded).collect();
-        codes.sort_by_key(|(loaded, _)| *loaded);
-        let all = || codes.iter();
-        table.field("length", codes.len())?;
+        let all = || self.markers.iter();
+        table.field("length", all().len())?;
         table.list("name", all().map(|_| self.name))?;
         table.list("startTime", all().map(|(loaded, _)| self.since_start(*loaded)))?;
         table.list("endTime", all().map(|_| ()))?;

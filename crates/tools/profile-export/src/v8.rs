@@ -1,4 +1,4 @@
-//! A function as V8's profiles describe it.
+//! What V8's formats have in common: `.cpuprofile`, and samples in Chrome's traces.
 
 use std::io;
 
@@ -6,6 +6,45 @@ use profile::Profile;
 
 use crate::json::Object;
 use crate::options::{Label, short};
+
+/// The nodes that are not the profile's: the root, and the time in which a thread was idle. The profile's are numbered behind them.
+pub const ROOT: u64 = 1;
+pub const IDLE: u64 = 2;
+const FIRST: u64 = 3;
+
+/// The number of a node of the profile.
+pub fn number(node: u32) -> u64 {
+    u64::from(node).saturating_add(FIRST)
+}
+
+/// In microseconds, the times from the begin of each span of time to that of the next. They are differences of rounded times, so that errors
+/// do not add up.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeDeltas {
+    begin: u64,
+    last: u64,
+}
+
+impl TimeDeltas {
+    /// The first is from `start` on, in nanoseconds.
+    pub fn new(start: u64) -> Self {
+        Self { begin: start, last: start / 1000 }
+    }
+
+    /// When the next span begins, in nanoseconds.
+    pub fn begin(&self) -> u64 {
+        self.begin
+    }
+
+    /// The time from the begin of the previous span to that of the next one, which lasts this many nanoseconds.
+    pub fn next(&mut self, duration: u64) -> u64 {
+        let begin = self.begin / 1000;
+        let delta = begin.saturating_sub(self.last);
+        self.last = begin;
+        self.begin = self.begin.saturating_add(duration);
+        delta
+    }
+}
 
 /// Writes the fields of a function, or of one that is not of the profile, by its name.
 pub fn write_call_frame(
