@@ -24,7 +24,7 @@ pub struct Browser {
     _profile: TempDir,
 }
 
-/// The descriptors of the protocol are 3 and 4. Requests to the network are of the browser's own services, and go nowhere here.
+/// The descriptors of the protocol are 3 and 4. The browser's own services would make requests to the network: the options switch them off.
 const START: &str = "exec chromium --headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run \
     --disable-background-networking --disable-component-update --disable-sync --disable-dev-shm-usage \
     --hide-scrollbars --force-color-profile=srgb --user-data-dir=\"$1\" --remote-debugging-pipe \

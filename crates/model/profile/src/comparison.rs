@@ -19,6 +19,8 @@ pub struct Comparison {
     pub functions: Vec<ComparedFunction>,
     /// Number of samples in each profile.
     pub samples: [u64; 2],
+    /// Of each function of each profile, the place of its row.
+    places: [Vec<Option<usize>>; 2],
 }
 
 /// A function in two profiles.
@@ -69,7 +71,9 @@ impl Measure {
         }
     }
 
-    fn by_chance(self, [before, after]: [u64; 2], [all_before, all_after]: [u64; 2]) -> f64 {
+    /// The probability of a difference like this between two numbers of samples, if there is none in truth.
+    #[must_use]
+    pub fn by_chance(self, [before, after]: [u64; 2], [all_before, all_after]: [u64; 2]) -> f64 {
         match self {
             Self::Share => fisher_exact(before, all_before, after, all_after),
             // Events of two rates, in the ratio of the rates if nothing changed.
@@ -134,15 +138,34 @@ impl Comparison {
                 }
             }
         }
-        rows.retain(|row| row.samples(compared) != [0; 2]);
+        let groups = rows.len();
+        let mut rows: Vec<(usize, ComparedFunction)> = rows.into_iter().enumerate().collect();
+        rows.retain(|(_, row)| row.samples(compared) != [0; 2]);
         let probabilities: Vec<f64> =
-            rows.iter().map(|row| measure.by_chance(row.samples(compared), all)).collect();
-        for (row, corrected) in rows.iter_mut().zip(holm(&probabilities)) {
+            rows.iter().map(|(_, row)| measure.by_chance(row.samples(compared), all)).collect();
+        for ((_, row), corrected) in rows.iter_mut().zip(holm(&probabilities)) {
             row.by_chance = corrected;
         }
         let change = |row: &ComparedFunction| measure.change(row.samples(compared), all).abs();
-        rows.sort_by(|a, b| change(b).total_cmp(&change(a)).then_with(|| a.key.cmp(&b.key)));
-        Self { functions: rows, samples: all }
+        rows.sort_by(|(_, a), (_, b)| {
+            change(b).total_cmp(&change(a)).then_with(|| a.key.cmp(&b.key))
+        });
+        let mut places = vec![None; groups];
+        for (place, (group, _)) in rows.iter().enumerate() {
+            if let Some(row) = places.get_mut(*group) {
+                *row = Some(place);
+            }
+        }
+        let place = |group: usize| places.get(group).copied().flatten();
+        let places = matched.groups.map(|groups| groups.into_iter().map(place).collect());
+        let functions = rows.into_iter().map(|(_, row)| row).collect();
+        Self { functions, samples: all, places }
+    }
+
+    /// The place in [`Self::functions`] of a function of the first profile (`side` 0) or the second (1). `None` if it was not sampled.
+    #[must_use]
+    pub fn place_of(&self, side: usize, function: FunctionId) -> Option<usize> {
+        self.places.get(side)?.get(function.index()).copied().flatten()
     }
 }
 

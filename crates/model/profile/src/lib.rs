@@ -14,7 +14,7 @@
 //!
 //! [`Builder`] makes a profile, and stores equal rows once. [`Totals`] counts samples by function and code, [`CallTree`] merges stacks by function.
 //! [`Heat`] says where in its code and source a function was sampled, and [`Comparison`] compares two profiles function by function, of which
-//! [`FunctionKey`] says which are the same. [`Selection`] restricts all of these to a span of time, threads, or an event. [`CodeSource`] is where views get machine code and sources from, which are
+//! [`FunctionKey`] says which are the same; [`ComparedTree`] compares their call trees. [`Selection`] restricts all of these to a span of time, threads, or an event. [`CodeSource`] is where views get machine code and sources from, which are
 //! not in the profile.
 //!
 //! Names are bytes as their writers chose them: a program that prints them must spell out what would command a terminal. Times are
@@ -52,6 +52,7 @@ mod builder;
 mod call_tree;
 mod cleaning;
 mod code;
+mod compared_tree;
 mod comparison;
 mod function;
 mod function_key;
@@ -75,6 +76,7 @@ pub use builder::Builder;
 pub use call_tree::{CallTree, Direction, Node};
 pub use cleaning::{clean_name, clean_path};
 pub use code::Code;
+pub use compared_tree::{ComparedNode, ComparedTree};
 pub use comparison::{Compared, ComparedFunction, Comparison, Measure};
 pub use function::{Function, FunctionKind};
 pub use function_key::{FunctionKey, Origin};

@@ -7,6 +7,9 @@
 use std::f64::consts::PI;
 use std::ops::RangeInclusive;
 
+/// Differences that are this likely by chance are not called changes.
+pub const SIGNIFICANT: f64 = 0.05;
+
 /// Probabilities of outcomes that are equally likely differ by rounding.
 const TOLERANCE: f64 = 1e-7;
 

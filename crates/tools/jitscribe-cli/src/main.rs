@@ -2,6 +2,7 @@
 
 mod annotate;
 mod bridge;
+mod browser;
 mod callgrind;
 mod check;
 mod child;
@@ -19,6 +20,7 @@ mod export;
 mod files;
 mod firefox_server;
 mod foreign;
+mod html;
 mod inject;
 mod java_agent;
 mod line_table;

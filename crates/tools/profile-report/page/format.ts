@@ -10,6 +10,16 @@ export function percent(part: number, all: number): string {
   return all > 0 ? `${((100 * part) / all).toFixed(1)} %` : "–";
 }
 
+/** `+1.23`. */
+export function signed(number: number): string {
+  return `${number < 0 ? "−" : "+"}${Math.abs(number).toFixed(2)}`;
+}
+
+/** `0.023`, `<0.001`. */
+export function probability(number: number): string {
+  return number < 0.001 ? "<0.001" : number.toFixed(3);
+}
+
 /** A time or a duration in nanoseconds, with the unit that suits it. */
 export function duration(nanoseconds: number): string {
   const size = Math.abs(nanoseconds);

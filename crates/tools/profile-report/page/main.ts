@@ -1,9 +1,11 @@
 import { byId, el } from "./dom.ts";
 import { count, duration, percent } from "./format.ts";
+import { listenForKeys } from "./keyboard.ts";
 import { Code } from "./model/code.ts";
 import { Profile } from "./model/profile.ts";
 import { Columns } from "./read/columns.ts";
 import { inflate } from "./read/inflate.ts";
+import { run } from "./run.ts";
 import { Session } from "./session.ts";
 import { VIEWS, type View } from "./state.ts";
 import { nextTheme } from "./theme.ts";
@@ -14,6 +16,7 @@ import { Flame } from "./views/flame.ts";
 import { Functions } from "./views/functions.ts";
 import { Generations } from "./views/generations.ts";
 import { toggleHelp } from "./views/help.ts";
+import { HINT, KEYS } from "./views/keys.ts";
 import { drawLegend } from "./views/legend.ts";
 import { Timeline } from "./views/timeline.ts";
 import { Unnamed } from "./views/unnamed.ts";
@@ -57,7 +60,7 @@ async function start() {
     events.hidden = false;
   }
   byId("theme").addEventListener("click", () => retheme());
-  byId("help-button").addEventListener("click", () => toggleHelp());
+  byId("help-button").addEventListener("click", () => toggleHelp(KEYS, HINT));
   byId("whole").addEventListener("click", () => session.update({ span: null, threads: null, focus: -1 }));
 
   function retheme() {
@@ -142,7 +145,7 @@ async function start() {
 
   const keys: Record<string, () => unknown> = {
     "/": () => (query.focus(), query.select()),
-    "?": () => toggleHelp(),
+    "?": () => toggleHelp(KEYS, HINT),
     Escape: undo,
     Enter: () => session.state.fn >= 0 && session.update({ view: "code", code: -1 }),
     f: () => session.state.fn >= 0 && session.update({ focus: session.state.fn, inverted: false }),
@@ -160,40 +163,14 @@ async function start() {
     ArrowRight: () => move("right"),
   };
   VIEWS.forEach((view, at) => (keys[String(at + 1)] = () => session.update({ view })));
-  addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const target = event.target as HTMLElement;
-    if (target === query) {
-      if (event.key === "Escape" || event.key === "Enter") {
-        if (event.key === "Escape") session.update({ query: "" });
-        query.blur();
-        event.preventDefault();
-      }
-      return;
-    }
-    if (target.closest("dialog, select")) return;
-    if (event.key === "Enter" && target.closest("button")) return;
-    const action = Object.hasOwn(keys, event.key) ? keys[event.key] : undefined;
-    if (action && action() !== false) event.preventDefault();
-  });
+  listenForKeys(keys, query, () => session.update({ query: "" }));
 
   drawHead();
   drawBar();
   // What is behind the view in front is drawn when it is shown.
   drawView(everything);
   timeline.redraw();
-  // For scripts that look at the report, as its tests do.
-  const report = { session, timeline, flame, drawn: 0 };
-  Object.assign(window, { jitscribe: report });
-  requestAnimationFrame(() => {
-    report.drawn = performance.now();
-    document.documentElement.dataset.ready = "true";
-  });
+  return { session, timeline, flame };
 }
 
-start().catch((error: unknown) => {
-  const message = byId("nothing");
-  message.hidden = false;
-  message.textContent = `The report cannot be shown: ${error}`;
-  document.documentElement.dataset.ready = "failed";
-});
+run(start);

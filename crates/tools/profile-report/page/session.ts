@@ -6,16 +6,15 @@ import type { Profile } from "./model/profile.ts";
 import { Search } from "./model/search.ts";
 import { CallTree } from "./model/tree.ts";
 import { INITIAL, type State } from "./state.ts";
+import { Store } from "./store.ts";
 
 export type Changed = ReadonlySet<keyof State>;
 
 /** The profile, what is looked at, and what follows from both. */
-export class Session {
+export class Session extends Store<State> {
   readonly categories: Categories;
   private readonly merged: Grouping;
   private apart: Grouping | null = null;
-  private readonly listeners: ((changed: Changed) => void)[] = [];
-  state: State;
   counts!: StackCounts;
   search!: Search;
   // Of these, a view needs one at most.
@@ -23,16 +22,10 @@ export class Session {
   private knownTree: CallTree | null = null;
 
   constructor(readonly profile: Profile) {
+    super(fromFragment(location.hash, profile, initial(profile)));
     this.categories = new Categories(profile);
     this.merged = new Grouping(profile, this.categories, false);
-    this.state = fromFragment(location.hash, profile, this.initial);
     this.derive(new Set(Object.keys(this.state) as (keyof State)[]));
-    addEventListener("hashchange", () => this.update(fromFragment(location.hash, profile, this.initial)));
-  }
-
-  /** With several events, samples of different ones don't add up: the first one is looked at. */
-  private get initial(): State {
-    return { ...INITIAL, event: this.profile.event.name.length > 1 ? 0 : -1 };
   }
 
   get grouping(): Grouping {
@@ -64,22 +57,15 @@ export class Session {
     return counts;
   }
 
-  listen(listener: (changed: Changed) => void) {
-    this.listeners.push(listener);
+  protected override read(fragment: string): State {
+    return fromFragment(fragment, this.profile, initial(this.profile));
   }
 
-  update(change: Partial<State>) {
-    const before = this.state;
-    const changed = new Set<keyof State>();
-    for (const key of Object.keys(change) as (keyof State)[]) if (!equal(before[key], change[key])) changed.add(key);
-    if (changed.size === 0) return;
-    this.state = { ...before, ...change };
-    this.derive(changed);
-    history.replaceState(null, "", toFragment(this.state, this.profile) || location.pathname);
-    for (const listener of this.listeners) listener(changed);
+  protected override write(): string {
+    return toFragment(this.state, this.profile);
   }
 
-  private derive(changed: Changed) {
+  protected override derive(changed: Changed) {
     const has = (...keys: (keyof State)[]) => keys.some((key) => changed.has(key));
     const { profile, state } = this;
     const counts = has("span", "threads", "event", "weighted");
@@ -100,8 +86,7 @@ export class Session {
   }
 }
 
-function equal(a: unknown, b: unknown): boolean {
-  if (a instanceof Set && b instanceof Set) return a.size === b.size && [...a].every((each) => b.has(each));
-  if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((each, at) => each === b[at]);
-  return a === b;
+/** With several events, samples of different ones don't add up: the first one is looked at. */
+function initial(profile: Profile): State {
+  return { ...INITIAL, event: profile.event.name.length > 1 ? 0 : -1 };
 }

@@ -1,7 +1,9 @@
 //! Profiles as one HTML file that needs no network.
 //!
-//! [`write()`] makes the file: the page (`page/`, compiled into `page/built.js`), and the profile as compressed columns. The page executes nothing
-//! but its own script, and its content security policy forbids all requests. Names and sources are foreign text, which the page only ever shows as text.
+//! [`write()`] makes the file: the page (`page/`, compiled into `page/built.js`), and the profile as compressed columns. [`write_difference`] makes
+//! one of two profiles that are compared (`page/difference/`, compiled into `page/built_difference.js`). A page executes
+//! nothing but its own script, and its content security policy forbids all requests. Names and sources are foreign text, which the page only ever
+//! shows as text.
 //!
 //! ```
 //! use profile::{Builder, CodeId, CodeSource, Listing, Source};
@@ -29,8 +31,8 @@
 //!
 //! # The data in the file
 //!
-//! The file has two elements `<script type="application/octet-stream">` with data: `profile`, which is read at once, and `code` (machine code and
-//! sources), which is read when it is first looked at. The text of each is base64 of a zlib stream of
+//! A report has two elements `<script type="application/octet-stream">` with data: `profile`, which is read at once, and `code` (machine code and
+//! sources), which is read when it is first looked at. A comparison has one, `difference`. The text of each is base64 of a zlib stream of
 //!
 //! 1. the length of the directory in bytes, as 4 bytes in little-endian order,
 //! 2. the directory, a JSON object, and
@@ -76,6 +78,15 @@
 //! | `file` | `function` (one without a file in `profile`), `file` (a string) |
 //! | `source` | `file` (a string), `lines`, `newer` (1: changed after the recording), `hash` (SHA-256, as hexadecimal text) |
 //! | `line` | `text` |
+//!
+//! | Table of `difference` | Columns |
+//! |---|---|
+//! | `string` | `text` |
+//! | `function` | `name`, `file`, `line`, `kind`, `in` (1: in the first profile, 2: in the second, 3: in both), `own_before`, `own_after`, `total_before`, `total_after` (samples), `own_by_chance`, `total_by_chance` (probabilities) |
+//! | `node` (of the call tree) | `up` (as in `stack`), `function`, `own_before`, `own_after`, `total_before`, `total_after`, `by_chance` |
+//!
+//! Its directory has the paths of the `recordings`, their numbers of `samples`, the `ratio` by which times are compared (null: shares are), and
+//! below which probability a difference is `significant`.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -92,6 +103,7 @@ mod assembly;
 mod base64;
 mod code;
 mod columns;
+mod difference;
 mod options;
 mod places;
 mod summary;
@@ -99,6 +111,7 @@ mod tables;
 mod text;
 mod write;
 
+pub use difference::{Difference, DifferenceSummary};
 pub use options::Options;
 pub use summary::Summary;
-pub use write::{BEGINNING, write};
+pub use write::{BEGINNING, write, write_difference};

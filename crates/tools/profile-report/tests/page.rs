@@ -6,7 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use made::{HOT, MILLISECOND, Made};
-use profile::{CallTree, Direction, NodeId, Profile, Selection, ThreadId, Totals};
+use profile::{
+    CallTree, CodeId, CodeSource, Direction, Listing, NodeId, Profile, Selection, Source, ThreadId,
+    Totals,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use test_browser::{Browser, CTRL, Page, Seen};
@@ -352,6 +355,118 @@ fn source_and_assembly_show_the_samples_of_lines_and_instructions() {
     let before = page.text("#code .code-title select option:checked");
     page.key("]");
     assert_ne!(page.text("#code .code-title select option:checked"), before);
+    assert_eq!(page.finish(), Seen::default());
+}
+
+/// The lines of branches: for each target (its row) the rows that a line passes, those with a corner, those with an arrow, and whether the
+/// pieces of the line join.
+fn branch_lines(page: &mut Page<'_>) -> Value {
+    page.eval(
+        "(() => { const found = {};
+           for (const piece of document.querySelectorAll('.branches [data-branch]')) {
+             const row = Number(piece.parentElement.dataset.row);
+             const branch = (found[piece.dataset.branch] ??= {line: [], turn: [], arrow: [], joined: true, on: 0, bottom: null, x: null});
+             const kind = ['line', 'turn', 'arrow'].find((kind) => piece.classList.contains(kind));
+             branch[kind].push(row);
+             branch.on += piece.classList.contains('on');
+             if (kind !== 'line') continue;
+             const r = piece.getBoundingClientRect();
+             if (branch.bottom !== null && (Math.abs(r.top - branch.bottom) > 0.01 || r.left !== branch.x)) branch.joined = false;
+             [branch.bottom, branch.x] = [r.bottom, r.left]; }
+           for (const branch of Object.values(found)) { delete branch.bottom; branch.isHighlighted = branch.on > 0; delete branch.on; }
+           return found; })()",
+    )
+}
+
+#[test]
+fn branches_are_drawn_to_their_targets_and_highlighted() {
+    let report = Report::new();
+    let mut browser = Browser::start();
+    let mut page = browser.open(&report.file(), "#fn=render", SIZE);
+    page.eval("new Promise((done) => { const look = () => document.querySelector('.instruction') ? done() : setTimeout(look, 5); look(); })");
+    page.settle();
+    let row = |page: &mut Page<'_>, offset: u64| {
+        let row = page.eval(&format!("Number(document.querySelector('.instruction[data-offset=\"{offset}\"] .branches').dataset.row)"));
+        row.as_u64().expect("a row")
+    };
+    let [out, jump, hot, back] = [26, 7, HOT, 19].map(|offset| row(&mut page, offset));
+    // `je` to the end, and the loop within it.
+    let mut expected = json!({
+        out.to_string(): {"line": (jump..=out).collect::<Vec<_>>(), "turn": [jump, out], "arrow": [out], "joined": true, "x": null, "isHighlighted": false},
+        hot.to_string(): {"line": (hot..=back).collect::<Vec<_>>(), "turn": [hot, back], "arrow": [hot], "joined": true, "x": null, "isHighlighted": false},
+    });
+    let lines = |page: &mut Page<'_>| {
+        let mut lines = branch_lines(page);
+        let x = [&lines[out.to_string()], &lines[hot.to_string()]].map(|it| it["x"].as_f64());
+        // The inner one is closer to the instructions.
+        assert!(x[0] < x[1], "{x:?}");
+        for key in [out, hot] {
+            lines[key.to_string()]["x"] = Value::Null;
+        }
+        lines
+    };
+    assert_eq!(lines(&mut page), expected);
+    let label = page.eval("(() => { const [line, label] = ['.branches', '.label'].map((each) => document.querySelector(`.instruction[data-offset=\"9\"] ${each}`).getBoundingClientRect()); return label.left - line.right; })()");
+    assert!(label.as_f64().is_some_and(|space| (0.0..20.0).contains(&space)), "{label}");
+    picture(&mut page, "branches");
+    // The pointer on one of its ends highlights a branch.
+    for offset in [19, HOT] {
+        let at = page.middle(&format!(".instruction[data-offset='{offset}'] .text"));
+        page.hover(at);
+        expected[hot.to_string()]["isHighlighted"] = true.into();
+        assert_eq!(lines(&mut page), expected);
+    }
+    picture(&mut page, "branches-highlighted");
+    let at = page.middle(".instruction[data-offset='21'] .text");
+    page.hover(at);
+    expected[hot.to_string()]["isHighlighted"] = false.into();
+    assert_eq!(lines(&mut page), expected);
+    // With bytes, too.
+    page.click("#code .pane-head button");
+    page.hover((5.0, 5.0));
+    assert_eq!(lines(&mut page), expected);
+    picture(&mut page, "branches-bytes");
+    assert_eq!(page.finish(), Seen::default());
+}
+
+/// Twelve jumps, each around the next.
+struct Nested;
+
+impl CodeSource for Nested {
+    fn listing(&mut self, code: CodeId) -> Option<Listing> {
+        let jumps = (0..12_u8).flat_map(|at| [0xeb, 2 * (23 - at) - 2 * at - 2]);
+        // `xchg ax, ax`.
+        let bytes = jumps.chain([0x66, 0x90].repeat(12)).collect();
+        (code.0 == 0).then_some(Listing { address: 0, machine: 62, bytes, lines: Vec::new() })
+    }
+
+    fn name_at(&mut self, _: CodeId, _: u64) -> Option<(Vec<u8>, u64)> {
+        None
+    }
+
+    fn source(&mut self, _: &[u8]) -> Option<Source> {
+        None
+    }
+}
+
+#[test]
+fn more_branches_than_there_is_space_for_are_left_out_and_counted() {
+    let report = Report::new();
+    let mut html = Vec::new();
+    profile_report::write(&report.profile, &mut Nested, &Default::default(), &mut html)
+        .expect("written");
+    fs::write(report.file(), html).expect("written");
+    let mut browser = Browser::start();
+    let mut page = browser.open(&report.file(), "#fn=render&code=0", SIZE);
+    page.eval("new Promise((done) => { const look = () => document.querySelector('.instruction') ? done() : setTimeout(look, 5); look(); })");
+    page.settle();
+    let lines = branch_lines(&mut page);
+    let targets: Vec<String> = lines.as_object().expect("branches").keys().cloned().collect();
+    // The shortest ones.
+    assert_eq!(targets, (12..20).map(|row| row.to_string()).collect::<Vec<_>>());
+    assert_eq!(lines["19"]["line"], json!((4..=19).collect::<Vec<_>>()));
+    let head = page.text("#code .panes section:nth-child(2) .pane-head");
+    assert!(head.contains("Branches to 4 targets are not drawn."), "{head}");
     assert_eq!(page.finish(), Seen::default());
 }
 

@@ -1,14 +1,12 @@
 //! Two recordings, function by function.
 
+use profile::significance::SIGNIFICANT;
 use profile::{Compared, ComparedFunction, Comparison, Measure, Profile};
 use serde::Serialize;
 
 use crate::figures::{counted, grouped, percent};
 use crate::function_info::FunctionInfo;
 use crate::line::{Line, Style};
-
-/// Differences that are this likely by chance are not called changes.
-pub const SIGNIFICANT: f64 = 0.05;
 
 /// Two recordings, function by function.
 #[derive(Clone, Debug, PartialEq, Serialize)]

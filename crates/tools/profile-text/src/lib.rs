@@ -42,7 +42,7 @@ pub use annotated::{
     Annotated, AnnotatedCode, AnnotatedInstruction, AnnotatedTarget, Generations, Part, Wanted,
 };
 pub use annotated_text::Parts;
-pub use difference::{Difference, DifferentFunction, SIGNIFICANT};
+pub use difference::{Difference, DifferentFunction};
 pub use find::{Found, find, hottest};
 pub use function_info::FunctionInfo;
 pub use line::{Line, Span, Style};

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use profile::{Compared, Comparison, Measure, Profile, SampleRow};
+use profile_report::DifferenceSummary;
 use profile_text::Difference;
 
+use crate::html::Html;
 use crate::selection::SelectionArgs;
-use crate::{Error, Result, recorded, view};
+use crate::{Error, Result, recorded, text, view};
 
 /// Compare two recordings, function by function
 ///
@@ -27,6 +29,9 @@ use crate::{Error, Result, recorded, view};
 
   # with what functions called, and with what may be chance
   jitscribe diff --total --all before.data after.data
+
+  # a flame graph of both and a table, as one HTML file that needs no network
+  jitscribe diff --html --open before.data after.data
 
   jitscribe diff --json before.data after.data | jq '.functions[] | select(.verdict == \"more\")'")]
 pub struct Args {
@@ -51,9 +56,39 @@ pub struct Args {
     /// Do not use a pager
     #[arg(long)]
     no_pager: bool,
-    // The last one: its heading is for all options behind it.
+    // The last ones: a heading is for all options behind it.
+    #[command(flatten)]
+    html: HtmlArgs,
     #[command(flatten)]
     selection: SelectionArgs,
+}
+
+/// The options with which text is printed, and no HTML is written.
+const TEXT: [&str; 4] = ["total", "all", "json", "no_pager"];
+
+/// The options of the HTML file.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "HTML")]
+struct HtmlArgs {
+    /// Write one HTML file that needs no network: a flame graph of both recordings in the colours of the difference, and the table of functions
+    #[arg(long, conflicts_with_all = TEXT)]
+    html: bool,
+    /// Where to write; - for standard output [default: diff.html]. A comparison or a report that is there is replaced
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        default_value = "diff.html",
+        hide_default_value = true,
+        requires = "html"
+    )]
+    output: PathBuf,
+    /// Open it in the browser
+    #[arg(long, requires = "html")]
+    open: bool,
+    /// Replace the output if it exists, whatever it is
+    #[arg(short, long, requires = "html")]
+    force: bool,
 }
 
 /// What is compared.
@@ -68,18 +103,29 @@ enum By {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
+    let HtmlArgs { html, ref output, open, force } = args.html;
+    // Refused early, before work is spent on what may not be written.
+    let html = html.then(|| Html::create(output, open, force)).transpose()?;
     let files = [&args.before, &args.after].map(|path| recorded::believed(path));
     let [files_before, files_after] = &files;
     let before = recorded::read(&args.before, files_before)?.profile;
     let after = recorded::read(&args.after, files_after)?.profile;
     let selections = [args.selection.of(&before)?, args.selection.of(&after)?];
     let [selection_before, selection_after] = &selections;
-    let compared = if args.total { Compared::Total } else { Compared::Own };
     let measure = match args.by {
         By::Share => Measure::Share,
         By::Time => Measure::Time(rate(&after)? / rate(&before)?),
     };
     let profiles = [&before, &after];
+    if let Some(html) = html {
+        let selections = [selection_before, selection_after];
+        let difference = profile_report::Difference { profiles, selections, measure };
+        return html.write(
+            |mut out| profile_report::write_difference(&difference, &mut out),
+            |summary| (described(args, summary), summary.bytes),
+        );
+    }
+    let compared = if args.total { Compared::Total } else { Compared::Own };
     let samples: [&mut dyn Iterator<Item = SampleRow>; 2] =
         [&mut selection_before.of(&before), &mut selection_after.of(&after)];
     let comparison = Comparison::of(profiles, samples, compared, measure);
@@ -88,6 +134,18 @@ pub fn run(args: &Args) -> Result<()> {
         return view::print_json("diff", &[&args.before, &args.after], difference);
     }
     view::print(&difference.lines(args.all), !args.no_pager)
+}
+
+/// What is in the HTML file.
+fn described(args: &Args, summary: &DifferenceSummary) -> String {
+    let [before, after] = summary.samples;
+    format!(
+        "{} ({before} samples), {} ({after} samples): {} functions with samples of their own, {} of them changed by more than chance",
+        text::path(&args.before),
+        text::path(&args.after),
+        summary.functions,
+        summary.changed
+    )
 }
 
 /// How many samples a second of work gets.

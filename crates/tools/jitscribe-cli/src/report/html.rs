@@ -1,15 +1,12 @@
 //! The report as an HTML file.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use profile::Profile;
-use profile_report::{BEGINNING, Options, Summary};
+use profile_report::{Options, Summary};
 
-use crate::text::{self, shell_word};
-use crate::view::Target;
-use crate::{Error, Result, note, recorded};
+use crate::html::Html;
+use crate::{Result, recorded, text};
 
 /// The most text of source files, in MiB, unless the user says otherwise.
 const SOURCE: usize = 32;
@@ -57,42 +54,20 @@ impl HtmlArgs {
 
 /// Writes the report.
 pub fn run(input: &Path, args: &HtmlArgs) -> Result<()> {
-    let output = text::named_file(&args.output);
-    if args.open && output.is_none() {
-        return Err(Error::Usage("--open needs a file: write it with -o FILE".into()));
-    }
-    if output.is_none() {
-        text::refuse_terminal("report")?;
-    }
-    let target = Target::open(output, args.force || output.is_some_and(is_report))?;
+    let html = Html::create(&args.output, args.open, args.force)?;
     let believed = recorded::believed(input);
     let mut recorded = recorded::read(input, &believed)?;
     let mut options = Options::default();
     options.most_source_bytes = args.max_source.saturating_mul(1 << 20);
     options.most_instructions = args.max_instructions;
     let (profile, code) = (&recorded.profile, &mut recorded.code);
-    let summary =
-        target.write(|mut out| profile_report::write(profile, code, &options, &mut out))?;
-    say(input, args, &summary, profile, output);
-    match output {
-        Some(path) if args.open => super::open::in_browser(path),
-        _ => Ok(()),
-    }
+    html.write(
+        |mut out| profile_report::write(profile, code, &options, &mut out),
+        |summary| (described(input, summary, profile), summary.bytes),
+    )
 }
 
-/// Whether a file is a report, which may be replaced.
-fn is_report(path: &Path) -> bool {
-    // A symbolic link, a pipe or a device is none.
-    if !path.symlink_metadata().is_ok_and(|file| file.is_file()) {
-        return false;
-    }
-    let mut first = Vec::new();
-    let read =
-        File::open(path).and_then(|file| file.take(BEGINNING.len() as u64).read_to_end(&mut first));
-    read.is_ok() && first == BEGINNING.as_bytes()
-}
-
-fn say(input: &Path, args: &HtmlArgs, summary: &Summary, profile: &Profile, output: Option<&Path>) {
+fn described(input: &Path, summary: &Summary, profile: &Profile) -> String {
     let mut line = format!(
         "{}: {} samples; assembly of {} pieces of code, sources of {} files",
         text::path(input),
@@ -105,9 +80,5 @@ fn say(input: &Path, args: &HtmlArgs, summary: &Summary, profile: &Profile, outp
         line.push_str(&format!("; {left_out} left out (--max-instructions, --max-source)"));
     }
     line.push_str(&recorded::missing(profile));
-    note::say(line);
-    let Some(output) = output else { return };
-    let next = if args.open { String::new() } else { "; open it in a browser".to_owned() };
-    let mebibytes = summary.bytes as f64 / f64::from(1 << 20);
-    note::say(format_args!("written: {} ({mebibytes:.1} MiB){next}", shell_word(output)));
+    line
 }

@@ -1,7 +1,6 @@
 //! `jitscribe report`: a recording as an HTML file, or as text.
 
 mod html;
-mod open;
 mod stdio;
 
 use std::path::{Path, PathBuf};

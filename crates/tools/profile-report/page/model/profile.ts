@@ -1,4 +1,5 @@
 import { Columns } from "../read/columns.ts";
+import { relatives } from "./relatives.ts";
 
 export interface About {
   recording: string;
@@ -88,7 +89,7 @@ export class Profile {
       line: u32("frame.line"),
       column: u32("frame.column"),
     };
-    this.stack = { ...stacks(u32("stack.up")), frame: u32("stack.frame") };
+    this.stack = { ...relatives(u32("stack.up")), frame: u32("stack.frame") };
     this.sample = {
       time: columns.delta("sample.time"),
       thread: u32("sample.thread"),
@@ -153,17 +154,4 @@ function optional(numbers: Uint32Array): Int32Array {
   const shifted = new Int32Array(numbers.length);
   for (let row = 0; row < numbers.length; row++) shifted[row] = numbers[row] - 1;
   return shifted;
-}
-
-function stacks(up: Uint32Array) {
-  const parent = new Int32Array(up.length);
-  const firstChild = new Int32Array(up.length).fill(-1);
-  const nextSibling = new Int32Array(up.length).fill(-1);
-  for (let row = 0; row < up.length; row++) parent[row] = up[row] === 0 ? -1 : row - up[row];
-  for (let row = up.length - 1; row >= 0; row--) {
-    if (parent[row] < 0) continue;
-    nextSibling[row] = firstChild[parent[row]];
-    firstChild[parent[row]] = row;
-  }
-  return { parent, firstChild, nextSibling };
 }

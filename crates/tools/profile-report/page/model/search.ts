@@ -1,8 +1,9 @@
 import type { StackCounts } from "./counts.ts";
 import type { Grouping } from "./grouping.ts";
+import { matcher } from "./matcher.ts";
 import type { Profile } from "./profile.ts";
 
-/** The functions that match what is searched for: a part of the name or path, in any case; or `/a regular expression/`. */
+/** The functions whose name or path matches what is searched for. */
 export class Search {
   private readonly matches: Uint8Array;
 
@@ -47,18 +48,4 @@ export class Search {
     }
     return sum;
   }
-}
-
-function matcher(query: string): (text: string) => boolean {
-  const pattern = /^\/(.+)\/$/.exec(query)?.[1];
-  if (pattern !== undefined) {
-    try {
-      const expression = new RegExp(pattern, "i");
-      return (text) => expression.test(text);
-    } catch {
-      // Not a regular expression yet: it is being typed.
-    }
-  }
-  const part = query.toLowerCase();
-  return (text) => text.toLowerCase().includes(part);
 }

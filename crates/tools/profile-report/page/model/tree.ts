@@ -103,22 +103,4 @@ export class CallTree {
     for (const node of nodes) slotOf[node.item] = -1;
     return nodes.sort((a, b) => b.total - a.total || a.item - b.item);
   }
-
-  /** The node below the root with these functions, or the last one on the way that there is. */
-  follow(path: readonly number[]): Node {
-    let node = this.root;
-    for (const item of path) {
-      const next = this.children(node).find((child) => child.item === item);
-      if (!next) break;
-      node = next;
-    }
-    return node;
-  }
-}
-
-/** The functions from the root to a node. */
-export function pathTo(node: Node): number[] {
-  const path = [];
-  for (let at: Node | null = node; at && at.item >= 0; at = at.parent) path.push(at.item);
-  return path.reverse();
 }

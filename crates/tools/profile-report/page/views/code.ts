@@ -1,8 +1,10 @@
 import { el } from "../dom.ts";
 import { count, percent, shortPath, size } from "../format.ts";
+import { Branches, isBranch } from "../model/branches.ts";
 import type { Code, Listing } from "../model/code.ts";
 import { heatOfCodes, heatOfLines, heatOfOffsets, type Heat } from "../model/heat.ts";
 import type { Session } from "../session.ts";
+import { BranchLines } from "./branch_lines.ts";
 import { Rows } from "./rows.ts";
 
 /** A row of the assembly: an instruction, or the beginning of another place in the source. */
@@ -12,6 +14,7 @@ type AssemblyRow = { instruction: number } | { place: number };
 export class CodeView {
   private readonly source = new Rows(20, "Source");
   private readonly assembly = new Rows(20, "Assembly");
+  private readonly branchLines = new BranchLines(this.assembly.element);
   private readonly sourceHead = el("div", { class: "pane-head" });
   private readonly assemblyHead = el("div", { class: "pane-head" });
   private readonly title = el("div", { class: "code-title" });
@@ -124,14 +127,18 @@ export class CodeView {
     const { profile, counts } = this.session;
     const listing = chosen >= 0 ? code.listing(chosen) : null;
     const bytes = el("button", { class: "small", "aria-pressed": String(this.withBytes), title: "Show the bytes of instructions", click: () => ((this.withBytes = !this.withBytes), void this.draw()) }, "bytes");
-    this.assemblyHead.replaceChildren(
-      el("span", {}, "Assembly"),
-      ...(chosen >= 0 ? [el("span", { class: "muted" }, `${profile.codeAddress(chosen)}, ${size(profile.code.size[chosen])}`)] : []),
-      ...(listing?.isCut ? [el("span", { class: "warning" }, "The code is longer than what is shown.")] : []),
-      bytes,
-    );
+    const drawHead = (notDrawn: number) =>
+      this.assemblyHead.replaceChildren(
+        el("span", {}, "Assembly"),
+        ...(chosen >= 0 ? [el("span", { class: "muted" }, `${profile.codeAddress(chosen)}, ${size(profile.code.size[chosen])}`)] : []),
+        ...(listing?.isCut ? [el("span", { class: "warning" }, "The code is longer than what is shown.")] : []),
+        ...(notDrawn > 0 ? [el("span", { class: "muted" }, `Branches to ${count(notDrawn)} targets are not drawn.`)] : []),
+        bytes,
+      );
     this.element.classList.toggle("with-bytes", this.withBytes);
     if (!listing) {
+      drawHead(0);
+      this.branchLines.show(null);
       const why =
         chosen < 0 ? "No machine code of this function was sampled." : code.leftOut.listingsLeftOut > 0 ? "The machine code is not known, or was left out as the report is large." : "The machine code is not known.";
       this.assembly.set(1, () => el("div", { class: "note" }, why));
@@ -146,10 +153,21 @@ export class CodeView {
       last = lines;
       rows.push({ instruction });
     });
-    const rowOf = (offset: number) => rows.findIndex((row) => "instruction" in row && listing.instructions[row.instruction].offset === offset);
+    const rowOfInstruction = new Int32Array(listing.instructions.length);
+    rows.forEach((row, at) => "instruction" in row && (rowOfInstruction[row.instruction] = at));
+    const starts = listing.instructions.map((each) => each.offset);
+    const rowOf = (offset: number) => rowOfInstruction[Math.max(0, place(starts, offset))];
+    const jumps: [number, number][] = [];
+    listing.instructions.forEach((each, at) => isBranch(each) && jumps.push([rowOfInstruction[at], rowOf(each.target)]));
+    const branches = new Branches(jumps);
+    this.branchLines.show(branches);
+    drawHead(branches.leftOut);
     this.assembly.set(rows.length, (at) => {
       const row = rows[at];
-      return "place" in row ? this.placeRow(code, row.place) : this.instructionRow(code, listing, row.instruction, heat, rowOf);
+      const element = "place" in row ? this.placeRow(code, row.place) : this.instructionRow(code, listing, row.instruction, heat, rowOf);
+      const lines = this.branchLines.row(at);
+      if (lines) element.append(lines);
+      return element;
     });
     let best = -1;
     heat.forEach((each, at) => {
@@ -179,7 +197,7 @@ export class CodeView {
   private instructionRow(code: Code, listing: Listing, at: number, heat: Heat[], rowOf: (offset: number) => number): HTMLElement {
     const { offset, bytes, text, label, target, function: refers, place } = listing.instructions[at];
     const { all } = this.session.counts;
-    const jump = target >= 0 ? () => this.assembly.reveal(rowOf(nearest(listing, target)), true) : refers >= 0 ? () => this.session.update({ fn: refers, code: -1 }) : undefined;
+    const jump = target >= 0 ? () => this.assembly.reveal(rowOf(target), true) : refers >= 0 ? () => this.session.update({ fn: refers, code: -1 }) : undefined;
     const depth = place >= 0 ? Math.min(code.chain(place).length - 1, 12) : 0;
     return el(
       "div",
@@ -240,11 +258,6 @@ function place(starts: number[], offset: number): number {
     else high = middle;
   }
   return low - 1;
-}
-
-function nearest(listing: Listing, offset: number): number {
-  const starts = listing.instructions.map((each) => each.offset);
-  return starts[Math.max(0, place(starts, offset))];
 }
 
 function heatCells(heat: Heat | undefined, all: number): HTMLElement[] {

@@ -10,7 +10,7 @@ use crate::text::path as shown;
 use crate::{Error, Result, note};
 
 /// Opens a file in the user's browser: that of `$BROWSER`, or of the desktop.
-pub fn in_browser(file: &Path) -> Result<()> {
+pub fn open(file: &Path) -> Result<()> {
     // Not relative, as it could be taken for an option or for a site.
     let file = fs::canonicalize(file).map_err(Error::file(file))?;
     let browser = std::env::var_os("BROWSER").filter(|browser| !browser.is_empty());
@@ -23,7 +23,7 @@ pub fn in_browser(file: &Path) -> Result<()> {
     match command.spawn() {
         Ok(_) => Ok(()),
         Err(error) => Err(Error::Refused(format!(
-            "the report was written, but {} cannot be run ({error}); open {} in a browser, or set BROWSER",
+            "it was written, but {} cannot be run ({error}); open {} in a browser, or set BROWSER",
             shown(&browser),
             shown(&file)
         ))),

@@ -1,0 +1,182 @@
+//! The call trees of two profiles, merged by function.
+
+use std::collections::HashMap;
+
+use rustc_hash::FxBuildHasher;
+
+use crate::call_tree::{CallTree, Direction};
+use crate::comparison::{Comparison, Measure};
+use crate::id::{Id, NodeId};
+use crate::profile::Profile;
+use crate::sample::SampleRow;
+use crate::significance::holm;
+
+/// The call trees of two profiles as one, in which functions are the same as in a [`Comparison`].
+#[derive(Clone, Debug, Default)]
+pub struct ComparedTree {
+    /// The nodes, those above first.
+    pub nodes: Vec<ComparedNode>,
+}
+
+/// A function below others, in two profiles.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComparedNode {
+    /// The node above, which has a smaller number.
+    pub parent: Option<NodeId>,
+    /// The place of its function in [`Comparison::functions`].
+    pub function: usize,
+    /// The samples of each profile that end here.
+    pub own: [u64; 2],
+    /// The samples of each profile that end here or below.
+    pub total: [u64; 2],
+    /// The probability of a difference of `total` like this by chance, if there is none in truth. It takes into account that many nodes were compared.
+    pub by_chance: f64,
+}
+
+impl ComparedTree {
+    /// Of these samples, which are those of the comparison.
+    ///
+    /// The comparison has to be one by [`Compared::Total`](crate::Compared::Total): another one has only the functions that samples end in.
+    #[must_use]
+    pub fn of(
+        profiles: [&Profile; 2],
+        samples: [&mut dyn Iterator<Item = SampleRow>; 2],
+        comparison: &Comparison,
+        measure: Measure,
+    ) -> Self {
+        let mut nodes: Vec<ComparedNode> = Vec::new();
+        let mut numbers: HashMap<(Option<NodeId>, usize), NodeId, FxBuildHasher> =
+            HashMap::default();
+        for (side, (profile, samples)) in profiles.into_iter().zip(samples).enumerate() {
+            let tree = CallTree::of(profile, samples, Direction::Callees);
+            // Of each node of the profile's tree, the node here.
+            let mut merged: Vec<Option<NodeId>> = Vec::with_capacity(tree.nodes().len());
+            for node in tree.nodes() {
+                let parent = node.parent.and_then(|id| merged.get(id.index()).copied().flatten());
+                let Some(function) = comparison.place_of(side, node.function) else {
+                    merged.push(parent);
+                    continue;
+                };
+                let next = NodeId::at(nodes.len());
+                let id = *numbers.entry((parent, function)).or_insert(next);
+                if id == next {
+                    let (own, total) = ([0; 2], [0; 2]);
+                    nodes.push(ComparedNode { parent, function, own, total, by_chance: 1.0 });
+                }
+                merged.push(Some(id));
+                let Some(row) = nodes.get_mut(id.index()) else { continue };
+                if let (Some(own), Some(total)) = (row.own.get_mut(side), row.total.get_mut(side)) {
+                    *own = own.saturating_add(node.count.own);
+                    *total = total.saturating_add(node.count.total);
+                }
+            }
+        }
+        let mut tree = Self { nodes };
+        tree.find_chance(comparison.samples, measure);
+        tree
+    }
+
+    /// A node with all samples of its parent says nothing that the parent does not say: it is not tested again, so that deep stacks don't make
+    /// the correction for many tests stricter.
+    fn find_chance(&mut self, all: [u64; 2], measure: Measure) {
+        let is_repeated = |node: &ComparedNode| {
+            let parent = node.parent.and_then(|id| self.nodes.get(id.index()));
+            parent.is_some_and(|parent| parent.total == node.total)
+        };
+        let tested: Vec<usize> = (0..self.nodes.len())
+            .filter(|&place| self.nodes.get(place).is_some_and(|node| !is_repeated(node)))
+            .collect();
+        // Most nodes have few samples, so that their numbers recur.
+        let mut known: HashMap<[u64; 2], f64, FxBuildHasher> = HashMap::default();
+        let probabilities: Vec<f64> = tested
+            .iter()
+            .filter_map(|&place| self.nodes.get(place))
+            .map(|node| {
+                *known.entry(node.total).or_insert_with(|| measure.by_chance(node.total, all))
+            })
+            .collect();
+        for (place, corrected) in tested.iter().zip(holm(&probabilities)) {
+            if let Some(node) = self.nodes.get_mut(*place) {
+                node.by_chance = corrected;
+            }
+        }
+        for place in 0..self.nodes.len() {
+            let Some(node) = self.nodes.get(place) else { continue };
+            let parent = node.parent.and_then(|id| self.nodes.get(id.index()));
+            let inherited = parent.filter(|it| it.total == node.total).map(|it| it.by_chance);
+            if let (Some(inherited), Some(node)) = (inherited, self.nodes.get_mut(place)) {
+                node.by_chance = inherited;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Compared, made};
+
+    /// The samples on each path of function names.
+    fn paths(profile: &Profile) -> BTreeMap<Vec<u8>, (u64, u64)> {
+        let mut paths: BTreeMap<Vec<u8>, (u64, u64)> = BTreeMap::new();
+        for sample in profile.samples().iter() {
+            let frames: Vec<_> = profile.frames_of(sample.stack).collect();
+            let mut path = Vec::new();
+            for frame in frames.iter().rev() {
+                path.extend(profile.function_name(frame.function));
+                paths.entry(path.clone()).or_default().1 += 1;
+            }
+            paths.entry(path).or_default().0 += 1;
+        }
+        paths
+    }
+
+    fn compared(profiles: [&Profile; 2]) -> (Comparison, ComparedTree) {
+        let [before, after] = profiles;
+        let measure = Measure::Share;
+        let comparison = Comparison::of(
+            profiles,
+            [&mut before.samples().iter(), &mut after.samples().iter()],
+            Compared::Total,
+            measure,
+        );
+        let tree = ComparedTree::of(
+            profiles,
+            [&mut before.samples().iter(), &mut after.samples().iter()],
+            &comparison,
+            measure,
+        );
+        (comparison, tree)
+    }
+
+    proptest! {
+        #[test]
+        fn each_path_has_the_samples_of_both(before in made::profile(), after in made::profile()) {
+            let (comparison, tree) = compared([&before, &after]);
+            let mut names: Vec<Vec<u8>> = Vec::new();
+            let mut found = [BTreeMap::new(), BTreeMap::new()];
+            for node in &tree.nodes {
+                let mut path = node.parent.map(|id| names[id.index()].clone()).unwrap_or_default();
+                path.extend(&comparison.functions[node.function].key.name);
+                for (side, found) in found.iter_mut().enumerate() {
+                    if node.total[side] > 0 {
+                        let old = found.insert(path.clone(), (node.own[side], node.total[side]));
+                        prop_assert_eq!(old, None);
+                    }
+                }
+                names.push(path);
+            }
+            prop_assert_eq!(found, [paths(&before), paths(&after)]);
+        }
+
+        #[test]
+        fn a_profile_differs_from_itself_by_chance_only(profile in made::profile()) {
+            let (_, tree) = compared([&profile, &profile]);
+            prop_assert!(tree.nodes.iter().all(|node| node.by_chance == 1.0));
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! HTML files that are written for the user's browser.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use profile_report::BEGINNING;
+
+use crate::text::{self, shell_word};
+use crate::view::Target;
+use crate::{Error, Result, browser, note};
+
+/// An HTML file, or standard output.
+pub struct Html<'a> {
+    /// `None` for standard output.
+    path: Option<&'a Path>,
+    target: Target,
+    open: bool,
+}
+
+impl<'a> Html<'a> {
+    /// Fails if it may not be written, before work is spent on it. An HTML file of this command is replaced, another file with `force` only.
+    pub fn create(path: &'a Path, open: bool, force: bool) -> Result<Self> {
+        let path = text::named_file(path);
+        if open && path.is_none() {
+            return Err(Error::Usage("--open needs a file: write it with -o FILE".into()));
+        }
+        if path.is_none() {
+            text::refuse_terminal("report")?;
+        }
+        let target = Target::open(path, force || path.is_some_and(is_report))?;
+        Ok(Self { path, target, open })
+    }
+
+    /// Writes it. `write` answers what is in it, of which `describe` makes what is said, and the size.
+    pub fn write<Summary>(
+        self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<Summary>,
+        describe: impl FnOnce(&Summary) -> (String, u64),
+    ) -> Result<()> {
+        let summary = self.target.write(write)?;
+        let (line, bytes) = describe(&summary);
+        note::say(line);
+        let Some(path) = self.path else { return Ok(()) };
+        let next = if self.open { "" } else { "; open it in a browser" };
+        let mebibytes = bytes as f64 / f64::from(1 << 20);
+        note::say(format_args!("written: {} ({mebibytes:.1} MiB){next}", shell_word(path)));
+        if self.open { browser::open(path) } else { Ok(()) }
+    }
+}
+
+/// Whether a file is one that this command has written, which may be replaced.
+fn is_report(path: &Path) -> bool {
+    // A symbolic link, a pipe or a device is none.
+    if !path.symlink_metadata().is_ok_and(|file| file.is_file()) {
+        return false;
+    }
+    let mut first = Vec::new();
+    let read =
+        File::open(path).and_then(|file| file.take(BEGINNING.len() as u64).read_to_end(&mut first));
+    read.is_ok() && first == BEGINNING.as_bytes()
+}
