@@ -6,6 +6,7 @@ use jit_code::{Row, Unwind};
 use proptest::prelude::*;
 use stack_unwind::{
     End, Guess, Mapped, Mappings, Registers, Section, Sections, StackCopy, Tables, register, unwind,
+    unwind_both,
 };
 use unwind_info::Machine;
 
@@ -50,7 +51,27 @@ fn walk(file: &mut OneFile, start: Registers, words: &[u64], guess: Guess) -> (V
     let mut frames = Vec::new();
     let stack = StackCopy { address: STACK, bytes: &bytes };
     let end = unwind(start, stack, file, guess, &mut frames);
+    expect_both(file, start, stack, guess, &frames, end);
     (frames, end)
+}
+
+/// Both walks at once find what each finds alone.
+fn expect_both(
+    file: &mut OneFile,
+    start: Registers,
+    stack: StackCopy<'_>,
+    guess: Guess,
+    frames: &[u64],
+    end: End,
+) {
+    let mut found = Vec::new();
+    let both = unwind_both(start, stack, file, &mut found);
+    match guess {
+        Guess::FramePointer => assert_eq!((&*found, both.end), (frames, end)),
+        Guess::AsPerf => {
+            assert_eq!((both.outermost_as_perf, both.as_perf), (frames.last().copied(), end));
+        }
+    }
 }
 
 #[test]

@@ -6,7 +6,6 @@
 mod cache;
 mod findings;
 mod huge;
-mod inclusive;
 pub mod json;
 mod report;
 mod stacks;
@@ -18,13 +17,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jitscribe_inject::{
-    Destination, Injector, Progress, Recording, SearchPaths, SeenProcess, StackCounts, Stage,
+    Destination, Injector, Progress, Recording, SearchPaths, SeenProcess, Stage,
 };
 
 use crate::files::{Believed, Named};
 use crate::line_table::LineTable;
 use crate::source_lines::SourceLineArgs;
-use crate::{Error, Result, descriptors, note, recorded, text};
+use crate::{Error, Result, descriptors, note, text};
 
 pub use findings::print_findings;
 pub use jitscribe_inject::{Output, Report};
@@ -186,23 +185,9 @@ pub fn inject(args: &Args) -> Result<Report> {
         .infer_names(!args.no_inferred_names)
         .lines(args.lines.into())
         .sources((&args.sources).into())
+        .count_stacks(args.count_stacks || args.json)
         .progress(&progress);
     let mut report = injector.inject(&mut recording, destination)?;
-    if args.count_stacks || args.json {
-        bar.set_message("counting call stacks");
-        report.stacks = match &report.output {
-            Some(output) => StackCounts::of(&mut Recording::open(output, &|_| {})?, &believed)?,
-            None => None,
-        };
-        if let Some(output) = report.output.clone().filter(|_| report.has_stack_copies) {
-            bar.set_message("unwinding call stacks");
-            match recorded::read_quietly(&output) {
-                Ok(profile) => inclusive::add(&mut report, &profile),
-                // The recording is complete without it.
-                Err(error) => note::warning(format_args!("no inclusive samples: {error}")),
-            }
-        }
-    }
     bar.finish_and_clear();
     report::print_details(&report);
 
@@ -224,6 +209,7 @@ fn message(stage: Stage) -> &'static str {
         Stage::Reading => "reading the recording",
         Stage::Attributing => "looking for the code",
         Stage::WritingImages => "writing object files",
+        Stage::CountingStacks => "counting call stacks",
         _ => "writing the recording",
     }
 }
