@@ -18,7 +18,7 @@ const FARTHEST: u64 = 0x4000;
 /// What is guessed of code that no table describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guess {
-    /// That it keeps a frame pointer, in whatever memory it is.
+    /// That it keeps a frame pointer, in whatever memory it is, unless [`Mappings::is_frameless`] knows better.
     FramePointer,
     /// What perf shows, which unwinds by libunwind 1.6: the same, but only in files that have tables for other code. Of the frame above,
     /// it assumes that its stack pointer is 16 bytes above the one of the frame that was guessed, so a guessed frame of another size is
@@ -46,6 +46,12 @@ pub enum Mapped {
 pub trait Mappings {
     /// What was mapped at this address.
     fn at(&mut self, address: u64) -> Mapped;
+
+    /// Whether the code at `address`, which no table describes, has no frame of its own if `word` is the word at the stack pointer: then that is
+    /// its return address. It is asked about the innermost frame, for [`Guess::FramePointer`].
+    fn is_frameless(&mut self, _address: u64, _word: u64) -> bool {
+        false
+    }
 }
 
 /// Finds the frames of a stack, innermost first: the instruction pointer, and then the address of each call's last byte, as perf has them
@@ -140,7 +146,10 @@ fn walk(
                 guesses(&frame, below);
                 match nothing.filter(|_| guess == Guess::AsPerf) {
                     Some(end) => Err(end),
-                    None => guessed(frame.cfa, &frame.registers, stack, guess),
+                    None => match frameless(&frame, below, stack, mappings, guess) {
+                        Some(step) => Ok(step),
+                        None => guessed(frame.cfa, &frame.registers, stack, guess),
+                    },
                 }
             }
         };
@@ -182,6 +191,28 @@ fn described(address: u64, mappings: &mut impl Mappings) -> Described {
         Mapped::NoFile => Described::Not(Some(End::NoFile { address })),
         Mapped::NoTables => Described::Not(Some(End::NoTables { address })),
     }
+}
+
+/// The caller of an innermost function that has no frame.
+fn frameless(
+    frame: &Frame,
+    below: usize,
+    stack: StackCopy<'_>,
+    mappings: &mut impl Mappings,
+    guess: Guess,
+) -> Option<Step> {
+    if below > 0 || guess == Guess::AsPerf {
+        return None;
+    }
+    let word = stack.word(frame.cfa).ok()?;
+    if !mappings.is_frameless(frame.address, word) {
+        return None;
+    }
+    let mut registers = frame.registers;
+    let cfa = frame.cfa.wrapping_add(8);
+    registers.set(RIP, Some(word));
+    registers.set(RSP, Some(cfa));
+    Some(Step { registers, cfa, is_signal: false })
 }
 
 /// Takes the frame pointer for one.

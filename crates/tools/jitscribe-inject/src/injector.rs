@@ -282,8 +282,7 @@ impl<'a> Injector<'a> {
             file.finish()?;
         }
 
-        let copied =
-            unwinds.then(|| CopiedStacks::new(index, spaces, &codes.table, &runtimes));
+        let copied = unwinds.then(|| CopiedStacks::new(index, spaces, &codes.table, &runtimes));
         let (stacks, copied) = match &output {
             Some(output) if counts_stacks => self.read_stacks(output, copied)?,
             _ => (None, None),
@@ -330,16 +329,19 @@ impl<'a> Injector<'a> {
         };
         let mut counter = StackCounter::new(&recording);
         let tick = |at| (self.progress)(Progress::At(at));
-        recording.read_samples(self.files, Guesses::Both, &tick, &mut |memory, event| {
-            match event {
+        recording.read_samples(
+            self.files,
+            Guesses::Both,
+            &tick,
+            &mut |memory, event| match event {
                 SampleEvent::Sample(sample) => {
                     counter.add(memory, &sample);
                     copied.add(&sample);
                 }
                 SampleEvent::Comm(comm) => copied.name_thread(&comm),
                 SampleEvent::Fork(_) => {}
-            }
-        })?;
+            },
+        )?;
         Ok((counter.finish(), Some(copied.finish())))
     }
 

@@ -125,6 +125,7 @@ mod spelling;
 mod stack_counts;
 mod stacks;
 mod top;
+mod v8_interpreter;
 mod v8_log;
 mod warning;
 mod work;

@@ -12,6 +12,7 @@ use super::address_space::AddressSpaces;
 use super::files::{FileFrames, RecordedFiles, debug_file};
 use super::interner::NameId;
 use super::recording_index::RecordingIndex;
+use super::v8_interpreter::Part;
 
 /// How to unwind where there are no unwind tables.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +45,8 @@ pub struct MappedFiles<'a> {
 struct OpenedFiles<'a> {
     files: RecordedFiles<'a>,
     read: HashMap<NameId, Option<FileFrames>>,
+    /// By offset in a file.
+    parts: HashMap<(NameId, u64), Option<Part>>,
 }
 
 impl<'a> MappedFiles<'a> {
@@ -52,7 +55,7 @@ impl<'a> MappedFiles<'a> {
         spaces: &'a AddressSpaces,
         files: RecordedFiles<'a>,
     ) -> Self {
-        let opened = OpenedFiles { files, read: HashMap::new() };
+        let opened = OpenedFiles { files, read: HashMap::new(), parts: HashMap::new() };
         Self { index, spaces, opened, space: None, time: 0 }
     }
 
@@ -78,6 +81,13 @@ impl<'a> MappedFiles<'a> {
             let above_file = file.above_offset(address.wrapping_sub(map.above_offset))?;
             Some((file, map.above_offset.wrapping_sub(above_file)))
         }))
+    }
+
+    /// The part of V8's interpreter at an address.
+    fn part(&mut self, address: u64) -> Option<Part> {
+        let map = self.spaces.mapping(self.index, self.space?, address, self.time)?;
+        let map = self.index.maps.get(map).filter(|map| !map.anonymous)?;
+        self.opened.part(map.name, address.wrapping_sub(map.above_offset))
     }
 
     pub fn is_bottom(&mut self, address: u64) -> bool {
@@ -130,11 +140,16 @@ impl Mappings for MappedFiles<'_> {
             },
         }
     }
+
+    fn is_frameless(&mut self, address: u64, word: u64) -> bool {
+        self.part(address) == Some(Part::Handler)
+            && self.part(word.wrapping_sub(1)) == Some(Part::Entry)
+    }
 }
 
 impl OpenedFiles<'_> {
     fn file(&mut self, name: NameId) -> Option<&FileFrames> {
-        let Self { files, read } = self;
+        let Self { files, read, .. } = self;
         let file = read.entry(name).or_insert_with(|| {
             let mut file = files.frames(name)?;
             if file.is_stripped()
@@ -147,5 +162,12 @@ impl OpenedFiles<'_> {
             Some(file)
         });
         file.as_ref()
+    }
+    fn part(&mut self, name: NameId, offset: u64) -> Option<Part> {
+        let Self { files, parts, .. } = self;
+        *parts.entry((name, offset)).or_insert_with(|| {
+            let symbols = files.symbols(name)?;
+            Part::of(&symbols.name(offset)?)
+        })
     }
 }
