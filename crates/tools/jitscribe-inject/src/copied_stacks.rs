@@ -16,6 +16,15 @@ use super::recording_index::RecordingIndex;
 use super::samples::{StackEnd, StackSample};
 use super::work::{ThreadTasks, Work, work_of_frame};
 
+/// What unwound stacks show.
+#[derive(Debug)]
+pub struct Unwound {
+    /// Samples by what was done, with those in interpreters among the codes as compiled code.
+    pub activities: Activities,
+    /// The codes on stacks.
+    pub stacks: StackSets,
+}
+
 /// Collects what unwound stacks show.
 pub struct CopiedStacks<'a> {
     table: &'a CodeTable<'a>,
@@ -91,8 +100,8 @@ impl<'a> CopiedStacks<'a> {
         self.table.kind(code) == Kind::JavaMethod
     }
 
-    /// The activities, and the codes on stacks.
-    pub fn finish(self) -> (Activities, StackSets) {
-        (self.activities, self.stacks)
+    /// All that was collected.
+    pub fn finish(self) -> Unwound {
+        Unwound { activities: self.activities, stacks: self.stacks }
     }
 }

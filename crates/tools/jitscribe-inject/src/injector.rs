@@ -10,16 +10,15 @@ use std::path::{Path, PathBuf};
 use code_image::jitdump::LineTable;
 use perf_data::{BuildId, Writer};
 
-use super::activity::{Activities, RuntimeFiles};
+use super::activity::RuntimeFiles;
 use super::attribution::SampleAttribution;
 use super::captured::CapturedMemory;
 use super::code_list::CodeList;
-use super::copied_stacks::CopiedStacks;
+use super::copied_stacks::{CopiedStacks, Unwound};
 use super::counts::Counts;
 use super::files::{PlainFiles, RecordedFiles, SourceFiles};
 use super::image::ImageOptions;
 use super::images::{Images, MappedFile};
-use super::inclusive::StackSets;
 use super::interpreted::InterpretedFrames;
 use super::locate::SearchPaths;
 use super::mapped_files::Guesses;
@@ -287,7 +286,7 @@ impl<'a> Injector<'a> {
             Some(output) if counts_stacks => self.read_stacks(output, copied)?,
             _ => (None, None),
         };
-        let on_stacks = copied.as_ref().map_or(attribution.stacks(), |(_, on_stacks)| on_stacks);
+        let on_stacks = copied.as_ref().map_or(attribution.stacks(), |unwound| &unwound.stacks);
         hits.add_stacks(on_stacks);
         let spaces = plan.arenas.iter().flat_map(|arena| arena.images.iter().map(|_| arena.space));
         let pids = spaces.map(|space| index.processes.pid(space));
@@ -299,7 +298,8 @@ impl<'a> Injector<'a> {
         });
         let reports = reports.collect();
         let functions = images.top.finish(&hits, on_stacks, &codes.table)?;
-        let activities = copied.as_ref().map_or(attribution.activities(), |(done, _)| *done);
+        let activities =
+            copied.as_ref().map_or(attribution.activities(), |unwound| unwound.activities);
         let samples = Counts { with_lines: functions.with_lines, ..attribution.counts };
         Ok(Report {
             input: input_path.clone(),
@@ -321,7 +321,7 @@ impl<'a> Injector<'a> {
         &self,
         output: &Path,
         copied: Option<CopiedStacks<'_>>,
-    ) -> Result<(Option<StackCounts>, Option<(Activities, StackSets)>)> {
+    ) -> Result<(Option<StackCounts>, Option<Unwound>)> {
         (self.progress)(Progress::Begins(Stage::CountingStacks));
         let mut recording = Recording::open(output, &|_| {})?;
         let Some(mut copied) = copied else {
