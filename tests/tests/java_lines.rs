@@ -310,6 +310,7 @@ fn compare(recording: &Recording, files: &ClassFiles) -> Counts {
 /// At least 95 of 100 samples in compiled methods have their line, none has a wrong one, and what is called from a line is called there. The others are behind the last instruction that
 /// HotSpot describes: the return of a short method, barriers of the garbage collector, handlers of exceptions.
 #[test]
+#[expect(clippy::print_stdout, reason = "the numbers of docs/runtimes/java.md")]
 fn lines_of_javac_are_those_of_its_class_files() {
     let jdk = Jdk::of_debian_12();
     let all = [Chains::FramePointers, Chains::Copied];

@@ -76,7 +76,6 @@ fn interpreted_functions_are_on_copied_stacks() {
     let innermost = inclusive(&report, "innermost ");
     let (middle, outer) = (inclusive(&report, "middle "), inclusive(&report, "outer "));
     let by_perf = in_chains(&chains, "innermost");
-    println!("innermost {innermost} (perf {by_perf}), middle {middle}, outer {outer}");
     assert!(outer > 50, "{report}");
     // Each was called by the next one.
     assert!(middle <= outer && innermost <= middle, "{report}");
