@@ -7,6 +7,7 @@ pub mod addr2line;
 pub mod bridge;
 pub mod calls;
 pub mod chains;
+pub mod class_files;
 pub mod compare;
 pub mod corpus;
 pub mod debugger;

@@ -144,7 +144,7 @@ impl Stacks {
         let mut recording = Recording::open(&path, &|_| {}).expect("a recording");
         recording
             .each_stack(&PlainFiles, guess, &mut |stack| {
-                let key = (stack.tid.expect("a thread"), stack.time.expect("a time"));
+                let key = (stack.tid, stack.time);
                 let (is_whole, frames) = (stack.end.is_none(), stack.frames.to_vec());
                 found.insert(key, Unwound { is_whole, frames });
             })

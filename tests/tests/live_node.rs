@@ -1,6 +1,12 @@
 //! V8 in the installed node.
 
+use end_to_end::chains::Chain;
+use end_to_end::jitscribe::jitscribe;
 use end_to_end::live::{Recorder, Recording, Tally, workload};
+use end_to_end::perf::Perf;
+use end_to_end::tool::run;
+use serde_json::Value;
+use tempfile::TempDir;
 
 fn record(options: &[&str]) -> Recording {
     let script = workload("spin.js");
@@ -31,4 +37,63 @@ fn perf_prof_with_unwinding_info() {
 fn interpreted_frames_on_the_native_stack() {
     let recording = record(&["--perf-prof", "--interpreted-frames-native-stack"]);
     expect_all_resolved(&recording.expect_as_good_as_stock());
+}
+
+/// Records a program that spends all its time in one interpreted function: the report, and the chains by perf.
+fn record_interpreted(call_graph: &str) -> (Value, Vec<Chain>) {
+    let dir = TempDir::with_prefix("jitscribe-interpreted-").expect("a folder");
+    let mut record = jitscribe();
+    record.args(["record", "-F", "499", "--json", "--call-graph", call_graph, "--", "node"]);
+    record.args(["--no-opt", "--no-sparkplug"]).arg(workload("interpreted.js"));
+    let printed = run(record.current_dir(dir.path())).stdout;
+    let json = printed.find("{\n").map(|at| &printed[at..]).expect("JSON");
+    let report = serde_json::from_str(json).expect("JSON");
+    (report, Perf::installed().chains(&dir.path().join("perf.data")))
+}
+
+/// Number of samples with a function on the stack.
+fn inclusive(report: &Value, function: &str) -> u64 {
+    let rows = report["top"].as_array().expect("a list");
+    let is_it = |row: &&Value| row["name"].as_str().is_some_and(|name| name.starts_with(function));
+    let row = rows.iter().find(is_it).unwrap_or_else(|| panic!("no {function}: {rows:#?}"));
+    row["inclusive"].as_u64().expect("a number")
+}
+
+/// How often perf shows it.
+fn in_chains(chains: &[Chain], function: &str) -> u64 {
+    let name = format!("JS:~{function} ");
+    let is_on = |chain: &&Chain| {
+        let mut names = chain.frames.iter().filter_map(|frame| frame.name());
+        names.any(|of_frame| of_frame.starts_with(&name))
+    };
+    chains.iter().filter(is_on).count() as u64
+}
+
+/// In copies of stacks, the innermost interpreted function is found, although the interpreter's handlers have no frame.
+#[test]
+fn interpreted_functions_are_on_copied_stacks() {
+    let (report, chains) = record_interpreted("dwarf,16384");
+    let innermost = inclusive(&report, "innermost ");
+    let (middle, outer) = (inclusive(&report, "middle "), inclusive(&report, "outer "));
+    let by_perf = in_chains(&chains, "innermost");
+    assert!(outer > 50, "{report}");
+    // Each was called by the next one.
+    assert!(middle <= outer && innermost <= middle, "{report}");
+    assert!(innermost * 10 >= outer * 9, "{innermost} of {outer}");
+    assert!(
+        by_perf < innermost,
+        "perf finds {by_perf} of {innermost} as well: see docs/runtimes/node.md"
+    );
+    // Callers are the same for both.
+    assert!(in_chains(&chains, "outer").abs_diff(outer) * 50 <= outer, "{report}");
+}
+
+/// With frame pointers, their callers are.
+#[test]
+fn callers_that_are_interpreted_have_names() {
+    let (report, chains) = record_interpreted("fp");
+    let (middle, outer) = (inclusive(&report, "middle "), inclusive(&report, "outer "));
+    assert!(outer > 50 && middle * 10 >= outer * 9, "{report}");
+    assert_eq!(in_chains(&chains, "outer"), outer);
+    assert_eq!(in_chains(&chains, "middle"), middle);
 }

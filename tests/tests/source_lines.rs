@@ -1,20 +1,16 @@
 //! Lines reach the user's sources, and branches their targets.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use end_to_end::java::Jdk;
-use end_to_end::jitscribe::{inject, java_agent, jitscribe};
+use end_to_end::jitscribe::inject;
 use end_to_end::line_oracle::LineOracle;
 use end_to_end::live::{Recorder, Recording, workload};
-use end_to_end::perf::Perf;
 use end_to_end::sample::Sample;
 use end_to_end::tool::{cache, run, succeeded, tool};
-use tempfile::TempDir;
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("a UTF-8 path")
@@ -182,114 +178,4 @@ fn base_names_are_found_in_folders() {
     let folder = text(file.parent().expect("a folder"));
     assert!(tables.contains(&format!("\"{folder}\"")), "no {folder} in the line tables");
     assert!(tables.contains("\"spin.erl\""));
-}
-
-/// A frame as addr2line prints it: function, file name, line.
-type Frame = (String, String, u32);
-
-/// The class and the method in `int some.Class.method(int)`. Hidden classes, which javap does not find, have none.
-fn class_and_method(function: &str) -> Option<(&str, &str)> {
-    let name = function.split('(').next()?.rsplit(' ').next()?;
-    let (class, method) = name.rsplit_once('.')?;
-    let is_named = class.contains('.') && !class.contains("/0x") && !class.contains("Lambda");
-    is_named.then_some((class, method))
-}
-
-/// The frames of each address of an image, the innermost first.
-fn frames(image: &str, addresses: &BTreeSet<u64>) -> Vec<Frame> {
-    let mut addr2line = tool("addr2line");
-    addr2line.args(["-f", "-i", "-e", image]);
-    let printed = run(addr2line.args(addresses.iter().map(|address| format!("{address:x}"))));
-    let lines: Vec<&str> = printed.stdout.lines().collect();
-    let frame = |pair: &[&str]| {
-        let (file, line) = pair[1].rsplit_once(':')?;
-        let line = line.split(' ').next()?.parse().ok()?;
-        Some((pair[0].to_owned(), file.rsplit('/').next()?.to_owned(), line))
-    };
-    lines.chunks_exact(2).filter_map(frame).collect()
-}
-
-/// For each class: the name of its source file, and the lines of each method by javap.
-fn line_tables(jdk: &Jdk, classes: &[&str]) -> Vec<(String, BTreeMap<String, BTreeSet<u32>>)> {
-    let printed = run(jdk.tool("javap").args(["-l", "-p"]).args(classes)).stdout;
-    let all = printed.split("Compiled from \"").skip(1).zip(classes).map(|(part, class)| {
-        let (file, part) = part.split_once('"').expect("a file name");
-        let mut methods: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
-        let mut method = String::new();
-        for line in part.lines().map(str::trim) {
-            if line == "static {};" {
-                method = "<clinit>".into();
-            } else if let Some((before, _)) = line.split_once('(') {
-                let name = before.rsplit(' ').next().expect("a word");
-                method = if name == *class { "<init>".into() } else { name.to_owned() };
-            } else if let Some((line, _)) =
-                line.strip_prefix("line ").and_then(|line| line.split_once(": "))
-            {
-                let lines = methods.entry(method.clone()).or_default();
-                lines.insert(line.parse().expect("a line"));
-            }
-        }
-        (file.to_owned(), methods)
-    });
-    let all: Vec<_> = all.collect();
-    assert_eq!(all.len(), classes.len());
-    all
-}
-
-/// javac at work, with the functions inlined into its own.
-#[test]
-fn lines_of_java_are_those_of_the_class_files() {
-    let jdk = Jdk::of_debian_12();
-    let dir = TempDir::with_prefix("jitscribe-javac-").expect("a temporary folder");
-    let methods: String = (0..3000)
-        .map(|n| format!("int f{n}(int a) {{ return a > {n} ? f{}(a - 1) : a * {n}; }}\n", n / 2))
-        .collect();
-    fs::write(dir.path().join("Big.java"), format!("class Big {{\n{methods}}}\n")).expect("a file");
-    let mut record = jitscribe();
-    record.args(["record", "-F", "999", "-o", "javac.data", "--", "javac", "-d", ".", "Big.java"]);
-    record.current_dir(dir.path()).env("JITSCRIBE_JAVA_AGENT", java_agent());
-    run(record.env("PATH", jdk.path()));
-
-    let data = dir.path().join("javac.data");
-    let mut script = Perf::installed().command();
-    script.args(["script", "--ns", "-G", "--show-mmap-events", "-F", "comm,ip,event", "-i"]);
-    let printed = run(script.arg(&data)).stdout;
-    let images = images(&data);
-    let hex = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok();
-    // Start and end, what to add for the address in the file, and the file.
-    let mut mapped: Vec<(u64, u64, u64, &str)> = Vec::new();
-    let mut sampled: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
-    for line in printed.lines() {
-        if let Some((_, map)) = line.split_once(": [0x") {
-            let path = map.rsplit(' ').next().expect("a word");
-            let mut words = map.split(['(', ')', '@', ' ']).filter(|word| !word.is_empty());
-            let mut number = || hex(words.next()?);
-            if let (Some(start), Some(size), Some(offset)) = (number(), number(), number()) {
-                mapped.push((start, start + size, offset.wrapping_sub(start), path));
-            }
-            continue;
-        }
-        let Some(ip) = line.split_whitespace().last().and_then(hex) else { continue };
-        let map = mapped.iter().rfind(|(start, end, ..)| (*start..*end).contains(&ip));
-        if let Some((_, _, bias, path)) = map.filter(|map| map.3.starts_with(text(&images))) {
-            sampled.entry(path).or_default().insert(ip.wrapping_add(*bias));
-        }
-    }
-    let frames: Vec<Frame> =
-        sampled.iter().flat_map(|(image, addresses)| frames(image, addresses)).collect();
-    let classes: BTreeSet<&str> =
-        frames.iter().filter_map(|frame| Some(class_and_method(&frame.0)?.0)).collect();
-    let classes: Vec<&str> = classes.into_iter().collect();
-    let tables: BTreeMap<&str, _> =
-        classes.iter().copied().zip(line_tables(&jdk, &classes)).collect();
-    let mut compared = 0;
-    for (function, file, line) in &frames {
-        let Some((class, method)) = class_and_method(function) else { continue };
-        let (source, methods) = &tables[class];
-        let lines = methods.get(method).unwrap_or_else(|| panic!("no {method} in {class}"));
-        assert_eq!(source, file, "{function}:{line}");
-        assert!(lines.contains(line), "{function} at {file}:{line}, not one of {lines:?}");
-        compared += 1;
-    }
-    assert!(compared > 30, "{compared} of {} frames", frames.len());
 }

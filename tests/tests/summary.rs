@@ -209,8 +209,18 @@ fn java_in_the_corpus() {
 
 /// Records a program with `--json`: the report, all that was printed, and perf's view.
 fn record(dir: &Path, words: &[&str], environment: &[(&str, &Path)]) -> (Value, ToolOutput) {
+    record_with(dir, &[], words, environment)
+}
+
+fn record_with(
+    dir: &Path,
+    options: &[&str],
+    words: &[&str],
+    environment: &[(&str, &Path)],
+) -> (Value, ToolOutput) {
     let mut record: Command = jitscribe();
-    record.args(["record", "-F", "999", "--json", "--force", "--"]).args(words).current_dir(dir);
+    record.args(["record", "-F", "999", "--json", "--force"]).args(options).arg("--").args(words);
+    record.current_dir(dir);
     record.envs(environment.iter().copied());
     let printed = run(&mut record);
     let report = report(&printed);
@@ -227,17 +237,47 @@ fn in_kernel(perf: &Perf, data: &Path) -> u64 {
     samples.filter(|sample| sample.dso.starts_with("[kernel")).count() as u64
 }
 
+/// The script of a program that collects much garbage.
+const GARBAGE: &str = "function spin(n) { return n < 2 ? n : spin(n - 1) + spin(n - 2) }
+    let kept = []; const end = Date.now() + 1500;
+    while (Date.now() < end) {
+      spin(20);
+      for (let i = 0; i < 3000; i++) kept.push({ a: i, b: [i] });
+      if (kept.length > 200000) kept = [];
+    }";
+
+fn garbage() -> TempDir {
+    let dir = TempDir::with_prefix("jitscribe-summary-").expect("a folder");
+    std::fs::write(dir.path().join("spin.js"), GARBAGE).expect("a file");
+    dir
+}
+
+/// Whether a frame is in V8's collector.
+fn is_collector(frame: &Frame) -> bool {
+    let parts = [
+        "v8::internal::Scaveng",
+        "MarkCompact",
+        "MarkingVisitor",
+        "ConcurrentMarking",
+        "IncrementalMarking",
+        "v8::internal::Sweeper",
+        "Evacuat",
+        "Heap::CollectGarbage",
+        "Heap::PerformGarbageCollection",
+        "PretenuringHandler",
+    ];
+    frame.name().is_some_and(|name| parts.iter().any(|part| name.contains(part)))
+}
+
+/// Collecting is what has a function of the collector between it and the nearest code of the program.
+fn collects(chain: &Chain) -> bool {
+    let in_user = chain.frames.first().is_some_and(|frame| !frame.dso.starts_with("[kernel"));
+    in_user && chain.frames.iter().take_while(|frame| !is_jitted(frame)).any(is_collector)
+}
+
 #[test]
 fn node_that_collects_garbage() {
-    let dir = TempDir::with_prefix("jitscribe-summary-").expect("a folder");
-    let script = "function spin(n) { return n < 2 ? n : spin(n - 1) + spin(n - 2) }
-        let kept = []; const end = Date.now() + 1500;
-        while (Date.now() < end) {
-          spin(20);
-          for (let i = 0; i < 3000; i++) kept.push({ a: i, b: [i] });
-          if (kept.length > 200000) kept = [];
-        }";
-    std::fs::write(dir.path().join("spin.js"), script).expect("a file");
+    let dir = garbage();
     let (report, printed) = record(dir.path(), &["node", "spin.js"], &[]);
     let (perf, data) = (Perf::installed(), dir.path().join("perf.data"));
     let chains = perf.chains(&data);
@@ -251,31 +291,29 @@ fn node_that_collects_garbage() {
     assert!(annotate.is_some_and(|line| line.contains("JS:")), "{}", printed.stderr);
     let activities = &report["activities"];
     assert_eq!(number(&activities["kernel"]), in_kernel(&perf, &data));
-    // Collecting is what has a function of the collector between it and the nearest code of the program.
-    let collector = [
-        "v8::internal::Scaveng",
-        "MarkCompact",
-        "MarkingVisitor",
-        "ConcurrentMarking",
-        "IncrementalMarking",
-        "v8::internal::Sweeper",
-        "Evacuat",
-        "Heap::CollectGarbage",
-        "Heap::PerformGarbageCollection",
-        "PretenuringHandler",
-    ];
-    let collects = |chain: &&Chain| {
-        let mut native = chain.frames.iter().take_while(|frame| !is_jitted(frame));
-        let in_user = chain.frames.first().is_some_and(|frame| !frame.dso.starts_with("[kernel"));
-        in_user
-            && native.any(|frame| {
-                frame.name().is_some_and(|name| collector.iter().any(|it| name.contains(it)))
-            })
-    };
-    let truth = chains.iter().filter(collects).count() as u64;
+    let truth = chains.iter().filter(|chain| collects(chain)).count() as u64;
     let told = number(&activities["garbage_collector"]);
     assert!(truth > 20, "the program collects too little: {truth}");
     assert!(told.abs_diff(truth) * 20 <= truth, "{told} samples told, perf script shows {truth}");
+}
+
+/// On copied stacks, the callers tell the activity as well: much of what the collector does is done by functions that it calls.
+#[test]
+fn node_that_collects_garbage_on_copied_stacks() {
+    let dir = garbage();
+    let options = ["--call-graph", "dwarf,16384"];
+    let (report, _) = record_with(dir.path(), &options, &["node", "spin.js"], &[]);
+    let (perf, data) = (Perf::installed(), dir.path().join("perf.data"));
+    let chains = perf.chains(&data);
+    let activities = &report["activities"];
+    assert_eq!(number(&activities["kernel"]), in_kernel(&perf, &data));
+    let truth = chains.iter().filter(|chain| collects(chain)).count() as u64;
+    let told = number(&activities["garbage_collector"]);
+    assert!(truth > 20, "the program collects too little: {truth}");
+    assert!(told.abs_diff(truth) * 20 <= truth, "{told} samples told, perf script shows {truth}");
+    let leaves = chains.iter().filter(|chain| chain.frames.first().is_some_and(is_collector));
+    let leaves = leaves.count() as u64;
+    assert!(told > leaves, "{told} samples told, {leaves} are in the collector itself: {report}");
 }
 
 #[test]

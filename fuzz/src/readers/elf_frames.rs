@@ -1,6 +1,6 @@
 //! Unwind tables of programs: any bytes, as a file, and a stack that is unwound by them.
 
-use stack_unwind::{Guess, Mapped, Mappings, Registers, StackCopy, register, unwind};
+use stack_unwind::{Guess, Mapped, Mappings, Registers, StackCopy, register, unwind, unwind_both};
 
 use native_files::{Elf, FileFrames};
 
@@ -34,5 +34,8 @@ pub fn run(bytes: &[u8]) {
             unwind(registers, stack, &mut Everywhere(&file), guess, &mut frames);
             assert!(!frames.is_empty());
         }
+        let stack = StackCopy { address: 0, bytes };
+        unwind_both(registers, stack, &mut Everywhere(&file), &mut frames);
+        assert!(!frames.is_empty());
     }
 }

@@ -6,7 +6,7 @@
 //! the time of the sample. This crate opens no files.
 //!
 //! Where no table describes the code, unwinders guess that the frame pointer is one. [`Guess`] chooses what is guessed: what is most
-//! likely, or exactly what perf shows.
+//! likely, or exactly what perf shows. [`unwind_both`] compares the two.
 //!
 //! Registers other than the stack, frame and instruction pointer are followed as well, because compilers describe some frames by them.
 //! x86-64, 64-bit ELF files, little-endian.
@@ -36,4 +36,4 @@ pub use end::End;
 pub use registers::{Registers, register};
 pub use stack::StackCopy;
 pub use tables::{Body, Section, Sections, Tables};
-pub use walk::{Guess, Mapped, Mappings, unwind};
+pub use walk::{BothEnds, Guess, Mapped, Mappings, unwind, unwind_both};

@@ -18,7 +18,7 @@ const FARTHEST: u64 = 0x4000;
 /// What is guessed of code that no table describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guess {
-    /// That it keeps a frame pointer, in whatever memory it is.
+    /// That it keeps a frame pointer, in whatever memory it is, unless [`Mappings::is_frameless`] knows better.
     FramePointer,
     /// What perf shows, which unwinds by libunwind 1.6: the same, but only in files that have tables for other code. Of the frame above,
     /// it assumes that its stack pointer is 16 bytes above the one of the frame that was guessed, so a guessed frame of another size is
@@ -46,27 +46,114 @@ pub enum Mapped {
 pub trait Mappings {
     /// What was mapped at this address.
     fn at(&mut self, address: u64) -> Mapped;
+
+    /// Whether the code at `address`, which no table describes, has no frame of its own if `word` is the word at the stack pointer: then that is
+    /// its return address. It is asked about the innermost frame, for [`Guess::FramePointer`].
+    fn is_frameless(&mut self, _address: u64, _word: u64) -> bool {
+        false
+    }
 }
 
 /// Finds the frames of a stack, innermost first: the instruction pointer, and then the address of each call's last byte, as perf has them
 /// (or, above a signal handler's frame, the address of the instruction that was interrupted). Returns why the stack ends.
 pub fn unwind(
-    mut registers: Registers,
+    registers: Registers,
     stack: StackCopy<'_>,
     mappings: &mut impl Mappings,
     guess: Guess,
     frames: &mut Vec<u64>,
 ) -> End {
     frames.clear();
-    let Some(mut address) = registers.get(RIP) else { return End::Unknown };
-    // What the frame above is known to be beyond.
-    let mut cfa = registers.get(RSP).unwrap_or(stack.address);
+    match Frame::innermost(registers, stack) {
+        Some(frame) => walk(frame, stack, mappings, guess, frames, &mut |_, _| {}),
+        None => End::Unknown,
+    }
+}
+
+/// How a stack ends by either guess.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BothEnds {
+    /// By [`Guess::FramePointer`].
+    pub end: End,
+    /// By [`Guess::AsPerf`].
+    pub as_perf: End,
+    /// The outermost frame by [`Guess::AsPerf`].
+    pub outermost_as_perf: Option<u64>,
+}
+
+/// Finds the frames of a stack by [`Guess::FramePointer`], and how it ends by [`Guess::AsPerf`]. What is below the first guess is walked
+/// once.
+pub fn unwind_both(
+    registers: Registers,
+    stack: StackCopy<'_>,
+    mappings: &mut impl Mappings,
+    frames: &mut Vec<u64>,
+) -> BothEnds {
+    frames.clear();
+    let Some(frame) = Frame::innermost(registers, stack) else {
+        return BothEnds { end: End::Unknown, as_perf: End::Unknown, outermost_as_perf: None };
+    };
+    let mut first_guessed = None;
+    let as_perf = walk(frame, stack, mappings, Guess::AsPerf, frames, &mut |frame, below| {
+        first_guessed.get_or_insert((*frame, below));
+    });
+    let outermost_as_perf = frames.last().copied();
+    let end = match first_guessed {
+        Some((frame, below)) => {
+            frames.truncate(below);
+            walk(frame, stack, mappings, Guess::FramePointer, frames, &mut |_, _| {})
+        }
+        None => as_perf,
+    };
+    BothEnds { end, as_perf, outermost_as_perf }
+}
+
+/// A frame that was reached.
+#[derive(Clone, Copy)]
+struct Frame {
+    address: u64,
+    /// What the frame above is known to be beyond.
+    cfa: u64,
+    registers: Registers,
+}
+
+impl Frame {
+    fn innermost(registers: Registers, stack: StackCopy<'_>) -> Option<Self> {
+        let address = registers.get(RIP)?;
+        let cfa = registers.get(RSP).unwrap_or(stack.address);
+        Some(Self { address, cfa, registers })
+    }
+}
+
+/// Adds a frame and those above it. Before each guess, `guesses` gets the frame and the number of frames below it.
+fn walk(
+    mut frame: Frame,
+    stack: StackCopy<'_>,
+    mappings: &mut impl Mappings,
+    guess: Guess,
+    frames: &mut Vec<u64>,
+    guesses: &mut impl FnMut(&Frame, usize),
+) -> End {
     loop {
-        frames.push(address);
+        let below = frames.len();
+        frames.push(frame.address);
         if frames.len() >= MOST {
             return End::TooMany;
         }
-        let step = match step(address, cfa, &registers, stack, mappings, guess) {
+        let step = match described(frame.address, mappings) {
+            Described::By(tables, row) => follow(&tables, &row, &frame.registers, stack),
+            Described::Not(nothing) => {
+                guesses(&frame, below);
+                match nothing.filter(|_| guess == Guess::AsPerf) {
+                    Some(end) => Err(end),
+                    None => match frameless(&frame, below, stack, mappings, guess) {
+                        Some(step) => Ok(step),
+                        None => guessed(frame.cfa, &frame.registers, stack, guess),
+                    },
+                }
+            }
+        };
+        let step = match step {
             Ok(step) => step,
             Err(end) => return end,
         };
@@ -74,10 +161,10 @@ pub fn unwind(
             return End::NoReturnAddress;
         };
         let next = if step.is_signal { caller } else { caller.wrapping_sub(1) };
-        if next == address && step.cfa == cfa {
+        if next == frame.address && step.cfa == frame.cfa {
             return End::SameFrame;
         }
-        (address, cfa, registers) = (next, step.cfa, step.registers);
+        frame = Frame { address: next, cfa: step.cfa, registers: step.registers };
     }
 }
 
@@ -88,26 +175,44 @@ struct Step {
     is_signal: bool,
 }
 
-fn step(
-    address: u64,
-    cfa: u64,
-    registers: &Registers,
+/// What describes an address.
+enum Described {
+    By(Rc<Tables>, Rc<Row>),
+    /// No table. Inside is why there is none, if the file has no tables at all.
+    Not(Option<End>),
+}
+
+fn described(address: u64, mappings: &mut impl Mappings) -> Described {
+    match mappings.at(address) {
+        Mapped::File { tables, bias } => match tables.row(address.wrapping_sub(bias)) {
+            Some(row) => Described::By(tables, row),
+            None => Described::Not(None),
+        },
+        Mapped::NoFile => Described::Not(Some(End::NoFile { address })),
+        Mapped::NoTables => Described::Not(Some(End::NoTables { address })),
+    }
+}
+
+/// The caller of an innermost function that has no frame.
+fn frameless(
+    frame: &Frame,
+    below: usize,
     stack: StackCopy<'_>,
     mappings: &mut impl Mappings,
     guess: Guess,
-) -> Result<Step, End> {
-    let nothing = match mappings.at(address) {
-        Mapped::File { tables, bias } => match tables.row(address.wrapping_sub(bias)) {
-            Some(row) => return follow(&tables, &row, registers, stack),
-            None => None,
-        },
-        Mapped::NoFile => Some(End::NoFile { address }),
-        Mapped::NoTables => Some(End::NoTables { address }),
-    };
-    match nothing.filter(|_| guess == Guess::AsPerf) {
-        Some(end) => Err(end),
-        None => guessed(cfa, registers, stack, guess),
+) -> Option<Step> {
+    if below > 0 || guess == Guess::AsPerf {
+        return None;
     }
+    let word = stack.word(frame.cfa).ok()?;
+    if !mappings.is_frameless(frame.address, word) {
+        return None;
+    }
+    let mut registers = frame.registers;
+    let cfa = frame.cfa.wrapping_add(8);
+    registers.set(RIP, Some(word));
+    registers.set(RSP, Some(cfa));
+    Some(Step { registers, cfa, is_signal: false })
 }
 
 /// Takes the frame pointer for one.

@@ -5,7 +5,8 @@ use std::rc::Rc;
 use jit_code::{Row, Unwind};
 use proptest::prelude::*;
 use stack_unwind::{
-    End, Guess, Mapped, Mappings, Registers, Section, Sections, StackCopy, Tables, register, unwind,
+    End, Guess, Mapped, Mappings, Registers, Section, Sections, StackCopy, Tables, register,
+    unwind, unwind_both,
 };
 use unwind_info::Machine;
 
@@ -50,7 +51,27 @@ fn walk(file: &mut OneFile, start: Registers, words: &[u64], guess: Guess) -> (V
     let mut frames = Vec::new();
     let stack = StackCopy { address: STACK, bytes: &bytes };
     let end = unwind(start, stack, file, guess, &mut frames);
+    expect_both(file, start, stack, guess, &frames, end);
     (frames, end)
+}
+
+/// Both walks at once find what each finds alone.
+fn expect_both(
+    file: &mut OneFile,
+    start: Registers,
+    stack: StackCopy<'_>,
+    guess: Guess,
+    frames: &[u64],
+    end: End,
+) {
+    let mut found = Vec::new();
+    let both = unwind_both(start, stack, file, &mut found);
+    match guess {
+        Guess::FramePointer => assert_eq!((&*found, both.end), (frames, end)),
+        Guess::AsPerf => {
+            assert_eq!((both.outermost_as_perf, both.as_perf), (frames.last().copied(), end));
+        }
+    }
 }
 
 #[test]
@@ -113,6 +134,40 @@ fn frame_pointers_are_guessed() {
     assert_eq!((frames.len(), end), (1, End::NoFile { address: 7 }));
     let (frames, _) = walk(&mut OneFile(None), start, &words, Guess::FramePointer);
     assert_eq!(frames, [7, BIAS + CODE + 8]);
+}
+
+/// A file without tables, in which one function has no frame.
+struct Frameless(u64);
+
+impl Mappings for Frameless {
+    fn at(&mut self, _: u64) -> Mapped {
+        Mapped::NoTables
+    }
+
+    fn is_frameless(&mut self, address: u64, word: u64) -> bool {
+        address == self.0 && word == 12
+    }
+}
+
+#[test]
+fn the_caller_of_a_function_without_a_frame_is_found() {
+    let words = [12_u64, 0, STACK + 0x20, 14, 0, 0];
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let stack = StackCopy { address: STACK, bytes: &bytes };
+    let start = registers(7, STACK, STACK + 16);
+    let mut frames = Vec::new();
+    unwind(start, stack, &mut Frameless(7), Guess::FramePointer, &mut frames);
+    assert_eq!(frames, [7, 11, 13]);
+    unwind_both(start, stack, &mut Frameless(7), &mut frames);
+    assert_eq!(frames, [7, 11, 13]);
+    unwind(start, stack, &mut Frameless(8), Guess::FramePointer, &mut frames);
+    assert_eq!(frames, [7, 13]);
+    unwind(start, stack, &mut Frameless(7), Guess::AsPerf, &mut frames);
+    assert_eq!(frames, [7]);
+    // Only the innermost.
+    let start = registers(9, STACK, STACK + 16);
+    unwind(start, stack, &mut Frameless(13), Guess::FramePointer, &mut frames);
+    assert_eq!(frames, [9, 13]);
 }
 
 #[test]

@@ -31,16 +31,11 @@ impl StageBar {
             Progress::Begins(stage) if self.begun.replace(stage) != stage => {
                 let message = message(stage, self.last);
                 note::detail(message);
-                self.say(message);
+                self.bar.set_message(message);
             }
             Progress::At(offset) => self.bar.set_position(offset),
             _ => {}
         }
-    }
-
-    /// Says what is done now.
-    pub fn say(&self, what: &'static str) {
-        self.bar.set_message(what);
     }
 
     /// Removes the bar.
@@ -54,6 +49,7 @@ fn message(stage: Stage, last: &'static str) -> &'static str {
         Stage::Reading => "reading the recording",
         Stage::Attributing => "looking for the code",
         Stage::WritingImages => "writing object files",
+        Stage::CountingStacks => "counting call stacks",
         _ => last,
     }
 }

@@ -16,7 +16,7 @@ fn main() -> Result<(), Error> {
     let mut recording = Recording::open(Path::new(&path), &|_| {})?;
     recording.each_stack(&PlainFiles, guess, &mut |stack| {
         let end = stack.end.map_or_else(|| "whole".to_owned(), |end| format!("{end:x?}"));
-        print!("{} {} {end}:", stack.tid.unwrap_or(0), stack.time.unwrap_or(0));
+        print!("{} {} {end}:", stack.tid, stack.time);
         for frame in stack.frames {
             print!(" {frame:x}");
         }

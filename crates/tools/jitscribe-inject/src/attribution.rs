@@ -1,11 +1,11 @@
 //! The second reading of a recording: which code each sample is in, and when each code was sampled.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use code_timeline::{AddressSpaceId, CodeId, Usage};
 use perf_data::{Callchain, ChainEntry, Context, Input, Record, kind, misc};
 
-use super::activity::{Activities, Activity, NativeActivities, RuntimeFiles, of_thread};
+use super::activity::{Activities, Activity, NativeActivities, RuntimeFiles};
 use super::address_space::AddressSpaces;
 use super::code_table::{CodeTable, LateCode};
 use super::counts::Counts;
@@ -17,6 +17,7 @@ use super::recording::Recording;
 use super::recording_index::RecordingIndex;
 use super::sampled::SampledCodes;
 use super::sources::Codes;
+use super::work::{ThreadTasks, Work, work_of_frame};
 use super::{Error, Result};
 
 /// The samples of a recording by code.
@@ -31,43 +32,6 @@ pub struct SampleAttribution {
     pub(crate) unnamed: Vec<UnnamedSample>,
     activities: Activities,
     stacks: StackSets,
-}
-
-/// What a sample shows, as far as it is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Work {
-    Jitted,
-    Native,
-    Runtime(Activity),
-}
-
-impl Activities {
-    fn add(&mut self, work: Work) {
-        let count = match work {
-            Work::Jitted => &mut self.jitted,
-            Work::Native => &mut self.native,
-            Work::Runtime(Activity::GarbageCollector) => &mut self.garbage_collector,
-            Work::Runtime(Activity::Compiler) => &mut self.compiler,
-            Work::Runtime(Activity::Interpreter) => &mut self.interpreter,
-        };
-        *count += 1;
-    }
-}
-
-/// What a frame says of the sample: `None` if the frame's caller has to be asked. Only the frame at the top runs itself; below, code was
-/// called by the program.
-fn work_of_frame(
-    is_top: bool,
-    is_code: bool,
-    native: impl FnOnce() -> Option<Activity>,
-) -> Option<Work> {
-    if is_code {
-        return Some(if is_top { Work::Jitted } else { Work::Native });
-    }
-    match native()? {
-        Activity::Interpreter if !is_top => Some(Work::Native),
-        activity => Some(Work::Runtime(activity)),
-    }
 }
 
 /// A sample in memory that no file backs, where no code is known.
@@ -116,17 +80,14 @@ impl SampleAttribution {
         let named_by_perf = |pid| codes.named_by_perf.contains(&pid);
         let mut cache = LookupCache::new(index, spaces, &codes.table, &named_by_perf);
         let mut natives = NativeActivities::new(index, spaces, runtimes);
-        let mut threads: HashMap<u32, Activity> = HashMap::new();
+        let mut threads = ThreadTasks::default();
         let mut interpreted = InterpretedFrames::new(index, spaces, &codes.table);
         let mut read = 0u64;
         while let Some(event) = recording.next_event()? {
             if event.kind() == kind::COMM
                 && let Ok(Record::Comm(comm)) = event.record()
             {
-                match of_thread(comm.name) {
-                    Some(activity) => threads.insert(comm.tid, activity),
-                    None => threads.remove(&comm.tid),
-                };
+                threads.name(&comm);
             }
             if event.kind() != kind::SAMPLE {
                 continue;
@@ -221,16 +182,9 @@ impl SampleAttribution {
             }
             stacks.end_sample(!is_alone && !index.stack_copies);
             if process.owner().is_some() {
-                activities.samples += 1;
-                if is_in_user {
-                    let thread = sample.id.tid.and_then(|tid| threads.get(&tid));
-                    let work = match (work, thread) {
-                        (None | Some(Work::Native), Some(&activity)) => Work::Runtime(activity),
-                        (work, _) => work.unwrap_or(Work::Native),
-                    };
-                    activities.add(work);
-                } else {
-                    activities.kernel += 1;
+                match is_in_user {
+                    true => activities.add_in_user(work, threads.of(sample.id.tid)),
+                    false => activities.add_in_kernel(),
                 }
             }
             counts.through += u64::from(on_stack && counts.jitted() == jitted);
@@ -270,13 +224,9 @@ impl SampleAttribution {
         &self.stacks
     }
 
-    /// Samples by what was done, if so many of those in code are in interpreters among the codes.
-    pub(crate) fn activities(&self, interpreted: u64) -> Activities {
-        let mut activities = self.activities;
-        let interpreted = interpreted.min(activities.jitted);
-        activities.jitted -= interpreted;
-        activities.interpreter += interpreted;
-        activities
+    /// Samples by what was done, with those in interpreters among the codes as compiled code.
+    pub(crate) fn activities(&self) -> Activities {
+        self.activities
     }
 
     /// When `code` was seen running in `space`, if it was.

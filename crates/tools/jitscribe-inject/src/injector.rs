@@ -14,12 +14,14 @@ use super::activity::RuntimeFiles;
 use super::attribution::SampleAttribution;
 use super::captured::CapturedMemory;
 use super::code_list::CodeList;
+use super::copied_stacks::{CopiedStacks, Unwound};
 use super::counts::Counts;
 use super::files::{PlainFiles, RecordedFiles, SourceFiles};
 use super::image::ImageOptions;
 use super::images::{Images, MappedFile};
 use super::interpreted::InterpretedFrames;
 use super::locate::SearchPaths;
+use super::mapped_files::Guesses;
 use super::output::{self, Output};
 use super::parallel::join;
 use super::plan::{CodeLayout, Plan};
@@ -27,8 +29,11 @@ use super::progress::{Progress, Stage};
 use super::recording::Recording;
 use super::recording_index::RecordingIndex;
 use super::report::{ImageReport, Report};
+use super::samples::SampleEvent;
 use super::source_lines::{SourceOptions, SourceResolver};
 use super::sources::{Codes, Sources};
+use super::stack_counts::StackCounts;
+use super::stacks::StackCounter;
 use super::top::Hits;
 use super::warning::{NothingApplied, Warning};
 use super::{Error, Result, inferred, interpreted, php, rewrite, v8_log};
@@ -45,6 +50,7 @@ pub struct Injector<'a> {
     infer: bool,
     lines: LineTable,
     sources: SourceOptions,
+    count_stacks: bool,
     progress: &'a dyn Fn(Progress),
 }
 
@@ -83,6 +89,7 @@ impl<'a> Injector<'a> {
             infer: true,
             lines: LineTable::Source,
             sources: SourceOptions::default(),
+            count_stacks: false,
             progress: &|_| {},
         }
     }
@@ -127,6 +134,14 @@ impl<'a> Injector<'a> {
     #[must_use]
     pub fn sources(mut self, sources: SourceOptions) -> Self {
         self.sources = sources;
+        self
+    }
+
+    /// Whether to read the new recording and count its call stacks: [`Report::stacks`]. Stacks that were copied are unwound, and their callers count for
+    /// [`Report::activities`] and [`TopFunction::inclusive`](crate::TopFunction::inclusive). The default is not to do so. A stream is never read again.
+    #[must_use]
+    pub fn count_stacks(mut self, count: bool) -> Self {
+        self.count_stacks = count;
         self
     }
 
@@ -194,9 +209,11 @@ impl<'a> Injector<'a> {
         progress(Progress::Begins(Stage::WritingImages));
         let table = &codes.table;
         let plan = Plan::with_layout(index, spaces, table, &attribution, layout);
-        let hits = Hits::count(&attribution, codes.table.history.len());
+        let mut hits = Hits::count(&attribution, codes.table.history.len());
         let list = CodeList::of(&codes.table, &hits);
-        if !interpreted::are_in(&codes.table) {
+        let counts_stacks = self.count_stacks && matches!(destination, Destination::File(_));
+        let unwinds = counts_stacks && index.stack_copies;
+        if !unwinds && !interpreted::are_in(&codes.table) {
             // Free memory for the images' tables.
             codes.table.history.forget_timelines();
         }
@@ -264,6 +281,13 @@ impl<'a> Injector<'a> {
             file.finish()?;
         }
 
+        let copied = unwinds.then(|| CopiedStacks::new(index, spaces, &codes.table, &runtimes));
+        let (stacks, copied) = match &output {
+            Some(output) if counts_stacks => self.read_stacks(output, copied)?,
+            _ => (None, None),
+        };
+        let on_stacks = copied.as_ref().map_or(attribution.stacks(), |unwound| &unwound.stacks);
+        hits.add_stacks(on_stacks);
         let spaces = plan.arenas.iter().flat_map(|arena| arena.images.iter().map(|_| arena.space));
         let pids = spaces.map(|space| index.processes.pid(space));
         let reports = images.written.iter().zip(pids).map(|(image, pid)| ImageReport {
@@ -273,21 +297,52 @@ impl<'a> Injector<'a> {
             build_id: image.finished.build_id.iter().map(|byte| format!("{byte:02x}")).collect(),
         });
         let reports = reports.collect();
-        let functions = images.top.finish(&hits, attribution.stacks(), &codes.table)?;
+        let functions = images.top.finish(&hits, on_stacks, &codes.table)?;
+        let activities =
+            copied.as_ref().map_or(attribution.activities(), |unwound| unwound.activities);
         let samples = Counts { with_lines: functions.with_lines, ..attribution.counts };
         Ok(Report {
             input: input_path.clone(),
             output,
             events: index.events,
             samples,
-            activities: attribution.activities(functions.interpreted),
+            activities: activities.with_interpreted(functions.interpreted),
             has_stack_copies: index.stack_copies,
-            stacks: None,
+            stacks,
             top: functions.top,
             sources: codes.reports,
             images: reports,
             warnings,
         })
+    }
+
+    /// Reads the new recording: how many of its stacks are whole, and what those show that were copied.
+    fn read_stacks(
+        &self,
+        output: &Path,
+        copied: Option<CopiedStacks<'_>>,
+    ) -> Result<(Option<StackCounts>, Option<Unwound>)> {
+        (self.progress)(Progress::Begins(Stage::CountingStacks));
+        let mut recording = Recording::open(output, &|_| {})?;
+        let Some(mut copied) = copied else {
+            return Ok((StackCounts::of(&mut recording, self.files)?, None));
+        };
+        let mut counter = StackCounter::new(&recording);
+        let tick = |at| (self.progress)(Progress::At(at));
+        recording.read_samples(
+            self.files,
+            Guesses::Both,
+            &tick,
+            &mut |memory, event| match event {
+                SampleEvent::Sample(sample) => {
+                    counter.add(memory, &sample);
+                    copied.add(&sample);
+                }
+                SampleEvent::Comm(comm) => copied.name_thread(&comm),
+                SampleEvent::Fork(_) => {}
+            },
+        )?;
+        Ok((counter.finish(), Some(copied.finish())))
     }
 
     /// The folder of the images.

@@ -22,4 +22,6 @@ pub enum Stage {
     WritingImages,
     /// The recording is copied.
     WritingRecording,
+    /// The call stacks of the new recording are counted.
+    CountingStacks,
 }

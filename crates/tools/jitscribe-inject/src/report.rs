@@ -26,15 +26,16 @@ pub struct Report {
     pub events: u64,
     /// Samples by where they were taken.
     pub samples: Counts,
-    /// Whether samples have copies of stacks. Code that is only on such stacks is not counted.
+    /// Whether samples have copies of stacks. Code that is only on such stacks is not counted in `samples`.
     pub has_stack_copies: bool,
-    /// The call stacks of the new recording; `None` if it has none, or they were not [counted](StackCounts::of).
+    /// The call stacks of the new recording; `None` if it has none, or they were not [counted](crate::Injector::count_stacks).
     pub stacks: Option<StackCounts>,
     /// The jitdumps and perf maps that were read.
     pub sources: Vec<SourceReport>,
     /// The images that were written.
     pub images: Vec<ImageReport>,
-    /// Samples by what was done, in processes with known code: a heuristic.
+    /// Samples by what was done, in processes with known code: a heuristic. The callers on stacks that were copied take part only if stacks were
+    /// [counted](crate::Injector::count_stacks).
     pub activities: Activities,
     /// The ten functions with the most samples, in descending order. All codes of a function count as one.
     pub top: Vec<TopFunction>,
@@ -106,7 +107,7 @@ pub struct TopFunction {
     /// Number of samples in it.
     pub samples: u64,
     /// Number of samples in it or in what it called; a recursive function counts once a sample. `None` if the recording has
-    /// no call chains. Of copies of stacks the callers are not known here either: a profile of the new recording has them.
+    /// no call chains, or copies of stacks that were not [counted](crate::Injector::count_stacks).
     pub inclusive: Option<u64>,
     /// The samples by tier, if the runtime tells tiers.
     pub tiers: Vec<TierSamples>,

@@ -5,14 +5,14 @@ use std::ops::Range;
 
 use code_timeline::AddressSpaceId;
 use perf_data::{
-    Callchain, ChainEntry, Comm, Context, FileIdentity, Input, Record, Task, kind, misc,
-    sample_type,
+    Callchain, ChainEntry, Comm, Context, Endian, Event, FileIdentity, Input, Record, Sample, Task,
+    kind, misc, sample_type,
 };
 use stack_unwind::{End, Guess};
 
 use super::files::{RecordedFiles, SourceFiles};
+use super::mapped_files::{CopiedEnd, Guesses, MappedFiles};
 use super::recording::Recording;
-use super::stacks::{MappedFiles, copied_size};
 use super::{Error, Result};
 
 /// A sample with its call stack.
@@ -37,6 +37,12 @@ pub struct StackSample<'s> {
     pub user: &'s [u64],
     /// What is known of the stack's end.
     pub end: StackEnd,
+    /// The same as perf unwinds, if that was asked for too.
+    pub(crate) end_as_perf: StackEnd,
+    /// Whether it was taken in user code.
+    pub is_in_user: bool,
+    /// Size of the stack's copy in bytes; 0 if there is none.
+    pub copied: u64,
 }
 
 /// What is known of the end of a stack of user code.
@@ -52,6 +58,18 @@ pub enum StackEnd {
     Ended(End),
 }
 
+impl StackEnd {
+    /// Of a stack that was copied and ends so, if it is not whole. `is_shorter` tells that the kernel copied less than it was asked to.
+    fn of_copied(end: Option<End>, is_shorter: bool) -> Self {
+        match end {
+            None => Self::Whole,
+            // The kernel copies less where the stack's memory ends: more would not help.
+            Some(End::BehindCopy { .. }) if is_shorter => Self::Ended(End::Unknown),
+            Some(end) => Self::Ended(end),
+        }
+    }
+}
+
 /// An event of a recording that is not a mapping.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -65,7 +83,7 @@ pub enum SampleEvent<'s> {
 }
 
 /// What was mapped in the recorded processes.
-pub struct SampledMemory<'a>(MappedFiles<'a>);
+pub struct SampledMemory<'a>(pub(crate) MappedFiles<'a>);
 
 /// What was mapped at an address.
 #[derive(Clone, Debug)]
@@ -189,6 +207,17 @@ impl Recording {
         tick: &dyn Fn(u64),
         take: &mut dyn FnMut(&mut SampledMemory<'_>, SampleEvent<'_>),
     ) -> Result<()> {
+        self.read_samples(files, Guesses::One(guess), tick, take)
+    }
+
+    /// The same, with a choice of more ends.
+    pub(crate) fn read_samples(
+        &mut self,
+        files: &dyn SourceFiles,
+        guesses: Guesses,
+        tick: &dyn Fn(u64),
+        take: &mut dyn FnMut(&mut SampledMemory<'_>, SampleEvent<'_>),
+    ) -> Result<()> {
         let Self { path, input, index, spaces } = self;
         let recorded = RecordedFiles::new(input, &index.names, files);
         let mut memory = SampledMemory(MappedFiles::new(index, spaces, recorded));
@@ -233,21 +262,18 @@ impl Recording {
                 part.push(ip);
             }
             let mut user = &frames.user;
+            let mut end_as_perf = end;
+            let mut copied = 0;
             if index.stack_copies
                 && space.is_some()
-                && let Some(ended) = memory.0.unwound(attr, &sample, guess, &mut unwound)
+                && let Some(ends) = memory.0.unwound(attr, &sample, guesses, &mut unwound)
             {
                 user = &unwound;
-                end = match ended {
-                    None => StackEnd::Whole,
-                    // The kernel copies less where the stack's memory ends: more would not help.
-                    Some(End::BehindCopy { .. })
-                        if (sample.user_stack.len() as u64) < copied_size(&event, &sample) =>
-                    {
-                        StackEnd::Ended(End::Unknown)
-                    }
-                    Some(end) => StackEnd::Ended(end),
-                };
+                copied = copied_size(&event, &sample);
+                let is_shorter = (sample.user_stack.len() as u64) < copied;
+                let CopiedEnd { end: found, as_perf } = ends;
+                end = StackEnd::of_copied(found, is_shorter);
+                end_as_perf = StackEnd::of_copied(as_perf, is_shorter);
             }
             let sample = StackSample {
                 event: number,
@@ -259,9 +285,22 @@ impl Recording {
                 kernel: &frames.kernel,
                 user,
                 end,
+                end_as_perf,
+                is_in_user,
+                copied,
             };
             take(&mut memory, SampleEvent::Sample(sample));
         }
         Ok(())
     }
+}
+
+/// The size that was set aside for the copy of a stack: it stands before the copy.
+fn copied_size(event: &Event<'_>, sample: &Sample<'_>) -> u64 {
+    let before = sample.offsets.user_stack.checked_sub(8);
+    let word = before.and_then(|at| event.body().get(at..)?.first_chunk());
+    word.map_or(0, |word| match event.endian() {
+        Endian::Little => u64::from_le_bytes(*word),
+        Endian::Big => u64::from_be_bytes(*word),
+    })
 }

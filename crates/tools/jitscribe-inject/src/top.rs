@@ -37,6 +37,15 @@ impl Hits {
         all
     }
 
+    /// Adds the codes on stacks that were unwound later.
+    pub fn add_stacks(&mut self, stacks: &StackSets) {
+        for code in stacks.sets().flat_map(|(codes, _)| codes) {
+            if let Some(on_stack) = self.on_stack.get_mut(code.index()) {
+                *on_stack = true;
+            }
+        }
+    }
+
     /// The number of samples in a code.
     pub fn in_code(&self, code: CodeId) -> u64 {
         self.in_code.get(code.index()).copied().unwrap_or(0)

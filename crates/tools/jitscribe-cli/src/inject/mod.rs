@@ -6,7 +6,6 @@
 mod cache;
 mod findings;
 mod huge;
-mod inclusive;
 pub mod json;
 mod report;
 mod stacks;
@@ -15,13 +14,13 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use jitscribe_inject::{Destination, Injector, Recording, SearchPaths, SeenProcess, StackCounts};
+use jitscribe_inject::{Destination, Injector, Recording, SearchPaths, SeenProcess};
 
 use crate::files::{Believed, Named};
 use crate::line_table::LineTable;
 use crate::source_lines::SourceLineArgs;
 use crate::stage_bar::StageBar;
-use crate::{Error, Result, descriptors, note, recorded, text};
+use crate::{Error, Result, descriptors, text};
 
 pub use findings::print_findings;
 pub use jitscribe_inject::{Output, Report};
@@ -172,23 +171,9 @@ pub fn inject(args: &Args) -> Result<Report> {
         .infer_names(!args.no_inferred_names)
         .lines(args.lines.into())
         .sources((&args.sources).into())
+        .count_stacks(args.count_stacks || args.json)
         .progress(&progress);
     let mut report = injector.inject(&mut recording, destination)?;
-    if args.count_stacks || args.json {
-        bar.say("counting call stacks");
-        report.stacks = match &report.output {
-            Some(output) => StackCounts::of(&mut Recording::open(output, &|_| {})?, &believed)?,
-            None => None,
-        };
-        if let Some(output) = report.output.clone().filter(|_| report.has_stack_copies) {
-            bar.say("unwinding call stacks");
-            match recorded::read_quietly(&output) {
-                Ok(profile) => inclusive::add(&mut report, &profile),
-                // The recording is complete without it.
-                Err(error) => note::warning(format_args!("no inclusive samples: {error}")),
-            }
-        }
-    }
     bar.finish();
     report::print_details(&report);
 
