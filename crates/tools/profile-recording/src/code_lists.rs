@@ -3,14 +3,15 @@
 //! The format is in `docs/apply.md`. A list is a file like any other: what cannot be read of it is left out, and codes come from the images'
 //! symbols alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use jitscribe_inject::code_list;
 use jitscribe_inject::files::{SourceFiles, base_name};
+use jitscribe_inject::{Warning, code_list};
+use profile::{ModuleKind, Profile};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
 
@@ -65,20 +66,15 @@ impl CodeLists {
         if !self.read.insert(list.clone()) {
             return;
         }
-        let Ok(file) = files.open(&list, None) else { return };
-        let mut text = Vec::new();
-        let mut content: &std::fs::File = &file;
-        if content.by_ref().take(LARGEST).read_to_end(&mut text).is_err() {
-            return;
-        }
+        // See [`warnings`].
+        let Ok(text) = content(&list, files) else { return };
         let folder = path.strip_suffix(base_name(path)).unwrap_or_default();
         self.add(&text, pid, folder);
     }
 
     fn add(&mut self, text: &[u8], pid: u32, folder: &[u8]) {
         let mut lines = text.split(|&byte| byte == b'\n');
-        let header = lines.next().and_then(|line| serde_json::from_slice::<Header>(line).ok());
-        if header.is_none_or(|header| header.format != "jitscribe codes" || header.version != 1) {
+        if !lines.next().is_some_and(is_header) {
             return;
         }
         for line in lines {
@@ -112,6 +108,52 @@ impl CodeLists {
     pub fn iter(&self) -> impl Iterator<Item = (usize, &ListedCode)> {
         self.codes.iter().enumerate()
     }
+}
+
+/// The content of a list.
+fn content(list: &Path, files: &dyn SourceFiles) -> io::Result<Vec<u8>> {
+    let file = files.open(list, None)?;
+    let mut text = Vec::new();
+    let mut content: &std::fs::File = &file;
+    content.by_ref().take(LARGEST).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+fn is_header(line: &[u8]) -> bool {
+    let header = serde_json::from_slice::<Header>(line);
+    header.is_ok_and(|header| header.format == "jitscribe codes" && header.version == 1)
+}
+
+/// What is wrong with the lists beside the images of a profile, one warning a list.
+pub fn warnings(profile: &Profile, files: &dyn SourceFiles) -> Vec<Warning> {
+    let images = profile.modules().iter().filter(|module| module.kind == ModuleKind::Image);
+    let lists = images.filter_map(|image| Some(list_of(profile.text(image.path))?.1));
+    let lists: BTreeSet<PathBuf> = lists.collect();
+    let warning = |path: PathBuf| {
+        let left_out = match content(&path, files) {
+            Ok(text) => problem(&text)?,
+            Err(error) => format!("cannot be read ({error}), so compilations have no times"),
+        };
+        Some(Warning::PartlyRead { path, left_out })
+    };
+    lists.into_iter().filter_map(warning).collect()
+}
+
+/// What is wrong with a list, if anything is.
+fn problem(text: &[u8]) -> Option<String> {
+    let mut lines = text.split(|&byte| byte == b'\n');
+    if !lines.next().is_some_and(is_header) {
+        return Some("not a list of codes, so compilations have no times".into());
+    }
+    let (mut all, mut damaged) = (0_usize, 0_usize);
+    for line in lines.filter(|line| !line.is_empty()).take(MOST) {
+        let is_code = serde_json::from_slice::<ListedCode>(line).is_ok();
+        all = all.saturating_add(1);
+        damaged = damaged.saturating_add(usize::from(!is_code));
+    }
+    (damaged > 0).then(|| {
+        format!("{damaged} of {all} lines are damaged, so some compilations have no times")
+    })
 }
 
 /// The process of an image `jit-PID-NUMBER.elf`, and the path of its list.
@@ -164,8 +206,11 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read(text in "[\\[\\]{}\":,a-z0-9\n-]{0,200}", address: u64) {
-            let lists = lists(&format!("{HEADER}{text}"));
+            let text = format!("{HEADER}{text}");
+            let lists = lists(&text);
             lists.at(b"/x/a", address);
+            let lines = text.lines().skip(1).filter(|line| !line.is_empty()).count();
+            assert_eq!(problem(text.as_bytes()).is_some(), lists.iter().count() < lines);
         }
     }
 }

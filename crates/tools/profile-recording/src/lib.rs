@@ -123,5 +123,6 @@ pub fn read_input<'f>(
     let mut warnings = Vec::from_iter(recording.warning());
     let (mut recording, folder) = injected::injected(recording, options, progress, &mut warnings)?;
     let (profile, code) = reader::read(path, &mut recording, folder, options, progress)?;
+    warnings.extend(code_lists::warnings(&profile, options.files));
     Ok(RecordedProfile { profile, code, warnings })
 }
