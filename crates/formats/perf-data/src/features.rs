@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::build_id::BuildId;
-use crate::endian::{Cursor, Endian};
+use crate::endian::{Cursor, Endian, until_nul};
 use crate::error::Error;
 use crate::header::{FileHeader, Section};
 use crate::store::Store;
@@ -16,6 +16,10 @@ pub mod feature {
     pub const BUILD_ID: u8 = 2;
     /// Name of the machine.
     pub const HOSTNAME: u8 = 3;
+    /// The kernel's release, as `uname -r` prints it.
+    pub const OSRELEASE: u8 = 4;
+    /// The kind of machine, as `uname -m` prints it.
+    pub const ARCH: u8 = 6;
     /// The recorder's command line.
     pub const CMDLINE: u8 = 11;
     /// Names of the events.
@@ -50,6 +54,12 @@ pub struct ClockData {
     pub wall_clock: u64,
     /// The recording's clock, in nanoseconds.
     pub time: u64,
+}
+
+/// A length, and so many bytes, of which those from the first NUL on are padding.
+fn string<'a>(at: &mut Cursor<'a>) -> Option<&'a [u8]> {
+    let length = at.u32()?;
+    at.bytes(length.into()).map(until_nul)
 }
 
 /// The feature sections, in memory: number → bytes as in the file.
@@ -120,6 +130,18 @@ impl Features {
         if section.is_empty() {
             self.map.remove(&feature::BUILD_ID);
         }
+    }
+
+    /// The text of a feature that is one string: [`feature::HOSTNAME`], [`feature::OSRELEASE`] or [`feature::ARCH`].
+    pub fn string(&self, number: u8, endian: Endian) -> Option<&[u8]> {
+        string(&mut Cursor::new(self.get(number)?, endian))
+    }
+
+    /// The words of the recorder's command line ([`feature::CMDLINE`]), as far as they can be read.
+    pub fn command_line(&self, endian: Endian) -> Vec<&[u8]> {
+        let mut at = Cursor::new(self.get(feature::CMDLINE).unwrap_or_default(), endian);
+        let count = at.u32().unwrap_or(0);
+        (0..count).map_while(|_| string(&mut at)).collect()
     }
 
     /// What the clocks said when perf began to record ([`feature::CLOCK_DATA`]); `None` if that is not there, or has another version.

@@ -304,6 +304,21 @@ fn clock_data_of_either_byte_order() {
 }
 
 #[test]
+fn strings_end_at_their_padding() {
+    for make in BOTH.map(Maker) {
+        let mut features = Features::default();
+        features.set(feature::HOSTNAME, hostname(make));
+        let words = [&make.u32(2)[..], &make.u32(4), b"perf", &make.u32(8), b"record\0\0"];
+        features.set(feature::CMDLINE, words.concat());
+        assert_eq!(features.string(feature::HOSTNAME, make.0), Some(&b"somewhere"[..]));
+        assert_eq!(features.string(feature::ARCH, make.0), None);
+        assert_eq!(features.command_line(make.0), [&b"perf"[..], b"record"]);
+        features.set(feature::CMDLINE, words[..4].concat());
+        assert_eq!(features.command_line(make.0), [&b"perf"[..]]);
+    }
+}
+
+#[test]
 fn features_of_a_pipe_stand_before_its_events() {
     let make = Maker(Endian::Little);
     let file = make.file(&[(make.attr(PLAIN), vec![7])], &make.sample(1, 2, 3), &[]);
@@ -719,6 +734,8 @@ proptest! {
             prop_assert!(input.end() != End::NotReached);
             let _ = input.features().build_ids(input.endian());
             let _ = input.features().clock_data(input.endian());
+            let _ = input.features().string(feature::HOSTNAME, input.endian());
+            let _ = input.features().command_line(input.endian());
             prop_assert!(Input::from_bytes(copy).is_ok());
             input.restart();
             copy_to_pipe(&mut input).unwrap();

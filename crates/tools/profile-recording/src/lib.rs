@@ -51,6 +51,7 @@
 
 mod about;
 mod code_lists;
+mod codes;
 mod debug_files;
 mod demangle;
 mod elf;
@@ -60,6 +61,7 @@ mod injected;
 mod kernel;
 mod lines;
 mod modules;
+mod namer;
 mod options;
 mod reader;
 mod recorded_code;

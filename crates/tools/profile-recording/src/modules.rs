@@ -25,6 +25,8 @@ pub struct Modules<'f> {
     is_this_machine: bool,
     list: Vec<Module>,
     by_path: FxHashMap<Vec<u8>, usize>,
+    /// Of images, by name without the folder.
+    images: FxHashMap<Vec<u8>, usize>,
 }
 
 /// A file with code.
@@ -53,6 +55,7 @@ impl<'f> Modules<'f> {
             is_this_machine: recording.is_of_this_machine(),
             list: Vec::new(),
             by_path: FxHashMap::default(),
+            images: FxHashMap::default(),
         }
     }
 
@@ -64,17 +67,18 @@ impl<'f> Modules<'f> {
         }
         let recorded = build_id.or_else(|| self.build_ids.get(&path).map(Vec::as_slice));
         let module = Module::open(path.clone(), recorded, self.files, self.is_this_machine);
+        let number = self.list.len();
+        if module.kind == ModuleKind::Image {
+            self.images.entry(module.name().to_vec()).or_insert(number);
+        }
         self.list.push(module);
-        let number = self.list.len().saturating_sub(1);
         self.by_path.insert(path, number);
         number
     }
 
-    /// The number of the image with this name in the folder of an image that is known.
-    pub fn beside(&self, name: &[u8]) -> Option<usize> {
-        self.list
-            .iter()
-            .position(|module| module.kind == ModuleKind::Image && module.name() == name)
+    /// The number of the image with this name.
+    pub fn image(&self, name: &[u8]) -> Option<usize> {
+        self.images.get(name).copied()
     }
 
     /// The file with this number.

@@ -1,0 +1,207 @@
+//! The codes of a profile: functions of files, and compilations of jitted functions.
+
+use std::ops::Range;
+
+use profile::{Builder, Code, CodeId, FunctionId, FunctionKind, ModuleId, ModuleKind, ProcessId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::code_lists::{CodeLists, ListedCode, pid_of_image};
+use crate::functions::{JittedFunctions, JittedName, native};
+use crate::modules::{Module, Modules};
+use crate::namer::InFile;
+use crate::recorded_code::CodePlace;
+use crate::threads::Threads;
+
+/// The codes so far.
+#[derive(Debug, Default)]
+pub struct Codes {
+    /// The functions with code in images.
+    pub functions: JittedFunctions,
+    /// How many modules' functions are in `functions`.
+    counted: usize,
+    /// The compilations that the lists beside the images have, and where each was seen first: several images may have it.
+    lists: CodeLists,
+    first_places: FxHashMap<usize, (usize, u64)>,
+    /// By module and address in it.
+    known: FxHashMap<(usize, u64), CodeId>,
+    /// By number of the code.
+    places: Vec<CodePlace>,
+    /// The jitted functions of which a code was sampled.
+    sampled: FxHashSet<FunctionId>,
+}
+
+/// A symbol of a file, and an address that it covers.
+#[derive(Clone, Debug)]
+pub struct Symbol {
+    /// The number of the file.
+    pub module: usize,
+    /// Whether the file is an image of jitted code.
+    pub is_in_image: bool,
+    name: Vec<u8>,
+    range: Range<u64>,
+    /// The address in the file.
+    pub address: u64,
+    /// Where the symbol begins in the process.
+    start_in_process: u64,
+    process: ProcessId,
+}
+
+/// A compilation of which the image has no sample.
+#[derive(Clone, Copy, Debug)]
+pub struct Unsampled {
+    /// Its number in the lists.
+    listed: usize,
+    /// The number of its image, and the address in it.
+    pub place: Option<(usize, u64)>,
+}
+
+impl Symbol {
+    /// The symbol at a place in a file, whose address in the file's own terms is `address`.
+    pub fn at(file: &Module, place: InFile, address: u64) -> Option<Self> {
+        let found = file.symbol(address)?;
+        let into = address.saturating_sub(found.range.start);
+        Some(Self {
+            module: place.module,
+            is_in_image: file.kind == ModuleKind::Image,
+            name: found.name,
+            range: found.range,
+            address,
+            start_in_process: place.address.saturating_sub(into),
+            process: place.process,
+        })
+    }
+}
+
+impl Codes {
+    /// Reads the names of all functions of images up to this one, before the first of them is named.
+    pub fn read_names(&mut self, module: usize, modules: &Modules<'_>) {
+        while self.counted <= module {
+            let image = modules.get(self.counted).filter(|file| file.kind == ModuleKind::Image);
+            if let Some(image) = image {
+                self.lists.read_for(&image.path, modules.files());
+                image.each_name(|name| self.functions.add(name));
+            }
+            self.counted = self.counted.saturating_add(1);
+        }
+    }
+
+    /// The number of the compilation that begins where the symbol does. Of a code that is partly hidden, the symbol begins later.
+    pub fn listed(&self, modules: &Modules<'_>, symbol: &Symbol) -> Option<usize> {
+        let image = modules.get(symbol.module).filter(|_| symbol.is_in_image)?;
+        let (listed, start) = self.lists.at(&image.path, symbol.range.start)?;
+        (start == symbol.range.start).then_some(listed)
+    }
+
+    /// The symbol of a compilation in the image in which it was seen first.
+    pub fn in_first_image(&mut self, listed: usize, mut symbol: Symbol) -> Symbol {
+        let place = (symbol.module, symbol.range.start);
+        let &mut (module, start) = self.first_places.entry(listed).or_insert(place);
+        let moved = |address: u64| address.wrapping_sub(place.1).wrapping_add(start);
+        symbol.module = module;
+        symbol.address = moved(symbol.address);
+        symbol.range = moved(symbol.range.start)..moved(symbol.range.end);
+        symbol
+    }
+
+    /// The code of a symbol in `file`, whose number in the profile is `id`.
+    pub fn code(
+        &mut self,
+        builder: &mut Builder,
+        file: &Module,
+        id: Option<ModuleId>,
+        symbol: &Symbol,
+        listed: Option<usize>,
+        threads: &Threads,
+    ) -> CodeId {
+        let key = (symbol.module, symbol.range.start);
+        if let Some(&code) = self.known.get(&key) {
+            return code;
+        }
+        let size = symbol.range.end.saturating_sub(symbol.range.start);
+        let mut code = if symbol.is_in_image {
+            let mut code = self.jitted(builder, &symbol.name, size);
+            let owner = pid_of_image(&file.path).and_then(|pid| threads.with_pid(pid));
+            code.process = Some(owner.unwrap_or(symbol.process));
+            code.address = symbol.start_in_process;
+            if let Some(listed) = listed.and_then(|listed| self.lists.get(listed)) {
+                describe(builder, &mut code, listed);
+            }
+            self.sampled.insert(code.function);
+            code
+        } else {
+            let function = native(builder, &symbol.name, FunctionKind::Native);
+            let mut code = Code::new(function, size);
+            code.symbol = builder.string(&symbol.name);
+            code
+        };
+        (code.module, code.module_address) = (id, symbol.range.start);
+        let code = self.add(builder, code, symbol.module);
+        self.known.insert(key, code);
+        code
+    }
+
+    /// The compilations that were not sampled themselves, and in which image each is.
+    pub fn unsampled(&self, modules: &Modules<'_>) -> Vec<Unsampled> {
+        let all = self.lists.iter();
+        let unsampled = all.filter(|(listed, _)| !self.first_places.contains_key(listed));
+        let found = unsampled.map(|(listed, code)| {
+            let place = code
+                .images
+                .iter()
+                .find_map(|(image, address)| Some((modules.image(image.as_bytes())?, *address)));
+            Unsampled { listed, place }
+        });
+        found.collect()
+    }
+
+    /// Adds one of them, if other code of its function was sampled. `id` is the number of its image in the profile.
+    pub fn add_unsampled(
+        &mut self,
+        builder: &mut Builder,
+        unsampled: &Unsampled,
+        id: Option<ModuleId>,
+        threads: &Threads,
+    ) {
+        let Some(listed) = self.lists.get(unsampled.listed) else { return };
+        let Some(process) = threads.with_pid(listed.pid) else { return };
+        let mut code = self.jitted(builder, listed.symbol.as_bytes(), listed.size);
+        if !self.sampled.contains(&code.function) {
+            return;
+        }
+        (code.process, code.address) = (Some(process), listed.address);
+        describe(builder, &mut code, listed);
+        let (module, start) = unsampled.place.unwrap_or((usize::MAX, 0));
+        (code.module, code.module_address) = (id, start);
+        self.add(builder, code, module);
+    }
+
+    /// A code in an image.
+    fn jitted(&self, builder: &mut Builder, symbol: &[u8], size: u64) -> Code {
+        let name = JittedName::of(symbol);
+        let mut code = Code::new(self.functions.of_code(builder, &name), size);
+        code.symbol = builder.string(symbol);
+        code.tier = builder.string(name.tier);
+        code
+    }
+
+    fn add(&mut self, builder: &mut Builder, code: Code, module: usize) -> CodeId {
+        let row = builder.function_row(code.function);
+        let function = row.map(|row| builder.text(row.name).to_vec()).unwrap_or_default();
+        let range = code.module_address..code.module_address.saturating_add(code.size);
+        self.places.push(CodePlace { module, range, function });
+        builder.code(code)
+    }
+
+    /// Where each code is.
+    pub fn into_places(self) -> Vec<CodePlace> {
+        self.places
+    }
+}
+
+/// What the list beside the images says of a code.
+fn describe(builder: &mut Builder, code: &mut Code, listed: &ListedCode) {
+    (code.loaded, code.gone) = (listed.loaded, listed.gone);
+    if !listed.tier.is_empty() {
+        code.tier = builder.string(listed.tier.as_bytes());
+    }
+}
