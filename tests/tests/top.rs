@@ -120,7 +120,7 @@ fn a_jvm_that_starts_later_is_asked() {
     };
     next();
     let java = Java::start(&Jdk::of_debian_12(), &["-XX:+PreserveFramePointer"], &[LONG]);
-    let mut is_named = |window: &Value| {
+    let is_named = |window: &Value| {
         let functions = window["functions"].as_array().expect("functions");
         functions.iter().any(|function| {
             let name = function["name"].as_str().expect("a name");
