@@ -95,6 +95,7 @@ Python|python3|python3
 Python venv|/usr/share/doc/python3-venv|python3-venv
 mmdebstrap|mmdebstrap|mmdebstrap
 patchelf|patchelf|patchelf
+libdebuginfod|/usr/share/doc/libdebuginfod1|libdebuginfod1
 wine, to run what is for Windows|/usr/lib/wine/wine64|wine64
 objdump for Windows|x86_64-w64-mingw32-objdump|binutils-mingw-w64-x86-64
 a C compiler for Windows|x86_64-w64-mingw32-gcc|gcc-mingw-w64-x86-64-posix
@@ -216,6 +217,8 @@ if [ "$mode" = test ]; then
     unpack libunwind-19 usr/lib/llvm-19/lib/libunwind.so.1
     # Its reader needs none of the desktop that the package depends on.
     unpack hotspot usr/lib/x86_64-linux-gnu/libexec/hotspot-perfparser
+    # The client alone: the package would start a server.
+    unpack debuginfod usr/bin/debuginfod-find
     # QEMU's user mode of Debian 13: that of Debian 12 announces no code. It is static, and one of its programs has 14 of 465 MB.
     # apt checks the archive's signature, with settings and lists of its own.
     if [ ! -x "$cache/qemu/usr/bin/qemu-x86_64" ]; then
@@ -313,6 +316,7 @@ if [ "$mode" = test ]; then
     printf '  %-36s %s\n' "perf 6.12, gdb 16 and others" "$cache/trixie"
     printf '  %-36s %s\n' "the libunwind of LLVM 19" "$cache/libunwind-19"
     printf '  %-36s %s\n' "hotspot's reader" "$cache/hotspot"
+    printf '  %-36s %s\n' "the client of debuginfod" "$cache/debuginfod"
     printf '  %-36s %s\n' "QEMU's user mode" "$cache/qemu"
     printf '  %-36s %s\n' "samply" "$cache/samply"
     printf '  %-36s %s\n' "a package with source maps" "$cache/marked-$marked"

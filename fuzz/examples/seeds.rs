@@ -10,6 +10,7 @@ use jitdump::{
     UnwindingInfo, Writer, WriterConfig,
 };
 use jitscribe::{Code, Scribe};
+use jitscribe_fuzz::readers::firefox_requests;
 
 const BASE: u64 = 0x7f00_0000_1000;
 
@@ -148,7 +149,38 @@ fn main() -> io::Result<()> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join("code_log");
     fs::create_dir_all(&folder)?;
     fs::write(folder.join("lean"), library_log(false)?)?;
-    fs::write(folder.join("bytes"), library_log(true)?)
+    fs::write(folder.join("bytes"), library_log(true)?)?;
+    firefox_requests()
+}
+
+/// Questions about the profile of the target, which are answered.
+fn firefox_requests() -> io::Result<()> {
+    let mut written = Vec::new();
+    let options = profile_export::Options::default();
+    profile_export::firefox::write(&firefox_requests::profile(), &options, &mut written)?;
+    let written = String::from_utf8(written).expect("JSON");
+    let field = |name: &str| {
+        let (_, rest) = written.split_once(&format!("\"{name}\":\"")).expect("a library");
+        rest.split('"').next().expect("a text").to_owned()
+    };
+    let (name, id) = (field("debugName"), field("breakpadId"));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/firefox_requests");
+    fs::create_dir_all(&folder)?;
+    for (seed, path, question) in [
+        (
+            "asm",
+            "/asm/v1",
+            format!(r#"{{"debugName":"{name}","debugId":"{id}","startAddress":"0x10"}}"#),
+        ),
+        ("source", "/source/v1", r#"{"file":"/a.js"}"#.to_owned()),
+    ] {
+        let length = question.len();
+        let head =
+            format!("POST {path}?x HTTP/1.1\r\nHost: 127.0.0.1:80\r\nContent-Length: {length}");
+        fs::write(folder.join(seed), format!("{head}\r\n\r\n{question}"))?;
+        fs::write(folder.join(format!("{seed}-question")), question)?;
+    }
+    fs::write(folder.join("get"), "GET /profile.json HTTP/1.1\r\nHost: localhost:80\r\n\r\n")
 }
 
 /// The beginning of a log that the library wrote, told to be of smaller chunks, lest it be too large.

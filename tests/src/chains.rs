@@ -1,6 +1,6 @@
 //! Call chains as `perf script` prints them.
 
-use crate::sample::{Symbol, parse_symbol, parse_time, plain_path, split_dso};
+use crate::sample::{Symbol, parse_id, parse_symbol, parse_time, plain_path, split_dso};
 
 /// A sample with its call chain, innermost frame first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +66,7 @@ fn parse_head(head: &str) -> Option<Chain> {
     let mut fields = head.split_whitespace().rev();
     let time = parse_time(fields.next()?)?;
     let ids = fields.next()?;
-    let tid = ids.rsplit('/').next()?.parse().ok()?;
+    let tid = parse_id(ids.rsplit('/').next()?)?;
     Some(Chain { tid, time, frames: Vec::new() })
 }
 

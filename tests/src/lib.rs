@@ -19,6 +19,7 @@ pub mod live;
 pub mod map_oracle;
 pub mod perf;
 pub mod profile;
+pub mod profiles;
 pub mod running;
 pub mod sample;
 pub mod stacks;

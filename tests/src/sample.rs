@@ -158,6 +158,11 @@ fn parse_split(head: &str, rest: &str) -> Option<Sample> {
     })
 }
 
+/// The id of a process or thread. Threads that are ending have the id -1.
+pub(crate) fn parse_id(text: &str) -> Option<u32> {
+    text.parse::<i32>().ok().map(i32::cast_unsigned)
+}
+
 /// `S.NNNNNNNNN` in nanoseconds.
 pub(crate) fn parse_time(text: &str) -> Option<u64> {
     let (seconds, fraction) = text.split_once('.')?;

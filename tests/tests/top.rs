@@ -8,9 +8,10 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use end_to_end::jitscribe::{interruptible_jitscribe, jitscribe};
+use end_to_end::java::{Java, Jdk, LONG};
+use end_to_end::jitscribe::{interruptible_jitscribe, java_agent, jitscribe};
 use end_to_end::running::Running;
-use end_to_end::tool::tool;
+use end_to_end::tool::{run, tool};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::Value;
@@ -104,6 +105,49 @@ fn an_interrupt_ends_the_last_window() {
     assert_eq!(window["window"], 1);
     drop(node);
     _ = std::fs::remove_file(map);
+}
+
+#[test]
+fn a_jvm_that_starts_later_is_asked() {
+    let mut top = interruptible_jitscribe();
+    top.args(["top", "-a", "--json", "--interval", "1"]);
+    top.env("JITSCRIBE_JAVA_AGENT", java_agent()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut top = top.spawn().expect("jitscribe");
+    let mut lines = BufReader::new(top.stdout.take().expect("a pipe")).lines();
+    let mut next = || -> Value {
+        let line = lines.next().expect("top goes on").expect("a line");
+        serde_json::from_str(&line).expect("JSON")
+    };
+    next();
+    let java = Java::start(&Jdk::of_debian_12(), &["-XX:+PreserveFramePointer"], &[LONG]);
+    let is_named = |window: &Value| {
+        let functions = window["functions"].as_array().expect("functions");
+        functions.iter().any(|function| {
+            let name = function["name"].as_str().expect("a name");
+            name.contains("Tiers.") && function["kind"] == "jitted"
+        })
+    };
+    // Without the agent, it would never be.
+    let mut messages = Vec::new();
+    loop {
+        let window = next();
+        messages.extend(window["messages"].as_array().expect("messages").clone());
+        if is_named(&window) {
+            break;
+        }
+    }
+    let pid = java.pid();
+    let is_told = |message: &Value| {
+        let message = message.as_str().expect("a text");
+        message.starts_with("the Java agent is loaded into") && message.contains(&pid)
+    };
+    assert_eq!(messages.iter().filter(|message| is_told(message)).count(), 1, "{messages:?}");
+    assert!(!java.alive().is_empty(), "the agent is at work");
+    run(tool("kill").args(["-INT", &top.id().to_string()]));
+    assert!(top.wait().expect("it ends").success());
+    // It lets go of the JVM.
+    assert_eq!(java.alive().len(), 0, "the agent goes on");
+    java.expect_no_complaint();
 }
 
 /// A terminal, and what a program has drawn on it.

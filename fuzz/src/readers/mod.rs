@@ -7,6 +7,7 @@ pub mod disassembly;
 pub mod elf_frames;
 pub mod elf_lines;
 pub mod elf_symbols;
+pub mod firefox_requests;
 pub mod growing;
 pub mod inject;
 pub mod jitdump_check;

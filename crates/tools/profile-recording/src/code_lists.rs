@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use jitscribe_inject::Warning;
 use jitscribe_inject::files::{SourceFiles, base_name, code_list, pid_of_image};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
@@ -55,6 +56,8 @@ pub struct CodeLists {
     codes: Vec<ListedCode>,
     /// By path of the image: the codes by address in it.
     by_image: FxHashMap<Vec<u8>, BTreeMap<u64, usize>>,
+    /// What is wrong with them, one warning a list.
+    pub warnings: Vec<Warning>,
 }
 
 impl CodeLists {
@@ -64,27 +67,31 @@ impl CodeLists {
         if !self.read.insert(list.clone()) {
             return;
         }
-        let Ok(file) = files.open(&list, None) else { return };
-        let mut text = Vec::new();
-        let mut content: &std::fs::File = &file;
-        if content.by_ref().take(LARGEST).read_to_end(&mut text).is_err() {
-            return;
-        }
         let folder = path.strip_suffix(base_name(path)).unwrap_or_default();
-        self.add(&text, pid, folder);
+        let problem = match content(&list, files) {
+            Ok(text) => self.add(&text, pid, folder),
+            Err(error) => Some(format!("cannot be read ({error}), so compilations have no times")),
+        };
+        let warning = problem.map(|left_out| Warning::PartlyRead { path: list, left_out });
+        self.warnings.extend(warning);
     }
 
-    fn add(&mut self, text: &[u8], pid: u32, folder: &[u8]) {
+    /// Adds the codes of a list. Returns what is wrong with it.
+    fn add(&mut self, text: &[u8], pid: u32, folder: &[u8]) -> Option<String> {
         let mut lines = text.split(|&byte| byte == b'\n');
-        let header = lines.next().and_then(|line| serde_json::from_slice::<Header>(line).ok());
-        if header.is_none_or(|header| header.format != "jitscribe codes" || header.version != 1) {
-            return;
+        if !lines.next().is_some_and(is_header) {
+            return Some("not a list of codes, so compilations have no times".into());
         }
-        for line in lines {
+        let (mut all, mut damaged) = (0_usize, 0_usize);
+        for line in lines.filter(|line| !line.is_empty()) {
             if self.codes.len() >= MOST {
                 break;
             }
-            let Ok(mut code) = serde_json::from_slice::<ListedCode>(line) else { continue };
+            all = all.saturating_add(1);
+            let Ok(mut code) = serde_json::from_slice::<ListedCode>(line) else {
+                damaged = damaged.saturating_add(1);
+                continue;
+            };
             code.pid = pid;
             for (image, address) in &code.images {
                 let path = [folder, image.as_bytes()].concat();
@@ -92,6 +99,9 @@ impl CodeLists {
             }
             self.codes.push(code);
         }
+        (damaged > 0).then(|| {
+            format!("{damaged} of {all} lines are damaged, so some compilations have no times")
+        })
     }
 
     /// The number of the code at an address in the image at `path`, and the address where it begins there.
@@ -111,6 +121,20 @@ impl CodeLists {
     pub fn iter(&self) -> impl Iterator<Item = (usize, &ListedCode)> {
         self.codes.iter().enumerate()
     }
+}
+
+/// The content of a list.
+fn content(list: &Path, files: &dyn SourceFiles) -> io::Result<Vec<u8>> {
+    let file = files.open(list, None)?;
+    let mut text = Vec::new();
+    let mut content: &std::fs::File = &file;
+    content.by_ref().take(LARGEST).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+fn is_header(line: &[u8]) -> bool {
+    let header = serde_json::from_slice::<Header>(line);
+    header.is_ok_and(|header| header.format == "jitscribe codes" && header.version == 1)
 }
 
 /// The process of an image `jit-PID-NUMBER.elf`, and the path of its list.
@@ -157,8 +181,12 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read(text in "[\\[\\]{}\":,a-z0-9\n-]{0,200}", address: u64) {
-            let lists = lists(&format!("{HEADER}{text}"));
+            let text = format!("{HEADER}{text}");
+            let mut lists = CodeLists::default();
+            let problem = lists.add(text.as_bytes(), 7, b"/x/");
             lists.at(b"/x/a", address);
+            let lines = text.lines().skip(1).filter(|line| !line.is_empty()).count();
+            assert_eq!(problem.is_some(), lists.iter().count() < lines);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use jitscribe_inject::Warning;
 use jitscribe_inject::files::pid_of_image;
 use profile::{Builder, Code, CodeId, FunctionId, FunctionKind, ModuleId, ModuleKind, ProcessId};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -193,9 +194,9 @@ impl Codes {
         builder.code(code)
     }
 
-    /// Where each code is.
-    pub fn into_places(self) -> Vec<CodePlace> {
-        self.places
+    /// Where each code is, and what is wrong with the lists.
+    pub fn into_places(self) -> (Vec<CodePlace>, Vec<Warning>) {
+        (self.places, self.lists.warnings)
     }
 }
 

@@ -164,8 +164,14 @@ fn osr_name(name: &JittedName<'_>) -> Option<Vec<u8>> {
 }
 
 fn jitted(builder: &mut Builder, name: &[u8], file: &[u8], place: (u32, u32)) -> FunctionId {
+    // CPython's trampolines: one for each function, by which the interpreter calls itself. Of other runtimes, functions that were interpreted may be compiled
+    // as well, and are the same functions.
+    let kind = match name.starts_with(b"py::") {
+        true => FunctionKind::Interpreted,
+        false => FunctionKind::Jitted,
+    };
     let (name, file) = (builder.string(name), builder.string(file));
-    let mut function = Function::new(name, FunctionKind::Jitted);
+    let mut function = Function::new(name, kind);
     function.file = file;
     (function.line, function.column) = place;
     builder.function(function)
@@ -236,6 +242,17 @@ mod tests {
         let osr = known.of_code(&mut builder, &JittedName::of(b"JS:*of /b.js:1:2"));
         let plain = known.of_code(&mut builder, &JittedName::of(b"JS:*f /b.js:1:2"));
         assert_eq!(osr, plain);
+    }
+
+    #[test]
+    fn functions_of_cpython_are_interpreted() {
+        let (known, mut builder) = (JittedFunctions::default(), Builder::new());
+        let mut kind = |symbol: &str| {
+            let function = known.of_code(&mut builder, &JittedName::of(symbol.as_bytes()));
+            builder.function_row(function).expect("a function").kind
+        };
+        assert_eq!(kind("py::fib:/a/x.py"), FunctionKind::Interpreted);
+        assert_eq!(kind("JS:~fib /a/x.js:1:2"), FunctionKind::Jitted);
     }
 
     proptest! {

@@ -120,6 +120,7 @@ pub fn read_input<'f>(
     let recording = Recording::read(path, input, progress)?;
     let mut warnings = Vec::from_iter(recording.warning());
     let (mut recording, folder) = injected::injected(recording, options, progress, &mut warnings)?;
-    let (profile, code) = reader::read(path, &mut recording, folder, options, progress)?;
-    Ok(RecordedProfile { profile, code, warnings })
+    let mut recorded = reader::read(path, &mut recording, folder, options, progress)?;
+    recorded.warnings.splice(0..0, warnings);
+    Ok(recorded)
 }

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use jitscribe_inject::Recording;
 use profile::{
-    Builder, Frame, FrameId, FunctionKind, Missing, ModuleId, ModuleKind, ProcessId, Profile,
-    StackId,
+    Builder, Frame, FrameId, FunctionKind, Missing, ModuleId, ModuleKind, ProcessId, StackId,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use tempfile::TempDir;
 
+use crate::RecordedProfile;
 use crate::codes::{Codes, Symbol};
 use crate::functions::{named, native};
 use crate::kernel::Kernel;
@@ -222,7 +222,7 @@ impl<'f> Namer<'f> {
         samples: &FxHashMap<usize, u64>,
         end: Option<i64>,
         folder: Option<TempDir>,
-    ) -> (Profile, RecordedCode<'f>) {
+    ) -> RecordedProfile<'f> {
         for unsampled in self.codes.unsampled(&self.modules) {
             let id = unsampled.place.and_then(|(image, _)| self.module_id(image));
             self.codes.add_unsampled(&mut self.builder, &unsampled, id, threads);
@@ -242,7 +242,8 @@ impl<'f> Namer<'f> {
         }
         missing.sort_by_key(|missing| std::cmp::Reverse(missing.samples));
         missing.into_iter().for_each(|missing| self.builder.missing(missing));
-        let code = RecordedCode::new(self.modules, self.codes.into_places(), end, folder);
-        (self.builder.finish(), code)
+        let (places, warnings) = self.codes.into_places();
+        let code = RecordedCode::new(self.modules, places, end, folder);
+        RecordedProfile { profile: self.builder.finish(), code, warnings }
     }
 }

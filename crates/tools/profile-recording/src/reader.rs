@@ -10,15 +10,14 @@ use code_timeline::AddressSpaceId;
 use jitscribe_inject::{
     Progress, Recording, Result, SampleEvent, SampledMemory, StackSample, Stage,
 };
-use profile::{EventId, ProcessId, Profile, SampleRow, StackId};
+use profile::{EventId, ProcessId, SampleRow, StackId};
 use rustc_hash::FxHashMap;
 use tempfile::TempDir;
 
 use crate::namer::{FramesAt, InFile, Namer};
 use crate::options::Options;
-use crate::recorded_code::RecordedCode;
 use crate::threads::Threads;
-use crate::{about, ends};
+use crate::{RecordedProfile, about, ends};
 
 /// Reads all samples. `path` is that of the recording as the user named it, `folder` has its images, if they were made for the profile.
 pub fn read<'f>(
@@ -27,7 +26,7 @@ pub fn read<'f>(
     folder: Option<TempDir>,
     options: &Options<'f>,
     progress: &dyn Fn(Progress),
-) -> Result<(Profile, RecordedCode<'f>)> {
+) -> Result<RecordedProfile<'f>> {
     let mut reader = Reader::new(recording, options);
     let about = about::about(path, recording);
     let to_utc = about.to_utc;

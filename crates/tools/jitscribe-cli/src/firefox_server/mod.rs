@@ -15,13 +15,13 @@ use std::time::Duration;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use profile_export::Options;
-use profile_export::firefox::{self, Symbols};
+use profile_export::firefox::{self, Method, Request, Symbols};
 use profile_recording::RecordedProfile;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::text::Out;
 use crate::{Error, Result, note};
-use http::{Answer, Method, Request};
+use http::Answer;
 
 /// Where the front end is.
 const FRONT_END: &str = "https://profiler.firefox.com";

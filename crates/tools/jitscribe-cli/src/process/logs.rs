@@ -463,7 +463,7 @@ fn stat(pid: u32) -> Option<String> {
 
 /// When a process started, in nanoseconds of `CLOCK_MONOTONIC`. The kernel reports it in hundredths of a second; this returns the
 /// end of that interval, because a server may announce its code and fork within the same interval.
-fn started(pid: u32) -> Option<u64> {
+pub fn started(pid: u32) -> Option<u64> {
     let ticks: u64 = stat(pid)?.split_ascii_whitespace().nth(19)?.parse().ok()?;
     let since_boot = ticks.checked_mul(1_000_000_000 / rustix::param::clock_ticks_per_second())?;
     let asleep = nanoseconds(ClockId::Boottime).saturating_sub(nanoseconds(ClockId::Monotonic));

@@ -14,6 +14,7 @@ pub struct Held {
     jvms: Jvms,
     _logs: Logs,
     scope: Scope,
+    call_graph: Option<String>,
 }
 
 impl Held {
@@ -26,7 +27,12 @@ impl Held {
         };
         let mut logs = Logs::open(&scope, true);
         logs.forget_before();
-        Ok(Self { jvms, _logs: logs, scope })
+        Ok(Self { jvms, _logs: logs, scope, call_graph: call_graph.map(str::to_owned) })
+    }
+
+    /// Asks JVMs that were started since, as children of the named processes or anywhere. Returns what there is to say of them.
+    pub fn ask_new(&mut self) -> Vec<String> {
+        self.jvms.ask_new(&self.scope.with_children(), self.call_graph.as_deref())
     }
 
     /// Whether stacks have to be copied, as JVMs keep no frame pointers.

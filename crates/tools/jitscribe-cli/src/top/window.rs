@@ -32,6 +32,8 @@ pub struct Windows {
     held: Option<Held>,
     /// The words of the command that records one.
     words: Vec<OsString>,
+    /// How to record call chains, as the user wants it.
+    call_graph: Option<String>,
     folder: TempDir,
     /// Set when there should be no more windows.
     ends: Arc<AtomicBool>,
@@ -42,7 +44,7 @@ pub struct Windows {
 pub struct Window {
     /// What ran.
     pub profile: Profile,
-    /// What `record` had to say.
+    /// What there is to say of JVMs that were asked, and what `record` had to say.
     pub messages: Vec<String>,
 }
 
@@ -64,10 +66,6 @@ impl Windows {
                 .into();
         words.push(folder.path().join("perf.data").into());
         words.push(if held.is_some() { "--held" } else { "--no-env" }.into());
-        let copies = held.as_ref().is_some_and(Held::need_copies).then_some("dwarf");
-        if let Some(how) = call_graph.or(copies) {
-            words.extend(["--call-graph".into(), how.into()]);
-        }
         words.extend(["-F".into(), args.freq.to_string().into()]);
         words.extend(["--duration".into(), args.interval.clone().into()]);
         words.extend(perf);
@@ -79,7 +77,8 @@ impl Windows {
             let set = signal_hook::flag::register(signal, Arc::clone(&ends));
             set.map_err(Error::file(folder.path()))?;
         }
-        Ok(Self { held, words, folder, ends })
+        let call_graph = args.call_graph.clone();
+        Ok(Self { held, words, call_graph, folder, ends })
     }
 
     /// Ends the window that is being recorded, and makes it the last one, once it is set.
@@ -93,8 +92,14 @@ impl Windows {
         if is_over() || self.held.as_ref().is_some_and(|held| !held.is_alive()) {
             return Ok(None);
         }
+        let asked = self.held.as_mut().map(Held::ask_new).unwrap_or_default();
         let mut command = Command::new(companion::own());
-        command.args(&self.words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.args(&self.words);
+        let copies = self.held.as_ref().is_some_and(Held::need_copies).then_some("dwarf");
+        if let Some(how) = self.call_graph.as_deref().or(copies) {
+            command.args(["--call-graph", how]);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         descriptors::restore_in(&mut command);
         let mut child = command.spawn().map_err(Error::file(companion::own()))?;
         let messages = child.stderr.take().map(|stderr| {
@@ -107,6 +112,7 @@ impl Windows {
         });
         let status = self.wait(&mut child)?;
         let messages = messages.and_then(|lines| lines.join().ok()).unwrap_or_default();
+        let messages = [asked, messages].concat();
         let recording: PathBuf = self.folder.path().join("perf.data");
         if !recording.is_file() {
             let ended = is_over() || self.held.as_ref().is_some_and(|held| !held.is_alive());

@@ -4,6 +4,7 @@
 
 mod categories;
 mod layout;
+mod request;
 mod symbols;
 mod threads;
 mod time;
@@ -12,6 +13,7 @@ use std::io::{self, Write};
 
 use profile::{CodeId, FunctionKind, Profile, StringId};
 
+pub use request::{Method, Request};
 pub use symbols::Symbols;
 
 use crate::compilations::Compilations;

@@ -10,13 +10,15 @@ mod session;
 mod target;
 mod worker;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::time::ClockId;
+
 use crate::foreign::{self, Answer, Job, Kept, Patience, Task, in_turns};
-use crate::process::logs_of_all;
+use crate::process::{logs_of_all, nanoseconds, started};
 use crate::{java_agent, note};
 
 use target::Target;
@@ -32,6 +34,12 @@ const ALL: Duration = Duration::from_secs(5);
 
 /// The time for the agents to stop at the end of the recording.
 const GOODBYE: Duration = Duration::from_secs(5);
+
+/// JVMs that are found while others are recorded are asked this long after they started: before, they may not answer yet.
+const START: Duration = Duration::from_secs(1);
+
+/// How precisely it is known when a process started, in nanoseconds.
+const TICK: u64 = 10_000_000;
 
 /// The additional time for a worker to report that there is no answer, before the worker itself is given up.
 const LAST_WORD: Duration = Duration::from_secs(1);
@@ -49,6 +57,8 @@ pub struct Jvms {
     known: BTreeSet<u32>,
     /// JVMs with the agent, each with the worker that keeps its agent active. They announce their code while this exists.
     held: Vec<(u32, Kept)>,
+    /// Processes that were asked, and when they started.
+    asked: BTreeMap<u32, u64>,
     /// JVMs that are asked for maps.
     mapped: BTreeSet<u32>,
     /// JVMs whose compiled code keeps no frame pointers.
@@ -57,6 +67,8 @@ pub struct Jvms {
     interpreted: Interpreted,
     /// The time for all of them together to answer.
     time: Duration,
+    /// What is wrong, and is not said yet.
+    warnings: Vec<String>,
 }
 
 impl Default for Jvms {
@@ -64,10 +76,12 @@ impl Default for Jvms {
         Self {
             known: BTreeSet::new(),
             held: Vec::new(),
+            asked: BTreeMap::new(),
             mapped: BTreeSet::new(),
             without_frame_pointers: BTreeSet::new(),
             interpreted: Interpreted::No,
             time: ALL,
+            warnings: Vec::new(),
         }
     }
 }
@@ -82,13 +96,14 @@ impl Jvms {
         };
         let mut jvms = Self { time: NAMED, interpreted, ..Self::default() };
         jvms.begin(pids, ask);
+        jvms.warn();
         if call_graph.is_none() && !jvms.without_frame_pointers.is_empty() {
             note::say(format_args!(
                 "{} without -XX:+PreserveFramePointer: stacks are copied and unwound (--call-graph fp prevents this)",
                 jvms.cut()
             ));
-        } else {
-            jvms.warn_of_cut_stacks(call_graph);
+        } else if let Some(message) = jvms.cut_stacks(call_graph) {
+            note::say(message);
         }
         jvms
     }
@@ -99,15 +114,17 @@ impl Jvms {
             && !self.without_frame_pointers.is_empty()
     }
 
-    /// Says what to do about stacks that end at compiled code.
-    fn warn_of_cut_stacks(&self, call_graph: Option<&str>) {
-        if call_graph.is_none_or(|how| how == "fp") && !self.without_frame_pointers.is_empty() {
-            note::say(format_args!(
+    /// What to do about stacks that end at compiled code, if any do.
+    fn cut_stacks(&self, call_graph: Option<&str>) -> Option<String> {
+        let are_cut =
+            call_graph.is_none_or(|how| how == "fp") && !self.without_frame_pointers.is_empty();
+        are_cut.then(|| {
+            format!(
                 "{} without -XX:+PreserveFramePointer: its stacks end at compiled methods; record it with --call-graph dwarf, \
                  or start it with this option",
                 self.cut()
-            ));
-        }
+            )
+        })
     }
 
     /// The JVMs without frame pointers, as the beginning of a sentence.
@@ -125,23 +142,58 @@ impl Jvms {
         let mut jvms = Self { interpreted, ..Self::default() };
         let pids: Vec<_> = pids.iter().copied().filter(|&pid| may_be_java(pid)).collect();
         jvms.begin(&pids, true);
-        if !jvms.held.is_empty() {
-            let pids: Vec<_> = jvms.held.iter().map(|(pid, _)| pid.to_string()).collect();
-            note::say(format_args!(
-                "the Java agent is loaded into {} (--no-env prevents this): {}",
-                if let [_] = &*pids {
-                    "1 process".into()
-                } else {
-                    format!("{} processes", pids.len())
-                },
-                pids.join(", ")
-            ));
-        }
-        jvms.warn_of_cut_stacks(call_graph);
+        jvms.warn();
+        jvms.loaded_since(0).into_iter().for_each(note::say);
+        jvms.cut_stacks(call_graph).into_iter().for_each(note::say);
         jvms
     }
 
+    /// The same for JVMs among these processes that were started since. Returns what there is to say of them.
+    pub fn ask_new(&mut self, pids: &[u32], call_graph: Option<&str>) -> Vec<String> {
+        let now = nanoseconds(ClockId::Monotonic);
+        let is_ready = |start: u64| u128::from(now.saturating_sub(start)) >= START.as_nanos();
+        // A process id may be used again.
+        let is_same = |start: u64, other: u64| start.abs_diff(other) < TICK;
+        self.asked.retain(|&pid, start| started(pid).is_some_and(|it| is_same(it, *start)));
+        let asked = &self.asked;
+        self.held.retain(|(pid, _)| asked.contains_key(pid));
+        self.without_frame_pointers.retain(|pid| asked.contains_key(pid));
+        let is_new = |&pid: &u32| !asked.contains_key(&pid) && started(pid).is_some_and(is_ready);
+        let new = pids.iter().copied().filter(is_new);
+        let new: Vec<_> = new.filter(|&pid| may_be_java(pid)).collect();
+        if new.is_empty() {
+            return Vec::new();
+        }
+        let (held, cut) = (self.held.len(), self.without_frame_pointers.len());
+        self.time = ALL;
+        self.begin(&new, true);
+        let mut messages = std::mem::take(&mut self.warnings);
+        messages.extend(self.loaded_since(held));
+        if self.without_frame_pointers.len() > cut && !self.need_copies() {
+            messages.extend(self.cut_stacks(call_graph));
+        }
+        messages
+    }
+
+    /// Names the JVMs that have the agent, but for this number of the first ones.
+    fn loaded_since(&self, before: usize) -> Option<String> {
+        let new = self.held.get(before..).filter(|new| !new.is_empty())?;
+        let pids: Vec<_> = new.iter().map(|(pid, _)| pid.to_string()).collect();
+        let count = match &*pids {
+            [_] => "1 process".into(),
+            pids => format!("{} processes", pids.len()),
+        };
+        let pids = pids.join(", ");
+        Some(format!("the Java agent is loaded into {count} (--no-env prevents this): {pids}"))
+    }
+
+    /// Says what is wrong.
+    fn warn(&mut self) {
+        self.warnings.drain(..).for_each(note::warning);
+    }
+
     fn begin(&mut self, pids: &[u32], agent: bool) {
+        self.asked.extend(pids.iter().filter_map(|&pid| Some((pid, started(pid)?))));
         match java_agent::path().filter(|_| agent) {
             Some(agent) => self.load(pids, &agent, Deadline::after(self.time)),
             None => self.mapped = pids.iter().copied().collect(),
@@ -153,12 +205,13 @@ impl Jvms {
     /// Makes the JVMs load the agent.
     fn load(&mut self, pids: &[u32], agent: &Path, until: Deadline) {
         let Some(path) = agent.to_str() else {
-            note::warning("the path of the Java agent is not UTF-8, so no JVM can load it");
+            let warning = "the path of the Java agent is not UTF-8, so no JVM can load it";
+            self.warnings.push(warning.into());
             self.mapped = pids.iter().copied().collect();
             return;
         };
         let what = What::Agent { path: path.to_owned(), interpreted: self.interpreted };
-        for (pid, outcome, kept) in ask_all(pids, &what, until) {
+        for (pid, outcome, kept) in ask_all(pids, &what, until, self.held.len()) {
             if outcome != Outcome::NotJava {
                 self.known.insert(pid);
             }
@@ -171,14 +224,14 @@ impl Jvms {
                 (Outcome::Done { .. }, None) => {
                     self.without_agent(pid, "no worker keeps it active");
                 }
-                (Outcome::NotAnswering, _) => warn_not_answering(pid),
+                (Outcome::NotAnswering, _) => self.warnings.push(not_answering(pid)),
                 (Outcome::Refused(why), _) => self.without_agent(pid, &why),
             }
         }
     }
 
     fn without_agent(&mut self, pid: u32, why: &str) {
-        note::warning(format_args!(
+        self.warnings.push(format!(
             "process {pid} is Java but does not load the agent: {why}. It is asked for a perf map instead, which has no \
              lines, no inlined calls and no freed methods"
         ));
@@ -200,6 +253,7 @@ impl Jvms {
         new.retain(|pid| !announce.contains(pid));
         self.mapped.extend(new);
         self.ask_for_maps(Deadline::after(self.time));
+        self.warn();
         // Errors are ignored: an agent that does not get the message stops when we have ended.
         self.held.iter().for_each(|(_, kept)| drop(kept.send(session::LET_GO)));
         let until = Instant::now() + GOODBYE;
@@ -210,15 +264,15 @@ impl Jvms {
     /// it is written. JVMs that do not write one are not asked again.
     fn ask_for_maps(&mut self, until: Deadline) {
         let pids: Vec<_> = std::mem::take(&mut self.mapped).into_iter().collect();
-        for (pid, outcome, _) in ask_all(&pids, &What::PerfMap, until) {
+        for (pid, outcome, _) in ask_all(&pids, &What::PerfMap, until, 0) {
             if outcome != Outcome::NotJava {
                 self.known.insert(pid);
             }
             match outcome {
                 Outcome::NotJava => {}
                 Outcome::Done { .. } => drop(self.mapped.insert(pid)),
-                Outcome::NotAnswering => warn_not_answering(pid),
-                Outcome::Refused(why) => note::warning(format_args!(
+                Outcome::NotAnswering => self.warnings.push(not_answering(pid)),
+                Outcome::Refused(why) => self.warnings.push(format!(
                     "process {pid} is Java but wrote no perf map (Compiler.perfmap): {why}"
                 )),
             }
@@ -226,10 +280,8 @@ impl Jvms {
     }
 }
 
-fn warn_not_answering(pid: u32) {
-    note::warning(format_args!(
-        "process {pid}: not responding, skipped: its Java code has no names"
-    ));
+fn not_answering(pid: u32) -> String {
+    format!("process {pid}: not responding, skipped: its Java code has no names")
 }
 
 /// Whether a process may be a JVM that accepts commands, as far as can be read without blocking: all such JVMs have a handler for
@@ -239,8 +291,13 @@ fn may_be_java(pid: u32) -> bool {
 }
 
 /// Asks all of these processes in parallel. A process that does not answer does not delay others, and everything ends at the
-/// deadline.
-fn ask_all(pids: &[u32], what: &What, until: Deadline) -> Vec<(u32, Outcome, Option<Kept>)> {
+/// deadline. `held` is the number of JVMs that have the agent already.
+fn ask_all(
+    pids: &[u32],
+    what: &What,
+    until: Deadline,
+    mut held: usize,
+) -> Vec<(u32, Outcome, Option<Kept>)> {
     let pids = in_turns(pids, |pid| Target::open(pid).ok().map(|process| process.user));
     let mut all: Vec<_> = pids.iter().map(|&pid| (pid, Outcome::NotAnswering, None)).collect();
     let time = until.left() + LAST_WORD;
@@ -251,7 +308,6 @@ fn ask_all(pids: &[u32], what: &What, until: Deadline) -> Vec<(u32, Outcome, Opt
         task: Task::Jvm(JvmTask { pid, what: what.clone(), until }),
         passed: Vec::new(),
     });
-    let mut held = 0;
     foreign::run_all(jobs, patience, |index, answer| {
         let Some((_, outcome, kept)) = all.get_mut(index) else { return };
         (*outcome, *kept) = told(answer);
