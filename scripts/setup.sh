@@ -55,6 +55,7 @@ certificates|/etc/ssl/certs/ca-certificates.crt|ca-certificates
 test_needs='
 xz, for the recordings|xz|xz-utils
 zstd|zstd|zstd
+dwz, which puts debug info that files share into one|dwz|dwz
 a C++ compiler, for libFuzzer|c++|g++
 unshare and nsenter|unshare|util-linux
 eu-elflint|eu-elflint|elfutils

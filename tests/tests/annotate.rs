@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use end_to_end::corpus::Corpus;
 use end_to_end::demo::record_demo;
@@ -176,12 +176,17 @@ fn expect_objdump(folder: &Path, code: &Value) {
     );
 }
 
-#[test]
-fn a_recording_does_not_differ_from_itself() {
+/// A recording of the corpus with images.
+fn injected_node() -> (Corpus, PathBuf) {
     let corpus = Corpus::unpack("node18-b12");
     let data = corpus.scratch().join("ours.data");
-    let raw = corpus.file("g.data");
-    inject(&raw, &data, ["--aux-dir".as_ref(), corpus.dir().as_os_str()]);
+    inject(&corpus.file("g.data"), &data, ["--aux-dir".as_ref(), corpus.dir().as_os_str()]);
+    (corpus, data)
+}
+
+#[test]
+fn a_recording_does_not_differ_from_itself() {
+    let (_corpus, data) = injected_node();
     let data = data.to_str().expect("a UTF-8 path");
     let difference = json(&["diff", "--all", data, data]);
     let functions = list(&difference["functions"]);
@@ -240,10 +245,7 @@ fn a_function_that_became_slower_is_found() {
 
 #[test]
 fn what_is_not_found_is_refused_with_what_there_is() {
-    let corpus = Corpus::unpack("node18-b12");
-    let data = corpus.scratch().join("ours.data");
-    let raw = corpus.file("g.data");
-    inject(&raw, &data, ["--aux-dir".as_ref(), corpus.dir().as_os_str()]);
+    let (_corpus, data) = injected_node();
     let refused = |words: &[&str]| {
         let output = output(jitscribe().args(words).arg("-i").arg(&data));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -268,10 +270,7 @@ fn what_is_not_found_is_refused_with_what_there_is() {
 /// On a terminal, colours and the user's pager; elsewhere neither.
 #[test]
 fn terminals_get_colours_and_a_pager() {
-    let corpus = Corpus::unpack("node18-b12");
-    let data = corpus.scratch().join("ours.data");
-    let raw = corpus.file("g.data");
-    inject(&raw, &data, ["--aux-dir".as_ref(), corpus.dir().as_os_str()]);
+    let (_corpus, data) = injected_node();
     let program = jitscribe().get_program().to_string_lossy().into_owned();
     let line = format!("'{program}' report --stdio -i '{}'", data.display());
     let mut terminal = tool("script");

@@ -2,7 +2,7 @@
 
 use stack_unwind::{Guess, Mapped, Mappings, Registers, StackCopy, register, unwind};
 
-use jitscribe_inject::files::FileFrames;
+use native_files::{Elf, FileFrames};
 
 /// The file is mapped everywhere.
 struct Everywhere<'f>(&'f FileFrames);
@@ -18,7 +18,8 @@ impl Mappings for Everywhere<'_> {
 
 /// Reads it, and takes it for a stack as well.
 pub fn run(bytes: &[u8]) {
-    let Ok(file) = FileFrames::read(&bytes) else { return };
+    let Ok(elf) = Elf::read(bytes) else { return };
+    let Some(file) = FileFrames::read(&elf) else { return };
     _ = file.php_frame();
     let mut frames = Vec::new();
     for address in (0..=bytes.len() as u64).step_by(16).chain([u64::MAX]) {

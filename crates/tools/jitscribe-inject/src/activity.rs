@@ -9,7 +9,7 @@ use code_timeline::AddressSpaceId;
 use rustc_hash::FxBuildHasher;
 
 use super::address_space::AddressSpaces;
-use super::files::{RecordedFiles, RecordedSymbols, base_name};
+use super::files::{RecordedFiles, RecordedFunctions, base_name};
 use super::interner::NameId;
 use super::recording_index::RecordingIndex;
 
@@ -313,7 +313,7 @@ impl Runtime {
 /// The files of runtimes in a recording, and their functions.
 #[derive(Debug, Default)]
 pub struct RuntimeFiles {
-    files: HashMap<NameId, (&'static Runtime, RecordedSymbols), FxBuildHasher>,
+    files: HashMap<NameId, (&'static Runtime, RecordedFunctions), FxBuildHasher>,
 }
 
 impl std::fmt::Debug for Runtime {
@@ -335,7 +335,7 @@ impl RuntimeFiles {
                 continue;
             }
             let Some(runtime) = Runtime::of_file(index.name(map)) else { continue };
-            if let Some(symbols) = files.symbols(map.name) {
+            if let Some(symbols) = files.functions(map.name) {
                 all.files.insert(map.name, (runtime, symbols));
             }
         }

@@ -78,7 +78,7 @@ impl<'a> TargetNames<'a> {
         let name = |&address: &u64| {
             let map = self.spaces.mapping(self.index, space, address, self.index.last_sample);
             let map = map.and_then(|map| self.index.maps.get(map)).filter(|map| !map.anonymous)?;
-            let symbols = self.files.symbols(map.name)?;
+            let symbols = self.files.functions(map.name)?;
             Some((address, symbols.name_of_start(address.wrapping_sub(map.above_offset))?))
         };
         addresses.iter().filter_map(name).collect()

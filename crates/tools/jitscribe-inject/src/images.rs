@@ -158,7 +158,8 @@ impl Images {
             Content::Recorded(map) => {
                 let map = map.and_then(|map| index.maps.get(map));
                 let offset = |start: u64| map.map_or(0, |map| start.wrapping_sub(map.above_offset));
-                let file = map.filter(|map| !map.anonymous).and_then(|map| files.symbols(map.name));
+                let file =
+                    map.filter(|map| !map.anonymous).and_then(|map| files.functions(map.name));
                 let range = match file {
                     Some(file) => &file.filled(range, offset(range.start)),
                     None => range,

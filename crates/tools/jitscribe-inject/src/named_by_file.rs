@@ -44,7 +44,7 @@ impl<'a> NamedByFile<'a> {
         let map = self.spaces.mapping(self.index, space, address, time);
         let map = map.and_then(|map| self.index.maps.get(map));
         let Some(map) = map.filter(|map| !map.anonymous) else { return false };
-        let symbols = self.files.symbols(map.name);
+        let symbols = self.files.functions(map.name);
         symbols.is_some_and(|symbols| symbols.has_name(address.wrapping_sub(map.above_offset)))
     }
 }

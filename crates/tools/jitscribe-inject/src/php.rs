@@ -13,9 +13,10 @@ use std::path::Path;
 use code_image::VisibleCode;
 use code_timeline::AddressSpaceId;
 use jit_code::{Row, Unwind};
+use native_files::FileFrames;
 use unwind_info::Machine;
 
-use super::files::{FileFrames, RecordedFiles};
+use super::files::RecordedFiles;
 use super::recording_index::RecordingIndex;
 
 /// The DWARF number of the return address, which is where the call has put it.

@@ -6,12 +6,13 @@
 use std::collections::HashMap;
 
 use code_timeline::AddressSpaceId;
+use native_files::FileFrames;
 use perf_data::{Attr, Endian, Event, Record, Sample, kind, sample_type};
 use stack_unwind::{End, Guess, Mapped, Mappings, Registers, StackCopy, register, unwind};
 
 use super::address_space::AddressSpaces;
 use super::attribution::user_addresses;
-use super::files::{FileFrames, RecordedFiles, SourceFiles, debug_file};
+use super::files::{RecordedFiles, SourceFiles};
 use super::interner::NameId;
 use super::recording::Recording;
 use super::recording_index::RecordingIndex;
@@ -233,17 +234,6 @@ impl Mappings for MappedFiles<'_> {
 impl OpenedFiles<'_> {
     fn file(&mut self, name: NameId) -> Option<&FileFrames> {
         let Self { files, read } = self;
-        let file = read.entry(name).or_insert_with(|| {
-            let mut file = files.frames(name)?;
-            if file.is_stripped()
-                && let Some(debug) = file.build_id().and_then(debug_file)
-                && let Ok(debug) = files.opened_by().open(&debug, None)
-                && let Ok(debug) = FileFrames::read(&debug)
-            {
-                file.add_debug_file(debug);
-            }
-            Some(file)
-        });
-        file.as_ref()
+        read.entry(name).or_insert_with(|| files.frames(name)).as_ref()
     }
 }

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use jitscribe_inject::function_name::{FunctionName, osr_alternative};
 use jitscribe_inject::source_name;
+use native_files::SourceFrame;
 use profile::{Builder, Function, FunctionId, FunctionKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::demangle::demangled;
-use crate::lines::LineFrame;
 
 /// What the symbol of a jitted code says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,26 +117,26 @@ impl JittedFunctions {
     pub fn of_inlined(
         &self,
         builder: &mut Builder,
-        frame: &LineFrame,
+        frame: &SourceFrame,
         outer: FunctionId,
     ) -> FunctionId {
         // Functions without a name have a place.
-        if let Some((name, file, line, column)) = anonymous_place(&frame.symbol) {
+        if let Some((name, file, line, column)) = anonymous_place(&frame.function) {
             return jitted(builder, name, &source_name(file), (line, column));
         }
-        let key = (frame.symbol.clone(), frame.file.clone());
+        let key = (frame.function.clone(), frame.file.clone());
         if let Some(places) = self.by_place.get(&key) {
             // The last one that begins before the line.
             let before = places.iter().filter(|(line, _)| *line <= frame.line).max();
             let place = before.or_else(|| places.first()).copied().unwrap_or_default();
-            return jitted(builder, &frame.symbol, &frame.file, place);
+            return jitted(builder, &frame.function, &frame.file, place);
         }
         // If the code's symbol has its file, equal names in other files are other functions.
         let outer_has_file =
             builder.function_row(outer).is_some_and(|outer| !outer.file.is_empty());
-        match outer_has_file && !self.names.contains(&frame.symbol) {
-            true => jitted(builder, &frame.symbol, &frame.file, (0, 0)),
-            false => jitted(builder, &frame.symbol, b"", (0, 0)),
+        match outer_has_file && !self.names.contains(&frame.function) {
+            true => jitted(builder, &frame.function, &frame.file, (0, 0)),
+            false => jitted(builder, &frame.function, b"", (0, 0)),
         }
     }
 }
@@ -224,7 +224,7 @@ mod tests {
         let mut builder = Builder::new();
         let mut place_of = |file: &str, line| {
             let outer = known.of_code(&mut builder, &JittedName::of(b"JS:*g /a.js:9:9"));
-            let frame = LineFrame { symbol: b"f".to_vec(), file: file.into(), line, column: 0 };
+            let frame = SourceFrame { function: b"f".to_vec(), file: file.into(), line, column: 0 };
             let function = known.of_inlined(&mut builder, &frame, outer);
             let row = builder.function_row(function).expect("a function");
             (builder.text(row.file).to_vec(), row.line)

@@ -52,20 +52,16 @@
 mod about;
 mod code_lists;
 mod codes;
-mod debug_files;
 mod demangle;
-mod elf;
 mod ends;
 mod functions;
 mod injected;
 mod kernel;
-mod lines;
 mod modules;
 mod namer;
 mod options;
 mod reader;
 mod recorded_code;
-mod symbols;
 mod threads;
 mod vdso;
 

@@ -1,20 +1,16 @@
 //! The files that were mapped: opened, checked and read when they are first needed.
 
-use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use jitscribe_inject::Recording;
-use jitscribe_inject::files::{SourceFiles, base_name, is_build_id, is_image};
+use jitscribe_inject::files::{SourceFile, SourceFiles, base_name, is_build_id, is_image};
 use jitscribe_inject::without_spelling;
+use native_files::{DebugFiles, Elf, FoundSymbol, Lines, NativeFile};
 use profile::ModuleKind;
 use rustc_hash::FxHashMap;
 
-use crate::debug_files;
-use crate::elf::Elf;
-use crate::lines::Lines;
-use crate::symbols::FoundSymbol;
 use crate::vdso;
 
 /// The files with code.
@@ -37,9 +33,7 @@ pub struct Module {
     pub path: Vec<u8>,
     /// What it is.
     pub kind: ModuleKind,
-    elf: Option<Elf>,
-    debug: Option<Elf>,
-    lines: OnceCell<Option<Lines>>,
+    file: Option<NativeFile<SourceFile>>,
     /// Why it cannot be looked into.
     problem: Option<String>,
 }
@@ -107,8 +101,7 @@ impl Module {
         is_this_machine: bool,
     ) -> Self {
         let kind = if is_image(&path) { ModuleKind::Image } else { ModuleKind::File };
-        let mut module =
-            Self { path, kind, elf: None, debug: None, lines: OnceCell::new(), problem: None };
+        let mut module = Self { path, kind, file: None, problem: None };
         let file = match &*module.path {
             vdso::NAME if is_this_machine => vdso::read(),
             // The kernel's own names of memory.
@@ -116,18 +109,17 @@ impl Module {
             path => files.open(Path::new(OsStr::from_bytes(path)), None),
         };
         match file.and_then(Elf::read) {
-            Ok(elf) if recorded.is_some_and(|id| !is_build_id(id, elf.build_id.as_deref())) => {
+            Ok(elf) if recorded.is_some_and(|id| !is_build_id(id, elf.build_id())) => {
                 let replaced = "has another build-id than the recorded file: it was replaced, or is another machine's";
                 module.problem = Some(replaced.into());
             }
             Ok(elf) => {
-                if !elf.has_symbols() || !elf.has_lines() {
-                    // Debug info alone is worth it, too, but not for images, which have none but their own.
-                    let is_file = kind == ModuleKind::File;
-                    module.debug =
-                        is_file.then(|| debug_files::find(&elf, &module.path, files)).flatten();
-                }
-                module.elf = Some(elf);
+                let open = |path: &Path| files.open(path, None);
+                let debug_files = DebugFiles { open: &open, ask_servers: true };
+                module.file = Some(match kind {
+                    ModuleKind::File => NativeFile::new(elf, &module.path, &debug_files),
+                    _ => NativeFile::alone(elf),
+                });
             }
             Err(error) => module.problem = Some(error.to_string()),
         }
@@ -141,8 +133,7 @@ impl Module {
 
     /// Whether functions that the file does not export have no names.
     pub fn is_stripped(&self) -> bool {
-        let has_symbols = |elf: &Option<Elf>| elf.as_ref().is_some_and(Elf::has_symbols);
-        self.elf.is_some() && !has_symbols(&self.elf) && !has_symbols(&self.debug)
+        self.file.as_ref().is_some_and(NativeFile::is_stripped)
     }
 
     /// Its name without its folder.
@@ -152,44 +143,38 @@ impl Module {
 
     /// Its build-id; empty if it has none, or is not known.
     pub fn build_id(&self) -> &[u8] {
-        self.elf.as_ref().and_then(|elf| elf.build_id.as_deref()).unwrap_or_default()
+        self.file.as_ref().and_then(|file| file.elf().build_id()).unwrap_or_default()
     }
 
     /// The address of an offset in the file; the offset itself if the file is not known.
     pub fn address(&self, offset: u64) -> u64 {
-        self.elf.as_ref().and_then(|elf| elf.address(offset)).unwrap_or(offset)
+        self.file.as_ref().and_then(|file| file.elf().mapped_address(offset)).unwrap_or(offset)
     }
 
     /// The symbol at an address.
     pub fn symbol(&self, address: u64) -> Option<FoundSymbol> {
-        let elf = self.elf.as_ref()?;
-        let debug = self.debug.as_ref().filter(|debug| debug.has_symbols() && !elf.has_symbols());
-        debug.and_then(|debug| debug.symbol(address)).or_else(|| elf.symbol(address))
+        self.file.as_ref()?.symbol(address)
     }
 
     /// The name of a branch's target outside of the functions in the file.
     pub fn label(&self, address: u64) -> Option<Vec<u8>> {
-        self.elf.as_ref()?.label(address)
+        self.file.as_ref()?.label(address)
     }
 
     /// Passes the names of all functions to `each`.
     pub fn each_name(&self, each: impl FnMut(&[u8])) {
-        if let Some(elf) = &self.elf {
-            elf.each_name(each);
+        if let Some(file) = &self.file {
+            file.each_name(each);
         }
     }
 
     /// Its lines and inlined calls.
     pub fn lines(&self) -> Option<&Lines> {
-        let read = || {
-            let own = self.elf.as_ref().and_then(Lines::read);
-            own.or_else(|| self.debug.as_ref().and_then(Lines::read))
-        };
-        self.lines.get_or_init(read).as_ref()
+        self.file.as_ref()?.lines()
     }
 
     /// The file itself.
-    pub fn elf(&self) -> Option<&Elf> {
-        self.elf.as_ref()
+    pub fn file(&self) -> Option<&NativeFile<SourceFile>> {
+        self.file.as_ref()
     }
 }

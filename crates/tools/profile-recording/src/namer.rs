@@ -192,7 +192,7 @@ impl<'f> Namer<'f> {
             let function = match depth {
                 0 => function,
                 _ if symbol.is_in_image => self.codes.functions.of_inlined(builder, line, function),
-                _ => native(builder, &line.symbol, FunctionKind::Native),
+                _ => native(builder, &line.function, FunctionKind::Native),
             };
             let mut frame = Frame::new(function);
             (frame.code, frame.module, frame.address) = (Some(code), id, symbol.address);

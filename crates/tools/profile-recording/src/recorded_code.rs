@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use jitscribe_inject::SOURCES;
+use native_files::SourceFrame;
 use profile::{CodeId, CodeSource, ListedFrame, ListedLine, Listing, ModuleKind, Source};
 use tempfile::TempDir;
 
 use crate::demangle::demangled;
 use crate::functions::inlined_name;
-use crate::lines::LineFrame;
 use crate::modules::Modules;
 
 /// Larger source files are not read.
@@ -65,14 +65,14 @@ impl<'f> RecordedCode<'f> {
         Self { modules, codes, folders, end, _temporary: temporary }
     }
 
-    fn listed(&self, place: &CodePlace, frames: Vec<LineFrame>) -> Vec<ListedFrame> {
+    fn listed(&self, place: &CodePlace, frames: Vec<SourceFrame>) -> Vec<ListedFrame> {
         let kind = self.modules.get(place.module).map(|module| module.kind);
         let last = frames.len().saturating_sub(1);
         let listed = frames.into_iter().enumerate().map(|(depth, frame)| ListedFrame {
             function: match kind {
                 _ if depth == last => place.function.clone(),
-                Some(ModuleKind::Image) => inlined_name(&frame.symbol).to_vec(),
-                _ => demangled(&frame.symbol),
+                Some(ModuleKind::Image) => inlined_name(&frame.function).to_vec(),
+                _ => demangled(&frame.function),
             },
             file: frame.file,
             line: frame.line,
@@ -86,7 +86,7 @@ impl CodeSource for RecordedCode<'_> {
     fn listing(&mut self, code: CodeId) -> Option<Listing> {
         let place = self.codes.get(code.index())?;
         let module = self.modules.get(place.module)?;
-        let elf = module.elf()?;
+        let elf = module.file()?.elf();
         let bytes = elf.bytes(&place.range)?;
         let lines = module.lines().map(|lines| lines.in_range(&place.range)).unwrap_or_default();
         let lines = lines.into_iter().map(|(address, frames)| ListedLine {
@@ -95,7 +95,7 @@ impl CodeSource for RecordedCode<'_> {
         });
         Some(Listing {
             address: place.range.start,
-            machine: elf.machine,
+            machine: elf.machine(),
             bytes,
             lines: lines.collect(),
         })

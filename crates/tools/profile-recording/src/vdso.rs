@@ -36,14 +36,14 @@ pub fn read() -> io::Result<SourceFile> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elf::Elf;
+    use native_files::{Elf, NativeFile};
 
     #[test]
     #[cfg(target_arch = "x86_64")]
     fn the_clock_is_in_it() {
-        let elf = Elf::read(read().expect("a vdso")).expect("an ELF file");
+        let file = NativeFile::alone(Elf::read(read().expect("a vdso")).expect("an ELF file"));
         let mut has_clock = false;
-        elf.each_name(|name| has_clock |= name == b"__vdso_clock_gettime");
+        file.each_name(|name| has_clock |= name == b"__vdso_clock_gettime");
         assert!(has_clock);
     }
 }

@@ -48,14 +48,15 @@ pub struct Args {
     /// Show only compilations by this tier of the compiler
     #[arg(long, value_name = "NAME")]
     tier: Option<String>,
-    #[command(flatten)]
-    selection: SelectionArgs,
     /// Print JSON: docs/look.md describes its fields
     #[arg(long)]
     json: bool,
     /// Do not use a pager
     #[arg(long)]
     no_pager: bool,
+    // The last one: its heading is for all options behind it.
+    #[command(flatten)]
+    selection: SelectionArgs,
 }
 
 fn generation(typed: &str) -> Result<Generations, String> {

@@ -50,8 +50,6 @@ pub struct Args {
     /// Show functions too whose difference may be chance
     #[arg(long)]
     all: bool,
-    #[command(flatten)]
-    selection: SelectionArgs,
     /// Print JSON with all functions: docs/look.md describes its fields
     #[arg(long)]
     json: bool,
@@ -60,6 +58,9 @@ pub struct Args {
     no_pager: bool,
     #[command(flatten)]
     html: HtmlArgs,
+    // The last one: its heading is for all options behind it.
+    #[command(flatten)]
+    selection: SelectionArgs,
 }
 
 /// The options with which text is printed, and no HTML is written.

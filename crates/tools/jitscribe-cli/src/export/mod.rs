@@ -39,8 +39,6 @@ pub struct Args {
     /// Where to write; - for standard output [default: INPUT with the format's ending]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    #[command(flatten)]
-    selection: SelectionArgs,
     /// Put tiers into the names of functions, for formats that have no other place for them
     #[arg(long)]
     tiers: bool,
@@ -56,6 +54,9 @@ pub struct Args {
     /// The port to serve at, on 127.0.0.1 [default: any that is free]
     #[arg(long, value_name = "PORT", requires = "serve")]
     port: Option<u16>,
+    // The last one: its heading is for all options behind it.
+    #[command(flatten)]
+    selection: SelectionArgs,
 }
 
 #[derive(Clone, Copy, Debug, clap::Args)]

@@ -2,24 +2,15 @@
 
 pub mod content;
 mod damage;
-#[cfg(test)]
-mod damaged_elf;
-mod elf;
-mod frames;
 mod image_name;
 mod index;
-mod lines;
 mod name;
 mod open;
 mod recorded;
-mod symbols;
 
 pub use damage::{Damage, report_end};
-pub use frames::FileFrames;
 pub use image_name::{code_list, code_list_name, image_name, is_image, pid_of_image};
 pub use index::Index;
-pub use lines::{FileLines, SourceFrame};
 pub use name::{Kind, Named, base_name, looks_like_marker, pid_in_name, pid_of_v8_log};
 pub use open::{Inode, PlainFiles, SourceFile, SourceFiles, Untrusted, pid_in_header};
-pub use recorded::{RecordedFiles, RecordedSymbols, debug_file, is_build_id};
-pub use symbols::FileSymbols;
+pub use recorded::{RecordedFiles, RecordedFunctions, is_build_id};

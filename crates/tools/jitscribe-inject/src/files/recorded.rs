@@ -4,19 +4,20 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
+use native_files::{DebugFiles, Elf, FileFrames, Functions, Lines, installed_debug_file};
 use perf_data::Input;
 use rustc_hash::FxBuildHasher;
 
-use super::{FileFrames, FileLines, FileSymbols, SourceFile, SourceFiles};
+use super::{SourceFile, SourceFiles};
 use crate::interner::{Interner, NameId};
 
-/// The symbols of a recorded file.
-pub type RecordedSymbols = Rc<FileSymbols<SourceFile>>;
+/// The functions of a recorded file.
+pub type RecordedFunctions = Rc<Functions<SourceFile>>;
 
-/// Opens files of a recording, unless they were replaced since. Large programs have a million symbols, so the symbols of a file are read once and kept.
+/// Opens files of a recording, unless they were replaced since. Large programs have a million symbols, so the functions of a file are read once and kept.
 #[derive(Debug)]
 pub struct RecordedFiles<'a> {
     files: &'a dyn SourceFiles,
@@ -25,7 +26,7 @@ pub struct RecordedFiles<'a> {
     /// The recorded build-ids, by path.
     build_ids: HashMap<Vec<u8>, Vec<u8>>,
     /// What was read so far; `None` if a file cannot be used.
-    symbols: RefCell<HashMap<NameId, Option<RecordedSymbols>, FxBuildHasher>>,
+    functions: RefCell<HashMap<NameId, Option<RecordedFunctions>, FxBuildHasher>>,
 }
 
 impl<'a> RecordedFiles<'a> {
@@ -33,7 +34,7 @@ impl<'a> RecordedFiles<'a> {
     pub fn new(input: &Input, names: &'a Interner, files: &'a dyn SourceFiles) -> Self {
         let ids = input.features().build_ids(input.endian());
         let build_ids = ids.into_iter().map(|file| (file.filename, file.id)).collect();
-        Self { files, names, build_ids, symbols: RefCell::default() }
+        Self { files, names, build_ids, functions: RefCell::default() }
     }
 
     /// How files are opened.
@@ -41,31 +42,60 @@ impl<'a> RecordedFiles<'a> {
         self.files
     }
 
-    /// The symbols of the file that is mapped under this name. `None` if it cannot be read, or has another build-id than the recorded one: it was
+    /// The functions of the file that is mapped under this name. `None` if it cannot be read, or has another build-id than the recorded one: it was
     /// replaced, or is another machine's.
-    pub fn symbols(&self, name: NameId) -> Option<RecordedSymbols> {
-        let mut read = self.symbols.borrow_mut();
-        let symbols = read.entry(name).or_insert_with(|| {
-            let symbols = FileSymbols::read(self.open(name)?).ok()?;
-            self.is_recorded(name, symbols.build_id()).then(|| Rc::new(symbols))
+    pub fn functions(&self, name: NameId) -> Option<RecordedFunctions> {
+        let mut read = self.functions.borrow_mut();
+        let functions = read.entry(name).or_insert_with(|| {
+            let functions = Functions::read(self.open(self.path(name))?).ok()?;
+            self.is_recorded(name, functions.build_id()).then(|| Rc::new(functions))
         });
-        symbols.clone()
+        functions.clone()
     }
 
     /// The same for what the file has to unwind stacks. It is not kept.
     pub fn frames(&self, name: NameId) -> Option<FileFrames> {
-        let frames = FileFrames::read(&self.open(name)?).ok()?;
-        self.is_recorded(name, frames.build_id()).then_some(frames)
+        let elf = Elf::read(self.open(self.path(name))?).ok()?;
+        let mut frames = FileFrames::read(&elf)?;
+        if !self.is_recorded(name, frames.build_id()) {
+            return None;
+        }
+        if frames.is_stripped()
+            && let Some(path) = frames.build_id().and_then(installed_debug_file)
+            && let Some(debug) = self.open(&path).and_then(|file| Elf::read(file).ok())
+            && let Some(debug) = FileFrames::read(&debug)
+        {
+            frames.add_debug_file(debug);
+        }
+        Some(frames)
     }
 
-    /// The same for its debug information. It is not kept.
-    pub fn lines(&self, name: NameId) -> Option<FileLines> {
-        self.symbols(name)?;
-        FileLines::read(&*self.open(name)?).ok().flatten()
+    /// The same for its source lines, and for the functions of the separate file that has its symbols. They are not kept.
+    pub fn debug_info(&self, name: NameId) -> (Option<Lines>, Option<Functions<SourceFile>>) {
+        let Some(functions) = self.functions(name) else { return (None, None) };
+        let elf = functions.elf();
+        let (has_symbols, has_lines) = (elf.has_symbols(), elf.has_lines());
+        let path = self.path(name);
+        let open = |path: &Path| self.files.open(path, None);
+        // Servers are for profiles, which are made later: `inject` takes what is on this machine.
+        let debug_files = DebugFiles { open: &open, ask_servers: false };
+        let is_complete = has_symbols && has_lines;
+        let separate =
+            (!is_complete).then(|| debug_files.find(elf, path.as_os_str().as_bytes())).flatten();
+        let lines = |elf, path: &Path| Lines::read(elf, debug_files.shared(elf, path).as_ref());
+        let lines = match &separate {
+            Some((path, debug)) if !has_lines => lines(debug, path),
+            _ => lines(elf, path),
+        };
+        let symbols = separate.filter(|_| !has_symbols);
+        (lines, symbols.and_then(|(_, debug)| Functions::of(debug).ok()))
     }
 
-    fn open(&self, name: NameId) -> Option<SourceFile> {
-        let path = Path::new(OsStr::from_bytes(self.names.get(name)));
+    fn path(&self, name: NameId) -> &Path {
+        Path::new(OsStr::from_bytes(self.names.get(name)))
+    }
+
+    fn open(&self, path: &Path) -> Option<SourceFile> {
         self.files.open(path, None).ok()
     }
 
@@ -74,13 +104,6 @@ impl<'a> RecordedFiles<'a> {
         let recorded = self.build_ids.get(self.names.get(name));
         recorded.is_none_or(|recorded| is_build_id(recorded, build_id))
     }
-}
-
-/// Where distributions install the symbols of a file with this build-id.
-pub fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
-    let text: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let (folder, rest) = text.split_at_checked(2).filter(|(_, rest)| !rest.is_empty())?;
-    Some(Path::new("/usr/lib/debug/.build-id").join(folder).join(format!("{rest}.debug")))
 }
 
 /// Whether a recorded build-id, which perf pads with zeros up to 20 bytes, is that of a file.
@@ -123,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn symbols_are_read_once_unless_the_file_was_replaced() {
+    fn functions_are_read_once_unless_the_file_was_replaced() {
         let (counting, mut names) = (Counting::default(), Interner::default());
         let [this, replaced, missing] = ["/proc/self/exe", "/proc/thread-self/exe", "/none"]
             .map(|name| names.intern(name.as_bytes()));
@@ -131,11 +154,11 @@ mod tests {
             files: &counting,
             names: &names,
             build_ids: [(names.get(replaced).to_vec(), vec![7; 20])].into(),
-            symbols: RefCell::default(),
+            functions: RefCell::default(),
         };
         for _ in 0..2 {
-            assert!(files.symbols(this).is_some());
-            assert!(files.symbols(replaced).is_none() && files.symbols(missing).is_none());
+            assert!(files.functions(this).is_some());
+            assert!(files.functions(replaced).is_none() && files.functions(missing).is_none());
         }
         assert_eq!(counting.0.load(Ordering::Relaxed), 3);
         assert!(files.frames(this).is_some() && files.frames(replaced).is_none());

@@ -3,12 +3,10 @@
 use std::collections::HashMap;
 
 use code_timeline::AddressSpaceId;
+use native_files::{Functions, Lines, SourceFrame};
 
 use crate::address_space::AddressSpaces;
-use crate::files::{
-    FileLines, FileSymbols, RecordedFiles, RecordedSymbols, SourceFile, SourceFrame, base_name,
-    debug_file,
-};
+use crate::files::{RecordedFiles, RecordedFunctions, SourceFile, base_name};
 use crate::interner::NameId;
 use crate::recording_index::RecordingIndex;
 
@@ -24,10 +22,10 @@ pub struct GuestFiles<'a> {
 #[derive(Debug)]
 struct GuestFile {
     base_name: Vec<u8>,
-    functions: RecordedSymbols,
+    functions: RecordedFunctions,
     /// The symbols that distributions install separately.
-    separate: Option<FileSymbols<SourceFile>>,
-    lines: Option<FileLines>,
+    separate: Option<Functions<SourceFile>>,
+    lines: Option<Lines>,
 }
 
 /// What is at a guest address.
@@ -65,13 +63,9 @@ impl<'a> GuestFiles<'a> {
 
 impl GuestFile {
     fn read(recorded: &RecordedFiles<'_>, name: NameId, path: &[u8]) -> Option<Self> {
-        let functions = recorded.symbols(name)?;
+        let functions = recorded.functions(name)?;
         // A file whose debug information cannot be read has names.
-        let lines = recorded.lines(name);
-        let separate = functions
-            .build_id()
-            .and_then(debug_file)
-            .and_then(|path| FileSymbols::read(recorded.opened_by().open(&path, None).ok()?).ok());
+        let (lines, separate) = recorded.debug_info(name);
         Some(Self { base_name: base_name(path).to_vec(), functions, separate, lines })
     }
 

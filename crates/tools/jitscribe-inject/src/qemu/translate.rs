@@ -276,7 +276,10 @@ fn add(place: &GuestPlace, to: &mut SourcePositionsBuilder) -> Option<u32> {
         if caller.is_none() && frame.line == 0 {
             return None;
         }
-        let function = frame.function.as_deref().unwrap_or(&place.function);
+        let function = match &*frame.function {
+            b"" => &place.function,
+            function => function,
+        };
         caller = Some(to.position(&NewPosition {
             caller,
             function,

@@ -1,21 +1,16 @@
 //! What a program or library tells of its frames: unwind tables, and the functions where stacks begin.
 
-use std::io;
 use std::ops::Range;
 use std::rc::Rc;
 
 use jitdump::ReadAt;
 use object::Endianness;
-use object::elf::{
-    FileHeader64, SHF_COMPRESSED, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STT_FUNC, SectionHeader64,
-    Sym64,
-};
-use object::read::elf::{SectionHeader, Sym};
+use object::elf::{SHT_DYNSYM, SHT_SYMTAB, STT_FUNC};
 use stack_unwind::{Body, Section, Sections, Tables};
 
-use super::elf::{CodeSegments, MOST_SYMBOLS, Parts, exact};
-
-type Elf = FileHeader64<Endianness>;
+use crate::code_segments::CodeSegments;
+use crate::elf::Elf;
+use crate::symbol::{MOST_SYMBOLS, Symbol};
 
 /// The functions where a stack begins: of the C library, whose threads and `main` have these callers, and of runtimes that have stacks of
 /// their own. Versions (`@@GLIBC_2.34`) are left out.
@@ -72,26 +67,25 @@ pub struct FileFrames {
 }
 
 impl FileFrames {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// If it cannot be read, or is no ELF file of 64 bits.
-    pub fn read(file: &impl ReadAt) -> io::Result<Self> {
-        let mut parts = Parts::<Elf>::read(file)?;
-        let has_usual_order = parts.endian == Endianness::Little;
+    /// What a file tells of its frames; `None` if it is no file of 64 bits.
+    pub fn read(elf: &Elf<impl ReadAt>) -> Option<Self> {
+        if !elf.is_64() {
+            return None;
+        }
+        let has_usual_order = elf.endian() == Endianness::Little;
         let mut found = Self {
-            tables: has_usual_order.then(|| tables(file, &parts)).flatten().map(Rc::new),
+            tables: has_usual_order.then(|| tables(elf)).flatten().map(Rc::new),
             bottoms: Vec::new(),
             exported: Vec::new(),
             behind_bottoms: Vec::new(),
             php: None,
             has_symbols: false,
-            code: std::mem::take(&mut parts.code),
-            build_id: parts.build_id.take(),
+            code: elf.code().clone(),
+            build_id: elf.build_id().map(<[u8]>::to_vec),
         };
-        found.add_symbols(file, &parts);
+        found.add_symbols(elf);
         found.add_unnamed_bottoms();
-        Ok(found)
+        Some(found)
     }
 
     /// The file's build-id, if it has one.
@@ -126,21 +120,17 @@ impl FileFrames {
         self.tables.as_ref()?.body(self.php?)
     }
 
-    fn add_symbols(&mut self, file: &impl ReadAt, parts: &Parts<Elf>) {
+    fn add_symbols(&mut self, elf: &Elf<impl ReadAt>) {
         let mut left = MOST_SYMBOLS;
-        for section in parts.sections() {
-            let kind = section.sh_type(parts.endian);
-            if !matches!(kind, SHT_SYMTAB | SHT_DYNSYM) {
-                continue;
-            }
-            let names = parts.linked(section);
-            let names = names.and_then(|names| content(file, parts.endian, names, LARGEST_NAMES));
+        for table in elf.symbol_tables() {
+            let names = elf.linked(table).filter(|names| !names.is_compressed());
+            let names = names.and_then(|names| elf.content(names, LARGEST_NAMES));
             let Some(names) = names else { continue };
-            self.has_symbols |= kind == SHT_SYMTAB;
-            let is_exported = kind == SHT_DYNSYM;
+            self.has_symbols |= table.kind == SHT_SYMTAB;
+            let is_exported = table.kind == SHT_DYNSYM;
             // What was read before the end counts.
-            _ = parts.each_symbol(file, section, &mut left, |symbol| {
-                self.add_symbol(parts.endian, symbol, is_exported, &names);
+            _ = elf.each_symbol(table, &mut left, |symbol| {
+                self.add_symbol(&symbol, is_exported, &names);
             });
         }
     }
@@ -161,20 +151,14 @@ impl FileFrames {
     }
 
     /// Adds a symbol, which may be one for the dynamic linker.
-    fn add_symbol(
-        &mut self,
-        endian: Endianness,
-        symbol: &Sym64<Endianness>,
-        is_exported: bool,
-        names: &[u8],
-    ) {
-        let Some(name) = name(names, symbol.st_name(endian)) else { return };
+    fn add_symbol(&mut self, symbol: &Symbol, is_exported: bool, names: &[u8]) {
+        let Some(name) = name(names, symbol.name) else { return };
         let name = name.split(|&byte| byte == b'@').next().unwrap_or(name);
-        let (start, size) = (symbol.st_value(endian), symbol.st_size(endian));
+        let (start, size) = (symbol.value, symbol.size);
         if start == 0 {
             return;
         }
-        if is_exported && symbol.st_type() == STT_FUNC {
+        if is_exported && symbol.kind == STT_FUNC {
             self.exported.push(start..start.saturating_add(size));
             if BEHIND_BOTTOMS.contains(&name) {
                 self.behind_bottoms.push(start);
@@ -190,21 +174,13 @@ impl FileFrames {
 }
 
 /// The sections that unwinding takes.
-fn tables(file: &impl ReadAt, parts: &Parts<Elf>) -> Option<Tables> {
-    let (endian, sections) = (parts.endian, parts.sections());
-    let names = content(file, endian, sections.get(parts.section_names)?, LARGEST_TABLES)?;
-    let named = |wanted: &[u8]| {
-        let is_it = |section: &&SectionHeader64<Endianness>| {
-            name(&names, section.sh_name(endian)) == Some(wanted)
-        };
-        sections.iter().find(is_it)
+fn tables(elf: &Elf<impl ReadAt>) -> Option<Tables> {
+    let read = |name| {
+        let section = elf.section(name).filter(|section| !section.is_compressed())?;
+        let bytes = elf.content(section, LARGEST_TABLES)?;
+        Some(Section { address: section.address, bytes })
     };
-    let read = |wanted| {
-        let section = named(wanted)?;
-        let bytes = content(file, endian, section, LARGEST_TABLES)?;
-        Some(Section { address: section.sh_addr(endian), bytes })
-    };
-    let address = |wanted| named(wanted).map_or(0, |section| section.sh_addr(endian));
+    let address = |name| elf.section(name).map_or(0, |section| section.address);
     Tables::new(Sections {
         eh_frame: read(b".eh_frame"),
         debug_frame: read(b".debug_frame"),
@@ -213,50 +189,27 @@ fn tables(file: &impl ReadAt, parts: &Parts<Elf>) -> Option<Tables> {
     })
 }
 
-/// The content of a section, as far as the file has it.
-fn content(
-    file: &impl ReadAt,
-    endian: Endianness,
-    section: &SectionHeader64<Endianness>,
-    largest: u64,
-) -> Option<Vec<u8>> {
-    /// A file that is smaller than it says takes no more memory than it has.
-    const AT_ONCE: usize = 1 << 20;
-    let (offset, size) = (section.sh_offset(endian), section.sh_size(endian));
-    let is_compressed = section.sh_flags(endian).0 & SHF_COMPRESSED.0 != 0;
-    if section.sh_type(endian) == SHT_NOBITS || is_compressed || size > largest {
-        return None;
-    }
-    let size = usize::try_from(size).ok()?;
-    let mut bytes = Vec::new();
-    while bytes.len() < size {
-        let (done, some) = (bytes.len(), AT_ONCE.min(size - bytes.len()));
-        bytes.resize(done + some, 0);
-        exact(file, bytes.get_mut(done..)?, offset.checked_add(done as u64)?).ok()?;
-    }
-    Some(bytes)
-}
-
 /// A name in a table of them.
 fn name(names: &[u8], at: u32) -> Option<&[u8]> {
-    let rest = names.get(at as usize..)?;
+    let rest = names.get(usize::try_from(at).ok()?..)?;
     let rest = rest.get(..LONGEST_NAME).unwrap_or(rest);
     rest.split(|&byte| byte == 0).next()
 }
 
 #[cfg(test)]
 mod tests {
-    use object::read::elf::FileHeader;
-
-    use super::super::elf::c_library;
     use super::*;
+
+    fn frames(path: &str) -> FileFrames {
+        let file = std::fs::File::open(path).expect("a file");
+        FileFrames::read(&Elf::read(file).expect("an ELF file")).expect("of 64 bits")
+    }
 
     #[test]
     fn the_start_of_this_program_is_a_bottom() {
+        let frames = frames("/proc/self/exe");
         let bytes = std::fs::read("/proc/self/exe").expect("this program");
-        let frames = FileFrames::read(&&bytes[..]).expect("an ELF file");
-        let header = FileHeader64::<Endianness>::parse(&*bytes).expect("a header");
-        let entry = header.e_entry(Endianness::Little);
+        let entry = u64::from_le_bytes(*bytes[24..].first_chunk().expect("a header"));
         assert!(frames.is_bottom(entry), "{entry:#x}");
         assert!(frames.tables.as_ref().is_some_and(|tables| tables.is_bottom(entry)));
         assert!(!frames.is_stripped() && !frames.is_bottom(0) && !frames.is_bottom(u64::MAX));
@@ -266,8 +219,11 @@ mod tests {
     /// In the C library of this machine.
     #[test]
     fn callers_of_main_and_of_threads_are_found_without_their_symbols() {
-        let library = c_library();
-        let frames = FileFrames::read(&&library[..]).expect("an ELF file");
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("mappings");
+        let library = maps.lines().find_map(|line| {
+            line.find('/').and_then(|at| line.get(at..)).filter(|path| path.contains("/libc.so.6"))
+        });
+        let frames = frames(library.expect("the C library"));
         assert!(frames.is_stripped());
         assert!(frames.behind_bottoms.len() >= BEHIND_BOTTOMS.len(), "{frames:x?}");
         for &start in &frames.behind_bottoms {
