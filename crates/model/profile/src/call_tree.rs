@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
 
+use crate::count::Count;
 use crate::id::{FunctionId, Id, NodeId};
 use crate::profile::Profile;
 use crate::sample::SampleRow;
 use crate::sampled_stack::SampledStack;
-use crate::totals::Count;
 
 /// From where a tree is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

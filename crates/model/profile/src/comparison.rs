@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
 
+use crate::count::Count;
 use crate::function_key::FunctionKey;
 use crate::id::FunctionId;
 use crate::profile::Profile;
 use crate::sample::SampleRow;
 use crate::sampled_stack::SampledStack;
 use crate::significance::{binomial_exact, fisher_exact, holm};
-use crate::totals::Count;
 
 /// Functions of two profiles, and how many samples each has in both.
 #[derive(Clone, Debug)]

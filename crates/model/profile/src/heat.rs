@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
 use crate::code::Code;
+use crate::count::Count;
 use crate::id::{CodeId, FunctionId};
 use crate::profile::Profile;
 use crate::sample::SampleRow;
 use crate::sampled_stack::SampledStack;
 use crate::stack::Frame;
-use crate::totals::Count;
 
 /// Samples of one function by instruction and by line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! The stacks that samples have.
 
+use crate::count::Count;
 use crate::id::{Id, StackId};
 use crate::profile::Profile;
 use crate::sample::SampleRow;
-use crate::totals::Count;
 
 /// A stack with the number of its samples and their weight. Stacks are few where samples are many.
 #[derive(Clone, Copy, Debug)]

@@ -9,8 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::code_lists::{CodeLists, ListedCode};
 use crate::functions::{JittedFunctions, JittedName, native};
-use crate::modules::{Module, Modules};
-use crate::namer::InFile;
+use crate::modules::{InFile, Module, Modules};
 use crate::recorded_code::CodePlace;
 use crate::threads::Threads;
 

@@ -8,7 +8,7 @@ use jitscribe_inject::Recording;
 use jitscribe_inject::files::{SourceFile, SourceFiles, base_name, is_build_id, is_image};
 use jitscribe_inject::without_spelling;
 use native_files::{DebugFiles, Elf, FoundSymbol, Lines, NativeFile};
-use profile::ModuleKind;
+use profile::{ModuleKind, ProcessId};
 use rustc_hash::FxHashMap;
 
 use crate::vdso;
@@ -36,6 +36,18 @@ pub struct Module {
     file: Option<NativeFile<SourceFile>>,
     /// Why it cannot be looked into.
     problem: Option<String>,
+}
+
+/// A place in a file, as a process has it mapped.
+#[derive(Clone, Copy, Debug)]
+pub struct InFile {
+    /// The number of the file.
+    pub module: usize,
+    /// The offset in the file.
+    pub offset: u64,
+    /// The address in the process.
+    pub address: u64,
+    pub process: ProcessId,
 }
 
 impl<'f> Modules<'f> {

@@ -3,9 +3,7 @@
 use std::ops::Range;
 
 use jitscribe_inject::Recording;
-use profile::{
-    Builder, Frame, FrameId, FunctionKind, Missing, ModuleId, ModuleKind, ProcessId, StackId,
-};
+use profile::{Builder, Frame, FrameId, FunctionKind, Missing, ModuleId, ModuleKind, StackId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tempfile::TempDir;
 
@@ -13,7 +11,7 @@ use crate::RecordedProfile;
 use crate::codes::{Codes, Symbol};
 use crate::functions::{named, native};
 use crate::kernel::Kernel;
-use crate::modules::Modules;
+use crate::modules::{InFile, Modules};
 use crate::options::Options;
 use crate::recorded_code::RecordedCode;
 use crate::threads::Threads;
@@ -41,18 +39,6 @@ pub struct FramesAt {
     place: Range<usize>,
     /// The file that they are in.
     pub module: Option<usize>,
-}
-
-/// A place in a file, as a process has it mapped.
-#[derive(Clone, Copy, Debug)]
-pub struct InFile {
-    /// The number of the file.
-    pub module: usize,
-    /// The offset in the file.
-    pub offset: u64,
-    /// The address in the process.
-    pub address: u64,
-    pub process: ProcessId,
 }
 
 impl<'f> Namer<'f> {

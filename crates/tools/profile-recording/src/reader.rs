@@ -14,7 +14,8 @@ use profile::{EventId, ProcessId, SampleRow, StackId};
 use rustc_hash::FxHashMap;
 use tempfile::TempDir;
 
-use crate::namer::{FramesAt, InFile, Namer};
+use crate::modules::InFile;
+use crate::namer::{FramesAt, Namer};
 use crate::options::Options;
 use crate::threads::Threads;
 use crate::{RecordedProfile, about, ends};
