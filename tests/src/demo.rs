@@ -7,7 +7,7 @@ use crate::live::{Recorder, Recording};
 use crate::truth::Truth;
 
 /// The file into which the recorded demo writes what it ran.
-const TRUTH: &str = "truth.json";
+pub const TRUTH: &str = "truth.json";
 
 /// The demo's command line, with `more` options: its dump, its source and the file `truth` go into `dir`.
 ///
@@ -37,4 +37,9 @@ pub fn record_demo(recorder: Recorder, more: &[&str]) -> (Recording, Truth) {
     let recording = recorder.record(&words);
     let truth = Truth::read(&recording.dir().join(TRUTH));
     (recording, truth)
+}
+
+/// The same with these options of perf.
+pub fn record_demo_with(options: &[&str]) -> (Recording, Truth) {
+    record_demo(Recorder::new().options(options), &[])
 }

@@ -7,34 +7,13 @@ use profile::{FunctionKind, Profile, SampleRow};
 use profile_recording::{Options, RecordedProfile};
 
 use crate::chains::{self, Chain, Frame};
-use crate::jitscribe::demo_jit;
-use crate::live::{Recorder, Recording};
 use crate::perf::Perf;
 use crate::sample::{parse_id, parse_time};
 use crate::tool::run;
-use crate::truth::Truth;
 
 /// The profile of a recording.
 pub fn read(data: &Path) -> RecordedProfile<'static> {
     profile_recording::read(data, &Options::default(), &|_| {}).expect("a recording")
-}
-
-/// A recording of the demo with these options of perf, and its own record of what it ran.
-pub fn demo(options: &[&str]) -> (Recording, Truth) {
-    let recorder = Recorder::new().options(options);
-    let words = demo_words(recorder.dir());
-    let recording = recorder.record(&words);
-    let truth = Truth::read(&recording.dir().join("truth.json"));
-    (recording, truth)
-}
-
-/// The command that runs the demo, which writes everything into `dir`.
-pub fn demo_words(dir: &Path) -> Vec<String> {
-    let program = demo_jit().get_program().to_string_lossy().into_owned();
-    let dir = dir.to_str().expect("a UTF-8 path");
-    let truth = format!("{dir}/truth.json");
-    let words = ["--dump-dir", dir, "--source-dir", dir, "--truth", &truth, "--phase", "200"];
-    std::iter::once(program).chain(words.map(str::to_owned)).collect()
 }
 
 /// Checks that a profile has the samples that perf has: process, thread, time, event, and weight of each.

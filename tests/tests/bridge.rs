@@ -466,8 +466,11 @@ fn allocations_fail() {
         let (asked, refused) = survives(settings, 0, 0);
         assert!(asked > 5 && refused == 0, "{asked} {refused}");
         for from in 1..=asked {
-            assert_eq!(survives(settings, from, from).1, 1);
-            assert!(survives(settings, from, u32::MAX).1 >= 1);
+            // One run may ask less often than another.
+            let (asked, refused) = survives(settings, from, from);
+            assert_eq!(refused, u32::from(asked >= from), "{settings}: {asked} {from}");
+            let (asked, refused) = survives(settings, from, u32::MAX);
+            assert_eq!(refused > 0, asked >= from, "{settings}: {asked} {from}");
         }
     }
 }

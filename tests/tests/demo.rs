@@ -15,7 +15,7 @@ use end_to_end::truth::Truth;
 use test_privilege::{Privilege, have};
 
 const PLAIN: &[&str] = &["-k", "mono", "-F", "999", "-g"];
-const DWARF: &[&str] = &["-k", "mono", "-F", "499", "--call-graph", "dwarf,8192"];
+const DWARF: &[&str] = &["-k", "mono", "-F", "499", "--call-graph", "dwarf,16384"];
 
 fn record(options: &[&str], more: &[&str]) -> (Recording, Truth) {
     record_demo(Recorder::new().options(options), more)
@@ -118,7 +118,7 @@ fn code_that_was_announced_before_the_recording() {
         dump.status.success() && String::from_utf8_lossy(&dump.stdout).contains("fib")
     });
     let mut record = jitscribe();
-    record.args(["record", "-p", &pid, "-F", "499", "--call-graph", "dwarf,8192", "-o"]).arg(&data);
+    record.args(["record", "-p", &pid, "-F", "499", "--call-graph", "dwarf,16384", "-o"]).arg(&data);
     let printed = start_both(&mut record, &start).finish();
     assert!(running.wait().expect("the demo ends").success());
     let dumps = std::fs::read_dir(&dir).expect("the folder").flatten();

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use end_to_end::corpus::Corpus;
+use end_to_end::demo::record_demo_with;
 use end_to_end::jitscribe::inject;
 use end_to_end::live::{Recorder, workload};
-use end_to_end::profiles::{Compared, demo, read, stacks};
+use end_to_end::profiles::{Compared, read, stacks};
 use end_to_end::truth::Truth;
 use profile::{FunctionKind, Profile};
 use serde_json::Value;
@@ -46,7 +47,7 @@ fn the_demos_functions_lines_and_inlined_calls_are_those_it_recorded() {
         &["-k", "mono", "-F", "999", "-g"][..],
         &["-k", "mono", "-F", "999", "--call-graph", "dwarf,4096"],
     ] {
-        let (recording, truth) = demo(options);
+        let (recording, truth) = record_demo_with(options);
         let ours = recording.ours();
         let recorded = read(&ours.data);
         assert!(recorded.warnings.is_empty(), "{:?}", recorded.warnings);
@@ -61,7 +62,7 @@ fn the_demos_functions_lines_and_inlined_calls_are_those_it_recorded() {
 /// All compilations of the sampled functions are in the profile, in the order of time, and no sample is outside the time of its code.
 #[test]
 fn compilations_of_the_demo_have_times() {
-    let (recording, truth) = demo(&["-k", "mono", "-F", "999", "-g"]);
+    let (recording, truth) = record_demo_with(&["-k", "mono", "-F", "999", "-g"]);
     let recorded = read(&recording.data());
     let profile = &recorded.profile;
     let mut sampled = 0;
@@ -99,7 +100,7 @@ fn compilations_of_the_demo_have_times() {
 
 #[test]
 fn stacks_of_the_demo_are_perfs() {
-    let (recording, _) = demo(&["-k", "mono", "-F", "999", "-g"]);
+    let (recording, _) = record_demo_with(&["-k", "mono", "-F", "999", "-g"]);
     let data = recording.ours().data;
     Compared::of(&data, &read(&data).profile).expect_equal(200);
 }
@@ -137,7 +138,7 @@ fn stacks_of_the_corpus_are_perfs() {
     }
 }
 
-/// Each code is joined with its line in the list of codes beside the image.
+/// Each code is joined with its line in the list of codes that belongs to the image.
 fn expect_in_lists(images: &Path, profile: &Profile, name: &str) {
     let mut listed = BTreeSet::new();
     for file in fs::read_dir(images).expect("a folder").flatten() {

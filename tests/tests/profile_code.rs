@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use end_to_end::live::Recorder;
-use end_to_end::profiles::{demo, read};
+use end_to_end::demo::record_demo_with;
+use end_to_end::live::{Recorder, workload};
+use end_to_end::profiles::read;
 use end_to_end::tool::{run, tool};
 use end_to_end::truth::Truth;
 use jitdump::{CodeEvent, Dump};
@@ -121,7 +122,7 @@ fn expect_names(code: &mut RecordedCode<'_>, id: CodeId, file: &Path) -> usize {
 
 #[test]
 fn listings_of_the_demo_are_its_dump_and_its_own_record() {
-    let (recording, truth) = demo(&["-k", "mono", "-F", "999", "-g"]);
+    let (recording, truth) = record_demo_with(&["-k", "mono", "-F", "999", "-g"]);
     let data = recording.ours().data;
     let mut recorded = read(&data);
     let profile = &recorded.profile;
@@ -157,32 +158,12 @@ fn listings_of_the_demo_are_its_dump_and_its_own_record() {
     assert!(recorded.code.source(b"/no/such/file").is_none());
 }
 
-/// A program with a function that is called, one that is inlined, and one of the C library.
-const PROGRAM: &str = "\
-#include <stdlib.h>
-static unsigned step(unsigned n) {
-    return n * 1103515245u + 12345u;
-}
-__attribute__((noinline)) static unsigned spin(unsigned n) {
-    for (int i = 0; i < 1000; i++)
-        n = step(n) ^ (n >> 3);
-    return n;
-}
-int main(int count, char **words) {
-    unsigned n = count;
-    long rounds = atol(words[1]);
-    for (long i = 0; i < rounds; i++)
-        n = spin(n);
-    return n == 1;
-}
-";
-
 #[test]
 fn listings_of_a_program_are_the_file() {
     let recorder = Recorder::new();
     let dir = recorder.dir().to_owned();
     let source = dir.join("spin.c");
-    fs::write(&source, PROGRAM).expect("a source");
+    fs::copy(workload("spin.c"), &source).expect("a source");
     let program = dir.join("spin");
     run(tool("cc").args(["-O2", "-g", "-o"]).args([&program, &source]));
     let recording = recorder.record(&[program.to_str().expect("a UTF-8 path"), "400000"]);
@@ -234,7 +215,8 @@ fn listings_of_a_program_are_the_file() {
     assert!(expect_names(&mut recorded.code, id, &program) > 3);
     // The source, and that it was changed after the recording.
     let found = recorded.code.source(path.as_bytes()).expect("the source");
-    assert_eq!((text(&found.text).as_str(), found.is_newer), (PROGRAM, false));
+    let written = fs::read(&source).expect("the source");
+    assert_eq!((found.text, found.is_newer), (written, false));
     fs::write(&source, "changed").expect("a source");
     let found = recorded.code.source(path.as_bytes()).expect("the source");
     assert_eq!((text(&found.text).as_str(), found.is_newer), ("changed", true));
@@ -243,7 +225,7 @@ fn listings_of_a_program_are_the_file() {
 /// Without the list of codes, or with a damaged one, a profile is the same but for the times of compilations, and one warning says so.
 #[test]
 fn lists_of_codes_may_be_gone_or_damaged() {
-    let (recording, _) = demo(&["-k", "mono", "-F", "999", "-g"]);
+    let (recording, _) = record_demo_with(&["-k", "mono", "-F", "999", "-g"]);
     let data = recording.ours().data;
     let list = recording.dir().join(format!("ours.data.jit/jit-{}.codes.jsonl", recording.pid()));
     let whole = fs::read_to_string(&list).expect("a list");

@@ -1,4 +1,4 @@
-//! Where profiles find the symbols and lines of a program that was stripped: in separate debug files, beside it, by build-id, and from a server.
+//! Where profiles find the symbols and lines of a stripped program: in separate debug files next to it, by build-id, and from a server.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -6,30 +6,10 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 
 use end_to_end::jitscribe::jitscribe;
-use end_to_end::live::{Recorder, Recording};
+use end_to_end::live::{Recorder, Recording, workload};
 use end_to_end::perf::Perf;
 use end_to_end::tool::{cache, run, tool};
 use serde_json::Value;
-
-/// A function that only debug info and the whole symbol table have, and one that is inlined into it.
-const PROGRAM: &str = "\
-#include <stdlib.h>
-static unsigned step(unsigned n) {
-    return n * 1103515245u + 12345u;
-}
-__attribute__((noinline)) static unsigned spin(unsigned n) {
-    for (int i = 0; i < 1000; i++)
-        n = step(n) ^ (n >> 3);
-    return n;
-}
-int main(int count, char **words) {
-    unsigned n = count;
-    long rounds = atol(words[1]);
-    for (long i = 0; i < rounds; i++)
-        n = spin(n);
-    return n == 1;
-}
-";
 
 /// A recording of a program that is stripped afterwards.
 struct Stripped {
@@ -48,7 +28,7 @@ impl Stripped {
             Recorder::new().options(&["-k", "mono", "-F", "999", "-g", "-e", "cpu-clock"]);
         let dir = recorder.dir().to_owned();
         let (source, program) = (dir.join("spin.c"), dir.join("spin"));
-        fs::write(&source, PROGRAM).expect("a source");
+        fs::copy(workload("spin.c"), &source).expect("a source");
         run(tool("cc").args(["-O2", "-g", "-Wl,--build-id", "-o"]).args([&program, &source]));
         let recording = recorder.record(&[program.to_str().expect("a UTF-8 path"), "300000"]);
         // In a folder where nothing looks for it.

@@ -5,9 +5,10 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use end_to_end::demo::{TRUTH, demo, record_demo_with};
 use end_to_end::jitscribe::inject;
 use end_to_end::live::{Recorder, Recording, workload};
-use end_to_end::profiles::{Compared, demo, demo_words, expect_same_samples, read, stacks};
+use end_to_end::profiles::{Compared, expect_same_samples, read, stacks};
 use end_to_end::tool::run;
 use profile::Profile;
 
@@ -29,8 +30,17 @@ fn jitted(profile: &Profile) -> BTreeSet<String> {
 
 #[test]
 fn several_events() {
-    let (recording, _) =
-        demo(&["-k", "mono", "-g", "-F", "999", "-e", "cpu-clock", "-e", "page-faults"]);
+    let (recording, _) = record_demo_with(&[
+        "-k",
+        "mono",
+        "-g",
+        "-F",
+        "999",
+        "-e",
+        "cpu-clock",
+        "-e",
+        "page-faults",
+    ]);
     let profile = expect_equal(&recording.data(), &recording.ours().data);
     let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
     for sample in profile.samples().iter() {
@@ -42,7 +52,7 @@ fn several_events() {
 #[test]
 fn several_processes_and_threads() {
     let recorder = Recorder::new();
-    let mut words = demo_words(recorder.dir());
+    let mut words = demo(recorder.dir(), TRUTH, &[]);
     words.extend(["&".into(), "node".into(), "--perf-prof".into()]);
     words.push(workload("spin.js").to_str().expect("a UTF-8 path").to_owned());
     let script = format!("{}; wait", words.join(" "));
@@ -69,7 +79,7 @@ fn several_processes_and_threads() {
 #[test]
 fn the_whole_machine() {
     let recorder = Recorder::new().options(&["-k", "mono", "-F", "499", "-g", "-a"]);
-    let words = demo_words(recorder.dir());
+    let words = demo(recorder.dir(), TRUTH, &[]);
     let recording = recorder.record(&words);
     let injected = recording.ours().data;
     let recorded = read(&injected);
@@ -89,14 +99,14 @@ fn the_whole_machine() {
 
 #[test]
 fn compressed() {
-    let (recording, _) = demo(&["-k", "mono", "-F", "999", "-g", "-z"]);
+    let (recording, _) = record_demo_with(&["-k", "mono", "-F", "999", "-g", "-z"]);
     expect_equal(&recording.data(), &recording.ours().data);
 }
 
 /// Runs `perf record` with the options of a recorder and further ones for the demo.
-fn record_demo(recorder: &Recorder, options: &[&str]) -> Command {
+fn perf_record(recorder: &Recorder, options: &[&str]) -> Command {
     let mut command = recorder.command();
-    command.args(options).arg("--").args(demo_words(recorder.dir()));
+    command.args(options).arg("--").args(demo(recorder.dir(), TRUTH, &[]));
     command
 }
 
@@ -105,7 +115,7 @@ fn a_pipe() {
     let recorder = Recorder::new();
     let raw = recorder.dir().join("piped.data");
     // A later -o wins over the recorder's own.
-    let mut command = record_demo(&recorder, &["-o", "-"]);
+    let mut command = perf_record(&recorder, &["-o", "-"]);
     run(command.stdout(File::create(&raw).expect("a file")).stderr(Stdio::null()));
     let injected = recorder.dir().join("ours.data");
     inject::<_, &str>(&raw, &injected, []);
@@ -116,7 +126,7 @@ fn a_pipe() {
 #[test]
 fn a_directory_of_several_threads() {
     let recorder = Recorder::new();
-    run(&mut record_demo(&recorder, &["--threads", "-e", "cpu-clock"]));
+    run(&mut perf_record(&recorder, &["--threads", "-e", "cpu-clock"]));
     let raw = recorder.dir().join("perf.data");
     assert!(raw.is_dir(), "perf record --threads writes a directory");
     let injected = recorder.dir().join("ours.data");
@@ -173,7 +183,8 @@ fn copied_stacks(recording: &Recording) {
 
 #[test]
 fn copied_stacks_of_the_demo() {
-    let (recording, truth) = demo(&["-k", "mono", "-F", "999", "--call-graph", "dwarf,16384"]);
+    let (recording, truth) =
+        record_demo_with(&["-k", "mono", "-F", "999", "--call-graph", "dwarf,16384"]);
     let data = recording.ours().data;
     let recorded = read(&data);
     let is_replaced = |address| truth.is_reused(address);

@@ -20,7 +20,7 @@ pub struct Codes {
     pub functions: JittedFunctions,
     /// How many modules' functions are in `functions`.
     counted: usize,
-    /// The compilations that the lists beside the images have, and where each was seen first: several images may have it.
+    /// The compilations that the lists of codes have, and where each was seen first: several images may have it.
     lists: CodeLists,
     first_places: FxHashMap<usize, (usize, u64)>,
     /// By module and address in it.
@@ -199,7 +199,7 @@ impl Codes {
     }
 }
 
-/// What the list beside the images says of a code.
+/// What the list of codes says of a code.
 fn describe(builder: &mut Builder, code: &mut Code, listed: &ListedCode) {
     (code.loaded, code.gone) = (listed.loaded, listed.gone);
     if !listed.tier.is_empty() {

@@ -1,4 +1,4 @@
-//! The names of images and of the lists of codes beside them.
+//! The names of images, and of the lists of codes in the same folder.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -37,7 +37,7 @@ pub fn code_list_name(pid: u32) -> String {
     format!("jit-{pid}.codes.jsonl")
 }
 
-/// The list of codes beside an image: of the same process, in the same folder. `None` if the file has not the name of an image.
+/// The list of codes of the process that an image belongs to, in the same folder. `None` if the file does not have the name of an image.
 pub fn code_list(image: &Path) -> Option<PathBuf> {
     let pid = pid_of_image(image.file_name()?.as_bytes())?;
     Some(image.with_file_name(OsStr::new(&code_list_name(pid))))
