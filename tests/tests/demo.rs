@@ -118,7 +118,9 @@ fn code_that_was_announced_before_the_recording() {
         dump.status.success() && String::from_utf8_lossy(&dump.stdout).contains("fib")
     });
     let mut record = jitscribe();
-    record.args(["record", "-p", &pid, "-F", "499", "--call-graph", "dwarf,16384", "-o"]).arg(&data);
+    record
+        .args(["record", "-p", &pid, "-F", "499", "--call-graph", "dwarf,16384", "-o"])
+        .arg(&data);
     let printed = start_both(&mut record, &start).finish();
     assert!(running.wait().expect("the demo ends").success());
     let dumps = std::fs::read_dir(&dir).expect("the folder").flatten();
