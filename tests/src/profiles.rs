@@ -95,6 +95,8 @@ pub struct Compared {
     pub ours_ends: usize,
     /// Of copied stacks: they differ above a frame in code that replaced other code. perf's libunwind caches by address how a frame is unwound.
     pub replaced: usize,
+    /// Of copied stacks: perf lacks the function that V8 interprets, whose handlers of bytecodes have no frame.
+    pub interpreted: usize,
     /// Other differences, with their number.
     pub other: BTreeMap<String, usize>,
 }
@@ -169,14 +171,25 @@ impl Compared {
             self.discarded += 1;
             return;
         }
-        let mut ours = ours;
+        let mut ours: Vec<&Named> = ours.iter().collect();
         if is_replaced(0).is_some() {
             // perf shows a return address of 0 as the last one.
             if chain.frames.last().is_some_and(|last| last.address == u64::MAX) {
                 chain.frames.pop();
             }
-            let alike = chain.frames.iter().zip(ours).take_while(|(perfs, ours)| ours.is_at(perfs));
-            let alike = alike.count();
+            let alike = |ours: &[&Named], perfs: &[Frame]| {
+                ours.iter().zip(perfs).take_while(|(ours, perfs)| ours.is_at(perfs)).count()
+            };
+            let before = alike(&ours, &chain.frames);
+            if is_handler(before.checked_sub(1).and_then(|last| chain.frames.get(last)))
+                && let Some(rest) = ours.get(before + 1..)
+                && rest.len() == chain.frames.len() - before
+                && alike(rest, &chain.frames[before..]) == rest.len()
+            {
+                ours.remove(before);
+                self.interpreted += 1;
+            }
+            let alike = alike(&ours, &chain.frames);
             let (is_end_of_perfs, is_end) = (alike == chain.frames.len(), alike == ours.len());
             let last = alike.checked_sub(1).and_then(|last| ours.get(last));
             match (is_end_of_perfs, is_end) {
@@ -196,7 +209,7 @@ impl Compared {
                 (false, false) => self.differs(format!("behind {alike} frames: {}", chain.line())),
             }
             chain.frames.truncate(alike);
-            ours = &ours[..alike];
+            ours.truncate(alike);
         }
         let lengths = (chain.frames.len(), ours.len());
         if lengths.0 != lengths.1 {
@@ -258,12 +271,19 @@ impl Compared {
     pub fn expect_equal_copies(&self, samples: usize) {
         self.expect_equal(samples);
         assert!(self.in_vdso * 10 <= self.samples, "{self:#?}");
+        assert!(self.interpreted * 10 <= self.samples, "{self:#?}");
         let few = |count: usize| count <= self.samples / 50 + 2;
         assert!(
             few(self.perf_ends.values().sum()) && few(self.ours_ends) && few(self.replaced),
             "{self:#?}"
         );
     }
+}
+
+/// Whether it is a handler of V8's bytecodes.
+fn is_handler(frame: Option<&Frame>) -> bool {
+    let name = frame.and_then(Frame::name).unwrap_or_default();
+    name.starts_with("Builtins_") && name.ends_with("Handler")
 }
 
 /// A frame as perf prints it.

@@ -62,38 +62,19 @@ mod namer;
 mod options;
 mod reader;
 mod recorded_code;
+mod recorded_profile;
 mod threads;
 mod vdso;
 
-use std::fmt;
 use std::path::Path;
 
-use jitscribe_inject::{Progress, Recording, Warning};
+use jitscribe_inject::{Progress, Recording};
 use perf_data::Input;
-use profile::Profile;
 
 pub use jitscribe_inject::{Error, Result};
 pub use options::Options;
 pub use recorded_code::RecordedCode;
-
-/// A recording that was read.
-#[non_exhaustive]
-pub struct RecordedProfile<'f> {
-    /// What was recorded.
-    pub profile: Profile,
-    /// The machine code, its lines, and sources.
-    pub code: RecordedCode<'f>,
-    /// What was left out or put right.
-    pub warnings: Vec<Warning>,
-}
-
-impl fmt::Debug for RecordedProfile<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RecordedProfile")
-            .field("about", &self.profile.about)
-            .finish_non_exhaustive()
-    }
-}
+pub use recorded_profile::RecordedProfile;
 
 /// Reads the recording at `path`: a file, a directory of `perf record --threads`, or `-` for standard input.
 ///

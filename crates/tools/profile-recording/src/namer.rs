@@ -7,13 +7,13 @@ use profile::{Builder, Frame, FrameId, FunctionKind, Missing, ModuleId, ModuleKi
 use rustc_hash::{FxHashMap, FxHashSet};
 use tempfile::TempDir;
 
-use crate::RecordedProfile;
 use crate::codes::{Codes, Symbol};
 use crate::functions::{named, native};
 use crate::kernel::Kernel;
 use crate::modules::{InFile, Modules};
 use crate::options::Options;
 use crate::recorded_code::RecordedCode;
+use crate::recorded_profile::RecordedProfile;
 use crate::threads::Threads;
 
 /// Names addresses, each of them once.

@@ -17,8 +17,9 @@ use tempfile::TempDir;
 use crate::modules::InFile;
 use crate::namer::{FramesAt, Namer};
 use crate::options::Options;
+use crate::recorded_profile::RecordedProfile;
 use crate::threads::Threads;
-use crate::{RecordedProfile, about, ends};
+use crate::{about, ends};
 
 /// Reads all samples. `path` is that of the recording as the user named it, `folder` has its images, if they were made for the profile.
 pub fn read<'f>(
