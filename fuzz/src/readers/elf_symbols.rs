@@ -17,7 +17,8 @@ pub fn run(bytes: &[u8]) {
             }
         }
         assert!(symbols.build_id().is_none_or(|id| id.len() <= bytes.len()));
-    }    let Ok(elf) = Elf::read(bytes) else { return };
+    }
+    let Ok(elf) = Elf::read(bytes) else { return };
     let open = |_: &Path| Err(io::ErrorKind::NotFound.into());
     let debug_files = DebugFiles { open: &open, ask_servers: false };
     let file = NativeFile::new(elf, b"/file", &debug_files);
