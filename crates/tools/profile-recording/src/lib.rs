@@ -1,7 +1,7 @@
 //! Reads recordings of perf into [profiles](profile).
 //!
 //! [`read`] takes what `jitscribe record` or `jitscribe inject` wrote, or any other perf.data file: with code of a JIT compiler in the dumps that it
-//! names, or without any. It returns the [`Profile`] and, for views of machine code, a [`CodeSource`](profile::CodeSource).
+//! names, or without any. It returns the [`Profile`](profile::Profile) and, for views of machine code, a [`CodeSource`](profile::CodeSource).
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -28,7 +28,7 @@
 //! | of the kernel | `/proc/kallsyms`, if the recording is of this machine and of this boot | - |
 //!
 //! A file whose build-id differs from the recorded one is not used. What is missing is listed once, in
-//! [`Profile::missing`].
+//! [`Profile::missing`](profile::Profile::missing).
 //!
 //! Stacks that were copied are unwound. A stack that does not reach the start of its program or thread has a root frame of the kind
 //! [`End`](profile::FunctionKind::End), whose name says why.
