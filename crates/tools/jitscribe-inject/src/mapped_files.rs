@@ -12,7 +12,7 @@ use stack_unwind::{
 use super::address_space::AddressSpaces;
 use super::files::RecordedFiles;
 use super::interner::NameId;
-use super::recording_index::RecordingIndex;
+use super::recording_index::{MapEvent, RecordingIndex};
 use super::v8_interpreter::Part;
 
 /// How to unwind where there are no unwind tables.
@@ -72,11 +72,16 @@ impl<'a> MappedFiles<'a> {
         (self.space, self.time) = (Some(space), time);
     }
 
+    /// The mapping of a file at an address.
+    fn mapping(&self, address: u64) -> Option<&'a MapEvent> {
+        let map = self.spaces.mapping(self.index, self.space?, address, self.time)?;
+        self.index.maps.get(map).filter(|map| !map.anonymous)
+    }
+
     /// The file at an address, and how far addresses in the process are above those in the file. Outside there is no file, inside it cannot
     /// be read.
     fn file(&mut self, address: u64) -> Option<Option<(&FileFrames, u64)>> {
-        let map = self.spaces.mapping(self.index, self.space?, address, self.time)?;
-        let map = self.index.maps.get(map).filter(|map| !map.anonymous)?;
+        let map = self.mapping(address)?;
         let file = self.opened.file(map.name);
         Some(file.and_then(|file| {
             let above_file = file.above_offset(address.wrapping_sub(map.above_offset))?;
@@ -86,8 +91,7 @@ impl<'a> MappedFiles<'a> {
 
     /// The part of V8's interpreter at an address.
     fn part(&mut self, address: u64) -> Option<Part> {
-        let map = self.spaces.mapping(self.index, self.space?, address, self.time)?;
-        let map = self.index.maps.get(map).filter(|map| !map.anonymous)?;
+        let map = self.mapping(address)?;
         self.opened.part(map.name, address.wrapping_sub(map.above_offset))
     }
 
