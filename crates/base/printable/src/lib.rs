@@ -21,6 +21,7 @@ extern crate std;
 
 #[cfg(all(feature = "std", unix))]
 mod foreign;
+mod hexadecimal;
 #[cfg(all(feature = "std", unix))]
 mod shell;
 
@@ -29,6 +30,7 @@ use core::str::Utf8Chunks;
 
 #[cfg(all(feature = "std", unix))]
 pub use foreign::{Foreign, name, path, said, whole};
+pub use hexadecimal::Hexadecimal;
 #[cfg(all(feature = "std", unix))]
 pub use shell::{shell_path, shell_word};
 

@@ -5,6 +5,7 @@ use std::io::Read;
 use jitdump::ReadAt;
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use object::elf::{ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD};
+use object::endian::Endian as _;
 use zstd::stream::read::Decoder;
 
 use crate::elf::Elf;
@@ -33,17 +34,10 @@ pub fn debug_section(elf: &Elf<impl ReadAt>, name: &str, largest: u64) -> Option
 
 /// Decompresses a section that begins with a header (`Elf64_Chdr`, `Elf32_Chdr`).
 fn with_header(elf: &Elf<impl ReadAt>, content: &[u8], largest: u64) -> Option<Vec<u8>> {
-    let word = |at: usize| Some(elf.u32(*content.get(at..)?.first_chunk()?));
-    let is_big_endian = elf.endian() == object::Endianness::Big;
+    let endian = elf.endian();
+    let word = |at: usize| Some(endian.read_u32(*content.get(at..)?.first_chunk()?));
     let (size, compressed) = match elf.is_64() {
-        true => {
-            let size = content.get(8..)?.first_chunk()?;
-            let size = match is_big_endian {
-                true => u64::from_be_bytes(*size),
-                false => u64::from_le_bytes(*size),
-            };
-            (size, content.get(24..)?)
-        }
+        true => (endian.read_u64(*content.get(8..)?.first_chunk()?), content.get(24..)?),
         false => (word(4)?.into(), content.get(12..)?),
     };
     let method = match word(0)? {

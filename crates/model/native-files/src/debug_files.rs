@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use jitdump::ReadAt;
+use printable::Hexadecimal;
 
-use crate::build_id::hexadecimal;
 use crate::checksum;
 use crate::elf::Elf;
 
@@ -83,7 +83,7 @@ impl<File: ReadAt> DebugFiles<'_, File> {
         let urls = env::var_os("DEBUGINFOD_URLS").filter(|urls| !urls.is_empty());
         urls.filter(|_| self.ask_servers)?;
         let mut command = Command::new("debuginfod-find");
-        let command = command.args(["debuginfo", &hexadecimal(build_id)]);
+        let command = command.args(["debuginfo", &Hexadecimal(build_id).to_string()]);
         let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
         let output = output.ok().filter(|output| output.status.success())?;
         let path = output.stdout.trim_ascii_end();
@@ -98,14 +98,14 @@ fn is_useful(found: &Elf<impl ReadAt>) -> bool {
 /// Where distributions install the symbols of a file with this build-id.
 #[must_use]
 pub fn installed_debug_file(build_id: &[u8]) -> Option<PathBuf> {
-    let text = hexadecimal(build_id);
+    let text = Hexadecimal(build_id).to_string();
     let (folder, rest) = text.split_at_checked(2).filter(|(_, rest)| !rest.is_empty())?;
     Some(Path::new(INSTALLED).join(".build-id").join(folder).join(format!("{rest}.debug")))
 }
 
 /// Where a file with this build-id may be.
 fn places_of(build_id: &[u8]) -> impl Iterator<Item = PathBuf> + use<> {
-    let text = hexadecimal(build_id);
+    let text = Hexadecimal(build_id).to_string();
     let (folder, rest) = text.split_at_checked(2).unwrap_or(("", &text));
     // perf's own cache.
     let cached = env::var_os("HOME").map(|home| {

@@ -10,6 +10,7 @@ use object::elf::{
     ELFMAG, FileHeader32, FileHeader64, PF_X, PT_LOAD, PT_NOTE, SHF_COMPRESSED, SHN_XINDEX,
     SHT_DYNSYM, SHT_NOBITS, SHT_NOTE, SHT_SYMTAB, SectionType,
 };
+use object::endian::Endian as _;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
 use crate::code_segments::{CodeSegments, Segment};
@@ -194,7 +195,7 @@ impl<File: ReadAt> Elf<File> {
         let name = content.split(|&byte| byte == 0).next()?;
         let after = name.len().checked_add(1)?.checked_next_multiple_of(4)?;
         let sum = content.get(after..)?.first_chunk()?;
-        Some((name.to_vec(), self.u32(*sum)))
+        Some((name.to_vec(), self.endian().read_u32(*sum)))
     }
 
     /// The path of the file with the debug info that this file shares with others, and that file's build-id
@@ -204,14 +205,6 @@ impl<File: ReadAt> Elf<File> {
         let name = content.split(|&byte| byte == 0).next()?;
         let build_id = content.get(name.len().checked_add(1)?..)?;
         Some((name.to_vec(), build_id.to_vec()))
-    }
-
-    /// A number in the file's byte order.
-    pub(crate) fn u32(&self, bytes: [u8; 4]) -> u32 {
-        match self.headers.endian {
-            Endianness::Big => u32::from_be_bytes(bytes),
-            Endianness::Little => u32::from_le_bytes(bytes),
-        }
     }
 }
 

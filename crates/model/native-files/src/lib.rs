@@ -46,7 +46,6 @@
     )
 )]
 
-mod build_id;
 mod checksum;
 mod code_segments;
 mod compressed;
@@ -62,7 +61,6 @@ mod symbol;
 mod symbols;
 mod xz;
 
-pub use build_id::hexadecimal;
 pub use code_segments::CodeSegments;
 pub use debug_files::{DebugFiles, installed_debug_file};
 pub use elf::{Elf, Section};

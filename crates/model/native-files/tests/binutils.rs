@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use native_files::{DebugFiles, Elf, Functions, Lines, NativeFile, SourceFrame, hexadecimal};
+use native_files::{DebugFiles, Elf, Functions, Lines, NativeFile, SourceFrame};
+use printable::Hexadecimal;
 use tempfile::TempDir;
 
 /// Functions that are inlined into each other, from two files.
@@ -249,7 +250,7 @@ fn separate_files_with_a_build_id() {
     assert_symbols(&by_link, &program);
 
     // The folder of installed debug info, with compressed sections as in Debian.
-    let id = hexadecimal(by_link.elf().build_id().expect("a build-id"));
+    let id = Hexadecimal(by_link.elf().build_id().expect("a build-id")).to_string();
     let notes = shown(Command::new("readelf").arg("-n").arg(&program));
     assert!(notes.contains(&format!("Build ID: {id}")), "{notes}");
     let installed = dir.path().join("installed");

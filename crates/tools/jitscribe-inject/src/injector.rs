@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use code_image::jitdump::LineTable;
 use perf_data::{BuildId, Writer};
+use printable::Hexadecimal;
 
 use super::activity::RuntimeFiles;
 use super::attribution::SampleAttribution;
@@ -294,7 +295,7 @@ impl<'a> Injector<'a> {
             path: image.path.clone(),
             pid,
             size: image.finished.file_size,
-            build_id: image.finished.build_id.iter().map(|byte| format!("{byte:02x}")).collect(),
+            build_id: Hexadecimal(&image.finished.build_id).to_string(),
         });
         let reports = reports.collect();
         let functions = images.top.finish(&hits, on_stacks, &codes.table)?;

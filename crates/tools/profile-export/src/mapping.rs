@@ -175,8 +175,3 @@ fn process_name(profile: &Profile, selection: &Selection) -> Option<Vec<u8>> {
         profile.processes().iter().zip(counts).max_by_key(|(_, count)| *count)?;
     (count > 0).then(|| profile.text(process.name).to_vec())
 }
-
-/// A build-id as it is printed.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}

@@ -5,11 +5,12 @@
 
 use std::io::{self, Write};
 
+use printable::Hexadecimal;
 use profile::{EventId, Frame, FunctionKind, ProcessId, Profile, StackId, ThreadId};
 use rustc_hash::FxHashMap;
 
 use crate::location::Locations;
-use crate::mapping::{Mappings, hex};
+use crate::mapping::Mappings;
 use crate::measure::{Unit, unit};
 use crate::options::{Options, is_jitted, jitted_code};
 use crate::protobuf::{Message, write_field};
@@ -182,7 +183,7 @@ impl Writer<'_> {
             message.number(1, mapping.addresses.start).number(2, mapping.addresses.end);
             message.number(4, self.strings.text(&String::from_utf8_lossy(&mapping.name)));
             if !mapping.build_id.is_empty() {
-                let value = self.strings.text(&hex(&mapping.build_id));
+                let value = self.strings.text(&Hexadecimal(&mapping.build_id).to_string());
                 let id = self.text_attribute("process.executable.build_id.gnu", value);
                 message.numbers(5, [id]);
             }

@@ -7,10 +7,11 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use printable::Hexadecimal;
 use profile::{EventId, FunctionId, Profile, StackId, ThreadId};
 
 use crate::location::Locations;
-use crate::mapping::{Mappings, hex};
+use crate::mapping::Mappings;
 use crate::measure::{Unit, unit};
 use crate::options::{Options, command, jitted_code};
 use crate::protobuf::{Message, write_field};
@@ -188,7 +189,7 @@ impl<'p> Writer<'p> {
             message.number(1, id);
             message.number(2, mapping.addresses.start).number(3, mapping.addresses.end);
             message.number(5, self.strings.text(&String::from_utf8_lossy(&mapping.name)));
-            message.number(6, self.strings.text(&hex(&mapping.build_id)));
+            message.number(6, self.strings.text(&Hexadecimal(&mapping.build_id).to_string()));
             // Functions, files, lines and inlined calls are known: pprof need not look for them.
             (7..=10).for_each(|has| _ = message.number(has, 1));
             write_field(out, field::MAPPING, message.as_ref())?;

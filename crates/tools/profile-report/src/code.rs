@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use printable::Hexadecimal;
 use profile::{CodeId, CodeSource, FrameId, FunctionId, Listing, Profile, Totals};
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value, json};
@@ -12,7 +13,6 @@ use crate::columns::Columns;
 use crate::options::Options;
 use crate::places::Places;
 use crate::summary::Summary;
-use crate::tables::hex;
 use crate::text::{self, Texts, shown};
 
 /// The code as the page reads it. What was put in, and what was left out, is added to `summary`.
@@ -206,7 +206,7 @@ fn sources<'p>(
             text::line(line)
         }));
         let count = u32::try_from(lines.len().saturating_sub(before)).unwrap_or(0);
-        let hash = hex(&Sha256::digest(&text.text));
+        let hash = Hexadecimal(&Sha256::digest(&text.text)).to_string();
         rows.push((texts.number(&shown(file)), count, text.is_newer, hash));
     }
     summary.sources = rows.len();

@@ -1,5 +1,6 @@
 //! The tables of a profile, as columns.
 
+use printable::Hexadecimal;
 use profile::{Code, Frame, FunctionKind, ModuleKind, Profile};
 use serde_json::{Map, Value, json};
 
@@ -60,7 +61,8 @@ fn origins(profile: &Profile, columns: &mut Columns) {
     };
     columns.u32("module.kind", modules.iter().map(|row| kind(row.kind)));
     columns.u32("module.path", modules.iter().map(|row| row.path.0));
-    let build_ids: Vec<String> = modules.iter().map(|row| hex(&row.build_id)).collect();
+    let build_ids = modules.iter().map(|row| Hexadecimal(&row.build_id).to_string());
+    let build_ids: Vec<String> = build_ids.collect();
     columns.text("module.build_id", build_ids.iter().map(String::as_str));
     columns.u32("event.name", profile.events().iter().map(|row| row.name.0));
 }
@@ -144,9 +146,4 @@ fn high(number: u64) -> u32 {
 
 fn low(number: u64) -> u32 {
     number as u32
-}
-
-/// Bytes as hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

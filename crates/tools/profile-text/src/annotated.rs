@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use disassembly::{Assembly, ReferenceKind, Syntax};
+use printable::Hexadecimal;
 use profile::{
     Code, CodeId, CodeSource, Count, FunctionId, Heat, Listing, Profile, Selection, Totals,
 };
@@ -374,5 +375,5 @@ fn hexadecimal(listing: &Listing, from: u64, to: u64) -> String {
     let range =
         usize::try_from(from).unwrap_or(usize::MAX)..usize::try_from(to).unwrap_or(usize::MAX);
     let bytes = listing.bytes.get(range).unwrap_or_default();
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    Hexadecimal(bytes).to_string()
 }

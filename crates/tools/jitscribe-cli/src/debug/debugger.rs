@@ -5,6 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use printable::Hexadecimal;
+
 use crate::{Error, Result, bridge, companion, note, text};
 
 /// The reader, for a gdb without Python.
@@ -153,7 +155,10 @@ impl Debugger {
             return;
         }
         // Paths are encoded, as they may contain any character.
-        let path = |path: &Path| format!("os.fsdecode(bytes.fromhex('{}'))", hexadecimal(path));
+        let path = |path: &Path| {
+            let bytes = Hexadecimal(path.as_os_str().as_bytes());
+            format!("os.fsdecode(bytes.fromhex('{bytes}'))")
+        };
         let own = path(&companion::own());
         let (option, word, flag) = match self.kind {
             Kind::Gdb => ("-iex", "python", ""),
@@ -179,14 +184,4 @@ pub fn not_started(program: &OsStr, error: std::io::Error) -> Error {
         return Error::Refused(Debugger::missing(program));
     }
     Error::File { path: program.into(), source: error }
-}
-
-fn hexadecimal(path: &Path) -> String {
-    use std::fmt::Write;
-    let mut text = String::new();
-    for byte in path.as_os_str().as_bytes() {
-        // Writing into a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }

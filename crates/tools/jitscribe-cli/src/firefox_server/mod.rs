@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use printable::Hexadecimal;
 use profile_export::Options;
 use profile_export::firefox::{self, Method, Request, Symbols};
 use profile_recording::RecordedProfile;
@@ -73,7 +74,7 @@ fn failed(what: &str) -> impl FnOnce(io::Error) -> Error {
 fn token() -> io::Result<String> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(Hexadecimal(&bytes).to_string())
 }
 
 fn url(host: &str, token: &str) -> String {

@@ -3,9 +3,9 @@
 //! The Firefox Profiler knows an address as an offset in a library. Files are libraries of their own; the jitted code of each process is one more library, in which
 //! the codes lie one behind the other: in a process they may have been at the same address, one after the other.
 
+use printable::Hexadecimal;
 use profile::{CodeId, Frame, ModuleId, ModuleKind, Process, ProcessId, Profile};
 
-use crate::mapping::hex;
 use crate::options::short;
 
 /// A library of the Firefox Profiler.
@@ -57,7 +57,7 @@ impl Layout {
                 true => made_id(number, b"module"),
                 false => debug_id(&module.build_id),
             };
-            let code_id = hex(&module.build_id);
+            let code_id = Hexadecimal(&module.build_id).to_string();
             layout.libraries.push(Library { name, path, debug_id, code_id });
         }
         let mut ends = vec![0_u64; profile.processes().len()];
