@@ -4,18 +4,37 @@
 //! codes are one function is known only when their names are, after the samples were read. So the codes of each stack are kept, without order or repetition, and
 //! equal ones once.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher as _;
 
 use code_timeline::CodeId;
+use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
 /// The codes on stacks, and how many samples have them.
 #[derive(Debug, Default)]
 pub struct StackSets {
-    sets: HashMap<Box<[u32]>, u64, FxBuildHasher>,
+    sets: HashTable<StackSet>,
+    /// The codes of all sets, one set behind the other.
+    codes: Vec<u32>,
     /// The codes of the current sample.
     current: Vec<u32>,
     has_stacks: bool,
+}
+
+/// In a recording of deep stacks nearly each sample has a set of its own, so that neither an allocation nor a second hash is spent on one.
+#[derive(Debug)]
+struct StackSet {
+    hash: u64,
+    start: usize,
+    count: usize,
+    samples: u64,
+}
+
+impl StackSet {
+    fn codes<'a>(&self, codes: &'a [u32]) -> &'a [u32] {
+        let rest = codes.get(self.start..).unwrap_or_default();
+        rest.get(..self.count).unwrap_or_default()
+    }
 }
 
 impl StackSets {
@@ -32,10 +51,16 @@ impl StackSets {
         }
         self.current.sort_unstable();
         self.current.dedup();
-        if let Some(count) = self.sets.get_mut(&self.current[..]) {
-            *count += 1;
+        let hash = FxBuildHasher.hash_one(&self.current[..]);
+        let (codes, current) = (&mut self.codes, &self.current);
+        let is_same = |set: &StackSet| set.hash == hash && set.codes(codes) == current;
+        if let Some(set) = self.sets.find_mut(hash, is_same) {
+            set.samples += 1;
         } else {
-            self.sets.insert(self.current.as_slice().into(), 1);
+            let (start, count) = (codes.len(), current.len());
+            codes.extend(current);
+            let set = StackSet { hash, start, count, samples: 1 };
+            self.sets.insert_unique(hash, set, |set| set.hash);
         }
         self.current.clear();
     }
@@ -47,6 +72,9 @@ impl StackSets {
 
     /// The codes on stacks, each set once, and how many samples have it.
     pub fn sets(&self) -> impl Iterator<Item = (impl Iterator<Item = CodeId>, u64)> {
-        self.sets.iter().map(|(codes, count)| (codes.iter().map(|&code| CodeId(code)), *count))
+        self.sets.iter().map(|set| {
+            let codes = set.codes(&self.codes);
+            (codes.iter().map(|&code| CodeId(code)), set.samples)
+        })
     }
 }

@@ -200,14 +200,14 @@ impl Top {
                 *of_code = Some(same.get(place).copied().unwrap_or(*place));
             }
         }
-        let mut on_stack = Vec::new();
-        for (codes, count) in stacks.sets() {
-            on_stack.clear();
-            on_stack.extend(codes.filter_map(|code| places.get(code.index()).copied().flatten()));
-            on_stack.sort_unstable();
-            on_stack.dedup();
-            for &place in &on_stack {
-                if let Some(function) = self.functions.get_mut(place) {
+        // The last set that each function is in: a function counts once a set.
+        let mut last_set = vec![None; self.functions.len()];
+        for (set, (codes, count)) in stacks.sets().enumerate() {
+            for place in codes.filter_map(|code| places.get(code.index()).copied().flatten()) {
+                let Some(last) = last_set.get_mut(place) else { continue };
+                if last.replace(set) != Some(set)
+                    && let Some(function) = self.functions.get_mut(place)
+                {
                     function.inclusive += count;
                 }
             }
