@@ -60,6 +60,9 @@ pub struct CodeList {
     codes: Vec<ListedCode>,
 }
 
+/// The images of each code, by their numbers, and how far addresses in them are behind those in the process.
+type ImagesOfCodes = HashMap<(AddressSpaceId, CodeId), Vec<(usize, u64)>, FxBuildHasher>;
+
 #[derive(Debug)]
 struct ListedCode {
     space: AddressSpaceId,
@@ -108,7 +111,7 @@ impl CodeList {
         table: &CodeTable<'_>,
         hits: &Hits,
     ) -> Result<()> {
-        let places = images_of_codes(plan, images);
+        let places = self.images(plan, images, table);
         let mut texts: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
         for arena in &plan.arenas {
             let text = texts.entry(index.processes.pid(arena.space)).or_default();
@@ -160,27 +163,33 @@ impl CodeList {
         }
         Ok(())
     }
-}
 
-/// The images of each code, by their numbers, and how far addresses in them are behind those in the process.
-type ImagesOfCodes = HashMap<(AddressSpaceId, CodeId), Vec<(usize, u64)>, FxBuildHasher>;
-
-fn images_of_codes(plan: &Plan, images: &Images) -> ImagesOfCodes {
-    let mut all = ImagesOfCodes::default();
-    let planned = plan.arenas.iter().flat_map(|arena| {
-        let space = arena.space;
-        arena.images.iter().map(move |image| (space, image))
-    });
-    for (number, (space, image)) in planned.enumerate().take(images.written.len()) {
-        for shown in &image.shown {
-            let places = all.entry((space, shown.code)).or_default();
-            let place = (number, shown.moved_by);
-            if places.len() < MOST_IMAGES && !places.contains(&place) {
-                places.push(place);
+    /// The images of the listed codes.
+    fn images(&self, plan: &Plan, images: &Images, table: &CodeTable<'_>) -> ImagesOfCodes {
+        // Images have all code, of which few is listed.
+        let mut is_listed = vec![false; table.history.len()];
+        for listed in &self.codes {
+            if let Some(is_listed) = is_listed.get_mut(listed.code.index()) {
+                *is_listed = true;
             }
         }
+        let is_listed = |code: CodeId| is_listed.get(code.index()).copied().unwrap_or(false);
+        let mut all = ImagesOfCodes::default();
+        let planned = plan.arenas.iter().flat_map(|arena| {
+            let space = arena.space;
+            arena.images.iter().map(move |image| (space, image))
+        });
+        for (number, (space, image)) in planned.enumerate().take(images.written.len()) {
+            for shown in image.shown.iter().filter(|shown| is_listed(shown.code)) {
+                let places = all.entry((space, shown.code)).or_default();
+                let place = (number, shown.moved_by);
+                if places.len() < MOST_IMAGES && !places.contains(&place) {
+                    places.push(place);
+                }
+            }
+        }
+        all
     }
-    all
 }
 
 /// Adds a line of JSON.
