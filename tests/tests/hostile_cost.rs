@@ -14,7 +14,8 @@ use end_to_end::tool::{output, run, tool};
 use tempfile::TempDir;
 
 /// The process that everything is of.
-const PID: u32 = 1000;
+/// Above the kernel's `PID_MAX_LIMIT`, so that a perf map of a real process in `/tmp` is not one of these.
+const PID: u32 = 5_000_000;
 /// When it begins.
 const BEGIN: u64 = 1_000_000_000;
 /// Sixteen bytes of code.
