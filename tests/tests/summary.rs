@@ -44,8 +44,9 @@ fn function(symbol: &str) -> String {
         })
     };
     let erlang = || {
-        let name = symbol.strip_prefix('$').filter(|name| !name.starts_with("global::"))?;
-        Some(name.trim_end_matches("-CodeInfoPrologue").to_owned())
+        let name = symbol.strip_prefix('$').unwrap_or(symbol);
+        let name = name.strip_suffix("-CodeInfoPrologue").unwrap_or(name);
+        (name != symbol && !name.starts_with("global::")).then(|| name.to_owned())
     };
     let jsc = || Some(symbol.strip_prefix("JSC-")?.split_once(": ")?.1.to_owned());
     let name = v8.or_else(jsc).or_else(php).or_else(erlang).unwrap_or_else(|| symbol.to_owned());

@@ -9,7 +9,7 @@
 //! | JavaScriptCore | `JSC-FTL: f#AhuXRj` | the tier in front; the hash is that of the function's source, and stays |
 //! | .NET | `int32 [Spin] Spin::Fib(int32)[OptimizedTier1]` | the tier in the last brackets |
 //! | PHP | `TRACE-11$mandel$5`, `JIT$mandel` | a trace, with its number and first line, or a whole function |
-//! | Erlang | `$spin:spin/1`, `$spin:spin/1-CodeInfoPrologue` | `$`, and the end for the code before the entry; there is only one tier |
+//! | Erlang | `$spin:spin/1`, `$spin:spin/1-CodeInfoPrologue` | `$`, which the runtime's own functions lack, and the end for the code before the entry; there is only one tier |
 //!
 //! Names of other runtimes have no marks. Some versions of V8 mark code that was entered within a loop by an `o` behind the tier, which may also be the
 //! beginning of the name: [`osr_alternative`] is the name without it.
@@ -45,6 +45,9 @@ const DOTNET_TIERS: [&[u8]; 9] = [
     b"MinOptJitted",
     b"Unknown",
 ];
+
+/// What Erlang puts behind the name of a function for the code before its entry.
+const PROLOGUE: &[u8] = b"-CodeInfoPrologue";
 
 impl<'a> FunctionName<'a> {
     /// The function that a code with this name belongs to.
@@ -128,8 +131,13 @@ fn php(code: &[u8]) -> Option<FunctionName<'_>> {
 }
 
 fn erlang(code: &[u8]) -> Option<FunctionName<'_>> {
-    let name = code.strip_prefix(b"$")?;
-    let name = name.strip_suffix(b"-CodeInfoPrologue").unwrap_or(name);
+    let marked = code.strip_prefix(b"$");
+    let before_entry = code.strip_suffix(PROLOGUE);
+    let name = match (marked, before_entry) {
+        (Some(name), _) => name.strip_suffix(PROLOGUE).unwrap_or(name),
+        // The runtime's own functions have no `$`.
+        (None, name) => name?,
+    };
     let slash = name.iter().rposition(|&byte| byte == b'/')?;
     let arity = name.get(slash + 1..)?;
     let is_function = name.get(..slash)?.contains(&b':')
@@ -187,6 +195,7 @@ mod tests {
             ("$spin:spin/1", "spin:spin/1", None),
             ("$work:'-qs/1-lc$^1/1-0-'/2", "work:'-qs/1-lc$^1/1-0-'/2", None),
             ("$work:fib/1-CodeInfoPrologue", "work:fib/1", None),
+            ("erts_beamasm:normal_exit/0-CodeInfoPrologue", "erts_beamasm:normal_exit/0", None),
             ("$global::call_nif", "$global::call_nif", None),
             ("Interpreter", "Interpreter", None),
             ("py::fib:/a/x.py", "py::fib:/a/x.py", None),
