@@ -282,7 +282,9 @@ fn churn(jdk: &Jdk, seconds: u64) {
         let dir = TempDir::with_prefix("jitscribe-java-").expect("a temporary folder");
         jdk.compile("Tiers.java", dir.path());
         let mut java = jdk.tool("java");
-        java.args(agent).args(["-Xcheck:jni", "-Xmx64m", "-XX:+UseSerialGC", "Tiers"]);
+        java.args(agent).args(["-Xcheck:jni", "-XX:+UseSerialGC"]);
+        // The whole heap is resident from the start: what grows is something else.
+        java.args(["-Xms64m", "-Xmx64m", "-XX:+AlwaysPreTouch", "Tiers"]);
         java.args([&*longer, "churn"]).current_dir(dir.path()).env("JITSCRIBE_LIMIT", "8M");
         Java::started(jdk, java, dir)
     };
@@ -306,7 +308,7 @@ fn churn(jdk: &Jdk, seconds: u64) {
     assert!(passing(&codes) > 100, "only {} codes of copies", passing(&codes));
     let most = *alive.iter().max().expect("some");
     assert!(most < 6000, "codes alive: {alive:?}");
-    // What only the last readings show may be a heap that the JVM enlarges once; what leaks is in all of them.
+    // What only the last readings show may be memory that the JVM takes once; what leaks is in all of them.
     let growth = |resident: &[u64]| {
         let last = resident[steps as usize - 3..].iter().min().copied().unwrap_or_default();
         last.saturating_sub(resident[steps as usize / 2])

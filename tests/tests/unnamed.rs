@@ -101,6 +101,13 @@ fn descendant(pid: u32, name: &str) -> Option<u32> {
 /// test, and what is there from V8's dump.
 #[test]
 fn jumps_of_v8_s_jump_table_have_the_names_of_their_targets() {
+    // Whether a timer's interrupt ever finds the processor at the table's jumps depends on where V8 put the table.
+    let has_jumps = (0..8).any(|_| jumps_are_named());
+    assert!(has_jumps, "no recording has a sample in the jump table");
+}
+
+/// Whether a recording has samples in the jump table; those must be right.
+fn jumps_are_named() -> bool {
     let dir = TempDir::with_prefix("jitscribe-wasm-").expect("a folder");
     let stop = dir.path().join("stop");
     let mut record = jitscribe();
@@ -125,7 +132,11 @@ fn jumps_of_v8_s_jump_table_have_the_names_of_their_targets() {
 
     let samples = Perf::installed().samples(&dir.path().join("out.data"));
     let inferred = inferred(&samples);
-    assert!(!inferred.is_empty(), "none of {} samples is in the jump table", samples.len());
+    let anonymous = samples.iter().filter(|sample| sample.in_anonymous_memory()).count();
+    assert_eq!(anonymous, 0, "samples without a name");
+    if inferred.is_empty() {
+        return false;
+    }
     let dumps: Vec<_> = [dir.path().to_owned(), dir.path().join("out.data.raw")]
         .iter()
         .flat_map(|folder| fs::read_dir(folder).expect("a folder"))
@@ -159,8 +170,7 @@ fn jumps_of_v8_s_jump_table_have_the_names_of_their_targets() {
         jumps += usize::from(target == code);
     }
     assert!(jumps * 2 > inferred.len(), "{jumps} of {} are jumps", inferred.len());
-    let anonymous = samples.iter().filter(|sample| sample.in_anonymous_memory()).count();
-    assert_eq!(anonymous, 0, "samples without a name");
+    true
 }
 
 /// A perf map has no bytes; they come from the process, whose memory this test reads as well.
