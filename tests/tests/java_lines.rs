@@ -330,8 +330,8 @@ fn lines_of_javac_are_those_of_its_class_files() {
         let chains = recording.chains.len();
         assert!(counts.not_trusted <= chains / 20, "{chains} chains: {counts:?}");
         assert!(counts.callers > 200, "{counts:?}");
-        // Which code is on copied stacks is not known when images are planned: some callers are shown as what took their place.
-        let most = if recording.how == Chains::Copied { counts.callers / 20 } else { 0 };
+        // Of copied stacks, it is not quite known when images are planned which code is on them.
+        let most = if recording.how == Chains::Copied { counts.callers / 500 } else { 0 };
         assert!(counts.others <= most, "{counts:?}");
     }
 }

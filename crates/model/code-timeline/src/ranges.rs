@@ -42,6 +42,13 @@ pub fn overlapping<'a>(sorted: &'a [Range<u64>], range: &Range<u64>) -> &'a [Ran
     &sorted[first..first + count]
 }
 
+/// Whether one of `sorted` (ascending, disjoint) has the address.
+#[must_use]
+pub fn contain(sorted: &[Range<u64>], address: u64) -> bool {
+    let next = sorted.partition_point(|range| range.end <= address);
+    sorted.get(next).is_some_and(|range| range.start <= address)
+}
+
 /// What remains of `range` without `holes` (ascending, disjoint).
 #[must_use]
 pub fn subtract(range: &Range<u64>, holes: &[Range<u64>]) -> Vec<Range<u64>> {

@@ -62,8 +62,9 @@ pub fn run(mut words: impl Iterator<Item = String>) {
         eprintln!("{count} functions in {:.3} s, {each} ns each", took.as_secs_f64());
     }
     if how == "linger" || how == "churn" {
-        // In this time, waiting codes are shown to the debugger.
-        std::thread::sleep(std::time::Duration::from_secs(2));
+        while gdb.is_pending() {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
     }
     let _ = std::io::stdin().read(&mut [0]);
     drop(memory);

@@ -167,11 +167,12 @@ impl Files {
             self.join(false);
         }
         self.join(true);
-        if self.stale.is_empty() && self.waiting.is_empty() {
-            Pending::Nothing
-        } else {
-            Pending::Wait(self.budget.wait())
-        }
+        if self.is_pending() { Pending::Wait(self.budget.wait()) } else { Pending::Nothing }
+    }
+
+    /// Whether the debugger is yet to be informed of something.
+    pub(crate) fn is_pending(&self) -> bool {
+        !self.stale.is_empty() || !self.waiting.is_empty()
     }
 
     /// Joins as many waiting codes as fit into one file.

@@ -109,6 +109,13 @@ impl Gdb {
         self.0.is_off()
     }
 
+    /// Whether something is still to be shown or removed, because the debugger has used up its share of the process's time, or because another thread is calling it.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        let has_deferred = self.0.deferred_count.load(SeqCst) > 0;
+        has_deferred || self.0.files.try_lock().is_none_or(|files| files.is_pending())
+    }
+
     /// Shows a code load: new code, or code that replaces what was at its address. The `key` is for [`Self::unload`]. A second
     /// load with the same key and address does nothing.
     ///

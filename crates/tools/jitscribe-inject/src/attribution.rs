@@ -17,6 +17,7 @@ use super::recording::Recording;
 use super::recording_index::RecordingIndex;
 use super::sampled::SampledCodes;
 use super::sources::Codes;
+use super::stack_words::{ReferencedCodes, StackWords};
 use super::work::{ThreadTasks, Work, work_of_frame};
 use super::{Error, Result};
 
@@ -24,6 +25,8 @@ use super::{Error, Result};
 #[derive(Debug, Default)]
 pub struct SampleAttribution {
     sampled: SampledCodes,
+    /// What copied stacks refer to.
+    referenced: ReferencedCodes,
     /// Samples by where they were taken.
     pub counts: Counts,
     /// Code that was loaded after something else had run at its address: each once, in order.
@@ -82,6 +85,7 @@ impl SampleAttribution {
         let mut natives = NativeActivities::new(index, spaces, runtimes);
         let mut threads = ThreadTasks::default();
         let mut interpreted = InterpretedFrames::new(index, spaces, &codes.table);
+        let mut words = index.stack_copies.then(|| StackWords::new(index, spaces, &codes.table));
         let mut read = 0u64;
         while let Some(event) = recording.next_event()? {
             if event.kind() == kind::COMM
@@ -101,7 +105,10 @@ impl SampleAttribution {
             let Some(pid) = sample.id.pid else { continue };
             let time = sample.id.time.unwrap_or(u64::MAX);
             let Some(process) = cache.process(pid, time) else { continue };
-            let Self { sampled, counts, late, unnamed, activities, stacks } = &mut attribution;
+            if let Some(words) = &mut words {
+                words.add(&process, time, &sample, event.endian());
+            }
+            let Self { sampled, counts, late, unnamed, activities, stacks, .. } = &mut attribution;
             let mut work = None;
             let jitted = counts.jitted();
             let mut on_stack = false;
@@ -189,6 +196,7 @@ impl SampleAttribution {
             }
             counts.through += u64::from(on_stack && counts.jitted() == jitted);
         }
+        attribution.referenced = words.map(StackWords::finish).unwrap_or_default();
         Ok(attribution)
     }
 
@@ -232,6 +240,18 @@ impl SampleAttribution {
     /// When `code` was seen running in `space`, if it was.
     pub(crate) fn usage(&self, space: AddressSpaceId, code: CodeId) -> Option<Usage> {
         self.sampled.usage(space, code)
+    }
+
+    /// When `code` was seen running in `space`, or a copied stack referred to it, if either was so.
+    pub(crate) fn usage_on_stacks(&self, space: AddressSpaceId, code: CodeId) -> Option<Usage> {
+        let (sampled, referenced) = (self.usage(space, code), self.referenced.usage(space, code));
+        let (Some(sampled), Some(referenced)) = (sampled, referenced) else {
+            return sampled.or(referenced);
+        };
+        Some(Usage {
+            first: sampled.first.min(referenced.first),
+            last: sampled.last.max(referenced.last),
+        })
     }
 
     /// The codes in which samples were taken, with their number. Code that several address spaces ran appears once for

@@ -202,11 +202,6 @@ impl Places {
     }
 }
 
-fn contain(ranges: &[Range<u64>], address: u64) -> bool {
-    let next = ranges.partition_point(|range| range.end <= address);
-    ranges.get(next).is_some_and(|range| range.start <= address)
-}
-
 impl<'a> InterpretedFrames<'a> {
     /// `None` if there are no interpreted methods.
     pub fn new(
@@ -269,7 +264,7 @@ impl<'a> InterpretedFrames<'a> {
         let top = self.top(&process, &places, time, attr, sample, stack);
         let found = top.into_iter().flat_map(|(execution, registers)| {
             let is_in_user = event.misc() & misc::CPU_MODE_MASK == misc::USER;
-            let in_interpreter = |ip: &u64| is_in_user && contain(&places.interpreter, *ip);
+            let in_interpreter = |ip: &u64| is_in_user && ranges::contain(&places.interpreter, *ip);
             let ip = sample.ip.filter(in_interpreter).map(|_| (Field::Ip, sample.offsets.ip));
             let places = [ip, Some((Field::Register, registers))].into_iter().flatten();
             places.map(move |(field, offset)| (field, offset, execution))
@@ -285,7 +280,7 @@ impl<'a> InterpretedFrames<'a> {
         let mut caller: Option<Caller> = None;
         for index in (0..stack.len()).rev() {
             let value = stack.word(index).unwrap_or(0);
-            if contain(&places.interpreter, value) {
+            if ranges::contain(&places.interpreter, value) {
                 if let Some(caller) = &mut caller
                     && caller.returns_by(stack, index, value)
                 {
@@ -298,7 +293,7 @@ impl<'a> InterpretedFrames<'a> {
                         address: at + 1,
                     });
                 }
-            } else if contain(&places.methods, value) {
+            } else if ranges::contain(&places.methods, value) {
                 for bytecode in [Some(index), index.checked_sub(TO_METHOD)].into_iter().flatten() {
                     if let Some(execution) = self.frame(&process, &places, time, stack, bytecode) {
                         let bp = stack.pointer + 8 * (bytecode + TO_BP) as u64;
@@ -326,7 +321,7 @@ impl<'a> InterpretedFrames<'a> {
         stack: Stack<'_>,
     ) -> Option<(Execution, usize)> {
         let (offset, ip) = register(attr, sample, IP)?;
-        if !contain(&places.interpreter, ip) {
+        if !ranges::contain(&places.interpreter, ip) {
             return None;
         }
         let value = |number| register(attr, sample, number).map(|(_, value)| value);
@@ -374,7 +369,7 @@ impl<'a> InterpretedFrames<'a> {
         time: u64,
         at: u64,
     ) -> Option<Execution> {
-        if !contain(&places.methods, at) {
+        if !ranges::contain(&places.methods, at) {
             return None;
         }
         let code = match self.cache.at(process, at, time, &mut Numbers).occupant {

@@ -123,6 +123,7 @@ mod source_lines;
 mod sources;
 mod spelling;
 mod stack_counts;
+mod stack_words;
 mod stacks;
 mod top;
 mod v8_interpreter;

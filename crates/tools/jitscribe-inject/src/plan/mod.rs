@@ -124,6 +124,8 @@ impl Plan {
         let mut plan = Self::default();
         let mut extents_of = BTreeMap::new();
         let mut in_epochs = table.history.len().saturating_mul(32).max(IN_EPOCHS);
+        // Code that may have been a caller makes many epochs, and all of its neighbours are in the image of each.
+        let mut in_epochs_of_callers = in_epochs / 4;
         let mut restored = index.maps.len().saturating_mul(16).saturating_add(RESTORED);
         let mut runs = Runs::default();
         for ((space, timeline), mut space_layout) in table.history.timelines().zip(layout.0) {
@@ -141,9 +143,12 @@ impl Plan {
             let first = plan.arenas.len();
             for extents in arenas {
                 let span = span_of(extents);
-                let by_epoch = index
-                    .stack_copies
-                    .then(|| epochs::images(timeline, &span, extents, usage, &mut in_epochs));
+                let by_epoch = index.stack_copies.then(|| {
+                    let on_stacks = |code| attribution.usage_on_stacks(space, code);
+                    let left = &mut in_epochs_of_callers;
+                    epochs::images(timeline, &span, extents, on_stacks, left)
+                        .or_else(|| epochs::images(timeline, &span, extents, usage, &mut in_epochs))
+                });
                 plan.crowded += usize::from(matches!(by_epoch, Some(None)));
                 let mut images = by_epoch.flatten().unwrap_or_else(|| {
                     let base_layer = base_layers
