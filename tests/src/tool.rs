@@ -82,3 +82,28 @@ pub fn cache() -> PathBuf {
 pub fn crate_dir() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
+
+/// A program in the cache.
+///
+/// # Panics
+/// If it is not there.
+pub fn installed(path: &str) -> PathBuf {
+    let path = cache().join(path);
+    assert!(path.exists(), "{} is not there: run scripts/setup.sh test", path.display());
+    path
+}
+
+/// deno, which setup.sh installs.
+pub fn deno() -> PathBuf {
+    installed("deno-2.9.6/deno")
+}
+
+/// bun, which setup.sh installs.
+pub fn bun() -> PathBuf {
+    installed("bun-1.4.5/bin/bun")
+}
+
+/// esbuild, which setup.sh installs.
+pub fn esbuild() -> PathBuf {
+    installed("linux-x64-0.28.2/bin/esbuild")
+}

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use object::{Object, ObjectSymbol};
 use serde_json::Value;
 
 use crate::sample::{Sample, escaped};
-use crate::tool::{cache, run, tool};
+use crate::tool::{installed, run, tool};
 
 /// How often a reader has the same leaf as perf.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,12 +35,6 @@ impl Agreement {
         let replaced = if but_replaced { self.replaced } else { 0 };
         others.saturating_sub(replaced) <= 1.max(self.jitted / 200)
     }
-}
-
-fn installed(path: &str) -> PathBuf {
-    let path = cache().join(path);
-    assert!(path.exists(), "{} is not there: run scripts/setup.sh test", path.display());
-    path
 }
 
 /// The names of each sample's leaf in hotspot, by thread and time: that of the code at the address, and of calls that were inlined there.

@@ -1,7 +1,7 @@
 //! V8 in the installed node.
 
 use end_to_end::chains::Chain;
-use end_to_end::jitscribe::jitscribe;
+use end_to_end::jitscribe::{jitscribe, report};
 use end_to_end::live::{Recorder, Recording, Tally, workload};
 use end_to_end::perf::Perf;
 use end_to_end::tool::run;
@@ -45,9 +45,7 @@ fn record_interpreted(call_graph: &str) -> (Value, Vec<Chain>) {
     let mut record = jitscribe();
     record.args(["record", "-F", "499", "--json", "--call-graph", call_graph, "--", "node"]);
     record.args(["--no-opt", "--no-sparkplug"]).arg(workload("interpreted.js"));
-    let printed = run(record.current_dir(dir.path())).stdout;
-    let json = printed.find("{\n").map(|at| &printed[at..]).expect("JSON");
-    let report = serde_json::from_str(json).expect("JSON");
+    let report = report(&run(record.current_dir(dir.path())));
     (report, Perf::installed().chains(&dir.path().join("perf.data")))
 }
 

@@ -7,19 +7,13 @@ use std::process::Command;
 
 use end_to_end::chains::{Chain, Frame};
 use end_to_end::corpus::Corpus;
-use end_to_end::jitscribe::{demo_jit, inject, java_agent, jitscribe};
+use end_to_end::jitscribe::{demo_jit, inject, java_agent, jitscribe, report};
 use end_to_end::live::workload;
 use end_to_end::perf::Perf;
 use end_to_end::sample::Sample;
 use end_to_end::tool::{ToolOutput, run, tool};
 use serde_json::Value;
 use tempfile::TempDir;
-
-/// The report of a command with `--json`.
-fn report(printed: &ToolOutput) -> Value {
-    let json = printed.stdout.find("{\n").map(|at| &printed.stdout[at..]).expect("JSON");
-    serde_json::from_str(json).expect("JSON")
-}
 
 fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))

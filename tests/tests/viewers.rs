@@ -1,5 +1,7 @@
 //! hotspot and samply show the same code as perf: in jitted code, and in native code as often as without our images.
 
+use std::ffi::OsStr;
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use end_to_end::corpus::Corpus;
@@ -7,7 +9,7 @@ use end_to_end::jitscribe::inject;
 use end_to_end::live::{Recorder, workload};
 use end_to_end::perf::Perf;
 use end_to_end::sample::Sample;
-use end_to_end::tool::{run, tool};
+use end_to_end::tool::{bun, deno, run, tool};
 use end_to_end::viewers::{Agreement, hotspot, samply};
 
 /// What hotspot and samply make of a recording, with images in `DATA.jit`.
@@ -102,11 +104,13 @@ fn wasmtime() {
     recorded("wasmtime-jitdump", "g", 459);
 }
 
-/// Compares a recording of node, whose dump has code inside its own program, with the same without images.
-fn node(program: &Path, what: &str) -> [Agreement; 2] {
+/// Compares a recording, whose dump may have code inside the program itself, with the same without images.
+fn live(recorder: Recorder, program: &Path, options: &[&str], what: &str) -> [Agreement; 2] {
     let script = workload("spin.js");
-    let recording =
-        Recorder::new().record(&[program.as_os_str(), "--perf-prof".as_ref(), script.as_os_str()]);
+    let options = options.iter().map(OsStr::new);
+    let program: Vec<&OsStr> =
+        iter::once(program.as_os_str()).chain(options).chain([script.as_os_str()]).collect();
+    let recording = recorder.record(&program);
     let raw = agreements(&recording.data(), recording.raw());
     let ours = recording.ours();
     let injected = agreements(&ours.data, &ours.samples);
@@ -120,6 +124,30 @@ fn node(program: &Path, what: &str) -> [Agreement; 2] {
         assert!(share(injected) >= share(raw) - 0.05, "{injected:?}, without images {raw:?}");
     }
     injected
+}
+
+fn node(program: &Path, what: &str) -> [Agreement; 2] {
+    live(Recorder::new(), program, &["--perf-prof"], what)
+}
+
+#[test]
+fn deno_here() {
+    let recorder = Recorder::new();
+    let dumps = recorder.dir().to_str().expect("a UTF-8 path").to_owned();
+    let flags = format!("--perf-prof,--perf-prof-path={dumps},--interpreted-frames-native-stack");
+    let recorder = recorder.env("DENO_V8_FLAGS", &flags).env("DENO_DIR", &dumps);
+    let [hotspot, _] = live(recorder, &deno(), &["run"], "deno");
+    assert!(hotspot.is_enough(true), "{hotspot:?}");
+}
+
+#[test]
+fn bun_here() {
+    let recorder = Recorder::new();
+    let dumps = recorder.dir().to_str().expect("a UTF-8 path").to_owned();
+    let recorder = recorder.env("BUN_JSC_useJITDump", "1");
+    let recorder = recorder.env("BUN_JSC_jitDumpDirectory", &dumps);
+    let [hotspot, _] = live(recorder, &bun(), &["run"], "bun");
+    assert!(hotspot.is_enough(true), "{hotspot:?}");
 }
 
 fn installed_node() -> PathBuf {

@@ -4,9 +4,12 @@
 
 use std::path::Path;
 
+use end_to_end::chains::Chain;
+use end_to_end::jitscribe::{jitscribe, report};
 use end_to_end::live::workload;
+use end_to_end::perf::Perf;
 use end_to_end::stacks::{Stacks, WholeStacks};
-use end_to_end::tool::{cache, run, tool};
+use end_to_end::tool::{bun, cache, deno, run, tool};
 
 fn script(name: &str) -> String {
     workload(name).to_str().expect("a UTF-8 path").to_owned()
@@ -93,4 +96,48 @@ fn erlang() {
 fn javascriptcore() {
     let counts = record(&["jsc", &script("spin.js")]).expect_agreement("JavaScriptCore 2.50");
     assert!(counts.guessed * 100 >= counts.stacks * 95, "{counts:?}");
+}
+
+/// The programs of deno and bun have no unwind tables, at which perf ends a stack. They keep frame pointers, which `jitscribe report` follows.
+fn expect_whole_by_guess(program: &Path, what: &str) {
+    let program = program.to_str().expect("a UTF-8 path");
+    let counts = record(&[program, "run", &script("spin.js")]).expect_agreement(what);
+    assert!(counts.guessed * 100 >= counts.stacks * 95, "{counts:?}");
+}
+
+#[test]
+fn deno_without_tables() {
+    expect_whole_by_guess(&deno(), "deno 2.9");
+}
+
+#[test]
+fn bun_without_tables() {
+    expect_whole_by_guess(&bun(), "bun 1.4");
+}
+
+/// With frame pointers, which `record` chooses, perf shows whole stacks of both, except where the C library runs, which keeps none.
+#[test]
+fn deno_and_bun_by_frame_pointers() {
+    for program in [deno(), bun()] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut record = jitscribe();
+        record.args(["record", "--json", "-F", "999", "-o", "it.data", "--"]).arg(&program);
+        record.arg("run").arg(workload("spin.js")).current_dir(folder.path());
+        let report = report(&run(record.env("DENO_DIR", folder.path())));
+        let [named, unnamed] =
+            ["named", "unnamed"].map(|count| report["samples"][count].as_u64().expect("a number"));
+        assert!(named > 100 && unnamed * 100 <= named, "{report}");
+        let chains = Perf::installed().chains(&folder.path().join("it.data"));
+        let is_jitted = |chain: &&Chain| {
+            chain.frames.first().is_some_and(|leaf| leaf.dso.contains("/it.data.jit/"))
+        };
+        let is_whole = |chain: &&Chain| {
+            let bottoms = ["__libc_start_call_main", "start_thread", "clone3", "_start"];
+            let last = chain.frames.last().and_then(|frame| frame.name());
+            last.is_some_and(|name| bottoms.contains(&name))
+        };
+        let all = chains.iter().filter(is_jitted).count();
+        let whole = chains.iter().filter(is_jitted).filter(is_whole).count();
+        assert!(all > 100 && whole * 100 >= all * 95, "{whole} of {all}");
+    }
 }

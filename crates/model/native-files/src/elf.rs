@@ -42,6 +42,7 @@ struct Headers {
     endian: Endianness,
     is_64: bool,
     machine: u16,
+    entry: u64,
     code: CodeSegments,
     build_id: Option<Vec<u8>>,
     sections: Vec<Section>,
@@ -110,6 +111,11 @@ impl<File: ReadAt> Elf<File> {
     /// `e_machine`.
     pub fn machine(&self) -> u16 {
         self.headers.machine
+    }
+
+    /// `e_entry`: where the program begins; 0 in most libraries.
+    pub fn entry(&self) -> u64 {
+        self.headers.entry
     }
 
     /// Its build-id, if it has one.
@@ -252,6 +258,7 @@ impl Headers {
             endian,
             is_64: header.is_class_64(),
             machine: header.e_machine(endian).0,
+            entry: header.e_entry(endian).into(),
             code,
             build_id,
             sections,

@@ -83,6 +83,10 @@ impl FileFrames {
             code: elf.code().clone(),
             build_id: elf.build_id().map(<[u8]>::to_vec),
         };
+        if elf.entry() != 0 {
+            // `_start`, which has no symbol in a stripped program.
+            found.bottoms.push(elf.entry()..elf.entry().saturating_add(ASSEMBLY));
+        }
         found.add_symbols(elf);
         found.add_unnamed_bottoms();
         Some(found)

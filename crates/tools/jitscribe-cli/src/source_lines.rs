@@ -24,6 +24,20 @@ impl From<&SourceLineArgs> for SourceOptions {
             use_maps: !args.no_source_maps,
             map_folders: args.source_map.clone(),
             folders: args.source_dir.clone(),
+            deno_cache: deno_cache(),
         }
+    }
+}
+
+/// Where deno keeps what it compiles (deno's documentation, "DENO_DIR").
+fn deno_cache() -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let folder = || match variable("XDG_CACHE_HOME") {
+        Some(caches) => Some(PathBuf::from(caches)),
+        None => Some(PathBuf::from(variable("HOME")?).join(".cache")),
+    };
+    match variable("DENO_DIR") {
+        Some(cache) => Some(cache.into()),
+        None => Some(folder()?.join("deno")),
     }
 }

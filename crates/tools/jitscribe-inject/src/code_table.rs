@@ -209,6 +209,12 @@ impl<'a> CodeTable<'a> {
         Some((&dump.v8_logs, id))
     }
 
+    /// The source of the script with this URL as V8 compiled it, if a log has it.
+    pub fn script_text(&self, url: &[u8]) -> Option<String> {
+        let url = std::str::from_utf8(url).ok()?;
+        self.dumps.iter().find_map(|dump| dump.v8_logs.text_at(url))
+    }
+
     /// The codes in V8's logs that these codes are.
     pub fn in_v8_logs(
         &self,

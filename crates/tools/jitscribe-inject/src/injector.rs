@@ -229,7 +229,8 @@ impl<'a> Injector<'a> {
         } else {
             fs::canonicalize(&folder).map_err(Error::file(&folder))?
         };
-        let sources = SourceResolver::new(&self.sources, self.files);
+        let script_text = |url: &[u8]| codes.table.script_text(url);
+        let sources = SourceResolver::new(&self.sources, self.files).script_texts(&script_text);
         let images = Images::write(
             &plan,
             index,

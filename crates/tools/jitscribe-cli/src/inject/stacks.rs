@@ -33,7 +33,12 @@ fn text(counts: &StackCounts) -> String {
             causes.push(cause);
         }
         if is_much(ends.no_tables) {
-            causes.push(format!("{} end in code without unwind info", ends.no_tables));
+            let mut cause = format!("{} end in code without unwind info", ends.no_tables);
+            // Programs that are stripped of it often keep frame pointers (deno, bun).
+            if ends.no_tables.saturating_mul(2) > *stacks {
+                cause.push_str(", where perf stops (--call-graph fp may go on)");
+            }
+            causes.push(cause);
         }
         if is_much(ends.other_memory) {
             causes.push(format!("{} continue on a stack of the runtime", ends.other_memory));

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use jitdump::CodeLoad;
 use source_map::{MapUrl, SourceMap};
 
 use super::append_only::AppendOnly;
+use super::deno;
 use super::folders::Folders;
 use super::missing::MissingFolders;
 use super::name::{folder_of, joined, source_name};
@@ -32,24 +34,30 @@ pub struct SourceOptions {
     pub map_folders: Vec<PathBuf>,
     /// Folders with source files, for runtimes that give no path, or one of another machine.
     pub folders: Vec<PathBuf>,
+    /// The cache of deno (`DENO_DIR`), which has the source maps of TypeScript.
+    pub deno_cache: Option<PathBuf>,
 }
 
 impl Default for SourceOptions {
     fn default() -> Self {
-        Self { use_maps: true, map_folders: Vec::new(), folders: Vec::new() }
+        Self { use_maps: true, map_folders: Vec::new(), folders: Vec::new(), deno_cache: None }
     }
 }
 
 /// Number of source maps whose problems are reported.
 const REPORTED: usize = 4;
 
+/// The source of the script with a URL, as it was compiled; `None` if it is unknown.
+pub type ScriptTexts<'a> = dyn Fn(&[u8]) -> Option<String> + Sync + 'a;
+
 /// Answers where the lines of generated code are in the user's sources. Threads share it through [`CachedResolver`]s.
 ///
 /// Files that are named by the recorded program are opened by a [`SourceFiles`], and only if it trusts them.
-#[derive(Debug)]
 pub struct SourceResolver<'a> {
     use_maps: bool,
+    deno_cache: Option<PathBuf>,
     files: &'a dyn SourceFiles,
+    script_texts: Option<&'a ScriptTexts<'a>>,
     resolved: AppendOnly<ResolvedFile>,
     state: Mutex<State>,
 }
@@ -92,13 +100,21 @@ impl ResolvedFile {
     }
 }
 
+impl fmt::Debug for SourceResolver<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SourceResolver").field("use_maps", &self.use_maps).finish_non_exhaustive()
+    }
+}
+
 impl<'a> SourceResolver<'a> {
     /// Nothing is read before it is needed.
     #[must_use]
     pub fn new(options: &SourceOptions, files: &'a dyn SourceFiles) -> Self {
         Self {
             use_maps: options.use_maps,
+            deno_cache: options.deno_cache.clone(),
             files,
+            script_texts: None,
             resolved: AppendOnly::default(),
             state: Mutex::new(State {
                 known: HashMap::new(),
@@ -111,6 +127,13 @@ impl<'a> SourceResolver<'a> {
                 more_warnings: 0,
             }),
         }
+    }
+
+    /// Sets what knows the sources of scripts. The file of a script may have another one: TypeScript is compiled in memory.
+    #[must_use]
+    pub fn script_texts(mut self, script_texts: &'a ScriptTexts<'a>) -> Self {
+        self.script_texts = Some(script_texts);
+        self
     }
 
     /// A resolver for one thread, which remembers the answers.
@@ -141,7 +164,7 @@ impl<'a> SourceResolver<'a> {
             return self.resolved.get(number);
         }
         let path = source_name(name);
-        let script = self.script(&path, &mut state);
+        let script = self.script(name, &path, &mut state);
         let path = self.found(path.into_owned(), &mut state).into_boxed_slice();
         let number = state.known.len();
         state.known.insert(name.into(), number);
@@ -160,8 +183,8 @@ impl<'a> SourceResolver<'a> {
         found.map(|found| found.as_os_str().as_bytes().to_vec()).unwrap_or(path)
     }
 
-    /// The script at `path` with its source map.
-    fn script(&self, path: &[u8], state: &mut State) -> Option<MappedScript> {
+    /// The script `name`, at `path`, with its source map.
+    fn script(&self, name: &[u8], path: &[u8], state: &mut State) -> Option<MappedScript> {
         if !self.use_maps || !may_be_script(path) {
             return None;
         }
@@ -169,17 +192,24 @@ impl<'a> SourceResolver<'a> {
         if let Some(map) = state.maps.find(&in_folder).map(Path::to_owned) {
             return self.read_map(&map, state);
         }
-        if !path.starts_with(b"/") {
-            return None;
-        }
         let script_path = Path::new(OsStr::from_bytes(path));
-        // Most names of scripts that cannot be read are those of other machines or containers.
-        let script = self.read(script_path, state).ok()?;
-        match MapUrl::of_script(&script)? {
+        let is_file = path.starts_with(b"/");
+        let script = match self.compiled_text(name, state) {
+            Some(text) => text,
+            // Most names of scripts that cannot be read are those of other machines or containers.
+            None if is_file => self.read(script_path, state).ok()?,
+            None => return None,
+        };
+        let Some(url) = MapUrl::of_script(&script) else {
+            let map = self.map_of_deno(path, &script, state)?;
+            return self.script_of(script_path, SourceMap::parse(&map), folder_of(path), state);
+        };
+        match url {
             MapUrl::Inline(map) => {
                 let map = SourceMap::parse(&map);
                 self.script_of(script_path, map, folder_of(path), state)
             }
+            MapUrl::At(_) if !is_file => None,
             MapUrl::At(url) => {
                 let url = source_name(&url);
                 let has_scheme = url.contains(&b':') || is_remote(&url);
@@ -190,6 +220,25 @@ impl<'a> SourceResolver<'a> {
                 }
                 self.read_map(Path::new(OsStr::from_bytes(&map)), state)
             }
+        }
+    }
+
+    /// The source of a script as it was compiled.
+    fn compiled_text(&self, name: &[u8], state: &mut State) -> Option<Vec<u8>> {
+        let text = self.script_texts.and_then(|text_of| text_of(name))?.into_bytes();
+        let size = text.len() as u64;
+        let left = state.left.checked_sub(size).filter(|_| size <= LARGEST_SOURCE)?;
+        state.left = left;
+        Some(text)
+    }
+
+    /// The source map that deno keeps of the script at `path`, if `script` is what it was compiled to.
+    fn map_of_deno(&self, path: &[u8], script: &[u8], state: &mut State) -> Option<Vec<u8>> {
+        let kept = deno::compiled(self.deno_cache.as_deref()?, path)?;
+        let kept = self.read(&kept, state).ok()?;
+        match MapUrl::of_script(&kept)? {
+            MapUrl::Inline(map) if kept.starts_with(script.trim_ascii_end()) => Some(map),
+            _ => None,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, BufReader};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rustc_hash::FxBuildHasher;
 use v8_log::{CodeCreation, Event, LineStarts, Reader, ScriptSource, SourceInfo, split_name};
@@ -59,7 +60,7 @@ pub struct Function {
 #[derive(Debug)]
 pub struct Script {
     /// Its URL or path.
-    pub url: Box<str>,
+    pub url: Arc<str>,
     /// The line with its source.
     pub line: Line,
     /// Where its lines begin, once [`LoggedCodes::prepare`] was called for it.
@@ -75,6 +76,8 @@ pub struct LoggedCodes {
     by_code: HashMap<(u64, u64), Vec<InfoId>, FxBuildHasher>,
     functions: Vec<Function>,
     scripts: Vec<Script>,
+    /// The latest script of each URL.
+    by_url: HashMap<Arc<str>, u32>,
 }
 
 /// What is known while a log is read. Its numbers and addresses are those of one isolate.
@@ -140,6 +143,21 @@ impl LoggedCodes {
     /// The script with this number.
     pub fn script(&self, number: u32) -> Option<&Script> {
         self.scripts.get(number as usize)
+    }
+
+    /// The source of a script as V8 compiled it; `None` if the logs have none.
+    pub fn text(&self, script: &Script) -> Option<String> {
+        let text = self.with_line(script.line, |event| match event {
+            Event::Script(source) => Some(source.text()),
+            _ => None,
+        });
+        // A log that changed since then has no such line.
+        text.ok().flatten().flatten().filter(|text| !text.is_empty())
+    }
+
+    /// The same of the latest script with this URL.
+    pub fn text_at(&self, url: &str) -> Option<String> {
+        self.text(self.script(*self.by_url.get(url)?)?)
     }
 
     /// The scripts of a code's own function and of those inlined into it.
@@ -250,7 +268,9 @@ impl LoggedCodes {
 
     fn script_source(&mut self, open: &mut OpenLog, script: &ScriptSource<'_>, line: Line) {
         let number = u32::try_from(self.scripts.len()).unwrap_or(u32::MAX);
-        self.scripts.push(Script { url: script.url().into(), line, starts: None });
+        let url: Arc<str> = script.url().into();
+        self.by_url.insert(Arc::clone(&url), number);
+        self.scripts.push(Script { url, line, starts: None });
         open.scripts.insert(script.script, number);
     }
 }

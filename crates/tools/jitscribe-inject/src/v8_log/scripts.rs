@@ -7,8 +7,6 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use v8_log::Event;
-
 use super::logged_codes::{InfoId, LoggedCodes};
 use crate::source_lines::source_name;
 
@@ -39,14 +37,7 @@ pub fn write_sampled<'l>(
             }
             let Some(script) = logs.script(number) else { continue };
             let Some(path) = below(folder, &script.url) else { continue };
-            // A log that changed since then has no such line.
-            let text = logs.with_line(script.line, |event| match event {
-                Event::Script(source) => Some(source.text()),
-                _ => None,
-            });
-            let Some(text) = text.ok().flatten().flatten().filter(|text| !text.is_empty()) else {
-                continue;
-            };
+            let Some(text) = logs.text(script) else { continue };
             let Some(rest) = left.checked_sub(text.len()) else { return Ok(()) };
             left = rest;
             match keep(&path, &text) {
