@@ -461,6 +461,40 @@ mod tests {
         assert_eq!(at(&with_sources, "a.ts"), ("src/a.ts".to_owned(), 2));
     }
 
+    /// What was compiled may not be what the file has.
+    #[test]
+    fn lines_of_scripts_that_were_compiled_in_memory() {
+        let inline = format!(
+            "f();\n//# sourceMappingURL=data:application/json,{}\n",
+            MAP.replace('"', "%22")
+        );
+        let folder = folder(&[("dist/loaded.ts", "// TypeScript"), ("dist/deno.ts", "// more")]);
+        let root = folder.path().to_str().unwrap();
+        let emitted = folder.path().join(format!("cache/gen/file{root}/dist/deno.ts.js"));
+        fs::create_dir_all(emitted.parent().unwrap()).unwrap();
+        fs::write(&emitted, inline.replace("../src", &format!("{root}/src"))).unwrap();
+        let loaded = inline.clone();
+        let options = SourceOptions {
+            deno_cache: Some(folder.path().join("cache")),
+            ..SourceOptions::default()
+        };
+        let line_of = |name: &str, text: &str| {
+            let text_of = |url: &[u8]| (url == name.as_bytes()).then(|| text.to_owned());
+            let resolver = SourceResolver::new(&options, &PlainFiles).script_texts(&text_of);
+            let file = resolver.cached().resolve(name.as_bytes()).unwrap();
+            let place = file.place(Position { file: b"", line: 2, column: 3 });
+            (String::from_utf8_lossy(place.file).replace(&format!("{root}/"), ""), place.line)
+        };
+        let original = ("src/a.ts".to_owned(), 7);
+        assert_eq!(line_of(&format!("{root}/dist/loaded.ts"), &loaded), original);
+        let of_deno = format!("file://{root}/dist/deno.ts");
+        assert_eq!(line_of(&of_deno, "f();\n"), original);
+        // The cache has what was compiled at another time.
+        assert_eq!(line_of(&of_deno, "g();\n"), ("dist/deno.ts".to_owned(), 2));
+        assert_eq!(line_of("evalmachine.ts", &loaded).1, 7);
+        assert_eq!(line_of("named.ts", "//# sourceMappingURL=x.map"), ("named.ts".to_owned(), 2));
+    }
+
     #[test]
     fn damaged_maps_are_reported() {
         let folder = folder(&[
