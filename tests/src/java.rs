@@ -194,10 +194,10 @@ impl Java {
         }
     }
 
-    /// How much memory it has.
-    pub fn resident_kib(&self) -> u64 {
+    /// How much memory it has for itself: without that of files, and of the log, which has its own limit.
+    pub fn private_kib(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("status");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("RssAnon");
         line.split_whitespace().next().and_then(|kib| kib.parse().ok()).expect("a number")
     }
 
