@@ -6,8 +6,10 @@ use rustc_hash::FxBuildHasher;
 
 use crate::call_tree::{CallTree, Direction};
 use crate::comparison::{Comparison, Measure};
+use crate::count::Count;
 use crate::id::{Id, NodeId};
 use crate::profile::Profile;
+use crate::runs::by_run;
 use crate::sample::SampleRow;
 use crate::significance::holm;
 
@@ -29,8 +31,30 @@ pub struct ComparedNode {
     pub own: [u64; 2],
     /// The samples of each profile that end here or below.
     pub total: [u64; 2],
+    /// The same for each recording of the profiles.
+    pub runs: [Vec<u64>; 2],
     /// The probability of a difference of `total` like this by chance, if there is none in truth. It takes into account that many nodes were compared.
     pub by_chance: f64,
+}
+
+impl ComparedNode {
+    fn new(parent: Option<NodeId>, function: usize, runs: [Vec<u64>; 2]) -> Self {
+        Self { parent, function, own: [0; 2], total: [0; 2], runs, by_chance: 1.0 }
+    }
+
+    /// Adds samples of a recording of one side.
+    fn add(&mut self, side: usize, run: usize, count: Count) {
+        let runs = self.runs.get_mut(side).and_then(|runs| runs.get_mut(run));
+        for (number, more) in [
+            (self.own.get_mut(side), count.own),
+            (self.total.get_mut(side), count.total),
+            (runs, count.total),
+        ] {
+            if let Some(number) = number {
+                *number = number.saturating_add(more);
+            }
+        }
+    }
 }
 
 impl ComparedTree {
@@ -48,51 +72,54 @@ impl ComparedTree {
         let mut numbers: HashMap<(Option<NodeId>, usize), NodeId, FxBuildHasher> =
             HashMap::default();
         for (side, (profile, samples)) in profiles.into_iter().zip(samples).enumerate() {
-            let tree = CallTree::of(profile, samples, Direction::Callees);
-            // Of each node of the profile's tree, the node here.
-            let mut merged: Vec<Option<NodeId>> = Vec::with_capacity(tree.nodes().len());
-            for node in tree.nodes() {
-                let parent = node.parent.and_then(|id| merged.get(id.index()).copied().flatten());
-                let Some(function) = comparison.place_of(side, node.function) else {
-                    merged.push(parent);
-                    continue;
-                };
-                let next = NodeId::at(nodes.len());
-                let id = *numbers.entry((parent, function)).or_insert(next);
-                if id == next {
-                    let (own, total) = ([0; 2], [0; 2]);
-                    nodes.push(ComparedNode { parent, function, own, total, by_chance: 1.0 });
-                }
-                merged.push(Some(id));
-                let Some(row) = nodes.get_mut(id.index()) else { continue };
-                if let (Some(own), Some(total)) = (row.own.get_mut(side), row.total.get_mut(side)) {
-                    *own = own.saturating_add(node.count.own);
-                    *total = total.saturating_add(node.count.total);
+            let runs = comparison.runs.get(side).map_or(0, Vec::len);
+            for (run, samples) in by_run(samples, runs).into_iter().enumerate() {
+                let tree = CallTree::of(profile, samples, Direction::Callees);
+                // Of each node of the profile's tree, the node here.
+                let mut merged: Vec<Option<NodeId>> = Vec::with_capacity(tree.nodes().len());
+                for node in tree.nodes() {
+                    let parent =
+                        node.parent.and_then(|id| merged.get(id.index()).copied().flatten());
+                    let Some(function) = comparison.place_of(side, node.function) else {
+                        merged.push(parent);
+                        continue;
+                    };
+                    let next = NodeId::at(nodes.len());
+                    let id = *numbers.entry((parent, function)).or_insert(next);
+                    if id == next {
+                        let runs = comparison.runs.each_ref().map(|runs| vec![0; runs.len()]);
+                        nodes.push(ComparedNode::new(parent, function, runs));
+                    }
+                    merged.push(Some(id));
+                    if let Some(row) = nodes.get_mut(id.index()) {
+                        row.add(side, run, node.count);
+                    }
                 }
             }
         }
         let mut tree = Self { nodes };
-        tree.find_chance(comparison.samples, measure);
+        tree.find_chance(comparison.runs.each_ref().map(Vec::as_slice), measure);
         tree
     }
 
     /// A node with all samples of its parent says nothing that the parent does not say: it is not tested again, so that deep stacks don't make
     /// the correction for many tests stricter.
-    fn find_chance(&mut self, all: [u64; 2], measure: Measure) {
+    fn find_chance(&mut self, all: [&[u64]; 2], measure: Measure) {
         let is_repeated = |node: &ComparedNode| {
             let parent = node.parent.and_then(|id| self.nodes.get(id.index()));
-            parent.is_some_and(|parent| parent.total == node.total)
+            parent.is_some_and(|parent| parent.runs == node.runs)
         };
         let tested: Vec<usize> = (0..self.nodes.len())
             .filter(|&place| self.nodes.get(place).is_some_and(|node| !is_repeated(node)))
             .collect();
         // Most nodes have few samples, so that their numbers recur.
-        let mut known: HashMap<[u64; 2], f64, FxBuildHasher> = HashMap::default();
+        let mut known: HashMap<&[Vec<u64>; 2], f64, FxBuildHasher> = HashMap::default();
         let probabilities: Vec<f64> = tested
             .iter()
             .filter_map(|&place| self.nodes.get(place))
             .map(|node| {
-                *known.entry(node.total).or_insert_with(|| measure.by_chance(node.total, all))
+                let runs = || node.runs.each_ref().map(Vec::as_slice);
+                *known.entry(&node.runs).or_insert_with(|| measure.by_chance_of_runs(runs(), all))
             })
             .collect();
         for (place, corrected) in tested.iter().zip(holm(&probabilities)) {
@@ -103,7 +130,7 @@ impl ComparedTree {
         for place in 0..self.nodes.len() {
             let Some(node) = self.nodes.get(place) else { continue };
             let parent = node.parent.and_then(|id| self.nodes.get(id.index()));
-            let inherited = parent.filter(|it| it.total == node.total).map(|it| it.by_chance);
+            let inherited = parent.filter(|it| it.runs == node.runs).map(|it| it.by_chance);
             if let (Some(inherited), Some(node)) = (inherited, self.nodes.get_mut(place)) {
                 node.by_chance = inherited;
             }

@@ -8,9 +8,10 @@ use crate::count::Count;
 use crate::function_key::FunctionKey;
 use crate::id::FunctionId;
 use crate::profile::Profile;
+use crate::runs::by_run;
 use crate::sample::SampleRow;
 use crate::sampled_stack::SampledStack;
-use crate::significance::{binomial_exact, fisher_exact, holm};
+use crate::significance::{binomial_exact, fisher_exact, holm, students_t};
 
 /// Functions of two profiles, and how many samples each has in both.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub struct Comparison {
     pub functions: Vec<ComparedFunction>,
     /// Number of samples in each profile.
     pub samples: [u64; 2],
+    /// Number of samples in each recording of the profiles.
+    pub runs: [Vec<u64>; 2],
     /// Of each function of each profile, the place of its row.
     places: [Vec<Option<usize>>; 2],
 }
@@ -32,6 +35,8 @@ pub struct ComparedFunction {
     pub function: [Option<FunctionId>; 2],
     /// Its samples in each profile.
     pub count: [Count; 2],
+    /// The samples that are compared, in each recording of the profiles.
+    pub runs: [Vec<u64>; 2],
     /// The probability of a difference like this by chance, if there is none in truth. It takes into account that many functions were compared.
     pub by_chance: f64,
 }
@@ -53,7 +58,7 @@ pub enum Measure {
     #[default]
     Share,
     /// Time: whether the function took longer in all. Both recordings are of the same work; the number is what a sample of the first stands for in
-    /// time, divided by what one of the second stands for.
+    /// time, divided by what one of the second stands for. With several recordings, it is that of all recordings of a side together.
     Time(f64),
 }
 
@@ -80,6 +85,32 @@ impl Measure {
             Self::Time(ratio) => binomial_exact(before, after, 1.0 / (1.0 + ratio)),
         }
     }
+
+    /// The same of the numbers in each of several recordings, which also tell how much runs differ by themselves.
+    ///
+    /// A difference has to be more than both explain, the chance of sampling and that of runs: the larger probability counts.
+    #[must_use]
+    pub fn by_chance_of_runs(self, samples: [&[u64]; 2], all: [&[u64]; 2]) -> f64 {
+        let sum = |numbers: &[u64]| numbers.iter().fold(0_u64, |sum, n| sum.saturating_add(*n));
+        let of_sampling = self.by_chance(samples.map(sum), all.map(sum));
+        let [runs_before, runs_after] = all.map(|all| real(all.len() as u64));
+        let [before, after]: [Vec<f64>; 2] = match self {
+            Self::Share => {
+                let share = |(&samples, &all): (&u64, &u64)| real(samples) / real(all.max(1));
+                let shares =
+                    |(samples, all): (&[u64], &[u64])| samples.iter().zip(all).map(share).collect();
+                let [before, after] = samples;
+                let [all_before, all_after] = all;
+                [(before, all_before), (after, all_after)].map(shares)
+            }
+            Self::Time(ratio) => {
+                let scale = ratio * runs_before / runs_after;
+                let [before, after] = samples.map(|samples| samples.iter().map(|&it| real(it)));
+                [before.map(|it| it * scale).collect(), after.collect()]
+            }
+        };
+        students_t(&before, &after).map_or(of_sampling, |of_runs| of_runs.max(of_sampling))
+    }
 }
 
 impl ComparedFunction {
@@ -90,6 +121,20 @@ impl ComparedFunction {
             Compared::Own => count.own,
             Compared::Total => count.total,
         })
+    }
+
+    /// Adds samples of a recording of one side.
+    fn add(&mut self, side: usize, run: usize, compared: Compared, more: Count) {
+        if let Some(count) = self.count.get_mut(side) {
+            count.add(more);
+        }
+        if let Some(number) = self.runs.get_mut(side).and_then(|runs| runs.get_mut(run)) {
+            let more = match compared {
+                Compared::Own => more.own,
+                Compared::Total => more.total,
+            };
+            *number = number.saturating_add(more);
+        }
     }
 }
 
@@ -102,6 +147,19 @@ impl Comparison {
         compared: Compared,
         measure: Measure,
     ) -> Self {
+        Self::of_runs(profiles, samples, [1, 1], compared, measure)
+    }
+
+    /// Compares the samples of two profiles, each of which has those of so many recordings, and a thread for each of them
+    /// ([`Runs`](crate::Runs)) if there are several.
+    #[must_use]
+    pub fn of_runs(
+        profiles: [&Profile; 2],
+        samples: [&mut dyn Iterator<Item = SampleRow>; 2],
+        runs: [usize; 2],
+        compared: Compared,
+        measure: Measure,
+    ) -> Self {
         let matched = Matched::of(profiles);
         let mut rows: Vec<ComparedFunction> = matched
             .keys
@@ -110,10 +168,11 @@ impl Comparison {
                 key,
                 function: [None; 2],
                 count: [Count::default(); 2],
+                runs: runs.map(|runs| vec![0; runs]),
                 by_chance: 1.0,
             })
             .collect();
-        let mut all = [0_u64; 2];
+        let mut all = runs.map(|runs| vec![0_u64; runs]);
         let sides = profiles.into_iter().zip(samples).zip(&matched.groups).zip(&mut all);
         for (side, (((profile, samples), groups), all)) in sides.enumerate() {
             for (function, group) in (0..).map(FunctionId).zip(groups) {
@@ -123,30 +182,40 @@ impl Comparison {
                 }
             }
             let mut seen = vec![0_u32; rows.len()];
-            for (round, sampled) in (1..).zip(SampledStack::all(profile, samples)) {
-                *all = all.saturating_add(sampled.samples);
-                let (mut own, total) = (sampled.own(), sampled.total());
-                for frame in profile.frames_of(sampled.stack) {
-                    let group = groups.get(frame.function.index()).copied().unwrap_or(usize::MAX);
-                    let row = rows.get_mut(group).and_then(|row| row.count.get_mut(side));
-                    let (Some(count), Some(seen)) = (row, seen.get_mut(group)) else { continue };
-                    count.add(own);
-                    if std::mem::replace(seen, round) != round {
-                        count.add(total);
+            let mut round = 0_u32;
+            for (run, (samples, all)) in by_run(samples, all.len()).into_iter().zip(all).enumerate()
+            {
+                for sampled in SampledStack::all(profile, samples) {
+                    round = round.saturating_add(1);
+                    *all = all.saturating_add(sampled.samples);
+                    let (mut own, total) = (sampled.own(), sampled.total());
+                    for frame in profile.frames_of(sampled.stack) {
+                        let group = groups.get(frame.function.index()).copied();
+                        let group = group.unwrap_or(usize::MAX);
+                        let row = rows.get_mut(group).zip(seen.get_mut(group));
+                        let Some((row, seen)) = row else { continue };
+                        let is_first = std::mem::replace(seen, round) != round;
+                        let total = if is_first { total } else { Count::default() };
+                        row.add(side, run, compared, own);
+                        row.add(side, run, compared, total);
+                        own = Count::default();
                     }
-                    own = Count::default();
                 }
             }
         }
         let groups = rows.len();
         let mut rows: Vec<(usize, ComparedFunction)> = rows.into_iter().enumerate().collect();
         rows.retain(|(_, row)| row.samples(compared) != [0; 2]);
-        let probabilities: Vec<f64> =
-            rows.iter().map(|(_, row)| measure.by_chance(row.samples(compared), all)).collect();
+        let runs = all.each_ref().map(Vec::as_slice);
+        let by_chance = |row: &ComparedFunction| {
+            measure.by_chance_of_runs(row.runs.each_ref().map(Vec::as_slice), runs)
+        };
+        let probabilities: Vec<f64> = rows.iter().map(|(_, row)| by_chance(row)).collect();
+        let samples = runs.map(|runs| runs.iter().fold(0_u64, |sum, n| sum.saturating_add(*n)));
         for ((_, row), corrected) in rows.iter_mut().zip(holm(&probabilities)) {
             row.by_chance = corrected;
         }
-        let change = |row: &ComparedFunction| measure.change(row.samples(compared), all).abs();
+        let change = |row: &ComparedFunction| measure.change(row.samples(compared), samples).abs();
         rows.sort_by(|(_, a), (_, b)| {
             change(b).total_cmp(&change(a)).then_with(|| a.key.cmp(&b.key))
         });
@@ -159,7 +228,7 @@ impl Comparison {
         let place = |group: usize| places.get(group).copied().flatten();
         let places = matched.groups.map(|groups| groups.into_iter().map(place).collect());
         let functions = rows.into_iter().map(|(_, row)| row).collect();
-        Self { functions, samples: all, places }
+        Self { functions, samples, runs: all, places }
     }
 
     /// The place in [`Self::functions`] of a function of the first profile (`side` 0) or the second (1). `None` if it was not sampled.
@@ -390,5 +459,84 @@ mod tests {
         // Five are expected.
         assert!(wrong <= 10, "{wrong} of 100 pairs");
         assert_eq!(found, 100);
+    }
+
+    /// Recordings of one program whose shares differ by more than sampling, as profiles of several runs.
+    fn runs(random: &mut impl FnMut() -> u64, weights: &[u64]) -> Profile {
+        let mut runs = crate::Runs::new();
+        for samples in [2_000, 2_500, 1_800, 2_200] {
+            let varied: Vec<u64> =
+                weights.iter().map(|weight| weight * (80 + random() % 41) / 100).collect();
+            runs.add(&drawn(random, &varied, samples), &crate::Selection::default());
+        }
+        runs.finish()
+    }
+
+    fn compared_runs(profiles: [&Profile; 2]) -> Comparison {
+        let [before, after] = profiles;
+        let samples: [&mut dyn Iterator<Item = SampleRow>; 2] =
+            [&mut before.samples().iter(), &mut after.samples().iter()];
+        Comparison::of_runs(profiles, samples, [4, 4], Compared::Own, Measure::Share)
+    }
+
+    #[test]
+    fn runs_that_differ_by_themselves_are_told_from_change() {
+        let mut state = 7_u64;
+        let mut random = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state >> 33
+        };
+        let weights: Vec<u64> = (1..=30).map(|rank| 100_000 / rank).collect();
+        let mut slower = weights.clone();
+        slower[3] *= 3;
+        let (mut wrong, mut wrong_of_sampling, mut found) = (0, 0, 0);
+        for _ in 0..40 {
+            let (before, same) = (runs(&mut random, &weights), runs(&mut random, &weights));
+            let is_wrong = |it: Comparison| it.functions.iter().any(|row| row.by_chance < 0.05);
+            wrong += u32::from(is_wrong(compared_runs([&before, &same])));
+            wrong_of_sampling += u32::from(is_wrong(compared(&before, &same, Compared::Own)));
+            let comparison = compared_runs([&before, &runs(&mut random, &slower)]);
+            let row = comparison.functions.iter().find(|row| row.key.name == b"f3").expect("f3");
+            found += u32::from(row.by_chance < 0.05);
+        }
+        // Two are expected.
+        assert!(wrong <= 5, "{wrong} of 40");
+        assert!(wrong_of_sampling >= 15, "{wrong_of_sampling} of 40");
+        assert!(found >= 36, "{found} of 40");
+    }
+
+    #[test]
+    fn numbers_of_runs_are_kept_apart_and_the_larger_probability_counts() {
+        let side = |counts: [[u64; 2]; 3]| {
+            let mut runs = crate::Runs::new();
+            for [a, b] in counts {
+                let profile = made(&[("a", "f.js", 1, a), ("b", "f.js", 2, b)]);
+                runs.add(&profile, &crate::Selection::default());
+            }
+            runs.finish()
+        };
+        let before = side([[100, 900], [240, 1760], [110, 890]]);
+        let after = side([[200, 800], [190, 810], [440, 1560]]);
+        let samples: [&mut dyn Iterator<Item = SampleRow>; 2] =
+            [&mut before.samples().iter(), &mut after.samples().iter()];
+        let profiles = [&before, &after];
+        let comparison =
+            Comparison::of_runs(profiles, samples, [3, 3], Compared::Own, Measure::Share);
+        assert_eq!(comparison.runs, [vec![1000, 2000, 1000], vec![1000, 1000, 2000]]);
+        let a = comparison.functions.iter().find(|row| row.key.name == b"a").expect("a");
+        assert_eq!(a.runs, [vec![100, 240, 110], vec![200, 190, 440]]);
+        assert_eq!(a.samples(Compared::Own), [450, 830]);
+        // scipy: ttest_ind([0.1, 0.12, 0.11], [0.2, 0.19, 0.22]) is 8.98e-4, far above Fisher's test of 450 and 830 of 4,000; Holm's method
+        // doubles it.
+        let expected = 2.0 * 8.983_863_022_143e-04;
+        assert!((a.by_chance - expected).abs() < 1e-12, "{}", a.by_chance);
+
+        // As times: 450 of three runs, and 830 of three.
+        let by_time = Measure::Time(1.0).by_chance_of_runs(
+            [&[100, 240, 110], &[200, 190, 440]],
+            [&[1000, 2000, 1000], &[1000, 1000, 2000]],
+        );
+        // scipy: ttest_ind([100, 240, 110], [200, 190, 440]).
+        assert!((by_time - 2.462_640_349_481_433e-01).abs() < 1e-12, "{by_time}");
     }
 }

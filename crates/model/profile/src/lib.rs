@@ -64,6 +64,7 @@ mod listing;
 mod made;
 mod origin;
 mod profile;
+mod runs;
 mod sample;
 mod sampled_stack;
 mod selection;
@@ -89,6 +90,7 @@ pub use id::{
 pub use listing::{CodeSource, ListedFrame, ListedLine, Listing, Source};
 pub use origin::{Event, Module, ModuleKind, Process, Thread};
 pub use profile::{About, Missing, Profile};
+pub use runs::Runs;
 pub use sample::{SampleRow, Samples};
 pub use selection::Selection;
 pub use stack::{Frame, Stack};

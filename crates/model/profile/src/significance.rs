@@ -3,6 +3,8 @@
 //! A sample is taken in a function by chance, with the function's share of the time as the probability. Two recordings of one program
 //! therefore have different counts. The tests here give the probability of a difference that is at least as unlikely as the one that was
 //! seen, if there is none in truth. They are exact: a profile has many functions with few samples, for which approximations are wrong.
+//!
+//! Runs of one program also differ by themselves. How much is known only from several recordings, by Student's test of their shares or times.
 
 use std::f64::consts::PI;
 use std::ops::RangeInclusive;
@@ -34,6 +36,50 @@ pub fn binomial_exact(a: u64, b: u64, share: f64) -> f64 {
     let ln_probability =
         |x: u64| ln_choose(all, x) + real(x) * ln_a + real(all.saturating_sub(x)) * ln_b;
     sum_of_unlikely(a, 0..=all, ln_probability)
+}
+
+/// The probability, if the numbers of both lists vary around the same mean and by the same amount: Student's t-test, two-sided. `None` if there are too
+/// few numbers to tell how much they vary.
+#[must_use]
+pub fn students_t(a: &[f64], b: &[f64]) -> Option<f64> {
+    let freedom = a.len().checked_add(b.len())?.checked_sub(2).filter(|&freedom| freedom > 0)?;
+    if a.is_empty() || b.is_empty() {
+        return None;
+    }
+    let count = |values: &[f64]| real(values.len() as u64);
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / count(values);
+    let squares = |values: &[f64]| {
+        let mean = mean(values);
+        values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>()
+    };
+    let difference = (mean(a) - mean(b)).abs();
+    // Means of equal numbers differ by rounding.
+    if difference <= f64::EPSILON * mean(a).abs().max(mean(b).abs()) {
+        return Some(1.0);
+    }
+    let variance = (squares(a) + squares(b)) / real(freedom as u64);
+    let error = (variance * (count(a).recip() + count(b).recip())).sqrt();
+    Some(t_probability(difference / error, freedom))
+}
+
+/// The probability that Student's t is at least `t` or at most `−t`, by its finite series for whole degrees of freedom
+/// (Abramowitz and Stegun, 26.7.3 and 26.7.4).
+fn t_probability(t: f64, freedom: usize) -> f64 {
+    let angle = (t / real(freedom as u64).sqrt()).atan();
+    let (sine, cosine) = angle.sin_cos();
+    // The factors n / (n + 1) of the terms: those of n = 1, 3, … or of n = 2, 4, …
+    let is_odd = freedom % 2 == 1;
+    let (mut term, first) = if is_odd { (cosine, 2) } else { (1.0, 1) };
+    let mut sum = if freedom == 1 { 0.0 } else { term };
+    for factor in (first..freedom.saturating_sub(2)).step_by(2).map(|n| real(n as u64)) {
+        term *= cosine * cosine * factor / (factor + 1.0);
+        sum += term;
+    }
+    let within = match is_odd {
+        true => 2.0 / PI * (angle + sine * sum),
+        false => sine * sum,
+    };
+    (1.0 - within).clamp(0.0, 1.0)
 }
 
 /// Corrects probabilities of many tests, so that the smallest is as likely as it says although the best of many was chosen: Holm's method.
@@ -164,6 +210,52 @@ mod tests {
             assert!(error < 1e-7, "{a}, {b}, {share}: {probability:e} {expected:e}");
         }
         assert_eq!(binomial_exact(0, 0, 0.5), 1.0);
+    }
+
+    /// What scipy 1.17.1 computes.
+    #[test]
+    fn student_s_test_is_scipy_s() {
+        for (a, b, expected) in [
+            (&[0.1, 0.12, 0.11][..], &[0.2, 0.19, 0.22][..], 8.983_863_022_143e-04),
+            (&[0.1, 0.12], &[0.11], 1.0),
+            (&[0.05, 0.051, 0.049, 0.05], &[0.052, 0.05, 0.051], 2.031_106_637_201e-01),
+            (&[1.0, 2.0, 3.0, 4.0, 5.0], &[2.0, 3.0, 4.0, 5.0, 9.0], 2.861_445_588_099e-01),
+            (&[0.3], &[0.1, 0.2, 0.15, 0.12], 4.788_936_606_407e-02),
+            (&[10.0, 10.5], &[30.0, 31.0], 7.612_089_098_842e-04),
+        ] {
+            let probability = students_t(a, b).expect("enough numbers");
+            assert!(
+                (probability - expected).abs() < 1e-12,
+                "{a:?} {b:?}: {probability:e} {expected:e}"
+            );
+        }
+        assert_eq!(students_t(&[1.0], &[2.0]), None);
+        assert_eq!(students_t(&[], &[2.0, 3.0, 4.0]), None);
+        assert_eq!(students_t(&[0.1, 0.1], &[0.1]), Some(1.0));
+        assert_eq!(students_t(&[0.1, 0.1], &[0.2]), Some(0.0));
+    }
+
+    /// The density, added up in small steps.
+    #[test]
+    fn the_distribution_of_t_is_the_integral_of_its_density() {
+        for freedom in 1..=9_usize {
+            let n = freedom as f64;
+            let density = |t: f64| (1.0 + t * t / n).powf(-(n + 1.0) / 2.0);
+            // With t = tan u, from 0 to π / 2.
+            let area = |from: f64, to: f64| {
+                let step = (to - from) / 20_000.0;
+                let at = |place: f64| density(place.tan()) / place.cos().powi(2);
+                (0..20_000).map(|k| at(from + (f64::from(k) + 0.5) * step) * step).sum::<f64>()
+            };
+            for t in [0.1_f64, 1.0, 2.5, 12.0] {
+                let expected = area(t.atan(), PI / 2.0) / area(0.0, PI / 2.0);
+                let probability = t_probability(t, freedom);
+                assert!(
+                    (probability - expected).abs() < 1e-6,
+                    "{t} {freedom}: {probability} {expected}"
+                );
+            }
+        }
     }
 
     #[test]
