@@ -5,7 +5,7 @@
 //! | Type | From | Answers |
 //! |---|---|---|
 //! | [`Functions`] | `.symtab` and `.dynsym` | whether an address is in a function, and in which. It is made for files with a million symbols |
-//! | [`Symbols`] | `.symtab`, or `.dynsym` and `.gnu_debugdata`; `.plt` | the symbol at an address that perf chooses |
+//! | [`Symbols`] | `.symtab`, or `.dynsym` and `.gnu_debugdata`; `.plt`, `.plt.got` | the symbol at an address that perf chooses |
 //! | [`Lines`] | DWARF | the source line of an address, and the calls that are inlined there |
 //! | [`FileFrames`] | `.eh_frame`, `.debug_frame`, symbols | how to unwind a frame, and where stacks begin |
 //!
@@ -57,6 +57,7 @@ mod lines;
 mod native_file;
 mod notes;
 mod pods;
+mod stubs;
 mod symbol;
 mod symbols;
 mod xz;

@@ -75,8 +75,8 @@ impl<File: ReadAt> Elf<File> {
         })
     }
 
-    /// Passes the number of the symbol that each relocation in a section refers to.
-    pub(crate) fn each_relocated_symbol(&self, table: &Section, mut each: impl FnMut(u32)) {
+    /// Passes the address of each relocation in a section, and the number of the symbol that it refers to.
+    pub(crate) fn each_relocation(&self, table: &Section, mut each: impl FnMut(u64, u32)) {
         if table.kind != SHT_RELA {
             return;
         }
@@ -86,13 +86,15 @@ impl<File: ReadAt> Elf<File> {
             true => {
                 type Entry = object::elf::Rela64<Endianness>;
                 let count = count::<Entry>(table).min(MOST_SYMBOLS);
-                self.each_pod(table, count, |entry: &Entry| each(entry.r_sym(endian, false)))
+                self.each_pod(table, count, |entry: &Entry| {
+                    each(entry.r_offset.get(endian), entry.r_sym(endian, false));
+                })
             }
             false => {
                 type Entry = object::elf::Rela32<Endianness>;
                 let count = count::<Entry>(table).min(MOST_SYMBOLS);
                 self.each_pod(table, count, |entry: &Entry| {
-                    each(Rela::r_sym(entry, endian, false));
+                    each(entry.r_offset.get(endian).into(), Rela::r_sym(entry, endian, false));
                 })
             }
         };

@@ -4,20 +4,18 @@ use std::ops::Range;
 
 use jitdump::ReadAt;
 use object::elf::{
-    EM_AARCH64, SHF_EXECINSTR, SHN_ABS, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB, STB_GLOBAL, STB_WEAK,
-    STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STV_HIDDEN, STV_INTERNAL, SectionType,
+    SHF_EXECINSTR, SHN_ABS, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB, STB_GLOBAL, STB_WEAK, STT_FUNC,
+    STT_GNU_IFUNC, STT_NOTYPE, STV_HIDDEN, STV_INTERNAL, SectionType,
 };
 
 use crate::elf::Elf;
-use crate::pods;
 use crate::symbol::MOST_SYMBOLS;
+use crate::{pods, stubs};
 
 /// Longer names are cut off.
 const LONGEST_NAME: usize = 1 << 16;
 /// No more bytes of names are read at once. Chromium has 300 MB.
 const LARGEST_NAMES: u64 = 1 << 28;
-/// The size of a stub that calls a function of another file.
-const STUB: u64 = 16;
 /// So many symbols before an address are looked at for one that covers it.
 const MOST_BEFORE: usize = 32;
 
@@ -67,7 +65,15 @@ impl Symbols {
         if all.list.is_empty() {
             all.add(elf, SHT_DYNSYM);
         }
-        all.add_stubs(elf);
+        all.list.extend(stubs::of(elf).into_iter().map(|stub| NamedSymbol {
+            start: stub.start,
+            size: stub.size,
+            name: stub.name,
+            is_stub: true,
+            is_function: true,
+            is_weak: false,
+            is_global: false,
+        }));
         let code = elf.sections().iter();
         let code = code.filter(|section| section.flags & SHF_EXECINSTR.0 != 0);
         // Functions of unknown size do not reach farther.
@@ -117,41 +123,6 @@ impl Symbols {
                 is_global: symbol.bind == STB_GLOBAL,
             });
         });
-    }
-
-    /// Adds the stubs by which functions of other files are called (`.plt`), which have no symbols.
-    fn add_stubs(&mut self, elf: &Elf<impl ReadAt>) -> Option<()> {
-        let relocations = elf.section(b".rela.plt")?;
-        let table = elf.sections().iter().find(|section| section.kind == SHT_DYNSYM)?;
-        let strings = elf.linked(table)?.offset;
-        let mut names = Vec::new();
-        let mut left = MOST_SYMBOLS;
-        _ = elf.each_symbol(table, &mut left, |symbol| names.push(symbol.name));
-        let mut called = Vec::new();
-        elf.each_relocated_symbol(relocations, |symbol| {
-            // Symbol 0 is none: the relocation is of a function of this file.
-            let place = usize::try_from(symbol).ok().filter(|&place| place > 0);
-            called.push(place.and_then(|place| names.get(place).copied()));
-        });
-        // The first entry of `.plt` finds functions when they are first called; `.plt.sec` has none such.
-        let head = if elf.machine() == EM_AARCH64.0 { 32 } else { STUB };
-        for (name, head) in [(&b".plt"[..], head), (b".plt.sec", 0)] {
-            let Some(section) = elf.section(name) else { continue };
-            let starts = (head..section.size).step_by(16);
-            for (into, name) in starts.zip(&called) {
-                let Some(name) = *name else { continue };
-                self.list.push(NamedSymbol {
-                    start: section.address.saturating_add(into),
-                    size: STUB,
-                    name: strings.saturating_add(name.into()),
-                    is_stub: true,
-                    is_function: true,
-                    is_weak: false,
-                    is_global: false,
-                });
-            }
-        }
-        Some(())
     }
 
     /// The symbol at `address`: a function that covers it or, if there is none, the label before it. `file` is the one that they were read from.

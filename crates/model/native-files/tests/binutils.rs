@@ -213,6 +213,38 @@ fn calls_of_other_files_go_through_named_stubs() {
 }
 
 #[test]
+fn stubs_of_functions_whose_address_is_taken_have_names() {
+    for protection in ["-fcf-protection=none", "-Wl,-z,ibtplt"] {
+        let dir = tempfile::tempdir().expect("a folder");
+        let source = dir.path().join("taken.c");
+        let text = "#include <stdlib.h>\nvoid (*volatile taken)(void) = abort;\nvoid *(*volatile other)(size_t) = malloc;\nint main(void) { other = malloc; free(malloc(1)); if (taken != abort) abort(); return 0; }";
+        fs::write(&source, text).expect("written");
+        let library = dir.path().join("taken.so");
+        let mut command = Command::new("cc");
+        command.args(["-O0", "-shared", "-fPIC", "-Wl,-z,lazy"]);
+        command.arg(protection);
+        shown(command.arg("-o").arg(&library).arg(&source));
+        let file = native(&library, dir.path());
+        let text = shown(Command::new("objdump").args(["-d", "-j", ".plt.got"]).arg(&library));
+        let mut names = Vec::new();
+        for line in text.lines() {
+            let Some((address, name)) =
+                line.strip_suffix(">:").and_then(|line| line.split_once(" <"))
+            else {
+                continue;
+            };
+            let start = u64::from_str_radix(address, 16).expect("an address");
+            let found = file.symbol(start + 4).expect("a symbol");
+            assert_eq!((&*found.name, found.range.start), (name.as_bytes(), start));
+            names.push(name.to_owned());
+        }
+        for name in ["malloc@plt", "abort@plt"] {
+            assert!(names.iter().any(|it| it == name), "{protection}: {names:?}\n{text}");
+        }
+    }
+}
+
+#[test]
 fn compressed_sections() {
     let (dir, program) = compiled(&["-O2", "-g"]);
     for method in ["zlib", "zlib-gnu", "zstd"] {
