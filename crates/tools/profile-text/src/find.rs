@@ -64,10 +64,11 @@ pub fn find(profile: &Profile, totals: &Totals, typed: &str) -> Found {
     }
 }
 
-/// The function with the most samples that has code to show.
+/// The function with the most samples that has code to show: of its own, or of functions that it is inlined into.
 #[must_use]
 pub fn hottest(profile: &Profile, totals: &Totals) -> Option<FunctionId> {
-    let has_code: BTreeSet<FunctionId> = profile.codes().iter().map(|code| code.function).collect();
+    let with_code = profile.frames().iter().filter(|frame| frame.code.is_some());
+    let has_code: BTreeSet<FunctionId> = with_code.map(|frame| frame.function).collect();
     let functions = totals.functions();
     let mut sampled = functions.iter().filter(|(_, count)| count.own > 0).map(|(id, _)| *id);
     let first = sampled.clone().find(|id| has_code.contains(id));

@@ -18,7 +18,7 @@ use crate::{Error, Result, note, recorded, text, view};
 /// where it was inlined is shown there. Percentages are parts of the samples in the function's code, in all its compilations together.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "EXAMPLES:
-  jitscribe annotate                       the function with the most samples in code of its own
+  jitscribe annotate                       the function with the most samples
   jitscribe annotate fib                   by its name, or a part of it
   jitscribe annotate 'run src/app.js:12'   by name and place, if several have the name
   jitscribe annotate fib --generation all  every compilation
@@ -28,7 +28,7 @@ use crate::{Error, Result, note, recorded, text, view};
 
 The pager is $JITSCRIBE_PAGER, $PAGER or less; it is used on a terminal only.")]
 pub struct Args {
-    /// The function [default: that with the most samples, of those with code of their own]
+    /// The function [default: that with the most samples, of those with code, or inlined into code]
     name: Option<String>,
     /// The recording: a file, a directory of perf record --threads, or - for standard input
     #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
