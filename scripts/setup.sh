@@ -23,6 +23,8 @@ cache=${JITSCRIBE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/jitscribe}
 rust_needed=1.95
 # The tests compare with this version of samply.
 samply=0.13.1
+# The tests run this version of inferno on folded stacks. Its licence is the CDDL: nothing links it.
+inferno=0.12.8
 # A package of ES modules with source maps, and the SHA-256 of its archive.
 marked=15.0.12
 marked_sum=39a847a896af15b2846f927da55d444619ea55a55c236e10333056474b793aaa
@@ -286,6 +288,15 @@ END
         mv "$built/bin/samply" "$cache/samply/bin/samply"
         rm -r "$built"
     fi
+    # Only what draws flame graphs: half a minute.
+    if [ ! -x "$cache/inferno-$inferno/bin/inferno-flamegraph" ]; then
+        built=$(mktemp -d)
+        CARGO_PROFILE_DEV_DEBUG=false cargo install inferno --version "$inferno" --locked --debug --quiet \
+            --no-default-features --features cli --bin inferno-flamegraph --root "$built" --target-dir "$built/target"
+        mkdir -p "$cache/inferno-$inferno/bin"
+        mv "$built/bin/inferno-flamegraph" "$cache/inferno-$inferno/bin/"
+        rm -r "$built"
+    fi
     # perf 6.12, Python 3.13, OpenJDK 21, gdb 16, lldb 19 and Valgrind 3.24, none of which Debian 12 has.
     scripts/trixie.sh "$cache/trixie"
 fi
@@ -325,6 +336,7 @@ if [ "$mode" = test ]; then
     printf '  %-36s %s\n' "the client of debuginfod" "$cache/debuginfod"
     printf '  %-36s %s\n' "QEMU's user mode" "$cache/qemu"
     printf '  %-36s %s\n' "samply" "$cache/samply"
+    printf '  %-36s %s\n' "inferno" "$cache/inferno-$inferno"
     printf '  %-36s %s\n' "a package with source maps" "$cache/marked-$marked"
     printf '  %-36s %s\n' "the command line of Firefox Profiler" "$cache/profiler-cli-$profiler_cli, $cache/node-$node"
     printf '  %-36s %s\n' "deno and bun" "$cache/deno-$deno, $cache/bun-$bun"

@@ -378,6 +378,52 @@ fn speedscope_reads_four_formats_alike() {
     assert_eq!(speedscope(&exported, Format::Folded), expected);
 }
 
+/// The boxes of inferno's flame graph: their samples, summed by name, and their colours in its palette for Java.
+fn inferno(exported: &Exported) -> BTreeMap<String, (u64, BTreeSet<&'static str>)> {
+    let mut command = tool(installed("inferno-0.12.8/bin/inferno-flamegraph"));
+    command.args(["--colors", "java", "--minwidth", "0"]);
+    let svg = run(command.arg(exported.file(Format::Folded))).stdout;
+    let mut boxes: BTreeMap<String, (u64, BTreeSet<&'static str>)> = BTreeMap::new();
+    for title in svg.split("<title>").skip(1) {
+        let (name, behind) = title.split_once(" (").expect("samples");
+        let (samples, behind) = behind.split_once(" sample").expect("samples");
+        let (_, behind) = behind.split_once("fill=\"rgb(").expect("a colour");
+        let (color, _) = behind.split_once(')').expect("a colour");
+        let parts: Vec<u8> = color.split(',').map(|part| part.parse().expect("a part")).collect();
+        let [red, green, blue] = parts[..] else { panic!("{color}") };
+        let color = match () {
+            () if green > red && blue > red => "aqua",
+            () if green > red && green > blue => "green",
+            () if green == blue => "red",
+            () => "orange",
+        };
+        let row = boxes.entry(name.to_owned()).or_default();
+        row.0 += samples.replace(',', "").parse::<u64>().expect("a number");
+        row.1.insert(color);
+    }
+    boxes
+}
+
+#[test]
+fn inferno_draws_folded_stacks_with_their_samples_and_kinds() {
+    let exported = Exported::new();
+    let color = |name: &str| match name {
+        "outer" => "green",
+        "mid" | "leaf" => "aqua",
+        "page_fault" => "orange",
+        _ => "red",
+    };
+    // No function of the profile calls itself, so that the widths of its boxes add up.
+    let all = COUNTS.iter().sum();
+    let names = ["all", "app"].map(|name| (name.to_owned(), (0, all)));
+    let expected: BTreeMap<_, _> = truth(false)
+        .into_iter()
+        .chain(names)
+        .map(|(name, (_, total))| (name.clone(), (total, BTreeSet::from([color(&name)]))))
+        .collect();
+    assert_eq!(inferno(&exported), expected);
+}
+
 /// Reads a profile with the model of Chrome's DevTools, whose sources are in TypeScript.
 const DEVTOOLS: &str = r#"
 import {registerHooks} from 'node:module';
