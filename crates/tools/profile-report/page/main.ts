@@ -2,6 +2,7 @@ import { byId, el } from "./dom.ts";
 import { count, duration, percent } from "./format.ts";
 import { listenForKeys } from "./keyboard.ts";
 import { Code } from "./model/code.ts";
+import { codesWithFunction } from "./model/codes_with_function.ts";
 import { Profile } from "./model/profile.ts";
 import { Columns } from "./read/columns.ts";
 import { inflate } from "./read/inflate.ts";
@@ -10,7 +11,7 @@ import { Session } from "./session.ts";
 import { VIEWS, type View } from "./state.ts";
 import { nextTheme } from "./theme.ts";
 import { CallTreeTable } from "./views/call_tree.ts";
-import { CodeView, codesWithFunction } from "./views/code.ts";
+import { CodeView } from "./views/code.ts";
 import { drawDetails } from "./views/details.ts";
 import { Flame } from "./views/flame.ts";
 import { Functions } from "./views/functions.ts";
@@ -118,7 +119,7 @@ async function start() {
   function moveCode(by: number) {
     const { state } = session;
     if (state.fn < 0) return;
-    const codes = codesWithFunction(session, state.fn);
+    const codes = codesWithFunction(profile, state.fn);
     const next = codes[(Math.max(0, codes.indexOf(state.code)) + by + codes.length) % codes.length];
     if (next !== undefined) session.update({ code: next, view: "code" });
   }

@@ -1,19 +1,13 @@
 //! Machine code and sources: those that were sampled, as columns.
 
-use std::cmp::Reverse;
-
-use printable::Hexadecimal;
-use profile::{CodeId, CodeSource, FrameId, FunctionId, Listing, Profile, Totals};
-use rustc_hash::FxHashMap;
+use profile::{CodeSource, FunctionId, Profile, Totals};
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
-use crate::assembly::Disassembled;
 use crate::columns::Columns;
 use crate::options::Options;
-use crate::places::Places;
 use crate::summary::Summary;
-use crate::text::{self, Texts, shown};
+use crate::text::{Texts, shown};
+use crate::{listings, sources};
 
 /// The code as the page reads it. What was put in, and what was left out, is added to `summary`.
 pub fn bytes(
@@ -25,12 +19,12 @@ pub fn bytes(
     let totals = Totals::all(profile);
     let mut columns = Columns::default();
     let mut texts = Texts::default();
-    let files = listings(profile, &totals, source, options, summary, &mut texts, &mut columns);
+    let files = listings::add(profile, &totals, source, options, summary, &mut texts, &mut columns);
     let file_of = |id: FunctionId| {
         let known = profile.text(profile.function(id).file);
         if known.is_empty() { files.get(&id).map(Vec::as_slice).unwrap_or_default() } else { known }
     };
-    sources(profile, &totals, &file_of, source, options, summary, &mut texts, &mut columns);
+    sources::add(profile, &totals, &file_of, source, options, summary, &mut texts, &mut columns);
     let mut rows: Vec<_> = files.iter().collect();
     rows.sort();
     columns.u32("file.function", rows.iter().map(|row| row.0.0));
@@ -44,175 +38,4 @@ pub fn bytes(
     });
     let about = if let Value::Object(about) = about { about } else { Map::new() };
     columns.finish(about)
-}
-
-/// Rows of the tables `listing`, `instruction` and `byte`.
-#[derive(Default)]
-struct Rows {
-    codes: Vec<u32>,
-    counts: Vec<u32>,
-    lengths: Vec<u32>,
-    cut: Vec<u32>,
-    instructions: Vec<Instruction>,
-    bytes: Vec<u8>,
-}
-
-struct Instruction {
-    length: u8,
-    text: u32,
-    label: u32,
-    /// One more than the offset.
-    target: u64,
-    /// One more than the function's number.
-    function: u32,
-    place: u32,
-}
-
-fn listings(
-    profile: &Profile,
-    totals: &Totals,
-    source: &mut dyn CodeSource,
-    options: &Options,
-    summary: &mut Summary,
-    texts: &mut Texts,
-    columns: &mut Columns,
-) -> FxHashMap<FunctionId, Vec<u8>> {
-    let mut files = FxHashMap::default();
-    let mut sampled: Vec<CodeId> = profile.numbered_codes().map(|(id, _)| id).collect();
-    sampled.retain(|&id| totals.of_code(id).total > 0);
-    sampled.sort_by_key(|&id| Reverse((totals.of_code(id).own, totals.of_code(id).total)));
-    let mut functions: FxHashMap<&[u8], u32> = FxHashMap::default();
-    for (number, function) in (1..).zip(profile.functions()) {
-        functions.entry(profile.text(function.name)).or_insert(number);
-    }
-    let mut places = Places::default();
-    let mut rows = Rows::default();
-    for id in sampled {
-        if rows.instructions.len() >= options.most_instructions {
-            summary.listings_left_out = summary.listings_left_out.saturating_add(1);
-            continue;
-        }
-        let disassembled = source.listing(id).and_then(|listing| {
-            let lines = Disassembled::of(id, &listing, source)?;
-            Some((listing, lines))
-        });
-        let Some((listing, disassembled)) = disassembled else {
-            summary.listings_unknown = summary.listings_unknown.saturating_add(1);
-            continue;
-        };
-        add_files(profile, id, &listing, &functions, &mut files);
-        let left = options.most_instructions.saturating_sub(rows.instructions.len());
-        let is_cut = disassembled.is_cut || disassembled.lines.len() > left;
-        let before = (rows.instructions.len(), rows.bytes.len());
-        for line in disassembled.lines.iter().take(left) {
-            let function = functions.get(line.name.as_slice()).copied();
-            rows.instructions.push(Instruction {
-                length: line.length,
-                text: texts.number(&shown(line.text.as_bytes())),
-                label: line.label,
-                target: line.target.map(|at| at.saturating_add(1)).unwrap_or_default(),
-                function: function.unwrap_or_default(),
-                place: places.number(listing.frames_at(line.offset), texts),
-            });
-            let start = usize::try_from(line.offset).unwrap_or(usize::MAX);
-            let range = start..start.saturating_add(line.length.into());
-            rows.bytes.extend(listing.bytes.get(range).unwrap_or_default());
-        }
-        let added = |now: usize, before| u32::try_from(now.saturating_sub(before)).unwrap_or(0);
-        rows.codes.push(id.0);
-        rows.counts.push(added(rows.instructions.len(), before.0));
-        rows.lengths.push(added(rows.bytes.len(), before.1));
-        rows.cut.push(u32::from(is_cut));
-    }
-    summary.listings = rows.codes.len();
-    columns.u32("listing.code", rows.codes.iter().copied());
-    columns.u32("listing.instructions", rows.counts.iter().copied());
-    columns.u32("listing.bytes", rows.lengths.iter().copied());
-    columns.u32("listing.cut", rows.cut.iter().copied());
-    let all = &rows.instructions;
-    columns.u32("instruction.length", all.iter().map(|row| row.length.into()));
-    columns.u32("instruction.text", all.iter().map(|row| row.text));
-    columns.u32("instruction.label", all.iter().map(|row| row.label));
-    columns.u64("instruction.target?", all.iter().map(|row| row.target));
-    columns.u32("instruction.function?", all.iter().map(|row| row.function));
-    columns.u32("instruction.place?", all.iter().map(|row| row.place));
-    columns.bytes("byte.value", &rows.bytes);
-    places.columns(columns);
-    files
-}
-
-/// The files of functions whose file the profile does not have, by the lines of a code.
-fn add_files(
-    profile: &Profile,
-    code: CodeId,
-    listing: &Listing,
-    functions: &FxHashMap<&[u8], u32>,
-    files: &mut FxHashMap<FunctionId, Vec<u8>>,
-) {
-    for frames in listing.lines.iter().map(|line| &line.frames) {
-        for (depth, frame) in frames.iter().rev().enumerate() {
-            let named = || functions.get(frame.function.as_slice())?.checked_sub(1).map(FunctionId);
-            let id = if depth == 0 { Some(profile.code(code).function) } else { named() };
-            if let Some(id) = id.filter(|&id| profile.function(id).file.is_empty())
-                && !frame.file.is_empty()
-            {
-                files.entry(id).or_insert_with(|| frame.file.clone());
-            }
-        }
-    }
-}
-
-#[expect(clippy::too_many_arguments, reason = "what a report consists of")]
-fn sources<'p>(
-    profile: &Profile,
-    totals: &Totals,
-    file_of: &dyn Fn(FunctionId) -> &'p [u8],
-    source: &mut dyn CodeSource,
-    options: &Options,
-    summary: &mut Summary,
-    texts: &mut Texts,
-    columns: &mut Columns,
-) {
-    // The most sampled files first, so that others are left out.
-    let mut samples: FxHashMap<&[u8], u64> = FxHashMap::default();
-    for (number, frame) in (0..).zip(profile.frames()) {
-        let file = file_of(frame.function);
-        let count = totals.of_frame(FrameId(number));
-        if frame.line > 0 && !file.is_empty() && count.total > 0 {
-            let weight = count.own.saturating_mul(1 << 16).saturating_add(count.total);
-            let all = samples.entry(file).or_default();
-            *all = all.saturating_add(weight);
-        }
-    }
-    let mut files: Vec<(&[u8], u64)> = samples.into_iter().collect();
-    files.sort_by_key(|&(file, count)| (Reverse(count), file));
-    let mut lines = Vec::new();
-    let mut rows: Vec<(u32, u32, bool, String)> = Vec::new();
-    let mut left = options.most_source_bytes;
-    for (file, _) in files {
-        let Some(text) = source.source(file) else {
-            summary.sources_unknown = summary.sources_unknown.saturating_add(1);
-            continue;
-        };
-        let Some(rest) = left.checked_sub(text.text.len()) else {
-            summary.sources_left_out = summary.sources_left_out.saturating_add(1);
-            continue;
-        };
-        left = rest;
-        let before = lines.len();
-        let all = text.text.strip_suffix(b"\n").unwrap_or(&text.text);
-        lines.extend(all.split(|&byte| byte == b'\n').map(|line| {
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            text::line(line)
-        }));
-        let count = u32::try_from(lines.len().saturating_sub(before)).unwrap_or(0);
-        let hash = Hexadecimal(&Sha256::digest(&text.text)).to_string();
-        rows.push((texts.number(&shown(file)), count, text.is_newer, hash));
-    }
-    summary.sources = rows.len();
-    columns.u32("source.file", rows.iter().map(|row| row.0));
-    columns.u32("source.lines", rows.iter().map(|row| row.1));
-    columns.u32("source.newer", rows.iter().map(|row| u32::from(row.2)));
-    columns.text("source.hash", rows.iter().map(|row| row.3.as_str()));
-    columns.text("line.text", lines.iter().map(String::as_str));
 }

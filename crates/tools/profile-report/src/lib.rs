@@ -85,7 +85,7 @@
 //! | `function` | `name`, `file`, `line`, `kind`, `in` (1: in the first profile, 2: in the second, 3: in both), `own_before`, `own_after`, `total_before`, `total_after` (samples), `own_by_chance`, `total_by_chance` (probabilities) |
 //! | `node` (of the call tree) | `up` (as in `stack`), `function`, `own_before`, `own_after`, `total_before`, `total_after`, `by_chance` |
 //!
-//! Its directory has the paths of the `recordings`, their numbers of `samples`, the `ratio` by which times are compared (null: shares are), and
+//! Its directory has the paths of the `recordings`, their numbers of `samples` and of `runs` (recordings), the `ratio` by which times are compared (null: shares are), and
 //! below which probability a difference is `significant`.
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -104,8 +104,10 @@ mod base64;
 mod code;
 mod columns;
 mod difference;
+mod listings;
 mod options;
 mod places;
+mod sources;
 mod summary;
 mod tables;
 mod text;

@@ -33,6 +33,9 @@ fn names() -> Vec<Vec<u8>> {
         "constructor",
         "hasOwnProperty",
         "#fn=x&view=code",
+        // Sources with colours.
+        "</script><script>window.executed=1;alert(1)</script>.js",
+        "<b>.php",
         "(a+)+$",
         "",
     ]

@@ -573,3 +573,107 @@ fn it_prints_and_fits_narrow_windows() {
     }
     assert_eq!(page.finish(), Seen::default());
 }
+
+/// The parts of the source in view that have a colour.
+fn colored(page: &mut Page<'_>, kind: &str) -> Vec<String> {
+    let parts = page.eval(&format!(
+        "[...document.querySelectorAll('.source-line .syntax-{kind}')].map((part) => part.textContent)"
+    ));
+    serde_json::from_value(parts).expect("texts")
+}
+
+/// Waits until there is an element: code is read when it is first shown.
+fn wait_for(page: &mut Page<'_>, selector: &str) {
+    page.eval(&format!(
+        "new Promise((done) => {{ const look = () => document.querySelector('{selector}') ? done() : setTimeout(look, 5); look(); }})"
+    ));
+}
+
+#[test]
+fn sources_have_the_colours_of_their_language() {
+    let report = Report::new();
+    let mut browser = Browser::start();
+    let mut page = browser.open(&report.file(), "#fn=escape", SIZE);
+    wait_for(&mut page, ".source-line");
+    assert_eq!(colored(&mut page, "comment"), ["// Renders pages."]);
+    let strings = ["''", "'<li>'", "'</li>'", "''"];
+    assert_eq!(colored(&mut page, "string"), strings);
+    let function = ["export", "function"];
+    let keywords = [
+        &function[..],
+        &["let", "for", "const", "of", "return"],
+        &function,
+        &["return"],
+        &function,
+        &["const", "for", "const", "of", "return"],
+    ];
+    assert_eq!(colored(&mut page, "keyword"), keywords.concat());
+    // The text is what it was.
+    let text = page.eval(
+        "[...document.querySelectorAll('.source-line .text')].map((line) => line.textContent).join('\\n')",
+    );
+    let source = Made.source(made::FILE).expect("a source").text;
+    assert_eq!(text.as_str().expect("a text"), String::from_utf8_lossy(&source).trim_end());
+    // Each colour can be read on its background, in the light and in the dark: the contrast that WCAG 2 asks of texts.
+    for theme in ["light", "dark"] {
+        page.set_media(theme == "dark", false);
+        let contrasts = page.eval(
+            "(() => { const luminance = (color) => color.match(/[\\d.]+/g).slice(0, 3).map((value) => value / 255)
+                 .map((value) => value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4)
+                 .reduce((sum, value, at) => sum + value * [0.2126, 0.7152, 0.0722][at], 0);
+               const surface = luminance(getComputedStyle(document.querySelector('main')).backgroundColor);
+               return ['keyword', 'string', 'comment', 'number'].map((kind) => {
+                 const probe = document.querySelector('main').appendChild(document.createElement('span')); probe.className = `syntax-${kind}`;
+                 const own = luminance(getComputedStyle(probe).color); probe.remove();
+                 return (Math.max(own, surface) + 0.05) / (Math.min(own, surface) + 0.05); }); })()",
+        );
+        let contrasts: Vec<f64> = serde_json::from_value(contrasts).expect("numbers");
+        assert!(contrasts.iter().all(|contrast| *contrast >= 4.5), "{theme}: {contrasts:?}");
+        picture(&mut page, &format!("colours-{theme}"));
+    }
+    assert_eq!(page.finish(), Seen::default());
+}
+
+/// The same code with a long source, which is one comment from its first line on.
+struct Long;
+
+impl CodeSource for Long {
+    fn listing(&mut self, code: CodeId) -> Option<Listing> {
+        Made.listing(code)
+    }
+
+    fn name_at(&mut self, code: CodeId, address: u64) -> Option<(Vec<u8>, u64)> {
+        Made.name_at(code, address)
+    }
+
+    fn source(&mut self, file: &[u8]) -> Option<Source> {
+        let mut source = Made.source(file)?;
+        source.text = b"/*\n".to_vec();
+        source.text.extend(b"return 'not a string';\n".repeat(60_000));
+        source.text.extend(b"*/ return 'a string';\n");
+        Some(source)
+    }
+}
+
+#[test]
+fn the_end_of_a_long_source_has_its_colours_once_all_above_is_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("report.html");
+    let mut html = Vec::new();
+    let written =
+        profile_report::write(&made::profile(), &mut Long, &Default::default(), &mut html);
+    assert_eq!(written.expect("written").sources, 1);
+    fs::write(&file, html).expect("written");
+    let mut browser = Browser::start();
+    let mut page = browser.open(&file, "#fn=escape", SIZE);
+    wait_for(&mut page, ".source-line");
+    assert_eq!(colored(&mut page, "keyword"), [""; 0]);
+    page.eval("document.querySelector('.pane.source .rows').scrollTop = 1e9");
+    wait_for(&mut page, ".source-line .syntax-keyword");
+    assert_eq!(colored(&mut page, "keyword"), ["return"]);
+    assert_eq!(colored(&mut page, "string"), ["'a string'"]);
+    let comments = colored(&mut page, "comment");
+    assert_eq!(comments.last().map(String::as_str), Some("*/"));
+    assert_eq!(comments[0], "return 'not a string';");
+    assert_eq!(page.finish(), Seen::default());
+}

@@ -26,6 +26,11 @@ export class Rows {
     this.draw(true);
   }
 
+  /** Draws the rows in view once more. */
+  redraw() {
+    this.draw(true);
+  }
+
   /** Scrolls as far as is needed to show a row. */
   reveal(row: number, inMiddle = false) {
     const { scrollTop, clientHeight } = this.element;
