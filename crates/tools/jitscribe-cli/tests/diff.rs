@@ -130,3 +130,67 @@ fn only_a_page_of_ours_is_replaced_without_force() {
     }
     assert!(!bench.path("other.html").exists());
 }
+
+#[test]
+fn several_recordings_of_each_side() {
+    let bench = Bench::new();
+    let names = ["b1.data", "b2.data", "a1.data", "a2.data"];
+    for (name, first) in names.into_iter().zip([20_000, 22_000, 90_000, 92_000]) {
+        record(&bench, name, first, 40_000);
+    }
+    let counts = names.map(|name| samples(&bench, name) as u64);
+    let sides = ["--before", "b1.data", "b2.data", "--after", "a1.data", "a2.data"];
+    for measure in ["share", "time"] {
+        let printed = diff(&bench, &[&["--json", "--by", measure][..], &sides].concat());
+        assert_eq!(printed.code, 0, "{}", printed.stderr);
+        let printed: serde_json::Value = serde_json::from_str(&printed.stdout).expect("JSON");
+        assert_eq!(printed["recordings"], serde_json::json!(names));
+        assert_eq!(printed["runs_before"], serde_json::json!(counts[..2]));
+        assert_eq!(printed["runs_after"], serde_json::json!(counts[2..]));
+        assert_eq!(printed["samples_before"], counts[0] + counts[1]);
+        // The functions of each recording add up to it.
+        for (key, run) in
+            ["runs_before", "runs_after"].into_iter().flat_map(|key| [(key, 0), (key, 1)])
+        {
+            let of = |row: &serde_json::Value| row[key][run].as_u64().expect("a number");
+            let rows = printed["functions"].as_array().expect("rows");
+            assert_eq!(
+                printed[key][run],
+                rows.iter().map(of).sum::<u64>(),
+                "{measure} {key} {run}"
+            );
+        }
+    }
+    let printed = diff(&bench, &sides);
+    let head = format!(
+        "before: {} samples in 2 recordings; after: {} samples in 2 recordings",
+        counts[0] + counts[1],
+        counts[2] + counts[3]
+    );
+    assert!(printed.stdout.replace(',', "").starts_with(&head), "{}", printed.stdout);
+
+    let done = diff(&bench, &[&["--html"][..], &sides].concat());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(done.stderr.contains("b1.data, b2.data ("), "{}", done.stderr);
+    let mut browser = Browser::start();
+    let mut page = browser.open(&bench.path("diff.html"), "", (1200, 900));
+    let text = page.text("#selection").replace(',', "");
+    assert!(
+        text.contains(&format!("before: {} samples in 2 recordings", counts[0] + counts[1])),
+        "{text}"
+    );
+    assert_eq!(page.text("#about"), "b1.data, b2.data → a1.data, a2.data");
+    assert_eq!(page.finish(), Seen::default());
+
+    for words in [
+        &["--before", "b1.data"][..],
+        &["--after", "a1.data"],
+        &["b1.data", "a1.data", "--before", "b2.data", "--after", "a2.data"],
+        &["b1.data"],
+    ] {
+        assert_eq!(diff(&bench, words).code, 2, "{words:?}");
+    }
+    // One of one side tells nothing of how much its runs differ, and is compared with those of the other.
+    let words = ["--before", "b1.data", "--after", "a1.data", "a2.data"];
+    assert_eq!(diff(&bench, &words).code, 0);
+}

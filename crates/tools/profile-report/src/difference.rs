@@ -17,6 +17,8 @@ pub struct Difference<'p> {
     pub profiles: [&'p Profile; 2],
     /// The samples of each that are compared.
     pub selections: [&'p Selection; 2],
+    /// The number of recordings in each: with several, each is a thread ([`profile::Runs`]).
+    pub runs: [usize; 2],
     /// What their numbers are compared with.
     pub measure: Measure,
 }
@@ -37,12 +39,12 @@ pub struct DifferenceSummary {
 
 /// The comparison as the page reads it. What was found is added to `summary`.
 pub fn bytes(difference: &Difference<'_>, summary: &mut DifferenceSummary) -> Vec<u8> {
-    let Difference { profiles, selections, measure } = *difference;
+    let Difference { profiles, selections, runs, measure } = *difference;
     let [before, after] = profiles;
     let [selection_before, selection_after] = selections;
     let compare = |compared| {
         let (mut before, mut after) = (selection_before.of(before), selection_after.of(after));
-        Comparison::of(profiles, [&mut before, &mut after], compared, measure)
+        Comparison::of_runs(profiles, [&mut before, &mut after], runs, compared, measure)
     };
     let own = compare(Compared::Own);
     let total = compare(Compared::Total);
@@ -72,6 +74,7 @@ fn about(difference: &Difference<'_>, comparison: &Comparison) -> Map<String, Va
     let value = json!({
         "recordings": recordings,
         "samples": comparison.samples,
+        "runs": difference.runs,
         "ratio": ratio,
         "significant": SIGNIFICANT,
         "kinds": kinds,

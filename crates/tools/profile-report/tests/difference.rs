@@ -142,8 +142,8 @@ impl Comparison {
         let folder = tempfile::tempdir().expect("a folder");
         let [before, after] = [profile(0), profile(1)];
         let all = Selection::default();
-        let difference =
-            Difference { profiles: [&before, &after], selections: [&all, &all], measure };
+        let (profiles, selections) = ([&before, &after], [&all, &all]);
+        let difference = Difference { profiles, selections, runs: [1, 1], measure };
         let mut html = Vec::new();
         let summary = profile_report::write_difference(&difference, &mut html).expect("written");
         assert_eq!(summary.bytes, html.len() as u64);
@@ -491,4 +491,72 @@ fn it_prints_and_fits_narrow_windows() {
         picture(&mut page, &format!("difference-{}", size.0));
     }
     assert_eq!(page.finish(), Seen::default());
+}
+
+/// A profile of functions with these names, each called by the one before.
+fn named(names: &[Vec<u8>], samples: u64) -> Profile {
+    let mut builder = Builder::new();
+    let event = builder.event(IMAGE.as_bytes());
+    let process = builder.process(1, SCRIPT.as_bytes());
+    let thread = builder.thread(process, 1, SCRIPT.as_bytes());
+    let mut about = About::default();
+    about.recording = names.concat();
+    builder.about(about);
+    let mut stack = None;
+    for name in names {
+        let mut function = Function::new(builder.string(name), FunctionKind::Jitted);
+        (function.file, function.line) = (function.name, u32::MAX);
+        let function = builder.function(function);
+        let frame = builder.frame(Frame::new(function));
+        let last = builder.stack(stack, frame);
+        stack = Some(last);
+        for time in 0..samples {
+            builder.sample(SampleRow { time, thread, event, weight: u64::MAX, stack: last });
+        }
+    }
+    builder.finish()
+}
+
+#[test]
+fn long_and_unprintable_names_neither_execute_nor_hang() {
+    let mut names: Vec<Vec<u8>> =
+        [IMAGE, SCRIPT, CONTROL, "<!--<script>", "__proto__", "\u{202e}gnp.exe", "(a+)+$", ""]
+            .map(|name| name.as_bytes().to_vec())
+            .into();
+    names.push(b"\xff\xfe\x80".to_vec());
+    names.push(vec![b'x'; 1 << 20]);
+    names.push("\u{ffa0}<b>".repeat(1 << 17).into_bytes());
+    let (before, after) = (named(&names, 3), named(&names[1..], 200));
+    let mut joined = profile::Runs::new();
+    for _ in 0..2 {
+        joined.add(&after, &Selection::default());
+    }
+    let joined = joined.finish();
+    let all = Selection::default();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("diff.html");
+    let mut browser = Browser::start();
+    for (after, runs) in [(&after, [1, 1]), (&joined, [1, 2])] {
+        let (profiles, selections) = ([&before, after], [&all, &all]);
+        let difference = Difference { profiles, selections, runs, measure: Measure::Share };
+        let mut html = Vec::new();
+        profile_report::write_difference(&difference, &mut html).expect("written");
+        // Long names are shortened.
+        assert!(html.len() < 1 << 17, "{}", html.len());
+        fs::write(&file, html).expect("written");
+        let mut page = browser.open(&file, "", SIZE);
+        assert_eq!(page.eval("document.documentElement.dataset.ready"), "true");
+        for id in 0..names.len() {
+            page.eval(&format!("jitscribe.session.update({{fn: {id}}})"));
+        }
+        for key in ["w", "s", "n", "?", "Escape", "ArrowDown", "ArrowRight"] {
+            page.key(key);
+        }
+        page.hover((600.0, 150.0));
+        let seen = "[window.executed, document.images.length, document.querySelectorAll('script:not([type])').length]";
+        assert_eq!(page.eval(seen), json!([null, 0, 1]));
+        let several = page.text("#selection").contains("in 2 recordings");
+        assert_eq!(several, runs[1] == 2);
+        assert_eq!(page.finish(), Seen::default());
+    }
 }

@@ -15,6 +15,10 @@ pub struct Difference {
     pub samples_before: u64,
     /// Samples in the second recording.
     pub samples_after: u64,
+    /// Samples in each recording of the first side.
+    pub runs_before: Vec<u64>,
+    /// Samples in each recording of the second side.
+    pub runs_after: Vec<u64>,
     /// What is compared: `self` or `inclusive`.
     pub compared: &'static str,
     /// With what: `share` of all samples, or `time`.
@@ -33,7 +37,11 @@ pub struct DifferentFunction {
     pub before: u64,
     /// Samples that are compared, in the second recording.
     pub after: u64,
-    /// The change: of the share, in percentage points, or in samples of the second recording.
+    /// Of these, the samples in each recording of the first side.
+    pub runs_before: Vec<u64>,
+    /// The same of the second side.
+    pub runs_after: Vec<u64>,
+    /// The change: of the share, in percentage points, or in samples of the second side.
     pub change: f64,
     /// The probability of such a difference by chance.
     pub by_chance: f64,
@@ -70,12 +78,25 @@ impl Difference {
                 Measure::Time(_) => change,
             };
             let by_chance = row.by_chance;
-            Some(DifferentFunction { function, before, after, change, by_chance, verdict })
+            let [runs_before, runs_after] = row.runs.clone();
+            Some(DifferentFunction {
+                function,
+                before,
+                after,
+                runs_before,
+                runs_after,
+                change,
+                by_chance,
+                verdict,
+            })
         };
         let [samples_before, samples_after] = comparison.samples;
+        let [runs_before, runs_after] = comparison.runs.clone();
         Self {
             samples_before,
             samples_after,
+            runs_before,
+            runs_after,
             compared: match compared {
                 Compared::Own => "self",
                 Compared::Total => "inclusive",
@@ -96,8 +117,8 @@ impl Difference {
             Style::Plain,
             format!(
                 "before: {}; after: {}",
-                counted(self.samples_before, "sample"),
-                counted(self.samples_after, "sample"),
+                side(self.samples_before, &self.runs_before),
+                side(self.samples_after, &self.runs_after),
             ),
         )];
         let shown: Vec<_> =
@@ -158,6 +179,15 @@ impl Difference {
             },
         ));
         lines
+    }
+}
+
+/// The samples of a side: `5,000 samples in 3 recordings`.
+fn side(samples: u64, runs: &[u64]) -> String {
+    let samples = counted(samples, "sample");
+    match runs {
+        [] | [_] => samples,
+        several => format!("{samples} in {}", counted(several.len() as u64, "recording")),
     }
 }
 

@@ -1,28 +1,34 @@
-//! `jitscribe diff`: compares two recordings, function by function.
+//! `jitscribe diff`: compares two recordings, or several of each side, function by function.
 
-use std::path::PathBuf;
+mod side;
+
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use profile::{Compared, Comparison, Measure, Profile, SampleRow};
+use profile::{Compared, Comparison, Measure, SampleRow};
 use profile_report::DifferenceSummary;
 use profile_text::Difference;
 
 use crate::html::Html;
 use crate::selection::SelectionArgs;
-use crate::{Error, Result, recorded, text, view};
+use crate::{Result, text, view};
+use side::Side;
 
 /// Compare two recordings, function by function
 ///
 /// Functions are the same if their names, files and lines are, not by address, process or compiler tier. Versions, hashes and numbers that runtimes
 /// make up are left out of names and paths. Numbers of samples differ between any two runs: a difference is shown if it is unlikely (below 5 %) to be
-/// chance, by an exact test that takes into account how many functions were compared. The test knows the chance of sampling only: what differs
-/// between two runs of one program by itself, such as the moment of a compilation, it takes for a change. Record longer, and compare two
-/// recordings of the same version to see how large that is.
+/// chance, by an exact test that takes into account how many functions were compared. With two recordings, the test knows the chance of sampling only:
+/// what differs between two runs of one program by itself, such as the moment of a compilation, it takes for a change. With several recordings a
+/// side (--before, --after; three or more are useful), a difference also has to be larger than runs of one side differ.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "EXAMPLES:
   jitscribe record -o before.data -- node app.js
   jitscribe record -o after.data -- node app.js --new
   jitscribe diff before.data after.data
+
+  # several runs of each, so that differences between runs of one program are not taken for a change
+  jitscribe diff --before before-1.data before-2.data before-3.data --after after-1.data after-2.data after-3.data
 
   # both did the same work: which functions took longer
   jitscribe diff --by time before.data after.data
@@ -36,11 +42,23 @@ use crate::{Error, Result, recorded, text, view};
   jitscribe diff --json before.data after.data | jq '.functions[] | select(.verdict == \"more\")'")]
 pub struct Args {
     /// The first recording
-    #[arg(value_name = "BEFORE")]
-    before: PathBuf,
+    #[arg(value_name = "BEFORE", required_unless_present = "befores")]
+    before: Option<PathBuf>,
     /// The second recording
-    #[arg(value_name = "AFTER")]
-    after: PathBuf,
+    #[arg(value_name = "AFTER", required_unless_present = "befores")]
+    after: Option<PathBuf>,
+    /// Recordings of the first side, one a run. Needs --after
+    #[arg(
+        long = "before",
+        value_name = "FILE",
+        num_args = 1..,
+        requires = "afters",
+        conflicts_with_all = ["before", "after"]
+    )]
+    befores: Vec<PathBuf>,
+    /// Recordings of the second side, one a run. Needs --before
+    #[arg(long = "after", value_name = "FILE", num_args = 1.., requires = "befores")]
+    afters: Vec<PathBuf>,
     /// Compare samples in functions or in what they called
     #[arg(long)]
     total: bool,
@@ -106,57 +124,56 @@ pub fn run(args: &Args) -> Result<()> {
     let HtmlArgs { html, ref output, open, force } = args.html;
     // Refused early, before work is spent on what may not be written.
     let html = html.then(|| Html::create(output, open, force)).transpose()?;
-    let files = [&args.before, &args.after].map(|path| recorded::believed(path));
-    let [files_before, files_after] = &files;
-    let before = recorded::read(&args.before, files_before)?.profile;
-    let after = recorded::read(&args.after, files_after)?.profile;
-    let selections = [args.selection.of(&before)?, args.selection.of(&after)?];
-    let [selection_before, selection_after] = &selections;
+    let [before, after] = [
+        Side::read(Args::side(args.before.as_ref(), &args.befores), &args.selection)?,
+        Side::read(Args::side(args.after.as_ref(), &args.afters), &args.selection)?,
+    ];
+    let runs = [before.runs(), after.runs()];
     let measure = match args.by {
         By::Share => Measure::Share,
-        By::Time => Measure::Time(rate(&after)? / rate(&before)?),
+        // What a sample stands for, in all runs of a side together.
+        By::Time => Measure::Time(after.rate()? / before.rate()?),
     };
-    let profiles = [&before, &after];
+    let profiles = [&before.profile, &after.profile];
+    let recordings: Vec<&Path> =
+        before.recordings.iter().chain(&after.recordings).copied().collect();
     if let Some(html) = html {
-        let selections = [selection_before, selection_after];
-        let difference = profile_report::Difference { profiles, selections, measure };
+        let selections = [&before.selection, &after.selection];
+        let difference = profile_report::Difference { profiles, selections, runs, measure };
         return html.write(
             |mut out| profile_report::write_difference(&difference, &mut out),
-            |summary| (described(args, summary), summary.bytes),
+            |summary| (described([&before, &after], summary), summary.bytes),
         );
     }
     let compared = if args.total { Compared::Total } else { Compared::Own };
     let samples: [&mut dyn Iterator<Item = SampleRow>; 2] =
-        [&mut selection_before.of(&before), &mut selection_after.of(&after)];
-    let comparison = Comparison::of(profiles, samples, compared, measure);
+        [&mut before.selection.of(&before.profile), &mut after.selection.of(&after.profile)];
+    let comparison = Comparison::of_runs(profiles, samples, runs, compared, measure);
     let difference = Difference::of(profiles, &comparison, compared, measure);
     if args.json {
-        return view::print_json("diff", &[&args.before, &args.after], difference);
+        return view::print_json("diff", &recordings, difference);
     }
     view::print(&difference.lines(args.all), !args.no_pager)
 }
 
-/// What is in the HTML file.
-fn described(args: &Args, summary: &DifferenceSummary) -> String {
-    let [before, after] = summary.samples;
-    format!(
-        "{} ({before} samples), {} ({after} samples): {} functions with samples of their own, {} of them changed by more than chance",
-        text::path(&args.before),
-        text::path(&args.after),
-        summary.functions,
-        summary.changed
-    )
+impl Args {
+    /// The recordings of a side, of which there is one, or several by an option.
+    fn side<'a>(one: Option<&'a PathBuf>, several: &'a [PathBuf]) -> Vec<&'a Path> {
+        one.into_iter().chain(several).map(PathBuf::as_path).collect()
+    }
 }
 
-/// How many samples a second of work gets.
-fn rate(profile: &Profile) -> Result<f64> {
-    let rate = profile.about.frequency.filter(|rate| *rate > 0);
-    // Frequencies are far below 2^53.
-    #[expect(clippy::cast_precision_loss, reason = "see above")]
-    rate.map(|rate| rate as f64).ok_or_else(|| {
-        Error::Refused(
-            "--by time: a recording was not made by frequency (-F), so that its samples are no measure of time; use --by share"
-                .into(),
-        )
-    })
+/// What is in the HTML file.
+fn described(sides: [&Side<'_>; 2], summary: &DifferenceSummary) -> String {
+    let [before, after] = summary.samples;
+    let names = sides.map(|side| {
+        let names: Vec<String> =
+            side.recordings.iter().map(|path| text::path(path).to_string()).collect();
+        names.join(", ")
+    });
+    let [name_before, name_after] = names;
+    format!(
+        "{name_before} ({before} samples), {name_after} ({after} samples): {} functions with samples of their own, {} of them changed by more than chance",
+        summary.functions, summary.changed
+    )
 }

@@ -5,6 +5,8 @@ import type { Columns } from "../read/columns.ts";
 interface About {
   recordings: [string, string];
   samples: [number, number];
+  /** Numbers of recordings: each is several runs of a program. */
+  runs: [number, number];
   /** Samples of the second recording for the same time, divided by those of the first. null: shares are compared. */
   ratio: number | null;
   /** Differences that are less likely by chance are changes. */

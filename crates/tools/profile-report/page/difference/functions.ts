@@ -119,7 +119,7 @@ export class Functions {
       el("span", {}, ""),
       cell("After", "after", "In the second recording."),
       el("span", {}, ""),
-      cell("By chance", "chance", "The probability of such a difference if nothing changed. It takes into account that many functions were compared."),
+      cell("By chance", "chance", `The probability of such a difference if nothing changed. It takes into account that many functions were compared${comparison.about.runs.some((runs) => runs > 1) ? ", and how much recordings of one side differ" : ""}.`),
       cell("Verdict", "verdict", "Whether the difference is more than chance."),
       cell("Function", "name", "By name."),
       el("span", {}, "Source"),

@@ -20,7 +20,7 @@ async function start() {
   const session = new Session(comparison);
   const flame = new Flame(session, byId("flame"), byId("flame-canvas"), byId("flame-space"));
   const functions = new Functions(session, byId("functions"));
-  const { recordings, samples } = comparison.about;
+  const { recordings, samples, runs } = comparison.about;
 
   const query = byId<HTMLInputElement>("query");
   query.addEventListener("input", () => session.update({ query: query.value }));
@@ -54,7 +54,8 @@ async function start() {
 
   function drawBar() {
     const { state, matches } = session;
-    const words = [`before: ${count(samples[0])} samples`, `after: ${count(samples[1])} samples`];
+    const side = (name: string, at: 0 | 1) => `${name}: ${count(samples[at])} samples${runs[at] > 1 ? ` in ${count(runs[at])} recordings` : ""}`;
+    const words = [side("before", 0), side("after", 1)];
     if (matches) words.push(session.matchingSamples().map((part, side) => percent(part, samples[side])).join(" → ") + " matches");
     byId("selection").textContent = words.join(" · ");
     byId("shown").textContent = functions.count === 1 ? "1 function" : `${count(functions.count)} functions`;
