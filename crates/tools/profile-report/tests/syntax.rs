@@ -124,7 +124,7 @@ const SAMPLES: &[(&str, &str)] = &[
     ("a.kt", "⟦val⟧ data = «\"\"\"a \\ \" »\n«\"\"\"»; ⟦data⟧ ⟦class⟧ A ‹/* a /* b */ */›"),
     ("a.scala", "⟦def⟧ f = «'x'» -> 'symbol ‹// c›"),
     ("a.lua", "⟦local⟧ s = «[==[ a ]] »\n«]==]» ‹--[[ b›\n‹]]› ⟦return⟧ ⟨1⟩ ‹-- c›"),
-    ("a.rb", "⟦def⟧ f = «\"a #{»⟦if⟧ x.⟦nothing⟧«} b\"» ‹# c›"),
+    ("a.rb", "⟦def⟧ f = «\"a #{»⟦if⟧ x.nothing«} b\"» ‹# c›"),
     ("a.ex", "⟦defmodule⟧ A ⟦do⟧ ‹# c›\n  «\"\"\"»\n«  a \"b\"»\n«  \"\"\"»"),
     ("a.swift", "⟦let⟧ a = «\"\"\"»\n« b \" c»\n«\"\"\"» ‹/* /* */ */›"),
     ("a.raku", "⟦my⟧ $x = «\"a # b\"»; ‹# c›"),
