@@ -41,9 +41,6 @@ const BEHIND_BOTTOMS: [&[u8]; 2] = [b"__libc_start_main", b"pthread_create"];
 /// The function in whose frame the code runs that PHP compiles.
 const PHP: &[u8] = b"execute_ex";
 
-/// Begins the mangled names of C++ and Rust.
-const MANGLED: &[u8] = b"_Z";
-
 /// Larger sections are not read. Chromium's unwind tables have 20 MB, its names 300 MB.
 const LARGEST_TABLES: u64 = 1 << 27;
 const LARGEST_NAMES: u64 = 1 << 29;
@@ -196,12 +193,9 @@ fn tables(elf: &Elf<impl ReadAt>) -> Option<Tables> {
     })
 }
 
-/// A name in a table of them. Of mangled names, which are most and long, only the mark that they are: none of those that are looked for has it.
+/// A name in a table of them.
 fn name(names: &[u8], at: u32) -> Option<&[u8]> {
     let rest = names.get(usize::try_from(at).ok()?..)?;
-    if rest.starts_with(MANGLED) {
-        return Some(MANGLED);
-    }
     let rest = rest.get(..LONGEST_NAME).unwrap_or(rest);
     rest.split(|&byte| byte == 0).next()
 }
