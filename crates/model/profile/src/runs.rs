@@ -82,9 +82,7 @@ impl Runs {
     /// The profile. Its name is those of the recordings.
     #[must_use]
     pub fn finish(mut self) -> Profile {
-        let mut about = About::default();
-        about.recording = self.names.join(&b", "[..]);
-        self.builder.about(about);
+        self.builder.about(About { recording: self.names.join(&b", "[..]), ..About::default() });
         self.builder.finish()
     }
 }
