@@ -58,6 +58,45 @@ struct Line<'a> {
 #[derive(Debug, Default)]
 pub struct CodeList {
     codes: Vec<ListedCode>,
+    /// By code. Images have all code, of which few is listed.
+    is_listed: Vec<bool>,
+}
+
+/// The symbols and tiers of listed codes, from what was read for the images.
+#[derive(Debug, Default)]
+pub struct ListedNames {
+    text: Vec<u8>,
+    places: HashMap<CodeId, NamePlace, FxBuildHasher>,
+}
+
+/// Where a symbol is in a text, and the tier behind it.
+#[derive(Clone, Copy, Debug)]
+struct NamePlace {
+    start: usize,
+    symbol: usize,
+    tier: usize,
+}
+
+impl ListedNames {
+    /// Adds a code. A second one with the same number has no effect.
+    pub fn add(&mut self, code: CodeId, name: &[u8], tier: Option<&[u8]>) {
+        let Self { text, places } = self;
+        places.entry(code).or_insert_with(|| {
+            let start = text.len();
+            let symbol = code_image::symbol_name(name);
+            let symbol = symbol.get(..LONGEST_SYMBOL).unwrap_or(&symbol);
+            let tier = tier.unwrap_or_default();
+            text.extend_from_slice(symbol);
+            text.extend_from_slice(tier);
+            NamePlace { start, symbol: symbol.len(), tier: tier.len() }
+        });
+    }
+
+    /// The symbol and the tier of a code.
+    fn get(&self, code: CodeId) -> Option<(&[u8], &[u8])> {
+        let &NamePlace { start, symbol, tier } = self.places.get(&code)?;
+        self.text.get(start..start + symbol + tier)?.split_at_checked(symbol)
+    }
 }
 
 /// The images of each code, by their numbers, and how far addresses in them are behind those in the process.
@@ -95,7 +134,18 @@ impl CodeList {
         }
         // Codes are read again in the order of the file.
         codes.sort_by_key(|code| (code.space, code.code));
-        Self { codes }
+        let mut is_listed = vec![false; table.history.len()];
+        for listed in &codes {
+            if let Some(is_listed) = is_listed.get_mut(listed.code.index()) {
+                *is_listed = true;
+            }
+        }
+        Self { codes, is_listed }
+    }
+
+    /// Whether a code is in the list.
+    pub fn has(&self, code: CodeId) -> bool {
+        self.is_listed.get(code.index()).copied().unwrap_or(false)
     }
 
     /// Writes a file for each process with images into their folder.
@@ -111,7 +161,7 @@ impl CodeList {
         table: &CodeTable<'_>,
         hits: &Hits,
     ) -> Result<()> {
-        let places = self.images(plan, images, table);
+        let places = self.images(plan, images);
         let mut texts: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
         for arena in &plan.arenas {
             let text = texts.entry(index.processes.pid(arena.space)).or_default();
@@ -119,20 +169,23 @@ impl CodeList {
                 add_line(text, &HEADER).map_err(Error::file(folder))?;
             }
         }
-        let mut reader = table.reader();
+        let (mut reader, mut others) = (table.reader(), ListedNames::default());
         for listed in &self.codes {
             let Some(text) = texts.get_mut(&index.processes.pid(listed.space)) else { continue };
-            let code = *table.history.code(listed.code);
-            let (symbol, tier) = match table.name_without_dump(listed.code) {
-                Some(name) => (code_image::symbol_name(name), Vec::new()),
-                None => match reader.load(&code)? {
-                    Some(load) => {
-                        let tier = load.tier().map(<[u8]>::to_vec).unwrap_or_default();
-                        (code_image::symbol_name(load.name), tier)
-                    }
-                    None => continue,
-                },
-            };
+            let code = table.history.code(listed.code);
+            if images.names.get(listed.code).is_none() {
+                // No image has it.
+                match table.name_without_dump(listed.code) {
+                    Some(name) => others.add(listed.code, name, None),
+                    None => match reader.load(code)? {
+                        Some(load) => others.add(listed.code, load.name, load.tier()),
+                        None => continue,
+                    },
+                }
+            }
+            let names = [&images.names, &others];
+            let name = names.into_iter().find_map(|names| names.get(listed.code));
+            let Some((symbol, tier)) = name else { continue };
             let places = places.get(&(listed.space, listed.code)).map(Vec::as_slice);
             let images = places.unwrap_or_default().iter().filter_map(|&(image, moved_by)| {
                 let image = images.written.get(image)?;
@@ -142,10 +195,9 @@ impl CodeList {
                 let bias = text.address.wrapping_sub(text.file_offset);
                 Some((name, code.address.wrapping_add(moved_by).wrapping_sub(bias)))
             });
-            let symbol = symbol.get(..LONGEST_SYMBOL).unwrap_or(&symbol);
             let line = Line {
                 symbol: String::from_utf8_lossy(symbol),
-                tier: String::from_utf8_lossy(&tier),
+                tier: String::from_utf8_lossy(tier),
                 address: code.address,
                 size: code.size,
                 loaded: Some(listed.loaded).filter(|&time| time > 0),
@@ -165,22 +217,14 @@ impl CodeList {
     }
 
     /// The images of the listed codes.
-    fn images(&self, plan: &Plan, images: &Images, table: &CodeTable<'_>) -> ImagesOfCodes {
-        // Images have all code, of which few is listed.
-        let mut is_listed = vec![false; table.history.len()];
-        for listed in &self.codes {
-            if let Some(is_listed) = is_listed.get_mut(listed.code.index()) {
-                *is_listed = true;
-            }
-        }
-        let is_listed = |code: CodeId| is_listed.get(code.index()).copied().unwrap_or(false);
+    fn images(&self, plan: &Plan, images: &Images) -> ImagesOfCodes {
         let mut all = ImagesOfCodes::default();
         let planned = plan.arenas.iter().flat_map(|arena| {
             let space = arena.space;
             arena.images.iter().map(move |image| (space, image))
         });
         for (number, (space, image)) in planned.enumerate().take(images.written.len()) {
-            for shown in image.shown.iter().filter(|shown| is_listed(shown.code)) {
+            for shown in image.shown.iter().filter(|shown| self.has(shown.code)) {
                 let places = all.entry((space, shown.code)).or_default();
                 let place = (number, shown.moved_by);
                 if places.len() < MOST_IMAGES && !places.contains(&place) {

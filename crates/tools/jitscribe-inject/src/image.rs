@@ -11,6 +11,7 @@ use jit_code::{Code, Line};
 use rustc_hash::FxBuildHasher;
 
 use super::branches::{self, MOST_TARGETS, TargetNames};
+use super::code_list::{CodeList, ListedNames};
 use super::code_table::{CodeReader, CodeTable};
 use super::parallel::ordered_map;
 use super::php::InterpreterFrame;
@@ -33,6 +34,8 @@ pub struct ImageOptions<'a> {
     pub sources: &'a SourceResolver<'a>,
     /// The samples in each code: what is known of codes with samples is kept.
     pub hits: &'a Hits,
+    /// The codes whose names are kept.
+    pub list: &'a CodeList,
     /// Whether the recording has copies of stacks, which are unwound later.
     pub stack_copies: bool,
     /// The frames in which compiled code runs that has no unwind info.
@@ -46,7 +49,7 @@ pub struct ImageOptions<'a> {
 const RUN: usize = 2048;
 
 /// Writes `image` to the file `path`. `place` gets the end of its text and the size of its unwind tables, and returns
-/// the address for these. `top` gets the codes with samples, or on the stacks of samples.
+/// the address for these. `top` gets the codes with samples, or on the stacks of samples, and `listed` the names of those in the list.
 #[expect(
     clippy::too_many_arguments,
     reason = "what to write, from which tables, and two callbacks"
@@ -57,7 +60,7 @@ pub fn write(
     table: &CodeTable<'_>,
     target: Target,
     options: ImageOptions<'_>,
-    top: &mut Top,
+    (top, listed): (&mut Top, &mut ListedNames),
     (space, names): (AddressSpaceId, &TargetNames<'_>),
     place: impl Fn(u64, u64) -> Option<u64>,
 ) -> Result<Finished> {
@@ -95,7 +98,12 @@ pub fn write(
         sorted.sort_unstable();
         targets.extend(sorted.into_iter().take(left));
         for (code, description) in made.seen.drain(..) {
-            top.add(code, description, options.hits);
+            if options.list.has(code) {
+                listed.add(code, description.name(), description.tier());
+            }
+            if options.hits.is_seen(code) {
+                top.add(code, description, options.hits);
+            }
         }
         made.parts.iter_mut().try_for_each(|part| writer.append(part)).map_err(failed)
     })?;
@@ -118,7 +126,7 @@ pub fn write(
 struct ImageParts {
     /// The parts of the image. Unused ones are empty.
     parts: Vec<Part>,
-    /// The codes with samples, or on the stacks of samples.
+    /// The codes with samples, on the stacks of samples, or in the list.
     seen: Vec<(CodeId, CodeDescription)>,
     /// The targets of branches out of the image: as a disassembler computes them, and in the process.
     targets: HashSet<(u64, u64), FxBuildHasher>,
@@ -170,7 +178,7 @@ impl<F: Fn(code_image::Error) -> Error> PartsBuilder<'_, F> {
         if let (Some(load), Some(bytes)) = (&mut loaded, captured) {
             load.bytes = bytes;
         }
-        if self.options.hits.is_seen(shown.code) {
+        if self.options.hits.is_seen(shown.code) || self.options.list.has(shown.code) {
             let description = match (&loaded, self.table.name_without_dump(shown.code)) {
                 (Some(load), _) => Some(CodeDescription::of_load(load)),
                 (None, Some(name)) => Some(CodeDescription::of_name(name, captured.is_some())),

@@ -11,6 +11,7 @@ use perf_data::{Attrs, FileIdentity, Mmap, MmapDetail, misc};
 
 use super::address_space::AddressSpaces;
 use super::branches::TargetNames;
+use super::code_list::ListedNames;
 use super::code_table::CodeTable;
 use super::files::{RecordedFiles, image_name};
 use super::free::Free;
@@ -66,6 +67,8 @@ pub struct Images {
     pub events: Vec<(Place, Vec<u8>)>,
     /// The functions with the most samples.
     pub top: Top,
+    /// The names of the listed codes in the images.
+    pub names: ListedNames,
 }
 
 /// The target machine of an address space.
@@ -114,10 +117,10 @@ impl Images {
                 let target = target_of(arena.space);
                 let interpreter = options.interpreters.get(&arena.space);
                 let options = ImageOptions { interpreter, ..options };
-                let top = &mut images.top;
+                let names_of = (&mut images.top, &mut images.names);
                 let finished = {
                     let names = (arena.space, &names);
-                    image::write(&path, image, table, target, options, top, names, place)?
+                    image::write(&path, image, table, target, options, names_of, names, place)?
                 };
                 if let Some(tables) = finished.eh_frame.as_ref().filter(|_| is_layered) {
                     taken = tables.address + tables.len;

@@ -209,9 +209,14 @@ impl<'a> Injector<'a> {
 
         progress(Progress::Begins(Stage::WritingImages));
         let table = &codes.table;
-        let plan = Plan::with_layout(index, spaces, table, &attribution, layout);
-        let mut hits = Hits::count(&attribution, codes.table.history.len());
-        let list = CodeList::of(&codes.table, &hits);
+        let ((mut hits, list), plan) = join(
+            || {
+                let hits = Hits::count(&attribution, table.history.len());
+                let list = CodeList::of(table, &hits);
+                (hits, list)
+            },
+            || Plan::with_layout(index, spaces, table, &attribution, layout),
+        );
         let counts_stacks = self.count_stacks && matches!(destination, Destination::File(_));
         let unwinds = counts_stacks && index.stack_copies;
         if !unwinds && !interpreted::are_in(&codes.table) {
@@ -231,7 +236,7 @@ impl<'a> Injector<'a> {
         };
         let script_text = |url: &[u8]| codes.table.script_text(url);
         let sources = SourceResolver::new(&self.sources, self.files).script_texts(&script_text);
-        let images = Images::write(
+        let mut images = Images::write(
             &plan,
             index,
             spaces,
@@ -244,6 +249,7 @@ impl<'a> Injector<'a> {
                 lines: self.lines,
                 sources: &sources,
                 hits: &hits,
+                list: &list,
                 stack_copies: index.stack_copies,
                 interpreters: &php::frames(index, &recorded),
                 interpreter: None,
@@ -251,7 +257,6 @@ impl<'a> Injector<'a> {
             &recorded,
         )?;
 
-        list.write(&folder, self.replace, (&plan, &images), index, &codes.table, &hits)?;
         warnings.extend(sources.into_warnings());
         if codes.table.logged() > 0 && !plan.arenas.is_empty() {
             let scripts = folder.join(SOURCES);
@@ -276,8 +281,27 @@ impl<'a> Injector<'a> {
         };
         add_build_ids(&mut writer, &images, index, input.endian()).map_err(writing())?;
         let frames = InterpretedFrames::new(index, spaces, &codes.table);
-        rewrite::rewrite(input, &mut writer, index, &plan, &images.events, frames, at)
-            .map_err(writing())?;
+        let replace = self.replace;
+        let top = std::mem::take(&mut images.top);
+        // The callers on copied stacks are yet to come.
+        if !unwinds {
+            hits.add_stacks(attribution.stacks());
+        }
+        let (listed, (rewritten, top)) = join(
+            || list.write(&folder, replace, (&plan, &images), index, &codes.table, &hits),
+            || {
+                let events = &images.events;
+                let rewritten =
+                    rewrite::rewrite(input, &mut writer, index, &plan, events, frames, at);
+                let top = match unwinds {
+                    true => Ok(Err(top)),
+                    false => top.finish(&hits, attribution.stacks(), &codes.table).map(Ok),
+                };
+                (rewritten, top)
+            },
+        );
+        listed?;
+        rewritten.map_err(writing())?;
         writer.finish().map_err(writing())?;
         if let Some(file) = file {
             file.finish()?;
@@ -288,8 +312,6 @@ impl<'a> Injector<'a> {
             Some(output) if counts_stacks => self.read_stacks(output, copied)?,
             _ => (None, None),
         };
-        let on_stacks = copied.as_ref().map_or(attribution.stacks(), |unwound| &unwound.stacks);
-        hits.add_stacks(on_stacks);
         let spaces = plan.arenas.iter().flat_map(|arena| arena.images.iter().map(|_| arena.space));
         let pids = spaces.map(|space| index.processes.pid(space));
         let reports = images.written.iter().zip(pids).map(|(image, pid)| ImageReport {
@@ -299,7 +321,15 @@ impl<'a> Injector<'a> {
             build_id: Hexadecimal(&image.finished.build_id).to_string(),
         });
         let reports = reports.collect();
-        let functions = images.top.finish(&hits, on_stacks, &codes.table)?;
+        let functions = match top? {
+            Ok(functions) => functions,
+            Err(top) => {
+                let stacks =
+                    copied.as_ref().map_or(attribution.stacks(), |unwound| &unwound.stacks);
+                hits.add_stacks(stacks);
+                top.finish(&hits, stacks, &codes.table)?
+            }
+        };
         let activities =
             copied.as_ref().map_or(attribution.activities(), |unwound| unwound.activities);
         let samples = Counts { with_lines: functions.with_lines, ..attribution.counts };

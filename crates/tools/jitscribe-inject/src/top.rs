@@ -93,6 +93,16 @@ impl CodeDescription {
         }
     }
 
+    /// The name.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// The tier, if the dump tells.
+    pub fn tier(&self) -> Option<&[u8]> {
+        self.tier.as_deref()
+    }
+
     /// Of a code without a record in a dump. Its bytes may have been read from the process.
     pub fn of_name(name: &[u8], has_bytes: bool) -> Self {
         Self { name: name.to_vec(), has_bytes, ..Self::default() }
