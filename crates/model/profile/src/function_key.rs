@@ -40,7 +40,7 @@ pub enum Origin {
 pub struct Version {
     /// The name of the file that the runtime is in: `node`, `libjvm.so`.
     pub runtime: Vec<u8>,
-    /// The build-id of that file.
+    /// The build-id of that file: at most 20 bytes, without zeros at the end.
     pub build_id: Vec<u8>,
     /// The hash of the source's content, as the recording has it.
     pub source: Vec<u8>,
@@ -69,6 +69,28 @@ impl Origin {
     }
 }
 
+impl Version {
+    fn of(profile: &Profile, function: &Function) -> Self {
+        let runtime = function.runtime.map(|runtime| profile.module(runtime));
+        let path = runtime.map(|runtime| profile.text(runtime.path)).unwrap_or_default();
+        let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        let build_id = runtime.map(|runtime| runtime.build_id.as_slice()).unwrap_or_default();
+        let source = profile.source(function.file);
+        Self {
+            runtime: name.to_vec(),
+            build_id: significant(build_id).to_vec(),
+            source: source.map(|source| source.0.to_vec()).unwrap_or_default(),
+        }
+    }
+}
+
+/// A build-id as perf records it: no more than 20 bytes, and it does not always say where they end.
+fn significant(build_id: &[u8]) -> &[u8] {
+    let build_id = build_id.get(..20).unwrap_or(build_id);
+    let zeros = build_id.iter().rev().take_while(|&&byte| byte == 0).count();
+    build_id.get(..build_id.len().saturating_sub(zeros)).unwrap_or_default()
+}
+
 impl FunctionKey {
     /// Of a function of a profile.
     #[must_use]
@@ -78,7 +100,7 @@ impl FunctionKey {
             name: clean_name(profile.text(function.name)),
             file: clean_path(profile.text(function.file)),
             place: (function.line, function.column),
-            version: Version::default(),
+            version: Version::of(profile, function),
         }
     }
 

@@ -124,6 +124,7 @@ impl<'f> Reader<'f> {
         let Some(&event) = self.events.get(sample.event) else { return };
         let builder = &mut self.namer.builder;
         let process = self.threads.process(builder, sample.space, sample.pid);
+        self.threads.add_runtime(builder, process, &self.namer.modules);
         let thread = self.threads.thread(builder, process, sample.tid);
         let known = self.stack(Sampled { sample, process, memory });
         if let Some(module) = known.module {
