@@ -1,7 +1,7 @@
 //! Hashes of the content of source files.
 
 /// The first 16 bytes of the BLAKE3 hash of a content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentHash(pub [u8; 16]);
 
 impl ContentHash {

@@ -85,7 +85,7 @@ impl Version {
 }
 
 /// A build-id as perf records it: no more than 20 bytes, and it does not always say where they end.
-fn significant(build_id: &[u8]) -> &[u8] {
+pub fn significant(build_id: &[u8]) -> &[u8] {
     let build_id = build_id.get(..20).unwrap_or(build_id);
     let zeros = build_id.iter().rev().take_while(|&&byte| byte == 0).count();
     build_id.get(..build_id.len().saturating_sub(zeros)).unwrap_or_default()

@@ -27,6 +27,12 @@ impl Encoding {
         self
     }
 
+    /// A number.
+    pub fn u64(&mut self, number: u64) -> &mut Self {
+        self.0.update(&number.to_le_bytes());
+        self
+    }
+
     /// Any bytes, with their length before them.
     pub fn text(&mut self, text: &[u8]) -> &mut Self {
         // No file that is read has names of 4 GiB.
