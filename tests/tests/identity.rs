@@ -101,7 +101,8 @@ fn functions_and_codes_of_the_demo_are_the_same_in_two_processes() {
     let both = expect_same_functions(&one.0, &other.0);
     assert!(both >= 8, "{both} functions in both: {:?}", one.0.keys());
     let (_, same) = same_codes(&one.1, &other.1);
-    let all: usize = one.1.iter().filter(|(name, _)| other.1.contains_key(name)).map(|it| it.1.len()).sum();
+    let all: usize =
+        one.1.iter().filter(|(name, _)| other.1.contains_key(name)).map(|it| it.1.len()).sum();
     assert_eq!(same, all, "codes of functions in both: {:#?}\n{:#?}", ids(&one.1), ids(&other.1));
     assert!(all >= 8, "{all} codes");
 }

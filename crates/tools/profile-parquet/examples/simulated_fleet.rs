@@ -125,7 +125,16 @@ fn tables(host: u64, service: &Service, sums: &[f64]) -> [Table; 4] {
             if is_new && function == 0 {
                 count *= 2;
             }
-            let row = Row { window: start, code, function: key, stack: *stack, tier, generation, count, version };
+            let row = Row {
+                window: start,
+                code,
+                function: key,
+                stack: *stack,
+                tier,
+                generation,
+                count,
+                version,
+            };
             rows.push(row);
             if stacks.insert(*stack, list.clone()).is_none() {
                 functions.extend(list.iter().map(|key| (*key, service.places[key])));
@@ -179,7 +188,8 @@ fn samples(host: &str, service: &str, rows: &[Row]) -> Table {
 
 fn functions_table(service: &Service, functions: &BTreeMap<i64, usize>) -> Table {
     let keys = || functions.values().map(|&function| &service.functions[function].1);
-    let text = |of: fn(&FunctionKey) -> String| Column::Text(keys().map(|key| of(key).into()).collect());
+    let text =
+        |of: fn(&FunctionKey) -> String| Column::Text(keys().map(|key| of(key).into()).collect());
     Table {
         name: "functions",
         columns: vec![

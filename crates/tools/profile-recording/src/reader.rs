@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use code_timeline::AddressSpaceId;
+use jitscribe_inject::files::pid_of_image;
 use jitscribe_inject::{
     Progress, Recording, Result, SampleEvent, SampledMemory, StackSample, Stage,
 };
@@ -124,7 +125,6 @@ impl<'f> Reader<'f> {
         let Some(&event) = self.events.get(sample.event) else { return };
         let builder = &mut self.namer.builder;
         let process = self.threads.process(builder, sample.space, sample.pid);
-        self.threads.add_runtime(builder, process, &self.namer.modules);
         let thread = self.threads.thread(builder, process, sample.tid);
         let known = self.stack(Sampled { sample, process, memory });
         if let Some(module) = known.module {
@@ -193,6 +193,9 @@ impl<'f> Reader<'f> {
                     let module = self.modules.entry(at.name_number);
                     let module = *module.or_insert_with(|| namer.module(path, at.build_id));
                     let place = InFile { module, offset: at.offset, address, process };
+                    if let Some(pid) = pid_of_image(path) {
+                        self.threads.add_runtimes(&mut namer.builder, process, pid, &namer.modules);
+                    }
                     self.namer.in_file(place, &self.threads)
                 }
             };

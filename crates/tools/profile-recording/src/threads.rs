@@ -108,8 +108,23 @@ impl Threads {
         process
     }
 
+    /// Adds the files of the runtimes to the profile that may have compiled the code in an image: that of the process in which it is mapped, and that of the
+    /// one with the image's number.
+    pub fn add_runtimes(
+        &mut self,
+        builder: &mut Builder,
+        process: ProcessId,
+        pid: u32,
+        modules: &Modules<'_>,
+    ) {
+        self.add_runtime(builder, process, modules);
+        if let Some(owner) = self.with_pid(pid) {
+            self.add_runtime(builder, owner, modules);
+        }
+    }
+
     /// Adds the file of a process's runtime to the profile, if it is known.
-    pub fn add_runtime(
+    fn add_runtime(
         &mut self,
         builder: &mut Builder,
         process: ProcessId,
