@@ -127,6 +127,11 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(folder) = args.parquet.folder() {
         return parquet::run(args, folder);
     }
+    // The parser lets this pass, as options of a group exclude each other.
+    #[cfg(feature = "parquet")]
+    if let Some(option) = args.parquet.first_option() {
+        return Err(Error::Usage(format!("{option} needs --parquet DIR")));
+    }
     let format = args.format.format();
     if args.serve {
         // The parser lets this pass, as options of a group exclude each other.

@@ -28,16 +28,28 @@ pub struct ParquetArgs {
     /// The version of the service [default: service.version of OTEL_RESOURCE_ATTRIBUTES, or none]
     #[arg(long, value_name = "VERSION", requires = "parquet")]
     service_version: Option<String>,
-    /// Seconds in a window, for which samples are counted together
-    #[arg(long, value_name = "SECONDS", default_value_t = 600, requires = "parquet",
+    /// Seconds in a window, for which samples are counted together [default: 600]
+    #[arg(long, value_name = "SECONDS", requires = "parquet",
         value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    window: u32,
+    window: Option<u32>,
 }
 
 impl ParquetArgs {
     /// Where the tables are written, if they are asked for.
     pub fn folder(&self) -> Option<&Path> {
         self.parquet.as_deref()
+    }
+
+    /// The first option that says something of tables.
+    pub fn first_option(&self) -> Option<&'static str> {
+        let Self { parquet: _, host, service, service_version, window } = self;
+        let options = [
+            ("--host", host.is_some()),
+            ("--service", service.is_some()),
+            ("--service-version", service_version.is_some()),
+            ("--window", window.is_some()),
+        ];
+        options.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
     }
 }
 
@@ -94,7 +106,7 @@ fn options(args: &Args, profile: &Profile) -> Result<Options> {
     });
     let version = given.service_version.clone();
     options.version = version.or_else(|| resource_attribute("service.version")).unwrap_or_default();
-    options.window = given.window;
+    options.window = given.window.unwrap_or(options.window);
     options.to_utc = match profile.about.to_utc {
         Some(_) => None,
         None => by_modification(args, profile),
