@@ -125,7 +125,13 @@ impl FormatArgs {
 pub fn run(args: &Args) -> Result<()> {
     #[cfg(feature = "parquet")]
     if let Some(folder) = args.parquet.folder() {
-        return parquet::run(args, folder);
+        let export = parquet::Export {
+            input: &args.input,
+            selection: &args.selection,
+            given: &args.parquet,
+            force: args.force,
+        };
+        return parquet::run(export, folder);
     }
     // The parser lets this pass, as options of a group exclude each other.
     #[cfg(feature = "parquet")]

@@ -7,7 +7,7 @@ use std::{env, fs};
 use profile::Profile;
 use profile_parquet::{Error as TableError, Options};
 
-use super::Args;
+use crate::selection::SelectionArgs;
 use crate::text::{self, shell_word};
 use crate::view::Target;
 use crate::{Error, Result, note, recorded};
@@ -53,22 +53,35 @@ impl ParquetArgs {
     }
 }
 
+/// Which recording is exported, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Export<'a> {
+    /// The recording.
+    pub input: &'a Path,
+    /// Its samples.
+    pub selection: &'a SelectionArgs,
+    /// What it does not say itself.
+    pub given: &'a ParquetArgs,
+    /// Whether files that exist are replaced.
+    pub force: bool,
+}
+
 /// Writes the tables below `folder`.
-pub fn run(args: &Args, folder: &Path) -> Result<()> {
+pub fn run(args: Export<'_>, folder: &Path) -> Result<()> {
     if folder.exists() && !folder.is_dir() {
         return Err(Error::Refused(format!(
             "{} is not a folder: name one that the tables are written below",
             text::path(folder)
         )));
     }
-    let believed = recorded::believed(&args.input);
-    let mut recorded = recorded::read(&args.input, &believed)?;
+    let believed = recorded::believed(args.input);
+    let mut recorded = recorded::read(args.input, &believed)?;
     let options = options(args, &recorded.profile)?;
     let (profile, code) = (&recorded.profile, &mut recorded.code);
     let exported = profile_parquet::files(profile, code, &options).map_err(|error| match error {
         TableError::NoTime => Error::Refused(format!(
             "{}: the recording does not say how its times relate to UTC: record with jitscribe record, or with perf record -k mono",
-            text::path(&args.input)
+            text::path(args.input)
         )),
         other => Error::Refused(other.to_string()),
     })?;
@@ -90,8 +103,8 @@ pub fn run(args: &Args, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn options(args: &Args, profile: &Profile) -> Result<Options> {
-    let given = &args.parquet;
+fn options(args: Export<'_>, profile: &Profile) -> Result<Options> {
+    let given = args.given;
     let recorded = String::from_utf8_lossy(&profile.about.host).into_owned();
     let this = || rustix::system::uname().nodename().to_string_lossy().into_owned();
     let host = given.host.clone().unwrap_or_else(|| match recorded.is_empty() {
@@ -144,8 +157,8 @@ fn attribute(list: &str, name: &str) -> Option<String> {
 }
 
 /// Takes the time at which the recording's file was last changed for that of the last sample.
-fn by_modification(args: &Args, profile: &Profile) -> Option<i64> {
-    let path = text::named_file(&args.input)?;
+fn by_modification(args: Export<'_>, profile: &Profile) -> Option<i64> {
+    let path = text::named_file(args.input)?;
     let modified = fs::metadata(path).ok()?.modified().ok()?;
     let since = modified.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let last = profile.samples().times().last().copied()?;
@@ -157,13 +170,13 @@ fn by_modification(args: &Args, profile: &Profile) -> Option<i64> {
 }
 
 fn say(
-    args: &Args,
+    args: Export<'_>,
     profile: &Profile,
     exported: &profile_parquet::Exported,
     folder: &Path,
     bytes: u64,
 ) {
-    let input = text::path(&args.input);
+    let input = text::path(args.input);
     let (samples, rows, files) = (exported.samples, exported.rows, exported.files.len());
     let missing = recorded::missing(profile);
     note::say(format_args!("{input}: {samples} samples in {rows} rows{missing}"));
