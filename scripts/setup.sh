@@ -43,6 +43,11 @@ devtools=1.0.1705227
 devtools_sum=a11dca33f570088f4cc23daa341473c3ddb89e4cff10319102f4fae960a6a6a7
 pprof=1.21.13
 otlp=1.45.2
+# The engines that the tables of a fleet are asked by.
+duckdb=2.0.1
+datafusion=55.0.0
+chdb=26.9.0
+spark=4.3.0
 # What the page of reports is built with, and the SHA-256 of each archive.
 esbuild=0.28.2
 esbuild_sum=9573bb2233aab0f9ea7647d5cca9726113cc1768de61d66b17267f4db84488f6
@@ -277,6 +282,37 @@ END
         "$cache/otlp-$otlp/bin/pip" install --quiet --only-binary :all: --require-hashes -r "$requirements"
         rm "$requirements"
     fi
+    # The engines for Parquet: 306 MB are downloaded.
+    engines=engines-$duckdb-$datafusion-$chdb
+    if ! "$cache/$engines/bin/python3" -c 'import duckdb, datafusion, chdb' 2>/dev/null; then
+        requirements=$(mktemp)
+        cat >"$requirements" <<END
+duckdb==$duckdb --hash=sha256:eb32b389d99d14cbbec4c110f58237c77eacefc65ef6f737619f413c97a91a77
+datafusion==$datafusion --hash=sha256:4901c5ab4f77e6f808550e8effaa643f0a6b6b28f5dcacc883485f4825eff39d
+chdb-core==$chdb --hash=sha256:707e2ec3fe0f7953bac97942eaeb7a1ed1d66b1e56ecef3f0aa2130f61f6e735
+cloudpickle==3.1.3 --hash=sha256:1654f4f18e416447210a63c5c25a135d65a292156aa5fa519dfa4baf7726dddb
+pyarrow==26.0.1 --hash=sha256:39cb0f2418282c24bea6ceda77b03e5a8f0a5766b63a8bf194d4e2a2c423548c
+typing-extensions==4.16.0 --hash=sha256:481caa481374e813c1b176ada14e97f1f67a4539ce9cfeb3f350d78d6370c2e8
+END
+        python3 -m venv "$cache/$engines"
+        "$cache/$engines/bin/pip" install --quiet --no-deps --only-binary :all: --require-hashes -r "$requirements"
+        rm "$requirements"
+    fi
+    # Spark is packaged as a source archive of 456 MB, which holds compiled Java.
+    if ! "$cache/spark-$spark/bin/python3" -c 'import pyspark' 2>/dev/null; then
+        requirements=$(mktemp)
+        cat >"$requirements" <<END
+setuptools==65.5.0 --hash=sha256:f62ea9da9ed6289bfe868cd6845968a2c854d1427f8548d52cae02a42b4f0356
+wheel==0.48.0 --hash=sha256:3217dcc807155e45db462d7ef2431f5ddda0d7273b700d05a67b271ceb1287ab
+packaging==26.3 --hash=sha256:d7193f7c8e4e93f444fde0262bf90af30e16fa0ad0ad44cb553c87339b23cd1c
+py4j==0.10.9.9 --hash=sha256:c7c26e4158defb37b0bb124933163641a2ff6e3a3913f7811b0ddbe07ed61533
+END
+        python3 -m venv "$cache/spark-$spark"
+        "$cache/spark-$spark/bin/pip" install --quiet --no-deps --only-binary :all: --require-hashes -r "$requirements"
+        echo "pyspark==$spark --hash=sha256:e8c517948eff7088a7aa07449aa8eafa4a15a8d50319de2525a6fd26622476c6" >"$requirements"
+        "$cache/spark-$spark/bin/pip" install --quiet --no-cache-dir --no-deps --no-build-isolation --require-hashes -r "$requirements"
+        rm "$requirements"
+    fi
     # What the page of reports is built with.
     npm_package "linux-x64-$esbuild" "@esbuild/linux-x64/-/linux-x64-$esbuild.tgz" "$esbuild_sum"
     npm_package "typescript-$typescript" "typescript/-/typescript-$typescript.tgz" "$typescript_sum"
@@ -344,6 +380,8 @@ if [ "$mode" = test ]; then
     printf '  %-36s %s\n' "the profiles of DevTools" "$cache/devtools-$devtools"
     printf '  %-36s %s\n' "pprof" "$cache/pprof-$pprof"
     printf '  %-36s %s\n' "the stubs of OpenTelemetry" "$cache/otlp-$otlp"
+    printf '  %-36s %s\n' "DuckDB, DataFusion and ClickHouse" "$cache/$engines"
+    printf '  %-36s %s\n' "Spark" "$cache/spark-$spark"
     printf '  %-36s %s\n' "esbuild" "$cache/linux-x64-$esbuild"
     printf '  %-36s %s\n' "TypeScript" "$cache/typescript-$typescript"
 fi

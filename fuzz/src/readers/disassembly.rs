@@ -1,6 +1,6 @@
-//! Machine code of any kind: decoded to its end, whatever the bytes are.
+//! Machine code of any kind: decoded to its end, and masked, whatever the bytes are.
 
-use disassembly::{Syntax, disassemble};
+use disassembly::{Syntax, disassemble, mask_addresses};
 
 /// Decodes the bytes behind the first nine, which say how: the syntax and the address.
 pub fn run(bytes: &[u8]) {
@@ -18,5 +18,8 @@ pub fn run(bytes: &[u8]) {
             }
         }
         assert_eq!(end, code.len() as u64);
+        let mut masked = code.to_vec();
+        assert!(mask_addresses(machine, u64::from_le_bytes(address), &mut masked));
+        assert!(code.iter().zip(&masked).all(|(before, after)| before & after == *after));
     }
 }

@@ -4,6 +4,8 @@
 //! branch targets within the code get labels (`L1`), and those outside are written with the names that a
 //! [`CodeSource`](profile::CodeSource) knows for them.
 //!
+//! [`mask_addresses`] removes from a code what differs between two processes, so that the rest can be compared.
+//!
 //! The bytes may be anything: data between instructions, or a code that ends within one. Bytes that are no instruction become
 //! `.byte` or `.inst`, and decoding goes on behind them.
 //!
@@ -33,8 +35,10 @@ mod aarch64;
 mod assembly;
 mod disassembler;
 mod instruction;
+mod masked;
 mod x86;
 
 pub use assembly::{Assembly, Line, Target};
 pub use disassembler::{Disassembler, disassemble};
 pub use instruction::{Instruction, Reference, ReferenceKind, Syntax};
+pub use masked::mask_addresses;

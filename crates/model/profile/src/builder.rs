@@ -1,6 +1,9 @@
 //! Makes a profile.
 
+use rustc_hash::FxHashMap;
+
 use crate::code::Code;
+use crate::content_hash::ContentHash;
 use crate::function::Function;
 use crate::id::{
     CodeId, EventId, FrameId, FunctionId, Id, ModuleId, ProcessId, StackId, StringId, ThreadId,
@@ -30,6 +33,7 @@ pub struct Builder {
     samples: Samples,
     missing: Vec<Missing>,
     about: About,
+    sources: FxHashMap<StringId, ContentHash>,
 }
 
 impl Builder {
@@ -94,7 +98,19 @@ impl Builder {
 
     /// The number of a function.
     pub fn function(&mut self, function: Function) -> FunctionId {
+        function.runtime.inspect(|&runtime| self.is_row(runtime, self.modules.rows().len()));
         self.functions.add(function)
+    }
+
+    /// The functions that were added.
+    #[must_use]
+    pub fn functions(&self) -> &[Function] {
+        self.functions.rows()
+    }
+
+    /// Adds the hash of a source file's content, as the recording has it.
+    pub fn source(&mut self, file: StringId, content: ContentHash) {
+        self.sources.insert(file, content);
     }
 
     /// The row of a function that was added.
@@ -167,6 +183,7 @@ impl Builder {
             samples: self.samples,
             about: self.about,
             missing: self.missing,
+            sources: self.sources,
         }
     }
 

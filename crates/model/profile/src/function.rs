@@ -1,6 +1,6 @@
 //! Functions of the source.
 
-use crate::id::StringId;
+use crate::id::{ModuleId, StringId};
 
 /// A function: the same for all its compilations, and wherever it is inlined.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -16,6 +16,8 @@ pub struct Function {
     pub column: u32,
     /// What it is.
     pub kind: FunctionKind,
+    /// The file of the language runtime that runs it. `None` if there is none, or it is not known.
+    pub runtime: Option<ModuleId>,
 }
 
 /// What a function is.
@@ -40,7 +42,7 @@ impl Function {
     /// A function of which only the name is known.
     #[must_use]
     pub const fn new(name: StringId, kind: FunctionKind) -> Self {
-        Self { name, file: StringId::EMPTY, line: 0, column: 0, kind }
+        Self { name, file: StringId::EMPTY, line: 0, column: 0, kind, runtime: None }
     }
 }
 

@@ -1,6 +1,9 @@
 //! A profile.
 
+use rustc_hash::FxHashMap;
+
 use crate::code::Code;
+use crate::content_hash::ContentHash;
 use crate::function::Function;
 use crate::id::{
     CodeId, EventId, FrameId, FunctionId, ModuleId, ProcessId, StackId, StringId, ThreadId,
@@ -25,6 +28,7 @@ pub struct Profile {
     pub(crate) frames: Vec<Frame>,
     pub(crate) stacks: Vec<Stack>,
     pub(crate) samples: Samples,
+    pub(crate) sources: FxHashMap<StringId, ContentHash>,
     /// What is known of the recording itself.
     pub about: About,
     /// The files whose names, lines or code are missing, each once.
@@ -118,6 +122,12 @@ impl Profile {
     #[must_use]
     pub fn samples(&self) -> &Samples {
         &self.samples
+    }
+
+    /// The hash of a source file's content; `None` if the recording does not have this content.
+    #[must_use]
+    pub fn source(&self, file: StringId) -> Option<ContentHash> {
+        self.sources.get(&file).copied()
     }
 
     /// The name of a function.

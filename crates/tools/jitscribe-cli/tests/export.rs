@@ -139,13 +139,33 @@ fn nothing_is_overwritten_and_errors_say_what_there_is() {
     let quiet = export(&bench, &["--pprof", "--force", "-q"]);
     assert_eq!((quiet.code, quiet.stderr.as_str()), (0, ""));
 
-    for words in
-        [&[][..], &["--pprof", "--folded"], &["--pprof", "--serve"], &["--firefox", "--port", "1"]]
-    {
+    for words in [
+        &[][..],
+        &["--pprof", "--folded"],
+        &["--pprof", "--serve"],
+        &["--firefox", "--port", "1"],
+        &["--parquet", "fleet", "--pprof"],
+        &["--parquet", "fleet", "-o", "x"],
+        &["--parquet", "fleet", "--window", "0"],
+        &["--pprof", "--window", "60"],
+        &["--pprof", "--host", "x"],
+    ] {
         assert_eq!(export(&bench, words).code, 2, "{words:?}");
     }
+    // Tables are written below a folder, all or none.
+    let tables = ["--parquet", "fleet", "--host", "a/b", "--service", "../x"];
+    let done = export(&bench, &tables);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    for table in ["samples", "stacks", "functions", "codes"] {
+        let days = fs::read_dir(bench.path("fleet").join(table)).expect("a folder");
+        let days: Vec<_> = days.map(|day| day.expect("an entry").path()).collect();
+        assert!(days.len() == 1 && days[0].join("service=%2E.%2Fx").is_dir(), "{days:?}");
+    }
+    assert!(export(&bench, &tables).stderr.contains("--force"));
+    assert_eq!(export(&bench, &[&tables[..], &["--force"]].concat()).code, 0);
     for (words, said) in [
-        (&["--folded", "--tid", "1"][..], "threads with samples: "),
+        (&["--parquet", "run.data"][..], "not a folder"),
+        (&["--folded", "--tid", "1"], "threads with samples: "),
         (&["--folded", "--event", "no-such"], "there are: c"),
         (&["--folded", "-o", "/nonexistent/x"], "/nonexistent/x"),
     ] {

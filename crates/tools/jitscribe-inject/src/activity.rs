@@ -274,6 +274,11 @@ pub fn is_interpreter(name: &[u8], tier: Option<&[u8]>) -> bool {
         || name.starts_with(b"Builtin:Interpreter")
 }
 
+/// Whether a file belongs to a runtime that is known by name.
+pub fn is_of_runtime(path: &[u8]) -> bool {
+    Runtime::of_file(path).is_some()
+}
+
 /// What a thread with this name does, if it has one task.
 pub fn of_thread(name: &[u8]) -> Option<Activity> {
     THREADS.iter().find(|(begin, _)| name.starts_with(begin.as_bytes())).map(|(_, is)| *is)

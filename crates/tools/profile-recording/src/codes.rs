@@ -120,9 +120,11 @@ impl Codes {
         }
         let size = symbol.range.end.saturating_sub(symbol.range.start);
         let mut code = if symbol.is_in_image {
-            let mut code = self.jitted(builder, &symbol.name, size);
             let owner = pid_of_image(&file.path).and_then(|pid| threads.with_pid(pid));
-            code.process = Some(owner.unwrap_or(symbol.process));
+            let process = owner.unwrap_or(symbol.process);
+            let runtime = threads.runtime(process);
+            let mut code = self.jitted(builder, &symbol.name, size, runtime);
+            code.process = Some(process);
             code.address = symbol.start_in_process;
             if let Some(listed) = listed.and_then(|listed| self.lists.get(listed)) {
                 describe(builder, &mut code, listed);
@@ -165,7 +167,8 @@ impl Codes {
     ) {
         let Some(listed) = self.lists.get(unsampled.listed) else { return };
         let Some(process) = threads.with_pid(listed.pid) else { return };
-        let mut code = self.jitted(builder, listed.symbol.as_bytes(), listed.size);
+        let runtime = threads.runtime(process);
+        let mut code = self.jitted(builder, listed.symbol.as_bytes(), listed.size, runtime);
         if !self.sampled.contains(&code.function) {
             return;
         }
@@ -177,9 +180,15 @@ impl Codes {
     }
 
     /// A code in an image.
-    fn jitted(&self, builder: &mut Builder, symbol: &[u8], size: u64) -> Code {
+    fn jitted(
+        &self,
+        builder: &mut Builder,
+        symbol: &[u8],
+        size: u64,
+        runtime: Option<ModuleId>,
+    ) -> Code {
         let name = JittedName::of(symbol);
-        let mut code = Code::new(self.functions.of_code(builder, &name), size);
+        let mut code = Code::new(self.functions.of_code(builder, &name, runtime), size);
         code.symbol = builder.string(symbol);
         code.tier = builder.string(name.tier);
         code

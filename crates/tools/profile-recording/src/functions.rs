@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use jitscribe_inject::function_name::{FunctionName, osr_alternative};
 use jitscribe_inject::source_name;
 use native_files::SourceFrame;
-use profile::{Builder, Function, FunctionId, FunctionKind};
+use profile::{Builder, Function, FunctionId, FunctionKind, ModuleId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::demangle::demangled;
@@ -103,14 +103,19 @@ impl JittedFunctions {
     }
 
     /// The function of a code. V8 marks some codes by an `o` that may also be the beginning of the name.
-    pub fn of_code(&self, builder: &mut Builder, name: &JittedName<'_>) -> FunctionId {
+    pub fn of_code(
+        &self,
+        builder: &mut Builder,
+        name: &JittedName<'_>,
+        runtime: Option<ModuleId>,
+    ) -> FunctionId {
         let place = (name.line, name.column);
         let function = osr_name(name).filter(|other| {
             let key = (other.clone(), name.file.to_vec());
             self.by_place.get(&key).is_some_and(|places| places.contains(&place))
         });
         let text = function.as_deref().unwrap_or(&name.name);
-        jitted(builder, text, &name.file, place)
+        jitted(builder, text, &name.file, place, runtime)
     }
 
     /// The function of an inlined call in the code of `outer`.
@@ -120,23 +125,24 @@ impl JittedFunctions {
         frame: &SourceFrame,
         outer: FunctionId,
     ) -> FunctionId {
+        let runtime = builder.function_row(outer).and_then(|outer| outer.runtime);
         // Functions without a name have a place.
         if let Some((name, file, line, column)) = anonymous_place(&frame.function) {
-            return jitted(builder, name, &source_name(file), (line, column));
+            return jitted(builder, name, &source_name(file), (line, column), runtime);
         }
         let key = (frame.function.clone(), frame.file.clone());
         if let Some(places) = self.by_place.get(&key) {
             // The last one that begins before the line.
             let before = places.iter().filter(|(line, _)| *line <= frame.line).max();
             let place = before.or_else(|| places.first()).copied().unwrap_or_default();
-            return jitted(builder, &frame.function, &frame.file, place);
+            return jitted(builder, &frame.function, &frame.file, place, runtime);
         }
         // If the code's symbol has its file, equal names in other files are other functions.
         let outer_has_file =
             builder.function_row(outer).is_some_and(|outer| !outer.file.is_empty());
         match outer_has_file && !self.names.contains(&frame.function) {
-            true => jitted(builder, &frame.function, &frame.file, (0, 0)),
-            false => jitted(builder, &frame.function, b"", (0, 0)),
+            true => jitted(builder, &frame.function, &frame.file, (0, 0), runtime),
+            false => jitted(builder, &frame.function, b"", (0, 0), runtime),
         }
     }
 }
@@ -163,7 +169,13 @@ fn osr_name(name: &JittedName<'_>) -> Option<Vec<u8>> {
     other.get(..end).map(<[u8]>::to_vec)
 }
 
-fn jitted(builder: &mut Builder, name: &[u8], file: &[u8], place: (u32, u32)) -> FunctionId {
+fn jitted(
+    builder: &mut Builder,
+    name: &[u8],
+    file: &[u8],
+    place: (u32, u32),
+    runtime: Option<ModuleId>,
+) -> FunctionId {
     // CPython's trampolines: one for each function, by which the interpreter calls itself. Of other runtimes, functions that were interpreted may be compiled
     // as well, and are the same functions.
     let kind = match name.starts_with(b"py::") {
@@ -174,6 +186,7 @@ fn jitted(builder: &mut Builder, name: &[u8], file: &[u8], place: (u32, u32)) ->
     let mut function = Function::new(name, kind);
     function.file = file;
     (function.line, function.column) = place;
+    function.runtime = runtime;
     builder.function(function)
 }
 
@@ -229,7 +242,7 @@ mod tests {
         }
         let mut builder = Builder::new();
         let mut place_of = |file: &str, line| {
-            let outer = known.of_code(&mut builder, &JittedName::of(b"JS:*g /a.js:9:9"));
+            let outer = known.of_code(&mut builder, &JittedName::of(b"JS:*g /a.js:9:9"), None);
             let frame = SourceFrame { function: b"f".to_vec(), file: file.into(), line, column: 0 };
             let function = known.of_inlined(&mut builder, &frame, outer);
             let row = builder.function_row(function).expect("a function");
@@ -239,8 +252,8 @@ mod tests {
         assert_eq!(place_of("/a.js", 25), (b"/a.js".to_vec(), 20));
         assert_eq!(place_of("/a.js", 1), (b"/a.js".to_vec(), 3));
         assert_eq!(place_of("/c.js", 1), (b"/c.js".to_vec(), 0));
-        let osr = known.of_code(&mut builder, &JittedName::of(b"JS:*of /b.js:1:2"));
-        let plain = known.of_code(&mut builder, &JittedName::of(b"JS:*f /b.js:1:2"));
+        let osr = known.of_code(&mut builder, &JittedName::of(b"JS:*of /b.js:1:2"), None);
+        let plain = known.of_code(&mut builder, &JittedName::of(b"JS:*f /b.js:1:2"), None);
         assert_eq!(osr, plain);
     }
 
@@ -248,7 +261,7 @@ mod tests {
     fn functions_of_cpython_are_interpreted() {
         let (known, mut builder) = (JittedFunctions::default(), Builder::new());
         let mut kind = |symbol: &str| {
-            let function = known.of_code(&mut builder, &JittedName::of(symbol.as_bytes()));
+            let function = known.of_code(&mut builder, &JittedName::of(symbol.as_bytes()), None);
             builder.function_row(function).expect("a function").kind
         };
         assert_eq!(kind("py::fib:/a/x.py"), FunctionKind::Interpreted);
@@ -262,7 +275,7 @@ mod tests {
             let (mut known, mut builder) = (JittedFunctions::default(), Builder::new());
             for symbol in [&symbol, &with_place] {
                 known.add(symbol);
-                known.of_code(&mut builder, &JittedName::of(symbol));
+                known.of_code(&mut builder, &JittedName::of(symbol), None);
             }
         }
     }

@@ -84,6 +84,21 @@ impl<'f> Modules<'f> {
         number
     }
 
+    /// The path of a file as modules have it, and its build-id: as recorded or, in a recording of this machine, as it is now. Empty if it is not known.
+    pub fn identity(&self, path: &[u8], build_id: Option<&[u8]>) -> (Vec<u8>, Vec<u8>) {
+        let path = without_spelling(path);
+        let known = self.by_path.get(&path).and_then(|&number| self.list.get(number));
+        let known = known.map(|module| module.build_id().to_vec()).filter(|id| !id.is_empty());
+        let recorded = || build_id.or_else(|| self.build_ids.get(&path).map(Vec::as_slice));
+        let of_file = || {
+            let file = self.files.open(Path::new(OsStr::from_bytes(&path)), None).ok()?;
+            Some(Elf::read(file).ok()?.build_id()?.to_vec())
+        };
+        let id = known.or_else(|| recorded().map(<[u8]>::to_vec));
+        let id = id.or_else(|| self.is_this_machine.then(of_file).flatten());
+        (path, id.unwrap_or_default())
+    }
+
     /// The number of the image with this name.
     pub fn image(&self, name: &[u8]) -> Option<usize> {
         self.images.get(name).copied()

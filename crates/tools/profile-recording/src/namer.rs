@@ -20,7 +20,7 @@ use crate::threads::Threads;
 #[derive(Debug)]
 pub struct Namer<'f> {
     pub builder: Builder,
-    modules: Modules<'f>,
+    pub modules: Modules<'f>,
     module_ids: FxHashMap<usize, ModuleId>,
     kernel: Kernel,
     codes: Codes,
@@ -230,6 +230,7 @@ impl<'f> Namer<'f> {
         missing.into_iter().for_each(|missing| self.builder.missing(missing));
         let (places, warnings) = self.codes.into_places();
         let code = RecordedCode::new(self.modules, places, end, folder);
+        code.add_sources(&mut self.builder);
         RecordedProfile { profile: self.builder.finish(), code, warnings }
     }
 }

@@ -7,11 +7,15 @@ use std::io::Read;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use jitscribe_inject::SOURCES;
 use native_files::SourceFrame;
-use profile::{CodeId, CodeSource, ListedFrame, ListedLine, Listing, ModuleKind, Source};
+use profile::{
+    Builder, CodeId, CodeSource, ContentHash, ListedFrame, ListedLine, Listing, ModuleKind, Source,
+    StringId,
+};
+use rustc_hash::FxHashMap;
 use tempfile::TempDir;
 
 use crate::demangle::demangled;
@@ -20,6 +24,8 @@ use crate::modules::Modules;
 
 /// Larger source files are not read.
 const LARGEST_SOURCE: u64 = 1 << 26;
+/// Of no more bytes of sources, hashes are computed.
+const MOST_SOURCES: u64 = 1 << 30;
 
 /// The machine code of a recording, with its lines, inlined calls and sources. Files are read when they are asked for.
 pub struct RecordedCode<'f> {
@@ -63,6 +69,42 @@ impl<'f> RecordedCode<'f> {
         let folder = |path: &[u8]| Path::new(OsStr::from_bytes(path)).parent().map(Path::to_owned);
         let folders = images.filter_map(|(_, module)| folder(&module.path)).collect();
         Self { modules, codes, folders, end, _temporary: temporary }
+    }
+
+    /// Adds the hashes of the sources that the recording has.
+    pub(crate) fn add_sources(&self, builder: &mut Builder) {
+        let files: BTreeSet<StringId> =
+            builder.functions().iter().map(|function| function.file).collect();
+        // Several spellings of a path may name one file.
+        let mut known: FxHashMap<PathBuf, Option<ContentHash>> = FxHashMap::default();
+        let mut left = MOST_SOURCES;
+        for file in files {
+            let text = builder.text(file).to_vec();
+            let content = self.folders.iter().find_map(|folder| {
+                let path = below(&folder.join(SOURCES), &text)?;
+                let hash = || {
+                    let (content, _) = self.read(&path).filter(|_| left > 0)?;
+                    left = left.saturating_sub(content.len() as u64);
+                    Some(ContentHash::of(&content))
+                };
+                *known.entry(path.clone()).or_insert_with(hash)
+            });
+            if let Some(content) = content {
+                builder.source(file, content);
+            }
+        }
+    }
+
+    fn read(&self, path: &Path) -> Option<(Vec<u8>, Option<SystemTime>)> {
+        let opened = self.modules.files().open(path, None).ok()?;
+        let metadata = opened.metadata().ok()?;
+        if metadata.len() > LARGEST_SOURCE {
+            return None;
+        }
+        let mut text = Vec::new();
+        let mut content: &std::fs::File = &opened;
+        content.by_ref().take(LARGEST_SOURCE).read_to_end(&mut text).ok()?;
+        Some((text, metadata.modified().ok()))
     }
 
     fn listed(&self, place: &CodePlace, frames: Vec<SourceFrame>) -> Vec<ListedFrame> {
@@ -116,27 +158,15 @@ impl CodeSource for RecordedCode<'_> {
 
     fn source(&mut self, file: &[u8]) -> Option<Source> {
         let path = Path::new(OsStr::from_bytes(file));
-        let files = self.modules.files();
-        let read = |path: &Path| {
-            let opened = files.open(path, None).ok()?;
-            let metadata = opened.metadata().ok()?;
-            if metadata.len() > LARGEST_SOURCE {
-                return None;
-            }
-            let mut text = Vec::new();
-            let mut content: &std::fs::File = &opened;
-            content.by_ref().take(LARGEST_SOURCE).read_to_end(&mut text).ok()?;
-            Some((text, metadata.modified().ok()))
-        };
         // As the runtime compiled them.
         let mut kept = self.folders.iter().filter_map(|folder| {
             let below = below(&folder.join(SOURCES), file)?;
-            read(&below)
+            self.read(&below)
         });
         if let Some((text, _)) = kept.next() {
             return Some(Source { text, is_newer: false });
         }
-        let (text, modified) = read(path)?;
+        let (text, modified) = self.read(path)?;
         let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let modified = modified.and_then(|time| i64::try_from(time.as_nanos()).ok());
         let is_newer = modified.zip(self.end).is_some_and(|(modified, end)| modified > end);

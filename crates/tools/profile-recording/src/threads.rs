@@ -3,8 +3,10 @@
 use code_timeline::AddressSpaceId;
 use jitscribe_inject::Recording;
 use perf_data::{Comm, Task};
-use profile::{Builder, ProcessId, ThreadId};
+use profile::{Builder, ModuleId, ModuleKind, ProcessId, ThreadId};
 use rustc_hash::FxHashMap;
+
+use crate::modules::Modules;
 
 /// The processes and threads of a recording; those that were sampled are in the profile.
 #[derive(Debug)]
@@ -18,6 +20,17 @@ pub struct Threads {
     latest_process: FxHashMap<u32, ProcessId>,
     /// The latest name of each thread.
     names: FxHashMap<u32, Vec<u8>>,
+    /// The runtimes of processes.
+    runtimes: FxHashMap<Incarnation, Runtime>,
+    /// The file of its runtime, by process; `None` if it is not known.
+    runtime_ids: FxHashMap<ProcessId, Option<ModuleId>>,
+}
+
+/// The file of a runtime: its path, and its build-id if the mapping was recorded with it.
+#[derive(Clone, Debug)]
+struct Runtime {
+    path: Vec<u8>,
+    build_id: Option<Vec<u8>>,
 }
 
 /// A process id, and how often it was given before.
@@ -32,8 +45,19 @@ impl Threads {
             *count = count.saturating_add(is_forked.into());
             (pid, *count)
         });
+        let of_space: Vec<Incarnation> = of_space.collect();
+        // The last program that a process executed counts.
+        let mut runtimes = FxHashMap::default();
+        for ((space, ..), incarnation) in recording.address_spaces().zip(&of_space) {
+            if let Some(file) = recording.runtime_file(space) {
+                let build_id = file.build_id.map(<[u8]>::to_vec);
+                runtimes.insert(*incarnation, Runtime { path: file.path.to_vec(), build_id });
+            }
+        }
         Self {
-            of_space: of_space.collect(),
+            of_space,
+            runtimes,
+            runtime_ids: FxHashMap::default(),
             processes: FxHashMap::default(),
             threads: FxHashMap::default(),
             latest: FxHashMap::default(),
@@ -82,6 +106,46 @@ impl Threads {
         self.processes.insert(incarnation, process);
         self.latest_process.insert(pid, process);
         process
+    }
+
+    /// Adds the files of the runtimes to the profile that may have compiled the code in an image: that of the process in which it is mapped, and that of the
+    /// one with the image's number.
+    pub fn add_runtimes(
+        &mut self,
+        builder: &mut Builder,
+        process: ProcessId,
+        pid: u32,
+        modules: &Modules<'_>,
+    ) {
+        self.add_runtime(builder, process, modules);
+        if let Some(owner) = self.with_pid(pid) {
+            self.add_runtime(builder, owner, modules);
+        }
+    }
+
+    /// Adds the file of a process's runtime to the profile, if it is known.
+    fn add_runtime(
+        &mut self,
+        builder: &mut Builder,
+        process: ProcessId,
+        modules: &Modules<'_>,
+    ) {
+        if self.runtime_ids.contains_key(&process) {
+            return;
+        }
+        let incarnation = self.processes.iter().find(|(_, id)| **id == process);
+        let runtime = incarnation.and_then(|(incarnation, _)| self.runtimes.get(incarnation));
+        let id = runtime.map(|Runtime { path, build_id }| {
+            let (path, build_id) = modules.identity(path, build_id.as_deref());
+            let path = builder.string(&path);
+            builder.module(profile::Module { kind: ModuleKind::File, path, build_id })
+        });
+        self.runtime_ids.insert(process, id);
+    }
+
+    /// The file of a process's runtime.
+    pub fn runtime(&self, process: ProcessId) -> Option<ModuleId> {
+        self.runtime_ids.get(&process).copied().flatten()
     }
 
     /// The latest process with this id that was sampled.

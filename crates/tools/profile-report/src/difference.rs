@@ -2,8 +2,8 @@
 
 use profile::significance::SIGNIFICANT;
 use profile::{
-    Compared, ComparedFunction, ComparedNode, ComparedTree, Comparison, Function, FunctionKind,
-    Measure, Profile, Selection, StringId,
+    Compared, ComparedFunction, ComparedNode, ComparedTree, Comparison, Function, FunctionKey,
+    FunctionKind, Measure, Profile, Selection, StringId,
 };
 use serde_json::{Map, Value, json};
 
@@ -111,6 +111,12 @@ fn functions(
         u32::try_from(place).ok()
     };
     columns.u32("function.kind", rows.iter().map(|row| kind(row).unwrap_or_default()));
+    let key = |row: &ComparedFunction| {
+        let key = found(row).map(|(profile, function)| FunctionKey::of(profile, function).id());
+        format!("{:016x}", key.unwrap_or_default())
+    };
+    let keys: Vec<String> = rows.iter().map(key).collect();
+    columns.text("function.key", keys.iter().map(String::as_str));
     let is_in = |row: &ComparedFunction| {
         let [before, after] = row.function.map(|id| u32::from(id.is_some()));
         before | after << 1

@@ -1,7 +1,7 @@
 //! The tables of a profile, as columns.
 
 use printable::Hexadecimal;
-use profile::{Code, Frame, FunctionKind, ModuleKind, Profile};
+use profile::{Code, Frame, FunctionKey, FunctionKind, ModuleKind, Profile};
 use serde_json::{Map, Value, json};
 
 use crate::columns::Columns;
@@ -76,6 +76,9 @@ fn code(profile: &Profile, start: u64, columns: &mut Columns) {
     columns.u32("function.line", functions.iter().map(|row| row.line));
     columns.u32("function.column", functions.iter().map(|row| row.column));
     columns.u32("function.kind", functions.iter().map(|row| kind(row.kind)));
+    let keys = functions.iter().map(|row| FunctionKey::of(profile, row).id());
+    let keys: Vec<String> = keys.map(|id| format!("{id:016x}")).collect();
+    columns.text("function.key", keys.iter().map(String::as_str));
 
     let codes = profile.codes();
     let address = |row: &Code| match row.process {

@@ -1,7 +1,7 @@
 //! What is said of a function.
 
 use printable::floor_char_boundary;
-use profile::{FunctionId, Profile};
+use profile::{FunctionId, FunctionKey, Profile};
 use serde::Serialize;
 
 use crate::line::{Line, Style};
@@ -19,6 +19,8 @@ pub struct FunctionInfo {
     pub column: u32,
     /// What it is: `native`, `kernel`, `jitted`, `interpreted`, `unknown`, `end of stack`.
     pub kind: &'static str,
+    /// What it is recognized by in other recordings, in 16 hexadecimal digits: [`FunctionKey::id`].
+    pub key: String,
 }
 
 /// The longest name or path in a line of text, in bytes.
@@ -35,6 +37,7 @@ impl FunctionInfo {
             line: function.line,
             column: function.column,
             kind: function.kind.name(),
+            key: format!("{:016x}", FunctionKey::of(profile, function).id()),
         }
     }
 

@@ -1,5 +1,8 @@
 //! `jitscribe export`: writes a recording in the formats of other viewers.
 
+#[cfg(feature = "parquet")]
+mod parquet;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -12,11 +15,23 @@ use crate::text::{self, shell_word};
 use crate::view::Target;
 use crate::{Error, Result, firefox_server, note, recorded};
 
+/// The options that choose a format.
+const FORMATS: &[&str] = &[
+    "firefox",
+    "speedscope",
+    "pprof",
+    "folded",
+    "cpuprofile",
+    "otlp",
+    "chrome",
+    #[cfg(feature = "parquet")]
+    "parquet",
+];
+
 /// Write a recording in the format of another viewer, with inlined calls, tiers and source lines
 #[derive(Debug, clap::Args)]
 #[command(
-    group = ArgGroup::new("format").required(true)
-        .args(["firefox", "speedscope", "pprof", "folded", "cpuprofile", "otlp", "chrome"]),
+    group = ArgGroup::new("format").required(true).args(FORMATS),
     after_help = "EXAMPLES:
   jitscribe record -o run.data -- node app.js
   jitscribe export --pprof -i run.data && go tool pprof -http=: run.data.pb.gz
@@ -28,7 +43,10 @@ use crate::{Error, Result, firefox_server, note, recorded};
   # one thread of several, functions of different tiers apart
   jitscribe export --speedscope --tid 4712 --tiers -i run.data
 
-docs/export.md has a table of what each viewer shows."
+  # tables for DuckDB, DataFusion, ClickHouse or Spark, beside those of other hosts
+  jitscribe export --parquet fleet -i run.data --service-version 1.4.2
+
+docs/export.md has a table of what each viewer shows, docs/fleet.md describes the tables and has queries."
 )]
 pub struct Args {
     #[command(flatten)]
@@ -54,6 +72,9 @@ pub struct Args {
     /// The port to serve at, on 127.0.0.1 [default: any that is free]
     #[arg(long, value_name = "PORT", requires = "serve")]
     port: Option<u16>,
+    #[cfg(feature = "parquet")]
+    #[command(flatten)]
+    parquet: parquet::ParquetArgs,
     // The last one: its heading is for all options behind it.
     #[command(flatten)]
     selection: SelectionArgs,
@@ -102,6 +123,21 @@ impl FormatArgs {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
+    #[cfg(feature = "parquet")]
+    if let Some(folder) = args.parquet.folder() {
+        let export = parquet::Export {
+            input: &args.input,
+            selection: &args.selection,
+            given: &args.parquet,
+            force: args.force,
+        };
+        return parquet::run(export, folder);
+    }
+    // The parser lets this pass, as options of a group exclude each other.
+    #[cfg(feature = "parquet")]
+    if let Some(option) = args.parquet.first_option() {
+        return Err(Error::Usage(format!("{option} needs --parquet DIR")));
+    }
     let format = args.format.format();
     if args.serve {
         // The parser lets this pass, as options of a group exclude each other.
