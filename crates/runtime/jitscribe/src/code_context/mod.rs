@@ -217,7 +217,7 @@ impl ProcessContext {
             return;
         }
         let Some(_lock) = self.lock.try_lock() else { return };
-        if may_publish {
+        if may_publish && self.publication.state() != State::Published {
             // Reported when it was tried first.
             let _ = self.publication.publish(&self.table);
         } else {
