@@ -65,6 +65,7 @@ struct ProcessContext {
 }
 
 /// How a scribe wants its log to be published.
+#[cfg_attr(windows, allow(dead_code, reason = "there is no process context"))]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish<'s> {
     /// The `service.name` of the resource, for a context that is created.
