@@ -66,7 +66,13 @@ for of, attributes in ('resource', context.resource.attributes), ('context', con
     keys = [attribute.key for attribute in attributes]
     assert len(set(keys)) == len(keys), keys
     for attribute in attributes:
-        print(of, attribute.key, value(attribute.value))
+        if not attribute.key.startswith('code.log.'):
+            print(of, attribute.key, value(attribute.value))
+
+found = {attribute.key: attribute.value.array_value.values for attribute in context.attributes}
+logs = [found.get(f'code.log.{key}', []) for key in ('address', 'size', 'version')]
+for log in sorted(zip(*logs, strict=True), key=lambda log: log[0].int_value):
+    print('log', *map(value, log))
 "#;
 
 /// The stubs of OpenTelemetry's protocol, which scripts/setup.sh installs.
@@ -126,7 +132,7 @@ impl Program {
         run(&mut reader).lines().map(str::to_owned).collect()
     }
 
-    /// What the context should say about the logs, by the list of mappings. Their parts are mappings of one inode.
+    /// What the context should say about the logs, by the list of mappings. The parts of a log are mappings of one inode.
     fn logs(&self, count: usize) -> Vec<String> {
         let maps = fs::read_to_string(format!("/proc/{}/maps", self.child.id())).expect("maps");
         let mut logs: Vec<(u64, u64, &str)> = Vec::new();
@@ -139,18 +145,12 @@ impl Program {
                 None => logs.push((number(start), number(end) - number(start), words[4])),
             }
         }
-        // Inodes are given in the order of creation.
-        logs.sort_by_key(|(_, _, inode)| inode.parse::<u64>().expect("an inode"));
         assert_eq!(logs.len(), count);
-        let list = |of: &dyn Fn(&(u64, u64, &str)) -> u64| {
-            let values = logs.iter().map(|log| format!("int_value:{}", of(log)));
-            values.collect::<Vec<_>>().join(",")
+        logs.sort_unstable();
+        let text = |(address, size, _): &(u64, u64, &str)| {
+            format!("log int_value:{address} int_value:{size} int_value:1")
         };
-        vec![
-            format!("context code.log.address {}", list(&|log| log.0)),
-            format!("context code.log.size {}", list(&|log| log.1)),
-            format!("context code.log.version {}", list(&|_| 1)),
-        ]
+        logs.iter().map(text).collect()
     }
 }
 
