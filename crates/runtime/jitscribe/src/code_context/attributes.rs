@@ -1,6 +1,9 @@
 //! What the process context says about code logs, for whoever publishes it.
 
-use super::{CONTEXT, CodeLog, MOST_LOGS};
+use process_context::CodeLog;
+
+use super::shared::CONTEXT;
+use super::table::MOST_LOGS;
 
 /// Where the code logs of this process are: what its OpenTelemetry process context ([OTEP 4719]) says about them.
 ///

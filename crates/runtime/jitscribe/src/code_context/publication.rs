@@ -5,10 +5,12 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
+use process_context::CodeLog;
+
+use super::others;
 use super::page::{CurrentPage, Page};
 use super::protocol::{PAYLOAD_SPACE, Store, publish, update, withdraw};
-use super::table::Table;
-use super::{CodeLog, MOST_LOGS, others};
+use super::table::{MOST_LOGS, Table};
 use crate::log::Failure;
 use crate::system;
 

@@ -5,7 +5,10 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use super::{CodeLog, MOST_LOGS};
+use process_context::CodeLog;
+
+/// The most logs in a context. Those of further scribes are found by the names of their mappings.
+pub(crate) const MOST_LOGS: usize = 16;
 
 /// The logs of this process. Callers hold the lock of the context.
 #[derive(Debug)]
