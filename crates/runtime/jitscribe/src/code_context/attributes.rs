@@ -53,3 +53,18 @@ impl CodeContext {
         process_context::encode_attributes(self.logs(), out)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{CodeContext, CodeLog, MOST_LOGS};
+
+    #[test]
+    fn the_longest_entries_fit() {
+        let log = CodeLog { address: u64::MAX, size: u64::MAX, version: u32::MAX };
+        let context = CodeContext { logs: [log; MOST_LOGS], count: MOST_LOGS };
+        let mut entries = [0; CodeContext::MOST_BYTES];
+        let size = context.encode_attributes(&mut entries).unwrap();
+        let found = process_context::Context::new(&entries[..size]).code_logs();
+        assert!(found.eq([Ok(log); MOST_LOGS]));
+    }
+}

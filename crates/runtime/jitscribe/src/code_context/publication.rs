@@ -163,9 +163,5 @@ mod tests {
         let size = publication.encode(&table, &mut space).unwrap();
         let context = process_context::Context::new(&space[..size]);
         assert_eq!((context.code_logs().count(), context.resource().count()), (MOST_LOGS, 1));
-        let mut space = [0; crate::CodeContext::MOST_BYTES];
-        let mut logs = [CodeLog::default(); MOST_LOGS];
-        table.copy(&mut logs);
-        assert!(process_context::encode_attributes(&logs, &mut space).is_some());
     }
 }
