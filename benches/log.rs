@@ -19,7 +19,8 @@ const NAME: &str = "a_function_name_of_32_bytes_long";
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["start", mib] => start(mib.parse().expect("a number")),
+        ["start", mib] => start(mib.parse().expect("a number"), false),
+        ["start", mib, "context"] => start(mib.parse().expect("a number"), true),
         ["hold"] => hold(),
         _ => {
             starts();
@@ -42,11 +43,12 @@ fn both(mut took: Vec<Duration>) -> String {
 }
 
 /// In a process of its own: its first log, the first announcement, and one more log.
-fn start(mib: usize) {
+fn start(mib: usize, with_context: bool) {
     let build = || {
         let start = Instant::now();
         let builder = Scribe::builder();
         let builder = if mib == 0 { builder } else { builder.limit(mib << 20) };
+        let builder = if with_context { builder.process_context() } else { builder };
         let scribe = builder.build();
         (scribe, start.elapsed().as_nanos())
     };
@@ -59,10 +61,16 @@ fn start(mib: usize) {
 
 fn starts() {
     println!("start-up, in {PROCESSES} processes");
-    for (what, mib) in [("no limit set", "0"), ("64 MiB", "64"), ("16 GiB", "16384")] {
+    let cases: [(&str, &[&str]); 4] = [
+        ("no limit set", &["start", "0"]),
+        ("64 MiB", &["start", "64"]),
+        ("16 GiB", &["start", "16384"]),
+        ("64 MiB, and a process context", &["start", "64", "context"]),
+    ];
+    for (what, words) in cases {
         let mut took = [const { Vec::new() }; 3];
         for _ in 0..PROCESSES {
-            let done = this_program(&["start", mib]).output().expect("it runs");
+            let done = this_program(words).output().expect("it runs");
             let said = String::from_utf8(done.stdout).expect("numbers");
             for (took, word) in took.iter_mut().zip(said.split_whitespace()) {
                 took.push(Duration::from_nanos(word.parse().expect("a number")));

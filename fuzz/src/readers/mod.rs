@@ -15,6 +15,7 @@ pub mod jitdump_codes;
 pub mod jitdump_read;
 pub mod perf_data;
 pub mod perf_map;
+pub mod process_context;
 pub mod profile_recording;
 pub mod source_map;
 pub mod timeline;

@@ -152,7 +152,8 @@ enum jitscribe_flag
     // A thread waits for requests of `jitscribe ctl`. Without it, the next announcement or poll applies them.
     JITSCRIBE_FLAG_WATCH = 16,
     // Settings from the environment are added. JITSCRIBE is a comma-separated list of log, off, bytes, arch-clock, perf-map,
-    // jitdump, gdb, gdb-each, gdb-on-crash, no-gdb, unwinders, no-unwinders. JITSCRIBE_DIR is the directory for a dump.
+    // jitdump, gdb, gdb-each, gdb-on-crash, no-gdb, unwinders, no-unwinders, process-context, no-process-context. JITSCRIBE_DIR is
+    // the directory for a dump. OTEL_SERVICE_NAME is the name of the service in a process context.
     // JITSCRIBE_LIMIT is a size in bytes, or with K, M, G. A program that runs set-user-ID ignores these variables.
     JITSCRIBE_FLAG_ENVIRONMENT = 32,
     // Code is registered with the unwinders in the process before its announcement returns, and until it is unloaded: exceptions
@@ -167,6 +168,10 @@ enum jitscribe_flag
     // Timestamps are counts of the processor's own clock (x86-64's rdtsc) instead of nanoseconds of CLOCK_MONOTONIC: for
     // recordings that are not made with `perf record -k mono`. A notice reports if there is no such clock.
     JITSCRIBE_FLAG_ARCH_CLOCK = 256,
+    // OpenTelemetry's process context (OTEP 4719) says to profilers and other readers outside where the log is. A process has one
+    // context at most: if another part of it, such as an SDK, publishes one, ours is not published, or withdrawn. Such a program
+    // adds what jitscribe_code_context returns to its own context. Not on Windows.
+    JITSCRIBE_FLAG_PROCESS_CONTEXT = 512,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -220,6 +225,8 @@ enum jitscribe_subject
     JITSCRIBE_SUBJECT_UNWINDERS = 8,
     // The code that is shown to debuggers.
     JITSCRIBE_SUBJECT_DEBUGGERS = 9,
+    // OpenTelemetry's process context.
+    JITSCRIBE_SUBJECT_PROCESS_CONTEXT = 10,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -627,6 +634,17 @@ jitscribe_result jitscribe_dump_path(const struct jitscribe_scribe *scribe,
                                      char *buffer,
                                      size_t size,
                                      size_t *length);
+
+// Where the code logs of this process are, for a program that publishes OpenTelemetry's process context (OTEP 4719) itself: entries
+// of the field `attributes` of the protobuf message ProcessContext. Append them to the encoded message, and update the context
+// when another scribe was made, and in the child of a fork when it has announced a code.
+//
+// @param buffer  the buffer for the entries; not written to if they do not fit. NULL if `size` is 0.
+// @param size    the size of the buffer in bytes. 1024 are always enough.
+// @param length  out: the length of the entries in bytes; 0 if there is no log.
+jitscribe_result jitscribe_code_context(void *buffer,
+                                        size_t size,
+                                        size_t *length);
 
 // The version of the library that is loaded: "0.1.0".
 const char *jitscribe_version(void);

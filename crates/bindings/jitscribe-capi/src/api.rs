@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use jitscribe::{LoadedCode, Scribe};
+use jitscribe::{CodeContext, LoadedCode, Scribe};
 
 use crate::announce::with_code;
 use crate::code::Code;
@@ -286,6 +286,36 @@ pub unsafe extern "C" fn jitscribe_dump_path(
             end.write(0);
         }
         out.set(path.len());
+        Ok(())
+    })
+}
+
+/// Where the code logs of this process are, for a program that publishes OpenTelemetry's process context (OTEP 4719) itself: entries
+/// of the field `attributes` of the protobuf message ProcessContext. Append them to the encoded message, and update the context
+/// when another scribe was made, and in the child of a fork when it has announced a code.
+///
+/// @param buffer  the buffer for the entries; not written to if they do not fit. NULL if `size` is 0.
+/// @param size    the size of the buffer in bytes. 1024 are always enough.
+/// @param length  out: the length of the entries in bytes; 0 if there is no log.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jitscribe_code_context(
+    buffer: *mut c_void,
+    size: usize,
+    length: *mut usize,
+) -> Outcome {
+    guard(|| {
+        // SAFETY: the contract of the header.
+        let (buffer, out) = unsafe { (raw::buffer(buffer.cast::<u8>(), size)?, Out::new(length)?) };
+        let mut entries = [0; CodeContext::MOST_BYTES];
+        let size = CodeContext::of_process().encode_attributes(&mut entries).unwrap_or(0);
+        let entries = entries.get(..size).unwrap_or_default();
+        if let Some(place) = buffer.get_mut(..size) {
+            place.write_copy_of_slice(entries);
+        }
+        out.set(size);
         Ok(())
     })
 }

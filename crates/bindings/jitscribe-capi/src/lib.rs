@@ -27,8 +27,8 @@ mod text;
 mod unwind;
 
 pub use api::{
-    jitscribe_dump_path, jitscribe_global, jitscribe_is_on, jitscribe_load, jitscribe_log_fd,
-    jitscribe_moved, jitscribe_moved_to_address, jitscribe_open, jitscribe_poll,
+    jitscribe_code_context, jitscribe_dump_path, jitscribe_global, jitscribe_is_on, jitscribe_load,
+    jitscribe_log_fd, jitscribe_moved, jitscribe_moved_to_address, jitscribe_open, jitscribe_poll,
     jitscribe_result_name, jitscribe_show_before_crash, jitscribe_unload, jitscribe_version,
 };
 #[cfg(unix)]

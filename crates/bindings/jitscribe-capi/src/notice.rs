@@ -24,6 +24,8 @@ pub enum Subject {
     Unwinders = 8,
     /// The code that is shown to debuggers.
     Debuggers = 9,
+    /// OpenTelemetry's process context.
+    ProcessContext = 10,
 }
 
 impl From<jitscribe::Subject> for Subject {
@@ -38,6 +40,7 @@ impl From<jitscribe::Subject> for Subject {
             jitscribe::Subject::Arena => Self::Arena,
             jitscribe::Subject::Unwinders => Self::Unwinders,
             jitscribe::Subject::Debuggers => Self::Debuggers,
+            jitscribe::Subject::ProcessContext => Self::ProcessContext,
             _ => Self::Other,
         }
     }

@@ -47,7 +47,8 @@ pub enum Flag {
     /// A thread waits for requests of `jitscribe ctl`. Without it, the next announcement or poll applies them.
     Watch = 16,
     /// Settings from the environment are added. JITSCRIBE is a comma-separated list of log, off, bytes, arch-clock, perf-map,
-    /// jitdump, gdb, gdb-each, gdb-on-crash, no-gdb, unwinders, no-unwinders. JITSCRIBE_DIR is the directory for a dump.
+    /// jitdump, gdb, gdb-each, gdb-on-crash, no-gdb, unwinders, no-unwinders, process-context, no-process-context. JITSCRIBE_DIR is
+    /// the directory for a dump. OTEL_SERVICE_NAME is the name of the service in a process context.
     /// JITSCRIBE_LIMIT is a size in bytes, or with K, M, G. A program that runs set-user-ID ignores these variables.
     Environment = 32,
     /// Code is registered with the unwinders in the process before its announcement returns, and until it is unloaded: exceptions
@@ -62,6 +63,10 @@ pub enum Flag {
     /// Timestamps are counts of the processor's own clock (x86-64's rdtsc) instead of nanoseconds of CLOCK_MONOTONIC: for
     /// recordings that are not made with `perf record -k mono`. A notice reports if there is no such clock.
     ArchClock = 256,
+    /// OpenTelemetry's process context (OTEP 4719) says to profilers and other readers outside where the log is. A process has one
+    /// context at most: if another part of it, such as an SDK, publishes one, ours is not published, or withdrawn. Such a program
+    /// adds what jitscribe_code_context returns to its own context. Not on Windows.
+    ProcessContext = 512,
 }
 
 /// Settings of a scribe. Set struct_size, set everything else to zero, and then set what you need.
@@ -162,6 +167,9 @@ fn apply_shared(mut builder: Builder, has: impl Fn(Flag) -> bool, dump_dir: &[u8
     }
     if has(Flag::Watch) {
         builder = builder.control_thread();
+    }
+    if has(Flag::ProcessContext) {
+        builder = builder.process_context();
     }
     builder
 }

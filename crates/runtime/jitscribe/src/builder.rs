@@ -36,6 +36,8 @@ pub struct Builder {
     limit: Option<usize>,
     arch_clock: bool,
     watch: bool,
+    process_context: bool,
+    service_name: Option<Text>,
     replay: Option<Replay>,
     listener: Option<Listener>,
     wrong: Vec<Text>,
@@ -255,6 +257,31 @@ impl Builder {
         self
     }
 
+    /// Publishes OpenTelemetry's process context ([OTEP 4719]), which says to profilers and other readers outside where the log is:
+    /// the attributes `code.log.address`, `code.log.size` and `code.log.version`. It costs one page of memory.
+    ///
+    /// Off by default, as a process has at most one context, and an SDK does not look for ours before it publishes its own. If the
+    /// process has another context when the scribe is made, none is published, and this is reported. If another appears later,
+    /// ours is withdrawn within a second by [`Self::control_thread`], or by the next [`Scribe::poll`] or the next announcement that
+    /// takes a new part of the log. A program with such an SDK adds the attributes to its context instead: see
+    /// [`CodeContext`](crate::CodeContext).
+    ///
+    /// All scribes share one context, which lists the logs of all, also of those without this setting.
+    ///
+    /// Not on Windows, where it has no effect and is reported.
+    ///
+    /// [OTEP 4719]: https://github.com/open-telemetry/opentelemetry-specification/blob/main/oteps/profiles/4719-process-ctx.md
+    pub fn process_context(mut self) -> Self {
+        self.process_context = self.has(cfg!(unix), "a process context", "on this system");
+        self
+    }
+
+    /// Publishes no process context. This is the default.
+    pub fn no_process_context(mut self) -> Self {
+        self.process_context = false;
+        self
+    }
+
     /// Sets a callback for when another process turns the log on: it announces all live code. It is called by a thread that
     /// announces or polls, or by the control thread. The thread holds no lock of the scribe, and no signals. It may be in a
     /// signal handler, if that handler announces code: an announcement applies pending requests.
@@ -288,7 +315,9 @@ impl Builder {
     /// Adds the settings of the environment:
     ///
     /// - `JITSCRIBE`, a comma-separated list of: `log` (the default), `off`, `bytes`, `arch-clock`, `perf-map`, `jitdump`, `gdb`,
-    ///   `gdb-each`, `gdb-on-crash`, `no-gdb`, `unwinders`, `no-unwinders`, `valgrind`, `no-valgrind`;
+    ///   `gdb-each`, `gdb-on-crash`, `no-gdb`, `unwinders`, `no-unwinders`, `valgrind`, `no-valgrind`, `process-context`,
+    ///   `no-process-context`;
+    /// - `OTEL_SERVICE_NAME`, the `service.name` of a process context;
     /// - `JITSCRIBE_DIR`, the directory for a dump, the object files for Valgrind, and the files of arenas;
     /// - `JITSCRIBE_LIMIT`, in bytes, or with `K`, `M`, `G`.
     ///
@@ -337,9 +366,11 @@ impl Builder {
                 "no-unwinders" => self = self.no_unwinders(),
                 "valgrind" => self = self.valgrind(),
                 "no-valgrind" => self = self.no_valgrind(),
+                "process-context" => self = self.process_context(),
+                "no-process-context" => self = self.no_process_context(),
                 _ => self.wrong.push(fallible::text!(
                     "unknown JITSCRIBE value `{word}`; known values: log, off, bytes, arch-clock, perf-map, jitdump, gdb, gdb-each, \
-                     gdb-on-crash, no-gdb, unwinders, no-unwinders, valgrind, no-valgrind",
+                     gdb-on-crash, no-gdb, unwinders, no-unwinders, valgrind, no-valgrind, process-context, no-process-context",
                 )),
             }
         }
@@ -349,6 +380,10 @@ impl Builder {
         if self.valgrind_dir.is_none() {
             self.valgrind_dir = dir;
         }
+        // Readers know no service without a name.
+        let name = variable(c"OTEL_SERVICE_NAME").filter(|name| !name.is_empty());
+        self.service_name =
+            name.and_then(|name| Some(fallible::text!("{}", str::from_utf8(&name).ok()?)));
         if let Some(limit) = variable(c"JITSCRIBE_LIMIT") {
             let limit = limit.utf8_chunks().next().map_or("", |chunk| chunk.valid());
             match parse_size(limit) {
@@ -465,6 +500,8 @@ impl Builder {
             perf_map: !self.no_perf_map,
             perf_map_dir: self.perf_map_dir,
             watch: self.watch,
+            process_context: self.process_context,
+            service_name: self.service_name,
             listener: None,
         }
     }

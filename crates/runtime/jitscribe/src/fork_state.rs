@@ -41,6 +41,11 @@ impl ForkState {
         state
     }
 
+    /// The page.
+    pub(crate) fn page(&self) -> Option<&ForkPage> {
+        self.page.as_ref()
+    }
+
     /// The state of this process.
     #[inline]
     pub(crate) fn get(&self) -> u32 {

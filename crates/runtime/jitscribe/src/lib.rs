@@ -32,6 +32,7 @@
 
 mod builder;
 mod clock;
+mod code_context;
 #[cfg(feature = "gdb")]
 mod crash;
 mod fork_state;
@@ -55,6 +56,7 @@ mod system;
 mod thread;
 
 pub use builder::Builder;
+pub use code_context::{CodeContext, CodeLog};
 // Of crates of this project. They are part of this library's interface, and versioned with it: see the crate's documentation.
 #[cfg(all(feature = "arena", unix))]
 pub use code_arena::{CodeArena, Draft, Executable, Options as ArenaOptions};

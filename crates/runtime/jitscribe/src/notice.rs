@@ -83,6 +83,8 @@ pub enum Subject {
     Debuggers,
     /// Code for the unwinders in the process.
     Unwinders,
+    /// OpenTelemetry's process context.
+    ProcessContext,
     /// An unknown setting in the environment.
     Setting,
 }
@@ -106,6 +108,7 @@ impl Notice {
             Subject::Valgrind => "out of memory: valgrind is shown no code",
             Subject::Arena => "out of memory: no memory for code in an arena",
             Subject::Debuggers => "out of memory: debuggers are shown no code any more",
+            Subject::ProcessContext => "out of memory: no process context is published",
             Subject::Unwinders => "out of memory: unwinders know no code any more",
             Subject::Setting => "out of memory: settings were not read",
         };

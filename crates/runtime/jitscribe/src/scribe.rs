@@ -9,6 +9,7 @@ use std::sync::atomic::{
 };
 
 use crate::builder::Builder;
+use crate::code_context;
 #[cfg(feature = "gdb")]
 use crate::crash;
 use crate::fork_state::{ForkState, ORPHAN, OWN, UNKNOWN, adopting};
@@ -206,6 +207,7 @@ impl Scribe {
     /// Applies requests of other processes (`jitscribe ctl`). Announcements do this, too; a runtime that announces nothing for a
     /// long time may call this from time to time.
     pub fn poll(&self) {
+        code_context::look();
         if self.0.control() & control::REQUEST != 0 {
             self.0.apply_requests();
         }
@@ -343,6 +345,9 @@ impl Scribe {
                 );
             }
         }
+        if let Some(log) = &host.log {
+            shared.list(log);
+        }
         shared.publishers.prepare(host);
         #[cfg(feature = "gdb")]
         if host.settings.gdb_on_crash && host.log.is_some() {
@@ -431,7 +436,7 @@ impl Shared {
 
     /// [`Scribe::is_on`] if the control word reads 0, which means nothing while the child of a fork creates its own log.
     #[inline]
-    fn is_on_after_all(&self) -> bool {
+    fn is_on_after_all(&'static self) -> bool {
         let Some(log) = &self.host.log else { return false };
         match self.fork_state.get() {
             // The word that was read is the parent's, or there is no log.
@@ -444,13 +449,13 @@ impl Shared {
 
     /// The log of this process; in the child of a fork, not that of the parent.
     #[inline]
-    fn current(&self) -> Option<&Log> {
+    fn current(&'static self) -> Option<&'static Log> {
         let log = self.host.log.as_ref()?;
         if self.fork_state.get() == OWN { Some(log) } else { self.after_fork(log) }
     }
 
     #[cold]
-    fn after_fork<'l>(&self, log: &'l Log) -> Option<&'l Log> {
+    fn after_fork(&'static self, log: &'static Log) -> Option<&'static Log> {
         // The cached thread id is the parent's.
         let us = adopting(crate::system::thread_id());
         let mut patience = Patience::default();
@@ -473,13 +478,27 @@ impl Shared {
         }
     }
 
-    fn adopt(&self, log: &Log) -> bool {
+    /// Adds the log to those of the process, which its process context lists.
+    fn list(&'static self, log: &Log) {
+        let (address, size) = log.mapped();
+        let log = code_context::CodeLog { address, size, version: Log::VERSION };
+        let settings = &self.host.settings;
+        let wish = settings
+            .process_context
+            .then_some(code_context::Wish { service_name: settings.service_name.as_deref() });
+        code_context::add(log, self.fork_state.page(), wish, |subject, text| {
+            self.host.report(subject, text);
+        });
+    }
+
+    fn adopt(&'static self, log: &Log) -> bool {
         // The thread id in lanes: this thread has a lane if a signal handler forked in the middle of an announcement.
         let before = thread::forget_ids(crate::log::process_id());
         self.applying.reset();
         // Publishers look up codes again and again.
         match log.adopt(before, !self.publishers.are_there()) {
             Ok(()) => {
+                self.list(log);
                 self.publishers.forked(log);
                 #[cfg(feature = "gdb")]
                 if self.host.settings.gdb_on_crash {
@@ -635,8 +654,9 @@ impl Shared {
                 asked_for_debuggers = true;
                 continue;
             }
+            code_context::look();
             // Interrupted, changed, woken or timed out: in each case, the word is read again.
-            let time = looks.then_some(&second);
+            let time = (looks || code_context::is_wanted()).then_some(&second);
             if let Err(error) = futex::wait(log.control(), futex::Flags::empty(), control, time) {
                 let second = std::time::Duration::from_secs(1);
                 guest::sleep_if_refused(error.raw_os_error(), second);

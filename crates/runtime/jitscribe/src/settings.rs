@@ -1,6 +1,6 @@
 //! The settings of a scribe, as the [`Builder`](crate::Builder) has evaluated them.
 
-use fallible::PathText;
+use fallible::{PathText, Text};
 
 use crate::clock::Clock;
 use crate::log::LogOptions;
@@ -28,6 +28,10 @@ pub(crate) struct Settings {
     /// The directory of the perf map; `None` for the one in which perf looks for it.
     pub(crate) perf_map_dir: Option<PathText>,
     pub(crate) watch: bool,
+    /// Whether OpenTelemetry's process context says where the log is.
+    pub(crate) process_context: bool,
+    /// The `service.name` for it.
+    pub(crate) service_name: Option<Text>,
     pub(crate) listener: Option<Listener>,
 }
 
@@ -51,6 +55,8 @@ impl Settings {
             perf_map: false,
             perf_map_dir: None,
             watch: false,
+            process_context: false,
+            service_name: None,
             listener: None,
         }
     }

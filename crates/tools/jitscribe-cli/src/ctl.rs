@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use jitdump::extension::control;
 
 use crate::foreign::Patience;
-use crate::process::{Log, logs_for_requests, logs_of};
+use crate::process::{ListedLogs, Log, logs_for_requests, logs_of};
 use crate::text::{self, Out};
 use crate::{Error, Result, note};
 
@@ -168,6 +168,10 @@ struct Status {
     arch_timestamp: bool,
     paused: u64,
     resumed: u64,
+    /// Whether OpenTelemetry's process context lists the log; `null` if there is none, or if it cannot be read.
+    process_context: Option<bool>,
+    #[serde(skip)]
+    context_error: Option<String>,
 }
 
 fn status(args: &Args, logs: &[Log], deadline: &Deadline) -> Result<()> {
@@ -194,6 +198,14 @@ fn status(args: &Args, logs: &[Log], deadline: &Deadline) -> Result<()> {
             arch_timestamp: head.arch_timestamp,
             paused: head.paused,
             resumed: head.resumed,
+            process_context: match log.listed() {
+                ListedLogs::Addresses(logs) => Some(logs.contains(&log.address())),
+                _ => None,
+            },
+            context_error: match log.listed() {
+                ListedLogs::Unreadable(error) => Some(error.clone()),
+                _ => None,
+            },
         };
         if args.json {
             out.json(&status)?;
@@ -235,6 +247,16 @@ impl Status {
             self.limit >> 10,
             self.log
         ))?;
+        match (self.process_context, &self.context_error) {
+            (Some(true), _) => out.line("  listed in the OpenTelemetry process context")?,
+            (Some(false), _) => {
+                out.line("  not listed in the OpenTelemetry process context that the process has")?;
+            }
+            (None, Some(error)) => out.line(format_args!(
+                "  the OpenTelemetry process context cannot be read: {error}"
+            ))?,
+            (None, None) => {}
+        }
         if self.left_out > 0 {
             out.line(format_args!(
                 "  {} codes are missing because the log was full; JITSCRIBE_LIMIT sets the limit",

@@ -173,6 +173,27 @@ fn a_core_file_tells_what_its_process_had_made() {
 }
 
 #[test]
+fn a_process_context_that_lists_the_log_is_reported() {
+    let bench = Bench::new();
+    for (setting, text, value) in [
+        ("process-context", true, serde_json::Value::Bool(true)),
+        ("log", false, serde_json::Value::Null),
+    ] {
+        let process = Announcer::start("plain", &[("JITSCRIBE", setting)]);
+        let pid = process.pid();
+        let status = ok(&bench, &["ctl", "-p", &pid, "status"]);
+        assert_eq!(
+            status.contains("\n  listed in the OpenTelemetry process context\n"),
+            text,
+            "{status}"
+        );
+        let status = ok(&bench, &["ctl", "-p", &pid, "status", "--json"]);
+        let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+        assert_eq!(status["process_context"], value);
+    }
+}
+
+#[test]
 fn a_log_is_turned_on_and_off_from_outside() {
     let bench = Bench::new();
     let mut process = Announcer::start("plain", &[("JITSCRIBE", "off")]);

@@ -62,6 +62,8 @@ static void null_pointers(const jitscribe_scribe *scribe)
     MUST(jitscribe_dump_path(NULL, NULL, 0, &length) == null);
     MUST(jitscribe_dump_path(scribe, NULL, 0, NULL) == null);
     MUST(jitscribe_dump_path(scribe, NULL, 1, &length) == null);
+    MUST(jitscribe_code_context(NULL, 0, NULL) == null);
+    MUST(jitscribe_code_context(NULL, 1, &length) == null);
     MUST(handle == untouched && fd == 77 && length == 77);
 
     /* No out-parameter for the handle: the code lives for ever. */

@@ -1,6 +1,7 @@
 //! The installed library: by `make install`, found by pkg-config, used from C and C++.
 
 mod announced;
+mod context;
 mod crash;
 mod debuggers;
 mod fork;

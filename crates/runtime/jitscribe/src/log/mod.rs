@@ -56,6 +56,8 @@ use self::layout::{
 };
 pub(crate) use self::machine::MACHINE;
 use self::mapping::{Mapping, Words};
+#[cfg(unix)]
+pub(crate) use self::memory::retry;
 use self::memory::{Backing, Errno};
 pub(crate) use self::memory::{Failure, ForkPage};
 use crate::clock::Clock;
@@ -181,6 +183,9 @@ pub(crate) fn dump_name(pid: u32) -> Result<fallible::Text, fallible::Refused> {
 }
 
 impl Log {
+    /// The version of the format.
+    pub(crate) const VERSION: u32 = log_item::VERSION;
+
     /// Creates a log in a file, else in a memfd, else in anonymous memory. Calls `complain` for each alternative that is not
     /// available.
     pub(crate) fn create(
@@ -530,7 +535,6 @@ impl Log {
     }
 
     /// Address and maximum size of the log in this process's memory. The mapping stays, also in a child.
-    #[cfg(feature = "gdb")]
     pub(crate) fn mapped(&self) -> (u64, u64) {
         (self.mapping.address(), self.mapping.size() as u64)
     }

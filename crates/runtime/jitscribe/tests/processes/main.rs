@@ -9,6 +9,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::exit, reason = "a test")]
 
 mod churn;
+mod context;
 mod degraded;
 mod guest;
 mod hostile;
@@ -36,9 +37,16 @@ fn main() -> ExitCode {
     }
     let wanted: Vec<&String> =
         arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
-    let tests =
-        [stress::TESTS, hostile::TESTS, degraded::TESTS, guest::TESTS, live::TESTS, churn::TESTS]
-            .concat();
+    let tests = [
+        stress::TESTS,
+        hostile::TESTS,
+        degraded::TESTS,
+        guest::TESTS,
+        live::TESTS,
+        churn::TESTS,
+        context::TESTS,
+    ]
+    .concat();
     let mut failed = Vec::new();
     for (name, test) in tests {
         if !wanted.is_empty() && !wanted.iter().any(|part| name.contains(part.as_str())) {
@@ -64,6 +72,7 @@ fn play(role: &str, arguments: &[&str]) {
         "guest" => guest::play(arguments),
         "degraded" => degraded::play(arguments),
         "announcer" => live::play(arguments),
+        "context" => context::play(arguments),
         _ => panic!("no role {role}"),
     }
 }

@@ -193,3 +193,146 @@ pub fn faults_of(child: std::process::Child) -> (i32, i64) {
         (status, usage.ru_minflt)
     }
 }
+
+/// A context as an OpenTelemetry SDK publishes it, without looking for others.
+pub struct ForeignContext {
+    page: *mut u8,
+    /// Payloads live as long as the process.
+    last: std::cell::Cell<u64>,
+}
+
+impl ForeignContext {
+    const SIZE: usize = 4096;
+
+    pub fn publish(payload: &[u8]) -> Self {
+        let file =
+            memfd_create("OTEL_CTX", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+        ftruncate(&file, Self::SIZE as u64).unwrap();
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE;
+        // SAFETY: a new mapping, which replaces nothing.
+        let page =
+            unsafe { mmap(std::ptr::null_mut(), Self::SIZE, protection, flags, &file, 0) }.unwrap();
+        let context = Self { page: page.cast(), last: 0.into() };
+        // SAFETY: within the page; the page is no child's.
+        unsafe {
+            assert_eq!(libc::madvise(page, Self::SIZE, libc::MADV_DONTFORK), 0);
+            context.page.cast::<[u8; 8]>().write_volatile(*b"OTEL_CTX");
+            context.page.add(8).cast::<u32>().write_volatile(2);
+        }
+        context.update(payload);
+        context
+    }
+
+    pub fn update(&self, payload: &[u8]) {
+        let barrier = || std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+        let payload: &'static [u8] = payload.to_vec().leak();
+        self.last.set(self.last.get() + 1);
+        // SAFETY: within the page, at multiples of the sizes.
+        unsafe {
+            self.page.add(16).cast::<u64>().write_volatile(0);
+            barrier();
+            self.page.add(12).cast::<u32>().write_volatile(payload.len() as u32);
+            self.page
+                .add(24)
+                .cast::<u64>()
+                .write_volatile(payload.as_ptr().expose_provenance() as u64);
+            barrier();
+            self.page.add(16).cast::<u64>().write_volatile(self.last.get());
+        }
+        name_memory(self.page, Self::SIZE);
+    }
+
+    pub fn withdraw(self) {
+        // SAFETY: it was mapped with this size, and nothing uses it afterwards.
+        assert_eq!(unsafe { libc::munmap(self.page.cast(), Self::SIZE) }, 0);
+    }
+}
+
+fn name_memory(at: *mut u8, size: usize) -> bool {
+    const PR_SET_VMA: libc::c_int = 0x53564d41;
+    let name = c"OTEL_CTX";
+    // SAFETY: it gives a name to memory of the caller.
+    unsafe { libc::prctl(PR_SET_VMA, 0, at, size, name.as_ptr()) == 0 }
+}
+
+/// Whether the kernel supports names for anonymous memory.
+pub fn can_name_memory() -> bool {
+    let protection = ProtFlags::READ;
+    // SAFETY: a new mapping, which is unmapped again.
+    unsafe {
+        let page =
+            mmap_anonymous(std::ptr::null_mut(), 4096, protection, MapFlags::PRIVATE).unwrap();
+        let can = name_memory(page.cast(), 4096);
+        rustix::mm::munmap(page, 4096).unwrap();
+        can
+    }
+}
+
+/// This process's parent traces it from now on, and finds it stopped.
+pub fn stop_to_be_traced() {
+    // SAFETY: it has no other effect on this process.
+    assert_eq!(unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) }, 0);
+    stop_here();
+}
+
+/// The tracer finds this process stopped.
+pub fn stop_here() {
+    // SAFETY: the signal stops this process.
+    unsafe { libc::raise(libc::SIGSTOP) };
+}
+
+/// Waits until a traced process has stopped by [`stop_to_be_traced`].
+pub fn wait_until_stopped(pid: u32) {
+    let status = wait_for(pid as i32);
+    assert!(libc::WIFSTOPPED(status) && libc::WSTOPSIG(status) == libc::SIGSTOP, "{status:#x}");
+}
+
+/// Has a traced process execute one instruction.
+pub fn step(pid: u32) {
+    let signal = resume(pid, libc::PTRACE_SINGLESTEP);
+    assert_eq!(signal, libc::SIGTRAP);
+}
+
+/// Runs a traced process until it [stops itself](stop_here).
+pub fn run_until_stopped(pid: u32) {
+    while resume(pid, libc::PTRACE_CONT) != libc::SIGSTOP {}
+}
+
+/// Runs a traced process until it enters this system call, or has entered `most` calls and left the last one. Returns how many
+/// calls it has entered.
+pub fn run_to_call(pid: u32, call: i64, most: usize) -> usize {
+    let options = libc::PTRACE_O_TRACESYSGOOD;
+    // SAFETY: it affects the traced process alone.
+    assert_eq!(unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, options) }, 0);
+    let mut count = 0;
+    loop {
+        assert_eq!(resume(pid, libc::PTRACE_SYSCALL), libc::SIGTRAP | 0x80);
+        // SAFETY: the kernel writes at most the given size.
+        let info = unsafe {
+            let mut info: libc::ptrace_syscall_info = std::mem::zeroed();
+            let size = size_of_val(&info);
+            assert!(libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, pid, size, &raw mut info) > 0);
+            info
+        };
+        if info.op == libc::PTRACE_SYSCALL_INFO_ENTRY {
+            count += 1;
+            // SAFETY: the field that belongs to this kind.
+            if unsafe { info.u.entry.nr } == call as u64 {
+                return count;
+            }
+        } else if count >= most {
+            return count;
+        }
+    }
+}
+
+/// Resumes a traced process, and returns the signal by which it stops.
+fn resume(pid: u32, how: libc::c_uint) -> i32 {
+    // SAFETY: it affects the traced process alone.
+    let done = unsafe { libc::ptrace(how, pid, 0, 0) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    let status = wait_for(pid as i32);
+    assert!(libc::WIFSTOPPED(status), "{status:#x}");
+    libc::WSTOPSIG(status)
+}

@@ -12,6 +12,7 @@ use code_log::Head;
 use rustix::fs::{Dir, FileType, OFlags, fstat, makedev, readlinkat};
 use serde::{Deserialize, Serialize};
 
+use super::context::ListedLogs;
 use super::memory::Mapping;
 use super::source::LogSource;
 use crate::files::{FileSystem, reopen};
@@ -42,6 +43,8 @@ pub struct ProcessLogs {
     pub pages: Option<usize>,
     /// The logs.
     pub logs: Vec<LogMapping>,
+    /// What the process says about them to readers of OpenTelemetry's process context.
+    pub listed: ListedLogs,
 }
 
 /// A log that was found.
@@ -93,7 +96,7 @@ impl FindLogs {
         let memory = target.file("mem", access);
         let pages = target.file("pagemap", OFlags::RDONLY).ok();
         let mappings = File::from(target.file("maps", OFlags::RDONLY)?);
-        let mut candidates = candidates(mappings)?;
+        let (mut candidates, contexts) = candidates(mappings)?;
         if !candidates.is_empty() {
             find_files(&target, self.pid, &mut candidates)?;
         }
@@ -102,7 +105,8 @@ impl FindLogs {
             return Err(io::ErrorKind::ResourceBusy.into());
         }
         owner.lock_down()?;
-        answer(owner, memory, pages, candidates, self.pid, output)
+        let listed = ListedLogs::read(memory.as_ref().ok(), &contexts);
+        answer(owner, memory, pages, candidates, listed, self.pid, output)
     }
 }
 
@@ -111,6 +115,7 @@ fn answer(
     memory: io::Result<OwnedFd>,
     pages: Option<OwnedFd>,
     candidates: Vec<Candidate>,
+    listed: ListedLogs,
     pid: u32,
     output: &mut Output,
 ) -> io::Result<()> {
@@ -163,20 +168,28 @@ fn answer(
     for descriptor in &descriptors {
         output.descriptor(descriptor.as_fd())?;
     }
-    output.bytes(&serde_json::to_vec(&ProcessLogs { owner, memory, pages, logs })?)
+    output.bytes(&serde_json::to_vec(&ProcessLogs { owner, memory, pages, logs, listed })?)
 }
 
-/// The mappings that may be logs: shared, writable, from the beginning of a file with a suitable name.
-fn candidates(mappings: File) -> io::Result<Vec<Candidate>> {
+/// The mappings that may be logs: shared, writable, from the beginning of a file with a suitable name. And the addresses of process
+/// contexts.
+fn candidates(mappings: File) -> io::Result<(Vec<Candidate>, Vec<u64>)> {
     let mut candidates: Vec<Candidate> = Vec::new();
+    let mut contexts = Vec::new();
     let mut lines = BufReader::new(mappings.take(MAPPINGS));
     let mut line = Vec::new();
     loop {
         line.clear();
         if lines.read_until(b'\n', &mut line)? == 0 {
-            return Ok(candidates);
+            return Ok((candidates, contexts));
         }
         let Some(mapping) = Mapping::parse(&line) else { continue };
+        if contexts.len() < LOGS
+            && !mapping.is_executable
+            && process_context::may_be_context(&mapping.name)
+        {
+            contexts.push(mapping.range.start);
+        }
         if !mapping.is_shared || !mapping.is_writable {
             continue;
         }

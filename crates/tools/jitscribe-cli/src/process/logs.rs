@@ -18,6 +18,7 @@ use code_log::Head;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::context::ListedLogs;
 use super::find::{FindLogs, LogMapping, ProcessLogs};
 use super::log_dump::LogDump;
 use super::read::{self, PassedDescriptors, ReadLog};
@@ -50,6 +51,7 @@ struct Process {
     pages: Option<OwnedFd>,
     /// The number of its logs.
     logs: u64,
+    listed: ListedLogs,
     /// Set when reading its memory timed out. It is then not read again.
     is_unresponsive: AtomicBool,
 }
@@ -110,6 +112,11 @@ impl Log {
         let job = self.to_read(None, is_whole, false).map_err(Error::file(&self.place))?;
         let answer = foreign::run(job.task, job.passed, Patience::NAMED);
         self.answer(answer)
+    }
+
+    /// What the process context of the process says about its logs.
+    pub fn listed(&self) -> &ListedLogs {
+        &self.process.listed
     }
 
     /// The address of the log in its process.
@@ -355,6 +362,7 @@ fn logs(pid: u32, answer: Answer) -> Option<Vec<Log>> {
         memory,
         pages,
         logs: found.logs.len() as u64,
+        listed: found.listed,
         is_unresponsive: AtomicBool::new(false),
     });
     let inner = inner_pid(pid);

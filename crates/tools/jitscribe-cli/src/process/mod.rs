@@ -2,6 +2,7 @@
 //!
 //! Workers ([`crate::foreign`]) run the tasks in [`find`], [`read`] and [`request`]; [`logs`] starts these tasks.
 
+mod context;
 mod core;
 mod executable;
 mod find;
@@ -15,6 +16,7 @@ mod source;
 mod wake;
 
 pub use self::core::{Core, CoreLog};
+pub use context::ListedLogs;
 pub use executable::{ReadExecutable, Reading};
 pub use find::FindLogs;
 pub use inside::{WriteInside, write_inside};

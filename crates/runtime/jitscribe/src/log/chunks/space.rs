@@ -74,6 +74,7 @@ impl Log {
             return None;
         }
         self.copy_inherited_in_time();
+        crate::code_context::make_way();
         let Some(guard) = self.chunks.lock_owners() else {
             // There may be space: let the next announcement search for it.
             self.left_out_reason.set(LeftOutReason::Busy);

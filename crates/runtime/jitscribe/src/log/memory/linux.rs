@@ -257,6 +257,12 @@ impl ForkPage {
         // SAFETY: the page is aligned, never unmapped, and only accessed atomically.
         unsafe { AtomicU32::from_ptr(self.0.as_ptr().cast::<u32>()) }
     }
+
+    /// Another word, which the kernel clears at the same time.
+    pub(crate) fn second_word(&self) -> &AtomicU32 {
+        // SAFETY: as above; it is behind the first word, within the page.
+        unsafe { AtomicU32::from_ptr(self.0.as_ptr().cast::<u32>().add(1)) }
+    }
 }
 
 /// Creates the marker mmap: an executable mapping of a dump's first page, from which perf learns the file's path.

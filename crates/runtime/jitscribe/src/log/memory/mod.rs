@@ -14,7 +14,7 @@ mod linux;
 mod windows;
 
 #[cfg(unix)]
-pub(crate) use self::backing::{MapName, remove};
+pub(crate) use self::backing::{MapName, remove, retry};
 pub(crate) use self::failure::Failure;
 #[cfg(unix)]
 pub(crate) use self::linux::*;
