@@ -90,13 +90,13 @@ fn garbled(v8: Header) -> Case {
     let mut file = v8.file();
     let path = "/srv/application/lib/render.js";
     let mut events = Vec::new();
-    // Few codes are concerned. A reader that detects the bias from the data must not be misled by them.
+    // One code is concerned. A reader that detects the bias from the data must not be misled by it.
     for mut code in codes(30) {
         code.name = format!("JS:*render {path}:{}:9", code.index).into_bytes();
         for line in &mut code.lines {
             line.file = path.as_bytes().to_vec();
         }
-        if code.index % 14 == 0 {
+        if code.index == 24 {
             let mut freed = path.as_bytes().to_vec();
             freed[..8].copy_from_slice(&0x0000_5581_1234_5670_u64.to_le_bytes());
             freed[8..16].copy_from_slice(&0x7788_99aa_bbcc_0011_u64.to_le_bytes());
