@@ -4,6 +4,8 @@
 //! description of the file, without any reader. [`check_files`] compares the committed files with what this crate makes;
 //! [`judge`] compares what a reader printed with the expected reading. `README.md` describes the JSON.
 
+#![forbid(unsafe_code)]
+
 pub mod bytes;
 mod case;
 mod cases;

@@ -1,5 +1,7 @@
 //! Makes the conformance files, and runs a reader on them.
 
+#![forbid(unsafe_code)]
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 

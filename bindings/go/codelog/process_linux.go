@@ -356,7 +356,9 @@ func innerPID(root string) (uint32, bool) {
 }
 
 // startTime is when the process started, in nanoseconds of CLOCK_MONOTONIC: the
-// end of the hundredth of a second that the kernel names.
+// end of the hundredth of a second that the kernel names. On a machine that was
+// suspended it is later than that, so that a child keeps more of the code of its
+// parent than it should.
 func startTime(root string) (uint64, bool) {
 	stat, err := os.ReadFile(root + "/stat")
 	if err != nil {
@@ -371,23 +373,13 @@ func startTime(root string) (uint64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	uptime, err := os.ReadFile("/proc/uptime")
-	if err != nil {
-		return 0, false
-	}
-	return monotonicOf(ticks, uptime)
-}
-
-// perTick is the length of a tick; USER_HZ is 100 on all machines that Go
-// supports on Linux.
-const perTick = 10_000_000
-
-// monotonicOf converts a time since boot. Without suspension of the machine,
-// which /proc/uptime counts and CLOCK_MONOTONIC does not, both are alike.
-func monotonicOf(ticks uint64, _ []byte) (uint64, bool) {
 	high, low := bits.Mul64(ticks, perTick)
 	return low + perTick, high == 0
 }
+
+// perTick is the length of a tick in nanoseconds; USER_HZ is 100 on all machines
+// that Go supports on Linux.
+const perTick = 10_000_000
 
 // fileSource is a log in a memfd.
 type fileSource struct{ file *os.File }

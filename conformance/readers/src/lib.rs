@@ -1,5 +1,7 @@
 //! What the readers behind the conformance runner share.
 
+#![forbid(unsafe_code)]
+
 mod table;
 
 use serde_json::{Value, json};
