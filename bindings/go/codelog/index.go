@@ -6,9 +6,9 @@ import "sort"
 const LoadDelay = 20_000_000
 
 const (
-	pageBits = 12
+	pageBits = 14
 	// mostPages is the most pages under which a code is listed.
-	mostPages = 256
+	mostPages = 16
 )
 
 // Index answers which code was at an address at a time.
@@ -19,7 +19,8 @@ type Index struct {
 	large []*place
 	// byIndex is the last code of each index, for moves.
 	byIndex map[uint64]*place
-	count   int
+	// serial numbers the places.
+	serial  int
 	unready map[uint64]bool
 	largeUp bool
 }
@@ -39,9 +40,6 @@ func (p *place) contains(address uint64) bool { return address-p.address < p.cod
 func NewIndex() *Index {
 	return &Index{pages: make(map[uint64][]*place), byIndex: make(map[uint64]*place), unready: make(map[uint64]bool)}
 }
-
-// Len returns the number of places of codes.
-func (x *Index) Len() int { return x.count }
 
 // Add takes an event of a dump or a log.
 func (x *Index) Add(e Event) {
@@ -79,8 +77,8 @@ func (x *Index) moved(m *Move) *place {
 }
 
 func (x *Index) place(c *Code, from, address uint64) {
-	x.count++
-	p := &place{code: c, from: from, address: address, serial: x.count}
+	x.serial++
+	p := &place{code: c, from: from, address: address, serial: x.serial}
 	x.byIndex[c.Index] = p
 	if c.Size == 0 {
 		return

@@ -19,13 +19,13 @@ const (
 	attempts       = 8
 	mostWaits      = 200
 	windowSize     = 1 << 16
+	pageSize       = 4096
 	groupHeader    = 88
 	codeFlagsAt    = 48 + 33
 	groupSizeAt    = 48 + 24
 	codeDiedAt     = 48
 	codeIndexAt    = 48 + 16
 	inheritedUnit  = 1 << 15
-	controlOfItem  = 12
 	logVersion     = 1
 	sharedInherits = 1
 )
@@ -125,7 +125,7 @@ type Limits struct {
 }
 
 // DefaultLimits suffice for the logs that the library writes by default.
-var DefaultLimits = Limits{Held: 1 << 30, Read: 8 << 30, Codes: 1 << 24}
+var DefaultLimits = Limits{Held: 512 << 20, Read: 4 << 30, Codes: 1 << 20}
 
 // LogReader reads a code log, repeatedly. Each [LogReader.Poll] walks over the
 // chunks, and reads the records of those codes that it has not seen.
@@ -273,6 +273,7 @@ func (r *LogReader) Poll(each func(Event)) error {
 			break
 		}
 		number += span
+		r.isCut = r.isCut || (r.read >= r.limits.Read && number < r.head.Chunks)
 	}
 	sort.SliceStable(events, func(a, b int) bool { return events[a].Time < events[b].Time })
 	for _, e := range events {
@@ -309,6 +310,8 @@ type chunkHead struct {
 }
 
 func (r *LogReader) headAt(at uint64) (chunkHead, bool, bool, error) {
+	// Looking at it costs a page.
+	r.read += pageSize
 	data := make([]byte, chunkHeadSize)
 	count, err := r.readAt(data, at)
 	if err != nil || count < chunkHeadSize {
@@ -417,6 +420,7 @@ type foundGroup struct {
 func (r *LogReader) groups(start uint64, span uint32, known map[uint64]*logCode) (found map[uint64]*foundGroup, isTorn, isChanged bool, err error) {
 	size := uint64(r.head.ChunkSize) * uint64(span)
 	found = make(map[uint64]*foundGroup)
+	held, count := r.held, r.count
 	var order []uint64
 	w := window{reader: r, start: start, size: size}
 	for at := uint64(chunkHeadSize); at < size; {
@@ -456,7 +460,8 @@ func (r *LogReader) groups(start uint64, span uint32, known map[uint64]*logCode)
 		if group.known != nil {
 			continue
 		}
-		if r.held+group.size > r.limits.Held || r.count >= r.limits.Codes {
+		held, count = held+group.size, count+1
+		if held > r.limits.Held || count > r.limits.Codes {
 			r.isCut = true
 			delete(found, at)
 			continue

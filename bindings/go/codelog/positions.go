@@ -18,6 +18,9 @@ const (
 	deepestCall = 127
 	// rangesPerRow bounds the ranges that are computed.
 	rangesPerRow = 16
+	// mostStrings is the most names and files of a code: each takes more memory
+	// than its record may have for it. Further ones are empty.
+	mostStrings = 1 << 20
 )
 
 func parsePositions(payload []byte, big bool) (sourcePositions, bool) {
@@ -61,7 +64,7 @@ func (p *sourcePositions) position(number uint64) (position, bool) {
 func (p *sourcePositions) strings() [][]byte {
 	f := fields{rest: p.rest, big: p.big}
 	var found [][]byte
-	for uint64(len(found)) < p.stringCount {
+	for uint64(len(found)) < p.stringCount && len(found) < mostStrings {
 		text := f.text()
 		if f.bad {
 			break

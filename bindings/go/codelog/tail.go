@@ -104,7 +104,7 @@ func tableLines(payload []byte, big bool, base uint64) []entry {
 		return nil
 	}
 	var names [][]byte
-	for uint64(len(names)) < files {
+	for uint64(len(names)) < files && len(names) < mostStrings {
 		name := f.text()
 		if f.bad {
 			break
