@@ -44,8 +44,8 @@ fn announce(scribe: &Scribe, number: u64) -> LoadedCode {
     let lines = [Line::new(0, &file, 1).column(3), Line::new(20, &file, 7).column(1)];
     let (outer, inner) = ([8..40, 44..48], [10..20]);
     let inlined = [
-        Inlined { file: file.as_bytes(), line: 3, column: 9, ..Inlined::new("outer", &outer) },
-        Inlined { file: file.as_bytes(), line: 5, ..Inlined::new("inner", &inner) }.within(0),
+        Inlined::new("outer", &outer).called_from(&file, 3).column(9),
+        Inlined::new("inner", &inner).called_from(&file, 5).within(0),
     ];
     let code = Code::new(&bytes).runs_at(address).named(&name).lines(&lines).inlined(&inlined);
     let code = if number % 3 == 0 { code.tier("baseline") } else { code };

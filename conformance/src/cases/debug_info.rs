@@ -40,6 +40,7 @@ pub(super) fn cases() -> Vec<Case> {
         a.clone().lined(&[(0, "/src/a.lang", 1, 1), (16, "/src/a.lang", 2, 7)]),
         b.clone().lined(&[(0, "/src/b.lang", 5, 1), (32, "/src/b.lang", 6, 3)]),
     ];
+    let again = Code { time: b.time, index: b.index, ..a.clone() };
     let size = i64::try_from(a.size).expect("small");
     vec![
         entries(
@@ -165,9 +166,9 @@ pub(super) fn cases() -> Vec<Case> {
             "DEBUG_INFO is not used for a second LOAD of its address.",
             LINES,
             |file| {
-                file.debug_info(&with_a, 0).load(&a).load(&Code { time: b.time, ..a.clone() });
+                file.debug_info(&with_a, 0).load(&a).load(&again);
             },
-            vec![with_a.event(), Code { time: b.time, ..a.clone() }.event()],
+            vec![with_a.event(), again.event()],
         ),
         Case::usual(
             "debug-replaced",

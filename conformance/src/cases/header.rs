@@ -101,7 +101,7 @@ pub(super) fn cases() -> Vec<Case> {
     cases.push(Case::dump(
         "header-magic-wrong",
         "A file with another magic number is refused.",
-        &["header"],
+        &["name"],
         wrong,
         Reading::refused(),
     ));
@@ -109,7 +109,7 @@ pub(super) fn cases() -> Vec<Case> {
     cases.push(Case::dump(
         "header-cut-off",
         "A file of less than 40 bytes is refused.",
-        &["header"],
+        &["name"],
         cut,
         Reading::refused(),
     ));

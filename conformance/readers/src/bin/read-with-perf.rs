@@ -139,14 +139,13 @@ fn of_object(mapping: &Mapping, index: u64) -> Value {
         });
     }
     if let Some((_, lines)) = section(".debug_line") {
-        let code = text_address..text_address + text.len() as u64;
-        event["lines"] = json!(of_lines(&lines, &code, mapping.address));
+        event["lines"] = json!(of_lines(&lines, text_address, mapping.address));
     }
     event
 }
 
-/// The rows of a line table within the code, which is at `base` in the process.
-fn of_lines(section: &[u8], code: &std::ops::Range<u64>, base: u64) -> Vec<Value> {
+/// The rows of a line table of code that is at `base` in the process.
+fn of_lines(section: &[u8], text_address: u64, base: u64) -> Vec<Value> {
     let lines = gimli::DebugLine::new(section, LittleEndian);
     let mut found = Vec::new();
     let program: gimli::Result<gimli::IncompleteLineProgram<EndianSlice<'_, LittleEndian>>> =
@@ -163,9 +162,8 @@ fn of_lines(section: &[u8], code: &std::ops::Range<u64>, base: u64) -> Vec<Value
             Some(gimli::AttributeValue::String(file)) => file.slice(),
             _ => b"",
         };
-        // perf writes the process's addresses into the table, and the object's into symbols.
-        let address = row.address();
-        let address = if code.contains(&address) { base + (address - code.start) } else { address };
+        // The table has the object's addresses.
+        let address = row.address().wrapping_sub(text_address).wrapping_add(base);
         found.push(json!({
             "address": hexadecimal(address),
             "file": bytes(file),
