@@ -30,6 +30,9 @@ pub fn judge(case: &Case, printed: &Value) -> Verdict {
     if let Some(missing) = case.needs.iter().find(|need| !fields.contains(*need)) {
         return Verdict::CannotSay(missing);
     }
+    if !printed["events"].is_array() {
+        return Verdict::Differs("the reader printed no list of events".to_owned());
+    }
     let expected = case.json();
     if expected["header"].is_null() != printed["header"].is_null() {
         let what = if expected["header"].is_null() { "is read" } else { "is refused" };
@@ -104,4 +107,98 @@ fn events(reading: &Value, fields: &BTreeSet<&str>, is_log: bool) -> Vec<Value> 
         events.dedup_by(|a, b| a["event"] == "damage" && b["event"] == "damage");
     }
     events
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cases::all;
+
+    /// The expected reading as a reader of all fields would print it.
+    fn printed(case: &Case) -> Value {
+        let mut reading = case.json();
+        reading["fields"] = json!([
+            "header",
+            "end",
+            "left_out",
+            "log",
+            "damage",
+            "move",
+            "close",
+            "time",
+            "pid",
+            "tid",
+            "address",
+            "size",
+            "index",
+            "name",
+            "bytes",
+            "lines",
+            "columns",
+            "ir_lines",
+            "inlined",
+            "unwind",
+            "kind",
+            "tier",
+            "died",
+            "frame_pointer",
+        ]);
+        reading
+    }
+
+    /// Every value in `value`, by its path.
+    fn paths(value: &Value, path: &str, all: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                fields
+                    .iter()
+                    .for_each(|(name, value)| paths(value, &format!("{path}/{name}"), all));
+            }
+            Value::Array(list) if !list.is_empty() => {
+                list.iter()
+                    .enumerate()
+                    .for_each(|(n, value)| paths(value, &format!("{path}/{n}"), all));
+            }
+            _ => all.push(path.to_owned()),
+        }
+    }
+
+    #[test]
+    fn each_value_counts() {
+        let mut changed = 0;
+        for case in all() {
+            let right = printed(&case);
+            assert_eq!(judge(&case, &right), Verdict::Passes, "{}", case.name);
+            for part in ["header", "events", "left_out", "end"] {
+                let mut all = Vec::new();
+                paths(&right[part], &format!("/{part}"), &mut all);
+                // Files of many alike codes take long.
+                for path in all.iter().step_by(all.len() / 40 + 1) {
+                    let mut wrong = right.clone();
+                    *wrong.pointer_mut(path).expect("it is there") = json!("something else");
+                    let verdict = judge(&case, &wrong);
+                    assert!(matches!(verdict, Verdict::Differs(_)), "{}: {path}", case.name);
+                    changed += 1;
+                }
+            }
+            let mut fewer = right.clone();
+            if fewer["events"].as_array_mut().expect("events").pop().is_some() {
+                assert!(matches!(judge(&case, &fewer), Verdict::Differs(_)), "{}", case.name);
+            }
+        }
+        assert!(changed > 1000);
+    }
+
+    #[test]
+    fn fields_that_a_reader_does_not_report_do_not_count() {
+        let case = all().into_iter().find(|case| case.name == "load.dump").expect("a file");
+        let mut reading = printed(&case);
+        reading["fields"] = json!(["name", "bytes"]);
+        reading["events"][0]["tid"] = json!(0);
+        assert_eq!(judge(&case, &reading), Verdict::Passes);
+        reading["fields"] = json!(["name"]);
+        assert_eq!(judge(&case, &reading), Verdict::CannotSay("bytes"));
+    }
 }
