@@ -42,14 +42,14 @@ fn announce(scribe: &Scribe, number: u64) -> LoadedCode {
     let bytes = vec![0x90_u8; 64 + usize::try_from(number % 50).expect("small")];
     let (name, file) = (format!("code at {address:#x}"), format!("/src/{address:x}.lang"));
     let lines = [Line::new(0, &file, 1).column(3), Line::new(20, &file, 7).column(1)];
-    let (outer, inner) = ([8..40, 44..48], [10..20]);
+    let (outer, inner) = ([8..40, 44..48], [10..20, 44..46]);
     let inlined = [
         Inlined::new("outer", &outer).called_from(&file, 3).column(9),
         Inlined::new("inner", &inner).called_from(&file, 5).within(0),
     ];
     let code = Code::new(&bytes).runs_at(address).named(&name).lines(&lines).inlined(&inlined);
-    let code = if number % 3 == 0 { code.tier("baseline") } else { code };
-    let code = if number % 5 == 0 { code.kind(Kind::Stub) } else { code };
+    let code = if number.is_multiple_of(3) { code.tier("baseline") } else { code };
+    let code = if number.is_multiple_of(5) { code.kind(Kind::Stub) } else { code };
     scribe.load(&code.unwind(Unwind::Rows(&[])))
 }
 
