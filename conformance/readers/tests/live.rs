@@ -100,8 +100,9 @@ fn the_go_reader_reads_a_live_log_as_the_command_does() {
             });
         }
         let mut seen = 0;
-        for _ in 0..10 {
-            let codes = loads(Command::new(go.get_program()).args(["process", &pid]));
+        // Once at a time, and by what changes.
+        for polls in ["1", "1", "2", "1", "20", "100"] {
+            let codes = loads(Command::new(go.get_program()).args(["process", &pid, polls]));
             let mut staying = 0;
             for ((address, _), code) in &codes {
                 assert_eq!(code["name"], format!("code at {address}"));

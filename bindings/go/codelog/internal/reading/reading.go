@@ -45,18 +45,15 @@ func OfLog(data []byte) object {
 	if err != nil {
 		return Refused()
 	}
-	events, err := LogEvents(log)
-	if err != nil {
+	if err := log.Poll(func(codelog.Event) {}); err != nil {
 		return Refused()
 	}
-	return reading(log.Header(), events, log.Head().LeftOut, "complete")
+	return reading(log.Header(), LogCodes(log), log.Head().LeftOut, "complete")
 }
 
-// LogEvents polls a log, and returns the loads in the order of time, and damage.
-func LogEvents(log *codelog.LogReader) ([]object, error) {
-	if err := log.Poll(func(codelog.Event) {}); err != nil {
-		return nil, err
-	}
+// LogCodes returns the loads of the codes in a log that was polled, in the order
+// of time, and damage.
+func LogCodes(log *codelog.LogReader) []object {
 	var codes []*codelog.Code
 	log.Codes(func(c *codelog.Code) bool {
 		codes = append(codes, c)
@@ -72,7 +69,7 @@ func LogEvents(log *codelog.LogReader) ([]object, error) {
 	if log.Torn() > 0 {
 		events = append(events, object{"event": "damage"})
 	}
-	return events, nil
+	return events
 }
 
 func reading(h codelog.Header, events []object, leftOut codelog.LeftOut, end string) object {
