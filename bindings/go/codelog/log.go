@@ -153,6 +153,8 @@ type LogReader struct {
 	waits int
 	// newest is the latest time of any code.
 	newest uint64
+	// scratch is the buffer of windows.
+	scratch []byte
 }
 
 type chunkState struct {
@@ -646,7 +648,8 @@ type window struct {
 
 func (w *window) forget() { w.data = nil }
 
-// get returns bytes of the chunk; fewer at its end, or that of the log.
+// get returns bytes of the chunk; fewer at its end, or that of the log. They are
+// valid until the next call. size is at most windowSize.
 func (w *window) get(at, size uint64) ([]byte, error) {
 	if at+size > w.size {
 		size = w.size - at
@@ -659,7 +662,10 @@ func (w *window) get(at, size uint64) ([]byte, error) {
 		if count < size {
 			count = size
 		}
-		data := make([]byte, count)
+		if uint64(len(w.reader.scratch)) < count {
+			w.reader.scratch = make([]byte, windowSize)
+		}
+		data := w.reader.scratch[:count]
 		read, err := w.reader.readAt(data, w.start+at)
 		if err != nil {
 			return nil, err
