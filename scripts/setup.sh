@@ -106,6 +106,8 @@ Python|python3|python3
 Python venv|/usr/share/doc/python3-venv|python3-venv
 mmdebstrap|mmdebstrap|mmdebstrap
 patchelf|patchelf|patchelf
+Go|go|golang-go
+gofmt|gofmt|golang-go
 libdebuginfod|/usr/share/doc/libdebuginfod1|libdebuginfod1
 wine, to run what is for Windows|/usr/lib/wine/wine64|wine64
 objdump for Windows|x86_64-w64-mingw32-objdump|binutils-mingw-w64-x86-64

@@ -103,7 +103,7 @@ rules! {
         cost "perf inject warns once for each such record and skips it; samply skips it"
         fix "use only types 0 to 4 if users are to see no warnings";
     RECORD_AFTER_CLOSE = Warning "record-after-close"
-        cost "samply stops reading at CLOSE and does not see later code"
+        cost "perf inject and samply stop reading at CLOSE and do not see later code"
         fix "write CLOSE as the last record";
     NO_CLOSE = Note "no-close"
         cost "readers of a live dump cannot tell that it is complete"

@@ -1,0 +1,3 @@
+module github.com/jitscribe/jitscribe/bindings/go/codelog
+
+go 1.19

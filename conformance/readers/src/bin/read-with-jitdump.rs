@@ -1,0 +1,140 @@
+//! Reads a conformance file with the crates `jitdump` and `code-log`, and prints the reading.
+
+use std::process::ExitCode;
+
+use conformance_readers::{FIELDS, bytes, hex, hexadecimal};
+use jitdump::extension::{FramePointer, InlinedCall};
+use jitdump::{CodeEvent, CodeLoad, Dump, End, Endian, LineEntry};
+use serde_json::{Value, json};
+
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
+fn main() -> ExitCode {
+    let Some(path) = std::env::args().nth(1) else {
+        eprintln!("usage: read-with-jitdump FILE");
+        return ExitCode::from(2);
+    };
+    let file = match std::fs::read(&path) {
+        Ok(file) => file,
+        Err(error) => {
+            eprintln!("error: {path}: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    println!("{}", if path.ends_with(".log") { of_log(&file) } else { of_dump(&file, 0) });
+    ExitCode::SUCCESS
+}
+
+fn refused() -> Value {
+    json!({ "fields": FIELDS, "header": null, "events": [], "left_out": null, "end": null })
+}
+
+fn of_log(memory: &[u8]) -> Value {
+    match code_log::snapshot(&memory) {
+        Ok(snapshot) => of_dump(&snapshot.bytes, snapshot.torn),
+        Err(_) => refused(),
+    }
+}
+
+fn of_dump(file: &[u8], torn: u64) -> Value {
+    let Ok(dump) = Dump::parse(file) else { return refused() };
+    let header = dump.header();
+    let mut codes = dump.codes();
+    let mut events: Vec<Value> = codes
+        .by_ref()
+        .map(|event| event.map_or_else(|_| json!({ "event": "damage" }), of_event))
+        .collect();
+    if torn > 0 {
+        events.push(json!({ "event": "damage" }));
+    }
+    let left_out = codes.left_out();
+    let end = match codes.end() {
+        Some(End::CutOff { .. }) => "cut-off",
+        Some(End::Zeros { .. }) => "zeros",
+        Some(End::Damaged { .. }) => "damaged",
+        Some(End::Complete { .. }) | None => "complete",
+    };
+    json!({
+        "fields": FIELDS,
+        "header": {
+            "endian": if header.endian == Endian::Little { "little" } else { "big" },
+            "version": header.version,
+            "machine": header.elf_mach,
+            "pid": header.pid,
+            "time": header.timestamp,
+            "flags": header.flags,
+        },
+        "events": events,
+        "left_out": (left_out.count > 0).then(|| json!({
+            "count": left_out.count, "first": left_out.first, "last": left_out.last,
+        })),
+        "end": end,
+    })
+}
+
+fn of_event(event: CodeEvent<'_>) -> Value {
+    match event {
+        CodeEvent::Load(code) => of_load(&code),
+        CodeEvent::Move(moved) => json!({
+            "event": "move",
+            "time": moved.timestamp,
+            "pid": moved.pid,
+            "tid": moved.tid,
+            "old_address": hexadecimal(moved.old_address),
+            "new_address": hexadecimal(moved.new_address),
+            "size": moved.size,
+            "index": moved.index,
+        }),
+        CodeEvent::Close { timestamp } => json!({ "event": "close", "time": timestamp }),
+    }
+}
+
+fn of_line(line: LineEntry<'_>) -> Value {
+    json!({
+        "address": hexadecimal(line.address),
+        "file": bytes(line.file),
+        "line": line.line,
+        "column": line.column,
+    })
+}
+
+fn of_call(call: InlinedCall<'_>) -> Value {
+    let ranges = call.ranges.map(|range| [hexadecimal(range.start), hexadecimal(range.end)]);
+    json!({
+        "parent": call.parent,
+        "name": bytes(call.name),
+        "file": bytes(call.file),
+        "line": call.line,
+        "column": call.column,
+        "ranges": ranges.collect::<Vec<_>>(),
+    })
+}
+
+fn of_load(code: &CodeLoad<'_>) -> Value {
+    let has_bytes = code.bytes.len() as u64 == code.size;
+    json!({
+        "event": "load",
+        "time": code.timestamp,
+        "pid": code.pid,
+        "tid": code.tid,
+        "address": hexadecimal(code.address),
+        "size": code.size,
+        "index": code.index,
+        "name": bytes(code.name),
+        "bytes": has_bytes.then(|| hex(code.bytes)),
+        "lines": code.lines().map(of_line).collect::<Vec<_>>(),
+        "ir_lines": code.ir_lines().map(of_line).collect::<Vec<_>>(),
+        "inlined": code.inlined().map(of_call).collect::<Vec<_>>(),
+        "unwind": code.unwind().map(|unwind| json!({
+            "eh_frame": hex(unwind.eh_frame),
+            "eh_frame_hdr": hex(unwind.eh_frame_hdr),
+            "mapped_size": unwind.mapped_size,
+        })),
+        "kind": code.kind().name().to_lowercase().replace(' ', "-"),
+        "tier": code.tier().map(bytes),
+        "died": code.died(),
+        "frame_pointer": code.frame_pointer().map(|kept| match kept {
+            FramePointer::Prologue => "prologue",
+            FramePointer::Throughout => "throughout",
+        }),
+    })
+}

@@ -1,0 +1,91 @@
+//! Writes fields and records in either byte order, including wrong ones.
+
+/// Types of records.
+pub mod id {
+    /// A code was loaded.
+    pub const LOAD: u32 = 0;
+    /// A code was moved.
+    pub const MOVE: u32 = 1;
+    /// Source lines.
+    pub const DEBUG_INFO: u32 = 2;
+    /// The writer ended in an orderly way.
+    pub const CLOSE: u32 = 3;
+    /// Unwind tables.
+    pub const UNWINDING_INFO: u32 = 4;
+    /// `SAMPLY_JIT_CODE_DEBUG_INFO2`.
+    pub const SOURCE_POSITIONS: u32 = 0x3150_4d54;
+}
+
+/// A file, or part of one.
+#[derive(Clone, Debug, Default)]
+pub struct Bytes {
+    /// What was written.
+    pub out: Vec<u8>,
+    /// Whether numbers are big-endian.
+    pub is_big: bool,
+}
+
+impl Bytes {
+    /// Writes bytes as they are.
+    pub fn raw(&mut self, bytes: &[u8]) -> &mut Self {
+        self.out.extend_from_slice(bytes);
+        self
+    }
+
+    /// Writes one byte.
+    pub fn u8(&mut self, value: u8) -> &mut Self {
+        self.raw(&[value])
+    }
+
+    /// Writes a number of 16 bits.
+    pub fn u16(&mut self, value: u16) -> &mut Self {
+        let bytes = if self.is_big { value.to_be_bytes() } else { value.to_le_bytes() };
+        self.raw(&bytes)
+    }
+
+    /// Writes a number of 32 bits.
+    pub fn u32(&mut self, value: u32) -> &mut Self {
+        let bytes = if self.is_big { value.to_be_bytes() } else { value.to_le_bytes() };
+        self.raw(&bytes)
+    }
+
+    /// Writes a number of 64 bits.
+    pub fn u64(&mut self, value: u64) -> &mut Self {
+        let bytes = if self.is_big { value.to_be_bytes() } else { value.to_le_bytes() };
+        self.raw(&bytes)
+    }
+
+    /// Writes a text and a NUL.
+    pub fn text(&mut self, text: &[u8]) -> &mut Self {
+        self.raw(text).u8(0)
+    }
+
+    /// Writes zeros up to a multiple of `unit` bytes from `start`.
+    pub fn pad(&mut self, start: usize, unit: usize) -> &mut Self {
+        let size = (self.out.len() - start).next_multiple_of(unit);
+        self.out.resize(start + size, 0);
+        self
+    }
+
+    /// Overwrites a number of 32 bits.
+    pub fn set_u32(&mut self, at: usize, value: u32) {
+        let bytes = if self.is_big { value.to_be_bytes() } else { value.to_le_bytes() };
+        self.out[at..at + 4].copy_from_slice(&bytes);
+    }
+
+    /// Overwrites a number of 64 bits.
+    pub fn set_u64(&mut self, at: usize, value: u64) {
+        let bytes = if self.is_big { value.to_be_bytes() } else { value.to_le_bytes() };
+        self.out[at..at + 8].copy_from_slice(&bytes);
+    }
+
+    /// Writes a record whose size is what `body` writes.
+    pub fn record(&mut self, id: u32, time: u64, body: impl FnOnce(&mut Self)) -> &mut Self {
+        let start = self.out.len();
+        self.u32(id).u32(0).u64(time);
+        body(self);
+        let size = u32::try_from(self.out.len() - start).expect("a small record");
+        self.set_u32(start + 4, size);
+        self
+    }
+}

@@ -1,0 +1,140 @@
+//! `SAMPLY_JIT_CODE_DEBUG_INFO2`.
+
+use crate::bytes::{Bytes, id};
+use crate::case::Case;
+use crate::reading::{Call, Code, Line};
+
+const BOTH: &[&str] = &["lines", "inlined"];
+
+/// A position: caller, function, file, line and column.
+type Position = (i32, u32, i32, u32, u32);
+
+fn write(
+    file: &mut Bytes,
+    record: u32,
+    code: &Code,
+    rows: &[(u32, u32)],
+    positions: &[Position],
+    strings: &[&str],
+) {
+    file.record(record, code.time, |file| {
+        file.u64(code.address).u64(rows.len() as u64).u64(positions.len() as u64);
+        file.u64(strings.len() as u64);
+        for (offset, position) in rows {
+            file.u32(*offset).u32(*position);
+        }
+        for (caller, function, name, line, column) in positions {
+            file.u32(*caller as u32).u32(*function).u32(*name as u32);
+            // Where the function begins.
+            file.u32(1).u32(1).u32(*line).u32(*column);
+        }
+        for string in strings {
+            file.text(string.as_bytes());
+        }
+    });
+}
+
+const STRINGS: &[&str] = &["outer", "/src/a.lang", "inner", "/src/b.lang", "innermost"];
+/// 0: in the code. 1: the call of `inner`, line 4. 2: in `inner`. 3: the call of `innermost`. 4: in it. 5: elsewhere in the code.
+const POSITIONS: &[Position] = &[
+    (-1, 0, 1, 3, 1),
+    (-1, 0, 1, 4, 9),
+    (1, 2, 3, 20, 2),
+    (1, 2, 3, 22, 5),
+    (3, 4, 3, 40, 7),
+    (-1, 0, -1, 6, 0),
+];
+const ROWS: &[(u32, u32)] = &[(0, 0), (16, 2), (24, 4), (40, 2), (56, 5)];
+
+fn found() -> Code {
+    let call = |parent, name: &str, file: &str, line, column, ranges: &[(u32, u32)]| Call {
+        parent,
+        name: name.as_bytes().to_vec(),
+        file: file.as_bytes().to_vec(),
+        line,
+        column,
+        ranges: ranges.to_vec(),
+    };
+    Code {
+        inlined: vec![
+            call(None, "inner", "/src/a.lang", 4, 9, &[(16, 56)]),
+            call(Some(0), "innermost", "/src/b.lang", 22, 5, &[(24, 40)]),
+        ],
+        ..Code::number(1).lined(&[
+            (0, "/src/a.lang", 3, 1),
+            (16, "/src/b.lang", 20, 2),
+            (24, "/src/b.lang", 40, 7),
+            (40, "/src/b.lang", 20, 2),
+            (56, "", 6, 0),
+        ])
+    }
+}
+
+pub(super) fn cases() -> Vec<Case> {
+    let code = Code::number(1);
+    vec![
+        Case::usual(
+            "positions",
+            "SAMPLY_JIT_CODE_DEBUG_INFO2 has lines and inlined calls.",
+            BOTH,
+            |file| {
+                write(file, id::SOURCE_POSITIONS, &code, ROWS, POSITIONS, STRINGS);
+                file.load(&code);
+            },
+            vec![found().event()],
+        ),
+        Case::usual(
+            "positions-before-debug-info",
+            "They take precedence over DEBUG_INFO.",
+            BOTH,
+            |file| {
+                write(file, id::SOURCE_POSITIONS, &code, ROWS, POSITIONS, STRINGS);
+                file.debug_info(&code.clone().lined(&[(0, "/other", 1, 1)]), 0).load(&code);
+            },
+            vec![found().event()],
+        ),
+        Case::usual(
+            "positions-earlier-layout",
+            "The type 0x31504d53 has an earlier layout: it is skipped.",
+            BOTH,
+            |file| {
+                write(file, 0x3150_4d53, &code, ROWS, POSITIONS, STRINGS);
+                file.load(&code);
+            },
+            vec![code.event()],
+        ),
+        Case::usual(
+            "positions-unknown",
+            "A row whose position does not exist ends the row before it.",
+            &["lines"],
+            |file| {
+                let rows = [(0, 0), (16, 77), (32, 1)];
+                write(file, id::SOURCE_POSITIONS, &code, &rows, POSITIONS, STRINGS);
+                file.load(&code);
+            },
+            vec![
+                Code {
+                    lines: vec![
+                        Line::new(code.address, b"/src/a.lang", 3, 1),
+                        Line::new(code.address + 16, b"/src/a.lang", 0, 0),
+                        Line::new(code.address + 32, b"/src/a.lang", 4, 9),
+                    ],
+                    ..code.clone()
+                }
+                .event(),
+            ],
+        ),
+        Case::usual(
+            "positions-counts-lie",
+            "Counts that do not fit into the record: it is skipped.",
+            BOTH,
+            |file| {
+                file.record(id::SOURCE_POSITIONS, code.time, |file| {
+                    file.u64(code.address).u64(1 << 60).u64(1 << 61).u64(u64::MAX);
+                });
+                file.load(&code);
+            },
+            vec![code.event()],
+        ),
+    ]
+}

@@ -1,0 +1,233 @@
+//! What a correct reader finds in a file, as JSON. `README.md` describes the fields.
+
+use serde_json::{Value, json};
+
+/// Bytes as JSON: a text if they are UTF-8, else `{"hex": …}`.
+#[must_use]
+pub fn bytes(bytes: &[u8]) -> Value {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => json!(text),
+        Err(_) => json!({ "hex": hex(bytes) }),
+    }
+}
+
+/// Bytes in hexadecimal.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// An address as JSON.
+#[must_use]
+pub fn address(address: u64) -> Value {
+    json!(format!("{address:#x}"))
+}
+
+/// A line of a code.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// The address from which on it applies.
+    pub address: u64,
+    /// The file.
+    pub file: Vec<u8>,
+    /// The line, or 0.
+    pub line: u32,
+    /// The column, or 0.
+    pub column: u32,
+}
+
+impl Line {
+    /// Makes a line.
+    #[must_use]
+    pub fn new(address: u64, file: &[u8], line: u32, column: u32) -> Self {
+        Self { address, file: file.to_vec(), line, column }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "address": address(self.address),
+            "file": bytes(&self.file),
+            "line": self.line,
+            "column": self.column,
+        })
+    }
+}
+
+/// A call that was inlined.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The number of the call that it is in.
+    pub parent: Option<u32>,
+    /// The function that was called.
+    pub name: Vec<u8>,
+    /// The file of the call.
+    pub file: Vec<u8>,
+    /// The line of the call.
+    pub line: u32,
+    /// The column of the call.
+    pub column: u32,
+    /// Where its code is, as offsets in the code.
+    pub ranges: Vec<(u32, u32)>,
+}
+
+impl Call {
+    fn json(&self, base: u64) -> Value {
+        let range = |&(start, end): &(u32, u32)| {
+            json!([address(base + u64::from(start)), address(base + u64::from(end))])
+        };
+        json!({
+            "parent": self.parent,
+            "name": bytes(&self.name),
+            "file": bytes(&self.file),
+            "line": self.line,
+            "column": self.column,
+            "ranges": self.ranges.iter().map(range).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Unwind tables.
+#[derive(Clone, Debug, Default)]
+pub struct Unwind {
+    /// The section `.eh_frame`.
+    pub eh_frame: Vec<u8>,
+    /// The section `.eh_frame_hdr`.
+    pub eh_frame_hdr: Vec<u8>,
+    /// How many bytes they take behind the code.
+    pub mapped_size: u64,
+}
+
+/// A code: what its records are made of, and what a reader finds in them.
+#[derive(Clone, Debug)]
+pub struct Code {
+    /// When it was loaded.
+    pub time: u64,
+    /// The process.
+    pub pid: u32,
+    /// The thread.
+    pub tid: u32,
+    /// Where it is.
+    pub address: u64,
+    /// The number of the code.
+    pub index: u64,
+    /// Its name.
+    pub name: Vec<u8>,
+    /// Its size.
+    pub size: u64,
+    /// Its bytes, if the file has them.
+    pub bytes: Option<Vec<u8>>,
+    /// Its source lines.
+    pub lines: Vec<Line>,
+    /// Its lines in the bytecode or intermediate representation.
+    pub ir_lines: Vec<Line>,
+    /// The calls inlined into it.
+    pub inlined: Vec<Call>,
+    /// Its unwind tables.
+    pub unwind: Option<Unwind>,
+    /// What it is to its runtime.
+    pub kind: &'static str,
+    /// The compiler's tier.
+    pub tier: Option<Vec<u8>>,
+    /// When it was unloaded.
+    pub died: Option<u64>,
+    /// How it keeps a frame pointer: `prologue`, `throughout`.
+    pub frame_pointer: Option<&'static str>,
+}
+
+/// The time of the first header.
+pub const TIME: u64 = 1_000_000_000_000;
+/// The process of all files. No process has this id: it is above the kernel's limit.
+pub const PID: u32 = 4_194_381;
+
+impl Code {
+    /// A code that differs from those with other numbers, and does not overlap them.
+    #[must_use]
+    pub fn number(number: u32) -> Self {
+        let wide = u64::from(number);
+        // push rbp; mov rbp, rsp; nop …; pop rbp; ret
+        let mut code = vec![0x55, 0x48, 0x89, 0xe5];
+        code.resize(94 + number as usize % 7 * 16, 0x90);
+        code.extend([0x5d, 0xc3]);
+        Self {
+            time: TIME + 1_000_000 + wide * 1000,
+            pid: PID,
+            tid: PID + 1,
+            address: 0x7f00_0000_1000 + wide * 0x1000,
+            index: 10 + wide,
+            name: format!("function {number}").into_bytes(),
+            size: code.len() as u64,
+            bytes: Some(code),
+            lines: Vec::new(),
+            ir_lines: Vec::new(),
+            inlined: Vec::new(),
+            unwind: None,
+            kind: "function",
+            tier: None,
+            died: None,
+            frame_pointer: None,
+        }
+    }
+
+    /// The same code with another name.
+    #[must_use]
+    pub fn named(self, name: &[u8]) -> Self {
+        Self { name: name.to_vec(), ..self }
+    }
+
+    /// The same code with these lines: offset, file, line, column.
+    #[must_use]
+    pub fn lined(self, lines: &[(u64, &str, u32, u32)]) -> Self {
+        let address = self.address;
+        let line = |&(offset, file, line, column): &(u64, &str, u32, u32)| {
+            Line::new(address + offset, file.as_bytes(), line, column)
+        };
+        Self { lines: lines.iter().map(line).collect(), ..self }
+    }
+
+    /// The same code without lines and unwind tables.
+    #[must_use]
+    pub fn bare(&self) -> Self {
+        Self { lines: Vec::new(), unwind: None, ..self.clone() }
+    }
+
+    /// The event of its load.
+    #[must_use]
+    pub fn event(&self) -> Value {
+        let lines = |lines: &[Line]| lines.iter().map(Line::json).collect::<Vec<_>>();
+        json!({
+            "event": "load",
+            "time": self.time,
+            "pid": self.pid,
+            "tid": self.tid,
+            "address": address(self.address),
+            "size": self.size,
+            "index": self.index,
+            "name": bytes(&self.name),
+            "bytes": self.bytes.as_deref().map(hex),
+            "lines": lines(&self.lines),
+            "ir_lines": lines(&self.ir_lines),
+            "inlined": self.inlined.iter().map(|call| call.json(self.address)).collect::<Vec<_>>(),
+            "unwind": self.unwind.as_ref().map(|unwind| json!({
+                "eh_frame": hex(&unwind.eh_frame),
+                "eh_frame_hdr": hex(&unwind.eh_frame_hdr),
+                "mapped_size": unwind.mapped_size,
+            })),
+            "kind": self.kind,
+            "tier": self.tier.as_deref().map(bytes),
+            "died": self.died,
+            "frame_pointer": self.frame_pointer,
+        })
+    }
+}
+
+/// Bytes that are no record, or a record that cannot be read.
+#[must_use]
+pub fn damage() -> Value {
+    json!({ "event": "damage" })
+}
+
+/// The writer ended in an orderly way.
+#[must_use]
+pub fn close(time: u64) -> Value {
+    json!({ "event": "close", "time": time })
+}
