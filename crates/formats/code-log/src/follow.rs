@@ -35,6 +35,8 @@ pub struct Update {
     pub chunks_read: u64,
     /// Number of bytes that were read, with those by which changes are recognized.
     pub bytes_read: u64,
+    /// Number of times that something was read.
+    pub reads: u64,
     /// Number of codes that are new.
     pub added: u64,
     /// Number of codes whose space was reused.
@@ -137,7 +139,7 @@ impl Follower {
         budget: Budget,
         mut tag: impl FnMut(&[u8]) -> u64,
     ) -> Result<Update, Error> {
-        let source = &Counted { source, bytes: Cell::new(0) };
+        let source = &Counted { source, bytes: Cell::new(0), reads: Cell::new(0) };
         let mut first = [0; Head::SIZE];
         let count = read(source, 0, &mut first)?;
         let head = Head::parse(first.get(..count).unwrap_or_default())?;
@@ -181,6 +183,7 @@ impl Follower {
         update.torn = collected.torn;
         update.is_cut = collected.is_cut;
         update.bytes_read = source.bytes.get();
+        update.reads = source.reads.get();
         Ok(update)
     }
 
@@ -210,7 +213,7 @@ impl Follower {
         let start = chunk_start(head, number);
         let chunks_left = head.chunks.saturating_sub(number);
         for _ in 0..ATTEMPTS {
-            let now = match head_at(collected.source, start)? {
+            let now = match collected.head_at(start)? {
                 HeadAt::Found(now) => now,
                 HeadAt::End => return Ok(None),
                 HeadAt::None => return collected.without_head(number).map(Some),
@@ -244,7 +247,7 @@ impl Follower {
                 }
                 spaces.append(collected.spaces.get_or_insert_default());
             }
-            if head_at(collected.source, start)? != HeadAt::Found(now) {
+            if collected.head_at(start)? != HeadAt::Found(now) {
                 reading = Reading::Changed;
             }
             if reading == Reading::Changed {
@@ -480,12 +483,14 @@ fn head_at(source: &impl Source, at: u64) -> Result<HeadAt, Error> {
 struct Counted<'s, S> {
     source: &'s S,
     bytes: Cell<u64>,
+    reads: Cell<u64>,
 }
 
 impl<S: Source> Source for Counted<'_, S> {
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.source.read_at(at, buffer)?;
         self.bytes.set(self.bytes.get().saturating_add(count as u64));
+        self.reads.set(self.reads.get().saturating_add(1));
         Ok(count)
     }
 

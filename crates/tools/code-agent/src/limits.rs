@@ -30,7 +30,7 @@ impl Default for Limits {
             codes: 4 << 20,
             codes_of_process: 1 << 19,
             bytes_of_update: 64 << 20,
-            bytes_per_second: 8 << 20,
+            bytes_per_second: 64 << 20,
             bytes_of_code: 4 << 20,
             bodies: 16 << 20,
             ended: 60_000_000_000,

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use code_log::{Budget, Followed, Source};
 
-use crate::Limits;
 use crate::access::Peer;
 use crate::bodies::Bodies;
+use crate::limits::Limits;
 use crate::log::{Candidate, Candidates, Log};
 use crate::metrics::{Counts, Gauges};
 use crate::protocol::{
@@ -72,8 +72,8 @@ struct Process<S> {
     not_before: u64,
 }
 
-/// An update is recent enough for an answer if it is not older than this.
-const RECENT: u64 = 20_000_000;
+/// What reading something costs beside its bytes, as a number of bytes that can be copied in this time.
+const READ: u64 = 4096;
 
 /// How many pairs of a code and an address one request may take: a fraction of a second of work.
 const WORK: u64 = 50_000_000;
@@ -126,7 +126,10 @@ impl<S: Source> Processes<S> {
 
     /// Notes that a process has ended. It can be asked for a while longer.
     pub fn ended(&mut self, key: ProcessKey, now: u64) {
-        // What it announced last.
+        // What it announced last is read, whether or not it is its turn.
+        if let Some(process) = self.processes.get_mut(&key) {
+            process.not_before = 0;
+        }
         self.update(key, now);
         if let Some(process) = self.processes.get_mut(&key) {
             process.ended.get_or_insert(now);
@@ -184,7 +187,7 @@ impl<S: Source> Processes<S> {
             return false;
         }
         process.updated = Some(now);
-        let mut bytes = 0;
+        let (mut bytes, mut reads) = (0, 0_u64);
         let mut of_process: u64 = process.logs.iter().map(|(_, log)| log.codes()).sum();
         let mut is_complete = true;
         for (_, log) in &mut process.logs {
@@ -200,6 +203,7 @@ impl<S: Source> Processes<S> {
             match log.update(budget) {
                 Ok(update) => {
                     bytes += update.bytes_read;
+                    reads += update.reads;
                     self.counts.bytes_read += update.bytes_read;
                     self.counts.chunks_read += update.chunks_read;
                     self.counts.codes_added += update.added;
@@ -212,7 +216,8 @@ impl<S: Source> Processes<S> {
             self.codes = self.codes.saturating_sub(before).saturating_add(after);
         }
         // What takes long is done seldom, so that no process takes the time of others.
-        let pause = bytes.saturating_mul(1_000_000_000) / self.limits.bytes_per_second.max(1);
+        let cost = reads.saturating_mul(READ).saturating_add(bytes);
+        let pause = cost.saturating_mul(1_000_000_000) / self.limits.bytes_per_second.max(1);
         process.not_before = now.saturating_add(pause);
         is_complete
     }
@@ -260,12 +265,8 @@ impl<S: Source> Processes<S> {
         }
         let mut work = WORK;
         for (key, mut numbers) in by_process {
-            let is_recent = |process: &Process<S>| {
-                process.updated.is_some_and(|updated| now.saturating_sub(updated) < RECENT)
-            };
-            if !self.processes.get(&key).is_some_and(is_recent) {
-                self.update(key, now);
-            }
+            // What was announced before the question is in the answer.
+            self.update(key, now);
             let asked = |number: &usize| {
                 let address = addresses.get(*number);
                 address.map_or((0, 0), |address| (address.address, address.time.unwrap_or(now)))

@@ -9,7 +9,7 @@ use code_agent::protocol::{
     Address, Answer, Ask, Content, Request, Resolved, ResolvedCode, Unknown, VERSION,
 };
 
-use super::SOCKET;
+use super::args::SOCKET;
 use crate::text::Out;
 use crate::{Error, Result, text};
 

@@ -4,15 +4,15 @@
 //! [`service`] is the loop that serves clients ([`clients`]) and keeps the table of processes up to date. [`discovery`] examines
 //! processes in a thread of its own, by workers. What is decided without any of these is in the crate `code-agent`.
 
+mod args;
 mod ask;
 mod clients;
 mod cpu_clock;
 mod discovery;
 mod memory_file;
+mod metrics;
 mod proc_files;
 mod service;
-
-use std::path::PathBuf;
 
 use crate::Result;
 
@@ -26,30 +26,14 @@ use crate::Result;
   jitscribe agent                                  # serve /run/jitscribe/agent.sock
   jitscribe agent --once                           # print the processes with JIT-compiled code, and end
   jitscribe agent ask 4711 0x7f2ad6c19363          # what is there now
+  jitscribe agent --metrics 127.0.0.1:9464         # also serve metrics for Prometheus
   jitscribe agent processes                        # what a running agent knows"
 )]
 pub struct Args {
     #[command(flatten)]
-    service: ServiceArgs,
+    service: args::ServiceArgs,
     #[command(subcommand)]
     request: Option<Request>,
-}
-
-/// How the agent serves.
-#[derive(Debug, clap::Args)]
-pub struct ServiceArgs {
-    /// Listen on this Unix socket
-    #[arg(long, value_name = "PATH", default_value = SOCKET)]
-    socket: PathBuf,
-    /// How often changes of the processes are read, in seconds; what is asked for is always up to date
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
-    interval: f64,
-    /// Answer this user, given by id, about all processes, as root and the user of the agent (may be repeated)
-    #[arg(long, value_name = "UID")]
-    allow_user: Vec<u32>,
-    /// Examine all processes once, print those with JIT-compiled code as JSON lines, and end
-    #[arg(long)]
-    once: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -57,9 +41,6 @@ enum Request {
     Ask(ask::AskArgs),
     Processes(ask::ProcessesArgs),
 }
-
-/// Where the agent listens.
-const SOCKET: &str = "/run/jitscribe/agent.sock";
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {

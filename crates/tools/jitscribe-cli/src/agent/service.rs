@@ -12,17 +12,19 @@ use code_agent::access::Peer;
 use code_agent::protocol::{Ask, Request};
 use code_agent::{Limits, Looks, ProcessKey, Processes};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::geteuid;
+use rustix::process::{getegid, geteuid};
 use rustix::time::ClockId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 
-use super::ServiceArgs;
+use super::args::ServiceArgs;
 use super::clients::Clients;
 use super::cpu_clock::processor_time;
 use super::discovery::{Discovery, Examined, examine};
 use super::memory_file::MemoryFile;
+use super::metrics::{Metrics, of_this_process};
 use super::proc_files::Stat;
+use crate::foreign::{self, Owner};
 use crate::process::{nanoseconds, newest_process, processes};
 use crate::text::Out;
 use crate::{Error, Result, descriptors, note};
@@ -72,15 +74,23 @@ pub fn once() -> Result<()> {
 /// Serves until a signal ends it.
 pub fn serve(args: &ServiceArgs) -> Result<()> {
     descriptors::raise();
-    let interval = Duration::try_from_secs_f64(args.interval)
-        .ok()
-        .filter(|interval| *interval >= INTERVAL)
-        .ok_or_else(|| {
+    let seconds = |seconds| Duration::try_from_secs_f64(seconds).ok();
+    let interval =
+        seconds(args.interval).filter(|interval| *interval >= INTERVAL).ok_or_else(|| {
             Error::Usage("--interval takes a number of seconds, at least 0.05".into())
         })?;
+    let ended = seconds(args.keep_ended)
+        .ok_or_else(|| Error::Usage("--keep-ended takes a number of seconds".into()))?;
+    let limits = Limits { ended: nanoseconds_of(ended), ..Limits::default() };
     let signals = signals().map_err(|error| Error::Refused(format!("signals: {error}")))?;
     let socket = Socket::bind(&args.socket)?;
-    let mut service = Service::new(args, interval)?;
+    let metrics = args.metrics.map(Metrics::listen).transpose()?;
+    if let Some(address) = metrics.as_ref().and_then(Metrics::address) {
+        note::say(format_args!("metrics: http://{address}/metrics"));
+    }
+    let privileged = [0, geteuid().as_raw()];
+    let helper = drop_privileges(args.run_as)?;
+    let mut service = Service::new(args, &privileged, metrics, interval, limits)?;
     note::say(format_args!(
         "serving {}; ask with: jitscribe agent ask PID ADDRESS --socket {}",
         crate::text::path(&args.socket),
@@ -91,6 +101,12 @@ pub fn serve(args: &ServiceArgs) -> Result<()> {
         let events = service.wait(&socket.listener, &signals, wait);
         if events.is_over {
             break;
+        }
+        if foreign::helper_pid() != helper {
+            return Err(Error::Refused(
+                "the helper that opens files of processes has ended, and this process has given its privileges away: start the agent again"
+                    .to_owned(),
+            ));
         }
         service.take_results();
         if events.has_clients {
@@ -105,6 +121,23 @@ pub fn serve(args: &ServiceArgs) -> Result<()> {
         gauges.processes, gauges.codes, counts.addresses_resolved, counts.addresses
     ));
     Ok(())
+}
+
+/// Starts the helper that opens what belongs to processes, and gives away the privileges of this process, which reads what it
+/// opens. Returns the helper. Without privileges there are none to give away.
+fn drop_privileges(run_as: u32) -> Result<Option<u32>> {
+    // Any task starts it.
+    examine(&[std::process::id()], |_| {});
+    let helper = foreign::helper_pid();
+    let owner = if geteuid().is_root() {
+        Owner { user: run_as, group: run_as }
+    } else {
+        Owner { user: geteuid().as_raw(), group: getegid().as_raw() }
+    };
+    owner.take_on().map_err(|error| {
+        Error::Refused(format!("the privileges that are not needed cannot be given away: {error}"))
+    })?;
+    Ok(helper)
 }
 
 /// Becomes readable when a signal asks the agent to end.
@@ -163,6 +196,7 @@ impl Drop for Socket {
 struct Service {
     table: Processes<MemoryFile>,
     clients: Clients,
+    metrics: Option<Metrics>,
     discovery: Discovery,
     known: HashMap<u32, Known>,
     /// Users that may ask about all processes.
@@ -196,16 +230,22 @@ struct Events {
 }
 
 impl Service {
-    fn new(args: &ServiceArgs, interval: Duration) -> Result<Self> {
-        let mut privileged = args.allow_user.clone();
-        privileged.extend([0, geteuid().as_raw()]);
+    fn new(
+        args: &ServiceArgs,
+        users: &[u32],
+        metrics: Option<Metrics>,
+        interval: Duration,
+        limits: Limits,
+    ) -> Result<Self> {
+        let privileged = [users, &args.allow_user].concat();
         Ok(Self {
-            table: Processes::new(Limits::default()),
+            table: Processes::new(limits),
             clients: Clients::default(),
+            metrics,
             discovery: Discovery::start()?,
             known: HashMap::new(),
             privileged,
-            interval: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),
+            interval: nanoseconds_of(interval),
             newest: None,
             listed: None,
             updated: 0,
@@ -339,6 +379,8 @@ impl Service {
         ];
         let clients = self.clients.events();
         polled.extend(clients.map(|(client, flags)| PollFd::from_borrowed_fd(client, flags)));
+        let metrics = self.metrics.iter().flat_map(Metrics::events);
+        polled.extend(metrics.map(|(one, flags)| PollFd::from_borrowed_fd(one, flags)));
         let wait = Timespec::try_from(wait).unwrap_or_default();
         let _ = poll(&mut polled, Some(&wait));
         let is_ready = |at: usize| polled.get(at).is_some_and(|it| !it.revents().is_empty());
@@ -352,7 +394,12 @@ impl Service {
     }
 
     fn answer(&mut self) {
-        let Self { clients, table, known, .. } = self;
+        let Self { clients, metrics, table, known, .. } = self;
+        if let Some(metrics) = metrics {
+            metrics.serve(|| {
+                code_agent::metrics::text(&table.counts, &table.gauges()) + &of_this_process()
+            });
+        }
         clients.serve(|peer, line| {
             let now = now();
             match Request::parse(line) {
@@ -382,6 +429,10 @@ impl Service {
 /// Whether a process is one of the user's, and no thread of the kernel.
 fn is_user(pid: u32) -> bool {
     Stat::read(pid).is_some_and(|stat| !stat.is_kernel)
+}
+
+fn nanoseconds_of(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn now() -> u64 {
