@@ -5,6 +5,8 @@
 pub struct Limits {
     /// The most processes whose code is known at a time.
     pub processes: usize,
+    /// The most sources of code of all processes: each takes a descriptor. A quarter of them may belong to one user other than root.
+    pub sources: usize,
     /// The most codes of all processes; each takes 32 bytes.
     pub codes: u64,
     /// The most codes of one process.
@@ -27,6 +29,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             processes: 4096,
+            sources: 8192,
             codes: 4 << 20,
             codes_of_process: 1 << 19,
             bytes_of_update: 64 << 20,

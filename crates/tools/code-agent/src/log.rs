@@ -13,6 +13,7 @@ use crate::body::{Body, name_hash};
 pub(crate) struct Log<S> {
     pub(crate) source: S,
     follower: Follower,
+    until: Option<u64>,
     /// Distinguishes it from all other sources there ever were.
     number: u64,
 }
@@ -47,7 +48,16 @@ impl Candidates {
 
 impl<S: Source> Log<S> {
     pub(crate) fn new(source: S, until: Option<u64>, number: u64) -> Self {
-        Self { source, follower: Follower::new(until), number }
+        Self { source, follower: Follower::new(until), until, number }
+    }
+
+    /// Whether its codes belong to the process up to this time. The start of a process, where that is the limit, is known to some
+    /// hundredths of a second only.
+    pub(crate) fn is_until(&self, until: Option<u64>) -> bool {
+        match (self.until, until) {
+            (Some(known), Some(until)) => known.abs_diff(until) < 50_000_000,
+            (known, until) => known == until,
+        }
     }
 
     /// Reads what has changed.

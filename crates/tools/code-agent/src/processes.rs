@@ -103,6 +103,7 @@ impl<S: Source> Processes<S> {
             self.left_out += 1;
             return;
         }
+        let mut space = self.space_for(facts.owner);
         let process = self.processes.entry(key).or_insert_with(|| Process {
             facts: facts.clone(),
             logs: Vec::new(),
@@ -113,15 +114,32 @@ impl<S: Source> Processes<S> {
         });
         process.facts = facts;
         // A log that is gone was replaced by another program, or is now known to be no log of this process.
-        process.logs.retain(|(identity, _)| logs.iter().any(|found| found.identity == *identity));
+        process.logs.retain(|(identity, log)| {
+            logs.iter().any(|found| found.identity == *identity && log.is_until(found.until))
+        });
         for FoundLog { identity, source, until } in logs {
             if process.logs.iter().all(|(known, _)| *known != identity) {
+                let Some(left) = space.checked_sub(1) else {
+                    self.left_out += 1;
+                    break;
+                };
+                space = left;
                 self.next_source += 1;
                 process.logs.push((identity, Log::new(source, until, self.next_source)));
                 process.used = None;
             }
         }
         self.count();
+    }
+
+    /// How many more sources a user's processes may have.
+    fn space_for(&self, user: u32) -> usize {
+        let sources = |process: &Process<S>| process.logs.len();
+        let all: usize = self.processes.values().map(sources).sum();
+        let of_user = self.processes.values().filter(|process| process.facts.owner == user);
+        let of_user: usize = of_user.map(sources).sum();
+        let share = if user == 0 { self.limits.sources } else { self.limits.sources / 4 };
+        self.limits.sources.saturating_sub(all).min(share.saturating_sub(of_user))
     }
 
     /// Notes that a process has ended. It can be asked for a while longer.

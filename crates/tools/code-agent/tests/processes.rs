@@ -64,6 +64,22 @@ fn code(resolved: Resolved) -> ResolvedCode {
     }
 }
 
+#[test]
+fn one_user_takes_no_more_descriptors_than_its_share() {
+    let scribe = Scribe::builder().build();
+    let mut table = Processes::new(Limits { sources: 16, ..Limits::default() });
+    let mut add = |pid: u32, owner: u32| {
+        let key = ProcessKey { pid, start: 1 };
+        table.found(key, ProcessFacts { owner, ..facts() }, found(&scribe));
+        table.list(Peer { user: owner, sees_all: false }).iter().map(|it| it.sources.len()).sum()
+    };
+    let counts: Vec<usize> = (1..=8).map(|pid| add(pid, 1000)).collect();
+    assert_eq!(counts, [1, 2, 3, 4, 4, 4, 4, 4]);
+    assert_eq!(add(100, 1001), 1);
+    assert_eq!((200..230).map(|pid| add(pid, 0)).max(), Some(11));
+    assert_eq!(add(300, 1002), 0);
+}
+
 /// Times that are later than all of the library's.
 fn seconds(count: u64) -> u64 {
     (1 << 62) + count * 1_000_000_000

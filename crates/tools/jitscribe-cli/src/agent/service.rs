@@ -73,7 +73,8 @@ pub fn once() -> Result<()> {
 
 /// Serves until a signal ends it.
 pub fn serve(args: &ServiceArgs) -> Result<()> {
-    descriptors::raise();
+    // Each source of code takes a descriptor; the rest is for clients and for examinations.
+    let sources = usize::try_from(descriptors::raise() / 2).unwrap_or(usize::MAX);
     let seconds = |seconds| Duration::try_from_secs_f64(seconds).ok();
     let interval =
         seconds(args.interval).filter(|interval| *interval >= INTERVAL).ok_or_else(|| {
@@ -81,7 +82,9 @@ pub fn serve(args: &ServiceArgs) -> Result<()> {
         })?;
     let ended = seconds(args.keep_ended)
         .ok_or_else(|| Error::Usage("--keep-ended takes a number of seconds".into()))?;
-    let limits = Limits { ended: nanoseconds_of(ended), ..Limits::default() };
+    let usual = Limits::default();
+    let sources = usual.sources.min(sources);
+    let limits = Limits { ended: nanoseconds_of(ended), sources, ..usual };
     let signals = signals().map_err(|error| Error::Refused(format!("signals: {error}")))?;
     let socket = Socket::bind(&args.socket)?;
     let metrics = args.metrics.map(Metrics::listen).transpose()?;
