@@ -55,7 +55,7 @@ fn follow(log: &impl Source, size: usize) {
         assert!(follower.len() <= size as u64 && follower.codes().count() as u64 == follower.len());
         for code in follower.codes().step_by(97) {
             let dump = follower.code(log, code, size).ok().flatten();
-            assert!(dump.is_none_or(|dump| dump.len() as u64 == code.tag));
+            assert!(dump.is_none_or(|dump| dump.len() <= size + 40));
             let _ = follower.died(log, code);
         }
     }
