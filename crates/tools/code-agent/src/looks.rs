@@ -17,7 +17,7 @@ impl Looks {
     /// A process that was found now.
     #[must_use]
     pub fn new(now: u64) -> Self {
-        Self { count: 0, next: now }
+        Self { count: 0, next: now.saturating_add(AFTER[0]) }
     }
 
     /// When it is examined next.
@@ -35,5 +35,32 @@ impl Looks {
     /// Examines it again soon: it was asked for.
     pub fn hurry(&mut self, now: u64) {
         self.next = self.next.min(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn less_and_less_often_but_at_once_if_asked_for() {
+        let mut looks = Looks::new(1_000);
+        let mut times = vec![looks.next() - 1_000];
+        for _ in 0..7 {
+            let now = looks.next();
+            looks.looked(now);
+            times.push(looks.next() - now);
+        }
+        assert_eq!(
+            times,
+            [100, 200, 700, 4_000, 15_000, 60_000, 60_000, 60_000].map(|ms| ms * 1_000_000)
+        );
+        looks.hurry(5_000);
+        assert_eq!(looks.next(), 5_000);
+        // It is not put off by being asked for.
+        looks.hurry(9_000);
+        assert_eq!(looks.next(), 5_000);
+        // One that is never examined.
+        assert_eq!(Looks::new(u64::MAX).next(), u64::MAX);
     }
 }

@@ -68,9 +68,12 @@ struct Process<S> {
     used: Option<u64>,
     /// When it was last updated.
     updated: Option<u64>,
-    /// It is not read before this time.
-    not_before: u64,
+    /// Up to when it has used its share of reading. It may be read somewhat ahead of that.
+    used_up_to: u64,
 }
+
+/// How far ahead of its share a process may be read, in nanoseconds: many small changes are read at once.
+const AHEAD: u64 = 500_000_000;
 
 /// What reading something costs beside its bytes, as a number of bytes that can be copied in this time.
 const READ: u64 = 4096;
@@ -110,7 +113,7 @@ impl<S: Source> Processes<S> {
             ended: None,
             used: None,
             updated: None,
-            not_before: 0,
+            used_up_to: 0,
         });
         process.facts = facts;
         // A log that is gone was replaced by another program, or is now known to be no log of this process.
@@ -146,7 +149,7 @@ impl<S: Source> Processes<S> {
     pub fn ended(&mut self, key: ProcessKey, now: u64) {
         // What it announced last is read, whether or not it is its turn.
         if let Some(process) = self.processes.get_mut(&key) {
-            process.not_before = 0;
+            process.used_up_to = 0;
         }
         self.update(key, now);
         if let Some(process) = self.processes.get_mut(&key) {
@@ -201,7 +204,7 @@ impl<S: Source> Processes<S> {
     /// Reads what has changed in a process. `false` if its turn has not come.
     fn update(&mut self, key: ProcessKey, now: u64) -> bool {
         let Some(process) = self.processes.get_mut(&key) else { return false };
-        if process.ended.is_some() || now < process.not_before {
+        if process.ended.is_some() || now.saturating_add(AHEAD) < process.used_up_to {
             return false;
         }
         process.updated = Some(now);
@@ -236,7 +239,7 @@ impl<S: Source> Processes<S> {
         // What takes long is done seldom, so that no process takes the time of others.
         let cost = reads.saturating_mul(READ).saturating_add(bytes);
         let pause = cost.saturating_mul(1_000_000_000) / self.limits.bytes_per_second.max(1);
-        process.not_before = now.saturating_add(pause);
+        process.used_up_to = process.used_up_to.max(now).saturating_add(pause);
         is_complete
     }
 

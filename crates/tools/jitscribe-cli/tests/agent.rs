@@ -214,11 +214,11 @@ fn an_agent_that_is_killed_is_replaced_by_another() {
     let done = finish(command);
     assert_eq!(done.code, 1);
     assert!(done.stderr.contains("jitscribe agent --socket"), "{}", done.stderr);
-    // One that is asked to end removes it.
+    // One that is asked to end removes it, if it may: one that was started as root may not.
     let mut agent = Agent::start(&bench, &[]);
     common::interrupt(agent.running.pid());
     assert_eq!(agent.running.code(), 0);
-    assert!(!bench.path("agent.sock").exists());
+    assert_eq!(bench.path("agent.sock").exists(), rustix::process::geteuid().is_root());
 }
 
 #[test]
@@ -289,7 +289,14 @@ f = s.makefile(); print(f.readline() + f.readline(), end='')",
         process.pid()
     );
     let mut other = Command::new("setpriv");
-    other.args(["--reuid=65534", "--regid=65534", "--clear-groups", "python3", "-c", &script]);
+    other.args([
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        "/usr/bin/python3",
+        "-c",
+        &script,
+    ]);
     let done = finish(other);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert_eq!(

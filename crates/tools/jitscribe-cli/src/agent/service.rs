@@ -33,8 +33,8 @@ use crate::{Error, Result, descriptors, note};
 const INTERVAL: Duration = Duration::from_millis(50);
 /// How often all processes are listed although none seems to be new.
 const SELDOM: u64 = 5_000_000_000;
-/// Looking takes at most one part in this many of a processor's time.
-const PART: u32 = 200;
+/// Looking takes at most one part in this many of a processor's time, unless that would be less often than once a second.
+const PART: u32 = 1000;
 /// A process that is asked for and not known is examined, but not more often than this.
 const ASKED_AGAIN: u64 = 500_000_000;
 
