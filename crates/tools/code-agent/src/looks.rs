@@ -9,9 +9,10 @@ pub struct Looks {
     next: u64,
 }
 
-/// The time from one look to the next, in nanoseconds.
+/// The time from one look to the next, in nanoseconds. Most processes end before the first: there is no point in examining each
+/// command of a shell script.
 const AFTER: [u64; 6] =
-    [0, 200_000_000, 800_000_000, 4_000_000_000, 15_000_000_000, 60_000_000_000];
+    [100_000_000, 200_000_000, 700_000_000, 4_000_000_000, 15_000_000_000, 60_000_000_000];
 
 impl Looks {
     /// A process that was found now.
