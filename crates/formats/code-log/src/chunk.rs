@@ -3,6 +3,7 @@
 use jitdump::RecordId;
 use jitdump::extension::{chunk, code, tag, tail};
 
+use crate::followed::Followed;
 use crate::words::{u32_at, u64_at};
 
 /// The content of a chunk's head.
@@ -110,3 +111,20 @@ const CODE_ITEM: [u8; 4] = {
     [a, b, 0, 0]
 };
 const END_OF_CODE: usize = tail::FIRST_PAYLOAD + code::SIZE;
+
+/// The size of the group that begins with `header`, of [`HEADER`] bytes.
+pub(crate) fn group_size(header: &[u8]) -> Option<usize> {
+    piece(header, 0).filter(|piece| piece.is_group).map(|piece| piece.size)
+}
+
+/// The code that a valid group, which is at `at` in the log, describes.
+pub(crate) fn code(group: &[u8], at: u64) -> Option<Followed> {
+    let size = u64_at(group, tail::FIRST_PAYLOAD.checked_add(code::CODE_SIZE)?)?;
+    Followed::new(at, u64_at(group, ADDRESS)?, u64_at(group, TIME)?, size)
+}
+
+/// Offsets in a group of the time of its load and of the code's address.
+const TIME: usize = 8;
+const ADDRESS: usize = 16;
+/// Offset in a group of the time when its code was unloaded.
+pub(crate) const DIED: usize = tail::FIRST_PAYLOAD + code::DIED;

@@ -4,6 +4,8 @@
 //! project specifies it. This crate turns it into a [`Snapshot`]: a plain jitdump with the content of the log, in the
 //! order of time, which any jitdump reader accepts.
 //!
+//! A [`Follower`] reads a log again and again, and of a log that it has read before only what has changed.
+//!
 //! It reads through a [`Source`]: a file descriptor of the process, its memory, or a core file. The process is never
 //! stopped, and its bytes are treated as hostile.
 //!
@@ -30,14 +32,21 @@
     )
 )]
 
+mod budget;
 mod chunk;
+mod collect;
 mod error;
+mod follow;
+mod followed;
 mod head;
 mod snapshot;
 mod source;
 mod words;
 
+pub use budget::Budget;
 pub use error::Error;
+pub use follow::{Follower, Update};
+pub use followed::Followed;
 pub use head::Head;
-pub use snapshot::{Budget, Inherited, Snapshot, snapshot, snapshot_within};
+pub use snapshot::{Inherited, Snapshot, snapshot, snapshot_within};
 pub use source::Source;

@@ -1,5 +1,6 @@
 //! The `jitscribe` command: makes JIT-compiled code visible in perf recordings, in Valgrind output and to debuggers.
 
+mod agent;
 mod annotate;
 mod bridge;
 mod browser;
@@ -79,6 +80,7 @@ enum Verb {
     Check(check::Args),
     Ctl(ctl::Args),
     Debug(debug::Args),
+    Agent(agent::Args),
     Callgrind(callgrind::Args),
     Memcheck(valgrind::memcheck::Args),
     Massif(valgrind::massif::Args),
@@ -114,6 +116,7 @@ fn main() -> ExitCode {
         Verb::Check(args) => check::run(&args),
         Verb::Ctl(args) => ctl::run(&args),
         Verb::Debug(args) => debug::run(&args),
+        Verb::Agent(args) => agent::run(&args),
         Verb::Callgrind(args) => callgrind::run(&args),
         Verb::Memcheck(args) => valgrind::memcheck::run(&args),
         Verb::Massif(args) => valgrind::massif::run(&args),

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use code_log::{Budget, Source, snapshot_within};
+use code_log::{Budget, Follower, Source, snapshot_within};
 use jitscribe::{Code, Line, Scribe};
 use mutants::Numbers;
 
@@ -47,9 +47,27 @@ fn log() -> (Scribe, File, Vec<u8>) {
     (scribe, file, bytes)
 }
 
+/// Follows it, asks for each code, and follows it once more.
+fn follow(log: &impl Source, size: usize) {
+    let mut follower = Follower::new(None);
+    for _ in 0..2 {
+        let _ = follower.update(log, Budget::default(), |dump| dump.len() as u64);
+        assert!(follower.len() <= size as u64 && follower.codes().count() as u64 == follower.len());
+        for code in follower.codes().step_by(97) {
+            let dump = follower.code(log, code, size).ok().flatten();
+            assert!(dump.is_none_or(|dump| dump.len() <= size + 40));
+            let _ = follower.died(log, code);
+        }
+    }
+}
+
 /// Reads it, and what came of it. Whatever it claims, no more comes of it than is there.
 fn read(log: &impl Source, size: usize) {
-    let Ok(snapshot) = snapshot_within(log, Budget::default()) else { return };
+    let Ok(snapshot) = snapshot_within(log, Budget::default()) else {
+        let _ = Follower::new(None).update(log, Budget::default(), |_| 0);
+        return;
+    };
+    follow(log, size);
     assert!(snapshot.bytes.len() <= size + 4096, "{} of {size}", snapshot.bytes.len());
     let Ok(dump) = jitdump::Dump::parse(&snapshot.bytes) else { return };
     for event in dump.codes().flatten() {
@@ -72,6 +90,11 @@ fn whatever_a_log_says_it_is_read_or_refused() {
             bytes.truncate(numbers.next(sound.len()));
         }
         read(&bytes.as_slice(), sound.len());
+        // What is damaged does not change: following finds what a snapshot finds.
+        let Ok(snapshot) = code_log::snapshot(&bytes.as_slice()) else { continue };
+        let mut follower = Follower::new(None);
+        let update = follower.update(&bytes.as_slice(), Budget::default(), |_| 0).expect("a log");
+        assert_eq!((follower.len(), update.torn), (snapshot.codes, snapshot.torn), "{seed}");
     }
 }
 

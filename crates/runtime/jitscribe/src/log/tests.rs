@@ -6,25 +6,36 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use code_log::{Budget, Follower};
 use jitdump::check::{Severity, check};
-use jitdump::{CodeEvent, Dump};
+use jitdump::{CodeEvent, CodeLoad, Dump};
 
-use super::layout::{CHUNK, FIRST_CHUNK};
+use super::layout::{CHUNK, FIRST_CHUNK, chunk};
 use super::mapping::observe;
 use super::{Log, LogOptions, Position};
 use crate::clock::Clock;
 use jit_code::{Code, Line};
 
 /// Addresses that are certainly alive, and one that may be.
-#[derive(Default)]
 struct Expected {
     alive: Vec<u64>,
     perhaps: Vec<u64>,
     instants: u64,
+    /// Readers that read only what has changed, and how often each of them reads: the seldom ones find many changes at once.
+    followers: Vec<(Follower, u64)>,
+}
+
+impl Default for Expected {
+    fn default() -> Self {
+        let followers = [1, 7, 61, 1009].map(|every| (Follower::new(None), every)).into();
+        Self { alive: Vec::new(), perhaps: Vec::new(), instants: 0, followers }
+    }
 }
 
 /// To limit the cost, raw logs are checked at one of this many instants.
 const CHECKED: u64 = 16;
+/// A reader that reads at each instant has its result compared at one of this many.
+const COMPARED: u64 = 5;
 
 impl Expected {
     fn look(&mut self, bytes: &[u8]) {
@@ -32,12 +43,60 @@ impl Expected {
         let snapshot = code_log::snapshot(&bytes).unwrap();
         assert_eq!(snapshot.torn, 0, "instant {}", self.instants);
         self.compare(&snapshot.bytes);
+        self.follow(bytes, &snapshot.bytes);
         if self.instants.is_multiple_of(CHECKED) {
             // A tool without support for logs reads all of it.
             let findings = check(bytes).findings;
             let worst = findings.iter().find(|finding| finding.severity == Severity::Error);
             assert!(worst.is_none(), "instant {}: {worst:?}", self.instants);
             self.compare(bytes);
+        }
+    }
+
+    /// What is found by reading only changes is what is found by reading everything.
+    fn follow(&mut self, log: &[u8], snapshot: &[u8]) {
+        let instant = self.instants;
+        let due = self.followers.iter_mut().filter(|(_, every)| instant.is_multiple_of(*every));
+        for (follower, every) in due {
+            let update = follower.update(&log, Budget::default(), index_of).unwrap();
+            assert_eq!((update.torn, update.is_cut), (0, false), "instant {instant}");
+            // Comparing takes longer than reading.
+            if *every == 1 && !instant.is_multiple_of(COMPARED) {
+                continue;
+            }
+            let followed = follower.codes().map(|code| {
+                let died = follower.died(&log, code).unwrap().expect("nothing has changed since");
+                (code.address, code.loaded, u64::from(code.size), code.tag, died)
+            });
+            let mut followed: Vec<_> = followed.collect();
+            followed.sort_unstable();
+            assert_eq!(followed.len() as u64, follower.len());
+            let mut all: Vec<_> = loads(snapshot)
+                .map(|code| {
+                    let died = code.died().unwrap_or(0);
+                    (code.address, code.timestamp, code.size, code.index, died)
+                })
+                .collect();
+            all.sort_unstable();
+            // While the space of dead codes is being freed, some of them are gone already.
+            let is_being_reused = is_being_reused(log);
+            if is_being_reused {
+                let is_dead = |(.., died): &(u64, u64, u64, u64, u64)| *died != 0;
+                followed.retain(|code| !is_dead(code) || all.contains(code));
+            }
+            assert!(followed == all, "instant {instant}, every {every}: {followed:x?} of {all:x?}");
+            // One of them, with everything that the log has of it.
+            let number = usize::try_from(instant).unwrap() % follower.len().max(1) as usize;
+            let Some(code) = follower.codes().nth(number) else { continue };
+            let alone = follower.code(&log, code, 1 << 20).unwrap();
+            let found = alone.as_deref().map(|alone| loads(alone).next().unwrap());
+            let of_all = loads(snapshot).find(|all| all.index == code.tag);
+            if is_being_reused && of_all.is_none() {
+                continue;
+            }
+            let facts_of =
+                |code: &Option<_>| code.as_ref().map(|code| format!("{:?}", facts(code)));
+            assert_eq!(facts_of(&found), facts_of(&of_all), "instant {instant}");
         }
     }
 
@@ -56,6 +115,34 @@ impl Expected {
         alive.retain(|address| !self.perhaps.contains(address));
         assert!(alive == self.alive, "instant {}: {alive:x?} of {:x?}", self.instants, self.alive);
     }
+}
+
+fn loads(dump: &[u8]) -> impl Iterator<Item = CodeLoad<'_>> {
+    Dump::parse(dump).unwrap().codes().filter_map(|event| match event.unwrap() {
+        CodeEvent::Load(code) => Some(code),
+        _ => None,
+    })
+}
+
+/// Whether the space of dead codes is being freed in a chunk.
+fn is_being_reused(log: &[u8]) -> bool {
+    let chunks = log.get(FIRST_CHUNK..).unwrap().chunks(CHUNK);
+    let mut epochs = chunks.map(|chunk| chunk[chunk::EPOCH..].first_chunk().unwrap());
+    epochs.any(|epoch| u64::from_ne_bytes(*epoch) % 2 == 1)
+}
+
+/// Finds a code again, whatever is at its address.
+fn index_of(dump: &[u8]) -> u64 {
+    let mut codes = loads(dump);
+    let code = codes.next().unwrap();
+    assert!(codes.next().is_none());
+    code.index
+}
+
+/// What is the same wherever in a dump the code is.
+fn facts<'a>(code: &CodeLoad<'a>) -> (u64, u64, u64, &'a [u8], &'a [u8], Option<u64>, Vec<u64>) {
+    let lines = code.lines().map(|line| line.address).collect();
+    (code.address, code.timestamp, code.size, code.name, code.bytes, code.died(), lines)
 }
 
 struct Test {

@@ -105,6 +105,21 @@ impl Owner {
     /// If the privileges could not be dropped.
     pub fn become_this(self) -> io::Result<()> {
         let parent = getppid();
+        self.take_on()?;
+        // Changing the user has cleared this setting.
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        if getppid() != parent {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        Ok(())
+    }
+
+    /// The same for the command itself, which may outlive its parent. Only for a process with one thread: others would keep their
+    /// privileges.
+    ///
+    /// # Errors
+    /// If the privileges could not be dropped.
+    pub fn take_on(self) -> io::Result<()> {
         if geteuid().is_root() {
             let (user, group) = (Uid::from_raw(self.user), Gid::from_raw(self.group));
             match set_thread_groups(&[]) {
@@ -123,11 +138,6 @@ impl Owner {
         set_no_new_privs(true)?;
         // Processes of that user must not be able to trace this process or access its descriptors.
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-        // Changing the user has cleared this setting.
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        if getppid() != parent {
-            return Err(io::ErrorKind::BrokenPipe.into());
-        }
         Ok(())
     }
 

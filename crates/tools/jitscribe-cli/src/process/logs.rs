@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use code_log::Head;
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{CWD, FsWord, MemfdFlags, Mode, OFlags, fstatfs, memfd_create, openat};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::context::ListedLogs;
@@ -23,8 +23,12 @@ use super::find::{FindLogs, LogMapping, ProcessLogs};
 use super::log_dump::LogDump;
 use super::read::{self, PassedDescriptors, ReadLog};
 use super::request::RequestLog;
+use crate::files::FileSystem;
 use crate::foreign::{self, Answer, Job, Owner, Patience, Task, in_turns};
 use crate::{Error, Result};
+
+/// The type of the file system of a memfd.
+const TMPFS: FsWord = libc::TMPFS_MAGIC as FsWord;
 
 /// A log that can be read as long as this value exists, even after its process has ended.
 #[derive(Debug)]
@@ -77,6 +81,24 @@ impl Log {
     /// The identity of the log: the process and the file. A log that the process creates later has another identity.
     pub fn identity(&self) -> (u32, u64, u64) {
         (self.pid, self.found.device, self.found.inode)
+    }
+
+    /// The owner of the process.
+    pub fn owner(&self) -> Owner {
+        self.process.owner
+    }
+
+    /// The device and the inode of its file.
+    pub fn file_identity(&self) -> (u64, u64) {
+        (self.found.device, self.found.inode)
+    }
+
+    /// Its file and the time up to which its codes belong to the process, if reading it cannot block: a memfd.
+    pub fn into_memory_file(self) -> Option<(fs::File, Option<u64>)> {
+        let file = self.file.filter(|_| !self.found.is_dump)?;
+        // Memory without a file system that a user could serve, and whose readers wait for no writer.
+        let is_memory = fstatfs(&file).is_ok_and(|system| system.f_type == TMPFS);
+        is_memory.then(|| (fs::File::from(file), self.until))
     }
 
     /// Whether reading the process's memory timed out, so that code has no bytes.
@@ -418,6 +440,19 @@ fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
 pub fn processes() -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The last process or thread id that was given out; `None` if the kernel does not tell it. In some containers the file
+/// comes from elsewhere.
+pub fn newest_process() -> Option<u32> {
+    let file: OwnedFd =
+        openat(CWD, "/proc/loadavg", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    if FileSystem::of(&file) != FileSystem::Kernel {
+        return None;
+    }
+    let mut text = String::new();
+    fs::File::from(file).take(1 << 10).read_to_string(&mut text).ok()?;
+    text.split_ascii_whitespace().last()?.parse().ok()
 }
 
 /// The id of a process in its own pid namespace.

@@ -23,7 +23,7 @@ pub use inside::{WriteInside, write_inside};
 pub use log_dump::{DumpContext, LogDump, dump_of, merge};
 pub use logs::{
     Log, Relations, began, children, inner_pid, logs_for_requests, logs_of, logs_of_all,
-    nanoseconds, processes, read_all, relations, started,
+    nanoseconds, newest_process, processes, read_all, relations, started,
 };
 pub use memory::{Mapping, mappings_text};
 pub use read::ReadLog;

@@ -148,6 +148,11 @@ impl Running {
         self.0.stdout.as_mut().expect("a pipe").read_to_string(text).expect("text");
     }
 
+    /// Whether it has not ended.
+    pub fn is_running(&mut self) -> bool {
+        self.0.try_wait().expect("a child").is_none()
+    }
+
     /// Waits for its end.
     pub fn code(&mut self) -> i32 {
         code(self.0.wait().expect("a child"))

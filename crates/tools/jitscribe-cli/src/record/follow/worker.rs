@@ -7,11 +7,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::OFlags;
 use rustix::process::{geteuid, getpid, getppid};
 use serde::{Deserialize, Serialize};
 
@@ -19,9 +18,8 @@ use super::cause::{Added, Cause};
 use super::family::{Family, Whose};
 use super::roots::{Root, Roots};
 use crate::descriptors;
-use crate::files::FileSystem;
 use crate::foreign::{Output, Target};
-use crate::process::{processes, relations};
+use crate::process::{newest_process, processes, relations};
 
 /// The request for a [`Followed`].
 pub const REPORT: &[u8] = b"?";
@@ -249,17 +247,4 @@ fn text(target: &Target, name: &str) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     File::from(target.file(name, OFlags::RDONLY)?).take(MOST_TEXT).read_to_end(&mut text)?;
     Ok(text)
-}
-
-/// The last process or thread id that was given out; `None` if the kernel does not tell it. In some containers the file
-/// comes from elsewhere.
-fn newest_process() -> Option<u32> {
-    let file: OwnedFd =
-        openat(CWD, "/proc/loadavg", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    if FileSystem::of(&file) != FileSystem::Kernel {
-        return None;
-    }
-    let mut text = String::new();
-    File::from(file).take(1 << 10).read_to_string(&mut text).ok()?;
-    text.split_ascii_whitespace().last()?.parse().ok()
 }

@@ -1,0 +1,69 @@
+//! What is answered of a code: its name, lines, inlined calls.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use jitdump::{CodeEvent, CodeLoad, Dump, Quirks};
+use jitscribe_inject::CodeLines;
+
+use crate::protocol::Frame;
+
+/// What is known of a code beside its place.
+#[derive(Debug)]
+pub(crate) struct Body {
+    lines: CodeLines,
+    pub(crate) size: u64,
+    pub(crate) kind: &'static str,
+    pub(crate) tier: Option<String>,
+    /// How many codes of this name the process has loaded up to this one.
+    pub(crate) generation: u64,
+    /// About how many bytes this takes.
+    pub(crate) cost: usize,
+}
+
+impl Body {
+    /// Reads the code of a dump that has one.
+    pub(crate) fn read(dump: &[u8], generation: u64) -> Option<Self> {
+        let code = only_code(dump)?;
+        let lines = CodeLines::decode(code.name.to_vec(), code.address, Some(&code));
+        // A line, a call or a range takes up to 48 bytes; a name, about as much as in the dump.
+        let cost =
+            size_of::<Self>() + 48 * lines.len() + dump.len().saturating_sub(code.bytes.len());
+        Some(Self {
+            lines,
+            size: code.size,
+            kind: code.kind().name(),
+            tier: code.tier().map(|tier| String::from_utf8_lossy(tier).into_owned()),
+            generation,
+            cost,
+        })
+    }
+
+    /// The functions at an address, the innermost first.
+    pub(crate) fn frames(&self, address: u64) -> Vec<Frame> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let frames = self.lines.at(address).map(|frame| Frame {
+            function: text(frame.function),
+            file: text(frame.file),
+            line: frame.line,
+            inlined: frame.inlined,
+        });
+        frames.collect()
+    }
+}
+
+/// A number by which codes of one name are recognized. A process that makes names collide misleads only those who ask about it.
+pub(crate) fn name_hash(dump: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    only_code(dump).map_or(&b""[..], |code| code.name).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn only_code(dump: &[u8]) -> Option<CodeLoad<'_>> {
+    let dump = Dump::parse(dump).ok()?;
+    // A log follows the format, so that there is nothing to detect.
+    let mut events = dump.codes_with(Quirks::none(&dump));
+    events.find_map(|event| match event {
+        Ok(CodeEvent::Load(code)) => Some(code),
+        _ => None,
+    })
+}

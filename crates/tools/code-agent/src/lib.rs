@@ -1,0 +1,25 @@
+//! The logic of `jitscribe agent`: which processes of a machine have JIT-compiled code, and which code was at an address at a
+//! time.
+//!
+//! - [`Processes`] is the table of processes, each with its sources of code. It reads of each source what has changed
+//!   ([`code_log::Follower`]), within [`Limits`].
+//! - [`protocol`] has the requests and the answers. [`access`] decides who may ask about whose processes.
+//! - [`Looks`] decides when a process is examined for sources again.
+//! - [`metrics`] counts, and writes the counts as Prometheus reads them.
+//!
+//! It opens no file, reads no clock and prints nothing: the caller passes sources, times and requests.
+#![forbid(unsafe_code)]
+
+pub mod access;
+mod bodies;
+mod body;
+mod limits;
+mod log;
+mod looks;
+pub mod metrics;
+mod processes;
+pub mod protocol;
+
+pub use limits::Limits;
+pub use looks::Looks;
+pub use processes::{FoundLog, ProcessFacts, ProcessKey, Processes};

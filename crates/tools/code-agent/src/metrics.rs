@@ -1,0 +1,79 @@
+//! Counts, as Prometheus reads them.
+
+use std::fmt::Write as _;
+
+/// What the agent has done since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Updates of sources.
+    pub updates: u64,
+    /// Updates that failed.
+    pub failed_updates: u64,
+    /// Bytes that were read of sources.
+    pub bytes_read: u64,
+    /// Chunks of code logs that were read.
+    pub chunks_read: u64,
+    /// Codes that were found.
+    pub codes_added: u64,
+    /// Addresses that were asked for.
+    pub addresses: u64,
+    /// Addresses at which a code was found.
+    pub addresses_resolved: u64,
+    /// Requests that were answered.
+    pub requests: u64,
+    /// Requests that were refused.
+    pub refused_requests: u64,
+    /// Processes that were examined for sources.
+    pub examined: u64,
+    /// Processes that could not be examined, or did not respond.
+    pub failed_examinations: u64,
+}
+
+/// What the agent holds now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gauges {
+    /// Processes whose code is known.
+    pub processes: u64,
+    /// Those of them that have ended.
+    pub ended_processes: u64,
+    /// Codes of all processes.
+    pub codes: u64,
+    /// Bytes that the lists of codes take.
+    pub code_bytes: u64,
+    /// Descriptions of codes that are kept.
+    pub descriptions: u64,
+    /// Processes that are left out because of a limit.
+    pub left_out: u64,
+}
+
+/// The counts in the text format of Prometheus.
+#[must_use]
+pub fn text(counts: &Counts, gauges: &Gauges) -> String {
+    let mut out = String::new();
+    let mut put = |kind: &str, name: &str, help: &str, value: u64| {
+        let name = format!("jitscribe_agent_{name}");
+        // Writing into a String cannot fail.
+        let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
+    };
+    let c = "counter";
+    put(c, "updates_total", "Updates of sources of code.", counts.updates);
+    put(c, "failed_updates_total", "Updates that failed.", counts.failed_updates);
+    put(c, "read_bytes_total", "Bytes read of sources of code.", counts.bytes_read);
+    put(c, "read_chunks_total", "Chunks of code logs read.", counts.chunks_read);
+    put(c, "codes_total", "Codes found.", counts.codes_added);
+    put(c, "addresses_total", "Addresses asked for.", counts.addresses);
+    put(c, "resolved_addresses_total", "Addresses with a known code.", counts.addresses_resolved);
+    put(c, "requests_total", "Requests answered.", counts.requests);
+    put(c, "refused_requests_total", "Requests refused.", counts.refused_requests);
+    put(c, "examinations_total", "Processes examined for sources of code.", counts.examined);
+    let help = "Processes that could not be examined.";
+    put(c, "failed_examinations_total", help, counts.failed_examinations);
+    let g = "gauge";
+    put(g, "processes", "Processes whose code is known.", gauges.processes);
+    put(g, "ended_processes", "Those of them that have ended.", gauges.ended_processes);
+    put(g, "codes", "Codes of all processes.", gauges.codes);
+    put(g, "code_bytes", "Bytes that the lists of codes take.", gauges.code_bytes);
+    put(g, "descriptions", "Descriptions of codes that are kept.", gauges.descriptions);
+    put(g, "left_out_processes", "Processes left out because of a limit.", gauges.left_out);
+    out
+}

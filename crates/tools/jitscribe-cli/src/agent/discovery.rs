@@ -1,0 +1,103 @@
+//! Examines processes for code logs, in a thread of its own: a process may delay its examination.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use code_agent::{FoundLog, ProcessFacts, ProcessKey};
+
+use super::memory_file::MemoryFile;
+use super::proc_files::{Stat, container, inner};
+use crate::foreign::Patience;
+use crate::process::{Log, logs_of_all};
+use crate::{Error, Result};
+
+/// What was found in a process.
+#[derive(Debug)]
+pub struct Examined {
+    /// The process.
+    pub key: ProcessKey,
+    /// What is known of it and its logs; `None` if it could not be examined.
+    pub found: Option<(ProcessFacts, Vec<FoundLog<MemoryFile>>)>,
+}
+
+/// The thread that examines processes.
+#[derive(Debug)]
+pub struct Discovery {
+    requests: Sender<Vec<u32>>,
+    results: Receiver<Examined>,
+    /// Becomes readable when there are results.
+    pub bell: UnixStream,
+}
+
+impl Discovery {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start() -> Result<Self> {
+        let failed = |error: std::io::Error| {
+            Error::Refused(format!("the thread that examines processes cannot be started: {error}"))
+        };
+        let (bell, mut ringer) = UnixStream::pair().map_err(failed)?;
+        bell.set_nonblocking(true).map_err(failed)?;
+        ringer.set_nonblocking(true).map_err(failed)?;
+        let (requests, requested) = channel::<Vec<u32>>();
+        let (sender, results) = channel();
+        let work = move || {
+            while let Ok(pids) = requested.recv() {
+                examine(&pids, |examined| {
+                    let _ = sender.send(examined);
+                    // It rings already if there is no space.
+                    let _ = ringer.write(&[1]);
+                });
+            }
+        };
+        thread::Builder::new().name("examine".to_owned()).spawn(work).map_err(failed)?;
+        Ok(Self { requests, results, bell })
+    }
+
+    /// Has processes examined.
+    pub fn examine(&self, pids: Vec<u32>) {
+        if !pids.is_empty() {
+            let _ = self.requests.send(pids);
+        }
+    }
+
+    /// What was found since the last call.
+    pub fn results(&self) -> impl Iterator<Item = Examined> {
+        let mut room = [0; 256];
+        while std::io::Read::read(&mut &self.bell, &mut room).is_ok_and(|count| count == room.len())
+        {
+        }
+        self.results.try_iter()
+    }
+}
+
+/// Examines processes. A process that has ended is left out.
+pub fn examine(pids: &[u32], mut done: impl FnMut(Examined)) {
+    let starts: std::collections::HashMap<u32, u64> =
+        pids.iter().filter_map(|pid| Some((*pid, Stat::read(*pid)?.start))).collect();
+    let pids: Vec<u32> = starts.keys().copied().collect();
+    logs_of_all(&pids, false, Patience::ONE_OF_MANY, |pid, logs| {
+        let Some(&start) = starts.get(&pid) else { return };
+        // Another process has its id now.
+        if Stat::read(pid).is_none_or(|stat| stat.start != start) {
+            return;
+        }
+        let key = ProcessKey { pid, start };
+        let found = logs.ok().map(|logs| {
+            let owner = logs.first().map_or(0, |log| log.owner().user);
+            let facts = ProcessFacts { owner, inner_pid: inner(pid), container: container(pid) };
+            (facts, logs.into_iter().filter_map(found_log).collect())
+        });
+        done(Examined { key, found });
+    });
+}
+
+fn found_log(log: Log) -> Option<FoundLog<MemoryFile>> {
+    let identity = log.file_identity();
+    let (file, until) = log.into_memory_file()?;
+    Some(FoundLog { identity, source: MemoryFile(file), until })
+}

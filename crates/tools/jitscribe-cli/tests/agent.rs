@@ -1,0 +1,422 @@
+//! `jitscribe agent`: finds processes with a code log, and answers which code was at an address.
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use common::{Bench, Done, Running, expect_tool, finish};
+use jitscribe::{Code, Line, LoadedCode, Scribe};
+use serde_json::{Value, json};
+use test_privilege::{Privilege, have, unshare};
+
+/// A process that announces what it is told to, line by line, and answers each line.
+struct Announcer(Child);
+
+impl Announcer {
+    fn start() -> Self {
+        Self::start_by(Command::new(program()))
+    }
+
+    fn start_by(mut command: Command) -> Self {
+        command
+            .args(["--exact", "announcer", "--ignored", "--nocapture", "--test-threads=1"])
+            .env("ANNOUNCER", "")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut this = Self(command.spawn().expect("started"));
+        this.wait();
+        this
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    fn tell(&mut self, line: &str) {
+        writeln!(self.0.stdin.as_mut().expect("a pipe"), "{line}").expect("told");
+        self.wait();
+    }
+
+    fn wait(&mut self) {
+        let mut lines =
+            BufReader::with_capacity(1, self.0.stdout.as_mut().expect("a pipe")).lines();
+        assert!(lines.any(|line| line.expect("a line").ends_with("done")), "the announcer ended");
+    }
+}
+
+impl Drop for Announcer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn program() -> PathBuf {
+    std::env::current_exe().expect("this program")
+}
+
+#[test]
+#[ignore = "the process that the other tests look at, started by them"]
+#[allow(clippy::print_stdout, reason = "standard output is how it answers")]
+fn announcer() {
+    if std::env::var_os("ANNOUNCER").is_none() {
+        return;
+    }
+    let scribe = Scribe::builder().build();
+    let lines = [Line::new(0, "/src/a.lang", 7), Line::new(8, "/src/a.lang", 8)];
+    let mut loaded: Vec<LoadedCode> = Vec::new();
+    println!("done");
+    for line in std::io::stdin().lines() {
+        let line = line.expect("a line");
+        match line.split_once(' ') {
+            Some(("load", place)) => {
+                let (address, name) = place.split_once(' ').expect("an address and a name");
+                let address = address.parse().expect("an address");
+                let code = Code::at(address, 16).named(name).lines(&lines).tier("baseline");
+                loaded.push(scribe.load(&code));
+            }
+            Some(("free", index)) => drop(loaded.remove(index.parse().expect("a number"))),
+            _ => panic!("{line}"),
+        }
+        println!("done");
+    }
+}
+
+/// An agent, and its socket.
+struct Agent {
+    running: Running,
+    socket: PathBuf,
+}
+
+impl Agent {
+    fn start(bench: &Bench, options: &[&str]) -> Self {
+        let socket = bench.path("agent.sock");
+        let mut command = bench.jitscribe("agent");
+        command.arg("-q").arg("--socket").arg(&socket).args(options).stdout(Stdio::piped());
+        let mut running = Running::start(command);
+        // It listens, or says why not and ends.
+        while UnixStream::connect(&socket).is_err() {
+            assert!(running.is_running(), "the agent ended");
+            std::thread::yield_now();
+        }
+        Self { running, socket }
+    }
+
+    /// Sends a line, and returns the answer.
+    fn ask(&self, request: &Value) -> Value {
+        ask(&self.socket, request)
+    }
+
+    fn resolve(&self, addresses: &[Value]) -> Vec<Value> {
+        let request = json!({"version": 1, "id": 5, "ask": {"resolve": addresses}});
+        let answer = self.ask(&request);
+        assert_eq!((&answer["version"], &answer["id"]), (&json!(1), &json!(5)), "{answer}");
+        answer["resolved"].as_array().unwrap_or_else(|| panic!("{answer}")).clone()
+    }
+
+    /// What is at an address of a process, once the process is known.
+    fn code_at(&self, pid: u32, address: u64) -> Value {
+        self.wait_for(pid);
+        self.resolve(&[json!({"pid": pid, "address": address})]).remove(0)
+    }
+
+    fn processes(&self) -> Vec<Value> {
+        let answer = self.ask(&json!({"version": 1, "ask": "processes"}));
+        answer["processes"].as_array().unwrap_or_else(|| panic!("{answer}")).clone()
+    }
+
+    /// Waits until a process is known.
+    fn wait_for(&self, pid: u32) -> Value {
+        loop {
+            let found = self.processes().into_iter().find(|process| process["pid"] == pid);
+            if let Some(found) = found {
+                return found;
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+fn ask(socket: &Path, request: &Value) -> Value {
+    let stream = UnixStream::connect(socket).expect("the agent listens");
+    writeln!(&stream, "{request}").expect("asked");
+    let mut line = String::new();
+    BufReader::new(&stream).read_line(&mut line).expect("an answer");
+    serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+}
+
+#[test]
+fn what_a_running_process_announces_is_answered_at_once() {
+    let bench = Bench::new();
+    let agent = Agent::start(&bench, &[]);
+    let mut process = Announcer::start();
+    process.tell("load 4096 first");
+    let answer = agent.code_at(process.pid(), 4106);
+    let code = &answer["code"];
+    assert_eq!(code["frames"], json!([{"function": "first", "file": "/src/a.lang", "line": 8}]));
+    assert_eq!((&code["tier"], &code["generation"]), (&json!("baseline"), &json!(1)), "{answer}");
+    // From now on it is known, and an answer contains what was announced before the question.
+    for n in 2..30_u64 {
+        process.tell(&format!("load {} code {n}", n << 12));
+        let answer = agent.code_at(process.pid(), n << 12);
+        assert_eq!(answer["code"]["frames"][0]["function"], format!("code {n}"), "{answer}");
+    }
+    // What was there before is known by the time.
+    let loaded = agent.code_at(process.pid(), 4096)["code"]["loaded"].as_u64().expect("a time");
+    process.tell("free 0");
+    process.tell("load 4096 second");
+    let at = |time: u64| json!({"pid": process.pid(), "address": 4096, "time": time});
+    let [then, now] = agent.resolve(&[at(loaded), at(u64::MAX)]).try_into().expect("two answers");
+    assert_eq!(then["code"]["frames"][0]["function"], "first");
+    assert!(then["code"]["unloaded"].as_u64() > Some(loaded));
+    assert_eq!(now["code"]["frames"][0]["function"], "second");
+    // By the command.
+    let pid = process.pid().to_string();
+    let mut command = bench.jitscribe("agent");
+    command.args(["ask", &pid, "0x1008", "0x999000", "--socket"]).arg(&agent.socket);
+    let Done { code, stdout, stderr } = finish(command);
+    assert_eq!(code, 0, "{stderr}");
+    let lines: Vec<&str> = stdout.lines().collect();
+    assert_eq!(lines[0], "0x1008  second  /src/a.lang:8");
+    assert!(lines[1].starts_with("    function of 16 bytes at 0x1000, tier baseline"), "{stdout}");
+    assert_eq!(lines[2], "0x999000  no known code");
+    // What it announced last is known when it has ended.
+    drop(process);
+    let pid: u32 = pid.parse().expect("a number");
+    assert_eq!(agent.code_at(pid, 4096)["code"]["frames"][0]["function"], "second");
+}
+
+#[test]
+fn an_agent_that_is_killed_is_replaced_by_another() {
+    let bench = Bench::new();
+    let mut process = Announcer::start();
+    process.tell("load 4096 code");
+    for _ in 0..3 {
+        let agent = Agent::start(&bench, &[]);
+        assert_eq!(agent.code_at(process.pid(), 4096)["code"]["generation"], 1);
+        // A second one does not take its place.
+        let mut command = bench.jitscribe("agent");
+        command.arg("--socket").arg(&agent.socket);
+        let refused = finish(command);
+        assert_eq!(refused.code, 1);
+        assert!(refused.stderr.contains("another agent serves"), "{}", refused.stderr);
+        // Dropping it is kill -9: the socket stays behind.
+        drop(agent);
+        assert!(bench.path("agent.sock").exists());
+    }
+    let mut command = bench.jitscribe("agent");
+    command.args(["ask", "1", "1", "--socket"]).arg(bench.path("agent.sock"));
+    let done = finish(command);
+    assert_eq!(done.code, 1);
+    assert!(done.stderr.contains("jitscribe agent --socket"), "{}", done.stderr);
+    // One that is asked to end removes it, if it may: one that was started as root may not.
+    let mut agent = Agent::start(&bench, &[]);
+    common::interrupt(agent.running.pid());
+    assert_eq!(agent.running.code(), 0);
+    assert_eq!(bench.path("agent.sock").exists(), rustix::process::geteuid().is_root());
+}
+
+#[test]
+fn once_lists_what_there_is() {
+    let bench = Bench::new();
+    let mut process = Announcer::start();
+    process.tell("load 4096 code");
+    let mut command = bench.jitscribe("agent");
+    command.arg("--once");
+    let done = finish(command);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let lines = done.stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let found = lines.into_iter().find(|info| info["pid"] == process.pid()).expect("it is there");
+    assert_eq!(found["sources"], json!([{"kind": "code-log", "codes": 1}]));
+    assert!(done.stderr.contains("have JIT-compiled code"), "{}", done.stderr);
+}
+
+#[test]
+fn requests_that_are_none_are_refused_and_others_answered() {
+    let bench = Bench::new();
+    let agent = Agent::start(&bench, &[]);
+    let stream = UnixStream::connect(&agent.socket).expect("connected");
+    let mut reader = BufReader::new(&stream);
+    let mut answer = || {
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("an answer");
+        serde_json::from_str::<Value>(&line).expect("JSON")
+    };
+    (&stream).write_all(b"nonsense\n\n{\"version\":2,\"id\":3}\n").expect("sent");
+    assert!(answer()["error"].as_str().expect("a reason").starts_with("not a request"));
+    assert_eq!(answer()["error"], "version 2 is not supported; this is 1");
+    // In pieces, and several at once.
+    (&stream).write_all(b"{\"version\":1,\"id\":8,").expect("sent");
+    (&stream)
+        .write_all(b"\"ask\":\"processes\"}\n{\"version\":1,\"id\":9,\"ask\":{\"resolve\":[]}}\n")
+        .expect("sent");
+    assert_eq!(answer()["id"], 8);
+    assert_eq!(answer(), json!({"version": 1, "id": 9, "resolved": []}));
+    // A line without an end is not held.
+    let endless = UnixStream::connect(&agent.socket).expect("connected");
+    let piece = vec![b'x'; 1 << 16];
+    while (&endless).write_all(&piece).is_ok() {}
+    // Others are answered all the same.
+    assert_eq!(agent.resolve(&[]), Vec::<Value>::new());
+}
+
+#[test]
+fn other_users_learn_nothing() {
+    if !have(&[Privilege::OtherUsers]) {
+        return;
+    }
+    expect_tool("setpriv");
+    let bench = Bench::new();
+    let agent = Agent::start(&bench, &[]);
+    let mut process = Announcer::start();
+    process.tell("load 4096 secret");
+    assert_eq!(agent.code_at(process.pid(), 4096)["code"]["frames"][0]["function"], "secret");
+    // The folder, too, must let the other user in.
+    let folder = agent.socket.parent().expect("a folder");
+    fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
+    let script = format!(
+        "import json, socket, sys
+s = socket.socket(socket.AF_UNIX); s.connect({:?})
+for ask in ('processes', {{'resolve': [{{'pid': {}, 'address': 4096}}]}}):
+    s.sendall(json.dumps({{'version': 1, 'ask': ask}}).encode() + b'\\n')
+f = s.makefile(); print(f.readline() + f.readline(), end='')",
+        agent.socket.display().to_string(),
+        process.pid()
+    );
+    let mut other = Command::new("setpriv");
+    other.args([
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        "/usr/bin/python3",
+        "-c",
+        &script,
+    ]);
+    let done = finish(other);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert_eq!(
+        done.stdout,
+        "{\"version\":1,\"id\":0,\"processes\":[]}\n\
+         {\"version\":1,\"id\":0,\"resolved\":[{\"unknown\":\"process\"}]}\n"
+    );
+}
+
+#[test]
+fn a_process_in_a_container_is_known_by_both_its_ids() {
+    if !have(&[Privilege::Processes]) {
+        return;
+    }
+    expect_tool("unshare");
+    let bench = Bench::new();
+    let agent = Agent::start(&bench, &[]);
+    let mut container = unshare();
+    container.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]).arg(program());
+    let mut process = Announcer::start_by(container);
+    process.tell("load 4096 inside");
+    let parent = process.pid();
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    let pid: u32 = children.expect("children").trim().parse().expect("one child");
+    assert_eq!(agent.wait_for(pid)["inner_pid"], 1);
+    assert_eq!(agent.code_at(pid, 4096)["code"]["frames"][0]["function"], "inside");
+}
+
+/// Asks for the metrics, as Prometheus does. Returns the one with this name.
+fn metric(address: &str, name: &str) -> f64 {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").expect("asked");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.0 200 OK\r\n"), "{answer}");
+    let line = answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {name}: {answer}")).parse().expect("a number")
+}
+
+#[test]
+fn processes_that_come_and_go_leave_nothing() {
+    let bench = Bench::new();
+    // A port that is free: the system chose it a moment ago.
+    let port =
+        TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound").port();
+    let address = format!("127.0.0.1:{port}");
+    let options = ["--keep-ended", "0", "--interval", "0.05", "--metrics", &address];
+    let agent = Agent::start(&bench, &options);
+    // One that stays, so that the agent has everything that it ever opens for itself.
+    let mut stays = Announcer::start();
+    stays.tell("load 4096 stays");
+    agent.wait_for(stays.pid());
+    let mut fewest = f64::MAX;
+    for _ in 0..8 {
+        let mut all: Vec<Announcer> = (0..4).map(|_| Announcer::start()).collect();
+        for process in &mut all {
+            process.tell("load 4096 goes");
+            agent.wait_for(process.pid());
+        }
+        for _ in 0..20 {
+            assert!(Command::new("true").status().expect("run").success());
+        }
+        drop(all);
+        // They are forgotten when the agent has seen that they have ended.
+        while agent.processes().len() > 1 {
+            std::thread::yield_now();
+        }
+        // Examinations that still run have descriptors, too.
+        while metric(&address, "process_open_fds") > fewest {
+            std::thread::yield_now();
+        }
+        fewest = fewest.min(metric(&address, "process_open_fds"));
+    }
+    assert_eq!(metric(&address, "jitscribe_agent_codes"), 1.0);
+    assert_eq!(metric(&address, "jitscribe_agent_processes"), 1.0);
+    assert!(metric(&address, "jitscribe_agent_codes_total") >= 33.0);
+    assert_eq!(agent.code_at(stays.pid(), 4096)["code"]["frames"][0]["function"], "stays");
+}
+
+#[test]
+fn metrics_are_for_this_machine() {
+    let bench = Bench::new();
+    let mut command = bench.jitscribe("agent");
+    command.args(["--metrics", "0.0.0.0:9464", "--socket"]).arg(bench.path("agent.sock"));
+    let refused = finish(command);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains("127.0.0.1:9464"), "{}", refused.stderr);
+    assert!(!bench.path("agent.sock").exists());
+}
+
+/// What the agent may still do: nothing that it does not need. The helper keeps what opening processes' files takes.
+#[test]
+fn privileges_are_given_away_after_the_start() {
+    if !have(&[Privilege::OtherUsers]) {
+        return;
+    }
+    let bench = Bench::new();
+    let agent = Agent::start(&bench, &[]);
+    // It listens before it gives them away, and answers after that.
+    agent.processes();
+    let status =
+        fs::read_to_string(format!("/proc/{}/status", agent.running.pid())).expect("it runs");
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("{status}")).split_ascii_whitespace().collect::<Vec<_>>()
+    };
+    assert_eq!(field("Uid:"), ["65534"; 4]);
+    assert_eq!(field("Gid:"), ["65534"; 4]);
+    assert_eq!(field("Groups:"), [""; 0]);
+    for set in ["CapPrm:", "CapEff:", "CapInh:"] {
+        assert_eq!(field(set), ["0000000000000000"], "{set}");
+    }
+    assert_eq!(field("NoNewPrivs:"), ["1"]);
+    // All threads of it.
+    for task in fs::read_dir(format!("/proc/{}/task", agent.running.pid())).expect("threads") {
+        let status = fs::read_to_string(task.expect("a thread").path().join("status"));
+        assert!(status.expect("it runs").contains("\nCapEff:\t0000000000000000\n"));
+    }
+    // It still finds processes of any user.
+    let mut process = Announcer::start();
+    process.tell("load 4096 code");
+    assert_eq!(agent.code_at(process.pid(), 4096)["code"]["frames"][0]["function"], "code");
+}
