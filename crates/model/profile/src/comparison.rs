@@ -183,7 +183,7 @@ impl Matched {
         let mut groups = profiles.map(|profile| {
             let functions = profile.functions().iter();
             let keyed = functions.map(|function| {
-                let key = FunctionKey::of(profile, function);
+                let key = FunctionKey::of(profile, function).without_version();
                 *places.entry(key).or_insert_with_key(|key| {
                     keys.push(key.clone());
                     keys.len().saturating_sub(1)

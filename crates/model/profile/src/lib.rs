@@ -59,6 +59,7 @@ mod function;
 mod function_key;
 mod heat;
 mod id;
+mod key_encoding;
 mod listing;
 #[cfg(test)]
 mod made;
@@ -81,7 +82,7 @@ pub use compared_tree::{ComparedNode, ComparedTree};
 pub use comparison::{Compared, ComparedFunction, Comparison, Measure};
 pub use count::Count;
 pub use function::{Function, FunctionKind};
-pub use function_key::{FunctionKey, Origin};
+pub use function_key::{FunctionKey, Origin, Version};
 pub use heat::Heat;
 pub use id::{
     CodeId, EventId, FrameId, FunctionId, ModuleId, NodeId, ProcessId, StackId, StringId, ThreadId,
