@@ -200,7 +200,14 @@ impl Delivery {
 
     fn next_of_spool(&mut self, events: &mut Vec<Event>) -> Result<Option<Next>, SpoolError> {
         let Some(spool) = &mut self.spool else { return Ok(None) };
-        while let Some(spooled) = spool.oldest()? {
+        loop {
+            let Some(spooled) = spool.oldest()? else {
+                if !spool.stop_sending() {
+                    return Ok(None);
+                }
+                // A process that added a profile just before may rely on this one to send it.
+                continue;
+            };
             if !spool.is_sender()? {
                 return Ok(Some(Next::OtherSender));
             }
@@ -218,8 +225,6 @@ impl Delivery {
                 Content::Gone => {}
             }
         }
-        spool.stop_sending();
-        Ok(None)
     }
 
     fn postpone(&mut self, now: Instant, wait: Duration) -> Instant {

@@ -14,6 +14,14 @@ pub struct HeaderError {
     cause: &'static str,
 }
 
+/// A key and a value of OpenTelemetry's lists: `key=value`, with `%XX` for special characters.
+#[must_use]
+pub fn decode_pair(pair: &str) -> Option<(String, String)> {
+    let (key, value) = pair.split_once('=')?;
+    let value = percent_encoding::percent_decode_str(value.trim()).decode_utf8_lossy();
+    Some((key.trim().to_owned(), value.into_owned()))
+}
+
 /// What the protocols set themselves.
 const RESERVED: [&str; 9] = [
     "connection",
@@ -52,12 +60,11 @@ impl Headers {
     /// As [`set`](Self::set), and if there is no `=`.
     pub fn set_list(&mut self, list: &str) -> Result<(), HeaderError> {
         for pair in list.split(',').filter(|pair| !pair.trim().is_empty()) {
-            let Some((name, value)) = pair.split_once('=') else {
+            let Some((name, value)) = decode_pair(pair) else {
                 // It may be a part of a secret.
                 return Err(HeaderError { name: String::new(), cause: "no `=` behind a name" });
             };
-            let value: Vec<u8> = percent_encoding::percent_decode_str(value.trim()).collect();
-            self.set(name, &value)?;
+            self.set(&name, value.as_bytes())?;
         }
         Ok(())
     }

@@ -61,7 +61,7 @@ pub use backoff::{Backoff, LONGEST_OF_SERVER};
 pub use delivery::{Delivery, Event, MEMORY_LIMIT, Next, PushError, Pushed};
 pub use destination::{Destination, DestinationError, Protocol};
 pub use environment::{Environment, EnvironmentError};
-pub use headers::{HeaderError, Headers};
+pub use headers::{HeaderError, Headers, decode_pair};
 pub use http_client::{HttpClient, HttpSettings};
 pub use profile_body::{BodyId, BodyKind, ProfileBody};
 pub use pusher::{Pusher, State};

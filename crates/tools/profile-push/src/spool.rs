@@ -323,9 +323,9 @@ impl Spool {
         }
     }
 
-    /// Lets other processes send.
-    pub fn stop_sending(&mut self) {
-        self.sender = None;
+    /// Lets other processes send. Returns whether this one could.
+    pub fn stop_sending(&mut self) -> bool {
+        self.sender.take().is_some()
     }
 
     /// The oldest profile that waits to be sent.
