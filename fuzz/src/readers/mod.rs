@@ -16,6 +16,8 @@ pub mod jitdump_read;
 pub mod perf_data;
 pub mod perf_map;
 pub mod profile_recording;
+pub mod push_answer;
+pub mod push_spool;
 pub mod source_map;
 pub mod timeline;
 pub mod v8_log;

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use hyper::Uri;
-use hyper::http::uri::{PathAndQuery, Scheme};
+use http::Uri;
+use http::uri::{PathAndQuery, Scheme};
 
 use crate::profile_body::BodyKind;
 

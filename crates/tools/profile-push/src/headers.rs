@@ -1,6 +1,6 @@
 //! Headers that the user adds to requests.
 
-use hyper::http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Headers that are sent with each profile: credentials, tenants. Their values are never printed.
 #[derive(Clone, Debug, Default)]

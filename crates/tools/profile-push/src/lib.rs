@@ -12,6 +12,7 @@
 //! for servers.
 //!
 //! ```no_run
+//! # #[cfg(feature = "client")] {
 //! use std::time::{Duration, Instant};
 //! use profile_push::{BodyKind, Delivery, Destination, HttpClient, ProfileBody, Pusher, Spool, MEMORY_LIMIT};
 //!
@@ -25,6 +26,7 @@
 //! let mut events = Vec::new();
 //! // Now and then:
 //! pusher.retry(Instant::now(), &mut events);
+//! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
@@ -43,8 +45,10 @@ mod answer;
 mod backoff;
 mod delivery;
 mod destination;
+#[cfg(feature = "client")]
 mod environment;
 mod headers;
+#[cfg(feature = "client")]
 mod http_client;
 mod memory;
 mod message;
@@ -52,6 +56,7 @@ mod profile_body;
 mod pusher;
 mod spool;
 mod status_code;
+#[cfg(feature = "client")]
 mod tls;
 mod transport;
 mod verdict;
@@ -60,13 +65,16 @@ pub use answer::{Answer, Unreachable};
 pub use backoff::{Backoff, LONGEST_OF_SERVER};
 pub use delivery::{Delivery, Event, MEMORY_LIMIT, Next, PushError, Pushed};
 pub use destination::{Destination, DestinationError, Protocol};
+#[cfg(feature = "client")]
 pub use environment::{Environment, EnvironmentError};
 pub use headers::{HeaderError, Headers, decode_pair};
+#[cfg(feature = "client")]
 pub use http_client::{HttpClient, HttpSettings};
 pub use profile_body::{BodyId, BodyKind, ProfileBody};
 pub use pusher::{Pusher, State};
 pub use spool::{Added, Content, Spool, SpoolError, Spooled, Usage};
 pub use status_code::GrpcCode;
+#[cfg(feature = "client")]
 pub use tls::{TlsError, TlsSettings};
 pub use transport::Transport;
 pub use verdict::{Cause, Partial, Verdict};

@@ -14,7 +14,7 @@ use crate::spool::Usage;
 use crate::transport::Transport;
 use crate::verdict::Verdict;
 
-/// Sends profiles from a thread of its own, so that nobody who pushes waits for a server.
+/// Sends profiles from a thread of its own, so that the caller does not wait for a server.
 ///
 /// Call [`push`](Self::push) for each profile, and [`retry`](Self::retry) now and then. Neither waits for the network; with a spool, `push` waits for the
 /// disk. The space for what waits is bounded.
@@ -23,7 +23,7 @@ pub struct Pusher {
     delivery: Delivery,
     to_send: SyncSender<ProfileBody>,
     verdicts: Receiver<Verdict>,
-    /// What the thread said, and nobody has asked for yet.
+    /// What the thread answered, before it was asked for.
     received: Option<Verdict>,
 }
 

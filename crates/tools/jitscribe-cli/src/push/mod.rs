@@ -82,9 +82,12 @@ fn push(args: &Args, server: &Server, kind: BodyKind, pusher: &mut Pusher) -> Re
         note::say("the spool has this profile already; it is sent once");
     }
     if pushed.dropped > 0 {
+        let what = match pushed.dropped {
+            1 => "the oldest profile".to_owned(),
+            count => format!("the {count} oldest profiles"),
+        };
         note::warning(format_args!(
-            "dropped from the spool, as it was full: the {} oldest profiles; raise --spool-limit to keep more",
-            pushed.dropped
+            "dropped from the spool, which was full: {what}; raise --spool-limit to keep more"
         ));
     }
     Ok(())
