@@ -80,14 +80,18 @@ impl Destination {
         let scheme = if is_insecure { "http" } else { "https" };
         let with_scheme =
             if url.contains("://") { url.to_owned() } else { format!("{scheme}://{url}") };
-        let destination = Self::parse(Protocol::OtlpGrpc, &with_scheme, str::to_owned)?;
-        if !matches!(destination.uri.path(), "" | "/") {
+        let mut has_path = false;
+        let destination = Self::parse(Protocol::OtlpGrpc, &with_scheme, |path| {
+            has_path = !path.is_empty();
+            GRPC_PATH.to_owned()
+        })?;
+        if has_path {
             return Err(error(
                 url,
                 "gRPC has no path in its URL; is this a URL for OTLP over HTTP?",
             ));
         }
-        Self::parse(Protocol::OtlpGrpc, &with_scheme, |_| GRPC_PATH.to_owned())
+        Ok(destination)
     }
 
     /// A server of Pyroscope: `http://localhost:4040`, or a URL below which it is.

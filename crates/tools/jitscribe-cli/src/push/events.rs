@@ -26,8 +26,8 @@ fn profiles(count: u64) -> String {
 }
 
 impl Tally {
-    /// Says what happened, and counts it.
-    pub fn add(&mut self, event: Event) {
+    /// Says what happened, and counts it. Nothing is tried again after the deadline.
+    pub fn add(&mut self, event: Event, deadline: Option<Instant>) {
         match event {
             Event::Delivered { partial, .. } => {
                 self.delivered += 1;
@@ -47,7 +47,9 @@ impl Tally {
             Event::Postponed { cause, until, .. } => {
                 let wait = until.saturating_duration_since(Instant::now()).as_secs_f64();
                 let cause = text::said(&cause.to_string()).to_string();
-                note::warning(format_args!("not sent: {cause}; trying again in {wait:.1} s"));
+                if deadline.is_none_or(|deadline| until <= deadline) {
+                    note::warning(format_args!("not sent: {cause}; trying again in {wait:.1} s"));
+                }
                 self.last_failure = Some(cause);
             }
             Event::Refused { cause, .. } => {
@@ -98,8 +100,8 @@ impl Tally {
         if let Some(folder) = args.spool.as_deref().filter(|_| spooled > 0) {
             let folder = shell_word(folder);
             let why = match self.has_other_sender {
-                true => "; another process is sending them".to_owned(),
-                false => format!("{cause}; the next push with --spool {folder} sends them"),
+                true => "; another process sends from this spool".to_owned(),
+                false => format!("{cause}; the next push with --spool {folder} sends what is kept"),
             };
             note::warning(format_args!("kept in {folder}: {}{why}", profiles(spooled)));
         }

@@ -113,7 +113,7 @@ fn deliver(pusher: &mut Pusher, retry_for: Duration, tally: &mut Tally) {
         let mut events = Vec::new();
         let state = pusher.retry(Instant::now(), &mut events);
         for event in events {
-            tally.add(event);
+            tally.add(event, deadline);
         }
         if tally.is_hopeless() {
             return;
