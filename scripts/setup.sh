@@ -104,6 +104,8 @@ the C# compiler|mcs|mono-mcs
 LuaJIT|luajit|luajit
 Python|python3|python3
 Python venv|/usr/share/doc/python3-venv|python3-venv
+openssl, which makes certificates|openssl|openssl
+strace, which kills at a system call|strace|strace
 mmdebstrap|mmdebstrap|mmdebstrap
 patchelf|patchelf|patchelf
 Go|go|golang-go

@@ -20,6 +20,7 @@ pub mod map_oracle;
 pub mod perf;
 pub mod profile;
 pub mod profiles;
+pub mod receiver;
 pub mod running;
 pub mod sample;
 pub mod stacks;

@@ -17,6 +17,8 @@ pub mod perf_data;
 pub mod perf_map;
 pub mod process_context;
 pub mod profile_recording;
+pub mod push_answer;
+pub mod push_spool;
 pub mod source_map;
 pub mod timeline;
 pub mod v8_log;

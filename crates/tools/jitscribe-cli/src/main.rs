@@ -28,6 +28,8 @@ mod line_table;
 mod note;
 mod pager;
 mod process;
+#[cfg(feature = "push")]
+mod push;
 mod record;
 mod recorded;
 mod report;
@@ -73,6 +75,8 @@ enum Verb {
     Inject(inject::Args),
     Report(report::Args),
     Export(export::Args),
+    #[cfg(feature = "push")]
+    Push(push::Args),
     Annotate(annotate::Args),
     Diff(diff::Args),
     Top(top::Args),
@@ -109,6 +113,8 @@ fn main() -> ExitCode {
         Verb::Inject(args) => inject::run(&args),
         Verb::Report(args) => report::run(&args),
         Verb::Export(args) => export::run(&args),
+        #[cfg(feature = "push")]
+        Verb::Push(args) => push::run(&args),
         Verb::Annotate(args) => annotate::run(&args),
         Verb::Diff(args) => diff::run(&args),
         Verb::Top(args) => top::run(&args),

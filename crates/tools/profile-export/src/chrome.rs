@@ -24,7 +24,7 @@ const CHUNK: usize = 1000;
 pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::Result<()> {
     let threads = by_thread(profile, &options.selection);
     let period = period(profile, &options.selection, &threads);
-    let mut tree = Options { selection: options.selection.clone(), ..*options };
+    let mut tree = Options { selection: options.selection.clone(), ..options.clone() };
     tree.lines = false;
     let nodes = Nodes::of(profile, &tree);
     let mut events = Events { out, is_first: true };

@@ -23,7 +23,7 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
     let thread = busiest(&threads).map(|place| threads.swap_remove(place));
     drop(threads);
     let selection = Selection::clone(&options.selection);
-    let mut options = Options { selection, ..*options };
+    let mut options = Options { selection, ..options.clone() };
     // Lines are in `positionTicks`.
     options.lines = false;
     options.selection.threads = thread.as_ref().map(|thread| vec![thread.thread]);

@@ -50,6 +50,7 @@ pub mod firefox;
 pub mod folded;
 mod format;
 mod json;
+mod keys;
 mod location;
 mod mapping;
 mod measure;

@@ -12,6 +12,8 @@ pub struct Options {
     pub tiers: bool,
     /// Whether lines are part of the names of functions, in formats that have no other place for them.
     pub lines: bool,
+    /// What OTLP is to say of each resource, in addition or instead: `service.name`, `deployment.environment.name`.
+    pub resource: Vec<(String, String)>,
 }
 
 /// How many bytes of a name are written where names are repeated in each stack.

@@ -2,6 +2,8 @@
 //!
 //! A resource is a process. Each sample has its times, in UTC; if the recording does not tell UTC, samples have counts instead. All tables are in the dictionary, and their
 //! first rows mean "none".
+//!
+//! The attribute `code.function.key` of a location has a key for each of its lines, in their order: functions themselves have no attributes.
 
 use std::io::{self, Write};
 
@@ -9,6 +11,7 @@ use printable::Hexadecimal;
 use profile::{EventId, Frame, FunctionKind, ProcessId, Profile, StackId, ThreadId};
 use rustc_hash::FxHashMap;
 
+use crate::keys::Keys;
 use crate::location::Locations;
 use crate::mapping::Mappings;
 use crate::measure::{Unit, unit};
@@ -29,6 +32,7 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
         used_locations: Rows::default(),
         stacks: Rows::default(),
         attributes: Rows::default(),
+        keys: Keys::of(profile),
     };
     // What was sampled with which stack in which thread, by process and event.
     let mut samples: FxHashMap<_, Vec<u64>> = FxHashMap::default();
@@ -42,6 +46,7 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
     let events = options.selection.events(profile);
     for of_process in keys.chunk_by(|a, b| a.0 == b.0) {
         let Some(&(process, ..)) = of_process.first() else { continue };
+        let resource_message = writer.resource(process, options);
         let mut scope = Message::new();
         scope.message(1, Message::new().text(1, "jitscribe").text(2, env!("CARGO_PKG_VERSION")));
         for &(event, _) in &events {
@@ -55,27 +60,53 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
             let last = all.max().copied().unwrap_or(0);
             message.fixed64(3, writer.utc(first).unwrap_or(0));
             message.number(4, last.saturating_sub(first).saturating_add(1));
-            for key in keys {
+            for key in &keys {
                 let times = samples.get(key).map(Vec::as_slice).unwrap_or_default();
                 message.message(2, &writer.sample(key.2, key.3, times));
             }
+            let times = keys.iter().filter_map(|key| samples.get(key)).flatten();
+            message.bytes(7, &profile_id(profile, &resource_message, &message, times));
             scope.message(2, &message);
         }
         let mut resource = Message::new();
-        resource.message(1, &writer.resource(process)).message(2, &scope);
+        resource.message(1, &resource_message).message(2, &scope);
         write_field(out, 1, resource.as_ref())?;
     }
     let dictionary = writer.dictionary(options);
     write_field(out, 2, dictionary.as_ref())
 }
 
+/// Identifies a profile by its content: exported again, from any place, it has the same ID.
+fn profile_id<'a>(
+    profile: &Profile,
+    resource: &Message,
+    message: &Message,
+    times: impl Iterator<Item = &'a u64>,
+) -> [u8; 16] {
+    let about = &profile.about;
+    let mut hasher = blake3::Hasher::new();
+    let mut add = |bytes: &[u8]| {
+        hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+    };
+    [&about.host, &about.machine].into_iter().for_each(|text| add(text));
+    about.command.iter().for_each(|word| add(word));
+    add(resource.as_ref());
+    add(message.as_ref());
+    // Without UTC, they are not in the message.
+    times.for_each(|time| add(&time.to_le_bytes()));
+    let mut id = [0; 16];
+    hasher.finalize_xof().fill(&mut id);
+    id
+}
+
 /// The key and the value of an attribute, as numbers of strings; or a number.
 type Attribute = (u64, Value);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Value {
     Text(u64),
     Number(u64),
+    Texts(Vec<u64>),
 }
 
 struct Writer<'p> {
@@ -85,6 +116,7 @@ struct Writer<'p> {
     used_locations: Rows<u32>,
     stacks: Rows<StackId>,
     attributes: Rows<Attribute>,
+    keys: Keys,
 }
 
 impl Writer<'_> {
@@ -102,7 +134,7 @@ impl Writer<'_> {
         from_one(self.attributes.number((key, Value::Number(value))))
     }
 
-    fn resource(&self, process: ProcessId) -> Message {
+    fn resource(&self, process: ProcessId, options: &Options) -> Message {
         let row = self.profile.process(process);
         let name = String::from_utf8_lossy(self.profile.text(row.name)).into_owned();
         let mut resource = Message::new();
@@ -119,7 +151,10 @@ impl Writer<'_> {
                 },
             ),
         ];
-        for (key, value) in texts.into_iter().filter(|(_, value)| !value.is_empty()) {
+        let more = options.resource.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let is_replaced = |key: &str| options.resource.iter().any(|(replaced, _)| replaced == key);
+        let texts = texts.into_iter().filter(|(key, _)| !is_replaced(key)).chain(more);
+        for (key, value) in texts.filter(|(_, value)| !value.is_empty()) {
             let mut any = Message::new();
             any.text(1, value);
             resource.message(1, Message::new().text(1, key).message(2, &any));
@@ -194,6 +229,7 @@ impl Writer<'_> {
         for location in std::mem::take(&mut self.used_locations).into_rows() {
             let mut message = Message::new();
             let mut outermost: Option<&Frame> = None;
+            let mut lines = Vec::new();
             for frame in self.locations.frames(profile, location) {
                 if outermost.is_none() {
                     let mapping = mappings.of_frame(profile, frame);
@@ -204,10 +240,18 @@ impl Writer<'_> {
                 line.number(1, from_one(functions.number(frame.function)));
                 line.number(2, u64::from(frame.line)).number(3, u64::from(frame.column));
                 message.message(3, &line);
+                lines.push(frame.function);
                 outermost = Some(frame);
             }
             if let Some(frame) = outermost {
-                message.numbers(4, self.location_attributes(frame));
+                let mut attributes = self.location_attributes(frame);
+                let key = self.strings.text("code.function.key");
+                let keys = lines
+                    .into_iter()
+                    .map(|id| self.keys.number(profile, &mut self.strings, id))
+                    .collect();
+                attributes.push(from_one(self.attributes.number((key, Value::Texts(keys)))));
+                message.numbers(4, attributes);
             }
             dictionary.message(2, &message);
         }
@@ -230,6 +274,14 @@ impl Writer<'_> {
                 }
                 // A value of 0 is a value.
                 Value::Number(number) => any.present_number(3, *number),
+                Value::Texts(texts) => {
+                    let mut array = Message::new();
+                    for text in texts {
+                        let text = self.strings.get(*text);
+                        array.message(1, Message::new().bytes(1, text.as_bytes()));
+                    }
+                    any.message(5, &array)
+                }
             };
             dictionary.message(6, Message::new().number(1, *key).message(2, &any));
         }

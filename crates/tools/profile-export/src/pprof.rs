@@ -1,7 +1,8 @@
 //! The format of pprof: a gzipped message, in which samples are added up.
 //!
 //! A location is an address with all calls that were inlined there. Tiers, generations and threads are labels of samples, for `-tagfocus` and
-//! `-tagroot`: the function is the same in all of them.
+//! `-tagroot`: the function is the same in all of them. So is the key of the innermost function: functions have names alone, and their `system_name` is the
+//! symbol.
 
 use std::io::{self, Write};
 
@@ -10,6 +11,7 @@ use flate2::write::GzEncoder;
 use printable::Hexadecimal;
 use profile::{EventId, FunctionId, Profile, StackId, ThreadId};
 
+use crate::keys::Keys;
 use crate::location::Locations;
 use crate::mapping::Mappings;
 use crate::measure::{Unit, unit};
@@ -50,6 +52,7 @@ struct Writer<'p> {
     strings: StringTable<'p>,
     locations: Locations,
     is_used: Vec<bool>,
+    keys: Keys,
 }
 
 /// Two values of each event: samples, and what they stand for.
@@ -62,7 +65,8 @@ impl<'p> Writer<'p> {
     fn new(profile: &'p Profile, options: &'p Options) -> Self {
         let locations = Locations::of(profile);
         let is_used = vec![false; locations.len()];
-        Self { profile, options, strings: StringTable::new(profile), locations, is_used }
+        let keys = Keys::of(profile);
+        Self { profile, options, strings: StringTable::new(profile), locations, is_used, keys }
     }
 
     fn write(mut self, out: &mut dyn Write) -> io::Result<()> {
@@ -169,6 +173,11 @@ impl<'p> Writer<'p> {
                 sample.message(3, &label);
             }
         }
+        let mut label = Message::new();
+        label
+            .number(1, self.strings.text("function_key"))
+            .number(2, self.keys.number(self.profile, &mut self.strings, frame.function));
+        sample.message(3, &label);
         let generation = code.map_or(0, |code| code.generation);
         for (key, value) in [("tid", thread.tid), ("pid", process.pid), ("generation", generation)]
         {

@@ -17,15 +17,16 @@ impl<T> Default for Rows<T> {
     }
 }
 
-impl<T: Copy + Eq + Hash> Rows<T> {
+impl<T: Clone + Eq + Hash> Rows<T> {
     /// The number of a row, which is added if it is not there.
     pub fn number(&mut self, row: T) -> u32 {
         let next = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
-        let number = *self.numbers.entry(row).or_insert(next);
-        if number == next {
-            self.rows.push(row);
+        if let Some(number) = self.numbers.get(&row) {
+            return *number;
         }
-        number
+        self.numbers.insert(row.clone(), next);
+        self.rows.push(row);
+        next
     }
 
     /// The rows, in the order of their numbers.

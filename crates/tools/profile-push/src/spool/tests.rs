@@ -1,0 +1,187 @@
+use std::os::unix::fs::symlink;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+
+fn folder() -> TempDir {
+    TempDir::with_prefix("jitscribe-spool-").expect("a folder")
+}
+
+fn open(folder: &TempDir, limit: u64) -> Spool {
+    Spool::open(folder.path(), BodyKind::Otlp, limit).expect("a spool")
+}
+
+fn body(text: &str) -> ProfileBody {
+    ProfileBody::otlp(text.as_bytes())
+}
+
+/// What waits, the oldest first, while it is removed.
+fn drained(spool: &Spool) -> Vec<ProfileBody> {
+    let mut all = Vec::new();
+    while let Some(spooled) = spool.oldest().expect("a folder") {
+        let Content::Whole(body) = spool.read(&spooled).expect("a file") else { panic!("damaged") };
+        all.push(body);
+        spool.remove(&spooled).expect("removed");
+    }
+    all
+}
+
+#[test]
+fn profiles_leave_in_order_and_each_once() {
+    let folder = folder();
+    let spool = open(&folder, 1 << 20);
+    let bodies = ["one", "two", "three"].map(body);
+    for body in &bodies {
+        assert_eq!(spool.add(body).expect("space"), Added::default());
+    }
+    assert!(spool.add(&bodies[1]).expect("space").was_there);
+    let usage = Usage { waiting: 3, set_aside: 0, bytes: 3 * BLOCK };
+    assert_eq!(spool.usage().expect("a folder"), usage);
+    // Another process opens it.
+    assert_eq!(drained(&open(&folder, 1 << 20)), bodies);
+    assert_eq!(spool.usage().expect("a folder"), Usage::default());
+}
+
+#[test]
+fn the_oldest_are_dropped_beyond_the_limit() {
+    let folder = folder();
+    let spool = open(&folder, 3 * BLOCK);
+    let bodies: Vec<_> = (0..5).map(|number| body(&format!("profile {number}"))).collect();
+    let dropped: Vec<_> =
+        bodies.iter().map(|body| spool.add(body).expect("space").dropped).collect();
+    assert_eq!(dropped, [0, 0, 0, 1, 1]);
+    assert_eq!(drained(&spool), bodies[2..]);
+
+    let long: Vec<u8> =
+        (0..200_000_u32).flat_map(|at| at.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    let error = spool.add(&ProfileBody::otlp(&long)).expect_err("too large");
+    assert!(matches!(error, SpoolError::TooLarge { limit, .. } if limit == 3 * BLOCK), "{error}");
+}
+
+#[test]
+fn what_was_set_aside_is_dropped_first() {
+    let folder = folder();
+    let spool = open(&folder, 2 * BLOCK);
+    let [first, second, third] = ["one", "two", "three"].map(body);
+    spool.add(&first).expect("space");
+    spool.add(&second).expect("space");
+    let newest = spool.list().expect("a folder").pop().expect("a file");
+    let aside = spool.set_aside(&newest).expect("renamed");
+    assert!(aside.to_string_lossy().ends_with(".otlp.rejected") && aside.exists());
+    let usage = spool.usage().expect("a folder");
+    assert_eq!((usage.waiting, usage.set_aside), (1, 1));
+    assert_eq!(spool.add(&third).expect("space").dropped, 0);
+    assert!(!aside.exists());
+    assert_eq!(drained(&spool), [first, third]);
+}
+
+#[test]
+fn damage_is_found_and_set_aside() {
+    let folder = folder();
+    let spool = open(&folder, 1 << 20);
+    for change in [
+        &b"shorter"[..],
+        b"",
+        b"exactly the length of nothing, and longer than the profile was before",
+    ] {
+        spool.add(&body("a profile")).expect("space");
+        let spooled = spool.oldest().expect("a folder").expect("a file");
+        fs::write(spool.path(&spooled), change).expect("written");
+        let spooled = spool.oldest().expect("a folder").expect("a file");
+        let Content::Damaged(path) = spool.read(&spooled).expect("a file") else { panic!("whole") };
+        assert_eq!(fs::read(path).expect("a file"), change);
+        assert_eq!(spool.oldest().expect("a folder"), None);
+    }
+    spool.add(&body("a profile")).expect("space");
+    let spooled = spool.oldest().expect("a folder").expect("a file");
+    fs::remove_file(spool.path(&spooled)).expect("removed");
+    assert_eq!(spool.read(&spooled).expect("no error"), Content::Gone);
+}
+
+#[test]
+fn files_of_others_are_left_alone() {
+    let folder = folder();
+    let spool = open(&folder, 1 << 20);
+    let digits = "0".repeat(32);
+    let outside = folder.path().join("outside");
+    fs::write(&outside, "x").expect("written");
+    // A link, a folder, a number that has no successor, and names that are nearly right.
+    symlink(&outside, folder.path().join(format!("{:020}-{digits}.otlp", 1))).expect("a link");
+    fs::create_dir(folder.path().join(format!("{:020}-{digits}.otlp", 2))).expect("a folder");
+    for name in [
+        "1-x.otlp".to_owned(),
+        format!("{:019}-{digits}.otlp", 3),
+        format!("{:020}-{digits}.txt", 4),
+        format!("+{:019}-{digits}.otlp", 5),
+        format!("99999999999999999999-{digits}.otlp"),
+    ] {
+        fs::write(folder.path().join(name), "x").expect("written");
+    }
+    assert_eq!(spool.usage().expect("a folder"), Usage::default());
+    let one = body("one");
+    spool.add(&one).expect("space");
+    assert_eq!(drained(&spool), [one.clone()]);
+    assert_eq!(fs::read(&outside).expect("a file"), b"x");
+
+    fs::write(folder.path().join(format!("{}-{digits}.otlp", u64::MAX)), "x").expect("written");
+    let error = spool.add(&one).expect_err("no number");
+    assert!(matches!(error, SpoolError::NoNumber { .. }), "{error}");
+}
+
+#[test]
+fn what_a_killed_process_left_is_removed() {
+    let folder = folder();
+    let spool = open(&folder, 1 << 20);
+    let left = folder.path().join(format!(".{:020}-{}.otlp.new", 7, "0".repeat(32)));
+    let of_another = folder.path().join(".hidden.new");
+    for path in [&left, &of_another] {
+        fs::write(path, "half").expect("written");
+    }
+    assert_eq!(spool.usage().expect("a folder"), Usage::default());
+    spool.add(&body("one")).expect("space");
+    assert!(!left.exists() && of_another.exists());
+}
+
+#[test]
+fn one_process_sends() {
+    let folder = folder();
+    let [mut first, mut second] = [(); 2].map(|()| open(&folder, 1 << 20));
+    assert!(first.is_sender().expect("a lock") && first.is_sender().expect("a lock"));
+    assert!(!second.is_sender().expect("a lock"));
+    // Adding does not wait for the sender.
+    second.add(&body("one")).expect("space");
+    assert!(first.stop_sending() && !first.stop_sending());
+    assert!(second.is_sender().expect("a lock"));
+}
+
+#[test]
+fn kinds_do_not_mix() {
+    let folder = folder();
+    let otlp = open(&folder, 1 << 20);
+    let pyroscope = Spool::open(folder.path(), BodyKind::Pyroscope, 1 << 20).expect("a spool");
+    let other = ProfileBody::pyroscope(b"pprof", &[]);
+    pyroscope.add(&other).expect("space");
+    otlp.add(&body("one")).expect("space");
+    assert_eq!(drained(&otlp), [body("one")]);
+    assert_eq!(drained(&pyroscope), [other]);
+}
+
+proptest! {
+    #[test]
+    fn names_are_read_as_they_are_written(number: u64, id: u128, kind: bool, state in 0..3_u8, size: u64) {
+        let kind = if kind { BodyKind::Otlp } else { BodyKind::Pyroscope };
+        let state = [FileState::Waiting, FileState::Rejected, FileState::Damaged][usize::from(state)];
+        let id = BodyId::parse(&format!("{id:032x}")).expect("an id");
+        let spooled = Spooled { number, id, kind, state, size };
+        prop_assert_eq!(Spooled::parse(&spooled.name(), size), Some(spooled));
+    }
+
+    #[test]
+    fn any_name_is_read(name in "[0-9a-f+.\\-otlprejcdyw]{0,80}") {
+        if let Some(spooled) = Spooled::parse(&name, 0) {
+            prop_assert_eq!(spooled.name(), name);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! `jitscribe push` on a recording of node: receivers of the official stubs get what perf recorded, and nothing is lost while there is none.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use end_to_end::jitscribe::jitscribe;
+use end_to_end::perf::Perf;
+use end_to_end::receiver::{self, Receiver};
+use end_to_end::tool::{cache, output, run, tool};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const SCRIPT: &str = "\
+function leaf(x) {
+  let r = x;
+  for (let i = 0; i < 8; i++) r = (r * 31 + i) | 0;
+  return r;
+}
+function top(n) {
+  let s = 0;
+  for (let i = 0; i < n; i++) s = (s + leaf(i)) | 0;
+  return s;
+}
+const end = Date.now() + 600;
+while (Date.now() < end) top(10000);
+";
+
+/// A folder with a recording, `run.data`, which tests that run at the same time share.
+fn recorded() -> Arc<TempDir> {
+    static SHARED: Mutex<Weak<TempDir>> = Mutex::new(Weak::new());
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(folder) = shared.upgrade() {
+        return folder;
+    }
+    let folder = TempDir::with_prefix("jitscribe-push-").expect("a folder");
+    fs::write(folder.path().join("spin.js"), SCRIPT).expect("a script");
+    tool("node");
+    let mut record = jitscribe();
+    record.current_dir(folder.path());
+    run(record.args(["record", "-F", "999", "-o", "run.data", "--", "node", "spin.js"]));
+    let folder = Arc::new(folder);
+    *shared = Arc::downgrade(&folder);
+    folder
+}
+
+fn folder() -> TempDir {
+    TempDir::with_prefix("jitscribe-push-").expect("a folder")
+}
+
+fn push(recorded: &TempDir, words: &[&str]) -> Command {
+    let mut command = jitscribe();
+    command.current_dir(recorded.path()).args(["push", "-i", "run.data"]).args(words);
+    for name in ["ENDPOINT", "PROTOCOL", "HEADERS", "TIMEOUT", "COMPRESSION", "CERTIFICATE"] {
+        command.env_remove(format!("OTEL_EXPORTER_OTLP_{name}"));
+    }
+    command.env_remove("OTEL_SERVICE_NAME").env_remove("OTEL_RESOURCE_ATTRIBUTES");
+    command
+}
+
+/// The exit code, and what was said.
+fn done(command: &mut Command) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = output(command);
+    (status.code(), String::from_utf8_lossy(&stderr).into_owned())
+}
+
+/// How many samples perf counts.
+fn samples(recorded: &TempDir) -> u64 {
+    let mut perf = Perf::installed().command();
+    let perf =
+        perf.current_dir(recorded.path()).args(["script", "-G", "-F", "ip", "-i", "run.data"]);
+    run(perf).stdout.lines().filter(|line| !line.trim().is_empty()).count() as u64
+}
+
+fn stacks(file: &Value) -> BTreeMap<String, u64> {
+    serde_json::from_value(file["stacks"].clone()).expect("counts")
+}
+
+#[test]
+fn receivers_get_what_perf_recorded() {
+    let recorded = recorded();
+    let folder = folder();
+    let receiver = Receiver::start(folder.path(), &json!({}));
+    let http = done(&mut push(&recorded, &["--otlp", &receiver.http(), "--service", "shop"]));
+    assert_eq!(http.0, Some(0), "{}", http.1);
+    assert!(http.1.contains(&format!("sent 1 profile to {}", receiver.http())), "{}", http.1);
+    let mut by_variables = push(&recorded, &["--otlp"]);
+    by_variables.env("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.grpc());
+    by_variables.env("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc").env("OTEL_SERVICE_NAME", "shop");
+    by_variables.env("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=seven");
+    by_variables.env("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=a%20test");
+    let grpc = done(&mut by_variables);
+    assert_eq!(grpc.0, Some(0), "{}", grpc.1);
+
+    let files = receiver::read(&receiver.files());
+    let [http, grpc] = &files[..] else { panic!("two files") };
+    assert_eq!(stacks(http).values().sum::<u64>(), samples(&recorded));
+    assert_eq!(stacks(http), stacks(grpc));
+    let in_jitted = stacks(http).into_iter().filter(|(stack, _)| stack.contains("top;leaf"));
+    let in_jitted: u64 = in_jitted.map(|(_, count)| count).sum();
+    assert!(in_jitted > 50, "{in_jitted} samples");
+    assert_eq!(http["resources"][0]["service.name"], "shop");
+    assert_eq!(grpc["resources"][0]["deployment.environment.name"], "a test");
+    assert_eq!(receiver.headers()[1]["x-tenant"], "seven");
+
+    // The file that `export` writes has the same IDs.
+    let exported = folder.path().join("run.data.otlp~");
+    let mut export = jitscribe();
+    export.current_dir(recorded.path()).args(["export", "--otlp", "-i", "run.data", "-o"]);
+    run(export.arg(&exported));
+    let [again] = &receiver::read(&[exported])[..] else { panic!("one file") };
+    assert_eq!(stacks(again), stacks(http));
+}
+
+#[test]
+fn what_cannot_be_sent_is_kept_and_sent_by_the_next_push() {
+    let recorded = recorded();
+    let folder = folder();
+    let spool = folder.path().join("spool");
+    let spool = spool.to_str().expect("a path");
+    let down = "http://127.0.0.1:1";
+    let (code, said) = done(&mut push(&recorded, &["--otlp", down, "--retry-for", "0"]));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("127.0.0.1:1") && said.contains("pass --spool DIR"), "{said}");
+
+    let keep = |more: &[&str]| {
+        let words = [&["--otlp", down, "--retry-for", "0", "--spool", spool], more].concat();
+        done(&mut push(&recorded, &words))
+    };
+    let (code, said) = keep(&[]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains(&format!("kept in {spool}: 1 profile")), "{said}");
+    let (code, said) = keep(&[]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("the spool has this profile already"), "{said}");
+    let (code, said) = keep(&["--service", "shop"]);
+    assert_eq!((code, said.contains("2 profiles")), (Some(0), true), "{said}");
+
+    let receiver = Receiver::with_faults(
+        &folder.path().join("received"),
+        &[
+            json!({ "http": 401, "body": "no token" }),
+            json!({ "http": 503, "headers": { "Retry-After": "1" } }),
+        ],
+    );
+    let send = |more: &[&str]| {
+        let mut command = jitscribe();
+        command.args(["push", "--spool-only", "--spool", spool, "--otlp", &receiver.http()]);
+        done(command.args(more))
+    };
+    let (code, said) = send(&[]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("HTTP 401: no token") && said.contains("2 profiles"), "{said}");
+    let token = folder.path().join("token");
+    fs::write(&token, "Bearer secret\n").expect("a file");
+    let (code, said) = send(&["--header", &format!("Authorization=@{}", token.display())]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("HTTP 503; trying again in") && said.contains("sent 2 profiles"),
+        "{said}"
+    );
+    assert_eq!(receiver.headers().last().expect("a request")["authorization"], "Bearer secret");
+    let files = receiver::read(&receiver.files());
+    assert_eq!(files.len(), 2);
+    assert_ne!(files[0]["resources"][0]["service.name"], "shop");
+    assert_eq!(files[1]["resources"][0]["service.name"], "shop");
+    assert_eq!(stacks(&files[0]).values().sum::<u64>(), samples(&recorded));
+    let (code, said) = send(&[]);
+    assert_eq!((code, said.contains("sent 0 profiles")), (Some(0), true), "{said}");
+
+    // Another server down: the limit has space for one profile of the two.
+    keep(&[]);
+    let size = fs::read_dir(spool).expect("a folder").map(|entry| entry.expect("an entry"));
+    let size = size.map(|entry| entry.metadata().expect("a file").len()).max().expect("a profile");
+    let limit = (size * 3 / 2).to_string();
+    let (code, said) = keep(&["--service", "shop", "--spool-limit", &limit]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("dropped from the spool, which was full: the oldest profile"), "{said}");
+    let (code, said) = keep(&["--spool-limit", "4K"]);
+    assert_eq!((code, said.contains("raise --spool-limit")), (Some(1), true), "{said}");
+}
+
+#[test]
+fn a_rejected_profile_is_an_error_and_so_is_a_wrong_command_line() {
+    let recorded = recorded();
+    let folder = folder();
+    let faults =
+        [json!({ "http": 400, "body": "not this one" }), json!({ "partial": [1, "too old"] })];
+    let receiver = Receiver::with_faults(folder.path(), &faults);
+    let (code, said) = done(&mut push(&recorded, &["--otlp", &receiver.http()]));
+    assert_eq!((code, said.contains("HTTP 400: not this one")), (Some(1), true), "{said}");
+    let (code, said) = done(&mut push(&recorded, &["--otlp", &receiver.http()]));
+    assert_eq!(
+        (code, said.contains("rejected 1 of the request's profiles: too old")),
+        (Some(1), true),
+        "{said}"
+    );
+
+    for words in [
+        &[][..],
+        &["--otlp", "localhost:4318"],
+        &["--otlp", "http://x", "--pyroscope", "http://x"],
+        &["--pyroscope", "ftp://x"],
+        &["--otlp", "http://x", "--header", "nothing"],
+        &["--otlp", "http://x", "--header", "Content-Type=x"],
+        &["--otlp", "http://x", "--spool-limit", "many"],
+        &["--otlp", "http://x", "--spool-only"],
+        &["--otlp", "http://x", "--client-cert", "x"],
+    ] {
+        let (code, said) = done(&mut push(&recorded, words));
+        assert_eq!(code, Some(2), "{words:?}: {said}");
+    }
+    let mut wrong = push(&recorded, &["--otlp"]);
+    let (code, said) = done(wrong.env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"));
+    assert_eq!((code, said.contains("OTEL_EXPORTER_OTLP_PROTOCOL")), (Some(2), true), "{said}");
+}
+
+/// The build-ids that `readelf` finds in object files, by the files' names.
+fn build_ids(folder: &Path) -> BTreeMap<String, String> {
+    let mut ids = BTreeMap::new();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "elf") {
+            let notes = run(tool("readelf").arg("-n").arg(&path)).stdout;
+            let id = notes.lines().find_map(|line| line.trim().strip_prefix("Build ID: "));
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            ids.insert(name, id.expect("a build-id").to_owned());
+        }
+    }
+    ids
+}
+
+#[test]
+fn images_have_their_build_ids() {
+    let recorded = recorded();
+    let folder = folder();
+    let expected = build_ids(&recorded.path().join("run.data.jit"));
+    assert!(!expected.is_empty());
+    let exported = |format: &str| {
+        let path = folder.path().join(format);
+        let mut export = jitscribe();
+        export.current_dir(recorded.path()).args([
+            "export",
+            &format!("--{format}"),
+            "-i",
+            "run.data",
+            "-o",
+        ]);
+        run(export.arg(&path));
+        path
+    };
+    let mut pprof = tool(cache().join("pprof-1.21.13/pprof"));
+    let raw = run(pprof.env("HOME", folder.path()).arg("-raw").arg(exported("pprof"))).stdout;
+    let mappings = raw.lines().skip_while(|line| *line != "Mappings").skip(1);
+    let words = mappings.map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let of_file = |words: &[&str]| {
+        let name = words.get(2)?.rsplit('/').next()?;
+        expected
+            .contains_key(name)
+            .then(|| (name.to_owned(), words.get(3).unwrap_or(&"").to_string()))
+    };
+    let in_pprof: BTreeMap<_, _> = words.filter_map(|words| of_file(&words)).collect();
+    assert!(!in_pprof.is_empty(), "no image in\n{raw}");
+    let [otlp] = &receiver::read(&[exported("otlp")])[..] else { panic!("one file") };
+    let mappings: BTreeMap<String, String> =
+        serde_json::from_value(otlp["build_ids"].clone()).expect("texts");
+    for (name, id) in &in_pprof {
+        assert_eq!(id, &expected[name], "pprof: {name}");
+        let of_otlp = mappings.iter().find(|(path, _)| path.ends_with(name.as_str()));
+        assert_eq!(of_otlp.map(|(_, id)| id), Some(id), "OTLP: {name}");
+    }
+    // The key of each function is on each location: as many keys as lines, with 16 digits.
+    let keys: BTreeMap<String, Vec<String>> =
+        serde_json::from_value(otlp["keys"].clone()).expect("keys");
+    let [leaf] = &keys["leaf"][..] else { panic!("one key of leaf: {:?}", keys["leaf"]) };
+    assert!(leaf.len() == 16 && keys["top"][..] != [leaf.clone()], "{keys:?}");
+    let focus = format!("-tagfocus=function_key={leaf}");
+    let mut pprof = tool(cache().join("pprof-1.21.13/pprof"));
+    pprof.env("HOME", folder.path()).args([
+        "-top",
+        "-nodefraction=0",
+        "-sample_index=samples",
+        &focus,
+    ]);
+    let focused = run(pprof.arg(folder.path().join("pprof"))).stdout;
+    let own = |line: &str| line.split_whitespace().next().and_then(|word| word.parse().ok());
+    let row =
+        focused.lines().find(|line| line.ends_with(" leaf (inline)") || line.ends_with(" leaf"));
+    let in_leaf: u64 = stacks(otlp)
+        .iter()
+        .filter(|(stack, _)| stack.ends_with(";leaf"))
+        .map(|(_, count)| count)
+        .sum();
+    assert_eq!(row.and_then(own), Some(in_leaf), "{focused}");
+}
