@@ -124,12 +124,7 @@ impl Threads {
     }
 
     /// Adds the file of a process's runtime to the profile, if it is known.
-    fn add_runtime(
-        &mut self,
-        builder: &mut Builder,
-        process: ProcessId,
-        modules: &Modules<'_>,
-    ) {
+    fn add_runtime(&mut self, builder: &mut Builder, process: ProcessId, modules: &Modules<'_>) {
         if self.runtime_ids.contains_key(&process) {
             return;
         }
