@@ -267,7 +267,6 @@ fn processes_that_come_and_go_leave_nothing() {
         let now = seconds(u64::from(number));
         table.ended(key, now);
         last.leak();
-        drop(scribe);
         let address = Address { pid: key.pid, start: Some(key.start), address: 0x2000, time: None };
         let answer = code_of(table.resolve(ROOT, &[address], now));
         assert_eq!(answer.frames[0].function, "last");
