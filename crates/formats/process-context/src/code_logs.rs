@@ -1,6 +1,6 @@
 //! The attributes that say where the code logs of a process are.
 
-use crate::{Context, DecodeError, Value, Values};
+use crate::{Attribute, DecodeError, Value, Values};
 
 /// The keys of the attributes. Each is an array of numbers with one element for each log, in the same order.
 pub mod keys {
@@ -28,8 +28,8 @@ pub struct CodeLog {
 pub struct CodeLogs<'a>(Result<[Option<Values<'a>>; 3], Option<DecodeError>>);
 
 impl<'a> CodeLogs<'a> {
-    pub(crate) fn of(context: &Context<'a>) -> Self {
-        Self(arrays(context).map_err(Some))
+    pub(crate) fn of(attributes: impl Iterator<Item = Attributed<'a>>) -> Self {
+        Self(arrays(attributes).map_err(Some))
     }
 
     fn advance(&mut self) -> Result<Option<CodeLog>, DecodeError> {
@@ -51,10 +51,15 @@ impl<'a> CodeLogs<'a> {
     }
 }
 
+/// An attribute, as the bytes of a context yield it.
+type Attributed<'a> = Result<Attribute<'a>, DecodeError>;
+
 /// The arrays of the addresses, sizes and versions.
-fn arrays<'a>(context: &Context<'a>) -> Result<[Option<Values<'a>>; 3], DecodeError> {
+fn arrays<'a>(
+    attributes: impl Iterator<Item = Attributed<'a>>,
+) -> Result<[Option<Values<'a>>; 3], DecodeError> {
     let mut arrays = [None; 3];
-    for attribute in context.attributes() {
+    for attribute in attributes {
         let attribute = attribute?;
         let keys = [keys::ADDRESS, keys::SIZE, keys::VERSION];
         let place = arrays.iter_mut().zip(keys).find(|(_, key)| *key == attribute.key);

@@ -1,20 +1,11 @@
 //! The payload: `opentelemetry.proto.processcontext.v1development.ProcessContext`.
 
 use crate::wire::Fields;
-use crate::{CodeLogs, DecodeError, Value};
+use crate::{Attribute, CodeLogs, DecodeError};
 
 /// The payload of a context. It is decoded while it is iterated over.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a>(&'a [u8]);
-
-/// A key with its value.
-#[derive(Clone, Copy, Debug)]
-pub struct Attribute<'a> {
-    /// The key.
-    pub key: &'a str,
-    /// The value.
-    pub value: Value<'a>,
-}
 
 /// Attributes, in the order of their bytes. It ends after the first error.
 #[derive(Clone, Copy, Debug)]
@@ -56,21 +47,7 @@ impl<'a> Context<'a> {
     /// Where the code logs of the process are.
     #[must_use]
     pub fn code_logs(&self) -> CodeLogs<'a> {
-        CodeLogs::of(self)
-    }
-}
-
-impl<'a> Attribute<'a> {
-    pub(crate) fn parse(message: &'a [u8]) -> Result<Self, DecodeError> {
-        let mut attribute = Self { key: "", value: Value::None };
-        for field in Fields::new(message) {
-            match field? {
-                (1, wire) => attribute.key = wire.text(1)?,
-                (2, wire) => attribute.value = Value::parse(wire.bytes(2)?)?,
-                _ => {}
-            }
-        }
-        Ok(attribute)
+        CodeLogs::of(self.attributes())
     }
 }
 

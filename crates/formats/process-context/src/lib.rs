@@ -43,10 +43,10 @@ mod value;
 mod wire;
 
 pub use code_logs::{CodeLog, CodeLogs, keys};
-pub use context::{Attribute, Attributes, Context};
+pub use context::{Attributes, Context};
 pub use encode::{encode, encode_attributes};
 pub use error::{DecodeError, ReadError};
 pub use header::{Header, LARGEST_PAYLOAD};
 pub use maps::{MAPPING_NAME, Mapping, may_be_context};
 pub use memory::{Memory, Published, read};
-pub use value::{Entries, Value, Values};
+pub use value::{Attribute, Entries, Value, Values};

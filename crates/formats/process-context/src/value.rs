@@ -1,7 +1,16 @@
-//! Values of attributes: `opentelemetry.proto.common.v1.AnyValue`.
+//! Attributes and their values: `KeyValue` and `AnyValue` of `opentelemetry.proto.common.v1`.
 
+use crate::DecodeError;
 use crate::wire::Fields;
-use crate::{Attribute, DecodeError};
+
+/// A key with its value.
+#[derive(Clone, Copy, Debug)]
+pub struct Attribute<'a> {
+    /// The key.
+    pub key: &'a str,
+    /// The value.
+    pub value: Value<'a>,
+}
 
 /// The value of an attribute.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +60,20 @@ impl<'a> Value<'a> {
             };
         }
         Ok(value)
+    }
+}
+
+impl<'a> Attribute<'a> {
+    pub(crate) fn parse(message: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut attribute = Self { key: "", value: Value::None };
+        for field in Fields::new(message) {
+            match field? {
+                (1, wire) => attribute.key = wire.text(1)?,
+                (2, wire) => attribute.value = Value::parse(wire.bytes(2)?)?,
+                _ => {}
+            }
+        }
+        Ok(attribute)
     }
 }
 

@@ -9,25 +9,21 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use code_timeline::{AddressSpaceId, CodeId};
-use rustc_hash::{FxBuildHasher, FxHashSet};
+use rustc_hash::FxBuildHasher;
 use serde::Serialize;
 
-use super::code_table::{CodeTable, Origin};
+use super::code_table::CodeTable;
 use super::files::code_list_name;
-use super::function_name::function_hash;
 use super::images::Images;
+use super::listed_codes::{ListedCodes, ListedNames};
 use super::output::Output;
 use super::plan::Plan;
 use super::recording_index::RecordingIndex;
 use super::top::Hits;
 use super::{Error, Result};
 
-/// No more codes are listed for a recording.
-const MOST: usize = 1 << 16;
 /// No more images are listed for a code.
 const MOST_IMAGES: usize = 64;
-/// Longer symbols are cut off.
-const LONGEST_SYMBOL: usize = 1 << 12;
 
 /// The first line of a file.
 #[derive(Serialize)]
@@ -54,186 +50,94 @@ struct Line<'a> {
     images: Vec<(Cow<'a, str>, u64)>,
 }
 
-/// When codes were there.
-#[derive(Debug, Default)]
-pub struct CodeList {
-    codes: Vec<ListedCode>,
-    /// By code. Images have all code, of which few is listed.
-    is_listed: Vec<bool>,
-}
-
-/// The symbols and tiers of listed codes, from what was read for the images.
-#[derive(Debug, Default)]
-pub struct ListedNames {
-    text: Vec<u8>,
-    places: HashMap<CodeId, NamePlace, FxBuildHasher>,
-}
-
-/// Where a symbol is in a text, and the tier behind it.
-#[derive(Clone, Copy, Debug)]
-struct NamePlace {
-    start: usize,
-    symbol: usize,
-    tier: usize,
-}
-
-impl ListedNames {
-    /// Adds a code. A second one with the same number has no effect.
-    pub fn add(&mut self, code: CodeId, name: &[u8], tier: Option<&[u8]>) {
-        let Self { text, places } = self;
-        places.entry(code).or_insert_with(|| {
-            let start = text.len();
-            let symbol = code_image::symbol_name(name);
-            let symbol = symbol.get(..LONGEST_SYMBOL).unwrap_or(&symbol);
-            let tier = tier.unwrap_or_default();
-            text.extend_from_slice(symbol);
-            text.extend_from_slice(tier);
-            NamePlace { start, symbol: symbol.len(), tier: tier.len() }
-        });
-    }
-
-    /// The symbol and the tier of a code.
-    fn get(&self, code: CodeId) -> Option<(&[u8], &[u8])> {
-        let &NamePlace { start, symbol, tier } = self.places.get(&code)?;
-        self.text.get(start..start + symbol + tier)?.split_at_checked(symbol)
-    }
-}
-
 /// The images of each code, by their numbers, and how far addresses in them are behind those in the process.
 type ImagesOfCodes = HashMap<(AddressSpaceId, CodeId), Vec<(usize, u64)>, FxBuildHasher>;
 
-#[derive(Debug)]
-struct ListedCode {
-    space: AddressSpaceId,
-    code: CodeId,
-    loaded: u64,
-    gone: u64,
+/// Writes a file for each process with images into their folder.
+///
+/// # Errors
+/// If one cannot be written, or a dump cannot be read any more.
+pub fn write(
+    list: &ListedCodes,
+    folder: &Path,
+    replace: bool,
+    (plan, images): (&Plan, &Images),
+    index: &RecordingIndex,
+    table: &CodeTable<'_>,
+    hits: &Hits,
+) -> Result<()> {
+    let places = images_of(list, plan, images);
+    let mut texts: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
+    for arena in &plan.arenas {
+        let text = texts.entry(index.processes.pid(arena.space)).or_default();
+        if text.is_empty() {
+            add_line(text, &HEADER).map_err(Error::file(folder))?;
+        }
+    }
+    let (mut reader, mut others) = (table.reader(), ListedNames::default());
+    for listed in list.codes() {
+        let Some(text) = texts.get_mut(&index.processes.pid(listed.space)) else { continue };
+        let code = table.history.code(listed.code);
+        if images.names.get(listed.code).is_none() {
+            // No image has it.
+            match table.name_without_dump(listed.code) {
+                Some(name) => others.add(listed.code, name, None),
+                None => match reader.load(code)? {
+                    Some(load) => others.add(listed.code, load.name, load.tier()),
+                    None => continue,
+                },
+            }
+        }
+        let names = [&images.names, &others];
+        let name = names.into_iter().find_map(|names| names.get(listed.code));
+        let Some((symbol, tier)) = name else { continue };
+        let places = places.get(&(listed.space, listed.code)).map(Vec::as_slice);
+        let images = places.unwrap_or_default().iter().filter_map(|&(image, moved_by)| {
+            let image = images.written.get(image)?;
+            let name = image.path.file_name().unwrap_or_default().to_string_lossy();
+            // In the file, addresses are offsets.
+            let text = &image.finished.text;
+            let bias = text.address.wrapping_sub(text.file_offset);
+            Some((name, code.address.wrapping_add(moved_by).wrapping_sub(bias)))
+        });
+        let line = Line {
+            symbol: String::from_utf8_lossy(symbol),
+            tier: String::from_utf8_lossy(tier),
+            address: code.address,
+            size: code.size,
+            loaded: Some(listed.loaded).filter(|&time| time > 0),
+            gone: Some(listed.gone).filter(|&time| time < u64::MAX),
+            samples: hits.in_code(listed.code),
+            images: images.collect(),
+        };
+        add_line(text, &line).map_err(Error::file(folder))?;
+    }
+    for (pid, text) in texts {
+        let path = folder.join(code_list_name(pid));
+        let mut output = Output::create(&path, replace)?;
+        output.file().write_all(&text).map_err(Error::file(&path))?;
+        output.finish()?;
+    }
+    Ok(())
 }
 
-impl CodeList {
-    /// The codes of the functions that were sampled.
-    pub fn of(table: &CodeTable<'_>, hits: &Hits) -> Self {
-        let functions: FxHashSet<u32> = hits.seen().map(|code| table.function(code)).collect();
-        let mut codes: Vec<ListedCode> = Vec::new();
-        for (space, timeline) in table.history.timelines() {
-            let mut places: HashMap<CodeId, usize, FxBuildHasher> = HashMap::default();
-            for piece in timeline.pieces() {
-                if !functions.contains(&table.function(piece.code)) {
-                    continue;
-                }
-                if let Some(code) = places.get(&piece.code).and_then(|&place| codes.get_mut(place))
-                {
-                    code.loaded = code.loaded.min(piece.since);
-                    code.gone = code.gone.max(piece.until);
-                } else if codes.len() < MOST {
-                    places.insert(piece.code, codes.len());
-                    let (loaded, gone) = (piece.since, piece.until);
-                    codes.push(ListedCode { space, code: piece.code, loaded, gone });
-                }
+/// The images of the listed codes.
+fn images_of(list: &ListedCodes, plan: &Plan, images: &Images) -> ImagesOfCodes {
+    let mut all = ImagesOfCodes::default();
+    let planned = plan.arenas.iter().flat_map(|arena| {
+        let space = arena.space;
+        arena.images.iter().map(move |image| (space, image))
+    });
+    for (number, (space, image)) in planned.enumerate().take(images.written.len()) {
+        for shown in image.shown.iter().filter(|shown| list.has(shown.code)) {
+            let places = all.entry((space, shown.code)).or_default();
+            let place = (number, shown.moved_by);
+            if places.len() < MOST_IMAGES && !places.contains(&place) {
+                places.push(place);
             }
         }
-        // Codes are read again in the order of the file.
-        codes.sort_by_key(|code| (code.space, code.code));
-        let mut is_listed = vec![false; table.history.len()];
-        for listed in &codes {
-            if let Some(is_listed) = is_listed.get_mut(listed.code.index()) {
-                *is_listed = true;
-            }
-        }
-        Self { codes, is_listed }
     }
-
-    /// Whether a code is in the list.
-    pub fn has(&self, code: CodeId) -> bool {
-        self.is_listed.get(code.index()).copied().unwrap_or(false)
-    }
-
-    /// Writes a file for each process with images into their folder.
-    ///
-    /// # Errors
-    /// If one cannot be written, or a dump cannot be read any more.
-    pub fn write(
-        &self,
-        folder: &Path,
-        replace: bool,
-        (plan, images): (&Plan, &Images),
-        index: &RecordingIndex,
-        table: &CodeTable<'_>,
-        hits: &Hits,
-    ) -> Result<()> {
-        let places = self.images(plan, images);
-        let mut texts: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
-        for arena in &plan.arenas {
-            let text = texts.entry(index.processes.pid(arena.space)).or_default();
-            if text.is_empty() {
-                add_line(text, &HEADER).map_err(Error::file(folder))?;
-            }
-        }
-        let (mut reader, mut others) = (table.reader(), ListedNames::default());
-        for listed in &self.codes {
-            let Some(text) = texts.get_mut(&index.processes.pid(listed.space)) else { continue };
-            let code = table.history.code(listed.code);
-            if images.names.get(listed.code).is_none() {
-                // No image has it.
-                match table.name_without_dump(listed.code) {
-                    Some(name) => others.add(listed.code, name, None),
-                    None => match reader.load(code)? {
-                        Some(load) => others.add(listed.code, load.name, load.tier()),
-                        None => continue,
-                    },
-                }
-            }
-            let names = [&images.names, &others];
-            let name = names.into_iter().find_map(|names| names.get(listed.code));
-            let Some((symbol, tier)) = name else { continue };
-            let places = places.get(&(listed.space, listed.code)).map(Vec::as_slice);
-            let images = places.unwrap_or_default().iter().filter_map(|&(image, moved_by)| {
-                let image = images.written.get(image)?;
-                let name = image.path.file_name().unwrap_or_default().to_string_lossy();
-                // In the file, addresses are offsets.
-                let text = &image.finished.text;
-                let bias = text.address.wrapping_sub(text.file_offset);
-                Some((name, code.address.wrapping_add(moved_by).wrapping_sub(bias)))
-            });
-            let line = Line {
-                symbol: String::from_utf8_lossy(symbol),
-                tier: String::from_utf8_lossy(tier),
-                address: code.address,
-                size: code.size,
-                loaded: Some(listed.loaded).filter(|&time| time > 0),
-                gone: Some(listed.gone).filter(|&time| time < u64::MAX),
-                samples: hits.in_code(listed.code),
-                images: images.collect(),
-            };
-            add_line(text, &line).map_err(Error::file(folder))?;
-        }
-        for (pid, text) in texts {
-            let path = folder.join(code_list_name(pid));
-            let mut output = Output::create(&path, replace)?;
-            output.file().write_all(&text).map_err(Error::file(&path))?;
-            output.finish()?;
-        }
-        Ok(())
-    }
-
-    /// The images of the listed codes.
-    fn images(&self, plan: &Plan, images: &Images) -> ImagesOfCodes {
-        let mut all = ImagesOfCodes::default();
-        let planned = plan.arenas.iter().flat_map(|arena| {
-            let space = arena.space;
-            arena.images.iter().map(move |image| (space, image))
-        });
-        for (number, (space, image)) in planned.enumerate().take(images.written.len()) {
-            for shown in image.shown.iter().filter(|shown| self.has(shown.code)) {
-                let places = all.entry((space, shown.code)).or_default();
-                let place = (number, shown.moved_by);
-                if places.len() < MOST_IMAGES && !places.contains(&place) {
-                    places.push(place);
-                }
-            }
-        }
-        all
-    }
+    all
 }
 
 /// Adds a line of JSON.
@@ -241,16 +145,4 @@ fn add_line(text: &mut Vec<u8>, line: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *text, line)?;
     text.push(b'\n');
     Ok(())
-}
-
-impl CodeTable<'_> {
-    /// What the function of a code is recognized by.
-    fn function(&self, code: CodeId) -> u32 {
-        match self.history.code(code).origin {
-            Origin::Dump(load) => self.function_of_load(load),
-            Origin::Map(_) | Origin::Inferred(_) => {
-                self.name_without_dump(code).map_or(0, function_hash)
-            }
-        }
-    }
 }

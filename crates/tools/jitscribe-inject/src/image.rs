@@ -11,8 +11,8 @@ use jit_code::{Code, Line};
 use rustc_hash::FxBuildHasher;
 
 use super::branches::{self, MOST_TARGETS, TargetNames};
-use super::code_list::{CodeList, ListedNames};
 use super::code_table::{CodeReader, CodeTable};
+use super::listed_codes::{ListedCodes, ListedNames};
 use super::parallel::ordered_map;
 use super::php::InterpreterFrame;
 use super::plan::{ImageCode, PlannedImage};
@@ -35,7 +35,7 @@ pub struct ImageOptions<'a> {
     /// The samples in each code: what is known of codes with samples is kept.
     pub hits: &'a Hits,
     /// The codes whose names are kept.
-    pub list: &'a CodeList,
+    pub list: &'a ListedCodes,
     /// Whether the recording has copies of stacks, which are unwound later.
     pub stack_copies: bool,
     /// The frames in which compiled code runs that has no unwind info.

@@ -11,12 +11,12 @@ use perf_data::{Attrs, FileIdentity, Mmap, MmapDetail, misc};
 
 use super::address_space::AddressSpaces;
 use super::branches::TargetNames;
-use super::code_list::ListedNames;
 use super::code_table::CodeTable;
 use super::files::{RecordedFiles, image_name};
 use super::free::Free;
 use super::image::{self, ImageOptions};
 use super::interner::NameId;
+use super::listed_codes::ListedNames;
 use super::plan::{Mask, Place, Plan, PlannedImage};
 use super::recording_index::RecordingIndex;
 use super::remains::{AddedMapping, Content, with_remains};

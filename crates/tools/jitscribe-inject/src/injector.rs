@@ -14,13 +14,14 @@ use printable::Hexadecimal;
 use super::activity::RuntimeFiles;
 use super::attribution::SampleAttribution;
 use super::captured::CapturedMemory;
-use super::code_list::CodeList;
+use super::code_list;
 use super::copied_stacks::{CopiedStacks, Unwound};
 use super::counts::Counts;
 use super::files::{PlainFiles, RecordedFiles, SourceFiles};
 use super::image::ImageOptions;
 use super::images::{Images, MappedFile};
 use super::interpreted::InterpretedFrames;
+use super::listed_codes::ListedCodes;
 use super::locate::SearchPaths;
 use super::mapped_files::Guesses;
 use super::output::{self, Output};
@@ -212,7 +213,7 @@ impl<'a> Injector<'a> {
         let ((mut hits, list), plan) = join(
             || {
                 let hits = Hits::count(&attribution, table.history.len());
-                let list = CodeList::of(table, &hits);
+                let list = ListedCodes::of(table, &hits);
                 (hits, list)
             },
             || Plan::with_layout(index, spaces, table, &attribution, layout),
@@ -288,7 +289,17 @@ impl<'a> Injector<'a> {
             hits.add_stacks(attribution.stacks());
         }
         let (listed, (rewritten, top)) = join(
-            || list.write(&folder, replace, (&plan, &images), index, &codes.table, &hits),
+            || {
+                code_list::write(
+                    &list,
+                    &folder,
+                    replace,
+                    (&plan, &images),
+                    index,
+                    &codes.table,
+                    &hits,
+                )
+            },
             || {
                 let events = &images.events;
                 let rewritten =

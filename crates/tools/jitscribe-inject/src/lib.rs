@@ -101,6 +101,7 @@ mod injector;
 mod interner;
 mod interpreted;
 mod limits;
+mod listed_codes;
 mod locate;
 mod lookup;
 mod mapped_files;

@@ -1,0 +1,129 @@
+//! The codes that are listed beside the images ([`code_list`](super::code_list)), and their names.
+
+use std::collections::HashMap;
+
+use code_timeline::{AddressSpaceId, CodeId};
+use rustc_hash::{FxBuildHasher, FxHashSet};
+
+use super::code_table::{CodeTable, Origin};
+use super::function_name::function_hash;
+use super::top::Hits;
+
+/// No more codes are listed for a recording.
+const MOST: usize = 1 << 16;
+/// Longer symbols are cut off.
+const LONGEST_SYMBOL: usize = 1 << 12;
+
+/// When codes were there.
+#[derive(Debug, Default)]
+pub struct ListedCodes {
+    codes: Vec<ListedCode>,
+    /// By code. Images have all code, of which few is listed.
+    is_listed: Vec<bool>,
+}
+
+/// A code of the list.
+#[derive(Debug)]
+pub struct ListedCode {
+    /// Where it is.
+    pub space: AddressSpaceId,
+    /// The code.
+    pub code: CodeId,
+    /// When it was loaded.
+    pub loaded: u64,
+    /// When it was gone.
+    pub gone: u64,
+}
+
+impl ListedCodes {
+    /// The codes of the functions that were sampled.
+    pub fn of(table: &CodeTable<'_>, hits: &Hits) -> Self {
+        let functions: FxHashSet<u32> = hits.seen().map(|code| table.function(code)).collect();
+        let mut codes: Vec<ListedCode> = Vec::new();
+        for (space, timeline) in table.history.timelines() {
+            let mut places: HashMap<CodeId, usize, FxBuildHasher> = HashMap::default();
+            for piece in timeline.pieces() {
+                if !functions.contains(&table.function(piece.code)) {
+                    continue;
+                }
+                if let Some(code) = places.get(&piece.code).and_then(|&place| codes.get_mut(place))
+                {
+                    code.loaded = code.loaded.min(piece.since);
+                    code.gone = code.gone.max(piece.until);
+                } else if codes.len() < MOST {
+                    places.insert(piece.code, codes.len());
+                    let (loaded, gone) = (piece.since, piece.until);
+                    codes.push(ListedCode { space, code: piece.code, loaded, gone });
+                }
+            }
+        }
+        // Codes are read again in the order of the file.
+        codes.sort_by_key(|code| (code.space, code.code));
+        let mut is_listed = vec![false; table.history.len()];
+        for listed in &codes {
+            if let Some(is_listed) = is_listed.get_mut(listed.code.index()) {
+                *is_listed = true;
+            }
+        }
+        Self { codes, is_listed }
+    }
+
+    /// Whether a code is in the list.
+    pub fn has(&self, code: CodeId) -> bool {
+        self.is_listed.get(code.index()).copied().unwrap_or(false)
+    }
+
+    /// The codes, in the order in which their processes and dumps were read.
+    pub fn codes(&self) -> &[ListedCode] {
+        &self.codes
+    }
+}
+
+/// The symbols and tiers of listed codes, from what was read for the images.
+#[derive(Debug, Default)]
+pub struct ListedNames {
+    text: Vec<u8>,
+    places: HashMap<CodeId, NamePlace, FxBuildHasher>,
+}
+
+/// Where a symbol is in a text, and the tier behind it.
+#[derive(Clone, Copy, Debug)]
+struct NamePlace {
+    start: usize,
+    symbol: usize,
+    tier: usize,
+}
+
+impl ListedNames {
+    /// Adds a code. A second one with the same number has no effect.
+    pub fn add(&mut self, code: CodeId, name: &[u8], tier: Option<&[u8]>) {
+        let Self { text, places } = self;
+        places.entry(code).or_insert_with(|| {
+            let start = text.len();
+            let symbol = code_image::symbol_name(name);
+            let symbol = symbol.get(..LONGEST_SYMBOL).unwrap_or(&symbol);
+            let tier = tier.unwrap_or_default();
+            text.extend_from_slice(symbol);
+            text.extend_from_slice(tier);
+            NamePlace { start, symbol: symbol.len(), tier: tier.len() }
+        });
+    }
+
+    /// The symbol and the tier of a code.
+    pub fn get(&self, code: CodeId) -> Option<(&[u8], &[u8])> {
+        let &NamePlace { start, symbol, tier } = self.places.get(&code)?;
+        self.text.get(start..start + symbol + tier)?.split_at_checked(symbol)
+    }
+}
+
+impl CodeTable<'_> {
+    /// What the function of a code is recognized by.
+    fn function(&self, code: CodeId) -> u32 {
+        match self.history.code(code).origin {
+            Origin::Dump(load) => self.function_of_load(load),
+            Origin::Map(_) | Origin::Inferred(_) => {
+                self.name_without_dump(code).map_or(0, function_hash)
+            }
+        }
+    }
+}
