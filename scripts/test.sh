@@ -8,8 +8,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:$HOME/.cargo/bin
-# Everything is built once, from nothing: what speeds up later builds, and variables for a debugger, would only cost time and space.
-export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=${CARGO_PROFILE_DEV_DEBUG:-line-tables-only}
+# Everything is built once, from nothing: what speeds up later builds would only cost time and space.
+export CARGO_INCREMENTAL=0
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

@@ -285,7 +285,7 @@ s = socket.socket(socket.AF_UNIX); s.connect({:?})
 for ask in ('processes', {{'resolve': [{{'pid': {}, 'address': 4096}}]}}):
     s.sendall(json.dumps({{'version': 1, 'ask': ask}}).encode() + b'\\n')
 f = s.makefile(); print(f.readline() + f.readline(), end='')",
-        agent.socket.display().to_string(),
+        agent.socket.to_str().expect("UTF-8"),
         process.pid()
     );
     let mut other = Command::new("setpriv");
