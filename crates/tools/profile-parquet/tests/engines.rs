@@ -82,7 +82,8 @@ impl Fleet {
             let rows = answer["rows"].as_array().expect("rows").iter();
             (
                 columns.map(|name| name.as_str().expect("a name").to_owned()).collect(),
-                rows.map(|row| row.as_array().expect("a row").clone()).collect(),
+                rows.map(|row| row.as_array().expect("a row").iter().map(as_number).collect())
+                    .collect(),
             )
         });
         answers.collect()
@@ -96,6 +97,14 @@ impl Fleet {
             .arg(self.data(host));
         let report: Value = serde_json::from_str(&run(&mut report).stdout).expect("JSON");
         report["top"]["functions"].as_array().expect("functions").clone()
+    }
+}
+
+/// A value as all engines write it: ClickHouse writes 0.0 as 0.
+fn as_number(value: &Value) -> Value {
+    match value.as_f64() {
+        Some(number) if value.is_f64() && number == 0.0 => Value::from(0),
+        _ => value.clone(),
     }
 }
 

@@ -39,6 +39,12 @@ fn waiting(spool: &Path) -> usize {
     receiver::files(spool).len()
 }
 
+/// A run without a new profile sends what is left.
+fn send_the_rest(arguments: &[PathBuf]) {
+    let output = Command::new(push_files()).args(&arguments[..3]).output().expect("a run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[test]
 fn a_process_that_is_killed_loses_nothing() {
     let folder = folder();
@@ -81,15 +87,16 @@ fn a_process_that_is_killed_loses_nothing() {
             let said = String::from_utf8_lossy(&output.stderr);
             assert!(said.is_empty(), "{call} {time}: {said}");
             *kills.entry(call).or_default() += 1;
+            // What killed processes leave is opened by the next one, which would never come to an end of its calls.
+            if time % 4 == 0 {
+                send_the_rest(&arguments(Path::new("")));
+            }
         }
     }
     for call in ["openat", "flock", "write", "fsync", "rename", "unlink", "connect"] {
         assert!(kills.contains_key(call), "never killed at {call}: {kills:?}");
     }
-    // What is left is sent by the next run.
-    let last = push_files();
-    let output = Command::new(last).args(&arguments(Path::new(""))[..3]).output().expect("a run");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    send_the_rest(&arguments(Path::new("")));
     assert_eq!(waiting(&spool), 0);
     let names: Vec<_> = fs::read_dir(&spool)
         .expect("a folder")
