@@ -94,8 +94,7 @@ impl Expected {
             if is_being_reused && of_all.is_none() {
                 continue;
             }
-            let facts_of =
-                |code: &Option<_>| code.as_ref().map(|code| format!("{:?}", facts(code)));
+            let facts_of = |code: &Option<_>| code.as_ref().map(facts);
             assert_eq!(facts_of(&found), facts_of(&of_all), "instant {instant}");
         }
     }
@@ -140,9 +139,10 @@ fn index_of(dump: &[u8]) -> u64 {
 }
 
 /// What is the same wherever in a dump the code is.
-fn facts<'a>(code: &CodeLoad<'a>) -> (u64, u64, u64, &'a [u8], &'a [u8], Option<u64>, Vec<u64>) {
-    let lines = code.lines().map(|line| line.address).collect();
-    (code.address, code.timestamp, code.size, code.name, code.bytes, code.died(), lines)
+fn facts(code: &CodeLoad<'_>) -> String {
+    let lines: Vec<u64> = code.lines().map(|line| line.address).collect();
+    let place = (code.address, code.timestamp, code.size, code.died());
+    format!("{:?}", (place, code.name, code.bytes, lines))
 }
 
 struct Test {
