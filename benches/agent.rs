@@ -28,7 +28,7 @@ fn main() {
     }
 }
 
-/// A process with code, which announces as many more as it is told.
+/// A process with this number of codes, which announces more when the benchmark asks for them.
 fn hold(codes: u64) {
     let scribe = Scribe::builder().build();
     let files: Vec<String> = (0..100).map(|n| format!("/srv/app/module-{n}.lang")).collect();

@@ -22,8 +22,8 @@ pub fn encode(service_name: Option<&str>, logs: &[CodeLog], out: &mut [u8]) -> O
     Some(writer.at)
 }
 
-/// Encodes the entries of `ProcessContext.attributes` for these logs, in the form in which they are in the message. Whoever
-/// publishes a context appends them to its encoded message, as protobuf merges messages that follow each other. Returns the size;
+/// Encodes the entries of `ProcessContext.attributes` for these logs, in the form in which they are in the message. The
+/// publisher of a context appends them to its encoded message, as protobuf merges messages that follow each other. Returns the size;
 /// `None` if `out` is too small.
 pub fn encode_attributes(logs: &[CodeLog], out: &mut [u8]) -> Option<usize> {
     encode(None, logs, out)

@@ -1,4 +1,4 @@
-//! Reads a context that may change meanwhile.
+//! Reads a context that its process may change at the same time.
 
 use crate::{Header, LARGEST_PAYLOAD, ReadError};
 

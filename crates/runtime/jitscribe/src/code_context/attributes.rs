@@ -1,4 +1,4 @@
-//! What the process context says about code logs, for whoever publishes it.
+//! What the process context says about code logs, for its publisher.
 
 use process_context::CodeLog;
 

@@ -27,7 +27,7 @@ pub const TESTS: &[Test] = &[
     ("a_context_is_whole_at_each_instruction_of_an_update", steps),
 ];
 
-/// A process that does what it is told, and answers.
+/// A process that carries out commands, one for each line of its input, and answers each.
 struct Told {
     child: Child,
     to: ChildStdin,

@@ -76,7 +76,7 @@ impl Tally {
         }
     }
 
-    /// Whether trying again leads nowhere.
+    /// Whether the server would refuse another try, too.
     pub fn is_hopeless(&self) -> bool {
         self.refused.is_some()
     }

@@ -150,7 +150,7 @@ fn without_space_profiles_are_sent_from_memory() {
         shell.arg(push_files()).arg(&spool).args(["1048576", url]).arg(file);
         shell.output().expect("a shell")
     };
-    // A server that nobody is at: the profile is on the disk.
+    // No server listens on this port: the profile stays on the disk.
     let before = run("", "http://127.0.0.1:1", &files[0]);
     assert_eq!((lines(&before, "kept "), waiting(&spool)), (1, 1), "{before:?}");
     let full = run("ulimit -f 0;", &receiver.http(), &files[1]);
