@@ -36,7 +36,7 @@ use super::source_lines::{SourceOptions, SourceResolver};
 use super::sources::{Codes, Sources};
 use super::stack_counts::StackCounts;
 use super::stacks::StackCounter;
-use super::top::Hits;
+use super::top::{Hits, Top};
 use super::warning::{NothingApplied, Warning};
 use super::{Error, Result, inferred, interpreted, php, rewrite, v8_log};
 
@@ -283,12 +283,12 @@ impl<'a> Injector<'a> {
         add_build_ids(&mut writer, &images, index, input.endian()).map_err(writing())?;
         let frames = InterpretedFrames::new(index, spaces, &codes.table);
         let replace = self.replace;
-        let top = std::mem::take(&mut images.top);
-        // The callers on copied stacks are yet to come.
-        if !unwinds {
+        // The callers on copied stacks are known later, and with them the functions with the most samples.
+        let top = (!unwinds).then(|| std::mem::take(&mut images.top));
+        if top.is_some() {
             hits.add_stacks(attribution.stacks());
         }
-        let (listed, (rewritten, top)) = join(
+        let (listed, (rewritten, functions)) = join(
             || {
                 code_list::write(
                     &list,
@@ -304,11 +304,8 @@ impl<'a> Injector<'a> {
                 let events = &images.events;
                 let rewritten =
                     rewrite::rewrite(input, &mut writer, index, &plan, events, frames, at);
-                let top = match unwinds {
-                    true => Ok(Err(top)),
-                    false => top.finish(&hits, attribution.stacks(), &codes.table).map(Ok),
-                };
-                (rewritten, top)
+                let finish = |top: Top| top.finish(&hits, attribution.stacks(), &codes.table);
+                (rewritten, top.map(finish).transpose())
             },
         );
         listed?;
@@ -332,13 +329,13 @@ impl<'a> Injector<'a> {
             build_id: Hexadecimal(&image.finished.build_id).to_string(),
         });
         let reports = reports.collect();
-        let functions = match top? {
-            Ok(functions) => functions,
-            Err(top) => {
+        let functions = match functions? {
+            Some(functions) => functions,
+            None => {
                 let stacks =
                     copied.as_ref().map_or(attribution.stacks(), |unwound| &unwound.stacks);
                 hits.add_stacks(stacks);
-                top.finish(&hits, stacks, &codes.table)?
+                images.top.finish(&hits, stacks, &codes.table)?
             }
         };
         let activities =
