@@ -20,6 +20,34 @@ pub enum Verdict {
 /// The fields of events that a reader must report if it reports events at all.
 const ALWAYS: [&str; 1] = ["event"];
 
+/// All fields that a reader may report.
+pub const FIELDS: [&str; 24] = [
+    "header",
+    "end",
+    "left_out",
+    "log",
+    "damage",
+    "move",
+    "close",
+    "time",
+    "pid",
+    "tid",
+    "address",
+    "size",
+    "index",
+    "name",
+    "bytes",
+    "lines",
+    "columns",
+    "ir_lines",
+    "inlined",
+    "unwind",
+    "kind",
+    "tier",
+    "died",
+    "frame_pointer",
+];
+
 /// Compares a reading with the expected one of a case.
 #[must_use]
 pub fn judge(case: &Case, printed: &Value) -> Verdict {
@@ -119,32 +147,7 @@ mod tests {
     /// The expected reading as a reader of all fields would print it.
     fn printed(case: &Case) -> Value {
         let mut reading = case.json();
-        reading["fields"] = json!([
-            "header",
-            "end",
-            "left_out",
-            "log",
-            "damage",
-            "move",
-            "close",
-            "time",
-            "pid",
-            "tid",
-            "address",
-            "size",
-            "index",
-            "name",
-            "bytes",
-            "lines",
-            "columns",
-            "ir_lines",
-            "inlined",
-            "unwind",
-            "kind",
-            "tier",
-            "died",
-            "frame_pointer",
-        ]);
+        reading["fields"] = json!(FIELDS);
         reading
     }
 

@@ -18,6 +18,6 @@ mod run;
 
 pub use case::{Case, Reading};
 pub use cases::all;
-pub use compare::{Verdict, judge};
+pub use compare::{FIELDS, Verdict, judge};
 pub use files::{check_files, folder, write_files};
 pub use run::{read_with, run_all};

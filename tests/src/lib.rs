@@ -18,6 +18,7 @@ pub mod line_oracle;
 pub mod live;
 pub mod map_oracle;
 pub mod perf;
+pub mod pprof;
 pub mod profile;
 pub mod profiles;
 pub mod receiver;

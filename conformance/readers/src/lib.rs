@@ -4,36 +4,9 @@
 
 mod table;
 
+pub use jitdump_conformance::FIELDS;
 use serde_json::{Value, json};
 pub use table::{BEGIN, END, table};
-
-/// All fields that a reader may report.
-pub const FIELDS: [&str; 24] = [
-    "header",
-    "end",
-    "left_out",
-    "log",
-    "damage",
-    "move",
-    "close",
-    "time",
-    "pid",
-    "tid",
-    "address",
-    "size",
-    "index",
-    "name",
-    "bytes",
-    "lines",
-    "columns",
-    "ir_lines",
-    "inlined",
-    "unwind",
-    "kind",
-    "tier",
-    "died",
-    "frame_pointer",
-];
 
 /// Bytes as JSON: a text if they are UTF-8, else in hexadecimal.
 #[must_use]

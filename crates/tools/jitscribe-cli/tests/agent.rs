@@ -7,53 +7,20 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
+use common::announcer::Announcer;
 use common::{Bench, Done, Running, expect_tool, finish};
 use jitscribe::{Code, Line, LoadedCode, Scribe};
 use serde_json::{Value, json};
 use test_privilege::{Privilege, have, unshare};
 
-/// A process that announces what it is told to, line by line, and answers each line.
-struct Announcer(Child);
-
-impl Announcer {
-    fn start() -> Self {
-        Self::start_by(Command::new(program()))
-    }
-
-    fn start_by(mut command: Command) -> Self {
-        command
-            .args(["--exact", "announcer", "--ignored", "--nocapture", "--test-threads=1"])
-            .env("ANNOUNCER", "")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
-        let mut this = Self(command.spawn().expect("started"));
-        this.wait();
-        this
-    }
-
-    fn pid(&self) -> u32 {
-        self.0.id()
-    }
-
-    fn tell(&mut self, line: &str) {
-        writeln!(self.0.stdin.as_mut().expect("a pipe"), "{line}").expect("told");
-        self.wait();
-    }
-
-    fn wait(&mut self) {
-        let mut lines =
-            BufReader::with_capacity(1, self.0.stdout.as_mut().expect("a pipe")).lines();
-        assert!(lines.any(|line| line.expect("a line").ends_with("done")), "the announcer ended");
-    }
+fn announcer_by(command: Command) -> Announcer {
+    Announcer::start(command, "")
 }
 
-impl Drop for Announcer {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn started() -> Announcer {
+    announcer_by(Command::new(program()))
 }
 
 fn program() -> PathBuf {
@@ -154,7 +121,7 @@ fn ask(socket: &Path, request: &Value) -> Value {
 fn what_a_running_process_announces_is_answered_at_once() {
     let bench = Bench::new();
     let agent = Agent::start(&bench, &[]);
-    let mut process = Announcer::start();
+    let mut process = started();
     process.tell("load 4096 first");
     let answer = agent.code_at(process.pid(), 4106);
     let code = &answer["code"];
@@ -194,7 +161,7 @@ fn what_a_running_process_announces_is_answered_at_once() {
 #[test]
 fn an_agent_that_is_killed_is_replaced_by_another() {
     let bench = Bench::new();
-    let mut process = Announcer::start();
+    let mut process = started();
     process.tell("load 4096 code");
     for _ in 0..3 {
         let agent = Agent::start(&bench, &[]);
@@ -224,7 +191,7 @@ fn an_agent_that_is_killed_is_replaced_by_another() {
 #[test]
 fn once_lists_what_there_is() {
     let bench = Bench::new();
-    let mut process = Announcer::start();
+    let mut process = started();
     process.tell("load 4096 code");
     let mut command = bench.jitscribe("agent");
     command.arg("--once");
@@ -273,7 +240,7 @@ fn other_users_learn_nothing() {
     expect_tool("setpriv");
     let bench = Bench::new();
     let agent = Agent::start(&bench, &[]);
-    let mut process = Announcer::start();
+    let mut process = started();
     process.tell("load 4096 secret");
     assert_eq!(agent.code_at(process.pid(), 4096)["code"]["frames"][0]["function"], "secret");
     // The folder, too, must let the other user in.
@@ -316,7 +283,7 @@ fn a_process_in_a_container_is_known_by_both_its_ids() {
     let agent = Agent::start(&bench, &[]);
     let mut container = unshare();
     container.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]).arg(program());
-    let mut process = Announcer::start_by(container);
+    let mut process = announcer_by(container);
     process.tell("load 4096 inside");
     let parent = process.pid();
     let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
@@ -346,12 +313,12 @@ fn processes_that_come_and_go_leave_nothing() {
     let options = ["--keep-ended", "0", "--interval", "0.05", "--metrics", &address];
     let agent = Agent::start(&bench, &options);
     // One that stays, so that the agent has everything that it ever opens for itself.
-    let mut stays = Announcer::start();
+    let mut stays = started();
     stays.tell("load 4096 stays");
     agent.wait_for(stays.pid());
     let mut fewest = f64::MAX;
     for _ in 0..8 {
-        let mut all: Vec<Announcer> = (0..4).map(|_| Announcer::start()).collect();
+        let mut all: Vec<Announcer> = (0..4).map(|_| started()).collect();
         for process in &mut all {
             process.tell("load 4096 goes");
             agent.wait_for(process.pid());
@@ -416,7 +383,7 @@ fn privileges_are_given_away_after_the_start() {
         assert!(status.expect("it runs").contains("\nCapEff:\t0000000000000000\n"));
     }
     // It still finds processes of any user.
-    let mut process = Announcer::start();
+    let mut process = started();
     process.tell("load 4096 code");
     assert_eq!(agent.code_at(process.pid(), 4096)["code"]["frames"][0]["function"], "code");
 }

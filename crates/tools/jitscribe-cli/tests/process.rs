@@ -2,53 +2,17 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
+use common::announcer::Announcer;
 use common::{Bench, Done, finish};
 use jitscribe::{Code, Kind, Line, LoadedCode, Scribe};
 
-/// A process that announces what it is told to, line by line, and answers each line.
-struct Announcer(Child);
-
-impl Announcer {
-    /// `how` is what [`announcer`] knows; `variables` are for its environment.
-    fn start(how: &str, variables: &[(&str, &str)]) -> Self {
-        let program = std::env::current_exe().unwrap();
-        let mut command = Command::new(program);
-        command
-            .args(["--exact", "announcer", "--ignored", "--nocapture", "--test-threads=1"])
-            .env("ANNOUNCER", how)
-            .env_remove("JITSCRIBE")
-            .envs(variables.iter().copied())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
-        let mut this = Self(command.spawn().unwrap());
-        this.wait();
-        this
-    }
-
-    fn pid(&self) -> String {
-        self.0.id().to_string()
-    }
-
-    fn tell(&mut self, line: &str) {
-        writeln!(self.0.stdin.as_mut().unwrap(), "{line}").unwrap();
-        self.wait();
-    }
-
-    /// Reads up to the answer, byte by byte: the test harness of the process talks too.
-    fn wait(&mut self) {
-        let mut lines = BufReader::with_capacity(1, self.0.stdout.as_mut().unwrap()).lines();
-        assert!(lines.any(|line| line.unwrap().ends_with("done")), "the announcer ended");
-    }
-}
-
-impl Drop for Announcer {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// `how` is what [`announcer`] knows; `variables` are for its environment.
+fn start(how: &str, variables: &[(&str, &str)]) -> Announcer {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.env_remove("JITSCRIBE").envs(variables.iter().copied());
+    Announcer::start(command, how)
 }
 
 #[test]
@@ -111,12 +75,12 @@ fn ok(bench: &Bench, words: &[&str]) -> String {
 #[test]
 fn what_a_process_has_made_is_seen_from_outside() {
     let bench = Bench::new();
-    let mut process = Announcer::start("plain", &[]);
+    let mut process = start("plain", &[]);
     for name in ["first", "second", "third"] {
         process.tell(&format!("load {name}"));
     }
     process.tell("free 1");
-    let pid = process.pid();
+    let pid = process.pid().to_string();
 
     let told = ok(&bench, &["dump", "-p", &pid, "--json"]);
     let loads: Vec<serde_json::Value> = told
@@ -155,12 +119,12 @@ fn what_a_process_has_made_is_seen_from_outside() {
 #[test]
 fn a_core_file_tells_what_its_process_had_made() {
     let bench = Bench::new();
-    let mut process = Announcer::start("plain", &[]);
+    let mut process = start("plain", &[]);
     for name in ["first", "second", "third"] {
         process.tell(&format!("load {name}"));
     }
     process.tell("free 0");
-    let pid = process.pid();
+    let pid = process.pid().to_string();
     let live = ok(&bench, &["dump", "-p", &pid, "--json"]);
     let mut gcore = bench.command("gcore");
     gcore.args(["-o", "core", &pid]);
@@ -179,8 +143,8 @@ fn a_process_context_that_lists_the_log_is_reported() {
         ("process-context", true, serde_json::Value::Bool(true)),
         ("log", false, serde_json::Value::Null),
     ] {
-        let process = Announcer::start("plain", &[("JITSCRIBE", setting)]);
-        let pid = process.pid();
+        let process = start("plain", &[("JITSCRIBE", setting)]);
+        let pid = process.pid().to_string();
         let status = ok(&bench, &["ctl", "-p", &pid, "status"]);
         assert_eq!(
             status.contains("\n  listed in the OpenTelemetry process context\n"),
@@ -196,8 +160,8 @@ fn a_process_context_that_lists_the_log_is_reported() {
 #[test]
 fn a_log_is_turned_on_and_off_from_outside() {
     let bench = Bench::new();
-    let mut process = Announcer::start("plain", &[("JITSCRIBE", "off")]);
-    let pid = process.pid();
+    let mut process = start("plain", &[("JITSCRIBE", "off")]);
+    let pid = process.pid().to_string();
     process.tell("load unheard");
     assert!(ok(&bench, &["ctl", "-p", &pid, "status"]).contains(": off\n"));
 
@@ -240,12 +204,12 @@ fn a_log_is_turned_on_and_off_from_outside() {
 #[test]
 fn a_log_in_anonymous_memory_is_found_read_and_turned_on_and_off() {
     let bench = Bench::new();
-    let mut process = Announcer::start("anonymous", &[]);
+    let mut process = start("anonymous", &[]);
     for name in ["first", "second", "third"] {
         process.tell(&format!("load {name}"));
     }
     process.tell("free 1");
-    let pid = process.pid();
+    let pid = process.pid().to_string();
     let map = ok(&bench, &["dump", "-p", &pid, "--perf-map"]);
     let names: Vec<_> = map.lines().map(|line| line.rsplit(' ').next().unwrap()).collect();
     assert_eq!(names, ["first", "third"]);
@@ -265,8 +229,8 @@ fn a_log_in_anonymous_memory_is_found_read_and_turned_on_and_off() {
 #[test]
 fn a_runtime_that_waits_for_wishes_answers_at_once() {
     let bench = Bench::new();
-    let process = Announcer::start("watch", &[]);
-    let pid = process.pid();
+    let process = start("watch", &[]);
+    let pid = process.pid().to_string();
     let done = jitscribe(&bench, &["ctl", "-p", &pid, "on", "--wait", "20"]);
     assert_eq!((done.code, done.stderr.as_str()), (0, ""));
     assert!(done.stdout.contains(": on\n"), "{}", done.stdout);
@@ -281,9 +245,9 @@ fn a_runtime_that_waits_for_wishes_answers_at_once() {
 #[test]
 fn a_map_is_put_where_perf_looks_for_it() {
     let bench = Bench::new();
-    let mut process = Announcer::start("plain", &[]);
+    let mut process = start("plain", &[]);
     process.tell("load mapped");
-    let pid = process.pid();
+    let pid = process.pid().to_string();
     let path = format!("/tmp/perf-{pid}.map");
     ok(&bench, &["dump", "-p", &pid, "--map-for-perf"]);
     let again = jitscribe(&bench, &["dump", "-p", &pid, "--map-for-perf"]);

@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use end_to_end::pprof;
 use end_to_end::tool::{cache, run, tool};
 use profile_export::firefox::Symbols;
 use profile_export::{Format, Options};
@@ -66,24 +67,11 @@ fn truth(is_main_thread: bool) -> BTreeMap<String, (u64, u64)> {
 }
 
 fn pprof(exported: &Exported, options: &[&str]) -> String {
-    let mut command = tool(installed("pprof-1.21.13/pprof"));
-    // It looks for files of its own in the home folder.
-    command.env("HOME", exported.folder.path()).args(options);
-    run(command.arg(exported.file(Format::Pprof))).stdout
+    pprof::pprof(&exported.file(Format::Pprof), exported.folder.path(), options)
 }
 
-/// The rows of `pprof -top`, with numbers of samples.
 fn pprof_top(exported: &Exported, options: &[&str]) -> BTreeMap<String, (u64, u64)> {
-    let mut all = vec!["-top", "-sample_index=samples", "-nodefraction=0"];
-    all.extend(options);
-    let printed = pprof(exported, &all);
-    let rows = printed.lines().skip_while(|line| !line.contains("flat%")).skip(1);
-    let row = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let number = |word: &str| word.parse().expect("a number");
-        (words[5].to_owned(), (number(words[0]), number(words[3])))
-    };
-    rows.map(row).collect()
+    pprof::pprof_top(&exported.file(Format::Pprof), exported.folder.path(), options)
 }
 
 #[test]

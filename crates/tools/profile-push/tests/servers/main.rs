@@ -9,7 +9,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
-use end_to_end::tool::{cache, run, tool};
+use end_to_end::pprof::pprof_top;
+use end_to_end::tool::{run, tool};
 use profile_export::Format;
 use profile_push::{
     BodyKind, Cause, Delivery, Destination, Event, HttpClient, HttpSettings, Next, Partial,
@@ -406,20 +407,6 @@ struct RawSample {
     id: String,
 }
 
-/// The rows of `pprof -top`: a function's own samples, and with those that it called.
-fn top(file: &Path, home: &Path) -> BTreeMap<String, (u64, u64)> {
-    let mut pprof = tool(cache().join("pprof-1.21.13/pprof"));
-    pprof.env("HOME", home).args(["-top", "-sample_index=samples", "-nodefraction=0"]).arg(file);
-    let printed = run(&mut pprof).stdout;
-    let rows = printed.lines().skip_while(|line| !line.contains("flat%")).skip(1);
-    let row = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let number = |word: &str| word.parse().expect("a number");
-        (words[5].to_owned(), (number(words[0]), number(words[3])))
-    };
-    rows.map(row).collect()
-}
-
 #[test]
 fn pyroscope_gets_what_pprof_reads() {
     let folder = folder();
@@ -451,5 +438,5 @@ fn pyroscope_gets_what_pprof_reads() {
         ("outer".to_owned(), (outer, outer + inner)),
         ("inner".to_owned(), (inner, inner)),
     ];
-    assert_eq!(top(&pprof, folder.path()), expected.into());
+    assert_eq!(pprof_top(&pprof, folder.path(), &[]), expected.into());
 }
