@@ -230,7 +230,9 @@ impl Compared {
             let same_offset = offset.is_some()
                 && [ours.offset, ours.offset.map(|offset| offset + 1)].contains(&offset);
             let address = |name: &str| kernel.get(name);
-            match (frame.name(), &ours.name) {
+            // A stub that calls a function of its own file has a relocation without a symbol, from which perf makes this name.
+            let perfs = frame.name().filter(|name| *name != "@plt");
+            match (perfs, &ours.name) {
                 (None, None) => self.same += 1,
                 // Another machine's kernel: ours says no more than what the mapping does.
                 (None, Some(ours)) if ours == "[kernel]" => self.same += 1,

@@ -126,7 +126,8 @@ fn deno_and_bun_by_frame_pointers() {
         let report = report(&run(record.env("DENO_DIR", folder.path())));
         let [named, unnamed] =
             ["named", "unnamed"].map(|count| report["samples"][count].as_u64().expect("a number"));
-        assert!(named > 100 && unnamed * 100 <= named, "{report}");
+        // How soon code is compiled, and so how many samples are in it, depends on the machine.
+        assert!(named > 30 && unnamed * 100 <= named, "{report}");
         let chains = Perf::installed().chains(&folder.path().join("it.data"));
         let is_jitted = |chain: &&Chain| {
             chain.frames.first().is_some_and(|leaf| leaf.dso.contains("/it.data.jit/"))
@@ -138,6 +139,6 @@ fn deno_and_bun_by_frame_pointers() {
         };
         let all = chains.iter().filter(is_jitted).count();
         let whole = chains.iter().filter(is_jitted).filter(is_whole).count();
-        assert!(all > 100 && whole * 100 >= all * 95, "{whole} of {all}");
+        assert!(all > 30 && whole * 100 >= all * 95, "{whole} of {all}");
     }
 }

@@ -4,12 +4,11 @@
 //! `docs/apply.md`, which has the format. Most code of a process belongs to functions that were never sampled, and is left out.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
 use code_timeline::{AddressSpaceId, CodeId};
-use rustc_hash::FxBuildHasher;
 use serde::Serialize;
 
 use super::code_table::CodeTable;
@@ -50,8 +49,16 @@ struct Line<'a> {
     images: Vec<(Cow<'a, str>, u64)>,
 }
 
-/// The images of each code, by their numbers, and how far addresses in them are behind those in the process.
-type ImagesOfCodes = HashMap<(AddressSpaceId, CodeId), Vec<(usize, u64)>, FxBuildHasher>;
+/// A listed code in an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct InImage {
+    space: AddressSpaceId,
+    code: CodeId,
+    /// The image's number.
+    image: usize,
+    /// How far its addresses are behind those in the process.
+    moved_by: u64,
+}
 
 /// Writes a file for each process with images into their folder.
 ///
@@ -59,14 +66,13 @@ type ImagesOfCodes = HashMap<(AddressSpaceId, CodeId), Vec<(usize, u64)>, FxBuil
 /// If one cannot be written, or a dump cannot be read any more.
 pub fn write(
     list: &ListedCodes,
-    folder: &Path,
-    replace: bool,
+    mut names: ListedNames,
+    (folder, replace): (&Path, bool),
     (plan, images): (&Plan, &Images),
     index: &RecordingIndex,
     table: &CodeTable<'_>,
     hits: &Hits,
 ) -> Result<()> {
-    let places = images_of(list, plan, images);
     let mut texts: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
     for arena in &plan.arenas {
         let text = texts.entry(index.processes.pid(arena.space)).or_default();
@@ -74,31 +80,37 @@ pub fn write(
             add_line(text, &HEADER).map_err(Error::file(folder))?;
         }
     }
-    let (mut reader, mut others) = (table.reader(), ListedNames::default());
+    let file_name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let files: Vec<_> = images.written.iter().map(|image| file_name(&image.path)).collect();
+    let in_images = in_images(list, plan, images);
+    let mut in_images = &in_images[..];
+    let mut reader = table.reader();
     for listed in list.codes() {
+        let key = (listed.space, listed.code);
+        let of_code = in_images.partition_point(|it| (it.space, it.code) <= key);
+        let (places, rest) = in_images.split_at(of_code);
+        in_images = rest;
         let Some(text) = texts.get_mut(&index.processes.pid(listed.space)) else { continue };
         let code = table.history.code(listed.code);
-        if images.names.get(listed.code).is_none() {
+        if names.get(list, listed.code).is_none() {
             // No image has it.
             match table.name_without_dump(listed.code) {
-                Some(name) => others.add(listed.code, name, None),
+                Some(name) => names.add(list, listed.code, name, None),
                 None => match reader.load(code)? {
-                    Some(load) => others.add(listed.code, load.name, load.tier()),
+                    Some(load) => names.add(list, listed.code, load.name, load.tier()),
                     None => continue,
                 },
             }
         }
-        let names = [&images.names, &others];
-        let name = names.into_iter().find_map(|names| names.get(listed.code));
-        let Some((symbol, tier)) = name else { continue };
-        let places = places.get(&(listed.space, listed.code)).map(Vec::as_slice);
-        let images = places.unwrap_or_default().iter().filter_map(|&(image, moved_by)| {
-            let image = images.written.get(image)?;
-            let name = image.path.file_name().unwrap_or_default().to_string_lossy();
+        let Some((symbol, tier)) = names.get(list, listed.code) else { continue };
+        let places = places.iter().filter(|place| (place.space, place.code) == key);
+        let images = places.take(MOST_IMAGES).filter_map(|place| {
+            let image = images.written.get(place.image)?;
+            let name = Cow::Borrowed(&**files.get(place.image)?);
             // In the file, addresses are offsets.
             let text = &image.finished.text;
             let bias = text.address.wrapping_sub(text.file_offset);
-            Some((name, code.address.wrapping_add(moved_by).wrapping_sub(bias)))
+            Some((name, code.address.wrapping_add(place.moved_by).wrapping_sub(bias)))
         });
         let line = Line {
             symbol: String::from_utf8_lossy(symbol),
@@ -121,22 +133,26 @@ pub fn write(
     Ok(())
 }
 
-/// The images of the listed codes.
-fn images_of(list: &ListedCodes, plan: &Plan, images: &Images) -> ImagesOfCodes {
-    let mut all = ImagesOfCodes::default();
+/// The listed codes in images, in the order of the list.
+fn in_images(list: &ListedCodes, plan: &Plan, images: &Images) -> Vec<InImage> {
     let planned = plan.arenas.iter().flat_map(|arena| {
         let space = arena.space;
         arena.images.iter().map(move |image| (space, image))
     });
-    for (number, (space, image)) in planned.enumerate().take(images.written.len()) {
-        for shown in image.shown.iter().filter(|shown| list.has(shown.code)) {
-            let places = all.entry((space, shown.code)).or_default();
-            let place = (number, shown.moved_by);
-            if places.len() < MOST_IMAGES && !places.contains(&place) {
-                places.push(place);
-            }
-        }
-    }
+    let planned = planned.enumerate().take(images.written.len());
+    let mut all: Vec<InImage> = planned
+        .flat_map(|(number, (space, image))| {
+            let listed = image.shown.iter().filter(|shown| list.has(shown.code));
+            listed.map(move |shown| InImage {
+                space,
+                code: shown.code,
+                image: number,
+                moved_by: shown.moved_by,
+            })
+        })
+        .collect();
+    all.sort_unstable();
+    all.dedup();
     all
 }
 

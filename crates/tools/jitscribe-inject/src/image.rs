@@ -98,9 +98,7 @@ pub fn write(
         sorted.sort_unstable();
         targets.extend(sorted.into_iter().take(left));
         for (code, description) in made.seen.drain(..) {
-            if options.list.has(code) {
-                listed.add(code, description.name(), description.tier());
-            }
+            listed.add(options.list, code, description.name(), description.tier());
             if options.hits.is_seen(code) {
                 top.add(code, description, options.hits);
             }

@@ -288,12 +288,13 @@ impl<'a> Injector<'a> {
         if top.is_some() {
             hits.add_stacks(attribution.stacks());
         }
+        let names = std::mem::take(&mut images.names);
         let (listed, (rewritten, functions)) = join(
             || {
                 code_list::write(
                     &list,
-                    &folder,
-                    replace,
+                    names,
+                    (&folder, replace),
                     (&plan, &images),
                     index,
                     &codes.table,

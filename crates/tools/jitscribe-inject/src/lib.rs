@@ -85,6 +85,7 @@ mod clock;
 mod code_index;
 mod code_lines;
 mod code_list;
+mod code_numbers;
 mod code_table;
 mod copied_stacks;
 mod counts;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use code_timeline::{AddressSpaceId, CodeId};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
+use super::code_numbers::CodeNumbers;
 use super::code_table::{CodeTable, Origin};
 use super::function_name::function_hash;
 use super::top::Hits;
@@ -18,8 +19,8 @@ const LONGEST_SYMBOL: usize = 1 << 12;
 #[derive(Debug, Default)]
 pub struct ListedCodes {
     codes: Vec<ListedCode>,
-    /// By code. Images have all code, of which few is listed.
-    is_listed: Vec<bool>,
+    /// The place of each code's name in [`ListedNames`], by code. Images have all code, of which few is listed.
+    names: CodeNumbers,
 }
 
 /// A code of the list.
@@ -59,18 +60,21 @@ impl ListedCodes {
         }
         // Codes are read again in the order of the file.
         codes.sort_by_key(|code| (code.space, code.code));
-        let mut is_listed = vec![false; table.history.len()];
+        // A code that a child inherits is listed twice, and has one name.
+        let mut names = CodeNumbers::new(table.history.len());
+        let mut next = 0;
         for listed in &codes {
-            if let Some(is_listed) = is_listed.get_mut(listed.code.index()) {
-                *is_listed = true;
+            if names.get(listed.code).is_none() {
+                names.set(listed.code, next);
+                next += 1;
             }
         }
-        Self { codes, is_listed }
+        Self { codes, names }
     }
 
     /// Whether a code is in the list.
     pub fn has(&self, code: CodeId) -> bool {
-        self.is_listed.get(code.index()).copied().unwrap_or(false)
+        self.names.get(code).is_some()
     }
 
     /// The codes, in the order in which their processes and dumps were read.
@@ -83,7 +87,8 @@ impl ListedCodes {
 #[derive(Debug, Default)]
 pub struct ListedNames {
     text: Vec<u8>,
-    places: HashMap<CodeId, NamePlace, FxBuildHasher>,
+    /// By the codes' places.
+    places: Vec<Option<NamePlace>>,
 }
 
 /// Where a symbol is in a text, and the tier behind it.
@@ -95,23 +100,26 @@ struct NamePlace {
 }
 
 impl ListedNames {
-    /// Adds a code. A second one with the same number has no effect.
-    pub fn add(&mut self, code: CodeId, name: &[u8], tier: Option<&[u8]>) {
+    /// Adds a code, if it is in the list. A second time has no effect.
+    pub fn add(&mut self, list: &ListedCodes, code: CodeId, name: &[u8], tier: Option<&[u8]>) {
         let Self { text, places } = self;
-        places.entry(code).or_insert_with(|| {
-            let start = text.len();
-            let symbol = code_image::symbol_name(name);
-            let symbol = symbol.get(..LONGEST_SYMBOL).unwrap_or(&symbol);
-            let tier = tier.unwrap_or_default();
-            text.extend_from_slice(symbol);
-            text.extend_from_slice(tier);
-            NamePlace { start, symbol: symbol.len(), tier: tier.len() }
-        });
+        let Some(number) = list.names.get(code) else { return };
+        if places.len() <= number {
+            places.resize(number + 1, None);
+        }
+        let Some(place @ None) = places.get_mut(number) else { return };
+        let start = text.len();
+        let symbol = code_image::symbol_name(name);
+        let symbol = symbol.get(..LONGEST_SYMBOL).unwrap_or(&symbol);
+        let tier = tier.unwrap_or_default();
+        text.extend_from_slice(symbol);
+        text.extend_from_slice(tier);
+        *place = Some(NamePlace { start, symbol: symbol.len(), tier: tier.len() });
     }
 
     /// The symbol and the tier of a code.
-    pub fn get(&self, code: CodeId) -> Option<(&[u8], &[u8])> {
-        let &NamePlace { start, symbol, tier } = self.places.get(&code)?;
+    pub fn get(&self, list: &ListedCodes, code: CodeId) -> Option<(&[u8], &[u8])> {
+        let &NamePlace { start, symbol, tier } = self.places.get(list.names.get(code)?)?.as_ref()?;
         self.text.get(start..start + symbol + tier)?.split_at_checked(symbol)
     }
 }

@@ -8,6 +8,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::activity::is_interpreter;
 use super::attribution::SampleAttribution;
+use super::code_numbers::CodeNumbers;
 use super::code_table::CodeTable;
 use super::function_name::{FunctionName, osr_alternative};
 use super::inclusive::StackSets;
@@ -114,7 +115,8 @@ impl CodeDescription {
 pub struct Top {
     functions: Vec<Function>,
     by_name: HashMap<Vec<u8>, usize, FxBuildHasher>,
-    by_code: HashMap<CodeId, usize, FxBuildHasher>,
+    /// The place of the function, by code.
+    by_code: Option<CodeNumbers>,
     with_lines: u64,
     interpreted: u64,
 }
@@ -133,6 +135,9 @@ struct Function {
     interprets: bool,
 }
 
+/// The samples of a function, in it and through it; its name; and its place.
+type Ranked = ((u64, u64), Vec<u8>, usize);
+
 /// All that is known of the functions.
 #[derive(Debug, Default)]
 pub struct Functions {
@@ -147,7 +152,7 @@ pub struct Functions {
 impl Top {
     /// Records a code. A second call for the same code has no effect.
     pub fn add(&mut self, code: CodeId, description: CodeDescription, hits: &Hits) {
-        if self.by_code.contains_key(&code) {
+        if self.place(code).is_some() {
             return;
         }
         let CodeDescription { name, tier, has_bytes, has_lines } = description;
@@ -162,7 +167,7 @@ impl Top {
                 self.functions.len() - 1
             }
         };
-        self.by_code.insert(code, place);
+        self.by_code.get_or_insert_with(|| CodeNumbers::new(hits.len())).set(code, place);
         let interprets = is_interpreter(&name, tier);
         self.with_lines += if has_lines { samples } else { 0 };
         self.interpreted += if interprets { samples } else { 0 };
@@ -179,6 +184,11 @@ impl Top {
         }
     }
 
+    /// The place of a code's function.
+    fn place(&self, code: CodeId) -> Option<usize> {
+        self.by_code.as_ref()?.get(code)
+    }
+
     /// The first functions, after all codes in images were recorded.
     pub fn finish(
         mut self,
@@ -188,7 +198,7 @@ impl Top {
     ) -> Result<Functions> {
         let mut reader = table.reader();
         for id in hits.seen() {
-            if self.by_code.contains_key(&id) {
+            if self.place(id).is_some() {
                 continue;
             }
             let description = match table.name_without_dump(id) {
@@ -203,17 +213,14 @@ impl Top {
             self.add(id, description, hits);
         }
         let same = self.merge_marked();
-        // Stacks have many codes: looking each up in tables by hash would take longer than all else here.
-        let mut places = vec![None; hits.len()];
-        for (code, place) in &self.by_code {
-            if let Some(of_code) = places.get_mut(code.index()) {
-                *of_code = Some(same.get(place).copied().unwrap_or(*place));
-            }
+        let mut by_code = self.by_code.take().unwrap_or_default();
+        if !same.is_empty() {
+            by_code.replace(|place| same.get(&place).copied());
         }
         // The last set that each function is in: a function counts once a set.
         let mut last_set = vec![None; self.functions.len()];
         for (set, (codes, count)) in stacks.sets().enumerate() {
-            for place in codes.filter_map(|code| places.get(code.index()).copied().flatten()) {
+            for place in codes.filter_map(|code| by_code.get(code)) {
                 let Some(last) = last_set.get_mut(place) else { continue };
                 if last.replace(set) != Some(set)
                     && let Some(function) = self.functions.get_mut(place)
@@ -222,17 +229,13 @@ impl Top {
                 }
             }
         }
-        let mut sorted: Vec<(Vec<u8>, Function)> = Vec::new();
-        for (name, place) in self.by_name {
-            let function = self.functions.get_mut(place).map(std::mem::take).unwrap_or_default();
-            if function.samples > 0 || function.inclusive > 0 {
-                sorted.push((name, function));
-            }
-        }
-        let rank = |function: &Function| (function.samples, function.inclusive);
-        let order = |(a, more): &(Vec<u8>, Function), (b, less): &(Vec<u8>, Function)| {
-            rank(less).cmp(&rank(more)).then_with(|| a.cmp(b))
+        let functions = &self.functions;
+        let rank = |place: usize| {
+            functions.get(place).map_or((0, 0), |function| (function.samples, function.inclusive))
         };
+        let ranked = self.by_name.into_iter().map(|(name, place)| (rank(place), name, place));
+        let mut sorted: Vec<_> = ranked.filter(|&(rank, ..)| rank != (0, 0)).collect();
+        let order = |(more, a, _): &Ranked, (less, b, _): &Ranked| less.cmp(more).then_with(|| a.cmp(b));
         // Nearly all of them may be in one sample only, which makes sorting by name slow.
         if sorted.len() > TOP {
             sorted.select_nth_unstable_by(TOP, order);
@@ -240,9 +243,13 @@ impl Top {
         }
         sorted.sort_unstable_by(order);
         let has_stacks = stacks.has_stacks();
-        let top = sorted.into_iter().map(|(name, function)| function.reported(&name, has_stacks));
+        let mut top = Vec::new();
+        for (_, name, place) in sorted {
+            let function = self.functions.get_mut(place).map(std::mem::take);
+            top.extend(function.map(|function| function.reported(&name, has_stacks)));
+        }
         let (with_lines, interpreted) = (self.with_lines, self.interpreted);
-        Ok(Functions { top: top.collect(), with_lines, interpreted })
+        Ok(Functions { top, with_lines, interpreted })
     }
 
     /// Merges functions whose names differ by a mark that may be part of the name. Returns the place of the other function for the place of
