@@ -7,6 +7,7 @@ mod browser;
 mod callgrind;
 mod check;
 mod child;
+mod collect;
 mod companion;
 mod console;
 mod ctl;
@@ -46,6 +47,7 @@ mod text;
 mod top;
 mod valgrind;
 mod view;
+mod windows;
 
 use std::process::ExitCode;
 
@@ -80,6 +82,7 @@ enum Verb {
     Annotate(annotate::Args),
     Diff(diff::Args),
     Top(top::Args),
+    Collect(collect::Args),
     Dump(dump::Args),
     Check(check::Args),
     Ctl(ctl::Args),
@@ -118,6 +121,7 @@ fn main() -> ExitCode {
         Verb::Annotate(args) => annotate::run(&args),
         Verb::Diff(args) => diff::run(&args),
         Verb::Top(args) => top::run(&args),
+        Verb::Collect(args) => collect::run(&args),
         Verb::Dump(args) => dump::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Ctl(args) => ctl::run(&args),

@@ -1,6 +1,7 @@
 //! The arguments of `jitscribe top`.
 
 use crate::sort::Sort;
+use crate::windows::WindowArgs;
 
 /// Show the functions that run now, jitted and native
 ///
@@ -19,30 +20,14 @@ use crate::sort::Sort;
   jitscribe top -p 4711 --json -n 3 | jq -r '.functions[0].name'"
 )]
 pub struct Args {
-    /// These processes, and the children that they start
-    #[arg(
-        short,
-        long,
-        value_name = "PID[,PID...]",
-        conflicts_with = "all",
-        required_unless_present = "all"
-    )]
-    pub pid: Option<String>,
-    /// All processes
-    #[arg(short, long)]
-    pub all: bool,
+    #[command(flatten)]
+    pub windows: WindowArgs,
     /// The length of a window in seconds
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = crate::record::seconds)]
     pub interval: String,
     /// Samples each second on each processor
     #[arg(short = 'F', long, value_name = "HZ", default_value_t = 199)]
     pub freq: u32,
-    /// How to record call chains: fp, dwarf or dwarf,BYTES, lbr, none [default: as record]
-    #[arg(long, value_name = "HOW")]
-    pub call_graph: Option<String>,
-    /// Do not ask processes to announce more than they do by themselves
-    #[arg(long)]
-    pub no_env: bool,
     /// Sort by this
     #[arg(long, value_enum, default_value_t)]
     pub sort: Sort,

@@ -1,43 +1,16 @@
-//! Records processes for a short time, again and again.
-//!
-//! Each window is a recording by `jitscribe record`, in a process of its own: what a recorded process offers is read there, as in any
-//! recording, and an interrupt ends only the window. What processes were asked for stays in force from window to window.
+//! The profiles of windows.
 
-use std::ffi::OsString;
-use std::io::Read;
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
 
 use profile::Profile;
-use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use tempfile::TempDir;
 
 use super::args::Args;
-use crate::record::Held;
-use crate::{Error, Result, companion, descriptors, exit_code, recorded};
-
-/// How often a window that is being recorded is looked at.
-const TICK: Duration = Duration::from_millis(50);
-/// Of what `record` says of a window, no more bytes are kept.
-const LONGEST_MESSAGES: u64 = 1 << 16;
+use crate::{Result, recorded, windows};
 
 /// Windows of time, one after the other.
 #[derive(Debug)]
-pub struct Windows {
-    held: Option<Held>,
-    /// The words of the command that records one.
-    words: Vec<OsString>,
-    /// How to record call chains, as the user wants it.
-    call_graph: Option<String>,
-    folder: TempDir,
-    /// Set when there should be no more windows.
-    ends: Arc<AtomicBool>,
-}
+pub struct Windows(windows::Windows);
 
 /// One window.
 #[derive(Debug)]
@@ -51,97 +24,20 @@ pub struct Window {
 impl Windows {
     /// Asks the processes to announce their code.
     pub fn begin(args: &Args) -> Result<Self> {
-        let perf: &[&str] = if args.all { &["-a"] } else { &[] };
-        let perf: Vec<OsString> = perf.iter().map(OsString::from).collect();
-        let call_graph = args.call_graph.as_deref();
-        let held = match args.no_env {
-            true => None,
-            false => Some(Held::of(args.pid.as_deref(), &perf, call_graph)?),
-        };
-        let folder = tempfile::Builder::new().prefix("jitscribe-top-").tempdir();
-        let folder = folder.map_err(Error::file(std::env::temp_dir()))?;
-        let mut words: Vec<OsString> =
-            ["record", "--quiet", "--force", "--allow-empty", "--no-memory", "--output"]
-                .map(OsString::from)
-                .into();
-        words.push(folder.path().join("perf.data").into());
-        words.push(if held.is_some() { "--held" } else { "--no-env" }.into());
-        words.extend(["-F".into(), args.freq.to_string().into()]);
-        words.extend(["--duration".into(), args.interval.clone().into()]);
-        words.extend(perf);
-        if let Some(pid) = &args.pid {
-            words.extend(["--pid".into(), pid.into()]);
-        }
-        let ends = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            let set = signal_hook::flag::register(signal, Arc::clone(&ends));
-            set.map_err(Error::file(folder.path()))?;
-        }
-        let call_graph = args.call_graph.clone();
-        Ok(Self { held, words, call_graph, folder, ends })
+        // Nothing is shown of bytes.
+        let options = ["--quiet", "--no-memory"];
+        windows::Windows::begin(&args.windows, args.freq, &args.interval, &options).map(Self)
     }
 
     /// Ends the window that is being recorded, and makes it the last one, once it is set.
     pub fn ends(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.ends)
+        self.0.ends()
     }
 
-    /// Records the next window. `None` if there is none: the processes have ended, or a signal came.
+    /// Records the next window, and reads it. `None` if there is none: the processes have ended, or a signal came.
     pub fn next(&mut self) -> Result<Option<Window>> {
-        let is_over = || self.ends.load(Ordering::Relaxed);
-        if is_over() || self.held.as_ref().is_some_and(|held| !held.is_alive()) {
-            return Ok(None);
-        }
-        let asked = self.held.as_mut().map(Held::ask_new).unwrap_or_default();
-        let mut command = Command::new(companion::own());
-        command.args(&self.words);
-        let copies = self.held.as_ref().is_some_and(Held::need_copies).then_some("dwarf");
-        if let Some(how) = self.call_graph.as_deref().or(copies) {
-            command.args(["--call-graph", how]);
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        descriptors::restore_in(&mut command);
-        let mut child = command.spawn().map_err(Error::file(companion::own()))?;
-        let messages = child.stderr.take().map(|stderr| {
-            thread::spawn(move || {
-                let mut text = Vec::new();
-                // What was read is shown.
-                _ = stderr.take(LONGEST_MESSAGES).read_to_end(&mut text);
-                String::from_utf8_lossy(&text).lines().map(str::to_owned).collect::<Vec<_>>()
-            })
-        });
-        let status = self.wait(&mut child)?;
-        let messages = messages.and_then(|lines| lines.join().ok()).unwrap_or_default();
-        let messages = [asked, messages].concat();
-        let recording: PathBuf = self.folder.path().join("perf.data");
-        if !recording.is_file() {
-            let ended = is_over() || self.held.as_ref().is_some_and(|held| !held.is_alive());
-            if ended {
-                return Ok(None);
-            }
-            let code = status.code().unwrap_or(i32::from(exit_code::FAILED));
-            let last = messages.last().cloned().unwrap_or_else(|| format!("exit code {code}"));
-            let last = last.strip_prefix("jitscribe: error: ").map(str::to_owned).unwrap_or(last);
-            return Err(Error::Refused(last));
-        }
-        let profile = recorded::read_quietly(&recording)?;
-        std::fs::remove_file(&recording).map_err(Error::file(&recording))?;
-        Ok(Some(Window { profile, messages }))
-    }
-
-    /// Waits for the recording, which is ended early if there is no need for it.
-    fn wait(&self, child: &mut Child) -> Result<ExitStatus> {
-        let mut interrupted = false;
-        loop {
-            if let Some(status) = child.try_wait().map_err(Error::file(companion::own()))? {
-                return Ok(status);
-            }
-            if self.ends.load(Ordering::Relaxed) && !interrupted {
-                // It may have ended just now.
-                _ = kill_process(Pid::from_child(child), Signal::INT);
-                interrupted = true;
-            }
-            thread::sleep(TICK);
-        }
+        let Some(window) = self.0.next()? else { return Ok(None) };
+        let profile = recorded::read_quietly(&window.recording())?;
+        Ok(Some(Window { profile, messages: window.messages.clone() }))
     }
 }

@@ -1,0 +1,207 @@
+//! `jitscribe collect`: windows of processes that run, and their tables, compared with one recording of the same time.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use end_to_end::jitscribe::{interruptible_jitscribe, jitscribe};
+use end_to_end::live::workload;
+use end_to_end::running::Running;
+use end_to_end::tool::{crate_dir, installed, run, tool};
+use serde_json::Value;
+use tempfile::TempDir;
+use test_privilege::{Privilege, have, unshare};
+
+/// The engines that are asked.
+const ENGINES: [(&str, &str); 2] =
+    [("duckdb", "engines-2.0.1-55.0.0-26.9.0"), ("spark", "spark-4.3.0")];
+
+const TOP: &str = "
+    SELECT f.name, SUM(s.sample_count) AS own_samples
+    FROM samples AS s
+    JOIN (SELECT DISTINCT function_key, name, origin FROM functions) AS f
+        ON f.function_key = s.function_key
+    WHERE f.origin = 'runtime'
+    GROUP BY f.name
+    ORDER BY own_samples DESC, f.name
+    LIMIT 20
+";
+
+/// Starts a program of a runtime; in a container of its own, its `/tmp` is its own, too.
+fn start(command: &[&str], folder: &Path, contained: bool) -> Running {
+    let mut started = if contained {
+        let mut unshare = unshare();
+        unshare.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]);
+        unshare.args(["sh", "-e", "-c", "mount -t tmpfs none /tmp; exec \"$@\"", "sh"]);
+        unshare.args(command);
+        unshare
+    } else {
+        let mut alone = tool(command[0]);
+        alone.args(&command[1..]);
+        alone
+    };
+    Running::start(started.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()))
+}
+
+/// Samples by function, of runtimes only.
+type Counts = BTreeMap<String, u64>;
+
+fn ask(engine: &str, python: &str, tables: &Path, query: &Path) -> Counts {
+    let script = crate_dir().parent().expect("the workspace").join("fleet/query.py");
+    let mut command = tool(installed(&format!("{python}/bin/python3")));
+    let printed = run(command.arg(script).arg(engine).arg(tables).arg(query)).stdout;
+    let answer: Value = serde_json::from_str(&printed).expect("JSON");
+    let rows = answer["rows"].as_array().expect("rows").iter();
+    let row = |row: &Value| Some((row[0].as_str()?.to_owned(), row[1].as_u64()?));
+    rows.map(|it| row(it).expect("a name and a number")).collect()
+}
+
+fn reported(data: &Path) -> Counts {
+    let mut report = jitscribe();
+    report.args(["report", "--stdio", "--json", "--percent-limit", "0", "-i"]).arg(data);
+    let report: Value = serde_json::from_str(&run(&mut report).stdout).expect("JSON");
+    let mut counts = Counts::new();
+    for function in report["top"]["functions"].as_array().expect("functions") {
+        let is_of_runtime = ["jitted", "interpreted"].contains(&function["kind"].as_str().expect("a kind"));
+        let own = function["samples"].as_u64().expect("a number");
+        if is_of_runtime && own > 0 {
+            let name = function["name"].as_str().expect("a name");
+            *counts.entry(name.to_owned()).or_default() += own;
+        }
+    }
+    counts
+}
+
+/// Twenty processes of three runtimes, one of each in a container: the tables of four windows have the shares that one recording of the same time has,
+/// but for what sampling makes differ, which is less than five standard deviations and one percentage point.
+#[test]
+fn tables_of_windows_equal_a_recording() {
+    if !have(&[Privilege::Processes]) {
+        return;
+    }
+    let folder = TempDir::with_prefix("jitscribe-collect-").expect("a folder");
+    let folder = folder.path();
+    // Containers do not see `/tmp`, where the workspace may be.
+    let place = TempDir::new_in("/var/tmp").expect("a folder");
+    for name in ["steady/steady.js", "steady/steady.php", "steady/steady.erl"] {
+        let from = workload(name);
+        fs::copy(&from, place.path().join(from.file_name().expect("a name"))).expect("copied");
+    }
+    run(tool("erlc").current_dir(place.path()).arg("steady.erl"));
+    let node = ["node", "--perf-basic-prof", "steady.js"];
+    let php = [
+        "php", "-d", "opcache.enable_cli=1", "-d", "opcache.jit=function", "-d", "opcache.jit_buffer_size=16M",
+        "-d", "opcache.jit_debug=0x10", "-d", "opcache.file_update_protection=0", "steady.php",
+    ];
+    let erl = ["erl", "+S", "1", "+JPperf", "map", "-noshell", "-s", "steady", "main"];
+    let programs = [&node[..], &php, &erl].into_iter().cycle().take(20).enumerate();
+    let running: Vec<Running> =
+        programs.map(|(number, program)| start(program, place.path(), number < 3)).collect();
+    sleep(Duration::from_secs(3));
+
+    let data = folder.join("at-once.data");
+    let mut at_once = jitscribe();
+    at_once.args(["record", "-q", "-a", "-F", "97", "--duration", "18", "-o"]).arg(&data);
+    let at_once = Running::start(at_once.stdout(Stdio::null()));
+    let tables = folder.join("fleet");
+    let mut collect = jitscribe();
+    collect.args(["collect", "-q", "-a", "-F", "99", "--interval", "4", "-n", "4", "--"]);
+    collect.arg(jitscribe().get_program()).args(["export", "-q", "--service", "steady", "-i", "{}", "--parquet"]);
+    run(collect.arg(&tables));
+    at_once.finish();
+    for program in running {
+        let map = format!("/tmp/perf-{}.map", program.pid());
+        drop(program);
+        // Those in containers have none here.
+        _ = fs::remove_file(map);
+    }
+
+    let query = folder.join("top.sql");
+    fs::write(&query, TOP).expect("written");
+    let [duckdb, spark] = ENGINES.map(|(engine, python)| ask(engine, python, &tables, &query));
+    assert_eq!(duckdb, spark);
+    let recorded = reported(&data);
+    let [all, all_recorded] = [&duckdb, &recorded].map(|it| it.values().sum::<u64>() as f64);
+    assert!(all > 300.0 && all_recorded > 300.0, "{duckdb:?}\n{recorded:?}");
+    let share = |counts: &Counts, name: &str, all: f64| {
+        counts.get(name).copied().unwrap_or(0) as f64 / all
+    };
+    let names = duckdb.keys().chain(recorded.keys());
+    for name in names {
+        let shares = [share(&duckdb, name, all), share(&recorded, name, all_recorded)];
+        let mean = (shares[0] * all + shares[1] * all_recorded) / (all + all_recorded);
+        let deviation = (mean * (1.0 - mean) * (1.0 / all + 1.0 / all_recorded)).sqrt();
+        assert!(
+            (shares[0] - shares[1]).abs() < 5.0 * deviation + 0.01,
+            "{name}: {shares:?}\n{duckdb:#?}\n{recorded:#?}"
+        );
+    }
+    // All three functions of all three runtimes, with the names that they have in each.
+    for part in ["heavy", "middle", "light"] {
+        let of_all = duckdb.keys().filter(|name| name.contains(part)).count();
+        assert!(of_all >= 3, "{part}: {duckdb:#?}");
+    }
+}
+
+/// The files in a folder whose names begin and end like this.
+fn find(folder: &Path, begin: &str) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).ok()?;
+    entries.flatten().map(|entry| entry.path()).find(|path| {
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(begin))
+    })
+}
+
+#[test]
+fn an_interrupt_ends_the_last_window_early() {
+    let folder = TempDir::with_prefix("jitscribe-collect-").expect("a folder");
+    let folder = folder.path();
+    let script = workload("steady/steady.js");
+    let node = Running::start(tool("node").arg("--perf-basic-prof").arg(script));
+    let mut collect = interruptible_jitscribe();
+    collect.args(["collect", "--interval", "3600", "-p", &node.pid().to_string(), "--"]);
+    collect.arg(jitscribe().get_program()).args(["export", "--folded", "-i", "{}", "-o", "folded"]);
+    collect.current_dir(folder).env("TMPDIR", folder);
+    let collect = Running::start(collect.stderr(Stdio::piped()));
+    let is_recording = || {
+        let window = find(folder, "jitscribe-window-")?;
+        let workspace = find(&window, ".jitscribe-")?;
+        workspace.join("perf.data").is_file().then_some(())
+    };
+    while is_recording().is_none() {
+        sleep(Duration::from_millis(50));
+    }
+    sleep(Duration::from_secs(1));
+    collect.interrupt();
+    let said = collect.finish().stderr;
+    assert!(said.contains("1 window was recorded"), "{said}");
+    let stacks = fs::read_to_string(folder.join("folded")).expect("stacks");
+    assert!(stacks.contains("heavy"), "{stacks}");
+    assert!(find(folder, "jitscribe-window-").is_none(), "windows are removed");
+    let map = format!("/tmp/perf-{}.map", node.pid());
+    drop(node);
+    fs::remove_file(map).expect("the map");
+}
+
+#[test]
+fn a_command_that_fails_is_reported() {
+    let node = Running::start(tool("node").arg(workload("steady/steady.js")));
+    let collect = |count: &str, words: &[&str]| -> (Option<i32>, String) {
+        let mut collect: Command = jitscribe();
+        collect.args(["collect", "--interval", "0.5", "-n", count, "-p", &node.pid().to_string(), "--"]);
+        let output = collect.args(words).output().expect("run");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = collect("2", &["test", "-d", "{}"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("test failed for window 2: exit status: 1"), "{said}");
+    assert!(said.contains("error: the command failed for 2 of 2 windows"), "{said}");
+    let (code, said) = collect("1", &["jitscribe", "export", "--folded"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("write {} for it"), "{said}");
+    let (code, said) = collect("1", &["/nothing/here", "{}"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("/nothing/here"), "{said}");
+}
