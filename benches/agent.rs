@@ -1,5 +1,5 @@
 //! What `jitscribe agent` costs on a machine with many processes.
-//! `cargo bench -p benches --bench agent -- target/release/jitscribe [PROCESSES [CODES [SECONDS]]]`
+//! `cargo bench -p benches --bench agent -- "$PWD/target/release/jitscribe" [PROCESSES [CODES [SECONDS]]]`
 
 #![allow(clippy::print_stdout, reason = "a table, and what the processes say that are measured")]
 

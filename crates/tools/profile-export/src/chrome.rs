@@ -8,6 +8,7 @@ use profile::{ProcessId, Profile};
 
 use crate::compilations::Compilations;
 use crate::json::{Object, Text, object};
+use crate::keys::Keys;
 use crate::nodes::Nodes;
 use crate::options::{Options, short};
 use crate::timeline::{Span, ThreadSamples, by_thread, period};
@@ -27,11 +28,12 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
     let mut tree = Options { selection: options.selection.clone(), ..options.clone() };
     tree.lines = false;
     let nodes = Nodes::of(profile, &tree);
+    let keys = Keys::of(profile);
     let mut events = Events { out, is_first: true };
     events.out.write_all(b"{\"traceEvents\":[\n")?;
     for (id, thread) in (1_u32..).zip(&threads) {
         write_names(profile, thread, &mut events)?;
-        write_thread(profile, &nodes, thread, period, id, &mut events)?;
+        write_thread((profile, &keys), &nodes, thread, period, id, &mut events)?;
     }
     let compilations = Compilations::of(profile);
     for process in (0..).map(ProcessId).take(profile.processes().len()) {
@@ -99,7 +101,7 @@ fn write_names(
 }
 
 fn write_thread(
-    profile: &Profile,
+    (profile, keys): (&Profile, &Keys),
     nodes: &Nodes,
     thread: &ThreadSamples,
     period: u64,
@@ -165,7 +167,7 @@ fn write_thread(
                                     object.field("parent", parent)?;
                                 }
                                 object.object("callFrame", |frame| {
-                                    write_call_frame(profile, label, frame)
+                                    write_call_frame((profile, keys), label, frame)
                                 })
                             },
                         )?;

@@ -8,6 +8,7 @@ use profile::{Profile, Selection};
 use rustc_hash::FxHashMap;
 
 use crate::json::object;
+use crate::keys::Keys;
 use crate::nodes::Nodes;
 use crate::options::Options;
 use crate::timeline::{busiest, by_thread, period};
@@ -28,6 +29,7 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
     options.lines = false;
     options.selection.threads = thread.as_ref().map(|thread| vec![thread.thread]);
     let nodes = Nodes::of(profile, &options);
+    let keys = Keys::of(profile);
 
     let mut hits = vec![0_u64; nodes.nodes().len()];
     let mut ticks: Vec<FxHashMap<u32, u64>> = vec![FxHashMap::default(); nodes.nodes().len()];
@@ -65,7 +67,7 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
         file.objects("nodes", own.chain(others), |object, (id, node, hits, children, ticks)| {
             object.field("id", id)?;
             object.object("callFrame", |frame| {
-                write_call_frame(profile, node.map(|it| &it.label), frame)
+                write_call_frame((profile, &keys), node.map(|it| &it.label), frame)
             })?;
             object.field("hitCount", hits)?;
             object.list("children", children)?;

@@ -2,33 +2,19 @@
 
 use profile::{FunctionId, FunctionKey, Profile};
 
-use crate::string_table::StringTable;
-
-/// The keys of a profile's functions, as far as they are needed.
+/// The keys of a profile's functions.
 #[derive(Debug)]
-pub struct Keys(Vec<Option<u64>>);
+pub struct Keys(Vec<u64>);
 
 impl Keys {
-    /// None yet.
+    /// Of all functions.
     pub fn of(profile: &Profile) -> Self {
-        Self(vec![None; profile.functions().len()])
+        let keys = profile.functions().iter().map(|it| FunctionKey::of(profile, it).id());
+        Self(keys.collect())
     }
 
-    /// A function's key with 16 hexadecimal digits, as the number of a string.
-    pub fn number(
-        &mut self,
-        profile: &Profile,
-        strings: &mut StringTable<'_>,
-        id: FunctionId,
-    ) -> u64 {
-        if let Some(number) = self.0.get(id.index()).copied().flatten() {
-            return number;
-        }
-        let key = FunctionKey::of(profile, profile.function(id)).id();
-        let number = strings.text(&format!("{key:016x}"));
-        if let Some(slot) = self.0.get_mut(id.index()) {
-            *slot = Some(number);
-        }
-        number
+    /// The key of a function, with 16 hexadecimal digits.
+    pub fn text(&self, id: FunctionId) -> String {
+        format!("{:016x}", self.0.get(id.index()).copied().unwrap_or(0))
     }
 }

@@ -248,7 +248,7 @@ impl Writer<'_> {
                 let key = self.strings.text("code.function.key");
                 let keys = lines
                     .into_iter()
-                    .map(|id| self.keys.number(profile, &mut self.strings, id))
+                    .map(|id| self.strings.text(&self.keys.text(id)))
                     .collect();
                 attributes.push(from_one(self.attributes.number((key, Value::Texts(keys)))));
                 message.numbers(4, attributes);

@@ -176,7 +176,7 @@ impl<'p> Writer<'p> {
         let mut label = Message::new();
         label
             .number(1, self.strings.text("function_key"))
-            .number(2, self.keys.number(self.profile, &mut self.strings, frame.function));
+            .number(2, self.strings.text(&self.keys.text(frame.function)));
         sample.message(3, &label);
         let generation = code.map_or(0, |code| code.generation);
         for (key, value) in [("tid", thread.tid), ("pid", process.pid), ("generation", generation)]

@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use profile::{Profile, StackId};
 
 use crate::json::{Object, Text, object};
+use crate::keys::Keys;
 use crate::options::{Label, Options, short};
 use crate::rows::Rows;
 use crate::timeline::{ThreadSamples, busiest, by_thread, period};
@@ -19,6 +20,7 @@ use crate::timeline::{ThreadSamples, busiest, by_thread, period};
 pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::Result<()> {
     let threads = by_thread(profile, &options.selection);
     let period = period(profile, &options.selection, &threads);
+    let keys = Keys::of(profile);
     let mut frames = Frames::default();
     // The file has the frames first.
     for frame in profile.frames() {
@@ -34,7 +36,7 @@ pub fn write(profile: &Profile, options: &Options, out: &mut dyn Write) -> io::R
         file.field("activeProfileIndex", busiest(&threads).unwrap_or(0))?;
         file.object("shared", |shared| {
             shared.objects("frames", frames.labels.rows(), |frame, label| {
-                write_frame(profile, label, frame)
+                write_frame((profile, &keys), label, frame)
             })
         })?;
         file.objects("profiles", &threads, |object, thread| {
@@ -51,7 +53,11 @@ struct Frames {
     of_frame: Vec<u32>,
 }
 
-fn write_frame(profile: &Profile, label: &Label, frame: &mut Object<'_>) -> io::Result<()> {
+fn write_frame(
+    (profile, keys): (&Profile, &Keys),
+    label: &Label,
+    frame: &mut Object<'_>,
+) -> io::Result<()> {
     let function = profile.function(label.function);
     frame.field("name", label.name(profile))?;
     if !function.file.is_empty() {
@@ -62,7 +68,8 @@ fn write_frame(profile: &Profile, label: &Label, frame: &mut Object<'_>) -> io::
             }
         }
     }
-    Ok(())
+    // Not speedscope's, which leaves it out. Its own `key` would merge frames.
+    frame.field("functionKey", keys.text(label.function))
 }
 
 fn write_thread(

@@ -5,6 +5,7 @@ use std::io;
 use profile::Profile;
 
 use crate::json::Object;
+use crate::keys::Keys;
 use crate::options::{Label, short};
 
 /// The nodes that are not the profile's: the root, and the time in which a thread was idle. The profile's are numbered behind them.
@@ -48,7 +49,7 @@ impl TimeDeltas {
 
 /// Writes the fields of a function, or of one that is not of the profile, by its name.
 pub fn write_call_frame(
-    profile: &Profile,
+    (profile, keys): (&Profile, &Keys),
     label: Result<&Label, &str>,
     frame: &mut Object<'_>,
 ) -> io::Result<()> {
@@ -70,7 +71,9 @@ pub fn write_call_frame(
     frame.field("scriptId", function.file.0.to_string())?;
     frame.field("url", url(profile.text(function.file)))?;
     frame.field("lineNumber", from_zero(function.line))?;
-    frame.field("columnNumber", from_zero(function.column))
+    frame.field("columnNumber", from_zero(function.column))?;
+    // Not V8's: readers leave it out.
+    frame.field("functionKey", keys.text(label.function))
 }
 
 /// A path as a URL, as V8 has those of modules.

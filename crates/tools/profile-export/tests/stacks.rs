@@ -3,15 +3,16 @@
 mod made;
 mod readers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use printable::Escaped;
 use profile::{
-    Builder, Code, Frame, Function, FunctionKind, Profile, SampleRow, Selection, StackId, ThreadId,
+    Builder, Code, Frame, Function, FunctionKey, FunctionKind, Profile, SampleRow, Selection, StackId, ThreadId,
 };
 use profile_export::{Format, Options};
 use proptest::prelude::*;
 use readers::{Line, Stacks};
+use serde_json::Value;
 
 fn written(format: Format, profile: &Profile, options: &Options) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -115,6 +116,36 @@ proptest! {
         prop_assert_eq!(sum(readers::folded(&read(Format::Folded))), total);
         prop_assert_eq!(sum(readers::pprof::profile(&read(Format::Pprof)).stacks()), total);
         prop_assert_eq!(sum(readers::otlp::stacks(&read(Format::Otlp))), total);
+    }
+
+    /// Each function of a node or frame has its key, as `profile` computes it.
+    #[test]
+    fn functions_have_keys(profile in made::profile()) {
+        let expected: BTreeSet<(String, String)> = profile
+            .functions()
+            .iter()
+            .map(|function| {
+                let name = String::from_utf8_lossy(profile.text(function.name)).into_owned();
+                (name, format!("{:016x}", FunctionKey::of(&profile, function).id()))
+            })
+            .collect();
+        for (format, name) in [
+            (Format::Cpuprofile, "functionName"),
+            (Format::Chrome, "functionName"),
+            (Format::Speedscope, "name"),
+        ] {
+            let file = written(format, &profile, &Options::default());
+            let file = serde_json::from_slice(&file).expect("JSON");
+            let mut found = BTreeSet::new();
+            readers::each_object(&file, &mut |object| {
+                if let (Some(name), Some(key)) = (object.get(name), object.get("functionKey")) {
+                    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+                    found.insert((text(name), text(key)));
+                }
+            });
+            prop_assert!(!found.is_empty());
+            prop_assert!(found.is_subset(&expected), "{:?} {:?} {:?}", format, found, expected);
+        }
     }
 
     /// What a sample stands for is added up for each event, and labels say in which compilation it was.

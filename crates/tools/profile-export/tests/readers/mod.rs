@@ -178,3 +178,15 @@ pub fn chrome(bytes: &[u8]) -> Stacks {
     }
     counts
 }
+
+/// Calls `each` with every object in a value.
+pub fn each_object(value: &Value, each: &mut dyn FnMut(&serde_json::Map<String, Value>)) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| each_object(item, each)),
+        Value::Object(object) => {
+            each(object);
+            object.values().for_each(|item| each_object(item, each));
+        }
+        _ => {}
+    }
+}
