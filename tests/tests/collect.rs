@@ -65,7 +65,8 @@ fn reported(data: &Path) -> Counts {
     let report: Value = serde_json::from_str(&run(&mut report).stdout).expect("JSON");
     let mut counts = Counts::new();
     for function in report["top"]["functions"].as_array().expect("functions") {
-        let is_of_runtime = ["jitted", "interpreted"].contains(&function["kind"].as_str().expect("a kind"));
+        let is_of_runtime =
+            ["jitted", "interpreted"].contains(&function["kind"].as_str().expect("a kind"));
         let own = function["samples"].as_u64().expect("a number");
         if is_of_runtime && own > 0 {
             let name = function["name"].as_str().expect("a name");
@@ -93,8 +94,18 @@ fn tables_of_windows_equal_a_recording() {
     run(tool("erlc").current_dir(place.path()).arg("steady.erl"));
     let node = ["node", "--perf-basic-prof", "steady.js"];
     let php = [
-        "php", "-d", "opcache.enable_cli=1", "-d", "opcache.jit=function", "-d", "opcache.jit_buffer_size=16M",
-        "-d", "opcache.jit_debug=0x10", "-d", "opcache.file_update_protection=0", "steady.php",
+        "php",
+        "-d",
+        "opcache.enable_cli=1",
+        "-d",
+        "opcache.jit=function",
+        "-d",
+        "opcache.jit_buffer_size=16M",
+        "-d",
+        "opcache.jit_debug=0x10",
+        "-d",
+        "opcache.file_update_protection=0",
+        "steady.php",
     ];
     let erl = ["erl", "+S", "1", "+JPperf", "map", "-noshell", "-s", "steady", "main"];
     let programs = [&node[..], &php, &erl].into_iter().cycle().take(20).enumerate();
@@ -109,7 +120,15 @@ fn tables_of_windows_equal_a_recording() {
     let tables = folder.join("fleet");
     let mut collect = jitscribe();
     collect.args(["collect", "-q", "-a", "-F", "99", "--interval", "4", "-n", "4", "--"]);
-    collect.arg(jitscribe().get_program()).args(["export", "-q", "--service", "steady", "-i", "{}", "--parquet"]);
+    collect.arg(jitscribe().get_program()).args([
+        "export",
+        "-q",
+        "--service",
+        "steady",
+        "-i",
+        "{}",
+        "--parquet",
+    ]);
     run(collect.arg(&tables));
     at_once.finish();
     for program in running {
@@ -126,9 +145,8 @@ fn tables_of_windows_equal_a_recording() {
     let recorded = reported(&data);
     let [all, all_recorded] = [&duckdb, &recorded].map(|it| it.values().sum::<u64>() as f64);
     assert!(all > 300.0 && all_recorded > 300.0, "{duckdb:?}\n{recorded:?}");
-    let share = |counts: &Counts, name: &str, all: f64| {
-        counts.get(name).copied().unwrap_or(0) as f64 / all
-    };
+    let share =
+        |counts: &Counts, name: &str, all: f64| counts.get(name).copied().unwrap_or(0) as f64 / all;
     let names = duckdb.keys().chain(recorded.keys());
     for name in names {
         let shares = [share(&duckdb, name, all), share(&recorded, name, all_recorded)];
@@ -161,18 +179,29 @@ fn an_interrupt_ends_the_last_window_early() {
     let script = workload("steady/steady.js");
     let node = Running::start(tool("node").arg("--perf-basic-prof").arg(script));
     let mut collect = interruptible_jitscribe();
-    collect.args(["collect", "--interval", "3600", "-p", &node.pid().to_string(), "--"]);
+    collect.args([
+        "collect",
+        "-F",
+        "999",
+        "--interval",
+        "3600",
+        "-p",
+        &node.pid().to_string(),
+        "--",
+    ]);
     collect.arg(jitscribe().get_program()).args(["export", "--folded", "-i", "{}", "-o", "folded"]);
     collect.current_dir(folder).env("TMPDIR", folder);
     let collect = Running::start(collect.stderr(Stdio::piped()));
     let is_recording = || {
         let window = find(folder, "jitscribe-window-")?;
         let workspace = find(&window, ".jitscribe-")?;
-        workspace.join("perf.data").is_file().then_some(())
+        let data = workspace.join("perf.data").metadata().ok()?;
+        (data.len() > 1000).then_some(())
     };
     while is_recording().is_none() {
         sleep(Duration::from_millis(50));
     }
+    // It has samples soon.
     sleep(Duration::from_secs(1));
     collect.interrupt();
     let said = collect.finish().stderr;
@@ -190,7 +219,16 @@ fn a_command_that_fails_is_reported() {
     let node = Running::start(tool("node").arg(workload("steady/steady.js")));
     let collect = |count: &str, words: &[&str]| -> (Option<i32>, String) {
         let mut collect: Command = jitscribe();
-        collect.args(["collect", "--interval", "0.5", "-n", count, "-p", &node.pid().to_string(), "--"]);
+        collect.args([
+            "collect",
+            "--interval",
+            "0.5",
+            "-n",
+            count,
+            "-p",
+            &node.pid().to_string(),
+            "--",
+        ]);
         let output = collect.args(words).output().expect("run");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };

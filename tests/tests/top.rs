@@ -88,7 +88,7 @@ fn an_interrupt_ends_the_last_window() {
     let recording = || {
         let folders = std::fs::read_dir(dir.path()).expect("the folder").flatten();
         let mut folders = folders
-            .filter(|entry| entry.file_name().to_string_lossy().starts_with("jitscribe-top-"));
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with("jitscribe-window-"));
         folders.any(|folder| {
             let entries = std::fs::read_dir(folder.path()).into_iter().flatten().flatten();
             let mut data = entries.map(|entry| entry.path().join("perf.data"));

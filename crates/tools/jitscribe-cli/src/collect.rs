@@ -1,21 +1,26 @@
 //! `jitscribe collect`: records running processes in windows, and runs a command on each recording.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::text::shell_word;
-use crate::windows::{Window, WindowArgs, Windows};
+use crate::windows::{RunningWindow, TICK, Window, WindowArgs, Windows};
 use crate::{Error, Result, descriptors, note};
 
 /// What stands for the recording in the command.
 const RECORDING: &[u8] = b"{}";
+/// No window is longer: a year.
+const LONGEST: Duration = Duration::from_secs(31_536_000);
+/// While one window is being recorded, the recording of another may be completed.
+const AT_ONCE: usize = 2;
 /// No more different messages are remembered.
 const MESSAGES: usize = 256;
 
@@ -68,30 +73,73 @@ pub fn run(args: &Args) -> Result<()> {
     ));
     let (send, received) = sync_channel(1);
     let count = args.count.unwrap_or(u64::MAX);
-    thread::scope(|scope| {
-        scope.spawn(move || record(windows, count, &send));
-        handle(&received, &args.command)
-    })
+    let length = args.interval.parse().ok();
+    let length = length.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let length = length.unwrap_or(LONGEST).min(LONGEST);
+    let ends = windows.ends();
+    let recording = thread::spawn(move || {
+        if let Err(error) = record(windows, (length, count), &send) {
+            // Nothing receives it after an error.
+            _ = send.send(Err(error));
+        }
+    });
+    let handled = handle(&received, &args.command);
+    // After an error, windows are still being recorded.
+    ends.store(true, Ordering::Relaxed);
+    drop(received);
+    _ = recording.join();
+    handled
 }
 
-/// Records windows until there are no more.
-fn record(mut windows: Windows, count: u64, send: &SyncSender<Result<Window>>) {
-    for _ in 0..count {
-        let Some(window) = windows.next().transpose() else { return };
-        let failed = window.is_err();
-        if let Err(TrySendError::Full(window)) = send.try_send(window) {
-            let since = Instant::now();
-            if send.send(window).is_err() {
-                return;
+/// Records windows until there are no more. The next one begins when the time of the last one is over, while its recording is still being completed:
+/// every window takes the same time to begin, so that none is missing between two.
+fn record(
+    mut windows: Windows,
+    (length, count): (Duration, u64),
+    send: &SyncSender<Result<Window>>,
+) -> Result<()> {
+    let mut running = VecDeque::new();
+    let (mut started, mut over) = (0, false);
+    let mut next = Instant::now();
+    loop {
+        let now = Instant::now();
+        if started < count && !over && now >= next && running.len() < AT_ONCE {
+            // Where the last window began late, this one does, too.
+            next = next.max(now.checked_sub(TICK).unwrap_or(now)) + length;
+            started += 1;
+            match windows.start()? {
+                Some(window) => running.push_back(window),
+                None => over = true,
             }
-            note::warning(format_args!(
-                "the command takes longer than a window: {:.1} s were not recorded; choose a longer --interval",
-                since.elapsed().as_secs_f64()
-            ));
         }
-        if failed {
-            return;
+        let first: Option<&mut RunningWindow> = running.front_mut();
+        let status = first.map(RunningWindow::status).transpose()?.flatten();
+        if let Some(status) = status {
+            let Some(window) = running.pop_front() else { continue };
+            match windows.finish(window, status)? {
+                Some(window) => hand_over(window, send),
+                None => over = true,
+            }
+        } else if running.is_empty() && (over || started == count) {
+            return Ok(());
+        } else {
+            // The processes may have ended early.
+            over |= running.is_empty() && windows.are_over();
+            thread::sleep(TICK);
         }
+    }
+}
+
+/// Gives a window to the command, and waits while it has two.
+fn hand_over(window: Window, send: &SyncSender<Result<Window>>) {
+    let Err(TrySendError::Full(window)) = send.try_send(Ok(window)) else { return };
+    let since = Instant::now();
+    // Nothing receives it after an error.
+    if send.send(window).is_ok() {
+        note::warning(format_args!(
+            "the command takes longer than a window: the next one may begin up to {:.1} s late; choose a longer --interval",
+            since.elapsed().as_secs_f64()
+        ));
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -20,7 +20,7 @@ use crate::record::Held;
 use crate::{Error, Result, companion, descriptors, exit_code};
 
 /// How often a window that is being recorded is looked at.
-const TICK: Duration = Duration::from_millis(50);
+pub const TICK: Duration = Duration::from_millis(50);
 /// Of what `record` says of a window, no more bytes are kept.
 const LONGEST_MESSAGES: u64 = 1 << 16;
 
@@ -67,6 +67,16 @@ pub struct Window {
     pub messages: Vec<String>,
 }
 
+/// A window that is being recorded, or whose recording is being completed.
+#[derive(Debug)]
+pub struct RunningWindow {
+    window: Window,
+    child: Child,
+    messages: Option<JoinHandle<Vec<String>>>,
+    ends: Arc<AtomicBool>,
+    is_interrupted: bool,
+}
+
 impl Window {
     /// Its perf.data.
     pub fn recording(&self) -> PathBuf {
@@ -109,17 +119,26 @@ impl Windows {
 
     /// Records the next window. `None` if there is none: the processes have ended, or a signal came.
     pub fn next(&mut self) -> Result<Option<Window>> {
-        let is_over = || self.ends.load(Ordering::Relaxed);
-        if is_over() || self.held.as_ref().is_some_and(|held| !held.is_alive()) {
+        let Some(mut running) = self.start()? else { return Ok(None) };
+        loop {
+            match running.status()? {
+                Some(status) => return self.finish(running, status),
+                None => thread::sleep(TICK),
+            }
+        }
+    }
+
+    /// Begins to record the next window, if there is one.
+    pub fn start(&mut self) -> Result<Option<RunningWindow>> {
+        if self.are_over() {
             return Ok(None);
         }
         let asked = self.held.as_mut().map(Held::ask_new).unwrap_or_default();
         let folder = tempfile::Builder::new().prefix("jitscribe-window-").tempdir();
         let folder = folder.map_err(Error::file(std::env::temp_dir()))?;
-        let mut window = Window { folder, messages: Vec::new() };
-        let recording = window.recording();
+        let window = Window { folder, messages: asked };
         let mut command = Command::new(companion::own());
-        command.args(&self.words).arg("--output").arg(&recording);
+        command.args(&self.words).arg("--output").arg(window.recording());
         let copies = self.held.as_ref().is_some_and(Held::need_copies).then_some("dwarf");
         if let Some(how) = self.call_graph.as_deref().or(copies) {
             command.args(["--call-graph", how]);
@@ -132,38 +151,45 @@ impl Windows {
                 let mut text = Vec::new();
                 // What was read is shown.
                 _ = stderr.take(LONGEST_MESSAGES).read_to_end(&mut text);
-                String::from_utf8_lossy(&text).lines().map(str::to_owned).collect::<Vec<_>>()
+                String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
             })
         });
-        let status = self.wait(&mut child)?;
-        let messages = messages.and_then(|lines| lines.join().ok()).unwrap_or_default();
-        window.messages = [asked, messages].concat();
-        if !recording.is_file() {
-            let ended = is_over() || self.held.as_ref().is_some_and(|held| !held.is_alive());
-            if ended {
-                return Ok(None);
-            }
-            let code = status.code().unwrap_or(i32::from(exit_code::FAILED));
-            let last = window.messages.last().cloned().unwrap_or_else(|| format!("exit code {code}"));
-            let last = last.strip_prefix("jitscribe: error: ").map(str::to_owned).unwrap_or(last);
-            return Err(Error::Refused(last));
-        }
-        Ok(Some(window))
+        let ends = Arc::clone(&self.ends);
+        Ok(Some(RunningWindow { window, child, messages, ends, is_interrupted: false }))
     }
 
-    /// Waits for the recording, which is ended early if there is no need for it.
-    fn wait(&self, child: &mut Child) -> Result<ExitStatus> {
-        let mut interrupted = false;
-        loop {
-            if let Some(status) = child.try_wait().map_err(Error::file(companion::own()))? {
-                return Ok(status);
-            }
-            if self.ends.load(Ordering::Relaxed) && !interrupted {
-                // It may have ended just now.
-                _ = kill_process(Pid::from_child(child), Signal::INT);
-                interrupted = true;
-            }
-            thread::sleep(TICK);
+    /// The recording of a window, whose process ended so. `None` if there are no more windows, and none was made of this one.
+    pub fn finish(&self, running: RunningWindow, status: ExitStatus) -> Result<Option<Window>> {
+        let RunningWindow { mut window, messages, .. } = running;
+        let messages = messages.and_then(|lines| lines.join().ok());
+        window.messages.extend(messages.unwrap_or_default());
+        if window.recording().is_file() {
+            return Ok(Some(window));
         }
+        if self.are_over() {
+            return Ok(None);
+        }
+        let code = status.code().unwrap_or(i32::from(exit_code::FAILED));
+        let last = window.messages.last().cloned().unwrap_or_else(|| format!("exit code {code}"));
+        let last = last.strip_prefix("jitscribe: error: ").map(str::to_owned).unwrap_or(last);
+        Err(Error::Refused(last))
+    }
+
+    /// Whether the processes have ended, or a signal came.
+    pub fn are_over(&self) -> bool {
+        self.ends.load(Ordering::Relaxed) || self.held.as_ref().is_some_and(|held| !held.is_alive())
+    }
+}
+
+impl RunningWindow {
+    /// How its process ended; `None` if it has not. It is ended early if there is no need for it.
+    pub fn status(&mut self) -> Result<Option<ExitStatus>> {
+        let status = self.child.try_wait().map_err(Error::file(companion::own()))?;
+        if status.is_none() && self.ends.load(Ordering::Relaxed) && !self.is_interrupted {
+            // It may have ended just now.
+            _ = kill_process(Pid::from_child(&self.child), Signal::INT);
+            self.is_interrupted = true;
+        }
+        Ok(status)
     }
 }

@@ -80,7 +80,8 @@ pub fn write(
             add_line(text, &HEADER).map_err(Error::file(folder))?;
         }
     }
-    let file_name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let file_name =
+        |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let files: Vec<_> = images.written.iter().map(|image| file_name(&image.path)).collect();
     let in_images = in_images(list, plan, images);
     let mut in_images = &in_images[..];

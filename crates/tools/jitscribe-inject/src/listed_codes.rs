@@ -119,7 +119,8 @@ impl ListedNames {
 
     /// The symbol and the tier of a code.
     pub fn get(&self, list: &ListedCodes, code: CodeId) -> Option<(&[u8], &[u8])> {
-        let &NamePlace { start, symbol, tier } = self.places.get(list.names.get(code)?)?.as_ref()?;
+        let &NamePlace { start, symbol, tier } =
+            self.places.get(list.names.get(code)?)?.as_ref()?;
         self.text.get(start..start + symbol + tier)?.split_at_checked(symbol)
     }
 }

@@ -235,7 +235,8 @@ impl Top {
         };
         let ranked = self.by_name.into_iter().map(|(name, place)| (rank(place), name, place));
         let mut sorted: Vec<_> = ranked.filter(|&(rank, ..)| rank != (0, 0)).collect();
-        let order = |(more, a, _): &Ranked, (less, b, _): &Ranked| less.cmp(more).then_with(|| a.cmp(b));
+        let order =
+            |(more, a, _): &Ranked, (less, b, _): &Ranked| less.cmp(more).then_with(|| a.cmp(b));
         // Nearly all of them may be in one sample only, which makes sorting by name slow.
         if sorted.len() > TOP {
             sorted.select_nth_unstable_by(TOP, order);

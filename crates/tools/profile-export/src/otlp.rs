@@ -246,10 +246,8 @@ impl Writer<'_> {
             if let Some(frame) = outermost {
                 let mut attributes = self.location_attributes(frame);
                 let key = self.strings.text("code.function.key");
-                let keys = lines
-                    .into_iter()
-                    .map(|id| self.strings.text(&self.keys.text(id)))
-                    .collect();
+                let keys =
+                    lines.into_iter().map(|id| self.strings.text(&self.keys.text(id))).collect();
                 attributes.push(from_one(self.attributes.number((key, Value::Texts(keys)))));
                 message.numbers(4, attributes);
             }

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use printable::Escaped;
 use profile::{
-    Builder, Code, Frame, Function, FunctionKey, FunctionKind, Profile, SampleRow, Selection, StackId, ThreadId,
+    Builder, Code, Frame, Function, FunctionKey, FunctionKind, Profile, SampleRow, Selection,
+    StackId, ThreadId,
 };
 use profile_export::{Format, Options};
 use proptest::prelude::*;
