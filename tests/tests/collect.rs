@@ -177,7 +177,9 @@ fn an_interrupt_ends_the_last_window_early() {
     let folder = TempDir::with_prefix("jitscribe-collect-").expect("a folder");
     let folder = folder.path();
     let script = workload("steady/steady.js");
-    let node = Running::start(tool("node").arg("--perf-basic-prof").arg(script));
+    // Its log lies where it is started.
+    let node =
+        Running::start(tool("node").arg("--perf-basic-prof").arg(script).current_dir(folder));
     let mut collect = interruptible_jitscribe();
     collect.args([
         "collect",
