@@ -91,14 +91,31 @@ pub fn run(args: &Args) -> Result<()> {
     handled
 }
 
-/// Records windows until there are no more. The next one begins when the time of the last one is over, while its recording is still being completed:
-/// every window takes the same time to begin, so that none is missing between two.
+/// Records windows until there are no more, or an error. Then none is being recorded any longer.
 fn record(
     mut windows: Windows,
-    (length, count): (Duration, u64),
+    planned: (Duration, u64),
     send: &SyncSender<Result<Window>>,
 ) -> Result<()> {
     let mut running = VecDeque::new();
+    let recorded = record_until(&mut windows, &mut running, planned, send);
+    windows.ends().store(true, Ordering::Relaxed);
+    for mut window in running {
+        while let Ok(None) = window.status() {
+            thread::sleep(TICK);
+        }
+    }
+    recorded
+}
+
+/// Records windows until there are no more. The next one begins when the time of the last one is over, while its recording is still being completed:
+/// every window takes the same time to begin, so that none is missing between two.
+fn record_until(
+    windows: &mut Windows,
+    running: &mut VecDeque<RunningWindow>,
+    (length, count): (Duration, u64),
+    send: &SyncSender<Result<Window>>,
+) -> Result<()> {
     let (mut started, mut over) = (0, false);
     let mut next = Instant::now();
     loop {
@@ -112,8 +129,7 @@ fn record(
                 None => over = true,
             }
         }
-        let first: Option<&mut RunningWindow> = running.front_mut();
-        let status = first.map(RunningWindow::status).transpose()?.flatten();
+        let status = running.front_mut().map(RunningWindow::status).transpose()?.flatten();
         if let Some(status) = status {
             let Some(window) = running.pop_front() else { continue };
             match windows.finish(window, status)? {
