@@ -316,3 +316,20 @@ fn record_of_all_processes_loads_the_agent_into_each_jvm_and_stops_it() {
         assert!(named > 20 && nameless <= named, "{named} have a name, {nameless} have none");
     }
 }
+
+/// Without the agent, a perf map has names alone: `record` says so, unless the user wants it.
+#[test]
+fn a_missing_agent_is_reported() {
+    let folder = TempDir::new().expect("a folder");
+    for (agent, is_reported) in [
+        (Path::new("/nothing/there.so"), true),
+        ("".as_ref(), false),
+        (java_agent().as_path(), false),
+    ] {
+        let mut record = jitscribe();
+        record.args(["record", "--allow-empty", "--force", "--", "java", "-version"]);
+        record.current_dir(folder.path()).env("JITSCRIBE_JAVA_AGENT", agent);
+        let said = run(&mut record).stderr;
+        assert_eq!(said.contains("the Java agent is not installed"), is_reported, "{said}");
+    }
+}

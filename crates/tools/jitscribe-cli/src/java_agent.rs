@@ -18,3 +18,8 @@ pub fn path() -> Option<PathBuf> {
         None => companion::library(NAME),
     }
 }
+
+/// Whether there is no agent, which the user did not ask for by an empty name.
+pub fn is_missing() -> bool {
+    env::var_os(VARIABLE).is_none_or(|named| !named.is_empty()) && path().is_none()
+}

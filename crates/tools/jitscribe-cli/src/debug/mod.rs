@@ -15,7 +15,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::record::print_flags;
+use crate::record::print_preparation;
 use crate::runtimes::Preparation;
 use crate::text::Out;
 use crate::{Error, Result, bridge, child, note};
@@ -136,7 +136,7 @@ fn run_command(debugger: Debugger, args: &Args) -> Result<()> {
     for ours in ["JITSCRIBE", "JITSCRIBE_DIR"] {
         prepared.variables.remove(OsStr::new(ours));
     }
-    print_flags(&prepared);
+    print_preparation(&prepared);
     let library = if args.no_env { None } else { preload(&prepared) };
     let mut command = debugger.launch(&prepared.command, library.as_deref());
     command.envs(&prepared.variables);

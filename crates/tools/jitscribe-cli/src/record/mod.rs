@@ -62,7 +62,7 @@ pub use follow::FollowTask;
 pub use held::Held;
 pub use java::JvmTask;
 use prepared::add_bridge;
-pub use prepared::print_flags;
+pub use prepared::print_preparation;
 pub use target::check_program;
 
 /// `dwarf` with the size of the copies, unless the user chooses it. The stack of a language runtime is often deeper than the 8 KiB that
@@ -156,7 +156,7 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         };
         Preparation::of(&args.command, workspace.folder(), stacks)?
     };
-    print_flags(&prepared);
+    print_preparation(&prepared);
     if args.bridge {
         add_bridge(&mut prepared)?;
         // perf records where dumps are: their code would be announced twice.

@@ -2,7 +2,7 @@
 
 use crate::runtimes::Preparation;
 use crate::text::shell_word;
-use crate::{Result, bridge, note};
+use crate::{Result, bridge, java_agent, note};
 
 /// Makes the command load the library for `LD_PRELOAD`.
 pub fn add_bridge(prepared: &mut Preparation) -> Result<()> {
@@ -14,8 +14,14 @@ pub fn add_bridge(prepared: &mut Preparation) -> Result<()> {
     Ok(())
 }
 
-/// Reports the flags that were added to the command.
-pub fn print_flags(prepared: &Preparation) {
+/// Reports the flags that were added to the command, and what is missing for it.
+pub fn print_preparation(prepared: &Preparation) {
+    if prepared.runtime.is_some_and(|runtime| runtime.name == "Java") && java_agent::is_missing() {
+        note::warning(
+            "the Java agent is not installed: Java writes a perf map instead, which has names, but no lines, no inlined calls, and no call stacks without \
+             frame pointers. Install it (README, \"Install\"), or name it in JITSCRIBE_JAVA_AGENT",
+        );
+    }
     if prepared.flags.is_empty() {
         return;
     }

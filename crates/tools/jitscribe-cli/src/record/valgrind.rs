@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::args::{Args, OUTPUT, with_suffix};
 use super::objects::Objects;
-use super::prepared::{add_bridge, print_flags};
+use super::prepared::{add_bridge, print_preparation};
 use super::tool::Tool;
 use super::workspace::{self, Workspace};
 use super::{perf, summary, target};
@@ -66,7 +66,7 @@ pub fn run(args: &Args, tool: Tool) -> Result<()> {
     } else {
         Preparation::of(&args.command, workspace.folder(), Stacks::FramePointers)?
     };
-    print_flags(&prepared);
+    print_preparation(&prepared);
     if args.bridge {
         add_bridge(&mut prepared)?;
     }

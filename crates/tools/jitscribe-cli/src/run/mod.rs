@@ -12,7 +12,7 @@ use std::process::Command;
 
 use crate::debug::{Debugger, Kind};
 use crate::record::summary::list_leftover_files;
-use crate::record::{check_program, print_flags};
+use crate::record::{check_program, print_preparation};
 use crate::runtimes::{Preparation, Stacks};
 use crate::{Error, Result, bridge, child, text};
 
@@ -102,7 +102,7 @@ pub fn run(args: &Args) -> Result<()> {
     for ours in ["JITSCRIBE", "JITSCRIBE_DIR"] {
         prepared.variables.remove(OsStr::new(ours));
     }
-    print_flags(&prepared);
+    print_preparation(&prepared);
     let mut command = command(args, &prepared, &library)?;
     let written = folder.path().join("written");
     File::create(&written).map_err(Error::file(&written))?;
