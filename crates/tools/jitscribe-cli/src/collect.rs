@@ -169,7 +169,10 @@ fn handle(windows: &Receiver<Result<Window>>, words: &[OsString]) -> Result<()> 
         for message in &window.messages {
             // What is wrong with one window is usually wrong with all.
             if said.len() < MESSAGES && said.insert(message.clone()) {
-                note::say(message);
+                match message.strip_prefix("jitscribe: warning: ") {
+                    Some(warning) => note::warning(warning),
+                    None => note::say(message),
+                }
             }
         }
         let recording = window.recording();
