@@ -12,6 +12,7 @@ pub mod compare;
 pub mod corpus;
 pub mod debugger;
 pub mod demo;
+pub mod engines;
 pub mod java;
 pub mod jitscribe;
 pub mod line_oracle;

@@ -7,17 +7,14 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use end_to_end::engines::{DUCKDB, Engine, SPARK, is_of_runtime, reported_functions};
 use end_to_end::jitscribe::{interruptible_jitscribe, jitscribe};
 use end_to_end::live::workload;
 use end_to_end::running::Running;
-use end_to_end::tool::{crate_dir, installed, run, tool};
+use end_to_end::tool::{run, tool};
 use serde_json::Value;
 use tempfile::TempDir;
 use test_privilege::{Privilege, have, unshare};
-
-/// The engines that are asked.
-const ENGINES: [(&str, &str); 2] =
-    [("duckdb", "engines-2.0.1-55.0.0-26.9.0"), ("spark", "spark-4.3.0")];
 
 const TOP: &str = "
     SELECT f.name, SUM(s.sample_count) AS own_samples
@@ -49,26 +46,17 @@ fn start(command: &[&str], folder: &Path, contained: bool) -> Running {
 /// Samples by function, of runtimes only.
 type Counts = BTreeMap<String, u64>;
 
-fn ask(engine: &str, python: &str, tables: &Path, query: &Path) -> Counts {
-    let script = crate_dir().parent().expect("the workspace").join("fleet/query.py");
-    let mut command = tool(installed(&format!("{python}/bin/python3")));
-    let printed = run(command.arg(script).arg(engine).arg(tables).arg(query)).stdout;
-    let answer: Value = serde_json::from_str(&printed).expect("JSON");
-    let rows = answer["rows"].as_array().expect("rows").iter();
-    let row = |row: &Value| Some((row[0].as_str()?.to_owned(), row[1].as_u64()?));
-    rows.map(|it| row(it).expect("a name and a number")).collect()
+fn ask(engine: Engine, tables: &Path, query: &Path) -> Counts {
+    let answers = engine.ask(tables, [query]);
+    let row = |row: &Vec<Value>| Some((row[0].as_str()?.to_owned(), row[1].as_u64()?));
+    answers[0].1.iter().map(|it| row(it).expect("a name and a number")).collect()
 }
 
 fn reported(data: &Path) -> Counts {
-    let mut report = jitscribe();
-    report.args(["report", "--stdio", "--json", "--percent-limit", "0", "-i"]).arg(data);
-    let report: Value = serde_json::from_str(&run(&mut report).stdout).expect("JSON");
     let mut counts = Counts::new();
-    for function in report["top"]["functions"].as_array().expect("functions") {
-        let is_of_runtime =
-            ["jitted", "interpreted"].contains(&function["kind"].as_str().expect("a kind"));
+    for function in reported_functions(data).iter().filter(|function| is_of_runtime(function)) {
         let own = function["samples"].as_u64().expect("a number");
-        if is_of_runtime && own > 0 {
+        if own > 0 {
             let name = function["name"].as_str().expect("a name");
             *counts.entry(name.to_owned()).or_default() += own;
         }
@@ -140,7 +128,7 @@ fn tables_of_windows_equal_a_recording() {
 
     let query = folder.join("top.sql");
     fs::write(&query, TOP).expect("written");
-    let [duckdb, spark] = ENGINES.map(|(engine, python)| ask(engine, python, &tables, &query));
+    let [duckdb, spark] = [DUCKDB, SPARK].map(|engine| ask(engine, &tables, &query));
     assert_eq!(duckdb, spark);
     let recorded = reported(&data);
     let [all, all_recorded] = [&duckdb, &recorded].map(|it| it.values().sum::<u64>() as f64);
@@ -164,7 +152,7 @@ fn tables_of_windows_equal_a_recording() {
     }
 }
 
-/// The files in a folder whose names begin and end like this.
+/// A file in a folder whose name begins so.
 fn find(folder: &Path, begin: &str) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).ok()?;
     entries.flatten().map(|entry| entry.path()).find(|path| {

@@ -87,7 +87,7 @@ fn erlang() {
     let mut stacks = Stacks::record(&program, compile);
     let counts = stacks.count("Erlang 25");
     let (all, whole) = stacks.from_jitted_code();
-    assert!(all > 30 && whole * 100 >= all * 90, "{whole} of {all}, {counts:?}");
+    assert!(all > 100 && whole * 100 >= all * 90, "{whole} of {all}, {counts:?}");
 }
 
 /// JavaScriptCore enters jitted code, and its interpreter, by code that keeps a frame pointer and has no tables. perf's libunwind
@@ -122,12 +122,12 @@ fn deno_and_bun_by_frame_pointers() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut record = jitscribe();
         record.args(["record", "--json", "-F", "999", "-o", "it.data", "--"]).arg(&program);
-        record.arg("run").arg(workload("spin.js")).current_dir(folder.path());
+        // How soon code is compiled depends on the machine: a second may have too few samples in it.
+        record.arg("run").arg(workload("spin.js")).arg("4").current_dir(folder.path());
         let report = report(&run(record.env("DENO_DIR", folder.path())));
         let [named, unnamed] =
             ["named", "unnamed"].map(|count| report["samples"][count].as_u64().expect("a number"));
-        // How soon code is compiled, and so how many samples are in it, depends on the machine.
-        assert!(named > 30 && unnamed * 100 <= named, "{report}");
+        assert!(named > 100 && unnamed * 100 <= named, "{report}");
         let chains = Perf::installed().chains(&folder.path().join("it.data"));
         let is_jitted = |chain: &&Chain| {
             chain.frames.first().is_some_and(|leaf| leaf.dso.contains("/it.data.jit/"))
@@ -139,6 +139,6 @@ fn deno_and_bun_by_frame_pointers() {
         };
         let all = chains.iter().filter(is_jitted).count();
         let whole = chains.iter().filter(is_jitted).filter(is_whole).count();
-        assert!(all > 30 && whole * 100 >= all * 95, "{whole} of {all}");
+        assert!(all > 100 && whole * 100 >= all * 95, "{whole} of {all}");
     }
 }

@@ -23,7 +23,7 @@ impl CodeNumbers {
     /// Gives a code a number.
     pub fn set(&mut self, code: CodeId, number: usize) {
         if let Some(place) = self.0.get_mut(code.index()) {
-            *place = u32::try_from(number).ok().and_then(|it| NonZeroU32::MIN.checked_add(it));
+            *place = above(number);
         }
     }
 
@@ -31,8 +31,12 @@ impl CodeNumbers {
     pub fn replace(&mut self, new: impl Fn(usize) -> Option<usize>) {
         for place in self.0.iter_mut().flatten() {
             let number = usize::try_from(place.get() - 1).ok().and_then(&new);
-            let above = number.and_then(|it| NonZeroU32::MIN.checked_add(u32::try_from(it).ok()?));
-            *place = above.unwrap_or(*place);
+            *place = number.and_then(above).unwrap_or(*place);
         }
     }
+}
+
+/// How a number is kept: 0 stands for none.
+fn above(number: usize) -> Option<NonZeroU32> {
+    NonZeroU32::MIN.checked_add(u32::try_from(number).ok()?)
 }

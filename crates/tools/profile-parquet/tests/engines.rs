@@ -4,21 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use end_to_end::demo::demo_with_phases;
+use end_to_end::engines::{
+    CLICKHOUSE, DATAFUSION, DUCKDB, Engine, SPARK, is_of_runtime, reported_functions,
+};
 use end_to_end::jitscribe::jitscribe;
-use end_to_end::tool::{crate_dir, installed, run, tool};
+use end_to_end::tool::{run, tool};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use profile::{FunctionKind, Profile, clean_name};
 use profile_recording::Options;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The engines, and the Python that has each.
-const ENGINES: [(&str, &str); 4] = [
-    ("duckdb", "engines-2.0.1-55.0.0-26.9.0"),
-    ("datafusion", "engines-2.0.1-55.0.0-26.9.0"),
-    ("clickhouse", "engines-2.0.1-55.0.0-26.9.0"),
-    ("spark", "spark-4.3.0"),
-];
+const ENGINES: [Engine; 4] = [DUCKDB, DATAFUSION, CLICKHOUSE, SPARK];
 
 const QUERIES: [&str; 5] = ["top", "regressions", "churn", "coverage", "flame"];
 
@@ -71,40 +68,13 @@ impl Fleet {
     }
 
     /// The answers of an engine.
-    fn ask(&self, engine: &str, python: &str) -> Vec<(Vec<String>, Vec<Row>)> {
-        let script = crate_dir().parent().expect("the workspace").join("fleet/query.py");
-        let mut command = tool(installed(&format!("{python}/bin/python3")));
-        command.arg(script).arg(engine).arg(self.folder.path().join("fleet")).args(QUERIES);
-        let printed = run(&mut command).stdout;
-        let answers = printed.lines().map(|line| {
-            let answer: Value = serde_json::from_str(line).expect("JSON");
-            let columns = answer["columns"].as_array().expect("columns").iter();
-            let rows = answer["rows"].as_array().expect("rows").iter();
-            (
-                columns.map(|name| name.as_str().expect("a name").to_owned()).collect(),
-                rows.map(|row| row.as_array().expect("a row").iter().map(as_number).collect())
-                    .collect(),
-            )
-        });
-        answers.collect()
+    fn ask(&self, engine: Engine) -> Vec<(Vec<String>, Vec<Row>)> {
+        engine.ask(&self.folder.path().join("fleet"), QUERIES)
     }
 
     /// The functions of a recording, as `report` has them.
     fn report(&self, host: &str) -> Vec<Value> {
-        let mut report = jitscribe();
-        report
-            .args(["report", "--stdio", "--json", "--percent-limit", "0", "-i"])
-            .arg(self.data(host));
-        let report: Value = serde_json::from_str(&run(&mut report).stdout).expect("JSON");
-        report["top"]["functions"].as_array().expect("functions").clone()
-    }
-}
-
-/// A value as all engines write it: ClickHouse writes 0.0 as 0.
-fn as_number(value: &Value) -> Value {
-    match value.as_f64() {
-        Some(number) if value.is_f64() && number == 0.0 => Value::from(0),
-        _ => value.clone(),
+        reported_functions(&self.data(host))
     }
 }
 
@@ -116,14 +86,10 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
 }
 
-fn is_of_runtime(function: &Value) -> bool {
-    ["jitted", "interpreted"].contains(&function["kind"].as_str().expect("a kind"))
-}
-
 #[test]
 fn engines_agree_with_each_other_and_with_reports() {
     let fleet = Fleet::record();
-    let answers = ENGINES.map(|(engine, python)| (engine, fleet.ask(engine, python)));
+    let answers = ENGINES.map(|engine| (engine.name, fleet.ask(engine)));
     let (_, first) = &answers[0];
     assert_eq!(first.len(), QUERIES.len());
     for (engine, answers) in &answers {
