@@ -18,7 +18,9 @@ if ! cargo deny --version >/dev/null 2>&1; then
     exit 0
 fi
 cargo deny --all-features check licenses bans sources
-(cd fuzz && cargo deny --all-features --config ../deny.toml check licenses bans sources)
+for workspace in fuzz fleet; do
+    (cd $workspace && cargo deny --all-features --config ../deny.toml check licenses bans sources)
+done
 if cargo deny fetch db; then
     cargo deny --all-features check advisories
 else

@@ -14,9 +14,11 @@ step() {
 step "format"
 cargo fmt --all --check
 (cd fuzz && cargo fmt --check)
+(cd fleet && cargo fmt --check)
 
 step "lints"
 cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
+(cd fleet && cargo clippy --quiet --all-targets --locked --target-dir "$(realpath "${CARGO_TARGET_DIR:-../target}")/fleet" -- -D warnings)
 # The workspace turns features on that runtimes do without.
 cargo clippy --quiet -p jitdump --no-default-features --locked -- -D warnings
 # A library must not end the process that it is in for want of memory.

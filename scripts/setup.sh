@@ -48,6 +48,8 @@ duckdb=2.0.1
 datafusion=55.0.0
 chdb=26.9.0
 spark=4.3.0
+# A server that answers as S3 does.
+moto=5.2.5
 # What the page of reports is built with, and the SHA-256 of each archive.
 esbuild=0.28.2
 esbuild_sum=9573bb2233aab0f9ea7647d5cca9726113cc1768de61d66b17267f4db84488f6
@@ -317,6 +319,41 @@ END
         "$cache/spark-$spark/bin/pip" install --quiet --no-cache-dir --no-deps --no-build-isolation --require-hashes -r "$requirements"
         rm "$requirements"
     fi
+    if ! "$cache/moto-$moto/bin/python3" -c 'import moto.server' 2>/dev/null; then
+        requirements=$(mktemp)
+        cat >"$requirements" <<END
+blinker==1.9.0 --hash=sha256:ba0efaa9080b619ff2f3459d1d500c57bddea4a6b424b60a91141db6fd2f08bc
+boto3==1.44.8 --hash=sha256:099caf21553bbbfef118904aa02fadb8776a534704cf00bede0ed9f29a4da88e
+botocore==1.44.8 --hash=sha256:76342a76c338701db80dcb8afe1c9bd079283d6fffbb9d881442abb02a215043
+certifi==2026.10.19.post1 --hash=sha256:1324c476b4811eff41a8bc2122cd0bbd4d9c7234c725446d99ab1612b3a7fdd2
+cffi==2.1.1 --hash=sha256:34e261f78cb6ceaaa36f42f2613f4380d94d9c759a9c73c769ee6e0247364632
+charset-normalizer==3.5.3 --hash=sha256:2a6f937e0b70133d1f826d0a253331b6fe1a4c874808cc12e16f2fb8177042f4
+click==8.5.1 --hash=sha256:8bb5376d2006950386f8c6427613334a2acadc5f559cb80e638d00b4df957e37
+cryptography==50.0.2 --hash=sha256:9dab55f57c74c3cad24c323bacbbd04be4705ba6eb0d92e920b1fc4837ed5079
+flask==3.1.3 --hash=sha256:f4bcbefc124291925f1a26446da31a5178f9483862233b23c0c96a20701f670c
+flask-cors==6.0.5 --hash=sha256:68fcf75693e961f3af26683b23c4b9a8fb6b64de17d20d0c37b95e8de7ab2ed8
+idna==3.20 --hash=sha256:ab7ae7122974553370f0bdb919e1a960b2cd1bc1ef0276416d896db81c14582c
+itsdangerous==2.2.0 --hash=sha256:c6242fc49e35958c8b15141343aa660db5fc54d4f13a1db01a3f5891b98700ef
+jinja2==3.1.6 --hash=sha256:85ece4451f492d0c13c5dd7c13a64681a86afae63a5f347908daf103ce6d2f67
+jmespath==1.1.0 --hash=sha256:a5663118de4908c91729bea0acadca56526eb2698e83de10cd116ae0f4e97c64
+markupsafe==3.0.4 --hash=sha256:6da83a088f8ef93b2d483a8232a4dbf4d69d3d8496b568a03c56becac43e1808
+moto==$moto --hash=sha256:eef62cdcf3bfe73e0863743511ba042dfaba04ba3d5ecdcb896a196c693ad528
+py-partiql-parser==0.6.3 --hash=sha256:deb0769c3346179d2f590dcbde556f708cdb929059fb654bad75f4cf6e07f582
+pycparser==3.12 --hash=sha256:a076f3f489b39b43ed13563a1dafe42447445bec2e294154ec5c57fcdda4c85e
+python-dateutil==2.9.0.post0 --hash=sha256:a8b2bc7bffae282281c8140a97d3aa9c14da0b136dfe83f850eea9a5f7470427
+pyyaml==6.0.4 --hash=sha256:622aa875fa6533f25fedcffe23079357d65a690d462200afed5d8e9d0e01ebee
+requests==2.34.2 --hash=sha256:2a0d60c172f83ac6ab31e4554906c0f3b3588d37b5cb939b1c061f4907e278e0
+responses==0.26.3 --hash=sha256:74474f799334ac4f37d93b6437ecc3bb1bb5c77a8d31780a338643be2dce0af8
+s3transfer==0.19.3 --hash=sha256:24eb7535804306355e31c952a90022bf5b2f9d760f9a11062c7493a217c08553
+six==1.17.0 --hash=sha256:4721f391ed90541fddacab5acf947aa0d3dc7d27b2e1e8eda2be8970586c3274
+urllib3==2.8.0 --hash=sha256:0cf3cae568d36aa9576b28dfb35f11328f1cb974ca7647d9475ebb86c75ac6e3
+werkzeug==3.1.9 --hash=sha256:6392e50c78460ba618e5b21f08a71f59c99ce99cdc6cf6e3dd7e6ccca8754fab
+xmltodict==1.0.4 --hash=sha256:a4a00d300b0e1c59fc2bfccb53d7b2e88c32f200df138a0dd2229f842497026a
+END
+        python3 -m venv "$cache/moto-$moto"
+        "$cache/moto-$moto/bin/pip" install --quiet --no-deps --only-binary :all: --require-hashes -r "$requirements"
+        rm "$requirements"
+    fi
     # What the page of reports is built with.
     npm_package "linux-x64-$esbuild" "@esbuild/linux-x64/-/linux-x64-$esbuild.tgz" "$esbuild_sum"
     npm_package "typescript-$typescript" "typescript/-/typescript-$typescript.tgz" "$typescript_sum"
@@ -386,6 +423,7 @@ if [ "$mode" = test ]; then
     printf '  %-36s %s\n' "the stubs of OpenTelemetry" "$cache/otlp-$otlp"
     printf '  %-36s %s\n' "DuckDB, DataFusion and ClickHouse" "$cache/$engines"
     printf '  %-36s %s\n' "Spark" "$cache/spark-$spark"
+    printf '  %-36s %s\n' "a server that answers as S3 does" "$cache/moto-$moto"
     printf '  %-36s %s\n' "esbuild" "$cache/linux-x64-$esbuild"
     printf '  %-36s %s\n' "TypeScript" "$cache/typescript-$typescript"
 fi

@@ -17,10 +17,21 @@ trap 'rm -rf "$scratch"' EXIT
 export JITSCRIBE_SKIPPED=$scratch/skipped
 : >"$JITSCRIBE_SKIPPED"
 
+# What the build directory's disk has left, in MB. A linker that finds it full dies of a bus error, and says nothing of disks.
+free() {
+    df --output=avail -BM "$target" | tail -n 1 | tr -dc 0-9
+}
+mkdir -p "${CARGO_TARGET_DIR:-target}"
+target=$(realpath "${CARGO_TARGET_DIR:-target}")
+needed=12000
+if [ "$(free)" -lt $needed ]; then
+    echo "scripts/test.sh: warning: $(free) MB are free for $target, and all tests need about $needed; CARGO_TARGET_DIR moves it" >&2
+fi
+
 steps=()
 step() {
     steps+=("$SECONDS $1")
-    printf '\n== %s (%d s so far)\n' "$1" "$SECONDS"
+    printf '\n== %s (%d s so far, %d MB of disk free)\n' "$1" "$SECONDS" "$(free)"
 }
 
 step "what the tests need"
@@ -28,15 +39,18 @@ scripts/setup.sh test
 
 step "building the tests"
 cargo test --quiet --workspace --locked --no-run
+(cd fleet && cargo build --quiet --locked --target-dir "$target/fleet")
 
 step "tests"
 # What was built with them. Else the end-to-end tests build these programs by themselves, for which dependencies have
 # fewer features: Cranelift would be compiled once more.
-built=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
+built=$target/debug
 # No test links it, so that none of the above has built it.
 cargo build --quiet --locked -p jitscribe-preload
 JITSCRIBE_PRELOAD=$built/libjitscribe_preload.so JITSCRIBE_BIN=$built/jitscribe DEMO_JIT_BIN=$built/demo-jit \
+    JITSCRIBE_FLEET_BIN=$target/fleet/debug/jitscribe-fleet \
     cargo test --quiet --workspace --locked --no-fail-fast
+(cd fleet && cargo test --quiet --locked --target-dir "$target/fleet")
 
 step "gdb 16 and lldb 19"
 cache=${JITSCRIBE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/jitscribe}

@@ -27,7 +27,8 @@ SELECT
     n.file AS file,
     c.own_before AS own_before,
     c.own_after AS own_after,
-    CAST(c.own_after AS DOUBLE) / NULLIF(t.all_after, 0) - CAST(c.own_before AS DOUBLE) / NULLIF(t.all_before, 0) AS share_change
+    CAST(c.own_after AS DOUBLE) / NULLIF(t.all_after, 0) - CAST(c.own_before AS DOUBLE) / NULLIF(t.all_before, 0) AS share_change,
+    c.lineage_key AS lineage_key
 FROM counted AS c
 CROSS JOIN totals AS t
 JOIN names AS n ON n.lineage_key = c.lineage_key

@@ -35,6 +35,37 @@ pub fn demo_jit() -> Command {
     }))
 }
 
+/// A command for `jitscribe fleet`, whose program is the one that `JITSCRIBE_FLEET_BIN` names, else it is built, which takes minutes the first time.
+///
+/// # Panics
+/// If it is not built.
+pub fn fleet() -> Command {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let program = BUILT.get_or_init(|| match std::env::var_os("JITSCRIBE_FLEET_BIN") {
+        Some(elsewhere) => elsewhere.into(),
+        None => build_fleet(),
+    });
+    // The command looks for it on the PATH.
+    let folder = program.parent().expect("a folder").to_owned();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(folder).chain(std::env::split_paths(&path));
+    let mut command = jitscribe();
+    command.env("PATH", std::env::join_paths(folders).expect("a path")).arg("fleet");
+    command
+}
+
+/// Builds the program of `jitscribe fleet`, which is a workspace of its own.
+#[expect(clippy::print_stderr, reason = "who waits for a test should know what for")]
+fn build_fleet() -> PathBuf {
+    eprintln!("building jitscribe-fleet");
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+    let target = workspace.join("target/fleet");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--locked"]).current_dir(workspace.join("fleet"));
+    run(cargo.arg("--target-dir").arg(&target));
+    target.join("debug/jitscribe-fleet")
+}
+
 /// The agent for Java, which is built with the tests.
 ///
 /// # Panics

@@ -87,7 +87,7 @@ fn licences_bans_and_sources_are_as_deny_toml_has_them() {
     assert!(allowed.contains("MIT") && exceptions.contains("cbindgen") && bans.len() > 1);
     let mut wrong = Vec::new();
     let mut count = 0;
-    for folder in [root().to_owned(), root().join("fuzz")] {
+    for folder in [root().to_owned(), root().join("fuzz"), root().join("fleet")] {
         let metadata = metadata(&folder);
         for package in metadata["packages"].as_array().expect("packages") {
             count += 1;

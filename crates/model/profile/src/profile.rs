@@ -51,6 +51,8 @@ pub struct About {
     pub to_utc: Option<i64>,
     /// The number of samples each second, if the recording was made by frequency.
     pub frequency: Option<u64>,
+    /// Whether it is of many hosts: processes are versions of services, and threads are hosts, whose ids mean nothing.
+    pub of_fleet: bool,
 }
 
 /// A file that was sampled, and cannot be looked into.

@@ -21,6 +21,7 @@ mod exit_code;
 mod export;
 mod files;
 mod firefox_server;
+mod fleet;
 mod foreign;
 mod html;
 mod inject;
@@ -83,6 +84,7 @@ enum Verb {
     Diff(diff::Args),
     Top(top::Args),
     Collect(collect::Args),
+    Fleet(fleet::Args),
     Dump(dump::Args),
     Check(check::Args),
     Ctl(ctl::Args),
@@ -122,6 +124,7 @@ fn main() -> ExitCode {
         Verb::Diff(args) => diff::run(&args),
         Verb::Top(args) => top::run(&args),
         Verb::Collect(args) => collect::run(&args),
+        Verb::Fleet(args) => fleet::run(&args),
         Verb::Dump(args) => dump::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Ctl(args) => ctl::run(&args),

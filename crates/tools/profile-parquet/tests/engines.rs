@@ -1,13 +1,15 @@
 //! The queries of `fleet/sql` on the engines that they are for: all answer the same, and what `jitscribe report` and `export --folded` say of the recordings.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use end_to_end::demo::demo_with_phases;
 use end_to_end::engines::{
     CLICKHOUSE, DATAFUSION, DUCKDB, Engine, SPARK, is_of_runtime, reported_functions,
 };
-use end_to_end::jitscribe::jitscribe;
+use end_to_end::jitscribe::{fleet as fleet_command, jitscribe};
 use end_to_end::tool::{run, tool};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use profile::{FunctionKind, Profile, clean_name};
@@ -17,7 +19,7 @@ use tempfile::TempDir;
 
 const ENGINES: [Engine; 4] = [DUCKDB, DATAFUSION, CLICKHOUSE, SPARK];
 
-const QUERIES: [&str; 5] = ["top", "regressions", "churn", "coverage", "flame"];
+const QUERIES: [&str; 6] = ["top", "regressions", "churn", "coverage", "by_host", "flame"];
 
 /// The recordings: the host, and the version of the service.
 const RECORDINGS: [(&str, &str); 3] = [("host-a", "1.0"), ("host-b", "1.0"), ("host-c", "1.1")];
@@ -97,13 +99,19 @@ fn engines_agree_with_each_other_and_with_reports() {
             assert_eq!(answer, expected, "{query} on {engine}");
         }
     }
-    let [top, regressions, churn, coverage, flame] = first.as_slice() else { unreachable!() };
+    let [top, regressions, churn, coverage, by_host, flame] = first.as_slice() else {
+        unreachable!()
+    };
     let reports = RECORDINGS.map(|(host, version)| (version, fleet.report(host)));
     expect_top(&top.1, &reports, &fleet);
     expect_regressions(&regressions.1, &reports);
     expect_coverage(&coverage.1, &reports);
     expect_churn(&churn.1, &fleet);
+    expect_by_host(&by_host.1, &regressions.1);
     expect_flame(&flame.1, &fleet);
+    expect_command(&fleet, [top, regressions, churn, coverage]);
+    expect_bucket(&fleet);
+    expect_page(&fleet, &coverage.1);
 }
 
 fn cleaned(name: &str) -> String {
@@ -238,6 +246,168 @@ fn expect_churn(rows: &[Row], fleet: &Fleet) {
         .collect();
     assert_eq!(found, expected);
     assert!(!found.is_empty(), "the demo compiles a function again and again");
+}
+
+/// Lineage, host, whether it is the second version, samples: together they are those of the versions.
+fn expect_by_host(rows: &[Row], regressions: &[Row]) {
+    let of_versions = |hosts: &dyn Fn(&str) -> bool, side: u64| -> BTreeMap<i64, u64> {
+        let mut sums = BTreeMap::new();
+        for row in rows.iter().filter(|row| hosts(row[1].as_str().expect("a host"))) {
+            assert_eq!(number(&row[2]), side, "{row:?}");
+            *sums.entry(row[0].as_i64().expect("a key")).or_default() += number(&row[3]);
+        }
+        sums
+    };
+    let before = of_versions(&|host| ["host-a", "host-b"].contains(&host), 0);
+    let after = of_versions(&|host| host == "host-c", 1);
+    for row in regressions {
+        let lineage = row[5].as_i64().expect("a key");
+        let samples = [&before, &after].map(|side| side.get(&lineage).copied().unwrap_or_default());
+        assert_eq!(samples, [number(&row[2]), number(&row[3])], "{row:?}");
+    }
+}
+
+/// An answer: the names of its columns, and its rows.
+type Answer = (Vec<String>, Vec<Row>);
+
+/// `jitscribe fleet` answers what the engines do.
+fn expect_command(fleet: &Fleet, answers: [&Answer; 4]) {
+    let ask = |verb: &str, options: &[&str]| -> Value {
+        let mut command = fleet_command();
+        command.arg(verb).arg(fleet.folder.path().join("fleet")).arg("--json").args(options);
+        serde_json::from_str(&run(&mut command).stdout).expect("JSON")
+    };
+    let [top, regressions, churn, coverage] = answers;
+    let of = |(columns, rows): &Answer| -> Vec<BTreeMap<String, Value>> {
+        let named = |row: &Row| columns.iter().cloned().zip(row.iter().cloned()).collect();
+        rows.iter().map(named).collect()
+    };
+    let rows = |answer: &Value, name: &str| -> Vec<BTreeMap<String, Value>> {
+        serde_json::from_value(answer[name].clone()).expect("rows")
+    };
+    for (verb, name, answer) in [
+        ("top", "functions", top),
+        ("churn", "functions", churn),
+        ("coverage", "services", coverage),
+    ] {
+        let said = ask(verb, &[]);
+        assert_eq!(rows(&said, name), of(answer), "{verb}");
+        assert_eq!(said["samples"], coverage.1[0][1], "{verb}");
+    }
+    // What is selected, and how much.
+    let few = ask("top", &["-n", "2"]);
+    assert_eq!(rows(&few, "functions"), of(top)[..2]);
+    let of_host = ask("coverage", &["--host", "host-c", "--service", "shop"]);
+    let of_report: u64 = fleet.report("host-c").iter().map(|it| number(&it["samples"])).sum();
+    assert_eq!(number(&of_host["services"][0]["all_samples"]), of_report);
+    for nothing in
+        [["--service", "it's"], ["--until", "1980-01-01"], ["--since", "2200-01-01T00:00:00Z"]]
+    {
+        assert_eq!(ask("top", &nothing)["samples"], 0, "{nothing:?}");
+    }
+    let difference = ask("diff", &[]);
+    assert_eq!(difference["versions"], serde_json::json!(["1.0", "1.1"]));
+    assert_eq!(difference["hosts"], serde_json::json!([2, 1]));
+    let functions = difference["functions"].as_array().expect("functions");
+    let of_lineage: BTreeMap<i64, &Value> =
+        functions.iter().map(|row| (row["lineage_key"].as_i64().expect("a key"), row)).collect();
+    assert_eq!(of_lineage.len(), functions.len());
+    assert!(regressions.1.len() <= functions.len());
+    for row in of(regressions) {
+        let found = of_lineage[&row["lineage_key"].as_i64().expect("a key")];
+        assert_eq!((&found["name"], &found["file"]), (&row["name"], &row["file"]));
+        assert_eq!(found["samples"], serde_json::json!([row["own_before"], row["own_after"]]));
+        let by_chance = found["by_chance"].as_f64().expect("a probability");
+        assert!((0.0..=1.0).contains(&by_chance), "{found}");
+    }
+    // One program ran on all hosts: what differs is chance.
+    let printed = run(fleet_command().arg("diff").arg(fleet.folder.path().join("fleet")));
+    assert!(printed.stderr.contains("left out whose change may be chance"), "{}", printed.stderr);
+    // What cannot be is refused with what can.
+    let mut unknown = fleet_command();
+    unknown
+        .arg("diff")
+        .arg(fleet.folder.path().join("fleet"))
+        .args(["--before", "1.0", "--after", "7"]);
+    let refused = unknown.output().expect("run");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("there are 1.0, 1.1"));
+    let empty = TempDir::new().expect("a folder");
+    let refused = fleet_command().arg("top").arg(empty.path()).output().expect("run");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("jitscribe export --parquet"));
+}
+
+/// Copies a folder into a bucket, then waits for the end of its input.
+const SERVE_BUCKET: &str = r#"
+import pathlib, sys
+import boto3
+from moto.server import ThreadedMotoServer
+
+server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+server.start()
+host, port = server.get_host_and_port()
+client = boto3.client("s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1",
+                      aws_access_key_id="test", aws_secret_access_key="test")
+client.create_bucket(Bucket="tables")
+folder = pathlib.Path(sys.argv[1])
+for path in folder.rglob("*.parquet"):
+    client.upload_file(str(path), "tables", f"of/fleet/{path.relative_to(folder)}")
+print(f"http://{host}:{port}", flush=True)
+sys.stdin.read()
+server.stop()
+"#;
+
+/// Tables in a bucket are those in the folder.
+fn expect_bucket(fleet: &Fleet) {
+    let tables = fleet.folder.path().join("fleet");
+    let mut server = tool(end_to_end::tool::installed("moto-5.2.5/bin/python3"));
+    server.args(["-c", SERVE_BUCKET]).arg(&tables);
+    server.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut server = server.spawn().expect("start");
+    let mut lines = BufReader::new(server.stdout.take().expect("a pipe")).lines();
+    let endpoint = lines.next().expect("a line").expect("text");
+    let of = |place: &Path| {
+        let mut command = fleet_command();
+        command.arg("top").arg(place).arg("--json").env("AWS_ENDPOINT", &endpoint);
+        command.env("AWS_ALLOW_HTTP", "true").env("AWS_REGION", "us-east-1");
+        command.env("AWS_ACCESS_KEY_ID", "test").env("AWS_SECRET_ACCESS_KEY", "test");
+        let mut answer: Value = serde_json::from_str(&run(&mut command).stdout).expect("JSON");
+        answer["tables"].take();
+        answer
+    };
+    assert_eq!(of(Path::new("s3://tables/of/fleet")), of(&tables));
+    // It ends when its input does.
+    drop(server.stdin.take());
+    assert!(server.wait().expect("wait").success());
+}
+
+/// The page of all hosts has all samples, and names the function that cost most.
+fn expect_page(fleet: &Fleet, coverage: &[Row]) {
+    let page = fleet.folder.path().join("fleet.html");
+    let tables = fleet.folder.path().join("fleet");
+    run(fleet_command().arg("report").arg(&tables).arg("-o").arg(&page));
+    let mut browser = test_browser::Browser::start();
+    let mut open = browser.open(&page, "#view=functions", (1200, 800));
+    let said = open.eval("document.querySelector('#selection').textContent");
+    let samples: String = text(&said).chars().filter(|c| c.is_ascii_digit() || *c == ' ').collect();
+    let all = number(&coverage[0][1]).to_string();
+    assert!(samples.replace(' ', "").starts_with(&all.repeat(2)), "{said} {all}");
+    let lanes = text(&open.eval("document.querySelector('#timeline').textContent"));
+    for lane in ["shop 1.0", "shop 1.1", "host-a", "host-b", "host-c"] {
+        assert!(lanes.contains(lane), "{lane}: {lanes}");
+    }
+    open.finish();
+    // The same tables make the same page.
+    let first = std::fs::read(&page).expect("a page");
+    run(fleet_command().arg("report").arg(&tables).arg("-o").arg(&page));
+    assert!(first == std::fs::read(&page).expect("a page"));
+    // A file that is no report is not replaced.
+    std::fs::write(&page, "mine").expect("a file");
+    let refused =
+        fleet_command().arg("report").arg(&tables).arg("-o").arg(&page).output().expect("run");
+    assert_eq!(refused.status.code(), Some(2));
+    assert_eq!(std::fs::read(&page).expect("a file"), b"mine");
 }
 
 /// A stack, and its samples. Against the folded stacks of each recording.

@@ -88,7 +88,7 @@ async function start() {
     events.value = String(state.event);
     const words = [`${count(counts.samples)} of ${count(profile.sampleCount)} samples`];
     if (state.span) words.push(`${duration(state.span[0])} to ${duration(state.span[1])}`);
-    if (state.threads) words.push(state.threads.size === 1 ? "1 thread" : `${count(state.threads.size)} threads`);
+    if (state.threads) words.push(`${count(state.threads.size)} ${profile.about.ofFleet ? "host" : "thread"}${state.threads.size === 1 ? "" : "s"}`);
     if (state.focus >= 0) words.push(`${state.inverted ? "callers of" : "from"} ${profile.functionName(state.focus)}`);
     if (!search.isEmpty) words.push(`${percent(search.share(counts, grouping), counts.all)} matches`);
     byId("selection").textContent = words.join(" · ");

@@ -37,6 +37,7 @@ fn about(profile: &Profile, start: u64) -> Map<String, Value> {
         // A double has room for microseconds until the year 2255.
         "startUtc": utc.and_then(|utc| i64::try_from(utc / 1000).ok()),
         "frequency": about.frequency,
+        "ofFleet": about.of_fleet,
         "kinds": kinds,
     });
     match value {

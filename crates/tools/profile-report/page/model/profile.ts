@@ -8,6 +8,8 @@ export interface About {
   command: string[];
   startUtc: number | null;
   frequency: number | null;
+  /** Processes are versions of services, and threads are hosts: their numbers mean nothing. */
+  ofFleet: boolean;
   kinds: string[];
 }
 
@@ -134,6 +136,26 @@ export class Profile {
 
   threadName(id: number): string {
     return this.strings[this.thread.name[id]] || "thread";
+  }
+
+  /** A thread in a list: the name alone need not be unique. */
+  threadLabel(id: number): string {
+    return this.about.ofFleet ? this.threadName(id) : `${this.threadName(id)} ${this.thread.tid[id]}`;
+  }
+
+  processLabel(id: number): string {
+    const name = this.strings[this.process.name[id]] || "process";
+    return this.about.ofFleet ? name : `${name} ${this.process.pid[id]}`;
+  }
+
+  /** A process in a sentence. */
+  processTitle(id: number): string {
+    return this.about.ofFleet ? this.processLabel(id) : `process ${this.process.pid[id]}`;
+  }
+
+  threadTitle(id: number): string {
+    const process = this.processTitle(this.thread.process[id]);
+    return this.about.ofFleet ? `host ${this.threadName(id)} of ${process}` : `thread ${this.thread.tid[id]} of ${process}`;
   }
 
   codesOf(id: number): number[] {

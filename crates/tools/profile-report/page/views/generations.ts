@@ -68,7 +68,7 @@ export class Generations {
         shareCell(heat[each].own, counts.all, "own"),
         el("span", { class: "number" }, count(heat[each].own)),
         el("span", { class: "lane", title: life }, bar),
-        el("span", { class: "muted" }, process[each] >= 0 && profile.process.pid.length > 1 ? `process ${profile.process.pid[process[each]]}` : ""),
+        el("span", { class: "muted" }, process[each] >= 0 && profile.process.pid.length > 1 ? profile.processTitle(process[each]) : ""),
       );
     });
     const labels = ["Compare", "", "Tier", "Size", "Self", "", `Time: 0 to ${duration(whole)}`, ""];

@@ -77,7 +77,7 @@ export class Timeline {
 
   private addRows() {
     const { profile } = this.session;
-    const { thread, process, strings, sample } = profile;
+    const { thread, process, sample } = profile;
     const samples = new Float64Array(thread.tid.length);
     for (let row = 0; row < sample.thread.length; row++) samples[sample.thread[row]]++;
     const ofProcess = new Float64Array(process.pid.length);
@@ -99,10 +99,9 @@ export class Timeline {
     let shown = 0;
     const others: number[] = [];
     for (const [owner, own] of threadsOf) {
-      const ofOwner = `process ${process.pid[owner]}`;
       if (own.length > 1 && shown < MOST_THREADS) {
-        const label = `${strings[process.name[owner]] || "process"} ${process.pid[owner]}`;
-        this.rows.push({ threads: own, isHeading: true, label, title: `${ofOwner}: ${count(ofProcess[owner])} samples` });
+        const title = `${profile.processTitle(owner)}: ${count(ofProcess[owner])} samples`;
+        this.rows.push({ threads: own, isHeading: true, label: profile.processLabel(owner), title });
       }
       for (const id of own) {
         if (shown++ >= MOST_THREADS) {
@@ -110,14 +109,13 @@ export class Timeline {
           continue;
         }
         this.rowOfThread[id] = this.rows.length;
-        const label = `${profile.threadName(id)} ${thread.tid[id]}`;
-        const title = `thread ${thread.tid[id]} of ${ofOwner}: ${count(samples[id])} samples`;
-        this.rows.push({ threads: [id], isHeading: false, label, title });
+        const title = `${profile.threadTitle(id)}: ${count(samples[id])} samples`;
+        this.rows.push({ threads: [id], isHeading: false, label: profile.threadLabel(id), title });
       }
     }
     if (others.length > 0) {
       for (const id of others) this.rowOfThread[id] = this.rows.length;
-      this.rows.push({ threads: others, isHeading: false, label: `${count(others.length)} other threads`, title: "" });
+      this.rows.push({ threads: others, isHeading: false, label: `${count(others.length)} other ${profile.about.ofFleet ? "hosts" : "threads"}`, title: "" });
     }
   }
 
