@@ -33,7 +33,10 @@ pub fn run(input: &[u8]) {
                 assert!((200..300).contains(&answer.status));
                 assert!(partial.is_none_or(|partial| partial.message.len() < 600));
             }
-            Verdict::Retry { cause, .. } | Verdict::Refused(cause) | Verdict::Rejected(cause) => {
+            Verdict::Retry { cause, .. }
+            | Verdict::Refused(cause)
+            | Verdict::TooLong(cause)
+            | Verdict::Rejected(cause) => {
                 assert!(cause.to_string().len() < 700);
             }
         }

@@ -35,6 +35,8 @@ pub enum Privilege {
     Processes,
     /// To be root, and to start programs as another user.
     OtherUsers,
+    /// To trace programs that the test starts, and to change their system calls.
+    Trace,
 }
 
 impl fmt::Display for Privilege {
@@ -43,6 +45,7 @@ impl fmt::Display for Privilege {
             Self::Mounts => "mount namespaces (unshare --mount)",
             Self::Processes => "PID namespaces (unshare --mount --pid --mount-proc)",
             Self::OtherUsers => "root, with the right to start programs as another user",
+            Self::Trace => "ptrace (strace)",
         })
     }
 }
@@ -50,7 +53,7 @@ impl fmt::Display for Privilege {
 impl Privilege {
     /// Why it is not there, if it is not. Found out by trying, once for each program.
     fn missing(self) -> Option<&'static str> {
-        static ANSWERS: [OnceLock<Option<String>>; 3] = [const { OnceLock::new() }; 3];
+        static ANSWERS: [OnceLock<Option<String>>; 4] = [const { OnceLock::new() }; 4];
         ANSWERS[self as usize].get_or_init(|| try_it(&mut self.trial())).as_deref()
     }
 
@@ -73,6 +76,19 @@ impl Privilege {
                 let mut other = Command::new("setpriv");
                 other.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "true"]);
                 other
+            }
+            Self::Trace => {
+                let mut strace = Command::new("strace");
+                strace.args([
+                    "-f",
+                    "-qq",
+                    "-o",
+                    "/dev/null",
+                    "-e",
+                    "inject=getppid:retval=1",
+                    "true",
+                ]);
+                strace
             }
         }
     }

@@ -14,6 +14,7 @@ answered. SETTINGS is JSON:
         {"cut": "request"}       close the connection before the request was read
         {"cut": "response"}      accept, send half an answer, and close the connection
     tls: {"certificate": FILE, "key": FILE, "clients": FILE or null}
+    limit: how many bytes a request may have before it is compressed; longer ones get 413, or what gRPC's own limit answers
     http, grpc: ports, if a receiver is to come back at the same place
 """
 
@@ -114,6 +115,8 @@ class Handler(BaseHTTPRequestHandler):
         note({name.lower(): value for name, value in self.headers.items()} | {":path": self.path})
         if self.headers.get("Content-Encoding") == "gzip":
             content = gzip.decompress(content)
+        if len(content) > settings.get("limit", len(content)):
+            return self.answer(413, b"too long", "text/plain")
         if "http" in fault:
             return self.answer(fault["http"], fault.get("body", "").encode(), fault.get("type", "text/plain"), fault.get("headers", {}))
         if "status" in fault:
@@ -160,7 +163,8 @@ class Receiver(stubs.ProfilesServiceServicer):
 tls = settings.get("tls")
 http_server = ThreadingHTTPServer(("127.0.0.1", settings.get("http", 0)), Handler)
 http_server.daemon_threads = True
-server = grpc.server(futures.ThreadPoolExecutor(max_workers=4))
+options = [("grpc.max_receive_message_length", settings["limit"])] if "limit" in settings else []
+server = grpc.server(futures.ThreadPoolExecutor(max_workers=4), options=options)
 stubs.add_ProfilesServiceServicer_to_server(Receiver(), server)
 address = f"127.0.0.1:{settings.get('grpc', 0)}"
 if tls:

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::backoff::Backoff;
+use crate::event::{Event, Next, PushError, Pushed};
 use crate::memory::Memory;
 use crate::profile_body::{BodyId, ProfileBody};
 use crate::spool::{Content, Spool, SpoolError, Spooled, Usage};
-use crate::verdict::{Cause, Partial, Verdict};
+use crate::verdict::{Cause, Verdict};
 
 /// Profiles on their way to a server, one after the other, the oldest first.
 #[derive(Debug)]
@@ -17,7 +18,15 @@ pub struct Delivery {
     backoff: Backoff,
     /// Nothing is sent before.
     due: Option<Instant>,
-    in_flight: Option<(Held, BodyId)>,
+    in_flight: Option<InFlight>,
+}
+
+/// What was sent, and has no answer yet.
+#[derive(Debug)]
+struct InFlight {
+    held: Held,
+    id: BodyId,
+    bytes: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,96 +35,17 @@ enum Held {
     InMemory(u64),
 }
 
-/// What to do next.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Next {
-    /// Send this, and say what [became of it](Delivery::answered).
-    Send(ProfileBody),
-    /// Wait until then.
-    Wait(Instant),
-    /// Something was sent, and has no answer yet.
-    InFlight,
-    /// All was delivered.
-    Nothing,
-    /// Another process sends what is in the spool.
-    OtherSender,
-}
-
-/// What adding a profile did.
-#[derive(Debug)]
-pub struct Pushed {
-    /// Its identity.
-    pub id: BodyId,
-    /// Whether it waits already, and is sent once.
-    pub was_there: bool,
-    /// How many older profiles were dropped, because there was no space.
-    pub dropped: u64,
-    /// Why it is only in memory although there is a spool.
-    pub not_spooled: Option<SpoolError>,
-}
-
-/// What happened to a profile.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Event {
-    /// The server has it, with what it says of it.
-    Delivered {
-        /// Its identity.
-        id: BodyId,
-        /// What the server has not taken, or its remark.
-        partial: Option<Partial>,
-    },
-    /// It is sent again later.
-    Postponed {
-        /// Its identity.
-        id: BodyId,
-        /// Why.
-        cause: Cause,
-        /// When.
-        until: Instant,
-    },
-    /// The server takes nothing with these settings. The profile is kept, and sent again later.
-    Refused {
-        /// Its identity.
-        id: BodyId,
-        /// Why.
-        cause: Cause,
-        /// When it is tried again.
-        until: Instant,
-    },
-    /// The server does not take this profile. It is not sent again.
-    Rejected {
-        /// Its identity.
-        id: BodyId,
-        /// Why.
-        cause: Cause,
-        /// Where it is kept, if there is a spool.
-        path: Option<PathBuf>,
-    },
-    /// A file of the spool was damaged, and set aside.
-    Damaged {
-        /// Where it is.
-        path: PathBuf,
-    },
-    /// The spool cannot be used now.
-    SpoolFailed(SpoolError),
-}
-
-/// Why a profile cannot be pushed.
-#[derive(Debug, thiserror::Error)]
-pub enum PushError {
-    /// It is larger than all that may wait.
-    #[error("the profile has {bytes} bytes, and {limit} may wait")]
-    TooLarge {
-        /// The profile's size.
-        bytes: u64,
-        /// The limit.
-        limit: u64,
-    },
-}
-
 /// How much waits without a spool.
 pub const MEMORY_LIMIT: u64 = 64 << 20;
+
+/// A profile is not divided that is shorter, unpacked: no receiver can mean the length of such a one.
+const SHORTEST_DIVIDED: u64 = 4096;
+
+/// The parts of a profile that is too long; `None` if it cannot be divided.
+fn halves(body: &ProfileBody) -> Option<[ProfileBody; 2]> {
+    body.unpacked_length().ok().filter(|length| *length >= SHORTEST_DIVIDED)?;
+    body.halves().ok()?
+}
 
 impl Delivery {
     /// Keeps profiles in memory, at most `limit` bytes.
@@ -170,6 +100,29 @@ impl Delivery {
         }
     }
 
+    /// Takes the parts of a profile, all or none.
+    ///
+    /// # Errors
+    /// If they are together larger than all that may wait: the last ones would push out the first ones.
+    pub fn push_parts(&mut self, parts: &[ProfileBody]) -> Result<Vec<Pushed>, PushError> {
+        let sizes = || parts.iter().map(|part| part.gzipped().len() as u64);
+        match &self.spool {
+            Some(spool) => {
+                if let Err(SpoolError::TooLarge { bytes, limit }) = spool.fits(sizes()) {
+                    return Err(PushError::TooLarge { bytes, limit });
+                }
+            }
+            None => {
+                let bytes = sizes().fold(0_u64, u64::saturating_add);
+                let limit = self.memory.limit();
+                if bytes > limit {
+                    return Err(PushError::TooLarge { bytes, limit });
+                }
+            }
+        }
+        parts.iter().map(|part| self.push(part)).collect()
+    }
+
     /// What to do at this time. Adds to `events` what happened to files of the spool.
     pub fn next(&mut self, now: Instant, events: &mut Vec<Event>) -> Next {
         if self.in_flight.is_some() {
@@ -192,7 +145,8 @@ impl Delivery {
             }
         }
         if let Some((number, body)) = self.memory.oldest() {
-            self.in_flight = Some((Held::InMemory(number), body.id()));
+            let bytes = body.gzipped().len() as u64;
+            self.in_flight = Some(InFlight { held: Held::InMemory(number), id: body.id(), bytes });
             return Next::Send(body.clone());
         }
         if has_other_sender { Next::OtherSender } else { Next::Nothing }
@@ -218,7 +172,8 @@ impl Delivery {
             match spool.read(&spooled)? {
                 Content::Whole(body) => {
                     let id = spooled.id();
-                    self.in_flight = Some((Held::Spooled(spooled), id));
+                    let bytes = body.gzipped().len() as u64;
+                    self.in_flight = Some(InFlight { held: Held::Spooled(spooled), id, bytes });
                     return Ok(Some(Next::Send(body)));
                 }
                 Content::Damaged(path) => events.push(Event::Damaged { path }),
@@ -235,7 +190,7 @@ impl Delivery {
 
     /// Says what became of what was sent.
     pub fn answered(&mut self, verdict: Verdict, now: Instant, events: &mut Vec<Event>) {
-        let Some((held, id)) = self.in_flight.take() else { return };
+        let Some(InFlight { held, id, bytes }) = self.in_flight.take() else { return };
         match verdict {
             Verdict::Delivered(partial) => {
                 self.due = None;
@@ -245,7 +200,7 @@ impl Delivery {
                     self.postpone(now, self.backoff.longest());
                     events.push(Event::SpoolFailed(error));
                 }
-                events.push(Event::Delivered { id, partial });
+                events.push(Event::Delivered { id, bytes, partial });
             }
             Verdict::Retry { cause, after } => {
                 let wait = self.backoff.after_failure(after);
@@ -256,16 +211,67 @@ impl Delivery {
                 let until = self.postpone(now, self.backoff.longest());
                 events.push(Event::Refused { id, cause, until });
             }
-            Verdict::Rejected(cause) => {
-                let path = match self.set_aside(&held) {
-                    Ok(path) => path,
-                    Err(error) => {
-                        self.postpone(now, self.backoff.longest());
-                        events.push(Event::SpoolFailed(error));
-                        None
-                    }
-                };
-                events.push(Event::Rejected { id, cause, path });
+            Verdict::TooLong(cause) => self.divide(&held, id, cause, now, events),
+            Verdict::Rejected(cause) => self.reject(&held, id, cause, now, events),
+        }
+    }
+
+    fn reject(
+        &mut self,
+        held: &Held,
+        id: BodyId,
+        cause: Cause,
+        now: Instant,
+        events: &mut Vec<Event>,
+    ) {
+        let path = match self.set_aside(held) {
+            Ok(path) => path,
+            Err(error) => {
+                self.postpone(now, self.backoff.longest());
+                events.push(Event::SpoolFailed(error));
+                None
+            }
+        };
+        events.push(Event::Rejected { id, cause, path });
+    }
+
+    /// Puts two parts in the place of a profile.
+    fn divide(
+        &mut self,
+        held: &Held,
+        id: BodyId,
+        cause: Cause,
+        now: Instant,
+        events: &mut Vec<Event>,
+    ) {
+        let replaced = match (held, &self.spool) {
+            (Held::Spooled(spooled), Some(spool)) => match spool.read(spooled) {
+                Ok(Content::Whole(body)) => {
+                    halves(&body).map(|halves| spool.replace(spooled, &halves))
+                }
+                Ok(Content::Damaged(path)) => return events.push(Event::Damaged { path }),
+                // Another profile needed its space.
+                Ok(Content::Gone) => return,
+                Err(error) => Some(Err(error)),
+            },
+            (Held::Spooled(_), None) => None,
+            (Held::InMemory(number), _) => {
+                let oldest = self.memory.oldest().filter(|(oldest, _)| oldest == number);
+                // As above.
+                let Some((_, body)) = oldest else { return };
+                halves(body).map(|halves| Ok(self.memory.replace(*number, halves)))
+            }
+        };
+        match replaced {
+            None => self.reject(held, id, cause, now, events),
+            Some(Ok(dropped)) => {
+                self.due = None;
+                self.backoff.reset();
+                events.push(Event::Divided { id, cause, dropped });
+            }
+            Some(Err(error)) => {
+                self.postpone(now, self.backoff.longest());
+                events.push(Event::SpoolFailed(error));
             }
         }
     }

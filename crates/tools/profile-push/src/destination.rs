@@ -27,6 +27,16 @@ impl Protocol {
             Self::Pyroscope => BodyKind::Pyroscope,
         }
     }
+
+    /// How many bytes of a profile servers take at once by default, before it is compressed: gRPC's limit of a message, that of OpenTelemetry's collector, and Pyroscope's
+    /// `max_profile_size_bytes`.
+    #[must_use]
+    pub const fn usual_limit(self) -> u64 {
+        match self {
+            Self::OtlpHttp => 20 << 20,
+            Self::OtlpGrpc | Self::Pyroscope => 4 << 20,
+        }
+    }
 }
 
 const OTLP_PATH: &str = "/v1development/profiles";

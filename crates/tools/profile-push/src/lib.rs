@@ -6,6 +6,7 @@
 //! - **At least once.** With a [`Spool`], a profile is on the disk before it is sent, and is removed when the server has it. A body is sent again unchanged: the IDs of
 //!   the profiles in it stay the same, so that receivers can recognize them.
 //! - **Bounded.** Spool and memory have a limit. Beyond it, the oldest profiles are dropped and counted.
+//! - **Divided.** [`ProfileBody::divided`] keeps requests below a limit; one that a server finds too long is sent in halves.
 //! - **Polite.** [`Backoff`] doubles waits and adds jitter; `Retry-After` and gRPC's `RetryInfo` are obeyed. [`Verdict`] says what an answer means.
 //!
 //! [`Delivery`] decides what is sent when. It has no clock, no thread and no network: time is a parameter, and a [`Transport`] carries bodies. [`HttpClient`] is the one
@@ -45,8 +46,10 @@ mod answer;
 mod backoff;
 mod delivery;
 mod destination;
+mod divide;
 #[cfg(feature = "client")]
 mod environment;
+mod event;
 mod headers;
 #[cfg(feature = "client")]
 mod http_client;
@@ -63,10 +66,12 @@ mod verdict;
 
 pub use answer::{Answer, Unreachable};
 pub use backoff::{Backoff, LONGEST_OF_SERVER};
-pub use delivery::{Delivery, Event, MEMORY_LIMIT, Next, PushError, Pushed};
+pub use delivery::{Delivery, MEMORY_LIMIT};
 pub use destination::{Destination, DestinationError, Protocol};
+pub use divide::DivideError;
 #[cfg(feature = "client")]
 pub use environment::{Environment, EnvironmentError};
+pub use event::{Event, Next, PushError, Pushed};
 pub use headers::{HeaderError, Headers, decode_pair};
 #[cfg(feature = "client")]
 pub use http_client::{HttpClient, HttpSettings};

@@ -53,6 +53,28 @@ impl Memory {
         }
     }
 
+    /// Puts two profiles in the place of one, unless that was dropped. Returns how many of the oldest were dropped for them.
+    pub fn replace(&mut self, number: u64, halves: [ProfileBody; 2]) -> u64 {
+        if self.oldest().is_none_or(|(oldest, _)| oldest != number) {
+            return 0;
+        }
+        self.remove(number);
+        for half in halves.into_iter().rev() {
+            self.last = self.last.saturating_add(1);
+            self.bytes = self.bytes.saturating_add(size(&half));
+            self.waiting.push_front((self.last, half));
+        }
+        let mut dropped = 0_u64;
+        // The halves may be a little longer than the whole.
+        while self.bytes > self.limit
+            && let Some((_, oldest)) = self.waiting.pop_front()
+        {
+            self.bytes = self.bytes.saturating_sub(size(&oldest));
+            dropped = dropped.saturating_add(1);
+        }
+        dropped
+    }
+
     pub fn len(&self) -> u64 {
         self.waiting.len() as u64
     }

@@ -8,6 +8,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use prost::Message;
 
+use crate::divide::{DivideError, otlp_halves, pprof_halves};
 use crate::message::{LabelPair, PushRequest, RawProfileSeries, RawSample};
 
 /// In which protocol's terms a body is.
@@ -118,10 +119,104 @@ impl ProfileBody {
         BodyId::of(&self.gzipped)
     }
 
+    /// The body in two that carry together what it carries, each valid in itself: half of the samples each, and the same resources or labels. The IDs of their profiles are made of the ID of
+    /// the whole, so that dividing it again yields the same. `None` if there is only one sample, or none.
+    ///
+    /// # Errors
+    /// If it is malformed, or has fields that this version does not know.
+    pub fn halves(&self) -> Result<Option<[Self; 2]>, DivideError> {
+        let whole = Content::of(self)?;
+        Ok(whole.halves()?.map(|halves| halves.map(|half| half.body())))
+    }
+
+    /// The body in as many as are needed for each to have at most `longest` bytes, in the order of their samples; those with only one sample may be longer. What counts are the bytes that receivers
+    /// limit: those of the request of OTLP, or of the pprof file, before they are compressed.
+    ///
+    /// # Errors
+    /// If it is malformed, or has fields that this version does not know.
+    pub fn divided(self, longest: u64) -> Result<Vec<Self>, DivideError> {
+        let whole = Content::of(&self)?;
+        if whole.length() <= longest {
+            return Ok(vec![self]);
+        }
+        let mut parts = Vec::new();
+        let mut left = vec![whole];
+        while let Some(content) = left.pop() {
+            let halves = if content.length() > longest { content.halves()? } else { None };
+            match halves {
+                Some([first, second]) => left.extend([second, first]),
+                None => parts.push(content.body()),
+            }
+        }
+        Ok(parts)
+    }
+
+    /// How many bytes receivers count, which compare them with their limits.
+    ///
+    /// # Errors
+    /// If it is malformed.
+    pub fn unpacked_length(&self) -> Result<u64, DivideError> {
+        Content::of(self).map(|content| content.length())
+    }
+
     /// The body with the content encoding `gzip`.
     #[must_use]
     pub fn gzipped(&self) -> &[u8] {
         &self.gzipped
+    }
+}
+
+/// What is divided of a body, unpacked.
+enum Content {
+    Otlp(Vec<u8>),
+    Pyroscope { pprof: Vec<u8>, labels: Vec<(String, String)> },
+}
+
+impl Content {
+    fn of(body: &ProfileBody) -> Result<Self, DivideError> {
+        let unpacked = |bytes: &[u8]| {
+            unpack(bytes).map_err(|_| DivideError::Malformed { what: "it cannot be unpacked" })
+        };
+        let content = unpacked(&body.gzipped)?;
+        if body.kind == BodyKind::Otlp {
+            return Ok(Self::Otlp(content));
+        }
+        let request = PushRequest::decode(&content[..]);
+        let Ok(PushRequest { series }) = request else {
+            return Err(DivideError::Malformed { what: "it is no PushRequest" });
+        };
+        let mut series = series.into_iter();
+        let (Some(RawProfileSeries { labels, samples }), None) = (series.next(), series.next())
+        else {
+            return Err(DivideError::Malformed { what: "it has not one series" });
+        };
+        let [RawSample { raw_profile, .. }] = &samples[..] else {
+            return Err(DivideError::Malformed { what: "its series has not one profile" });
+        };
+        let labels = labels.into_iter().map(|it| (it.name, it.value)).collect();
+        Ok(Self::Pyroscope { pprof: unpacked(raw_profile)?, labels })
+    }
+
+    fn length(&self) -> u64 {
+        match self {
+            Self::Otlp(content) | Self::Pyroscope { pprof: content, .. } => content.len() as u64,
+        }
+    }
+
+    fn halves(&self) -> Result<Option<[Self; 2]>, DivideError> {
+        Ok(match self {
+            Self::Otlp(request) => otlp_halves(request)?.map(|halves| halves.map(Self::Otlp)),
+            Self::Pyroscope { pprof, labels } => pprof_halves(pprof)?.map(|halves| {
+                halves.map(|pprof| Self::Pyroscope { pprof, labels: labels.clone() })
+            }),
+        })
+    }
+
+    fn body(&self) -> ProfileBody {
+        match self {
+            Self::Otlp(request) => ProfileBody::otlp(request),
+            Self::Pyroscope { pprof, labels } => ProfileBody::pyroscope(&gzip(pprof), labels),
+        }
     }
 }
 

@@ -8,7 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::answer::Unreachable;
-use crate::delivery::{Delivery, Event, Next, PushError, Pushed};
+use crate::delivery::Delivery;
+use crate::event::{Event, Next, PushError, Pushed};
 use crate::profile_body::ProfileBody;
 use crate::spool::Usage;
 use crate::transport::Transport;
@@ -75,6 +76,14 @@ impl Pusher {
     /// If it is larger than all that may wait.
     pub fn push(&mut self, body: &ProfileBody) -> Result<Pushed, PushError> {
         self.delivery.push(body)
+    }
+
+    /// Takes the parts of a profile, all or none.
+    ///
+    /// # Errors
+    /// If they are together larger than all that may wait.
+    pub fn push_parts(&mut self, parts: &[ProfileBody]) -> Result<Vec<Pushed>, PushError> {
+        self.delivery.push_parts(parts)
     }
 
     /// Takes the answer that has come, and sends what is due. Returns what to expect, and adds to `events` what happened.

@@ -15,6 +15,11 @@ use rustix::fs::OFlags;
 
 use crate::profile_body::{BodyId, BodyKind, ProfileBody};
 
+mod file_name;
+
+pub use file_name::Spooled;
+use file_name::{FileState, space};
+
 /// Why the spool cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -59,23 +64,6 @@ pub struct Spool {
     sender: Option<File>,
 }
 
-/// A profile in the spool.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Spooled {
-    number: u64,
-    id: BodyId,
-    kind: BodyKind,
-    state: FileState,
-    size: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum FileState {
-    Waiting,
-    Rejected,
-    Damaged,
-}
-
 /// What adding a profile did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Added {
@@ -105,51 +93,6 @@ pub struct Usage {
     pub set_aside: u64,
     /// The space of all files.
     pub bytes: u64,
-}
-
-/// Files take whole blocks: this bounds their number, too.
-const BLOCK: u64 = 4096;
-
-impl Spooled {
-    fn parse(name: &str, size: u64) -> Option<Self> {
-        let (number, rest) = name.split_once('-')?;
-        let (id, rest) = rest.split_once('.')?;
-        let (extension, state) = match rest.split_once('.') {
-            None => (rest, FileState::Waiting),
-            Some((extension, "rejected")) => (extension, FileState::Rejected),
-            Some((extension, "damaged")) => (extension, FileState::Damaged),
-            Some(_) => return None,
-        };
-        let kinds = [BodyKind::Otlp, BodyKind::Pyroscope];
-        let kind = kinds.into_iter().find(|kind| kind.extension() == extension)?;
-        let is_number = number.len() == 20 && number.bytes().all(|byte| byte.is_ascii_digit());
-        let number = number.parse().ok().filter(|_| is_number)?;
-        Some(Self { number, id: BodyId::parse(id)?, kind, state, size })
-    }
-
-    fn name(&self) -> String {
-        let Self { number, id, kind, state, .. } = self;
-        let suffix = match state {
-            FileState::Waiting => "",
-            FileState::Rejected => ".rejected",
-            FileState::Damaged => ".damaged",
-        };
-        format!("{number:020}-{id}.{}{suffix}", kind.extension())
-    }
-
-    fn space(&self) -> u64 {
-        space(self.size)
-    }
-
-    /// The identity of its body.
-    #[must_use]
-    pub fn id(&self) -> BodyId {
-        self.id
-    }
-}
-
-fn space(size: u64) -> u64 {
-    size.max(1).checked_next_multiple_of(BLOCK).unwrap_or(u64::MAX)
 }
 
 /// Unlocked when it is dropped.
@@ -250,20 +193,65 @@ impl Spool {
         };
         let number = number.ok_or_else(|| SpoolError::NoNumber { folder: self.folder.clone() })?;
         let new = Spooled { number, id, kind, state: FileState::Waiting, size };
+        let dropped = self.put(&new, body, || self.make_space(&all, space(size)))?;
+        Ok(Added { was_there: false, dropped })
+    }
+
+    /// Whether profiles of these sizes can be in it at the same time.
+    ///
+    /// # Errors
+    /// [`SpoolError::TooLarge`] if they cannot.
+    pub fn fits(&self, sizes: impl Iterator<Item = u64>) -> Result<(), SpoolError> {
+        let bytes = sizes.fold(0_u64, |sum, size| sum.saturating_add(space(size)));
+        if bytes > self.limit {
+            return Err(SpoolError::TooLarge { bytes, limit: self.limit });
+        }
+        Ok(())
+    }
+
+    /// Puts two profiles in the place of one, so that they are sent when it would have been. Returns how many of the oldest were dropped because the two take more space.
+    ///
+    /// All three are on the disk for a moment: whenever the process is killed, the profile is there, whole or in parts, and dividing it again makes the same files.
+    ///
+    /// # Errors
+    /// If the profiles cannot be written. Then the one stays.
+    pub fn replace(&self, whole: &Spooled, halves: &[ProfileBody; 2]) -> Result<u64, SpoolError> {
+        let _locked = self.lock()?;
+        self.remove_remains();
+        if !self.list()?.contains(whole) {
+            // It was dropped.
+            return Ok(0);
+        }
+        for body in halves {
+            let size = body.gzipped().len() as u64;
+            let half = Spooled { id: body.id(), size, ..whole.clone() };
+            self.put(&half, body, || Ok(()))?;
+        }
+        self.delete(whole)?;
+        self.make_space(&self.list()?, 0)
+    }
+
+    /// Writes a profile under another name, makes space, and gives it its name.
+    fn put<T>(
+        &self,
+        new: &Spooled,
+        body: &ProfileBody,
+        make_space: impl FnOnce() -> Result<T, SpoolError>,
+    ) -> Result<T, SpoolError> {
         let unfinished = self.folder.join(format!(".{}.new", new.name()));
         let written = self.write(&unfinished, body.gzipped());
         let written = written.and_then(|()| {
-            let dropped = self.make_space(&all, space(size))?;
-            let path = self.path(&new);
+            let made = make_space()?;
+            let path = self.path(new);
             fs::rename(&unfinished, &path).map_err(of(&path))?;
             self.sync_folder()?;
-            Ok(dropped)
+            Ok(made)
         });
         if written.is_err() {
             // It may not exist.
             let _ = fs::remove_file(&unfinished);
         }
-        written.map(|dropped| Added { was_there: false, dropped })
+        written
     }
 
     fn write(&self, path: &Path, content: &[u8]) -> Result<(), SpoolError> {

@@ -36,6 +36,8 @@ impl GrpcCode {
     pub const PERMISSION_DENIED: Self = Self(7);
     /// There is no room, or the message is too long.
     pub const RESOURCE_EXHAUSTED: Self = Self(8);
+    /// It is beyond what there is; a message is too long, for receivers made with tonic.
+    pub const OUT_OF_RANGE: Self = Self(11);
     /// The server has no such service.
     pub const UNIMPLEMENTED: Self = Self(12);
     /// The server is broken.

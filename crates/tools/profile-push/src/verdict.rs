@@ -28,6 +28,8 @@ pub enum Verdict {
     },
     /// The server takes no profile with these settings: the address, the credentials or the certificates are wrong. The profile is kept.
     Refused(Cause),
+    /// The request is too long for the server, which may take the profile in parts.
+    TooLong(Cause),
     /// The server does not take this profile, and is not to be asked again.
     Rejected(Cause),
 }
@@ -109,6 +111,8 @@ fn of_http(protocol: Protocol, answer: &Answer, now: SystemTime) -> Verdict {
     let (message, delay) = words(answer);
     let cause = Cause::Http { status, message };
     match status {
+        413 => Verdict::TooLong(cause),
+        400 if is_too_long_over_http(&cause) => Verdict::TooLong(cause),
         429 | 502..=504 => Verdict::Retry { cause, after: retry_after(answer, now).or(delay) },
         // Redirections are not followed: credentials would go to where they lead.
         300..=399 | 401 | 403..=405 | 407 | 421 => Verdict::Refused(cause),
@@ -134,6 +138,14 @@ fn of_grpc(answer: &Answer, now: SystemTime) -> Verdict {
     let cause = Cause::Grpc { code, message: short(&message) };
     let delay = details(answer).and_then(|status| delay(&status));
     match code {
+        // A proxy's answer.
+        _ if answer.status == 413 => Verdict::TooLong(cause),
+        // The latter is that of receivers made with tonic; by its number it would be sent again unchanged.
+        GrpcCode::RESOURCE_EXHAUSTED | GrpcCode::OUT_OF_RANGE
+            if delay.is_none() && is_too_long_over_grpc(&message) =>
+        {
+            Verdict::TooLong(cause)
+        }
         _ if code.is_retryable() => {
             Verdict::Retry { cause, after: delay.or_else(|| retry_after(answer, now)) }
         }
@@ -143,6 +155,21 @@ fn of_grpc(answer: &Answer, now: SystemTime) -> Verdict {
         }
         _ => Verdict::Rejected(cause),
     }
+}
+
+/// Whether the words of an error 400 say that a request was too long: those of Go's server, as OpenTelemetry's collector answers, and of Pyroscope.
+fn is_too_long_over_http(cause: &Cause) -> bool {
+    let Cause::Http { message, .. } = cause else { return false };
+    ["request body too large", "exceeds the size limit", "exceeds the samples count limit"]
+        .into_iter()
+        .any(|words| message.contains(words))
+}
+
+/// Whether the words of an error say that a message was too long. No code says it: these are the words of gRPC in C++, Go, Java, .NET and Rust.
+fn is_too_long_over_grpc(message: &str) -> bool {
+    let message = message.to_lowercase();
+    message.contains("message")
+        && ["larger than", "too large", "exceeds"].into_iter().any(|words| message.contains(words))
 }
 
 fn is_protobuf(answer: &Answer) -> bool {

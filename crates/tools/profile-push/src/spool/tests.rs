@@ -3,6 +3,7 @@ use std::os::unix::fs::symlink;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
+use super::file_name::BLOCK;
 use super::*;
 
 fn folder() -> TempDir {
@@ -142,6 +143,51 @@ fn what_a_killed_process_left_is_removed() {
     assert_eq!(spool.usage().expect("a folder"), Usage::default());
     spool.add(&body("one")).expect("space");
     assert!(!left.exists() && of_another.exists());
+}
+
+#[test]
+fn the_parts_of_a_profile_take_its_place() {
+    let folder = folder();
+    let spool = open(&folder, 1 << 20);
+    let [whole, next] = ["whole", "next"].map(body);
+    let halves = ["half", "other half"].map(body);
+    spool.add(&whole).expect("space");
+    spool.add(&next).expect("space");
+    let spooled = spool.oldest().expect("a folder").expect("a file");
+    let path = spool.path(&spooled);
+    assert_eq!(spool.replace(&spooled, &halves).expect("space"), 0);
+    assert!(!path.exists());
+    // A process was killed before it could remove the whole: it is divided again, into the same files.
+    let before = spool.list().expect("a folder");
+    fs::write(&path, whole.gzipped()).expect("written");
+    assert_eq!(spool.replace(&spooled, &halves).expect("space"), 0);
+    assert_eq!(spool.list().expect("a folder"), before);
+    let mut all = drained(&spool);
+    assert_eq!(all.pop().as_ref(), Some(&next));
+    all.sort_by_key(ProfileBody::id);
+    let mut expected = halves.to_vec();
+    expected.sort_by_key(ProfileBody::id);
+    assert_eq!(all, expected);
+    // One that was dropped meanwhile is not brought back by its parts.
+    assert_eq!(spool.replace(&spooled, &halves).expect("no file"), 0);
+    assert_eq!(spool.oldest().expect("a folder"), None);
+}
+
+#[test]
+fn parts_that_need_more_space_drop_the_oldest() {
+    let folder = folder();
+    let spool = open(&folder, 2 * BLOCK);
+    let [whole, next] = ["whole", "next"].map(body);
+    let halves = ["half", "other half"].map(body);
+    spool.add(&whole).expect("space");
+    spool.add(&next).expect("space");
+    let spooled = spool.oldest().expect("a folder").expect("a file");
+    assert_eq!(spool.replace(&spooled, &halves).expect("space"), 1);
+    let left = drained(&spool);
+    assert!(left.len() == 2 && halves.contains(&left[0]) && left[1] == next, "{left:?}");
+    assert!(spool.fits([BLOCK, BLOCK].into_iter()).is_ok());
+    let error = spool.fits([BLOCK, BLOCK + 1].into_iter()).expect_err("three blocks");
+    assert!(matches!(error, SpoolError::TooLarge { .. }), "{error}");
 }
 
 #[test]

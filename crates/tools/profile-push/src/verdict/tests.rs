@@ -28,6 +28,7 @@ fn short_form(verdict: &Verdict) -> (char, Option<u128>) {
         Verdict::Delivered(_) => ('d', None),
         Verdict::Retry { after, .. } => ('r', after.map(|after| after.as_millis())),
         Verdict::Refused(_) => ('f', None),
+        Verdict::TooLong(_) => ('l', None),
         Verdict::Rejected(_) => ('j', None),
     }
 }
@@ -38,6 +39,7 @@ fn statuses_of_http() {
     for status in 100..600 {
         let expected = match status {
             200..=299 => 'd',
+            413 => 'l',
             429 | 502 | 503 | 504 => 'r',
             300..=399 | 401 | 403 | 404 | 405 | 407 | 421 => 'f',
             _ => 'j',
@@ -61,7 +63,7 @@ fn statuses_of_grpc() {
     }
     // A proxy answers in place of the server.
     for (status, expected) in
-        [(502, 'r'), (503, 'r'), (404, 'f'), (401, 'f'), (400, 'j'), (200, 'r')]
+        [(502, 'r'), (503, 'r'), (404, 'f'), (401, 'f'), (400, 'j'), (413, 'l'), (200, 'r')]
     {
         assert_eq!(short_form(&grpc(&answer(status, &[], b""))).0, expected, "{status}");
     }
@@ -69,6 +71,51 @@ fn statuses_of_grpc() {
         answer(200, &[("grpc-status", "3"), ("grpc-message", "no%20%F0%9F%98%80")], b"");
     let Verdict::Rejected(cause) = grpc(&with_message) else { panic!("rejected") };
     assert_eq!(cause.to_string(), "gRPC INVALID_ARGUMENT: no \u{1f600}");
+}
+
+/// The words of servers, as their sources have them.
+#[test]
+fn requests_that_are_too_long_are_recognized() {
+    for (code, words) in [
+        // gRPC's core, on which Python's is built; Go; Java; .NET; tonic.
+        (8, "Received message larger than max (5000000 vs. 4194304)"),
+        (8, "grpc: received message larger than max (5000000 vs. 4194304)"),
+        (8, "grpc: received message after decompression larger than max 4194304"),
+        (8, "gRPC message exceeds maximum size 4194304: 5000000"),
+        (8, "Received message exceeds the maximum configured message size."),
+        (
+            11,
+            "Error, decoded message length too large: found 5000000 bytes, the limit is: 4194304 bytes",
+        ),
+    ] {
+        let code = code.to_string();
+        let verdict = grpc(&answer(200, &[("grpc-status", &code), ("grpc-message", words)], b""));
+        assert_eq!(short_form(&verdict).0, 'l', "{words}");
+    }
+    for (code, words, expected) in [
+        (8, "too many requests, quota exceeded", 'j'),
+        (11, "out of range", 'r'),
+        (3, "message too large", 'j'),
+    ] {
+        let code = code.to_string();
+        let verdict = grpc(&answer(200, &[("grpc-status", &code), ("grpc-message", words)], b""));
+        assert_eq!(short_form(&verdict).0, expected, "{words}");
+    }
+    // OpenTelemetry's collector answers 400 with a status as protobuf, Pyroscope with JSON.
+    let status =
+        Status { code: 3, message: "http: request body too large".into(), details: vec![] };
+    let verdict =
+        http(&answer(400, &[("content-type", "application/x-protobuf")], &status.encode_to_vec()));
+    assert_eq!(short_form(&verdict).0, 'l');
+    for words in [
+        "the profile with labels '{}' exceeds the size limit (max_profile_size_byte, actual: 5000000, limit: 4194304)",
+        "the profile with labels '{}' exceeds the samples count limit (max_profile_stacktrace_samples, actual: 20000, limit: 16000)",
+    ] {
+        let json = serde_json::json!({ "code": "invalid_argument", "message": words }).to_string();
+        let headers = [("content-type", "application/json")];
+        let answer = answer(400, &headers, json.as_bytes());
+        assert_eq!(short_form(&Verdict::of(Protocol::Pyroscope, &answer, now())).0, 'l');
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 use end_to_end::receiver::{self, Receiver};
 use end_to_end::tool::tool;
 use serde_json::json;
+use test_privilege::{Privilege, have};
 
 use super::{folder, made, stacks, truth};
 
@@ -47,6 +48,11 @@ fn send_the_rest(arguments: &[PathBuf]) {
 
 #[test]
 fn a_process_that_is_killed_loses_nothing() {
+    // A missing strace is an error of its own.
+    tool("strace");
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
     let folder = folder();
     let received = folder.path().join("received");
     let receiver = Receiver::start(&received, &json!({}));

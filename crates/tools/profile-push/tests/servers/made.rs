@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use profile::{Builder, Frame, Function, FunctionKind, Profile, SampleRow};
+use profile::{Builder, Frame, Function, FunctionKind, Module, ModuleKind, Profile, SampleRow};
 use profile_export::{Format, Options};
 use profile_push::ProfileBody;
 
@@ -38,14 +38,61 @@ pub fn profile(number: u64) -> (Profile, BTreeMap<String, u64>) {
     (builder.finish(), truth)
 }
 
+/// A profile of two processes and two events, with so many stacks; each was sampled at several times.
+pub fn large(stacks: u64, to_utc: Option<i64>) -> Profile {
+    let mut builder = Builder::new();
+    let mut about = profile::About::default();
+    about.host = b"host".into();
+    about.to_utc = to_utc;
+    builder.about(about);
+    let events = [&b"cycles"[..], b"page-faults"].map(|name| builder.event(name));
+    let processes =
+        [(4711, &b"app"[..]), (4712, b"other")].map(|(pid, name)| builder.process(pid, name));
+    let path = builder.string(b"/opt/app/bin/app");
+    let program = Module { kind: ModuleKind::File, path, build_id: vec![0xab; 20] };
+    let program = builder.module(program);
+    for number in 0..stacks {
+        let process = processes[usize::from(number % 3 == 0)];
+        let thread = builder.thread(process, 5000 + (number % 5) as u32, b"worker");
+        let mut stack = None;
+        for depth in 0..8 {
+            // Outer functions are shared, inner ones are not; every third is inlined into the one before.
+            let name =
+                format!("function {depth} of {}", if depth < 4 { number % 2 } else { number });
+            let mut function = Function::new(builder.string(name.as_bytes()), FunctionKind::Native);
+            function.file = builder.string(format!("/src/{depth}.c").as_bytes());
+            function.line = 10 * depth + 1;
+            let function = builder.function(function);
+            let mut frame = Frame::new(function);
+            (frame.line, frame.column) = (10 * depth + 3, 7);
+            frame.module = Some(program);
+            frame.address = 0x1000 + 64 * number + u64::from(depth / 3);
+            frame.depth = depth % 3;
+            let frame = builder.frame(frame);
+            stack = Some(builder.stack(stack, frame));
+        }
+        let stack = stack.expect("a frame");
+        for time in 0..number % 7 + 1 {
+            let event = events[usize::from(time % 3 == 0)];
+            let time = 1_000_000 * number + time;
+            builder.sample(SampleRow { time, thread, event, weight: 3, stack });
+        }
+    }
+    builder.finish()
+}
+
 /// An encoded request.
 pub fn request(number: u64) -> Vec<u8> {
     encoded(number, Format::Otlp)
 }
 
 pub fn encoded(number: u64, format: Format) -> Vec<u8> {
+    encode(&profile(number).0, format)
+}
+
+pub fn encode(profile: &Profile, format: Format) -> Vec<u8> {
     let mut content = Vec::new();
-    format.write(&profile(number).0, &Options::default(), &mut content).expect("written");
+    format.write(profile, &Options::default(), &mut content).expect("written");
     content
 }
 

@@ -1,5 +1,6 @@
 //! Profiles reach receivers made of OpenTelemetry's official stubs, over HTTP and gRPC, plain and encrypted, whatever these do.
 
+mod divided;
 mod killed;
 mod made;
 
@@ -93,6 +94,8 @@ fn words(events: &[Event]) -> Vec<String> {
         Event::Refused { cause: Cause::Unreachable(Unreachable::Certificate { .. }), .. } => {
             "certificate".to_owned()
         }
+        Event::Divided { cause: Cause::Grpc { code, .. }, .. } => format!("divided: gRPC {code}"),
+        Event::Divided { cause, .. } => format!("divided: {cause}"),
         Event::Refused { cause, .. } => format!("refused: {cause}"),
         Event::Rejected { cause, .. } => format!("rejected: {cause}"),
         other => format!("{other:?}"),
