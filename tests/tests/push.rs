@@ -217,6 +217,74 @@ fn a_rejected_profile_is_an_error_and_so_is_a_wrong_command_line() {
     assert_eq!((code, said.contains("OTEL_EXPORTER_OTLP_PROTOCOL")), (Some(2), true), "{said}");
 }
 
+/// The report of `push --json`, and the exit code.
+fn report(command: &mut Command) -> (Option<i32>, Value) {
+    let Output { status, stdout, stderr } = output(command.arg("--json"));
+    let said = String::from_utf8_lossy(&stderr);
+    (
+        status.code(),
+        serde_json::from_slice(&stdout).unwrap_or_else(|error| panic!("{error}: {said}")),
+    )
+}
+
+#[test]
+fn long_profiles_are_sent_in_parts_and_reports_count_them() {
+    let recorded = recorded();
+    let folder = folder();
+    let all = samples(&recorded);
+    let limited = Receiver::start(&folder.path().join("limited"), &json!({ "limit": 20_000 }));
+    let sum = |receiver: &Receiver| {
+        let files = receiver::read(&receiver.files());
+        let of_all = files.iter().flat_map(|file| stacks(file).into_values());
+        (files.len() as u64, of_all.sum::<u64>())
+    };
+    let words = ["--otlp", &limited.http(), "--request-limit", "20000"];
+    let (code, before) = report(&mut push(&recorded, &words));
+    assert_eq!(code, Some(0), "{before}");
+    let requests = before["requests"].as_u64().expect("a number");
+    assert!(requests > 1, "{before}");
+    assert_eq!(sum(&limited), (requests, all));
+    let fields = ["schema_version", "verb", "input", "samples", "sent", "divided", "rejected"];
+    let values = fields.map(|field| before[field].clone());
+    let expected = [json!(1), json!("push"), json!("run.data"), json!(all), json!(requests)];
+    assert_eq!(values[..5], expected);
+    assert_eq!(values[5..], [json!(0), json!(0)]);
+    assert!(before["sent_bytes"] == before["bytes"] && before["bytes"].as_u64() > Some(0));
+
+    // By the answer of the server, whose limit is not known.
+    let grpc = Receiver::start(&folder.path().join("grpc"), &json!({ "limit": 20_000 }));
+    let words = ["--otlp", &grpc.grpc(), "--protocol", "grpc"];
+    let (code, after) = report(&mut push(&recorded, &words));
+    assert_eq!((code, &after["requests"]), (Some(0), &json!(1)), "{after}");
+    let sent = after["sent"].as_u64().expect("a number");
+    assert_eq!(after["divided"], sent - 1, "{after}");
+    assert_eq!(sum(&grpc), (sent, all));
+
+    // What is kept, refused and rejected is in the report, too.
+    let spool = folder.path().join("spool");
+    let spool = spool.to_str().expect("a path");
+    let down = ["--otlp", "http://127.0.0.1:1", "--retry-for", "0", "--spool", spool];
+    let (code, kept) = report(&mut push(&recorded, &down));
+    assert_eq!((code, &kept["spooled"], &kept["sent"]), (Some(0), &json!(1), &json!(0)), "{kept}");
+    assert!(kept["last_failure"].as_str().is_some_and(|it| it.contains("127.0.0.1:1")), "{kept}");
+    let faults = [json!({ "http": 401 }), json!({ "http": 503 }), json!({ "http": 400 })];
+    let receiver = Receiver::with_faults(&folder.path().join("faults"), &faults);
+    let spool_only = || {
+        let mut command = jitscribe();
+        command.args(["push", "--spool-only", "--spool", spool, "--otlp", &receiver.http()]);
+        report(&mut command)
+    };
+    let (code, refused) = spool_only();
+    assert_eq!((code, &refused["refused"]), (Some(1), &json!("HTTP 401")), "{refused}");
+    assert_eq!((&refused["input"], &refused["spooled"]), (&Value::Null, &json!(1)), "{refused}");
+    let (code, rejected) = spool_only();
+    let counts = ["retried", "rejected", "sent", "spooled"].map(|field| rejected[field].clone());
+    assert_eq!((code, counts), (Some(1), [1, 1, 0, 0].map(|count| json!(count))), "{rejected}");
+    let (code, said) =
+        done(&mut push(&recorded, &["--otlp", &receiver.http(), "--request-limit", "1K"]));
+    assert_eq!((code, said.contains("less than 16K")), (Some(2), true), "{said}");
+}
+
 /// The build-ids that `readelf` finds in object files, by the files' names.
 fn build_ids(folder: &Path) -> BTreeMap<String, String> {
     let mut ids = BTreeMap::new();

@@ -16,6 +16,9 @@ use crate::selection::SelectionArgs;
   jitscribe push -i run.data --otlp https://collector:4317 --protocol grpc --ca ca.pem
   jitscribe push -i run.data --pyroscope http://localhost:4040 --service shop
 
+  # requests that a server with a lower limit takes
+  jitscribe push -i run.data --otlp http://collector:4318 --request-limit 1M
+
   # what cannot be sent is kept, and sent by the next push
   jitscribe push -i run.data --otlp http://collector:4318 --spool /var/spool/jitscribe
   jitscribe push --spool-only --otlp http://collector:4318 --spool /var/spool/jitscribe
@@ -57,6 +60,10 @@ pub struct Args {
     /// How long a request may take, in seconds [default: OTEL_EXPORTER_OTLP_TIMEOUT, or 10]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<f64>,
+    /// How long a request may be before it is compressed, for example 1M; a longer profile is sent in several
+    /// [default: 20M, or 4M with gRPC and Pyroscope]
+    #[arg(long, value_name = "SIZE", value_parser = request_limit)]
+    pub request_limit: Option<u64>,
     /// How long to try again, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub retry_for: f64,
@@ -69,6 +76,9 @@ pub struct Args {
     /// Send what the spool holds, and no recording
     #[arg(long, requires = "spool", conflicts_with = "input")]
     pub spool_only: bool,
+    /// Print a report as JSON (docs/scripts.md)
+    #[arg(long)]
+    pub json: bool,
     // The last one: its heading is for all options behind it.
     #[command(flatten)]
     pub selection: SelectionArgs,
@@ -118,6 +128,14 @@ fn size(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(|| "too large".into())
 }
 
+/// A length of requests: a shorter one would make thousands of them out of any recording.
+fn request_limit(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        limit if limit < 16 << 10 => Err("less than 16K".into()),
+        limit => Ok(limit),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,6 +148,8 @@ mod tests {
         for wrong in ["", "M", "1.5M", "-1", "1X", "99999999999T"] {
             assert!(size(wrong).is_err(), "{wrong}");
         }
+        assert_eq!(request_limit("16K"), Ok(16 << 10));
+        assert!(request_limit("15K").is_err() && request_limit("0").is_err());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod args;
 mod events;
+mod report;
 mod server;
 
 use std::time::{Duration, Instant};
@@ -14,8 +15,10 @@ use profile_push::{
 
 pub use args::Args;
 use events::Tally;
+use report::Made;
 use server::Server;
 
+use crate::inject::print_json;
 use crate::{Error, Result, note, recorded, text};
 
 /// Runs the command.
@@ -35,15 +38,21 @@ pub fn run(args: &Args) -> Result<()> {
     };
     let mut pusher = Pusher::new(delivery, client)
         .map_err(|error| Error::Refused(format!("no thread to send from: {error}")))?;
-    if !args.spool_only {
-        push(args, &server, kind, &mut pusher)?;
-    }
     let mut tally = Tally::default();
+    let made = match args.spool_only {
+        true => Made::default(),
+        false => push(args, &server, &mut pusher, &mut tally)?,
+    };
     deliver(&mut pusher, Duration::from_secs_f64(args.retry_for), &mut tally);
+    if args.json {
+        print_json(&tally.report(args, &server, made, &pusher))?;
+    }
     tally.finish(args, &server, &pusher)
 }
 
-fn push(args: &Args, server: &Server, kind: BodyKind, pusher: &mut Pusher) -> Result<()> {
+fn push(args: &Args, server: &Server, pusher: &mut Pusher, tally: &mut Tally) -> Result<Made> {
+    let protocol = server.destination.protocol();
+    let kind = protocol.body_kind();
     let believed = recorded::believed(&args.input);
     let recorded = recorded::read(&args.input, &believed)?;
     let profile = &recorded.profile;
@@ -64,33 +73,36 @@ fn push(args: &Args, server: &Server, kind: BodyKind, pusher: &mut Pusher) -> Re
             ProfileBody::pyroscope(&content, &server.labels(&main_process(profile, &options)))
         }
     };
-    let samples = options.selection.of(profile).count();
+    let limit = args.request_limit.unwrap_or(protocol.usual_limit());
+    let bodies = body.divided(limit).map_err(|error| {
+        Error::Refused(format!(
+            "the profile is longer than {limit} bytes, and cannot be divided: {error}; raise --request-limit, or select samples with --time"
+        ))
+    })?;
+    let bytes = bodies.iter().map(|body| body.gzipped().len() as u64).sum();
+    let samples = options.selection.of(profile).count() as u64;
+    let made = Made { samples, requests: bodies.len() as u64, bytes };
+    let requests = match made.requests {
+        1 => String::new(),
+        count => format!(" in {count} requests"),
+    };
     let missing = recorded::missing(profile);
-    let bytes = body.gzipped().len();
     note::say(format_args!(
-        "{}: {samples} samples, {bytes} bytes gzipped, to {}{missing}",
+        "{}: {samples} samples, {bytes} bytes gzipped{requests}, to {}{missing}",
         text::path(&args.input),
         text::said(&server.destination.to_string())
     ));
-    let pushed = pusher.push(&body).map_err(|error| {
+    let pushed = pusher.push_parts(&bodies).map_err(|error| {
         Error::Refused(format!("{error}; raise --spool-limit, or select samples with --time"))
     })?;
-    if let Some(error) = &pushed.not_spooled {
+    if let Some(error) = pushed.iter().find_map(|pushed| pushed.not_spooled.as_ref()) {
         note::warning(format_args!("not kept on disk: {error}"));
     }
-    if pushed.was_there {
+    if pushed.iter().any(|pushed| pushed.was_there) {
         note::say("the spool has this profile already; it is sent once");
     }
-    if pushed.dropped > 0 {
-        let what = match pushed.dropped {
-            1 => "the oldest profile".to_owned(),
-            count => format!("the {count} oldest profiles"),
-        };
-        note::warning(format_args!(
-            "dropped from the spool, which was full: {what}; raise --spool-limit to keep more"
-        ));
-    }
-    Ok(())
+    tally.dropped(pushed.iter().map(|pushed| pushed.dropped).sum());
+    Ok(made)
 }
 
 /// The name of the process with the most samples.
