@@ -10,7 +10,7 @@ use end_to_end::java::Jdk;
 use end_to_end::jitscribe::{java_agent, jitscribe};
 use end_to_end::live::workload;
 use end_to_end::profiles::read;
-use end_to_end::tool::run;
+use end_to_end::tool::{installed, run};
 use profile::{CodeKey, CodeSource, Function, FunctionKey, FunctionKind, Profile};
 use tempfile::TempDir;
 
@@ -45,7 +45,7 @@ fn keys(data: &Path, wanted: impl Fn(&str) -> bool) -> (Functions, Codes) {
         let name = text(profile, profile.function(code.function).name);
         let Some(listing) = recorded.code.listing(id).filter(|_| wanted(&name)) else { continue };
         let mut masked = listing.bytes.clone();
-        assert!(mask_addresses(listing.machine, listing.address, &mut masked), "x86-64");
+        assert!(mask_addresses(listing.machine, code.address, &mut masked), "x86-64");
         let key = CodeKey::of(profile, code, Some(&masked));
         let tier = text(profile, code.tier);
         codes.entry((name, tier)).or_default().insert((listing.bytes, key));
@@ -153,7 +153,7 @@ fn functions_of_node_are_those_of_one_source_in_any_deployment() {
         assert_ne!(key.version.source, moved.version.source);
         assert_eq!(key.without_place().id(), moved.without_place().id(), "{name}");
     }
-    // What is compiled differs by the addresses in it: the key does not say that it is the same, nor that functions differ.
+    // What is compiled may differ, as it depends on what has run before.
     for codes in [&one.1, &same.1, &changed.1] {
         assert!(codes.values().flatten().count() >= 2, "{:?}", ids(codes));
     }
@@ -161,6 +161,58 @@ fn functions_of_node_are_those_of_one_source_in_any_deployment() {
         let of_functions = one.0.values().filter(|function| **function == key.function);
         assert_eq!(of_functions.count(), 1);
     }
+}
+
+/// By tier: how many codes of one process have the size of a code of the same function in the other, how many of these the same bytes, and how many the same id.
+fn by_tier<'c>(one: &'c Codes, other: &Codes) -> BTreeMap<&'c str, [usize; 3]> {
+    let mut tiers = BTreeMap::new();
+    for ((name, tier), codes) in one {
+        let counts: &mut [usize; 3] = tiers.entry(tier.as_str()).or_default();
+        for (bytes, key) in codes {
+            let of_other = other.get(&(name.clone(), tier.clone())).into_iter().flatten();
+            let alike = of_other
+                .filter(|(_, other)| (&other.function, other.size) == (&key.function, key.size));
+            let alike: Vec<_> = alike.collect();
+            counts[0] += usize::from(!alike.is_empty());
+            counts[1] += usize::from(alike.iter().any(|(other, _)| other == bytes));
+            counts[2] += usize::from(alike.iter().any(|(_, other)| other.id() == key.id()));
+        }
+    }
+    tiers
+}
+
+/// V8's code has addresses of its heap, of its program and of itself. Without these, it is the same code in two processes.
+fn expect_same_code_of_node(node: &Path) {
+    let dir = TempDir::new().expect("a folder");
+    let [one, other] = ["one.data", "other.data"].map(|data| {
+        let data = dir.path().join(data);
+        let mut record = jitscribe();
+        record.args(["record", "-q", "-F", "999", "-o"]).arg(&data).arg("--").arg(node);
+        record.arg("--always-sparkplug").arg(workload("hosts/app.js"));
+        run(record.current_dir(dir.path()));
+        keys(&data, |_| true).1
+    });
+    let tiers = by_tier(&one, &other);
+    // It depends on nothing but the source.
+    let [alike, bytes, ids] = tiers["sparkplug"];
+    assert!(alike >= 10 && bytes * 10 <= alike, "{tiers:?}");
+    assert_eq!(ids, alike, "{tiers:?}");
+    // What other tiers compile depends on what has run before, even if its size is the same.
+    for ([alike, _, ids], tier) in
+        ["maglev", "turbofan"].iter().filter_map(|tier| Some((*tiers.get(tier)?, tier)))
+    {
+        assert!(ids * 2 >= alike, "{tier}: {tiers:?}");
+    }
+}
+
+#[test]
+fn codes_of_node_20_are_the_same_in_two_processes() {
+    expect_same_code_of_node(Path::new("node"));
+}
+
+#[test]
+fn codes_of_node_24_are_the_same_in_two_processes() {
+    expect_same_code_of_node(&installed("node-24.21.0/bin/node"));
 }
 
 #[test]

@@ -59,7 +59,7 @@ impl<'p> Keys<'p> {
         let listing = row.process.and_then(|_| self.code.listing(id));
         let masked = listing.map(|mut listing| {
             // Of a machine whose instructions cannot be decoded, the bytes count as they are.
-            mask_addresses(listing.machine, listing.address, &mut listing.bytes);
+            mask_addresses(listing.machine, row.address, &mut listing.bytes);
             listing.bytes
         });
         let key = CodeKey::of(self.profile, row, masked.as_deref()).id().cast_signed();
