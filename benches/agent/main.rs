@@ -1,16 +1,22 @@
 //! What `jitscribe agent` costs on a machine with many processes.
 //! `cargo bench -p benches --bench agent -- "$PWD/target/release/jitscribe" [PROCESSES [CODES [SECONDS]]]`
+//!
+//! And whether anything grows while processes come and go:
+//! `cargo bench -p benches --bench agent -- "$PWD/target/release/jitscribe" churn [PROCESSES [AT-ONCE]]`
 
 #![allow(clippy::print_stdout, reason = "a table, and what the processes say that are measured")]
 
-use std::fs;
+mod churn;
+mod processes;
+
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use jitscribe::{Code, Line, Scribe};
+
+use crate::processes::{ask, children, used};
 
 /// Codes that each process announces in a second, and addresses of each that are asked for.
 const CHANGES: u64 = 10;
@@ -22,8 +28,12 @@ fn main() {
         words.get(at).map_or(default, |word| word.parse().expect("a number"))
     };
     match words.first().map(String::as_str) {
-        None => println!("usage: agent JITSCRIBE [PROCESSES [CODES [SECONDS]]]"),
+        None => println!("usage: agent JITSCRIBE [churn] [NUMBER...]"),
         Some("hold") => hold(number(1, 20_000)),
+        Some("idle") => churn::idle(),
+        Some(program) if words.get(1).is_some_and(|word| word == "churn") => {
+            churn::churn(program, number(2, 10_000), number(3, 200));
+        }
         Some(program) => measure(program, number(1, 100), number(2, 20_000), number(3, 30)),
     }
 }
@@ -51,41 +61,18 @@ fn hold(codes: u64) {
     }
 }
 
-/// The processor time and the memory of a process.
-fn used(pid: u32) -> (f64, f64) {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
-    let fields: Vec<&str> = stat.rsplit_once(')').expect("a name").1.split_whitespace().collect();
-    let ticks: f64 =
-        fields[11].parse::<f64>().expect("ticks") + fields[12].parse::<f64>().expect("ticks");
-    let status = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("as root");
-    let line = status.lines().find_map(|line| line.strip_prefix("Pss:")).expect("its memory");
-    let kib: f64 = line.split_whitespace().next().expect("a number").parse().expect("a number");
-    (ticks / 100.0, kib / 1024.0)
-}
-
-fn children(pid: u32) -> Vec<u32> {
-    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    text.split_whitespace().map(|pid| pid.parse().expect("a process")).collect()
-}
-
-fn ask(socket: &Path, request: &str) -> String {
-    let stream = UnixStream::connect(socket).expect("the agent");
-    writeln!(&stream, "{request}").expect("asked");
-    let mut answer = String::new();
-    BufReader::new(&stream).read_line(&mut answer).expect("an answer");
-    answer
+/// Starts a process with this number of codes.
+fn start_holder(codes: u64) -> Child {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(["hold", &codes.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("started");
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("ready");
+    child
 }
 
 fn measure(program: &str, count: u64, codes: u64, seconds: u64) {
-    let start = |_| -> Child {
-        let mut command = Command::new(std::env::current_exe().expect("this program"));
-        command.args(["hold", &codes.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("started");
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("ready");
-        child
-    };
-    let mut processes: Vec<Child> = (0..count).map(start).collect();
+    let mut processes: Vec<Child> = (0..count).map(|_| start_holder(codes)).collect();
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("agent.sock");
     let mut agent =

@@ -3,14 +3,14 @@
 mod common;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::Command;
 
+use common::agent::Agent;
 use common::announcer::Announcer;
-use common::{Bench, Done, Running, expect_tool, finish};
+use common::{Bench, Done, expect_tool, finish};
 use jitscribe::{Code, Line, LoadedCode, Scribe};
 use serde_json::{Value, json};
 use test_privilege::{Privilege, have, unshare};
@@ -52,69 +52,6 @@ fn announcer() {
         }
         println!("done");
     }
-}
-
-/// An agent, and its socket.
-struct Agent {
-    running: Running,
-    socket: PathBuf,
-}
-
-impl Agent {
-    fn start(bench: &Bench, options: &[&str]) -> Self {
-        let socket = bench.path("agent.sock");
-        let mut command = bench.jitscribe("agent");
-        command.arg("-q").arg("--socket").arg(&socket).args(options).stdout(Stdio::piped());
-        let mut running = Running::start(command);
-        // It listens, or says why not and ends.
-        while UnixStream::connect(&socket).is_err() {
-            assert!(running.is_running(), "the agent ended");
-            std::thread::yield_now();
-        }
-        Self { running, socket }
-    }
-
-    /// Sends a line, and returns the answer.
-    fn ask(&self, request: &Value) -> Value {
-        ask(&self.socket, request)
-    }
-
-    fn resolve(&self, addresses: &[Value]) -> Vec<Value> {
-        let request = json!({"version": 1, "id": 5, "ask": {"resolve": addresses}});
-        let answer = self.ask(&request);
-        assert_eq!((&answer["version"], &answer["id"]), (&json!(1), &json!(5)), "{answer}");
-        answer["resolved"].as_array().unwrap_or_else(|| panic!("{answer}")).clone()
-    }
-
-    /// What is at an address of a process, once the process is known.
-    fn code_at(&self, pid: u32, address: u64) -> Value {
-        self.wait_for(pid);
-        self.resolve(&[json!({"pid": pid, "address": address})]).remove(0)
-    }
-
-    fn processes(&self) -> Vec<Value> {
-        let answer = self.ask(&json!({"version": 1, "ask": "processes"}));
-        answer["processes"].as_array().unwrap_or_else(|| panic!("{answer}")).clone()
-    }
-
-    /// Waits until a process is known.
-    fn wait_for(&self, pid: u32) -> Value {
-        loop {
-            let found = self.processes().into_iter().find(|process| process["pid"] == pid);
-            if let Some(found) = found {
-                return found;
-            }
-            std::thread::yield_now();
-        }
-    }
-}
-
-fn ask(socket: &Path, request: &Value) -> Value {
-    let stream = UnixStream::connect(socket).expect("the agent listens");
-    writeln!(&stream, "{request}").expect("asked");
-    let mut line = String::new();
-    BufReader::new(&stream).read_line(&mut line).expect("an answer");
-    serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
 }
 
 #[test]
@@ -290,57 +227,6 @@ fn a_process_in_a_container_is_known_by_both_its_ids() {
     let pid: u32 = children.expect("children").trim().parse().expect("one child");
     assert_eq!(agent.wait_for(pid)["inner_pid"], 1);
     assert_eq!(agent.code_at(pid, 4096)["code"]["frames"][0]["function"], "inside");
-}
-
-/// Asks for the metrics, as Prometheus does. Returns the one with this name.
-fn metric(address: &str, name: &str) -> f64 {
-    let mut stream = TcpStream::connect(address).expect("it listens");
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").expect("asked");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    assert!(answer.starts_with("HTTP/1.0 200 OK\r\n"), "{answer}");
-    let line = answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("no {name}: {answer}")).parse().expect("a number")
-}
-
-#[test]
-fn processes_that_come_and_go_leave_nothing() {
-    let bench = Bench::new();
-    // A port that is free: the system chose it a moment ago.
-    let port =
-        TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound").port();
-    let address = format!("127.0.0.1:{port}");
-    let options = ["--keep-ended", "0", "--interval", "0.05", "--metrics", &address];
-    let agent = Agent::start(&bench, &options);
-    // One that stays, so that the agent has everything that it ever opens for itself.
-    let mut stays = started();
-    stays.tell("load 4096 stays");
-    agent.wait_for(stays.pid());
-    let mut fewest = f64::MAX;
-    for _ in 0..8 {
-        let mut all: Vec<Announcer> = (0..4).map(|_| started()).collect();
-        for process in &mut all {
-            process.tell("load 4096 goes");
-            agent.wait_for(process.pid());
-        }
-        for _ in 0..20 {
-            assert!(Command::new("true").status().expect("run").success());
-        }
-        drop(all);
-        // They are forgotten when the agent has seen that they have ended.
-        while agent.processes().len() > 1 {
-            std::thread::yield_now();
-        }
-        // Examinations that still run have descriptors, too.
-        while metric(&address, "process_open_fds") > fewest {
-            std::thread::yield_now();
-        }
-        fewest = fewest.min(metric(&address, "process_open_fds"));
-    }
-    assert_eq!(metric(&address, "jitscribe_agent_codes"), 1.0);
-    assert_eq!(metric(&address, "jitscribe_agent_processes"), 1.0);
-    assert!(metric(&address, "jitscribe_agent_codes_total") >= 33.0);
-    assert_eq!(agent.code_at(stays.pid(), 4096)["code"]["frames"][0]["function"], "stays");
 }
 
 #[test]

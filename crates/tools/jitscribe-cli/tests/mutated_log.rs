@@ -11,20 +11,7 @@ use std::thread;
 
 use code_log::{Budget, Follower, Source, snapshot_within};
 use jitscribe::{Code, Line, Scribe};
-use mutants::Numbers;
-
-/// Writes over a few places of a log, but for the words by which it is told from what is none.
-fn damage(numbers: &mut Numbers, bytes: &mut [u8]) {
-    for _ in 0..=numbers.next(8) {
-        let size = 1 << numbers.next(4);
-        // The heads are few, and most is decided there.
-        let within = if numbers.next(3) == 0 { 4096 + 256 } else { bytes.len() };
-        let at = 92 + numbers.next(within.min(bytes.len()) - 100);
-        let at = at / size * size;
-        let word = numbers.word().to_ne_bytes();
-        bytes[at..at + size].copy_from_slice(&word[..size]);
-    }
-}
+use mutants::{Numbers, damage_log};
 
 /// A log with code alive and dead, and what is in use of it.
 fn log() -> (Scribe, File, Vec<u8>) {
@@ -85,7 +72,7 @@ fn whatever_a_log_says_it_is_read_or_refused() {
     for seed in 1..=20_000 {
         let mut numbers = Numbers::new(seed);
         let mut bytes = sound.clone();
-        damage(&mut numbers, &mut bytes);
+        damage_log(&mut numbers, &mut bytes);
         if numbers.next(8) == 0 {
             bytes.truncate(numbers.next(sound.len()));
         }
@@ -108,7 +95,7 @@ fn a_log_that_is_written_over_while_it_is_read_is_read_or_refused() {
             while !is_over.load(Ordering::Relaxed) {
                 let mut bytes = sound.clone();
                 for _ in 0..50 {
-                    damage(&mut numbers, &mut bytes);
+                    damage_log(&mut numbers, &mut bytes);
                     let at = numbers.next(bytes.len() / 4096) * 4096;
                     file.write_all_at(&bytes[at..at + 4096], at as u64).expect("a page");
                 }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test program uses a part")]
 
+pub mod agent;
 pub mod announcer;
 
 use std::fs;

@@ -74,6 +74,19 @@ pub fn mutate(numbers: &mut Numbers, bytes: &mut Vec<u8>, stretches: &[std::ops:
     }
 }
 
+/// Writes over a few places of a log, but for the words by which it is told from what is none.
+pub fn damage_log(numbers: &mut Numbers, bytes: &mut [u8]) {
+    for _ in 0..=numbers.next(8) {
+        let size = 1 << numbers.next(4);
+        // The heads are few, and most is decided there.
+        let within = if numbers.next(3) == 0 { 4096 + 256 } else { bytes.len() };
+        let at = 92 + numbers.next(within.min(bytes.len()) - 100);
+        let at = at / size * size;
+        let word = numbers.word().to_ne_bytes();
+        bytes[at..at + size].copy_from_slice(&word[..size]);
+    }
+}
+
 /// More address space than honest files of a few kilobytes make it take, and less than most machines have.
 const MEMORY: u64 = 1 << 30;
 

@@ -1,0 +1,107 @@
+//! `jitscribe agent`, as tests start it and ask it.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use super::{Bench, Running};
+
+/// An agent, and its socket.
+pub struct Agent {
+    pub running: Running,
+    pub socket: PathBuf,
+    said: PathBuf,
+}
+
+impl Agent {
+    /// Starts one, and waits until it listens.
+    pub fn start(bench: &Bench, options: &[&str]) -> Self {
+        let mut agent = Self::spawn(bench, options);
+        // It listens, or says why not and ends.
+        while UnixStream::connect(&agent.socket).is_err() {
+            assert!(agent.running.is_running(), "the agent ended: {}", agent.said());
+            std::thread::yield_now();
+        }
+        agent
+    }
+
+    /// Starts one.
+    pub fn spawn(bench: &Bench, options: &[&str]) -> Self {
+        let (socket, said) = (bench.path("agent.sock"), bench.path("agent.said"));
+        let mut command = bench.jitscribe("agent");
+        command.arg("-q").arg("--socket").arg(&socket).args(options).stdout(Stdio::piped());
+        command.stderr(File::create(&said).expect("a file"));
+        Self { running: Running::start(command), socket, said }
+    }
+
+    /// What it has printed on standard error.
+    pub fn said(&self) -> String {
+        fs::read_to_string(&self.said).expect("text")
+    }
+
+    /// Sends a line, and returns the answer.
+    pub fn ask(&self, request: &Value) -> Value {
+        ask(&self.socket, request)
+    }
+
+    /// What is at these addresses.
+    pub fn resolve(&self, addresses: &[Value]) -> Vec<Value> {
+        let request = json!({"version": 1, "id": 5, "ask": {"resolve": addresses}});
+        let answer = self.ask(&request);
+        assert_eq!((&answer["version"], &answer["id"]), (&json!(1), &json!(5)), "{answer}");
+        answer["resolved"].as_array().unwrap_or_else(|| panic!("{answer}")).clone()
+    }
+
+    /// What is at an address of a process, once the process is known.
+    pub fn code_at(&self, pid: u32, address: u64) -> Value {
+        self.wait_for(pid);
+        self.resolve(&[json!({"pid": pid, "address": address})]).remove(0)
+    }
+
+    /// The processes that it knows.
+    pub fn processes(&self) -> Vec<Value> {
+        let answer = self.ask(&json!({"version": 1, "ask": "processes"}));
+        answer["processes"].as_array().unwrap_or_else(|| panic!("{answer}")).clone()
+    }
+
+    /// Waits until a process is known.
+    pub fn wait_for(&self, pid: u32) -> Value {
+        loop {
+            let found = self.processes().into_iter().find(|process| process["pid"] == pid);
+            if let Some(found) = found {
+                return found;
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Sends a line to the agent behind a socket, and returns the answer.
+pub fn ask(socket: &Path, request: &Value) -> Value {
+    let stream = UnixStream::connect(socket).expect("the agent listens");
+    writeln!(&stream, "{request}").expect("asked");
+    let mut line = String::new();
+    BufReader::new(&stream).read_line(&mut line).expect("an answer");
+    serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+}
+
+/// An address for metrics, with a port that is free: the system chose it a moment ago.
+pub fn free_address() -> String {
+    TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound").to_string()
+}
+
+/// Asks for the metrics, as Prometheus does. Returns the one with this name.
+pub fn metric(address: &str, name: &str) -> f64 {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").expect("asked");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.0 200 OK\r\n"), "{answer}");
+    let line = answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {name}: {answer}")).parse().expect("a number")
+}
