@@ -3,14 +3,15 @@
 mod common;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::Command;
 
+use common::agent::{Agent, metric};
 use common::announcer::Announcer;
-use common::{Bench, Done, Running, expect_tool, finish};
+use common::{Bench, Done, expect_tool, finish};
 use jitscribe::{Code, Line, LoadedCode, Scribe};
 use serde_json::{Value, json};
 use test_privilege::{Privilege, have, unshare};
@@ -52,69 +53,6 @@ fn announcer() {
         }
         println!("done");
     }
-}
-
-/// An agent, and its socket.
-struct Agent {
-    running: Running,
-    socket: PathBuf,
-}
-
-impl Agent {
-    fn start(bench: &Bench, options: &[&str]) -> Self {
-        let socket = bench.path("agent.sock");
-        let mut command = bench.jitscribe("agent");
-        command.arg("-q").arg("--socket").arg(&socket).args(options).stdout(Stdio::piped());
-        let mut running = Running::start(command);
-        // It listens, or says why not and ends.
-        while UnixStream::connect(&socket).is_err() {
-            assert!(running.is_running(), "the agent ended");
-            std::thread::yield_now();
-        }
-        Self { running, socket }
-    }
-
-    /// Sends a line, and returns the answer.
-    fn ask(&self, request: &Value) -> Value {
-        ask(&self.socket, request)
-    }
-
-    fn resolve(&self, addresses: &[Value]) -> Vec<Value> {
-        let request = json!({"version": 1, "id": 5, "ask": {"resolve": addresses}});
-        let answer = self.ask(&request);
-        assert_eq!((&answer["version"], &answer["id"]), (&json!(1), &json!(5)), "{answer}");
-        answer["resolved"].as_array().unwrap_or_else(|| panic!("{answer}")).clone()
-    }
-
-    /// What is at an address of a process, once the process is known.
-    fn code_at(&self, pid: u32, address: u64) -> Value {
-        self.wait_for(pid);
-        self.resolve(&[json!({"pid": pid, "address": address})]).remove(0)
-    }
-
-    fn processes(&self) -> Vec<Value> {
-        let answer = self.ask(&json!({"version": 1, "ask": "processes"}));
-        answer["processes"].as_array().unwrap_or_else(|| panic!("{answer}")).clone()
-    }
-
-    /// Waits until a process is known.
-    fn wait_for(&self, pid: u32) -> Value {
-        loop {
-            let found = self.processes().into_iter().find(|process| process["pid"] == pid);
-            if let Some(found) = found {
-                return found;
-            }
-            std::thread::yield_now();
-        }
-    }
-}
-
-fn ask(socket: &Path, request: &Value) -> Value {
-    let stream = UnixStream::connect(socket).expect("the agent listens");
-    writeln!(&stream, "{request}").expect("asked");
-    let mut line = String::new();
-    BufReader::new(&stream).read_line(&mut line).expect("an answer");
-    serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
 }
 
 #[test]
@@ -290,17 +228,6 @@ fn a_process_in_a_container_is_known_by_both_its_ids() {
     let pid: u32 = children.expect("children").trim().parse().expect("one child");
     assert_eq!(agent.wait_for(pid)["inner_pid"], 1);
     assert_eq!(agent.code_at(pid, 4096)["code"]["frames"][0]["function"], "inside");
-}
-
-/// Asks for the metrics, as Prometheus does. Returns the one with this name.
-fn metric(address: &str, name: &str) -> f64 {
-    let mut stream = TcpStream::connect(address).expect("it listens");
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").expect("asked");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    assert!(answer.starts_with("HTTP/1.0 200 OK\r\n"), "{answer}");
-    let line = answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("no {name}: {answer}")).parse().expect("a number")
 }
 
 #[test]

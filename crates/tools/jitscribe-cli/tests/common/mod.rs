@@ -2,7 +2,9 @@
 
 #![allow(dead_code, reason = "each test program uses a part")]
 
+pub mod agent;
 pub mod announcer;
+pub mod images;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

@@ -1,0 +1,98 @@
+//! An agent that runs, and questions to it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::{Bench, Running};
+
+/// An agent, and its socket.
+#[derive(Debug)]
+pub struct Agent {
+    pub running: Running,
+    pub socket: PathBuf,
+}
+
+impl Agent {
+    pub fn start(bench: &Bench, options: &[&str]) -> Self {
+        let mut command = bench.jitscribe("agent");
+        command.arg("-q").args(options);
+        Self::by(bench, command)
+    }
+
+    /// One that a command starts, which gets the option for the socket.
+    pub fn by(bench: &Bench, mut command: Command) -> Self {
+        let socket = bench.path("agent.sock");
+        command.arg("--socket").arg(&socket).stdout(Stdio::piped());
+        let mut running = Running::start(command);
+        // It listens, or says why not and ends.
+        while UnixStream::connect(&socket).is_err() {
+            assert!(running.is_running(), "the agent ended");
+            std::thread::yield_now();
+        }
+        Self { running, socket }
+    }
+
+    /// Sends a line, and returns the answer.
+    pub fn ask(&self, request: &Value) -> Value {
+        ask(&self.socket, request)
+    }
+
+    pub fn resolve(&self, addresses: &[Value]) -> Vec<Value> {
+        let request = json!({"version": 1, "id": 5, "ask": {"resolve": addresses}});
+        let answer = self.ask(&request);
+        assert_eq!((&answer["version"], &answer["id"]), (&json!(1), &json!(5)), "{answer}");
+        answer["resolved"].as_array().unwrap_or_else(|| panic!("{answer}")).clone()
+    }
+
+    /// What is at an address of a process, once the process is known.
+    pub fn code_at(&self, pid: u32, address: u64) -> Value {
+        self.wait_for(pid);
+        self.resolve(&[json!({"pid": pid, "address": address})]).remove(0)
+    }
+
+    pub fn processes(&self) -> Vec<Value> {
+        let answer = self.ask(&json!({"version": 1, "ask": "processes"}));
+        answer["processes"].as_array().unwrap_or_else(|| panic!("{answer}")).clone()
+    }
+
+    /// Waits until a process is known.
+    pub fn wait_for(&self, pid: u32) -> Value {
+        loop {
+            let found = self.processes().into_iter().find(|process| process["pid"] == pid);
+            if let Some(found) = found {
+                return found;
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Sends a line. Nobody waits for the answer.
+pub fn send(socket: &Path, request: &Value) -> UnixStream {
+    let stream = UnixStream::connect(socket).expect("the agent listens");
+    writeln!(&stream, "{request}").expect("asked");
+    stream
+}
+
+fn ask(socket: &Path, request: &Value) -> Value {
+    let stream = send(socket, request);
+    let mut line = String::new();
+    BufReader::new(&stream).read_line(&mut line).expect("an answer");
+    serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+}
+
+/// Asks for the metrics, as Prometheus does. Returns the one with this name.
+pub fn metric(address: &str, name: &str) -> f64 {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").expect("asked");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.0 200 OK\r\n"), "{answer}");
+    let line = answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {name}: {answer}")).parse().expect("a number")
+}
