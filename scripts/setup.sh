@@ -113,6 +113,7 @@ patchelf|patchelf|patchelf
 Go|go|golang-go
 gofmt|gofmt|golang-go
 libdebuginfod|/usr/share/doc/libdebuginfod1|libdebuginfod1
+debuginfod and debuginfod-find|debuginfod|debuginfod
 wine, to run what is for Windows|/usr/lib/wine/wine64|wine64
 objdump for Windows|x86_64-w64-mingw32-objdump|binutils-mingw-w64-x86-64
 a C compiler for Windows|x86_64-w64-mingw32-gcc|gcc-mingw-w64-x86-64-posix

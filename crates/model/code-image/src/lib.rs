@@ -87,7 +87,7 @@ mod target;
 pub use cfi::UnwindSummary;
 pub use code::VisibleCode;
 #[cfg(feature = "image")]
-pub use elf::{Finished, ImageWriter, Mapping, PlacedImage};
+pub use elf::{Finished, IMAGE_HEAD, ImageWriter, Mapping, PlacedImage, build_id_of_image};
 pub use elf::{LARGEST_GAP, LOG_LOCATOR_SECTION, Symfile, SymfileCode, TAG, TAG_AT, log_locator};
 pub use entry::{
     DebugEntry, FrameEntry, frame_entries, push_name, ready_frames, symbol_name, whole_frames,

@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use jitdump::{CodeEvent, CodeLoad, Dump, Quirks};
 use jitscribe_inject::CodeLines;
 
+use crate::images::CodeImage;
 use crate::protocol::Frame;
 
 /// What is known of a code beside its place.
@@ -16,13 +17,14 @@ pub(crate) struct Body {
     pub(crate) tier: Option<String>,
     /// How many codes of this name the process has loaded up to this one.
     pub(crate) generation: u64,
+    pub(crate) image: CodeImage,
     /// About how many bytes this takes.
     pub(crate) cost: usize,
 }
 
 impl Body {
     /// Reads the code of a dump that has one.
-    pub(crate) fn read(dump: &[u8], generation: u64) -> Option<Self> {
+    pub(crate) fn read(dump: &[u8], generation: u64, image: CodeImage) -> Option<Self> {
         let code = only_code(dump)?;
         let lines = CodeLines::decode(code.name.to_vec(), code.address, Some(&code));
         // A line, a call or a range takes up to 48 bytes; a name, about as much as in the dump.
@@ -34,6 +36,7 @@ impl Body {
             kind: code.kind().name(),
             tier: code.tier().map(|tier| String::from_utf8_lossy(tier).into_owned()),
             generation,
+            image,
             cost,
         })
     }
@@ -58,7 +61,8 @@ pub(crate) fn name_hash(dump: &[u8]) -> u64 {
     hasher.finish()
 }
 
-fn only_code(dump: &[u8]) -> Option<CodeLoad<'_>> {
+/// The code of a dump that has one.
+pub(crate) fn only_code(dump: &[u8]) -> Option<CodeLoad<'_>> {
     let dump = Dump::parse(dump).ok()?;
     // A log follows the format, so that there is nothing to detect.
     let mut events = dump.codes_with(Quirks::none(&dump));

@@ -5,6 +5,7 @@
 //!   ([`code_log::Follower`]), within [`Limits`].
 //! - [`protocol`] has the requests and the answers. [`access`] decides who may ask about whose processes.
 //! - [`Looks`] decides when a process is examined for sources again.
+//! - [`Images`] is the list of the images by build-id that are kept of codes that were asked for.
 //! - [`metrics`] counts, and writes the counts as Prometheus reads them.
 //!
 //! It opens no file, reads no clock and prints nothing: the caller passes sources, times and requests.
@@ -13,6 +14,9 @@
 pub mod access;
 mod bodies;
 mod body;
+mod build_id;
+mod image;
+mod images;
 mod limits;
 mod log;
 mod looks;
@@ -20,6 +24,8 @@ pub mod metrics;
 mod processes;
 pub mod protocol;
 
+pub use build_id::BuildId;
+pub use images::{ImageChange, ImageCounts, Images};
 pub use limits::Limits;
 pub use looks::Looks;
 pub use processes::{FoundLog, ProcessFacts, ProcessKey, Processes};

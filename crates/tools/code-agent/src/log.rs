@@ -7,6 +7,7 @@ use code_log::{Budget, Followed, Follower, Source, Update};
 
 use crate::bodies::{Bodies, BodyKey};
 use crate::body::{Body, name_hash};
+use crate::images::ImagesOfProcess;
 
 /// A log, and what was read of it.
 #[derive(Debug)]
@@ -149,22 +150,31 @@ impl<S: Source> Log<S> {
         codes: &[Followed],
         most: usize,
         bodies: &mut Bodies,
+        images: &mut ImagesOfProcess<'_>,
     ) -> Vec<Option<Rc<Body>>> {
         let key = |code: &Followed| -> BodyKey { (self.number, code.at(), code.loaded) };
         let mut all: Vec<_> = codes.iter().map(|code| bodies.get(key(code))).collect();
-        let missing = codes.iter().zip(&all).filter(|(_, body)| body.is_none());
-        let missing: Vec<Followed> = missing.map(|(code, _)| *code).collect();
+        let is_read = |body: &Rc<Body>| images.is_settled(body.image);
+        let missing = codes.iter().zip(&all).enumerate();
+        let missing = missing.filter(|(_, (_, body))| !body.as_ref().is_some_and(is_read));
+        let (indices, missing): (Vec<usize>, Vec<Followed>) =
+            missing.map(|(index, (code, _))| (index, *code)).unzip();
         if missing.is_empty() {
             return all;
         }
-        let mut read = missing.iter().zip(self.generations(&missing)).map(|(code, generation)| {
-            let dump = self.follower.code(&self.source, code, most).ok().flatten()?;
-            let body = Rc::new(Body::read(&dump, generation)?);
-            bodies.put(key(code), Rc::clone(&body));
-            Some(body)
-        });
-        for body in all.iter_mut().filter(|body| body.is_none()) {
-            *body = read.next().flatten();
+        let generations = self.generations(&missing);
+        for ((index, code), generation) in indices.into_iter().zip(&missing).zip(generations) {
+            let dump = self.follower.code(&self.source, code, most).ok().flatten();
+            let body = dump.and_then(|dump| {
+                let image = images.make(&dump);
+                Body::read(&dump, generation, image)
+            });
+            // Without an image it is known even when it is no longer in the log.
+            if let (Some(body), Some(place)) = (body, all.get_mut(index)) {
+                let body = Rc::new(body);
+                bodies.put(key(code), Rc::clone(&body));
+                *place = Some(body);
+            }
         }
         all
     }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::images::Images;
+
 /// What the agent has done since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -46,14 +48,34 @@ pub struct Gauges {
     pub left_out: u64,
 }
 
+fn put(out: &mut String, kind: &str, name: &str, help: &str, value: u64) {
+    let name = format!("jitscribe_agent_{name}");
+    // Writing into a String cannot fail.
+    let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
+}
+
+/// What was done with images, in the text format of Prometheus.
+#[must_use]
+pub fn image_text(images: &Images) -> String {
+    let mut out = String::new();
+    let mut put = |kind, name, help, value| put(&mut out, kind, name, help, value);
+    let (counts, (number, bytes)) = (images.counts(), images.size());
+    put("gauge", "images", "Images in the folder, and those that wait to be written.", number);
+    put("gauge", "image_bytes", "Bytes of these images, in whole blocks of 4 KiB.", bytes);
+    put("counter", "images_written_total", "Images written.", counts.written);
+    put("counter", "images_removed_total", "Images removed by the limit.", counts.removed);
+    put("counter", "failed_images_total", "Images not written or not removed.", counts.failed);
+    let help = "Images not made: too large, or while none could be written.";
+    put("counter", "left_out_images_total", help, counts.left_out);
+    out
+}
+
 /// The counts in the text format of Prometheus.
 #[must_use]
 pub fn text(counts: &Counts, gauges: &Gauges) -> String {
     let mut out = String::new();
     let mut put = |kind: &str, name: &str, help: &str, value: u64| {
-        let name = format!("jitscribe_agent_{name}");
-        // Writing into a String cannot fail.
-        let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
+        put(&mut out, kind, name, help, value);
     };
     let c = "counter";
     put(c, "updates_total", "Updates of sources of code.", counts.updates);

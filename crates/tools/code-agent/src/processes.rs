@@ -6,6 +6,7 @@ use code_log::{Budget, Followed, Source};
 
 use crate::access::Peer;
 use crate::bodies::Bodies;
+use crate::images::Images;
 use crate::limits::Limits;
 use crate::log::{Candidate, Candidates, Log};
 use crate::metrics::{Counts, Gauges};
@@ -54,6 +55,8 @@ pub struct Processes<S> {
     next_source: u64,
     codes: u64,
     left_out: u64,
+    /// The images of codes that were asked for. None are made at first.
+    pub images: Images,
     /// What was done.
     pub counts: Counts,
 }
@@ -92,6 +95,7 @@ impl<S: Source> Processes<S> {
             next_source: 0,
             codes: 0,
             left_out: 0,
+            images: Images::default(),
             counts: Counts::default(),
         }
     }
@@ -294,7 +298,7 @@ impl<S: Source> Processes<S> {
             };
             numbers.sort_by_key(asked);
             let sorted: Vec<(u64, u64)> = numbers.iter().map(asked).collect();
-            let answers = self.resolve_in(key, &sorted, &mut work);
+            let answers = self.resolve_in(peer, key, &sorted, &mut work);
             for (number, answer) in numbers.into_iter().zip(answers) {
                 if let Some(resolved) = resolved.get_mut(number) {
                     *resolved = answer;
@@ -310,6 +314,7 @@ impl<S: Source> Processes<S> {
     /// What is at addresses of a process, which are sorted, each with a time.
     fn resolve_in(
         &mut self,
+        peer: Peer,
         key: ProcessKey,
         sorted: &[(u64, u64)],
         work: &mut u64,
@@ -339,12 +344,14 @@ impl<S: Source> Processes<S> {
                 answers.push((number, candidate, died));
             }
         }
+        let mut images = self.images.of_process(process.facts.owner, peer);
         for (index, (_, log)) in process.logs.iter().enumerate() {
             let mine: Vec<_> = answers.iter().filter(|(_, found, _)| found.log == index).collect();
             let mut codes: Vec<Followed> = mine.iter().map(|(_, found, _)| found.code).collect();
             codes.sort_unstable_by_key(Followed::at);
             codes.dedup_by_key(|code| code.at());
-            let bodies = log.bodies(&codes, self.limits.bytes_of_code, &mut self.bodies);
+            let bodies =
+                log.bodies(&codes, self.limits.bytes_of_code, &mut self.bodies, &mut images);
             for (number, candidate, died) in mine {
                 let code = candidate.code;
                 let (Some(resolved), Some((address, _))) =
@@ -364,6 +371,7 @@ impl<S: Source> Processes<S> {
                         kind: body.kind.to_owned(),
                         tier: body.tier.clone(),
                         generation: body.generation,
+                        image: images.place(body.image),
                     }))
                 });
             }

@@ -118,6 +118,18 @@ pub struct ResolvedCode {
     pub tier: Option<String>,
     /// How many codes of this name the process has loaded up to this one, as far as they are known.
     pub generation: u64,
+    /// Its image, if one is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImagePlace>,
+}
+
+/// Where a code is in an image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImagePlace {
+    /// The build-id of the image, in hexadecimal digits.
+    pub build_id: String,
+    /// The address of the code's first byte in the image, which is also its offset in the file.
+    pub address: u64,
 }
 
 /// A function at an address.

@@ -6,6 +6,7 @@ use fallible::Vec;
 
 use super::headers::{self, Section, Segment};
 use super::symbols::SymbolTable;
+use super::written::{self, NOTE_OFFSET};
 use crate::cfi::{UnwindSummary, UnwindTables};
 use crate::dwarf::Sections;
 use crate::encode::Encoder;
@@ -13,12 +14,6 @@ use crate::error::Error;
 use crate::place::PAGE;
 use crate::sparse::SparseWriter;
 use crate::target::Target;
-
-/// Offset of the build-id note: behind the file header and up to eight program headers, in the first page, which
-/// readers have loaded.
-const NOTE_OFFSET: u64 = 0x200;
-/// The end of the content at the beginning of the file.
-const HEAD_END: u64 = NOTE_OFFSET + headers::BUILD_ID_NOTE;
 
 /// The file around the text. The text is written separately.
 #[derive(Debug)]
@@ -55,14 +50,7 @@ impl<'a, W: Write + Seek> Object<'a, W> {
 
     /// Adds the program header for the beginning of the file, which becomes part of the process's memory.
     pub(crate) fn head_segment(&mut self, align: u64) {
-        self.segment(Segment {
-            kind: headers::PT_LOAD,
-            flags: headers::PF_R,
-            address: 0,
-            file_size: HEAD_END,
-            memory_size: HEAD_END,
-            align,
-        });
+        self.segment(written::head_segment(align));
     }
 
     /// Adds the program header of the build-id note.

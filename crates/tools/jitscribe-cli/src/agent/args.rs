@@ -24,6 +24,12 @@ pub struct ServiceArgs {
     /// Serve metrics for Prometheus on this address of loopback
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub metrics: Option<SocketAddr>,
+    /// Keep images of codes that were asked for by build-id in this folder, for debuginfod
+    #[arg(long, value_name = "DIR")]
+    pub images: Option<PathBuf>,
+    /// The most that all images may take, in MiB; those that were asked for longest ago make way
+    #[arg(long, value_name = "MIB", default_value_t = 1024)]
+    pub images_limit: u64,
     /// Continue as this user, given by id, after the start as root; a helper that opens files of processes stays root
     #[arg(long, value_name = "UID", default_value_t = 65_534)]
     pub run_as: u32,

@@ -100,7 +100,11 @@ fn print(out: &mut Out, address: u64, code: &ResolvedCode) -> Result<()> {
     out.line(format_args!(
         "    {} of {} bytes at {:#x}{tier}, generation {}",
         code.kind, code.size, code.address, code.generation
-    ))
+    ))?;
+    if let Some(image) = &code.image {
+        out.line(format_args!("    image {} has it at {:#x}", image.build_id, image.address))?;
+    }
+    Ok(())
 }
 
 /// Lists the processes.

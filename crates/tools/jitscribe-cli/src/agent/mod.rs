@@ -9,6 +9,7 @@ mod ask;
 mod clients;
 mod cpu_clock;
 mod discovery;
+mod images;
 mod memory_file;
 mod metrics;
 mod proc_files;
@@ -27,6 +28,7 @@ use crate::Result;
   jitscribe agent --once                           # print the processes with JIT-compiled code, and end
   jitscribe agent ask 4711 0x7f2ad6c19363          # what is there now
   jitscribe agent --metrics 127.0.0.1:9464         # also serve metrics for Prometheus
+  jitscribe agent --images /var/lib/jitscribe/images # also keep images of what is asked for, for debuginfod
   jitscribe agent processes                        # what a running agent knows"
 )]
 pub struct Args {

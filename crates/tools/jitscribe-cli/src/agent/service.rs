@@ -21,6 +21,7 @@ use super::args::ServiceArgs;
 use super::clients::Clients;
 use super::cpu_clock::processor_time;
 use super::discovery::{Discovery, Examined, examine};
+use super::images::{self, KeptImages};
 use super::memory_file::MemoryFile;
 use super::metrics::{Metrics, of_this_process};
 use super::proc_files::Stat;
@@ -92,8 +93,14 @@ pub fn serve(args: &ServiceArgs) -> Result<()> {
         note::say(format_args!("metrics: http://{address}/metrics"));
     }
     let privileged = [0, geteuid().as_raw()];
+    if let Some(folder) = &args.images {
+        images::create(folder, args.run_as)?;
+    }
     let helper = drop_privileges(args.run_as)?;
     let mut service = Service::new(args, &privileged, metrics, interval, limits)?;
+    if let Some(folder) = &args.images {
+        service.keep_images(folder, args.images_limit)?;
+    }
     note::say(format_args!(
         "serving {}; ask with: jitscribe agent ask PID ADDRESS --socket {}",
         crate::text::path(&args.socket),
@@ -116,7 +123,9 @@ pub fn serve(args: &ServiceArgs) -> Result<()> {
             service.accept(&socket.listener);
         }
         service.answer();
+        service.exchange_images();
     }
+    service.finish_images();
     let gauges = service.table.gauges();
     let counts = service.table.counts;
     note::say(format_args!(
@@ -200,6 +209,7 @@ struct Service {
     table: Processes<MemoryFile>,
     clients: Clients,
     metrics: Option<Metrics>,
+    images: Option<KeptImages>,
     discovery: Discovery,
     known: HashMap<u32, Known>,
     /// Users that may ask about all processes.
@@ -245,6 +255,7 @@ impl Service {
             table: Processes::new(limits),
             clients: Clients::default(),
             metrics,
+            images: None,
             discovery: Discovery::start()?,
             known: HashMap::new(),
             privileged,
@@ -254,6 +265,25 @@ impl Service {
             updated: 0,
             us: std::process::id(),
         })
+    }
+
+    fn keep_images(&mut self, folder: &Path, mebibytes: u64) -> Result<()> {
+        let (kept, images) = images::open(folder, mebibytes)?;
+        self.table.images = images;
+        self.images = Some(kept);
+        Ok(())
+    }
+
+    fn exchange_images(&mut self) {
+        if let Some(kept) = &mut self.images {
+            kept.exchange(&mut self.table.images, now());
+        }
+    }
+
+    fn finish_images(&mut self) {
+        if let Some(kept) = self.images.take() {
+            kept.finish(&mut self.table.images, now());
+        }
     }
 
     /// Looks for new processes, has those examined whose turn it is, and reads what has changed. Returns how long to wait.
@@ -397,10 +427,14 @@ impl Service {
     }
 
     fn answer(&mut self) {
-        let Self { clients, metrics, table, known, .. } = self;
+        let Self { clients, metrics, images, table, known, .. } = self;
         if let Some(metrics) = metrics {
             metrics.serve(|| {
-                code_agent::metrics::text(&table.counts, &table.gauges()) + &of_this_process()
+                let mut text = code_agent::metrics::text(&table.counts, &table.gauges());
+                if images.is_some() {
+                    text += &code_agent::metrics::image_text(&table.images);
+                }
+                text + &of_this_process()
             });
         }
         clients.serve(|peer, line| {

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -21,20 +21,33 @@ pub struct Agent {
 impl Agent {
     /// Starts one, and waits until it listens.
     pub fn start(bench: &Bench, options: &[&str]) -> Self {
-        let mut agent = Self::spawn(bench, options);
+        Self::spawn(bench, options).listening()
+    }
+
+    /// The same with a command that starts it, which gets the option for the socket.
+    pub fn by(bench: &Bench, command: Command) -> Self {
+        Self::spawn_by(bench, command).listening()
+    }
+
+    fn listening(mut self) -> Self {
         // It listens, or says why not and ends.
-        while UnixStream::connect(&agent.socket).is_err() {
-            assert!(agent.running.is_running(), "the agent ended: {}", agent.said());
+        while UnixStream::connect(&self.socket).is_err() {
+            assert!(self.running.is_running(), "the agent ended: {}", self.said());
             std::thread::yield_now();
         }
-        agent
+        self
     }
 
     /// Starts one.
     pub fn spawn(bench: &Bench, options: &[&str]) -> Self {
-        let (socket, said) = (bench.path("agent.sock"), bench.path("agent.said"));
         let mut command = bench.jitscribe("agent");
-        command.arg("-q").arg("--socket").arg(&socket).args(options).stdout(Stdio::piped());
+        command.arg("-q").args(options);
+        Self::spawn_by(bench, command)
+    }
+
+    fn spawn_by(bench: &Bench, mut command: Command) -> Self {
+        let (socket, said) = (bench.path("agent.sock"), bench.path("agent.said"));
+        command.arg("--socket").arg(&socket).stdout(Stdio::piped());
         command.stderr(File::create(&said).expect("a file"));
         Self { running: Running::start(command), socket, said }
     }
@@ -81,10 +94,16 @@ impl Agent {
     }
 }
 
-/// Sends a line to the agent behind a socket, and returns the answer.
-pub fn ask(socket: &Path, request: &Value) -> Value {
+/// Sends a line to the agent behind a socket. Nobody waits for the answer.
+pub fn send(socket: &Path, request: &Value) -> UnixStream {
     let stream = UnixStream::connect(socket).expect("the agent listens");
     writeln!(&stream, "{request}").expect("asked");
+    stream
+}
+
+/// Sends a line, and returns the answer.
+pub fn ask(socket: &Path, request: &Value) -> Value {
+    let stream = send(socket, request);
     let mut line = String::new();
     BufReader::new(&stream).read_line(&mut line).expect("an answer");
     serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))

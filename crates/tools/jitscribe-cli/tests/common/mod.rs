@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod announcer;
+pub mod images;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

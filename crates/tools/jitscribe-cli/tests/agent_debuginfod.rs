@@ -1,0 +1,224 @@
+//! The images that `jitscribe agent` keeps, as debuginfod serves them, and gdb and pprof read them.
+
+mod common;
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::agent::Agent;
+use common::images::{Image, announce, bytes, image, started};
+use common::{Bench, Running, expect_tool, finish};
+use rustix::process::{Pid, Signal, kill_process};
+
+#[test]
+#[ignore = "the process that the other tests look at, started by them"]
+fn announcer() {
+    announce();
+}
+
+/// debuginfod, which serves a folder.
+struct Server {
+    running: Running,
+    port: u16,
+}
+
+impl Server {
+    fn start(bench: &Bench, folder: &Path) -> Self {
+        expect_tool("debuginfod");
+        // A port that is free: the system chose it a moment ago.
+        let port = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = port.local_addr().expect("bound").port();
+        let mut command = bench.command("debuginfod");
+        command.args(["-p", &port.to_string(), "-d"]).arg(bench.path("index.sqlite"));
+        command.args(["-t", "0", "-F"]).arg(folder);
+        let said = File::create(bench.path("debuginfod.said")).expect("a file");
+        command.stdout(said.try_clone().expect("a descriptor")).stderr(said);
+        let mut this = Self { running: Running::start(command), port };
+        // From then on a signal has it look again.
+        while !this.get("metrics").is_some_and(|metrics| metrics.ends_with(b"\n")) {
+            assert!(this.running.is_running(), "debuginfod ended");
+            std::thread::yield_now();
+        }
+        this
+    }
+
+    /// What is at an address; `None` unless it is served.
+    fn get(&self, path: &str) -> Option<Vec<u8>> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
+        write!(stream, "GET /{path} HTTP/1.0\r\n\r\n").ok()?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).ok()?;
+        let end = answer.windows(4).position(|end| end == b"\r\n\r\n")?;
+        let is_there = answer.get(..end)?.splitn(3, |byte| *byte == b' ').nth(1)? == b"200";
+        is_there.then(|| answer.split_off(end + 4))
+    }
+
+    /// What is served of an image, once it was found.
+    fn image(&mut self, image: &Image, kind: &str) -> Vec<u8> {
+        let pid = Pid::from_raw(self.running.pid().try_into().expect("a pid")).expect("a pid");
+        kill_process(pid, Signal::USR1).expect("it runs");
+        loop {
+            if let Some(content) = self.get(&format!("buildid/{}/{kind}", image.build_id)) {
+                return content;
+            }
+            assert!(self.running.is_running(), "debuginfod ended");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Has a tool ask it. What the tool gets is below the folder `got`.
+    fn tell(&self, bench: &Bench, command: &mut Command) {
+        command.env("DEBUGINFOD_URLS", format!("http://127.0.0.1:{}", self.port));
+        command.env("DEBUGINFOD_CACHE_PATH", bench.path("got"));
+    }
+}
+
+/// A folder that debuginfod has read once before there was anything in it, and the images of two codes that came then.
+struct Scene {
+    bench: Bench,
+    server: Server,
+    folder: PathBuf,
+    images: [Image; 2],
+    agent: Agent,
+}
+
+const FIRST: u64 = 0x7000;
+const SECOND: u64 = 0x7f00_0000_8010;
+
+impl Scene {
+    fn new() -> Self {
+        let bench = Bench::new();
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(bench.path(""), open).expect("set");
+        let folder = bench.path("images");
+        let words = ["--images", folder.to_str().expect("UTF-8")];
+        let agent = Agent::start(&bench, &words);
+        // It answers when it has opened the folder.
+        agent.processes();
+        let mut server = Server::start(&bench, &folder);
+        let mut process = started();
+        process.tell(&format!("load {FIRST} 64 first"));
+        process.tell(&format!("load {SECOND} 64 second"));
+        let images = [FIRST, SECOND].map(|address| image(&agent, process.pid(), address));
+        for image in &images {
+            let content = image.read(&folder);
+            // Instructions, and names.
+            for kind in ["executable", "debuginfo"] {
+                assert!(server.image(image, kind) == content, "{kind} differs");
+            }
+        }
+        Self { bench, server, folder, images, agent }
+    }
+
+    /// The file that a client of debuginfod gets.
+    fn found(&self, kind: &str, image: &Image) -> PathBuf {
+        let mut find = self.bench.command("debuginfod-find");
+        find.args([kind, &image.build_id]);
+        self.server.tell(&self.bench, &mut find);
+        let done = finish(find);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        PathBuf::from(done.stdout.trim())
+    }
+}
+
+#[test]
+fn what_debuginfod_serves_is_the_image_that_was_answered() {
+    let scene = Scene::new();
+    for (image, address) in scene.images.iter().zip([FIRST, SECOND]) {
+        let content = fs::read(scene.found("executable", image)).expect("a file");
+        assert!(content == image.read(&scene.folder));
+        let at = usize::try_from(image.address).expect("small");
+        assert_eq!(content[at..][..64], bytes(address >> 12, 64));
+    }
+    let section = scene.server.get(&format!("buildid/{}/section/.text", scene.images[1].build_id));
+    let text = section.expect("a section");
+    assert_eq!(text[0x10..][..64], bytes(SECOND >> 12, 64));
+    assert!(scene.agent.socket.exists());
+}
+
+#[test]
+fn gdb_has_names_and_lines_by_a_build_id_alone() {
+    expect_tool("gdb");
+    expect_tool("objcopy");
+    let scene = Scene::new();
+    for (image, name) in scene.images.iter().zip(["first", "second"]) {
+        // Nothing is left of it but instructions and the build-id.
+        let bare = scene.bench.path(name);
+        let mut strip = scene.bench.command("objcopy");
+        strip.arg("--strip-all").arg(image.path(&scene.folder)).arg(&bare);
+        assert_eq!(finish(strip).code, 0);
+        let at = image.address + 2;
+        let mut gdb = scene.bench.command("gdb");
+        gdb.args(["-nx", "-batch", "-iex", "set debuginfod enabled on"]);
+        gdb.args(["-ex", &format!("info symbol {at}"), "-ex", &format!("info line *{at}")]);
+        scene.server.tell(&scene.bench, gdb.arg(&bare));
+        let printed = finish(gdb).stdout;
+        assert!(printed.contains(&format!("{name} + 2 in section .text")), "{printed}");
+        let line = format!("Line 8 of \"/src/a.lang\" starts at address {at:#x} <{name}+2>");
+        assert!(printed.contains(&line), "{printed}");
+    }
+}
+
+/// A profile of pprof with a sample in each code: the mapping of a code begins where it begins in the process, and in the file where the
+/// answer says.
+fn profile(images: &[(u64, &Image)]) -> Vec<u8> {
+    fn number(out: &mut Vec<u8>, field: u64, value: u64) {
+        for mut rest in [field << 3, value] {
+            while rest >= 0x80 {
+                out.push(rest as u8 | 0x80);
+                rest >>= 7;
+            }
+            out.push(rest as u8);
+        }
+    }
+    fn bytes(out: &mut Vec<u8>, field: u64, value: &[u8]) {
+        let mut head = Vec::new();
+        number(&mut head, field, value.len() as u64);
+        // The kind of a field is in the lowest bits.
+        head[0] |= 2;
+        out.extend(head);
+        out.extend(value);
+    }
+    fn message(out: &mut Vec<u8>, field: u64, fields: &[(u64, u64)]) {
+        let mut inner = Vec::new();
+        fields.iter().for_each(|&(field, value)| number(&mut inner, field, value));
+        bytes(out, field, &inner);
+    }
+    let mut out = Vec::new();
+    message(&mut out, 1, &[(1, 1), (2, 2)]);
+    for (id, (address, image)) in (1..).zip(images) {
+        message(&mut out, 2, &[(1, id), (2, id)]);
+        // Its build-id is behind the first three texts.
+        let place = [(1, id), (2, *address), (3, address + 64), (4, image.address), (6, id + 2)];
+        message(&mut out, 3, &place);
+        message(&mut out, 4, &[(1, id), (2, id), (3, address + 2)]);
+    }
+    for text in ["", "samples", "count"] {
+        bytes(&mut out, 6, text.as_bytes());
+    }
+    images.iter().for_each(|(_, image)| bytes(&mut out, 6, image.build_id.as_bytes()));
+    out
+}
+
+#[test]
+fn pprof_has_names_and_lines_by_build_id_and_offset() {
+    expect_tool("go");
+    let scene = Scene::new();
+    // pprof takes files from where clients of debuginfod put them.
+    for image in &scene.images {
+        scene.found("debuginfo", image);
+    }
+    let asked: Vec<(u64, &Image)> = [FIRST, SECOND].into_iter().zip(&scene.images).collect();
+    fs::write(scene.bench.path("profile.pb"), profile(&asked)).expect("written");
+    let mut pprof = scene.bench.command("go");
+    pprof.args(["tool", "pprof", "-top", "-lines", "-symbolize=local", "profile.pb"]);
+    pprof.env("PPROF_BINARY_PATH", scene.bench.path("got"));
+    let done = finish(pprof);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    for line in ["first /src/a.lang:8", "second /src/a.lang:8"] {
+        assert!(done.stdout.contains(line), "{}{}", done.stdout, done.stderr);
+    }
+}
