@@ -1,4 +1,4 @@
-//! The images that `jitscribe agent` keeps, as debuginfod serves them, and gdb and pprof read them.
+//! The images that `jitscribe agent` keeps, as debuginfod serves them and gdb reads them.
 
 mod common;
 
@@ -28,21 +28,27 @@ struct Server {
 impl Server {
     fn start(bench: &Bench, folder: &Path) -> Self {
         expect_tool("debuginfod");
-        // A port that is free: the system chose it a moment ago.
-        let port = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = port.local_addr().expect("bound").port();
-        let mut command = bench.command("debuginfod");
-        command.args(["-p", &port.to_string(), "-d"]).arg(bench.path("index.sqlite"));
-        command.args(["-t", "0", "-F"]).arg(folder);
-        let said = File::create(bench.path("debuginfod.said")).expect("a file");
-        command.stdout(said.try_clone().expect("a descriptor")).stderr(said);
-        let mut this = Self { running: Running::start(command), port };
-        // From then on a signal has it look again.
-        while !this.get("metrics").is_some_and(|metrics| metrics.ends_with(b"\n")) {
-            assert!(this.running.is_running(), "debuginfod ended");
-            std::thread::yield_now();
+        loop {
+            // A port that is free: the system chose it a moment ago, but another program may take it now.
+            let port = TcpListener::bind("127.0.0.1:0").expect("a port");
+            let port = port.local_addr().expect("bound").port();
+            let mut command = bench.command("debuginfod");
+            command.args(["-p", &port.to_string(), "-d"]).arg(bench.path("index.sqlite"));
+            command.args(["-t", "0", "-F"]).arg(folder);
+            let said = bench.path("debuginfod.said");
+            let file = File::create(&said).expect("a file");
+            command.stdout(file.try_clone().expect("a descriptor")).stderr(file);
+            let mut running = Running::start(command);
+            // Nobody connects before it listens: who connects to a port of these that is free may get it, and is connected to itself.
+            while running.is_running() {
+                if is_listened_on(port) {
+                    return Self { running, port };
+                }
+                std::thread::yield_now();
+            }
+            let said = fs::read_to_string(&said).expect("text");
+            assert!(said.contains("Address already in use"), "{said}");
         }
-        this
     }
 
     /// What is at an address; `None` unless it is served.
@@ -74,6 +80,19 @@ impl Server {
         command.env("DEBUGINFOD_URLS", format!("http://127.0.0.1:{}", self.port));
         command.env("DEBUGINFOD_CACHE_PATH", bench.path("got"));
     }
+}
+
+/// Whether a program listens on this port.
+fn is_listened_on(port: u16) -> bool {
+    let wanted = format!(":{port:04X}");
+    ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|table| {
+        let sockets = fs::read_to_string(table).unwrap_or_default();
+        sockets.lines().any(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            // The address, and the state LISTEN.
+            words.get(1).is_some_and(|at| at.ends_with(&wanted)) && words.get(3) == Some(&"0A")
+        })
+    })
 }
 
 /// A folder that debuginfod has read once before there was anything in it, and the images of two codes that came then.
@@ -159,66 +178,5 @@ fn gdb_has_names_and_lines_by_a_build_id_alone() {
         assert!(printed.contains(&format!("{name} + 2 in section .text")), "{printed}");
         let line = format!("Line 8 of \"/src/a.lang\" starts at address {at:#x} <{name}+2>");
         assert!(printed.contains(&line), "{printed}");
-    }
-}
-
-/// A profile of pprof with a sample in each code: the mapping of a code begins where it begins in the process, and in the file where the
-/// answer says.
-fn profile(images: &[(u64, &Image)]) -> Vec<u8> {
-    fn number(out: &mut Vec<u8>, field: u64, value: u64) {
-        for mut rest in [field << 3, value] {
-            while rest >= 0x80 {
-                out.push(rest as u8 | 0x80);
-                rest >>= 7;
-            }
-            out.push(rest as u8);
-        }
-    }
-    fn bytes(out: &mut Vec<u8>, field: u64, value: &[u8]) {
-        let mut head = Vec::new();
-        number(&mut head, field, value.len() as u64);
-        // The kind of a field is in the lowest bits.
-        head[0] |= 2;
-        out.extend(head);
-        out.extend(value);
-    }
-    fn message(out: &mut Vec<u8>, field: u64, fields: &[(u64, u64)]) {
-        let mut inner = Vec::new();
-        fields.iter().for_each(|&(field, value)| number(&mut inner, field, value));
-        bytes(out, field, &inner);
-    }
-    let mut out = Vec::new();
-    message(&mut out, 1, &[(1, 1), (2, 2)]);
-    for (id, (address, image)) in (1..).zip(images) {
-        message(&mut out, 2, &[(1, id), (2, id)]);
-        // Its build-id is behind the first three texts.
-        let place = [(1, id), (2, *address), (3, address + 64), (4, image.address), (6, id + 2)];
-        message(&mut out, 3, &place);
-        message(&mut out, 4, &[(1, id), (2, id), (3, address + 2)]);
-    }
-    for text in ["", "samples", "count"] {
-        bytes(&mut out, 6, text.as_bytes());
-    }
-    images.iter().for_each(|(_, image)| bytes(&mut out, 6, image.build_id.as_bytes()));
-    out
-}
-
-#[test]
-fn pprof_has_names_and_lines_by_build_id_and_offset() {
-    expect_tool("go");
-    let scene = Scene::new();
-    // pprof takes files from where clients of debuginfod put them.
-    for image in &scene.images {
-        scene.found("debuginfo", image);
-    }
-    let asked: Vec<(u64, &Image)> = [FIRST, SECOND].into_iter().zip(&scene.images).collect();
-    fs::write(scene.bench.path("profile.pb"), profile(&asked)).expect("written");
-    let mut pprof = scene.bench.command("go");
-    pprof.args(["tool", "pprof", "-top", "-lines", "-symbolize=local", "profile.pb"]);
-    pprof.env("PPROF_BINARY_PATH", scene.bench.path("got"));
-    let done = finish(pprof);
-    assert_eq!(done.code, 0, "{}", done.stderr);
-    for line in ["first /src/a.lang:8", "second /src/a.lang:8"] {
-        assert!(done.stdout.contains(line), "{}{}", done.stdout, done.stderr);
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::agent::{Agent, metric};
-use common::images::{Image, announce, bytes, files, image, started};
+use common::images::{Image, announce, bytes, code_at, files, image, started};
 use common::{Bench, expect_tool, finish};
 use serde_json::json;
 use test_privilege::{Privilege, have, unshare};
@@ -208,7 +208,7 @@ fn a_full_disk_stops_images_and_nothing_else() {
     while without < 20 {
         n += 1;
         process.tell(&format!("load {} 3000 code {n}", n << 12));
-        let answer = agent.code_at(process.pid(), n << 12);
+        let answer = code_at(&agent, process.pid(), n << 12);
         assert_eq!(answer["code"]["frames"][0]["function"], format!("code {n}"));
         match Image::of(&answer) {
             Some(image) => images.push(image),

@@ -82,8 +82,19 @@ impl Image {
 
 /// The image of the code at an address.
 pub fn image(agent: &Agent, pid: u32, address: u64) -> Image {
-    let answer = agent.code_at(pid, address);
+    let answer = code_at(agent, pid, address);
     Image::of(&answer).unwrap_or_else(|| panic!("no image: {answer}"))
+}
+
+/// The code at an address, once it is known: a process that changes much is read less often.
+pub fn code_at(agent: &Agent, pid: u32, address: u64) -> Value {
+    loop {
+        let answer = agent.code_at(pid, address);
+        if answer["unknown"] != "code" {
+            return answer;
+        }
+        std::thread::yield_now();
+    }
 }
 
 /// The files below a folder, with their paths in it, sorted.
