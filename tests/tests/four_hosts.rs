@@ -51,6 +51,15 @@ const SAMPLED: &str = "
     GROUP BY f.name
 ";
 
+/// What the keys of functions are made of, and which hosts have them: for the message if they differ.
+const DETAILS: &str = "
+    SELECT f.name, f.file, f.start_line, f.runtime, f.runtime_build_id, f.source_hash, STRING_AGG(DISTINCT c.host, ' ' ORDER BY c.host)
+    FROM codes AS c
+    JOIN functions AS f ON f.function_key = c.function_key
+    WHERE f.origin = 'runtime'
+    GROUP BY f.function_key, f.name, f.file, f.start_line, f.runtime, f.runtime_build_id, f.source_hash
+";
+
 /// A code, and the hosts that have it.
 #[derive(Debug)]
 struct Code {
@@ -68,21 +77,33 @@ struct Fleet {
     codes: BTreeMap<String, Vec<Code>>,
     /// The number of hosts, by name.
     sampled: BTreeMap<String, u64>,
+    /// Shown when a test fails.
+    #[expect(dead_code, reason = "for the message")]
+    details: Vec<Vec<serde_json::Value>>,
 }
 
 impl Fleet {
     fn ask(tables: &Path) -> Self {
         let folder = TempDir::new().expect("a folder");
-        let queries = [("functions", FUNCTIONS), ("codes", CODES), ("sampled", SAMPLED)];
+        let queries = [
+            ("functions", FUNCTIONS),
+            ("codes", CODES),
+            ("sampled", SAMPLED),
+            ("details", DETAILS),
+        ];
         let queries = queries.map(|(name, query)| {
             let path = folder.path().join(name);
             fs::write(&path, query).expect("written");
             path
         });
-        let [functions, codes, sampled] =
-            DUCKDB.ask(tables, &queries).try_into().expect("three answers");
-        let mut fleet =
-            Self { functions: BTreeMap::new(), codes: BTreeMap::new(), sampled: BTreeMap::new() };
+        let [functions, codes, sampled, details] =
+            DUCKDB.ask(tables, &queries).try_into().expect("four answers");
+        let mut fleet = Self {
+            functions: BTreeMap::new(),
+            codes: BTreeMap::new(),
+            sampled: BTreeMap::new(),
+            details: details.1,
+        };
         let text = |value: &serde_json::Value| value.as_str().expect("a text").to_owned();
         let number = |value: &serde_json::Value| value.as_u64().expect("a number");
         for row in functions.1 {

@@ -2,10 +2,10 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use jitdump::{CodeEvent, CodeLoad, Dump, Quirks};
 use jitscribe_inject::CodeLines;
 
 use crate::images::CodeImage;
+use crate::only_code::only_code;
 use crate::protocol::Frame;
 
 /// What is known of a code beside its place.
@@ -59,15 +59,4 @@ pub(crate) fn name_hash(dump: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     only_code(dump).map_or(&b""[..], |code| code.name).hash(&mut hasher);
     hasher.finish()
-}
-
-/// The code of a dump that has one.
-pub(crate) fn only_code(dump: &[u8]) -> Option<CodeLoad<'_>> {
-    let dump = Dump::parse(dump).ok()?;
-    // A log follows the format, so that there is nothing to detect.
-    let mut events = dump.codes_with(Quirks::none(&dump));
-    events.find_map(|event| match event {
-        Ok(CodeEvent::Load(code)) => Some(code),
-        _ => None,
-    })
 }

@@ -6,8 +6,8 @@ use code_image::jitdump::{Converter, LineTable};
 use code_image::{ImageWriter, Target};
 use jitdump::{Dump, Quirks};
 
-use crate::body::only_code;
 use crate::build_id::BuildId;
+use crate::only_code::only_code;
 
 /// An object file with one code: its name, lines, inlined calls and unwind info, and its bytes if the log has them.
 ///

@@ -21,6 +21,7 @@ mod limits;
 mod log;
 mod looks;
 pub mod metrics;
+mod only_code;
 mod processes;
 pub mod protocol;
 

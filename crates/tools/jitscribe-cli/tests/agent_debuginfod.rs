@@ -11,7 +11,6 @@ use std::process::Command;
 use common::agent::Agent;
 use common::images::{Image, announce, bytes, image, started};
 use common::{Bench, Running, expect_tool, finish};
-use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
 #[ignore = "the process that the other tests look at, started by them"]
@@ -34,7 +33,8 @@ impl Server {
             let port = port.local_addr().expect("bound").port();
             let mut command = bench.command("debuginfod");
             command.args(["-p", &port.to_string(), "-d"]).arg(bench.path("index.sqlite"));
-            command.args(["-t", "0", "-F"]).arg(folder);
+            // It looks for new files every second.
+            command.args(["-t", "1", "-F"]).arg(folder);
             let said = bench.path("debuginfod.said");
             let file = File::create(&said).expect("a file");
             command.stdout(file.try_clone().expect("a descriptor")).stderr(file);
@@ -64,8 +64,6 @@ impl Server {
 
     /// What is served of an image, once it was found.
     fn image(&mut self, image: &Image, kind: &str) -> Vec<u8> {
-        let pid = Pid::from_raw(self.running.pid().try_into().expect("a pid")).expect("a pid");
-        kill_process(pid, Signal::USR1).expect("it runs");
         loop {
             if let Some(content) = self.get(&format!("buildid/{}/{kind}", image.build_id)) {
                 return content;

@@ -393,7 +393,7 @@ fn expect_page(fleet: &Fleet, coverage: &[Row]) {
     let samples: String = text(&said).chars().filter(|c| c.is_ascii_digit() || *c == ' ').collect();
     let all = number(&coverage[0][1]).to_string();
     assert!(samples.replace(' ', "").starts_with(&all.repeat(2)), "{said} {all}");
-    let lanes = text(&open.eval("document.querySelector('#timeline').textContent"));
+    let lanes = text(&open.eval("document.querySelector('#lanes').textContent"));
     for lane in ["shop 1.0", "shop 1.1", "host-a", "host-b", "host-c"] {
         assert!(lanes.contains(lane), "{lane}: {lanes}");
     }
