@@ -389,8 +389,8 @@ fn processes_that_lie_keep_no_other_from_being_answered() {
     // A dump of garbage, and one whose record never ends; holes of a terabyte.
     liars[4].tell(
         "import struct, random
-name = os.path.join(sys.argv[1], 'jit-%d.dump' % pid)
-f = open(name, 'w+b')
+dump = os.path.join(sys.argv[1], 'jit-%d.dump' % pid)
+f = open(dump, 'w+b')
 f.write(struct.pack('<IIIIIIQQ', 0x4a695444, 1, 40, 62, 0, pid, 1, 0))
 f.write(struct.pack('<IIQ', 0, 0xfffffff0, 1)); f.write(random.randbytes(30 << 20)); f.flush()
 marker = mmap.mmap(f.fileno(), 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC)",
@@ -398,8 +398,8 @@ marker = mmap.mmap(f.fileno(), 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ
     File::create(&maps[5].0).and_then(|file| file.set_len(1 << 40)).expect("a hole");
     liars[5].tell(
         "import random
-name = os.path.join(sys.argv[1], 'jit-%d.dump' % pid)
-f = open(name, 'w+b'); f.write(random.randbytes(8 << 20)); f.flush()
+dump = os.path.join(sys.argv[1], 'jit-%d.dump' % pid)
+f = open(dump, 'w+b'); f.write(random.randbytes(8 << 20)); f.flush()
 marker = mmap.mmap(f.fileno(), 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC)",
     );
     wait_for_name(&agent, liars[0].pid(), 0x9999, "all");
