@@ -116,7 +116,7 @@ mod tests {
         symlink("../../../../../../elsewhere", root.path().join("up")).unwrap();
         let top = openat(CWD, root.path(), FOLDER, Mode::empty()).unwrap();
         for path in ["/tmp", "up", "../../tmp"] {
-            let folder = open_in_root(&top, Path::new(path)).unwrap();
+            let folder = open_in_root(&top, Path::new(path), FOLDER).unwrap();
             let (found, meant) = (path_of(&folder), root.path().join("elsewhere"));
             assert_eq!(fs::canonicalize(found).unwrap(), fs::canonicalize(meant).unwrap());
         }
