@@ -264,7 +264,10 @@ fn the_map_of_a_container_under_its_inner_id() {
 }
 
 /// A process with executable memory, as a runtime has it. It does what it is told: each line is a statement of Python, and is answered.
-struct Liar(Running, Box<dyn FnMut(u32, &str)>);
+struct Liar {
+    running: Running,
+    folder: PathBuf,
+}
 
 impl Liar {
     fn start(bench: &Bench, user: Option<&str>) -> Self {
@@ -293,27 +296,25 @@ while True:
         command.args(["-c", script]).arg(&folder).stdout(Stdio::piped());
         let mut running = Running::start(command);
         running.wait_for_line("running");
-        let tell = move |pid: u32, text: &str| {
-            let name = folder.join(format!("do-{pid}"));
-            let done = folder.join(format!("do-{pid}.done"));
-            fs::write(folder.join("new"), text).expect("written");
-            fs::rename(folder.join("new"), &name).expect("renamed");
-            let begun = Instant::now();
-            while !done.exists() {
-                assert!(begun.elapsed() < PATIENCE, "it did not do {text}");
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            fs::remove_file(&done).expect("removed");
-        };
-        Self(running, Box::new(tell))
+        Self { running, folder }
     }
 
     fn pid(&self) -> u32 {
-        self.0.pid()
+        self.running.pid()
     }
 
     fn tell(&mut self, text: &str) {
-        (self.1)(self.0.pid(), text);
+        let name = self.folder.join(format!("do-{}", self.pid()));
+        let done = self.folder.join(format!("do-{}.done", self.pid()));
+        fs::write(self.folder.join("new"), text).expect("written");
+        fs::rename(self.folder.join("new"), &name).expect("renamed");
+        let begun = Instant::now();
+        while !done.exists() {
+            assert!(self.running.is_running(), "it ended of {text}");
+            assert!(begun.elapsed() < PATIENCE, "it did not do {text}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        fs::remove_file(&done).expect("removed");
     }
 }
 
@@ -377,14 +378,10 @@ fn processes_that_lie_keep_no_other_from_being_answered() {
     symlink(bench.path("other.map"), &maps[2].0).expect("a link");
     // Truncated and written again all the time: here, by somebody else.
     let stop = bench.path("stop");
-    let script = format!(
-        "while [ ! -e {} ]; do seq -f '%.0f000 10 x' 1 5000 > {}; : > {}; done",
-        stop.display(),
-        maps[3].0.display(),
-        maps[3].0.display()
-    );
+    let script =
+        "while [ ! -e \"$1\" ]; do seq -f '%.0f000 10 x' 1 5000 > \"$2\"; : > \"$2\"; done";
     let mut shell = bench.command("sh");
-    shell.args(["-c", &script]);
+    shell.args(["-c", script, "sh"]).arg(&stop).arg(&maps[3].0);
     let shell = Running::start(shell);
     // A dump of garbage, and one whose record never ends; holes of a terabyte.
     liars[4].tell(

@@ -108,10 +108,10 @@ impl ReadSourceFiles {
         }
         let markers = markers(File::from(target.file("maps", OFlags::RDONLY)?))?;
         let mut wanted: Vec<Wanted<'_>> = Vec::new();
-        for (path, mapped) in markers {
+        for Marker { path, file } in markers {
             let kind = FileKind::Jitdump;
             let known = known(kind, &path);
-            wanted.push(Wanted { kind, path, known, mapped: Some(mapped) });
+            wanted.push(Wanted { kind, path, known, mapped: Some(file) });
         }
         let path = format!("/tmp/perf-{inner}.map").into_bytes();
         let kind = FileKind::PerfMap;
@@ -167,9 +167,16 @@ fn start_of(target: &Target) -> io::Result<u64> {
         .ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// The jitdumps that a process has mapped: their paths, with device and inode.
-fn markers(mappings: File) -> io::Result<Vec<(Vec<u8>, (u64, u64))>> {
-    let mut markers: Vec<(Vec<u8>, (u64, u64))> = Vec::new();
+/// A jitdump that a process has mapped.
+struct Marker {
+    path: Vec<u8>,
+    /// Device and inode.
+    file: (u64, u64),
+}
+
+/// The jitdumps that a process has mapped.
+fn markers(mappings: File) -> io::Result<Vec<Marker>> {
+    let mut markers: Vec<Marker> = Vec::new();
     let mut lines = BufReader::new(mappings.take(MAPPINGS));
     let mut line = Vec::new();
     while markers.len() < DUMPS {
@@ -179,8 +186,9 @@ fn markers(mappings: File) -> io::Result<Vec<(Vec<u8>, (u64, u64))>> {
         }
         let Some(mapping) = Mapping::parse(&line).filter(Mapping::is_marker) else { continue };
         let path = mapping.path();
-        if markers.iter().all(|(known, _)| known != path) {
-            markers.push((path.to_owned(), (mapping.device, mapping.inode)));
+        if markers.iter().all(|known| known.path != path) {
+            let file = (mapping.device, mapping.inode);
+            markers.push(Marker { path: path.to_owned(), file });
         }
     }
     Ok(markers)
