@@ -2,6 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use jitdump::extension::Kind;
 use jitscribe_inject::CodeLines;
 
 use crate::images::CodeImage;
@@ -39,6 +40,21 @@ impl Body {
             image,
             cost,
         })
+    }
+
+    /// A code of which only the name is known.
+    pub(crate) fn named(name: &[u8], address: u64, size: u64, generation: u64) -> Self {
+        let lines = CodeLines::decode(name.to_vec(), address, None);
+        let cost = size_of::<Self>() + 48 * lines.len() + name.len();
+        Self {
+            lines,
+            size,
+            kind: Kind::default().name(),
+            tier: None,
+            generation,
+            image: CodeImage::None,
+            cost,
+        }
     }
 
     /// The functions at an address, the innermost first.

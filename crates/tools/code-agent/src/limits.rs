@@ -19,6 +19,10 @@ pub struct Limits {
     pub bytes_of_code: usize,
     /// The most bytes of names and lines that are kept, of codes that were asked for.
     pub bodies: usize,
+    /// The most bytes of codes, names and lines of perf maps and jitdumps. A quarter of them may be of one user other than root.
+    pub file_bytes: u64,
+    /// The most of them of one process.
+    pub file_bytes_of_process: u64,
     /// For how many nanoseconds the code of a process that has ended can be asked for.
     pub ended: u64,
     /// The most processes that have ended and can be asked for.
@@ -36,6 +40,8 @@ impl Default for Limits {
             bytes_per_second: 64 << 20,
             bytes_of_code: 4 << 20,
             bodies: 16 << 20,
+            file_bytes: 256 << 20,
+            file_bytes_of_process: 32 << 20,
             ended: 60_000_000_000,
             ended_processes: 256,
         }

@@ -29,6 +29,10 @@ pub struct Counts {
     pub examined: u64,
     /// Processes that could not be examined, or did not respond.
     pub failed_examinations: u64,
+    /// Times that files of a process were read.
+    pub file_readings: u64,
+    /// Times that they could not be read, or the process's file system did not respond.
+    pub failed_file_readings: u64,
 }
 
 /// What the agent holds now.
@@ -42,6 +46,10 @@ pub struct Gauges {
     pub codes: u64,
     /// Bytes that the lists of codes take.
     pub code_bytes: u64,
+    /// Bytes that codes of perf maps and jitdumps take, with their names and lines.
+    pub file_bytes: u64,
+    /// Codes of perf maps and jitdumps for which there was no space.
+    pub codes_left_out: u64,
     /// Descriptions of codes that are kept.
     pub descriptions: u64,
     /// Processes that are left out because of a limit.
@@ -90,11 +98,19 @@ pub fn text(counts: &Counts, gauges: &Gauges) -> String {
     put(c, "examinations_total", "Processes examined for sources of code.", counts.examined);
     let help = "Processes that could not be examined.";
     put(c, "failed_examinations_total", help, counts.failed_examinations);
+    let help = "Times that perf maps and jitdumps of a process were read.";
+    put(c, "file_readings_total", help, counts.file_readings);
+    let help = "Times that perf maps and jitdumps of a process could not be read.";
+    put(c, "failed_file_readings_total", help, counts.failed_file_readings);
     let g = "gauge";
     put(g, "processes", "Processes whose code is known.", gauges.processes);
     put(g, "ended_processes", "Those of them that have ended.", gauges.ended_processes);
     put(g, "codes", "Codes of all processes.", gauges.codes);
     put(g, "code_bytes", "Bytes that the lists of codes take.", gauges.code_bytes);
+    let help = "Bytes that codes of perf maps and jitdumps take, with their names and lines.";
+    put(g, "file_bytes", help, gauges.file_bytes);
+    let help = "Codes of perf maps and jitdumps left out because of a limit.";
+    put(g, "left_out_codes", help, gauges.codes_left_out);
     put(g, "descriptions", "Descriptions of codes that are kept.", gauges.descriptions);
     put(g, "left_out_processes", "Processes left out because of a limit.", gauges.left_out);
     out

@@ -1,6 +1,6 @@
 //! The processes whose code is known.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use code_log::{Budget, Followed, Source};
 
@@ -10,6 +10,7 @@ use crate::images::Images;
 use crate::limits::Limits;
 use crate::log::{Candidate, Candidates, Log};
 use crate::metrics::{Counts, Gauges};
+use crate::process_files::ProcessFiles;
 use crate::protocol::{
     Address, Answer, Ask, Content, ProcessInfo, Request, Resolved, ResolvedCode, SourceInfo,
     Unknown,
@@ -49,12 +50,12 @@ pub struct FoundLog<S> {
 /// All processes, and their code.
 #[derive(Debug)]
 pub struct Processes<S> {
-    limits: Limits,
-    processes: BTreeMap<ProcessKey, Process<S>>,
+    pub(crate) limits: Limits,
+    pub(crate) processes: BTreeMap<ProcessKey, Process<S>>,
     bodies: Bodies,
     next_source: u64,
-    codes: u64,
-    left_out: u64,
+    pub(crate) codes: u64,
+    pub(crate) left_out: u64,
     /// The images of codes that were asked for. None are made at first.
     pub images: Images,
     /// What was done.
@@ -62,11 +63,13 @@ pub struct Processes<S> {
 }
 
 #[derive(Debug)]
-struct Process<S> {
-    facts: ProcessFacts,
-    logs: Vec<((u64, u64), Log<S>)>,
+pub(crate) struct Process<S> {
+    pub(crate) facts: ProcessFacts,
+    pub(crate) logs: Vec<((u64, u64), Log<S>)>,
+    /// Its perf maps and jitdumps, if it has no log with code.
+    pub(crate) files: ProcessFiles,
     /// When it was found to have ended.
-    ended: Option<u64>,
+    pub(crate) ended: Option<u64>,
     /// The processor time that it had used at the last update.
     used: Option<u64>,
     /// When it was last updated.
@@ -83,6 +86,18 @@ const READ: u64 = 4096;
 
 /// How many pairs of a code and an address one request may take: a fraction of a second of work.
 const WORK: u64 = 50_000_000;
+
+impl<S: Source> Process<S> {
+    /// Whether there is code in one of its logs.
+    pub(crate) fn has_logged_code(&self) -> bool {
+        self.logs.iter().any(|(_, log)| log.codes() > 0)
+    }
+
+    fn codes(&self) -> u64 {
+        let of_logs: u64 = self.logs.iter().map(|(_, log)| log.codes()).sum();
+        of_logs.saturating_add(self.files.codes())
+    }
+}
 
 impl<S: Source> Processes<S> {
     /// No processes.
@@ -111,15 +126,9 @@ impl<S: Source> Processes<S> {
             return;
         }
         let mut space = self.space_for(facts.owner);
-        let process = self.processes.entry(key).or_insert_with(|| Process {
-            facts: facts.clone(),
-            logs: Vec::new(),
-            ended: None,
-            used: None,
-            updated: None,
-            used_up_to: 0,
-        });
-        process.facts = facts;
+        let mut next_source = self.next_source;
+        let mut left_out = 0;
+        let process = self.entry(key, facts);
         // A log that is gone was replaced by another program, or is now known to be no log of this process.
         process.logs.retain(|(identity, log)| {
             logs.iter().any(|found| found.identity == *identity && log.is_until(found.until))
@@ -127,16 +136,33 @@ impl<S: Source> Processes<S> {
         for FoundLog { identity, source, until } in logs {
             if process.logs.iter().all(|(known, _)| *known != identity) {
                 let Some(left) = space.checked_sub(1) else {
-                    self.left_out += 1;
+                    left_out = 1;
                     break;
                 };
                 space = left;
-                self.next_source += 1;
-                process.logs.push((identity, Log::new(source, until, self.next_source)));
+                next_source += 1;
+                process.logs.push((identity, Log::new(source, until, next_source)));
                 process.used = None;
             }
         }
+        self.next_source = next_source;
+        self.left_out += left_out;
         self.count();
+    }
+
+    /// The entry of a process, with what is known of it now.
+    pub(crate) fn entry(&mut self, key: ProcessKey, facts: ProcessFacts) -> &mut Process<S> {
+        let process = self.processes.entry(key).or_insert_with(|| Process {
+            facts: facts.clone(),
+            logs: Vec::new(),
+            files: ProcessFiles::default(),
+            ended: None,
+            used: None,
+            updated: None,
+            used_up_to: 0,
+        });
+        process.facts = facts;
+        process
     }
 
     /// How many more sources a user's processes may have.
@@ -180,8 +206,7 @@ impl<S: Source> Processes<S> {
     }
 
     fn count(&mut self) {
-        let logs = self.processes.values().flat_map(|process| &process.logs);
-        self.codes = logs.map(|(_, log)| log.codes()).sum();
+        self.codes = self.processes.values().map(Process::codes).sum();
     }
 
     /// The running processes whose code is known.
@@ -213,7 +238,7 @@ impl<S: Source> Processes<S> {
         }
         process.updated = Some(now);
         let (mut bytes, mut reads) = (0, 0_u64);
-        let mut of_process: u64 = process.logs.iter().map(|(_, log)| log.codes()).sum();
+        let mut of_process = process.codes();
         let mut is_complete = true;
         for (_, log) in &mut process.logs {
             let before = log.codes();
@@ -264,6 +289,19 @@ impl<S: Source> Processes<S> {
         pids.filter(move |pid| {
             last.replace(*pid) != Some(*pid) && self.key_of(*pid, None).is_none()
         })
+    }
+
+    /// The running processes that the peer asks about with these addresses, and may ask about.
+    pub fn asked(&self, peer: Peer, addresses: &[Address]) -> impl Iterator<Item = ProcessKey> {
+        let keys: BTreeSet<ProcessKey> = addresses
+            .iter()
+            .filter_map(|address| self.key_of(address.pid, address.start))
+            .filter(|key| {
+                let process = self.processes.get(key);
+                process.is_some_and(|it| it.ended.is_none() && peer.may_see(it.facts.owner))
+            })
+            .collect();
+        keys.into_iter()
     }
 
     fn key_of(&self, pid: u32, start: Option<u64>) -> Option<ProcessKey> {
@@ -321,6 +359,14 @@ impl<S: Source> Processes<S> {
     ) -> Vec<Resolved> {
         let mut resolved = vec![Resolved::Unknown(Unknown::Code); sorted.len()];
         let Some(process) = self.processes.get(&key) else { return resolved };
+        if !process.has_logged_code() {
+            // One process must not take the work that others in this request need.
+            let mut own = *work / 8;
+            *work -= own;
+            let resolved = process.files.resolve(sorted, &mut own);
+            *work += own;
+            return resolved;
+        }
         let mut found = vec![Candidates::default(); sorted.len()];
         for (index, (_, log)) in process.logs.iter().enumerate() {
             if !log.find(index, sorted, &mut found, work) {
@@ -366,7 +412,7 @@ impl<S: Source> Processes<S> {
                         frames: body.frames(*address),
                         address: code.address,
                         size: body.size,
-                        loaded: code.loaded,
+                        loaded: Some(code.loaded),
                         unloaded: Some(*died).filter(|died| *died != 0),
                         kind: body.kind.to_owned(),
                         tier: body.tier.clone(),
@@ -393,6 +439,7 @@ impl<S: Source> Processes<S> {
                 .logs
                 .iter()
                 .map(|(_, log)| SourceInfo { kind: "code-log".to_owned(), codes: log.codes() })
+                .chain(process.files.sources())
                 .collect(),
             ended: process.ended.is_some(),
         });
@@ -408,6 +455,8 @@ impl<S: Source> Processes<S> {
             ended_processes: self.processes.values().filter(|it| it.ended.is_some()).count() as u64,
             codes: self.codes,
             code_bytes: logs.map(|(_, log)| log.memory()).sum(),
+            file_bytes: self.processes.values().map(|it| it.files.memory()).sum(),
+            codes_left_out: self.processes.values().map(|it| it.files.left_out()).sum(),
             descriptions: self.bodies.len() as u64,
             left_out: self.left_out,
         }

@@ -106,8 +106,9 @@ pub struct ResolvedCode {
     pub address: u64,
     /// Its size in bytes.
     pub size: u64,
-    /// When it was loaded, in nanoseconds of `CLOCK_MONOTONIC`.
-    pub loaded: u64,
+    /// When it was loaded, in nanoseconds of `CLOCK_MONOTONIC`, if its source has such times: a perf map has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loaded: Option<u64>,
     /// When it was unloaded, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unloaded: Option<u64>,

@@ -167,7 +167,10 @@ fn a_batch_is_answered_as_a_timeline_of_the_whole_log_answers() {
             match (answer, expected) {
                 (Resolved::Code(code), Some(expected)) => {
                     named += 1;
-                    assert_eq!((code.address, code.loaded), (expected.address, expected.timestamp));
+                    assert_eq!(
+                        (code.address, code.loaded.expect("a time")),
+                        (expected.address, expected.timestamp)
+                    );
                     assert_eq!(code.frames[0].function.as_bytes(), expected.name);
                     let generation = codes.iter().filter(|other| {
                         other.name == expected.name && other.timestamp <= expected.timestamp
@@ -175,7 +178,7 @@ fn a_batch_is_answered_as_a_timeline_of_the_whole_log_answers() {
                     assert_eq!(code.generation, generation.count() as u64);
                 }
                 // Sampled before its announcement was written.
-                (Resolved::Code(code), None) => assert!(is_first && code.loaded > time),
+                (Resolved::Code(code), None) => assert!(is_first && code.loaded > Some(time)),
                 (Resolved::Unknown(why), expected) => {
                     assert_eq!((why, expected.map(|code| code.address)), (Unknown::Code, None));
                 }

@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
 
 use code_agent::access::Peer;
 use code_agent::protocol::LONGEST_REQUEST;
@@ -27,6 +28,17 @@ pub struct Client {
     waiting: Vec<u8>,
     /// Whether no more requests are read.
     is_over: bool,
+    /// Since when its first request waits for what is being read.
+    deferred: Option<Instant>,
+}
+
+/// A request that waits for its answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// Who asks.
+    pub peer: Peer,
+    /// For how long the request has waited for what is being read; zero when it is first seen.
+    pub waited: Duration,
 }
 
 /// The connections.
@@ -56,14 +68,21 @@ impl Clients {
                 received: Vec::new(),
                 waiting: Vec::new(),
                 is_over: false,
+                deferred: None,
             });
         }
         refused
     }
 
+    /// Whether a request waits for what is being read.
+    pub fn is_deferred(&self) -> bool {
+        self.0.iter().any(|client| client.deferred.is_some())
+    }
+
     /// What to wait for.
     pub fn events(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
-        self.0.iter().map(|client| {
+        let clients = self.0.iter().filter(|client| client.deferred.is_none());
+        clients.map(|client| {
             let mut flags = PollFlags::empty();
             // While it does not read its answers, its requests wait.
             if client.waiting.is_empty() {
@@ -75,8 +94,8 @@ impl Clients {
         })
     }
 
-    /// Reads requests, and sends what `answer` makes of each line.
-    pub fn serve(&mut self, mut answer: impl FnMut(Peer, &[u8]) -> Vec<u8>) {
+    /// Reads requests, and sends what `answer` makes of each line. If it makes nothing of it, it gets the line again the next time.
+    pub fn serve(&mut self, mut answer: impl FnMut(Asked, &[u8]) -> Option<Vec<u8>>) {
         self.0.retain_mut(|client| client.serve(&mut answer).is_ok());
     }
 }
@@ -84,7 +103,10 @@ impl Clients {
 impl Client {
     /// # Errors
     /// If the connection is over.
-    fn serve(&mut self, answer: &mut impl FnMut(Peer, &[u8]) -> Vec<u8>) -> io::Result<()> {
+    fn serve(
+        &mut self,
+        answer: &mut impl FnMut(Asked, &[u8]) -> Option<Vec<u8>>,
+    ) -> io::Result<()> {
         self.send()?;
         if self.waiting.is_empty() {
             self.receive()?;
@@ -92,6 +114,9 @@ impl Client {
         while self.waiting.is_empty() && self.has_request() {
             self.answer(answer);
             self.send()?;
+            if self.deferred.is_some() {
+                return Ok(());
+            }
         }
         let is_done = self.is_over && self.waiting.is_empty();
         if is_done { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
@@ -116,21 +141,32 @@ impl Client {
         Ok(())
     }
 
-    fn answer(&mut self, answer: &mut impl FnMut(Peer, &[u8]) -> Vec<u8>) {
+    fn answer(&mut self, answer: &mut impl FnMut(Asked, &[u8]) -> Option<Vec<u8>>) {
         let mut done = 0;
+        let mut deferred = self.deferred.take();
+        let peer = self.peer;
+        let asked = |deferred: Option<Instant>| {
+            let waited = deferred.map_or(Duration::ZERO, |since| since.elapsed());
+            Asked { peer, waited }
+        };
         while let Some(rest) = self.received.get(done..)
             && let Some(length) = rest.iter().position(|byte| *byte == b'\n')
             && self.waiting.len() < MOST_WAITING
         {
             if let Some(line) = rest.get(..length).filter(|line| !line.trim_ascii().is_empty()) {
-                self.waiting.append(&mut answer(self.peer, line));
+                let Some(mut answered) = answer(asked(deferred), line) else {
+                    self.deferred = deferred.or_else(|| Some(Instant::now()));
+                    break;
+                };
+                self.waiting.append(&mut answered);
+                deferred = None;
             }
             done += length + 1;
         }
         self.received.drain(..done);
         if self.received.len() > LONGEST_REQUEST && !self.received.contains(&b'\n') {
             // There is no telling where the next request begins.
-            self.waiting.append(&mut answer(self.peer, &self.received));
+            self.waiting.extend(answer(asked(None), &self.received).unwrap_or_default());
             self.received.clear();
             self.is_over = true;
         }

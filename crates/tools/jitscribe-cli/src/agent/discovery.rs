@@ -1,4 +1,4 @@
-//! Examines processes for code logs, in a thread of its own: a process may delay its examination.
+//! Examines processes for code logs and for memory with code, in a thread of its own: a process may delay its examination.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -10,7 +10,7 @@ use code_agent::{FoundLog, ProcessFacts, ProcessKey};
 use super::memory_file::MemoryFile;
 use super::proc_files::{Stat, container, inner};
 use crate::foreign::Patience;
-use crate::process::{Log, logs_of_all};
+use crate::process::{ExaminedProcess, Log, examine_all};
 use crate::{Error, Result};
 
 /// What was found in a process.
@@ -18,8 +18,19 @@ use crate::{Error, Result};
 pub struct Examined {
     /// The process.
     pub key: ProcessKey,
-    /// What is known of it and its logs; `None` if it could not be examined.
-    pub found: Option<(ProcessFacts, Vec<FoundLog<MemoryFile>>)>,
+    /// What was found; `None` if it could not be examined.
+    pub found: Option<Found>,
+}
+
+/// What is known of a process.
+#[derive(Debug)]
+pub struct Found {
+    /// The process.
+    pub facts: ProcessFacts,
+    /// Its logs.
+    pub logs: Vec<FoundLog<MemoryFile>>,
+    /// Whether it has memory with code that files may describe.
+    pub has_code_memory: bool,
 }
 
 /// The thread that examines processes.
@@ -80,17 +91,18 @@ pub fn examine(pids: &[u32], mut done: impl FnMut(Examined)) {
     let starts: std::collections::HashMap<u32, u64> =
         pids.iter().filter_map(|pid| Some((*pid, Stat::read(*pid)?.start))).collect();
     let pids: Vec<u32> = starts.keys().copied().collect();
-    logs_of_all(&pids, false, Patience::ONE_OF_MANY, |pid, logs| {
+    examine_all(&pids, false, Patience::ONE_OF_MANY, |pid, examined| {
         let Some(&start) = starts.get(&pid) else { return };
         // Another process has its id now.
         if Stat::read(pid).is_none_or(|stat| stat.start != start) {
             return;
         }
         let key = ProcessKey { pid, start };
-        let found = logs.ok().map(|logs| {
-            let owner = logs.first().map_or(0, |log| log.owner().user);
-            let facts = ProcessFacts { owner, inner_pid: inner(pid), container: container(pid) };
-            (facts, logs.into_iter().filter_map(found_log).collect())
+        let found = examined.ok().map(|ExaminedProcess { owner, logs, has_code_memory }| {
+            let (owner, inner_pid, container) = (owner.user, inner(pid), container(pid));
+            let facts = ProcessFacts { owner, inner_pid, container };
+            let logs = logs.into_iter().filter_map(found_log).collect();
+            Found { facts, logs, has_code_memory }
         });
         done(Examined { key, found });
     });

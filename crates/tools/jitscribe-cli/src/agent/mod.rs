@@ -2,13 +2,14 @@
 //! time.
 //!
 //! [`service`] is the loop that serves clients ([`clients`]) and keeps the table of processes up to date. [`discovery`] examines
-//! processes in a thread of its own, by workers. What is decided without any of these is in the crate `code-agent`.
+//! processes in a thread of its own, by workers, and [`files`] has perf maps and jitdumps read by workers. What is decided without any of these is in the crate `code-agent`.
 
 mod args;
 mod ask;
 mod clients;
 mod cpu_clock;
 mod discovery;
+mod files;
 mod images;
 mod memory_file;
 mod metrics;
@@ -19,7 +20,7 @@ use crate::Result;
 
 /// Know the JIT-compiled code of all processes, and answer which code was at an address
 ///
-/// The agent finds processes that keep a code log, reads what changes, and answers requests on a Unix socket.
+/// The agent finds processes that keep a code log, or write a jitdump or a perf map, reads what changes, and answers requests on a Unix socket.
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,

@@ -18,9 +18,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 
 use super::args::ServiceArgs;
-use super::clients::Clients;
+use super::clients::{Asked, Clients};
 use super::cpu_clock::processor_time;
-use super::discovery::{Discovery, Examined, examine};
+use super::discovery::{Discovery, Examined, Found, examine};
+use super::files::Files;
 use super::images::{self, KeptImages};
 use super::memory_file::MemoryFile;
 use super::metrics::{Metrics, of_this_process};
@@ -36,6 +37,8 @@ const INTERVAL: Duration = Duration::from_millis(50);
 const SELDOM: u64 = 5_000_000_000;
 /// Looking takes at most one part in this many of a processor's time, unless that would be less often than once a second.
 const PART: u32 = 1000;
+/// How long a question waits for the files of the processes that it is about. Those that take longer are in a later answer.
+const MOST_WAITED: Duration = Duration::from_millis(200);
 /// A process that is asked for and not known is examined, but not more often than this.
 const ASKED_AGAIN: u64 = 500_000_000;
 
@@ -48,14 +51,21 @@ pub fn once() -> Result<()> {
     let us = std::process::id();
     let pids: Vec<u32> =
         processes().into_iter().filter(|pid| *pid != us && is_user(*pid)).collect();
+    let mut files = Files::new(u64::MAX);
     examine(&pids, |Examined { key, found }| match found {
-        Some((facts, logs)) => table.found(key, facts, logs),
+        Some(Found { facts, logs, has_code_memory }) => {
+            table.found(key, facts.clone(), logs);
+            if has_code_memory {
+                files.look_for(key, facts, now);
+            }
+        }
         None => failed += 1,
     });
     let keys: Vec<ProcessKey> = table.running().collect();
     for key in keys {
         table.update_if_run(key, None, now);
     }
+    files.read_all(&mut table);
     let peer = Peer { user: geteuid().as_raw(), sees_all: true };
     let mut out = Out::new();
     let infos = table.list(peer);
@@ -211,6 +221,7 @@ struct Service {
     metrics: Option<Metrics>,
     images: Option<KeptImages>,
     discovery: Discovery,
+    files: Files,
     known: HashMap<u32, Known>,
     /// Users that may ask about all processes.
     privileged: Vec<u32>,
@@ -257,6 +268,7 @@ impl Service {
             metrics,
             images: None,
             discovery: Discovery::start()?,
+            files: Files::new(nanoseconds_of(interval)),
             known: HashMap::new(),
             privileged,
             interval: nanoseconds_of(interval),
@@ -307,6 +319,7 @@ impl Service {
             }
             self.table.forget_ended(now);
         }
+        self.files.begin(&mut self.table, now);
         INTERVAL.max(begun.elapsed().saturating_mul(PART)).min(Duration::from_secs(1))
     }
 
@@ -361,7 +374,9 @@ impl Service {
 
     fn end(&mut self, pid: u32, known: Option<&Known>, now: u64) {
         if let Some(known) = known {
-            self.table.ended(ProcessKey { pid, start: known.start }, now);
+            let key = ProcessKey { pid, start: known.start };
+            self.files.forget(key);
+            self.table.ended(key, now);
         }
     }
 
@@ -386,6 +401,7 @@ impl Service {
 
     fn take_results(&mut self) {
         let now = now();
+        self.files.take(&mut self.table, now);
         for Examined { key, found } in self.discovery.results() {
             let Some(known) = self.known.get_mut(&key.pid).filter(|known| known.start == key.start)
             else {
@@ -395,9 +411,15 @@ impl Service {
             known.looks.looked(now);
             self.table.counts.examined += 1;
             match found {
-                Some((facts, logs)) => {
-                    self.table.found(key, facts, logs);
+                Some(Found { facts, logs, has_code_memory }) => {
+                    self.table.found(key, facts.clone(), logs);
                     self.table.update_if_run(key, processor_time(key.pid), now);
+                    if has_code_memory && self.table.wants_files(key) {
+                        self.files.look_for(key, facts, now);
+                    } else {
+                        self.files.forget(key);
+                        self.table.forget_files(key);
+                    }
                 }
                 None => self.table.counts.failed_examinations += 1,
             }
@@ -414,6 +436,9 @@ impl Service {
         polled.extend(clients.map(|(client, flags)| PollFd::from_borrowed_fd(client, flags)));
         let metrics = self.metrics.iter().flat_map(Metrics::events);
         polled.extend(metrics.map(|(one, flags)| PollFd::from_borrowed_fd(one, flags)));
+        polled.extend(self.files.events().map(|it| PollFd::from_borrowed_fd(it, PollFlags::IN)));
+        let is_awaited = self.clients.is_deferred() || self.files.is_busy();
+        let wait = if is_awaited { wait.min(INTERVAL) } else { wait };
         let wait = Timespec::try_from(wait).unwrap_or_default();
         let _ = poll(&mut polled, Some(&wait));
         let is_ready = |at: usize| polled.get(at).is_some_and(|it| !it.revents().is_empty());
@@ -427,7 +452,7 @@ impl Service {
     }
 
     fn answer(&mut self) {
-        let Self { clients, metrics, images, table, known, .. } = self;
+        let Self { clients, metrics, images, table, known, files, .. } = self;
         if let Some(metrics) = metrics {
             metrics.serve(|| {
                 let mut text = code_agent::metrics::text(&table.counts, &table.gauges());
@@ -437,9 +462,9 @@ impl Service {
                 text + &of_this_process()
             });
         }
-        clients.serve(|peer, line| {
+        clients.serve(|Asked { peer, waited }, line| {
             let now = now();
-            match Request::parse(line) {
+            let line = match Request::parse(line) {
                 Ok(request) => {
                     if let Ask::Resolve(addresses) = &request.ask {
                         for pid in table.unknown(addresses) {
@@ -451,6 +476,12 @@ impl Service {
                                 known.looks.hurry(now);
                             }
                         }
+                        let since = now.saturating_sub(nanoseconds_of(waited));
+                        if waited < MOST_WAITED
+                            && !files.are_current(table.asked(peer, addresses), since, now)
+                        {
+                            return None;
+                        }
                     }
                     table.answer(peer, &request, now).line()
                 }
@@ -458,7 +489,8 @@ impl Service {
                     table.counts.refused_requests += 1;
                     refused.line()
                 }
-            }
+            };
+            Some(line)
         });
     }
 }

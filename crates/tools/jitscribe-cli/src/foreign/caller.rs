@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 #[cfg(not(test))]
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -234,7 +234,7 @@ fn wait<'r>(running: impl IntoIterator<Item = &'r Running>, time: Duration) -> b
 
 /// A running task.
 #[derive(Debug)]
-struct Running {
+pub struct Running {
     index: usize,
     number: u64,
     socket: OwnedFd,
@@ -249,7 +249,8 @@ struct Running {
 }
 
 impl Running {
-    fn begin(index: usize, job: &Job, patience: Patience, now: Instant) -> io::Result<Self> {
+    /// Starts a task.
+    pub fn begin(index: usize, job: &Job, patience: Patience, now: Instant) -> io::Result<Self> {
         let (socket, number) = start(&job.task, &job.passed, patience.memory)?;
         Ok(Self {
             index,
@@ -261,6 +262,11 @@ impl Running {
             is_reader: job.task.is_reader(),
             is_over: false,
         })
+    }
+
+    /// Where the worker's messages come.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
     fn turns_late(&self, now: Instant) -> Option<Instant> {
@@ -280,7 +286,7 @@ impl Running {
     }
 
     /// Reads the worker's messages. Returns its answer once it is complete, or an error if the worker is given up.
-    fn go_on(
+    pub fn go_on(
         &mut self,
         room: &mut [u8],
         patience: Patience,

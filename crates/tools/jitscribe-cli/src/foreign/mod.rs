@@ -15,6 +15,7 @@ mod caller;
 mod filter;
 mod helper;
 mod leftovers;
+mod pending;
 mod rights;
 mod sys;
 mod task;
@@ -30,6 +31,7 @@ pub use caller::{
 };
 pub use helper::main_of_helper;
 pub use leftovers::Leftovers;
+pub use pending::Pending;
 pub use rights::{Owner, Target};
 pub use task::{Output, Progress, Task};
 pub use turns::in_turns;

@@ -34,6 +34,8 @@ pub enum Task {
     },
     /// Reads the executable memory of a process, once for each request.
     Executable(process::ReadExecutable),
+    /// Reads the perf map and the jitdumps of a process.
+    SourceFiles(process::ReadSourceFiles),
     /// Sends a request to a process if it is a JVM: see [`record::JvmTask`].
     Jvm(record::JvmTask),
     /// Follows processes: see [`record::FollowTask`].
@@ -65,6 +67,7 @@ impl Task {
             Self::Files => files::open_all(output),
             Self::Mappings { pid } => output.bytes(&process::mappings_text(pid)?),
             Self::Executable(task) => task.perform(output),
+            Self::SourceFiles(task) => task.perform(output),
             Self::Jvm(task) => task.perform(output),
             Self::Follow(task) => task.perform(output),
             #[cfg(test)]

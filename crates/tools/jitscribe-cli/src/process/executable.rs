@@ -216,7 +216,7 @@ impl ExecutableReader {
         }
         let mut ranges: Vec<Range<u64>> = Vec::new();
         let mappings = text.split(|&byte| byte == b'\n').filter_map(Mapping::parse);
-        for mapping in mappings.filter(|mapping| mapping.is_executable && is_anonymous(mapping)) {
+        for mapping in mappings.filter(|mapping| mapping.is_executable && mapping.is_anonymous()) {
             match ranges.last_mut() {
                 Some(last) if last.end == mapping.range.start => last.end = mapping.range.end,
                 _ => ranges.push(mapping.range),
@@ -224,14 +224,6 @@ impl ExecutableReader {
         }
         Ok(ranges)
     }
-}
-
-/// Whether no file backs a mapping. The kernel's own code (`[vdso]`, `[vsyscall]`) is no JIT compiler's.
-fn is_anonymous(mapping: &Mapping) -> bool {
-    let name = mapping.name.as_slice();
-    let prefixes: [&[u8]; 6] =
-        [b"/memfd:", b"/dev/zero", b"/anon_hugepage", b"/SYSV", b"[anon", b"[heap]"];
-    name.is_empty() || prefixes.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// A hash of a page; 0 if all of it is 0.
@@ -266,13 +258,13 @@ mod tests {
             "7f00-7f10 r-xs 00000000 00:01 34 /memfd:doublemapper (deleted)",
         ] {
             let mapping = mapping(anonymous);
-            assert!(mapping.is_executable && is_anonymous(&mapping), "{anonymous}");
+            assert!(mapping.is_executable && mapping.is_anonymous(), "{anonymous}");
         }
         for file in [
             "7f00-7f10 r-xp 00000000 08:01 34 /usr/bin/node",
             "7f00-7f10 r-xp 00000000 00:00 0                          [vdso]",
         ] {
-            assert!(!is_anonymous(&mapping(file)), "{file}");
+            assert!(!mapping(file).is_anonymous(), "{file}");
         }
         assert!(!mapping("7f00-7f10 rw-p 00000000 00:00 0").is_executable);
     }

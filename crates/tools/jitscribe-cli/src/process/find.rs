@@ -45,6 +45,8 @@ pub struct ProcessLogs {
     pub logs: Vec<LogMapping>,
     /// What the process says about them to readers of OpenTelemetry's process context.
     pub listed: ListedLogs,
+    /// Whether it has executable memory without a file, or has mapped a jitdump: it may be described by files.
+    pub has_code_memory: bool,
 }
 
 /// A log that was found.
@@ -96,7 +98,7 @@ impl FindLogs {
         let memory = target.file("mem", access);
         let pages = target.file("pagemap", OFlags::RDONLY).ok();
         let mappings = File::from(target.file("maps", OFlags::RDONLY)?);
-        let (mut candidates, contexts) = candidates(mappings)?;
+        let Mapped { mut candidates, contexts, has_code_memory } = Mapped::read(mappings)?;
         if !candidates.is_empty() {
             find_files(&target, self.pid, &mut candidates)?;
         }
@@ -106,16 +108,24 @@ impl FindLogs {
         }
         owner.lock_down()?;
         let listed = ListedLogs::read(memory.as_ref().ok(), &contexts);
-        answer(owner, memory, pages, candidates, listed, self.pid, output)
+        let found = ProcessLogs {
+            owner,
+            memory: Err(0),
+            pages: None,
+            logs: Vec::new(),
+            listed,
+            has_code_memory,
+        };
+        answer(found, memory, pages, candidates, self.pid, output)
     }
 }
 
+/// Answers with `found`, to which the logs and the descriptors are added.
 fn answer(
-    owner: Owner,
+    mut found: ProcessLogs,
     memory: io::Result<OwnedFd>,
     pages: Option<OwnedFd>,
     candidates: Vec<Candidate>,
-    listed: ListedLogs,
     pid: u32,
     output: &mut Output,
 ) -> io::Result<()> {
@@ -160,30 +170,48 @@ fn answer(
         descriptors.push(descriptor);
         descriptors.len() - 1
     };
-    let memory = memory.map(&mut hand).map_err(|error| error.raw_os_error().unwrap_or(0));
-    let pages = pages.map(&mut hand);
+    found.memory = memory.map(&mut hand).map_err(|error| error.raw_os_error().unwrap_or(0));
+    found.pages = pages.map(&mut hand);
     if logs.is_empty() {
         descriptors.clear();
     }
     for descriptor in &descriptors {
         output.descriptor(descriptor.as_fd())?;
     }
-    output.bytes(&serde_json::to_vec(&ProcessLogs { owner, memory, pages, logs, listed })?)
+    found.logs = logs;
+    output.bytes(&serde_json::to_vec(&found)?)
 }
 
-/// The mappings that may be logs: shared, writable, from the beginning of a file with a suitable name. And the addresses of process
-/// contexts.
-fn candidates(mappings: File) -> io::Result<(Vec<Candidate>, Vec<u64>)> {
-    let mut candidates: Vec<Candidate> = Vec::new();
-    let mut contexts = Vec::new();
-    let mut lines = BufReader::new(mappings.take(MAPPINGS));
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        if lines.read_until(b'\n', &mut line)? == 0 {
-            return Ok((candidates, contexts));
+/// What the list of mappings has.
+#[derive(Default)]
+struct Mapped {
+    /// The mappings that may be logs: shared, writable, from the beginning of a file with a suitable name.
+    candidates: Vec<Candidate>,
+    /// The addresses of process contexts.
+    contexts: Vec<u64>,
+    /// See [`ProcessLogs`].
+    has_code_memory: bool,
+}
+
+impl Mapped {
+    fn read(mappings: File) -> io::Result<Self> {
+        let mut mapped = Self::default();
+        let mut lines = BufReader::new(mappings.take(MAPPINGS));
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            if lines.read_until(b'\n', &mut line)? == 0 {
+                return Ok(mapped);
+            }
+            if let Some(mapping) = Mapping::parse(&line) {
+                mapped.add(mapping);
+            }
         }
-        let Some(mapping) = Mapping::parse(&line) else { continue };
+    }
+
+    fn add(&mut self, mapping: Mapping) {
+        let Self { candidates, contexts, has_code_memory } = self;
+        *has_code_memory |= mapping.may_have_code();
         if contexts.len() < LOGS
             && !mapping.is_executable
             && process_context::may_be_context(&mapping.name)
@@ -191,14 +219,14 @@ fn candidates(mappings: File) -> io::Result<(Vec<Candidate>, Vec<u64>)> {
             contexts.push(mapping.range.start);
         }
         if !mapping.is_shared || !mapping.is_writable {
-            continue;
+            return;
         }
         // `madvise` on a part splits a mapping in the list.
         if let Some(last) = candidates.last_mut()
             && last.mapping.is_continued_by(&mapping)
         {
             last.mapping.range.end = mapping.range.end;
-            continue;
+            return;
         }
         if mapping.offset == 0
             && let Some(kind) = kind_of(&mapping.name)

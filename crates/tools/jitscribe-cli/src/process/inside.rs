@@ -1,22 +1,20 @@
 //! Creates files in a folder as seen by a process, which may be in a container.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Permissions};
+use std::fs::{File, Permissions};
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
-use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, ResolveFlags, memfd_create, openat, openat2};
-use rustix::io::{Errno, pread};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::pread;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
+use super::root::{FOLDER, open_in_root, path_of};
 use crate::foreign::{self, Output, Patience, Target, Task};
-
-/// The flags for opening a folder only to reach something in it.
-const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Creates the file that process `pid` sees as `path`, with the privileges of the process's user, who then owns the file. Returns
 /// that user.
@@ -62,12 +60,7 @@ impl WriteInside {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         owner.become_this()?;
-        let folder = match below(&top, parent) {
-            Err(Errno::NOSYS) if is_same(&top, Path::new("/")) => {
-                openat(CWD, parent, FOLDER, Mode::empty())
-            }
-            folder => folder,
-        }?;
+        let folder = open_in_root(&top, parent, FOLDER)?;
         let folder = path_of(&folder);
         // This creates a new file and opens no existing one.
         let mut file = tempfile::Builder::new()
@@ -90,27 +83,14 @@ impl WriteInside {
     }
 }
 
-/// A path through which this process reaches an open folder.
-fn path_of(folder: &OwnedFd) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()))
-}
-
-/// Opens a folder by its path, resolved with `top` as the root.
-fn below(top: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
-    openat2(top, path, FOLDER, Mode::empty(), ResolveFlags::IN_ROOT)
-}
-
-fn is_same(a: &OwnedFd, b: &Path) -> bool {
-    let folder = |path: &Path| fs::metadata(path).map(|folder| (folder.dev(), folder.ino()));
-    matches!((folder(&path_of(a)), folder(b)), (Ok(a), Ok(b)) if a == b)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::io::{BufRead, BufReader};
     use std::os::unix::fs::symlink;
     use std::process::{self, Command, Stdio};
 
+    use rustix::fs::{CWD, Mode, openat};
     use test_privilege::{Privilege, have};
 
     use super::*;
@@ -136,7 +116,7 @@ mod tests {
         symlink("../../../../../../elsewhere", root.path().join("up")).unwrap();
         let top = openat(CWD, root.path(), FOLDER, Mode::empty()).unwrap();
         for path in ["/tmp", "up", "../../tmp"] {
-            let folder = below(&top, Path::new(path)).unwrap();
+            let folder = open_in_root(&top, Path::new(path), FOLDER).unwrap();
             let (found, meant) = (path_of(&folder), root.path().join("elsewhere"));
             assert_eq!(fs::canonicalize(found).unwrap(), fs::canonicalize(meant).unwrap());
         }

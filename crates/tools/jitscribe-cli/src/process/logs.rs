@@ -83,11 +83,6 @@ impl Log {
         (self.pid, self.found.device, self.found.inode)
     }
 
-    /// The owner of the process.
-    pub fn owner(&self) -> Owner {
-        self.process.owner
-    }
-
     /// The device and the inode of its file.
     pub fn file_identity(&self) -> (u64, u64) {
         (self.found.device, self.found.inode)
@@ -350,6 +345,29 @@ pub fn logs_of_all(
     patience: Patience,
     mut done: impl FnMut(u32, Result<Vec<Log>>),
 ) {
+    examine_all(pids, for_requests, patience, |pid, examined| {
+        done(pid, examined.map(|examined| examined.logs));
+    });
+}
+
+/// What was found in a process.
+#[derive(Debug)]
+pub struct ExaminedProcess {
+    /// Its owner: that of its folder in `/proc`.
+    pub owner: Owner,
+    /// Its logs.
+    pub logs: Vec<Log>,
+    /// Whether it has memory with code that files may describe.
+    pub has_code_memory: bool,
+}
+
+/// Like [`logs_of_all`], with what else was found.
+pub fn examine_all(
+    pids: &[u32],
+    for_requests: bool,
+    patience: Patience,
+    mut done: impl FnMut(u32, Result<ExaminedProcess>),
+) {
     let pids = &in_turns(pids, |pid| fs::metadata(format!("/proc/{pid}")).map_or(0, |it| it.uid()));
     let jobs = pids
         .iter()
@@ -357,22 +375,29 @@ pub fn logs_of_all(
     foreign::run_all(jobs, patience, |index, answer| {
         let Some(&pid) = pids.get(index) else { return };
         let folder = || PathBuf::from(format!("/proc/{pid}"));
-        let logs = answer
+        let examined = answer
             .map_err(|error| {
                 failed(pid, error, |error| Error::File { path: folder(), source: error })
             })
-            .and_then(|answer| logs(pid, answer).ok_or_else(|| not_answering(pid)));
-        done(pid, logs);
+            .and_then(|answer| examined(pid, answer).ok_or_else(|| not_answering(pid)));
+        done(pid, examined);
     });
 }
 
-/// The logs that a worker found.
-fn logs(pid: u32, answer: Answer) -> Option<Vec<Log>> {
+/// What a worker found.
+fn examined(pid: u32, answer: Answer) -> Option<ExaminedProcess> {
     let found: ProcessLogs = serde_json::from_slice(&answer.bytes).ok()?;
+    let (owner, has_code_memory) = (found.owner, found.has_code_memory);
+    let logs = logs(pid, found, answer.descriptors)?;
+    Some(ExaminedProcess { owner, logs, has_code_memory })
+}
+
+/// The logs that a worker found.
+fn logs(pid: u32, found: ProcessLogs, descriptors: Vec<OwnedFd>) -> Option<Vec<Log>> {
     if found.logs.is_empty() {
         return Some(Vec::new());
     }
-    let mut descriptors: Vec<_> = answer.descriptors.into_iter().map(Some).collect();
+    let mut descriptors: Vec<_> = descriptors.into_iter().map(Some).collect();
     let mut descriptor = |number: usize| descriptors.get_mut(number)?.take();
     let memory = match found.memory {
         Ok(number) => descriptor(number).ok_or(0),

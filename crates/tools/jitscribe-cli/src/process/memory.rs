@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use super::find::device;
 use super::log_dump::CodeBytes;
 use super::source::read_all;
+use crate::files::looks_like_marker;
 use crate::foreign::Progress;
 
 /// Code of at least this size is read only if half of its pages are present, which shows that a compiler has written it. Smaller
@@ -72,6 +73,30 @@ impl Mapping {
             inode,
             name: fields.next().unwrap_or_default().trim_ascii_start().to_owned(),
         })
+    }
+
+    /// Whether a JIT compiler may have written code here: executable memory without a file, or the mapping by which a jitdump is
+    /// recognized.
+    pub fn may_have_code(&self) -> bool {
+        self.is_executable && (self.is_anonymous() || self.is_marker())
+    }
+
+    /// Whether it is the executable mapping of a file that is named as a jitdump.
+    pub fn is_marker(&self) -> bool {
+        self.is_executable && looks_like_marker(self.path())
+    }
+
+    /// Its name without what the kernel adds if the file was deleted.
+    pub fn path(&self) -> &[u8] {
+        self.name.strip_suffix(b" (deleted)").unwrap_or(&self.name)
+    }
+
+    /// Whether no file backs it. The kernel's own code (`[vdso]`, `[vsyscall]`) is no JIT compiler's.
+    pub fn is_anonymous(&self) -> bool {
+        let name = self.name.as_slice();
+        let prefixes: [&[u8]; 6] =
+            [b"/memfd:", b"/dev/zero", b"/anon_hugepage", b"/SYSV", b"[anon", b"[heap]"];
+        name.is_empty() || prefixes.iter().any(|prefix| name.starts_with(prefix))
     }
 
     /// Whether another mapping directly follows this one, in memory and in the same file.

@@ -12,7 +12,9 @@ mod logs;
 mod memory;
 mod read;
 mod request;
+mod root;
 mod source;
+mod source_files;
 mod wake;
 
 pub use self::core::{Core, CoreLog};
@@ -22,9 +24,10 @@ pub use find::FindLogs;
 pub use inside::{WriteInside, write_inside};
 pub use log_dump::{DumpContext, LogDump, dump_of, merge};
 pub use logs::{
-    Log, Relations, began, children, inner_pid, logs_for_requests, logs_of, logs_of_all,
-    nanoseconds, newest_process, processes, read_all, relations, started,
+    ExaminedProcess, Log, Relations, began, children, examine_all, inner_pid, logs_for_requests,
+    logs_of, logs_of_all, nanoseconds, newest_process, processes, read_all, relations, started,
 };
 pub use memory::{Mapping, mappings_text};
 pub use read::ReadLog;
 pub use request::RequestLog;
+pub use source_files::{ReadSourceFiles, SourceFileReadings};
