@@ -70,7 +70,7 @@ type ByHost = [BTreeMap<String, u64>; 2];
 /// Runs the command.
 pub async fn run(args: &Args) -> Result<()> {
     let html = args.html.then(|| Html::create(&args.output, args.force)).transpose()?;
-    let [service @ ..] = args.selection.service.as_slice();
+    let service = args.selection.service.as_slice();
     let service = match service {
         [] => None,
         [service] => Some(service.as_str()),
