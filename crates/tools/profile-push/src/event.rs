@@ -10,7 +10,7 @@ use crate::verdict::{Cause, Partial};
 /// What to do next.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Send this, and say what [became of it](Delivery::answered).
+    /// Send this, and say what [became of it](crate::Delivery::answered).
     Send(ProfileBody),
     /// Wait until then.
     Wait(Instant),
