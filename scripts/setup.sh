@@ -185,6 +185,10 @@ fi
 if [ -n "${packages//[[:space:]]/}" ]; then
     export DEBIAN_FRONTEND=noninteractive
     as_root apt-get update -q
+    # The package of debuginfod would start a server for everyone; the tests start their own.
+    if grep -qx debuginfod <<<"$packages" && [ -d /run/systemd/system ]; then
+        as_root systemctl mask --quiet debuginfod.service
+    fi
     # Word splitting is meant: one package a word.
     # shellcheck disable=SC2086
     as_root apt-get install -q -y --no-install-recommends $packages
@@ -235,7 +239,7 @@ if [ "$mode" = test ]; then
     unpack libunwind-19 usr/lib/llvm-19/lib/libunwind.so.1
     # Its reader needs none of the desktop that the package depends on.
     unpack hotspot usr/lib/x86_64-linux-gnu/libexec/hotspot-perfparser
-    # The client alone: the package would start a server.
+    # The client of its own, for tests that may run where the package is not installed.
     unpack debuginfod usr/bin/debuginfod-find
     # QEMU's user mode of Debian 13: that of Debian 12 announces no code. It is static, and one of its programs has 14 of 465 MB.
     # apt checks the archive's signature, with settings and lists of its own.
