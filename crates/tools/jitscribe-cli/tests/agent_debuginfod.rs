@@ -39,7 +39,7 @@ impl Server {
             let file = File::create(&said).expect("a file");
             command.stdout(file.try_clone().expect("a descriptor")).stderr(file);
             let mut running = Running::start(command);
-            // Nobody connects before it listens: who connects to a port of these that is free may get it, and is connected to itself.
+            // The port is not connected to before it is listened on: a socket that connects to a free port of this range may get it, and is connected to itself.
             while running.is_running() {
                 if is_listened_on(port) {
                     return Self { running, port };

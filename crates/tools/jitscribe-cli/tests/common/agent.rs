@@ -94,7 +94,7 @@ impl Agent {
     }
 }
 
-/// Sends a line to the agent behind a socket. Nobody waits for the answer.
+/// Sends a line to the agent behind a socket, and does not read the answer.
 pub fn send(socket: &Path, request: &Value) -> UnixStream {
     let stream = UnixStream::connect(socket).expect("the agent listens");
     writeln!(&stream, "{request}").expect("asked");
