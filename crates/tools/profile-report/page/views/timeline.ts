@@ -99,7 +99,8 @@ export class Timeline {
     let shown = 0;
     const others: number[] = [];
     for (const [owner, own] of threadsOf) {
-      if (own.length > 1 && shown < MOST_THREADS) {
+      // The only thread of a process has its name; a host does not have that of its service.
+      if ((own.length > 1 || profile.about.ofFleet) && shown < MOST_THREADS) {
         const title = `${profile.processTitle(owner)}: ${count(ofProcess[owner])} samples`;
         this.rows.push({ threads: own, isHeading: true, label: profile.processLabel(owner), title });
       }
