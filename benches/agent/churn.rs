@@ -1,4 +1,4 @@
-//! Processes that start and end by the thousands under an agent, and what it holds meanwhile.
+//! 10,000 processes that start and end under an agent, and the memory, descriptors and rows that the agent holds while they do.
 
 use std::collections::VecDeque;
 use std::fs;

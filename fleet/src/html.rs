@@ -1,11 +1,10 @@
 //! The HTML file that is written.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use printable::shell_path;
-use profile_report::BEGINNING;
+use profile_report::is_report;
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
@@ -58,16 +57,4 @@ impl<'a> Html<'a> {
         ));
         Ok(())
     }
-}
-
-/// Whether a file is one that jitscribe has written, which may be replaced.
-fn is_report(path: &Path) -> bool {
-    // A symbolic link, a pipe or a device is none.
-    if !path.symlink_metadata().is_ok_and(|file| file.is_file()) {
-        return false;
-    }
-    let mut first = Vec::new();
-    let read =
-        File::open(path).and_then(|file| file.take(BEGINNING.len() as u64).read_to_end(&mut first));
-    read.is_ok() && first == BEGINNING.as_bytes()
 }

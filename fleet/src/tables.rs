@@ -10,6 +10,7 @@ use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{DataFrame, Expr, SessionConfig, SessionContext};
 
+use crate::batch::Rows;
 use crate::error::{Error, Result};
 use crate::location::Location;
 use crate::selection::Selection;
@@ -68,6 +69,14 @@ impl Tables {
     /// The rows that a query answers, which are not computed yet.
     pub async fn ask(&self, sql: &str) -> Result<DataFrame> {
         self.context.sql(sql).await.map_err(self.failed())
+    }
+
+    /// The number of selected samples.
+    pub async fn all_samples(&self) -> Result<i64> {
+        let sql = "SELECT COALESCE(SUM(sample_count), 0) AS all_samples FROM samples";
+        let batches = self.ask(sql).await?.collect().await.map_err(self.failed())?;
+        let first = batches.first().map(|batch| Rows(batch).numbers("all_samples")).transpose()?;
+        Ok(first.and_then(|numbers| numbers.values().first().copied()).unwrap_or_default())
     }
 
     /// What the engine says, as an error about these tables.

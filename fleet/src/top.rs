@@ -95,7 +95,7 @@ impl Query {
     pub async fn run(&self, args: &Args) -> Result<()> {
         let tables = Tables::open(args.tables.clone(), &args.selection)?;
         let most = (args.limit > 0).then_some(args.limit);
-        let all = sum_of_samples(&tables).await?;
+        let all = tables.all_samples().await?;
         let rows = self.ask(&tables, &limited(self.sql, most)).await?;
         if args.json {
             return printed::json(&json!({
@@ -157,12 +157,4 @@ fn shown(cell: Option<&Value>) -> String {
         Some(value) => value.to_string(),
         None => String::new(),
     }
-}
-
-/// The number of all selected samples.
-pub async fn sum_of_samples(tables: &Tables) -> Result<i64> {
-    let sql = "SELECT COALESCE(SUM(sample_count), 0) AS all_samples FROM samples";
-    let batches = tables.ask(sql).await?.collect().await.map_err(tables.failed())?;
-    let first = batches.first().map(|batch| Rows(batch).numbers("all_samples")).transpose()?;
-    Ok(first.and_then(|numbers| numbers.values().first().copied()).unwrap_or_default())
 }

@@ -13,7 +13,6 @@ use super::draw::Draw;
 use super::gather::{Gathered, Row, TextId};
 use crate::error::Result;
 use crate::tables::Tables;
-use crate::top::sum_of_samples;
 
 /// If all samples are of one window, its length is not known: that of `export --parquet`.
 const WINDOW: i64 = 600_000_000;
@@ -34,7 +33,7 @@ pub struct Drawn {
 impl Drawn {
     /// Reads the selected samples, of which about `most` are drawn.
     pub async fn of(tables: &Tables, most: u64) -> Result<Self> {
-        let all = u64::try_from(sum_of_samples(tables).await?).unwrap_or_default();
+        let all = u64::try_from(tables.all_samples().await?).unwrap_or_default();
         let draw = Draw::new(all, most);
         let gathered = Gathered::read(tables, draw).await?;
         let dictionary = Dictionary::read(tables, &gathered).await?;

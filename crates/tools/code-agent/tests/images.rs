@@ -122,7 +122,7 @@ fn an_image_has_the_code_where_the_answer_says() {
     let image = scene.folder.values().next().expect("an image");
     assert_eq!(image[0x1040..][..200], bytes);
     assert!(image.windows(5).any(|window| window == b"first"));
-    // It is made once, whoever asks, in whatever process, and answered again.
+    // The image is made once: other clients, and the same code in other processes, get the same one.
     scene.process(2, 1001);
     for pid in [1, 2, 1] {
         assert_eq!(scene.image(pid, 0x7f00_0000_0040).as_ref(), Some(&place));

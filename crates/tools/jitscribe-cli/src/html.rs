@@ -1,10 +1,9 @@
 //! HTML files that are written for the user's browser.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
-use profile_report::BEGINNING;
+use profile_report::is_report;
 
 use crate::text::{self, shell_word};
 use crate::view::Target;
@@ -47,16 +46,4 @@ impl<'a> Html<'a> {
         note::say(format_args!("written: {} ({mebibytes:.1} MiB){next}", shell_word(path)));
         if self.open { browser::open(path) } else { Ok(()) }
     }
-}
-
-/// Whether a file is one that this command has written, which may be replaced.
-fn is_report(path: &Path) -> bool {
-    // A symbolic link, a pipe or a device is none.
-    if !path.symlink_metadata().is_ok_and(|file| file.is_file()) {
-        return false;
-    }
-    let mut first = Vec::new();
-    let read =
-        File::open(path).and_then(|file| file.take(BEGINNING.len() as u64).read_to_end(&mut first));
-    read.is_ok() && first == BEGINNING.as_bytes()
 }

@@ -276,7 +276,7 @@ fn a_process_that_lies_misleads_nobody_about_others() {
     for _ in 0..60 {
         ask();
     }
-    // What is announced meanwhile is known, and so are processes that start.
+    // Codes that are announced while the log is damaged are known, and so are processes that start then.
     honest.tell("load 8192 more");
     assert_eq!(agent.code_at(honest.pid(), 8192)["code"]["frames"][0]["function"], "more");
     let mut new = started();

@@ -263,7 +263,7 @@ fn the_map_of_a_container_under_its_inner_id() {
     assert_ne!(stale["code"]["frames"][0]["function"], "stale");
 }
 
-/// A process with executable memory, as a runtime has it. It does what it is told: each line is a statement of Python, and is answered.
+/// A process with executable memory, as a runtime has it. It runs each line that it gets as a statement of Python, and answers it.
 struct Liar {
     running: Running,
     folder: PathBuf,
@@ -315,6 +315,15 @@ while True:
             std::thread::sleep(Duration::from_millis(5));
         }
         fs::remove_file(&done).expect("removed");
+    }
+}
+
+/// The process stays unknown for a second.
+fn expect_unknown(agent: &Agent, pid: u32, address: u64) {
+    for _ in 0..10 {
+        let answer = agent.resolve(&[json!({"pid": pid, "address": address})]);
+        assert_eq!(answer, [json!({"unknown": "process"})]);
+        std::thread::sleep(Duration::from_millis(100));
     }
 }
 
@@ -450,11 +459,7 @@ fn a_map_is_read_with_the_rights_of_the_process_and_believed_of_its_user() {
     let _other = map_of(control.pid());
     control.tell("f = open(path, 'w'); f.write('1000 10 control\\n'); f.flush()");
     wait_for_name(&agent, control.pid(), 0x1000, "control");
-    for _ in 0..10 {
-        let answer = agent.resolve(&[json!({"pid": process.pid(), "address": 0x1000})]);
-        assert_eq!(answer, [json!({"unknown": "process"})]);
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    expect_unknown(&agent, process.pid(), 0x1000);
     // It is the owner that counts.
     process.tell("os.chown(path, 0, 0)");
     wait_for_name(&agent, process.pid(), 0x1000, "forged");
@@ -474,11 +479,7 @@ fn a_map_of_an_earlier_process_is_not_read() {
     let _other = map_of(control.pid());
     control.tell("f = open(path, 'w'); f.write('1000 10 control\\n'); f.flush()");
     wait_for_name(&agent, control.pid(), 0x1000, "control");
-    for _ in 0..10 {
-        let answer = agent.resolve(&[json!({"pid": process.pid(), "address": 0x1000})]);
-        assert_eq!(answer, [json!({"unknown": "process"})]);
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    expect_unknown(&agent, process.pid(), 0x1000);
     // Appended to by this process, it is its own.
     process.tell("f.write('2000 10 new\\n'); f.flush()");
     wait_for_name(&agent, process.pid(), 0x2000, "new");

@@ -20,7 +20,7 @@ fn body(number: u64, length: usize) -> ProfileBody {
     ProfileBody::otlp(&content)
 }
 
-/// What is pushed, and what happens meanwhile.
+/// The profiles that are pushed, and the faults that happen while they are sent.
 #[derive(Clone, Debug)]
 struct Plan {
     /// The length of each window's profile; windows are pushed at equal distances.

@@ -112,8 +112,10 @@ mod summary;
 mod tables;
 mod text;
 mod write;
+mod written;
 
 pub use difference::{Difference, DifferenceSummary};
 pub use options::Options;
 pub use summary::Summary;
 pub use write::{BEGINNING, write, write_difference};
+pub use written::is_report;

@@ -63,7 +63,7 @@ impl Image {
         Some(Self { build_id, address: image["address"].as_u64().expect("an address") })
     }
 
-    /// Where the file is in the folder that the agent was told.
+    /// The path of the file in the folder of `--images`.
     pub fn path(&self, folder: &Path) -> PathBuf {
         let (first, rest) = self.build_id.split_at(2);
         folder.join(format!(".build-id/{first}/{rest}.debug"))

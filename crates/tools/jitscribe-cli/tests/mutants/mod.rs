@@ -74,7 +74,7 @@ pub fn mutate(numbers: &mut Numbers, bytes: &mut Vec<u8>, stretches: &[std::ops:
     }
 }
 
-/// Writes over a few places of a log, but for the words by which it is told from what is none.
+/// Writes over a few places of a log, except for the words that identify a log.
 pub fn damage_log(numbers: &mut Numbers, bytes: &mut [u8]) {
     for _ in 0..=numbers.next(8) {
         let size = 1 << numbers.next(4);

@@ -168,7 +168,7 @@ fn the_parts_of_a_profile_take_its_place() {
     let mut expected = halves.to_vec();
     expected.sort_by_key(ProfileBody::id);
     assert_eq!(all, expected);
-    // One that was dropped meanwhile is not brought back by its parts.
+    // A body that the spool dropped before it was divided is not replaced by its parts.
     assert_eq!(spool.replace(&spooled, &halves).expect("no file"), 0);
     assert_eq!(spool.oldest().expect("a folder"), None);
 }
