@@ -1,9 +1,10 @@
 //! Writes the seeds that are made and not recorded: `cargo run --example seeds` in `fuzz/`.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
+use flate2::read::GzDecoder;
 use jitdump::extension::{FramePointer, Kind, LeftOut, log, tag};
 use jitdump::{
     DebugEntry, Endian, EntryName, ExtendedCode, Inlined, LineEntry, Load, Move, UnwindOrder,
@@ -11,6 +12,7 @@ use jitdump::{
 };
 use jitscribe::{Code, Scribe};
 use jitscribe_fuzz::readers::firefox_requests;
+use profile::{Builder, Frame, Function, FunctionKind, SampleRow};
 
 const BASE: u64 = 0x7f00_0000_1000;
 
@@ -150,7 +152,32 @@ fn main() -> io::Result<()> {
     fs::create_dir_all(&folder)?;
     fs::write(folder.join("lean"), library_log(false)?)?;
     fs::write(folder.join("bytes"), library_log(true)?)?;
-    firefox_requests()
+    firefox_requests()?;
+    divided_profiles()
+}
+
+/// Profiles of four samples, as the target of divided profiles takes them: to be halved.
+fn divided_profiles() -> io::Result<()> {
+    let mut builder = Builder::new();
+    let process = builder.process(7, b"app");
+    let thread = builder.thread(process, 8, b"main");
+    let event = builder.event(b"cycles");
+    for (time, name) in (1_u64..).zip([b"f", b"g", b"f", b"h"]) {
+        let function = Function::new(builder.string(name), FunctionKind::Jitted);
+        let function = builder.function(function);
+        let frame = builder.frame(Frame::new(function));
+        let stack = builder.stack(None, frame);
+        builder.sample(SampleRow { time, thread, event, weight: 1, stack });
+    }
+    let (profile, options) = (builder.finish(), profile_export::Options::default());
+    let (mut otlp, mut pprof, mut gzipped) = (vec![0, 128], vec![1, 128], Vec::new());
+    profile_export::otlp::write(&profile, &options, &mut otlp)?;
+    profile_export::pprof::write(&profile, &options, &mut gzipped)?;
+    GzDecoder::new(&gzipped[..]).read_to_end(&mut pprof)?;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/push_divide");
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join("otlp"), otlp)?;
+    fs::write(folder.join("pprof"), pprof)
 }
 
 /// Questions about the profile of the target, which are answered.

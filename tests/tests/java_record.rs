@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use end_to_end::java::{Java, Jdk, LONG};
-use end_to_end::jitscribe::{java_agent, jitscribe};
+use end_to_end::jitscribe::{demo_jit, java_agent, jitscribe};
 use end_to_end::on_each_jdk;
 use end_to_end::perf::Perf;
 use end_to_end::running::Running;
@@ -291,9 +291,16 @@ fn record_of_all_processes_loads_the_agent_into_each_jvm_and_stops_it() {
         all.env(format!("JAVA{number}"), jdk.tool("java").get_program());
     }
     all.env("JITSCRIBE", jitscribe().get_program()).env("JITSCRIBE_JAVA_AGENT", java_agent());
+    // Outside of the namespace, processes for which perf has no number map jitdumps of their own all the while.
+    let outside = TempDir::with_prefix("jitscribe-java-").expect("a temporary folder");
+    let mut demos = tool("sh");
+    demos.args(["-c", "while :; do \"$0\" --quiet --phase 50 --dump-dir .; done"]);
+    demos.arg(demo_jit().get_program()).current_dir(outside.path());
+    let demos = Running::start(&mut demos);
     let before = Instant::now();
     let printed = run(all.current_dir(dir.path()));
     assert!(before.elapsed() < PATIENCE, "it was held up");
+    drop(demos);
     let said = fs::read_to_string(dir.path().join("said")).expect("what it said");
     let pids = fs::read_to_string(dir.path().join("pids")).expect("ids");
     let pids: Vec<&str> = pids.split_whitespace().collect();

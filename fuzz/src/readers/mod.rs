@@ -18,6 +18,7 @@ pub mod perf_map;
 pub mod process_context;
 pub mod profile_recording;
 pub mod push_answer;
+pub mod push_divide;
 pub mod push_spool;
 pub mod source_map;
 pub mod timeline;

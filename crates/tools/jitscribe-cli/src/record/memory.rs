@@ -242,7 +242,8 @@ impl MemoryDump {
         let config = WriterConfig {
             endian: Endian::NATIVE,
             machine: elf_machine::NATIVE.into(),
-            pid: 0,
+            // Each record names its own process. No process has this number: 0 is what perf calls those outside of its namespace.
+            pid: u32::MAX,
             timestamp: nanoseconds(ClockId::Monotonic),
             flags: 0,
         };
