@@ -8,7 +8,7 @@ export CLIPPY_CONF_DIR
 packages=
 for crate in \
     code-arena code-image jitscribe-guest jitscribe jitscribe-capi jitscribe-preload \
-    publish-gdb publish-perf-map publish-unwind publish-valgrind; do
+    publish-gdb publish-perf-map publish-unwind publish-valgrind publish-vtune; do
     packages="$packages -p $crate"
 done
 deny="-D clippy::disallowed_types -D clippy::disallowed_methods -D clippy::disallowed_macros"
