@@ -31,6 +31,8 @@ pub struct Builder {
     unwinders: bool,
     valgrind: Option<bool>,
     valgrind_dir: Option<PathText>,
+    vtune: Option<bool>,
+    vtune_module: Option<Text>,
     arena_dir: Option<PathText>,
     dump_dir: Option<Option<PathText>>,
     limit: Option<usize>,
@@ -186,6 +188,33 @@ impl Builder {
         self
     }
 
+    /// Reports code to VTune, or another tool that sets `INTEL_JIT_PROFILER64` to the path of its collector: a library for Intel's
+    /// JIT Profiling API. The collector is loaded into the process when the scribe is made. Enabled by default where the variable
+    /// is set; calling this also emits a notice if it is not, or if the collector is not running.
+    ///
+    /// Without the cargo feature `vtune`, and on Windows, this has no effect, and is reported.
+    pub fn vtune(mut self) -> Self {
+        let where_not = "without the feature `vtune`, or on this system";
+        let is_there = cfg!(all(feature = "vtune", unix));
+        self.vtune = Some(self.has(is_there, "code for VTune", where_not));
+        self
+    }
+
+    /// Sets the name of the module in which VTune shows the code: that of the runtime. The default is `jit`.
+    pub fn vtune_module(mut self, name: &str) -> Self {
+        match fallible::attempt(|| Text::from(name)) {
+            Ok(name) => self.vtune_module = Some(name),
+            Err(fallible::Refused) => self.is_refused = true,
+        }
+        self
+    }
+
+    /// Loads no collector, whatever the environment names, and reports nothing to VTune.
+    pub fn no_vtune(mut self) -> Self {
+        self.vtune = Some(false);
+        self
+    }
+
     /// Puts the files of arenas (see `Scribe::code_arena`) into `dir`: a directory to which only this user can write, on a
     /// file system whose files may be executed. Without this setting, the same directory as for [`Self::jitdump`].
     pub fn arena_in(mut self, dir: impl AsRef<Path>) -> Self {
@@ -315,8 +344,8 @@ impl Builder {
     /// Adds the settings of the environment:
     ///
     /// - `JITSCRIBE`, a comma-separated list of: `log` (the default), `off`, `bytes`, `arch-clock`, `perf-map`, `jitdump`, `gdb`,
-    ///   `gdb-each`, `gdb-on-crash`, `no-gdb`, `unwinders`, `no-unwinders`, `valgrind`, `no-valgrind`, `process-context`,
-    ///   `no-process-context`;
+    ///   `gdb-each`, `gdb-on-crash`, `no-gdb`, `unwinders`, `no-unwinders`, `valgrind`, `no-valgrind`, `vtune`, `no-vtune`,
+    ///   `process-context`, `no-process-context`;
     /// - `OTEL_SERVICE_NAME`, the `service.name` of a process context;
     /// - `JITSCRIBE_DIR`, the directory for a dump, the object files for Valgrind, and the files of arenas;
     /// - `JITSCRIBE_LIMIT`, in bytes, or with `K`, `M`, `G`.
@@ -366,11 +395,14 @@ impl Builder {
                 "no-unwinders" => self = self.no_unwinders(),
                 "valgrind" => self = self.valgrind(),
                 "no-valgrind" => self = self.no_valgrind(),
+                "vtune" => self = self.vtune(),
+                "no-vtune" => self = self.no_vtune(),
                 "process-context" => self = self.process_context(),
                 "no-process-context" => self = self.no_process_context(),
                 _ => self.wrong.push(fallible::text!(
                     "unknown JITSCRIBE value `{word}`; known values: log, off, bytes, arch-clock, perf-map, jitdump, gdb, gdb-each, \
-                     gdb-on-crash, no-gdb, unwinders, no-unwinders, valgrind, no-valgrind, process-context, no-process-context",
+                     gdb-on-crash, no-gdb, unwinders, no-unwinders, valgrind, no-valgrind, vtune, no-vtune, process-context, \
+                     no-process-context",
                 )),
             }
         }
@@ -496,6 +528,9 @@ impl Builder {
             unwinders: self.unwinders && !self.is_off,
             valgrind,
             valgrind_is_requested,
+            vtune: self.vtune != Some(false) && !self.is_off,
+            vtune_is_requested: self.vtune == Some(true),
+            vtune_module: self.vtune_module,
             arena_dir: self.arena_dir,
             perf_map: !self.no_perf_map,
             perf_map_dir: self.perf_map_dir,

@@ -37,7 +37,13 @@ mod code_context;
 mod crash;
 mod fork_state;
 mod host;
-#[cfg(any(feature = "arena", feature = "gdb", feature = "objects", feature = "unwinders"))]
+#[cfg(any(
+    feature = "arena",
+    feature = "gdb",
+    feature = "objects",
+    feature = "unwinders",
+    all(feature = "vtune", unix)
+))]
 #[cfg_attr(
     not(all(feature = "arena", feature = "gdb", feature = "objects", feature = "unwinders")),
     allow(dead_code, reason = "each feature uses a part")

@@ -77,6 +77,8 @@ pub enum Subject {
     PerfMap,
     /// Code for Valgrind.
     Valgrind,
+    /// Code for VTune.
+    Vtune,
     /// An arena for code.
     Arena,
     /// Code for debuggers.
@@ -106,6 +108,7 @@ impl Notice {
             Subject::Fork => "out of memory: this process announces no code",
             Subject::PerfMap => "out of memory: the perf map is given up",
             Subject::Valgrind => "out of memory: valgrind is shown no code",
+            Subject::Vtune => "out of memory: VTune is passed no code",
             Subject::Arena => "out of memory: no memory for code in an arena",
             Subject::Debuggers => "out of memory: debuggers are shown no code any more",
             Subject::ProcessContext => "out of memory: no process context is published",

@@ -21,6 +21,12 @@ pub(crate) struct Settings {
     pub(crate) valgrind: Option<PathText>,
     /// Whether the user asked for that: then Valgrind's log says why it is not possible.
     pub(crate) valgrind_is_requested: bool,
+    /// Whether code is reported to the collector of VTune that the environment names, if any.
+    pub(crate) vtune: bool,
+    /// Whether the user asked for that: then it is reported if there is none.
+    pub(crate) vtune_is_requested: bool,
+    /// The name of the module in which VTune shows the code; `None` for the default.
+    pub(crate) vtune_module: Option<Text>,
     /// The directory of the files of arenas; `None` for the default.
     pub(crate) arena_dir: Option<PathText>,
     /// Whether a perf map is allowed.
@@ -51,6 +57,9 @@ impl Settings {
             unwinders: false,
             valgrind: None,
             valgrind_is_requested: false,
+            vtune: false,
+            vtune_is_requested: false,
+            vtune_module: None,
             arena_dir: None,
             perf_map: false,
             perf_map_dir: None,

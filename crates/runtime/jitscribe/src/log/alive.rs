@@ -53,7 +53,13 @@ impl Log {
     }
 
     /// A dump of only the code at `position`, if it is alive.
-    #[cfg(any(feature = "arena", feature = "gdb", feature = "objects", feature = "unwinders"))]
+    #[cfg(any(
+        feature = "arena",
+        feature = "gdb",
+        feature = "objects",
+        feature = "unwinders",
+        all(feature = "vtune", unix)
+    ))]
     pub(crate) fn dump_of(&self, position: Position, index: u32) -> Option<Vec<u8>> {
         let at = position.get() as usize * 8;
         #[cfg(unix)]

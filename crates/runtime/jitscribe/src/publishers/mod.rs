@@ -18,6 +18,8 @@ mod trace_events;
 mod unwinders;
 #[cfg(all(feature = "valgrind", unix))]
 mod valgrind;
+#[cfg(all(feature = "vtune", unix))]
+mod vtune;
 
 pub(crate) use publisher::Publisher;
 
@@ -42,6 +44,8 @@ pub(crate) struct Publishers {
     unwinders: unwinders::Unwinders,
     #[cfg(all(feature = "valgrind", unix))]
     valgrind: valgrind::Valgrind,
+    #[cfg(all(feature = "vtune", unix))]
+    vtune: vtune::Vtune,
     #[cfg(test)]
     trace_events: trace_events::TraceEvents,
     was_started: AtomicBool,
@@ -53,6 +57,7 @@ const COUNT: usize = cfg!(unix) as usize
     + cfg!(all(feature = "arena", unix)) as usize
     + cfg!(feature = "unwinders") as usize
     + cfg!(all(feature = "valgrind", unix)) as usize
+    + cfg!(all(feature = "vtune", unix)) as usize
     + cfg!(test) as usize;
 
 impl Publishers {
@@ -71,6 +76,8 @@ impl Publishers {
             unwinders: unwinders::Unwinders::new(),
             #[cfg(all(feature = "valgrind", unix))]
             valgrind: valgrind::Valgrind::new(),
+            #[cfg(all(feature = "vtune", unix))]
+            vtune: vtune::Vtune::new(),
             #[cfg(test)]
             trace_events: trace_events::TraceEvents::new(),
             was_started: AtomicBool::new(false),
@@ -92,6 +99,8 @@ impl Publishers {
             &self.unwinders,
             #[cfg(all(feature = "valgrind", unix))]
             &self.valgrind,
+            #[cfg(all(feature = "vtune", unix))]
+            &self.vtune,
             #[cfg(test)]
             &self.trace_events,
         ]
