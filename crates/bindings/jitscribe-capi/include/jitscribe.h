@@ -152,8 +152,8 @@ enum jitscribe_flag
     // A thread waits for requests of `jitscribe ctl`. Without it, the next announcement or poll applies them.
     JITSCRIBE_FLAG_WATCH = 16,
     // Settings from the environment are added. JITSCRIBE is a comma-separated list of log, off, bytes, arch-clock, perf-map,
-    // jitdump, gdb, gdb-each, gdb-on-crash, no-gdb, unwinders, no-unwinders, process-context, no-process-context. JITSCRIBE_DIR is
-    // the directory for a dump. OTEL_SERVICE_NAME is the name of the service in a process context.
+    // jitdump, gdb, gdb-each, gdb-on-crash, no-gdb, unwinders, no-unwinders, vtune, no-vtune, process-context, no-process-context.
+    // JITSCRIBE_DIR is the directory for a dump. OTEL_SERVICE_NAME is the name of the service in a process context.
     // JITSCRIBE_LIMIT is a size in bytes, or with K, M, G. A program that runs set-user-ID ignores these variables.
     JITSCRIBE_FLAG_ENVIRONMENT = 32,
     // Code is registered with the unwinders in the process before its announcement returns, and until it is unloaded: exceptions
@@ -172,6 +172,9 @@ enum jitscribe_flag
     // context at most: if another part of it, such as an SDK, publishes one, ours is not published, or withdrawn. Such a program
     // adds what jitscribe_code_context returns to its own context. Not on Windows.
     JITSCRIBE_FLAG_PROCESS_CONTEXT = 512,
+    // No code is reported to VTune, and no collector is loaded. Without this flag, a program in whose environment
+    // INTEL_JIT_PROFILER64 is set, as VTune does, loads the library that it names. A program that runs set-user-ID never does.
+    JITSCRIBE_FLAG_NO_VTUNE = 1024,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -227,6 +230,8 @@ enum jitscribe_subject
     JITSCRIBE_SUBJECT_DEBUGGERS = 9,
     // OpenTelemetry's process context.
     JITSCRIBE_SUBJECT_PROCESS_CONTEXT = 10,
+    // The code that is reported to VTune.
+    JITSCRIBE_SUBJECT_VTUNE = 11,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

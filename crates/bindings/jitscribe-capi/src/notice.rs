@@ -26,6 +26,8 @@ pub enum Subject {
     Debuggers = 9,
     /// OpenTelemetry's process context.
     ProcessContext = 10,
+    /// The code that is reported to VTune.
+    Vtune = 11,
 }
 
 impl From<jitscribe::Subject> for Subject {
@@ -41,6 +43,7 @@ impl From<jitscribe::Subject> for Subject {
             jitscribe::Subject::Unwinders => Self::Unwinders,
             jitscribe::Subject::Debuggers => Self::Debuggers,
             jitscribe::Subject::ProcessContext => Self::ProcessContext,
+            jitscribe::Subject::Vtune => Self::Vtune,
             _ => Self::Other,
         }
     }

@@ -47,8 +47,8 @@ pub enum Flag {
     /// A thread waits for requests of `jitscribe ctl`. Without it, the next announcement or poll applies them.
     Watch = 16,
     /// Settings from the environment are added. JITSCRIBE is a comma-separated list of log, off, bytes, arch-clock, perf-map,
-    /// jitdump, gdb, gdb-each, gdb-on-crash, no-gdb, unwinders, no-unwinders, process-context, no-process-context. JITSCRIBE_DIR is
-    /// the directory for a dump. OTEL_SERVICE_NAME is the name of the service in a process context.
+    /// jitdump, gdb, gdb-each, gdb-on-crash, no-gdb, unwinders, no-unwinders, vtune, no-vtune, process-context, no-process-context.
+    /// JITSCRIBE_DIR is the directory for a dump. OTEL_SERVICE_NAME is the name of the service in a process context.
     /// JITSCRIBE_LIMIT is a size in bytes, or with K, M, G. A program that runs set-user-ID ignores these variables.
     Environment = 32,
     /// Code is registered with the unwinders in the process before its announcement returns, and until it is unloaded: exceptions
@@ -67,6 +67,9 @@ pub enum Flag {
     /// context at most: if another part of it, such as an SDK, publishes one, ours is not published, or withdrawn. Such a program
     /// adds what jitscribe_code_context returns to its own context. Not on Windows.
     ProcessContext = 512,
+    /// No code is reported to VTune, and no collector is loaded. Without this flag, a program in whose environment
+    /// INTEL_JIT_PROFILER64 is set, as VTune does, loads the library that it names. A program that runs set-user-ID never does.
+    NoVtune = 1024,
 }
 
 /// Settings of a scribe. Set struct_size, set everything else to zero, and then set what you need.
@@ -202,6 +205,9 @@ unsafe fn apply(
     }
     if has(Flag::ShowOnCrash) {
         builder = builder.gdb_on_crash();
+    }
+    if has(Flag::NoVtune) {
+        builder = builder.no_vtune();
     }
     if has(Flag::ArchClock) {
         builder = builder.arch_clock();
