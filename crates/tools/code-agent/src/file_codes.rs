@@ -250,14 +250,7 @@ impl FileCodes {
         let mut inlined = Vec::new();
         if is_whole {
             lines.extend(load.lines());
-            inlined.extend(load.inlined().map(|call| Inlined {
-                parent: call.parent,
-                name: call.name,
-                file: call.file,
-                line: call.line,
-                column: call.column,
-                ranges: call.ranges.collect(),
-            }));
+            inlined.extend(load.inlined().map(Inlined::from));
         }
         let mut writer = Writer::append(Vec::new(), header.endian);
         let written = writer.extended(&ExtendedCode {

@@ -11,7 +11,7 @@ use super::{WriteError, Writer};
 use crate::code_load::CodeLoad;
 use crate::debug_info::{DebugEntry, EntryName};
 use crate::endian::{to_u64, to_usize};
-use crate::extension::{FramePointer, Kind, LeftOut, code, tag, tail};
+use crate::extension::{FramePointer, InlinedCall, Kind, LeftOut, code, tag, tail};
 use crate::lines::LineEntry;
 use crate::load::Load;
 use crate::record_id::RecordId;
@@ -79,6 +79,13 @@ pub struct Inlined<'a> {
     pub ranges: Vec<Range<u64>>,
 }
 
+impl<'a> From<InlinedCall<'a>> for Inlined<'a> {
+    fn from(call: InlinedCall<'a>) -> Self {
+        let InlinedCall { parent, name, file, line, column, ranges } = call;
+        Self { parent, name, file, line, column, ranges: ranges.collect() }
+    }
+}
+
 type WriteResult<S> = Result<(), WriteError<<S as Sink>::Error>>;
 
 impl<S: Sink> Writer<S> {
@@ -142,17 +149,7 @@ impl<S: Sink> Writer<S> {
     ) -> WriteResult<S> {
         let lines: Vec<_> = load.lines().collect();
         let ir_lines: Vec<_> = load.ir_lines().collect();
-        let inlined: Vec<_> = load
-            .inlined()
-            .map(|call| Inlined {
-                parent: call.parent,
-                name: call.name,
-                file: call.file,
-                line: call.line,
-                column: call.column,
-                ranges: call.ranges.collect(),
-            })
-            .collect();
+        let inlined: Vec<_> = load.inlined().map(Inlined::from).collect();
         let unwind = load.unwind();
         let own = (!load.is_without_bytes()).then_some(load.bytes);
         self.extended(&ExtendedCode {

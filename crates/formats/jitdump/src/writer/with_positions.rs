@@ -25,15 +25,7 @@ pub fn with_source_positions(
         if load.is_without_bytes() || load.source_positions().is_some() {
             continue;
         }
-        let calls = load.inlined().map(|call| Inlined {
-            parent: call.parent,
-            name: call.name,
-            file: call.file,
-            line: call.line,
-            column: call.column,
-            ranges: call.ranges.collect(),
-        });
-        let calls: Vec<_> = calls.collect();
+        let calls: Vec<Inlined<'_>> = load.inlined().map(Inlined::from).collect();
         if calls.is_empty() {
             continue;
         }
