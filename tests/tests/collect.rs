@@ -27,17 +27,17 @@ const TOP: &str = "
     LIMIT 20
 ";
 
-/// Starts a program of a runtime; in a container of its own, its `/tmp` is its own, too.
+/// Starts a program of a runtime; in a container of its own, its `/tmp` is its own, too. It leaves the processors to what records it, and to other tests.
 fn start(command: &[&str], folder: &Path, contained: bool) -> Running {
     let mut started = if contained {
         let mut unshare = unshare();
         unshare.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]);
-        unshare.args(["sh", "-e", "-c", "mount -t tmpfs none /tmp; exec \"$@\"", "sh"]);
+        unshare.args(["sh", "-e", "-c", "mount -t tmpfs none /tmp; exec nice -n 19 \"$@\"", "sh"]);
         unshare.args(command);
         unshare
     } else {
-        let mut alone = tool(command[0]);
-        alone.args(&command[1..]);
+        let mut alone = tool("nice");
+        alone.args(["-n", "19"]).args(command);
         alone
     };
     Running::start(started.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()))
