@@ -88,6 +88,7 @@ heaptrack|heaptrack|heaptrack
 make|make|make
 a C compiler for musl|musl-gcc|musl-tools
 pkg-config|pkg-config|pkg-config
+CMake|cmake|cmake
 lli|lli-14|llvm-14-runtime
 llc|llc-14|llvm-14
 the headers of LLVM|/usr/include/llvm-14/llvm/IR/Module.h|llvm-14-dev

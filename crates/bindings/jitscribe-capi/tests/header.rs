@@ -1,6 +1,7 @@
-//! The committed header is what the source says.
+//! The committed header is what the source says, and every program can include it.
 
 use std::path::Path;
+use std::process::Command;
 
 /// Set to write the header instead of comparing it.
 const WRITE: &str = "JITSCRIBE_WRITE_HEADER";
@@ -37,4 +38,24 @@ fn the_header_is_up_to_date() {
         committed == made,
         "include/jitscribe.h is not up to date; run {WRITE}=1 cargo test -p jitscribe-capi --test header"
     );
+}
+
+#[test]
+fn the_headers_compile_without_warnings_in_every_standard() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (compiler, language, header, standards) in [
+        ("cc", "c", "jitscribe.h", &["c99", "c11", "c17", "c2x"][..]),
+        ("c++", "c++", "jitscribe.h", &["c++11", "c++14", "c++17", "c++20", "c++23"]),
+        ("c++", "c++", "jitscribe.hpp", &["c++17", "c++20", "c++23"]),
+    ] {
+        for standard in standards {
+            let mut compile = Command::new(compiler);
+            compile.arg(format!("-std={standard}")).arg("-include");
+            compile.arg(root.join("include").join(header)).args(["-x", language]);
+            compile.args(["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]);
+            let output = compile.args(["-fsyntax-only", "/dev/null"]).output().expect(compiler);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{header} as {standard}: {said}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::tree::{fresh, make, pkg_config, prefix, run};
+use crate::tree::{Link, compile, fresh, make, pkg_config, prefix, root, run};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -48,6 +48,56 @@ fn pkg_config_finds_the_installation() {
     assert_eq!(pkg_config(&["--libs"]), [format!("-L{prefix}/lib"), "-ljitscribe".to_owned()]);
 }
 
+/// As for any other package, and with both libraries.
+#[test]
+fn cmake_finds_the_installation() {
+    let folder = fresh("cmake");
+    let [major, minor] = VERSION.split('.').take(2).collect::<Vec<_>>()[..] else {
+        panic!("{VERSION} has no minor version")
+    };
+    let project = |wanted: &str| {
+        format!(
+            "cmake_minimum_required(VERSION 3.13)
+            project(user C)
+            find_package(jitscribe {wanted} REQUIRED CONFIG)
+            add_executable(shared {source})
+            target_link_libraries(shared jitscribe::jitscribe)
+            add_executable(static {source})
+            target_link_libraries(static jitscribe::static)",
+            source = root().join("examples/c/tinyjit.c").display()
+        )
+    };
+    let configure = |wanted: &str| {
+        std::fs::write(folder.join("CMakeLists.txt"), project(wanted)).expect("written");
+        let mut cmake = Command::new("cmake");
+        cmake.args(["-S", ".", "-B", "built"]).current_dir(&folder);
+        cmake.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix().display()));
+        cmake
+    };
+    run(&mut configure(&format!("{major}.{minor}")));
+    run(Command::new("cmake").args(["--build", "built"]).current_dir(&folder));
+    for (program, needs) in [("shared", true), ("static", false)] {
+        let program = folder.join("built").join(program);
+        run(Command::new(&program).current_dir(&folder));
+        let dynamic = run(Command::new("readelf").arg("-d").arg(program));
+        assert_eq!(dynamic.contains("[libjitscribe.so.0]"), needs, "{dynamic}");
+    }
+    // Each minor version may change the interface.
+    let refused = configure(&format!("{major}.{minor}9")).output().expect("cmake");
+    assert!(!refused.status.success());
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains(&format!("version: {VERSION}")), "{said}");
+}
+
+/// No shared library at all: `gcc -static`.
+#[test]
+fn a_program_may_be_static_as_a_whole() {
+    let program = compile("examples/c/tinyjit.c", Link::Static, &["-static"]);
+    let headers = run(Command::new("readelf").arg("-lW").arg(&program));
+    assert!(!headers.contains("INTERP"), "{headers}");
+    run(Command::new(&program).current_dir(fresh("static")));
+}
+
 #[test]
 fn destdir_differs_from_the_prefix() {
     let (staged, libdir) = (fresh("staged"), "/usr/lib/some-triplet");
@@ -70,6 +120,8 @@ fn destdir_differs_from_the_prefix() {
         "usr/include/jitscribe.h".to_owned(),
         "usr/include/jitscribe.hpp".to_owned(),
         "usr/include/jitscribe/llvm.hpp".to_owned(),
+        format!("{lib}/cmake/jitscribe/jitscribe-config-version.cmake"),
+        format!("{lib}/cmake/jitscribe/jitscribe-config.cmake"),
         format!("{lib}/libjitscribe.a"),
         format!("{lib}/libjitscribe.so"),
         format!("{lib}/libjitscribe.so.0"),
