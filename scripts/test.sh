@@ -76,6 +76,9 @@ if [ -n "$all" ]; then
         cargo test --quiet --workspace --locked --no-fail-fast --test callgrind_exact --test valgrind_exact --test valgrind_record
     PATH=$cache/trixie/run:$PATH cargo test --quiet --locked -p publish-valgrind --test tools
 
+    step "LLVM 15 to 19"
+    scripts/llvm.sh
+
     step "Windows"
     export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$PWD/scripts/wine.sh
     cargo test --quiet --locked --target x86_64-pc-windows-gnu --no-fail-fast -p unwind-info -p publish-unwind

@@ -1,4 +1,4 @@
-//! `jitscribe/llvm.hpp`: a program in C++ that compiles modules with LLVM's ORC and MCJIT.
+//! `jitscribe/llvm.hpp` and `jitscribe/llvm_plugin.hpp`: a program in C++ that compiles modules with LLVM's ORC and MCJIT.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -52,12 +52,13 @@ fn codes(arguments: &[&str]) -> Vec<Value> {
 /// Offset, file, line and column.
 type Line = (u64, String, u64, u64);
 
+fn number(hex: &Value) -> u64 {
+    let hex = hex.as_str().and_then(|hex| hex.strip_prefix("0x")).expect("an address");
+    u64::from_str_radix(hex, 16).expect("a number")
+}
+
 /// Name, size and lines, of which a dump of LLVM's has no columns.
 fn told(codes: &[Value], columns: bool) -> Vec<(String, u64, Vec<Line>)> {
-    let number = |hex: &Value| {
-        let hex = hex.as_str().and_then(|hex| hex.strip_prefix("0x")).expect("an address");
-        u64::from_str_radix(hex, 16).expect("a number")
-    };
     let told = |code: &Value| {
         let start = number(&code["address"]);
         let lines = code["lines"].as_array().expect("lines").iter().map(|line| {
@@ -110,6 +111,47 @@ fn orc_code_is_announced_as_by_llvms_own_listener() {
     assert_eq!(told(&gone, false), told(&codes(&[theirs]), false));
     let columns = told(&gone, true).into_iter().flat_map(|(_, _, lines)| lines);
     assert!(columns.filter(|line| line.3 != 0).count() > 8);
+}
+
+/// The inlined calls of each code, with the offsets of their ranges in place of addresses.
+fn inlined(codes: &[Value]) -> Vec<Value> {
+    let mut codes = codes.to_vec();
+    for code in &mut codes {
+        let start = number(&code["address"]);
+        for call in code["inlined"].as_array_mut().into_iter().flatten() {
+            for bound in call["ranges"].as_array_mut().into_iter().flatten() {
+                for address in bound.as_array_mut().into_iter().flatten() {
+                    *address = (number(address) - start).into();
+                }
+            }
+        }
+    }
+    codes.iter().map(|code| code["inlined"].clone()).collect()
+}
+
+/// JITLink reads the same object files as RTDyld, and tells where symbols are instead of sections.
+#[test]
+fn code_linked_by_jitlink_is_announced_like_that_of_rtdyld() {
+    let folder = TempDir::with_prefix("jitscribe-llvm-").expect("a temporary folder");
+    for (module, function) in [("spin.ll", "main"), ("lines.ll", "run")] {
+        let [by_rtdyld, _] = announced("orc", &workload(module), function, folder.path());
+        let [there, gone] = announced("jitlink", &workload(module), function, folder.path());
+        let by_name = |codes: &[Value]| {
+            let mut codes = codes.to_vec();
+            codes.sort_by_key(|code| code["name"].as_str().expect("a name").to_owned());
+            codes
+        };
+        let [by_rtdyld, by_jitlink] = [&by_rtdyld, &there].map(|codes| by_name(codes));
+        assert_eq!(told(&by_jitlink, true), told(&by_rtdyld, true), "{module}");
+        assert_eq!(inlined(&by_jitlink), inlined(&by_rtdyld), "{module}");
+        for (code, same) in by_jitlink.iter().zip(&by_rtdyld) {
+            assert!(code["died"].is_null() && code["unwind"].is_object(), "{code}");
+            assert_eq!(code["unwind"], same["unwind"], "{module}");
+            assert_eq!(code["tier"], "llvm");
+        }
+        assert_eq!(gone.len(), there.len());
+        assert!(gone.iter().all(|code| code["died"].is_u64()), "{gone:#?}");
+    }
 }
 
 #[test]
@@ -173,11 +215,17 @@ fn inlined_calls_are_those_of_the_module() {
 /// `fib` has no frame pointer: the stacks come from what was in .eh_frame.
 #[test]
 fn a_recorded_module_has_names_and_stacks_to_its_beginning() {
+    for mode in ["orc", "jitlink"] {
+        expect_names_and_stacks(mode);
+    }
+}
+
+fn expect_names_and_stacks(mode: &str) {
     let folder = TempDir::with_prefix("jitscribe-llvm-").expect("a temporary folder");
     let mut record = jitscribe();
     record.current_dir(folder.path()).env("HOME", folder.path()).stdin(Stdio::null());
     record.args(["record", "-F", "999", "--call-graph", "dwarf", "--"]);
-    record.arg(program().get_program()).arg("orc").arg(workload("spin.ll")).args(["main", "1"]);
+    record.arg(program().get_program()).arg(mode).arg(workload("spin.ll")).args(["main", "1"]);
     run(&mut record);
     let chains = Perf::installed().chains(&folder.path().join("perf.data"));
     let mut seen = [0, 0];

@@ -1,11 +1,11 @@
 // Runs a function of an LLVM module again and again, by ORC or by MCJIT, and announces the module's code.
 //
-//     orc orc|both|mcjit MODULE.ll FUNCTION SECONDS
+//     orc orc|both|jitlink|mcjit MODULE.ll FUNCTION SECONDS
 //
-// With `both`, ORC's code is announced by LLVM's own listener for perf as well, to JITDUMPDIR. Prints "loaded" when the
+// With `jitlink`, ORC links by JITLink, else by RTDyld. With `both`, ORC's code is announced by LLVM's own listener for perf as well, to JITDUMPDIR. Prints "loaded" when the
 // code is there, "freed" when it is gone again, and then waits for its standard input to end.
 
-#include <jitscribe/llvm.hpp>
+#include <jitscribe/llvm_plugin.hpp>
 
 #include <llvm/ExecutionEngine/ExecutionEngine.h>
 #include <llvm/ExecutionEngine/MCJIT.h>
@@ -76,9 +76,20 @@ struct options {
 
 void by_orc(const options &wanted, jitscribe::llvm_listener &listener)
 {
+    // What JITLink expects; the same for both, so that the code is the same.
+    auto host = need(llvm::orc::JITTargetMachineBuilder::detectHost());
+    host.setRelocationModel(llvm::Reloc::PIC_).setCodeModel(llvm::CodeModel::Small);
     auto builder = llvm::orc::LLJITBuilder();
+    builder.setJITTargetMachineBuilder(std::move(host));
     builder.setObjectLinkingLayerCreator(
-        [&](llvm::orc::ExecutionSession &session, const llvm::Triple &) {
+        [&](llvm::orc::ExecutionSession &session,
+            const llvm::Triple &) -> std::unique_ptr<llvm::orc::ObjectLayer> {
+            if (wanted.mode == "jitlink") {
+                auto layer = std::make_unique<llvm::orc::ObjectLinkingLayer>(session);
+                layer->addPlugin(std::make_unique<jitscribe::llvm_plugin>(
+                    jitscribe::scribe::global(), "llvm"));
+                return layer;
+            }
             auto layer = std::make_unique<llvm::orc::RTDyldObjectLinkingLayer>(
                 session, [] { return std::make_unique<llvm::SectionMemoryManager>(); });
             layer->registerJITEventListener(listener);
@@ -103,7 +114,10 @@ void by_orc(const options &wanted, jitscribe::llvm_listener &listener)
     }
     const auto function = need(jit->lookup(wanted.function));
     run(llvm::jitTargetAddressToPointer<spin>(function.getAddress()), wanted.seconds);
-    if (auto error = tracker->remove()) {
+    // Resources may be given to another tracker, which then removes them.
+    const auto last = library.createResourceTracker();
+    tracker->transferTo(*last);
+    if (auto error = last->remove()) {
         fail(llvm::toString(std::move(error)));
     }
 }
@@ -132,7 +146,7 @@ void by_mcjit(const options &wanted, jitscribe::llvm_listener &listener)
 int main(int count, char **words)
 {
     if (count != 5) {
-        fail("usage: orc orc|both|mcjit MODULE.ll FUNCTION SECONDS");
+        fail("usage: orc orc|both|jitlink|mcjit MODULE.ll FUNCTION SECONDS");
     }
     const options wanted{words[1], words[2], words[3], std::atof(words[4])};
     llvm::InitializeNativeTarget();

@@ -1,5 +1,5 @@
-// jitscribe for LLVM: announces the code that MCJIT, or ORC's RTDyldObjectLinkingLayer, loads. Header-only C++17,
-// tested with LLVM 14.
+// jitscribe for LLVM: announces the code that MCJIT, or ORC's RTDyldObjectLinkingLayer, loads. For ORC's
+// ObjectLinkingLayer (JITLink), see llvm_plugin.hpp. Header-only C++17, tested with LLVM 14; compiles with 14 to 19.
 //
 //     jitscribe::llvm_listener listener(jitscribe::scribe::global());   // lives as long as the JIT
 //
@@ -29,6 +29,7 @@
 
 #include <llvm/BinaryFormat/Dwarf.h>
 #include <llvm/DebugInfo/DIContext.h>
+#include <llvm/DebugInfo/DWARF/DWARFCompileUnit.h>
 #include <llvm/DebugInfo/DWARF/DWARFContext.h>
 #include <llvm/DebugInfo/DWARF/DWARFDataExtractor.h>
 #include <llvm/DebugInfo/DWARF/DWARFDebugFrame.h>
@@ -69,8 +70,7 @@ std::unique_ptr<T> value_or_null(llvm::Expected<T> expected)
 /// The CFI of an object's functions, by their addresses.
 class frames {
 public:
-    frames(const llvm::object::ObjectFile &object,
-           const llvm::RuntimeDyld::LoadedObjectInfo &loaded)
+    frames(const llvm::object::ObjectFile &object, const llvm::LoadedObjectInfo &loaded)
         : parsed_(object.getArch(), /*IsEH=*/true),
           // In the ABIs, the registers above 31 that a caller could need are the return address and floating-point
           // registers. x86-64 has no such floating-point registers, and its return address is number 16.
@@ -109,7 +109,7 @@ private:
     using location = llvm::dwarf::UnwindLocation;
 
     void read(const llvm::object::ObjectFile &object,
-              const llvm::RuntimeDyld::LoadedObjectInfo &loaded,
+              const llvm::LoadedObjectInfo &loaded,
               const llvm::object::SectionRef &section)
     {
         const auto contents = value_or_null(section.getContents());
@@ -141,7 +141,7 @@ private:
     /// because MCJIT calls the listener before the references in memory are resolved.
     static std::unordered_map<std::uint64_t, std::uint64_t>
     starts_of(const llvm::object::ObjectFile &object,
-              const llvm::RuntimeDyld::LoadedObjectInfo &loaded,
+              const llvm::LoadedObjectInfo &loaded,
               const llvm::object::SectionRef &section)
     {
         std::unordered_map<std::uint64_t, std::uint64_t> starts;
@@ -326,6 +326,32 @@ private:
     std::deque<std::vector<range>> ranges_;
 };
 
+/// What a function of an object is announced as.
+struct function {
+    std::string_view name;
+    std::string_view tier;
+    /// Where it runs, and its section in the object.
+    llvm::object::SectionedAddress start;
+    /// Its code, which may be elsewhere while it is being linked.
+    const void *bytes;
+    std::size_t size;
+};
+
+/// Announces a function with what the debug info and the CFI of its object say.
+inline loaded_code announce(const scribe &scribe, const function &told, llvm::DWARFContext &context,
+                            frames &frames)
+{
+    const positions positions(context, told.start, told.size);
+    const auto rows = frames.of(told.start.Address);
+    code code(told.bytes, told.size);
+    code.runs_at(told.start.Address).name(told.name).tier(told.tier);
+    positions.give_to(code);
+    if (rows != nullptr) {
+        code.rows(*rows);
+    }
+    return scribe.load(code);
+}
+
 } // namespace llvm_detail
 
 /// Announces the functions of each object that a JIT loads. See the top of this file.
@@ -389,17 +415,14 @@ private:
             *section == symbol.getObject()->section_end() || (*section)->getAddress() == 0) {
             return;
         }
-        const llvm_detail::positions positions(context, {*address, (*section)->getIndex()}, size);
-        const auto rows = frames.of(*address);
         // A JIT event listener is only called for code in its own process.
-        code told(reinterpret_cast<const void *>(static_cast<std::uintptr_t>(*address)),
-                  static_cast<std::size_t>(size));
-        told.name({name->data(), name->size()}).tier(tier_);
-        positions.give_to(told);
-        if (rows != nullptr) {
-            told.rows(*rows);
-        }
-        codes.push_back(scribe_.load(told));
+        const auto *bytes = reinterpret_cast<const void *>(static_cast<std::uintptr_t>(*address));
+        const llvm_detail::function function{{name->data(), name->size()},
+                                             tier_,
+                                             {*address, (*section)->getIndex()},
+                                             bytes,
+                                             static_cast<std::size_t>(size)};
+        codes.push_back(llvm_detail::announce(scribe_, function, context, frames));
     }
 
     scribe scribe_;

@@ -120,6 +120,7 @@ fn destdir_differs_from_the_prefix() {
         "usr/include/jitscribe.h".to_owned(),
         "usr/include/jitscribe.hpp".to_owned(),
         "usr/include/jitscribe/llvm.hpp".to_owned(),
+        "usr/include/jitscribe/llvm_plugin.hpp".to_owned(),
         format!("{lib}/cmake/jitscribe/jitscribe-config-version.cmake"),
         format!("{lib}/cmake/jitscribe/jitscribe-config.cmake"),
         format!("{lib}/libjitscribe.a"),
