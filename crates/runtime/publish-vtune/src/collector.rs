@@ -9,13 +9,7 @@ use fallible::{PathText, Text};
 
 use crate::error::{Cause, Error};
 use crate::layout::{Inline, Load, NATIVE, TableLine, Unload, event};
-
-/// The variable with the path of the collector.
-pub(crate) const VARIABLE: &CStr = if cfg!(target_pointer_width = "64") {
-    c"INTEL_JIT_PROFILER64"
-} else {
-    c"INTEL_JIT_PROFILER32"
-};
+use crate::variable::VARIABLE;
 
 type Initialize = unsafe extern "C" fn() -> u32;
 type NotifyEvent = unsafe extern "C" fn(kind: u32, data: *mut c_void) -> u32;

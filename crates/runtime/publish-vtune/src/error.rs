@@ -50,7 +50,7 @@ impl fmt::Display for Error {
 
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let variable = crate::collector::VARIABLE.to_str().unwrap_or_default();
+        let variable = crate::variable::VARIABLE.to_str().unwrap_or_default();
         match self {
             Cause::NoCollector => write!(f, "{variable} names no collector"),
             Cause::NotRunning => write!(f, "the collector of {variable} is not running"),

@@ -68,6 +68,7 @@ mod lines;
 mod options;
 mod publisher;
 mod text;
+mod variable;
 
 pub use error::{Cause, Error};
 pub use jit_code::{Code, Inlined, Line};
