@@ -43,7 +43,9 @@ fn record_attaches_names_all_and_lets_go(jdk: &Jdk) {
             .iter()
             .filter(|sample| sample.name().is_some_and(|name| name.starts_with("Tiers.")))
             .collect();
-        assert!(named.len() * 2 > samples.len(), "{} of {}", named.len(), samples.len());
+        // Of all samples, the JVM's compiler has a large part on a busy machine.
+        let count = named.len();
+        assert!(count > 20 && count * 2 > jitted.len(), "{count} of {}", jitted.len());
         let unknown = samples.iter().filter(|sample| sample.in_anonymous_memory()).count();
         assert!(unknown * 100 <= samples.len(), "{unknown} of {} have no name", samples.len());
         let has_line = |line: &str| line.contains(".java:");
@@ -71,8 +73,12 @@ fn named_in_a_command(jdk: &Jdk, dir: &Path) -> usize {
     record.current_dir(dir).env("JITSCRIBE_JAVA_AGENT", java_agent());
     record.env("PATH", jdk.path());
     let done = run(&mut record);
-    let mut said =
-        done.stderr.lines().filter(|line| !line.starts_with("Picked up JAVA_TOOL_OPTIONS"));
+    // A map that a test before left for another process with this id is skipped, which is said.
+    let is_expected = |line: &str| {
+        line.starts_with("Picked up JAVA_TOOL_OPTIONS")
+            || line.contains("an earlier process with this id")
+    };
+    let mut said = done.stderr.lines().filter(|line| !is_expected(line));
     assert!(!said.any(|line| line.contains("warning")), "{}", done.stderr);
     let samples = Perf::installed().samples(&dir.join("perf.data"));
     let named =
