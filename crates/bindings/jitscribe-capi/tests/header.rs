@@ -50,8 +50,8 @@ fn the_headers_compile_without_warnings_in_every_standard() {
     ] {
         for standard in standards {
             let mut compile = Command::new(compiler);
-            compile.arg(format!("-std={standard}")).arg("-include");
-            compile.arg(root.join("include").join(header)).args(["-x", language]);
+            compile.arg(format!("-std={standard}")).arg("-I").arg(root.join("include"));
+            compile.args(["-include", header, "-x", language]);
             compile.args(["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]);
             let output = compile.args(["-fsyntax-only", "/dev/null"]).output().expect(compiler);
             let said = String::from_utf8_lossy(&output.stderr);
