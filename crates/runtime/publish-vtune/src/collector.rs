@@ -20,7 +20,7 @@ pub(crate) struct Collector {
     notify: NotifyEvent,
 }
 
-/// What the collector is told of a region of code.
+/// What the collector gets of a region of code.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Region<'a> {
     pub(crate) method: u32,

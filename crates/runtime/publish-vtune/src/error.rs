@@ -35,7 +35,7 @@ impl Error {
         &self.0
     }
 
-    /// Whether it only says that nobody records: the process does not run under the tool, or the tool does not collect now.
+    /// Whether it only says that nothing records: the process does not run under the tool, or the tool does not collect now.
     #[must_use]
     pub fn is_absence(&self) -> bool {
         matches!(self.0, Cause::NoCollector | Cause::NotRunning)

@@ -157,7 +157,7 @@ impl Vtune {
         }
     }
 
-    /// Passes a code to the collector. No lock is held meanwhile: it is code of others. Its calls are in order all the same, as
+    /// Passes a code to the collector. No lock is held during the call, which runs code of others. Its calls are in order all the same, as
     /// the runtime announces an unload before other code is at the address.
     fn report(&self, code: &Code<'_>, methods: Option<Methods>) -> Result<(), Cause> {
         let address = usize::try_from(code.address).unwrap_or(0);

@@ -37,7 +37,7 @@ impl Publisher for Vtune {
         }
         match publish_vtune::Vtune::create(options) {
             Ok(vtune) => drop(self.0.set(vtune)),
-            // Nobody asked, and nobody records.
+            // It was not requested, and nothing records.
             Err(error) if error.is_absence() && !settings.vtune_is_requested => {}
             Err(error) => host.report(Subject::Vtune, error),
         }
@@ -57,7 +57,7 @@ impl Publisher for Vtune {
         let Some((vtune, (old, size))) = self.0.get().zip(log.place(from.0, from.1)) else {
             return;
         };
-        // The tool is told everything about the code again. The old entry has it even if there is no space for a new one.
+        // The tool gets everything about the code again. The old entry has it even if there is no space for a new one.
         let is_logged = fallible::attempt(|| {
             let mut is_logged = false;
             if let Some(dump) = log.dump_of(from.0, from.1) {
