@@ -3,8 +3,8 @@
 # what each step took, and which tests were skipped for want of a privilege.
 #
 #   scripts/test.sh          what continuous integration runs
-#   scripts/test.sh --all    then also with newer versions of the debuggers and of Valgrind, for Windows, with sanitizers, and
-#                            every fuzz target for a short while
+#   scripts/test.sh --all    then also with newer versions of the debuggers, Valgrind and LLVM, for Windows, with sanitizers,
+#                            and every fuzz target for a short while
 #
 # FUZZ_SECONDS (default 10) is the time for each fuzz target. With JITSCRIBE_NO_SKIP=1, a missing privilege is a failure.
 set -euo pipefail

@@ -64,9 +64,18 @@ public:
             }
             const auto found = symbols.find(name->str());
             if (found != symbols.end()) {
-                starts_.emplace((*section)->getIndex(), found->second - *value);
+                const std::uint64_t index = (*section)->getIndex();
+                starts_.emplace(index, found->second - *value);
+                sections_.emplace(found->first, index);
             }
         }
+    }
+
+    /// The index of the section that a symbol is in, if it has one definition.
+    std::uint64_t section_of(std::string_view name) const
+    {
+        const auto found = sections_.find(std::string(name));
+        return found == sections_.end() ? llvm::object::SectionedAddress::UndefSection : found->second;
     }
 
     /// 0 if no symbol of the section is there.
@@ -78,6 +87,7 @@ public:
 
 private:
     std::unordered_map<std::uint64_t, std::uint64_t> starts_;
+    std::unordered_map<std::string, std::uint64_t> sections_;
 };
 
 /// An object file that was linked, and where its sections are.
@@ -90,22 +100,12 @@ public:
               *object_, llvm::DWARFContext::ProcessDebugRelocations::Process, &placement_)),
           frames_(*object_, placement_)
     {
-        for (const llvm::object::SymbolRef &symbol : object_->symbols()) {
-            const auto name = value_or_null(symbol.getName());
-            const auto section = value_or_null(symbol.getSection());
-            if (name != nullptr && section != nullptr && *section != object_->section_end()) {
-                sections_.emplace(name->str(), (*section)->getIndex());
-            }
-        }
     }
 
     /// Announces a function, whose section is found by its name.
     loaded_code announce(const scribe &scribe, function function)
     {
-        const auto section = sections_.find(std::string(function.name));
-        if (section != sections_.end()) {
-            function.start.SectionIndex = section->second;
-        }
+        function.start.SectionIndex = placement_.section_of(function.name);
         return llvm_detail::announce(scribe, function, *context_, frames_);
     }
 
@@ -114,7 +114,6 @@ private:
     placement placement_;
     std::unique_ptr<llvm::DWARFContext> context_;
     frames frames_;
-    std::unordered_map<std::string, std::uint64_t> sections_;
 };
 
 } // namespace llvm_detail

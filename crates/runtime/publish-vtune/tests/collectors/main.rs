@@ -1,4 +1,4 @@
-//! A collector that is loaded is told of each code, with all that was announced.
+//! A collector that is loaded gets each code, with all that was announced.
 //!
 //! The program that loads it is this program itself, in a role.
 
