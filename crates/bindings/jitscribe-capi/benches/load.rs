@@ -1,4 +1,5 @@
-//! The cost of an announcement through C, compared with Rust: a name of 32 bytes, 12 lines, a frame pointer.
+//! The cost of an announcement through C, compared with Rust: a name of 32 bytes, 12 lines or none, a frame
+//! pointer, no bytes.
 #![allow(unsafe_code)]
 
 use std::ffi::c_char;
@@ -43,12 +44,12 @@ fn opened(flags: u32) -> *const c::OpaqueScribe {
 }
 
 /// Loads and unloads, so that the log does not fill up.
-fn through_c(bencher: Bencher<'_, '_>, flags: u32) {
+fn through_c(bencher: Bencher<'_, '_>, flags: u32, count: u32) {
     let scribe = opened(flags);
     let text = |text: &str| c::Str { data: text.as_ptr().cast::<c_char>(), size: text.len() };
     let file = text(FILE);
     let lines: Vec<_> =
-        (0..LINES).map(|n| c::Line { offset: 16 * n, line: 100 + n, column: 5, file: 0 }).collect();
+        (0..count).map(|n| c::Line { offset: 16 * n, line: 100 + n, column: 5, file: 0 }).collect();
     // SAFETY: all zeros are a valid code.
     let mut code: c::Code = unsafe { std::mem::zeroed() };
     code.struct_size = size_of::<c::Code>();
@@ -70,28 +71,38 @@ fn through_c(bencher: Bencher<'_, '_>, flags: u32) {
     });
 }
 
-fn in_rust(bencher: Bencher<'_, '_>, scribe: Scribe) {
-    let lines: Vec<_> = (0..LINES).map(|n| Line::new(16 * n, FILE, 100 + n).column(5)).collect();
+fn in_rust(bencher: Bencher<'_, '_>, scribe: Scribe, count: u32) {
+    let lines: Vec<_> = (0..count).map(|n| Line::new(16 * n, FILE, 100 + n).column(5)).collect();
     let code = Code::at(0x7000, 512).named(NAME).lines(&lines).frame_pointer();
     bencher.bench_local(|| drop(scribe.load(divan::black_box(&code))));
 }
 
 #[divan::bench(sample_count = 200, sample_size = 5000)]
 fn on_through_c(bencher: Bencher<'_, '_>) {
-    through_c(bencher, 0);
+    through_c(bencher, 0, LINES);
 }
 
 #[divan::bench(sample_count = 200, sample_size = 5000)]
 fn on_in_rust(bencher: Bencher<'_, '_>) {
-    in_rust(bencher, Scribe::builder().build());
+    in_rust(bencher, Scribe::builder().build(), LINES);
 }
 
 #[divan::bench(sample_count = 200, sample_size = 5000)]
 fn off_through_c(bencher: Bencher<'_, '_>) {
-    through_c(bencher, c::Flag::Off as u32);
+    through_c(bencher, c::Flag::Off as u32, LINES);
 }
 
 #[divan::bench(sample_count = 200, sample_size = 5000)]
 fn off_in_rust(bencher: Bencher<'_, '_>) {
-    in_rust(bencher, Scribe::builder().start_disabled().build());
+    in_rust(bencher, Scribe::builder().start_disabled().build(), LINES);
+}
+
+#[divan::bench(sample_count = 200, sample_size = 5000)]
+fn on_without_lines_through_c(bencher: Bencher<'_, '_>) {
+    through_c(bencher, 0, 0);
+}
+
+#[divan::bench(sample_count = 200, sample_size = 5000)]
+fn on_without_lines_in_rust(bencher: Bencher<'_, '_>) {
+    in_rust(bencher, Scribe::builder().build(), 0);
 }

@@ -333,8 +333,8 @@ typedef struct jitscribe_arena jitscribe_arena;
 // Receives announcements of code. It lives as long as the process, is never freed, and may be used from any thread.
 typedef struct jitscribe_scribe jitscribe_scribe;
 
-// A string that is read only during the call it is passed to. It should be UTF-8. Other bytes are replaced, so no
-// name can make an announcement fail. All zeros is the empty string.
+// A string that is read only during the call it is passed to. It should be UTF-8. Other bytes are kept in names and
+// paths, and replaced in names of tiers: no text can make an announcement fail. All zeros is the empty string.
 typedef struct jitscribe_str {
     // Its first byte. NULL: the empty string.
     const char *data;

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use crate::code::{Code, Inlined, Line};
 use crate::outcome::Failure;
 use crate::raw;
-use crate::text::{LossyText, Str};
+use crate::text::Str;
 use crate::unwind::{RowBuffer, SavedBuffer};
 
 /// The value of [`Inlined::parent`] for no parent.
@@ -17,7 +17,7 @@ const NO_PARENT: u32 = u32::MAX;
 type Lines<'a> = SmallVec<[jitscribe::Line<'a>; 32]>;
 type Calls<'a> = SmallVec<[jitscribe::Inlined<'a>; 8]>;
 type Ranges = SmallVec<[std::ops::Range<u32>; 16]>;
-type Texts<'a> = SmallVec<[LossyText<'a>; 4]>;
+type Files<'a> = SmallVec<[&'a [u8]; 4]>;
 
 /// Calls `announce` with the code.
 ///
@@ -29,75 +29,77 @@ pub(crate) unsafe fn with_code<R>(
     given: &Code,
     announce: impl FnOnce(&jitscribe::Code<'_>) -> R,
 ) -> Result<R, Failure> {
-    let mut files = Texts::new();
-    let (mut lines, mut ir_lines) = (Lines::new(), Lines::new());
+    let tier;
+    let (mut files, mut lines) = (Files::new(), Lines::new());
+    // The fields are set in place: each method of `Code` that sets one would copy the others.
     // SAFETY: guaranteed by the caller, for all that is read here.
     unsafe {
-        let mut code = place(given)?;
-        code = code.named_bytes(given.name.bytes()?).kind(kind(given.kind));
-        let tier = if given.tier.size == 0 { LossyText::Same("") } else { given.tier.text()? };
-        code = code.tier(&tier);
-        texts(&mut files, raw::slice(given.files, given.file_count)?)?;
-        let mut names = SmallVec::<[&str; 4]>::new();
-        names.try_reserve(files.len()).map_err(|_| Failure::Memory)?;
-        names.extend(files.iter().map(|file| &**file));
-        // Without files, the index 0 of a zeroed struct means none.
-        let files = if names.is_empty() { &[""] } else { names.as_slice() };
+        let (address, bytes) = place(given)?;
+        let mut code = jitscribe::Code::at(address, given.size);
+        code.bytes = bytes;
+        code.name = given.name.bytes()?;
+        code.kind = kind(given.kind);
+        if given.tier.size != 0 {
+            tier = given.tier.text()?;
+            code.tier = &tier;
+        }
+        paths(&mut files, raw::slice(given.files, given.file_count)?)?;
         if given.line_count != 0 {
-            table(&mut lines, raw::slice(given.lines, given.line_count)?, files)?;
-            code = code.lines(&lines);
+            code.lines = table(&mut lines, raw::slice(given.lines, given.line_count)?, &files)?;
         }
-        if given.ir_line_count != 0 {
-            table(&mut ir_lines, raw::slice(given.ir_lines, given.ir_line_count)?, files)?;
-            code = code.ir_lines(&ir_lines);
+        if given.ir_line_count != 0 || given.inlined_count != 0 || given.unwind.has_rows() {
+            return with_more_tables(given, code, &files, announce);
         }
-        if given.inlined_count == 0 {
-            return with_unwind(given, code, announce);
-        }
-        let given_calls = raw::slice(given.inlined, given.inlined_count)?;
-        let (mut names, mut ranges, mut calls) = (Texts::new(), Ranges::new(), Calls::new());
-        inlined(given_calls, &mut names, &mut ranges)?;
-        refer(&mut calls, given_calls, files, &names, &ranges)?;
-        with_unwind(given, code.inlined(&calls), announce)
+        code.unwind = given.unwind.without_rows()?;
+        Ok(announce(&code))
     }
 }
 
-/// Adds the unwind info, which most often is only a number.
+/// Adds the tables that most codes do not have. A function of its own, so that only codes that have any pay for their buffers.
+///
+/// # Safety
+/// As for [`with_code`].
+#[inline(never)]
+unsafe fn with_more_tables<R>(
+    given: &Code,
+    code: jitscribe::Code<'_>,
+    files: &[&[u8]],
+    announce: impl FnOnce(&jitscribe::Code<'_>) -> R,
+) -> Result<R, Failure> {
+    let mut ir_lines = Lines::new();
+    let (mut ranges, mut calls) = (Ranges::new(), Calls::new());
+    let (mut saved, mut rows) = (SavedBuffer::default(), RowBuffer::default());
+    let mut code = code;
+    // SAFETY: guaranteed by the caller, for all that is read here.
+    unsafe {
+        if given.ir_line_count != 0 {
+            let given = raw::slice(given.ir_lines, given.ir_line_count)?;
+            code.ir_lines = table(&mut ir_lines, given, files)?;
+        }
+        if given.inlined_count != 0 {
+            let given = raw::slice(given.inlined, given.inlined_count)?;
+            collect(&mut ranges, given)?;
+            code.inlined = inlined(&mut calls, given, files, &ranges)?;
+        }
+        code.unwind = given.unwind.decode(&mut saved, &mut rows)?;
+    }
+    Ok(announce(&code))
+}
+
+/// Where the code runs, and its bytes if they are announced.
 ///
 /// # Safety
 /// As for [`with_code`].
 #[inline]
-unsafe fn with_unwind<R>(
-    given: &Code,
-    code: jitscribe::Code<'_>,
-    announce: impl FnOnce(&jitscribe::Code<'_>) -> R,
-) -> Result<R, Failure> {
-    let (mut saved, mut rows) = (SavedBuffer::default(), RowBuffer::default());
-    // SAFETY: guaranteed by the caller.
-    match unsafe { given.unwind.decode(&mut saved, &mut rows) }? {
-        None => Ok(announce(&code)),
-        Some(unwind) => Ok(announce(&code.unwind(unwind))),
-    }
-}
-
-/// # Safety
-/// As for [`with_code`].
-#[inline]
-unsafe fn place<'a>(given: &Code) -> Result<jitscribe::Code<'a>, Failure> {
+unsafe fn place<'a>(given: &Code) -> Result<(u64, Option<&'a [u8]>), Failure> {
     if given.bytes.is_null() {
-        return match given.address {
-            0 => Err(Failure::Null),
-            address => Ok(jitscribe::Code::at(address, given.size)),
-        };
+        return if given.address == 0 { Err(Failure::Null) } else { Ok((given.address, None)) };
     }
     let size = usize::try_from(given.size).map_err(|_| Failure::Argument)?;
     // SAFETY: guaranteed by the caller.
     let bytes = unsafe { raw::slice(given.bytes.cast::<u8>(), size) }?;
-    let address = match given.address {
-        0 => given.bytes.addr() as u64,
-        address => address,
-    };
-    Ok(jitscribe::Code::new(bytes).runs_at(address))
+    let address = if given.address == 0 { given.bytes.addr() as u64 } else { given.address };
+    Ok((address, Some(bytes)))
 }
 
 #[inline]
@@ -105,71 +107,87 @@ fn kind(number: u32) -> jitscribe::Kind {
     u8::try_from(number).map_or(jitscribe::Kind::Other, jitscribe::Kind::from)
 }
 
+/// Collects the paths. Without any, the index 0 of a zeroed struct means none.
+///
 /// # Safety
 /// As for [`with_code`].
 #[inline]
-unsafe fn texts(to: &mut Texts<'_>, given: &[Str]) -> Result<(), Failure> {
+unsafe fn paths(to: &mut Files<'_>, given: &[Str]) -> Result<(), Failure> {
+    if given.is_empty() {
+        to.push(b"");
+    }
     to.try_reserve(given.len()).map_err(|_| Failure::Memory)?;
-    for text in given {
+    for path in given {
         // SAFETY: guaranteed by the caller.
-        to.push(unsafe { text.text() }?);
+        to.push(unsafe { path.bytes() }?);
     }
     Ok(())
 }
 
 #[inline]
-fn table<'a>(to: &mut Lines<'a>, given: &[Line], files: &[&'a str]) -> Result<(), Failure> {
+fn table<'t, 'a>(
+    to: &'t mut Lines<'a>,
+    given: &[Line],
+    files: &[&'a [u8]],
+) -> Result<&'t [jitscribe::Line<'a>], Failure> {
     to.try_reserve(given.len()).map_err(|_| Failure::Memory)?;
-    let mut are_known = true;
-    to.extend(given.iter().map(|line| {
-        let file = files.get(line.file as usize);
-        are_known &= file.is_some();
-        jitscribe::Line::new(line.offset, file.copied().unwrap_or_default(), line.line)
-            .column(line.column)
-    }));
-    if are_known { Ok(()) } else { Err(Failure::Argument) }
+    let convert = |line: &Line, file| {
+        jitscribe::Line::new_bytes(line.offset, file, line.line).column(line.column)
+    };
+    match *files {
+        // Most codes have lines of one file, which need not be looked up for each.
+        [only] => {
+            if given.iter().fold(0, |bits, line| bits | line.file) != 0 {
+                return Err(Failure::Argument);
+            }
+            to.extend(given.iter().map(|line| convert(line, only)));
+        }
+        _ => {
+            for line in given {
+                let file = files.get(line.file as usize).ok_or(Failure::Argument)?;
+                to.push(convert(line, file));
+            }
+        }
+    }
+    Ok(to)
 }
 
-/// Collects the names and ranges of all calls, in the order of the calls.
+/// Collects the ranges of all calls, in the order of the calls.
 ///
 /// # Safety
 /// As for [`with_code`].
-unsafe fn inlined(
-    given: &[Inlined],
-    names: &mut Texts<'_>,
-    ranges: &mut Ranges,
-) -> Result<(), Failure> {
-    names.try_reserve(given.len()).map_err(|_| Failure::Memory)?;
+unsafe fn collect(ranges: &mut Ranges, given: &[Inlined]) -> Result<(), Failure> {
     for call in given {
         // SAFETY: guaranteed by the caller.
-        let (name, of_call) =
-            unsafe { (call.name.text()?, raw::slice(call.ranges, call.range_count)?) };
-        names.push(name);
+        let of_call = unsafe { raw::slice(call.ranges, call.range_count) }?;
         ranges.try_reserve(of_call.len()).map_err(|_| Failure::Memory)?;
         ranges.extend(of_call.iter().map(|range| range.start..range.end));
     }
     Ok(())
 }
 
-/// Builds the calls, which refer to their names and ranges.
-fn refer<'a>(
-    to: &mut Calls<'a>,
+/// Builds the calls, which refer to their ranges.
+///
+/// # Safety
+/// As for [`with_code`].
+unsafe fn inlined<'t, 'a>(
+    to: &'t mut Calls<'a>,
     given: &[Inlined],
-    files: &[&'a str],
-    names: &'a [LossyText<'_>],
-    ranges: &'a [std::ops::Range<u32>],
-) -> Result<(), Failure> {
+    files: &[&'a [u8]],
+    mut ranges: &'a [std::ops::Range<u32>],
+) -> Result<&'t [jitscribe::Inlined<'a>], Failure> {
     to.try_reserve(given.len()).map_err(|_| Failure::Memory)?;
-    let mut ranges = ranges;
-    for (call, name) in given.iter().zip(names) {
+    for call in given {
         let (own, rest) = ranges.split_at_checked(call.range_count).ok_or(Failure::Argument)?;
         ranges = rest;
         let file = files.get(call.file as usize).ok_or(Failure::Argument)?;
-        let inlined = jitscribe::Inlined::new(name, own)
-            .called_from(file, call.line)
+        // SAFETY: guaranteed by the caller.
+        let name = unsafe { call.name.bytes() }?;
+        let inlined = jitscribe::Inlined::new_bytes(name, own)
+            .called_from_bytes(file, call.line)
             .column(call.column)
             .within((call.parent != NO_PARENT).then_some(call.parent));
         to.push(inlined);
     }
-    Ok(())
+    Ok(to)
 }

@@ -205,10 +205,11 @@ pub unsafe extern "C" fn jitscribe_unload(scribe: *const OpaqueScribe, handle: H
         // SAFETY: the contract of the header.
         let scribe = unsafe { raw::shared(scribe) }?.scribe;
         // Of an announcement that was not written.
-        if handle != 0 {
-            drop(loaded(scribe, handle)?);
+        if handle == 0 || LoadedCode::from_raw(scribe, handle).unload() {
+            Ok(())
+        } else {
+            Err(Failure::Handle)
         }
-        Ok(())
     })
 }
 

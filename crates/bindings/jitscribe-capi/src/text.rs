@@ -6,8 +6,8 @@ use std::ffi::c_char;
 use crate::outcome::Failure;
 use crate::raw;
 
-/// A string that is read only during the call it is passed to. It should be UTF-8. Other bytes are replaced, so no
-/// name can make an announcement fail. All zeros is the empty string.
+/// A string that is read only during the call it is passed to. It should be UTF-8. Other bytes are kept in names and
+/// paths, and replaced in names of tiers: no text can make an announcement fail. All zeros is the empty string.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Str {

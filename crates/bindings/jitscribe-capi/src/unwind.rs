@@ -110,6 +110,12 @@ pub(crate) struct SavedBuffer(SmallVec<[(u16, i32); 16]>);
 pub(crate) struct RowBuffer<'a>(SmallVec<[unwind_info::Row<'a>; 8]>);
 
 impl Unwind {
+    /// Whether it is a table of rows, for which [`Self::decode`] needs buffers.
+    #[inline]
+    pub(crate) fn has_rows(&self) -> bool {
+        self.kind == UnwindKind::Rows as u32
+    }
+
     /// The unwind info, as the Rust type. `None`: there is none.
     ///
     /// # Safety
@@ -119,16 +125,29 @@ impl Unwind {
         saved: &'s mut SavedBuffer,
         rows: &'r mut RowBuffer<'s>,
     ) -> Result<Option<unwind_info::Unwind<'r>>, Failure> {
+        if self.has_rows() {
+            // SAFETY: guaranteed by the caller.
+            return Ok(Some(unwind_info::Unwind::Rows(unsafe { self.rows(saved, rows) }?)));
+        }
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.without_rows() }
+    }
+
+    /// [`Self::decode`], for all forms but rows, which are taken as none.
+    ///
+    /// # Safety
+    /// As for [`Self::decode`].
+    #[inline]
+    pub(crate) unsafe fn without_rows<'r>(
+        &self,
+    ) -> Result<Option<unwind_info::Unwind<'r>>, Failure> {
         const FRAME_POINTER: u32 = UnwindKind::FramePointer as u32;
         const FRAME_POINTER_ALWAYS: u32 = UnwindKind::FramePointerAlways as u32;
-        const ROWS: u32 = UnwindKind::Rows as u32;
         const EH_FRAME: u32 = UnwindKind::EhFrame as u32;
         let signed = self.flags & UnwindFlag::Signed as u32 != 0;
         Ok(Some(match self.kind {
             FRAME_POINTER => unwind_info::Unwind::FramePointer { prologue: self.prologue, signed },
             FRAME_POINTER_ALWAYS => unwind_info::Unwind::FramePointerAlways { signed },
-            // SAFETY: guaranteed by the caller.
-            ROWS => unwind_info::Unwind::Rows(unsafe { self.rows(saved, rows) }?),
             EH_FRAME => unwind_info::Unwind::EhFrame(
                 // SAFETY: guaranteed by the caller.
                 unsafe { raw::slice(self.eh_frame, self.eh_frame_size) }?,

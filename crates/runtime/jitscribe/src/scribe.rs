@@ -397,6 +397,23 @@ impl LoadedCode {
         Some((log, position, log.living(position, self.index)?))
     }
 
+    /// Announces that the code is gone, as dropping does. `false`: the handle [is stale](Self::is_stale).
+    pub fn unload(self) -> bool {
+        let was_valid = self.end();
+        std::mem::forget(self);
+        was_valid
+    }
+
+    /// Announces that the code is gone, unless the handle is stale.
+    #[inline]
+    fn end(&self) -> bool {
+        let Some((log, position)) = self.shared.current().zip(self.position) else { return true };
+        let Some(living) = log.living(position, self.index) else { return false };
+        let entry = (position, self.index);
+        self.shared.end(log, entry, living, |publishers| publishers.unload(log, entry));
+        true
+    }
+
     /// Forgets the handle: the code lives as long as the process.
     pub fn leak(self) {
         let _ = self.into_raw();
@@ -421,10 +438,7 @@ impl LoadedCode {
 
 impl Drop for LoadedCode {
     fn drop(&mut self) {
-        if let Some((log, position, living)) = self.living() {
-            let entry = (position, self.index);
-            self.shared.end(log, entry, living, |publishers| publishers.unload(log, entry));
-        }
+        self.end();
     }
 }
 
