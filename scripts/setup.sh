@@ -111,6 +111,7 @@ openssl, which makes certificates|openssl|openssl
 strace, which kills at a system call|strace|strace
 mmdebstrap|mmdebstrap|mmdebstrap
 patchelf|patchelf|patchelf
+the decoder of Intel PT|/usr/include/intel-pt.h|libipt-dev
 Go|go|golang-go
 gofmt|gofmt|golang-go
 libdebuginfod|/usr/share/doc/libdebuginfod1|libdebuginfod1

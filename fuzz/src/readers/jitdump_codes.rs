@@ -1,9 +1,11 @@
 //! Jitdumps, the unified level: what a consumer asks of every code of any bytes.
+use code_bytes::CodeBytes;
 use jitdump::{CodeEvent, Dump, Writer, WriterConfig};
 
 /// Reads it in every way, and checks what must hold.
 pub fn run(bytes: &[u8]) {
     let Ok(dump) = Dump::parse(bytes) else { return };
+    bytes_at_times(bytes);
     let _ = dump.log();
     if let Ok(copy) = jitdump::with_source_positions(&dump) {
         assert!(copy.len() >= bytes.len());
@@ -45,4 +47,19 @@ pub fn run(bytes: &[u8]) {
     let copy = Dump::parse(&copy).expect("a header we wrote");
     let read = copy.codes().filter(|event| matches!(event, Ok(CodeEvent::Load(_)))).count();
     assert!(read <= written, "{read} codes of {written}");
+}
+
+/// The bytes at the address and the time of each load.
+fn bytes_at_times(bytes: &[u8]) {
+    let Ok(codes) = CodeBytes::read(bytes, bytes.len() as u64) else { return };
+    let Ok(dump) = Dump::parse(bytes) else { return };
+    for event in dump.codes() {
+        let Ok(CodeEvent::Load(load)) = event else { continue };
+        let Some(found) = codes.at(load.address, load.timestamp) else { continue };
+        assert!(found.addresses.contains(&load.address));
+        let mut buffer = [0; 16];
+        let copied = codes.copy(load.address, load.timestamp, &mut buffer);
+        let same = copied.min(found.from(load.address).len());
+        assert_eq!(buffer[..same], found.from(load.address)[..same]);
+    }
 }

@@ -31,6 +31,8 @@ pub mod kind {
     pub const HEADER_BUILD_ID: u32 = 67;
     /// All events before the previous record of this type can be sorted.
     pub const FINISHED_ROUND: u32 = 68;
+    /// Which kind of AUX area data there is, and how it was recorded.
+    pub const AUXTRACE_INFO: u32 = 70;
     /// AUX area data, as a payload.
     pub const AUXTRACE: u32 = 71;
     /// Name, unit or CPUs of an event.

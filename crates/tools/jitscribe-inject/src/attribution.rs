@@ -196,6 +196,9 @@ impl SampleAttribution {
             }
             counts.through += u64::from(on_stack && counts.jitted() == jitted);
         }
+        if index.has_trace {
+            attribution.sampled.add_all(&codes.table);
+        }
         attribution.referenced = words.map(StackWords::finish).unwrap_or_default();
         Ok(attribution)
     }

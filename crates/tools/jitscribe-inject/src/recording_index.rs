@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use code_timeline::{AddressSpaceId, Processes};
-use perf_data::{FileIdentity, Input, Record, TimeConv, kind, misc, sample_type};
+use perf_data::{Endian, Event, FileIdentity, Input, Record, TimeConv, kind, misc, sample_type};
 
 use super::clock::RecordingClock;
 use super::interner::{Interner, NameId};
@@ -65,6 +65,7 @@ impl RecordingIndex {
             names: Interner::default(),
             clock: RecordingClock::default(),
             stack_copies: false,
+            has_trace: false,
             events: 0,
             last_sample: 0,
             comms: HashMap::new(),
@@ -90,9 +91,11 @@ pub struct RecordingIndex {
     pub clock: RecordingClock,
     /// Whether samples have copies of the stack, which are unwound when the recording is read.
     pub stack_copies: bool,
+    /// Whether it has a trace of all instructions, which may run through any code.
+    pub has_trace: bool,
     /// Number of events.
     pub events: u64,
-    /// The time of the last sample; 0 if there is none.
+    /// The time of the last sample, or of the last event if there is a trace of instructions; 0 if there is none.
     pub last_sample: u64,
     /// The address of the kernel's code.
     pub kernel_text: Option<u64>,
@@ -121,7 +124,12 @@ impl RecordingIndex {
                         found.take(record, event.timestamp().unwrap_or(0), ordinal);
                     }
                 }
+                kind::AUXTRACE_INFO => found.has_trace |= is_instruction_trace(&event),
                 _ => {}
+            }
+            // A trace has its times in data of its own, and need not come with samples.
+            if found.has_trace {
+                found.last_sample = found.last_sample.max(event.timestamp().unwrap_or(0));
             }
             if ordinal.is_multiple_of(4096) {
                 tick(event.offset());
@@ -170,6 +178,16 @@ impl RecordingIndex {
     pub fn name(&self, map: &MapEvent) -> &[u8] {
         self.names.get(map.name)
     }
+}
+
+/// Whether an AUXTRACE_INFO event announces a trace of instructions. Its first number says which: Intel PT, Intel BTS and CoreSight are of that kind; Arm's SPE
+/// and others are samples (perf: `enum auxtrace_type` in util/auxtrace.h).
+fn is_instruction_trace(event: &Event<'_>) -> bool {
+    let number = event.body().first_chunk().map(|&bytes| match event.endian() {
+        Endian::Little => u32::from_le_bytes(bytes),
+        Endian::Big => u32::from_be_bytes(bytes),
+    });
+    matches!(number, Some(1..=3))
 }
 
 /// Indices of mappings by address space, and within each in the order of time.
@@ -224,6 +242,7 @@ struct Raw {
     time_conv: Option<TimeConv>,
     events: u64,
     last_sample: u64,
+    has_trace: bool,
     comms: HashMap<u32, Vec<u8>>,
     begun: HashMap<(u32, u64), Ordinal>,
     inodes: HashMap<(u32, NameId), Inode>,
@@ -295,6 +314,7 @@ impl Raw {
             names,
             events,
             last_sample,
+            has_trace,
             comms,
             begun,
             inodes,
@@ -329,6 +349,7 @@ impl Raw {
             stack_copies,
             events,
             last_sample,
+            has_trace,
             comms,
             begun,
             inodes,

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use code_timeline::{AddressSpaceId, CodeId, Usage};
 use rustc_hash::FxBuildHasher;
 
+use super::code_table::CodeTable;
+
 /// What the samples say about each code, by the address space whose timeline it is in.
 #[derive(Debug, Default)]
 pub struct SampledCodes {
@@ -65,6 +67,17 @@ impl SampledCodes {
         if let Some(sampled) = self.list.get_mut(id.0 as usize) {
             sampled.usage.again(time);
             sampled.hits += hits;
+        }
+    }
+
+    /// Records that all code may have run as long as it lived, as in a trace of instructions.
+    pub fn add_all(&mut self, table: &CodeTable<'_>) {
+        for (space, timeline) in table.history.timelines() {
+            for piece in timeline.pieces() {
+                let id = self.id(space, piece.code, piece.since);
+                self.again(id, piece.since, 0);
+                self.again(id, piece.until - 1, 0);
+            }
         }
     }
 

@@ -1,0 +1,89 @@
+//! Reads a jitdump into a history and the bytes of its codes.
+
+use std::ops::ControlFlow;
+
+use code_timeline::{AddressSpaceId, Code, HistoryBuilder, Processes};
+use jitdump::{CodeEvent, DumpFile, FLAG_ARCH_TIMESTAMP, OpenError, ReadAt};
+
+use crate::{CodeBytes, Place};
+
+/// How many places of damage are described; the others are only counted.
+const DESCRIBED: usize = 10;
+
+/// Why nothing could be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be read, or is not a jitdump.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// Its codes take more memory than there is.
+    #[error("the codes of the dump take more memory than there is")]
+    Memory,
+}
+
+impl CodeBytes {
+    /// Reads the first `size` bytes of a jitdump. What is damaged is left out, and [described](Self::damage). Memory is in proportion to the
+    /// bytes of the codes.
+    ///
+    /// # Errors
+    /// [`Error::Open`], [`Error::Memory`].
+    pub fn read(file: impl ReadAt, size: u64) -> Result<Self, Error> {
+        // A dump alone has no record of forks, so all code is attributed to one process.
+        const ONE: AddressSpaceId = AddressSpaceId::ONLY;
+        let mut file = DumpFile::open(file, size)?;
+        let quirks = file.quirks().map_err(OpenError::Read)?;
+        let has_processor_clock = file.header().flags & FLAG_ARCH_TIMESTAMP != 0;
+        let mut history = HistoryBuilder::new();
+        let mut source = history.source();
+        let mut content = Vec::new();
+        let (mut damage, mut refused, mut damaged) = (Vec::new(), false, 0_u64);
+        let outcome = file.for_each_code(quirks, |event| {
+            match event {
+                Ok(CodeEvent::Load(load)) if load.size > 0 => {
+                    let (Some(name), Some(bytes)) =
+                        (append(&mut content, load.name), append(&mut content, load.bytes))
+                    else {
+                        refused = true;
+                        return ControlFlow::Break(());
+                    };
+                    let origin = Place { name, bytes };
+                    let code = Code { address: load.address, size: load.size, origin };
+                    let id = source.load(ONE, load.timestamp, load.index, code);
+                    if let Some(died) = load.died() {
+                        source.unload(ONE, died, id);
+                    }
+                }
+                Ok(CodeEvent::Move(to)) => {
+                    source.moved(ONE, to.timestamp, to.index, to.old_address, to.new_address);
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    damaged += 1;
+                    if damage.len() < DESCRIBED {
+                        damage.push(error.to_string());
+                    }
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        outcome.map_err(OpenError::Read)?;
+        if refused {
+            return Err(Error::Memory);
+        }
+        if damaged > damage.len() as u64 {
+            damage.push(format!("and {} more", damaged - damage.len() as u64));
+        }
+        let processes = Processes::new();
+        source.finish(&processes);
+        let history = history.finish(&processes, 0);
+        Ok(Self { history, content, has_processor_clock, damage })
+    }
+}
+
+/// Appends bytes, and returns where they are. `None`: the memory was refused.
+fn append(content: &mut Vec<u8>, bytes: &[u8]) -> Option<(usize, usize)> {
+    content.try_reserve(bytes.len()).ok()?;
+    let start = content.len();
+    content.extend_from_slice(bytes);
+    Some((start, content.len()))
+}
