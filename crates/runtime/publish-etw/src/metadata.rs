@@ -1,5 +1,6 @@
 //! What the events say about themselves, as TraceLogging has it: the size of all in two bytes, a tag, the name with NUL, and for each field its
 //! name with NUL and the type of its value (`TlgIn…` of TraceLoggingProvider.h).
+#![allow(clippy::indexing_slicing, reason = "all of it is computed when it is compiled")]
 
 use crate::api::{EventDescriptor, Guid};
 
