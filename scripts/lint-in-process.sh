@@ -8,7 +8,7 @@ export CLIPPY_CONF_DIR
 packages=
 for crate in \
     code-arena code-image jitscribe-guest jitscribe jitscribe-capi jitscribe-preload \
-    publish-gdb publish-perf-map publish-unwind publish-valgrind publish-vtune; do
+    publish-gdb publish-perf-map publish-unwind publish-valgrind publish-vtune publish-etw; do
     packages="$packages -p $crate"
 done
 deny="-D clippy::disallowed_types -D clippy::disallowed_methods -D clippy::disallowed_macros"
@@ -16,4 +16,4 @@ deny="-D clippy::disallowed_types -D clippy::disallowed_methods -D clippy::disal
 cargo clippy --lib --no-deps --features code-image/objects,code-image/jitdump $packages "$@" -- $deny
 # Its part for Windows.
 # shellcheck disable=SC2086
-exec cargo clippy --lib --no-deps --target x86_64-pc-windows-gnu -p publish-unwind "$@" -- $deny
+exec cargo clippy --lib --no-deps --target x86_64-pc-windows-gnu -p publish-unwind -p publish-etw "$@" -- $deny

@@ -110,6 +110,8 @@ Python venv|/usr/share/doc/python3-venv|python3-venv
 openssl, which makes certificates|openssl|openssl
 strace, which kills at a system call|strace|strace
 mmdebstrap|mmdebstrap|mmdebstrap
+dpkg-shlibdeps, for packages|dpkg-shlibdeps|dpkg-dev
+lintian, which checks packages|lintian|lintian
 patchelf|patchelf|patchelf
 the decoder of Intel PT|/usr/include/intel-pt.h|libipt-dev
 Go|go|golang-go
@@ -216,9 +218,9 @@ if ! rust_is_new_enough; then
     fi
 fi
 
-# What the tests build for other than this machine: arm64, to look at alone, and Windows, to be run by scripts/wine.sh.
-# Where there is no rustup it has to come with the toolchain.
-others='aarch64-unknown-linux-gnu x86_64-pc-windows-gnu'
+# What the tests build for other than this machine: arm64 and macOS, to look at alone, Windows, to be run by scripts/wine.sh, and musl,
+# for the static command. Where there is no rustup it has to come with the toolchain.
+others='aarch64-unknown-linux-gnu x86_64-pc-windows-gnu x86_64-unknown-linux-musl aarch64-apple-darwin x86_64-apple-darwin'
 other_is_there() {
     [ -d "$(rustc --print sysroot)/lib/rustlib/$1/lib" ]
 }

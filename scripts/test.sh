@@ -3,8 +3,8 @@
 # what each step took, and which tests were skipped for want of a privilege.
 #
 #   scripts/test.sh          what continuous integration runs
-#   scripts/test.sh --all    then also with newer versions of the debuggers, Valgrind and LLVM, for Windows, with sanitizers,
-#                            and every fuzz target for a short while
+#   scripts/test.sh --all    then also with newer versions of the debuggers, Valgrind and LLVM, in a bare Debian, for Windows and macOS,
+#                            with sanitizers, and every fuzz target for a short while
 #
 # FUZZ_SECONDS (default 10) is the time for each fuzz target. With JITSCRIBE_NO_SKIP=1, a missing privilege is a failure.
 set -euo pipefail
@@ -64,6 +64,9 @@ JITSCRIBE_PRELOAD=$built/libjitscribe_preload.so JITSCRIBE_BIN=$built/jitscribe 
     cargo test --quiet --workspace --locked --no-fail-fast
 (cd fleet && cargo test --quiet --locked --target-dir "$target/fleet")
 
+step "packages"
+scripts/test-packages.sh --here "$built"
+
 # With newer versions of tools, for another system, with other compilers, and with random input: for more than CI's time.
 if [ -n "$all" ]; then
     step "gdb 16 and lldb 19"
@@ -79,10 +82,16 @@ if [ -n "$all" ]; then
     step "LLVM 15 to 19"
     scripts/llvm.sh
 
+    step "packages in a bare Debian"
+    scripts/test-packages.sh "$built"
+
+    step "macOS"
+    scripts/macos.sh
+
     step "Windows"
     export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$PWD/scripts/wine.sh
-    cargo test --quiet --locked --target x86_64-pc-windows-gnu --no-fail-fast -p unwind-info -p publish-unwind
-    cargo test --quiet --locked --target x86_64-pc-windows-gnu --no-fail-fast -p jitscribe --lib --test windows
+    cargo test --quiet --locked --target x86_64-pc-windows-gnu --no-fail-fast -p unwind-info -p publish-unwind -p publish-etw
+    cargo test --quiet --locked --target x86_64-pc-windows-gnu --no-fail-fast -p jitscribe --features etw --lib --test windows
     cargo build --quiet --locked --target x86_64-pc-windows-gnu -p jitscribe-capi -p jitscribe-shared
 
     step "sanitizers"

@@ -255,10 +255,10 @@ pub unsafe extern "C" fn jitscribe_log_fd(scribe: *const OpaqueScribe, fd: *mut 
     guard(|| {
         // SAFETY: the contract of the header.
         let (scribe, out) = unsafe { (raw::shared(scribe)?.scribe, Out::new(fd)?) };
-        #[cfg(unix)]
+        #[cfg(target_os = "linux")]
         let fd = scribe.log_fd().map_or(-1, |fd| std::os::fd::AsRawFd::as_raw_fd(&fd));
-        // On Windows, the log is private memory of the process.
-        #[cfg(windows)]
+        // On macOS and Windows, the log is private memory of the process; a dump of macOS has a path.
+        #[cfg(not(target_os = "linux"))]
         let fd = {
             let _: Scribe = scribe;
             -1

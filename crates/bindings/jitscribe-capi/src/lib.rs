@@ -12,7 +12,7 @@
 // The modules are private: users of the C API read the header, not the Rust documentation.
 mod announce;
 mod api;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod arena;
 mod code;
 mod guard;
@@ -31,7 +31,7 @@ pub use api::{
     jitscribe_log_fd, jitscribe_moved, jitscribe_moved_to_address, jitscribe_open, jitscribe_poll,
     jitscribe_result_name, jitscribe_show_before_crash, jitscribe_unload, jitscribe_version,
 };
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 pub use arena::{
     ArenaFlag, ArenaSettings, OpaqueAllocation, OpaqueArena, jitscribe_allocation_edit,
     jitscribe_allocation_finish, jitscribe_allocation_free, jitscribe_arena_allocate,

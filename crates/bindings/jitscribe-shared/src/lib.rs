@@ -1,4 +1,6 @@
-//! `libjitscribe.so`: the C API of `jitscribe-capi`, and the two symbols by which debuggers find code.
+//! The shared library as cargo makes it: the C API of `jitscribe-capi`, and the two symbols by which debuggers find code. For Windows and
+//! macOS, and for builds without make. The installed `libjitscribe.so` is linked from the static library, so that its symbols have versions
+//! (`crates/bindings/jitscribe-capi/Makefile`).
 //!
 //! A shared library made from Rust exports only what Rust code defines under an unmangled name. The linker makes all other
 //! symbols local, and stripping removes them. This includes the weak definitions in `publish-gdb`, which are assembly. Here,

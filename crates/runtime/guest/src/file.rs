@@ -9,7 +9,11 @@ use std::sync::atomic::{
 };
 
 use rustix::fs::{Mode, OFlags, Stat, fstat, open};
-use rustix::io::{DupFlags, Errno, dup3, fcntl_dupfd_cloexec};
+#[cfg(target_os = "linux")]
+use rustix::io::{DupFlags, dup3};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+#[cfg(not(target_os = "linux"))]
+use rustix::io::{FdFlags, dup2, fcntl_setfd};
 
 use crate::high_descriptor;
 
@@ -88,7 +92,7 @@ impl OwnFile {
             // SAFETY: both are open, and have no other owner: the one belongs to `new`, the other to this value.
             let (file, mut place) =
                 unsafe { (OwnedFd::from_raw_fd(number), OwnedFd::from_raw_fd(old)) };
-            let done = dup3(&file, &mut place, DupFlags::CLOEXEC);
+            let done = put_in_place(&file, &mut place);
             // This value keeps the number.
             let _ = place.into_raw_fd();
             if done.is_err() {
@@ -116,6 +120,19 @@ impl Drop for OwnFile {
             drop(unsafe { OwnedFd::from_raw_fd(file) });
         }
     }
+}
+
+/// Makes `place` a descriptor of `file`.
+#[cfg(target_os = "linux")]
+fn put_in_place(file: &OwnedFd, place: &mut OwnedFd) -> Result<(), Errno> {
+    dup3(file, place, DupFlags::CLOEXEC)
+}
+
+/// Where `dup3` does not exist. The child has only one thread, so that no other one can start a program in between.
+#[cfg(not(target_os = "linux"))]
+fn put_in_place(file: &OwnedFd, place: &mut OwnedFd) -> Result<(), Errno> {
+    dup2(file, place)?;
+    fcntl_setfd(place, FdFlags::CLOEXEC)
 }
 
 #[allow(clippy::unnecessary_cast, reason = "their types differ from system to system")]

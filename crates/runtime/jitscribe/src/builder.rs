@@ -86,9 +86,9 @@ impl Builder {
 
     /// Keeps `/tmp/perf-PID.map` up to date, for `perf report` and other readers of perf maps.
     ///
-    /// Not on Windows, where it has no effect and is reported.
+    /// On Linux; elsewhere this has no effect, and is reported.
     pub fn perf_map(mut self) -> Self {
-        self.perf_map = self.has(cfg!(unix), "a perf map", "on this system");
+        self.perf_map = self.has(cfg!(target_os = "linux"), "a perf map", "on this system");
         self
     }
 
@@ -168,10 +168,10 @@ impl Builder {
     /// the same directory as for [`Self::jitdump`]. Enabled by default under Valgrind; calling this also emits a notice if
     /// Valgrind is not running.
     ///
-    /// Without the cargo feature `valgrind`, and on Windows, this has no effect, and is reported.
+    /// Without the cargo feature `valgrind`, and on other systems than Linux, this has no effect, and is reported.
     pub fn valgrind(mut self) -> Self {
         let where_not = "without the feature `valgrind`, or on this system";
-        let is_there = cfg!(all(feature = "valgrind", unix));
+        let is_there = cfg!(all(feature = "valgrind", target_os = "linux"));
         self.valgrind = Some(self.has(is_there, "code for valgrind", where_not));
         self
     }
@@ -192,10 +192,10 @@ impl Builder {
     /// JIT Profiling API. The collector is loaded into the process when the scribe is made. Enabled by default where the variable
     /// is set; calling this also emits a notice if it is not, or if the collector is not running.
     ///
-    /// Without the cargo feature `vtune`, and on Windows, this has no effect, and is reported.
+    /// Without the cargo feature `vtune`, and on other systems than Linux, this has no effect, and is reported.
     pub fn vtune(mut self) -> Self {
         let where_not = "without the feature `vtune`, or on this system";
-        let is_there = cfg!(all(feature = "vtune", unix));
+        let is_there = cfg!(all(feature = "vtune", target_os = "linux"));
         self.vtune = Some(self.has(is_there, "code for VTune", where_not));
         self
     }
@@ -226,7 +226,7 @@ impl Builder {
     /// which perf finds it. The file is in the folder `jitscribe` of the user's runtime directory (`XDG_RUNTIME_DIR`, else
     /// `.cache` in the home directory).
     ///
-    /// Not on Windows, where it has no effect and is reported.
+    /// On Linux and macOS, where samply finds it; on Windows this has no effect, and is reported.
     pub fn jitdump(mut self) -> Self {
         self.dump_dir = self.has(cfg!(unix), "a jitdump", "on this system").then_some(None);
         self
@@ -280,9 +280,9 @@ impl Builder {
     /// Starts a thread that applies requests of `jitscribe ctl` at once; otherwise, the next announcement applies them. Once a
     /// second, the thread also checks whether a debugger is attached, and then shows it all code, unless [`Self::no_gdb`] is set.
     ///
-    /// Not on Windows, where it has no effect and is reported.
+    /// On Linux; elsewhere this has no effect, and is reported.
     pub fn control_thread(mut self) -> Self {
-        self.watch = self.has(cfg!(unix), "a control thread", "on this system");
+        self.watch = self.has(cfg!(target_os = "linux"), "a control thread", "on this system");
         self
     }
 
@@ -297,11 +297,12 @@ impl Builder {
     ///
     /// All scribes share one context, which lists the logs of all, also of those without this setting.
     ///
-    /// Not on Windows, where it has no effect and is reported.
+    /// On Linux; elsewhere this has no effect, and is reported.
     ///
     /// [OTEP 4719]: https://github.com/open-telemetry/opentelemetry-specification/blob/main/oteps/profiles/4719-process-ctx.md
     pub fn process_context(mut self) -> Self {
-        self.process_context = self.has(cfg!(unix), "a process context", "on this system");
+        self.process_context =
+            self.has(cfg!(target_os = "linux"), "a process context", "on this system");
         self
     }
 
@@ -497,8 +498,10 @@ impl Builder {
                 }
             },
         };
-        let is_shown =
-            || cfg!(all(feature = "valgrind", unix)) && guest::valgrind::is_under_valgrind();
+        let is_shown = || {
+            cfg!(all(feature = "valgrind", target_os = "linux"))
+                && guest::valgrind::is_under_valgrind()
+        };
         let for_valgrind = self.valgrind.unwrap_or_else(is_shown) && !self.is_off;
         let valgrind_is_requested = self.valgrind == Some(true);
         let valgrind = for_valgrind.then(|| self.valgrind_dir.map_or_else(system::private_dir, Ok));
@@ -531,6 +534,7 @@ impl Builder {
             vtune: self.vtune != Some(false) && !self.is_off,
             vtune_is_requested: self.vtune == Some(true),
             vtune_module: self.vtune_module,
+            etw: !self.is_off,
             arena_dir: self.arena_dir,
             perf_map: !self.no_perf_map,
             perf_map_dir: self.perf_map_dir,

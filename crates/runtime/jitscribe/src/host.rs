@@ -77,7 +77,7 @@ impl Host {
     }
 
     /// Reports why Valgrind is shown no code.
-    #[cfg(all(feature = "valgrind", unix))]
+    #[cfg(all(feature = "valgrind", target_os = "linux"))]
     pub(crate) fn report_valgrind(&self, text: impl std::fmt::Display) {
         let notice = Notice::new(Subject::Valgrind, text);
         if self.settings.valgrind_is_requested {

@@ -42,7 +42,8 @@ mod host;
     feature = "gdb",
     feature = "objects",
     feature = "unwinders",
-    all(feature = "vtune", unix)
+    all(feature = "vtune", target_os = "linux"),
+    all(feature = "etw", windows)
 ))]
 #[cfg_attr(
     not(all(feature = "arena", feature = "gdb", feature = "objects", feature = "unwinders")),
@@ -64,7 +65,7 @@ mod thread;
 pub use builder::Builder;
 pub use code_context::{CodeContext, CodeLog};
 // Of crates of this project. They are part of this library's interface, and versioned with it: see the crate's documentation.
-#[cfg(all(feature = "arena", unix))]
+#[cfg(all(feature = "arena", target_os = "linux"))]
 pub use code_arena::{CodeArena, Draft, Executable, Options as ArenaOptions};
 pub use jit_code::{Code, Inlined, Kind, Line, Row, Unwind};
 pub use notice::{Notice, Subject};

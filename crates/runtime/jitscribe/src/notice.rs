@@ -79,6 +79,8 @@ pub enum Subject {
     Valgrind,
     /// Code for VTune.
     Vtune,
+    /// Code for Windows' profilers.
+    Etw,
     /// An arena for code.
     Arena,
     /// Code for debuggers.
@@ -109,6 +111,7 @@ impl Notice {
             Subject::PerfMap => "out of memory: the perf map is given up",
             Subject::Valgrind => "out of memory: valgrind is shown no code",
             Subject::Vtune => "out of memory: VTune is passed no code",
+            Subject::Etw => "out of memory: profilers are passed no code any more",
             Subject::Arena => "out of memory: no memory for code in an arena",
             Subject::Debuggers => "out of memory: debuggers are shown no code any more",
             Subject::ProcessContext => "out of memory: no process context is published",

@@ -1,7 +1,7 @@
 //! The scribe: takes announcements, writes them to the log, and passes them on to the publishers.
 
 use std::num::NonZeroU32;
-#[cfg(all(feature = "arena", unix))]
+#[cfg(all(feature = "arena", target_os = "linux"))]
 use std::path::Path;
 use std::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU64,
@@ -20,7 +20,7 @@ use crate::publishers::Publishers;
 use crate::settings::Settings;
 use crate::spin_lock::{Patience, SpinLock};
 use crate::thread;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 use fallible::IoError;
 use fallible::{OsError, PathText, Place, Refused};
 use guest::hold_signals;
@@ -236,7 +236,7 @@ impl Scribe {
     ///
     /// `None` if there is no file, or if the process has closed the descriptor, whose number may now refer to another file. The
     /// log works without it, and tools find the log by its mapping.
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     #[must_use]
     pub fn log_fd(&self) -> Option<std::os::fd::BorrowedFd<'static>> {
         let log = self.0.host.log.as_ref()?;
@@ -247,7 +247,7 @@ impl Scribe {
     }
 
     /// [`Self::log_fd`] for its number only: in the child of a fork, the file may lack what the parent had announced.
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     #[doc(hidden)]
     #[must_use]
     pub fn log_fd_number(&self) -> Option<std::os::fd::RawFd> {
@@ -267,14 +267,14 @@ impl Scribe {
     ///
     /// `None` if it could not be created, which is reported; use memory of your own in this case. The file is in the directory of
     /// [`Builder::arena_in`].
-    #[cfg(all(feature = "arena", unix))]
+    #[cfg(all(feature = "arena", target_os = "linux"))]
     #[must_use]
     pub fn code_arena(&self) -> Option<code_arena::CodeArena> {
         self.code_arena_with(|options| options)
     }
 
     /// [`Self::code_arena`] with other options; `choose` gets the defaults.
-    #[cfg(all(feature = "arena", unix))]
+    #[cfg(all(feature = "arena", target_os = "linux"))]
     #[must_use]
     pub fn code_arena_with(
         &self,
@@ -335,7 +335,7 @@ impl Scribe {
     fn begin(&self) {
         let shared = self.0;
         let host = &shared.host;
-        #[cfg(unix)]
+        #[cfg(target_os = "linux")]
         if host.settings.watch && host.log.is_some() {
             let watch = move || shared.watch();
             if let Err(error) = guest::spawn("jitscribe", watch) {
@@ -643,7 +643,7 @@ impl Shared {
     }
 
     /// Waits for requests, for ever.
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     fn watch(&'static self) {
         use rustix::thread::futex;
         let Some(log) = self.current() else { return };

@@ -27,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) vtune_is_requested: bool,
     /// The name of the module in which VTune shows the code; `None` for the default.
     pub(crate) vtune_module: Option<Text>,
+    /// Whether code is reported to Windows' profilers, if something records.
+    pub(crate) etw: bool,
     /// The directory of the files of arenas; `None` for the default.
     pub(crate) arena_dir: Option<PathText>,
     /// Whether a perf map is allowed.
@@ -60,6 +62,7 @@ impl Settings {
             vtune: false,
             vtune_is_requested: false,
             vtune_module: None,
+            etw: false,
             arena_dir: None,
             perf_map: false,
             perf_map_dir: None,

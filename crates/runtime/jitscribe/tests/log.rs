@@ -1,5 +1,5 @@
 //! What is announced is what an outsider reads.
-#![cfg(unix)]
+#![cfg(target_os = "linux")]
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! The log against a naive model: whatever is announced, moved and unloaded, what an outsider reads is what
 //! a plain map would hold, and what it could not hold is counted.
-#![cfg(unix)]
+#![cfg(target_os = "linux")]
 
 mod common;
 

@@ -1,7 +1,7 @@
 //! Threads of one process: for ThreadSanitizer (`scripts/sanitize.sh`), and without it for what they leave.
 //!
 //! `JITSCRIBE_THREADS_OPS` is how much each does; 20,000 unless set.
-#![cfg(unix)]
+#![cfg(target_os = "linux")]
 
 mod common;
 

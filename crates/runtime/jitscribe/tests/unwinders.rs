@@ -1,5 +1,5 @@
 //! A panic passes through announced code, wherever it is, if it is registered with the unwinders.
-#![cfg(unix)]
+#![cfg(target_os = "linux")]
 #![cfg(all(target_arch = "x86_64", feature = "unwinders", feature = "arena"))]
 #![allow(unsafe_code)]
 

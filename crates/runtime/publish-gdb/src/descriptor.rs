@@ -30,7 +30,7 @@ struct RawDescriptor {
 // Weak: a program that defines them uses its own, and several copies of this crate share one. With default visibility,
 // because debuggers look for global symbols. The function has unique bytes, so that no linker folds it into another one:
 // otherwise a breakpoint in it would be in the other function, too.
-#[cfg(not(windows))]
+#[cfg(not(any(windows, target_vendor = "apple")))]
 macro_rules! interface {
     ($pointer:literal, $($body:literal),+) => {
         std::arch::global_asm!(
@@ -52,6 +52,35 @@ macro_rules! interface {
             "__jit_debug_register_code:",
             $($body,)+
             ".size __jit_debug_register_code, . - __jit_debug_register_code",
+            ".popsection",
+        );
+    };
+}
+
+// Mach-O: C names have an underscore in front, the linker keeps one of several weak definitions of a program and the loader one of those of
+// its libraries, and symbols have no sizes. What nothing refers to stays.
+#[cfg(target_vendor = "apple")]
+macro_rules! interface {
+    ($pointer:literal, $($body:literal),+) => {
+        std::arch::global_asm!(
+            ".pushsection __DATA,__data",
+            ".globl ___jit_debug_descriptor",
+            ".weak_definition ___jit_debug_descriptor",
+            ".no_dead_strip ___jit_debug_descriptor",
+            ".p2align 3",
+            "___jit_debug_descriptor:",
+            ".4byte 1",
+            ".4byte 0",
+            $pointer,
+            $pointer,
+            ".popsection",
+            ".pushsection __TEXT,__text,regular,pure_instructions",
+            ".globl ___jit_debug_register_code",
+            ".weak_definition ___jit_debug_register_code",
+            ".no_dead_strip ___jit_debug_register_code",
+            ".p2align 4",
+            "___jit_debug_register_code:",
+            $($body,)+
             ".popsection",
         );
     };

@@ -3,6 +3,7 @@
 
 use std::ffi::{CStr, c_void};
 
+#[cfg(target_os = "linux")]
 use crate::notes::Note;
 
 /// The unwinder that accepts registrations in this process. They handle registrations differently.
@@ -17,7 +18,9 @@ pub enum Kind {
 }
 
 type Register = unsafe extern "C" fn(*const c_void);
+#[cfg(target_os = "linux")]
 type RegisterTable = unsafe extern "C" fn(*const c_void, *mut c_void);
+#[cfg(target_os = "linux")]
 type DeregisterTable = unsafe extern "C" fn(*const c_void) -> *mut c_void;
 
 /// The unwinder's functions.
@@ -27,6 +30,7 @@ pub(crate) struct Functions {
     register: Register,
     deregister: Register,
     /// Not there in LLVM's.
+    #[cfg(target_os = "linux")]
     tables: Option<(RegisterTable, DeregisterTable)>,
 }
 
@@ -35,6 +39,15 @@ impl Functions {
     pub(crate) fn look() -> Option<Self> {
         let register = function(symbol(c"__register_frame")?);
         let deregister = function(symbol(c"__deregister_frame")?);
+        #[cfg(target_os = "macos")]
+        return Some(Self { kind: Kind::Llvm, register, deregister });
+        #[cfg(target_os = "linux")]
+        Some(Self::with_tables(register, deregister))
+    }
+
+    /// What else there is tells which unwinder it is.
+    #[cfg(target_os = "linux")]
+    fn with_tables(register: Register, deregister: Register) -> Self {
         let tables = symbol(c"__register_frame_info_table").zip(symbol(c"__deregister_frame_info"));
         // SAFETY: libgcc's functions of these names have these types.
         let tables = tables.map(|(register, deregister)| unsafe {
@@ -52,7 +65,7 @@ impl Functions {
         } else {
             Kind::OldLibgcc
         };
-        Some(Self { kind, register, deregister, tables })
+        Self { kind, register, deregister, tables }
     }
 
     /// # Safety
@@ -66,6 +79,7 @@ impl Functions {
     /// # Safety
     /// `list` points to pointers to descriptions, as [`Self::register`] takes them, and ends with null. All stays as
     /// it is until it is deregistered, and so does the note, which is no other registration's.
+    #[cfg(target_os = "linux")]
     pub(crate) unsafe fn register_table(&self, list: *const *const u8, note: &Note) {
         if let Some((register, _)) = self.tables {
             // SAFETY: guaranteed by the caller.
@@ -75,6 +89,7 @@ impl Functions {
 
     /// # Safety
     /// The list was registered, and not deregistered since.
+    #[cfg(target_os = "linux")]
     pub(crate) unsafe fn deregister_table(&self, list: *const *const u8) {
         if let Some((_, deregister)) = self.tables {
             // SAFETY: guaranteed by the caller. What is returned is the note.
@@ -102,7 +117,7 @@ fn function(symbol: *mut c_void) -> Register {
 }
 
 /// Whether the libgcc that is loaded is of version 13 or later.
-#[cfg(target_env = "gnu")]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn is_new_libgcc() -> bool {
     // Conversions of 16-bit floats, which are new in 13: on x86, and on 64-bit ARM.
     [c"__floattibf", c"__fixbfti", c"__extendbfsf2", c"__truncsfbf2"].into_iter().any(|name| {
@@ -116,7 +131,7 @@ fn is_new_libgcc() -> bool {
 }
 
 /// What is not known to be new is treated as old, which is right for both.
-#[cfg(not(target_env = "gnu"))]
+#[cfg(all(target_os = "linux", not(target_env = "gnu")))]
 fn is_new_libgcc() -> bool {
     false
 }

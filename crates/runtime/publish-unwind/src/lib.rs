@@ -20,6 +20,8 @@
 //! implement it differently, and each is handled in its own way; see `unwinders.rs`. The other libunwind (nongnu), which has
 //! no such function, is informed through `_U_dyn_register`, whenever it is loaded; see `libunwind/mod.rs`.
 //!
+//! On macOS, whose unwinder is LLVM's, each FDE is registered by itself; see `macos.rs`.
+//!
 //! On Windows (x86-64), through growable function tables; see `windows/mod.rs`.
 //!
 //! Code in an arena of the crate `code-arena` needs no registration.
@@ -42,28 +44,35 @@
 )]
 
 #[cfg(unix)]
+#[cfg_attr(target_os = "macos", allow(dead_code, reason = "for unwinders of Linux"))]
 mod entries;
 #[cfg(unix)]
 mod functions;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod libunwind;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
+mod list;
+#[cfg(target_os = "linux")]
 mod llvm;
-#[cfg(unix)]
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(target_os = "linux")]
 mod memory;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod notes;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod regions;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod rows;
 #[cfg(unix)]
+#[cfg_attr(target_os = "macos", allow(dead_code, reason = "for unwinders of Linux"))]
 mod section;
 #[cfg(unix)]
+#[cfg_attr(target_os = "macos", allow(dead_code, reason = "for unwinders of Linux"))]
 mod singles;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod spare;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod unwinders;
 #[cfg(all(windows, target_arch = "x86_64"))]
 mod windows;
@@ -71,7 +80,9 @@ mod windows;
 #[cfg(unix)]
 pub use functions::Kind;
 pub use jit_code::{Code, Row, Unwind};
-#[cfg(unix)]
+#[cfg(target_os = "macos")]
+pub use macos::Unwinders;
+#[cfg(target_os = "linux")]
 pub use unwinders::Unwinders;
 #[cfg(all(windows, target_arch = "x86_64"))]
 pub use windows::Unwinders;

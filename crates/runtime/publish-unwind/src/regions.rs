@@ -10,7 +10,8 @@ use fallible::{Map, Refused, Vec};
 
 use crate::entries::{Entry, Frames};
 use crate::functions::Functions;
-use crate::section::{Description, Table};
+use crate::list::Table;
+use crate::section::Description;
 
 /// A region has at least this many FDEs before it is divided.
 const FEW: usize = 256;
@@ -229,7 +230,7 @@ mod tests {
     use super::{MANY, REGIONS, Regions};
     use crate::entries::Entry;
     use crate::functions::Functions;
-    use crate::section::LISTED;
+    use crate::list::LISTED;
 
     /// Whatever the number and order of codes, a walk searches few lists, and far less than everything is relisted for each
     /// code. Counted, not timed.

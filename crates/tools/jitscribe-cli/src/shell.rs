@@ -5,7 +5,7 @@ use std::io::Write;
 use clap::Command;
 use clap_complete::Shell;
 
-use crate::text::Out;
+use crate::text::{self, Out};
 use crate::{Error, Result};
 
 /// Print shell completions
@@ -18,11 +18,21 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Print all man pages
+/// Print man pages
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXAMPLES:
-  jitscribe man | man -l -")]
-pub struct ManArgs {}
+  jitscribe man | man -l -
+  jitscribe man inject | man -l -
+  jitscribe man --list          # the names of all pages")]
+pub struct ManArgs {
+    /// Print the page of this verb, or with `jitscribe` the page of the command itself; without it, all pages
+    #[arg(value_name = "VERB")]
+    page: Option<String>,
+
+    /// Print the name of each page instead: `jitscribe`, `jitscribe-record` and so on
+    #[arg(long, conflicts_with = "page")]
+    list: bool,
+}
 
 /// Prints completions for `command`.
 pub fn completions(args: &CompletionsArgs, mut command: Command) -> Result<()> {
@@ -33,13 +43,28 @@ pub fn completions(args: &CompletionsArgs, mut command: Command) -> Result<()> {
     out.finish()
 }
 
-/// Prints the man pages of `command`.
-pub fn man(_args: &ManArgs, mut command: Command) -> Result<()> {
-    let mut out = Out::new();
+/// Prints man pages of `command`.
+pub fn man(args: &ManArgs, mut command: Command) -> Result<()> {
     command.build();
-    clap_mangen::Man::new(command.clone()).render(&mut out).map_err(Error::Stdout)?;
-    for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
-        clap_mangen::Man::new(verb.clone()).render(&mut out).map_err(Error::Stdout)?;
+    let verbs = command.get_subcommands().filter(|verb| verb.get_name() != "help");
+    let mut pages: Vec<&Command> = std::iter::once(&command).chain(verbs).collect();
+    if let Some(wanted) = &args.page {
+        pages.retain(|page| page.get_name() == wanted);
+        if pages.is_empty() {
+            return Err(Error::Usage(format!(
+                "no page for `{}`. `jitscribe --help` lists the verbs",
+                text::said(wanted)
+            )));
+        }
+    }
+    let mut out = Out::new();
+    for page in pages {
+        if args.list {
+            let name = page.get_display_name().unwrap_or_else(|| page.get_name());
+            writeln!(out, "{name}").map_err(Error::Stdout)?;
+        } else {
+            clap_mangen::Man::new(page.clone()).render(&mut out).map_err(Error::Stdout)?;
+        }
     }
     out.finish()
 }

@@ -18,26 +18,89 @@ fn the_shared_library_has_its_soname_and_links() {
     assert_eq!(link("libjitscribe.so.0"), Path::new(&format!("libjitscribe.so.{VERSION}")));
 }
 
-#[test]
-fn only_the_api_is_exported() {
-    let library = prefix().join("lib/libjitscribe.so");
-    let symbols = run(Command::new("nm").args(["-D", "--defined-only"]).arg(library));
-    let mut exported: Vec<_> =
-        symbols.lines().filter_map(|line| line.split_whitespace().last()).collect();
-    exported.sort_unstable();
-    // The library exports the symbols for debuggers and those that the header declares, and no
-    // others.
+/// What the header declares.
+fn declared() -> Vec<String> {
     let header = std::fs::read_to_string(prefix().join("include/jitscribe.h")).expect("a header");
     let mut declared: Vec<_> = header
         .lines()
         .filter(|line| line.starts_with(|first: char| first.is_alphabetic()))
         .filter(|line| !line.starts_with("typedef"))
         .filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next())
+        .map(str::to_owned)
         .collect();
-    declared.extend(["__jit_debug_descriptor", "__jit_debug_register_code"]);
     declared.sort_unstable();
     assert!(declared.len() >= 12, "{declared:?}");
-    assert_eq!(exported, declared);
+    declared
+}
+
+/// The symbols that `nm` lists with these options.
+fn symbols(options: &[&str], library: &str) -> Vec<String> {
+    let output = run(Command::new("nm").args(options).arg(prefix().join("lib").join(library)));
+    let mut symbols: Vec<_> = output
+        .lines()
+        .filter_map(|line| line.split_once(' ')?.1.split_whitespace().next_back())
+        .map(str::to_owned)
+        .collect();
+    symbols.sort_unstable();
+    symbols
+}
+
+const FOR_DEBUGGERS: [&str; 2] = ["__jit_debug_descriptor", "__jit_debug_register_code"];
+
+/// Both libraries export the symbols for debuggers and those that the header declares, and no others.
+#[test]
+fn only_the_api_is_exported() {
+    // Each has the version in which it came.
+    let mut shared: Vec<_> =
+        declared().into_iter().map(|name| format!("{name}@@JITSCRIBE_0.1")).collect();
+    shared.extend(FOR_DEBUGGERS.map(str::to_owned));
+    shared.push("JITSCRIBE_0.1".to_owned());
+    shared.sort_unstable();
+    assert_eq!(
+        symbols(&["-D", "--defined-only", "--with-symbol-versions"], "libjitscribe.so"),
+        shared
+    );
+
+    let mut linked = declared();
+    linked.extend(FOR_DEBUGGERS.map(str::to_owned));
+    linked.sort_unstable();
+    assert_eq!(symbols(&["--extern-only", "--defined-only"], "libjitscribe.a"), linked);
+}
+
+/// A program may contain another library that is written in Rust, with symbols of the same names: here, with an allocator and a panic
+/// handler of its own.
+#[test]
+fn another_library_in_rust_may_be_in_the_program() {
+    let folder = fresh("two-libraries");
+    std::fs::write(
+        folder.join("other.rs"),
+        "#[unsafe(no_mangle)]
+        pub extern \"C\" fn other_length() -> usize {
+            std::panic::catch_unwind(|| format!(\"{:?}\", std::env::args()).len()).unwrap_or(0)
+        }",
+    )
+    .expect("written");
+    std::fs::write(
+        folder.join("main.c"),
+        "#include <jitscribe.h>
+        #include <stddef.h>
+        size_t other_length(void);
+        int main(void) { return other_length() == 0 || jitscribe_version() == NULL; }",
+    )
+    .expect("written");
+    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    rustc.args(["--edition=2024", "--crate-type=staticlib", "-o", "libother.a", "other.rs"]);
+    run(rustc.current_dir(&folder));
+    for first in ["-l:libjitscribe.a", "-l:libother.a"] {
+        let mut link = Command::new("cc");
+        link.args(["main.c", "-o", "program", "-L."]).args(pkg_config(&["--cflags"]));
+        let libraries = pkg_config(&["--libs", "--static"]);
+        link.args(libraries.iter().filter(|word| word.starts_with("-L"))).arg(first);
+        link.args(["-l:libjitscribe.a", "-l:libother.a"]);
+        link.args(libraries.iter().filter(|word| word.starts_with("-l") && *word != "-ljitscribe"));
+        run(link.arg("-lgcc_s").current_dir(&folder));
+        run(&mut Command::new(folder.join("program")));
+    }
 }
 
 #[test]

@@ -5,15 +5,15 @@
 //! ([`CodeContext`]). `docs/design/guest.md` has the reasons.
 
 mod attributes;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod fork_word;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod others;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod page;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod protocol;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod publication;
 mod shared;
 mod table;
@@ -21,6 +21,6 @@ mod table;
 pub use attributes::CodeContext;
 pub use process_context::CodeLog;
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 pub(crate) use shared::is_wanted;
 pub(crate) use shared::{Wish, add, look, make_way};

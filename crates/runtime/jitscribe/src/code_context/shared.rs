@@ -2,14 +2,14 @@
 
 use crate::log::ForkPage;
 use crate::notice::Subject;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 use crate::spin_lock::Patience;
 use crate::spin_lock::SpinLock;
 use process_context::CodeLog;
 
 use super::table::{MOST_LOGS, Table};
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 use {
     super::fork_word::{CLAIMED, CLAIMING, CLEARED, ForkWord},
     super::publication::{Publication, State},
@@ -21,10 +21,10 @@ use {
 };
 
 /// The shortest time between two searches for the context of another part of the process, in nanoseconds.
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 const BETWEEN_SEARCHES: u64 = 1_000_000_000;
 /// A search may take at most this part of the time.
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 const SEARCH_SHARE: u64 = 1000;
 
 /// What all scribes share.
@@ -34,18 +34,18 @@ pub(super) struct ProcessContext {
     lock: SpinLock,
     /// The logs of this process. Changed under the lock.
     table: Table,
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     fork_word: ForkWord,
     /// Changed under the lock.
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     publication: Publication,
     /// The time before which no search takes place.
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     next_search: AtomicU64,
 }
 
 /// How a scribe wants its log to be published.
-#[cfg_attr(windows, allow(dead_code, reason = "there is no process context"))]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "there is no process context"))]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish<'s> {
     /// The `service.name` of the resource, for a context that is created.
@@ -67,7 +67,7 @@ pub(crate) fn add(
 /// mappings. May be called in a signal handler.
 #[inline]
 pub(crate) fn make_way() {
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     if CONTEXT.publication.state() == State::Published {
         CONTEXT.search(false);
     }
@@ -75,14 +75,14 @@ pub(crate) fn make_way() {
 
 /// The same, and publishes the context again when that of the other part is gone. Not in a signal handler.
 pub(crate) fn look() {
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     if CONTEXT.publication.state() != State::Unwanted {
         CONTEXT.search(true);
     }
 }
 
 /// Whether [`look`] may have something to do.
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 pub(crate) fn is_wanted() -> bool {
     CONTEXT.publication.state() != State::Unwanted
 }
@@ -92,16 +92,16 @@ impl ProcessContext {
         Self {
             lock: SpinLock::new(),
             table: Table::new(),
-            #[cfg(unix)]
+            #[cfg(target_os = "linux")]
             fork_word: ForkWord::new(),
-            #[cfg(unix)]
+            #[cfg(target_os = "linux")]
             publication: Publication::new(),
-            #[cfg(unix)]
+            #[cfg(target_os = "linux")]
             next_search: AtomicU64::new(0),
         }
     }
 
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     fn add(
         &self,
         log: CodeLog,
@@ -148,7 +148,7 @@ impl ProcessContext {
         }
     }
 
-    #[cfg(windows)]
+    #[cfg(not(target_os = "linux"))]
     fn add(
         &self,
         log: CodeLog,
@@ -162,7 +162,7 @@ impl ProcessContext {
 
     /// Makes everything here this process's: in the child of a fork, it describes the parent, whose context the child does not
     /// have. False if the system has no memory that is cleared in a child.
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     fn claim(&self, page: Option<&'static ForkPage>) -> bool {
         let Some(word) = self.fork_word.get_or_set(page) else { return false };
         let mut patience = Patience::default();
@@ -184,12 +184,12 @@ impl ProcessContext {
     }
 
     /// Whether the state here is this process's, and not that of its parent.
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     fn is_ours(&self) -> bool {
         self.fork_word.get().is_some_and(|word| word.load(Acquire) == CLAIMED)
     }
 
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     #[cold]
     #[inline(never)]
     fn search(&self, may_publish: bool) {
@@ -211,7 +211,7 @@ impl ProcessContext {
 
     /// Copies the logs of this process. None in the child of a fork that has announced nothing.
     pub(super) fn logs(&self, logs: &mut [CodeLog; MOST_LOGS]) -> usize {
-        #[cfg(unix)]
+        #[cfg(target_os = "linux")]
         if self.fork_word.get().is_some() && !self.is_ours() {
             return 0;
         }

@@ -50,7 +50,7 @@ impl Table {
         true
     }
 
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     pub(super) fn clear(&self) {
         self.count.store(0, Relaxed);
     }
@@ -87,7 +87,7 @@ mod tests {
             let size = if address == 3 { 7 } else { address * 2 };
             assert_eq!(found, CodeLog { size, ..log(address) });
         }
-        #[cfg(unix)]
+        #[cfg(target_os = "linux")]
         {
             table.clear();
             assert_eq!(table.copy(&mut logs), 0);

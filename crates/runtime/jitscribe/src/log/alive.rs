@@ -22,7 +22,7 @@ impl Log {
     }
 
     /// Position, index and address of each live code.
-    #[cfg(any(feature = "gdb", feature = "objects"))]
+    #[cfg(any(feature = "gdb", feature = "objects", all(feature = "etw", windows)))]
     pub(crate) fn positions(&self) -> Vec<(Position, u32, u64)> {
         let mut alive = Vec::new();
         self.each_alive(|piece| {
@@ -37,7 +37,7 @@ impl Log {
     /// Calls `look` for each live code. A code that is announced during the call may be left out: a publisher that starts is set
     /// before this is called, and gets such a code from its announcement.
     fn each_alive(&self, mut look: impl FnMut(Piece)) {
-        #[cfg(unix)]
+        #[cfg(target_os = "linux")]
         if !self.copy_inherited() {
             return;
         }
@@ -58,11 +58,12 @@ impl Log {
         feature = "gdb",
         feature = "objects",
         feature = "unwinders",
-        all(feature = "vtune", unix)
+        all(feature = "vtune", target_os = "linux"),
+        all(feature = "etw", windows)
     ))]
     pub(crate) fn dump_of(&self, position: Position, index: u32) -> Option<Vec<u8>> {
         let at = position.get() as usize * 8;
-        #[cfg(unix)]
+        #[cfg(target_os = "linux")]
         if !self.copy_inherited() {
             return None;
         }

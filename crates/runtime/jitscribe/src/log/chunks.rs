@@ -162,7 +162,7 @@ impl Chunks {
     }
 
     /// The time of the last change of any chunk, as this process knows.
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     pub(super) fn last_change(&self) -> u64 {
         let chunks = self.table.iter().take(self.in_use());
         let last =
@@ -171,7 +171,7 @@ impl Chunks {
     }
 
     /// Makes the first `count` chunks unavailable to lanes, or available.
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     pub(super) fn hold_first(&self, count: usize, is_held: bool) {
         for chunk in self.table.iter().take(count) {
             chunk.held.store(is_held, Release);

@@ -77,7 +77,7 @@ pub(crate) mod control {
     pub(crate) const RESUMED: usize = LOG + log_item::RESUMED;
     pub(crate) const FORKED: usize = LOG + log_item::FORKED;
     pub(crate) const PARENT: usize = LOG + log_item::PARENT;
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     pub(crate) const INHERITED: usize = LOG + log_item::INHERITED;
     /// The header of the item behind LOG, which extends to the first chunk.
     pub(crate) const BREAKPOINTS_ITEM: usize = LOG + log_item::SIZE;

@@ -1,10 +1,10 @@
 //! Access to memory that this process writes and others read.
 #![allow(unsafe_code)]
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 use std::sync::atomic::{
     AtomicPtr, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
@@ -12,7 +12,7 @@ use std::sync::atomic::{
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 use super::memory::{self, Backing, Errno};
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 use crate::spin_lock::Guard;
 
 /// Size of a cache line, the unit of prefetching.
@@ -43,7 +43,7 @@ impl Mapping {
     }
 
     /// Replaces the backing of the mapping, atomically for all threads.
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     pub(crate) fn replace(&self, backing: &Backing) -> Result<(), Errno> {
         // SAFETY: the range is this mapping's own. References into it hold no values that must not change: words are
         // atomic, and there are no `exclusive_bytes` while the child of a fork changes its log (callers hold all lanes).
@@ -51,7 +51,7 @@ impl Mapping {
     }
 
     /// A second mapping of the first `size` bytes, if possible at a multiple of `align`.
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     pub(crate) fn again(
         &self,
         backing: &Backing,
@@ -65,7 +65,7 @@ impl Mapping {
 
     /// Writes `bytes` to whole pages from `at` on, which permanently have memory behind them then. No other thread may access
     /// these pages.
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     pub(crate) fn put(&self, backing: &Backing, at: usize, bytes: &[u8]) -> Result<(), Errno> {
         self.pages(at, bytes.len())?;
         // SAFETY: the pages are within the mapping, and the caller has them for itself.
@@ -96,7 +96,6 @@ impl Mapping {
         self.size
     }
 
-    #[cfg(any(unix, feature = "gdb"))]
     pub(crate) fn address(&self) -> u64 {
         self.base.addr().get() as u64
     }
@@ -218,14 +217,14 @@ impl Mapping {
 }
 
 /// A place for a mapping that exists for a part of the time. All access is under the same lock.
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 #[derive(Debug, Default)]
 pub(crate) struct MappingSlot {
     base: AtomicPtr<u8>,
     size: AtomicUsize,
 }
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 impl MappingSlot {
     /// Calls `look` with the mapping, which stays in the slot: a child that is forked during the call has it too.
     pub(crate) fn with<T>(&self, _lock: &Guard<'_>, look: impl FnOnce(&Mapping) -> T) -> Option<T> {
@@ -251,7 +250,7 @@ impl MappingSlot {
     }
 }
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 impl Drop for MappingSlot {
     fn drop(&mut self) {
         drop(self.take_out());

@@ -2,19 +2,22 @@
 //!
 //! `docs/format.md` specifies it, and explains why it is a valid dump at every instant.
 
-#![cfg_attr(windows, allow(dead_code, reason = "a fork's child and perf maps want more of it"))]
+#![cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "a fork's child and perf maps want more of it")
+)]
 
 mod alive;
 mod breakpoints;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod chunk_copy;
 mod chunks;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod fork;
 mod group;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod inheritance;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod inherited;
 mod lanes;
 mod layout;
@@ -27,12 +30,12 @@ mod plain;
 mod put;
 mod records;
 mod table;
-#[cfg(all(test, unix))]
+#[cfg(all(test, target_os = "linux"))]
 mod tests;
 mod usual;
 
 use std::num::NonZeroU32;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{
     AtomicI32, AtomicU32, AtomicU64,
@@ -56,7 +59,7 @@ use self::layout::{
 };
 pub(crate) use self::machine::MACHINE;
 use self::mapping::{Mapping, Words};
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 pub(crate) use self::memory::retry;
 use self::memory::{Backing, Errno};
 pub(crate) use self::memory::{Failure, ForkPage};
@@ -116,7 +119,7 @@ pub(crate) struct Log {
     backing: Backing,
     chunks: Chunks,
     lanes: Lanes,
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     inherited: inheritance::Inheritance,
     pid: AtomicU32,
     /// The timestamp in the file's header, which all records have that describe no code.
@@ -244,7 +247,7 @@ impl Log {
             backing,
             chunks,
             lanes: Lanes::default(),
-            #[cfg(unix)]
+            #[cfg(target_os = "linux")]
             inherited: inheritance::Inheritance::default(),
             pid: AtomicU32::new(pid),
             began: AtomicU64::new(0),
@@ -260,7 +263,7 @@ impl Log {
     fn begin(&self, pid: u32) -> Result<(), Failure> {
         let failed = |cause| Failure::of("room for the code log", cause);
         self.mapping.have(&self.backing, 0, FIRST_CHUNK).map_err(failed)?;
-        #[cfg(unix)]
+        #[cfg(target_os = "linux")]
         if let Backing::File(file, path) = &self.backing {
             let failed = |cause| Failure::at(path.get().as_path(), cause);
             let file = file.get().ok_or(Errno::BADF);
@@ -452,22 +455,28 @@ impl Log {
         Ok(())
     }
 
-    #[cfg(windows)]
+    /// The child of a fork has no log there. macOS' own libraries do not support children that do not execute a program either.
+    #[cfg(target_os = "macos")]
+    pub(crate) fn adopt(&self, _: u32, _: bool) -> Result<(), Failure> {
+        Err(Failure::of("a code log in the child of a fork", Errno::NOTSUP))
+    }
+
+    #[cfg(not(target_os = "linux"))]
     #[inline]
     fn has_own_copy(&self, _: usize) -> bool {
         true
     }
 
-    #[cfg(windows)]
+    #[cfg(not(target_os = "linux"))]
     fn copy_inherited_in_time(&self) {}
 
-    #[cfg(windows)]
+    #[cfg(not(target_os = "linux"))]
     fn is_shared(&self) -> bool {
         false
     }
 
     /// The descriptor of the log's file, if it has one, and the host has not closed it.
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.backing.fd()
     }
@@ -479,11 +488,13 @@ impl Log {
 
     /// The path of the log's file, if it is in one.
     pub(crate) fn path(&self) -> Option<PathText> {
-        #[cfg(unix)]
+        #[cfg(target_os = "linux")]
         match &self.backing {
             Backing::File(_, path) => PathText::new(path.get()),
             Backing::Memory(_) | Backing::Anonymous => None,
         }
+        #[cfg(target_os = "macos")]
+        return self.backing.path();
         #[cfg(windows)]
         None
     }

@@ -3,22 +3,24 @@
 //! A publisher implements [`Publisher`], and has its line in [`Publishers`]. Everything that happens to code is passed to all
 //! publishers that are on, in the order of that list. What a build or a system does not have is not in the list.
 
-#[cfg(all(feature = "arena", unix))]
+#[cfg(all(feature = "arena", target_os = "linux"))]
 mod arena;
 #[cfg(feature = "gdb")]
 mod breakpoints;
+#[cfg(all(feature = "etw", windows))]
+mod etw;
 #[cfg(feature = "gdb")]
 mod gdb;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod perf_map;
 mod publisher;
 #[cfg(test)]
 mod trace_events;
 #[cfg(feature = "unwinders")]
 mod unwinders;
-#[cfg(all(feature = "valgrind", unix))]
+#[cfg(all(feature = "valgrind", target_os = "linux"))]
 mod valgrind;
-#[cfg(all(feature = "vtune", unix))]
+#[cfg(all(feature = "vtune", target_os = "linux"))]
 mod vtune;
 
 pub(crate) use publisher::Publisher;
@@ -32,52 +34,57 @@ use jit_code::Code;
 /// All publishers of this build, and whether any was ever started.
 #[derive(Debug)]
 pub(crate) struct Publishers {
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     perf_map: perf_map::PerfMap,
     #[cfg(feature = "gdb")]
     gdb: gdb::Gdb,
     #[cfg(feature = "gdb")]
     breakpoints: breakpoints::Breakpoints,
-    #[cfg(all(feature = "arena", unix))]
+    #[cfg(all(feature = "arena", target_os = "linux"))]
     arena: arena::Arena,
     #[cfg(feature = "unwinders")]
     unwinders: unwinders::Unwinders,
-    #[cfg(all(feature = "valgrind", unix))]
+    #[cfg(all(feature = "valgrind", target_os = "linux"))]
     valgrind: valgrind::Valgrind,
-    #[cfg(all(feature = "vtune", unix))]
+    #[cfg(all(feature = "vtune", target_os = "linux"))]
     vtune: vtune::Vtune,
+    #[cfg(all(feature = "etw", windows))]
+    etw: etw::Etw,
     #[cfg(test)]
     trace_events: trace_events::TraceEvents,
     was_started: AtomicBool,
 }
 
 /// Number of publishers.
-const COUNT: usize = cfg!(unix) as usize
+const COUNT: usize = cfg!(target_os = "linux") as usize
     + 2 * cfg!(feature = "gdb") as usize
-    + cfg!(all(feature = "arena", unix)) as usize
+    + cfg!(all(feature = "arena", target_os = "linux")) as usize
     + cfg!(feature = "unwinders") as usize
-    + cfg!(all(feature = "valgrind", unix)) as usize
-    + cfg!(all(feature = "vtune", unix)) as usize
+    + cfg!(all(feature = "valgrind", target_os = "linux")) as usize
+    + cfg!(all(feature = "vtune", target_os = "linux")) as usize
+    + cfg!(all(feature = "etw", windows)) as usize
     + cfg!(test) as usize;
 
 impl Publishers {
     /// A list in which none is on.
     pub(crate) const fn new() -> Self {
         Self {
-            #[cfg(unix)]
+            #[cfg(target_os = "linux")]
             perf_map: perf_map::PerfMap::new(),
             #[cfg(feature = "gdb")]
             gdb: gdb::Gdb::new(),
             #[cfg(feature = "gdb")]
             breakpoints: breakpoints::Breakpoints::new(),
-            #[cfg(all(feature = "arena", unix))]
+            #[cfg(all(feature = "arena", target_os = "linux"))]
             arena: arena::Arena,
             #[cfg(feature = "unwinders")]
             unwinders: unwinders::Unwinders::new(),
-            #[cfg(all(feature = "valgrind", unix))]
+            #[cfg(all(feature = "valgrind", target_os = "linux"))]
             valgrind: valgrind::Valgrind::new(),
-            #[cfg(all(feature = "vtune", unix))]
+            #[cfg(all(feature = "vtune", target_os = "linux"))]
             vtune: vtune::Vtune::new(),
+            #[cfg(all(feature = "etw", windows))]
+            etw: etw::Etw::new(),
             #[cfg(test)]
             trace_events: trace_events::TraceEvents::new(),
             was_started: AtomicBool::new(false),
@@ -87,20 +94,22 @@ impl Publishers {
     /// The publishers in the order in which they are called.
     fn list(&self) -> [&dyn Publisher; COUNT] {
         [
-            #[cfg(unix)]
+            #[cfg(target_os = "linux")]
             &self.perf_map,
             #[cfg(feature = "gdb")]
             &self.gdb,
             #[cfg(feature = "gdb")]
             &self.breakpoints,
-            #[cfg(all(feature = "arena", unix))]
+            #[cfg(all(feature = "arena", target_os = "linux"))]
             &self.arena,
             #[cfg(feature = "unwinders")]
             &self.unwinders,
-            #[cfg(all(feature = "valgrind", unix))]
+            #[cfg(all(feature = "valgrind", target_os = "linux"))]
             &self.valgrind,
-            #[cfg(all(feature = "vtune", unix))]
+            #[cfg(all(feature = "vtune", target_os = "linux"))]
             &self.vtune,
+            #[cfg(all(feature = "etw", windows))]
+            &self.etw,
             #[cfg(test)]
             &self.trace_events,
         ]
@@ -136,7 +145,7 @@ impl Publishers {
     /// Whether any publisher may be on. Each announcement checks this.
     #[inline]
     pub(crate) fn are_there(&self) -> bool {
-        #[cfg(all(feature = "arena", unix))]
+        #[cfg(all(feature = "arena", target_os = "linux"))]
         if arena::are_there() {
             return true;
         }

@@ -32,11 +32,11 @@ impl Unwinders {
     /// The registry for code at this address; `None` for code in an arena, which unwinders find through the arena's own tables.
     fn for_code_at(&self, address: u64) -> Option<&Registry> {
         let registry = self.0.get()?;
-        #[cfg(all(feature = "arena", unix))]
+        #[cfg(all(feature = "arena", target_os = "linux"))]
         if super::arena::is_linked(address) {
             return None;
         }
-        #[cfg(not(all(feature = "arena", unix)))]
+        #[cfg(not(all(feature = "arena", target_os = "linux")))]
         let _ = address;
         Some(registry)
     }

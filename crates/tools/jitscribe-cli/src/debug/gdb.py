@@ -496,19 +496,18 @@ OURS = "jitscribe at-stop"
 
 def chain_hook():
     """Makes gdb run our command at each stop, before it prints, and then what the user's hook does."""
-    shown = gdb.execute("show user hook-stop", to_string=True) if has_hook() else ""
-    # Behind the first line, each is indented by two blanks.
-    lines = [line[2:] for line in shown.splitlines()[1:] if line.strip()]
+    lines = hook_lines()
     if OURS not in lines:
         gdb.execute("define hook-stop\n%s\nend" % "\n".join([OURS] + lines))
 
 
-def has_hook():
-    try:
-        gdb.execute("show user hook-stop", to_string=True)
-        return True
-    except gdb.error:
-        return False
+def hook_lines():
+    """The commands of the hook. To ask for it by name is an error where there is none, and an error within `run` makes gdb take the
+    program as stopped (`async_enable_stdin` in its python/python.c): this script may be started by a library that the program loads."""
+    commands = gdb.execute("show user", to_string=True).split('User command "')
+    hook = next((text for text in commands if text.startswith('hook-stop":')), "")
+    # Behind the first line, each is indented by two blanks.
+    return [line[2:] for line in hook.splitlines()[1:] if line.strip()]
 
 
 class Jitscribe(gdb.Command):
@@ -568,6 +567,8 @@ def describe(inferior):
 
 
 def start():
+    # For the file by which gdb starts this script itself when a program loads libjitscribe.
+    gdb.jitscribe_is_started = True
     Jitscribe(), Refresh(), Info(), AtStop()
     chain_hook()
     gdb.events.new_objfile.connect(on_new_objfile)
@@ -580,3 +581,5 @@ def start():
     gdb.events.new_objfile.connect(UNWINDER.forget)
     gdb.events.clear_objfiles.connect(UNWINDER.forget)
     gdb.events.cont.connect(on_cont)
+    # gdb may be attaching right now, and start this because of a library of the process.
+    run_at_stop()
