@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use end_to_end::jitscribe::jitscribe;
 use end_to_end::live::workload;
@@ -276,13 +277,11 @@ fn what_was_loaded_while_the_log_was_off_is_announced_when_it_is_turned_on() {
         assert_eq!(codes(&["-p", &pid]).len(), 0, "{mode}");
         run(jitscribe().args(["ctl", "-p", &pid, "on"]));
         // A thread of the process does it.
-        let there = loop {
-            let there = codes(&["-p", &pid]);
-            if there.len() == expected.len() {
-                break there;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        };
+        let there = (0..3000).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            Some(codes(&["-p", &pid])).filter(|there| there.len() == expected.len())
+        });
+        let there = there.expect("the codes are announced within a minute");
         assert_eq!(told(&by_name(&there), true), told(&by_name(&expected), true), "{mode}");
         assert_eq!(inlined(&by_name(&there)), inlined(&by_name(&expected)), "{mode}");
         assert!(there.iter().all(|code| code["unwind"].is_object()), "{mode}: {there:#?}");
