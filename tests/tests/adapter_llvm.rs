@@ -26,7 +26,9 @@ impl Llvm {
             let unpacked = std::env::var_os("JITSCRIBE_LLVM").map(PathBuf::from);
             let major = unpacked.as_ref().map_or(14, |root| {
                 let name = root.file_name().and_then(|name| name.to_str()).expect("a folder");
-                name.strip_prefix("llvm-").and_then(|major| major.parse().ok()).expect("llvm-VERSION")
+                name.strip_prefix("llvm-")
+                    .and_then(|major| major.parse().ok())
+                    .expect("llvm-VERSION")
             });
             Self { major, root: unpacked.unwrap_or_else(|| "/".into()) }
         })

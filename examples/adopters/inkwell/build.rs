@@ -3,7 +3,8 @@
 use std::process::Command;
 
 fn main() {
-    let printed = Command::new("llvm-config-14").arg("--includedir").output().expect("llvm-config-14");
+    let printed =
+        Command::new("llvm-config-14").arg("--includedir").output().expect("llvm-config-14");
     let includes = String::from_utf8(printed.stdout).expect("a path");
     cc::Build::new()
         .cpp(true)

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use jitscribe::Kind;
 use crate::compiled::Compiled;
 use crate::image;
+use jitscribe::Kind;
 
 /// A function or trampoline.
 pub(crate) struct Function {
@@ -38,7 +38,9 @@ pub(crate) fn of(compiled: &impl Compiled) -> Vec<Function> {
     for symbol in image::symbols(compiled) {
         let Ok(start) = usize::try_from(symbol.range.start) else { continue };
         // A module of a component shares its image with other modules.
-        if compiled.shares_image() && module_of(symbol.name).is_some_and(|module| Some(module) != own) {
+        if compiled.shares_image()
+            && module_of(symbol.name).is_some_and(|module| Some(module) != own)
+        {
             continue;
         }
         by_start.entry(start).or_insert_with(|| Function {

@@ -27,7 +27,8 @@ impl<'a> Source<'a> {
     /// `None` if there is no readable debug info.
     pub(crate) fn of(binary: &'a [u8]) -> Option<Self> {
         let modules = sections::modules(binary).into_iter();
-        let modules: Vec<_> = modules.filter_map(|(at, module)| ModuleSource::of(at, module)).collect();
+        let modules: Vec<_> =
+            modules.filter_map(|(at, module)| ModuleSource::of(at, module)).collect();
         (!modules.is_empty()).then_some(Self { modules })
     }
 
