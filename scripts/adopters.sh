@@ -120,7 +120,7 @@ wasmtime() {
     for version in 47 49 50; do
         rm -rf "$scratch/copy"
         mkdir "$scratch/copy"
-        git ls-files -z | xargs -0 cp --parents -t "$scratch/copy"
+        git ls-files -z | xargs -0 cp --no-dereference --parents -t "$scratch/copy"
         (cd "$scratch/copy" &&
             sed -i "s/^wasmtime = { version = \"[^\"]*\"/wasmtime = { version = \"$version\"/" crates/bindings/jitscribe-wasmtime/Cargo.toml &&
             cargo +$rust test --quiet --target-dir "$built/wasmtime" -p jitscribe-wasmtime --features component-model)
