@@ -19,8 +19,9 @@ as_root() {
 
 # unpack VERSION: what there is of it, into the cache.
 unpack() {
-    local version=$1 suite=bookworm apt=() new
+    local version=$1 library=libllvm$1 suite=bookworm apt=() new
     case $version in
+        17) suite=trixie library+=t64 ;;
         22) suite=trixie ;;
         23) suite=sid ;;
     esac
@@ -32,7 +33,7 @@ unpack() {
         mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | head -n 1)
         # The library with all that it needs. A mirror of the unstable suite may be old; its signature is checked all the same.
         as_root mmdebstrap --quiet --variant=extract --mode=root --aptopt='Acquire::Check-Valid-Until "false"' \
-            --include="libllvm$version" $suite "$new/root" "$mirror"
+            --include="$library" $suite "$new/root" "$mirror"
         mkdir -p "$new/lists/partial" "$new/cache/archives/partial"
         echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main" >"$new/sources.list"
         apt=(-o Dir::Etc::sourcelist="$new/sources.list" -o Dir::Etc::sourceparts=/dev/null
@@ -41,7 +42,7 @@ unpack() {
         apt-get "${apt[@]}" update -q
     fi
     mkdir -p "$new/root"
-    (cd "$new" && apt-get "${apt[@]}" download -q "llvm-$version-dev" "llvm-$version-runtime" "libllvm$version")
+    (cd "$new" && apt-get "${apt[@]}" download -q "llvm-$version-dev" "llvm-$version-runtime" "$library")
     for package in "$new"/*.deb; do
         dpkg-deb --fsys-tarfile "$package" | as_root tar -x -C "$new/root" --exclude '*.a' --keep-directory-symlink
     done

@@ -222,10 +222,10 @@ fn by_name(codes: &[Value]) -> Vec<Value> {
     codes
 }
 
-/// LLJIT's own layer is JITLink's from LLVM 16 on.
+/// LLJIT's own layer is JITLink's from LLVM 17 on.
 #[test]
 fn code_of_the_default_layer_is_announced() {
-    if Llvm::chosen().major < 16 {
+    if Llvm::chosen().major < 17 {
         return;
     }
     let folder = TempDir::with_prefix("jitscribe-llvm-").expect("a temporary folder");

@@ -9,7 +9,7 @@
 //     both      the same, and LLVM's own listener for perf announces the code as well, to JITDUMPDIR
 //     jitlink   ORC links by JITLink
 //     perf      the same, and LLVM's own plugin for perf announces the code as well, to JITDUMPDIR (from LLVM 18 on)
-//     default   the layer that LLJIT makes by itself (from LLVM 16 on: JITLink)
+//     default   the layer that LLJIT makes by itself (from LLVM 17 on: JITLink)
 //     mcjit     MCJIT
 //     plain-orc, plain-jitlink, plain-mcjit: without jitscribe; perf-only, gdb-only: with one of LLVM's own plugins instead
 //     late-orc, late-jitlink, late-mcjit: the log is off at first, and what was loaded is announced when it is turned on

@@ -70,8 +70,11 @@ fn all_code_of_a_component_is_announced_that_wasmtime_s_perf_map_has() {
 /// Offset, file, line and column.
 type Line = (u64, String, u32, u32);
 
-/// Size, lines, and inlined calls with their call sites, of each function with a name of the source.
-fn described(codes: &[CodeLoad<'_>]) -> Vec<(String, u64, Vec<Line>, Vec<(String, u32)>)> {
+/// Name, size, lines, and inlined calls with the lines of their call sites.
+type Described = (String, u64, Vec<Line>, Vec<(String, u32)>);
+
+/// Each function with a name of the source.
+fn described(codes: &[CodeLoad<'_>]) -> Vec<Described> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     codes
         .iter()

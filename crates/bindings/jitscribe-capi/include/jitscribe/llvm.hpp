@@ -10,7 +10,7 @@
 // the module was compiled with), and unwind info (from .eh_frame, so frame pointers are not needed). When an object
 // is freed, its functions are unloaded.
 //
-// LLJIT uses that layer if told to; before LLVM 16 it is the default on x86-64 Linux:
+// LLJIT uses that layer if told to; before LLVM 17 it is the default on x86-64 Linux:
 //
 //     LLJITBuilder().setObjectLinkingLayerCreator([&](ExecutionSession &session, const Triple &) {
 //         auto layer = std::make_unique<RTDyldObjectLinkingLayer>(

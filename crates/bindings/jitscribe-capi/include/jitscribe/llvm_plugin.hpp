@@ -1,10 +1,9 @@
 // jitscribe for LLVM's JITLink: announces the code that ORC's ObjectLinkingLayer links, which is the default of LLJIT on
-// x86-64 Linux from LLVM 16 on. Header-only C++17, tested with LLVM 14, 16, 19, 22
-// and 23.
+// x86-64 Linux from LLVM 17 on. Header-only C++17, tested with LLVM 14, 16, 19, 22 and 23.
 //
 //     layer->addPlugin(std::make_unique<jitscribe::llvm_plugin>(jitscribe::scribe::global()));
 //
-// The default layer of an LLJIT, from LLVM 16 on:
+// The default layer of an LLJIT, from LLVM 17 on:
 //
 //     static_cast<llvm::orc::ObjectLinkingLayer &>(jit->getObjLinkingLayer()).addPlugin(…)
 //
