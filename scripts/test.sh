@@ -81,7 +81,6 @@ if [ -n "$all" ]; then
 
     step "adopters"
     JITSCRIBE_BIN=$built/jitscribe scripts/adopters.sh
-    scripts/adopters.sh wasmtime
 
     step "Windows"
     export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$PWD/scripts/wine.sh
