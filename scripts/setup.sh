@@ -92,6 +92,9 @@ CMake|cmake|cmake
 lli|lli-14|llvm-14-runtime
 llc|llc-14|llvm-14
 the headers of LLVM|/usr/include/llvm-14/llvm/IR/Module.h|llvm-14-dev
+AsmJit|/usr/include/asmjit/core.h|libasmjit-dev
+libtcc|/usr/include/libtcc.h|libtcc-dev
+patch|patch|patch
 Chromium, for pages and viewers|chromium|chromium
 wasm-ld, for modules with debug information|wasm-ld-14|lld-14
 node|node|nodejs

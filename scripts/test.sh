@@ -79,8 +79,11 @@ if [ -n "$all" ]; then
         cargo test --quiet --workspace --locked --no-fail-fast --test callgrind_exact --test valgrind_exact --test valgrind_record
     PATH=$cache/trixie/run:$PATH cargo test --quiet --locked -p publish-valgrind --test tools
 
-    step "LLVM 15 to 19"
-    scripts/llvm.sh
+    step "LLVM 15 to 23"
+    JITSCRIBE_BIN=$built/jitscribe scripts/llvm.sh
+
+    step "adopters"
+    JITSCRIBE_BIN=$built/jitscribe scripts/adopters.sh
 
     step "packages in a bare Debian"
     scripts/test-packages.sh "$built"

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use end_to_end::jitscribe::jitscribe;
 use end_to_end::live::workload;
@@ -12,31 +13,97 @@ use end_to_end::tool::{crate_dir, run, tool};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The program, compiled once as the header's documentation describes.
-fn program() -> Command {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    Command::new(BUILT.get_or_init(|| {
+/// An LLVM: the installed one, or the one that `JITSCRIBE_LLVM` names, which scripts/llvm.sh has unpacked.
+struct Llvm {
+    major: u32,
+    root: PathBuf,
+}
+
+impl Llvm {
+    fn chosen() -> &'static Self {
+        static CHOSEN: OnceLock<Llvm> = OnceLock::new();
+        CHOSEN.get_or_init(|| {
+            let unpacked = std::env::var_os("JITSCRIBE_LLVM").map(PathBuf::from);
+            let major = unpacked.as_ref().map_or(14, |root| {
+                let name = root.file_name().and_then(|name| name.to_str()).expect("a folder");
+                name.strip_prefix("llvm-")
+                    .and_then(|major| major.parse().ok())
+                    .expect("llvm-VERSION")
+            });
+            Self { major, root: unpacked.unwrap_or_else(|| "/".into()) }
+        })
+    }
+
+    /// Libraries of a newer system need its dynamic linker and C library.
+    fn loader(&self) -> Option<PathBuf> {
+        let loader = self.root.join("usr/lib64/ld-linux-x86-64.so.2");
+        (self.root != Path::new("/") && loader.exists()).then_some(loader)
+    }
+
+    fn libraries(&self) -> PathBuf {
+        self.root.join("usr/lib/x86_64-linux-gnu")
+    }
+
+    fn includes(&self) -> [PathBuf; 2] {
+        ["llvm", "llvm-c"].map(|name| self.root.join(format!("usr/include/{name}-{}", self.major)))
+    }
+
+    /// A command that compiles a program or library, with all warnings.
+    fn compiler(&self) -> Command {
+        let mut compile = tool("c++");
+        compile.args(["-std=c++17", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion"]);
+        compile.arg("-Werror");
+        for folder in self.includes() {
+            compile.arg("-isystem").arg(folder);
+        }
+        compile.arg("-I").arg(installed().join("include"));
+        compile
+    }
+
+    /// What links it with this LLVM, which it finds at run time.
+    fn link(&self, compile: &mut Command) {
+        let libraries = self.libraries();
+        compile.arg("-L").arg(self.root.join(format!("usr/lib/llvm-{}/lib", self.major)));
+        compile.arg("-L").arg(&libraries).arg(format!("-lLLVM-{}", self.major));
+        compile.args(["-lpthread", "-ldl"]);
+        if self.root != Path::new("/") {
+            // For what its libraries need as well.
+            compile.arg("-Wl,--disable-new-dtags,--allow-shlib-undefined");
+            compile.arg(format!("-Wl,-rpath,{}", libraries.display()));
+        }
+        if let Some(loader) = self.loader() {
+            compile.arg(format!("-Wl,--dynamic-linker={}", loader.display()));
+        }
+    }
+}
+
+/// The folder of jitscribe's headers and libraries, installed once as a user does.
+fn installed() -> &'static Path {
+    static INSTALLED: OnceLock<PathBuf> = OnceLock::new();
+    INSTALLED.get_or_init(|| {
         // …/target/debug/deps/this
         let this = std::env::current_exe().expect("this program");
         let target = this.ancestors().nth(3).expect("the target folder");
         let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
-        let prefix = target.join("tmp/llvm");
+        let prefix = target.join(format!("tmp/llvm-{}", Llvm::chosen().major));
         let mut make = tool("make");
         make.arg("-C").arg(crate_dir().join("../crates/bindings/jitscribe-capi")).arg("install");
         make.arg(format!("PREFIX={}", prefix.display())).arg(format!("PROFILE={profile}"));
         run(make.env("CARGO_TARGET_DIR", target).env("CARGO", env!("CARGO")));
+        prefix
+    })
+}
 
-        let words = |arguments: &[&str]| {
-            let printed = run(tool("llvm-config-14").args(arguments)).stdout;
-            printed.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
-        };
-        let program = prefix.join("orc");
-        let mut compile = tool("c++");
-        compile.args(["-std=c++17", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion"]);
-        compile.arg("-Werror").arg("-isystem").args(words(&["--includedir"]));
-        compile.arg("-I").arg(prefix.join("include")).arg(workload("orc.cpp")).arg("-o");
-        compile.arg(&program).arg(prefix.join("lib/libjitscribe.a"));
-        compile.args(words(&["--ldflags", "--libs"])).args(["-lpthread", "-ldl"]);
+/// The program, compiled once as the header's documentation describes.
+fn program() -> Command {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    Command::new(BUILT.get_or_init(|| {
+        let llvm = Llvm::chosen();
+        let program = installed().join("orc");
+        let mut compile = llvm.compiler();
+        compile.arg(workload("orc.cpp")).arg("-o").arg(&program);
+        compile.arg(installed().join("lib/libjitscribe.a"));
+        llvm.link(&mut compile);
         run(&mut compile);
         program
     }))
@@ -136,11 +203,6 @@ fn code_linked_by_jitlink_is_announced_like_that_of_rtdyld() {
     for (module, function) in [("spin.ll", "main"), ("lines.ll", "run")] {
         let [by_rtdyld, _] = announced("orc", &workload(module), function, folder.path());
         let [there, gone] = announced("jitlink", &workload(module), function, folder.path());
-        let by_name = |codes: &[Value]| {
-            let mut codes = codes.to_vec();
-            codes.sort_by_key(|code| code["name"].as_str().expect("a name").to_owned());
-            codes
-        };
         let [by_rtdyld, by_jitlink] = [&by_rtdyld, &there].map(|codes| by_name(codes));
         assert_eq!(told(&by_jitlink, true), told(&by_rtdyld, true), "{module}");
         assert_eq!(inlined(&by_jitlink), inlined(&by_rtdyld), "{module}");
@@ -151,6 +213,140 @@ fn code_linked_by_jitlink_is_announced_like_that_of_rtdyld() {
         }
         assert_eq!(gone.len(), there.len());
         assert!(gone.iter().all(|code| code["died"].is_u64()), "{gone:#?}");
+    }
+}
+
+fn by_name(codes: &[Value]) -> Vec<Value> {
+    let mut codes = codes.to_vec();
+    codes.sort_by_key(|code| code["name"].as_str().expect("a name").to_owned());
+    codes
+}
+
+/// LLJIT's own layer is JITLink's from LLVM 17 on.
+#[test]
+fn code_of_the_default_layer_is_announced() {
+    if Llvm::chosen().major < 17 {
+        return;
+    }
+    let folder = TempDir::with_prefix("jitscribe-llvm-").expect("a temporary folder");
+    let [by_jitlink, _] = announced("jitlink", &workload("lines.ll"), "run", folder.path());
+    let [there, gone] = announced("default", &workload("lines.ll"), "run", folder.path());
+    assert_eq!(told(&by_name(&there), true), told(&by_name(&by_jitlink), true));
+    assert_eq!(inlined(&by_name(&there)), inlined(&by_name(&by_jitlink)));
+    assert!(gone.iter().all(|code| code["died"].is_u64()), "{gone:#?}");
+}
+
+/// LLVM has a plugin for perf from 18 on. Of columns and inlined calls it says nothing, and it repeats the last line at the
+/// address of the last instruction.
+#[test]
+fn jitlink_code_is_announced_as_by_llvms_own_plugin() {
+    if Llvm::chosen().major < 18 {
+        return;
+    }
+    for (module, function) in [("spin.ll", "main"), ("lines.ll", "run")] {
+        let folder = TempDir::with_prefix("jitscribe-llvm-").expect("a temporary folder");
+        let [there, gone] = announced("perf", &workload(module), function, folder.path());
+        let find = run(tool("find").arg(folder.path()).args(["-name", "*.dump"])).stdout;
+        let theirs = find.lines().find(|path| !path.contains("/more/")).expect("LLVM's dump");
+        let without_repetition = |codes: &[Value]| {
+            let mut told = told(&by_name(codes), false);
+            for (_, _, lines) in &mut told {
+                lines.dedup_by(|next, line| (&next.1, next.2) == (&line.1, line.2));
+            }
+            told
+        };
+        let theirs = codes(&[theirs]);
+        assert_eq!(without_repetition(&gone), without_repetition(&theirs), "{module}");
+        assert!(theirs.iter().all(|code| code["inlined"].as_array().is_none_or(Vec::is_empty)));
+        // It writes the tables of the whole object, and only once.
+        assert_eq!(theirs.iter().filter(|code| code["unwind"].is_object()).count(), 1);
+        assert!(there.iter().all(|code| code["unwind"].is_object()), "{there:#?}");
+    }
+}
+
+#[test]
+fn what_was_loaded_while_the_log_was_off_is_announced_when_it_is_turned_on() {
+    for (mode, on_at_once) in
+        [("late-orc", "orc"), ("late-jitlink", "jitlink"), ("late-mcjit", "mcjit")]
+    {
+        let folder = TempDir::with_prefix("jitscribe-llvm-").expect("a temporary folder");
+        let [expected, _] = announced(on_at_once, &workload("lines.ll"), "run", folder.path());
+        let mut command = program();
+        command.arg(mode).arg(workload("lines.ll")).args(["run", "600"]).env_remove("JITSCRIBE");
+        let mut running = Running::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+        let pid = running.pid().to_string();
+        running.wait_for_line("loaded");
+        assert_eq!(codes(&["-p", &pid]).len(), 0, "{mode}");
+        run(jitscribe().args(["ctl", "-p", &pid, "on"]));
+        // A thread of the process does it.
+        let there = (0..3000).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            Some(codes(&["-p", &pid])).filter(|there| there.len() == expected.len())
+        });
+        let there = there.expect("the codes are announced within a minute");
+        assert_eq!(told(&by_name(&there), true), told(&by_name(&expected), true), "{mode}");
+        assert_eq!(inlined(&by_name(&there)), inlined(&by_name(&expected)), "{mode}");
+        assert!(there.iter().all(|code| code["unwind"].is_object()), "{mode}: {there:#?}");
+        // What was announced is not announced once more.
+        run(jitscribe().args(["ctl", "-p", &pid, "off"]));
+        run(jitscribe().args(["ctl", "-p", &pid, "on"]));
+        run(tool("kill").args(["-USR1", &pid]));
+        running.wait_for_line("freed");
+        let gone = codes(&["-p", &pid]);
+        assert_eq!(gone.len(), expected.len(), "{mode}");
+        assert!(gone.iter().all(|code| code["died"].is_u64()), "{mode}: {gone:#?}");
+    }
+}
+
+/// A program that knows nothing of jitscribe, with a library that is preloaded.
+#[test]
+fn the_code_of_lli_is_announced_by_a_preloaded_library() {
+    let llvm = Llvm::chosen();
+    let library = installed().join("libjitscribe_llvm.so");
+    let mut compile = llvm.compiler();
+    compile.args(["-shared", "-fPIC", "-o"]).arg(&library);
+    compile.arg(installed().join("include/jitscribe/llvm_preload.cpp"));
+    compile.arg(installed().join("lib/libjitscribe.a"));
+    llvm.link(&mut compile);
+    run(&mut compile);
+
+    let lli = llvm.root.join(format!("usr/lib/llvm-{}/bin/lli", llvm.major));
+    for arguments in [
+        &["--jit-kind=orc"][..],
+        &["--jit-kind=orc-lazy"],
+        &["--jit-kind=orc", "--jit-linker=jitlink", "--relocation-model=pic", "--code-model=small"],
+        &["--jit-kind=mcjit"],
+    ] {
+        let folder = TempDir::with_prefix("jitscribe-lli-").expect("a temporary folder");
+        let mut command = match llvm.loader() {
+            Some(loader) => {
+                let mut command = tool(loader);
+                command.arg("--library-path").arg(llvm.libraries()).arg("--preload").arg(&library);
+                command.arg(&lli);
+                command
+            }
+            None => {
+                let mut command = tool("env");
+                command.arg(format!("LD_PRELOAD={}", library.display()));
+                command.arg(format!("LD_LIBRARY_PATH={}", llvm.libraries().display())).arg(&lli);
+                command
+            }
+        };
+        command.args(arguments).arg(workload("spin.ll"));
+        command.env("JITSCRIBE", "jitdump").env("JITSCRIBE_DIR", folder.path());
+        run(command.env("JITDUMPDIR", folder.path().join("theirs")).stdin(Stdio::null()));
+        let dump = run(tool("find").arg(folder.path()).args(["-name", "*.dump"])).stdout;
+        // LLVM's own listener, which lli registers with MCJIT, has written nothing.
+        let [dump] = dump.lines().collect::<Vec<_>>()[..] else { panic!("{arguments:?}: {dump}") };
+        let there = codes(&[dump]);
+        for name in ["fib", "mix of words", "main"] {
+            let own: Vec<_> = there.iter().filter(|code| code["name"] == name).collect();
+            let [code] = own[..] else { panic!("{arguments:?}: {name}: {own:?}") };
+            assert!(code["unwind"].is_object(), "{arguments:?}: {code}");
+            let lines = code["lines"].as_array().expect("lines");
+            assert!(lines.len() > 3, "{arguments:?}: {code}");
+            assert!(lines.iter().all(|line| line["line"] == 0 || line["file"] == "/src/spin.src"));
+        }
     }
 }
 

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use jitscribe::Kind;
-use wasmtime::Module;
-
+use crate::compiled::Compiled;
 use crate::image;
+use jitscribe::Kind;
 
 /// A function or trampoline.
 pub(crate) struct Function {
@@ -23,11 +22,11 @@ impl Function {
     }
 }
 
-/// All code of a module, in the order of its text.
-pub(crate) fn of(module: &Module) -> Vec<Function> {
+/// All code of a module or component, in the order of its text.
+pub(crate) fn of(compiled: &impl Compiled) -> Vec<Function> {
     let mut own = None;
     let mut by_start: HashMap<usize, Function> = HashMap::new();
-    for function in module.functions() {
+    for function in compiled.functions() {
         own = Some(function.module.as_u32());
         // The name that wasmtime itself uses for a function without a name.
         let name = function.name.unwrap_or_else(|| {
@@ -36,10 +35,12 @@ pub(crate) fn of(module: &Module) -> Vec<Function> {
         let (start, len) = (function.offset, function.len);
         by_start.insert(start, Function { name, kind: Kind::Function, start, len });
     }
-    for symbol in image::symbols(module) {
+    for symbol in image::symbols(compiled) {
         let Ok(start) = usize::try_from(symbol.range.start) else { continue };
         // A module of a component shares its image with other modules.
-        if module_of(symbol.name).is_some_and(|module| Some(module) != own) {
+        if compiled.shares_image()
+            && module_of(symbol.name).is_some_and(|module| Some(module) != own)
+        {
             continue;
         }
         by_start.entry(start).or_insert_with(|| Function {

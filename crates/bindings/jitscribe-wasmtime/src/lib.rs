@@ -25,8 +25,12 @@
 //! The engine needs no particular configuration, and wasmtime's own profiler stays off. With
 //! `Config::generate_address_map(false)` there are no lines; with `Config::debug_symbols(false)` there
 //! are no trampolines. With guest debugging, a store may run a copy of the code, which is not
-//! announced. The code of components is not announced either.
+//! announced.
+//!
+//! With the feature `component-model`, [`announce_component`] does the same for a component: for all its modules, each with
+//! its own DWARF, and for the code between them.
 
+mod compiled;
 mod functions;
 mod image;
 mod lines;
@@ -35,7 +39,10 @@ mod source;
 
 use jitscribe::{Code, LoadedCode, Scribe};
 use wasmtime::Module;
+#[cfg(feature = "component-model")]
+use wasmtime::component::Component;
 
+use crate::compiled::Compiled;
 use crate::lines::Lines;
 
 /// What to announce about a module.
@@ -76,34 +83,45 @@ impl<'a> Options<'a> {
     }
 }
 
-/// A module whose code was announced. Dropping it announces that the code is unloaded.
+/// A module (or component) whose code was announced. Dropping it announces that the code is unloaded.
 ///
 /// It keeps the module alive, so the code stays where it was announced.
 #[derive(Debug)]
-#[must_use = "dropping it announces that the code is unloaded; `keep` it if it lives as long as the process"]
-pub struct Announced {
+#[must_use = "dropping it announces that the code is unloaded; `leak` it if it lives as long as the process"]
+pub struct Announced<T = Module> {
     codes: Vec<LoadedCode>,
     // Dropped last: the code may go only after its unload is announced.
-    module: Module,
+    compiled: T,
 }
 
-impl Announced {
+impl<T> Announced<T> {
     /// Number of functions and trampolines that were announced; 0 if the scribe is off.
     #[must_use]
     pub fn count(&self) -> usize {
         self.codes.len()
     }
 
-    /// The module.
-    #[must_use]
-    pub fn module(&self) -> &Module {
-        &self.module
-    }
-
     /// Makes the code and the module live as long as the process.
     pub fn leak(self) {
         self.codes.into_iter().for_each(LoadedCode::leak);
-        std::mem::forget(self.module);
+        std::mem::forget(self.compiled);
+    }
+}
+
+impl Announced<Module> {
+    /// The module.
+    #[must_use]
+    pub fn module(&self) -> &Module {
+        &self.compiled
+    }
+}
+
+#[cfg(feature = "component-model")]
+impl Announced<Component> {
+    /// The component.
+    #[must_use]
+    pub fn component(&self) -> &Component {
+        &self.compiled
     }
 }
 
@@ -112,30 +130,48 @@ impl Announced {
 /// It cannot fail: damaged debug info gives no lines. If the scribe is off, or the engine interprets (Pulley), it
 /// announces nothing.
 pub fn announce(scribe: Scribe, module: &Module, options: &Options<'_>) -> Announced {
+    Announced { codes: load(scribe, module, options), compiled: module.clone() }
+}
+
+/// Announces the code of a component. Call it before the component is instantiated.
+///
+/// As [`announce`]; [`Options::wasm`] takes the component's binary. Modules that the program extracts from the component
+/// are part of it: do not announce them again.
+#[cfg(feature = "component-model")]
+pub fn announce_component(
+    scribe: Scribe,
+    component: &Component,
+    options: &Options<'_>,
+) -> Announced<Component> {
+    Announced { codes: load(scribe, component, options), compiled: component.clone() }
+}
+
+fn load(scribe: Scribe, compiled: &impl Compiled, options: &Options<'_>) -> Vec<LoadedCode> {
     let mut codes = Vec::new();
-    if scribe.is_on() && !module.engine().is_pulley() {
-        let text = module.text();
-        let functions = functions::of(module);
-        let source = options.wasm.and_then(source::Source::of);
-        let mut lines = Lines::new(module, source.as_ref(), options.bytecode_offsets);
-        codes.reserve_exact(functions.len());
-        for function in &functions {
-            let Some(bytes) = text.get(function.range()) else { continue };
-            let told = lines.of(function);
-            let ranges = told.inlined();
-            codes.push(
-                scribe.load(
-                    &Code::new(bytes)
-                        .named(&function.name)
-                        .kind(function.kind)
-                        .tier(options.tier)
-                        .lines(&told.source)
-                        .ir_lines(&told.bytecode)
-                        .inlined(&ranges)
-                        .frame_pointer(),
-                ),
-            );
-        }
+    if !scribe.is_on() || compiled.engine().is_pulley() {
+        return codes;
     }
-    Announced { codes, module: module.clone() }
+    let text = compiled.text();
+    let functions = functions::of(compiled);
+    let source = options.wasm.and_then(source::Source::of);
+    let mut lines = Lines::new(compiled, source.as_ref(), options.bytecode_offsets);
+    codes.reserve_exact(functions.len());
+    for function in &functions {
+        let Some(bytes) = text.get(function.range()) else { continue };
+        let told = lines.of(function);
+        let ranges = told.inlined();
+        codes.push(
+            scribe.load(
+                &Code::new(bytes)
+                    .named(&function.name)
+                    .kind(function.kind)
+                    .tier(options.tier)
+                    .lines(&told.source)
+                    .ir_lines(&told.bytecode)
+                    .inlined(&ranges)
+                    .frame_pointer(),
+            ),
+        );
+    }
+    codes
 }

@@ -5,13 +5,10 @@ use std::iter::Peekable;
 use std::ops::Range;
 
 use jitscribe::{Inlined, Line};
-use wasmtime::Module;
 
+use crate::compiled::{Compiled, Place};
 use crate::functions::Function;
 use crate::source::Source;
-
-/// An offset in the text, and the offset in the binary from which the code there was compiled, if any.
-type Place = (usize, Option<u32>);
 
 /// Produces the lines of one function after the other, in the order of the text.
 pub(crate) struct Lines<'a, 'w> {
@@ -49,18 +46,14 @@ struct Site<'a> {
 
 impl<'a, 'w> Lines<'a, 'w> {
     pub(crate) fn new(
-        module: &'a Module,
+        compiled: &'a impl Compiled,
         source: Option<&'a Source<'w>>,
         wants_bytecode: bool,
     ) -> Self {
         let is_wanted = wants_bytecode || source.is_some();
-        let map = is_wanted.then(|| module.address_map()).flatten();
-        let places: Box<dyn Iterator<Item = Place>> = match map {
-            Some(map) => Box::new(map),
-            None => Box::new(std::iter::empty()),
-        };
-        let module = module.name().unwrap_or("wasm");
-        Self { places: places.peekable(), source, wants_bytecode, module }
+        let places = is_wanted.then(|| compiled.places()).flatten();
+        let places = places.unwrap_or_else(|| Box::new(std::iter::empty()));
+        Self { places: places.peekable(), source, wants_bytecode, module: compiled.name() }
     }
 
     pub(crate) fn of(&mut self, function: &Function) -> FunctionLines<'a> {

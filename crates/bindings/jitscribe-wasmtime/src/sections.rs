@@ -15,9 +15,37 @@ pub(crate) const CODE: u8 = 10;
 const CUSTOM: u8 = 0;
 const PREAMBLE: &[u8] = b"\0asm\x01\0\0\0";
 
+/// How a component begins, and the ids of its sections with a module and with another component.
+const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
+const CORE_MODULE: u8 = 1;
+const NESTED: u8 = 4;
+
+/// The modules in a binary, which is a module or a component, and their offsets in it. In ascending order.
+pub(crate) fn modules(binary: &[u8]) -> Vec<(usize, &[u8])> {
+    let mut modules = Vec::new();
+    let mut rest = vec![(0, binary)];
+    while let Some((at, part)) = rest.pop() {
+        if part.starts_with(PREAMBLE) {
+            modules.push((at, part));
+        }
+        // Each section is looked at once: the content of most is skipped.
+        for section in of_kind(part, COMPONENT) {
+            if section.id == CORE_MODULE || section.id == NESTED {
+                rest.push((at + section.start, section.content));
+            }
+        }
+    }
+    modules.sort_unstable_by_key(|&(at, _)| at);
+    modules
+}
+
 /// The sections of a module up to the first incomplete one. Empty if this is not a module.
 pub(crate) fn of(binary: &[u8]) -> impl Iterator<Item = Section<'_>> {
-    let mut rest = binary.strip_prefix(PREAMBLE).unwrap_or_default();
+    of_kind(binary, PREAMBLE)
+}
+
+fn of_kind<'a>(binary: &'a [u8], preamble: &[u8]) -> impl Iterator<Item = Section<'a>> {
+    let mut rest = binary.strip_prefix(preamble).unwrap_or_default();
     std::iter::from_fn(move || {
         let (&id, after) = rest.split_first()?;
         let (size, after) = number(after)?;
@@ -62,6 +90,27 @@ mod tests {
         for end in 0..binary.len() {
             let whole = told(&binary[..end]);
             assert_eq!(whole, all[..whole.len()], "cut off at {end}");
+        }
+    }
+
+    #[test]
+    fn modules_are_found_in_components() {
+        let module = b"\0asm\x01\0\0\0\x01\0";
+        assert_eq!(modules(module), [(0, &module[..])]);
+        let component = |sections: &[(u8, &[u8])]| {
+            let mut made = COMPONENT.to_vec();
+            for (id, content) in sections {
+                made.extend([*id, u8::try_from(content.len()).unwrap()]);
+                made.extend_from_slice(content);
+            }
+            made
+        };
+        let inner = component(&[(CORE_MODULE, module)]);
+        let outer = component(&[(CORE_MODULE, module), (7, module), (NESTED, &inner)]);
+        let found = modules(&outer);
+        assert_eq!(found, [(10, &module[..]), (outer.len() - module.len(), &module[..])]);
+        for end in 0..outer.len() {
+            assert!(modules(&outer[..end]).len() < 2, "cut off at {end}");
         }
     }
 

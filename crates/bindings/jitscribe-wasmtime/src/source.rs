@@ -1,4 +1,6 @@
-//! A module's own DWARF.
+//! The DWARF of a binary's own.
+
+use std::ops::Range;
 
 use addr2line::gimli::{Dwarf, EndianSlice, LittleEndian};
 use addr2line::{Context, Frame};
@@ -7,21 +9,45 @@ use crate::sections;
 
 type Reader<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Debug information of a WebAssembly binary.
+/// Debug information of a WebAssembly binary: that of the module that it is, or of each module in a component.
 pub(crate) struct Source<'a> {
-    context: Context<Reader<'a>>,
+    modules: Vec<ModuleSource<'a>>,
+}
+
+/// Debug information of one module.
+struct ModuleSource<'a> {
+    /// Where it is in the binary.
+    range: Range<usize>,
     /// Offset in the binary of the code section's content: addresses in DWARF are relative to it.
-    code: u32,
+    code: usize,
+    context: Context<Reader<'a>>,
 }
 
 impl<'a> Source<'a> {
     /// `None` if there is no readable debug info.
     pub(crate) fn of(binary: &'a [u8]) -> Option<Self> {
+        let modules = sections::modules(binary).into_iter();
+        let modules: Vec<_> =
+            modules.filter_map(|(at, module)| ModuleSource::of(at, module)).collect();
+        (!modules.is_empty()).then_some(Self { modules })
+    }
+
+    /// The frames of the instruction at an offset of the binary, innermost first. The last one is the
+    /// function that contains it.
+    pub(crate) fn frames(&self, offset: u32) -> Vec<Frame<'_, Reader<'a>>> {
+        let offset = offset as usize;
+        let module = self.modules.partition_point(|module| module.range.end <= offset);
+        self.modules.get(module).map(|module| module.frames(offset)).unwrap_or_default()
+    }
+}
+
+impl<'a> ModuleSource<'a> {
+    fn of(at: usize, module: &'a [u8]) -> Option<Self> {
         let mut code = None;
         let mut debug = Vec::new();
-        for section in sections::of(binary) {
+        for section in sections::of(module) {
             if section.id == sections::CODE {
-                code = u32::try_from(section.start).ok();
+                code = Some(at + section.start);
             } else if section.name.starts_with(b".debug_") {
                 debug.push(section);
             }
@@ -34,16 +60,15 @@ impl<'a> Source<'a> {
             EndianSlice::new(found.map_or(&[][..], |section| section.content), LittleEndian)
         };
         let dwarf = Dwarf::load(|id| Ok::<_, addr2line::gimli::Error>(find(id.name()))).ok()?;
-        Some(Self { context: Context::from_dwarf(dwarf).ok()?, code: code? })
+        let context = Context::from_dwarf(dwarf).ok()?;
+        Some(Self { range: at..at + module.len(), code: code?, context })
     }
 
-    /// The frames of the instruction at an offset of the binary, innermost first. The last one is the
-    /// function that contains it.
-    pub(crate) fn frames(&self, offset: u32) -> Vec<Frame<'_, Reader<'a>>> {
+    fn frames(&self, offset: usize) -> Vec<Frame<'_, Reader<'a>>> {
         let mut frames = Vec::new();
         let Some(probe) = offset.checked_sub(self.code) else { return frames };
         // There is no split DWARF in a single binary.
-        let Ok(mut found) = self.context.find_frames(u64::from(probe)).skip_all_loads() else {
+        let Ok(mut found) = self.context.find_frames(probe as u64).skip_all_loads() else {
             return frames;
         };
         while let Ok(Some(frame)) = found.next() {

@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# Builds the programs of examples/adopters, records them, and checks what perf shows of their code: every sample has a name, and
+# those in functions of known names have the lines and callers that examples/adopters says.
+#
+#   scripts/adopters.sh [NAME]...     libtcc asmjit inkwell rbpf luajit components (default: all of them)
+#   scripts/adopters.sh wasmtime      the tests of the adapter for wasmtime with the versions 47, 49 and 50
+#
+# rbpf and LuaJIT are patched: their sources are fetched from crates.io and from Debian. The newer versions of wasmtime need a
+# newer Rust, which rustup installs. JITSCRIBE_BIN names the command; without it, it is built.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+[ $# -gt 0 ] || set -- libtcc asmjit inkwell rbpf luajit components
+root=$PWD
+target=$(realpath "${CARGO_TARGET_DIR:-target}")
+built=$target/adopters
+mkdir -p "$built"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+if [ -z "${JITSCRIBE_BIN:-}" ]; then
+    cargo build --quiet --locked -p jitscribe-cli
+    JITSCRIBE_BIN=$target/debug/jitscribe
+fi
+export CARGO_INCREMENTAL=0
+
+# The C library, as a user installs it.
+installed=
+install_library() {
+    if [ -z "$installed" ]; then
+        installed=$scratch/installed
+        make --silent -C crates/bindings/jitscribe-capi install PREFIX="$installed" PROFILE=dev CARGO_TARGET_DIR="$target"
+    fi
+}
+
+# recorded NAME CALL-GRAPH COMMAND...: into $scratch/NAME.data
+recorded() {
+    local name=$1 graph=$2
+    shift 2
+    (cd "$scratch" && HOME=$scratch "$JITSCRIBE_BIN" record -o "$name.data" -F 499 --call-graph "$graph" -- "$@" >"$name.log" 2>&1) || {
+        cat "$scratch/$name.log" >&2
+        return 1
+    }
+}
+check() {
+    local name=$1
+    shift
+    python3 examples/adopters/check.py "$scratch/$name.data" "$@" | sed "s/^/adopters.sh: $name: /"
+}
+
+libtcc() {
+    install_library
+    cc -std=gnu11 -O1 -Wall -Wextra -Werror -I "$installed/include" examples/adopters/libtcc/tcc-jit.c -o "$scratch/tcc-jit" \
+        "$installed/lib/libjitscribe.a" -ltcc -lpthread -ldl -lm
+    recorded libtcc fp "$scratch/tcc-jit" "$root/examples/adopters/libtcc/work.c" 3
+    check libtcc --names fib,mix --caller run --bottom main
+}
+
+asmjit() {
+    install_library
+    c++ -std=c++17 -O1 -Wall -Wextra -Werror -I "$installed/include" examples/adopters/asmjit/asm-jit.cpp -o "$scratch/asm-jit" \
+        "$installed/lib/libjitscribe.a" -lasmjit -lrt -lpthread -ldl
+    recorded asmjit fp "$scratch/asm-jit" 2
+    check asmjit --names 'down by one,down by two' --bottom main
+}
+
+inkwell() {
+    cargo build --quiet --locked --manifest-path examples/adopters/inkwell/Cargo.toml --target-dir "$built"
+    recorded inkwell dwarf "$built/debug/inkwell-jit" "$root/tests/workloads/spin.ll" 2
+    # LLVM gives the common end of two paths in `fib` no line.
+    check inkwell --names 'fib,mix of words' --file spin.src --with-lines 30 --caller main --bottom _start
+}
+
+rbpf() {
+    local here=examples/adopters/rbpf original
+    original=$(cargo metadata --locked --format-version 1 --manifest-path $here/original/Cargo.toml |
+        python3 -c 'import json, sys
+print(next(p["manifest_path"] for p in json.load(sys.stdin)["packages"] if p["name"] == "rbpf"))')
+    rm -rf $here/patched
+    mkdir $here/patched
+    cp -r "$(dirname "$original")"/{Cargo.toml,src,examples,tests,README.md} $here/patched/
+    patch --quiet --directory $here/patched --strip 1 <$here/rbpf-0.4.1.patch
+    cargo build --quiet --locked --manifest-path $here/Cargo.toml --target-dir "$built"
+    recorded rbpf dwarf "$built/debug/rbpf-jit" 2
+    check rbpf --names 'eBPF program' --file program.ebpf --bottom _start
+}
+
+luajit() {
+    install_library
+    # Debian 12's own version, of which the installed one has no publisher: neither ours nor a perf map.
+    local mirror apt
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | head -n 1)
+    mkdir -p "$scratch/lists/partial" "$scratch/cache/archives/partial"
+    echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror bookworm main" >"$scratch/sources.list"
+    apt=(-o Dir::Etc::sourcelist="$scratch/sources.list" -o Dir::Etc::sourceparts=/dev/null
+        -o Dir::State::lists="$scratch/lists" -o Dir::Cache="$scratch/cache" -o APT::Sandbox::User="$(id -un)")
+    apt-get "${apt[@]}" update -qq
+    (cd "$scratch" && apt-get "${apt[@]}" source --download-only -qq luajit)
+    mkdir "$scratch/luajit"
+    # What Debian changes is not needed.
+    tar -x -C "$scratch/luajit" -f "$scratch"/luajit_*.orig.tar.gz
+    patch --quiet --directory "$scratch/luajit" --strip 1 <examples/adopters/luajit/luajit-2.1.patch
+    make --silent -C "$scratch/luajit" BUILDMODE=static XCFLAGS="-DLUAJIT_USE_JITSCRIBE -I$installed/include" \
+        TARGET_LIBS="$installed/lib/libjitscribe.a" >"$scratch/luajit.log" 2>&1 || {
+        cat "$scratch/luajit.log" >&2
+        return 1
+    }
+    recorded luajit dwarf "$scratch/luajit/src/luajit" "$root/examples/adopters/luajit/work.lua" 3
+    check luajit --names "TRACE_1::$root/examples/adopters/luajit/work.lua:5" --file work.lua --caller lua_pcall --bottom main
+}
+
+# Behind a feature, which the tests of the workspace do not turn on.
+components() {
+    cargo test --quiet --locked -p jitscribe-wasmtime --features component-model
+}
+
+# All tests of the adapter, with other versions than the one in Cargo.lock, in a copy of the repository.
+wasmtime() {
+    local version rust=1.98.0
+    rustup toolchain list | grep -q "^$rust" || rustup toolchain install "$rust" --profile minimal
+    for version in 47 49 50; do
+        rm -rf "$scratch/copy"
+        mkdir "$scratch/copy"
+        git ls-files -z | xargs -0 cp --no-dereference --parents -t "$scratch/copy"
+        (cd "$scratch/copy" &&
+            sed -i "s/^wasmtime = { version = \"[^\"]*\"/wasmtime = { version = \"$version\"/" crates/bindings/jitscribe-wasmtime/Cargo.toml &&
+            cargo +$rust test --quiet --target-dir "$built/wasmtime" -p jitscribe-wasmtime --features component-model)
+        echo "adopters.sh: the tests of the adapter pass with wasmtime $version"
+    done
+}
+
+for name; do
+    "$name"
+done
