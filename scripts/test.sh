@@ -3,8 +3,8 @@
 # what each step took, and which tests were skipped for want of a privilege.
 #
 #   scripts/test.sh          what continuous integration runs
-#   scripts/test.sh --all    then also with newer versions of the debuggers, Valgrind and LLVM, in a bare Debian, for Windows and macOS,
-#                            with sanitizers, and every fuzz target for a short while
+#   scripts/test.sh --all    then also with newer versions of the debuggers, Valgrind and LLVM, in a bare Debian, for other platforms (AArch64,
+#                            RISC-V, musl, Windows, macOS), with sanitizers, and every fuzz target for a short while
 #
 # FUZZ_SECONDS (default 10) is the time for each fuzz target. With JITSCRIBE_NO_SKIP=1, a missing privilege is a failure.
 set -euo pipefail
@@ -67,6 +67,9 @@ JITSCRIBE_PRELOAD=$built/libjitscribe_preload.so JITSCRIBE_BIN=$built/jitscribe 
 step "packages"
 scripts/test-packages.sh --here "$built"
 
+step "AArch64"
+JITSCRIBE_BIN=$built/jitscribe scripts/foreign.sh --quick
+
 # With newer versions of tools, for another system, with other compilers, and with random input: for more than CI's time.
 if [ -n "$all" ]; then
     step "gdb 16 and lldb 19"
@@ -90,6 +93,9 @@ if [ -n "$all" ]; then
 
     step "macOS"
     scripts/macos.sh
+
+    step "AArch64, RISC-V and musl"
+    JITSCRIBE_BIN=$built/jitscribe scripts/foreign.sh
 
     step "Windows"
     export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$PWD/scripts/wine.sh

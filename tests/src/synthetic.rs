@@ -1,6 +1,6 @@
 //! Synthetic recordings, jitdumps and perf maps, for tests of content that no runtime writes.
 //!
-//! Everything is little-endian x86-64. Nothing is checked: the requested content is written, valid or not.
+//! Everything is little-endian, and x86-64 unless another machine is named. Nothing is checked: the requested content is written, valid or not.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -15,6 +15,10 @@ const USER: u16 = 2;
 const EXEC: u16 = 0x2000;
 /// The size of a perf.data header.
 const HEADER: u64 = 104;
+/// Where the header's bits of features are.
+const FEATURES: usize = 72;
+/// The feature that names the machine.
+const HEADER_ARCH: u32 = 6;
 /// The size of an event's attributes.
 const ATTR: u64 = 128;
 
@@ -54,6 +58,7 @@ fn write(path: &Path, contents: &[u8]) {
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     stack_copies: bool,
+    machine: Option<&'static str>,
     data: Vec<u8>,
 }
 
@@ -68,6 +73,12 @@ impl Recording {
     #[must_use]
     pub fn with_stack_copies() -> Self {
         Self { stack_copies: true, ..Self::default() }
+    }
+
+    /// The same, of a machine of this name (`uname -m`).
+    #[must_use]
+    pub fn made_on(machine: &'static str) -> Self {
+        Self { machine: Some(machine), ..Self::default() }
     }
 
     /// Appends a record of any type, right or wrong.
@@ -144,10 +155,22 @@ impl Recording {
         let mut file = b"PERFILE2".to_vec();
         let data = HEADER + ATTR + 16;
         file.extend(u64s(&[HEADER, ATTR + 16, HEADER, ATTR + 16, data, self.data.len() as u64]));
+        // The features that follow the data: a bit for each.
+        file.resize(FEATURES, 0);
+        file.extend(u64s(&[self.machine.map_or(0, |_| 1 << HEADER_ARCH)]));
         file.resize(HEADER as usize, 0);
         file.extend(attr);
         file.extend(u64s(&[0, 0])); // no ids
         file.extend(&self.data);
+        if let Some(machine) = self.machine {
+            // The table of features, of one, and then what it says.
+            let mut text = machine.as_bytes().to_vec();
+            text.resize(64, 0);
+            let begin = file.len() as u64 + 16;
+            file.extend(u64s(&[begin, 4 + text.len() as u64]));
+            file.extend(u32s(&[short(text.len())]));
+            file.extend(text);
+        }
         file
     }
 

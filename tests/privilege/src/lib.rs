@@ -37,6 +37,8 @@ pub enum Privilege {
     OtherUsers,
     /// To trace programs that the test starts, and to change their system calls.
     Trace,
+    /// That the kernel itself runs the program, and not QEMU's user mode, whose own calls and signals `/proc` shows.
+    Kernel,
 }
 
 impl fmt::Display for Privilege {
@@ -46,6 +48,7 @@ impl fmt::Display for Privilege {
             Self::Processes => "PID namespaces (unshare --mount --pid --mount-proc)",
             Self::OtherUsers => "root, with the right to start programs as another user",
             Self::Trace => "ptrace (strace)",
+            Self::Kernel => "a program that the kernel runs, not QEMU",
         })
     }
 }
@@ -53,7 +56,7 @@ impl fmt::Display for Privilege {
 impl Privilege {
     /// Why it is not there, if it is not. Found out by trying, once for each program.
     fn missing(self) -> Option<&'static str> {
-        static ANSWERS: [OnceLock<Option<String>>; 4] = [const { OnceLock::new() }; 4];
+        static ANSWERS: [OnceLock<Option<String>>; 5] = [const { OnceLock::new() }; 5];
         ANSWERS[self as usize].get_or_init(|| try_it(&mut self.trial())).as_deref()
     }
 
@@ -89,6 +92,13 @@ impl Privilege {
                     "true",
                 ]);
                 strace
+            }
+            Self::Kernel => {
+                // QEMU answers as if it were the program for `/proc/self`, but not by this path.
+                let runs = std::fs::read_link("/proc/thread-self/exe").unwrap_or_default();
+                let mut test = Command::new("test");
+                test.arg(runs).arg("=").arg(std::env::current_exe().unwrap_or_default());
+                test
             }
         }
     }

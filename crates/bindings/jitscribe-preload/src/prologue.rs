@@ -18,6 +18,11 @@ const PROLOGUES: [[u8; 8]; 1] = [[0xfd, 0x7b, 0xbf, 0xa9, 0xfd, 0x03, 0x00, 0x91
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const PROLOGUES: [[u8; 1]; 0] = [];
 
+/// Instructions begin at multiples of this.
+const UNIT: usize = if cfg!(target_arch = "aarch64") { 4 } else { 1 };
+/// `paciasp`, which signs the return address. Key B (`pacibsp`) cannot be described here.
+const SIGN: [u8; 4] = [0x3f, 0x23, 0x03, 0xd5];
+
 /// Unwind info for code without any: by the frame pointer, if the code sets one up.
 pub(crate) fn frame_of(name: &[u8], code: &[u8]) -> Option<Unwind<'static>> {
     let tier = v8_tier(name);
@@ -28,8 +33,10 @@ pub(crate) fn frame_of(name: &[u8], code: &[u8]) -> Option<Unwind<'static>> {
             .is_some_and(|rest| PROLOGUES.iter().any(|prologue| rest.starts_with(prologue)))
     };
     let called = || (tier == Some(b'^')).then(|| called_prologue(code)).flatten();
-    let at = called().or_else(|| (0..near.len()).find(is_prologue))?;
-    Some(Unwind::FramePointer { prologue: u32::try_from(at).ok()?, signed: false })
+    let at = called().or_else(|| (0..near.len()).step_by(UNIT).find(is_prologue))?;
+    let signed = cfg!(target_arch = "aarch64")
+        && at.checked_sub(SIGN.len()).and_then(|before| code.get(before..at)) == Some(&SIGN);
+    Some(Unwind::FramePointer { prologue: u32::try_from(at).ok()?, signed })
 }
 
 /// V8's tier of a function, from the name that V8 gives its code: `JS:^name file:line:column`. All tiers keep a frame

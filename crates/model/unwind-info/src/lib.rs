@@ -21,6 +21,7 @@
 //! * [`behind_code`] encodes `.eh_frame` and `.eh_frame_hdr` for a jitdump's UNWINDING_INFO.
 //! * [`eh_frame`] and [`eh_frame_hdr`] encode them for any position. [`fde`] encodes one entry of a section that
 //!   describes many codes. [`absolute`] encodes entries that may be copied anywhere.
+//! * [`eh_frame_key_b`] encodes `.eh_frame` for AArch64 code that signs return addresses with key B.
 //! * [`windows::encode`] encodes what Windows uses instead.
 //!
 //! Everything except the output of [`absolute`] is relative to its own position: code and tables may be moved
@@ -62,4 +63,4 @@ pub use fde::fde;
 pub use header::{EH_FRAME_HDR_SIZE, eh_frame_hdr};
 pub use jit_code::{Row, Unwind};
 pub use machine::Machine;
-pub use section::{EhFrame, Tables, behind_code, eh_frame, offset_behind};
+pub use section::{EhFrame, Tables, behind_code, eh_frame, eh_frame_key_b, offset_behind};

@@ -132,3 +132,12 @@ const CIE_AARCH64: [u8; 20] = [
     1, b'z', b'R', 0, 4, 0x78, 30, 1, 0x1b, // units of 4 and -8, return address in 30
     0x0c, 31, 0, // DW_CFA_def_cfa: sp + 0
 ];
+
+/// Version 1, augmentation "zRB": return addresses are signed with key B (AADWARF64, section 5.1).
+pub(crate) const CIE_AARCH64_KEY_B: [u8; 24] = [
+    20, 0, 0, 0, // length of what follows
+    0, 0, 0, 0, // marks a CIE
+    1, b'z', b'R', b'B', 0, 4, 0x78, 30, 1, 0x1b, // as in `CIE_AARCH64`
+    0x0c, 31, 0, // DW_CFA_def_cfa: sp + 0
+    0, 0, 0, // DW_CFA_nop
+];

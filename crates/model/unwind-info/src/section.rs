@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::error::Error;
 use crate::fde;
 use crate::header::{EH_FRAME_HDR_SIZE, eh_frame_hdr};
-use crate::machine::Machine;
+use crate::machine::{CIE_AARCH64_KEY_B, Machine};
 use crate::ready;
 use crate::reserve;
 use jit_code::Unwind;
@@ -53,12 +53,33 @@ pub fn eh_frame(
     out: &mut Vec<u8>,
 ) -> Result<EhFrame, Error> {
     reserve::reserve(unwind, out)?;
-    within_reserved(machine, code_size, code_to_frame, unwind, out)
+    within_reserved(machine, machine.cie(), code_size, code_to_frame, unwind, out)
+}
+
+/// Like [`eh_frame`], for AArch64 code that signs its return addresses with key B (`pacibsp`), as V8 does, and not with key A:
+/// "signed" in the description means this key. Announce the section as [`Unwind::EhFrame`].
+///
+/// The CIE's augmentation has the letter `B`. A process-wide unwinder that authenticates by the wrong key ends the process.
+///
+/// # Errors
+/// See [`Error`]; a ready section is [`Error::ReadyAsEntry`]. After an error, `out` is unchanged.
+pub fn eh_frame_key_b(
+    code_size: u64,
+    code_to_frame: i64,
+    unwind: &Unwind<'_>,
+    out: &mut Vec<u8>,
+) -> Result<EhFrame, Error> {
+    if matches!(unwind, Unwind::EhFrame(_)) {
+        return Err(Error::ReadyAsEntry);
+    }
+    reserve::reserve(unwind, out)?;
+    within_reserved(Machine::Aarch64, &CIE_AARCH64_KEY_B, code_size, code_to_frame, unwind, out)
 }
 
 /// Like [`eh_frame`], with capacity already reserved.
 fn within_reserved(
     machine: Machine,
+    cie: &[u8],
     code_size: u64,
     code_to_frame: i64,
     unwind: &Unwind<'_>,
@@ -70,7 +91,6 @@ fn within_reserved(
         out.extend_from_slice(section.get(..end).ok_or(Error::Ready)?);
         offset
     } else {
-        let cie = machine.cie();
         let offset = u32::try_from(cie.len()).map_err(|_| Error::TooFar)?;
         let code_to_fde = code_to_frame.checked_add(offset.into()).ok_or(Error::TooFar)?;
         let fde_to_code = code_to_fde.checked_neg().ok_or(Error::TooFar)?;
@@ -107,7 +127,7 @@ pub fn behind_code(
     let start = out.len();
     let code_to_frame = offset_behind(code_size).and_then(|offset| i64::try_from(offset).ok());
     let code_to_frame = code_to_frame.ok_or(Error::TooFar)?;
-    let frame = within_reserved(machine, code_size, code_to_frame, unwind, out)?;
+    let frame = within_reserved(machine, machine.cie(), code_size, code_to_frame, unwind, out)?;
     let header = i64::try_from(frame.size)
         .ok()
         .and_then(|size| code_to_frame.checked_add(size))

@@ -127,6 +127,36 @@ fn readelf_shows_a_signed_frame_pointer_on_aarch64() {
     assert_eq!(signs.count(), 1, "{raw:#?}");
 }
 
+/// Key B: the CIE says so, and llvm-dwarfdump and readelf accept it.
+#[test]
+fn readelf_shows_key_b_on_aarch64() {
+    let unwind = Unwind::FramePointer { prologue: 4, signed: true };
+    let mut section = Vec::new();
+    let encoded = unwind_info::eh_frame_key_b(32, 32, &unwind, &mut section).unwrap();
+    assert_eq!((encoded.size, encoded.fde), (section.len(), 24));
+    let ready = Unwind::EhFrame(&section);
+    assert_eq!(
+        interpreted(Machine::Aarch64, 32, &ready),
+        [
+            "00000000 0000000000000014 00000000 CIE \"zRB\" cf=4 df=-8 ra=30",
+            "LOC CFA",
+            "0000000000000000 sp+0",
+            "00000018 000000000000001c 0000001c FDE cie=00000000 pc=00007f0000000000..00007f0000000020",
+            "LOC CFA x29 ra",
+            "00007f0000000000 sp+0 u u",
+            "00007f0000000004 sp+0 u u",
+            "00007f0000000008 sp+16 c-16 c-8",
+            "00007f000000000c x29+16 c-16 c-8",
+            "00000038 ZERO terminator",
+        ]
+    );
+    let dumped = run("llvm-dwarfdump", &["--eh-frame"], &elf(Machine::Aarch64, 32, &ready));
+    assert!(dumped.iter().any(|line| line == "Augmentation: \"zRB\""), "{dumped:#?}");
+    // A ready section has its own CIE.
+    let again = unwind_info::eh_frame_key_b(32, 32, &ready, &mut Vec::new());
+    assert_eq!(again, Err(unwind_info::Error::ReadyAsEntry));
+}
+
 #[test]
 fn readelf_shows_rows() {
     let rows = [

@@ -92,8 +92,17 @@ mod tests {
 
     #[test]
     fn sections_do_not_overlap() {
-        for text in [0, 1 << 20, 1 << 30] {
-            let layout = Layout::new(text, 4096);
+        // Pages of AArch64 have 4, 16 or 64 KiB.
+        let cases = [0, 1 << 20, 1 << 30]
+            .into_iter()
+            .flat_map(|text| [4 << 10, 16 << 10, 64 << 10].map(|page| (text, page)));
+        for (text, page) in cases {
+            let layout = Layout::new(text, page);
+            assert!(
+                [layout.text.start, layout.text.end, layout.dynamic]
+                    .iter()
+                    .all(|at| at % page == 0)
+            );
             let ends = [
                 layout.page,
                 layout.text.end,

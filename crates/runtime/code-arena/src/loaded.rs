@@ -28,6 +28,32 @@ struct LinkMap {
     base: usize,
 }
 
+/// Where the loader put a file.
+#[cfg(any(target_env = "gnu", target_env = "musl"))]
+fn base_of(handle: NonNull<c_void>) -> Option<usize> {
+    #[cfg(target_env = "gnu")]
+    use libc::{RTLD_DI_LINKMAP, dlinfo};
+    // The crate `libc` lacks both for musl. The number is that of musl's `dlfcn.h`.
+    #[cfg(target_env = "musl")]
+    const RTLD_DI_LINKMAP: libc::c_int = 2;
+    #[cfg(target_env = "musl")]
+    unsafe extern "C" {
+        fn dlinfo(handle: *mut c_void, request: libc::c_int, answer: *mut c_void) -> libc::c_int;
+    }
+    let mut map: *const LinkMap = ptr::null();
+    // SAFETY: this request stores a pointer to the handle's link map.
+    let failed =
+        unsafe { dlinfo(handle.as_ptr(), RTLD_DI_LINKMAP, (&raw mut map).cast::<c_void>()) };
+    // SAFETY: null, or valid as long as the handle is open.
+    if failed == 0 { unsafe { map.as_ref() }.map(|map| map.base) } else { None }
+}
+
+/// Not known: the file is mapped instead.
+#[cfg(not(any(target_env = "gnu", target_env = "musl")))]
+fn base_of(_: NonNull<c_void>) -> Option<usize> {
+    None
+}
+
 impl LoadedObject {
     /// Makes the process's loader link the file, which must be complete by now.
     pub(crate) fn link(file: &File) -> Option<Self> {
@@ -41,19 +67,7 @@ impl LoadedObject {
             unsafe { libc::dlerror() };
             return None;
         };
-        let mut map: *const LinkMap = ptr::null();
-        // SAFETY: this request stores a pointer to the handle's link map.
-        let failed = unsafe {
-            let map = (&raw mut map).cast::<c_void>();
-            libc::dlinfo(handle.as_ptr(), libc::RTLD_DI_LINKMAP, map)
-        };
-        let base = if failed == 0 {
-            // SAFETY: null, or valid as long as the handle is open.
-            unsafe { map.as_ref() }.map(|map| map.base)
-        } else {
-            None
-        };
-        match base {
+        match base_of(handle) {
             Some(base) => Some(Self::Linked { handle, base }),
             None => {
                 // SAFETY: opened above.

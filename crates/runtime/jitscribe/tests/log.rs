@@ -71,7 +71,7 @@ fn expected(address: u64) -> Vec<(u64, Vec<u8>, u32, u32)> {
 fn a_code_with_bytes_is_a_standard_record() {
     let scribe = Scribe::builder().with_bytes().build();
     let memory: Vec<u8> = (0..77).collect();
-    let rows = [Row::new(1, 7, 16), Row::new(70, 7, 8)];
+    let rows = [Row::new(4, 7, 16), Row::new(68, 7, 8)];
     let code = Code::new(&memory).named("f").lines(&LINES).unwind(Unwind::Rows(&rows));
     scribe.load(&code).leak();
     let snapshot = snapshot(scribe);

@@ -1,5 +1,5 @@
 //! What the loader says about the object file that leads LLVM's libunwind to code: it covers the addresses of code, and no others.
-#![cfg(all(unix, target_arch = "x86_64"))]
+#![cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 #![allow(unsafe_code)]
 
 mod common;

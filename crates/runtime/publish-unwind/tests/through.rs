@@ -1,5 +1,5 @@
 //! Exceptions, panics and backtraces pass through code that was made at run time, in frames without a frame pointer.
-#![cfg(all(unix, target_arch = "x86_64"))]
+#![cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 #![allow(unsafe_code)]
 
 mod common;
@@ -10,8 +10,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use common::others::{all_pass, llvm, llvms, trixie};
-use common::{Callback, Caller, Page, ROWS, unwinders};
+#[cfg(target_arch = "x86_64")]
+use common::others::trixie;
+use common::others::{all_pass, foreign, llvm, llvms};
+use common::{CALLER, Callback, Caller, Page, ROWS, unwinders};
 use publish_unwind::{Code, Unwind};
 
 /// One lock for all tests: they measure, and change what affects all walks.
@@ -105,12 +107,45 @@ fn a_ready_section_is_registered() {
     let start = page.address(0);
     let mut section = Vec::new();
     let machine = unwind_info::Machine::host().expect("a machine with frames");
-    let behind = unwind_info::offset_behind(17).expect("a place") as i64;
-    unwind_info::eh_frame(machine, 17, behind, &Unwind::Rows(&ROWS), &mut section)
+    let size = CALLER.len() as u64;
+    let behind = unwind_info::offset_behind(size).expect("a place") as i64;
+    unwind_info::eh_frame(machine, size, behind, &Unwind::Rows(&ROWS), &mut section)
         .expect("a section");
-    unwinders().load(&Code::at(start, 17).unwind(Unwind::EhFrame(&section)));
+    unwinders().load(&Code::at(start, size).unwind(Unwind::EhFrame(&section)));
     passes(page.caller(0), 3);
     page.unload(0);
+}
+
+/// Frames whose return addresses are signed with key B, as V8 does.
+#[cfg(target_arch = "aarch64")]
+#[test]
+fn a_panic_passes_through_frames_of_key_b() {
+    let _alone = alone();
+    let page = Page::new(2);
+    page.write(1, &common::CALLER_KEY_B);
+    let size = CALLER.len() as u64;
+    let behind = unwind_info::offset_behind(size).expect("a place") as i64;
+    let mut section = Vec::new();
+    unwind_info::eh_frame_key_b(size, behind, &Unwind::Rows(&ROWS), &mut section)
+        .expect("a section");
+    unwinders().load(&Code::at(page.address(1), size).unwind(Unwind::EhFrame(&section)));
+    passes(page.caller(1), 4);
+    // The signature is there: without the mark of key B, the unwinder authenticates with key A, and finds garbage.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        unwinders().forked();
+        page.load(1);
+        // SAFETY: ends the child at a failure, without a core file.
+        unsafe { libc::setrlimit(libc::RLIMIT_CORE, &libc::rlimit { rlim_cur: 0, rlim_max: 0 }) };
+        passes(page.caller(1), 4);
+        // SAFETY: ends the child without what the harness would do.
+        unsafe { libc::_exit(0) };
+    }
+    let mut status = 0;
+    // SAFETY: the child from above.
+    unsafe { libc::waitpid(pid, &raw mut status, 0) };
+    assert_ne!(status, 0, "nothing is signed on this processor");
+    page.unload(1);
 }
 
 const THROWER: &str = r#"
@@ -140,7 +175,8 @@ fn a_cpp_exception_passes_through() {
     std::fs::create_dir_all(&folder).unwrap();
     let (source, library) = (folder.join("through.cpp"), folder.join("through.so"));
     std::fs::write(&source, THROWER).unwrap();
-    let built = Command::new("c++")
+    let compiler = std::env::var("JITSCRIBE_CXX").unwrap_or_else(|_| "c++".to_owned());
+    let built = Command::new(compiler)
         .args(["-shared", "-fPIC", "-O2", "-o"])
         .arg(&library)
         .arg(&source)
@@ -168,7 +204,8 @@ fn a_cpp_exception_passes_through() {
 #[test]
 fn other_threads_throw_while_code_is_loaded_and_unloaded() {
     let _alone = alone();
-    const OFTEN: usize = 10_000;
+    // QEMU takes twenty times as long.
+    let often = if foreign().is_some() { 500 } else { 10_000 };
     let page = Page::new(1200);
     for number in (0..1200).step_by(3) {
         page.load(number);
@@ -192,7 +229,7 @@ fn other_threads_throw_while_code_is_loaded_and_unloaded() {
             });
         }
         // At least so often, and until the others have thrown while it went on, however busy the machine is.
-        let rounds = (0..).take_while(|round| *round < OFTEN || thrown.load(Relaxed) <= 100);
+        let rounds = (0..).take_while(|round| *round < often || thrown.load(Relaxed) <= 100);
         for round in rounds {
             let number = (round * 7 % 400) * 3 + 1;
             let call = page.load(number);
@@ -236,6 +273,7 @@ fn with_llvms_libunwind() {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
 #[test]
 fn with_libgcc_14() {
     all_pass(trixie(), "Libgcc", &[], 7);

@@ -4,21 +4,23 @@
 
 // There is no harness to do this.
 #![allow(clippy::print_stdout)]
+// perf, gdb, lldb and heaptrack do not see programs of another machine, which QEMU runs.
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 
 /// Roles have their own machine code.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod jit;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod roles;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod run;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod tests;
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn main() {}
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn main() {
     if let Ok(role) = std::env::var("ROLE") {
         return roles::play(&role);

@@ -11,16 +11,22 @@ use crate::run::{file_in, output, role};
 type Test = (&'static str, fn());
 
 pub const ALL: &[Test] = &[
+    #[cfg(target_arch = "x86_64")]
     ("perf_names_and_annotates", perf_names_and_annotates),
+    #[cfg(target_arch = "x86_64")]
     ("perf_names_what_was_only_mapped", perf_names_what_was_only_mapped),
+    #[cfg(target_arch = "x86_64")]
     ("perf_unwinds_by_the_tables", perf_unwinds_by_the_tables),
+    #[cfg(target_arch = "x86_64")]
     ("gdb_that_attaches_knows_all", gdb_that_attaches_knows_all),
+    #[cfg(target_arch = "x86_64")]
     ("lldb_that_attaches_knows_all", lldb_that_attaches_knows_all),
     ("backtraces_have_names", backtraces_have_names),
     ("panics_pass_through", panics_pass_through),
     ("dladdr_knows_it", dladdr_knows_it),
     ("checkers_take_the_file", checkers_take_the_file),
     ("libunwind_knows_it", libunwind_knows_it),
+    #[cfg(target_arch = "x86_64")]
     ("heaptrack_names_who_allocates", heaptrack_names_who_allocates),
     ("churn_leaves_what_is_alive", churn_leaves_what_is_alive),
     ("forks_do_not_meet", forks_do_not_meet),
@@ -206,7 +212,8 @@ fn dladdr_knows_it() {
 
 fn libunwind_knows_it() {
     let directory = temporary();
-    let text = output(&mut role("libunwind", directory.path()));
+    // Version 1.6.2, that of Debian 12, ends a walk at a signed return address.
+    let text = output(role("libunwind", directory.path()).env(crate::jit::UNSIGNED, "1"));
     let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what} in\n{text}"));
     assert!(place("jit::caller") < place("native_bottom"), "{text}");
     assert!(place("native_bottom") < place("main"), "{text}");
@@ -222,10 +229,14 @@ fn checkers_take_the_file() {
     let verified =
         output(Command::new("llvm-dwarfdump").args(["--verify", "--eh-frame"]).arg(&file));
     assert!(verified.contains("No errors"), "{verified}");
-    let notes =
-        output(Command::new("eu-unstrip").arg("-n").arg("-p").arg(waiting.0.id().to_string()));
-    assert!(notes.contains(file.to_str().unwrap()), "{notes}");
-    let line = output(Command::new("addr2line").arg("-fe").arg(&file).arg("0x1008"));
+    // Elsewhere the process is QEMU.
+    if cfg!(target_arch = "x86_64") {
+        let notes =
+            output(Command::new("eu-unstrip").arg("-n").arg("-p").arg(waiting.0.id().to_string()));
+        assert!(notes.contains(file.to_str().unwrap()), "{notes}");
+    }
+    let address = format!("{:#x}", crate::roles::page_size() + 8);
+    let line = output(Command::new("addr2line").arg("-fe").arg(&file).arg(address));
     assert_eq!(line, "jit::caller\n/src/arena.jit:11\n");
     waiting.end();
 }

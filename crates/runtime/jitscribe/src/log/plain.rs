@@ -54,7 +54,7 @@ fn a_group_in_plain_memory_is_read_as_announced() {
             .column(n)
             .within(n.checked_sub(1))
     });
-    let rows = [Row::new(1, 7, 16)];
+    let rows = [Row::new(4, 7, 16)];
     for with_bytes in [false, true] {
         for (name, more) in [("", 0), ("f", 8), ("a\nname of some length", 24)] {
             let code = Code::new(&bytes)

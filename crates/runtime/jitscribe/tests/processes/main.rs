@@ -24,7 +24,33 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Instant;
 
+use test_privilege::{Privilege, have};
+
 type Test = (&'static str, fn());
+
+/// Tests of what QEMU's user mode has not: seccomp, ptrace, `MADV_DONTFORK`, limits of the address space, the kernel's own view of a
+/// process's descriptors, Valgrind.
+const NOT_UNDER_QEMU: &[&str] = &[
+    "no_limit_is_a_signal",
+    "without_memfd_create_the_log_is_found_in_memory",
+    "without_what_makes_forks_known",
+    "the_table_of_descriptors_is_enlarged_for_one_thread_alone",
+    "a_host_that_closes_all_descriptors_keeps_its_files",
+    "a_log_that_cannot_grow_says_why",
+    "memcheck_does_not_search_the_room_of_a_log",
+    "a_child_without_a_log_leaves_its_parents_alone",
+    "each_system_call_may_be_forbidden",
+    "a_confined_process_is_read_while_it_announces",
+    "a_child_of_a_fork_has_its_own_context",
+    "a_context_does_without_system_calls",
+    "a_context_is_whole_at_each_instruction_of_an_update",
+];
+
+/// Whether the kernel itself runs this program. The thread has the name of the test, which is reported.
+fn has_kernel(test: &str) -> bool {
+    let thread = std::thread::Builder::new().name(test.to_owned());
+    thread.spawn(|| have(&[Privilege::Kernel])).unwrap().join().unwrap()
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -50,6 +76,9 @@ fn main() -> ExitCode {
     let mut failed = Vec::new();
     for (name, test) in tests {
         if !wanted.is_empty() && !wanted.iter().any(|part| name.contains(part.as_str())) {
+            continue;
+        }
+        if NOT_UNDER_QEMU.contains(&name) && !has_kernel(name) {
             continue;
         }
         let start = Instant::now();

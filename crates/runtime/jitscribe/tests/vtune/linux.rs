@@ -131,7 +131,8 @@ fn collector() -> PathBuf {
     if !library.exists() {
         let source = "../publish-vtune/tests/collectors/collector.c";
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
-        let mut cc = Command::new("cc");
+        let mut cc =
+            Command::new(std::env::var("JITSCRIBE_CC").unwrap_or_else(|_| "cc".to_owned()));
         cc.args(["-shared", "-fPIC", "-pthread", "-o"]).arg(&library).arg(source);
         let output = cc.output().unwrap_or_else(|error| panic!("cc: {error}"));
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -189,6 +189,7 @@ impl Headers<'_> {
 }
 
 /// `dlpi_addr` of a loaded file.
+#[cfg(target_env = "gnu")]
 fn base_of(handle: NonNull<c_void>) -> Option<u64> {
     let mut map: *const u64 = ptr::null();
     // SAFETY: this request stores a pointer to the handle's link map, whose first word it is.
@@ -197,6 +198,12 @@ fn base_of(handle: NonNull<c_void>) -> Option<u64> {
             libc::dlinfo(handle.as_ptr(), libc::RTLD_DI_LINKMAP, (&raw mut map).cast::<c_void>());
         map.as_ref().copied().filter(|_| failed == 0)
     }
+}
+
+/// Never called: see [`Object::load`]. The crate `libc` has no `dlinfo` of musl.
+#[cfg(not(target_env = "gnu"))]
+fn base_of(_: NonNull<c_void>) -> Option<u64> {
+    None
 }
 
 /// The program headers of the object with this `dlpi_addr` that has exactly as many as ours.

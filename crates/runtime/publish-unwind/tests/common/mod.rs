@@ -1,36 +1,43 @@
 //! Code without a frame pointer, and its unwind info.
 #![allow(dead_code, reason = "each test uses some of it")]
 
+/// `CALLER` calls its first argument with both arguments, in a frame without a frame pointer, which `ROWS` describes.
+#[cfg_attr(target_arch = "x86_64", path = "x86_64.rs")]
+#[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
+mod machine;
 pub mod others;
+
+pub use machine::*;
 
 use std::ptr;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use publish_unwind::{Code, Row, Unwind, Unwinders};
 
 pub type Callback = extern "C-unwind" fn(usize, usize);
 pub type Caller = extern "C-unwind" fn(Callback, usize);
 
-/// Calls its first argument with both arguments, in a frame without a frame pointer in which rbp is
-/// 0.
-pub const CALLER: [u8; 17] = [
-    0x53, 0x55, 0x48, 0x83, 0xec, 0x08, 0x31, 0xed, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x08, 0x5d, 0x5b,
-    0xc3,
-];
-pub const ROOM: usize = 32;
-pub const ROWS: [Row<'static>; 6] = {
-    [
-        row(1, 16, &[(3, -16)]),
-        row(2, 24, &[(3, -16), (6, -24)]),
-        row(6, 32, &[(3, -16), (6, -24)]),
-        row(14, 24, &[(3, -16), (6, -24)]),
-        row(15, 16, &[(3, -16)]),
-        row(16, 8, &[]),
-    ]
-};
+pub const fn row_of(
+    offset: u32,
+    register: u16,
+    cfa_offset: i32,
+    saved: &'static [(u16, i32)],
+) -> Row<'static> {
+    Row::new(offset, register, cfa_offset).saved(saved)
+}
 
-pub const fn row(offset: u32, cfa_offset: i32, saved: &'static [(u16, i32)]) -> Row<'static> {
-    Row::new(offset, 7, cfa_offset).saved(saved)
+/// Whether the callers of this process do not sign their return addresses.
+static IS_PLAIN: AtomicBool = AtomicBool::new(false);
+
+/// Signs no return addresses from now on.
+pub fn sign_nothing() {
+    IS_PLAIN.store(true, Relaxed);
+}
+
+/// The callers of this process, and their frames.
+pub fn caller() -> (&'static [u8; CALLER.len()], &'static [Row<'static>]) {
+    if IS_PLAIN.load(Relaxed) { (&PLAIN, &PLAIN_ROWS) } else { (&CALLER, &ROWS) }
 }
 
 pub fn unwinders() -> &'static Unwinders {
@@ -59,12 +66,18 @@ impl Page {
         let base = unsafe { libc::mmap(ptr::null_mut(), size, protection, flags, -1, 0) };
         assert_ne!(base, libc::MAP_FAILED);
         let page = Self { base, size };
-        (0..count).for_each(|number| page.write(number, &CALLER));
+        (0..count).for_each(|number| page.put(number, caller().0));
+        machine::synchronise(page.base.cast(), size);
         page
     }
 
-    /// Puts code there, which is never run.
+    /// Puts code there.
     pub fn write(&self, number: usize, code: &[u8]) {
+        self.put(number, code);
+        machine::synchronise(self.base.cast::<u8>().wrapping_add(number * ROOM), code.len());
+    }
+
+    fn put(&self, number: usize, code: &[u8]) {
         assert!(code.len() <= ROOM);
         // SAFETY: within the memory from above.
         unsafe {
@@ -78,7 +91,7 @@ impl Page {
     }
 
     pub fn load(&self, number: usize) -> Caller {
-        self.load_as(number, CALLER.len(), &ROWS)
+        self.load_as(number, CALLER.len(), caller().1)
     }
 
     pub fn load_as(&self, number: usize, size: usize, rows: &[Row<'_>]) -> Caller {

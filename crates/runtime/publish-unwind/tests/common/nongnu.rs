@@ -22,7 +22,31 @@ pub struct Libunwind {
 
 /// Larger than `unw_context_t` and `unw_cursor_t`.
 #[repr(C, align(16))]
-struct Room([u64; 160]);
+struct Room([u64; 640]);
+
+/// `unw_getcontext` and others, which are macros, and the number of the program counter.
+#[cfg(target_arch = "x86_64")]
+const NAMES: [&std::ffi::CStr; 5] = [
+    c"_Ux86_64_getcontext",
+    c"_ULx86_64_init_local",
+    c"_ULx86_64_step",
+    c"_ULx86_64_get_reg",
+    c"_ULx86_64_get_proc_name",
+];
+#[cfg(target_arch = "x86_64")]
+const PROGRAM_COUNTER: c_int = 16;
+/// The context is the C library's, and the library has no function for it.
+#[cfg(target_arch = "aarch64")]
+const NAMES: [&std::ffi::CStr; 5] = [
+    c"getcontext",
+    c"_ULaarch64_init_local",
+    c"_ULaarch64_step",
+    c"_ULaarch64_get_reg",
+    c"_ULaarch64_get_proc_name",
+];
+/// It is where the return address was.
+#[cfg(target_arch = "aarch64")]
+const PROGRAM_COUNTER: c_int = 30;
 
 impl Libunwind {
     /// Loads it.
@@ -37,15 +61,11 @@ impl Libunwind {
                 found
             };
             Self {
-                getcontext: std::mem::transmute::<*mut c_void, Getcontext>(find(
-                    c"_Ux86_64_getcontext",
-                )),
-                init: std::mem::transmute::<*mut c_void, InitLocal>(find(c"_ULx86_64_init_local")),
-                step: std::mem::transmute::<*mut c_void, Step>(find(c"_ULx86_64_step")),
-                get_reg: std::mem::transmute::<*mut c_void, GetReg>(find(c"_ULx86_64_get_reg")),
-                get_name: std::mem::transmute::<*mut c_void, GetProcName>(find(
-                    c"_ULx86_64_get_proc_name",
-                )),
+                getcontext: std::mem::transmute::<*mut c_void, Getcontext>(find(NAMES[0])),
+                init: std::mem::transmute::<*mut c_void, InitLocal>(find(NAMES[1])),
+                step: std::mem::transmute::<*mut c_void, Step>(find(NAMES[2])),
+                get_reg: std::mem::transmute::<*mut c_void, GetReg>(find(NAMES[3])),
+                get_name: std::mem::transmute::<*mut c_void, GetProcName>(find(NAMES[4])),
                 backtrace: std::mem::transmute::<*mut c_void, Backtrace>(find(c"unw_backtrace")),
             }
         }
@@ -54,7 +74,7 @@ impl Libunwind {
     /// Calls `visit` with each frame's address, step by step, and with its name if requested.
     #[inline(never)]
     pub fn steps(&self, mut visit: impl FnMut(u64, &dyn Fn() -> Option<String>)) {
-        let (mut context, mut cursor) = (Room([0; 160]), Room([0; 160]));
+        let (mut context, mut cursor) = (Room([0; 640]), Room([0; 640]));
         // SAFETY: both are large enough; this frame stays during the walk.
         unsafe {
             (self.getcontext)((&raw mut context).cast());
@@ -62,7 +82,7 @@ impl Libunwind {
             let cursor = (&raw mut cursor).cast::<c_void>();
             loop {
                 let mut ip = 0;
-                (self.get_reg)(cursor, 16, &raw mut ip);
+                (self.get_reg)(cursor, PROGRAM_COUNTER, &raw mut ip);
                 if ip == 0 {
                     return;
                 }
@@ -93,6 +113,8 @@ impl Libunwind {
         let mut all = vec![std::ptr::null_mut(); 4096];
         // SAFETY: there is space for this number.
         let count = unsafe { (self.backtrace)(all.as_mut_ptr(), 4096) };
-        all[..count as usize].iter().map(|ip| ip.addr() as u64).collect()
+        // On AArch64, libunwind's answers are one byte before the return addresses.
+        let before = if cfg!(target_arch = "aarch64") { 1 } else { 0 };
+        all[..count as usize].iter().map(|ip| ip.addr() as u64 + before).collect()
     }
 }

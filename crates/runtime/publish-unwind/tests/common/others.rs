@@ -8,10 +8,22 @@ pub const EXPECTED: &str = "JITSCRIBE_EXPECTED_UNWINDER";
 /// Names of the tests that start such a process.
 const OUTER: &str = "with_";
 
-/// LLVM's libunwind, of versions 14 and 19.
-pub fn llvms() -> [PathBuf; 2] {
-    let newer = cache().join("libunwind-19/usr/lib/llvm-19/lib/libunwind.so.1");
-    [PathBuf::from("/usr/lib/llvm-14/lib/libunwind.so.1"), newer]
+/// LLVM's libunwind, of versions 14 and 19. For another machine than the one the tests are built on, what `scripts/foreign.sh`
+/// unpacks, which is where QEMU looks for libraries.
+pub fn llvms() -> Vec<PathBuf> {
+    let older = "usr/lib/llvm-14/lib/libunwind.so.1";
+    match foreign() {
+        Some(root) => vec![root.join(older)],
+        None => {
+            let newer = cache().join("libunwind-19/usr/lib/llvm-19/lib/libunwind.so.1");
+            vec![Path::new("/").join(older), newer]
+        }
+    }
+}
+
+/// The folder with the libraries of the machine that QEMU stands for, if it does.
+pub fn foreign() -> Option<PathBuf> {
+    std::env::var_os("QEMU_LD_PREFIX").map(PathBuf::from)
 }
 
 /// With LLVM's libunwind in front of libgcc.

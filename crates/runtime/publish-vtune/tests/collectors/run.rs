@@ -23,7 +23,8 @@ pub fn collector(without: Option<&str>) -> PathBuf {
     let library = folder.join(format!("collector{}.so", without.unwrap_or_default()));
     if !library.exists() {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/collectors/collector.c");
-        let mut cc = Command::new("cc");
+        let mut cc =
+            Command::new(std::env::var("JITSCRIBE_CC").unwrap_or_else(|_| "cc".to_owned()));
         cc.args(["-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread", "-o"]);
         cc.arg(&library).arg(source).args(without.map(|part| format!("-D{part}=Other")));
         let output = cc.output().unwrap_or_else(|error| panic!("cc: {error}"));
