@@ -85,6 +85,7 @@ debug symbols of the C library, for valgrind|/usr/share/doc/libc6-dbg|libc6-dbg
 libunwind|/usr/share/doc/libunwind8|libunwind8
 the libunwind of LLVM|/usr/lib/llvm-14/lib/libunwind.so.1|libunwind-14
 heaptrack|heaptrack|heaptrack
+Boost.Stacktrace|/usr/include/boost/stacktrace.hpp|libboost-stacktrace-dev
 make|make|make
 a C++ compiler for AArch64|aarch64-linux-gnu-g++|g++-aarch64-linux-gnu
 the C library for AArch64|/usr/aarch64-linux-gnu/lib/libc.so.6|libc6-dev-arm64-cross

@@ -3,6 +3,7 @@
 pub mod callgrind;
 pub mod code_image;
 pub mod code_log;
+pub mod crash_stream;
 pub mod disassembly;
 pub mod elf_frames;
 pub mod elf_lines;

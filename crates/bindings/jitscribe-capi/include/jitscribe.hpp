@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -254,6 +255,20 @@ private:
     jitscribe::result result_ = JITSCRIBE_RESULT_OK;
 };
 
+/// A function at an address. Its texts are in the buffer that was passed.
+struct symbol {
+    /// The function's name, and its source file, which is empty if it is not known.
+    std::string_view name, file;
+    /// The line and the column; 0 if they are not known.
+    std::uint32_t line, column;
+    /// The code's address and size.
+    std::uint64_t address, size;
+    /// The number of functions at the address.
+    std::uint32_t function_count;
+    /// Whether the buffer was too small.
+    bool is_cut;
+};
+
 class settings;
 
 /// Receives announcements. Copies refer to the same scribe, which lives as long as the process.
@@ -302,6 +317,34 @@ public:
     }
     /// Shows all code that is alive to debuggers; see `jitscribe_show_before_crash`.
     bool show_before_crash() const noexcept { return jitscribe_show_before_crash(raw_); }
+    /// The function number `number` at `pc`, for signal handlers: see `jitscribe_symbolize`.
+    std::optional<symbol> symbolize(std::uint64_t pc, char *buffer, std::size_t size,
+                                    std::uint32_t number = 0) const noexcept
+    {
+        jitscribe_symbol found{};
+        found.struct_size = sizeof found;
+        if (!jitscribe_symbolize(raw_, pc, number, buffer, size, &found)) {
+            return std::nullopt;
+        }
+        return symbol{std::string_view(found.name, found.name_size),
+                      std::string_view(found.file, found.file_size),
+                      found.line,
+                      found.column,
+                      found.address,
+                      found.size,
+                      found.function_count,
+                      found.is_cut != 0};
+    }
+    /// Writes the stream of a minidump to `buffer`, for signal handlers: see `jitscribe_crash_stream`. Returns its size; 0 if there
+    /// is none.
+    std::size_t crash_stream(view<jitscribe_stack> stacks, view<std::uint64_t> words, void *buffer,
+                             std::size_t size) const noexcept
+    {
+        std::size_t length = 0;
+        jitscribe_crash_stream(raw_, stacks.data(), stacks.size(), words.data(), words.size(), buffer,
+                               size, &length);
+        return length;
+    }
     /// Writes all code that is alive to a new object file for a loader; see `jitscribe_write_object`.
     result write_object(std::string_view path, jitscribe_object_format format) const noexcept
     {

@@ -15,6 +15,8 @@ mod api;
 #[cfg(target_os = "linux")]
 mod arena;
 mod code;
+#[cfg(target_os = "linux")]
+mod crash;
 mod guard;
 mod notice;
 #[cfg(unix)]
@@ -23,6 +25,7 @@ mod opaque;
 mod outcome;
 mod raw;
 mod settings;
+mod symbol;
 mod text;
 mod unwind;
 
@@ -38,11 +41,14 @@ pub use arena::{
     jitscribe_arena_open,
 };
 pub use code::{Code, Inlined, Kind, Line, Range};
+#[cfg(target_os = "linux")]
+pub use crash::{Stack, jitscribe_crash_stream};
 pub use notice::Subject;
 #[cfg(unix)]
 pub use object::{ObjectFormat, jitscribe_write_object};
 pub use opaque::{Handle, OpaqueScribe};
 pub use outcome::Outcome;
 pub use settings::{Flag, NoticeFn, ReplayFn, Settings};
+pub use symbol::{Symbol, jitscribe_symbolize};
 pub use text::Str;
 pub use unwind::{Row, RowFlag, Saved, Unwind, UnwindFlag, UnwindKind};

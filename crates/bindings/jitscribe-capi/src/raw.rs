@@ -146,6 +146,30 @@ impl<T> Out<T> {
     }
 }
 
+/// A struct that is written, and whose first field is its size in the caller's version: only as much of it is written. The size
+/// itself is not.
+pub(crate) struct OutVersioned<T>(*mut T);
+
+impl<T: Versioned> OutVersioned<T> {
+    /// # Safety
+    /// `to` is NULL, or points to a `usize` with the number of bytes that may be read and written there as long as this exists.
+    pub(crate) unsafe fn new(to: *mut T) -> Result<Self, Failure> {
+        // SAFETY: guaranteed by the caller.
+        unsafe { versioned::<T>(to) }.map(|_| Self(to))
+    }
+
+    pub(crate) fn set(self, value: &T) {
+        let first = size_of::<usize>();
+        // SAFETY: `new` checked that it is not NULL, is aligned, and begins with a size of at least `LEAST`, which is more than
+        // the size itself. The caller of `new` guarantees that as many bytes are writable. `value` is another object.
+        unsafe {
+            let size = self.0.cast::<usize>().read().min(size_of::<T>());
+            let from = std::ptr::from_ref(value).cast::<u8>().add(first);
+            std::ptr::copy_nonoverlapping(from, self.0.cast::<u8>().add(first), size - first);
+        }
+    }
+}
+
 /// A value that this call reads and writes.
 ///
 /// # Safety
@@ -183,6 +207,18 @@ pub(crate) unsafe fn buffer<'a>(
     Ok(unsafe { std::slice::from_raw_parts_mut(at.cast(), size) })
 }
 
+/// [`buffer`], filled with zeros.
+///
+/// # Safety
+/// As for [`buffer`].
+pub(crate) unsafe fn zeroed_buffer<'a>(at: *mut u8, size: usize) -> Result<&'a mut [u8], Failure> {
+    // SAFETY: guaranteed by the caller.
+    let buffer = unsafe { buffer(at, size) }?;
+    buffer.fill(MaybeUninit::new(0));
+    // SAFETY: all bytes were written just now.
+    Ok(unsafe { buffer.assume_init_mut() })
+}
+
 /// A shared value.
 ///
 /// # Safety
@@ -195,7 +231,9 @@ pub(crate) unsafe fn shared<T: Sync>(at: *const T) -> Result<&'static T, Failure
 
 #[cfg(test)]
 mod tests {
-    use super::{NUL_TERMINATED, Out, Versioned, VersionedRef, in_out, slice, text, versioned};
+    use super::{
+        NUL_TERMINATED, Out, OutVersioned, Versioned, VersionedRef, in_out, slice, text, versioned,
+    };
     use crate::outcome::Failure;
 
     #[derive(Clone, Copy, Debug, PartialEq)]
@@ -270,6 +308,21 @@ mod tests {
             assert_eq!(text(std::ptr::null(), 1), Err(Failure::Null));
             assert_eq!(text(name.as_ptr(), usize::MAX - 1), Err(Failure::Argument));
         }
+    }
+
+    #[test]
+    fn structs_of_all_versions_are_written_as_far_as_they_go() {
+        for size in [16_usize, 24, 32] {
+            let mut words = [size, 1, 2, 3];
+            // SAFETY: a local with as many bytes as its first word says, or less.
+            let out = unsafe { OutVersioned::new(words.as_mut_ptr().cast::<Three>()) };
+            out.unwrap().set(&Three { struct_size: 99, one: 8, two: 9 });
+            assert_eq!(words, [size, 8, if size > 16 { 9 } else { 2 }, 3]);
+        }
+        let mut words = [8_usize, 1, 2, 3];
+        // SAFETY: as above.
+        let refused = unsafe { OutVersioned::new(words.as_mut_ptr().cast::<Three>()) };
+        assert_eq!(refused.err(), Some(Failure::StructSize));
     }
 
     #[test]

@@ -59,6 +59,7 @@ mod scribe;
 #[allow(dead_code, reason = "each publisher reads its own setting")]
 mod settings;
 mod spin_lock;
+mod symbol;
 mod system;
 mod thread;
 
@@ -72,3 +73,4 @@ pub use notice::{Notice, Subject};
 #[cfg(all(feature = "objects", unix))]
 pub use objects::{FinishedObject, FormatError, ObjectError, ObjectFormat};
 pub use scribe::{LoadedCode, Scribe};
+pub use symbol::Symbol;

@@ -19,6 +19,7 @@ use crate::notice::{self, Notice, Subject};
 use crate::publishers::Publishers;
 use crate::settings::Settings;
 use crate::spin_lock::{Patience, SpinLock};
+use crate::symbol::Symbol;
 use crate::thread;
 #[cfg(target_os = "linux")]
 use fallible::IoError;
@@ -229,6 +230,68 @@ impl Scribe {
         #[cfg(not(feature = "gdb"))]
         let is_shown = false;
         is_shown
+    }
+
+    /// Which function is at `pc`, by what was announced and is live: for crash reports and backtraces of the process itself.
+    ///
+    /// It is async-signal-safe: it may be called in any signal handler at any instant, also in one that interrupted an announcement,
+    /// and in the child of a fork. It takes no lock, allocates nothing, waits for no thread, and does not change `errno`. It needs about
+    /// 2 KiB of stack, and time in proportion to the number of announced codes (see the project's `docs/crash.md`).
+    ///
+    /// If functions were inlined at `pc`, there are several. `number` counts them from the innermost one, which is 0, outwards;
+    /// [`Symbol::functions`] is how many there are. The name and the file are written to `buffer`, each followed by a NUL, and are
+    /// cut if it is too small.
+    ///
+    /// For a return address, pass the address before it: the call may be the last instruction of its code.
+    ///
+    /// `None` if the log has no live code at `pc`, or if there are not more than `number` functions. In the child of a fork also if
+    /// another thread is copying the codes of the parent at that moment.
+    ///
+    /// ```
+    /// # use jitscribe::{Code, Scribe};
+    /// # let scribe = Scribe::builder().build();
+    /// let code = scribe.load(&Code::at(0x7000, 32).named("fib"));
+    /// let mut buffer = [0; 256];
+    /// let symbol = scribe.symbolize(0x7004, 0, &mut buffer).expect("live code");
+    /// assert_eq!((symbol.name, symbol.address), (&b"fib"[..], 0x7000));
+    /// ```
+    #[must_use]
+    pub fn symbolize<'b>(&self, pc: u64, number: u32, buffer: &'b mut [u8]) -> Option<Symbol<'b>> {
+        let log = self.0.host.log.as_ref()?;
+        match self.0.fork_state.get() {
+            OWN => log.symbolize(pc, number, buffer),
+            #[cfg(target_os = "linux")]
+            UNKNOWN => log.symbolize_as_of_fork(pc, number, buffer),
+            _ => None,
+        }
+    }
+
+    /// Writes the stream of a minidump that describes the live code on the stacks of this process, for a crash reporter in it: names,
+    /// lines, inlined calls, unwind info and machine code. A reporter in another process uses the crate `jitscribe-crash-stream`
+    /// instead. The project's `docs/crash.md` describes the stream, and what to do with it.
+    ///
+    /// The code is that to which a word in `stacks` or in `words` refers. `stacks` are ranges of addresses, from the stack pointers
+    /// on; what is not readable there is left out. `words` are the registers of the threads.
+    ///
+    /// Like [`Self::symbolize`], it may be called in any signal handler at any instant. It opens `/proc/self/mem` meanwhile; where that
+    /// is not possible, only `words` count, and machine code that is not in the log is left out.
+    ///
+    /// Returns the size of the stream at the beginning of `buffer`, the rest of which may have been written to as well. The stream says
+    /// how many codes did not fit. 64 KiB are enough for hundreds of codes. `None` if there is no log, or if the buffer has
+    /// less than 80 bytes.
+    #[cfg(target_os = "linux")]
+    #[must_use]
+    pub fn write_crash_stream(
+        &self,
+        stacks: impl IntoIterator<Item = std::ops::Range<u64>>,
+        words: &[u64],
+        buffer: &mut [u8],
+    ) -> Option<usize> {
+        let log = self.0.host.log.as_ref()?;
+        match self.0.fork_state.get() {
+            OWN => log.write_crash_stream(stacks, words, buffer),
+            _ => None,
+        }
     }
 
     /// The descriptor of the log's file: a memfd, or the dump. It is closed when the process ends or executes another program; a

@@ -9,6 +9,8 @@ use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+#[cfg(target_os = "linux")]
+use guest::Holder;
 use guest::{LockOwner, SignalsHeld, hold_signals};
 
 use crate::{system, thread};
@@ -66,6 +68,14 @@ impl SpinLock {
         let signals = hold_signals();
         let is_ours = self.0.take(thread::id()).is_ok();
         is_ours.then(|| Guard { spin_lock: self, _signals: signals })
+    }
+
+    /// Takes the lock for the thread with this id, without waiting.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn try_lock_for(&self, thread: u32) -> Result<Guard<'_>, Holder> {
+        let signals = hold_signals();
+        self.0.take(thread)?;
+        Ok(Guard { spin_lock: self, _signals: signals })
     }
 
     /// For the child of a fork: the holder exists only in the parent.

@@ -117,6 +117,27 @@ static void callbacks()
     MUST(times > 0 && made.raw() != nullptr);
 }
 
+static void symbols(scribe to)
+{
+    const auto code = jitscribe::code::at(0x5000, 16);
+    const jitscribe::line lines[] = {{0, 3, 4, 0}};
+    loaded_code loaded = to.load(jitscribe::code(code).name("named").file("f.lang").lines(lines));
+    char buffer[64];
+    const auto found = to.symbolize(0x500f, buffer, sizeof buffer);
+    MUST(found && found->name == "named" && found->file == "f.lang");
+    MUST(found->line == 3 && found->column == 4 && found->function_count == 1 && !found->is_cut);
+    MUST(found->address == 0x5000 && found->size == 16);
+    MUST(!to.symbolize(0x500f, buffer, sizeof buffer, 1) && !to.symbolize(0x5010, nullptr, 0));
+    MUST(!scribe().symbolize(0x500f, buffer, sizeof buffer));
+    static char stream[4096];
+    const std::uint64_t word[] = {0x5008};
+    const std::size_t size = to.crash_stream({}, word, stream, sizeof stream);
+    MUST(size > 80 && std::string_view(stream, size).find("named") != std::string_view::npos);
+    MUST(scribe().crash_stream({}, word, stream, sizeof stream) == 0);
+    loaded.unload();
+    MUST(!to.symbolize(0x500f, buffer, sizeof buffer));
+}
+
 int main()
 {
     scribe to = scribe::global();
@@ -125,5 +146,6 @@ int main()
     inputs(to);
     off();
     callbacks();
+    symbols(to);
     std::puts("all is so");
 }

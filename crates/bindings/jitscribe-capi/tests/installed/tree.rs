@@ -85,7 +85,10 @@ fn compile_to(program: &Path, source: &str, link: Link, more: &[&str]) {
         if source.ends_with(".c") { ("cc", "-std=c11") } else { ("c++", "-std=c++17") };
     let mut command = Command::new(compiler);
     command.args([standard, "-g", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion"]);
-    command.args(["-Werror", "-pthread"]).args(more).arg(root().join(source));
+    // A library is searched for what is missing so far.
+    let (libraries, more): (Vec<&str>, Vec<&str>) =
+        more.iter().partition(|word| word.starts_with("-l"));
+    command.args(["-Werror", "-pthread"]).args(more).arg(root().join(source)).args(libraries);
     command.args(pkg_config(&["--cflags"])).arg("-o").arg(program);
     match link {
         Link::Shared => {

@@ -8,6 +8,9 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
+#[cfg(target_os = "linux")]
+use guest::Holder;
+
 use super::layout::{CHUNK, FIRST_CHUNK, HEAD_SIZE};
 use super::memory::Errno;
 use super::table::{Table, Zeroable};
@@ -147,6 +150,12 @@ impl Chunks {
             self.failed_wait.note();
         }
         guard
+    }
+
+    /// [`Self::lock_owners`] for a signal handler on the thread with this id: it does not wait, and needs no memory of the thread.
+    #[cfg(target_os = "linux")]
+    pub(super) fn try_lock_owners(&self, thread: u32) -> Result<Guard<'_>, Holder> {
+        self.owner_lock.try_lock_for(thread)
     }
 
     pub(super) fn reset_lock(&self) {

@@ -12,6 +12,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use guest::Holder;
 use jitdump::RecordId;
 use jitdump::extension::log::{INHERITED_UNIT, IS_SHARED};
 use jitdump::extension::tail::MAGIC as TAIL_MAGIC;
@@ -23,6 +24,7 @@ use super::layout::{
     CHUNK, FILLER_MIN, FIRST_CHUNK, FIRST_ITEM, HEAD_SIZE, TAIL, chunk, code, control, pair,
     record_word, unpair,
 };
+use super::lookup::LogView;
 use super::mapping::Mapping;
 use super::memory::{Backing, Errno};
 use crate::spin_lock::Guard;
@@ -73,6 +75,33 @@ impl Log {
     #[inline]
     pub(crate) fn has_own_copy(&self, at: usize) -> bool {
         at >= self.inherited.end.load(Acquire) || self.copy_inherited()
+    }
+
+    /// Calls `look` with the parent's log, if codes are still there, and with our own. It takes no lock that another thread holds, and
+    /// leaves the parent's log out in that case.
+    pub(crate) fn each_view(&self, look: impl FnMut(LogView<'_>)) {
+        self.each_view_with(self.own_view(), look);
+    }
+
+    /// The same with another view of our own log.
+    pub(crate) fn each_view_with<'m>(
+        &'m self,
+        own: LogView<'m>,
+        mut look: impl FnMut(LogView<'_>),
+    ) {
+        if self.inherited.end.load(Acquire) != 0 {
+            let forked = self.mapping.word(control::FORKED).load(Relaxed);
+            let mut with =
+                |parents: &Mapping| look(LogView { mapping: parents, until: Some(forked) });
+            let thread = crate::system::thread_id();
+            // The mapping is unmapped under this lock. If it is held by the thread that a signal handler interrupted, it stays.
+            match self.chunks.try_lock_owners(thread) {
+                Ok(guard) => _ = self.inherited.parents.with(&guard, &mut with),
+                Err(Holder::ThisThread) => _ = self.inherited.parents.with_own_lock(&mut with),
+                Err(Holder::OtherThread) => {}
+            }
+        }
+        look(own);
     }
 
     /// Copies the parent's codes before the parent may reuse their space.

@@ -228,6 +228,11 @@ pub(crate) struct MappingSlot {
 impl MappingSlot {
     /// Calls `look` with the mapping, which stays in the slot: a child that is forked during the call has it too.
     pub(crate) fn with<T>(&self, _lock: &Guard<'_>, look: impl FnOnce(&Mapping) -> T) -> Option<T> {
+        self.with_own_lock(look)
+    }
+
+    /// [`Self::with`] for a signal handler that interrupted this thread while it has the lock, whose guard it cannot name.
+    pub(crate) fn with_own_lock<T>(&self, look: impl FnOnce(&Mapping) -> T) -> Option<T> {
         let base = NonNull::new(self.base.load(Acquire))?;
         let mapping = ManuallyDrop::new(Mapping { base, size: self.size.load(Relaxed) });
         Some(look(&mapping))

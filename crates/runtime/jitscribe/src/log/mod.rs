@@ -13,6 +13,9 @@ mod breakpoints;
 mod chunk_copy;
 mod chunks;
 #[cfg(target_os = "linux")]
+mod crash_stream;
+mod description;
+#[cfg(target_os = "linux")]
 mod fork;
 mod group;
 #[cfg(target_os = "linux")]
@@ -21,6 +24,7 @@ mod inheritance;
 mod inherited;
 mod lanes;
 mod layout;
+mod lookup;
 mod machine;
 mod mapping;
 mod memory;
@@ -29,6 +33,9 @@ mod moved;
 mod plain;
 mod put;
 mod records;
+mod symbolize;
+#[cfg(all(test, target_os = "linux"))]
+mod symbolize_tests;
 mod table;
 #[cfg(all(test, target_os = "linux"))]
 mod tests;

@@ -13,6 +13,8 @@ mod cgroup;
 mod linux;
 #[cfg(target_os = "macos")]
 mod macos;
+#[cfg(target_os = "linux")]
+mod own_memory;
 #[cfg(unix)]
 mod private_dir;
 #[cfg(windows)]
@@ -22,6 +24,8 @@ mod windows;
 pub(crate) use self::linux::*;
 #[cfg(target_os = "macos")]
 pub(crate) use self::macos::*;
+#[cfg(target_os = "linux")]
+pub(crate) use self::own_memory::OwnMemory;
 #[cfg(unix)]
 pub(crate) use self::private_dir::{NoDirectory, path, private_dir};
 #[cfg(windows)]
