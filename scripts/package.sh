@@ -33,6 +33,13 @@ for name in $published; do
             exit 1
         }
     done
+    # Links to the licences of the project; the package has to have the texts.
+    for licence in "MIT:Permission is hereby granted" "APACHE:Apache License"; do
+        tar -xzOf "$file" --wildcards "*/LICENSE-${licence%%:*}" | grep -q "${licence#*:}" || {
+            echo "package.sh: LICENSE-${licence%%:*} of $file is not the text of the licence" >&2
+            exit 1
+        }
+    done
     count=$((count + 1))
 done
 rm -rf "$target"

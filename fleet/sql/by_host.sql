@@ -10,8 +10,8 @@ SELECT
     s.host AS host,
     CASE WHEN s.version = d.version_after THEN 1 ELSE 0 END AS is_after,
     SUM(s.sample_count) AS own_samples
-FROM samples AS s
-JOIN deployments AS d ON s.service = d.service
+FROM deployments AS d
+JOIN samples AS s ON s.service = d.service
 JOIN lineages AS l ON l.function_key = s.function_key
 WHERE s.version = d.version_before OR s.version = d.version_after
 GROUP BY l.lineage_key, s.host, s.version, d.version_after

@@ -6,8 +6,8 @@ SELECT
     SUM(CASE WHEN f.origin = 'runtime' THEN s.sample_count ELSE 0 END) AS in_runtime_code,
     SUM(CASE WHEN f.origin = 'runtime' AND f.file <> '' THEN s.sample_count ELSE 0 END) AS with_file,
     COUNT(DISTINCT s.host) AS hosts
-FROM samples AS s
-JOIN (SELECT DISTINCT function_key, origin, file FROM functions) AS f
-    ON f.function_key = s.function_key
+FROM (SELECT DISTINCT function_key, origin, file FROM functions) AS f
+JOIN samples AS s
+    ON s.function_key = f.function_key
 GROUP BY s.service
 ORDER BY s.service

@@ -13,8 +13,8 @@ counted AS (
         l.lineage_key AS lineage_key,
         SUM(CASE WHEN s.version = d.version_before THEN s.sample_count ELSE 0 END) AS own_before,
         SUM(CASE WHEN s.version = d.version_after THEN s.sample_count ELSE 0 END) AS own_after
-    FROM samples AS s
-    JOIN deployments AS d ON s.service = d.service
+    FROM deployments AS d
+    JOIN samples AS s ON s.service = d.service
     JOIN lineages AS l ON l.function_key = s.function_key
     WHERE s.version = d.version_before OR s.version = d.version_after
     GROUP BY l.lineage_key

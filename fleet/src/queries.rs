@@ -13,7 +13,7 @@ pub const CHURN: &str = include_str!("../sql/churn.sql");
 /// How many samples have a name.
 pub const COVERAGE: &str = include_str!("../sql/coverage.sql");
 
-/// The line at the end of queries that only answer the first rows.
+/// The line of queries that only answer the first rows.
 const LIMIT: &str = "LIMIT 50";
 /// The deployments that a query about two versions compares.
 const DEPLOYMENTS: &str =
@@ -21,10 +21,9 @@ const DEPLOYMENTS: &str =
 
 /// The query, with all its rows or with `most` of them.
 pub fn limited(sql: &str, most: Option<usize>) -> String {
-    let all = sql.trim_end().strip_suffix(LIMIT).unwrap_or(sql);
     match most {
-        Some(most) => format!("{all}LIMIT {most}"),
-        None => all.into(),
+        Some(most) => sql.replace(LIMIT, &format!("LIMIT {most}")).trim_end().into(),
+        None => sql.replace(LIMIT, ""),
     }
 }
 

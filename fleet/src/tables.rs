@@ -16,7 +16,7 @@ use crate::location::Location;
 use crate::selection::Selection;
 
 /// What the engine may use before it writes intermediate rows to disk.
-const MEMORY: usize = 1 << 30;
+const MEMORY: usize = 512 << 20;
 
 /// The tables, of which the engine sees what is selected.
 pub struct Tables {

@@ -18,7 +18,7 @@ pub use drawn::Drawn;
 use no_code::NoCode;
 
 /// The most samples of a page, which shows as many without delay.
-pub const MOST_SAMPLES: u64 = 1_000_000;
+pub const MOST_SAMPLES: u64 = 400_000;
 
 /// Write an HTML report of all hosts: a page that needs no network
 ///
