@@ -56,19 +56,25 @@ cargo build --quiet --workspace --locked --lib --bins --tests --examples
 wait "$fleet"
 
 step "tests"
+built=$target/debug
+export JITSCRIBE_PRELOAD=$built/libjitscribe_preload.so JITSCRIBE_BIN=$built/jitscribe DEMO_JIT_BIN=$built/demo-jit \
+    JITSCRIBE_FLEET_BIN=$target/fleet/debug/jitscribe-fleet
+# The tests wait much of the time for what they record. These run beside them.
+beside() {
+    (cd fleet && cargo test --quiet --locked --target-dir "$target/fleet")
+    scripts/test-packages.sh --here "$built"
+    scripts/foreign.sh --quick
+}
+(set -e && beside) >"$scratch/beside" 2>&1 &
+beside=$!
 # What was built with them. Else the end-to-end tests build these programs by themselves, for which dependencies have
 # fewer features: Cranelift would be compiled once more.
-built=$target/debug
-JITSCRIBE_PRELOAD=$built/libjitscribe_preload.so JITSCRIBE_BIN=$built/jitscribe DEMO_JIT_BIN=$built/demo-jit \
-    JITSCRIBE_FLEET_BIN=$target/fleet/debug/jitscribe-fleet \
-    cargo test --quiet --workspace --locked --no-fail-fast
-(cd fleet && cargo test --quiet --locked --target-dir "$target/fleet")
-
-step "packages"
-scripts/test-packages.sh --here "$built"
-
-step "AArch64"
-JITSCRIBE_BIN=$built/jitscribe scripts/foreign.sh --quick
+tests=passed
+cargo test --quiet --workspace --locked --no-fail-fast || tests=failed
+step "fleet, packages and AArch64, which began beside the tests"
+wait "$beside" || tests=failed
+cat "$scratch/beside"
+[ $tests = passed ]
 
 # With newer versions of tools, for another system, with other compilers, and with random input: for more than CI's time.
 if [ -n "$all" ]; then
@@ -77,16 +83,14 @@ if [ -n "$all" ]; then
     PATH=$cache/trixie/run:$PATH cargo test --quiet --workspace --locked --no-fail-fast --test debuggers
 
     step "Valgrind 3.24"
-    PATH=$cache/trixie/run:$PATH JITSCRIBE_BIN=$built/jitscribe DEMO_JIT_BIN=$built/demo-jit \
-        JITSCRIBE_PRELOAD=$built/libjitscribe_preload.so \
-        cargo test --quiet --workspace --locked --no-fail-fast --test callgrind_exact --test valgrind_exact --test valgrind_record
+    PATH=$cache/trixie/run:$PATH cargo test --quiet --workspace --locked --no-fail-fast --test callgrind_exact --test valgrind_exact --test valgrind_record
     PATH=$cache/trixie/run:$PATH cargo test --quiet --locked -p publish-valgrind --test tools
 
     step "LLVM 15 to 23"
-    JITSCRIBE_BIN=$built/jitscribe scripts/llvm.sh
+    scripts/llvm.sh
 
     step "adopters"
-    JITSCRIBE_BIN=$built/jitscribe scripts/adopters.sh
+    scripts/adopters.sh
 
     step "packages in a bare Debian"
     scripts/test-packages.sh "$built"
@@ -95,7 +99,7 @@ if [ -n "$all" ]; then
     scripts/macos.sh
 
     step "AArch64, RISC-V and musl"
-    JITSCRIBE_BIN=$built/jitscribe scripts/foreign.sh
+    scripts/foreign.sh
 
     step "Windows"
     export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$PWD/scripts/wine.sh

@@ -130,6 +130,8 @@ mod made {
     /// `PERF_SAMPLE_IP | TID | TIME | CPU | IDENTIFIER`.
     const SAMPLE_TYPE: u64 = 1 | 2 | 4 | 1 << 7 | 1 << 16;
     const ID: u64 = 77;
+    /// A count of the clock near the trace's, for the bits that its packets lack. 0 would mean that there is none.
+    const REFERENCE: u64 = 90_000;
 
     fn u64s(values: &[u64]) -> Vec<u8> {
         values.iter().flat_map(|value| value.to_le_bytes()).collect()
@@ -183,7 +185,7 @@ mod made {
             event(3, 0, &[u32s(&[PID, PID]), text("made"), trailer(5)]),
             event(10, 2, &anonymous),
             event(12, 0, &[u32s(&[PID, PID]), trailer(20)]),
-            event(71, 0, &[u64s(&[size, 0, 0]), u32s(&[0, PID, u32::MAX, 0])]),
+            event(71, 0, &[u64s(&[size, 0, REFERENCE]), u32s(&[0, PID, u32::MAX, 0])]),
             padded,
             // The process lives on: the last record's time is behind the trace's.
             event(3, 0, &[u32s(&[PID, PID]), text("made"), trailer(500_000)]),
@@ -212,7 +214,13 @@ fn perf_decodes_an_injected_recording() {
     std::fs::write(&recorded, made::recording(&std::fs::read(trace).unwrap())).unwrap();
     let dump = dump(folder.path(), "jit-4711.dump", FLAG_ARCH_TIMESTAMP, |counts| counts);
     let injected = folder.path().join("out.data");
-    run(jitscribe().args(["inject", "-i"]).arg(&recorded).arg("-o").arg(&injected).arg(&dump));
+    run(jitscribe()
+        .args(["inject", "-i"])
+        .arg(&recorded)
+        .arg("-o")
+        .arg(&injected)
+        .arg("--jitdump")
+        .arg(&dump));
 
     let instructions = |recording: &Path| {
         let output = run(tool("perf")

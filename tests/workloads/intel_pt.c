@@ -29,7 +29,7 @@ static void put(struct pt_encoder *encoder, enum pt_packet_type type, uint64_t v
     memset(&packet, 0, sizeof packet);
     packet.type = type;
     switch (type) {
-    case ppt_fup:
+    case ppt_tip_pge:
     case ppt_tip:
     case ppt_tip_pgd:
         packet.payload.ip.ipc = pt_ipc_sext_48;
@@ -65,9 +65,9 @@ static void encode(uint64_t first, uint64_t other)
     struct pt_encoder *encoder = pt_alloc_encoder(&config);
     put(encoder, ppt_psb, 0);
     put(encoder, ppt_tsc, BEGINS);
-    put(encoder, ppt_mode, 0);
-    put(encoder, ppt_fup, first);
     put(encoder, ppt_psbend, 0);
+    put(encoder, ppt_mode, 0);
+    put(encoder, ppt_tip_pge, first);
     put(encoder, ppt_tnt_8, 1);
     put(encoder, ppt_tip, other);
     put(encoder, ppt_tsc, REPLACED);

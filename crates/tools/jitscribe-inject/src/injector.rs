@@ -349,6 +349,7 @@ impl<'a> Injector<'a> {
             samples,
             activities: activities.with_interpreted(functions.interpreted),
             has_stack_copies: index.stack_copies,
+            has_trace: index.has_trace,
             stacks,
             top: functions.top,
             sources: codes.reports,

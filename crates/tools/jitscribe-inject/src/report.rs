@@ -28,6 +28,8 @@ pub struct Report {
     pub samples: Counts,
     /// Whether samples have copies of stacks. Code that is only on such stacks is not counted in `samples`.
     pub has_stack_copies: bool,
+    /// Whether there is a trace of instructions. The code that it runs through is not counted in `samples`.
+    pub has_trace: bool,
     /// The call stacks of the new recording; `None` if it has none, or they were not [counted](crate::Injector::count_stacks).
     pub stacks: Option<StackCounts>,
     /// The jitdumps and perf maps that were read.

@@ -6,7 +6,7 @@ use std::ops::{ControlFlow, Range};
 
 use code_image::{Endian, Target};
 use code_timeline::{AddressSpaceId, ranges};
-use jitdump::{CodeEvent, DumpFile, Header, OpenError, Quirks};
+use jitdump::{CodeEvent, DumpFile, Header, OpenError, Quirks, RecordClock};
 use perf_data::Features;
 
 use super::address_space::AddressSpaces;
@@ -449,7 +449,7 @@ fn translation(
             if translation.offset != 0 {
                 let offset = translation.offset;
                 warnings.push(Warning::ClockMoved { path, offset });
-            } else if !clock.monotonic {
+            } else if !clock.monotonic && times.records != RecordClock::Arch {
                 warnings.push(Warning::ClocksDiffer { path });
             }
             Some(translation)

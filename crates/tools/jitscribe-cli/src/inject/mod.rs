@@ -126,9 +126,9 @@ pub fn run(args: &Args) -> Result<()> {
 /// Fails if no sample is in code that has a name, or was called by such code.
 pub fn check_named(report: &Report) -> Result<()> {
     let samples = report.samples;
-    // Which code is on stacks that were copied is not known before they are unwound.
-    let may_be_on_stacks = report.has_stack_copies && !report.images.is_empty();
-    if samples.named == 0 && samples.through == 0 && !may_be_on_stacks {
+    // Which code is on stacks that were copied is not known before they are unwound, nor that in a trace before it is decoded.
+    let may_be_named = (report.has_stack_copies || report.has_trace) && !report.images.is_empty();
+    if samples.named == 0 && samples.through == 0 && !may_be_named {
         Err(Error::NothingNamed)
     } else {
         Ok(())

@@ -52,6 +52,7 @@ pub fn say(report: &Report) {
     print_findings(report);
     if let Some(output) = &report.output {
         let output = shell_word(output);
-        note::say(format_args!("written: {output}; next: perf report -i {output}"));
+        let next = if report.has_trace { "perf script --insn-trace" } else { "perf report" };
+        note::say(format_args!("written: {output}; next: {next} -i {output}"));
     }
 }
