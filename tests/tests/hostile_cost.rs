@@ -1,6 +1,6 @@
 //! What hostile recordings, dumps, maps and profiles may cost: no more than n·log n of their size.
 //!
-//! Each kind is made at three sizes, and the instructions that reading it takes are counted (by callgrind, as not
+//! Each kind is made at three sizes, and the instructions that reading it takes are counted (by cachegrind, as not
 //! every machine counts them): they do not depend on how busy the machine is.
 
 use std::fs::File;
@@ -231,12 +231,12 @@ fn inject_in(folder: &Path) -> Command {
 /// How many instructions a command executes.
 fn instructions(command: &Command) -> u64 {
     let mut counted = tool("valgrind");
-    counted.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+    counted.args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]);
     counted.arg(command.get_program()).args(command.get_args());
     let told = run(&mut counted).stderr;
-    let count = told.lines().find_map(|line| line.split_once("Collected : "));
-    let count = count.and_then(|(_, count)| count.trim().parse().ok());
-    count.unwrap_or_else(|| panic!("callgrind says no count: {told}"))
+    let count = told.lines().find_map(|line| line.split_once("refs:"));
+    let count = count.and_then(|(_, count)| count.trim().replace(',', "").parse().ok());
+    count.unwrap_or_else(|| panic!("cachegrind says no count: {told}"))
 }
 
 /// Asserts that twice the size costs twice as much, and not four times. What no size costs does not count.

@@ -49,11 +49,9 @@
 pub mod api;
 mod error;
 mod metadata;
-mod options;
 mod publisher;
 mod text;
 
 pub use error::Error;
 pub use jit_code::{Code, Line};
-pub use options::Options;
-pub use publisher::Etw;
+pub use publisher::{Etw, Options};

@@ -139,14 +139,9 @@ fn main() {
     let this = || Command::new(std::env::current_exe().expect("this program"));
     let mut steps = this();
     steps.env(STEPS, "1");
-    let [older, newer] = others::llvms();
-    let runs = [
-        (this(), "OldLibgcc"),
-        (steps, "OldLibgcc"),
-        (others::trixie(), "Libgcc"),
-        (others::llvm(&older), "Llvm"),
-        (others::llvm(&newer), "Llvm"),
-    ];
+    let llvms = others::llvms();
+    let mut runs = vec![(this(), "OldLibgcc"), (steps, "OldLibgcc"), (others::trixie(), "Libgcc")];
+    runs.extend(llvms.iter().map(|llvm| (others::llvm(llvm), "Llvm")));
     println!("Walks of ten jitted frames, as many native ones between, and the benchmark's own.");
     for (mut command, kind) in runs {
         let done = command.env(others::EXPECTED, kind).status().expect("this program");

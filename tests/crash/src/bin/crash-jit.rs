@@ -146,8 +146,9 @@ mod jit {
             let registers = machine.uc_mcontext.gregs.map(|register| register as u64);
             let stack = registers[libc::REG_RSP as usize];
             // More than there is: what is not readable is skipped.
-            let stacks = [stack..stack + (64 << 10)];
-            let buffer = &mut *(&raw mut STREAM);
+            let stacks = std::iter::once(stack..stack + (64 << 10));
+            let buffer = &raw mut STREAM;
+            let buffer = &mut *buffer;
             let size = scribe.write_crash_stream(stacks, &registers, buffer).unwrap_or(0);
             write(&(size as u64).to_ne_bytes());
             write(&buffer[..size]);

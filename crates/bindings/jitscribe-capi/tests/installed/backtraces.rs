@@ -95,11 +95,7 @@ fn seen_in_cpp(way: &str, options: &[&str]) -> [Seen; 3] {
         let mut command = Command::new(&program);
         command.args([way, place]).arg(folder.path()).env("UBSAN_OPTIONS", "print_stacktrace=1");
         let said = said(&mut command);
-        let seen = Seen::of(&said, way);
-        if std::env::var_os("JITSCRIBE_SHOW").is_some() {
-            eprintln!("── {way} {place}: {seen:?}\n{said}");
-        }
-        seen
+        Seen::of(&said, way)
     })
 }
 
@@ -113,9 +109,6 @@ fn the_table_of_who_names_code_is_true() {
         let mut command = Command::new(&own);
         command.args(["--exact", "rust_backtraces::print", "--ignored", "--nocapture"]);
         let said = said(command.env("PLACE", place).env("FOLDER", folder.path()));
-        if std::env::var_os("JITSCRIBE_SHOW").is_some() {
-            eprintln!("── Rust {place}\n{said}");
-        }
         Seen::of(&said, "rust")
     });
     rows.push(row("Rust's `std::backtrace`", seen));

@@ -12,6 +12,7 @@ const CALLER: [u8; 17] = [
 type Callback = extern "C-unwind" fn(usize, usize);
 type Caller = extern "C-unwind" fn(Callback, usize);
 
+#[expect(clippy::print_stdout, reason = "the test of the table reads it")]
 extern "C-unwind" fn native_top(_: usize, _: usize) {
     println!("{}", std::backtrace::Backtrace::force_capture());
 }
