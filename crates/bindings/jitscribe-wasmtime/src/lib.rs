@@ -27,7 +27,7 @@
 //! are no trampolines. With guest debugging, a store may run a copy of the code, which is not
 //! announced.
 //!
-//! With the feature `component-model`, [`announce_component`] does the same for a component: for all its modules, each with
+//! With the feature `component-model`, `announce_component` does the same for a component: for all its modules, each with
 //! its own DWARF, and for the code between them.
 
 mod compiled;
