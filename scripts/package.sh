@@ -35,7 +35,8 @@ for name in $published; do
     done
     # Links to the licences of the project; the package has to have the texts.
     for licence in "MIT:Permission is hereby granted" "APACHE:Apache License"; do
-        tar -xzOf "$file" --wildcards "*/LICENSE-${licence%%:*}" | grep -q "${licence#*:}" || {
+        text=$(tar -xzOf "$file" --wildcards "*/LICENSE-${licence%%:*}")
+        grep -q "${licence#*:}" <<<"$text" || {
             echo "package.sh: LICENSE-${licence%%:*} of $file is not the text of the licence" >&2
             exit 1
         }
