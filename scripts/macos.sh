@@ -63,7 +63,7 @@ END
     }
     library=${CARGO_TARGET_DIR:-target}/$other/debug/libjitscribe_shared.dylib
     # The functions of the header that macOS has, and what debuggers look for; in C's names.
-    sed -n 's/^ *\(jitscribe_[a-z0-9_]*\);$/_\1/p' crates/bindings/jitscribe-capi/libjitscribe.map | grep -v '_arena_\|_allocation_' >"$scratch/expected"
+    sed -n 's/^ *\(jitscribe_[a-z0-9_]*\);$/_\1/p' crates/bindings/jitscribe-capi/libjitscribe.map | grep -v '_arena_\|_allocation_\|_crash_stream' >"$scratch/expected"
     printf '%s\n' ___jit_debug_descriptor ___jit_debug_register_code >>"$scratch/expected"
     llvm-nm --extern-only --defined-only --format=just-symbols "$library" | LC_ALL=C sort >"$scratch/found"
     LC_ALL=C sort -o "$scratch/expected" "$scratch/expected"
@@ -76,5 +76,6 @@ END
     [ "$(grep -v '^/usr/lib/libiconv\.' <<<"$needs")" = /usr/lib/libSystem.B.dylib ] || fail "$library needs: $needs"
     # By open alone, samply learns of a dump; see crates/runtime/jitscribe/src/log/memory/macos.rs.
     llvm-nm --undefined-only --format=just-symbols "$library" | grep -qx _open || fail "$library does not call open"
+    printf 'macos %s built\n' library c-api >"${CARGO_TARGET_DIR:-target}/macos.txt"
     echo "macos.sh: $other: the library builds, exports the $(wc -l <"$scratch/expected") symbols of the header, and needs libSystem alone (not run)"
 done
