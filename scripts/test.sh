@@ -59,16 +59,14 @@ step "tests"
 built=$target/debug
 export JITSCRIBE_PRELOAD=$built/libjitscribe_preload.so JITSCRIBE_BIN=$built/jitscribe DEMO_JIT_BIN=$built/demo-jit \
     JITSCRIBE_FLEET_BIN=$target/fleet/debug/jitscribe-fleet
-# The tests wait much of the time for what they record. This runs beside them, in the time that they leave: in a session of its own,
-# whose processes count as one for the kernel's autogroups.
+# The tests wait much of the time for what they record. This runs beside them, in the time that they leave.
 cat >"$scratch/beside.sh" <<END
 set -euo pipefail
-echo 19 >/proc/self/autogroup 2>/dev/null || true
 (cd fleet && cargo test --quiet --locked --target-dir "$target/fleet")
 scripts/test-packages.sh --here "$built"
 scripts/foreign.sh --quick
 END
-setsid nice -n 19 bash "$scratch/beside.sh" >"$scratch/beside" 2>&1 &
+nice -n 19 bash "$scratch/beside.sh" >"$scratch/beside" 2>&1 &
 beside=$!
 # What was built with them. Else the end-to-end tests build these programs by themselves, for which dependencies have
 # fewer features: Cranelift would be compiled once more.

@@ -89,7 +89,8 @@ impl Agent {
             if let Some(found) = found {
                 return found;
             }
-            std::thread::yield_now();
+            // Asked without a pause, it would have no time to look.
+            std::thread::sleep(std::time::Duration::from_millis(5));
         }
     }
 }
