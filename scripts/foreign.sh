@@ -200,9 +200,11 @@ aarch64() {
     local of=aarch64-unknown-linux-gnu
     export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
     export QEMU_LD_PREFIX=$cache/arm64 JITSCRIBE_CC=aarch64-linux-gnu-gcc JITSCRIBE_CXX=aarch64-linux-gnu-g++
-    check aarch64 unwinders tests_of $of -p publish-unwind --test through --test libunwind --test objects
+    check aarch64 unwinders tests_of $of -p publish-unwind --test through --test objects
     check aarch64 arena tests_of $of -p code-arena --tests
     [ -z "$quick" ] || return 0
+    # Fails now and then: see docs/platforms.md.
+    check aarch64 libunwind tests_of $of -p publish-unwind --test libunwind
     check aarch64 c-api c_programs $of aarch64-linux-gnu-gcc
     check aarch64 bridge bridge_node
     check aarch64 bridge-signed-frames bridge_signed
@@ -255,8 +257,8 @@ musl_c_program() {
 }
 
 musl() {
-    check musl static-c-program musl_c_program -static "" "$target"
-    check musl c-program musl_c_program -pie "-C target-feature=-crt-static" "$target/musl-dynamic"
+    check musl c-api musl_c_program -static "" "$target"
+    check musl c-api musl_c_program -pie "-C target-feature=-crt-static" "$target/musl-dynamic"
 }
 
 # Makes the kernel start programs of a machine by QEMU, in this namespace.

@@ -15,7 +15,8 @@ library-processes|forks, kills, full disks, refused memory
 c-api|programs in C
 guest|threads, signals and crashes of the host
 unwind-info|describing frames
-unwinders|unwinding through jitted code
+unwinders|unwinding through jitted code, libgcc and LLVM'"'"'s libunwind (Windows: its own)
+libunwind|the same, libunwind
 arena|code in an object file (`CodeArena`)
 debuggers|showing code to debuggers
 valgrind-requests|showing code to Valgrind
@@ -60,8 +61,8 @@ table=$(
     while IFS='|' read -r capability meaning; do
         printf '| %s |' "$meaning"
         while IFS='|' read -r platform _; do
-            # The last result counts.
-            case $(awk -v p="$platform" -v c="$capability" '$1 == p && $2 == c { r = $3 } END { print r }' <<<"$results") in
+            # One failure counts more than other checks of the same that passed.
+            case $(awk -v p="$platform" -v c="$capability" '$1 == p && $2 == c && r != "FAILED" { r = $3 } END { print r }' <<<"$results") in
                 ok) printf ' tested |' ;;
                 built) printf ' built, not run |' ;;
                 '') printf ' not seen |' ;;

@@ -742,7 +742,7 @@ jitscribe_result jitscribe_allocation_free(struct jitscribe_allocation *allocati
 // and machine code. It is for a crash reporter that writes streams of its own, such as Crashpad with user streams; the type of the
 // stream is JITSCRIBE_CRASH_STREAM_TYPE. docs/crash.md describes it.
 //
-// Like jitscribe_symbolize, it may be called from any signal handler, at any instant. It opens /proc/self/mem meanwhile, by
+// Like jitscribe_symbolize, it may be called from any signal handler, at any instant. During the call it has /proc/self/mem open, by
 // which stacks and machine code are read. Where that is not possible, only `words` count.
 //
 // @param stacks       the stacks of some threads. NULL if `stack_count` is 0.

@@ -273,7 +273,7 @@ impl Scribe {
     /// The code is that to which a word in `stacks` or in `words` refers. `stacks` are ranges of addresses, from the stack pointers
     /// on; what is not readable there is left out. `words` are the registers of the threads.
     ///
-    /// Like [`Self::symbolize`], it may be called in any signal handler at any instant. It opens `/proc/self/mem` meanwhile; where that
+    /// Like [`Self::symbolize`], it may be called in any signal handler at any instant. During the call it has `/proc/self/mem` open; where that
     /// is not possible, only `words` count, and machine code that is not in the log is left out.
     ///
     /// Returns the size of the stream at the beginning of `buffer`, the rest of which may have been written to as well. The stream says

@@ -1,5 +1,5 @@
 //! Writes the stream of a minidump that describes the code on the stacks, in the process that crashed: without allocating, into a
-//! buffer of the caller, whose end serves as working memory meanwhile.
+//! buffer of the caller, whose end serves as working memory during the call.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;

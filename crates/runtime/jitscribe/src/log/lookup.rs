@@ -1,6 +1,6 @@
 //! Finds codes in a log without a lock and without memory of its own, so that a signal handler may do it at any instant.
 //!
-//! Other threads may be writing meanwhile. A chunk whose space was reused while it was read is read again: its epoch has changed,
+//! Other threads may be writing during a lookup. A chunk whose space was reused while it was read is read again: its epoch has changed,
 //! as readers in other processes recognize it. What a reader found is checked once more after it was copied. Words that a thread is
 //! writing with plain stores are behind the first item of a group, and are read only if the group was valid a moment before. Their
 //! values count only if the epoch is still the same.

@@ -54,7 +54,7 @@ public:
     /// For `settings::replay`.
     void operator()(scribe) noexcept
     {
-        // Held while they announce: none of them may be destroyed meanwhile. An announcement that finds another request on
+        // Held while they announce: none of them may be destroyed during that time. An announcement that finds another request on
         // the same thread comes back here.
         const std::lock_guard<std::recursive_mutex> guard(mutex_);
         for (llvm_detail::replayed *one : members_) {
