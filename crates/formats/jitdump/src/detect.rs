@@ -6,6 +6,7 @@ use jit_code::elf_machine;
 use crate::code_load::CodeLoad;
 use crate::codes::{CodeEvent, Codes};
 use crate::error::Error;
+use crate::garbled::NEAR;
 use crate::quirks::{HeaderClock, Quirks, RecordClock};
 use crate::reader::Dump;
 use crate::record::Body;
@@ -109,9 +110,14 @@ impl Detector {
         if code.tail().is_some() {
             return;
         }
+        // Behind a name that contains NULs, entries are read at wrong positions: what follows the first address that is
+        // far from the code says nothing.
+        let near = code.address.saturating_sub(NEAR)
+            ..code.address.saturating_add(code.size).saturating_add(NEAR);
         let deltas = || {
             code.raw_entries()
                 .map_while(Result::ok)
+                .take_while(|entry| near.contains(&entry.addr))
                 .take(ENTRIES)
                 .filter(|entry| entry.line != 0)
                 .map(|entry| entry.addr.wrapping_sub(code.address).cast_signed())

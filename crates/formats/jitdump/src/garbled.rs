@@ -17,7 +17,7 @@ const OVERWRITTEN: usize = 16;
 const MAX_DIGITS: usize = 10;
 
 /// The maximum distance of an entry's address from its code for the address to be accepted.
-const NEAR: u64 = 1 << 24;
+pub(crate) const NEAR: u64 = 1 << 24;
 
 /// The entries of one code, read across NULs in their names.
 #[derive(Clone, Debug)]
