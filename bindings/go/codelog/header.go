@@ -32,7 +32,7 @@ type Header struct {
 
 // ArchTimestamps says whether timestamps are counts of the processor's clock,
 // and not nanoseconds of CLOCK_MONOTONIC.
-func (h *Header) ArchTimestamps() bool { return h.Flags&1 != 0 }
+func (h *Header) ArchTimestamps() bool { return h.Flags == 1 }
 
 // ErrNotAJitdump is the error for files that do not begin like a jitdump.
 var ErrNotAJitdump = errors.New("not a jitdump")

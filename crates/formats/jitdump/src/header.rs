@@ -71,8 +71,11 @@ impl Header {
     }
 
     /// Whether the records' timestamps are raw counts of the processor's clock.
+    ///
+    /// If a bit without a meaning is set, the writer did not initialize the flags (`PerfSupportPlugin` of LLVM
+    /// 19), and no bit counts.
     #[must_use]
     pub fn arch_timestamp(&self) -> bool {
-        self.flags & FLAG_ARCH_TIMESTAMP != 0
+        self.flags == FLAG_ARCH_TIMESTAMP
     }
 }

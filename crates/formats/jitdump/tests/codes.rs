@@ -507,6 +507,9 @@ fn clocks_are_told_from_the_numbers() {
     assert_eq!(found, (HeaderClock::Unknown, monotonic));
     let found = clocks(900, 1, 1000);
     assert_eq!(found, (HeaderClock::Records, RecordClock::Arch));
+    // Flags that LLVM 19 left uninitialized.
+    let found = clocks(900, 0x6172_6373_2d6d_0103, 1000);
+    assert_eq!(found, (HeaderClock::Records, monotonic));
     let empty = quirks(&writer().into_sink());
     assert_eq!(empty.header_clock, HeaderClock::NoRecords);
 }
