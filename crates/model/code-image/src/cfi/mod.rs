@@ -10,6 +10,8 @@ mod instructions;
 mod pointer;
 mod reader;
 mod relative;
+#[cfg(feature = "objects")]
+mod rows;
 mod tables;
 
 pub(crate) use absolute::{absolute, tombstone};
@@ -34,11 +36,13 @@ pub struct UnwindSummary {
     pub overlapping: u64,
     /// Left out because the tables are more than 2 GiB away from the code.
     pub out_of_reach: u64,
+    /// In `.eh_frame` but not in the `.pdata` of a DLL, because Windows' unwind info cannot express them.
+    pub inexpressible: u64,
 }
 
 /// Why a frame description is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cause {
+pub(crate) enum Cause {
     Malformed,
     Unsupported,
     Outside,
@@ -49,7 +53,16 @@ enum Cause {
 impl UnwindSummary {
     /// Adds the counts of other unwind info.
     fn add(&mut self, other: &Self) {
-        let Self { fdes, cies, malformed, unsupported, outside, overlapping, out_of_reach } = other;
+        let Self {
+            fdes,
+            cies,
+            malformed,
+            unsupported,
+            outside,
+            overlapping,
+            out_of_reach,
+            inexpressible,
+        } = other;
         for (sum, more) in [
             (&mut self.fdes, fdes),
             (&mut self.cies, cies),
@@ -58,6 +71,7 @@ impl UnwindSummary {
             (&mut self.outside, outside),
             (&mut self.overlapping, overlapping),
             (&mut self.out_of_reach, out_of_reach),
+            (&mut self.inexpressible, inexpressible),
         ] {
             *sum = sum.saturating_add(*more);
         }

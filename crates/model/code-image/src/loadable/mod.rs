@@ -1,6 +1,7 @@
 //! Objects for loaders: what a linker would produce from the codes, in three formats.
 
 mod elf;
+mod exceptions;
 mod macho;
 mod pe;
 mod sections;

@@ -5,6 +5,8 @@
 //! 0x1000  .text        R+X
 //!         .edata       R    the exports, for GetProcAddress
 //!         .reloc       R    empty: it contains no address to relocate
+//!         .xdata       R    how to unwind, for Windows (x86-64)
+//!         .pdata       R    what that is of
 //!         .eh_frame    R    for debuggers
 //!         .debug_*     R    discardable, as MinGW writes them
 //!         .buildid     R    the identity, where debuggers look for it
@@ -20,6 +22,7 @@ use std::io::{Seek, Write};
 
 use fallible::{Text, Vec};
 
+use super::exceptions::Exceptions;
 use super::sections::{Behind, Room};
 use super::symbols::{Symbol, exported};
 use crate::encode::Encoder;
@@ -98,10 +101,24 @@ pub(super) fn write<W: Write + Seek>(
     add(&mut sections, Text::from(".reloc"), relocations, DISCARDABLE);
 
     let mut summary = unwind.summary();
+    let exceptions = match target.machine {
+        elf_machine::X86_64 => Exceptions::new(&unwind, IMAGE_BASE),
+        _ => Exceptions::default(),
+    };
+    let mut functions = Room::default();
+    if !exceptions.is_empty() {
+        behind.align(PAGE);
+        let infos = behind.write(".xdata", &exceptions.infos)?;
+        add(&mut sections, Text::from(".xdata"), infos, 0);
+        behind.align(PAGE);
+        functions = behind.write(".pdata", &exceptions.functions(infos.at, target).bytes)?;
+        add(&mut sections, Text::from(".pdata"), functions, 0);
+    }
     if !unwind.is_empty() {
         let at = behind.align(PAGE);
         let (frames, of_frames) = unwind.emit_frames(IMAGE_BASE.saturating_add(at));
         summary = of_frames;
+        summary.inexpressible = exceptions.inexpressible;
         let frames = behind.write(".eh_frame", &frames.bytes)?;
         add(&mut sections, Text::from(".eh_frame"), frames, 0);
     }
@@ -126,6 +143,7 @@ pub(super) fn write<W: Write + Seek>(
         machine,
         sections: &sections,
         exports,
+        functions,
         relocations,
         identity,
         symbols_at: symbols_at as u32,
@@ -264,6 +282,7 @@ struct Header<'a> {
     machine: u16,
     sections: &'a [Section],
     exports: Room,
+    functions: Room,
     relocations: Room,
     identity: Room,
     symbols_at: u32,
@@ -328,6 +347,7 @@ impl Header<'_> {
         for number in 0..16 {
             let room = match number {
                 0 => self.exports,
+                3 => self.functions,
                 5 => self.relocations,
                 6 => Room { size: 28, ..self.identity },
                 _ => Room::default(),
