@@ -235,6 +235,8 @@ enum jitscribe_subject
     JITSCRIBE_SUBJECT_PROCESS_CONTEXT = 10,
     // The code that is reported to VTune.
     JITSCRIBE_SUBJECT_VTUNE = 11,
+    // The code that is reported to Windows' profilers.
+    JITSCRIBE_SUBJECT_ETW = 12,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

@@ -28,6 +28,8 @@ pub enum Subject {
     ProcessContext = 10,
     /// The code that is reported to VTune.
     Vtune = 11,
+    /// The code that is reported to Windows' profilers.
+    Etw = 12,
 }
 
 impl From<jitscribe::Subject> for Subject {
@@ -44,6 +46,7 @@ impl From<jitscribe::Subject> for Subject {
             jitscribe::Subject::Debuggers => Self::Debuggers,
             jitscribe::Subject::ProcessContext => Self::ProcessContext,
             jitscribe::Subject::Vtune => Self::Vtune,
+            jitscribe::Subject::Etw => Self::Etw,
             _ => Self::Other,
         }
     }
