@@ -5,7 +5,7 @@
 #   jitscribe-V-x86_64-linux-musl.tar.gz    the command alone, as a static program
 #   jitscribe_V_amd64.deb                   the command, the demo, and the libraries that the command, gdb and Java load
 #   libjitscribe0_V_amd64.deb               the shared library
-#   libjitscribe-dev_V_amd64.deb            headers, static library, files for pkg-config and CMake
+#   libjitscribe-dev_V_amd64.deb            headers, static libraries, files for pkg-config and CMake
 #
 #   scripts/dist.sh [--built FOLDER] [FOLDER]      default: target/dist
 #
@@ -41,7 +41,7 @@ dist=${dist:-$target/dist}
 version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 machine=$(uname -m)
 static=$machine-unknown-linux-musl
-packages=(jitscribe-cli demo-jit jitscribe-preload jitscribe-jvmti jitscribe-gdb jitscribe-capi)
+packages=(jitscribe-cli demo-jit jitscribe-preload jitscribe-jvmti jitscribe-gdb jitscribe-capi jitscribe-codes)
 # Files have the time of the last commit, so that the same commit gives the same packages.
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 
@@ -106,13 +106,15 @@ archive() {
 }
 gnu=jitscribe-$version-$machine-linux-gnu
 cp -a "$tree" "$stage/$gnu"
-make --silent -C crates/bindings/jitscribe-capi install BUILT="$built" DESTDIR="$stage/library" PREFIX=/usr
+for library in jitscribe-capi jitscribe-codes; do
+    make --silent -C crates/bindings/$library install BUILT="$built" DESTDIR="$stage/library" PREFIX=/usr
+done
 cp -a "$stage/library/usr/." "$stage/$gnu"
 strip_libraries "$stage/$gnu/lib/libjitscribe.so.$version"
-strip --strip-debug "$stage/$gnu/lib/libjitscribe.a"
+strip --strip-debug "$stage/$gnu/lib/"*.a
 # The archive is unpacked anywhere: paths start from the files themselves.
 sed -i -e 's|^prefix=.*|prefix=${pcfiledir}/../..|' -e 's|^libdir=.*|libdir=${prefix}/lib|' -e 's|^includedir=.*|includedir=${prefix}/include|' \
-    "$stage/$gnu/lib/pkgconfig/jitscribe.pc"
+    "$stage/$gnu/lib/pkgconfig/"*.pc
 sed -i 's|"/usr/|"${CMAKE_CURRENT_LIST_DIR}/../../../|' "$stage/$gnu/lib/cmake/jitscribe/jitscribe-config.cmake"
 document "$stage/$gnu"
 # The newest version of the C library that any of the files asks for.

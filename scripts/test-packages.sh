@@ -92,6 +92,11 @@ sh "${installer[0]}" --prefix "$prefix"
 words=$(PKG_CONFIG_PATH="$prefix/lib/pkgconfig" pkg-config --cflags --libs jitscribe)
 eval "cc -o '$scratch/linked' crates/bindings/jitscribe-capi/examples/c/tinyjit.c $words -Wl,-rpath,'$prefix/lib'"
 "$scratch/linked" >/dev/null
+# Both static libraries in one program, of which each contains Rust's own library.
+words=$(PKG_CONFIG_PATH="$prefix/lib/pkgconfig" pkg-config --cflags --libs jitscribe-codes)
+eval "cc -o '$scratch/both' crates/bindings/jitscribe-codes/examples/c/code_at.c -Wl,--whole-archive '$prefix/lib/libjitscribe.a' -Wl,--no-whole-archive $words"
+if "$scratch/both" /dev/null 0 2>"$scratch/said"; then fail "there is code in /dev/null"; fi
+grep -q 'not a regular file' "$scratch/said" || fail "it says: $(cat "$scratch/said")"
 sh "${installer[0]}" --uninstall --prefix "$prefix"
 (cd "$prefix" && find . -mindepth 1) >"$scratch/found"
 printf '%s\n' ./bin ./bin/of-the-user >"$scratch/expected"
@@ -115,7 +120,8 @@ fi
 
 step "a bare Debian"
 mkdir "$scratch/use"
-cp "$scratch/dist/"*.deb "$scratch/dist/"*-linux-gnu.tar.gz scripts/dist/use-packages.sh crates/bindings/jitscribe-capi/examples/c/tinyjit.c "$scratch/use"
+cp "$scratch/dist/"*.deb "$scratch/dist/"*-linux-gnu.tar.gz scripts/dist/use-packages.sh "$scratch/use"
+cp crates/bindings/jitscribe-capi/examples/c/tinyjit.c crates/bindings/jitscribe-codes/examples/c/code_at.c "$scratch/use"
 # Without a tree that stays: all happens in its hooks, where mmdebstrap is root, by a user namespace if need be.
 mmdebstrap --quiet --variant=apt --include=gcc,libc6-dev,pkg-config,cmake,make,gdb \
     --aptopt='Acquire::Languages "none"' --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/locale/*' \
