@@ -6,7 +6,7 @@
 #   scripts/adopters.sh wasmtime      the tests of the adapter for wasmtime with other versions (WASMTIME, default: 50 49 47)
 #
 # rbpf and LuaJIT are patched: their sources are fetched from crates.io and from Debian. The newer versions of wasmtime need a
-# newer Rust, which rustup installs. JITSCRIBE_BIN names the command; without it, it is built.
+# newer Rust, which rustup installs. JITSCRIBE_BIN names the command, and is in the folder of the library; without it, both are built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,7 +24,8 @@ installed=
 install_library() {
     if [ -z "$installed" ]; then
         installed=$scratch/installed
-        make --silent -C crates/bindings/jitscribe-capi install PREFIX="$installed" PROFILE=dev CARGO_TARGET_DIR="$target"
+        make --silent -C crates/bindings/jitscribe-capi install PREFIX="$installed" PROFILE=dev CARGO_TARGET_DIR="$target" \
+            BUILT="${JITSCRIBE_BIN:+$(dirname "$JITSCRIBE_BIN")}"
     fi
 }
 
@@ -129,5 +130,7 @@ wasmtime() {
 }
 
 for name; do
+    began=$SECONDS
     "$name"
+    echo "adopters.sh: $name: $((SECONDS - began)) s"
 done
