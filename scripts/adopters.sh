@@ -3,10 +3,10 @@
 # those in functions of known names have the lines and callers that examples/adopters says.
 #
 #   scripts/adopters.sh [NAME]...     libtcc asmjit inkwell rbpf luajit components (default: all of them)
-#   scripts/adopters.sh wasmtime      the tests of the adapter for wasmtime with the versions 47, 49 and 50
+#   scripts/adopters.sh wasmtime      the tests of the adapter for wasmtime with other versions (WASMTIME, default: 50 49 47)
 #
 # rbpf and LuaJIT are patched: their sources are fetched from crates.io and from Debian. The newer versions of wasmtime need a
-# newer Rust, which rustup installs. JITSCRIBE_BIN names the command; without it, it is built.
+# newer Rust, which rustup installs. JITSCRIBE_BIN names the command, and is in the folder of the library; without it, both are built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,10 +17,6 @@ built=$target/adopters
 mkdir -p "$built"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-if [ -z "${JITSCRIBE_BIN:-}" ]; then
-    cargo build --quiet --locked -p jitscribe-cli
-    JITSCRIBE_BIN=$target/debug/jitscribe
-fi
 export CARGO_INCREMENTAL=0
 
 # The C library, as a user installs it.
@@ -28,7 +24,8 @@ installed=
 install_library() {
     if [ -z "$installed" ]; then
         installed=$scratch/installed
-        make --silent -C crates/bindings/jitscribe-capi install PREFIX="$installed" PROFILE=dev CARGO_TARGET_DIR="$target"
+        make --silent -C crates/bindings/jitscribe-capi install PREFIX="$installed" PROFILE=dev CARGO_TARGET_DIR="$target" \
+            BUILT="${JITSCRIBE_BIN:+$(dirname "$JITSCRIBE_BIN")}"
     fi
 }
 
@@ -36,6 +33,10 @@ install_library() {
 recorded() {
     local name=$1 graph=$2
     shift 2
+    if [ -z "${JITSCRIBE_BIN:-}" ]; then
+        cargo build --quiet --locked -p jitscribe-cli
+        JITSCRIBE_BIN=$target/debug/jitscribe
+    fi
     (cd "$scratch" && HOME=$scratch "$JITSCRIBE_BIN" record -o "$name.data" -F 499 --call-graph "$graph" -- "$@" >"$name.log" 2>&1) || {
         cat "$scratch/$name.log" >&2
         return 1
@@ -116,8 +117,8 @@ components() {
 # All tests of the adapter, with other versions than the one in Cargo.lock, in a copy of the repository.
 wasmtime() {
     local version rust=1.98.0
-    rustup toolchain list | grep -q "^$rust" || rustup toolchain install "$rust" --profile minimal
-    for version in 47 49 50; do
+    rustup toolchain list | grep -q "^$rust" || rustup toolchain install "$rust" --profile minimal --no-self-update
+    for version in ${WASMTIME:-50 49 47}; do
         rm -rf "$scratch/copy"
         mkdir "$scratch/copy"
         git ls-files -z | xargs -0 cp --no-dereference --parents -t "$scratch/copy"
@@ -129,5 +130,7 @@ wasmtime() {
 }
 
 for name; do
+    began=$SECONDS
     "$name"
+    echo "adopters.sh: $name: $((SECONDS - began)) s"
 done

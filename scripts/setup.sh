@@ -97,6 +97,7 @@ llc|llc-14|llvm-14
 the headers of LLVM|/usr/include/llvm-14/llvm/IR/Module.h|llvm-14-dev
 AsmJit|/usr/include/asmjit/core.h|libasmjit-dev
 libtcc|/usr/include/libtcc.h|libtcc-dev
+what libtcc links its code with|/usr/lib/x86_64-linux-gnu/tcc/libtcc1.a|tcc
 patch|patch|patch
 Chromium, for pages and viewers|chromium|chromium
 wasm-ld, for modules with debug information|wasm-ld-14|lld-14

@@ -64,6 +64,7 @@ cat >"$scratch/beside.sh" <<END
 set -euo pipefail
 (cd fleet && cargo test --quiet --locked --target-dir "$target/fleet")
 scripts/test-packages.sh --here "$built"
+scripts/adopters.sh libtcc asmjit rbpf
 scripts/foreign.sh --quick
 END
 nice -n 19 bash "$scratch/beside.sh" >"$scratch/beside" 2>&1 &
@@ -72,7 +73,7 @@ beside=$!
 # fewer features: Cranelift would be compiled once more.
 tests=passed
 cargo test --quiet --workspace --locked --no-fail-fast || tests=failed
-step "fleet, packages and AArch64, which began beside the tests"
+step "fleet, packages, adopters and AArch64, which began beside the tests"
 wait "$beside" || tests=failed
 cat "$scratch/beside"
 [ $tests = passed ]
@@ -91,8 +92,8 @@ if [ -n "$all" ]; then
     step "LLVM 15 to 23"
     scripts/llvm.sh
 
-    step "adopters"
-    scripts/adopters.sh
+    step "other adopters"
+    scripts/adopters.sh inkwell luajit components
 
     step "packages in a bare Debian"
     scripts/test-packages.sh "$built"

@@ -14,13 +14,15 @@ mkdir -p "$debs"
 cp -a "$stage/command" "$debs/jitscribe"
 
 # The library, with what gdb runs when a program loads it; and what programs are compiled with.
-make --silent -C crates/bindings/jitscribe-capi install BUILT="$built" DESTDIR="$debs/libjitscribe-dev" PREFIX=/usr LIBDIR="/usr/lib/$triplet"
+for library in jitscribe-capi jitscribe-codes; do
+    make --silent -C crates/bindings/$library install BUILT="$built" DESTDIR="$debs/libjitscribe-dev" PREFIX=/usr LIBDIR="/usr/lib/$triplet"
+done
 lib=usr/lib/$triplet
 mkdir -p "$debs/libjitscribe0/$lib"
 mv "$debs/libjitscribe-dev/$lib/libjitscribe.so."* "$debs/libjitscribe0/$lib"
 chmod 644 "$debs/libjitscribe0/$lib/libjitscribe.so.$version"
 strip_libraries "$debs/libjitscribe0/$lib/libjitscribe.so.$version"
-strip --strip-debug "$debs/libjitscribe-dev/$lib/libjitscribe.a"
+strip --strip-debug "$debs/libjitscribe-dev/$lib/"*.a
 install -D -m 644 packaging/libjitscribe-gdb.py "$debs/libjitscribe0/usr/share/gdb/auto-load/$lib/libjitscribe.so.$version-gdb.py"
 
 # What linking with the library means for another package: dpkg-shlibdeps reads these.
@@ -121,11 +123,14 @@ package libjitscribe-dev <<END
 Section: libdevel
 Multi-Arch: same
 Depends: libjitscribe0 (= $version)
+Suggests: libipt-dev
 Description: library by which JIT compilers report their code (development)
  A language runtime that compiles code reports each function once. Profilers,
  debuggers, unwinders and Valgrind can then show its name, its source lines
  and its frames.
  .
  This package has the headers for C and C++, the static library, and files for
- pkg-config and CMake.
+ pkg-config and CMake. For tools that decode processor traces, it has the
+ static library jitscribe_codes, which has the machine code of a jitdump, and
+ the callback by which libipt reads it.
 END

@@ -67,6 +67,12 @@ for program in shared static whole cmake-shared cmake-static; do
     echo "$program: $(grep -c add_42 dump.log) lines about add_42"
 done
 
+# The library for decoders finds the code in a dump, at the address at which the program ran it last.
+gcc -o code_at code_at.c $(pkg-config --cflags --libs jitscribe-codes)
+cp out announced
+./code_at dumps/jit-*.dump "$(sed 's/.* 0x//' announced)" >found
+has found '^add_42: 12 bytes at [0-9a-f]*: 55 48 89 e5 8d 87 2a 00 00 00 5d c3$'
+
 # gdb starts the script by itself when a program loads the library, and so knows its code.
 cat >commands <<'END'
 set debuginfod enabled off
@@ -116,6 +122,9 @@ export PKG_CONFIG_PATH
 gcc -o moved tinyjit.c $(pkg-config --cflags --libs jitscribe)
 LD_LIBRARY_PATH=/opt/jitscribe/lib ./moved >out
 has out '^43 44 '
+gcc -o code_at code_at.c $(pkg-config --cflags --libs jitscribe-codes)
+./code_at dumps/jit-*.dump "$(sed 's/.* 0x//' announced)" >found
+has found '^add_42: 12 bytes at '
 cmake -S cmake -B cmake/again -DCMAKE_PREFIX_PATH=/opt/jitscribe >cmake.log
 cmake --build cmake/again >>cmake.log
 cmake/again/cmake-static >out
