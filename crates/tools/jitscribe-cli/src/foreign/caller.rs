@@ -3,10 +3,9 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-#[cfg(not(test))]
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,7 +16,7 @@ use super::budget::{Budget, Reservation};
 use super::helper::Message;
 use super::task::{Kind, Task};
 use super::wire;
-use crate::note;
+use crate::{note, text};
 
 /// A task and its descriptors.
 #[derive(Debug)]
@@ -477,7 +476,7 @@ fn start(task: &Task, passed: &[OwnedFd], memory: u64) -> io::Result<(OwnedFd, u
         match wire::send(&one.socket, &[&message], &descriptors) {
             Ok(()) => return Ok((ours, number)),
             // The helper was killed or stopped. If it continues, it finds its socket closed and ends.
-            Err(error) if again && is_gone(&error) => *helper = None,
+            Err(error) if again && is_gone(&error) => give_up(&mut helper),
             Err(error) => return Err(error),
         }
     }
@@ -490,7 +489,20 @@ fn stop(number: u64) {
     if let (Some(one), Ok(message)) = (&*helper, serde_json::to_vec(&Message::Stop { number }))
         && wire::send(&one.socket, &[&message], &[]).is_err_and(|error| is_gone(&error))
     {
-        *helper = None;
+        give_up(&mut helper);
+    }
+}
+
+/// The next task gets a new helper. Warns once: callers take an error for a file that is not there, of which there are many.
+fn give_up(helper: &mut Option<Helper>) {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    *helper = None;
+    if !WARNED.swap(true, Ordering::Relaxed) {
+        note::warning(format_args!(
+            "the helper process, which opens files of others, has ended or does not respond: files may be missing from the \
+             result (it runs {} without the environment)",
+            text::path(&this_program())
+        ));
     }
 }
 
@@ -501,7 +513,6 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 /// The path of this program. `/proc/self/exe` works even if the file was replaced, but under Valgrind it leads to Valgrind.
-#[cfg(not(test))]
 fn this_program() -> PathBuf {
     let exe = PathBuf::from("/proc/self/exe");
     exe.read_link().ok().filter(|path| path.is_file()).unwrap_or(exe)

@@ -224,6 +224,23 @@ fn nothing_to_do_says_why() {
     assert!(injected.said().contains("none of the files contains code"), "{}", injected.said());
 }
 
+/// Started by the dynamic linker, the command takes that for its own program, and cannot start its helper process.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_helper_that_does_not_start_is_no_missing_file() {
+    let scene = Scene::new();
+    scene.write("jit-5000007.dump", &dump(PID));
+    scene.write("perf.data", &recording(Some(&scene.name("jit-5000007.dump"))).file());
+    let mut command = Command::new("/lib64/ld-linux-x86-64.so.2");
+    command.arg(env!("CARGO_BIN_EXE_jitscribe")).current_dir(scene.folder());
+    command.args(["inject", "-i", "perf.data", "-o", "out.data", "--no-inferred-names"]);
+    let output = command.output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{said}");
+    assert_eq!(said.matches("the helper process").count(), 1, "{said}");
+    assert!(said.contains("ld-linux-x86-64.so.2"), "{said}");
+}
+
 /// Names come again: a pid's, and a container's `jit-1.dump`.
 #[test]
 fn but_not_the_dump_of_another_run() {
