@@ -2,23 +2,25 @@
 # Compares what two versions of `jitscribe inject` make of every recording in tests/corpus: the recording, its images, and
 # the report as JSON, byte for byte. For changes that must not change the output. Messages may be worded differently.
 #
-#   scripts/same-output.sh OLD NEW    both are commands `jitscribe`
+#   scripts/same-output.sh OLD NEW [RECORDINGS]…    both are commands `jitscribe`; the recordings are names in tests/corpus (default: all)
 #
 # Prints a line for each recording, and fails if any output differs.
 set -euo pipefail
 
-if [ $# -ne 2 ]; then
+if [ $# -lt 2 ]; then
     sed -n '2,7s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi
 old=$(realpath "$1")
 new=$(realpath "$2")
+shift 2
 cd "$(dirname "$0")/../tests/corpus"
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-for archive in *.tar.xz; do
-    tar xJf "$archive" -C "$scratch"
+if [ $# = 0 ]; then set -- *.tar.xz; fi
+for archive in "$@"; do
+    tar xJf "${archive%.tar.xz}.tar.xz" -C "$scratch"
 done
 cd "$scratch"
 

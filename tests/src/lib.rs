@@ -25,6 +25,7 @@ pub mod profiles;
 pub mod receiver;
 pub mod running;
 pub mod sample;
+pub mod sampled;
 pub mod stacks;
 pub mod synthetic;
 pub mod tool;

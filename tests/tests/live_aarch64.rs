@@ -11,7 +11,7 @@ use std::process::Command;
 use end_to_end::jitscribe::jitscribe;
 use end_to_end::live::workload;
 use end_to_end::perf::Perf;
-use end_to_end::synthetic::Recording;
+use end_to_end::sampled::Dump;
 use end_to_end::tool::{cache, output, run, tool};
 use tempfile::TempDir;
 
@@ -42,46 +42,6 @@ fn file(folder: &Path, begin: &str) -> PathBuf {
     found.remove(0)
 }
 
-/// A LOAD of a jitdump, read without the project's readers.
-struct Load {
-    time: u64,
-    address: u64,
-    code: Vec<u8>,
-    name: String,
-}
-
-struct Dump {
-    machine: u32,
-    pid: u32,
-    loads: Vec<Load>,
-}
-
-fn number(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
-}
-
-fn word(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
-}
-
-fn read(dump: &Path) -> Dump {
-    let bytes = fs::read(dump).expect("the dump");
-    let (machine, pid) = (word(&bytes, 12), word(&bytes, 20));
-    let (mut at, mut loads) = (word(&bytes, 8) as usize, Vec::new());
-    while at + 16 <= bytes.len() {
-        let (kind, size) = (word(&bytes, at), word(&bytes, at + 4) as usize);
-        let body = &bytes[at + 16..at + size];
-        if kind == 0 {
-            let end = 40 + body[40..].iter().position(|byte| *byte == 0).expect("a NUL");
-            let name = String::from_utf8(body[40..end].to_vec()).expect("UTF-8");
-            let code = body[end + 1..][..number(body, 24) as usize].to_vec();
-            loads.push(Load { time: number(&bytes, at + 8), address: number(body, 8), code, name });
-        }
-        at += size;
-    }
-    Dump { machine, pid, loads }
-}
-
 /// node runs the usual work, and writes a dump.
 fn node(folder: &Path) -> PathBuf {
     run(arm64("node").arg("--perf-prof").arg(workload("spin.js")).current_dir(folder));
@@ -94,7 +54,7 @@ const AARCH64: u32 = 183;
 fn a_recording_of_node_on_aarch64() {
     let folder = TempDir::with_prefix("jitscribe-aarch64-").expect("a folder");
     let path = node(folder.path());
-    let dump = read(&path);
+    let dump = Dump::read(&path);
     assert_eq!(dump.machine, AARCH64);
     assert!(dump.loads.len() > 500, "{}", dump.loads.len());
     let checked = output(jitscribe().arg("check").arg(&path));
@@ -105,18 +65,8 @@ fn a_recording_of_node_on_aarch64() {
     let errors = checked.lines().filter(|line| line.contains("error: "));
     assert!(errors.clone().all(|line| line.contains("debug-garbled")), "{checked}");
 
-    // At the end of each code.
-    let mut recording = Recording::made_on("aarch64");
-    // The header's time is not used: node takes it from another clock.
-    let began = dump.loads[0].time - 1;
-    recording.comm(dump.pid, "node", began, true);
-    recording.map(dump.pid, 0x40_0000, 4096, path.to_str().expect("UTF-8"), began);
-    for load in &dump.loads {
-        let ip = load.address + (load.code.len() as u64 - 1) / 4 * 4;
-        recording.sample(dump.pid, ip, load.time + 1);
-    }
     let data = folder.path().join("perf.data");
-    recording.write(&data);
+    dump.recording(&path, "aarch64").write(&data);
     let perf = Perf::installed();
     let (stock, own) = (folder.path().join("stock.data"), folder.path().join("own.data"));
     run(perf.command().args(["inject", "--jit", "-i"]).arg(&data).arg("-o").arg(&stock));
@@ -139,7 +89,7 @@ fn a_recording_of_node_on_aarch64() {
 fn images_are_for_aarch64() {
     let folder = TempDir::with_prefix("jitscribe-aarch64-").expect("a folder");
     let path = node(folder.path());
-    let dump = read(&path);
+    let dump = Dump::read(&path);
     let images = folder.path().join("images");
     run(jitscribe().args(["dump", "--elf"]).arg(&images).arg(&path));
     let mut wanted: BTreeMap<&str, Vec<&[u8]>> = BTreeMap::new();
