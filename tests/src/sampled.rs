@@ -7,17 +7,24 @@ use crate::synthetic::Recording;
 /// A LOAD of a jitdump.
 #[derive(Clone, Debug)]
 pub struct Load {
+    /// Nanoseconds of its clock.
     pub time: u64,
+    /// Where it is.
     pub address: u64,
+    /// Its bytes.
     pub code: Vec<u8>,
+    /// Its name.
     pub name: String,
 }
 
 /// A jitdump of a little-endian machine.
 #[derive(Clone, Debug)]
 pub struct Dump {
+    /// The machine, as in ELF.
     pub machine: u32,
+    /// The process.
     pub pid: u32,
+    /// In the order of the file.
     pub loads: Vec<Load>,
 }
 
