@@ -25,6 +25,7 @@ jitdump|jitdumps
 code-log|reading the log from outside
 process-context|OpenTelemetry'"'"'s process context
 images|object files for perf
+objects|code written as a shared object or DLL, which the system loads
 bridge|preloaded into other runtimes
 bridge-signed-frames|the same, where return addresses are signed
 etw|events for Windows'"'"' profilers
