@@ -196,15 +196,18 @@ bridge_signed() {
     rm -r "$scratch"
 }
 
-# The command, built for the other machine, writes what the one for this machine writes, byte for byte: of recordings of x86-64 (a file and a
-# stream), and of node on AArch64.
+# The command, built for the other machine, writes what the one for this machine writes, byte for byte: of recordings of x86-64 and of
+# one under QEMU, each as a file and as a stream.
 command_of() {
-    local own=$target/$1/debug/jitscribe node=$cache/arm64/usr/bin/node scratch command dump
     # Its helper process, which opens files, has no environment, so that QEMU_LD_PREFIX cannot lead it to its loader.
-    cargo rustc --quiet --locked --target "$1" -p jitscribe-cli --bin jitscribe -- \
-        -C link-arg="-Wl,--dynamic-linker=$2/ld-linux-aarch64.so.1,-rpath,$2"
-    scripts/same-output.sh "$JITSCRIBE_BIN" "$own" node18-b12 qemu10-aarch64-perfmap mono68-b12
+    cargo rustc --quiet --locked --target "$1" -p jitscribe-cli --bin jitscribe -- -C link-arg="-Wl,--dynamic-linker=$2,-rpath,$(dirname "$2")"
+    scripts/same-output.sh "$JITSCRIBE_BIN" "$target/$1/debug/jitscribe" node18-b12 qemu10-aarch64-perfmap mono68-b12
+}
 
+# The same of node on AArch64, with a dump's objects, list and check.
+command_of_aarch64() {
+    local own=$target/$1/debug/jitscribe node=$cache/arm64/usr/bin/node scratch command dump
+    command_of "$@"
     scratch=$(mktemp -d)
     (cd "$scratch" && "$node" --perf-prof "$root/tests/workloads/spin.js")
     dump=$(echo "$scratch"/jit-*.dump)
@@ -249,18 +252,19 @@ aarch64() {
     # One test stops at each store of many updates: minutes, under QEMU.
     check aarch64 library tests_of $of -p jitscribe --lib -- --skip a_kill_during_reuse_keeps_all_live_code
     check aarch64 library-processes tests_of $of -p jitscribe --test log --test model --test refused --test threads --test processes --test vtune
-    check aarch64 command command_of $of /usr/aarch64-linux-gnu/lib
+    check aarch64 command command_of_aarch64 $of /usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1
 }
 
 riscv64() {
     local of=riscv64gc-unknown-linux-gnu
-    export CARGO_TARGET_RISCV64GC_UNKNOWN_LINUX_GNU_LINKER=riscv64-linux-gnu-gcc
+    export CARGO_TARGET_RISCV64GC_UNKNOWN_LINUX_GNU_LINKER=riscv64-linux-gnu-gcc CC_riscv64gc_unknown_linux_gnu=riscv64-linux-gnu-gcc
     export QEMU_LD_PREFIX=/usr/riscv64-linux-gnu JITSCRIBE_CC=riscv64-linux-gnu-gcc
     check riscv64 jitdump tests_of $of -p jitdump
     check riscv64 perf-map tests_of $of -p perf-map
     check riscv64 unwind-info tests_of $of -p unwind-info
     check riscv64 code-log tests_of $of -p code-log
     check riscv64 library tests_of $of -p jitscribe --test log --test model --test threads
+    check riscv64 command command_of $of /usr/riscv64-linux-gnu/lib/ld-linux-riscv64-lp64d.so.1
 }
 
 # A program with musl's C library and the static library: built for static programs, or for those with musl's dynamic linker, as on Alpine.
@@ -286,9 +290,22 @@ musl_c_program() {
     rm -r "$scratch"
 }
 
+# The static command, in the same way.
+musl_command() {
+    cargo build --quiet --locked --target x86_64-unknown-linux-musl -p jitscribe-cli
+    scripts/same-output.sh "$JITSCRIBE_BIN" "$target/x86_64-unknown-linux-musl/debug/jitscribe" node18-b12 php82-jitdebug32 mono68-b12
+}
+
 musl() {
+    local of=x86_64-unknown-linux-musl
     check musl c-api musl_c_program -static "" "$target"
     check musl c-api musl_c_program -pie "-C target-feature=-crt-static" "$target/musl-dynamic"
+    check musl jitdump tests_of $of -p jitdump
+    check musl perf-map tests_of $of -p perf-map
+    check musl code-log tests_of $of -p code-log
+    check musl images tests_of $of -p code-image
+    check musl library tests_of $of -p jitscribe --test log --test model --test threads
+    check musl command musl_command
 }
 
 # Makes the kernel start programs of a machine by QEMU, in this namespace.
