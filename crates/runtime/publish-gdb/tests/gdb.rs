@@ -2,6 +2,8 @@
 
 use std::process::{Command, Stdio};
 
+use test_privilege::{Privilege, have};
+
 #[path = "../examples/many.rs"]
 mod many;
 
@@ -32,6 +34,9 @@ const COUNT_FILES_IN_MEMORY: &str = "python print('Files in memory:', sum('in-me
 /// With one symfile per function, gdb needs over 400 s.
 #[test]
 fn ten_thousand_functions_are_announced_one_at_a_time() {
+    if !have(&[Privilege::Kernel]) {
+        return;
+    }
     let said = gdb(
         "10000 linger",
         &[
@@ -54,6 +59,9 @@ fn ten_thousand_functions_are_announced_one_at_a_time() {
 
 #[test]
 fn unloaded_functions_leave_nothing_behind() {
+    if !have(&[Privilege::Kernel]) {
+        return;
+    }
     let said = gdb(
         "3000 churn",
         &[
