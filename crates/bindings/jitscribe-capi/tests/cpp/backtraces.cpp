@@ -22,6 +22,10 @@
 #if defined(WITH_LIBBACKTRACE)
 #include <backtrace.h>
 #endif
+// Run by hand: docs/crash.md.
+#if defined(WITH_CPPTRACE)
+#include <cpptrace/cpptrace.hpp>
+#endif
 
 #include "../c/must.h"
 
@@ -114,6 +118,11 @@ extern "C" __attribute__((noinline)) void native_top()
 #if defined(WITH_BOOST)
     if (way == "boost") {
         std::cout << boost::stacktrace::stacktrace() << std::flush;
+    }
+#endif
+#if defined(WITH_CPPTRACE)
+    if (way == "cpptrace") {
+        cpptrace::generate_trace().print();
     }
 #endif
 #if defined(WITH_LIBBACKTRACE)

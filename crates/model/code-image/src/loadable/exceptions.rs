@@ -30,6 +30,10 @@ impl Exceptions {
         // Many functions have the same prologue.
         let mut known = HashMap::<Vec<u8>, u32>::new();
         unwind.each_in_rows(|start, size, rows| {
+            #[allow(
+                clippy::disallowed_types,
+                reason = "the encoder's, which reports refused memory"
+            )]
             let mut encoded = std::vec::Vec::new();
             let pieces =
                 rows.map(|rows| windows::encode(size.into(), &Unwind::Rows(rows), &mut encoded));
