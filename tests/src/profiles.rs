@@ -180,13 +180,15 @@ impl Compared {
             let alike = |ours: &[&Named], perfs: &[Frame]| {
                 ours.iter().zip(perfs).take_while(|(ours, perfs)| ours.is_at(perfs)).count()
             };
-            let before = alike(&ours, &chain.frames);
-            if is_handler(before.checked_sub(1).and_then(|last| chain.frames.get(last)))
-                && let Some(rest) = ours.get(before + 1..)
-                && rest.len() == chain.frames.len() - before
-                && alike(rest, &chain.frames[before..]) == rest.len()
+            let alike_before = alike(&ours, &chain.frames);
+            // The next frames may be alike by chance: copies of the interpreter's entry are at many places of a page.
+            let handler = chain.frames[..alike_before].iter().rposition(is_handler);
+            if let Some(above) = handler.map(|handler| handler + 1)
+                && let Some(rest) = ours.get(above + 1..)
+                && rest.len() == chain.frames.len() - above
+                && alike(rest, &chain.frames[above..]) == rest.len()
             {
-                ours.remove(before);
+                ours.remove(above);
                 self.interpreted += 1;
             }
             let alike = alike(&ours, &chain.frames);
@@ -285,8 +287,8 @@ impl Compared {
 }
 
 /// Whether it is a handler of V8's bytecodes.
-fn is_handler(frame: Option<&Frame>) -> bool {
-    let name = frame.and_then(Frame::name).unwrap_or_default();
+fn is_handler(frame: &Frame) -> bool {
+    let name = frame.name().unwrap_or_default();
     name.starts_with("Builtins_") && name.ends_with("Handler")
 }
 

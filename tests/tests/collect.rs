@@ -64,6 +64,19 @@ fn reported(data: &Path) -> Counts {
     counts
 }
 
+/// All processes: in one recording, and at the same time in windows, whose tables are added to a folder.
+fn record_both_ways(data: &Path, tables: &Path) {
+    let mut at_once = jitscribe();
+    at_once.args(["record", "-q", "-a", "-F", "97", "--duration", "18", "-o"]).arg(data);
+    let at_once = Running::start(at_once.stdout(Stdio::null()));
+    let mut collect = jitscribe();
+    collect.args(["collect", "-q", "-a", "-F", "99", "--interval", "4", "-n", "4", "--"]);
+    collect.arg(jitscribe().get_program());
+    collect.args(["export", "-q", "--service", "steady", "-i", "{}", "--parquet"]);
+    run(collect.arg(tables));
+    at_once.finish();
+}
+
 /// Twenty processes of three runtimes, one of each in a container: the tables of four windows have the shares that one recording of the same time has,
 /// but for what sampling makes differ, which is less than five standard deviations and one percentage point.
 #[test]
@@ -102,23 +115,25 @@ fn tables_of_windows_equal_a_recording() {
     sleep(Duration::from_secs(3));
 
     let data = folder.join("at-once.data");
-    let mut at_once = jitscribe();
-    at_once.args(["record", "-q", "-a", "-F", "97", "--duration", "18", "-o"]).arg(&data);
-    let at_once = Running::start(at_once.stdout(Stdio::null()));
     let tables = folder.join("fleet");
-    let mut collect = jitscribe();
-    collect.args(["collect", "-q", "-a", "-F", "99", "--interval", "4", "-n", "4", "--"]);
-    collect.arg(jitscribe().get_program()).args([
-        "export",
-        "-q",
-        "--service",
-        "steady",
-        "-i",
-        "{}",
-        "--parquet",
-    ]);
-    run(collect.arg(&tables));
-    at_once.finish();
+    let query = folder.join("top.sql");
+    fs::write(&query, TOP).expect("written");
+    let mut recorded = Counts::new();
+    let sum = |counts: &Counts| counts.values().sum::<u64>();
+    // Where others use the processors, as often as it takes for enough samples.
+    let mut rounds = 0;
+    let duckdb = loop {
+        rounds += 1;
+        record_both_ways(&data, &tables);
+        for (name, own) in reported(&data) {
+            *recorded.entry(name).or_default() += own;
+        }
+        let windows = ask(DUCKDB, &tables, &query);
+        if sum(&windows).min(sum(&recorded)) > 300 {
+            break windows;
+        }
+        assert!(rounds < 10, "{windows:?}\n{recorded:?}");
+    };
     for program in running {
         let map = format!("/tmp/perf-{}.map", program.pid());
         drop(program);
@@ -126,13 +141,8 @@ fn tables_of_windows_equal_a_recording() {
         _ = fs::remove_file(map);
     }
 
-    let query = folder.join("top.sql");
-    fs::write(&query, TOP).expect("written");
-    let [duckdb, spark] = [DUCKDB, SPARK].map(|engine| ask(engine, &tables, &query));
-    assert_eq!(duckdb, spark);
-    let recorded = reported(&data);
-    let [all, all_recorded] = [&duckdb, &recorded].map(|it| it.values().sum::<u64>() as f64);
-    assert!(all > 300.0 && all_recorded > 300.0, "{duckdb:?}\n{recorded:?}");
+    assert_eq!(duckdb, ask(SPARK, &tables, &query));
+    let [all, all_recorded] = [&duckdb, &recorded].map(|it| sum(it) as f64);
     let share =
         |counts: &Counts, name: &str, all: f64| counts.get(name).copied().unwrap_or(0) as f64 / all;
     let names = duckdb.keys().chain(recorded.keys());

@@ -171,6 +171,7 @@ impl Destination {
         self.port
     }
 
+    #[cfg(any(feature = "client", test))]
     pub(crate) fn uri(&self) -> &Uri {
         &self.uri
     }

@@ -69,6 +69,7 @@ impl Headers {
         Ok(())
     }
 
+    #[cfg(any(feature = "client", test))]
     pub(crate) fn as_map(&self) -> &HeaderMap {
         &self.0
     }
