@@ -87,6 +87,11 @@ struct ResolvedFile {
 }
 
 impl ResolvedFile {
+    /// Whether the file is what the script was compiled from: loaders that compile in memory keep its name.
+    fn is_source(&self) -> bool {
+        self.script.as_ref().is_some_and(|script| script.has_source(&self.path))
+    }
+
     fn place<'s>(&'s self, position: Position<'s>) -> Position<'s> {
         let Position { line, column, .. } = position;
         let original = match &self.script {
@@ -95,6 +100,8 @@ impl ResolvedFile {
         };
         match original {
             Some((file, line, column)) => Position { file, line, column },
+            // The line is one of the compiled text; the file has others.
+            None if self.is_source() => Position { file: &[], line: 0, column: 0 },
             None => Position { file: &self.path, line, column },
         }
     }
@@ -492,6 +499,9 @@ mod tests {
         // The cache has what was compiled at another time.
         assert_eq!(line_of(&of_deno, "g();\n"), ("dist/deno.ts".to_owned(), 2));
         assert_eq!(line_of("evalmachine.ts", &loaded).1, 7);
+        // Line 2 of what was compiled is on no line of the source; it is not line 2 of it.
+        let unmapped = loaded.replace("../src/a.ts", "loaded.ts").replace(";AAMA", "AAMA");
+        assert_eq!(line_of(&format!("{root}/dist/loaded.ts"), &unmapped), (String::new(), 0));
         assert_eq!(line_of("named.ts", "//# sourceMappingURL=x.map"), ("named.ts".to_owned(), 2));
     }
 

@@ -28,6 +28,11 @@ impl MappedScript {
         Self { map, sources }
     }
 
+    /// Whether the file at `path` is one of the sources.
+    pub fn has_source(&self, path: &[u8]) -> bool {
+        !path.is_empty() && self.sources.iter().any(|source| **source == *path)
+    }
+
     /// The file, line and column from which a position of the script was generated.
     pub fn original(&self, line: u32, column: u32) -> Option<(&[u8], u32, u32)> {
         let place = self.map.original(line, column)?;
