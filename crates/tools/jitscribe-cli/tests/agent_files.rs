@@ -296,6 +296,8 @@ while True:
         command.args(["-c", script]).arg(&folder).stdout(Stdio::piped());
         let mut running = Running::start(command);
         running.wait_for_line("running");
+        // Some earlier process with this id may have left one.
+        drop(map_of(running.pid()));
         Self { running, folder }
     }
 
