@@ -30,8 +30,10 @@ const MODULE: &str = r#"(module $spin
       (local.set 1 (i32.add (i32.mul (local.get 1) (i32.const 31)) (local.get 0)))
       (br_if $again (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))
     (local.get 1))
-  (func $asks (export "asks") (param i32)
+  (func $asks (export "asks") (param i32) (local i32)
     (loop $again
+      (local.set 1 (i32.const 20))
+      (loop $work (br_if $work (local.tee 1 (i32.sub (local.get 1) (i32.const 1)))))
       (call $tell (local.get 0))
       (br_if $again (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))))"#;
 

@@ -55,8 +55,10 @@ fn map_requested_by_hand() {
     compile(recorder.dir());
     let java = start(recorder.dir());
     let pid = java.pid().to_string();
-    let printed = run(recorder.command().args(["-p", &pid, "--", "sleep", "3"]));
     let map = format!("/tmp/perf-{pid}.map");
+    // Of a process that had this number before.
+    _ = fs::remove_file(&map);
+    let printed = run(recorder.command().args(["-p", &pid, "--", "sleep", "3"]));
     assert!(!Path::new(&map).exists(), "{map} came by itself");
     run(tool("jcmd").args([&pid, "Compiler.perfmap"]));
     drop(java);

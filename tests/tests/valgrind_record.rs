@@ -12,6 +12,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// `jitscribe record --tool` in a folder of its own, and what it left there.
+/// What the warning of an earlier process's map says.
+const OF_EARLIER: &str = "an earlier process with this id wrote it";
+
 struct Recorded {
     dir: TempDir,
     said: String,
@@ -55,6 +58,13 @@ impl Recorded {
         let report: Value = serde_json::from_str(json).expect("a report");
         assert_eq!(report.as_array().map(Vec::len), Some(1), "{report}");
         Self { dir, said: printed.stderr, report: report[0].clone() }
+    }
+
+    /// Without those of maps that a process with this id left in an earlier test.
+    fn warnings(&self) -> Vec<&str> {
+        let warnings = self.report["warnings"].as_array().expect("warnings");
+        let warnings = warnings.iter().map(|warning| warning.as_str().expect("a text"));
+        warnings.filter(|warning| !warning.contains(OF_EARLIER)).collect()
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -144,7 +154,7 @@ fn a_program_that_links_the_library() {
     demo.args(["--log", "--calls", "1"]);
     let recorded = Recorded::new("callgrind", &[], &demo);
     assert_eq!(recorded.report["named_at_once"], true);
-    assert_eq!(recorded.report["warnings"], serde_json::json!([]), "{}", recorded.said);
+    assert_eq!(recorded.warnings(), [""; 0], "{}", recorded.said);
     assert!(recorded.said.contains("had names while it ran"), "{}", recorded.said);
     let profile = Profile::read(&recorded.output("callgrind.out."));
     let fib = profile.own.keys().find(|function| function.name == "baseline::fib").expect("fib");
@@ -181,7 +191,7 @@ fn lines_of_code_that_is_gone_at_the_end() {
             ["without_line", "restored", "corrected"].map(|key| event(&recorded, key));
         if how != "replaced" {
             assert_eq!(lines, known_lines, "{how}");
-            assert_eq!(recorded.report["warnings"], serde_json::json!([]), "{}", recorded.said);
+            assert_eq!(recorded.warnings(), [""; 0], "{}", recorded.said);
             // As long as Valgrind knows the lines, none is changed.
             let is_lost = matches!(how, "freed-at-once" | "reused");
             let lost = if is_lost { jitted } else { 0 };
@@ -198,9 +208,9 @@ fn lines_of_code_that_is_gone_at_the_end() {
         };
         assert_eq!(decided(&lines), decided(&known_lines));
         assert!(corrected > 1000 && restored + corrected > jitted - 1000, "{}", recorded.report);
-        let warning = recorded.report["warnings"][0].as_str().expect("a warning");
-        assert!(warning.starts_with("3 announced functions"), "{}", recorded.report);
-        assert_eq!(recorded.report["warnings"].as_array().map(Vec::len), Some(1));
+        let warnings = recorded.warnings();
+        assert_eq!(warnings.len(), 1, "{}", recorded.report);
+        assert!(warnings[0].starts_with("3 announced functions"), "{}", recorded.report);
     }
 }
 
@@ -242,6 +252,22 @@ fn lines_that_cannot_be_restored() {
         assert_eq!(recorded.report["events"][0]["restored"], 0, "{option}");
         assert!(recorded.said.contains(expected), "{option}: {}", recorded.said);
     }
+}
+
+/// A map that was last changed before the command began is left out, and said.
+#[test]
+fn a_map_that_an_earlier_process_left() {
+    let dir = TempDir::with_prefix("jitscribe-calls-").expect("a folder");
+    let calls = Calls::build(dir.path(), env!("CARGO_BIN_EXE_run-calls"));
+    let script = "my $map = \"/tmp/perf-$$.map\"; open(my $file, '>', $map) or die; print $file \"1000 10 stale\\n\"; close $file;
+        utime 1, 1, $map; exec @ARGV";
+    let mut command = tool("perl");
+    command.args(["-e", script]).args(calls.command("reused", 1));
+    let recorded = Recorded::new("callgrind", &[("JITSCRIBE", "valgrind")], &command);
+    let pid = Profile::read(&recorded.output("callgrind.out.")).pid;
+    std::fs::remove_file(format!("/tmp/perf-{pid}.map")).expect("the map");
+    assert!(recorded.said.contains(OF_EARLIER), "{}", recorded.said);
+    assert!(recorded.said.contains("To write one: JITSCRIBE=jitdump"), "{}", recorded.said);
 }
 
 /// Code without lines is attributed to the file that described it, unless that file was deleted.

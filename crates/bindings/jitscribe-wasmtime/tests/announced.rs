@@ -15,11 +15,13 @@ use wasmtime::{Config, Engine, Module, OptLevel, ProfilingStrategy};
 #[test]
 fn all_code_is_told_of_that_wasmtime_s_perf_map_has() {
     let scribe = Scribe::builder().build();
+    let path = format!("/tmp/perf-{}.map", std::process::id());
+    // Of an earlier process with this id.
+    _ = std::fs::remove_file(&path);
     let engine = Engine::new(Config::new().profiler(ProfilingStrategy::PerfMap)).unwrap();
     let module = Module::new(&engine, MODULE).unwrap();
     let announced = announce(scribe, &module, &Options::new().tier("cranelift"));
 
-    let path = format!("/tmp/perf-{}.map", std::process::id());
     let map = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(path).unwrap();
     let number = |text| u64::from_str_radix(text, 16).unwrap();

@@ -27,12 +27,14 @@ const COMPONENT: &str = r#"(component
 #[test]
 fn all_code_of_a_component_is_announced_that_wasmtime_s_perf_map_has() {
     let scribe = Scribe::builder().build();
+    let path = format!("/tmp/perf-{}.map", std::process::id());
+    // Of an earlier process with this id.
+    _ = std::fs::remove_file(&path);
     let engine = Engine::new(Config::new().profiler(ProfilingStrategy::PerfMap)).unwrap();
     let component = Component::new(&engine, COMPONENT).unwrap();
     let announced = announce_component(scribe, &component, &Options::new());
     assert_eq!(announced.component().text(), component.text());
 
-    let path = format!("/tmp/perf-{}.map", std::process::id());
     let map = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(path).unwrap();
     let number = |text| u64::from_str_radix(text, 16).unwrap();

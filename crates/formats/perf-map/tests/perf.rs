@@ -96,7 +96,8 @@ fn perf_reads_each_spelling_as_the_rules_say() {
         write!(map, "{before}{address:x}{after}").unwrap();
     }
     let path = format!("/tmp/perf-{pid}.map");
-    // perf looks only here; an existing file belongs to someone else.
+    // perf looks only here. What is there is of an earlier process with this id.
+    _ = fs::remove_file(&path);
     let mut file = OpenOptions::new().write(true).create_new(true).open(&path).unwrap();
     file.write_all(&map).unwrap();
     let names = names(&folder);

@@ -249,6 +249,8 @@ fn a_map_is_put_where_perf_looks_for_it() {
     process.tell("load mapped");
     let pid = process.pid().to_string();
     let path = format!("/tmp/perf-{pid}.map");
+    // Of an earlier process with this id.
+    _ = std::fs::remove_file(&path);
     ok(&bench, &["dump", "-p", &pid, "--map-for-perf"]);
     let again = jitscribe(&bench, &["dump", "-p", &pid, "--map-for-perf"]);
     let text = std::fs::read_to_string(&path).unwrap();

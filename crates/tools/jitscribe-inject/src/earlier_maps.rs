@@ -56,6 +56,12 @@ impl RecordingBegin {
         Self::checked(wall, took, file.modified().ok()?)
     }
 
+    /// A recording that began at `wall`, took `took` by a clock that cannot be set, and has ended now. `None` if the wall clock was set back meanwhile.
+    #[must_use]
+    pub fn of_ended(wall: SystemTime, took: Duration) -> Option<Self> {
+        Self::checked(wall, took, SystemTime::now())
+    }
+
     /// `took` is the time from the beginning to the last sample by a clock that cannot be set, and `changed` the time of the recording's file.
     fn checked(wall: SystemTime, took: Duration, changed: SystemTime) -> Option<Self> {
         let end = wall.checked_add(took)?;

@@ -142,6 +142,7 @@ pub use code_index::{CodeAtAddress, CodeIndex};
 pub use code_lines::{CodeLines, Frame};
 pub use code_timeline::{AddressSpaceId, CodeId};
 pub use counts::Counts;
+pub use earlier_maps::RecordingBegin;
 pub use error::{Error, Result};
 pub use injector::{Destination, Injector, SOURCES};
 pub use locate::{SearchPaths, SeenProcess, Source};

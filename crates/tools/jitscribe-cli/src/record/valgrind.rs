@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Instant, SystemTime};
 
 use serde::Serialize;
 
@@ -20,6 +21,7 @@ use crate::symbols::SourceArgs;
 use crate::text::shell_word;
 use crate::valgrind::{self, FileArgs, cachegrind, dhat, massif, memcheck};
 use crate::{Error, Result, console, note, text};
+use jitscribe_inject::RecordingBegin;
 use jitscribe_inject::output::Output;
 
 /// The report on one file. With `--json`, a list of these is printed.
@@ -73,7 +75,9 @@ pub fn run(args: &Args, tool: Tool) -> Result<()> {
     let mut objects = Objects::new(args, &base, workspace.folder(), &mut prepared)?;
     let name = base.file_name().unwrap_or(OsStr::new(tool.name()));
     let mut command = command(args, tool, &prepared, &workspace.folder().join(name));
+    let (wall, clock) = (SystemTime::now(), Instant::now());
     let ended = perf::run(&mut command, MISSING)?;
+    let begin = RecordingBegin::of_ended(wall, clock.elapsed());
     perf::end_by_signals(&command)?;
 
     let files = made(workspace.folder(), name)?;
@@ -97,6 +101,7 @@ pub fn run(args: &Args, tool: Tool) -> Result<()> {
             aux_dir: objects.folders(workspace.folder()),
             leaving,
             named_at_once,
+            begin,
             ..SourceArgs::default()
         };
         match done(args, tool, &file, &output, sources) {

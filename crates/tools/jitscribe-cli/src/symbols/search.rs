@@ -9,7 +9,8 @@ use jitscribe_inject::files::Untrusted;
 
 use super::source_args::SourceArgs;
 use crate::files::{
-    Believed, Index, Kind, Named, facts, is_file, jitdump_pid, looks_like_marker, pid_in_name,
+    Believed, Index, Kind, Named, facts, is_file, jitdump_pid, looks_like_marker, open_owned_by,
+    pid_in_name,
 };
 
 /// A file to read.
@@ -41,7 +42,16 @@ pub fn search(
     for folder in &args.aux_dir {
         given.add_all(folder, &believed);
     }
+    let is_earlier = |path: &Path, kind: Kind, owner: Option<u32>| {
+        let begin = args.begin.filter(|_| kind == Kind::PerfMap);
+        // What cannot be opened is reported when it is read.
+        begin.is_some_and(|it| open_owned_by(owner, path).is_ok_and(|file| it.is_behind(&file)))
+    };
     let mut believe = |path: PathBuf, kind: Kind, pid: u32| match believed.owner(&path, pid, None) {
+        Ok(owner) if is_earlier(&path, kind, owner) => {
+            warnings.push(Warning::OfEarlierProcess { path, pid }.into());
+            None
+        }
         Ok(owner) => Some(SourceFile { path, kind, named: false, owner }),
         Err(Untrusted { user }) => {
             warnings.push(Warning::Untrusted { path, kind, pid, user }.into());

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use jitscribe_inject::RecordingBegin;
+
 use crate::files::Named;
 
 /// Where to look for jitdumps and perf maps.
@@ -25,4 +27,7 @@ pub struct SourceArgs {
     /// The process announced its code to valgrind by itself, so that nothing may be left to name.
     #[arg(skip)]
     pub named_at_once: bool,
+    /// When the processes were started, if that is known: perf maps that are older belong to earlier ones.
+    #[arg(skip)]
+    pub begin: Option<RecordingBegin>,
 }
