@@ -56,7 +56,7 @@ impl RecordingBegin {
         Self::checked(wall, took, file.modified().ok()?)
     }
 
-    /// A recording that began at `wall`, took `took` by a clock that cannot be set, and has ended now. `None` if the wall clock was set back meanwhile.
+    /// A recording that began at `wall`, took `took` by a clock that cannot be set, and has ended now. `None` if the wall clock was set back in between.
     #[must_use]
     pub fn of_ended(wall: SystemTime, took: Duration) -> Option<Self> {
         Self::checked(wall, took, SystemTime::now())
