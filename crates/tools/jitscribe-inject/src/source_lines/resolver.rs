@@ -84,14 +84,11 @@ struct ResolvedFile {
     name: Box<[u8]>,
     path: Box<[u8]>,
     script: Option<MappedScript>,
+    /// Whether the file is what the script was compiled from: loaders that compile in memory keep its name.
+    is_source: bool,
 }
 
 impl ResolvedFile {
-    /// Whether the file is what the script was compiled from: loaders that compile in memory keep its name.
-    fn is_source(&self) -> bool {
-        self.script.as_ref().is_some_and(|script| script.has_source(&self.path))
-    }
-
     fn place<'s>(&'s self, position: Position<'s>) -> Position<'s> {
         let Position { line, column, .. } = position;
         let original = match &self.script {
@@ -101,7 +98,7 @@ impl ResolvedFile {
         match original {
             Some((file, line, column)) => Position { file, line, column },
             // The line is one of the compiled text; the file has others.
-            None if self.is_source() => Position { file: &[], line: 0, column: 0 },
+            None if self.is_source => Position { file: &[], line: 0, column: 0 },
             None => Position { file: &self.path, line, column },
         }
     }
@@ -175,7 +172,8 @@ impl<'a> SourceResolver<'a> {
         let path = self.found(path.into_owned(), &mut state).into_boxed_slice();
         let number = state.known.len();
         state.known.insert(name.into(), number);
-        self.resolved.set(number, ResolvedFile { name: name.into(), path, script })
+        let is_source = script.as_ref().is_some_and(|script| script.has_source(&path));
+        self.resolved.set(number, ResolvedFile { name: name.into(), path, script, is_source })
     }
 
     /// The path of a source on this machine, if one of the folders has it and nothing is at the path itself.
