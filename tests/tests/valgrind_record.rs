@@ -11,10 +11,10 @@ use end_to_end::tool::{crate_dir, run, tool};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// `jitscribe record --tool` in a folder of its own, and what it left there.
 /// What the warning of an earlier process's map says.
 const OF_EARLIER: &str = "an earlier process with this id wrote it";
 
+/// `jitscribe record --tool` in a folder of its own, and what it left there.
 struct Recorded {
     dir: TempDir,
     said: String,

@@ -119,7 +119,7 @@ fn a_running_java_is_asked_for_its_names() {
     let symbols = bench.symbols("perf.data");
     assert!(symbols.iter().any(|symbol| symbol.contains("Spin.spin")), "{symbols:#?}");
     // It may write there again.
-    assert!(!done.stderr.contains(&format!("perf-{pid}.map")), "{}", done.stderr);
+    assert!(!done.stderr.contains("no longer needed"), "{}", done.stderr);
 }
 
 #[test]
