@@ -14,7 +14,7 @@ if [ "${1:-}" = --install ] && ! cargo deny --version >/dev/null 2>&1; then
 fi
 if ! cargo deny --version >/dev/null 2>&1; then
     echo "deny.sh: left out: cargo-deny is not installed (scripts/deny.sh --install), so no advisories;"
-    echo "         licences, bans and sources are checked by: cargo test -p end-to-end --test dependencies"
+    echo "         licences, bans and sources are checked by: cargo test -p end-to-end --test rules dependencies::"
     exit 0
 fi
 cargo deny --all-features check licenses bans sources

@@ -233,10 +233,10 @@ aarch64() {
     local of=aarch64-unknown-linux-gnu
     export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
     export QEMU_LD_PREFIX=$cache/arm64 JITSCRIBE_CC=aarch64-linux-gnu-gcc JITSCRIBE_CXX=aarch64-linux-gnu-g++
-    check aarch64 unwinders tests_of $of -p publish-unwind --test through --test objects
+    check aarch64 unwinders tests_of $of -p publish-unwind --test it -- through:: objects::
     check aarch64 arena tests_of $of -p code-arena --tests
     [ -z "$quick" ] || return 0
-    check aarch64 libunwind tests_of $of -p publish-unwind --test libunwind
+    check aarch64 libunwind tests_of $of -p publish-unwind --test live
     check aarch64 c-api c_programs $of aarch64-linux-gnu-gcc
     check aarch64 bridge bridge_node
     check aarch64 bridge-signed-frames bridge_signed
@@ -251,7 +251,8 @@ aarch64() {
     check aarch64 valgrind-requests tests_of $of -p publish-valgrind
     # One test stops at each store of many updates: minutes, under QEMU.
     check aarch64 library tests_of $of -p jitscribe --lib -- --skip a_kill_during_reuse_keeps_all_live_code
-    check aarch64 library-processes tests_of $of -p jitscribe --test log --test model --test refused --test threads --test processes --test vtune
+    check aarch64 library tests_of $of -p jitscribe --test it -- log:: model:: threads::
+    check aarch64 library-processes tests_of $of -p jitscribe --test refused --test processes --test vtune
     check aarch64 command command_of_aarch64 $of /usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1
 }
 
@@ -263,7 +264,7 @@ riscv64() {
     check riscv64 perf-map tests_of $of -p perf-map
     check riscv64 unwind-info tests_of $of -p unwind-info
     check riscv64 code-log tests_of $of -p code-log
-    check riscv64 library tests_of $of -p jitscribe --test log --test model --test threads
+    check riscv64 library tests_of $of -p jitscribe --test it -- log:: model:: threads::
     check riscv64 command command_of $of /usr/riscv64-linux-gnu/lib/ld-linux-riscv64-lp64d.so.1
 }
 
@@ -304,7 +305,7 @@ musl() {
     check musl perf-map tests_of $of -p perf-map
     check musl code-log tests_of $of -p code-log
     check musl images tests_of $of -p code-image
-    check musl library tests_of $of -p jitscribe --test log --test model --test threads
+    check musl library tests_of $of -p jitscribe --test it -- log:: model:: threads::
     check musl command musl_command
 }
 

@@ -55,7 +55,7 @@ for what; do
             RUSTFLAGS="-Zsanitizer=thread" TSAN_OPTIONS="halt_on_error=1" \
                 JITSCRIBE_THREADS_OPS="${JITSCRIBE_THREADS_OPS:-4000}" \
                 cargo test --quiet --locked -Zbuild-std --target "$host" \
-                --target-dir "$target_dir/tsan" -p jitscribe --test threads
+                --target-dir "$target_dir/tsan" -p jitscribe --test it threads::
             ;;
         miri)
             # Groups as the library writes them, with unwind tables, and as jitdump's reader finds them.

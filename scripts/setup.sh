@@ -2,7 +2,8 @@
 # Installs what building jitscribe, its demo and its tests need on Debian 12.
 #
 #   scripts/setup.sh run     a Rust toolchain, perf and the tools perf calls
-#   scripts/setup.sh test    all of that, and every runtime and checker that the tests run (default)
+#   scripts/setup.sh test    all of that, and what scripts/test.sh needs: gdb, Valgrind, node, Python (default)
+#   scripts/setup.sh live    all of that, and every runtime, debugger, viewer and engine of scripts/test.sh --live and --all
 #
 # Run it as often as you like: it looks first and asks apt only for what is missing.
 # Set JITSCRIBE_CACHE to move what does not come from apt (default: ~/.cache/jitscribe).
@@ -12,9 +13,9 @@ cd "$(dirname "$0")/.."
 
 mode=${1:-test}
 case $mode in
-    run | test) ;;
+    run | test | live) ;;
     *)
-        sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+        sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
 esac
@@ -67,10 +68,20 @@ certificates|/etc/ssl/certs/ca-certificates.crt|ca-certificates
 '
 test_needs='
 xz, for the recordings|xz|xz-utils
-zstd|zstd|zstd
-dwz, which puts debug info that files share into one|dwz|dwz
 a C++ compiler, for libFuzzer|c++|g++
 unshare and nsenter|unshare|util-linux
+gdb|gdb|gdb
+valgrind|valgrind|valgrind
+debug symbols of the C library, for valgrind|/usr/share/doc/libc6-dbg|libc6-dbg
+make|make|make
+pkg-config|pkg-config|pkg-config
+node|node|nodejs
+Python|python3|python3
+strace, which kills at a system call|strace|strace
+'
+live_needs='
+zstd|zstd|zstd
+dwz, which puts debug info that files share into one|dwz|dwz
 eu-elflint|eu-elflint|elfutils
 llvm-dwarfdump|llvm-dwarfdump|llvm
 llvm-readelf|llvm-readelf|llvm
@@ -78,19 +89,14 @@ llvm-objdump|llvm-objdump|llvm
 llvm-symbolizer|llvm-symbolizer|llvm
 llvm-readobj|llvm-readobj|llvm
 dsymutil|dsymutil|llvm
-gdb|gdb|gdb
 lldb|lldb|lldb
-valgrind|valgrind|valgrind
-debug symbols of the C library, for valgrind|/usr/share/doc/libc6-dbg|libc6-dbg
 libunwind|/usr/share/doc/libunwind8|libunwind8
 the libunwind of LLVM|/usr/lib/llvm-14/lib/libunwind.so.1|libunwind-14
 heaptrack|heaptrack|heaptrack
 Boost.Stacktrace|/usr/include/boost/stacktrace.hpp|libboost-stacktrace-dev
-make|make|make
 a C++ compiler for AArch64|aarch64-linux-gnu-g++|g++-aarch64-linux-gnu
 the C library for AArch64|/usr/aarch64-linux-gnu/lib/libc.so.6|libc6-dev-arm64-cross
 a C compiler for musl|musl-gcc|musl-tools
-pkg-config|pkg-config|pkg-config
 CMake|cmake|cmake
 lli|lli-14|llvm-14-runtime
 llc|llc-14|llvm-14
@@ -101,7 +107,6 @@ what libtcc links its code with|/usr/lib/x86_64-linux-gnu/tcc/libtcc1.a|tcc
 patch|patch|patch
 Chromium, for pages and viewers|chromium|chromium
 wasm-ld, for modules with debug information|wasm-ld-14|lld-14
-node|node|nodejs
 Erlang|erl|erlang-base
 PHP|php|php8.2-cli
 PHP opcache|/usr/lib/php/20220829/opcache.so|php8.2-opcache
@@ -112,10 +117,8 @@ Rakudo on MoarVM by name|rakudo-m|rakudo
 Mono|mono|mono-runtime-sgen
 the C# compiler|mcs|mono-mcs
 LuaJIT|luajit|luajit
-Python|python3|python3
 Python venv|/usr/share/doc/python3-venv|python3-venv
 openssl, which makes certificates|openssl|openssl
-strace, which kills at a system call|strace|strace
 mmdebstrap|mmdebstrap|mmdebstrap
 dpkg-shlibdeps, for packages|dpkg-shlibdeps|dpkg-dev
 lintian, which checks packages|lintian|lintian
@@ -144,7 +147,8 @@ present() {
 }
 
 needs=$run_needs
-[ "$mode" = test ] && needs+=$test_needs
+[ "$mode" = run ] || needs+=$test_needs
+[ "$mode" != live ] || needs+=$live_needs
 
 # Unpacks a package into the cache, unless this file of it is there.
 unpack() {
@@ -231,14 +235,14 @@ others='aarch64-unknown-linux-gnu x86_64-pc-windows-gnu x86_64-unknown-linux-mus
 other_is_there() {
     [ -d "$(rustc --print sysroot)/lib/rustlib/$1/lib" ]
 }
-if [ "$mode" = test ] && present rustup; then
+if [ "$mode" = live ] && present rustup; then
     for other in $others; do
         # For the toolchain in use here. What cannot be had is said at the end.
         other_is_there "$other" || rustup target add "$other" || true
     done
 fi
 
-if [ "$mode" = test ]; then
+if [ "$mode" = live ]; then
     # Debian packages no wasmtime. A venv of its own keeps the system's Python clean.
     if [ ! -x "$cache/wasmtime/bin/python3" ] ||
         ! "$cache/wasmtime/bin/python3" -c 'import wasmtime' 2>/dev/null; then
@@ -401,7 +405,7 @@ echo "scripts/setup.sh $mode:"
 report
 printf '  %-36s %s\n' "Rust" "$(cargo --version)"
 printf '  %-36s %s\n' "perf's version" "$(perf --version)"
-if [ "$mode" = test ]; then
+if [ "$mode" = live ]; then
     for other in $others; do
         if other_is_there "$other"; then
             printf '  %-36s %s\n' "Rust's library for another machine" "$other"

@@ -1,28 +1,40 @@
 #!/usr/bin/env bash
-# All tests, from a bare Debian 12 on: installs what is missing, and runs every test with the real tools. At the end it says
-# what each step took, and which tests were skipped for want of a privilege.
+# The tests, in three tiers. Each installs what it needs on Debian 12, and says at its end what ran, how long each step took, what was
+# skipped and why, and what the next tier adds.
 #
-#   scripts/test.sh          what continuous integration runs
-#   scripts/test.sh --all    then also with newer versions of the debuggers, Valgrind and LLVM, in a bare Debian, for other platforms (AArch64,
-#                            RISC-V, musl, Windows, macOS), with sanitizers, and every fuzz target for a short while
+#   scripts/test.sh          unit, property, corpus, conformance, command-line, in-process and hostile tests, and a live recording with each of
+#                            perf, gdb, Valgrind and node; needs these tools, Rust, a C++ compiler and Python
+#   scripts/test.sh --live   the second tier alone: other runtimes, debuggers, viewers, engines, browsers, packages
+#   scripts/test.sh --all    both, then newer versions of the tools, other platforms (AArch64, RISC-V, musl, Windows, macOS), sanitizers, and
+#                            every fuzz target for a short while
 #
 # FUZZ_SECONDS (default 10) is the time for each fuzz target. With JITSCRIBE_NO_SKIP=1, a missing privilege is a failure.
+# TEST_THREADS is how many tests run at a time (default: twice the processors, as tests of recorders sleep).
 set -euo pipefail
 cd "$(dirname "$0")/.."
+first=yes live= all=
 case ${1:-} in
-    '') all= ;;
-    --all) all=yes ;;
+    '') ;;
+    --live) first= live=yes ;;
+    --all) live=yes all=yes ;;
     *)
-        sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
+        sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
 esac
 PATH=$PATH:$HOME/.cargo/bin
 # Everything is built once, from nothing: what speeds up later builds would only cost time and space.
 export CARGO_INCREMENTAL=0
+cache=${JITSCRIBE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/jitscribe}
 
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+beside=
+# What still runs beside must not outlive this script.
+cleanup() {
+    [ -z "$beside" ] || kill "$beside" 2>/dev/null || true
+    rm -rf "$scratch"
+}
+trap cleanup EXIT
 # Tests that cannot run add a line to it; see tests/privilege.
 export JITSCRIBE_SKIPPED=$scratch/skipped
 : >"$JITSCRIBE_SKIPPED"
@@ -37,6 +49,7 @@ needed=12000
 if [ "$(free)" -lt $needed ]; then
     echo "scripts/test.sh: warning: $(free) MB are free for $target, and all tests need about $needed; CARGO_TARGET_DIR moves it" >&2
 fi
+built=$target/debug
 
 steps=()
 step() {
@@ -44,50 +57,123 @@ step() {
     printf '\n== %s (%d s so far, %d MB of disk free)\n' "$1" "$SECONDS" "$(free)"
 }
 
-step "what the tests need"
-scripts/setup.sh test
+# Tests of the second tier are in programs named `live` and in modules named `live`.
+second='binary(live) or test(/(^|::)live::/)'
+# The adapter for wasmtime is a compiler of its own to build, and belongs to the second tier; the benchmarks belong to none.
+packages=(--workspace --exclude benches --exclude jitscribe-wasmtime)
+# Programs with a `main` of their own, each of whose tests is a process.
+processes=(--test processes --test refused --test vtune --test crashes --test collectors)
+threads=${TEST_THREADS:-$((2 * $(nproc)))}
+failed=0
 
-step "building the tests"
-# With the library that programs preload, which no test links. Built apart, it and what it needs would have fewer features.
-# The program that asks tables is built beside: much of it is one crate after the other, for which one processor is enough.
-(cd fleet && exec cargo build --quiet --locked --target-dir "$target/fleet") &
-fleet=$!
-cargo build --quiet --workspace --locked --lib --bins --tests --examples
-wait "$fleet"
+# Notes a failure, and continues with the next step.
+try() {
+    "$@" || {
+        failed=$((failed + 1))
+        echo "scripts/test.sh: FAILED: $*" >&2
+    }
+}
 
-step "tests"
-built=$target/debug
+# Runs tests by cargo-nextest, or by cargo if it is not installed: first or second tier, then the packages and targets.
+# Live tests that fail are run once more; more than two such tests are a failure.
+run_tests() {
+    local tier=$1 log=$scratch/tests-$1
+    shift
+    if cargo nextest --version >/dev/null 2>&1; then
+        local filter="not ($second)"
+        [ "$tier" = first ] || filter=$second
+        try nextest "$log" "$@" -E "$filter"
+    elif [ "$tier" = first ]; then
+        try cargo test --quiet --locked --no-fail-fast "$@" -- --test-threads "$threads" --skip live::
+    else
+        try cargo test --quiet --locked --no-fail-fast "$@" --lib --bins --tests -- --test-threads "$threads" live::
+    fi
+}
+
+nextest() {
+    local log=$1
+    shift
+    cargo nextest run --locked --no-fail-fast --hide-progress-bar --test-threads "$threads" "$@" 2>&1 | tee "$log" || return 1
+    local repeated
+    repeated=$(grep -c '^ *FLAKY' "$log" || true)
+    [ "$repeated" -le 2 ] || {
+        echo "scripts/test.sh: $repeated live tests passed only when they were run again; two are allowed" >&2
+        return 1
+    }
+}
+
+# The programs that tests start. Else the end-to-end tests build them by themselves, for which dependencies have fewer features.
 export JITSCRIBE_PRELOAD=$built/libjitscribe_preload.so JITSCRIBE_BIN=$built/jitscribe DEMO_JIT_BIN=$built/demo-jit \
     JITSCRIBE_FLEET_BIN=$target/fleet/debug/jitscribe-fleet
-# The tests wait much of the time for what they record. This runs beside them, in the time that they leave.
-cat >"$scratch/beside.sh" <<END
+
+if [ -n "$first" ]; then
+    step "setup"
+    scripts/setup.sh test
+
+    step "build"
+    cargo build --quiet "${packages[@]}" --locked --lib --bins --tests --examples
+
+    step "tests"
+    run_tests first "${packages[@]}"
+
+    step "tests that are processes"
+    try cargo test --quiet --locked --no-fail-fast "${packages[@]}" "${processes[@]}"
+    try cargo test --quiet --locked -p publish-valgrind --test tools
+
+    step "examples in the documentation"
+    try cargo test --quiet --locked "${packages[@]}" --doc
+fi
+
+if [ -n "$live" ]; then
+    step "setup of the second tier"
+    scripts/setup.sh live
+
+    step "build of the second tier"
+    # `fleet` is built beside: much of it is one crate after the other, for which one processor is enough.
+    (cd fleet && exec cargo build --quiet --locked --target-dir "$target/fleet") &
+    fleet=$!
+    cargo build --quiet "${packages[@]}" --locked --lib --bins --tests --examples
+    cargo build --quiet --locked --workspace --exclude benches --lib --bins --tests
+    wait "$fleet"
+
+    # The tests wait much of the time for what they record. This runs beside them, in the time that they leave.
+    cat >"$scratch/beside.sh" <<END
 set -euo pipefail
 (cd fleet && cargo test --quiet --locked --target-dir "$target/fleet")
 scripts/test-packages.sh --here "$built"
 scripts/adopters.sh libtcc asmjit rbpf
 scripts/foreign.sh --quick
 END
-nice -n 19 bash "$scratch/beside.sh" >"$scratch/beside" 2>&1 &
-beside=$!
-# What was built with them. Else the end-to-end tests build these programs by themselves, for which dependencies have
-# fewer features: Cranelift would be compiled once more.
-tests=passed
-cargo test --quiet --workspace --locked --no-fail-fast || tests=failed
-step "fleet, packages, adopters and AArch64, which began beside the tests"
-wait "$beside" || tests=failed
-cat "$scratch/beside"
-[ $tests = passed ]
-scripts/platforms.sh --native
+    nice -n 19 bash "$scratch/beside.sh" >"$scratch/beside" 2>&1 &
+    beside=$!
+
+    step "tests of the second tier"
+    # `--tests` leaves out what the first tier does without: these programs are named.
+    run_tests second --workspace --exclude benches --lib --bins --test it --test live
+    try cargo test --quiet --locked -p code-arena --test tools
+
+    step "fleet, packages, adopters and AArch64, which began beside the tests"
+    try wait "$beside"
+    beside=
+    cat "$scratch/beside"
+    [ "$failed" != 0 ] || scripts/platforms.sh --native
+fi
+
+if [ "$failed" != 0 ]; then
+    printf '\nscripts/test.sh: %d steps FAILED; see above\n' "$failed" >&2
+    exit 1
+fi
 
 # With newer versions of tools, for another system, with other compilers, and with random input: for more than CI's time.
 if [ -n "$all" ]; then
+    newer=$cache/trixie/run
     step "gdb 16 and lldb 19"
-    cache=${JITSCRIBE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/jitscribe}
-    PATH=$cache/trixie/run:$PATH cargo test --quiet --workspace --locked --no-fail-fast --test debuggers
+    PATH=$newer:$PATH cargo test --quiet --locked -p demo-jit --test it debuggers::
 
     step "Valgrind 3.24"
-    PATH=$cache/trixie/run:$PATH cargo test --quiet --workspace --locked --no-fail-fast --test callgrind_exact --test valgrind_exact --test valgrind_record
-    PATH=$cache/trixie/run:$PATH cargo test --quiet --locked -p publish-valgrind --test tools
+    PATH=$newer:$PATH cargo test --quiet --locked -p end-to-end --test live valgrind_
+    PATH=$newer:$PATH cargo test --quiet --locked -p end-to-end --test live callgrind_exact::
+    PATH=$newer:$PATH cargo test --quiet --locked -p publish-valgrind --test tools
 
     step "LLVM 15 to 23"
     scripts/llvm.sh
@@ -107,7 +193,7 @@ if [ -n "$all" ]; then
     step "Windows"
     export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$PWD/scripts/wine.sh
     cargo test --quiet --locked --target x86_64-pc-windows-gnu --no-fail-fast -p unwind-info -p publish-unwind -p publish-etw
-    cargo test --quiet --locked --target x86_64-pc-windows-gnu --no-fail-fast -p jitscribe --features etw --lib --test windows
+    cargo test --quiet --locked --target x86_64-pc-windows-gnu --no-fail-fast -p jitscribe --features etw --lib --test it windows::
     cargo build --quiet --locked --target x86_64-pc-windows-gnu -p jitscribe-capi -p jitscribe-shared
     # The DLLs are among the tests of this machine, which have passed.
     printf 'windows %s\n' 'library ok' 'unwind-info ok' 'unwinders ok' 'etw ok' 'objects ok' 'c-api built' >"$target/windows.txt"
@@ -117,9 +203,10 @@ if [ -n "$all" ]; then
 
     step "fuzz targets"
     scripts/fuzz.sh "${FUZZ_SECONDS:-10}"
+
+    scripts/platforms.sh
 fi
 
-[ -z "$all" ] || scripts/platforms.sh
 printf '\n'
 steps+=("$SECONDS ")
 for ((n = 0; n + 1 < ${#steps[@]}; n++)); do
@@ -127,8 +214,12 @@ for ((n = 0; n + 1 < ${#steps[@]}; n++)); do
 done
 skipped=$(wc -l <"$JITSCRIBE_SKIPPED")
 if [ "$skipped" != 0 ]; then
-    printf '\nscripts/test.sh: %d skipped, all others passed in %d s\n' "$skipped" "$SECONDS"
+    printf '\nscripts/test.sh %s: %d skipped, all others passed in %d s\n' "${1:-}" "$skipped" "$SECONDS"
     sort "$JITSCRIBE_SKIPPED"
 else
-    printf '\nscripts/test.sh: all passed in %d s, nothing skipped\n' "$SECONDS"
+    printf '\nscripts/test.sh %s: all passed in %d s, nothing skipped\n' "${1:-}" "$SECONDS"
 fi
+case ${1:-} in
+    '') echo "next: scripts/test.sh --live adds the other runtimes, debuggers, viewers, engines, browsers and packages" ;;
+    --live) echo "next: scripts/test.sh --all adds other versions of the tools, other platforms, sanitizers and fuzz targets" ;;
+esac

@@ -1,5 +1,5 @@
 //! Profiles of callgrind's: rewriting any bytes, and reading what came out.
-#[path = "../../../crates/formats/callgrind/tests/common/mod.rs"]
+#[path = "../../../crates/formats/callgrind/tests/it/common/mod.rs"]
 mod common;
 
 use common::{Map, Nothing, sums};

@@ -1,0 +1,78 @@
+//! Code that crashes is in the core file with names, lines and frames, for a gdb without the reader.
+
+use std::path::PathBuf;
+
+use crate::installed::running::Running;
+use crate::installed::tree::fresh;
+
+/// Starts the program with a handler of this kind.
+fn start(handler: &str) -> Running {
+    Running::start("tests/c/crash.c", &[handler])
+}
+
+/// An attached gdb that lets the program crash, up to the first signal.
+fn crash(program: &Running, then: &[&str]) -> String {
+    let script = [&["set variable begin = 1", "continue", "echo @first\\n", "backtrace"], then];
+    program.attach(&script.concat())
+}
+
+/// The stack of the crash, outwards from jitted code.
+fn is_known(said: &str) -> bool {
+    let Some((_, stack)) = said.rsplit_once("fault () at crash.tiny:6\n") else { return false };
+    let mut lines = stack.lines();
+    lines.next().is_some_and(|frame| frame.ends_with(" in outer () at crash.tiny:2"))
+        && lines.next().is_some_and(|frame| frame.contains(" in main (argc="))
+}
+
+fn core(name: &str) -> PathBuf {
+    fresh(name).join("core")
+}
+
+/// The core file that the kernel would write if gdb had not stopped the program first.
+fn at_the_end(handler: &str, name: &str) -> String {
+    let program = start(handler);
+    let core = core(name);
+    // The signal is raised again, and ends the process.
+    let save = format!("generate-core-file {}", core.display());
+    let said = crash(&program, &["continue", "echo @second\\n", &save, "kill"]);
+    assert!(said.matches("received signal SIGSEGV").count() == 2, "{said}");
+    let (first, _) = said.split_once("@second").expect("a second signal");
+    assert!(!is_known(first), "shown before the crash: {said}");
+    program.read(&core, &["backtrace"])
+}
+
+#[test]
+fn a_crash_shows_its_code() {
+    let said = at_the_end("plain", "crash-plain");
+    assert!(is_known(&said), "{said}");
+}
+
+#[test]
+fn a_handler_that_gives_up_runs_first() {
+    let said = at_the_end("gives-up", "crash-gives-up");
+    assert!(is_known(&said), "{said}");
+}
+
+#[test]
+fn a_signal_that_a_handler_repairs_is_not_a_crash() {
+    let program = start("goes-on");
+    let said = crash(&program, &["tbreak puts", "continue", "backtrace", "info functions ^outer$"]);
+    assert!(said.contains("in main (argc="), "{said}");
+    assert!(!said.contains(" outer"), "{said}");
+}
+
+/// The handler lets a debugger look while it runs.
+#[test]
+fn a_handler_can_show_code_itself() {
+    let program = start("asks");
+    let core = core("crash-asks");
+    let save = format!("generate-core-file {}", core.display());
+    let said = crash(&program, &["tbreak look", "continue", &save, "kill"]);
+    assert!(said.matches("received signal SIGSEGV").count() == 1, "{said}");
+    let said = program.read(&core, &["backtrace"]);
+    assert!(
+        said.contains("in asks (number=11)") && said.contains("<signal handler called>"),
+        "{said}"
+    );
+    assert!(is_known(&said), "{said}");
+}

@@ -1,0 +1,101 @@
+//! What debuggers see in a program that links the library.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::installed::running::Running;
+use crate::installed::tree::{Link, compile, fresh, prefix, run};
+
+/// The output of gdb for a program that it starts.
+pub fn gdb(script: &[&str], words: &[&str]) -> String {
+    let mut arguments = vec!["--args".to_owned()];
+    arguments.extend(words.iter().map(|word| (*word).to_owned()));
+    gdb_with(&arguments, script)
+}
+
+/// The output of gdb, without pagination, colours and questions.
+pub fn gdb_with(arguments: &[String], script: &[&str]) -> String {
+    let mut command = Command::new("gdb");
+    command.args(["-q", "-nx", "-batch"]);
+    for line in ["set breakpoint pending on", "set debuginfod enabled off", "set width 0"] {
+        command.args(["-ex", line]);
+    }
+    for line in script {
+        command.args(["-ex", line]);
+    }
+    debugger(command.args(arguments))
+}
+
+pub fn lldb(script: &[&str], words: &[&str]) -> String {
+    let mut command = Command::new("lldb");
+    command.args(["--no-lldbinit", "--batch"]);
+    for line in script {
+        command.args(["-o", line]);
+    }
+    debugger(command.arg("--").args(words))
+}
+
+fn debugger(command: &mut Command) -> String {
+    let command = command.env("TERM", "dumb").env_remove("DEBUGINFOD_URLS");
+    run(command.env_remove("JITSCRIBE").stdin(Stdio::null()))
+}
+
+/// The installed library, stripped of all symbols except those for dynamic linking.
+fn stripped() -> PathBuf {
+    let library = fresh("stripped").join("libjitscribe.so.0");
+    let installed = prefix().join("lib/libjitscribe.so");
+    run(Command::new("strip").arg("-o").arg(&library).arg(installed));
+    library
+}
+
+#[test]
+fn debuggers_see_code_of_a_stripped_library() {
+    let program = compile("examples/c/tinyjit.c", Link::Shared, &[]);
+    let program = program.to_str().expect("a path");
+    // Used instead of the library that the loader would find: the soname is the same.
+    let preload = format!("LD_PRELOAD={}", stripped().display());
+
+    let environment = format!("set environment {}", preload.replacen('=', " ", 1));
+    let said =
+        gdb(&[&environment, "break add_42", "run", "backtrace", "info sharedlibrary"], &[program]);
+    assert!(said.contains("#0  add_42 () at add.tiny:2\n"), "{said}");
+    assert!(said.contains("in run (argument=1, ") && said.contains(" main (argc=1"), "{said}");
+    assert!(said.contains("/stripped/libjitscribe.so.0"), "{said}");
+
+    let environment = format!("settings set target.env-vars {preload}");
+    let said = lldb(
+        &[&environment, "breakpoint set -n add_42", "run", "thread backtrace", "image list"],
+        &[program],
+    );
+    let frames: Vec<&str> = said.lines().filter(|line| line.contains("frame #")).collect();
+    assert!(frames.iter().any(|frame| frame.ends_with("`add_42 at add.tiny:2:5")), "{said}");
+    assert!(frames.iter().any(|frame| frame.contains("`main(argc=1")), "{said}");
+    assert!(said.contains("/stripped/libjitscribe.so.0"), "{said}");
+}
+
+/// With a slow debugger, each code of a burst is shown before its announcement returns if gdb-each is set, and not
+/// otherwise.
+#[test]
+fn gdb_synchronous_shows_each_code_of_a_burst_at_once() {
+    let program = compile("tests/c/burst.c", Link::Shared, &[]);
+    let program = program.to_str().expect("a path");
+    let burst = |setting: &str| {
+        let environment = format!("set environment JITSCRIBE {setting}");
+        let said = gdb(&[&environment, "break finished", "run"], &[program, "3000"]);
+        let (before, _) = said.split_once(" late\n").unwrap_or_else(|| panic!("{said}"));
+        before.rsplit('\n').next().and_then(|count| count.parse().ok()).expect("a number")
+    };
+    let (each, usual): (u32, u32) = (burst("gdb-each"), burst("gdb"));
+    assert_eq!(each, 0);
+    assert!(usual > 0, "{usual}");
+}
+
+/// No request is pending, and the program announces nothing more.
+#[test]
+fn a_debugger_that_attaches_later_is_detected() {
+    let program = Running::start("tests/c/later.c", &[]);
+    let said = program.attach(&["break later_code", "continue", "backtrace"]);
+    assert!(said.contains("(later_code) pending"), "{said}");
+    assert!(said.contains(" in later_code ()\n#1 "), "{said}");
+    assert!(said.contains(" main () at "), "{said}");
+}

@@ -1,0 +1,203 @@
+//! The files that `make install` installs.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::installed::tree::{Link, compile, fresh, make, pkg_config, prefix, root, run};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+#[test]
+fn the_shared_library_has_its_soname_and_links() {
+    let lib = prefix().join("lib");
+    let dynamic = run(Command::new("readelf").arg("-d").arg(lib.join("libjitscribe.so")));
+    let soname = dynamic.lines().find(|line| line.contains("(SONAME)")).expect("a soname");
+    assert!(soname.ends_with("[libjitscribe.so.0]"), "{soname}");
+    let link = |name: &str| std::fs::read_link(lib.join(name)).expect("a link");
+    assert_eq!(link("libjitscribe.so"), Path::new("libjitscribe.so.0"));
+    assert_eq!(link("libjitscribe.so.0"), Path::new(&format!("libjitscribe.so.{VERSION}")));
+}
+
+/// What the header declares.
+fn declared() -> Vec<String> {
+    let header = std::fs::read_to_string(prefix().join("include/jitscribe.h")).expect("a header");
+    let mut declared: Vec<_> = header
+        .lines()
+        .filter(|line| line.starts_with(|first: char| first.is_alphabetic()))
+        .filter(|line| !line.starts_with("typedef"))
+        .filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next())
+        .map(str::to_owned)
+        .collect();
+    declared.sort_unstable();
+    assert!(declared.len() >= 12, "{declared:?}");
+    declared
+}
+
+/// The symbols that `nm` lists with these options.
+fn symbols(options: &[&str], library: &str) -> Vec<String> {
+    let output = run(Command::new("nm").args(options).arg(prefix().join("lib").join(library)));
+    let mut symbols: Vec<_> = output
+        .lines()
+        .filter_map(|line| line.split_once(' ')?.1.split_whitespace().next_back())
+        .map(str::to_owned)
+        .collect();
+    symbols.sort_unstable();
+    symbols
+}
+
+const FOR_DEBUGGERS: [&str; 2] = ["__jit_debug_descriptor", "__jit_debug_register_code"];
+
+/// Both libraries export the symbols for debuggers and those that the header declares, and no others.
+#[test]
+fn only_the_api_is_exported() {
+    // Each has the version in which it came.
+    let mut shared: Vec<_> =
+        declared().into_iter().map(|name| format!("{name}@@JITSCRIBE_0.1")).collect();
+    shared.extend(FOR_DEBUGGERS.map(str::to_owned));
+    shared.push("JITSCRIBE_0.1".to_owned());
+    shared.sort_unstable();
+    assert_eq!(
+        symbols(&["-D", "--defined-only", "--with-symbol-versions"], "libjitscribe.so"),
+        shared
+    );
+
+    let mut linked = declared();
+    linked.extend(FOR_DEBUGGERS.map(str::to_owned));
+    linked.sort_unstable();
+    assert_eq!(symbols(&["--extern-only", "--defined-only"], "libjitscribe.a"), linked);
+}
+
+/// A program may contain another library that is written in Rust, with symbols of the same names: here, with an allocator and a panic
+/// handler of its own.
+#[test]
+fn another_library_in_rust_may_be_in_the_program() {
+    let folder = fresh("two-libraries");
+    std::fs::write(
+        folder.join("other.rs"),
+        "#[unsafe(no_mangle)]
+        pub extern \"C\" fn other_length() -> usize {
+            std::panic::catch_unwind(|| format!(\"{:?}\", std::env::args()).len()).unwrap_or(0)
+        }",
+    )
+    .expect("written");
+    std::fs::write(
+        folder.join("main.c"),
+        "#include <jitscribe.h>
+        #include <stddef.h>
+        size_t other_length(void);
+        int main(void) { return other_length() == 0 || jitscribe_version() == NULL; }",
+    )
+    .expect("written");
+    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    rustc.args(["--edition=2024", "--crate-type=staticlib", "-o", "libother.a", "other.rs"]);
+    run(rustc.current_dir(&folder));
+    for first in ["-l:libjitscribe.a", "-l:libother.a"] {
+        let mut link = Command::new("cc");
+        link.args(["main.c", "-o", "program", "-L."]).args(pkg_config(&["--cflags"]));
+        let libraries = pkg_config(&["--libs", "--static"]);
+        link.args(libraries.iter().filter(|word| word.starts_with("-L"))).arg(first);
+        link.args(["-l:libjitscribe.a", "-l:libother.a"]);
+        link.args(libraries.iter().filter(|word| word.starts_with("-l") && *word != "-ljitscribe"));
+        run(link.arg("-lgcc_s").current_dir(&folder));
+        run(&mut Command::new(folder.join("program")));
+    }
+}
+
+#[test]
+fn pkg_config_finds_the_installation() {
+    let prefix = prefix().display();
+    assert_eq!(pkg_config(&["--modversion"]), [VERSION]);
+    assert_eq!(pkg_config(&["--cflags"]), [format!("-I{prefix}/include")]);
+    assert_eq!(pkg_config(&["--libs"]), [format!("-L{prefix}/lib"), "-ljitscribe".to_owned()]);
+}
+
+/// As for any other package, and with both libraries.
+#[test]
+fn cmake_finds_the_installation() {
+    let folder = fresh("cmake");
+    let [major, minor] = VERSION.split('.').take(2).collect::<Vec<_>>()[..] else {
+        panic!("{VERSION} has no minor version")
+    };
+    let project = |wanted: &str| {
+        format!(
+            "cmake_minimum_required(VERSION 3.13)
+            project(user C)
+            find_package(jitscribe {wanted} REQUIRED CONFIG)
+            add_executable(shared {source})
+            target_link_libraries(shared jitscribe::jitscribe)
+            add_executable(static {source})
+            target_link_libraries(static jitscribe::static)",
+            source = root().join("examples/c/tinyjit.c").display()
+        )
+    };
+    let configure = |wanted: &str| {
+        std::fs::write(folder.join("CMakeLists.txt"), project(wanted)).expect("written");
+        let mut cmake = Command::new("cmake");
+        cmake.args(["-S", ".", "-B", "built"]).current_dir(&folder);
+        cmake.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix().display()));
+        cmake
+    };
+    run(&mut configure(&format!("{major}.{minor}")));
+    run(Command::new("cmake").args(["--build", "built"]).current_dir(&folder));
+    for (program, needs) in [("shared", true), ("static", false)] {
+        let program = folder.join("built").join(program);
+        run(Command::new(&program).current_dir(&folder));
+        let dynamic = run(Command::new("readelf").arg("-d").arg(program));
+        assert_eq!(dynamic.contains("[libjitscribe.so.0]"), needs, "{dynamic}");
+    }
+    // Each minor version may change the interface.
+    let refused = configure(&format!("{major}.{minor}9")).output().expect("cmake");
+    assert!(!refused.status.success());
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains(&format!("version: {VERSION}")), "{said}");
+}
+
+/// No shared library at all: `gcc -static`.
+#[test]
+fn a_program_may_be_static_as_a_whole() {
+    let program = compile("examples/c/tinyjit.c", Link::Static, &["-static"]);
+    let headers = run(Command::new("readelf").arg("-lW").arg(&program));
+    assert!(!headers.contains("INTERP"), "{headers}");
+    run(Command::new(&program).current_dir(fresh("static")));
+}
+
+#[test]
+fn destdir_differs_from_the_prefix() {
+    let (staged, libdir) = (fresh("staged"), "/usr/lib/some-triplet");
+    let variables =
+        [format!("DESTDIR={}", staged.display()), "PREFIX=/usr".into(), format!("LIBDIR={libdir}")];
+    make("install", &variables);
+    let text = std::fs::read_to_string(staged.join("usr/lib/some-triplet/pkgconfig/jitscribe.pc"));
+    let text = text.expect("the file for pkg-config");
+    assert!(text.contains("prefix=/usr\n") && text.contains(libdir), "{text}");
+    assert!(!text.contains("staged") && !text.contains('@'), "{text}");
+    let files = || {
+        let found =
+            run(Command::new("find").arg(&staged).args(["!", "-type", "d", "-printf", "%P\n"]));
+        let mut found: Vec<_> = found.lines().map(str::to_owned).collect();
+        found.sort_unstable();
+        found
+    };
+    let lib = libdir.trim_start_matches('/');
+    let mut expected = vec![
+        "usr/include/jitscribe.h".to_owned(),
+        "usr/include/jitscribe.hpp".to_owned(),
+        "usr/include/jitscribe/llvm.hpp".to_owned(),
+        "usr/include/jitscribe/llvm/debug_info.hpp".to_owned(),
+        "usr/include/jitscribe/llvm/linked.hpp".to_owned(),
+        "usr/include/jitscribe/llvm/objects.hpp".to_owned(),
+        "usr/include/jitscribe/llvm_plugin.hpp".to_owned(),
+        "usr/include/jitscribe/llvm_preload.cpp".to_owned(),
+        format!("{lib}/cmake/jitscribe/jitscribe-config-version.cmake"),
+        format!("{lib}/cmake/jitscribe/jitscribe-config.cmake"),
+        format!("{lib}/libjitscribe.a"),
+        format!("{lib}/libjitscribe.so"),
+        format!("{lib}/libjitscribe.so.0"),
+        format!("{lib}/libjitscribe.so.{VERSION}"),
+        format!("{lib}/pkgconfig/jitscribe.pc"),
+    ];
+    expected.sort_unstable();
+    assert_eq!(files(), expected);
+    make("uninstall", &variables);
+    assert_eq!(files(), Vec::<String>::new());
+}

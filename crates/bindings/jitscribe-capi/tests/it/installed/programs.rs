@@ -1,0 +1,125 @@
+//! Programs in C and C++: run directly, under sanitizers, and under Valgrind.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::installed::tree::{Link, compile, run};
+
+const JIT_C: &str = "examples/c/tinyjit.c";
+const JIT_CPP: &str = "examples/cpp/tinyjit.cpp";
+const CHECK: &str = "tests/c/check.c";
+const ARENA: &str = "tests/c/arena.c";
+const ARENA_CPP: &str = "tests/cpp/arena.cpp";
+const OBJECT: &str = "tests/c/object.c";
+const WRAPPER: &str = "tests/cpp/wrapper.cpp";
+const SANITIZE: [&str; 2] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+
+/// Runs a program, and checks its output.
+fn passes(source: &str, command: &mut Command) {
+    let folder = tempfile::tempdir().expect("a folder");
+    command.env_remove("JITSCRIBE");
+    if [CHECK, ARENA, ARENA_CPP, OBJECT].contains(&source) {
+        command.arg(folder.path());
+    }
+    let said = run(command);
+    let expected = match source {
+        JIT_C => "43 44 ",
+        JIT_CPP => "36",
+        _ => "all is so",
+    };
+    assert!(said.starts_with(expected), "{said}");
+}
+
+fn passes_linked(source: &str, link: Link) {
+    passes(source, &mut Command::new(compile(source, link, &[])));
+}
+
+fn passes_sanitized(source: &str) {
+    let program = compile(source, Link::Static, &SANITIZE);
+    passes(source, Command::new(program).env("ASAN_OPTIONS", "detect_stack_use_after_return=1"));
+}
+
+fn passes_valgrind(source: &str) {
+    let program = compile(source, Link::Shared, &[]);
+    passes(source, valgrind(&program));
+}
+
+fn valgrind(program: &Path) -> &mut Command {
+    let mut command = Command::new("valgrind");
+    // The sanitizer finds leaks: memcheck would scan each log up to its limit.
+    command.args(["--quiet", "--error-exitcode=9", "--leak-check=no"]);
+    command.arg("--trace-children=yes").arg(program);
+    Box::leak(Box::new(command))
+}
+
+#[test]
+fn the_c_example_runs() {
+    passes_linked(JIT_C, Link::Shared);
+    passes_linked(JIT_C, Link::Static);
+}
+
+#[test]
+fn the_cpp_example_runs() {
+    passes_linked(JIT_CPP, Link::Shared);
+    passes_linked(JIT_CPP, Link::Static);
+}
+
+#[test]
+fn invalid_calls_return_errors() {
+    passes_linked(CHECK, Link::Shared);
+    passes_linked(CHECK, Link::Static);
+}
+
+#[test]
+fn code_in_an_arena_runs_and_has_a_name() {
+    passes_linked(ARENA, Link::Shared);
+    passes_linked(ARENA, Link::Static);
+    passes_linked(ARENA_CPP, Link::Shared);
+    passes_linked(ARENA_CPP, Link::Static);
+}
+
+#[test]
+fn a_written_object_can_be_loaded() {
+    passes_linked(OBJECT, Link::Shared);
+    passes_linked(OBJECT, Link::Static);
+}
+
+#[test]
+fn the_wrapper_owns_its_handles() {
+    passes_linked(WRAPPER, Link::Shared);
+    passes_linked(WRAPPER, Link::Static);
+}
+
+#[test]
+fn the_wrapper_needs_no_exceptions() {
+    let program = compile(WRAPPER, Link::Shared, &["-fno-exceptions", "-fno-rtti"]);
+    passes(WRAPPER, &mut Command::new(program));
+}
+
+#[test]
+fn all_pass_under_address_and_undefined_behaviour_sanitizer() {
+    for source in [JIT_C, JIT_CPP, CHECK, WRAPPER, ARENA, ARENA_CPP, OBJECT] {
+        passes_sanitized(source);
+    }
+}
+
+#[test]
+fn all_pass_under_memcheck() {
+    for source in [JIT_C, JIT_CPP, CHECK, WRAPPER, ARENA, ARENA_CPP, OBJECT] {
+        passes_valgrind(source);
+    }
+}
+
+/// Checks that the two tests above can fail.
+#[test]
+fn a_buffer_overflow_is_detected() {
+    let source = "tests/c/overread.c";
+    let sanitized = compile(source, Link::Static, &SANITIZE);
+    let plain = compile(source, Link::Shared, &[]);
+    for command in [&mut Command::new(sanitized), valgrind(&plain)] {
+        let output = command.output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{command:?}");
+        assert!(said.contains("overflow") || said.contains("Invalid read"), "{said}");
+    }
+}

@@ -1,0 +1,5 @@
+//! The integration tests, as one program.
+
+mod header;
+mod installed;
+mod vtune;

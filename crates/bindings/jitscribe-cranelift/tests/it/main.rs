@@ -1,0 +1,5 @@
+//! The integration tests, as one program.
+
+mod announced;
+mod example;
+mod frames;

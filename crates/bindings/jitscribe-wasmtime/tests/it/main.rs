@@ -1,0 +1,6 @@
+//! The integration tests, as one program.
+
+mod announced;
+mod common;
+#[cfg(feature = "component-model")]
+mod components;

@@ -1,0 +1,8 @@
+//! The integration tests, as one program.
+
+mod absolute;
+mod common;
+mod frame_pointer;
+mod rows;
+mod tools;
+mod windows;

@@ -1,0 +1,12 @@
+//! The integration tests that share a process, as one program.
+
+#[cfg(all(target_arch = "x86_64", unix))]
+mod caller;
+#[cfg(target_os = "linux")]
+mod common;
+mod log;
+mod model;
+mod objects;
+mod threads;
+mod unwinders;
+mod windows;

@@ -1,0 +1,342 @@
+//! `jitscribe agent` when things go wrong: it is killed, processes lie in their logs, and hundreds of them come and go.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, sleep, spawn};
+use std::time::{Duration, Instant};
+
+use crate::common::agent::{Agent, free_address, metric};
+use crate::common::announcer::Announcer;
+use crate::common::{Bench, Done, finish};
+use jitscribe::{Code, Line, LoadedCode, Scribe};
+use crate::mutants::{Numbers, damage_log};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use test_privilege::{Privilege, have, unshare};
+
+/// Whether there are no processes but those of this test, so that what an agent counts is known. If not, the test `name` is run once more, where there are none.
+fn is_alone(name: &str) -> bool {
+    if std::env::var_os("ALONE").is_some() {
+        return true;
+    }
+    // The agent becomes another user, for which a user's own namespace has no number.
+    if have(&[Privilege::Processes, Privilege::OtherUsers]) {
+        let mut alone = unshare();
+        alone.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]);
+        alone.arg(std::env::current_exe().expect("this program"));
+        alone.args(["--exact", name, "--nocapture"]).env("ALONE", "1");
+        let Done { code, stdout, stderr } = finish(alone);
+        assert!(code == 0 && stdout.contains("1 passed"), "{stdout}{stderr}");
+    }
+    false
+}
+
+fn started() -> Announcer {
+    let program = Command::new(std::env::current_exe().expect("this program"));
+    Announcer::start("agent_faults::announcer", program, "")
+}
+
+/// A log, as a process that lies writes it.
+struct Log {
+    file: File,
+    sound: Vec<u8>,
+}
+
+impl Log {
+    fn of(scribe: &Scribe) -> Self {
+        let log = scribe.log_fd().expect("a log").try_clone_to_owned().expect("a descriptor");
+        let file = File::from(log);
+        let mut sound = vec![0; 1 << 20];
+        file.read_exact_at(&mut sound, 0).expect("its bytes");
+        let used = sound.iter().rposition(|byte| *byte != 0).expect("something");
+        sound.truncate((used + 4096) / 4096 * 4096);
+        Self { file, sound }
+    }
+
+    /// Writes what it should be, and over a few places of that.
+    fn damage(&self, numbers: &mut Numbers) {
+        let mut bytes = self.sound.clone();
+        damage_log(numbers, &mut bytes);
+        self.file.write_all_at(&bytes, 0).expect("written");
+    }
+}
+
+#[test]
+#[ignore = "the process that the other tests look at, started by them"]
+#[allow(clippy::print_stdout, reason = "standard output is how it answers")]
+fn announcer() {
+    if std::env::var_os("ANNOUNCER").is_none() {
+        return;
+    }
+    let scribe = Scribe::builder().build();
+    let lines = [Line::new(0, "/src/a.lang", 7), Line::new(8, "/src/a.lang", 8)];
+    let mut loaded: Vec<LoadedCode> = Vec::new();
+    let mut log: Option<Arc<Log>> = None;
+    println!("done");
+    for line in std::io::stdin().lines() {
+        let line = line.expect("a line");
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |at: usize| words[at].parse::<u64>().expect("a number");
+        match words[0] {
+            "load" => {
+                let code = Code::at(number(1), 16).named(words[2]).lines(&lines);
+                loaded.push(scribe.load(&code.tier("baseline")));
+            }
+            "free" => drop(loaded.remove(number(1) as usize)),
+            // From then on, it announces no more.
+            "damage" => {
+                let log = log.get_or_insert_with(|| Arc::new(Log::of(&scribe)));
+                log.damage(&mut Numbers::new(number(1)));
+            }
+            "lie" => {
+                let log = log.get_or_insert_with(|| Arc::new(Log::of(&scribe))).clone();
+                spawn(move || {
+                    let mut numbers = Numbers::new(u64::MAX);
+                    loop {
+                        log.damage(&mut numbers);
+                    }
+                });
+            }
+            _ => panic!("{line}"),
+        }
+        println!("done");
+    }
+}
+
+/// Waits until something is true.
+#[track_caller]
+fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(120);
+    while !is_true() {
+        assert!(Instant::now() < end, "never: {what}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("children");
+    text.split_whitespace().map(|pid| pid.parse().expect("a process")).collect()
+}
+
+/// The processes of sessions, which run.
+fn processes_in(sessions: &BTreeSet<u32>) -> Vec<u32> {
+    let all = fs::read_dir("/proc").expect("processes").flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_in = |pid: &u32| {
+        let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let stat = String::from_utf8_lossy(&stat).into_owned();
+        let fields: Vec<&str> = match stat.rsplit_once(')') {
+            Some((_, behind)) => behind.split_whitespace().collect(),
+            None => return false,
+        };
+        fields[0] != "Z" && fields[3].parse().is_ok_and(|session| sessions.contains(&session))
+    };
+    pids.filter(is_in).collect()
+}
+
+/// A client that asks again and again, and connects again when the agent is gone. Each answer must say what is expected, or that the process is not known yet.
+struct Client {
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<u32>,
+}
+
+impl Client {
+    fn start(socket: &Path, request: &Value, expected: &Value) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (socket, request) = (socket.to_owned(), request.to_string());
+        let (over, expected) = (Arc::clone(&is_over), expected.clone());
+        let thread = spawn(move || {
+            let mut answered = 0;
+            while !over.load(Ordering::Relaxed) {
+                let Ok(stream) = UnixStream::connect(&socket) else {
+                    sleep(Duration::from_millis(1));
+                    continue;
+                };
+                let mut lines = BufReader::new(&stream);
+                let mut line = String::new();
+                // An agent that is killed answers with a whole line, or with none.
+                while writeln!(&stream, "{request}").is_ok()
+                    && lines.read_line(&mut line).is_ok_and(|count| count > 0)
+                    && line.ends_with('\n')
+                    && !over.load(Ordering::Relaxed)
+                {
+                    let answer: Value = serde_json::from_str(&line).expect("JSON");
+                    let resolved = answer["resolved"].as_array().expect("answers");
+                    let is_known = resolved.iter().any(|it| it["unknown"] != "process");
+                    assert!(!is_known || answer == expected, "{answer}, not {expected}");
+                    answered += u32::from(is_known);
+                    line.clear();
+                }
+            }
+            answered
+        });
+        Self { is_over, thread }
+    }
+
+    /// Returns how often it was answered.
+    fn finish(self) -> u32 {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.join().expect("the answers are as expected")
+    }
+}
+
+#[test]
+fn an_agent_may_be_killed_at_any_moment() {
+    let bench = Bench::new();
+    let mut process = started();
+    for number in 1..=20_u64 {
+        process.tell(&format!("load {} code-{number}", number << 12));
+    }
+    process.tell("free 3");
+    process.tell("load 16384 other");
+    let pid = process.pid();
+    let addresses: Vec<Value> = (1..=21_u64)
+        .flat_map(|number| {
+            let now = json!({"pid": pid, "address": (number << 12) + 9});
+            let before = json!({"pid": pid, "address": (number << 12) + 9, "time": 1});
+            [now, before]
+        })
+        .collect();
+    let request = json!({"version": 1, "id": 5, "ask": {"resolve": addresses}});
+    let agent = Agent::start(&bench, &[]);
+    agent.wait_for(pid);
+    let expected = agent.ask(&request);
+    let name = |at: usize| &expected["resolved"][at]["code"]["frames"][0]["function"];
+    assert_eq!([name(0), name(6), name(7)], ["code-1", "other", "code-4"], "{expected}");
+    assert_eq!(expected["resolved"][40], json!({"unknown": "code"}), "{expected}");
+    let socket = agent.socket.clone();
+    let client = Client::start(&socket, &request, &expected);
+    let mut helpers = BTreeSet::new();
+    let mut kill = |mut agent: Agent| {
+        let its_pid = Pid::from_raw(agent.running.pid() as i32).expect("a process");
+        // So that it starts no helper between this look and its end.
+        kill_process(its_pid, Signal::STOP).expect("it runs");
+        helpers.extend(children(agent.running.pid()));
+        kill_process(its_pid, Signal::KILL).expect("it runs");
+        assert_eq!(agent.running.code(), 128 + 9, "{}", agent.said());
+    };
+    kill(agent);
+    for life in 0..24_u64 {
+        let agent = Agent::spawn(&bench, &[]);
+        // Before it listens, before it has a helper, while it examines, while it answers.
+        sleep(Duration::from_millis(life * life));
+        kill(agent);
+    }
+    let mut agent = Agent::start(&bench, &[]);
+    wait_until("the same answer again", || agent.ask(&request) == expected);
+    assert!(client.finish() > 0);
+    assert!(helpers.len() > 1, "{helpers:?}");
+    wait_until("no helper is left", || processes_in(&helpers).is_empty());
+    assert_eq!(bench.files(), ["agent.said", "agent.sock"]);
+    assert!(agent.running.is_running());
+}
+
+#[test]
+fn a_process_that_lies_misleads_nobody_about_others() {
+    if !is_alone("agent_faults::a_process_that_lies_misleads_nobody_about_others") {
+        return;
+    }
+    let bench = Bench::new();
+    let address = free_address();
+    let options = ["--keep-ended", "0", "--interval", "0.05", "--metrics", &address];
+    let mut agent = Agent::start(&bench, &options);
+    let (mut honest, mut liar) = (started(), started());
+    honest.tell("load 4096 honest");
+    for number in 1..=200_u64 {
+        liar.tell(&format!("load {} lie-{number}", number << 12));
+    }
+    let expected = agent.code_at(honest.pid(), 4096);
+    assert_eq!(expected["code"]["frames"][0]["function"], "honest");
+    let before = agent.code_at(liar.pid(), 4096);
+    assert_eq!(before["code"]["frames"][0]["function"], "lie-1");
+    let (honest_pid, liar_pid) = (honest.pid(), liar.pid());
+    let ask = || {
+        let of_liar = (0..=256_u64).map(|number| json!({"pid": liar_pid, "address": number << 12}));
+        let mut addresses: Vec<Value> = of_liar.collect();
+        addresses.insert(77, json!({"pid": honest_pid, "address": 4096}));
+        assert_eq!(agent.resolve(&addresses)[77], expected);
+        // A process cannot have more codes than its log has space for.
+        let codes = metric(&address, "jitscribe_agent_codes");
+        assert!(codes < 100_000.0, "{codes} codes");
+    };
+    for seed in 1..=60 {
+        liar.tell(&format!("damage {seed}"));
+        ask();
+    }
+    liar.tell("lie");
+    for _ in 0..60 {
+        ask();
+    }
+    // Codes that are announced while the log is damaged are known, and so are processes that start then.
+    honest.tell("load 8192 more");
+    assert_eq!(agent.code_at(honest.pid(), 8192)["code"]["frames"][0]["function"], "more");
+    let mut new = started();
+    new.tell("load 4096 new");
+    assert_eq!(agent.code_at(new.pid(), 4096)["code"]["frames"][0]["function"], "new");
+    drop(liar);
+    wait_until("the liar is forgotten", || agent.processes().len() == 2);
+    assert_eq!(metric(&address, "jitscribe_agent_codes"), 3.0);
+    assert!(agent.running.is_running());
+    assert!(!agent.said().contains("panicked"), "{}", agent.said());
+}
+
+/// How many descriptors the helper of an agent has open.
+fn descriptors_of_helper(agent: u32) -> usize {
+    let [helper] = children(agent).try_into().expect("one helper");
+    fs::read_dir(format!("/proc/{helper}/fd")).expect("a helper").count()
+}
+
+#[test]
+fn five_hundred_processes_leave_nothing() {
+    if !is_alone("agent_faults::five_hundred_processes_leave_nothing") {
+        return;
+    }
+    let bench = Bench::new();
+    let address = free_address();
+    let options = ["--keep-ended", "0", "--interval", "0.05", "--metrics", &address];
+    let agent = Agent::start(&bench, &options);
+    // One that stays, so that the agent has everything that it ever opens for itself.
+    let mut stays = started();
+    stays.tell("load 4096 stays");
+    agent.wait_for(stays.pid());
+    let table = || {
+        let names = ["processes", "ended_processes", "codes", "code_bytes", "left_out_processes"];
+        names.map(|name| metric(&address, &format!("jitscribe_agent_{name}")))
+    };
+    let base = table();
+    assert_eq!(base[..3], [1.0, 0.0, 1.0]);
+    let mut fewest = (f64::MAX, usize::MAX);
+    for _ in 0..10 {
+        let mut all: Vec<Announcer> = (0..10).map(|_| started()).collect();
+        for process in &mut all {
+            process.tell("load 4096 goes");
+        }
+        for process in &all {
+            assert_eq!(agent.code_at(process.pid(), 4096)["code"]["frames"][0]["function"], "goes");
+        }
+        for _ in 0..40 {
+            assert!(Command::new("true").status().expect("run").success());
+        }
+        drop(all);
+        // They are forgotten when the agent has seen that they have ended.
+        wait_until("one process is left", || table() == base);
+        // Examinations that still run have descriptors, too.
+        let mut now = fewest;
+        wait_until("no more descriptors than before", || {
+            now.0 = metric(&address, "process_open_fds");
+            now.1 = descriptors_of_helper(agent.running.pid());
+            now.0 <= fewest.0 && now.1 <= fewest.1
+        });
+        fewest = now;
+    }
+    assert!(metric(&address, "jitscribe_agent_codes_total") >= 101.0);
+    assert_eq!(agent.code_at(stays.pid(), 4096)["code"]["frames"][0]["function"], "stays");
+    assert!(!agent.said().contains("panicked"), "{}", agent.said());
+}

@@ -1,0 +1,354 @@
+//! `jitscribe record` of processes in a container, with mounts and process ids of their own, that run when it ends or have ended.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::common::{Bench, Done, Running, expect_tool};
+use jitdump::{Endian, Writer, WriterConfig};
+use rustix::process::geteuid;
+use serde_json::Value;
+use test_privilege::{Privilege, have, unshare};
+
+/// A process in mount and pid namespaces of its own, where it is process 1.
+struct Contained {
+    /// Ended with all in it when dropped.
+    _unshare: Running,
+    /// What we call the process.
+    pid: String,
+}
+
+impl Contained {
+    /// Runs a script in the bench's folder, which says "running" when it does.
+    fn start(bench: &Bench, script: &str) -> Self {
+        expect_tool("unshare");
+        let mut unshare = bench.command("unshare");
+        if !geteuid().is_root() {
+            unshare.arg("--map-root-user");
+        }
+        unshare.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]);
+        unshare.args(["sh", "-e", "-c", script]).stdout(Stdio::piped());
+        let mut unshare = Running::start(unshare);
+        unshare.wait_for_line("running");
+        let parent = unshare.pid();
+        let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+        let pid = children.expect("children").trim().to_owned();
+        Self { _unshare: unshare, pid }
+    }
+
+    fn record(&self, bench: &Bench) -> Done {
+        let done = bench.record(&["-F", "999", "-p", &self.pid, "--duration", "1"]);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        done
+    }
+}
+
+/// A file of ours outside, which is removed again.
+struct Outside(PathBuf);
+
+impl Outside {
+    fn write(path: impl AsRef<Path>, bytes: &[u8]) -> Self {
+        fs::write(&path, bytes).expect("a file");
+        Self(path.as_ref().to_owned())
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        // It may be gone already.
+        _ = fs::remove_file(&self.0);
+    }
+}
+
+/// perf shows the function while the process runs, when it looks at files from inside the container,
+/// and afterwards.
+fn expect_shown(bench: &Bench, process: Contained, function: &str) {
+    let shows = || bench.symbols("perf.data").iter().any(|symbol| symbol.contains(function));
+    assert!(shows(), "while it runs: {:#?}", bench.symbols("perf.data"));
+    drop(process);
+    assert!(shows(), "when it has ended: {:#?}", bench.symbols("perf.data"));
+}
+
+/// What [`Contained::start`] needs.
+const CONTAINER: &[Privilege] = &[Privilege::Processes];
+
+#[test]
+fn a_perf_map_in_a_folder_that_only_the_process_sees() {
+    if !have(CONTAINER) {
+        return;
+    }
+    expect_tool("node");
+    let bench = Bench::new();
+    bench.write(
+        "spin.js",
+        "function spin(n) { return n < 2 ? n : spin(n - 1) + spin(n - 2) }
+         console.log('running'); for (;;) spin(18)",
+    );
+    let process = Contained::start(
+        &bench,
+        "mount -t tmpfs none /tmp; cp ./spin.js /tmp; cd /tmp; exec node --perf-basic-prof spin.js",
+    );
+    // Of a process that had this number before.
+    let _stale = Outside::write(format!("/tmp/perf-{}.map", process.pid), b"1000 10 stale\n");
+    let done = process.record(&bench);
+    assert!(done.stderr.contains("build-id cache"), "{}", done.stderr);
+    expect_shown(&bench, process, "spin ");
+}
+
+/// A program runs until there is a file of this name in the bench's folder, which a container hides: descriptor 9 leads there.
+const GO: &str = "go";
+
+/// Says "running", and ends once that file exists and it has used half a second of processor time.
+const SPIN_JS: &str = "function spin(n) { return n < 2 ? n : spin(n - 1) + spin(n - 2) }
+    const mayEnd = () => require('fs').existsSync('/proc/self/fd/9/go');
+    console.log('running');
+    while (process.cpuUsage().user < 500000 || !mayEnd()) spin(22);";
+
+const SPIN_PHP: &str =
+    "<?php function spin($n) { return $n < 2 ? $n : spin($n - 1) + spin($n - 2); }
+    echo \"running\\n\";
+    while (getrusage()['ru_utime.tv_sec'] < 1 || !file_exists('/proc/self/fd/9/go')) {
+        for ($i = 0; $i < 10; $i++) spin(18);
+        clearstatcache();
+    }";
+
+const SPIN_JAVA: &str = "public class Spin {
+    static int spin(int n) { return n < 2 ? n : spin(n - 1) + spin(n - 2); }
+    public static void main(String[] words) throws Exception {
+        System.out.println(\"running\");
+        java.nio.file.Path go = java.nio.file.Path.of(\"/proc/self/fd/9/go\");
+        while (ProcessHandle.current().info().totalCpuDuration().get().toMillis() < 1500
+                || !java.nio.file.Files.exists(go)) spin(27);
+    }
+}";
+
+/// A recording that has ended.
+struct Recorded {
+    report: Value,
+    symbols: Vec<String>,
+}
+
+impl Recorded {
+    /// Reads the report of `record --json`, and what perf shows.
+    fn of(bench: &Bench, mut record: Running) -> Self {
+        let mut printed = String::new();
+        record.read_to_end(&mut printed);
+        assert_eq!(record.code(), 0, "{printed}");
+        let report = printed.find('{').map_or("", |at| &printed[at..]);
+        let report: Value = serde_json::from_str(report).expect("a report");
+        for source in report["sources"].as_array().expect("sources") {
+            // Of a process outside.
+            let path = source["path"].as_str().expect("a path");
+            if path.starts_with("/tmp/perf-") || path.starts_with("/tmp/jit-") {
+                _ = fs::remove_file(path);
+            }
+        }
+        Self { report, symbols: bench.symbols("perf.data") }
+    }
+
+    /// All samples in jitted code, but for one in fifty, have a name, and one of the names is this.
+    fn expect_named(&self, function: &str, what: &str) {
+        let count = |key: &str| self.report["samples"][key].as_u64().expect("a count");
+        let (named, unnamed) = (count("named"), count("unnamed"));
+        assert!(named > 50 && unnamed * 50 <= named, "{what}: {}", self.report);
+        let is_shown = self.symbols.iter().any(|symbol| symbol.contains(function));
+        assert!(is_shown, "{what}: {:#?}", self.symbols);
+    }
+}
+
+/// Waits until the worker that follows processes has looked at all that run now: each time it waits for its next look, it gives up the
+/// processor.
+fn wait_for_looks(record: u32) {
+    let children = |pid: u32| -> Vec<u32> {
+        let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        list.unwrap_or_default().split_whitespace().map(|pid| pid.parse().expect("a pid")).collect()
+    };
+    let is_helper = |pid: &u32| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.split(|byte| *byte == 0).any(|word| word == b"look-at-foreign-processes")
+    };
+    let helper = children(record).into_iter().find(is_helper).expect("a helper");
+    let workers = children(helper);
+    let waits = || -> u64 {
+        let waits = workers.iter().filter_map(|pid| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            let line =
+                status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            line?.trim().parse::<u64>().ok()
+        });
+        waits.sum()
+    };
+    let before = waits();
+    while waits() < before + 20 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Records a command that ends before the recording does: in a container with a `/tmp` of its own, where it finds `file`, or without.
+fn record_to_its_end(bench: &Bench, file: &str, command: &str, in_container: bool) -> Recorded {
+    _ = fs::remove_file(bench.path(GO));
+    let mut record = bench.jitscribe("record");
+    record.args(["--force", "--json", "-F", "999", "--"]).stdout(Stdio::piped());
+    let mut script = String::from("exec 9<.;");
+    if in_container {
+        let unshare = unshare();
+        record.arg(unshare.get_program()).args(unshare.get_args());
+        record.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]);
+        script +=
+            &format!("mount -t tmpfs none /tmp; mkdir /tmp/own; cp {file} /tmp/own; cd /tmp/own;");
+    }
+    record.args(["sh", "-e", "-c", &format!("{script} exec {command}")]);
+    let mut record = Running::start(record);
+    record.wait_for_line("running");
+    wait_for_looks(record.pid());
+    bench.write(GO, "");
+    Recorded::of(bench, record)
+}
+
+fn expect_named_as_outside(bench: &Bench, file: &str, command: &str, function: &str) {
+    for (in_container, what) in [(false, "outside"), (true, "in a container")] {
+        record_to_its_end(bench, file, command, in_container).expect_named(function, what);
+    }
+}
+
+#[test]
+fn a_perf_map_of_a_container_that_has_ended() {
+    if !have(CONTAINER) {
+        return;
+    }
+    expect_tool("node");
+    let bench = Bench::new();
+    bench.write("spin.js", SPIN_JS);
+    expect_named_as_outside(
+        &bench,
+        "spin.js",
+        "node --perf-basic-prof --no-perf-prof spin.js",
+        "spin ",
+    );
+}
+
+#[test]
+fn a_jitdump_of_a_container_that_has_ended() {
+    if !have(CONTAINER) {
+        return;
+    }
+    expect_tool("node");
+    let bench = Bench::new();
+    bench.write("spin.js", SPIN_JS);
+    expect_named_as_outside(&bench, "spin.js", "node --perf-prof spin.js", "spin ");
+}
+
+/// Its root is held before perf begins.
+#[test]
+fn a_container_that_was_attached_to_and_has_ended() {
+    if !have(CONTAINER) {
+        return;
+    }
+    expect_tool("node");
+    let bench = Bench::new();
+    bench.write("spin.js", SPIN_JS);
+    let process = Contained::start(
+        &bench,
+        "exec 9<.; mount -t tmpfs none /tmp; cp spin.js /tmp; cd /tmp; exec node --perf-basic-prof spin.js",
+    );
+    let mut record = bench.jitscribe("record");
+    record.args(["--json", "-F", "999", "-p", &process.pid]).stdout(Stdio::piped());
+    let record = Running::start(record);
+    while !bench.recording_has_begun() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // Something has to be recorded.
+    wait_for_looks(record.pid());
+    bench.write(GO, "");
+    let recorded = Recorded::of(&bench, record);
+    drop(process);
+    recorded.expect_named("spin ", "in a container");
+}
+
+/// With tools of the second tier (`scripts/test.sh --live`).
+mod live {
+    use super::*;
+
+    #[test]
+    fn a_jitdump_in_a_folder_that_only_the_process_sees() {
+        if !have(CONTAINER) {
+            return;
+        }
+        expect_tool("php");
+        let bench = Bench::new();
+        bench.write(
+            "spin.php",
+            "<?php function spin($n) { return $n < 2 ? $n : spin($n - 1) + spin($n - 2); }
+             for ($i = 0; $i < 1000; $i++) spin(10);
+             echo \"running\\n\"; for (;;) spin(18);",
+        );
+        // What we see under the path that the process tells of is another's.
+        fs::create_dir(bench.path("private")).expect("a folder");
+        let config =
+            WriterConfig { endian: Endian::Little, machine: 62, pid: 1, timestamp: 1, flags: 0 };
+        let others = Writer::new(Vec::new(), &config).expect("a jitdump").into_sink();
+        fs::write(bench.path("private/jit-1.dump"), others).expect("a jitdump");
+        let process = Contained::start(
+            &bench,
+            "mount -t tmpfs none private; cp spin.php private; cd private
+             exec php -dopcache.enable_cli=1 -dopcache.jit=function -dopcache.jit_buffer_size=16M \
+             -dopcache.jit_debug=32 -dopcache.file_update_protection=0 spin.php",
+        );
+        process.record(&bench);
+        expect_shown(&bench, process, "spin");
+    }
+
+    #[test]
+    fn java_is_asked_for_its_map_inside() {
+        if !have(CONTAINER) {
+            return;
+        }
+        expect_tool("javac");
+        let bench = Bench::new();
+        bench.write(
+            "Spin.java",
+            "public class Spin {
+                 static int spin(int n) { return n < 2 ? n : spin(n - 1) + spin(n - 2); }
+                 public static void main(String[] words) {
+                     System.out.println(\"running\");
+                     for (;;) spin(18);
+                 }
+             }",
+        );
+        bench.run(&["javac", "Spin.java"]);
+        let process = Contained::start(
+            &bench,
+            "mount -t tmpfs none /tmp; cp ./Spin.class /tmp; cd /tmp; exec java -cp . Spin",
+        );
+        let done = process.record(&bench);
+        assert!(!done.stderr.contains("wrote no perf map"), "{}", done.stderr);
+        expect_shown(&bench, process, "Spin.spin");
+    }
+
+    #[test]
+    fn php_in_a_container_that_has_ended() {
+        if !have(CONTAINER) {
+            return;
+        }
+        expect_tool("php");
+        let bench = Bench::new();
+        bench.write("spin.php", SPIN_PHP);
+        // The folder with our settings is hidden too.
+        let command = "php -dopcache.enable_cli=1 -dopcache.jit=function -dopcache.jit_buffer_size=16M \
+                       -dopcache.jit_debug=32 -dopcache.file_update_protection=0 spin.php";
+        expect_named_as_outside(&bench, "spin.php", command, "spin");
+    }
+
+    #[test]
+    fn java_in_a_container_that_has_ended() {
+        if !have(CONTAINER) {
+            return;
+        }
+        expect_tool("javac");
+        let bench = Bench::new();
+        bench.write("Spin.java", SPIN_JAVA);
+        bench.run(&["javac", "Spin.java"]);
+        expect_named_as_outside(&bench, "Spin.class", "java -cp . Spin", "Spin.spin");
+    }
+}

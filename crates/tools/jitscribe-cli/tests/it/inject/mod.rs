@@ -1,0 +1,22 @@
+//! `jitscribe inject` on recordings made event by event, read back by `perf script`.
+
+mod clocks;
+mod found;
+mod histories;
+mod hostile;
+mod memory;
+#[path = "../../../../../model/code-timeline/tests/it/model/mod.rs"]
+#[allow(dead_code, reason = "each test program uses a part")]
+mod model;
+mod mutated;
+mod output;
+mod owners;
+mod perf_maps;
+mod processes;
+mod programs;
+mod recording;
+mod reuse;
+mod scene;
+mod shapes;
+mod stacks;
+mod tails;

@@ -1,0 +1,169 @@
+//! What is written, and what is left alone.
+
+use std::path::Path;
+
+use crate::inject::recording::Recording;
+use crate::inject::scene::{CODE, Jit, MS, PID, Scene, process};
+
+/// `HEADER_HOSTNAME` and `HEADER_CMDLINE` of perf.
+const HOSTNAME: u32 = 3;
+const CMDLINE: u32 = 11;
+
+/// A text as feature sections hold it.
+fn text(text: &str) -> Vec<u8> {
+    let mut bytes = 64u32.to_le_bytes().to_vec();
+    bytes.extend(text.as_bytes());
+    bytes.resize(68, 0);
+    bytes
+}
+
+fn scene() -> (Scene, Recording) {
+    let scene = Scene::new();
+    let mut recording = Recording::new();
+    process(&scene, &mut recording, PID);
+    recording.sample(PID, CODE + 1, 25 * MS);
+    let jit = Jit::new(PID, 10 * MS).load(20 * MS, CODE, 0x40, "code");
+    scene.write("jit-5000007.dump", &jit.bytes());
+    (scene, recording)
+}
+
+#[test]
+fn nothing_is_overwritten_unless_asked() {
+    let (scene, recording) = scene();
+    scene.write("out.data", b"precious");
+    let refused = scene.inject(&recording, &[]);
+    assert_eq!(refused.output.status.code(), Some(1));
+    assert_eq!(
+        refused.said(),
+        "jitscribe: error: out.data: already exists; use --force to replace it\n"
+    );
+    assert_eq!(std::fs::read(scene.path("out.data")).unwrap(), b"precious");
+    assert_eq!(scene.files(), ["jit-5000007.dump", "out.data", "perf.data"]);
+    scene.inject(&recording, &["--force"]).clean();
+    assert_eq!(scene.shown(), ["25 code+0x1 jit-5000007-0.elf"]);
+}
+
+#[test]
+fn an_image_in_the_way_is_kept_and_nothing_is_left_behind() {
+    let (scene, recording) = scene();
+    scene.write("out.data.jit/jit-5000007-0.elf", b"precious");
+    let refused = scene.inject(&recording, &[]);
+    assert_eq!(refused.output.status.code(), Some(1));
+    assert!(refused.said().contains("jit-5000007-0.elf: already exists"), "{}", refused.said());
+    assert_eq!(scene.files(), ["jit-5000007.dump", "out.data.jit/jit-5000007-0.elf", "perf.data"]);
+    assert_eq!(std::fs::read(scene.path("out.data.jit/jit-5000007-0.elf")).unwrap(), b"precious");
+}
+
+#[test]
+fn a_failure_leaves_nothing_behind() {
+    let (scene, _) = scene();
+    scene.write("perf.data", b"PERFILE3 is no such thing, whatever one may think of it");
+    let failed = scene.inject_file("perf.data", &[]);
+    assert_eq!(failed.output.status.code(), Some(1));
+    assert_eq!(scene.files(), ["jit-5000007.dump", "perf.data"]);
+    let missing = scene.inject_file("nowhere.data", &[]);
+    assert_eq!(missing.output.status.code(), Some(1));
+    assert!(missing.said().contains("nowhere.data: "), "{}", missing.said());
+    assert_eq!(scene.files(), ["jit-5000007.dump", "perf.data"]);
+}
+
+#[test]
+fn the_output_goes_beside_the_input_by_default() {
+    let (scene, recording) = scene();
+    scene.write("perf.data", &recording.file());
+    let injected = scene.run(&["--json"]);
+    assert_eq!(injected.clean().json()["output"], "perf.data.jitted");
+    assert_eq!(
+        scene.files(),
+        [
+            "jit-5000007.dump",
+            "perf.data",
+            "perf.data.jitted",
+            "perf.data.jitted.jit/jit-5000007-0.elf",
+            "perf.data.jitted.jit/jit-5000007.codes.jsonl",
+        ]
+    );
+}
+
+#[test]
+fn the_output_over_the_input() {
+    let (scene, recording) = scene();
+    scene.write("out.data", &recording.file());
+    scene.inject_file("out.data", &["--force"]).clean();
+    assert_eq!(scene.shown(), ["25 code+0x1 jit-5000007-0.elf"]);
+}
+
+#[test]
+fn features_are_kept_and_images_named_by_their_build_ids() {
+    let (scene, mut recording) = scene();
+    recording.feature(HOSTNAME, &text("somewhere")).feature(CMDLINE, &{
+        let mut bytes = 2u32.to_le_bytes().to_vec();
+        bytes.extend([text("perf"), text("record")].concat());
+        bytes
+    });
+    let injected = scene.inject(&recording, &[]);
+    let lines = |file| -> Vec<String> {
+        let told = scene.perf(&["report", "--header-only", "-i", file]);
+        let features = told.lines().filter(|line| line.contains(" : "));
+        // Where and how large the file is differs.
+        let same = features.filter(|line| {
+            !["captured on", "data ", "feat offset"].iter().any(|w| line.contains(w))
+        });
+        same.map(str::to_owned).collect()
+    };
+    let kept = lines("out.data");
+    assert_eq!(kept, lines("perf.data"));
+    assert!(kept.contains(&"# hostname : somewhere".to_owned()), "{kept:?}");
+    assert!(kept.iter().any(|line| line.starts_with("# cmdline : ")), "{kept:?}");
+
+    let image = &injected.json()["images"][0];
+    let (path, id) = (image["path"].as_str().unwrap(), image["build_id"].as_str().unwrap());
+    let of_file = scene.perf(&["buildid-list", "-i", path]);
+    assert_eq!(of_file.trim(), id);
+    let of_recording = scene.perf(&["buildid-list", "-i", "out.data"]);
+    assert_eq!(of_recording.trim(), format!("{id} {path}"));
+    assert!(Path::new(path).is_absolute());
+}
+
+#[test]
+fn the_output_is_hardly_larger_and_the_home_untouched() {
+    let (scene, mut recording) = scene();
+    for time in 0..10_000 {
+        recording.sample(PID, CODE + time % 0x40, 25 * MS + time);
+    }
+    scene.inject(&recording, &[]).clean();
+    let size = |name| std::fs::metadata(scene.path(name)).unwrap().len();
+    let grown = size("out.data") - size("perf.data");
+    assert!(grown < 1000, "{grown}");
+    assert_eq!(std::fs::read_dir(scene.path("home")).unwrap().count(), 0);
+    assert_eq!(
+        scene.files(),
+        [
+            "jit-5000007.dump",
+            "out.data",
+            "out.data.jit/jit-5000007-0.elf",
+            "out.data.jit/jit-5000007.codes.jsonl",
+            "perf.data"
+        ]
+    );
+}
+
+#[test]
+fn the_cache_is_filled_when_asked() {
+    let (scene, recording) = scene();
+    let injected = scene.inject(&recording, &["--buildid-cache"]);
+    let id = injected.clean().json()["images"][0]["build_id"].as_str().unwrap().to_owned();
+    let cached = scene.path(&format!("home/.debug/.build-id/{}/{}", &id[..2], &id[2..]));
+    assert!(cached.join("elf").is_file(), "{cached:?}");
+}
+
+#[test]
+fn images_are_the_same_each_time() {
+    let (scene, recording) = scene();
+    let first = scene.inject(&recording, &[]).json()["images"].clone();
+    let path = first[0]["path"].as_str().unwrap();
+    let bytes = std::fs::read(path).unwrap();
+    let again = scene.inject(&recording, &["--force"]).json()["images"].clone();
+    assert_eq!(first, again);
+    assert_eq!(std::fs::read(path).unwrap(), bytes);
+}

@@ -1,0 +1,136 @@
+//! Whose maps and dumps are believed, of those that are found where any user can write.
+
+use std::fs::{self, File};
+use std::os::unix::fs::chown;
+use std::process::{Child, Command};
+use std::time::{Duration, SystemTime};
+
+use test_privilege::{Privilege, have};
+
+use crate::inject::recording::Recording;
+use crate::inject::scene::{ARENA, CODE, Injected, Jit, MARKER, MS, PID, Scene};
+
+/// Two users that are not root.
+const USER: u32 = 65534;
+const STRANGER: u32 = 12345;
+
+fn recording(pid: u32) -> Recording {
+    let mut recording = Recording::new();
+    recording.comm(pid, pid, "app", MS).map(pid, ARENA, "[anon:JIT]", 2 * MS);
+    recording
+}
+
+/// A recording of a process with a sample in its code, which a perf map of this owner tells of.
+fn map_of(pid: u32, owner: u32) -> (Scene, String) {
+    let scene = Scene::new();
+    scene.write("perf.data", &recording(pid).sample(pid, CODE + 1, 25 * MS).file());
+    let map = format!("perf-{pid}.map");
+    scene.write(&map, format!("{CODE:x} 40 named\n").as_bytes());
+    chown(scene.path(&map), Some(owner), None).unwrap();
+    (scene, map)
+}
+
+fn expect_left_out(injected: &Injected, path: &str, option: &str) {
+    assert_eq!(injected.counts(), (0, 1));
+    let told: Vec<String> =
+        injected.warnings().into_iter().filter(|told| told.contains(path)).collect();
+    let [told] = &told[..] else { panic!("{:?}", injected.warnings()) };
+    assert!(told.contains(&format!("belongs to user {STRANGER}")), "{told}");
+    assert!(told.contains(option), "{told}");
+}
+
+#[test]
+fn a_strangers_perf_map_is_left_out_unless_it_is_named() {
+    if !have(&[Privilege::OtherUsers]) {
+        return;
+    }
+    let (scene, map) = map_of(PID, STRANGER);
+    let option = format!("--perf-map {PID}=");
+    expect_left_out(&scene.inject_file("perf.data", &[]), &map, &option);
+    for args in [["--perf-map", &map], ["--aux-dir", "."]] {
+        let injected = scene.inject_file("perf.data", &[&args[..], &["--force"]].concat());
+        assert_eq!(injected.clean().counts(), (1, 0), "{args:?}");
+    }
+    // Who made the recording could have written there what the map says.
+    chown(scene.path("perf.data"), Some(STRANGER), None).unwrap();
+    assert_eq!(scene.inject_file("perf.data", &["--force"]).clean().counts(), (1, 0));
+}
+
+#[test]
+fn where_others_cannot_make_files_it_does_not_matter_whose_they_are() {
+    if !have(&[Privilege::OtherUsers]) {
+        return;
+    }
+    // `/tmp` is around all else that a test has.
+    let folder = tempfile::TempDir::new_in("/root").unwrap();
+    let (scene, map) = map_of(PID, STRANGER);
+    for file in ["perf.data", &map] {
+        fs::copy(scene.path(file), folder.path().join(file)).unwrap();
+        chown(folder.path().join(file), Some(STRANGER), None).unwrap();
+    }
+    chown(folder.path().join("perf.data"), Some(0), None).unwrap();
+    let input = folder.path().join("perf.data");
+    let injected = scene.inject_file(input.to_str().unwrap(), &[]);
+    assert_eq!(injected.clean().counts(), (1, 0));
+}
+
+/// A process of another user, ended when dropped.
+struct Sleeper(Child);
+
+impl Sleeper {
+    fn new() -> Self {
+        let mut command = Command::new("setpriv");
+        let user = USER.to_string();
+        command.args(["--reuid", &user, "--regid", &user, "--clear-groups", "sleep", "600"]);
+        let sleeper = Self(command.spawn().unwrap());
+        let status = format!("/proc/{}/status", sleeper.0.id());
+        while !fs::read_to_string(&status).unwrap().contains(&format!("Uid:\t{user}\t{user}")) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        sleeper
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn the_perf_map_of_a_process_that_runs_is_its_users() {
+    if !have(&[Privilege::OtherUsers]) {
+        return;
+    }
+    let process = Sleeper::new();
+    let pid = process.0.id();
+    let (scene, map) = map_of(pid, USER);
+    assert_eq!(scene.inject_file("perf.data", &[]).clean().counts(), (1, 0));
+    // A process that began later has this number by chance, or because its user wanted it.
+    let data = File::options().append(true).open(scene.path("perf.data")).unwrap();
+    data.set_modified(SystemTime::now() - Duration::from_secs(3600)).unwrap();
+    assert_eq!(scene.inject_file("perf.data", &["--force"]).counts(), (0, 1));
+    let (scene, _) = map_of(pid, STRANGER);
+    expect_left_out(&scene.inject_file("perf.data", &[]), &map, "--perf-map");
+}
+
+#[test]
+fn a_dump_of_any_user_that_the_process_has_mapped_is_its_own() {
+    if !have(&[Privilege::OtherUsers]) {
+        return;
+    }
+    let scene = Scene::new();
+    let name = format!("jit-{PID}.dump");
+    let dump = Jit::new(PID, 10 * MS).load(20 * MS, CODE, 0x40, "code").bytes();
+    scene.write(&name, &dump);
+    chown(scene.path(&name), Some(STRANGER), None).unwrap();
+    let mut recording = recording(PID);
+    recording.map_file(PID, MARKER, &scene.path(&name), 10 * MS).sample(PID, CODE + 1, 25 * MS);
+    assert_eq!(scene.inject(&recording, &[]).clean().counts(), (1, 0));
+    // Another file in its place.
+    fs::rename(scene.path(&name), scene.path("old")).unwrap();
+    scene.write(&name, &dump);
+    chown(scene.path(&name), Some(STRANGER), None).unwrap();
+    expect_left_out(&scene.inject(&recording, &["--force"]), &name, &format!("--jitdump {PID}="));
+}

@@ -1,0 +1,166 @@
+//! Code that only a perf map knows.
+
+use crate::inject::recording::Recording;
+use crate::inject::scene::{ARENA, CODE, Jit, MARKER, MS, PID, Scene};
+
+/// `HEADER_ARCH`.
+const HEADER_ARCH: u32 = 6;
+
+const MAP: &str = "perf-5000007.map";
+
+/// One process with a perf map, seen at these addresses at 21 ms, 22 ms, …
+fn shown(
+    scene: &Scene,
+    maps: &[(std::ops::Range<u64>, &str)],
+    map: &str,
+    samples: &[u64],
+) -> (Vec<String>, (u64, u64)) {
+    let mut recording = Recording::new();
+    recording.comm(PID, PID, "app", MS);
+    for (range, name) in maps {
+        recording.map(PID, range.clone(), name, 2 * MS);
+    }
+    for (number, &ip) in (21..).zip(samples) {
+        recording.sample(PID, ip, number * MS);
+    }
+    scene.write(MAP, map.as_bytes());
+    let injected = scene.inject(&recording, &["--force"]);
+    (scene.shown(), injected.clean().counts())
+}
+
+#[test]
+fn code_in_memory_where_perf_would_not_look_is_named() {
+    let scene = Scene::new();
+    for memory in ["[anon:JIT]", "/memfd:jit (deleted)"] {
+        let map = "7f0000000100 40 LFoo;::bar\n7f0000008200 20 b\n";
+        let samples = [CODE + 0x100, CODE + 0x13f, CODE + 0x140, CODE + 0x8201];
+        let (shown, counts) = shown(&scene, &[(ARENA, memory)], map, &samples);
+        assert_eq!(
+            shown,
+            [
+                "21 LFoo;::bar+0x0 jit-5000007-0.elf",
+                "22 LFoo;::bar+0x3f jit-5000007-0.elf",
+                "23 [unknown] jit-5000007-0.elf",
+                "24 b+0x1 jit-5000007-0.elf",
+            ]
+        );
+        assert_eq!(counts, (3, 1));
+    }
+}
+
+#[test]
+fn of_overlapping_lines_the_later_wins() {
+    let scene = Scene::new();
+    let map = "7f0000000000 1000 stale\n7f0000000100 40 first\n7f0000000100 40 second\n\
+               7f0000000120 100 third\n";
+    let samples = [CODE, CODE + 0x101, CODE + 0x120, CODE + 0x21f, CODE + 0x220];
+    let (shown, _) = shown(&scene, &[(ARENA, "//anon")], map, &samples);
+    assert_eq!(
+        shown,
+        [
+            "21 stale+0x0 jit-5000007-0.elf",
+            "22 second+0x1 jit-5000007-0-1.elf",
+            "23 third+0x0 jit-5000007-0-2.elf",
+            "24 third+0xff jit-5000007-0-2.elf",
+            "25 stale+0x220 jit-5000007-0.elf",
+        ]
+    );
+}
+
+#[test]
+fn lines_over_a_files_mapping_are_left_to_the_file() {
+    let scene = Scene::new();
+    let maps = [(ARENA, "//anon"), (CODE + 0x1000..CODE + 0x2000, "/nowhere/libx.so")];
+    let map = "7f0000000100 40 code\n7f0000001000 40 plt\n";
+    let (shown, counts) = shown(&scene, &maps, map, &[CODE + 0x100, CODE + 0x1000]);
+    assert_eq!(shown, ["21 code+0x0 jit-5000007-0.elf", "22 [unknown] libx.so"]);
+    assert_eq!(counts, (1, 0));
+}
+
+#[test]
+fn a_dump_of_the_same_process_says_more() {
+    let scene = Scene::new();
+    let mut recording = Recording::new();
+    recording
+        .comm(PID, PID, "app", MS)
+        .map(PID, ARENA, "//anon", 2 * MS)
+        .map(PID, MARKER, &scene.name("jit-5000007.dump"), 10 * MS)
+        .sample(PID, CODE + 1, 25 * MS)
+        .sample(PID, CODE + 1, 35 * MS)
+        .sample(PID, CODE + 0x101, 36 * MS)
+        .sample(PID, CODE + 0x51, 37 * MS);
+    let jit =
+        Jit::new(PID, 10 * MS).load(20 * MS, CODE, 0x40, "old").load(30 * MS, CODE, 0x40, "new");
+    scene.write("jit-5000007.dump", &jit.bytes());
+    scene.write(MAP, b"7f0000000100 40 stub\n7f0000000000 60 by the map\n");
+    scene.inject(&recording, &[]).clean();
+    assert_eq!(
+        scene.shown(),
+        [
+            "25 old+0x1 jit-5000007-0-1.elf",
+            "35 new+0x1 jit-5000007-0-2.elf",
+            "36 stub+0x1 jit-5000007-0.elf",
+            "37 by the map+0x51 jit-5000007-0.elf",
+        ]
+    );
+}
+
+#[test]
+fn a_map_is_found_in_a_folder_and_by_its_name() {
+    for args in [
+        &["--aux-dir", "moved"][..],
+        &["--perf-map", "5000007=moved/x"],
+        &["--perf-map", "moved/perf-5000007.map"],
+    ] {
+        let scene = Scene::new();
+        let mut recording = Recording::new();
+        recording.comm(PID, PID, "app", MS).map(PID, ARENA, "[anon:x]", 2 * MS);
+        recording.sample(PID, CODE + 1, 25 * MS);
+        let map = b"0x7f0000000000 0x40 code\n";
+        scene.write("moved/x", map).write("moved/perf-5000007.map", map);
+        assert_eq!(scene.inject(&recording, args).clean().counts(), (1, 0), "{args:?}");
+        assert_eq!(scene.shown(), ["25 code+0x1 jit-5000007-0.elf"]);
+    }
+}
+
+#[test]
+fn a_line_of_absurd_size_spoils_nothing_else() {
+    for huge in
+        ["7f0000000000 ffffffffffffffff", "1000 7fffffffffffffff", "7e0000000000 10000000000"]
+    {
+        let scene = Scene::new();
+        let mut recording = Recording::new();
+        recording.comm(PID, PID, "app", MS).map(PID, ARENA, "//anon", 2 * MS);
+        recording.sample(PID, CODE + 0x101, 21 * MS);
+        scene.write(MAP, format!("{huge} huge\n7f0000000100 40 code\n").as_bytes());
+        assert_eq!(scene.inject(&recording, &[]).counts(), (1, 0), "{huge}");
+        let [shown] = &scene.shown()[..] else { panic!() };
+        assert!(shown.starts_with("21 code+0x1 "), "{shown}");
+    }
+}
+
+#[test]
+fn code_without_a_gap_that_is_larger_than_one_image_can_be() {
+    // Lines of 256 MiB each, with no byte between them: more than 32 bits can count.
+    const LINE: u64 = 1 << 28;
+    for arch in ["x86_64", "i686"] {
+        let scene = Scene::new();
+        let mut recording = Recording::new();
+        let mut arch_name = 64u32.to_le_bytes().to_vec();
+        arch_name.extend(arch.as_bytes());
+        arch_name.resize(68, 0);
+        recording.feature(HEADER_ARCH, &arch_name);
+        recording.comm(PID, PID, "app", MS).map(PID, CODE..CODE + 18 * LINE, "[anon:JIT]", 2 * MS);
+        let mut map = String::new();
+        let mut expected = Vec::new();
+        for n in 0..18 {
+            let address = CODE + n * LINE;
+            map += &format!("{address:x} {LINE:x} f{n}\n");
+            recording.sample(PID, address + n, (21 + n) * MS);
+            expected.push(format!("{} f{n}+{n:#x} jit-5000007-{}.elf", 21 + n, n / 4));
+        }
+        scene.write(MAP, map.as_bytes());
+        assert_eq!(scene.inject(&recording, &[]).clean().counts(), (18, 0), "{arch}");
+        assert_eq!(scene.shown(), expected, "{arch}");
+    }
+}

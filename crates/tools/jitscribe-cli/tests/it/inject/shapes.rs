@@ -1,0 +1,137 @@
+//! Recordings of every shape: pipes, several events, old kernels, other machines, cut off.
+
+use crate::inject::recording::{Attr, CPU, IDENTIFIER, PERIOD, Recording, USUAL};
+use crate::inject::scene::{ARENA, CODE, Jit, MS, PID, Scene, process};
+
+/// `CODE` re-jitted at 30 ms.
+fn dump() -> Vec<u8> {
+    let jit = Jit::new(PID, 10 * MS).load(20 * MS, CODE, 0x40, "old");
+    jit.load(30 * MS, CODE, 0x40, "new").bytes()
+}
+
+fn sampled(scene: &Scene, mut recording: Recording) -> Recording {
+    process(scene, &mut recording, PID);
+    recording.sample(PID, CODE + 1, 25 * MS).round();
+    recording.sample(PID, CODE + 2, 35 * MS).round();
+    scene.write("jit-5000007.dump", &dump());
+    recording
+}
+
+const BOTH: [&str; 2] = ["25 old+0x1 jit-5000007-0.elf", "35 new+0x2 jit-5000007-0-1.elf"];
+
+#[test]
+fn a_pipe_into_a_file_and_a_file_into_a_pipe() {
+    let scene = Scene::new();
+    let recording = sampled(&scene, Recording::new());
+    scene.write("pipe.data", &recording.pipe());
+    scene.inject_file("pipe.data", &[]).clean();
+    assert_eq!(scene.shown(), BOTH);
+
+    scene.write("perf.data", &recording.file());
+    let images = ["--image-dir", "images"];
+    let piped = scene.run(&[&["-i", "perf.data", "-o", "-"][..], &images].concat());
+    assert!(piped.output.status.success(), "{}", piped.said());
+    assert!(piped.said().contains("2 named, 0 inferred, 0 unnamed"), "{}", piped.said());
+    scene.write("piped.data", &piped.output.stdout);
+    let shown: Vec<String> = scene.script("piped.data").iter().map(|s| s.shown()).collect();
+    assert_eq!(shown, BOTH);
+    // Two images, and the list of compilations.
+    assert_eq!(std::fs::read_dir(scene.path("images")).unwrap().count(), 3);
+
+    let refused = scene.run(&["-i", "perf.data", "-o", "-"]);
+    assert_eq!(refused.output.status.code(), Some(1));
+    assert!(refused.said().contains("-o - needs --image-dir DIR"), "{}", refused.said());
+    assert_eq!(refused.output.stdout, b"");
+    let refused = scene.run(&["-i", "perf.data", "-o", "-", "--image-dir", "images", "--json"]);
+    assert_eq!(refused.output.status.code(), Some(1));
+}
+
+#[test]
+fn two_events_of_different_layout() {
+    // The first has trailers of four words, the second samples of other fields.
+    let attrs = [
+        Attr::new(USUAL | CPU | IDENTIFIER).id(41),
+        Attr::new((USUAL | IDENTIFIER) & !PERIOD).id(42).only_samples(),
+    ];
+    let scene = Scene::new();
+    let mut recording = Recording::of(&attrs);
+    process(&scene, &mut recording, PID);
+    recording
+        .sample_of(0, (PID, PID), CODE + 1, &[], 25 * MS)
+        .sample_of(1, (PID, PID), CODE + 2, &[], 26 * MS)
+        .sample_of(1, (PID, PID), CODE + 3, &[], 35 * MS)
+        .sample_of(0, (PID, PID), CODE + 4, &[], 36 * MS);
+    scene.write("jit-5000007.dump", &dump());
+    scene.inject(&recording, &[]).clean();
+    assert_eq!(
+        scene.shown(),
+        [
+            "25 old+0x1 jit-5000007-0.elf",
+            "26 old+0x2 jit-5000007-0.elf",
+            "35 new+0x3 jit-5000007-0-1.elf",
+            "36 new+0x4 jit-5000007-0-1.elf",
+        ]
+    );
+}
+
+#[test]
+fn records_without_times() {
+    // perf takes such a recording's events as they come.
+    let scene = Scene::new();
+    let attr = Attr::new(USUAL).without_sample_id_all();
+    let recording = sampled(&scene, Recording::of(&[attr]));
+    assert_eq!(scene.inject(&recording, &[]).clean().counts(), (2, 0));
+    assert_eq!(scene.shown(), BOTH);
+}
+
+#[test]
+fn of_a_machine_of_the_other_byte_order() {
+    let scene = Scene::new();
+    let recording = sampled(&scene, Recording::new().big_endian());
+    scene.inject(&recording, &[]).clean();
+    assert_eq!(scene.shown(), BOTH);
+}
+
+#[test]
+fn cut_off_anywhere() {
+    let scene = Scene::new();
+    let recording = sampled(&scene, Recording::new());
+    let whole = recording.file();
+    for kept in (0..=whole.len()).rev() {
+        scene.write("perf.data", &whole[..kept]);
+        let injected = scene.inject_file("perf.data", &["--force"]);
+        let at_data = whole.len() - recording.len();
+        if kept < at_data {
+            assert_eq!(injected.output.status.code(), Some(1), "{kept}: {}", injected.said());
+            assert!(injected.said().starts_with("jitscribe: error: perf.data: "));
+            continue;
+        }
+        let (named, _) = injected.counts();
+        if kept == whole.len() {
+            injected.clean();
+        } else {
+            assert!(injected.said().contains("truncated at offset"), "{kept}: {}", injected.said());
+        }
+        // perf is asked where an event ends, which is where the picture changes.
+        if kept % 40 == 0 && injected.json()["events"] != 0 {
+            assert_eq!(scene.shown(), BOTH[..named as usize], "{kept}");
+        }
+    }
+}
+
+#[test]
+fn events_in_any_order_within_the_recording() {
+    // CPUs' buffers are read one after the other: here mappings come behind the samples in them.
+    let scene = Scene::new();
+    let mut recording = Recording::new();
+    recording
+        .sample(PID, CODE + 2, 35 * MS)
+        .sample(PID, CODE + 1, 25 * MS)
+        .map(PID, ARENA, "[anon:later]", 40 * MS)
+        .sample(PID, CODE + 3, 45 * MS);
+    process(&scene, &mut recording, PID);
+    recording.round();
+    scene.write("jit-5000007.dump", &dump());
+    scene.inject(&recording, &[]).clean();
+    assert_eq!(scene.shown(), [BOTH[0], BOTH[1], "45 new+0x3 jit-5000007-0-1.elf"]);
+}

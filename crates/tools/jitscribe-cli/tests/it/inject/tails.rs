@@ -1,0 +1,127 @@
+//! Code of which more is told than the format has room for.
+
+use jitdump::extension::Kind;
+use jitdump::{ExtendedCode, Inlined, LineEntry};
+
+use crate::inject::recording::Recording;
+use crate::inject::scene::{CODE, Jit, MS, PID, Scene, process};
+
+fn code(time: u64, address: u64, name: &str) -> ExtendedCode<'_> {
+    ExtendedCode {
+        timestamp: time * MS,
+        address,
+        size: 0x40,
+        name: name.as_bytes(),
+        kind: Kind::Stub,
+        tier: Some(b"baseline"),
+        ..ExtendedCode::default()
+    }
+}
+
+fn scene(jit: Jit, samples: &[(u64, u64)]) -> (Scene, Recording) {
+    let scene = Scene::new();
+    let mut recording = Recording::new();
+    process(&scene, &mut recording, PID);
+    for &(ip, time) in samples {
+        recording.sample(PID, ip, time * MS);
+    }
+    scene.write("jit-5000007.dump", &jit.bytes());
+    (scene, recording)
+}
+
+#[test]
+fn code_has_its_address_until_it_dies() {
+    let bytes = [0x90; 0x40];
+    let jit = Jit::new(PID, 10 * MS)
+        .extended(&ExtendedCode { died: Some(30 * MS), ..code(20, CODE, "lean") })
+        // In a log, the later may stand before the earlier.
+        .extended(&ExtendedCode { bytes: Some(&bytes), ..code(60, CODE, "last") })
+        .extended(&ExtendedCode {
+            bytes: Some(&bytes),
+            died: Some(50 * MS),
+            ..code(40, CODE, "full")
+        });
+    let (scene, recording) = scene(
+        jit,
+        &[(CODE + 1, 20), (CODE + 2, 29), (CODE + 3, 40), (CODE + 5, 49), (CODE + 6, 70)],
+    );
+    scene.inject(&recording, &[]).clean();
+    assert_eq!(
+        scene.shown(),
+        [
+            "20 lean+0x1 jit-5000007-0.elf",
+            "29 lean+0x2 jit-5000007-0.elf",
+            "40 full+0x3 jit-5000007-0-1.elf",
+            "49 full+0x5 jit-5000007-0-1.elf",
+            "70 last+0x6 jit-5000007-0-2.elf",
+        ]
+    );
+}
+
+#[test]
+fn samples_taken_where_code_died_are_not_counted_as_named() {
+    let jit = Jit::new(PID, 10 * MS)
+        .extended(&ExtendedCode { died: Some(30 * MS), ..code(20, CODE, "dead") });
+    let (scene, recording) = scene(jit, &[(CODE + 1, 25), (CODE + 2, 3000)]);
+    let injected = scene.inject(&recording, &[]);
+    assert_eq!(injected.counts(), (1, 1), "named and unnamed: {}", injected.said());
+}
+
+#[test]
+fn either_line_table_can_be_shown_and_inlined_calls_with_the_source() {
+    let line = |offset, file: &'static [u8], line| LineEntry {
+        address: CODE + offset,
+        file,
+        line,
+        column: 1,
+    };
+    let bytes = [0x90; 0x40];
+    let jit = Jit::new(PID, 10 * MS).extended(&ExtendedCode {
+        bytes: Some(&bytes),
+        lines: &[line(0, b"/src/app.js", 5), line(8, b"/src/lib.js", 70)],
+        ir_lines: &[line(0, b"/ir/outer.ir", 1), line(8, b"/ir/outer.ir", 2)],
+        inlined: &[Inlined {
+            name: b"callee",
+            file: b"/src/app.js",
+            line: 6,
+            column: 2,
+            ranges: std::iter::once(CODE + 8..CODE + 0x10).collect(),
+            ..Inlined::default()
+        }],
+        ..code(20, CODE, "outer")
+    });
+    let (scene, recording) = scene(jit, &[(CODE + 1, 25), (CODE + 9, 26)]);
+    scene.inject(&recording, &[]).clean();
+    assert_eq!(scene.source_lines(), ["25 app.js:5", "26 lib.js:70"]);
+    let image = scene.path("out.data.jit/jit-5000007-0.elf");
+    let addr2line = |image: &std::path::Path| {
+        let output = std::process::Command::new("addr2line")
+            .args(["-f", "-i", "-s", "-e"])
+            .arg(image)
+            .arg(format!("{:#x}", 0x1008 + CODE % 0x1000))
+            .output()
+            .unwrap_or_else(|e| panic!("addr2line: {e}; scripts/setup.sh installs binutils"));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(addr2line(&image), "callee\nlib.js:70\nouter\napp.js:6\n");
+
+    scene.inject(&recording, &["--lines", "ir", "--force"]).clean();
+    assert_eq!(scene.source_lines(), ["25 outer.ir:1", "26 outer.ir:2"]);
+    assert_eq!(addr2line(&image), "outer\nouter.ir:2\n");
+}
+
+#[test]
+fn what_a_log_had_no_room_for_is_told() {
+    let scene = Scene::new();
+    let mut recording = Recording::new();
+    process(&scene, &mut recording, PID);
+    recording.sample(PID, CODE + 1, 25 * MS);
+    let jit = Jit::new(PID, 10 * MS).extended(&code(20, CODE, "f"));
+    let mut writer = jitdump::Writer::append(jit.bytes(), jitdump::Endian::Little);
+    let left_out = jitdump::extension::LeftOut { count: 3, first: 21 * MS, last: 22 * MS };
+    writer.left_out(23 * MS, &left_out).unwrap();
+    scene.write("jit-5000007.dump", writer.sink());
+    let warnings = scene.inject(&recording, &[]).warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("3 codes are missing"), "{warnings:?}");
+}

@@ -1,0 +1,28 @@
+//! The integration tests, as one program.
+
+mod agent;
+mod agent_faults;
+mod agent_files;
+mod agent_images;
+mod check;
+mod common;
+mod containers;
+mod contract;
+mod diff;
+mod dump;
+mod export;
+mod inject;
+mod made;
+mod mutants;
+mod mutated_core;
+mod mutated_log;
+mod process;
+mod record;
+mod report;
+mod shell;
+mod valgrind;
+
+/// With tools of the second tier (`scripts/test.sh --live`).
+mod live {
+    mod agent_debuginfod;
+}

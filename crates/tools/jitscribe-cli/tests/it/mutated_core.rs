@@ -1,0 +1,93 @@
+//! Core files of a process with a code log, of which a few words are not what they were.
+
+use std::process::Command;
+
+use code_log::Source;
+use jitscribe::{Code, Line, Scribe};
+use crate::mutants::Numbers;
+use tempfile::TempDir;
+
+const PAGE: usize = 4096;
+
+/// Where the log lies in the process.
+const LOG: u64 = 0x7fff_0000_0000;
+
+/// A core file: the heads of two segments, the code's page, and the log.
+fn core() -> Vec<u8> {
+    let scribe = Scribe::builder().build();
+    // The segment of the code begins at a page.
+    let memory: &'static [u8] = Box::leak(vec![0xc3; 2 * PAGE].into_boxed_slice());
+    let code = &memory[memory.as_ptr().align_offset(PAGE)..][..PAGE];
+    let lines = [Line::new(0, "/src/a.lang", 7).column(1)];
+    for number in 0..32 {
+        let name = format!("function {number}");
+        let bytes = &code[number * 64..][..64];
+        let handle = scribe.load(&Code::new(bytes).named(&name).lines(&lines));
+        if number % 3 == 0 { drop(handle) } else { handle.leak() }
+    }
+    let file = scribe.log_fd().expect("a log").try_clone_to_owned().expect("a descriptor");
+    let mut log = vec![0; 1 << 20];
+    let count = Source::read_at(&std::fs::File::from(file), 0, &mut log).expect("its bytes");
+    let used = log[..count].iter().rposition(|byte| *byte != 0).expect("something");
+    log.truncate(used + 1);
+    log.resize(log.len().next_multiple_of(PAGE), 0);
+
+    let mut core = Vec::new();
+    // ET_CORE for this machine, with two program headers right behind this one.
+    core.extend(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
+    let machine = if cfg!(target_arch = "aarch64") { 183 } else { 62_u16 };
+    [4, machine].iter().for_each(|word| core.extend(word.to_le_bytes()));
+    core.extend(1_u32.to_le_bytes());
+    [0, 64, 0_u64].iter().for_each(|word| core.extend(word.to_le_bytes()));
+    core.extend(0_u32.to_le_bytes());
+    [64, 56, 2, 64, 0, 0_u16].iter().for_each(|word| core.extend(word.to_le_bytes()));
+    let segments = [(code.as_ptr().addr() as u64, code), (LOG, log.as_slice())];
+    let mut at = PAGE as u64;
+    for (address, bytes) in segments {
+        // PT_LOAD that may be read and written.
+        [1, 6_u32].iter().for_each(|word| core.extend(word.to_le_bytes()));
+        let size = bytes.len() as u64;
+        let words = [at, address, 0, size, size, PAGE as u64];
+        words.iter().for_each(|word| core.extend(word.to_le_bytes()));
+        at += size;
+    }
+    core.resize(PAGE, 0);
+    segments.iter().for_each(|(_, bytes)| core.extend(*bytes));
+    core
+}
+
+fn dump(folder: &TempDir, what: &str) -> Command {
+    let mut dump = Command::new(env!("CARGO_BIN_EXE_jitscribe"));
+    dump.current_dir(folder.path()).env("NO_COLOR", "1").args(["dump", "--core", "mutant.core"]);
+    if what == "--elf" {
+        dump.args([what, "objects", "--force"]);
+    } else {
+        dump.arg(what);
+    }
+    dump
+}
+
+#[test]
+fn a_mutated_core_file_is_read_or_refused() {
+    let folder = TempDir::new().expect("a folder");
+    let sound = core();
+    let file = folder.path().join("mutant.core");
+    std::fs::write(&file, &sound).expect("written");
+    let whole = dump(&folder, "--json").output().expect("it runs");
+    let text = String::from_utf8_lossy(&whole.stdout);
+    assert!(whole.status.success() && text.contains("function 31"), "{whole:?}");
+    let log = 2 * PAGE;
+    let stretches = [0..176, log..log + PAGE + 256, log..sound.len()];
+    let (mut used, mut tried) = (0, 0);
+    for seed in crate::mutants::seeds("a core file") {
+        let mut numbers = Numbers::new(seed);
+        let mut mutant = sound.clone();
+        crate::mutants::mutate(&mut numbers, &mut mutant, &stretches);
+        std::fs::write(&file, &mutant).expect("written");
+        let what = ["--json", "--perf-map", "--elf"][numbers.next(3)];
+        used += u32::from(crate::mutants::run(&dump(&folder, what), seed, &["mutant.core"]));
+        tried += 1;
+    }
+    // Those that are refused at their heads show little.
+    assert!(used * 5 > tried, "{used} of {tried}");
+}

@@ -1,0 +1,343 @@
+//! `jitscribe record` with the real perf and real runtimes.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::common::{Bench, expect_tool, finish, interrupt};
+
+/// Spends half a second in one function.
+const SPIN_JS: &str = "function spin(n) { return n < 2 ? n : spin(n - 1) + spin(n - 2) }
+const end = Date.now() + 500; while (Date.now() < end) spin(18)";
+
+const SPIN_JAVA: &str = "public class Spin {
+    static int spin(int n) { return n < 2 ? n : spin(n - 1) + spin(n - 2); }
+    public static void main(String[] words) {
+        long end = System.currentTimeMillis() + Long.parseLong(words[0]);
+        System.out.println(\"running\");
+        while (System.currentTimeMillis() < end) spin(18);
+    }
+}";
+
+#[test]
+fn the_command_s_exit_code_is_passed_through() {
+    let bench = Bench::new();
+    for (script, code) in [
+        ("exit 0", 0),
+        ("exit 3", 3),
+        ("exit 255", 255),
+        ("kill -9 $$", 137),
+        ("kill -TERM $$", 143),
+    ] {
+        let done = bench.record(&["--force", "--allow-empty", "--", "sh", "-c", script]);
+        assert_eq!(done.code, code, "{script}: {}", done.stderr);
+        assert!(bench.path("perf.data").exists());
+    }
+}
+
+#[test]
+fn node_has_names_and_leaves_nothing() {
+    expect_tool("node");
+    // Started by a script too, where V8's log cannot be put elsewhere.
+    for command in [&["node", "spin.js"][..], &["sh", "-c", "node spin.js; exit 0"]] {
+        let bench = Bench::new();
+        bench.write("spin.js", SPIN_JS);
+        let words = [&["-F", "999", "-o", "out.data", "--"], command].concat();
+        let done = bench.record(&words);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let symbols = bench.symbols("out.data");
+        assert!(symbols.iter().any(|symbol| symbol.contains("spin ")), "{symbols:#?}");
+        assert!(done.stderr.contains("next: jitscribe report -i out.data"), "{}", done.stderr);
+        assert!(done.stderr.contains("perf annotate -i out.data "), "{}", done.stderr);
+        assert_eq!(bench.files(), ["out.data", "out.data.jit", "spin.js"], "{}", done.stderr);
+        assert!(!done.stderr.contains("no longer needed"), "{}", done.stderr);
+        assert_eq!(done.stdout, "");
+    }
+}
+
+#[test]
+fn files_that_the_user_asked_node_for_stay() {
+    expect_tool("node");
+    for (variable, words) in [
+        ("", &["--", "node", "--perf-prof", "spin.js"][..]),
+        ("--perf-basic-prof", &["--", "node", "spin.js"]),
+        ("", &["--", "sh", "-c", "NODE_OPTIONS=--perf-prof node spin.js; exit 0"]),
+        ("", &["--keep-raw", "--", "node", "spin.js"]),
+    ] {
+        let bench = Bench::new();
+        bench.write("spin.js", SPIN_JS);
+        let mut record = bench.jitscribe("record");
+        record.args(["-F", "99"]).args(words).env("NODE_OPTIONS", variable);
+        let done = finish(record);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let files = bench.files();
+        let dump = files.iter().find(|name| name.starts_with("jit-"));
+        let dump = dump.unwrap_or_else(|| panic!("{words:?}: {files:?}"));
+        assert!(done.stderr.contains(&format!("/{dump}")), "{dump} is not said: {}", done.stderr);
+        // A map, which the variable asks for too.
+        let pid = dump.trim_start_matches("jit-").trim_end_matches(".dump");
+        _ = fs::remove_file(format!("/tmp/perf-{pid}.map"));
+    }
+}
+
+/// Removes the perf map that a process which had this id before may have left.
+fn remove_earlier_map(pid: u32) {
+    _ = fs::remove_file(format!("/tmp/perf-{pid}.map"));
+}
+
+#[test]
+fn variables_are_set_extended_or_left_alone() {
+    let bench = Bench::new();
+    let environment = |words: &[&str]| {
+        let mut record = bench.jitscribe("record");
+        record.args(words).args(["--force", "--allow-empty", "--", "env"]);
+        record.env("NODE_OPTIONS", "--max-old-space-size=99").env("JITDUMPDIR", "/mine");
+        record.env_remove("PYTHONPERFSUPPORT");
+        let done = crate::common::finish(record);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        done.stdout.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let set = environment(&[]);
+    let has = |line: &str| set.iter().any(|there| there == line);
+    assert!(has("PYTHONPERFSUPPORT=1"), "{set:#?}");
+    assert!(has("JITDUMPDIR=/mine"), "{set:#?}");
+    let node = "--max-old-space-size=99 --perf-prof --interpreted-frames-native-stack";
+    assert!(has(&format!("NODE_OPTIONS={node}")), "{set:#?}");
+
+    let untouched = environment(&["--no-env"]);
+    // perf itself adds some variables.
+    let names: Vec<&str> =
+        untouched.iter().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+    assert!(untouched.iter().any(|line| line == "NODE_OPTIONS=--max-old-space-size=99"));
+    for name in [
+        "JAVA_TOOL_OPTIONS",
+        "PYTHONPERFSUPPORT",
+        "ERL_AFLAGS",
+        "PHP_INI_SCAN_DIR",
+        "MONO_ENV_OPTIONS",
+        "JSC_useJITDump",
+    ] {
+        assert!(!names.contains(&name), "{name}");
+    }
+}
+
+#[test]
+fn nothing_is_overwritten_unless_forced() {
+    let bench = Bench::new();
+    bench.write("perf.data", "mine");
+    let done = bench.record(&["--", "touch", "ran"]);
+    assert_eq!(done.code, 1);
+    assert!(done.stderr.contains("--force"), "{}", done.stderr);
+    assert_eq!(fs::read_to_string(bench.path("perf.data")).unwrap(), "mine");
+    assert!(!bench.path("ran").exists(), "it ran, though its recording could not be written");
+
+    let done = bench.record(&["--force", "--allow-empty", "--", "touch", "ran"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert_ne!(fs::read(bench.path("perf.data")).unwrap(), b"mine");
+    assert_eq!(bench.files(), ["perf.data", "ran"]);
+}
+
+#[test]
+fn an_interrupt_ends_the_recording_and_not_the_work_on_it() {
+    let bench = Bench::new();
+    let mut record = bench.jitscribe("record");
+    record.args(["--", "sh", "-c", "echo running; while :; do :; done"]).stdout(Stdio::piped());
+    let mut running = crate::common::Running::start(record);
+    running.wait_for_line("running");
+    std::thread::sleep(Duration::from_millis(300));
+    interrupt(running.pid());
+    assert_eq!(running.code(), 130);
+    assert!(!bench.symbols("perf.data").is_empty());
+    assert_eq!(bench.files(), ["perf.data"]);
+}
+
+#[test]
+fn an_interrupt_is_how_a_recording_of_a_process_ends() {
+    let bench = Bench::new();
+    let mut spin = bench.command("sh");
+    spin.args(["-c", "echo running; while :; do :; done"]).stdout(Stdio::piped());
+    let mut spin = crate::common::Running::start(spin);
+    spin.wait_for_line("running");
+    remove_earlier_map(spin.pid());
+    let mut record = bench.jitscribe("record");
+    record.args(["--allow-empty", "-p", &spin.pid().to_string()]).stdout(Stdio::piped());
+    let mut running = crate::common::Running::start(record);
+    // perf has begun when its file has content.
+    let end = Instant::now() + Duration::from_secs(30);
+    while !bench.recording_has_begun() && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    interrupt(running.pid());
+    assert_eq!(running.code(), 0);
+    assert!(bench.path("perf.data").exists());
+    assert_eq!(bench.files(), ["perf.data"]);
+}
+
+#[test]
+fn options_of_perf_reach_it() {
+    let bench = Bench::new();
+    let spin = ["--", "sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"];
+    let mut words = vec![
+        "-e",
+        "cpu-clock:u",
+        "-o",
+        "a",
+        "-c",
+        "1000000",
+        "--call-graph",
+        "none",
+        "--allow-empty",
+    ];
+    words.extend(spin);
+    let done = bench.record(&words);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let events = bench.run(&["perf", "evlist", "-v", "-i", "a"]);
+    assert!(events.contains("cpu-clock:u"), "{events}");
+    assert!(events.contains("use_clockid: 1"), "{events}");
+    assert!(!events.contains("CALLCHAIN"), "{events}");
+
+    let mut words = vec!["-o", "b", "-z", "--call-graph=dwarf,4096", "--allow-empty"];
+    words.extend(spin);
+    let done = bench.record(&words);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let events = bench.run(&["perf", "evlist", "-v", "-i", "b"]);
+    assert!(events.contains("sample_stack_user: 4096"), "{events}");
+}
+
+#[test]
+fn the_raw_recording_is_kept_on_demand() {
+    let bench = Bench::new();
+    let done = bench.record(&["--keep-raw", "--json", "--allow-empty", "--", "true"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert_eq!(bench.files(), ["perf.data", "perf.data.raw"]);
+    assert!(bench.path("perf.data.raw/perf.data").exists());
+    let mode = fs::metadata(bench.path("perf.data.raw")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    let report: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert!(report["samples"]["samples"].is_u64(), "{report}");
+}
+
+#[test]
+fn what_cannot_be_done_is_said_before_anything_runs() {
+    let bench = Bench::new();
+    bench.write("plain", "text");
+    let pid = u32::MAX.to_string();
+    for (words, code, says) in [
+        (&[][..], 2, "-- COMMAND"),
+        (&["true"], 2, "unexpected argument 'true'"),
+        (&["-F", "99", "true"], 2, "-- COMMAND"),
+        (&["-o", "-", "--", "true"], 2, "jitscribe inject"),
+        (&["--switch-output", "--", "true"], 2, "several recordings"),
+        (&["--duration", "0", "-a"], 2, "greater than 0"),
+        (&["--call-graph", "wrong", "--", "true"], 2, "lbr"),
+        (&["-p", "x", "--duration", "1"], 2, "is not a process id"),
+        (&["-p", &pid, "--duration", "1"], 1, "there is no process"),
+        (&["--", "no-such-command"], 127, "command not found"),
+        (&["--", "./plain"], 126, "permission denied"),
+        (&["-e", "no-such-event", "--", "true"], 1, "perf record -k mono"),
+        (&["-o", "no/such/folder/out", "--", "true"], 1, "no/such/folder"),
+    ] {
+        let done = bench.record(words);
+        assert_eq!(done.code, code, "{words:?}: {}", done.stderr);
+        assert!(done.stderr.contains(says), "{words:?}: {}", done.stderr);
+        assert_eq!(bench.files(), ["plain"], "{words:?}");
+    }
+}
+
+#[test]
+fn without_perf_the_package_is_named() {
+    let bench = Bench::new();
+    let mut record = bench.jitscribe("record");
+    record.args(["--", "/bin/true"]).env("PATH", bench.path("."));
+    let done = crate::common::finish(record);
+    assert_eq!(done.code, 1);
+    assert!(done.stderr.contains("apt-get install linux-perf"), "{}", done.stderr);
+    assert_eq!(bench.files(), Vec::<String>::new());
+}
+
+/// With tools of the second tier (`scripts/test.sh --live`).
+mod live {
+    use super::*;
+
+    #[test]
+    fn java_has_names_also_when_a_script_starts_it() {
+        expect_tool("javac");
+        let bench = Bench::new();
+        bench.write("Spin.java", SPIN_JAVA);
+        bench.run(&["javac", "Spin.java"]);
+        let script = "java -cp . Spin 500; exit 5";
+        let done = bench.record(&["-F", "999", "--", "sh", "-c", script]);
+        assert_eq!(done.code, 5, "{}", done.stderr);
+        assert_eq!(done.stdout, "running\n");
+        let symbols = bench.symbols("perf.data");
+        assert!(symbols.iter().any(|symbol| symbol.contains("Spin.spin")), "{symbols:#?}");
+    }
+
+    #[test]
+    fn a_running_java_is_asked_for_its_names() {
+        expect_tool("javac");
+        let bench = Bench::new();
+        bench.write("Spin.java", SPIN_JAVA);
+        bench.run(&["javac", "Spin.java"]);
+        let mut java = bench.command("java");
+        java.args(["-cp", ".", "Spin", "60000"]).stdout(Stdio::piped());
+        let mut java = crate::common::Running::start(java);
+        java.wait_for_line("running");
+        let pid = java.pid().to_string();
+        remove_earlier_map(java.pid());
+        let done = bench.record(&["-p", &pid, "--duration", "2"]);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let symbols = bench.symbols("perf.data");
+        assert!(symbols.iter().any(|symbol| symbol.contains("Spin.spin")), "{symbols:#?}");
+        // It may write there again.
+        assert!(!done.stderr.contains("no longer needed"), "{}", done.stderr);
+    }
+
+    #[test]
+    fn php_and_erlang_have_names() {
+        expect_tool("php");
+        expect_tool("erl");
+        let bench = Bench::new();
+        bench.write(
+            "spin.php",
+            "<?php function spin($n) { return $n < 2 ? $n : spin($n - 1) + spin($n - 2); }
+             $end = microtime(true) + 0.5; while (microtime(true) < $end) spin(18);",
+        );
+        let done = bench.record(&["-F", "999", "--", "php", "spin.php"]);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        assert!(done.stderr.contains("PHP is run with -dopcache.enable_cli=1"), "{}", done.stderr);
+        let symbols = bench.symbols("perf.data");
+        assert!(symbols.iter().any(|symbol| symbol.contains("spin$")), "{symbols:#?}");
+
+        bench.write(
+            "spin.erl",
+            "-module(spin). -export([main/0, spin/1]).
+             spin(N) when N < 2 -> N; spin(N) -> spin(N - 1) + spin(N - 2).
+             main() -> spin(33), halt().",
+        );
+        bench.run(&["erlc", "spin.erl"]);
+        let done =
+            bench.record(&["-F", "999", "--force", "--", "erl", "-noshell", "-s", "spin", "main"]);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let symbols = bench.symbols("perf.data");
+        assert!(symbols.iter().any(|symbol| symbol.contains("spin:spin/1")), "{symbols:#?}");
+    }
+
+    #[test]
+    fn what_a_perf_map_names_has_assembly_if_memory_is_read() {
+        expect_tool("rakudo");
+        let bench = Bench::new();
+        // Half of its time is spent in jitted code.
+        let work = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/workloads/spin.raku");
+        for (option, has_assembly) in [("--force", true), ("--no-memory", false)] {
+            let done = bench.record(&["-F", "999", option, "-o", "out.data", "--", "rakudo", work]);
+            assert_eq!(done.code, 0, "{}", done.stderr);
+            assert!(done.stderr.contains("next: jitscribe report -i out.data"), "{}", done.stderr);
+            let has_none = done.stderr.contains("no code bytes available, so no assembly");
+            assert_eq!(has_none, !has_assembly, "{}", done.stderr);
+            assert_eq!(done.stderr.contains("perf annotate"), has_assembly, "{}", done.stderr);
+        }
+    }
+}

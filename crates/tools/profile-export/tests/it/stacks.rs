@@ -1,0 +1,262 @@
+//! Each format is read again, by readers that share nothing with the writers: all stacks are in it as often as in the profile.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use printable::Escaped;
+use profile::{
+    Builder, Code, Frame, Function, FunctionKey, FunctionKind, Profile, SampleRow, Selection,
+    StackId, ThreadId,
+};
+use profile_export::{Format, Options};
+use proptest::prelude::*;
+use crate::readers::{Line, Stacks};
+use serde_json::Value;
+
+fn written(format: Format, profile: &Profile, options: &Options) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    format.write(profile, options, &mut bytes).expect("memory");
+    bytes
+}
+
+/// How often each stack is in a profile.
+fn stacks(
+    profile: &Profile,
+    selection: &Selection,
+    line: impl Fn(&Frame) -> Line,
+    bottom: impl Fn(&SampleRow) -> Option<Line>,
+) -> Stacks {
+    let mut counts = Stacks::new();
+    for sample in selection.of(profile) {
+        let lines = profile.frames_of(sample.stack).map(&line).chain(bottom(&sample));
+        *counts.entry(lines.collect()).or_default() += 1;
+    }
+    counts
+}
+
+fn name(profile: &Profile, frame: &Frame) -> String {
+    String::from_utf8_lossy(profile.function_name(frame.function)).into_owned()
+}
+
+fn spelled(name: &str) -> String {
+    Escaped(name.replace(';', ":").as_bytes()).to_string()
+}
+
+/// With the suffixes of folded stacks.
+fn folded_stacks(profile: &Profile) -> Stacks {
+    let line = |frame: &Frame| {
+        let suffix = match profile.function(frame.function).kind {
+            FunctionKind::Kernel => "_[k]",
+            _ if frame.depth > 0 => "_[i]",
+            FunctionKind::Jitted => "_[j]",
+            FunctionKind::Interpreted => "_[0]",
+            _ => "",
+        };
+        (spelled(&name(profile, frame)) + suffix, 0)
+    };
+    stacks(profile, &Selection::default(), line, |sample| {
+        let process = profile.process(profile.thread(sample.thread).process);
+        Some((spelled(&String::from_utf8_lossy(profile.text(process.name))), 0))
+    })
+}
+
+/// The thread with the most samples, the first of several.
+fn busiest(profile: &Profile) -> ThreadId {
+    let count = |thread: &ThreadId| {
+        profile.samples().iter().filter(|sample| sample.thread == *thread).count()
+    };
+    let threads = (0..profile.threads().len() as u32).map(ThreadId);
+    threads.rev().max_by_key(count).expect("a thread")
+}
+
+fn check(profile: &Profile) {
+    let all = Options::default();
+    let everything = Selection::default();
+    let no_bottom = |_: &SampleRow| None;
+    let named = |frame: &Frame| (name(profile, frame), 0);
+    let with_line = |frame: &Frame| (name(profile, frame), u64::from(frame.line));
+    let names = stacks(profile, &everything, named, no_bottom);
+    let lines = stacks(profile, &everything, with_line, no_bottom);
+    let read = |format| written(format, profile, &all);
+    assert_eq!(crate::readers::firefox(&read(Format::Firefox)), lines);
+    assert_eq!(crate::readers::pprof::profile(&read(Format::Pprof)).stacks(), lines);
+    assert_eq!(crate::readers::otlp::stacks(&read(Format::Otlp)), lines);
+    assert_eq!(crate::readers::speedscope(&read(Format::Speedscope)), names);
+    assert_eq!(crate::readers::chrome(&read(Format::Chrome)), names);
+    assert_eq!(crate::readers::folded(&read(Format::Folded)), folded_stacks(profile));
+    let mut of_thread = Selection::default();
+    of_thread.threads = Some(vec![busiest(profile)]);
+    let names = stacks(profile, &of_thread, named, no_bottom);
+    assert_eq!(crate::readers::cpuprofile(&read(Format::Cpuprofile)), names);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    #[test]
+    fn all_stacks_are_in_each_format(profile in crate::made::profile()) {
+        check(&profile);
+    }
+
+    #[test]
+    fn a_part_of_the_samples_is_exported_alone(profile in crate::made::profile(), thread in 0u32..4) {
+        let mut options = Options::default();
+        options.selection.threads = Some(vec![ThreadId(thread)]);
+        options.selection.times = Some(0..500_000);
+        let named = |frame: &Frame| (name(&profile, frame), 0);
+        let names = stacks(&profile, &options.selection, named, |_| None);
+        let read = |format| written(format, &profile, &options);
+        prop_assert_eq!(crate::readers::speedscope(&read(Format::Speedscope)), names.clone());
+        prop_assert_eq!(crate::readers::chrome(&read(Format::Chrome)), names.clone());
+        prop_assert_eq!(crate::readers::cpuprofile(&read(Format::Cpuprofile)), names.clone());
+        let total: u64 = names.values().sum();
+        let sum = |stacks: Stacks| stacks.values().sum::<u64>();
+        prop_assert_eq!(sum(crate::readers::firefox(&read(Format::Firefox))), total);
+        prop_assert_eq!(sum(crate::readers::folded(&read(Format::Folded))), total);
+        prop_assert_eq!(sum(crate::readers::pprof::profile(&read(Format::Pprof)).stacks()), total);
+        prop_assert_eq!(sum(crate::readers::otlp::stacks(&read(Format::Otlp))), total);
+    }
+
+    /// Each function of a node or frame has its key, as `profile` computes it.
+    #[test]
+    fn functions_have_keys(profile in crate::made::profile()) {
+        let expected: BTreeSet<(String, String)> = profile
+            .functions()
+            .iter()
+            .map(|function| {
+                let name = String::from_utf8_lossy(profile.text(function.name)).into_owned();
+                (name, format!("{:016x}", FunctionKey::of(&profile, function).id()))
+            })
+            .collect();
+        for (format, name) in [
+            (Format::Cpuprofile, "functionName"),
+            (Format::Chrome, "functionName"),
+            (Format::Speedscope, "name"),
+        ] {
+            let file = written(format, &profile, &Options::default());
+            let file = serde_json::from_slice(&file).expect("JSON");
+            let mut found = BTreeSet::new();
+            crate::readers::each_object(&file, &mut |object| {
+                if let (Some(name), Some(key)) = (object.get(name), object.get("functionKey")) {
+                    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+                    found.insert((text(name), text(key)));
+                }
+            });
+            prop_assert!(!found.is_empty());
+            prop_assert!(found.is_subset(&expected), "{:?} {:?} {:?}", format, found, expected);
+        }
+    }
+
+    /// What a sample stands for is added up for each event, and labels say in which compilation it was.
+    #[test]
+    fn pprof_has_values_of_events_and_labels_of_compilations(profile in crate::made::profile()) {
+        let file = crate::readers::pprof::profile(&written(Format::Pprof, &profile, &Options::default()));
+        let mut weights = BTreeMap::new();
+        let mut labelled: BTreeMap<[String; 4], i64> = BTreeMap::new();
+        let per_sample = profile.about.frequency.map(|frequency| 1_000_000_000 / frequency);
+        for sample in profile.samples().iter() {
+            let event = profile.text(profile.event(sample.event).name);
+            let event = String::from_utf8_lossy(event).into_owned();
+            *weights.entry(event).or_insert(0) += per_sample.unwrap_or(sample.weight);
+            let thread = profile.thread(sample.thread);
+            let frame = profile.frame(profile.stack(sample.stack).frame);
+            let code = profile.code(frame.code.expect("a code"));
+            let of_jitted = code.process.is_some();
+            let tier = if of_jitted { profile.text(code.tier) } else { b"" };
+            let generation = if of_jitted { code.generation.to_string() } else { String::new() };
+            let process = profile.text(profile.process(thread.process).name);
+            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+            *labelled.entry([text(tier), generation, thread.tid.to_string(), text(process)]).or_default() += 1;
+        }
+        let mut sums = vec![0; file.sample_type.len()];
+        let mut seen: BTreeMap<[String; 4], i64> = BTreeMap::new();
+        for sample in &file.sample {
+            sums.iter_mut().zip(&sample.value).for_each(|(sum, value)| *sum += value);
+            let mut labels = file.labels(sample);
+            let key = ["tier", "generation", "tid", "process"].map(|key| labels.remove(key).unwrap_or_default());
+            *seen.entry(key).or_default() += sample.value.iter().step_by(2).sum::<i64>();
+        }
+        prop_assert_eq!(seen, labelled);
+        let mut values: Vec<i64> = sums.into_iter().skip(1).step_by(2).collect();
+        let mut expected: Vec<i64> = weights.values().map(|&it| i64::try_from(it).unwrap()).collect();
+        values.sort_unstable();
+        expected.sort_unstable();
+        prop_assert_eq!(values, expected);
+    }
+}
+
+/// A function with a name of a megabyte, called by itself 100 times: a file does not repeat the name.
+#[test]
+fn long_names_do_not_multiply() {
+    let mut builder = Builder::new();
+    let event = builder.event(b"cycles");
+    let process = builder.process(1, b"app");
+    let thread = builder.thread(process, 1, b"app");
+    let name = builder.string(&vec![b'x'; 1 << 20]);
+    let function = builder.function(Function::new(name, FunctionKind::Jitted));
+    let code = builder.code(Code::new(function, 64));
+    let mut stack: Option<StackId> = None;
+    for address in 0..100 {
+        let mut frame = Frame::new(function);
+        (frame.code, frame.address) = (Some(code), address % 64);
+        let frame = builder.frame(frame);
+        stack = Some(builder.stack(stack, frame));
+        let stack = stack.expect("a stack");
+        builder.sample(SampleRow { time: address * 1000, thread, event, weight: 1, stack });
+    }
+    let profile = builder.finish();
+    for format in Format::ALL {
+        let bytes = written(format, &profile, &Options::default());
+        // Folded stacks spell out each: 100 × 50 × 4 KiB.
+        let most = if format == Format::Folded { 24 << 20 } else { 4 << 20 };
+        assert!(bytes.len() < most, "{format:?}: {}", bytes.len());
+    }
+}
+
+#[test]
+fn an_empty_profile_is_a_file_too() {
+    let profile = Builder::new().finish();
+    let none = Stacks::new();
+    let read = |format| written(format, &profile, &Options::default());
+    assert_eq!(crate::readers::firefox(&read(Format::Firefox)), none);
+    assert_eq!(crate::readers::speedscope(&read(Format::Speedscope)), none);
+    assert_eq!(crate::readers::pprof::profile(&read(Format::Pprof)).stacks(), none);
+    assert_eq!(crate::readers::cpuprofile(&read(Format::Cpuprofile)), none);
+    assert_eq!(crate::readers::chrome(&read(Format::Chrome)), none);
+    assert_eq!(crate::readers::otlp::stacks(&read(Format::Otlp)), none);
+    assert!(read(Format::Folded).is_empty());
+}
+
+/// Tiers and lines in names, where a format has no other place for them.
+#[test]
+fn names_have_tiers_and_lines_on_request() {
+    let mut builder = Builder::new();
+    let event = builder.event(b"cycles");
+    let process = builder.process(1, b"app");
+    let thread = builder.thread(process, 1, b"app");
+    let name = builder.string(b"f");
+    let function = builder.function(Function::new(name, FunctionKind::Jitted));
+    let mut code = Code::new(function, 64);
+    (code.process, code.tier) = (Some(process), builder.string(b"turbofan"));
+    let code = builder.code(code);
+    let mut frame = Frame::new(function);
+    (frame.code, frame.line) = (Some(code), 12);
+    let frame = builder.frame(frame);
+    let stack = builder.stack(None, frame);
+    builder.sample(SampleRow { time: 1000, thread, event, weight: 1, stack });
+    let profile = builder.finish();
+    let mut options = Options::default();
+    let folded = |options: &Options| written(Format::Folded, &profile, options);
+    assert_eq!(folded(&options), b"app;f_[j] 1\n");
+    options.tiers = true;
+    assert_eq!(folded(&options), b"app;f [turbofan]_[j] 1\n");
+    options.lines = true;
+    assert_eq!(folded(&options), b"app;f [turbofan]:12_[j] 1\n");
+    let spelled = crate::readers::speedscope(&written(Format::Speedscope, &profile, &options));
+    assert_eq!(spelled.into_keys().next(), Some(vec![("f [turbofan]:12".to_owned(), 0)]));
+    // Lines have a place of their own.
+    for format in [Format::Cpuprofile, Format::Chrome] {
+        let read = if format == Format::Chrome { crate::readers::chrome } else { crate::readers::cpuprofile };
+        let stacks = read(&written(format, &profile, &options));
+        assert_eq!(stacks.into_keys().next(), Some(vec![("f [turbofan]".to_owned(), 0)]));
+    }
+}

@@ -1,0 +1,8 @@
+//! The integration tests, as one program.
+
+mod tables;
+
+/// With tools of the second tier (`scripts/test.sh --live`).
+mod live {
+    mod engines;
+}

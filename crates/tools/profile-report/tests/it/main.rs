@@ -1,0 +1,12 @@
+//! The integration tests, as one program.
+
+mod built;
+mod made;
+mod syntax;
+
+/// With tools of the second tier (`scripts/test.sh --live`).
+mod live {
+    mod page;
+    mod difference;
+    mod hostile;
+}

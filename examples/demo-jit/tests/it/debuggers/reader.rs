@@ -1,0 +1,160 @@
+//! What gdb is told by the reader, of code that was never shown to it: the same as by the symbol files of the same code.
+
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use jitdump::extension::{control, log, tail};
+
+use crate::debuggers::session::{Demo, Running, Said, gdb_with};
+
+/// The library that gdb loads, which is built with the tests.
+fn load_reader() -> String {
+    let tests = std::env::current_exe().expect("a path");
+    let library: PathBuf = tests.with_file_name("libjitscribe_gdb.so");
+    assert!(library.is_file(), "no {}", library.display());
+    format!("jit-reader-load {}", library.display())
+}
+
+/// The demo up to the twelfth call of the host by its code: twelve floors up in the tower, and what is asked there.
+fn in_the_tower(setting: &str, before: &[&str], then: &[&str]) -> Said {
+    let demo = Demo::new();
+    // Where the stack begins depends on how long the environment is.
+    let padding = format!("set environment PADDING {:x<1$}", "", 8 - setting.len());
+    let setting = format!("set environment JITSCRIBE {setting}");
+    let mut script = vec![
+        setting.as_str(),
+        &padding,
+        "break demo_jit::native::code_of",
+        "run",
+        "ignore 1 10",
+        "continue",
+    ];
+    script.extend(before);
+    script.extend(then);
+    let words: Vec<String> = std::iter::once("--args".to_owned()).chain(demo.words()).collect();
+    gdb_with(&words, &script)
+}
+
+const QUESTIONS: [&str; 14] = [
+    "echo @stack\\n",
+    "backtrace -frame-info short-location",
+    "echo @frame\\n",
+    "frame 2",
+    "echo @line\\n",
+    "info line",
+    "echo @list\\n",
+    "list",
+    "echo @assembly\\n",
+    "disassemble /s",
+    "echo @registers\\n",
+    "info registers rsp rbp rbx r12 r13 r14 r15 rip",
+    "echo @end\\n",
+    "up",
+];
+
+/// Registers, without the addresses of what is on the heap: how much the publisher for gdb has allocated until then depends on
+/// how fast gdb is. Without address space randomization, the program and its heap are at 0x5555….
+fn without_heap(registers: &str) -> String {
+    let is_on_heap = |word: &str| word.parse().is_ok_and(|value: u64| value >> 32 == 0x5555);
+    let lines = registers.lines().map(|line| {
+        let words = line.split_whitespace();
+        words.map(|word| if is_on_heap(word) { "HEAP" } else { word }).collect::<Vec<_>>().join(" ")
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_reader_says_what_symbol_files_do() {
+    let shown = in_the_tower("gdb", &[], &QUESTIONS);
+    let reader = load_reader();
+    // The first time, gdb has the log locator for a file without symbols.
+    let read = in_the_tower("no-gdb", &[&reader, "jit-reader-unload", &reader], &QUESTIONS);
+    let unread = in_the_tower("no-gdb", &[], &QUESTIONS);
+    for part in ["stack", "frame", "line", "list", "assembly"] {
+        assert_eq!(read.part(part), shown.part(part), "{part}");
+        assert_ne!(unread.part(part), shown.part(part), "{part}");
+    }
+    let [read_registers, shown_registers, unread_registers] =
+        [&read, &shown, &unread].map(|said| without_heap(said.part("registers")));
+    assert_eq!(read_registers, shown_registers);
+    assert_ne!(unread_registers, shown_registers);
+    let stack = read.part("stack");
+    assert_eq!(stack.matches(" in baseline::tower ()").count(), 12, "{stack}");
+    assert!(stack.lines().last().unwrap_or_default().ends_with("_start ()"), "{stack}");
+}
+
+/// Code that is announced after gdb asked for names is unwound all the same.
+#[test]
+fn code_that_came_later_is_unwound() {
+    let demo = Demo::new();
+    let reader = load_reader();
+    let words: Vec<String> = std::iter::once("--args".to_owned()).chain(demo.words()).collect();
+    let said = gdb_with(
+        &words,
+        &[
+            &reader,
+            "set environment JITSCRIBE no-gdb",
+            "break demo_jit::native::code_of",
+            "run",
+            "ignore 1 10",
+            "continue",
+            "echo @stack\\n",
+            "backtrace",
+        ],
+    );
+    let stack = said.part("stack");
+    assert_eq!(stack.matches(" in demo_jit::native::apply").count(), 12, "{stack}");
+    assert!(stack.lines().last().unwrap_or_default().ends_with(" in _start ()"), "{stack}");
+}
+
+#[test]
+fn the_reader_reads_a_process_that_runs_and_its_core() {
+    let running = Running::start("no-gdb");
+    let core = running.demo.dir().join("core");
+    let save = format!("generate-core-file {}", core.display());
+    let reader = load_reader();
+    let live = gdb_with(
+        &["-iex".to_owned(), reader.clone(), "-p".to_owned(), running.pid()],
+        &["echo @stack\\n", "backtrace", "echo @core\\n", &save],
+    );
+    let stack = live.part("stack");
+    // Wherever it is now: in code of the first phase, or in what that calls.
+    let jitted: Vec<&str> = stack.lines().filter(|frame| frame.contains(" baseline::")).collect();
+    assert!(!jitted.is_empty() && !stack.contains("?? ()"), "{stack}");
+    assert!(jitted.iter().all(|frame| frame.contains(" () at DIR/demo.scribe:")), "{stack}");
+    assert!(stack.lines().last().unwrap_or_default().ends_with(" in _start ()"), "{stack}");
+    let of_core = gdb_with(
+        &["-iex".to_owned(), reader, running.program.clone(), core.display().to_string()],
+        &["echo @stack\\n", "backtrace"],
+    );
+    assert_eq!(of_core.part("stack"), stack);
+}
+
+/// A process that is asked to show its code and announces nothing has shown none: the reader goes on to read its log.
+#[test]
+fn a_request_that_still_stands_does_not_silence_the_reader() {
+    let running = Running::start("no-gdb");
+    // It does nothing that it is asked for meanwhile.
+    let stopped = Command::new("kill").args(["-STOP", &running.pid()]).status().expect("kill");
+    assert!(stopped.success());
+    let folder = std::fs::read_dir(format!("/proc/{}/fd", running.pid())).expect("descriptors");
+    let is_log = |path: &PathBuf| {
+        std::fs::read_link(path).is_ok_and(|to| to.starts_with("/memfd:jitscribe (deleted)"))
+    };
+    let mut paths = folder.map(|entry| entry.expect("a descriptor").path());
+    let path = paths.find(is_log).expect("a log");
+    let file = std::fs::OpenOptions::new().write(true).open(path).expect("the log");
+    // Behind the file's header, of 40 bytes.
+    let at = 40 + tail::FIRST_PAYLOAD + log::CONTROL;
+    let request = control::REQUEST | control::LOG | control::GDB;
+    file.write_all_at(&request.to_ne_bytes(), at as u64).expect("the control word");
+    let reader = load_reader();
+    let said = gdb_with(
+        &["-iex".to_owned(), reader, "-p".to_owned(), running.pid()],
+        &["echo @stack\\n", "backtrace", "echo @end\\n"],
+    );
+    let stack = said.part("stack");
+    assert!(stack.contains(" baseline::") && !stack.contains("?? ()"), "{stack}");
+    assert!(stack.lines().last().unwrap_or_default().ends_with(" in _start ()"), "{stack}");
+}

@@ -1,0 +1,6 @@
+//! Files that other programs wrote, in the repository: no program is recorded.
+
+mod callgrind;
+mod dumps;
+mod foreign;
+mod maps;

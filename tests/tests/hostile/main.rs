@@ -1,0 +1,6 @@
+//! Hostile files, names and processes.
+
+mod cost;
+mod names;
+mod process;
+mod storm;

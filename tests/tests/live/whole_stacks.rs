@@ -1,0 +1,144 @@
+//! Call stacks that were copied reach the bottom, in perf and as `record` counts them. Prints the table of `docs/viewers.md`:
+//!
+//! `cargo test -p end-to-end --locked --test live whole_stacks:: -- --nocapture --test-threads 1`
+
+use std::path::Path;
+
+use end_to_end::chains::Chain;
+use end_to_end::jitscribe::{jitscribe, report};
+use end_to_end::live::workload;
+use end_to_end::perf::Perf;
+use end_to_end::stacks::{Stacks, WholeStacks};
+use end_to_end::tool::{bun, cache, deno, run, tool};
+
+fn script(name: &str) -> String {
+    workload(name).to_str().expect("a UTF-8 path").to_owned()
+}
+
+fn record(program: &[&str]) -> Stacks {
+    Stacks::record(program, |_| {})
+}
+
+/// At least 95 of 100 are whole.
+fn expect_whole(counts: WholeStacks) {
+    let WholeStacks { stacks, injected, counted, .. } = counts;
+    assert!(injected * 100 >= stacks * 95 && counted * 100 >= stacks * 95, "{counts:?}");
+}
+
+#[test]
+fn node() {
+    let counts = record(&["node", &script("spin.js")]).expect_agreement("node 18");
+    expect_whole(counts);
+    assert!(counts.raw < counts.injected, "{counts:?}");
+}
+
+fn java(option: &str) {
+    let program = ["java", option, "Spin", "1500"];
+    let mut stacks = Stacks::record(&program, |folder| {
+        run(tool("javac").arg("-d").arg(folder).arg(workload("Spin.java")));
+    });
+    let counts = stacks.expect_agreement(&format!("Java 17, `{option}`"));
+    expect_whole(counts);
+}
+
+#[test]
+fn java_with_frame_pointers() {
+    java("-XX:+PreserveFramePointer");
+}
+
+#[test]
+fn java_without_frame_pointers() {
+    java("-XX:-PreserveFramePointer");
+}
+
+#[test]
+fn cpython() {
+    let python = cache().join("trixie/run/python3.13");
+    assert!(python.exists(), "Python 3.13 is not there: run scripts/setup.sh test");
+    let python = python.to_str().expect("a UTF-8 path");
+    expect_whole(record(&[python, &script("spin.py")]).expect_agreement("CPython 3.13"));
+}
+
+#[test]
+fn php() {
+    let mut program = vec!["php"];
+    for setting in [
+        "opcache.enable_cli=1",
+        "opcache.jit=tracing",
+        "opcache.jit_buffer_size=64M",
+        "opcache.file_update_protection=0",
+    ] {
+        program.extend(["-d", setting]);
+    }
+    let script = script("spin.php");
+    program.push(&script);
+    let counts = record(&program).expect_agreement("PHP 8.2");
+    expect_whole(counts);
+    assert!(counts.raw * 2 < counts.injected, "{counts:?}");
+}
+
+/// Erlang's processes have stacks of their own, which are not copied while C runs. A stack of Erlang's own code is whole.
+#[test]
+fn erlang() {
+    let compile = |folder: &Path| {
+        run(tool("erlc").arg("-o").arg(folder).arg(workload("spin.erl")));
+    };
+    let program = ["erl", "+S", "2", "-noshell", "-s", "spin", "main", "-s", "init", "stop"];
+    let mut stacks = Stacks::record(&program, compile);
+    let counts = stacks.count("Erlang 25");
+    let (all, whole) = stacks.from_jitted_code();
+    assert!(all > 100 && whole * 100 >= all * 90, "{whole} of {all}, {counts:?}");
+}
+
+/// JavaScriptCore enters jitted code, and its interpreter, by code that keeps a frame pointer and has no tables. perf's libunwind
+/// computes the wrong stack pointer there (see [`jitscribe_inject::Guess`]), which no image can change. Guessed rightly, stacks are whole.
+#[test]
+fn javascriptcore() {
+    let counts = record(&["jsc", &script("spin.js")]).expect_agreement("JavaScriptCore 2.50");
+    assert!(counts.guessed * 100 >= counts.stacks * 95, "{counts:?}");
+}
+
+/// The programs of deno and bun have no unwind tables, at which perf ends a stack. They keep frame pointers, which `jitscribe report` follows.
+fn expect_whole_by_guess(program: &Path, what: &str) {
+    let program = program.to_str().expect("a UTF-8 path");
+    let counts = record(&[program, "run", &script("spin.js")]).expect_agreement(what);
+    assert!(counts.guessed * 100 >= counts.stacks * 95, "{counts:?}");
+}
+
+#[test]
+fn deno_without_tables() {
+    expect_whole_by_guess(&deno(), "deno 2.9");
+}
+
+#[test]
+fn bun_without_tables() {
+    expect_whole_by_guess(&bun(), "bun 1.4");
+}
+
+/// With frame pointers, which `record` chooses, perf shows whole stacks of both, except where the C library runs, which keeps none.
+#[test]
+fn deno_and_bun_by_frame_pointers() {
+    for program in [deno(), bun()] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut record = jitscribe();
+        record.args(["record", "--json", "-F", "999", "-o", "it.data", "--"]).arg(&program);
+        // How soon code is compiled depends on the machine: a second may have too few samples in it.
+        record.arg("run").arg(workload("spin.js")).arg("4").current_dir(folder.path());
+        let report = report(&run(record.env("DENO_DIR", folder.path())));
+        let [named, unnamed] =
+            ["named", "unnamed"].map(|count| report["samples"][count].as_u64().expect("a number"));
+        assert!(named > 100 && unnamed * 100 <= named, "{report}");
+        let chains = Perf::installed().chains(&folder.path().join("it.data"));
+        let is_jitted = |chain: &&Chain| {
+            chain.frames.first().is_some_and(|leaf| leaf.dso.contains("/it.data.jit/"))
+        };
+        let is_whole = |chain: &&Chain| {
+            let bottoms = ["__libc_start_call_main", "start_thread", "clone3", "_start"];
+            let last = chain.frames.last().and_then(|frame| frame.name());
+            last.is_some_and(|name| bottoms.contains(&name))
+        };
+        let all = chains.iter().filter(is_jitted).count();
+        let whole = chains.iter().filter(is_jitted).filter(is_whole).count();
+        assert!(all > 100 && whole * 100 >= all * 95, "{whole} of {all}");
+    }
+}

@@ -1,0 +1,4 @@
+//! Rules of the repository: dependencies, imports, and that the documents work as written.
+
+mod dependencies;
+mod imports;
