@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures what sampling costs a JVM: the Java compiler at work (benches/java/Load.java), without a profiler and with several, by turns. Prints the
-# table of docs/java.md: medians, and the median of the ratios to the run without a profiler in the same round.
+# table of docs/performance.md: medians, and the median of the ratios to the run without a profiler in the same round.
 #
 #   scripts/java-cost.sh [ROUNDS] [STEPS]           default: 7 rounds of 60 steps
 #   ASYNC_PROFILER=libasyncProfiler.so scripts/java-cost.sh

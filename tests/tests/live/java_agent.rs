@@ -330,7 +330,7 @@ fn classes_come_and_go(jdk: &Jdk) {
     churn(jdk, 6, &["-XX:TieredStopAtLevel=1"]);
 }
 
-/// `cargo test -p end-to-end --test java_agent -- --ignored --nocapture`
+/// `cargo test -p end-to-end --test live java_agent:: -- --ignored --nocapture`
 #[test]
 #[ignore = "takes ten minutes"]
 fn classes_are_loaded_and_unloaded_for_ten_minutes() {
