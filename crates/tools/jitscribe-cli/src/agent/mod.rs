@@ -7,7 +7,6 @@
 mod args;
 mod ask;
 mod clients;
-mod cpu_clock;
 mod discovery;
 mod files;
 mod images;

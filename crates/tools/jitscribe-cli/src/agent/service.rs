@@ -19,14 +19,13 @@ use signal_hook::low_level::pipe;
 
 use super::args::ServiceArgs;
 use super::clients::{Asked, Clients};
-use super::cpu_clock::processor_time;
 use super::discovery::{Discovery, Examined, Found, examine};
 use super::files::Files;
 use super::images::{self, KeptImages};
 use super::memory_file::MemoryFile;
 use super::metrics::{Metrics, of_this_process};
 use super::proc_files::Stat;
-use crate::foreign::{self, Owner};
+use crate::foreign::{self, Owner, processor_time};
 use crate::process::{nanoseconds, newest_process, processes};
 use crate::text::Out;
 use crate::{Error, Result, descriptors, note};
