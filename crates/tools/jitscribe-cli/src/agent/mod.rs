@@ -12,6 +12,7 @@ mod files;
 mod images;
 mod memory_file;
 mod metrics;
+mod patient;
 mod proc_files;
 mod service;
 
