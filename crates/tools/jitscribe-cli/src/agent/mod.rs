@@ -10,6 +10,7 @@ mod clients;
 mod discovery;
 mod files;
 mod images;
+mod look_age;
 mod memory_file;
 mod metrics;
 mod patient;
