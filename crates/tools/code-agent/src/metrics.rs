@@ -54,6 +54,8 @@ pub struct Gauges {
     pub descriptions: u64,
     /// Processes that are left out because of a limit.
     pub left_out: u64,
+    /// How many seconds ago a process was last examined, if some are to be. Who examines them sets it.
+    pub look_age: u64,
 }
 
 fn put(out: &mut String, kind: &str, name: &str, help: &str, value: u64) {
@@ -113,5 +115,7 @@ pub fn text(counts: &Counts, gauges: &Gauges) -> String {
     put(g, "left_out_codes", help, gauges.codes_left_out);
     put(g, "descriptions", "Descriptions of codes that are kept.", gauges.descriptions);
     put(g, "left_out_processes", "Processes left out because of a limit.", gauges.left_out);
+    let help = "Seconds since a process was last examined, if some are to be.";
+    put(g, "look_age_seconds", help, gauges.look_age);
     out
 }

@@ -451,6 +451,7 @@ impl<S: Source> Processes<S> {
     pub fn gauges(&self) -> Gauges {
         let logs = self.processes.values().flat_map(|process| &process.logs);
         Gauges {
+            look_age: 0,
             processes: self.processes.len() as u64,
             ended_processes: self.processes.values().filter(|it| it.ended.is_some()).count() as u64,
             codes: self.codes,

@@ -3,13 +3,13 @@
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use code_agent::protocol::{
     Address, Answer, Ask, Content, Request, Resolved, ResolvedCode, Unknown, VERSION,
 };
 
 use super::args::SOCKET;
+use super::patient::Patient;
 use crate::text::Out;
 use crate::{Error, Result, text};
 
@@ -125,9 +125,6 @@ fn unexpected(connection: &Connection) -> Error {
     Error::Refused(format!("{path}: an answer to another question; is this an agent?"))
 }
 
-/// How long the agent may take.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 /// The most bytes of an answer.
 const LARGEST: u64 = 1 << 30;
 
@@ -142,14 +139,13 @@ impl Connection {
             ))
         })?;
         let failed = |error| Error::file(path)(error);
-        stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
+        let mut agent = Patient::new(&stream).map_err(failed)?;
         let request = Request { version: VERSION, id: 1, ask };
         let mut line = serde_json::to_vec(&request).map_err(|error| failed(error.into()))?;
         line.push(b'\n');
-        (&stream).write_all(&line).map_err(failed)?;
+        agent.write_all(&line).map_err(failed)?;
         let mut answer = Vec::new();
-        let mut reader = BufReader::new(std::io::Read::take(&stream, LARGEST));
+        let mut reader = BufReader::new(std::io::Read::take(agent, LARGEST));
         reader.read_until(b'\n', &mut answer).map_err(failed)?;
         let answer: Answer = serde_json::from_slice(&answer).map_err(Error::format(path))?;
         match answer.content {

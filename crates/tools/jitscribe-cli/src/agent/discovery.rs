@@ -2,15 +2,18 @@
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use code_agent::{FoundLog, ProcessFacts, ProcessKey};
+use rustix::time::ClockId;
 
+use super::look_age::LookAge;
 use super::memory_file::MemoryFile;
 use super::proc_files::{Stat, container, inner};
 use crate::foreign::Patience;
-use crate::process::{ExaminedProcess, Log, examine_all};
+use crate::process::{ExaminedProcess, Log, examine_all, nanoseconds};
 use crate::{Error, Result};
 
 /// What was found in a process.
@@ -40,6 +43,8 @@ pub struct Discovery {
     results: Receiver<Examined>,
     /// Becomes readable when there are results.
     pub bell: UnixStream,
+    /// Since when the thread has given no sign.
+    pub age: Arc<LookAge>,
 }
 
 impl Discovery {
@@ -56,22 +61,27 @@ impl Discovery {
         ringer.set_nonblocking(true).map_err(failed)?;
         let (requests, requested) = channel::<Vec<u32>>();
         let (sender, results) = channel();
+        let age = Arc::new(LookAge::default());
+        let looks = Arc::clone(&age);
         let work = move || {
             while let Ok(pids) = requested.recv() {
                 examine(&pids, |examined| {
+                    looks.sign(nanoseconds(ClockId::Monotonic));
                     let _ = sender.send(examined);
                     // It rings already if there is no space.
                     let _ = ringer.write(&[1]);
                 });
+                looks.end();
             }
         };
         thread::Builder::new().name("examine".to_owned()).spawn(work).map_err(failed)?;
-        Ok(Self { requests, results, bell })
+        Ok(Self { requests, results, bell, age })
     }
 
     /// Has processes examined.
     pub fn examine(&self, pids: Vec<u32>) {
         if !pids.is_empty() {
+            self.age.begin(nanoseconds(ClockId::Monotonic));
             let _ = self.requests.send(pids);
         }
     }

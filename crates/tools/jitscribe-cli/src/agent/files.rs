@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use code_agent::{ProcessFacts, ProcessKey, Processes};
 use code_log::Source;
@@ -14,8 +14,7 @@ use code_log::Source;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::ClockId;
 
-use super::cpu_clock::processor_time;
-use crate::foreign::{Patience, Pending, Task};
+use crate::foreign::{Clock, Deadline, Limit, Patience, Pending, Task, processor_time};
 use crate::process::{ReadSourceFiles, SourceFileReadings, nanoseconds};
 
 /// The most workers at a time, and the most of them for one user's processes: others keep the rest.
@@ -24,11 +23,11 @@ const MOST_OF_USER: usize = 8;
 
 /// How long a worker may take.
 const PATIENCE: Patience = Patience {
-    silence: Duration::from_secs(1),
-    whole: Duration::from_secs(2),
+    silence: Limit::of(Duration::from_secs(1)),
+    whole: Limit::of(Duration::from_secs(2)),
     bytes: 2 << 20,
     memory: 2 << 30,
-    all: Duration::MAX,
+    all: Limit::NEVER,
 };
 
 /// How far ahead of its share a process's files may be read, in nanoseconds.
@@ -38,7 +37,7 @@ const READ: u64 = 20_000_000;
 /// What a byte costs: 16 MiB are read of a process in a second, in the long run.
 const BYTE: u64 = 60;
 /// How long reading all files once may take.
-const MOST_OF_ALL: Duration = Duration::from_secs(60);
+const MOST_OF_ALL: Limit = Limit::of(Duration::from_secs(60));
 /// The longest time from one attempt to the next if a file system does not respond, in nanoseconds.
 const SELDOM: u64 = 60_000_000_000;
 
@@ -209,8 +208,8 @@ impl Files {
     /// Reads all that there is to read. A file that does not respond is left out, and so is what a process has written that writes
     /// faster than it is read.
     pub fn read_all<S: Source>(&mut self, table: &mut Processes<S>) {
-        let begun = Instant::now();
-        while begun.elapsed() < MOST_OF_ALL {
+        let mut deadline = Deadline::new(MOST_OF_ALL, MOST_OF_ALL, Clock::now());
+        while !deadline.is_over(Clock::now()) {
             let now = nanoseconds(ClockId::Monotonic);
             self.processes.retain(|_, schedule| schedule.failed == 0);
             self.begin(table, now);
@@ -223,6 +222,7 @@ impl Files {
             let wait = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
             let _ = poll(&mut polled, Some(&wait));
             self.take(table, nanoseconds(ClockId::Monotonic));
+            deadline.look(Clock::now(), || None);
         }
     }
 

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::event::PollFlags;
 
-use super::cpu_clock::processor_time;
+use crate::foreign::processor_time;
 use crate::{Error, Result};
 
 /// The most connections at a time. The oldest gives way: one that says nothing keeps no others out.

@@ -7,12 +7,13 @@
 mod args;
 mod ask;
 mod clients;
-mod cpu_clock;
 mod discovery;
 mod files;
 mod images;
+mod look_age;
 mod memory_file;
 mod metrics;
+mod patient;
 mod proc_files;
 mod service;
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use code_agent::access::Peer;
+use code_agent::metrics::Gauges;
 use code_agent::protocol::{Ask, Request};
 use code_agent::{Limits, Looks, ProcessKey, Processes};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -19,14 +20,14 @@ use signal_hook::low_level::pipe;
 
 use super::args::ServiceArgs;
 use super::clients::{Asked, Clients};
-use super::cpu_clock::processor_time;
 use super::discovery::{Discovery, Examined, Found, examine};
 use super::files::Files;
 use super::images::{self, KeptImages};
+use super::look_age::{Change, LONG};
 use super::memory_file::MemoryFile;
 use super::metrics::{Metrics, of_this_process};
 use super::proc_files::Stat;
-use crate::foreign::{self, Owner};
+use crate::foreign::{self, Owner, processor_time};
 use crate::process::{nanoseconds, newest_process, processes};
 use crate::text::Out;
 use crate::{Error, Result, descriptors, note};
@@ -311,6 +312,7 @@ impl Service {
         }
         self.newest = newest;
         self.begin_examinations(now);
+        self.warn_of_silence(now);
         if now.saturating_sub(self.updated) >= self.interval {
             self.updated = now;
             let running: Vec<ProcessKey> = self.table.running().collect();
@@ -399,6 +401,19 @@ impl Service {
         self.discovery.examine(due);
     }
 
+    fn warn_of_silence(&self, now: u64) {
+        let seconds = LONG / 1_000_000_000;
+        match self.discovery.age.change(now) {
+            Some(Change::Silent) => note::warning(format_args!(
+                "no process was examined for {seconds} s, so that new processes are not known: the helper (process {}) does not \
+                 respond or gets no processor time; give the agent more of it (in its unit for systemd: CPUWeight)",
+                foreign::helper_pid().unwrap_or(0)
+            )),
+            Some(Change::Over) => note::say("processes are examined again"),
+            None => {}
+        }
+    }
+
     fn take_results(&mut self) {
         let now = now();
         self.files.take(&mut self.table, now);
@@ -452,10 +467,12 @@ impl Service {
     }
 
     fn answer(&mut self) {
-        let Self { clients, metrics, images, table, known, files, .. } = self;
+        let Self { clients, metrics, images, table, known, files, discovery, .. } = self;
         if let Some(metrics) = metrics {
             metrics.serve(|| {
-                let mut text = code_agent::metrics::text(&table.counts, &table.gauges());
+                let age = discovery.age.age(now()) / 1_000_000_000;
+                let gauges = Gauges { look_age: age, ..table.gauges() };
+                let mut text = code_agent::metrics::text(&table.counts, &gauges);
                 if images.is_some() {
                     text += &code_agent::metrics::image_text(&table.images);
                 }

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jitscribe_inject::files::SourceFile;
 use rustix::fs::{
@@ -20,7 +20,7 @@ use rustix::fs::{
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
-use crate::foreign::{self, Answer, Budget, Output, Patience, Reservation};
+use crate::foreign::{self, Answer, Budget, Limit, Output, Patience, Reservation};
 use crate::note;
 
 use super::{Inode, next_data};
@@ -172,12 +172,11 @@ fn ask(path: &Path, what: What) -> io::Result<Answer> {
     }
     let mut patience = Patience::ONE_OF_MANY;
     if late.lost > LOST {
-        patience.silence = SHORT;
+        patience.silence = Limit::of(SHORT);
     }
-    let begun = Instant::now();
     let answer = foreign::ask_for_file(&request, patience);
     if answer.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
-        late.lost += begun.elapsed();
+        late.lost += patience.silence.counted;
         late.count += 1;
         late.roots.extend(root.map(<[u8]>::to_owned));
         if late.count == MOST_LATE {

@@ -5,16 +5,18 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::RecvFlags;
 
 use super::budget::{Budget, Reservation};
+use super::deadline::{Clock, Deadline, Limit};
 use super::helper::Message;
 use super::task::{Kind, Task};
+use super::usage::Usage;
 use super::wire;
 use crate::{note, text};
 
@@ -45,6 +47,7 @@ pub struct Answer {
 pub struct Kept {
     socket: OwnedFd,
     number: u64,
+    process: Process,
 }
 
 impl Kept {
@@ -53,7 +56,7 @@ impl Kept {
     /// # Errors
     /// If it has ended, or does not accept the message in time.
     pub fn send(&self, message: &[u8]) -> io::Result<()> {
-        wire::send(&self.socket, &[message], &[])
+        send(&self.socket, &[message], &[], || self.process.usage())
     }
 
     /// Sends it a request, and waits for the answer. A worker that does not answer in time is stopped.
@@ -61,26 +64,38 @@ impl Kept {
     /// # Errors
     /// As for [`run`].
     pub fn ask(&self, request: &[u8], patience: Patience) -> io::Result<Answer> {
-        let now = Instant::now();
-        let mut running = Running {
-            index: 0,
-            number: self.number,
-            socket: self.socket.try_clone()?,
-            begun: now,
-            until: now + patience.silence,
-            answer: Answer::default(),
-            is_reader: false,
-            is_over: false,
-        };
-        wire::send(&running.socket, &[request], &[])?;
+        let mut running = self.running(patience, Clock::now())?;
+        send(&running.socket, &[request], &[], || self.process.usage())?;
         running.wait_for_answer(&mut vec![0; wire::PACKET], patience)
     }
 
-    /// Waits until the worker has sent something or ended, but not longer than `until`.
-    pub fn wait(&self, until: Instant) {
-        let left = until.saturating_duration_since(Instant::now());
-        let left = Timespec::try_from(left).unwrap_or_default();
-        let _ = poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&left));
+    fn running(&self, patience: Patience, clock: Clock) -> io::Result<Running> {
+        Ok(Running {
+            index: 0,
+            number: self.number,
+            socket: self.socket.try_clone()?,
+            process: self.process,
+            deadline: patience.deadline(clock),
+            answer: Answer::default(),
+            is_reader: false,
+            is_over: false,
+        })
+    }
+}
+
+/// Waits until these workers have ended. Those that do not end in time are stopped, as are all if a signal arrives.
+pub fn wait_for_ends<'k>(kept: impl IntoIterator<Item = &'k Kept>, patience: Patience) {
+    let clock = Clock::now();
+    let kept = kept.into_iter();
+    let mut running: Vec<_> = kept.filter_map(|kept| kept.running(patience, clock).ok()).collect();
+    let mut room = vec![0; wire::PACKET];
+    loop {
+        running.retain_mut(|one| one.go_on(&mut room, patience).is_none());
+        let clock = Clock::now();
+        let Some(pause) = running.iter().map(|one| one.deadline.pause(clock)).min() else { return };
+        if wait(&running, pause) {
+            return;
+        }
     }
 }
 
@@ -104,34 +119,38 @@ impl Default for Reservation {
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// The longest wait without any message from the worker.
-    pub silence: Duration,
+    pub silence: Limit,
     /// The longest wait in total.
-    pub whole: Duration,
+    pub whole: Limit,
     /// The maximum size of the answer in bytes.
     pub bytes: usize,
     /// The limit on the worker's address space.
     pub memory: u64,
     /// For all tasks of one [`run_all`] together: no task is started after this time.
-    pub all: Duration,
+    pub all: Limit,
 }
 
 impl Patience {
     /// For a process that the user named.
     pub const NAMED: Self = Self {
-        silence: Duration::from_secs(10),
-        whole: Duration::from_secs(120),
+        silence: Limit::of(Duration::from_secs(10)),
+        whole: Limit::of(Duration::from_secs(120)),
         bytes: 2 << 30,
         memory: 6 << 30,
-        all: Duration::MAX,
+        all: Limit::NEVER,
     };
     /// For one of many processes that the user did not name.
     pub const ONE_OF_MANY: Self = Self {
-        silence: Duration::from_secs(5),
-        whole: Duration::from_secs(30),
+        silence: Limit::of(Duration::from_secs(5)),
+        whole: Limit::of(Duration::from_secs(30)),
         bytes: 1 << 30,
         memory: 2 << 30,
-        all: Duration::from_secs(60),
+        all: Limit::of(Duration::from_secs(60)),
     };
+
+    fn deadline(&self, clock: Clock) -> Deadline {
+        Deadline::new(self.silence, self.whole, clock)
+    }
 }
 
 /// The maximum number of workers at a time.
@@ -141,12 +160,14 @@ const WORKERS: usize = 64;
 const PROMPT: usize = 4;
 /// The maximum number of workers that read logs, late or not, because reading logs takes memory.
 const READERS: usize = 4;
-/// The time after which a worker is late.
+/// The time after which a worker is late, if it could work.
 const LATE: Duration = Duration::from_millis(100);
 /// The maximum number of descriptors in an answer.
 const DESCRIPTORS: usize = 256;
 /// How long to wait for space to send a message to the helper or a worker. Longer waits mean that a signal has stopped it.
-const ROOM: Duration = Duration::from_secs(5);
+const ROOM: Limit = Limit::of(Duration::from_secs(5));
+/// How often to look at the receiver while there is no space.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Runs a task in a worker.
 ///
@@ -170,10 +191,11 @@ pub fn run_all(
     let mut jobs = jobs.into_iter().enumerate().peekable();
     let mut running: VecDeque<Running> = VecDeque::new();
     let mut room = vec![0; wire::PACKET];
-    let begun = Instant::now();
+    let mut all = Deadline::new(patience.all, patience.all, Clock::now());
     while jobs.peek().is_some() || !running.is_empty() {
-        let now = Instant::now();
-        if now.duration_since(begun) > patience.all && jobs.peek().is_some() {
+        let clock = Clock::now();
+        all.look_at_many(clock, || starved(&running));
+        if all.is_over(clock) && jobs.peek().is_some() {
             let mut count = 0_u64;
             for (index, _) in jobs.by_ref() {
                 done(index, Err(io::ErrorKind::QuotaExceeded.into()));
@@ -181,11 +203,11 @@ pub fn run_all(
             }
             note::warning(format_args!(
                 "skipped {count} code logs or processes: inspecting others took longer than {} s",
-                patience.all.as_secs()
+                patience.all.counted.as_secs()
             ));
             continue;
         }
-        let prompt = running.iter().filter(|one| now < one.begun + LATE).count();
+        let prompt = running.iter().filter(|one| one.deadline.counted() < LATE).count();
         let readers = running.iter().filter(|one| one.is_reader).count();
         let is_next_reader = jobs.peek().is_some_and(|(_, job)| job.task.is_reader());
         if prompt < PROMPT
@@ -193,15 +215,14 @@ pub fn run_all(
             && !(is_next_reader && readers >= READERS)
             && let Some((index, job)) = jobs.next()
         {
-            match Running::begin(index, &job, patience, now) {
+            match Running::begin(index, &job, patience) {
                 Ok(one) => running.push_back(one),
                 Err(error) => done(index, Err(error)),
             }
             continue;
         }
-        let next =
-            running.iter().flat_map(|one| [Some(one.until), one.turns_late(now)]).flatten().min();
-        if wait(running.iter(), next.unwrap_or(now).saturating_duration_since(now)) {
+        let pause = running.iter().map(|one| one.deadline.pause(clock)).min();
+        if wait(&running, pause.unwrap_or_default()) {
             // A signal arrived that does not end the command, as at the end of a recording. Whoever sent it does not want to
             // wait.
             let rest = running.iter().map(|one| one.index).chain(jobs.map(|(index, _)| index));
@@ -222,6 +243,13 @@ pub fn run_all(
     }
 }
 
+/// In which part of the time these workers could not work, between 0 and 1.
+fn starved(running: &VecDeque<Running>) -> f64 {
+    let sum: f64 = running.iter().map(|one| one.deadline.starved()).sum();
+    let count = u32::try_from(running.len()).unwrap_or(u32::MAX);
+    sum / f64::from(count.max(1))
+}
+
 /// Waits until one of the workers sends something, at most for `time`. Returns whether a signal arrived.
 fn wait<'r>(running: impl IntoIterator<Item = &'r Running>, time: Duration) -> bool {
     let running = running.into_iter();
@@ -237,9 +265,8 @@ pub struct Running {
     index: usize,
     number: u64,
     socket: OwnedFd,
-    begun: Instant,
-    /// The deadline for its next message.
-    until: Instant,
+    process: Process,
+    deadline: Deadline,
     answer: Answer,
     /// Whether it reads a log.
     is_reader: bool,
@@ -249,14 +276,14 @@ pub struct Running {
 
 impl Running {
     /// Starts a task.
-    pub fn begin(index: usize, job: &Job, patience: Patience, now: Instant) -> io::Result<Self> {
-        let (socket, number) = start(&job.task, &job.passed, patience.memory)?;
+    pub fn begin(index: usize, job: &Job, patience: Patience) -> io::Result<Self> {
+        let (socket, number, process) = start(&job.task, &job.passed, patience.memory)?;
         Ok(Self {
             index,
             number,
             socket,
-            begun: now,
-            until: now + patience.silence,
+            process,
+            deadline: patience.deadline(Clock::now()),
             answer: Answer::default(),
             is_reader: job.task.is_reader(),
             is_over: false,
@@ -268,17 +295,13 @@ impl Running {
         self.socket.as_fd()
     }
 
-    fn turns_late(&self, now: Instant) -> Option<Instant> {
-        Some(self.begun + LATE).filter(|late| now < *late)
-    }
-
     /// Waits for the answer of this worker alone. `room` is for [`wire::PACKET`] bytes.
     fn wait_for_answer(&mut self, room: &mut [u8], patience: Patience) -> io::Result<Answer> {
         loop {
             if let Some(answer) = self.go_on(room, patience) {
                 return answer?;
             }
-            if wait([&*self], self.until.saturating_duration_since(Instant::now())) {
+            if wait([&*self], self.deadline.pause(Clock::now())) {
                 return Err(io::ErrorKind::Interrupted.into());
             }
         }
@@ -308,6 +331,7 @@ impl Running {
                     Err(error) => return Some(Err(error)),
                 },
                 Some(Kind::Progress) => {}
+                Some(Kind::Started) => self.process.has_started(rest),
                 Some(Kind::Done) => {
                     let answer = std::mem::take(&mut self.answer);
                     self.is_over = true;
@@ -325,7 +349,8 @@ impl Running {
                         Err(error) => return Some(Err(error)),
                     };
                     self.is_over = true;
-                    let kept = Some(Kept { socket, number: self.number });
+                    let (number, process) = (self.number, self.process);
+                    let kept = Some(Kept { socket, number, process });
                     return Some(Ok(Ok(Answer { kept, ..std::mem::take(&mut self.answer) })));
                 }
                 None => return Some(Err(io::ErrorKind::InvalidData.into())),
@@ -335,14 +360,19 @@ impl Running {
             if too_much {
                 return Some(Err(io::ErrorKind::FileTooLarge.into()));
             }
-            let last = self.begun + patience.whole;
-            self.until = (Instant::now() + patience.silence).min(last);
-            if Instant::now() > last {
+            let clock = Clock::now();
+            self.deadline.progress(clock);
+            // One that sends all the time does not get around the limit for the whole.
+            self.deadline.look(clock, || self.process.usage());
+            if self.deadline.is_over(clock) {
                 break;
             }
         }
-        let is_late = Instant::now() >= self.until;
-        is_late.then(|| Err(io::Error::new(io::ErrorKind::TimedOut, "not responding")))
+        let clock = Clock::now();
+        self.deadline.look(clock, || self.process.usage());
+        self.deadline
+            .is_over(clock)
+            .then(|| Err(io::Error::new(io::ErrorKind::TimedOut, "not responding")))
     }
 }
 
@@ -368,11 +398,35 @@ fn failure(packet: &[u8]) -> io::Error {
 /// The helper, once there is one.
 static HELPER: Mutex<Option<Helper>> = Mutex::new(None);
 
+/// Its process id, or 0. Who asks for it does not wait for a message to the helper, as it would with [`HELPER`].
+static HELPER_ID: AtomicU32 = AtomicU32::new(0);
+
+/// The process that performs a task: the helper, until it has forked the worker.
+#[derive(Clone, Copy, Debug, Default)]
+struct Process {
+    id: Option<u32>,
+    is_worker: bool,
+}
+
+impl Process {
+    /// The helper says which process the worker is. The worker could say it again, and name another process that waits for a processor.
+    fn has_started(&mut self, id: &[u8]) {
+        if let (false, Ok(id)) = (self.is_worker, id.try_into()) {
+            *self = Self { id: Some(u32::from_ne_bytes(id)), is_worker: true };
+        }
+    }
+
+    fn usage(self) -> Option<Usage> {
+        Usage::of_worker(self.id?)
+    }
+}
+
 #[derive(Debug)]
 struct Helper {
     socket: OwnedFd,
+    id: u32,
     /// The helper ends when our end of the socket is closed. We never wait for it.
-    process: Option<Child>,
+    _process: Option<Child>,
 }
 
 /// The number of the next task. Numbers are not reused, even with a new helper: otherwise, stopping an old task could stop a new
@@ -426,7 +480,7 @@ impl Conversation {
     /// If it cannot be started.
     pub fn begin(task: Task, patience: Patience) -> io::Result<Self> {
         let job = Job { task, passed: Vec::new() };
-        let running = Running::begin(0, &job, patience, Instant::now())?;
+        let running = Running::begin(0, &job, patience)?;
         Ok(Self { running, room: vec![0; wire::PACKET] })
     }
 
@@ -443,9 +497,9 @@ impl Conversation {
     }
 
     fn send(&mut self, request: &[u8], patience: Patience) -> io::Result<()> {
-        let (one, now) = (&mut self.running, Instant::now());
-        (one.begun, one.until, one.is_over) = (now, now + patience.silence, false);
-        wire::send(&one.socket, &[request], &[])
+        let one = &mut self.running;
+        (one.deadline, one.is_over) = (patience.deadline(Clock::now()), false);
+        send(&one.socket, &[request], &[], || one.process.usage())
     }
 
     fn receive(&mut self, patience: Patience) -> io::Result<Answer> {
@@ -455,26 +509,30 @@ impl Conversation {
 
 /// The process id of the helper, once there is one: the parent of all workers.
 pub fn helper_pid() -> Option<u32> {
-    let helper = HELPER.lock().unwrap_or_else(PoisonError::into_inner);
-    helper.as_ref()?.process.as_ref().map(Child::id)
+    Some(HELPER_ID.load(Ordering::Relaxed)).filter(|id| *id != 0)
 }
 
 /// Tells the helper to start a task. Starts the helper first if necessary.
-fn start(task: &Task, passed: &[OwnedFd], memory: u64) -> io::Result<(OwnedFd, u64)> {
+fn start(task: &Task, passed: &[OwnedFd], memory: u64) -> io::Result<(OwnedFd, u64, Process)> {
     let mut helper = HELPER.lock().unwrap_or_else(PoisonError::into_inner);
     for again in [true, false] {
         let one = match &mut *helper {
             Some(one) => one,
-            none => none.insert(Helper::start()?),
+            none => {
+                let one = none.insert(Helper::start()?);
+                HELPER_ID.store(one.id, Ordering::Relaxed);
+                one
+            }
         };
         let (ours, theirs) = wire::pair()?;
-        wire::bound_sending(&ours, ROOM)?;
+        wire::bound_sending(&ours, LOOK)?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let message = serde_json::to_vec(&Message::Start { number, task: task.clone(), memory })?;
         let mut descriptors = vec![theirs.as_fd()];
         descriptors.extend(passed.iter().map(OwnedFd::as_fd));
-        match wire::send(&one.socket, &[&message], &descriptors) {
-            Ok(()) => return Ok((ours, number)),
+        let process = Process { id: Some(one.id), is_worker: false };
+        match send(&one.socket, &[&message], &descriptors, || process.usage()) {
+            Ok(()) => return Ok((ours, number, process)),
             // The helper was killed or stopped. If it continues, it finds its socket closed and ends.
             Err(error) if again && is_gone(&error) => give_up(&mut helper),
             Err(error) => return Err(error),
@@ -487,9 +545,36 @@ fn start(task: &Task, passed: &[OwnedFd], memory: u64) -> io::Result<(OwnedFd, u
 fn stop(number: u64) {
     let mut helper = HELPER.lock().unwrap_or_else(PoisonError::into_inner);
     if let (Some(one), Ok(message)) = (&*helper, serde_json::to_vec(&Message::Stop { number }))
-        && wire::send(&one.socket, &[&message], &[]).is_err_and(|error| is_gone(&error))
+        && send(&one.socket, &[&message], &[], || Usage::of_worker(one.id))
+            .is_err_and(|error| is_gone(&error))
     {
         give_up(&mut helper);
+    }
+}
+
+/// Sends a packet, and waits until the receiver has made space for it: for [`ROOM`].
+///
+/// # Errors
+/// As for [`wire::send`].
+fn send(
+    socket: &OwnedFd,
+    bytes: &[&[u8]],
+    descriptors: &[BorrowedFd<'_>],
+    usage: impl Fn() -> Option<Usage>,
+) -> io::Result<()> {
+    let mut deadline = None;
+    loop {
+        match wire::send(socket, bytes, descriptors) {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                let clock = Clock::now();
+                let deadline = deadline.get_or_insert_with(|| Deadline::new(ROOM, ROOM, clock));
+                deadline.look(clock, &usage);
+                if deadline.is_over(clock) {
+                    return Err(error);
+                }
+            }
+            done => return done,
+        }
     }
 }
 
@@ -497,6 +582,7 @@ fn stop(number: u64) {
 fn give_up(helper: &mut Option<Helper>) {
     static WARNED: AtomicBool = AtomicBool::new(false);
     *helper = None;
+    HELPER_ID.store(0, Ordering::Relaxed);
     if !WARNED.swap(true, Ordering::Relaxed) {
         note::warning(format_args!(
             "the helper process, which opens files of others, has ended or does not respond: files may be missing from the \
@@ -537,22 +623,23 @@ impl Helper {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        wire::bound_sending(&ours, ROOM)?;
-        Ok(Self { socket: ours, process: Some(process) })
+        wire::bound_sending(&ours, LOOK)?;
+        Ok(Self { socket: ours, id: process.id(), _process: Some(process) })
     }
 
     /// The test program cannot be started as a helper, so it forks.
     #[cfg(test)]
     fn start() -> io::Result<Self> {
         let (ours, theirs) = wire::pair()?;
-        if super::sys::fork()?.is_none() {
+        let Some(pid) = super::sys::fork()? else {
             drop(ours);
             super::helper::serve(&theirs);
             super::sys::exit();
-        }
+        };
         let _: (Option<Command>, Option<Stdio>) = (None, None);
-        wire::bound_sending(&ours, ROOM)?;
-        Ok(Self { socket: ours, process: None })
+        wire::bound_sending(&ours, LOOK)?;
+        let id = pid.as_raw_nonzero().get().unsigned_abs();
+        Ok(Self { socket: ours, id, _process: None })
     }
 }
 
@@ -563,24 +650,32 @@ mod tests {
     /// Whether the worker at the other end of this socket ends. It holds that end itself, and does not read from it.
     fn ends(socket: &OwnedFd) -> bool {
         let minute = Timespec { tv_sec: 60, tv_nsec: 0 };
-        poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&minute)).expect("a poll");
-        let received = wire::receive(socket, &mut [0; 8], RecvFlags::DONTWAIT);
-        // What it was told and has not read makes its end an error.
-        received.map_or_else(
-            |error| error.kind() == io::ErrorKind::ConnectionReset,
-            |(count, _)| count == 0,
-        )
+        loop {
+            poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&minute)).expect("a poll");
+            match wire::receive(socket, &mut [0; 8], RecvFlags::DONTWAIT) {
+                Ok((0, _)) => return true,
+                // The helper says when it has started the worker.
+                Ok(_) => {}
+                // What it was told and has not read makes its end an error.
+                Err(error) => return error.kind() == io::ErrorKind::ConnectionReset,
+            }
+        }
     }
 
     fn runs(socket: &OwnedFd) -> bool {
-        let received = wire::receive(socket, &mut [0; 8], RecvFlags::DONTWAIT);
-        received.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        loop {
+            match wire::receive(socket, &mut [0; 8], RecvFlags::DONTWAIT) {
+                Ok((0, _)) => return false,
+                Ok(_) => {}
+                Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+            }
+        }
     }
 
     #[test]
     fn a_worker_ends_when_nobody_waits_for_it() {
         let job = Job { task: Task::Sleep, passed: Vec::new() };
-        let running = Running::begin(0, &job, Patience::NAMED, Instant::now()).expect("begun");
+        let running = Running::begin(0, &job, Patience::NAMED).expect("begun");
         let socket = running.socket.try_clone().expect("a descriptor");
         assert!(runs(&socket));
         drop(running);
@@ -593,7 +688,7 @@ mod tests {
         let kept = kept.expect("it goes on");
         let socket = kept.socket.try_clone().expect("a descriptor");
         kept.send(b"a message").expect("room");
-        kept.wait(Instant::now() + Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(50));
         assert!(runs(&socket));
         drop(kept);
         assert!(ends(&socket));

@@ -102,7 +102,12 @@ pub fn serve(socket: &OwnedFd) {
                         }
                         work(helper, task, passed, answer, memory)
                     }
-                    Ok(Some(pid)) => drop(workers.insert(number, pid)),
+                    Ok(Some(pid)) => {
+                        workers.insert(number, pid);
+                        // Without it, a worker that gets no processor time is given up early.
+                        let id = pid.as_raw_nonzero().get().unsigned_abs();
+                        let _ = Output::new(answer).started(id);
+                    }
                     Err(error) => {
                         let _ = Output::new(answer).finish(Err(error));
                     }

@@ -13,8 +13,9 @@ use super::sys;
 /// The maximum number of bytes of names.
 const MOST: u64 = 1 << 12;
 
-/// The maximum number of seconds for removing the files.
-const LONGEST: u32 = 5;
+/// The maximum number of seconds for removing the files. No process waits for that, so a machine on which it gets no processor time
+/// for long is no reason to leave files behind.
+const LONGEST: u32 = 60;
 
 /// Keeps a list of names in one folder. Another process waits until this one has ended, and then removes these files.
 #[derive(Debug)]

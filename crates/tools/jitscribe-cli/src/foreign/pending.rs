@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::Instant;
 
 use super::caller::{Answer, Job, Patience, Running};
 use super::task::Task;
@@ -29,7 +28,7 @@ impl Pending {
     /// If it cannot be started.
     pub fn begin(task: Task, patience: Patience) -> io::Result<Self> {
         let job = Job { task, passed: Vec::new() };
-        Ok(Self { running: Running::begin(0, &job, patience, Instant::now())?, patience })
+        Ok(Self { running: Running::begin(0, &job, patience)?, patience })
     }
 
     /// Reads what has come, without waiting. Returns the answer once it is complete, or an error as [`run`](super::run) does.
@@ -43,11 +42,12 @@ impl Pending {
 mod tests {
     use std::time::Duration;
 
+    use super::super::deadline::Limit;
     use super::*;
 
     #[test]
     fn a_worker_that_never_answers_is_given_up_and_nobody_waits_for_it() {
-        let silence = Duration::from_millis(50);
+        let silence = Limit::of(Duration::from_millis(50));
         let patience = Patience { silence, ..Patience::ONE_OF_MANY };
         let mut sleeping = Pending::begin(Task::Sleep, patience).expect("begun");
         let mut awake = Pending::begin(Task::Mappings { pid: std::process::id() }, Patience::NAMED)

@@ -46,6 +46,15 @@ pub enum Task {
     /// Answers, continues to run, and never ends.
     #[cfg(test)]
     Keep,
+    /// Never answers, and uses a processor.
+    #[cfg(test)]
+    Spin,
+    /// Never answers, as a signal stops it.
+    #[cfg(test)]
+    Stop,
+    /// Answers after it has waited on a busy processor, with this number.
+    #[cfg(test)]
+    Starve(usize),
     /// Takes on the owner's privileges, and reports its user and what it can still do.
     #[cfg(test)]
     WhoAmI(super::Owner),
@@ -78,6 +87,12 @@ impl Task {
                 super::tests::sleep()
             }
             #[cfg(test)]
+            Self::Spin => super::tests::spin(),
+            #[cfg(test)]
+            Self::Stop => super::tests::stop(),
+            #[cfg(test)]
+            Self::Starve(cpu) => super::tests::starve(cpu, output),
+            #[cfg(test)]
             Self::WhoAmI(owner) => super::tests::who_am_i(owner, output),
         }
     }
@@ -96,12 +111,14 @@ pub enum Kind {
     Failed,
     /// The answer is complete, and the worker continues to run until the command stops it.
     Kept,
+    /// The helper has started the worker: its process id.
+    Started,
 }
 
 impl Kind {
     pub fn of(byte: u8) -> Option<Self> {
-        let all = [Self::Bytes, Self::Progress, Self::Done, Self::Failed, Self::Kept];
-        all.into_iter().find(|kind| *kind as u8 == byte)
+        use Kind::{Bytes, Done, Failed, Kept, Progress, Started};
+        [Bytes, Progress, Done, Failed, Kept, Started].into_iter().find(|kind| *kind as u8 == byte)
     }
 }
 
@@ -125,7 +142,7 @@ impl<'o> Progress<'o> {
         let now = Instant::now();
         if now.duration_since(self.last.get()) > OFTEN {
             self.last.set(now);
-            let _ = self.output.borrow_mut().progress();
+            let _ = self.output.borrow().progress();
         }
     }
 }
@@ -169,8 +186,17 @@ impl Output {
     ///
     /// # Errors
     /// If the command no longer waits for the answer.
-    pub fn progress(&mut self) -> io::Result<()> {
+    pub fn progress(&self) -> io::Result<()> {
         self.send(Kind::Progress, &[], &[])
+    }
+
+    /// Reports the process id of the worker. The helper calls this, which waits for nobody: the worker may have filled the socket.
+    ///
+    /// # Errors
+    /// If the command no longer waits for the answer, or there is no space.
+    pub fn started(&self, pid: u32) -> io::Result<()> {
+        let packet: [&[u8]; 2] = [&[Kind::Started as u8], &pid.to_ne_bytes()];
+        wire::send_at_once(&self.0, &packet)
     }
 
     /// Ends the answer, but not the task: the command then has a [`super::Kept`] of it.
@@ -211,7 +237,7 @@ impl Output {
             .is_ok_and(|size| size > 0)
     }
 
-    fn send(&mut self, kind: Kind, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    fn send(&self, kind: Kind, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         wire::send(self.0.as_fd(), &[&[kind as u8], bytes], descriptors)
     }
 }

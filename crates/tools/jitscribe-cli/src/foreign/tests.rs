@@ -4,17 +4,24 @@ use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
-use rustix::process::{geteuid, getuid};
+use rustix::process::{Signal, geteuid, getuid};
 
+use super::busy::{self, Busy};
 use super::*;
 
 const PATIENCE: Patience = Patience {
-    silence: Duration::from_millis(300),
-    whole: Duration::from_secs(30),
+    silence: Limit::of(Duration::from_millis(300)),
+    whole: Limit::of(Duration::from_secs(30)),
     bytes: 1 << 20,
     memory: 1 << 30,
-    all: Duration::MAX,
+    all: Limit::NEVER,
 };
+
+/// Much longer than any of these tests takes on a busy machine.
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// How long a worker waits on a busy processor.
+const STARVED: Duration = Duration::from_secs(2);
 
 #[test]
 fn the_mappings_of_a_process_are_told() {
@@ -54,9 +61,35 @@ fn one_that_does_not_answer_is_given_up_and_keeps_no_other_from_answering() {
 }
 
 #[test]
+fn one_that_is_stopped_or_uses_a_processor_without_an_answer_is_given_up() {
+    // Not earlier by the clock on the wall.
+    let silence = Limit { wall: HOUR, ..PATIENCE.silence };
+    for task in [Task::Stop, Task::Spin] {
+        let error = run(task, Vec::new(), Patience { silence, ..PATIENCE }).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+}
+
+#[test]
+fn one_without_processor_time_is_waited_for() {
+    let Some(busy) = Busy::start() else { return };
+    let begun = Instant::now();
+    let silence = Limit { wall: HOUR, ..PATIENCE.silence };
+    let patience = Patience { silence, whole: silence, ..PATIENCE };
+    let answer = run(Task::Starve(busy.cpu), Vec::new(), patience).expect("an answer");
+    assert_eq!(answer.bytes, b"starved");
+    // It was silent for much longer than it may be if it can work.
+    assert!(begun.elapsed() >= STARVED && STARVED > PATIENCE.silence.counted * 5);
+    // Such a wait has an end, too.
+    let silence = Limit { wall: STARVED / 4, ..silence };
+    let error = run(Task::Starve(busy.cpu), Vec::new(), Patience { silence, ..patience });
+    assert_eq!(error.unwrap_err().kind(), io::ErrorKind::TimedOut);
+}
+
+#[test]
 fn all_tasks_have_a_deadline_together() {
     let jobs = (0..200).map(|_| Job { task: Task::Sleep, passed: Vec::new() });
-    let patience = Patience { all: Duration::from_millis(200), ..PATIENCE };
+    let patience = Patience { all: Limit::of(Duration::from_millis(200)), ..PATIENCE };
     let (mut late, mut left_out) = (0, 0);
     run_all(jobs, patience, |_, answer| match answer.unwrap_err().kind() {
         io::ErrorKind::TimedOut => late += 1,
@@ -78,6 +111,29 @@ pub fn sleep() -> ! {
     loop {
         std::thread::sleep(Duration::from_secs(1));
     }
+}
+
+/// What a worker does that uses a processor.
+pub fn spin() -> ! {
+    loop {
+        std::hint::spin_loop();
+    }
+}
+
+/// What a worker does that is stopped.
+pub fn stop() -> ! {
+    let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
+    sleep()
+}
+
+/// What a worker does that gets little time on its processor.
+pub fn starve(cpu: usize, output: &mut Output) -> io::Result<()> {
+    busy::stay_on(cpu)?;
+    rustix::process::nice(19)?;
+    let ours = std::process::id();
+    let waited = || Some(Usage::of_worker(ours)?.threads.first()?.waited);
+    while waited().ok_or(io::ErrorKind::NotFound)? < STARVED {}
+    output.bytes(b"starved")
 }
 
 /// What a worker says of itself, once it is locked down.

@@ -37,14 +37,31 @@ pub fn bound_sending(socket: impl AsFd, time: Duration) -> io::Result<()> {
 /// [`io::ErrorKind::BrokenPipe`] if the other end is closed, or [`io::ErrorKind::ConnectionReset`], once, if it was closed before
 /// everything was read there; [`io::ErrorKind::TimedOut`] if there is no space within the limit set by [`bound_sending`].
 pub fn send(socket: impl AsFd, bytes: &[&[u8]], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    send_with(socket, bytes, descriptors, SendFlags::empty())
+}
+
+/// Sends a packet if there is space for it.
+///
+/// # Errors
+/// As for [`send`], at once.
+pub fn send_at_once(socket: impl AsFd, bytes: &[&[u8]]) -> io::Result<()> {
+    send_with(socket, bytes, &[], SendFlags::DONTWAIT)
+}
+
+fn send_with(
+    socket: impl AsFd,
+    bytes: &[&[u8]],
+    descriptors: &[BorrowedFd<'_>],
+    flags: SendFlags,
+) -> io::Result<()> {
     let slices: Vec<IoSlice<'_>> = bytes.iter().map(|part| IoSlice::new(part)).collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() && !beside.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(io::Error::other("too many descriptors for a packet"));
     }
-    match rustix::io::retry_on_intr(|| sendmsg(&socket, &slices, &mut beside, SendFlags::NOSIGNAL))
-    {
+    let flags = flags | SendFlags::NOSIGNAL;
+    match rustix::io::retry_on_intr(|| sendmsg(&socket, &slices, &mut beside, flags)) {
         Ok(_) => Ok(()),
         Err(Errno::AGAIN) => Err(io::Error::new(io::ErrorKind::TimedOut, "not responding")),
         Err(error) => Err(error.into()),

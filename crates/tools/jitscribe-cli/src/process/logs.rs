@@ -172,8 +172,7 @@ impl Log {
             wait,
             passed,
         });
-        let patience =
-            Patience { whole: Patience::NAMED.whole.saturating_add(wait), ..Patience::NAMED };
+        let patience = Patience { whole: Patience::NAMED.whole.and(wait), ..Patience::NAMED };
         let answer = self
             .descriptors(passed, None)
             .and_then(|descriptors| foreign::run(task, descriptors, patience))

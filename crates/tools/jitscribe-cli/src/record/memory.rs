@@ -20,7 +20,7 @@ use jitdump::{Endian, IoSink, Load, Writer, WriterConfig};
 use rustix::time::ClockId;
 
 use super::scope::Scope;
-use crate::foreign::{Conversation, Patience, Task, helper_pid};
+use crate::foreign::{Conversation, Limit, Patience, Task, helper_pid};
 use crate::process::{ReadExecutable, Reading, children, nanoseconds};
 
 /// The time until the first reading.
@@ -42,11 +42,11 @@ const WRITTEN: u64 = 256 << 20;
 
 /// How long a worker may take. One that takes longer is not asked again.
 const PATIENCE: Patience = Patience {
-    silence: Duration::from_secs(1),
-    whole: Duration::from_secs(5),
+    silence: Limit::of(Duration::from_secs(1)),
+    whole: Limit::of(Duration::from_secs(5)),
     bytes: 128 << 20,
     memory: 1 << 30,
-    all: Duration::MAX,
+    all: Limit::NEVER,
 };
 
 /// The thread that reads memory.

@@ -2,11 +2,12 @@
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use code_agent::{BuildId, ImageChange};
 
 use super::folder::Folder;
+use crate::foreign::{Clock, Deadline, Limit};
 use crate::{Error, Result};
 
 /// What became of a change.
@@ -66,14 +67,15 @@ impl Writer {
     /// Waits until all is written, but not for long: a disk may not respond.
     pub fn finish(self) {
         /// The longest that it may take.
-        const PATIENCE: Duration = Duration::from_secs(5);
+        const PATIENCE: Limit = Limit::of(Duration::from_secs(5));
         drop(self.changes);
-        let end = Instant::now() + PATIENCE;
-        while let Some(left) = end.checked_duration_since(Instant::now()) {
-            match self.done.recv_timeout(left) {
-                Ok(_) => {}
-                Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => break,
+        let mut deadline = Deadline::new(PATIENCE, PATIENCE, Clock::now());
+        while !deadline.is_over(Clock::now()) {
+            match self.done.recv_timeout(deadline.pause(Clock::now())) {
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
             }
+            deadline.look(Clock::now(), || None);
         }
     }
 }

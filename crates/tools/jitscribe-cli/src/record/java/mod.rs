@@ -13,27 +13,25 @@ mod worker;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::time::ClockId;
 
-use crate::foreign::{self, Answer, Job, Kept, Patience, Task, in_turns};
+use crate::foreign::{self, Answer, Job, Kept, Limit, Patience, Task, in_turns};
 use crate::process::{logs_of_all, nanoseconds, started};
 use crate::{java_agent, note};
 
 use target::Target;
-use worker::{Deadline, Interpreted, Outcome, What};
+use worker::{Interpreted, Outcome, What};
 
 pub use worker::JvmTask;
 
-/// The time for JVMs that the user named to answer.
+/// The time for JVMs that the user named to answer. This and the following times do not count while a JVM waits for a processor:
+/// see [`foreign::Deadline`].
 const NAMED: Duration = Duration::from_secs(30);
 
-/// The time for all other JVMs together to answer.
+/// The time for each other JVM to answer, and after which no more of them are asked.
 const ALL: Duration = Duration::from_secs(5);
-
-/// The time for the agents to stop at the end of the recording.
-const GOODBYE: Duration = Duration::from_secs(5);
 
 /// JVMs that are found while others are recorded are asked this long after they started: before, they may not answer yet.
 const START: Duration = Duration::from_secs(1);
@@ -65,7 +63,7 @@ pub struct Jvms {
     without_frame_pointers: BTreeSet<u32>,
     /// When interpreted methods are announced.
     interpreted: Interpreted,
-    /// The time for all of them together to answer.
+    /// The time for each of them to answer, and after which no more of them are asked.
     time: Duration,
     /// What is wrong, and is not said yet.
     warnings: Vec<String>,
@@ -195,15 +193,15 @@ impl Jvms {
     fn begin(&mut self, pids: &[u32], agent: bool) {
         self.asked.extend(pids.iter().filter_map(|&pid| Some((pid, started(pid)?))));
         match java_agent::path().filter(|_| agent) {
-            Some(agent) => self.load(pids, &agent, Deadline::after(self.time)),
+            Some(agent) => self.load(pids, &agent),
             None => self.mapped = pids.iter().copied().collect(),
         }
-        // This has its own deadline, because a JVM that does not answer uses up the first one. Such a JVM is not asked again.
-        self.ask_for_maps(Deadline::after(self.time));
+        // A JVM that has not answered is not asked again.
+        self.ask_for_maps();
     }
 
     /// Makes the JVMs load the agent.
-    fn load(&mut self, pids: &[u32], agent: &Path, until: Deadline) {
+    fn load(&mut self, pids: &[u32], agent: &Path) {
         let Some(path) = agent.to_str() else {
             let warning = "the path of the Java agent is not UTF-8, so no JVM can load it";
             self.warnings.push(warning.into());
@@ -211,7 +209,7 @@ impl Jvms {
             return;
         };
         let what = What::Agent { path: path.to_owned(), interpreted: self.interpreted };
-        for (pid, outcome, kept) in ask_all(pids, &what, until, self.held.len()) {
+        for (pid, outcome, kept) in ask_all(pids, &what, self.time, self.held.len()) {
             if outcome != Outcome::NotJava {
                 self.known.insert(pid);
             }
@@ -252,19 +250,21 @@ impl Jvms {
         });
         new.retain(|pid| !announce.contains(pid));
         self.mapped.extend(new);
-        self.ask_for_maps(Deadline::after(self.time));
+        self.ask_for_maps();
         self.warn();
         // Errors are ignored: an agent that does not get the message stops when we have ended.
         self.held.iter().for_each(|(_, kept)| drop(kept.send(session::LET_GO)));
-        let until = Instant::now() + GOODBYE;
-        self.held.iter().for_each(|(_, kept)| kept.wait(until));
+        // A worker ends when the time for its agent is over, and says that it counts until then. It is given up if it says nothing.
+        let whole = Limit { counted: session::GOODBYE.wall, ..session::GOODBYE }.and(LAST_WORD);
+        let patience = Patience { silence: session::GOODBYE, whole, ..Patience::NAMED };
+        foreign::wait_for_ends(self.held.iter().map(|(_, kept)| kept), patience);
     }
 
     /// Asks the JVMs for maps, which they do not write by themselves. A map has only the methods that are compiled at the time
     /// it is written. JVMs that do not write one are not asked again.
-    fn ask_for_maps(&mut self, until: Deadline) {
+    fn ask_for_maps(&mut self) {
         let pids: Vec<_> = std::mem::take(&mut self.mapped).into_iter().collect();
-        for (pid, outcome, _) in ask_all(&pids, &What::PerfMap, until, 0) {
+        for (pid, outcome, _) in ask_all(&pids, &What::PerfMap, self.time, 0) {
             if outcome != Outcome::NotJava {
                 self.known.insert(pid);
             }
@@ -290,22 +290,27 @@ fn may_be_java(pid: u32) -> bool {
     Target::open(pid).and_then(|process| process.catches_quit()).unwrap_or(false)
 }
 
-/// Asks all of these processes in parallel. A process that does not answer does not delay others, and everything ends at the
-/// deadline. `held` is the number of JVMs that have the agent already.
+/// Asks all of these processes in parallel. A process that does not answer does not delay others. Each has this `time`, after which no
+/// more are asked. `held` is the number of JVMs that have the agent already.
 fn ask_all(
     pids: &[u32],
     what: &What,
-    until: Deadline,
+    time: Duration,
     mut held: usize,
 ) -> Vec<(u32, Outcome, Option<Kept>)> {
     let pids = in_turns(pids, |pid| Target::open(pid).ok().map(|process| process.user));
     let mut all: Vec<_> = pids.iter().map(|&pid| (pid, Outcome::NotAnswering, None)).collect();
-    let time = until.left() + LAST_WORD;
-    let patience =
-        Patience { silence: time, whole: time, bytes: LONGEST_ANSWER, ..Patience::NAMED };
-    let asked = pids.iter().take_while(|_| !until.left().is_zero());
-    let jobs = asked.map(|&pid| Job {
-        task: Task::Jvm(JvmTask { pid, what: what.clone(), until }),
+    let limit = Limit::of(time);
+    let patience = Patience {
+        silence: limit.and(LAST_WORD),
+        // The worker counts the time of the JVM, and says so.
+        whole: Limit { counted: limit.wall, ..limit }.and(LAST_WORD),
+        bytes: LONGEST_ANSWER,
+        all: limit,
+        ..Patience::NAMED
+    };
+    let jobs = pids.iter().map(|&pid| Job {
+        task: Task::Jvm(JvmTask { pid, what: what.clone(), time }),
         passed: Vec::new(),
     });
     foreign::run_all(jobs, patience, |index, answer| {
@@ -330,7 +335,9 @@ fn interpreted_in(call_graph: &str) -> Interpreted {
 fn told(answer: io::Result<Answer>) -> (Outcome, Option<Kept>) {
     let Answer { bytes, kept, .. } = match answer {
         Ok(answer) => answer,
-        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::QuotaExceeded) =>
+        {
             return (Outcome::NotAnswering, None);
         }
         Err(error) => return (Outcome::Refused(format!("the request failed: {error}")), None),

@@ -12,15 +12,21 @@ use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::PollFlags;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mknodat, openat};
 
+use super::attach::{Failure, Wait};
 use super::folder::{Folder, Name};
-use crate::foreign::Output;
+use super::target::Target;
+use crate::foreign::{Limit, Output};
 
 /// The message from the command to the worker to stop the agent.
 pub const LET_GO: &[u8] = b".";
+
+/// The time for an agent to stop at the end of the recording.
+pub const GOODBYE: Limit = Limit::of(Duration::from_secs(5));
 
 /// A pipe that no agent has opened yet.
 #[derive(Debug)]
@@ -65,23 +71,23 @@ impl<'f> OfferedPipe<'f> {
 }
 
 impl SessionPipe {
-    /// Keeps the agent active until the command sends [`LET_GO`], and returns when the agent has closed the pipe. If the command
-    /// has ended, this process will end as well, and with it the pipe.
+    /// Keeps the agent active until the command sends [`LET_GO`], and returns when the agent has closed the pipe or has not done so in
+    /// [`GOODBYE`]. If the command has ended, this process will end as well, and with it the pipe. `target` is the JVM, if it is known.
     ///
     /// # Errors
     /// If the command has ended.
-    pub fn keep(mut self, output: &mut Output) -> io::Result<()> {
+    pub fn keep(mut self, output: &mut Output, target: Option<&Target>) -> io::Result<()> {
         output.keep()?;
         if output.next_request(&mut [0; LET_GO.len()]).is_none() {
             return Ok(());
         }
         // This fails if the JVM has ended, or if a hostile process has filled the pipe.
         let _ = self.0.write_all(b".");
-        // When the last reader closes the pipe, `poll` reports an error, which is always enabled. The command limits the wait.
-        let (pipe, gone) =
-            (PollFd::new(&self.0, PollFlags::empty()), PollFd::new(output, PollFlags::IN));
-        rustix::io::retry_on_intr(|| poll(&mut [pipe.clone(), gone.clone()], None))?;
-        Ok(())
+        // When the last reader closes the pipe, `poll` reports an error, which is always enabled.
+        match Wait::new(GOODBYE, target, Some(output)).ready(&self.0, PollFlags::empty()) {
+            Ok(()) | Err(Failure::Stopped | Failure::NotAnswering) => Ok(()),
+            Err(failure) => Err(io::Error::other(failure.to_string())),
+        }
     }
 }
 
@@ -99,7 +105,6 @@ mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
     use std::thread;
-    use std::time::Duration;
 
     use super::*;
 
@@ -113,7 +118,7 @@ mod tests {
     /// Has a thread keep it, and returns the command's end once it does.
     fn kept(session: SessionPipe) -> (UnixStream, thread::JoinHandle<io::Result<()>>) {
         let (mut command, worker) = UnixStream::pair().expect("a pair");
-        let worker = thread::spawn(move || session.keep(&mut Output::new(worker.into())));
+        let worker = thread::spawn(move || session.keep(&mut Output::new(worker.into()), None));
         command.read_exact(&mut [0]).expect("it is kept");
         (command, worker)
     }

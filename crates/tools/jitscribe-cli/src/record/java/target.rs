@@ -7,13 +7,13 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Instant;
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat, openat2, stat};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
-use super::attach::Failure;
+use super::attach::{Failure, Wait};
+use crate::foreign::Usage;
 
 /// The most bytes that are read of the list of mappings. A large JVM has some ten thousand lines of a hundred bytes.
 const MOST_MAPS: u64 = 64 << 20;
@@ -149,6 +149,11 @@ impl Target {
         Ok(sent?)
     }
 
+    /// What its threads have used of the processors.
+    pub fn usage(&self) -> Option<Usage> {
+        Usage::of_process(self.pid, &self.proc)
+    }
+
     /// Fails if it has ended.
     pub fn expect_alive(&self) -> io::Result<()> {
         status(&self.proc).map(drop)
@@ -157,8 +162,8 @@ impl Target {
 
 impl Maps {
     /// Whether a file `libjvm.so` is mapped as code.
-    pub fn have_jvm(self, until: Instant) -> Result<bool, Failure> {
-        have_jvm(BufReader::new(self.0.take(MOST_MAPS)), until)
+    pub fn have_jvm(self, wait: &Wait<'_>) -> Result<bool, Failure> {
+        have_jvm(BufReader::new(self.0.take(MOST_MAPS)), wait)
     }
 }
 
@@ -231,7 +236,7 @@ impl Status {
     }
 }
 
-fn have_jvm(mut maps: impl BufRead, until: Instant) -> Result<bool, Failure> {
+fn have_jvm(mut maps: impl BufRead, wait: &Wait<'_>) -> Result<bool, Failure> {
     let mut line = Vec::new();
     let mut is_java = false;
     loop {
@@ -246,9 +251,7 @@ fn have_jvm(mut maps: impl BufRead, until: Instant) -> Result<bool, Failure> {
         if line.windows(OPENJ9.len()).any(|part| part == OPENJ9) {
             return Ok(false);
         }
-        if Instant::now() >= until {
-            return Err(Failure::NotAnswering);
-        }
+        wait.check()?;
     }
 }
 
@@ -265,6 +268,11 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::foreign::Limit;
+
+    fn wait(time: Duration) -> Wait<'static> {
+        Wait::new(Limit::of(time), None, None)
+    }
 
     #[test]
     fn the_last_word_about_frame_pointers_counts() {
@@ -284,8 +292,8 @@ mod tests {
 
     #[test]
     fn code_of_libjvm_so_is_java() {
-        let later = Instant::now() + Duration::from_secs(600);
-        let is_java = |maps: &[u8]| have_jvm(maps, later).expect("read");
+        let later = wait(Duration::from_secs(600));
+        let is_java = |maps: &[u8]| have_jvm(maps, &later).expect("read");
         assert!(is_java(
             b"1-2 r--p 0 08:01 1 /a/libjvm.so\n3-4 r-xp 0 08:01 1    /a/libjvm.so\n5-6"
         ));
@@ -301,7 +309,7 @@ mod tests {
         ] {
             assert!(!is_java(other.as_bytes()), "{other}");
         }
-        let past = have_jvm(b"1-2 r-xp 0 08:01 1 /x\n".as_slice(), Instant::now());
+        let past = have_jvm(b"1-2 r-xp 0 08:01 1 /x\n".as_slice(), &wait(Duration::ZERO));
         assert!(matches!(past, Err(Failure::NotAnswering)));
     }
 
@@ -349,8 +357,8 @@ mod tests {
         let own = Target::open(std::process::id()).expect("this process");
         assert_eq!(own.user, rustix::process::geteuid().as_raw());
         assert_eq!(own.group, rustix::process::getegid().as_raw());
-        let later = Instant::now() + Duration::from_secs(600);
-        assert!(!own.maps().expect("opened").have_jvm(later).expect("read"));
+        let later = wait(Duration::from_secs(600));
+        assert!(!own.maps().expect("opened").have_jvm(&later).expect("read"));
         assert!(!own.is_stopped().expect("read"));
         assert!(own.has_same_owner().expect("read"));
         for (user, group) in [(own.user + 1, own.group), (own.user, own.group + 1)] {

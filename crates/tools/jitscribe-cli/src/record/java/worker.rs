@@ -2,18 +2,16 @@
 //! its socket.
 
 use std::io;
-use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::OFlags;
-use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use super::attach::{Failure, Request, Wait, ask};
 use super::folder::Folder;
 use super::session::{OfferedPipe, SessionPipe};
 use super::target::{Root, Target};
-use crate::foreign::{Output, Owner};
+use crate::foreign::{Limit, Output, Owner};
 
 /// The task: sends a request to a process if it is a JVM. The answer is an [`Outcome`]. If the JVM has loaded the agent, the
 /// worker continues to run and keeps the agent active.
@@ -23,8 +21,8 @@ pub struct JvmTask {
     pub pid: u32,
     /// The request.
     pub what: What,
-    /// The deadline.
-    pub until: Deadline,
+    /// How long the JVM may take.
+    pub time: Duration,
 }
 
 /// A request to a JVM.
@@ -68,24 +66,6 @@ pub enum Outcome {
     Refused(String),
 }
 
-/// A point in time that another process of this machine understands: nanoseconds of `CLOCK_MONOTONIC`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Deadline(u64);
-
-impl Deadline {
-    /// The point in time this long from now.
-    pub fn after(time: Duration) -> Self {
-        let now = clock_gettime(ClockId::Monotonic);
-        let now = Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0));
-        Self(u64::try_from(now.saturating_add(time).as_nanos()).unwrap_or(u64::MAX))
-    }
-
-    /// The time that is left until then.
-    pub fn left(self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(Self::after(Duration::ZERO).0))
-    }
-}
-
 impl JvmTask {
     /// Performs the task.
     pub fn perform(self, output: &mut Output) -> io::Result<()> {
@@ -100,11 +80,14 @@ impl JvmTask {
             Err(failure) => Outcome::Refused(failure.to_string()),
         };
         output.bytes(&serde_json::to_vec(&outcome)?)?;
-        session.map_or(Ok(()), |session| session.keep(output))
+        session.map_or(Ok(()), |(session, target)| session.keep(output, Some(&target)))
     }
 
-    fn ask(&self, output: &Output, session: &mut Option<SessionPipe>) -> Result<Outcome, Failure> {
-        let until = Instant::now() + self.until.left();
+    fn ask(
+        &self,
+        output: &Output,
+        session: &mut Option<(SessionPipe, Target)>,
+    ) -> Result<Outcome, Failure> {
         let Ok(target) = Target::open(self.pid) else { return Ok(Outcome::NotJava) };
         // These are opened with our privileges; everything else is done as the process's user.
         let (Ok(maps), Ok(root)) = (target.maps(), target.root()) else {
@@ -115,10 +98,10 @@ impl JvmTask {
             return Ok(Outcome::NotJava);
         }
         Owner { user: target.user, group: target.group }.become_this()?;
-        if !maps.have_jvm(until)? {
+        let wait = Wait::new(Limit::of(self.time), Some(&target), Some(output));
+        if !maps.have_jvm(&wait)? {
             return Ok(Outcome::NotJava);
         }
-        let wait = Wait { until, stop: Some(output.as_fd()) };
         let folder = Folder::new(root.open("/tmp", OFlags::DIRECTORY)?);
         let no_frame_pointers = !target.is_told_to_keep_frame_pointers();
         match &self.what {
@@ -137,7 +120,7 @@ impl JvmTask {
                 let options = format!("{interpreted}hold:{}", offer.path());
                 let request = Request::load(agent, &options)?;
                 ask(&target, &folder, &request, &wait)?.loaded()?;
-                *session = Some(offer.taken());
+                *session = Some((offer.taken(), target));
             }
         }
         Ok(Outcome::Done { no_frame_pointers })
@@ -152,20 +135,5 @@ fn expect_file(root: &Root, path: &str) -> Result<(), Failure> {
             let error = io::Error::from(error);
             Err(Failure::Refused(format!("there is no {path} in its file system ({error})")))
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_deadline_is_the_same_in_all_processes() {
-        let moment = Deadline::after(Duration::from_secs(100));
-        assert!(
-            moment.left() <= Duration::from_secs(100) && moment.left() > Duration::from_secs(10)
-        );
-        assert_eq!(Deadline::after(Duration::ZERO).left(), Duration::ZERO);
-        assert_eq!(Deadline::after(Duration::MAX).0, u64::MAX);
     }
 }

@@ -1,7 +1,7 @@
 //! Makes a JVM listen, with a file `.attach_pidN` and a SIGQUIT.
 
 use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
@@ -12,7 +12,8 @@ use super::wait::{PAUSE, Wait};
 use crate::record::java::folder::{Folder, Name};
 use crate::record::java::target::Target;
 
-/// After this long without a socket, the signal is sent again: a JVM that has just started may have missed the file.
+/// After this much counted time without a socket, the signal is sent again: a JVM that has just started may have missed the file. A JVM
+/// that got no processor time has not handled the first signal yet, and would print its stacks because of the second.
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// Makes the JVM listen, and returns its socket's file.
@@ -27,11 +28,11 @@ pub fn listen(
         wait.pause(PAUSE)?;
     }
     let _file = attach_file(folder, target)?;
-    let mut signal_at = Instant::now();
+    let mut signal_at = Duration::ZERO;
     loop {
-        if Instant::now() >= signal_at {
+        if wait.counted() >= signal_at {
             target.quit()?;
-            signal_at = Instant::now() + AGAIN;
+            signal_at = wait.counted() + AGAIN;
         }
         if let Some(socket) = socket::find(folder, name, target.user)? {
             return Ok(socket);

@@ -6,13 +6,14 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{CWD, mknodat};
 use rustix::net::{bind, listen};
 use tempfile::TempDir;
 
 use super::*;
+use crate::foreign::{Limit, Output};
 
 const NAME: &str = ".java_pid1";
 
@@ -51,7 +52,7 @@ impl Scene {
     fn ask(&self, peer: Peer, time: Duration) -> Result<Answer, Failure> {
         let file = self.find()?.expect("it is there");
         let request = Request::jcmd("Compiler.perfmap").expect("a request");
-        ask(&file, peer, &request, &Wait { until: Instant::now() + time, stop: None })
+        ask(&file, peer, &request, &Wait::new(Limit::of(time), None, None))
     }
 
     /// Has a JVM of this behaviour listen, and asks it.
@@ -123,7 +124,8 @@ fn without_a_waiting_command_there_is_no_wait() {
     let (stop, stopper) = UnixStream::pair().expect("a pair");
     let file = scene.find().expect("looked").expect("it is there");
     let request = Request::jcmd("Compiler.perfmap").expect("a request");
-    let wait = Wait { until: Instant::now() + LONG, stop: Some(stop.as_fd()) };
+    let output = Output::new(stop.into());
+    let wait = Wait::new(Limit::of(LONG), None, Some(&output));
     drop(stopper);
     assert!(matches!(ask(&file, scene.us(), &request, &wait), Err(Failure::Stopped)));
 }
@@ -209,7 +211,7 @@ fn the_checked_socket_is_the_one_connected_to() {
     let file = scene.find().expect("looked").expect("it is there");
     fs::remove_file(scene.path()).expect("removed");
     let _second = UnixListener::bind(scene.path()).expect("a socket");
-    let wait = Wait { until: Instant::now() + LONG, stop: None };
+    let wait = Wait::new(Limit::of(LONG), None, None);
     let _connected = connected(&file, &wait).expect("connected");
     first.set_nonblocking(true).expect("set");
     first.accept().expect("it came to the first");

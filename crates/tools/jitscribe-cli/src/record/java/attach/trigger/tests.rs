@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::*;
+use crate::foreign::Limit;
 
 struct Scene {
     dir: TempDir,
@@ -37,7 +38,7 @@ impl Scene {
     }
 
     fn listen(&self, time: Duration) -> Result<OwnedFd, Failure> {
-        let wait = Wait { until: Instant::now() + time, stop: None };
+        let wait = Wait::new(Limit::of(time), Some(&self.target), None);
         listen(&self.target, &self.folder, ".java_pid", &wait)
     }
 
