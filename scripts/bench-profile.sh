@@ -3,7 +3,7 @@
 #   scripts/bench-profile.sh [SAMPLES]     (default 1,000,000)
 # Prints processor time (user and system) and peak memory, the median of three runs; of commands that take longer than a minute, one.
 # The first recording has stacks by frame pointers, and its samples are repeated; the second has copies of stacks. perf's names of inlined calls are off,
-# as they take hours. Needs what scripts/setup.sh test installs, and compiles samply as released.
+# as they take hours. Needs what scripts/setup.sh live installs, and compiles samply as released.
 set -eu
 cd "$(dirname "$0")/.."
 samples=${1:-1000000}

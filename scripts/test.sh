@@ -103,7 +103,7 @@ nextest() {
 }
 
 # The programs that tests start. Else the end-to-end tests build them by themselves, for which dependencies have fewer features.
-export JITSCRIBE_PRELOAD=$built/libjitscribe_preload.so JITSCRIBE_BIN=$built/jitscribe DEMO_JIT_BIN=$built/demo-jit \
+export JITSCRIBE_PRELOAD=$built/libjitscribe_preload.so JITSCRIBE_SHARED=$built/libjitscribe_shared.so JITSCRIBE_BIN=$built/jitscribe DEMO_JIT_BIN=$built/demo-jit \
     JITSCRIBE_FLEET_BIN=$target/fleet/debug/jitscribe-fleet
 
 if [ -n "$first" ]; then

@@ -21,7 +21,7 @@ for place in /usr/lib/wine/wine64 "$(command -v wine64 || true)" "$(command -v w
     fi
 done
 if [ -z "$wine" ]; then
-    echo "$0: there is no wine64: scripts/setup.sh test installs it" >&2
+    echo "$0: there is no wine64: scripts/setup.sh live installs it" >&2
     exit 127
 fi
 

@@ -50,7 +50,7 @@ impl Jdk {
         let wanted = format!("JAVA_VERSION=\"{version}");
         assert!(
             told.contains(&wanted),
-            "{} is no OpenJDK {version}: run scripts/setup.sh test",
+            "{} is no OpenJDK {version}: run scripts/setup.sh live",
             home.display()
         );
         Self(home)

@@ -9,7 +9,7 @@ use crate::tool::{cache, run, tool};
 #[must_use]
 pub fn pprof(file: &Path, home: &Path, options: &[&str]) -> String {
     let path = cache().join("pprof-1.21.13/pprof");
-    assert!(path.exists(), "{} is not there: run scripts/setup.sh test", path.display());
+    assert!(path.exists(), "{} is not there: run scripts/setup.sh live", path.display());
     run(tool(path).env("HOME", home).args(options).arg(file)).stdout
 }
 

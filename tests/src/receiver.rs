@@ -11,7 +11,7 @@ use crate::tool::{cache, crate_dir, run, tool};
 
 fn python() -> Command {
     let python = cache().join("otlp-1.45.2/bin/python3");
-    assert!(python.exists(), "{} is not there: run scripts/setup.sh test", python.display());
+    assert!(python.exists(), "{} is not there: run scripts/setup.sh live", python.display());
     tool(python)
 }
 

@@ -27,7 +27,7 @@ pub fn tool(program: impl AsRef<OsStr>) -> Command {
             std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
         })
     };
-    assert!(found, "{} is not installed: run scripts/setup.sh test", program.to_string_lossy());
+    assert!(found, "{} is not installed: run scripts/setup.sh live", program.to_string_lossy());
     Command::new(program)
 }
 
@@ -89,7 +89,7 @@ pub fn crate_dir() -> &'static Path {
 /// If it is not there.
 pub fn installed(path: &str) -> PathBuf {
     let path = cache().join(path);
-    assert!(path.exists(), "{} is not there: run scripts/setup.sh test", path.display());
+    assert!(path.exists(), "{} is not there: run scripts/setup.sh live", path.display());
     path
 }
 
