@@ -59,8 +59,8 @@ step() {
 
 # Tests of the second tier are in programs named `live` and in modules named `live`.
 second='binary(live) or test(/(^|::)live::/)'
-# The adapter for wasmtime is a compiler of its own to build, and belongs to the second tier; the benchmarks belong to none.
-packages=(--workspace --exclude benches --exclude jitscribe-wasmtime)
+# One selection for both tiers: with another one, dependencies would have other features and be compiled once more.
+packages=(--workspace --exclude benches)
 # Programs with a `main` of their own, each of whose tests is a process.
 processes=(--test processes --test refused --test vtune --test crashes --test collectors)
 threads=${TEST_THREADS:-$((2 * $(nproc)))}
@@ -86,7 +86,7 @@ run_tests() {
     elif [ "$tier" = first ]; then
         try cargo test --quiet --locked --no-fail-fast "$@" -- --test-threads "$threads" --skip live::
     else
-        try cargo test --quiet --locked --no-fail-fast "$@" --lib --bins --tests -- --test-threads "$threads" live::
+        try cargo test --quiet --locked --no-fail-fast "$@" -- --test-threads "$threads" live::
     fi
 }
 
@@ -133,7 +133,8 @@ if [ -n "$live" ]; then
     (cd fleet && exec cargo build --quiet --locked --target-dir "$target/fleet") &
     fleet=$!
     cargo build --quiet "${packages[@]}" --locked --lib --bins --tests --examples
-    cargo build --quiet --locked --workspace --exclude benches --lib --bins --tests
+    # Left out by `--tests`.
+    cargo build --quiet "${packages[@]}" --locked --test live
     wait "$fleet"
 
     # The tests wait much of the time for what they record. This runs beside them, in the time that they leave.
@@ -149,7 +150,7 @@ END
 
     step "tests of the second tier"
     # `--tests` leaves out what the first tier does without: these programs are named.
-    run_tests second --workspace --exclude benches --lib --bins --test it --test live
+    run_tests second "${packages[@]}" --lib --bins --test it --test live
     try cargo test --quiet --locked -p code-arena --test tools
 
     step "fleet, packages, adopters and AArch64, which began beside the tests"
