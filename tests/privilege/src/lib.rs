@@ -37,6 +37,8 @@ pub enum Privilege {
     OtherUsers,
     /// To trace programs that the test starts, and to change their system calls.
     Trace,
+    /// To refuse system calls to programs that the test starts, as containers do: see [`refusing`].
+    Filters,
     /// That the kernel itself runs the program, and not QEMU's user mode, whose own calls and signals `/proc` shows.
     Kernel,
 }
@@ -48,6 +50,7 @@ impl fmt::Display for Privilege {
             Self::Processes => "PID namespaces (unshare --mount --pid --mount-proc)",
             Self::OtherUsers => "root, with the right to start programs as another user",
             Self::Trace => "ptrace (strace)",
+            Self::Filters => "seccomp filters (python3 on x86-64 or AArch64)",
             Self::Kernel => "a program that the kernel runs, not QEMU",
         })
     }
@@ -56,7 +59,7 @@ impl fmt::Display for Privilege {
 impl Privilege {
     /// Why it is not there, if it is not. Found out by trying, once for each program.
     fn missing(self) -> Option<&'static str> {
-        static ANSWERS: [OnceLock<Option<String>>; 5] = [const { OnceLock::new() }; 5];
+        static ANSWERS: [OnceLock<Option<String>>; 6] = [const { OnceLock::new() }; 6];
         ANSWERS[self as usize].get_or_init(|| try_it(&mut self.trial())).as_deref()
     }
 
@@ -93,6 +96,11 @@ impl Privilege {
                 ]);
                 strace
             }
+            Self::Filters => {
+                let mut filtered = refusing(Refused::PerfEventOpen, 1);
+                filtered.args(["grep", "-q", "^Seccomp:.2$", "/proc/self/status"]);
+                filtered
+            }
             Self::Kernel => {
                 // QEMU answers as if it were the program for `/proc/self`, but not by this path.
                 let runs = std::fs::read_link("/proc/thread-self/exe").unwrap_or_default();
@@ -111,6 +119,22 @@ pub fn unshare() -> Command {
         unshare.arg("--map-root-user");
     }
     unshare
+}
+
+/// A system call that a container's seccomp filter refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refused {
+    /// `perf_event_open`, which Docker's default profile refuses.
+    PerfEventOpen,
+}
+
+/// A command that runs the command in its further arguments with a system call refused by this error number.
+pub fn refusing(call: Refused, error: u16) -> Command {
+    let mut python = Command::new("python3");
+    let Refused::PerfEventOpen = call;
+    python.args(["-c", include_str!("refusing.py"), "perf_event_open", &error.to_string()]);
+    python
 }
 
 fn try_it(command: &mut Command) -> Option<String> {

@@ -34,6 +34,16 @@ const BOTTOMS: [&[u8]; 16] = [
     b"erts_beamasm:normal_exit/0-CodeInfoPrologue",
 ];
 
+/// Those of [`BOTTOMS`] that call `main`, or the function of a thread. The C library of some distributions does not set the frame pointer to zero
+/// before (Debian's from 2.41 on): what walks the stack by frame pointers then finds frames behind them that are none.
+const CALLERS: [&[u8]; 5] = [
+    b"__libc_start_main",
+    b"__libc_start_main_impl",
+    b"__libc_start_call_main",
+    b"_start_c",
+    b"start_thread",
+];
+
 /// The C library's functions behind which a function begins stacks that has no exported symbol: `__libc_start_call_main` and `start_thread` are directly
 /// before them (glibc 2.34 and later: csu/libc-start.c, nptl/pthread_create.c).
 const BEHIND_BOTTOMS: [&[u8]; 2] = [b"__libc_start_main", b"pthread_create"];
@@ -56,6 +66,8 @@ pub struct FileFrames {
     pub tables: Option<Rc<Tables>>,
     /// The functions where stacks begin.
     bottoms: Vec<Range<u64>>,
+    /// Those of them that call `main`, or the function of a thread.
+    callers: Vec<Range<u64>>,
     /// Of a library without other symbols: its exported functions, and the addresses of [`BEHIND_BOTTOMS`].
     exported: Vec<Range<u64>>,
     behind_bottoms: Vec<u64>,
@@ -76,6 +88,7 @@ impl FileFrames {
         let mut found = Self {
             tables: has_usual_order.then(|| tables(elf)).flatten().map(Rc::new),
             bottoms: Vec::new(),
+            callers: Vec::new(),
             exported: Vec::new(),
             behind_bottoms: Vec::new(),
             php: None,
@@ -105,6 +118,7 @@ impl FileFrames {
     /// Adds the functions that the file's symbols are in, if they are in a file of their own.
     pub fn add_debug_file(&mut self, other: Self) {
         self.bottoms.extend(other.bottoms);
+        self.callers.extend(other.callers);
         self.has_symbols |= other.has_symbols;
     }
 
@@ -117,6 +131,11 @@ impl FileFrames {
     pub fn is_bottom(&self, address: u64) -> bool {
         self.bottoms.iter().any(|range| range.contains(&address))
             || self.tables.as_ref().is_some_and(|tables| tables.is_bottom(address))
+    }
+
+    /// Whether the function at this address of the file calls `main`, or the function of a thread: no frame of a stack is behind it.
+    pub fn is_caller_of_first(&self, address: u64) -> bool {
+        self.callers.iter().any(|range| range.contains(&address))
     }
 
     /// The frame of PHP's interpreter, if it is in this file.
@@ -150,6 +169,7 @@ impl FileFrames {
             let before = exported.partition_point(|function| function.end <= behind);
             if let Some(before) = before.checked_sub(1).and_then(|last| exported.get(last)) {
                 self.bottoms.push(before.end..behind);
+                self.callers.push(before.end..behind);
             }
         }
     }
@@ -170,7 +190,11 @@ impl FileFrames {
         }
         if BOTTOMS.contains(&name) {
             let size = if size == 0 { ASSEMBLY } else { size };
-            self.bottoms.push(start..start.saturating_add(size));
+            let range = start..start.saturating_add(size);
+            if CALLERS.contains(&name) {
+                self.callers.push(range.clone());
+            }
+            self.bottoms.push(range);
         } else if name == PHP {
             self.php = Some(start);
         }
@@ -233,6 +257,8 @@ mod tests {
         for &start in &frames.behind_bottoms {
             assert!(frames.is_bottom(start - 8), "{start:x}");
             assert!(!frames.is_bottom(start + 0x1000), "{start:x}");
+            assert!(frames.is_caller_of_first(start - 8), "{start:x}");
+            assert!(!frames.is_caller_of_first(start + 0x1000), "{start:x}");
         }
     }
 }

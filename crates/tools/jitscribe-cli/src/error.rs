@@ -30,6 +30,9 @@ pub enum Error {
     /// The command cannot do what was asked; the text says why and what to type instead.
     #[error("{0}")]
     Refused(String),
+    /// perf wrote no recording; the text says why, and what to type.
+    #[error("{0}")]
+    NothingRecorded(String),
     /// A process did not respond in time and is skipped, so that it does not block the command.
     #[error("process {0}: not responding, skipped")]
     NotAnswering(u32),

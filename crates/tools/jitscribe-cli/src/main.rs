@@ -29,6 +29,7 @@ mod java_agent;
 mod line_table;
 mod note;
 mod pager;
+mod perf_access;
 mod process;
 #[cfg(feature = "push")]
 mod push;

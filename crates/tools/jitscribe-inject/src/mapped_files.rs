@@ -100,6 +100,22 @@ impl<'a> MappedFiles<'a> {
         file.is_some_and(|(file, bias)| file.is_bottom(address.wrapping_sub(bias)))
     }
 
+    /// Removes what the kernel found by frame pointers behind the caller of `main`, or of the function of a thread: the C library may leave
+    /// anything in the frame pointer there.
+    pub fn cut_behind_first(&mut self, frames: &mut Vec<u64>) {
+        /// What looks like frames ends soon. Deep stacks without a known bottom are not searched through.
+        const MOST: usize = 8;
+        if frames.last().is_none_or(|&last| self.is_bottom(last)) {
+            return;
+        }
+        let mut is_caller = |address: u64| {
+            let file = self.file(address).flatten();
+            file.is_some_and(|(file, bias)| file.is_caller_of_first(address.wrapping_sub(bias)))
+        };
+        let behind = frames.iter().rev().take(MOST).position(|&address| is_caller(address));
+        frames.truncate(frames.len().saturating_sub(behind.unwrap_or(0)));
+    }
+
     /// Finds the frames of a stack that was copied, and how it ends. `None` if there is no copy.
     pub fn unwound(
         &mut self,

@@ -255,6 +255,9 @@ impl Recording {
                 true => StackEnd::NotRecorded,
                 false => StackEnd::Walked,
             };
+            if end == StackEnd::Walked && space.is_some() {
+                memory.0.cut_behind_first(&mut frames.user);
+            }
             let is_in_user = event.misc() & misc::CPU_MODE_MASK == misc::USER;
             let has_chain = attr.has(sample_type::CALLCHAIN);
             if let Some(ip) = sample.ip.filter(|_| !has_chain || frames.is_empty()) {

@@ -1,14 +1,18 @@
-//! `jitscribe demo`: runs `demo-jit` under perf, and prints what perf shows before and after `inject`.
+//! `jitscribe demo`: runs `demo-jit` under perf, and prints what perf shows before and after `inject`. Where perf cannot record, it shows a
+//! recording that comes with the command.
 
 mod inlined;
 mod printed;
+mod shipped;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::inject::{self, Report};
 use crate::line_table::LineTable;
+use crate::perf_access::{Obstacle, Recorded};
 use crate::source_lines::SourceLineArgs;
 use crate::text::Out;
 use crate::text::shell_word;
@@ -25,12 +29,18 @@ const PROGRAM: &str = "demo-jit";
 /// at the same address, one is moved, one is freed and its place taken. It is recorded by jitscribe
 /// record; perf then shows its functions, its source lines and its call stacks, addr2line the calls that the JIT
 /// inlined, and perf once more the lines of the JIT's intermediate representation. At the end stands an HTML report of it all.
+///
+/// Where perf is not installed or not allowed to record, the command says what forbids it and how to allow it, and shows a recording
+/// of the same program that comes with it: functions before and after, assembly, calls, and the HTML report.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "EXAMPLES:
   jitscribe demo
 
   # code without frame pointers, unwound by the tables that the JIT announced
-  jitscribe demo --dwarf")]
+  jitscribe demo --dwarf
+
+  # without perf
+  jitscribe demo --shipped")]
 pub struct Args {
     /// Take call chains from stack copies, by the announced unwind tables; the generated code then
     /// has no frame pointers
@@ -49,10 +59,47 @@ pub struct Args {
     /// Milliseconds for each of the program's phases
     #[arg(long, value_name = "MS", default_value_t = 350)]
     pub phase: u64,
+    /// Show the recording that comes with this command instead of making one; needs no perf
+    #[arg(long, conflicts_with_all = ["dwarf", "frame_pointers", "phase"])]
+    pub shipped: bool,
 }
 
-/// Runs the command: records the demo JIT, and shows what perf makes of the recording.
+/// Runs the command: records the demo JIT, and shows what perf makes of the recording, or shows the one that comes with the command.
 pub fn run(args: &Args) -> Result<()> {
+    if args.shipped {
+        return show_shipped(args);
+    }
+    if let Some(obstacle) = Obstacle::find(Recorded::Own) {
+        return show_instead(args, &obstacle);
+    }
+    match record_and_show(args) {
+        // perf is refused something that it asks for and we do not know.
+        Err(Error::NothingRecorded(why)) => show_instead(args, &why),
+        done => done,
+    }
+}
+
+/// Says why there is no new recording, and shows the one that comes with the command.
+fn show_instead(args: &Args, why: &dyn Display) -> Result<()> {
+    note::warning(format_args!("perf cannot record here: {why}"));
+    if args.dwarf {
+        note::say("--dwarf has no effect: the call stacks below were recorded by frame pointers");
+    }
+    show_shipped(args)
+}
+
+fn show_shipped(args: &Args) -> Result<()> {
+    let folder = folder(args)?;
+    note::say(format_args!(
+        "showing the recording of {PROGRAM} that comes with jitscribe, in {}",
+        text::path(&folder)
+    ));
+    shipped::show(&folder, args.force)?;
+    print_rest(&folder);
+    Ok(())
+}
+
+fn record_and_show(args: &Args) -> Result<()> {
     let program = companion::program(PROGRAM).ok_or_else(|| {
         Error::Refused(format!(
             "there is no {PROGRAM} beside {} or on the PATH: build it with `cargo build --release -p {PROGRAM}`, or install it with \
@@ -121,9 +168,14 @@ pub fn run(args: &Args) -> Result<()> {
     report::write(&data, &folder.join("report.html"), args.force)?;
     record::summary::print(&recorded.report, &data);
     note::say(format_args!("     perf script -i {} -F +srcline", shell_word(&data)));
-    note::say(format_args!("the source that ran: {}", text::path(&folder.join("demo.scribe"))));
-    note::say(format_args!("to remove all of it: rm -r {}", shell_word(&folder)));
+    print_rest(&folder);
     Ok(())
+}
+
+/// Says what else is in the folder.
+fn print_rest(folder: &Path) {
+    note::say(format_args!("the source that ran: {}", text::path(&folder.join("demo.scribe"))));
+    note::say(format_args!("to remove all of it: rm -r {}", shell_word(folder)));
 }
 
 /// The folder for all that the demo makes. It stays.
@@ -194,12 +246,16 @@ fn is_comment(line: &str) -> bool {
     line.is_empty() || line.starts_with('#')
 }
 
-/// So many lines around the hottest instruction.
+/// So many lines of perf's around the hottest instruction.
 fn excerpt(annotated: &[String], lines: usize) -> &[String] {
-    let share = |line: &String| {
+    excerpt_around(annotated, lines, |line| {
         let first = line.split_whitespace().next().unwrap_or_default();
         first.parse::<f64>().map_or(0, |percent| (percent * 100.0) as u64)
-    };
+    })
+}
+
+/// So many lines around the one with the greatest share.
+fn excerpt_around<L>(annotated: &[L], lines: usize, share: impl Fn(&L) -> u64) -> &[L] {
     let hottest = annotated.iter().enumerate().max_by_key(|(_, line)| share(line));
     let start = hottest.map_or(0, |(at, _)| at.saturating_sub(lines / 2));
     let end = (start + lines).min(annotated.len());

@@ -44,6 +44,13 @@ fn text(counts: &StackCounts) -> String {
             causes.push(format!("{} continue on a stack of the runtime", ends.other_memory));
         }
     }
+    // Of the frame pointers that the kernel followed, only the end is known.
+    let cut = stacks.saturating_sub(*whole);
+    if counts.recorded == Stacks::Walked && cut.saturating_mul(10) > *stacks {
+        causes.push(format!(
+            "{cut} end in code without frame pointers (--call-graph dwarf may go on)"
+        ));
+    }
     if !causes.is_empty() {
         said.push_str("; ");
         said.push_str(&causes.join(", "));

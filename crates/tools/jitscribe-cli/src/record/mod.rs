@@ -42,6 +42,7 @@ use std::time::SystemTime;
 
 use crate::inject::{self, Report};
 use crate::line_table::LineTable;
+use crate::perf_access::{self, Recorded};
 use crate::runtimes::{self, Preparation, Stacks};
 use crate::text::shell_word;
 use crate::{Error, Result, bridge, child, console, note, text};
@@ -183,7 +184,7 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
     let following = Following::start(&scope, added);
     let mut users = scope::users(&scope.pids());
     let memory = (!args.no_memory).then(|| MemoryReader::start(&scope, workspace.folder()));
-    let ended = perf::run(&mut perf, perf::MISSING)?;
+    let ended = perf::run(&mut perf, perf_access::MISSING)?;
     let memory = memory.map(MemoryReader::finish).unwrap_or_default();
     // Include children that were started during the recording and still run.
     let pids = scope.with_children();
@@ -204,7 +205,11 @@ pub fn record(args: &Args) -> Result<RecordingResult> {
         if ended.interrupted() {
             return Err(Error::Child(ended.code()));
         }
-        return Err(perf::refused(&perf, ended));
+        let recorded = match scope {
+            Scope::All => Recorded::All,
+            _ => Recorded::Own,
+        };
+        return Err(perf::refused(&perf, ended, recorded));
     }
     // JVMs that still run write maps of the code that they compiled during the recording.
     jvms.finish(if ask || scope.is_named() { &pids } else { &[] });

@@ -1,13 +1,13 @@
 //! Runs `perf record`, and survives the signals that end the recording.
 
-use std::fs;
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
-use rustix::process::{Signal, geteuid};
+use rustix::process::Signal;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use crate::perf_access::{Obstacle, Recorded};
 use crate::text::shell_word;
 use crate::{Error, Result, child};
 
@@ -31,10 +31,6 @@ impl RecordingEnd {
         self.signal.map_or_else(|| child::exit_code(self.status), child::code_of_signal)
     }
 }
-
-/// The error message if perf is not installed.
-pub const MISSING: &str = "perf is not installed; on Debian: apt-get install linux-perf, elsewhere it \
-                           comes with the kernel's tools";
 
 /// Runs perf or another recording tool to its end. If it is not installed, the error is `missing`. SIGINT and SIGTERM are passed
 /// on to the tool as SIGINT, upon which it stops recording, ends the command and completes its file.
@@ -68,24 +64,16 @@ pub fn end_by_signals(perf: &Command) -> Result<()> {
 }
 
 /// The error for a missing recording: why perf wrote none, and what to run next.
-pub fn refused(perf: &Command, ended: RecordingEnd) -> Error {
+pub fn refused(perf: &Command, ended: RecordingEnd, recorded: Recorded) -> Error {
     let mut text = format!(
         "perf recorded nothing (exit code {}); to see why, run: {}",
         ended.code(),
         command_line(perf)
     );
-    if let Some(level) = paranoid().filter(|&level| level > 1 && !geteuid().is_root()) {
-        text.push_str(&format!(
-            "; kernel.perf_event_paranoid is {level}, which restricts what this user may record: run \
-             as root, or change it: sudo sysctl kernel.perf_event_paranoid=1 (-1 for -a)"
-        ));
+    if let Some(obstacle) = Obstacle::of_kernel(recorded) {
+        text.push_str(&format!("; {obstacle}"));
     }
-    Error::Refused(text)
-}
-
-/// The value of `kernel.perf_event_paranoid`.
-fn paranoid() -> Option<i32> {
-    fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse().ok()
+    Error::NothingRecorded(text)
 }
 
 /// The command line for a shell, without `-q`, so that perf prints its messages.

@@ -18,8 +18,8 @@ use crate::text::{self, percent, shell_path, shell_word};
 /// The longest name, in bytes, that appears in a suggested command.
 const LONGEST_SYMBOL: usize = 400;
 
-/// Reports what was recorded.
-pub fn print(report: &Report, output: &Path) {
+/// Reports where the samples of a recording are.
+pub fn print_samples(report: &Report) {
     inject::warn(report);
     let samples = report.samples;
     let jitted = samples.jitted();
@@ -35,6 +35,11 @@ pub fn print(report: &Report, output: &Path) {
         percent(samples.named, jitted),
     ));
     inject::print_findings(report);
+}
+
+/// Reports what was recorded.
+pub fn print(report: &Report, output: &Path) {
+    print_samples(report);
     let folder = report.images.first().and_then(|image| image.path.parent());
     match folder {
         Some(folder) => {
@@ -58,7 +63,7 @@ pub fn print(report: &Report, output: &Path) {
 }
 
 /// The function whose assembly is worth a look: the first whose code is known and that is not the runtime's interpreter.
-fn to_annotate(report: &Report) -> Option<&TopFunction> {
+pub fn to_annotate(report: &Report) -> Option<&TopFunction> {
     report.top.iter().find(|top| top.has_code && top.samples > 0 && !top.interprets)
 }
 
