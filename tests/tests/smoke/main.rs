@@ -3,3 +3,4 @@
 mod demo;
 mod demo_command;
 mod valgrind_demo;
+mod walked_stacks;

@@ -73,7 +73,10 @@ mod live {
         let readers: [(&str, Vec<String>); 4] = [
             ("jitdump, code-log", vec![env!("CARGO_BIN_EXE_read-with-jitdump").to_owned()]),
             ("Go", vec![codelog, "read".to_owned()]),
-            ("linux-perf-data 0.13", vec![env!("CARGO_BIN_EXE_read-with-linux-perf-data").to_owned()]),
+            (
+                "linux-perf-data 0.13",
+                vec![env!("CARGO_BIN_EXE_read-with-linux-perf-data").to_owned()],
+            ),
             ("perf inject 6.1", vec![env!("CARGO_BIN_EXE_read-with-perf").to_owned()]),
         ];
         let verdicts: Vec<(&str, Vec<Verdict>)> = readers
@@ -100,7 +103,8 @@ mod live {
         assert_eq!(wrong, "", "our own readers pass all");
         // Perhaps the runner accepts anything.
         let passed = |name: &str| {
-            let (_, verdicts) = verdicts.iter().find(|(reader, _)| *reader == name).expect("a reader");
+            let (_, verdicts) =
+                verdicts.iter().find(|(reader, _)| *reader == name).expect("a reader");
             verdicts.iter().filter(|verdict| **verdict == Verdict::Passes).count()
         };
         for name in ["linux-perf-data 0.13", "perf inject 6.1"] {
@@ -114,7 +118,8 @@ mod live {
         let (found, after) = rest.split_once(END).expect("the line behind the table");
         if std::env::var_os("UPDATE_CONFORMANCE").is_some() {
             let beside = path.with_extension("md.new");
-            fs::write(&beside, format!("{before}{BEGIN}\n\n{made}\n{END}{after}")).expect("written");
+            fs::write(&beside, format!("{before}{BEGIN}\n\n{made}\n{END}{after}"))
+                .expect("written");
             fs::rename(&beside, &path).expect("renamed");
             return;
         }

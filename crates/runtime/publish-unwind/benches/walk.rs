@@ -6,9 +6,9 @@
 #![allow(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a table")]
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/it/common/mod.rs"]
 mod common;
-#[path = "../tests/common/nongnu.rs"]
+#[path = "../tests/live/nongnu.rs"]
 mod nongnu;
 
 use std::ffi::{c_int, c_void};

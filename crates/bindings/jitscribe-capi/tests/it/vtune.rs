@@ -43,7 +43,9 @@ fn role() {
 fn a_flag_keeps_the_collector_out() {
     let said = |flags: u32| {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "vtune::role", "--ignored", "--nocapture"]).env(FLAGS, flags.to_string());
+        command
+            .args(["--exact", "vtune::role", "--ignored", "--nocapture"])
+            .env(FLAGS, flags.to_string());
         for variable in ["INTEL_JIT_PROFILER64", "INTEL_JIT_PROFILER32"] {
             command.env(variable, "/nowhere/collector.so");
         }

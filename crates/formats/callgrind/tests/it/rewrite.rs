@@ -1,7 +1,7 @@
 //! Whole profiles: what stays unchanged, and what is named.
 
-use callgrind_profile::{Cause, Error, rewrite};
 use crate::common::{Map, Nothing, sums};
+use callgrind_profile::{Cause, Error, rewrite};
 use proptest::prelude::*;
 
 const HEADER: &str =

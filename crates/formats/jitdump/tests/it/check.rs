@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use crate::made::{EH_FRAME_HDR, code, config, entry, load, same, tables};
 use jitdump::check::{Finding, MAX_OFFSETS, RULES, Report, Severity, check, check_named};
 use jitdump::extension::LeftOut;
 use jitdump::{Endian, ExtendedCode, Load, Move, UnwindOrder, UnwindingInfo, Writer, WriterConfig};
-use crate::made::{EH_FRAME_HDR, code, config, entry, load, same, tables};
 
 /// A time by the clock of the header of [`crate::made::config`].
 const NOW: u64 = 1_000_100;
@@ -61,8 +61,13 @@ fn debugged(entries: &[jitdump::DebugEntry<'_>]) -> Vec<u8> {
 
 /// A dump of one code with a tail, changed, and of one code without bytes.
 fn grouped(bytes: Option<&[u8]>, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    let extended =
-        ExtendedCode { timestamp: NOW, size: 32, name: b"f", pid: crate::made::PID, ..Default::default() };
+    let extended = ExtendedCode {
+        timestamp: NOW,
+        size: 32,
+        name: b"f",
+        pid: crate::made::PID,
+        ..Default::default()
+    };
     let mut writer = crate::made::writer();
     writer.extended(&ExtendedCode { address: 0x1000, index: 1, bytes, ..extended }).unwrap();
     let mut data = writer.into_sink();

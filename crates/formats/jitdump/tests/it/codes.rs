@@ -1,12 +1,12 @@
 //! The unified level: what belongs together, and the quirks of known writers.
 
-use jitdump::{
-    CodeEvent, CodeMove, DebugEntry, Dump, Endian, EntryName, HeaderClock, LineEntry, Load, Move,
-    Quirks, RecordClock, UnwindOrder, UnwindingInfo, Writer, WriterConfig,
-};
 use crate::made::{
     EH_FRAME, EH_FRAME_HDR, code, config, entry, line, lines_by_name, load, loads, same, tables,
     writer,
+};
+use jitdump::{
+    CodeEvent, CodeMove, DebugEntry, Dump, Endian, EntryName, HeaderClock, LineEntry, Load, Move,
+    Quirks, RecordClock, UnwindOrder, UnwindingInfo, Writer, WriterConfig,
 };
 
 fn quirks(data: &[u8]) -> Quirks {

@@ -1,8 +1,8 @@
 //! Properties of every code with a tail.
 
+use crate::made::{loads, read_all, writer_for};
 use jitdump::extension::{FramePointer, Kind};
 use jitdump::{Dump, Endian, ExtendedCode, Inlined, LineEntry, Writer, check::check};
-use crate::made::{loads, read_all, writer_for};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

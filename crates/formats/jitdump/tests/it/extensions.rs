@@ -1,5 +1,6 @@
 //! Tails: what this project records beyond the format.
 
+use crate::made::{EH_FRAME, PID, code as some_code, entry, line, load, loads, writer, writer_for};
 use jitdump::extension::{
     FramePointer, InlinedCall, ItemBody, Kind, LeftOut, chunk, code, control, log, tag,
 };
@@ -7,7 +8,6 @@ use jitdump::{
     Body, CodeEvent, CodeLoad, Dump, End, Endian, ExtendedCode, Inlined, LineEntry, Quirks, Record,
     WriteError, Writer, check::check,
 };
-use crate::made::{EH_FRAME, PID, code as some_code, entry, line, load, loads, writer, writer_for};
 
 const BASE: u64 = 0x7f00_0000_1000;
 

@@ -1,10 +1,10 @@
 //! Properties of every input.
 
+use crate::made::read_all;
 use jitdump::{
     Body, DebugEntry, Dump, End, Endian, EntryName, Load, Move, Record, UnwindOrder, UnwindingInfo,
     Writer, WriterConfig,
 };
-use crate::made::read_all;
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -1,10 +1,10 @@
 //! The raw level: records, cuts, holes and damage.
 
+use crate::made::{EH_FRAME, EH_FRAME_HDR, code, entry, load, same, tables, writer, writer_for};
 use jitdump::{
     Body, Dump, End, Endian, EntryName, Error, ErrorKind, HEADER_SIZE, Header, Move, Record,
     RecordId, UnwindOrder, UnwindingInfo,
 };
-use crate::made::{EH_FRAME, EH_FRAME_HDR, code, entry, load, same, tables, writer, writer_for};
 
 fn all<'a>(data: &'a [u8]) -> (Vec<Result<Record<'a>, Error>>, End) {
     let mut records = Dump::parse(data).unwrap().records();

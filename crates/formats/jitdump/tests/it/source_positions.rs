@@ -1,10 +1,10 @@
 //! Source positions: samply's record for lines and inlined calls.
 
+use crate::made::{code as some_code, entry, line, load, loads, writer, writer_for};
 use jitdump::{
     CodeLoad, Dump, DumpFile, Endian, Inlined, LineEntry, NewPosition, RecordId, SourcePositions,
     SourcePositionsBuilder,
 };
-use crate::made::{code as some_code, entry, line, load, loads, writer, writer_for};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! What the writer writes, byte by byte, and what it refuses.
 
-use jitdump::{DebugEntry, Dump, EntryName, Sink, WriteError, Writer, WriterConfig, check::check};
 use crate::made::{code, config, entry, load, same, tables, writer};
+use jitdump::{DebugEntry, Dump, EntryName, Sink, WriteError, Writer, WriterConfig, check::check};
 
 #[test]
 fn a_load_has_the_layout_of_the_format() {

@@ -1,9 +1,9 @@
 //! Unwind info: that of the codes compared with that of the image, address by address.
 
-use code_image::{Endian, Target, VisibleCode};
 use crate::common::cfi::{look_up, rules_of_codes, rules_of_image};
 use crate::common::frames::{frame, section, size, style};
 use crate::common::{EM_X86_64, targets, write, write_placed};
+use code_image::{Endian, Target, VisibleCode};
 use jit_code::{Code, Unwind};
 use proptest::prelude::*;
 

@@ -1,10 +1,10 @@
 //! How common tools read objects for Windows and macOS.
 
-use code_image::{Endian, Error, ObjectFormat, ObjectWriter, Target, VisibleCode};
 use crate::common::sample::sample_codes;
 use crate::common::{
     EM_AARCH64, EM_S390, EM_X86_64, Loadable, assert_contains, run, run_any, write_object,
 };
+use code_image::{Endian, Error, ObjectFormat, ObjectWriter, Target, VisibleCode};
 use jit_code::Code;
 
 const SPAN: std::ops::Range<u64> = 0x7f00_0000_0000..0x7f00_0000_3000;

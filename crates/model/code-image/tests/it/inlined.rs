@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use code_image::VisibleCode;
 use crate::common::inlining::{Counts, check_nesting, expected, read};
 use crate::common::{run, targets, write};
+use code_image::VisibleCode;
 use jit_code::{Code, Inlined, Line};
 use proptest::prelude::*;
 
@@ -167,7 +167,10 @@ fn units_hold_about_1024_calls() {
         .map(VisibleCode::whole)
         .collect();
     let image = write(targets()[0], START..START + 16_000, &codes);
-    assert_eq!(crate::common::image::read(&image.path()).units, [[103; 9].as_slice(), &[73]].concat());
+    assert_eq!(
+        crate::common::image::read(&image.path()).units,
+        [[103; 9].as_slice(), &[73]].concat()
+    );
     let counts = check_nesting(&image.path());
     assert_eq!(counts, Counts { calls: 10_000, functions: 100, deepest: 10 });
     let found = read(&image.path(), [0x1000, 0x1004, 0x1008 + 999 * 16].into_iter());

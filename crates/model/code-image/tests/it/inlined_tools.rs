@@ -4,8 +4,8 @@
 use std::ops::Range;
 use std::path::Path;
 
-use code_image::{Endian, Target, VisibleCode};
 use crate::common::{EM_X86_64, OnDisk, run, run_any, targets, write};
+use code_image::{Endian, Target, VisibleCode};
 use jit_code::{Code, Inlined, Line};
 
 const START: u64 = 0x7f00_0000_0040;

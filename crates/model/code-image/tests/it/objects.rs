@@ -1,10 +1,10 @@
 //! How common tools read an ELF object for loaders.
 
-use code_image::{Endian, ObjectFormat, Target, VisibleCode};
 use crate::common::sample::{START, sample_codes};
 use crate::common::{
     EM_X86_64, Loadable, assert_contains, complaints, run, run_any, targets, write_object,
 };
+use code_image::{Endian, ObjectFormat, Target, VisibleCode};
 use jit_code::{Code, Line};
 
 const SPAN: std::ops::Range<u64> = 0x7f00_0000_0000..0x7f00_0000_3000;

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use code_image::{ObjectFormat, VisibleCode};
 use crate::common::image::{Contents, Place, read, read_object};
 use crate::common::{targets, write, write_object};
+use code_image::{ObjectFormat, VisibleCode};
 use jit_code::{Code, Line};
 use object::Object;
 use proptest::prelude::*;

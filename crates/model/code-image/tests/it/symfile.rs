@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use code_image::{Endian, LARGEST_GAP, Symfile, TAG_AT, Target, VisibleCode};
 use crate::common::{EM_386, EM_X86_64, run, targets};
+use code_image::{Endian, LARGEST_GAP, Symfile, TAG_AT, Target, VisibleCode};
 use gimli::{BaseAddresses, RunTimeEndian, UnwindSection};
 use jit_code::{Code, Inlined, Line, Unwind};
 use object::{Object, ObjectSection, ObjectSymbol};

@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 
-use code_image::{Endian, ImageWriter, Target, VisibleCode};
 use crate::common::sample::{COMPUTE, LINES, START, sample_codes};
 use crate::common::{
     EM_386, EM_AARCH64, EM_ARM, EM_PPC64, EM_S390, EM_X86_64, OnDisk, assert_contains, complaints,
     run, targets, words, write, write_placed,
 };
+use code_image::{Endian, ImageWriter, Target, VisibleCode};
 use jit_code::{Code, Line};
 
 /// Code with names only, as from a perf map.

@@ -1,8 +1,8 @@
 //! `.xdata` and `.pdata` of a DLL are what `unwind-info` encodes for Windows from the description itself. The DLL gets it from
 //! `.eh_frame`.
 
-use code_image::{Endian, ObjectFormat, Target, VisibleCode};
 use crate::common::{EM_X86_64, assert_contains, run, write_object};
+use code_image::{Endian, ObjectFormat, Target, VisibleCode};
 use jit_code::{Code, Row, Unwind};
 use object::{Object as _, ObjectSection as _};
 use proptest::collection::{btree_map, btree_set, vec};

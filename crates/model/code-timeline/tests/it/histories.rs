@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use code_timeline::{AddressSpaceId, Code, CodeId, History, HistoryBuilder, Processes};
 use crate::model::Memory;
+use code_timeline::{AddressSpaceId, Code, CodeId, History, HistoryBuilder, Processes};
 use proptest::prelude::*;
 
 /// Addresses are below this.

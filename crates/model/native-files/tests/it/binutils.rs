@@ -331,7 +331,8 @@ mod live {
 
     #[test]
     fn names_and_lines_of_a_program() {
-        for options in [&["-O2", "-g"][..], &["-O1", "-g", "-gdwarf-4"], &["-O2", "-g", "-static"]] {
+        for options in [&["-O2", "-g"][..], &["-O1", "-g", "-gdwarf-4"], &["-O2", "-g", "-static"]]
+        {
             let (dir, program) = compiled(options);
             let file = native(&program, dir.path());
             assert_lines(&file, "addr2line", &program);
@@ -373,7 +374,8 @@ mod live {
         let elf = Elf::read(File::open(&program).expect("it")).expect("an ELF file");
         let alone = Lines::read(&elf, None).expect("lines");
         let hidden = functions(&whole).into_iter().find(|(.., name)| name == "hidden").expect("it");
-        let nameless = |frames: Vec<SourceFrame>| frames.iter().any(|frame| frame.function.is_empty());
+        let nameless =
+            |frames: Vec<SourceFrame>| frames.iter().any(|frame| frame.function.is_empty());
         let mut addresses = hidden.0..hidden.0 + hidden.1;
         assert!(addresses.any(|address| nameless(alone.frames(address))));
         // A file with another build-id is not taken.

@@ -219,7 +219,8 @@ mod live {
         for code in [-4096_i64, -64] {
             let at = frames.len();
             let (from_cie, to_code) = (at as u32, code - at as i64);
-            fde(Machine::X86_64, from_cie, to_code, 64, &Unwind::FRAME_POINTER, &mut frames).unwrap();
+            fde(Machine::X86_64, from_cie, to_code, 64, &Unwind::FRAME_POINTER, &mut frames)
+                .unwrap();
         }
         frames.extend([0; 4]);
         let ready = file(Machine::X86_64, 4096, &frames, &[0; 20]);

@@ -71,7 +71,8 @@ fn a_thread_that_ends_releases_its_lane() {
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
         let snapshot = crate::common::snapshot(scribe);
-        let found = crate::common::codes(&snapshot.bytes).iter().filter(|c| c.died().is_none()).count();
+        let found =
+            crate::common::codes(&snapshot.bytes).iter().filter(|c| c.died().is_none()).count();
         assert_eq!((snapshot.torn, found), (0, alive));
         crate::common::assert_valid(&snapshot.bytes);
         crate::common::assert_valid(&crate::common::raw(scribe));

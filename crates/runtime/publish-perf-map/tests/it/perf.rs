@@ -9,8 +9,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use publish_perf_map::{Options, PerfMap};
 use crate::unsafe_parts::Arena;
+use publish_perf_map::{Options, PerfMap};
 
 const ROLE: &str = "PUBLISH_PERF_MAP_ROLE";
 const BASE: u64 = 0x70_0000_0000;

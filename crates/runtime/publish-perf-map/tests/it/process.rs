@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::unsafe_parts::{close_all, in_a_fork};
 use publish_perf_map::{Options, PerfMap};
 use test_privilege::{Privilege, have};
-use crate::unsafe_parts::{close_all, in_a_fork};
 
 const ROLE: &str = "PUBLISH_PERF_MAP_ROLE";
 const FOLDER: &str = "PUBLISH_PERF_MAP_FOLDER";
@@ -359,6 +359,7 @@ fn exec(folder: &Path) {
     }
     map.load(0x1000, 0x10, b"before");
     let me = env::current_exe().unwrap();
-    let error = Command::new(me).args(["--exact", "process::role", "--nocapture"]).env(AGAIN, "1").exec();
+    let error =
+        Command::new(me).args(["--exact", "process::role", "--nocapture"]).env(AGAIN, "1").exec();
     panic!("{error}");
 }

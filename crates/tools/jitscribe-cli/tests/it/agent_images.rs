@@ -233,7 +233,10 @@ mod live {
         // Of the tmpfs there is nothing outside of the namespace.
         let script = "mount -t tmpfs -o size=256k,mode=0755 none \"$0\" && exec \"$@\"";
         command.args(["--mount", "sh", "-c", script]).arg(&disk);
-        command.arg(env!("CARGO_BIN_EXE_jitscribe")).args(["agent", "-q"]).args(options(&disk, "64"));
+        command
+            .arg(env!("CARGO_BIN_EXE_jitscribe"))
+            .args(["agent", "-q"])
+            .args(options(&disk, "64"));
         if !rustix::process::geteuid().is_root() {
             command.args(["--run-as", "0"]);
         }
@@ -268,7 +271,10 @@ mod live {
         }
         let said = agent.said();
         assert_eq!(said.matches("images cannot be written").count(), 1, "{said}");
-        assert!(said.contains("No space left on device") && said.contains("--images-limit"), "{said}");
+        assert!(
+            said.contains("No space left on device") && said.contains("--images-limit"),
+            "{said}"
+        );
         assert_eq!(said.lines().count(), 1, "{said}");
     }
 }

@@ -91,7 +91,9 @@ mod live {
 
         // The page has the rows of the text.
         let mut browser = Browser::start();
-        for (words, fragment) in [(&["--json"][..], ""), (&["--json", "--total"], "#compared=total")] {
+        for (words, fragment) in
+            [(&["--json"][..], ""), (&["--json", "--total"], "#compared=total")]
+        {
             let printed = diff(&bench, &[words, &["before.data", "after.data"]].concat());
             let printed: serde_json::Value = serde_json::from_str(&printed.stdout).expect("JSON");
             let mut expected: Vec<(String, u64, u64, String)> = Vec::new();

@@ -4,9 +4,9 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::made::{dump, ended, file, jitscribe, run};
 use jitdump::extension::{FramePointer, Kind, LeftOut};
 use jitdump::{Endian, ExtendedCode, Inlined, LineEntry, Writer};
-use crate::made::{dump, ended, file, jitscribe, run};
 
 /// What a tool of binutils prints.
 fn binutils(folder: &Path, args: &[&str]) -> String {
@@ -317,7 +317,8 @@ fn help_has_examples() {
 
 /// A stub that lived from 1 s to 2 s, and one more code that there was no room for.
 fn told_in_full() -> Vec<u8> {
-    let line = |file: &'static [u8], line| LineEntry { address: crate::made::BASE, file, line, column: 3 };
+    let line =
+        |file: &'static [u8], line| LineEntry { address: crate::made::BASE, file, line, column: 3 };
     let mut writer = Writer::append(crate::made::header(), Endian::Little);
     writer
         .extended(&ExtendedCode {
@@ -409,8 +410,12 @@ mod live {
         assert_eq!(found, "0000000000001000 T fib\n0000000000001020 T sum\n");
         let found = exports(&["llvm-readobj", "--coff-exports", "images/jit-7-7f0000001000.dll"]);
         assert!(found.contains("Name: fib\n") && found.contains("RVA: 0x1020\n"), "{found}");
-        let found =
-            exports(&["llvm-objdump", "--macho", "--exports-trie", "images/jit-7-7f0000001000.dylib"]);
+        let found = exports(&[
+            "llvm-objdump",
+            "--macho",
+            "--exports-trie",
+            "images/jit-7-7f0000001000.dylib",
+        ]);
         assert!(found.ends_with("0x00001000  _fib\n0x00001020  _sum\n"), "{found}");
     }
 }

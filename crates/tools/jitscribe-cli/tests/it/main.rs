@@ -8,6 +8,7 @@ mod check;
 mod common;
 mod containers;
 mod contract;
+mod demo;
 mod diff;
 mod dump;
 mod export;

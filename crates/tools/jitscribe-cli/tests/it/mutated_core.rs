@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
+use crate::mutants::Numbers;
 use code_log::Source;
 use jitscribe::{Code, Line, Scribe};
-use crate::mutants::Numbers;
 use tempfile::TempDir;
 
 const PAGE: usize = 4096;

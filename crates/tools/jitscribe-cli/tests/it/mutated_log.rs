@@ -7,9 +7,9 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use crate::mutants::{Numbers, damage_log};
 use code_log::{Budget, Follower, Source, snapshot_within};
 use jitscribe::{Code, Line, Scribe};
-use crate::mutants::{Numbers, damage_log};
 
 /// A log with code alive and dead, and what is in use of it.
 fn log() -> (Scribe, File, Vec<u8>) {

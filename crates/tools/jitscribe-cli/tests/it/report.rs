@@ -121,7 +121,10 @@ mod live {
         assert_eq!(absent.code, 1, "{}", absent.stderr);
         assert!(!bench.path("other.html").exists());
         // The browser gets the absolute path of what was written.
-        bench.write("browser", "#!/bin/sh\nprintf %s \"$1\" > opened.part && mv opened.part opened\n");
+        bench.write(
+            "browser",
+            "#!/bin/sh\nprintf %s \"$1\" > opened.part && mv opened.part opened\n",
+        );
         let mut command = bench.jitscribe("report");
         command.args(["-i", "native.data", "--open"]).env("BROWSER", bench.path("browser"));
         bench.run(&["chmod", "+x", "browser"]);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::readers::{Line, Stacks};
 use printable::Escaped;
 use profile::{
     Builder, Code, Frame, Function, FunctionKey, FunctionKind, Profile, SampleRow, Selection,
@@ -9,7 +10,6 @@ use profile::{
 };
 use profile_export::{Format, Options};
 use proptest::prelude::*;
-use crate::readers::{Line, Stacks};
 use serde_json::Value;
 
 fn written(format: Format, profile: &Profile, options: &Options) -> Vec<u8> {
@@ -255,7 +255,11 @@ fn names_have_tiers_and_lines_on_request() {
     assert_eq!(spelled.into_keys().next(), Some(vec![("f [turbofan]:12".to_owned(), 0)]));
     // Lines have a place of their own.
     for format in [Format::Cpuprofile, Format::Chrome] {
-        let read = if format == Format::Chrome { crate::readers::chrome } else { crate::readers::cpuprofile };
+        let read = if format == Format::Chrome {
+            crate::readers::chrome
+        } else {
+            crate::readers::cpuprofile
+        };
         let stacks = read(&written(format, &profile, &options));
         assert_eq!(stacks.into_keys().next(), Some(vec![("f [turbofan]".to_owned(), 0)]));
     }

@@ -6,7 +6,7 @@ mod syntax;
 
 /// With tools of the second tier (`scripts/test.sh --live`).
 mod live {
-    mod page;
     mod difference;
     mod hostile;
+    mod page;
 }

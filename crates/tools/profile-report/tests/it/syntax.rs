@@ -177,7 +177,12 @@ mod live {
     #[test]
     fn php_and_erlang_are_coloured_as_they_read_themselves() {
         assert_alike("php", &[&syntax().join("oracle.php")], &[syntax().join("sample.php")], 200);
-        assert_alike("escript", &[&syntax().join("oracle.erl")], &[syntax().join("sample.erl")], 100);
+        assert_alike(
+            "escript",
+            &[&syntax().join("oracle.erl")],
+            &[syntax().join("sample.erl")],
+            100,
+        );
     }
 
     #[test]

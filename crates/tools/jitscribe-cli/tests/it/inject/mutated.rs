@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use crate::mutants::Numbers;
 use crate::inject::recording::Recording;
 use crate::inject::scene::{ARENA, CODE, Jit, MS, OTHER, PID, Scene, process};
+use crate::mutants::Numbers;
 
 const FILES: [&str; 3] = ["perf.data", "jit-5000007.dump", "perf-5000008.map"];
 
@@ -60,7 +60,8 @@ fn a_mutated_recording_is_used_or_refused() {
         let head = 0..bytes.len().min(400);
         crate::mutants::mutate(&mut numbers, bytes, &[head, all.clone(), all]);
         write(&files);
-        used += u32::from(crate::mutants::run(&inject, seed, &[&FILES[..], &["out.data"]].concat()));
+        used +=
+            u32::from(crate::mutants::run(&inject, seed, &[&FILES[..], &["out.data"]].concat()));
         tried += 1;
     }
     // Those that are refused at their heads show little.

@@ -1,16 +1,14 @@
 //! `jitscribe demo` where perf cannot record: the recording that comes with the command.
 
-mod common;
-
 use std::fs;
 use std::process::Command;
 
-use common::{Bench, Done, finish};
+use crate::common::{Bench, Done, finish};
 use test_browser::Browser;
 use test_privilege::{Privilege, Refused, have, refusing};
 
 /// The samples of each function, which `scripts/demo-recording.sh` counted without jitscribe.
-const EXPECTED: &str = include_str!("../src/demo/shipped/expected.tsv");
+const EXPECTED: &str = include_str!("../../src/demo/shipped/expected.tsv");
 /// Samples in code that the demo did not compile.
 const OTHER: &str = "(other code)";
 
@@ -97,29 +95,6 @@ fn without_perf_the_shipped_recording_is_shown() {
     expect_shown(&bench, &finish(forced));
 }
 
-#[test]
-fn it_is_shown_where_it_is_asked_for() {
-    let bench = Bench::new();
-    let mut demo = demo_alone(&bench);
-    demo.arg("--shipped");
-    let done = finish(demo);
-    assert!(!done.stderr.contains("perf cannot record"), "{}", done.stderr);
-    expect_shown(&bench, &done);
-
-    // The page has the same functions. Calls that were inlined are functions of their own there, so that only some are comparable.
-    let mut browser = Browser::start();
-    let mut page = browser.open(&bench.path("demo/report.html"), "#view=functions", (1400, 900));
-    let all: u64 = expected().iter().map(|(count, _)| count).sum();
-    let selection = page.text("#selection").replace(',', "");
-    assert_eq!(selection, format!("{all} of {all} samples"));
-    let first = page.eval(
-        "[...document.querySelector('#functions .row').children].map((cell) => cell.innerText)",
-    );
-    let (count, hottest) = expected()[0];
-    assert_eq!(first[4], hottest, "{first}");
-    assert!(first.to_string().contains(&format!("\"{count}\"")), "{first}");
-}
-
 /// Ubuntu's `perf` is a script that looks for the one of the running kernel.
 #[test]
 fn a_perf_that_does_not_run_is_said() {
@@ -177,4 +152,33 @@ fn record_names_the_filter_as_well() {
     assert_eq!(done.code, 1, "{}", done.stderr);
     let said = done.stderr.lines().last().expect("a message");
     assert!(said.contains("perf recorded nothing") && said.contains("--cap-add PERFMON"), "{said}");
+}
+
+/// With tools of the second tier (`scripts/test.sh --live`).
+mod live {
+    use super::*;
+
+    #[test]
+    fn it_is_shown_where_it_is_asked_for() {
+        let bench = Bench::new();
+        let mut demo = demo_alone(&bench);
+        demo.arg("--shipped");
+        let done = finish(demo);
+        assert!(!done.stderr.contains("perf cannot record"), "{}", done.stderr);
+        expect_shown(&bench, &done);
+
+        // The page has the same functions. Calls that were inlined are functions of their own there, so that only some are comparable.
+        let mut browser = Browser::start();
+        let mut page =
+            browser.open(&bench.path("demo/report.html"), "#view=functions", (1400, 900));
+        let all: u64 = expected().iter().map(|(count, _)| count).sum();
+        let selection = page.text("#selection").replace(',', "");
+        assert_eq!(selection, format!("{all} of {all} samples"));
+        let first = page.eval(
+            "[...document.querySelector('#functions .row').children].map((cell) => cell.innerText)",
+        );
+        let (count, hottest) = expected()[0];
+        assert_eq!(first[4], hottest, "{first}");
+        assert!(first.to_string().contains(&format!("\"{count}\"")), "{first}");
+    }
 }
