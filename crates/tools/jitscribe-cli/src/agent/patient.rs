@@ -64,7 +64,7 @@ impl<'s> Patient<'s> {
         let agent = &self.agent;
         self.deadline.look(clock, || {
             let (pid, folder) = agent.as_ref()?;
-            Usage::of_process(*pid, folder)
+            Usage::of_threads(*pid, folder, |_| true)
         });
         if self.deadline.is_over(clock) {
             return Err(io::Error::new(ErrorKind::TimedOut, "the agent does not respond"));

@@ -43,13 +43,13 @@ const LONGEST: u64 = 1 << 12;
 impl Usage {
     /// Of a process with one thread. `None` if that is not known.
     pub fn of_worker(pid: u32) -> Option<Self> {
-        let thread = ThreadUsage::read(CWD, &format!("/proc/{pid}"), pid)?;
+        let thread = ThreadUsage::read(CWD, &format!("/proc/{pid}"), pid, |_| true)?;
         let used = processor_time(pid).map_or(thread.used, Duration::from_nanos);
         Some(Self { used, threads: vec![thread] })
     }
 
-    /// Of a process with any threads. `folder` is its folder in `/proc`.
-    pub fn of_process(pid: u32, folder: impl AsFd) -> Option<Self> {
+    /// Of those threads of a process whose names are `wanted`. `folder` is its folder in `/proc`. `None` if there are none.
+    pub fn of_threads(pid: u32, folder: impl AsFd, wanted: impl Fn(&[u8]) -> bool) -> Option<Self> {
         let folder = folder.as_fd();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let tasks = openat(folder, "task", flags, Mode::empty()).ok()?;
@@ -60,7 +60,7 @@ impl Usage {
             ids.drain(THREADS / 2..THREADS / 2 + excess);
         }
         // A thread may have ended meanwhile.
-        let read = |id: u32| ThreadUsage::read(&tasks, &id.to_string(), id);
+        let read = |id: u32| ThreadUsage::read(&tasks, &id.to_string(), id, &wanted);
         let threads: Vec<_> = ids.into_iter().filter_map(read).collect();
         if threads.is_empty() {
             return None;
@@ -92,8 +92,13 @@ impl Usage {
 }
 
 impl ThreadUsage {
-    /// Of the thread with this folder in `/proc`.
-    fn read(base: impl AsFd, folder: &str, id: u32) -> Option<Self> {
+    /// Of the thread with this folder in `/proc`, if its name is `wanted`.
+    fn read(
+        base: impl AsFd,
+        folder: &str,
+        id: u32,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Option<Self> {
         let read = |name: &str| {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC;
             let file: OwnedFd =
@@ -102,19 +107,25 @@ impl ThreadUsage {
             File::from(file).take(LONGEST).read_to_end(&mut bytes).ok()?;
             Some(bytes)
         };
-        Self::parse(id, &read("schedstat")?, &read("stat")?)
+        let stat = read("stat")?;
+        let (name, state) = name_and_state(&stat)?;
+        if wanted(name) { Self::parse(id, &read("schedstat")?, state) } else { None }
     }
 
-    fn parse(id: u32, schedstat: &[u8], stat: &[u8]) -> Option<Self> {
+    fn parse(id: u32, schedstat: &[u8], state: u8) -> Option<Self> {
         let schedstat = str::from_utf8(schedstat).ok()?;
         let mut times = schedstat.split_ascii_whitespace().map(str::parse);
         let mut time = || Some(Duration::from_nanos(times.next()?.ok()?));
         let (used, waited) = (time()?, time()?);
-        // The name is in parentheses, and may contain any bytes.
-        let name_end = stat.iter().rposition(|&byte| byte == b')')?;
-        let state = stat.get(name_end..)?.get(2)?;
-        Some(Self { id, used, waited, is_runnable: *state == b'R' })
+        Some(Self { id, used, waited, is_runnable: state == b'R' })
     }
+}
+
+/// What `stat` says of a thread. The name is in parentheses, and may contain any bytes.
+fn name_and_state(stat: &[u8]) -> Option<(&[u8], u8)> {
+    let begin = stat.iter().position(|&byte| byte == b'(')? + 1;
+    let end = stat.iter().rposition(|&byte| byte == b')')?;
+    Some((stat.get(begin..end)?, *stat.get(end..)?.get(2)?))
 }
 
 #[cfg(test)]
@@ -123,16 +134,18 @@ mod tests {
 
     #[test]
     fn what_the_kernel_tells_of_a_thread() {
-        let parse = |stat: &[u8]| ThreadUsage::parse(7, b"1500 2500 3\n", stat);
-        let sleeps = parse(b"7 (a) R (\xff) S 1 2").expect("valid");
+        let (name, state) = name_and_state(b"7 (a) R (\xff) S 1 2").expect("valid");
+        assert_eq!((name, state), (&b"a) R (\xff"[..], b'S'));
+        let parse = |state| ThreadUsage::parse(7, b"1500 2500 3\n", state);
+        let sleeps = parse(b'S').expect("valid");
         let (used, waited) = (Duration::from_nanos(1500), Duration::from_nanos(2500));
         assert_eq!(sleeps, ThreadUsage { id: 7, used, waited, is_runnable: false });
-        assert!(parse(b"7 (b) R 1 2").expect("valid").is_runnable);
-        for invalid in [&b""[..], b"7 (b)", b"7 (b) ", b"7 b R"] {
-            assert_eq!(parse(invalid), None);
+        assert!(parse(b'R').expect("valid").is_runnable);
+        for invalid in [&b""[..], b"7 (b)", b"7 (b) ", b"7 b R", b"7 )b( R"] {
+            assert_eq!(name_and_state(invalid), None);
         }
         for invalid in [&b""[..], b"1", b"1 x 2", b"\xff"] {
-            assert_eq!(ThreadUsage::parse(7, invalid, b"7 (b) R 1 2"), None);
+            assert_eq!(ThreadUsage::parse(7, invalid, b'R'), None);
         }
     }
 
@@ -140,7 +153,7 @@ mod tests {
     fn this_process_has_this_thread() {
         let folder = File::open("/proc/self").expect("a folder");
         let pid = std::process::id();
-        let Some(usage) = Usage::of_process(pid, &folder) else {
+        let Some(usage) = Usage::of_threads(pid, &folder, |_| true) else {
             // The kernel keeps no such counts.
             assert!(!std::path::Path::new("/proc/self/schedstat").exists());
             return;
@@ -148,6 +161,7 @@ mod tests {
         let id = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
         let this = usage.threads.iter().find(|thread| thread.id == id).expect("this thread");
         assert!(this.is_runnable && usage.used > Duration::ZERO);
+        assert_eq!(Usage::of_threads(pid, &folder, |name| name == b"no thread"), None);
         assert_eq!(Usage::of_worker(pid).expect("known").threads.len(), 1);
         assert_eq!(Usage::of_worker(0x7fff_ffff), None);
     }

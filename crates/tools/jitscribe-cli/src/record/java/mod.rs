@@ -42,6 +42,9 @@ const TICK: u64 = 10_000_000;
 /// The additional time for a worker to report that there is no answer, before the worker itself is given up.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
+/// The same for a worker that says that it counts the time, and that may get no processor time at the end.
+const LATE_WORD: Duration = Duration::from_secs(30);
+
 /// The maximum number of JVMs with the agent at a time: each needs a worker, and the number of workers is limited.
 const MOST_HELD: usize = 256;
 
@@ -255,7 +258,7 @@ impl Jvms {
         // Errors are ignored: an agent that does not get the message stops when we have ended.
         self.held.iter().for_each(|(_, kept)| drop(kept.send(session::LET_GO)));
         // A worker ends when the time for its agent is over, and says that it counts until then. It is given up if it says nothing.
-        let whole = Limit { counted: session::GOODBYE.wall, ..session::GOODBYE }.and(LAST_WORD);
+        let whole = Limit { counted: session::GOODBYE.wall, ..session::GOODBYE }.and(LATE_WORD);
         let patience = Patience { silence: session::GOODBYE, whole, ..Patience::NAMED };
         foreign::wait_for_ends(self.held.iter().map(|(_, kept)| kept), patience);
     }
@@ -304,7 +307,7 @@ fn ask_all(
     let patience = Patience {
         silence: limit.and(LAST_WORD),
         // The worker counts the time of the JVM, and says so.
-        whole: Limit { counted: limit.wall, ..limit }.and(LAST_WORD),
+        whole: Limit { counted: limit.wall, ..limit }.and(LATE_WORD),
         bytes: LONGEST_ANSWER,
         all: limit,
         ..Patience::NAMED

@@ -149,9 +149,9 @@ impl Target {
         Ok(sent?)
     }
 
-    /// What its threads have used of the processors.
+    /// What the threads have used of the processors that make a JVM answer; `None` if it has none of them.
     pub fn usage(&self) -> Option<Usage> {
-        Usage::of_process(self.pid, &self.proc)
+        Usage::of_threads(self.pid, &self.proc, answers)
     }
 
     /// Fails if it has ended.
@@ -189,6 +189,14 @@ impl Root {
 fn open(proc: impl AsFd, name: &str) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     Ok(openat(proc, name, flags, Mode::empty())?.into())
+}
+
+/// Whether a JVM's thread of this name has to run before the JVM answers: the one that handles SIGQUIT, the one that serves requests,
+/// and those that stop and continue the others and collect garbage meanwhile. Threads of the application do not count: a thread that
+/// always has work waits for processors all the time, also in a JVM that would never answer.
+fn answers(name: &[u8]) -> bool {
+    let begins = [&b"Signal Dispatch"[..], b"Attach Listener", b"VM Thread", b"GC ", b"G1 "];
+    begins.iter().any(|begin| name.starts_with(begin))
 }
 
 /// Whether the last word about the option turns it on.

@@ -110,9 +110,9 @@ impl<'a> Wait<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
-    use std::process::Command;
+    use std::process::{Command, Stdio};
     use std::thread;
 
     use rustix::process::{Pid, Signal, kill_process};
@@ -148,7 +148,10 @@ mod tests {
         let Some(busy) = Busy::start() else { return };
         let mut slow = Command::new("taskset");
         slow.args(["-c", &busy.cpu.to_string(), "nice", "-n", "19", "sh", "-c"]);
-        let mut slow = slow.arg("while :; do :; done").spawn().expect("started");
+        // As the thread of a JVM that answers is called.
+        let script = "printf 'VM Thread' >/proc/self/comm; echo; while :; do :; done";
+        let mut slow = slow.arg(script).stdout(Stdio::piped()).spawn().expect("started");
+        slow.stdout.take().expect("a pipe").read_exact(&mut [0]).expect("its name");
         let target = Target::open(slow.id()).expect("it runs");
         let (ours, mut theirs) = UnixStream::pair().expect("a pair");
         let counted = Duration::from_millis(300);
