@@ -12,6 +12,7 @@ use end_to_end::running::Running;
 use end_to_end::tool::{crate_dir, run, tool};
 use serde_json::Value;
 use tempfile::TempDir;
+use test_once::once;
 
 /// An LLVM: the installed one, or the one that `JITSCRIBE_LLVM` names, which scripts/llvm.sh has unpacked.
 struct Llvm {
@@ -77,7 +78,7 @@ impl Llvm {
     }
 }
 
-/// The folder of jitscribe's headers and libraries, installed once as a user does.
+/// The folder of jitscribe's headers and libraries, installed once in a run of the tests, as a user does.
 fn installed() -> &'static Path {
     static INSTALLED: OnceLock<PathBuf> = OnceLock::new();
     INSTALLED.get_or_init(|| {
@@ -85,28 +86,28 @@ fn installed() -> &'static Path {
         let this = std::env::current_exe().expect("this program");
         let target = this.ancestors().nth(3).expect("the target folder");
         let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
-        let prefix = target.join(format!("tmp/llvm-{}", Llvm::chosen().major));
-        let mut make = tool("make");
-        make.arg("-C").arg(crate_dir().join("../crates/bindings/jitscribe-capi")).arg("install");
-        make.arg(format!("PREFIX={}", prefix.display())).arg(format!("PROFILE={profile}"));
-        run(make.env("CARGO_TARGET_DIR", target).env("CARGO", env!("CARGO")));
-        prefix
+        let name = format!("llvm-{}", Llvm::chosen().major);
+        once(&target.join("tmp"), &name, |prefix| {
+            let mut make = tool("make");
+            make.arg("-C").arg(crate_dir().join("../crates/bindings/jitscribe-capi"));
+            make.arg("install").arg(format!("PREFIX={}", prefix.display()));
+            make.arg(format!("PROFILE={profile}")).env("CARGO_TARGET_DIR", target);
+            run(make.env("CARGO", env!("CARGO")));
+        })
     })
 }
 
 /// The program, compiled once as the header's documentation describes.
 fn program() -> Command {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    Command::new(BUILT.get_or_init(|| {
-        let llvm = Llvm::chosen();
-        let program = installed().join("orc");
+    let llvm = Llvm::chosen();
+    let folder = once(installed(), "orc", |folder| {
         let mut compile = llvm.compiler();
-        compile.arg(workload("orc.cpp")).arg("-o").arg(&program);
+        compile.arg(workload("orc.cpp")).arg("-o").arg(folder.join("orc"));
         compile.arg(installed().join("lib/libjitscribe.a"));
         llvm.link(&mut compile);
         run(&mut compile);
-        program
-    }))
+    });
+    Command::new(folder.join("orc"))
 }
 
 /// The codes that `jitscribe dump` lists.

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use jitdump::{Endian, Load, Writer, WriterConfig};
+use test_once::once;
 
 /// The output of a command, which must succeed.
 fn run(command: &mut Command) -> String {
@@ -36,13 +37,13 @@ fn fresh(name: &str) -> PathBuf {
     folder
 }
 
-/// Where the library was installed, once for all tests.
+/// Where the library was installed, once for all tests of a run.
 fn prefix() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {
-        let prefix = fresh("codes-installed");
-        make("install", &prefix);
-        prefix
+        once(Path::new(env!("CARGO_TARGET_TMPDIR")), "codes-installed", |prefix| {
+            make("install", prefix);
+        })
     })
 }
 

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 type Colored = BTreeSet<(usize, usize, String)>;
 
 fn syntax() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/syntax")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/syntax")
 }
 
 /// What a program prints for files, a line of JSON each.

@@ -1,9 +1,10 @@
 //! An installed tree, and programs compiled against it.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::sync::OnceLock;
+
+use test_once::once;
 
 /// The directory of the crate.
 pub fn root() -> &'static Path {
@@ -36,13 +37,13 @@ pub fn fresh(name: &str) -> PathBuf {
     folder
 }
 
-/// Where the library was installed, once for all tests.
+/// Where the library was installed, once for all tests of a run.
 pub fn prefix() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {
-        let prefix = fresh("installed");
-        make("install", &[format!("PREFIX={}", prefix.display())]);
-        prefix
+        once(Path::new(env!("CARGO_TARGET_TMPDIR")), "installed", |prefix| {
+            make("install", &[format!("PREFIX={}", prefix.display())]);
+        })
     })
 }
 
@@ -63,21 +64,17 @@ pub enum Link {
 /// Compiles a C or C++ file of this crate as the documentation tells users to, with warnings as
 /// errors.
 ///
-/// Each file is compiled only once: a program that runs in one test must not be overwritten by
-/// another.
+/// Each file is compiled only once in a run of the tests.
 pub fn compile(source: &str, link: Link, more: &[&str]) -> PathBuf {
-    static COMPILED: LazyLock<Mutex<HashMap<PathBuf, Arc<OnceLock<()>>>>> =
-        LazyLock::new(Mutex::default);
     let mut name = source.replace(['/', '.'], "_");
     for word in more {
         name += &word.replace(|c: char| !c.is_alphanumeric(), "_");
     }
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs");
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let program = folder.join(format!("{name}-{link:?}"));
-    let compiled = COMPILED.lock().expect("the list").entry(program.clone()).or_default().clone();
-    compiled.get_or_init(|| compile_to(&program, source, link, more));
-    program
+    name += &format!("-{link:?}");
+    let folders = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs");
+    let folder =
+        once(&folders, &name, |folder| compile_to(&folder.join(&name), source, link, more));
+    folder.join(name)
 }
 
 fn compile_to(program: &Path, source: &str, link: Link, more: &[&str]) {
