@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building jitscribe, its demo and its tests need on Debian 12.
 #
-#   scripts/setup.sh run     a Rust toolchain, perf and the tools perf calls
+#   scripts/setup.sh run     a Rust toolchain, and, if possible, perf and the tools perf calls
 #   scripts/setup.sh test    all of that, and what scripts/test.sh needs: gdb, Valgrind, node, Python (default)
 #   scripts/setup.sh live    all of that, and every runtime, debugger, viewer and engine of scripts/test.sh --live and --all
 #
@@ -62,9 +62,12 @@ pinned=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
 run_needs='
 a C compiler and linker|cc|gcc
 the C library to link with|/usr/include/stdlib.h|libc6-dev
+certificates|/etc/ssl/certs/ca-certificates.crt|ca-certificates
+'
+# What the demo can do without: it then shows a recording that comes with it.
+perf_needs='
 perf|perf|linux-perf
 objdump, which perf annotate calls|objdump|binutils
-certificates|/etc/ssl/certs/ca-certificates.crt|ca-certificates
 '
 test_needs='
 xz, for the recordings|xz|xz-utils
@@ -147,8 +150,12 @@ present() {
 }
 
 needs=$run_needs
-[ "$mode" = run ] || needs+=$test_needs
-[ "$mode" != live ] || needs+=$live_needs
+optional=
+case $mode in
+    run) optional=$perf_needs ;;
+    test) needs+=$perf_needs$test_needs ;;
+    live) needs+=$perf_needs$test_needs$live_needs ;;
+esac
 
 # Unpacks a package into the cache, unless this file of it is there.
 unpack() {
@@ -176,12 +183,13 @@ npm_package() {
     rm -r "$unpacked"
 }
 
+# The packages of a list of needs that are not there.
 missing() {
     local what check package
     while IFS='|' read -r what check package; do
         [ -n "$what" ] || continue
         present "$check" || echo "$package"
-    done <<<"$needs"
+    done <<<"$1"
 }
 
 rust_is_new_enough() {
@@ -193,20 +201,37 @@ rust_is_new_enough() {
 # cargo may lie where a login shell would find it and this one does not.
 PATH=$PATH:$HOME/.cargo/bin
 
-packages=$(missing)
+packages=$(missing "$needs")
 if ! rust_is_new_enough && ! present curl; then
     packages+=$'\ncurl'
 fi
+extra=$(missing "$optional")
+
+apt_install() {
+    # Word splitting is meant: one package a word.
+    # shellcheck disable=SC2048,SC2086
+    as_root apt-get install -q -y --no-install-recommends $*
+}
+
 if [ -n "${packages//[[:space:]]/}" ]; then
+    present apt-get || {
+        echo "setup.sh: no apt-get here; install what these packages of Debian contain, and run this again:" $packages >&2
+        exit 1
+    }
     export DEBIAN_FRONTEND=noninteractive
     as_root apt-get update -q
     # The package of debuginfod would start a server for everyone; the tests start their own.
     if grep -qx debuginfod <<<"$packages" && [ -d /run/systemd/system ]; then
         as_root systemctl mask --quiet debuginfod.service
     fi
-    # Word splitting is meant: one package a word.
-    # shellcheck disable=SC2086
-    as_root apt-get install -q -y --no-install-recommends $packages
+    apt_install "$packages"
+fi
+if [ -n "$extra" ]; then
+    export DEBIAN_FRONTEND=noninteractive
+    # Not every distribution has these packages under these names, and not every user may install them.
+    if ! { present apt-get && { [ -n "${packages//[[:space:]]/}" ] || as_root apt-get update -q; } && apt_install "$extra"; }; then
+        echo "setup.sh: not installed:" $extra "(the demo goes on without)" >&2
+    fi
 fi
 
 if ! rust_is_new_enough; then
@@ -404,7 +429,9 @@ report() {
 echo "scripts/setup.sh $mode:"
 report
 printf '  %-36s %s\n' "Rust" "$(cargo --version)"
-printf '  %-36s %s\n' "perf's version" "$(perf --version)"
+if present perf; then
+    printf '  %-36s %s\n' "perf's version" "$(perf --version)"
+fi
 if [ "$mode" = live ]; then
     for other in $others; do
         if other_is_there "$other"; then
