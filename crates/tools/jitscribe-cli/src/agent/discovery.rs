@@ -66,7 +66,10 @@ impl Discovery {
         let work = move || {
             while let Ok(pids) = requested.recv() {
                 examine(&pids, |examined| {
-                    looks.sign(nanoseconds(ClockId::Monotonic));
+                    // One that was given up says nothing of the helper.
+                    if examined.found.is_some() {
+                        looks.sign(nanoseconds(ClockId::Monotonic));
+                    }
                     let _ = sender.send(examined);
                     // It rings already if there is no space.
                     let _ = ringer.write(&[1]);

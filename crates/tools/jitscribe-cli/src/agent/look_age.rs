@@ -41,7 +41,7 @@ impl LookAge {
         });
     }
 
-    /// One of them was.
+    /// One of them was, and it was not given up.
     pub fn sign(&self, now: u64) {
         self.with(|state| state.last = now);
     }

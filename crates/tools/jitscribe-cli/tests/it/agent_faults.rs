@@ -340,3 +340,23 @@ fn five_hundred_processes_leave_nothing() {
     assert_eq!(agent.code_at(stays.pid(), 4096)["code"]["frames"][0]["function"], "stays");
     assert!(!agent.said().contains("panicked"), "{}", agent.said());
 }
+
+#[test]
+fn a_helper_that_does_not_run_is_noticed() {
+    let bench = Bench::new();
+    let address = free_address();
+    let agent = Agent::start(&bench, &["--metrics", &address]);
+    let mut before = started();
+    before.tell("load 4096 before");
+    agent.wait_for(before.pid());
+    let [helper] = children(agent.running.pid()).try_into().expect("one helper");
+    let helper = Pid::from_raw(helper as i32).expect("a process");
+    kill_process(helper, Signal::STOP).expect("it runs");
+    let mut new = started();
+    new.tell("load 4096 new");
+    let age = || metric(&address, "jitscribe_agent_look_age_seconds");
+    wait_until("the age grows", || age() >= 1.0);
+    kill_process(helper, Signal::CONT).expect("it is there");
+    assert_eq!(agent.code_at(new.pid(), 4096)["code"]["frames"][0]["function"], "new");
+    wait_until("all are examined", || age() == 0.0);
+}

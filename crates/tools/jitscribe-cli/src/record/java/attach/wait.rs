@@ -112,7 +112,7 @@ impl<'a> Wait<'a> {
 mod tests {
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
-    use std::process::{Command, Stdio};
+    use std::process::{Child, Command, Stdio};
     use std::thread;
 
     use rustix::process::{Pid, Signal, kill_process};
@@ -143,6 +143,16 @@ mod tests {
         unheard.ready(&ours, PollFlags::IN).expect("closed is ready");
     }
 
+    /// A process that does not end by itself, also if the test fails.
+    struct Killed(Child);
+
+    impl Drop for Killed {
+        fn drop(&mut self) {
+            _ = self.0.kill();
+            _ = self.0.wait();
+        }
+    }
+
     #[test]
     fn a_process_without_processor_time_is_waited_for() {
         let Some(busy) = Busy::start() else { return };
@@ -150,9 +160,9 @@ mod tests {
         slow.args(["-c", &busy.cpu.to_string(), "nice", "-n", "19", "sh", "-c"]);
         // As the thread of a JVM that answers is called.
         let script = "printf 'VM Thread' >/proc/self/comm; echo; while :; do :; done";
-        let mut slow = slow.arg(script).stdout(Stdio::piped()).spawn().expect("started");
-        slow.stdout.take().expect("a pipe").read_exact(&mut [0]).expect("its name");
-        let target = Target::open(slow.id()).expect("it runs");
+        let mut slow = Killed(slow.arg(script).stdout(Stdio::piped()).spawn().expect("started"));
+        slow.0.stdout.take().expect("a pipe").read_exact(&mut [0]).expect("its name");
+        let target = Target::open(slow.0.id()).expect("it runs");
         let (ours, mut theirs) = UnixStream::pair().expect("a pair");
         let counted = Duration::from_millis(300);
         let hour = Duration::from_secs(3600);
@@ -174,11 +184,9 @@ mod tests {
         });
         assert!(wait.counted() < counted, "{:?}", wait.counted());
         // It could work if it were not stopped.
-        kill_process(Pid::from_child(&slow), Signal::STOP).expect("it runs");
+        kill_process(Pid::from_child(&slow.0), Signal::STOP).expect("it runs");
         let wait = Wait::new(Limit { counted, wall: hour }, Some(&target), None);
         let given_up = wait.pause(hour);
-        slow.kill().expect("killed");
-        slow.wait().expect("ended");
         assert!(matches!(given_up, Err(Failure::NotAnswering)), "{given_up:?}");
     }
 }
