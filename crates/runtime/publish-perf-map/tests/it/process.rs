@@ -25,7 +25,8 @@ const FOLDER: &str = "PUBLISH_PERF_MAP_FOLDER";
 /// Runs this program in `role` from a shell, after `before`.
 fn play(role: &str, folder: &Path, wrapper: &[&str], before: &str) -> Output {
     let me = env::current_exe().unwrap();
-    let script = format!("set -e; {before}\nexec '{}' --exact process::role --nocapture", me.display());
+    let script =
+        format!("set -e; {before}\nexec '{}' --exact process::role --nocapture", me.display());
     let words: Vec<&str> = wrapper.iter().copied().chain(["sh", "-c", &script]).collect();
     let mut command = Command::new(words[0]);
     command.args(&words[1..]).env(ROLE, role).env(FOLDER, folder);

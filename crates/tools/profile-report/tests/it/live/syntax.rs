@@ -170,30 +170,20 @@ fn any_text_is_read_in_order_and_to_its_end() {
     assert!(count.trim().parse::<u64>().expect("a number") > 100_000, "{count}");
 }
 
-/// With tools of the second tier (`scripts/test.sh --live`).
-mod live {
-    use super::*;
+#[test]
+fn php_and_erlang_are_coloured_as_they_read_themselves() {
+    assert_alike("php", &[&syntax().join("oracle.php")], &[syntax().join("sample.php")], 200);
+    assert_alike("escript", &[&syntax().join("oracle.erl")], &[syntax().join("sample.erl")], 100);
+}
 
-    #[test]
-    fn php_and_erlang_are_coloured_as_they_read_themselves() {
-        assert_alike("php", &[&syntax().join("oracle.php")], &[syntax().join("sample.php")], 200);
-        assert_alike(
-            "escript",
-            &[&syntax().join("oracle.erl")],
-            &[syntax().join("sample.erl")],
-            100,
-        );
-    }
-
-    #[test]
-    fn scripts_are_coloured_as_typescript_reads_them() {
-        let typescript = cache().join("typescript-5.9.3/lib");
-        let files = [
-            typescript.join("lib.dom.d.ts"),
-            typescript.join("_typingsInstaller.js"),
-            cache().join("marked-15.0.12/lib/marked.cjs"),
-        ];
-        let words = [syntax().join("oracle.js"), typescript.join("typescript.js")];
-        assert_alike("node", &words.each_ref().map(PathBuf::as_path), &files, 1_000);
-    }
+#[test]
+fn scripts_are_coloured_as_typescript_reads_them() {
+    let typescript = cache().join("typescript-5.9.3/lib");
+    let files = [
+        typescript.join("lib.dom.d.ts"),
+        typescript.join("_typingsInstaller.js"),
+        cache().join("marked-15.0.12/lib/marked.cjs"),
+    ];
+    let words = [syntax().join("oracle.js"), typescript.join("typescript.js")];
+    assert_alike("node", &words.each_ref().map(PathBuf::as_path), &files, 1_000);
 }
