@@ -75,7 +75,7 @@ impl Scene {
         self.run(&[&fixed[..], args].concat())
     }
 
-    /// `jitscribe inject ARGS`, which must end by itself within a minute. Inferred names have tests of their own (`tests/unnamed.rs`);
+    /// `jitscribe inject ARGS`, which must end by itself within a minute. Inferred names have tests of their own (`tests/tests/live/unnamed.rs`);
     /// without them, these tests see where nothing is announced.
     pub fn run(&self, args: &[&str]) -> Injected {
         let mut command = Command::new(env!("CARGO_BIN_EXE_jitscribe"));
