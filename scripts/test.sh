@@ -57,8 +57,11 @@ step() {
     printf '\n== %s (%d s so far, %d MB of disk free)\n' "$1" "$SECONDS" "$(free)"
 }
 
-# Tests of the second tier are in programs named `live` and in modules named `live`.
-second='binary(live) or test(/(^|::)live::/)'
+# Tests of the second tier are in programs named `live`, and in modules named `live` of the integration tests. The adapter for wasmtime is compared with
+# modules that LLVM compiles.
+second='binary(live) or (binary(it) and test(/(^|::)live::/)) or package(jitscribe-wasmtime)'
+# These compare with tools of the second tier where they are installed, and so run again there.
+again='binary(corpus) or (binary(smoke) and test(/^demo::/)) or (package(code-image) and test(/^(inlined|symfile)::/))'
 # One selection for both tiers: with another one, dependencies would have other features and be compiled once more.
 packages=(--workspace --exclude benches)
 # Programs with a `main` of their own, each of whose tests is a process.
@@ -74,27 +77,29 @@ try() {
     }
 }
 
-# Runs tests by cargo-nextest, or by cargo if it is not installed: first or second tier, then the packages and targets.
+# Runs the tests of a tier by cargo-nextest, or by cargo if it is not installed.
 # Live tests that fail are run once more; more than two such tests are a failure.
 run_tests() {
-    local tier=$1 log=$scratch/tests-$1
-    shift
+    local cargo=(cargo test --quiet --locked --no-fail-fast)
     if cargo nextest --version >/dev/null 2>&1; then
-        local filter="not ($second)"
-        [ "$tier" = first ] || filter=$second
-        try nextest "$log" "$@" -E "$filter"
-    elif [ "$tier" = first ]; then
-        try cargo test --quiet --locked --no-fail-fast "$@" -- --test-threads "$threads" --skip live::
+        case $1 in
+            first) try nextest "${packages[@]}" --lib --bins --tests -E "not ($second)" ;;
+            second) try nextest "${packages[@]}" --test it --test live --test corpus --test smoke -E "$second or $again" ;;
+        esac
+    elif [ "$1" = first ]; then
+        try "${cargo[@]}" "${packages[@]}" --lib --bins --test rules --test corpus --test smoke --test hostile -- --test-threads "$threads"
+        try "${cargo[@]}" "${packages[@]}" --exclude jitscribe-wasmtime --test it -- --test-threads "$threads" --skip live::
     else
-        try cargo test --quiet --locked --no-fail-fast "$@" -- --test-threads "$threads" live::
+        try "${cargo[@]}" "${packages[@]}" --exclude jitscribe-wasmtime --test it -- --test-threads "$threads" live::
+        try "${cargo[@]}" -p jitscribe-wasmtime --test it
+        try "${cargo[@]}" "${packages[@]}" --test live --test corpus -- --test-threads "$threads"
+        try "${cargo[@]}" -p end-to-end --test smoke -- --test-threads "$threads" demo::
     fi
 }
 
 nextest() {
-    local log=$1
-    shift
+    local log=$scratch/nextest repeated
     cargo nextest run --locked --no-fail-fast --hide-progress-bar --test-threads "$threads" "$@" 2>&1 | tee "$log" || return 1
-    local repeated
     repeated=$(grep -c '^ *FLAKY' "$log" || true)
     [ "$repeated" -le 2 ] || {
         echo "scripts/test.sh: $repeated live tests passed only when they were run again; two are allowed" >&2
@@ -111,10 +116,12 @@ if [ -n "$first" ]; then
     scripts/setup.sh test
 
     step "build"
+    scripts/built-crates.sh restore . "$target" || true
     cargo build --quiet "${packages[@]}" --locked --lib --bins --tests --examples
+    scripts/built-crates.sh save . "$target" || true
 
     step "tests"
-    run_tests first "${packages[@]}"
+    run_tests first
 
     step "tests that are processes"
     try cargo test --quiet --locked --no-fail-fast "${packages[@]}" "${processes[@]}"
@@ -130,12 +137,14 @@ if [ -n "$live" ]; then
 
     step "build of the second tier"
     # `fleet` is built beside: much of it is one crate after the other, for which one processor is enough.
+    scripts/built-crates.sh restore fleet "$target/fleet" || true
     (cd fleet && exec cargo build --quiet --locked --target-dir "$target/fleet") &
     fleet=$!
     cargo build --quiet "${packages[@]}" --locked --lib --bins --tests --examples
     # Left out by `--tests`.
     cargo build --quiet "${packages[@]}" --locked --test live
     wait "$fleet"
+    scripts/built-crates.sh save fleet "$target/fleet" || true
 
     # The tests wait much of the time for what they record. This runs beside them, in the time that they leave.
     cat >"$scratch/beside.sh" <<END
@@ -149,8 +158,7 @@ END
     beside=$!
 
     step "tests of the second tier"
-    # `--tests` leaves out what the first tier does without: these programs are named.
-    run_tests second "${packages[@]}" --lib --bins --test it --test live
+    run_tests second
     try cargo test --quiet --locked -p code-arena --test tools
 
     step "fleet, packages, adopters and AArch64, which began beside the tests"

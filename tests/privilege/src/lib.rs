@@ -22,6 +22,7 @@ use std::fmt;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::panic::Location;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -39,6 +40,10 @@ pub enum Privilege {
     Trace,
     /// To refuse system calls to programs that the test starts, as containers do: see [`refusing`].
     Filters,
+    /// perf 6.12 of Debian 13, to compare with: `scripts/setup.sh live` unpacks it.
+    NewerPerf,
+    /// LLVM's checker of debug information: `scripts/setup.sh live` installs it.
+    Dwarfdump,
     /// That the kernel itself runs the program, and not QEMU's user mode, whose own calls and signals `/proc` shows.
     Kernel,
 }
@@ -51,6 +56,8 @@ impl fmt::Display for Privilege {
             Self::OtherUsers => "root, with the right to start programs as another user",
             Self::Trace => "ptrace (strace)",
             Self::Filters => "seccomp filters (python3 on x86-64 or AArch64)",
+            Self::NewerPerf => "perf 6.12, to compare with (scripts/setup.sh live)",
+            Self::Dwarfdump => "llvm-dwarfdump (scripts/setup.sh live)",
             Self::Kernel => "a program that the kernel runs, not QEMU",
         })
     }
@@ -59,7 +66,7 @@ impl fmt::Display for Privilege {
 impl Privilege {
     /// Why it is not there, if it is not. Found out by trying, once for each program.
     fn missing(self) -> Option<&'static str> {
-        static ANSWERS: [OnceLock<Option<String>>; 6] = [const { OnceLock::new() }; 6];
+        static ANSWERS: [OnceLock<Option<String>>; 8] = [const { OnceLock::new() }; 8];
         ANSWERS[self as usize].get_or_init(|| try_it(&mut self.trial())).as_deref()
     }
 
@@ -100,6 +107,20 @@ impl Privilege {
                 let mut filtered = refusing(Refused::PerfEventOpen, 1);
                 filtered.args(["grep", "-q", "^Seccomp:.2$", "/proc/self/status"]);
                 filtered
+            }
+            Self::NewerPerf => {
+                let folder = |name| std::env::var_os(name).map(PathBuf::from);
+                let cache = folder("JITSCRIBE_CACHE")
+                    .or_else(|| folder("XDG_CACHE_HOME").map(|base| base.join("jitscribe")))
+                    .or_else(|| folder("HOME").map(|home| home.join(".cache/jitscribe")));
+                let mut perf = Command::new(cache.unwrap_or_default().join("trixie/run/perf"));
+                perf.arg("--version");
+                perf
+            }
+            Self::Dwarfdump => {
+                let mut dwarfdump = Command::new("llvm-dwarfdump");
+                dwarfdump.arg("--version");
+                dwarfdump
             }
             Self::Kernel => {
                 // QEMU answers as if it were the program for `/proc/self`, but not by this path.

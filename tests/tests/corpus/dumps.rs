@@ -9,6 +9,7 @@ use end_to_end::line_oracle::LineOracle;
 use end_to_end::perf::Perf;
 use end_to_end::sample::Sample;
 use end_to_end::tool::run;
+use test_privilege::{Privilege, have};
 
 /// Injects a recording of the corpus and gives each sample of the result.
 fn ours(corpus: &Corpus, recording: &str) -> Vec<Sample> {
@@ -42,6 +43,9 @@ fn node_18_with_builtins_inside_its_own_library() {
 /// missing whose lines it wants.)
 #[test]
 fn node_18_has_the_source_lines_of_its_dump() {
+    if !have(&[Privilege::NewerPerf]) {
+        return;
+    }
     let corpus = Corpus::unpack("node18-b12");
     let output = corpus.scratch().join("out.data");
     inject(&corpus.file("g.data"), &output, ["--aux-dir".as_ref(), corpus.dir().as_os_str()]);

@@ -2,5 +2,4 @@
 
 mod callgrind;
 mod dumps;
-mod foreign;
 mod maps;

@@ -102,38 +102,6 @@ fn addr2line_shows_inlined_calls() {
 }
 
 #[test]
-fn elfutils_shows_inlined_calls() {
-    let place = |&(_, file, line, column): &Frame| match column {
-        0 => format!("{file}:{line}"),
-        _ => format!("{file}:{line}:{column}"),
-    };
-    compare("eu-addr2line", &["-i", "-f", "-a"], "-e", |at, stack| {
-        let mut text = format!("{at:#018x}\n");
-        for (number, frame) in stack.iter().enumerate() {
-            let name = frame.0;
-            let inlined = match (number, stack.get(1), stack.last()) {
-                (0, Some(call), Some((outermost, ..))) => {
-                    format!(" inlined at {} in {outermost}", place(call))
-                }
-                _ => String::new(),
-            };
-            text += &format!("{name}{inlined}\n{}\n", place(frame));
-        }
-        text
-    });
-}
-
-#[test]
-fn llvm_symbolizer_shows_inlined_calls() {
-    // the tool would read addresses behind the file's name as well
-    compare("llvm-symbolizer", &["--inlines"], "--obj", |_, stack| {
-        let frame =
-            |&(name, file, line, column): &Frame| format!("{name}\n{file}:{line}:{column}\n");
-        stack.iter().map(frame).collect::<String>() + "\n"
-    });
-}
-
-#[test]
 fn gdb_breaks_in_inlined_code() {
     let commands = ["break middle", "break last", "info breakpoints"];
     let says = "Breakpoint 1 at 0x1040: middle. (2 locations)
@@ -151,16 +119,6 @@ Num     Type           Disp Enb Address            What
     }
 }
 
-#[test]
-fn the_checkers_find_nothing() {
-    for target in targets() {
-        for has_second_range in [false, true] {
-            let image = sample(target, 0x10_0040, has_second_range);
-            check(&image.path());
-        }
-    }
-}
-
 fn check(path: &Path) {
     let verify = run("llvm-dwarfdump", &["--verify"], path);
     assert!(verify.ends_with("No errors.\n") && !verify.contains("warning"), "{verify}");
@@ -169,20 +127,67 @@ fn check(path: &Path) {
     assert!(!readelf.contains("arning"), "{readelf}");
 }
 
-#[test]
-fn a_call_of_which_only_the_name_is_known() {
-    let inlined = [Inlined::new("", &[2..4])];
-    let code = Code::new(&[0x90; 8]).runs_at(START).named("outer").inlined(&inlined);
-    let target = Target::new(EM_X86_64, Endian::Little);
-    let image = write(target, START..START + 8, &[VisibleCode::whole(code)]);
-    check(&image.path());
-    let find = |tool, arguments: &[&str]| run(tool, arguments, &image.path());
-    assert_eq!(
-        find("addr2line", &["-i", "-f", "0x1042", "0x1044", "-e"]),
-        "<unnamed>\n??:?\nouter\n??:?\nouter\n??:?\n"
-    );
-    assert_eq!(
-        find("llvm-symbolizer", &["--inlines", "0x1042", "0x1044", "--obj"]),
-        "<unnamed>\n??:0:0\nouter\n??:0:0\n\nouter\n??:0:0\n\n"
-    );
+/// With tools of the second tier (`scripts/test.sh --live`).
+mod live {
+    use super::*;
+
+    #[test]
+    fn elfutils_shows_inlined_calls() {
+        let place = |&(_, file, line, column): &Frame| match column {
+            0 => format!("{file}:{line}"),
+            _ => format!("{file}:{line}:{column}"),
+        };
+        compare("eu-addr2line", &["-i", "-f", "-a"], "-e", |at, stack| {
+            let mut text = format!("{at:#018x}\n");
+            for (number, frame) in stack.iter().enumerate() {
+                let name = frame.0;
+                let inlined = match (number, stack.get(1), stack.last()) {
+                    (0, Some(call), Some((outermost, ..))) => {
+                        format!(" inlined at {} in {outermost}", place(call))
+                    }
+                    _ => String::new(),
+                };
+                text += &format!("{name}{inlined}\n{}\n", place(frame));
+            }
+            text
+        });
+    }
+
+    #[test]
+    fn llvm_symbolizer_shows_inlined_calls() {
+        // the tool would read addresses behind the file's name as well
+        compare("llvm-symbolizer", &["--inlines"], "--obj", |_, stack| {
+            let frame =
+                |&(name, file, line, column): &Frame| format!("{name}\n{file}:{line}:{column}\n");
+            stack.iter().map(frame).collect::<String>() + "\n"
+        });
+    }
+
+    #[test]
+    fn the_checkers_find_nothing() {
+        for target in targets() {
+            for has_second_range in [false, true] {
+                let image = sample(target, 0x10_0040, has_second_range);
+                check(&image.path());
+            }
+        }
+    }
+
+    #[test]
+    fn a_call_of_which_only_the_name_is_known() {
+        let inlined = [Inlined::new("", &[2..4])];
+        let code = Code::new(&[0x90; 8]).runs_at(START).named("outer").inlined(&inlined);
+        let target = Target::new(EM_X86_64, Endian::Little);
+        let image = write(target, START..START + 8, &[VisibleCode::whole(code)]);
+        check(&image.path());
+        let find = |tool, arguments: &[&str]| run(tool, arguments, &image.path());
+        assert_eq!(
+            find("addr2line", &["-i", "-f", "0x1042", "0x1044", "-e"]),
+            "<unnamed>\n??:?\nouter\n??:?\nouter\n??:?\n"
+        );
+        assert_eq!(
+            find("llvm-symbolizer", &["--inlines", "0x1042", "0x1044", "--obj"]),
+            "<unnamed>\n??:0:0\nouter\n??:0:0\n\nouter\n??:0:0\n\n"
+        );
+    }
 }

@@ -2,7 +2,6 @@
 
 mod cfi;
 mod common;
-mod formats;
 mod inlined;
 mod inlined_tools;
 mod objects;
@@ -10,4 +9,9 @@ mod parts;
 mod round_trip;
 mod symfile;
 mod tools;
-mod windows;
+
+/// With tools of the second tier (`scripts/test.sh --live`).
+mod live {
+    mod formats;
+    mod windows;
+}

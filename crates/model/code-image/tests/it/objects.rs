@@ -15,62 +15,11 @@ fn sample() -> Loadable {
 }
 
 #[test]
-fn the_checkers_find_nothing() {
-    assert_eq!(complaints(&sample().path()), "No errors\n");
-    let (_, listed) = run_any("llvm-readelf", &["-aW"], &sample().path());
-    assert!(!listed.contains("arning") && !listed.contains("rror"), "{listed}");
-}
-
-#[test]
-fn the_checkers_find_nothing_for_any_machine() {
-    let lines = [Line::new(4, "/src/a.js", 3).column(9)];
-    for target in targets() {
-        let code = |start: u64, name: &'static str| {
-            let lines = if start == 0x10_0040 { &lines[..] } else { &[] };
-            VisibleCode::whole(Code::new(&[0; 16]).runs_at(start).named(name).lines(lines))
-        };
-        let codes = [code(0x10_0040, "a"), code(0x10_0050, ""), code(0x10_2000, "a")];
-        let object = write_object(ObjectFormat::Elf, target, 0x10_0040..0x10_4000, &codes);
-        assert_eq!(complaints(&object.path()), "No errors\n", "{target:?}");
-        // `a`, which is there twice, and `<unnamed>`.
-        assert_eq!((object.finished.symbols, object.finished.exported), (3, 2));
-    }
-}
-
-#[test]
 fn nothing_is_an_object_too() {
     let object = write_object(ObjectFormat::Elf, targets()[0], 0x1000..0x2000, &[]);
     assert_eq!(object.finished.exported, 0);
     let readelf = run("readelf", &["-aW"], &object.path());
     assert!(!readelf.contains("arning"), "{readelf}");
-}
-
-#[test]
-fn readelf_shows_segments_and_dynamic_section() {
-    let object = sample();
-    assert_contains(
-        &run("readelf", &["-lW"], &object.path()),
-        "LOAD 0x000000 0x0000000000000000 0x0000000000000000 0x000224 0x000224 R 0x1000
-         LOAD 0x001000 0x0000000000001000 0x0000000000001000 0x003000 0x003000 R E 0x1000
-         LOAD 0x004000 0x0000000000004000 0x0000000000004000 0x0000cc 0x0000cc R 0x1000
-         LOAD 0x005000 0x0000000000005000 0x0000000000005000 0x000060 0x000060 RW 0x1000
-         DYNAMIC 0x005000 0x0000000000005000 0x0000000000005000 0x000060 0x000060 RW 0x8
-         NOTE 0x000200 0x0000000000000200 0x0000000000000200 0x000024 0x000024 R 0x4
-         GNU_EH_FRAME 0x004080 0x0000000000004080 0x0000000000004080 0x000014 0x000014 R 0x4
-         GNU_STACK 0x000000 0x0000000000000000 0x0000000000000000 0x000000 0x000000 RW 0x10",
-    );
-    assert_contains(
-        &run("readelf", &["-dW"], &object.path()),
-        "0x000000006ffffef5 (GNU_HASH) 0x4000
-         0x0000000000000006 (SYMTAB) 0x4028
-         0x000000000000000b (SYMENT) 24 (bytes)
-         0x0000000000000005 (STRTAB) 0x4070
-         0x000000000000000a (STRSZ) 14 (bytes)
-         0x0000000000000000 (NULL) 0x0",
-    );
-    let id: String = object.finished.id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let modules = run("eu-unstrip", &["-n", "-e"], &object.path());
-    assert!(modules.contains(&format!("{id}@0x210")), "{modules}");
 }
 
 #[test]
@@ -114,4 +63,60 @@ fn what_cannot_be_called_is_not_exported() {
     assert_eq!((object.finished.symbols, object.finished.exported), (5, 1));
     assert_eq!(run("nm", &["-D"], &object.path()), "0000000000001080 T größe(x)\n");
     assert_eq!(run("nm", &[], &object.path()).lines().count(), 5);
+}
+
+/// With tools of the second tier (`scripts/test.sh --live`).
+mod live {
+    use super::*;
+
+    #[test]
+    fn the_checkers_find_nothing() {
+        assert_eq!(complaints(&sample().path()), "No errors\n");
+        let (_, listed) = run_any("llvm-readelf", &["-aW"], &sample().path());
+        assert!(!listed.contains("arning") && !listed.contains("rror"), "{listed}");
+    }
+
+    #[test]
+    fn the_checkers_find_nothing_for_any_machine() {
+        let lines = [Line::new(4, "/src/a.js", 3).column(9)];
+        for target in targets() {
+            let code = |start: u64, name: &'static str| {
+                let lines = if start == 0x10_0040 { &lines[..] } else { &[] };
+                VisibleCode::whole(Code::new(&[0; 16]).runs_at(start).named(name).lines(lines))
+            };
+            let codes = [code(0x10_0040, "a"), code(0x10_0050, ""), code(0x10_2000, "a")];
+            let object = write_object(ObjectFormat::Elf, target, 0x10_0040..0x10_4000, &codes);
+            assert_eq!(complaints(&object.path()), "No errors\n", "{target:?}");
+            // `a`, which is there twice, and `<unnamed>`.
+            assert_eq!((object.finished.symbols, object.finished.exported), (3, 2));
+        }
+    }
+
+    #[test]
+    fn readelf_shows_segments_and_dynamic_section() {
+        let object = sample();
+        assert_contains(
+            &run("readelf", &["-lW"], &object.path()),
+            "LOAD 0x000000 0x0000000000000000 0x0000000000000000 0x000224 0x000224 R 0x1000
+             LOAD 0x001000 0x0000000000001000 0x0000000000001000 0x003000 0x003000 R E 0x1000
+             LOAD 0x004000 0x0000000000004000 0x0000000000004000 0x0000cc 0x0000cc R 0x1000
+             LOAD 0x005000 0x0000000000005000 0x0000000000005000 0x000060 0x000060 RW 0x1000
+             DYNAMIC 0x005000 0x0000000000005000 0x0000000000005000 0x000060 0x000060 RW 0x8
+             NOTE 0x000200 0x0000000000000200 0x0000000000000200 0x000024 0x000024 R 0x4
+             GNU_EH_FRAME 0x004080 0x0000000000004080 0x0000000000004080 0x000014 0x000014 R 0x4
+             GNU_STACK 0x000000 0x0000000000000000 0x0000000000000000 0x000000 0x000000 RW 0x10",
+        );
+        assert_contains(
+            &run("readelf", &["-dW"], &object.path()),
+            "0x000000006ffffef5 (GNU_HASH) 0x4000
+             0x0000000000000006 (SYMTAB) 0x4028
+             0x000000000000000b (SYMENT) 24 (bytes)
+             0x0000000000000005 (STRTAB) 0x4070
+             0x000000000000000a (STRSZ) 14 (bytes)
+             0x0000000000000000 (NULL) 0x0",
+        );
+        let id: String = object.finished.id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let modules = run("eu-unstrip", &["-n", "-e"], &object.path());
+        assert!(modules.contains(&format!("{id}@0x210")), "{modules}");
+    }
 }

@@ -26,59 +26,6 @@ fn sample() -> OnDisk {
 }
 
 #[test]
-fn the_checkers_find_nothing() {
-    assert_eq!(complaints(&sample().path()), "No errors\n");
-}
-
-/// The tables are a megabyte above the text, where the process may have other files: for libdwfl, the image ends with the text.
-#[test]
-fn an_image_ends_with_its_text() {
-    let sample = sample();
-    let end = 0x1000 + sample.finished.text.len;
-    let modules = run("eu-unstrip", &["-n", "-e"], &sample.path());
-    assert!(modules.starts_with(&format!("0+{end:#x} ")), "{modules}");
-}
-
-#[test]
-fn the_checkers_find_nothing_for_any_machine() {
-    for target in targets() {
-        let first = [
-            Line::new(0, "/src/a.js", 3).column(9),
-            Line::new(8, "b.js", 300),
-            Line::new(0x1fc0, "/a.js", 0x8000_0000).column(u32::MAX),
-        ];
-        let last = [
-            Line::new(0_u32.wrapping_sub(0x1fc0), "/src/a.js", 3).column(9),
-            Line::new(0_u32.wrapping_sub(0x1fb8), "b.js", 300),
-            Line::new(0, "/a.js", 0x8000_0000).column(u32::MAX),
-        ];
-        let code = |start: u64, name: &'static str, lines| {
-            VisibleCode::whole(Code::new(&[0; 16]).runs_at(start).named(name).lines(lines))
-        };
-        let codes = [
-            code(0x10_0040, "a", &first[..]),
-            code(0x10_0050, "", &[][..]),
-            code(0x10_2000, "a", &last[..]),
-        ];
-        let image = write(target, 0x10_0040..0x10_4000, &codes);
-        assert_eq!(complaints(&image.path()), "No errors\n", "{target:?}");
-    }
-}
-
-#[test]
-fn the_checkers_find_nothing_in_images_of_nothing() {
-    let nameless = VisibleCode::whole(Code::at(0x1000, 8));
-    for codes in [&[][..], &[nameless]] {
-        let image = write(targets()[0], 0x1000..0x9000_0000, codes);
-        assert_eq!(complaints(&image.path()), TEXT_WITHOUT_BYTES);
-        // The arena is a hole in the file.
-        assert!(image.finished.file_size > 0x9000_0000 - 0x1000, "{:#x}", image.finished.file_size);
-        let on_disk = 512 * std::fs::metadata(image.path()).expect("the image").blocks();
-        assert!(on_disk < 0x1_0000, "{on_disk:#x}");
-    }
-}
-
-#[test]
 fn readelf_shows_segments_lines_and_frames() {
     let sample = sample();
     let text = run("readelf", &["-lW"], &sample.path());
@@ -146,16 +93,6 @@ fn addr2line_finds_functions_and_lines() {
 }
 
 #[test]
-fn elfutils_finds_functions_and_lines() {
-    let arguments = [&["-f"], &ADDRESSES[..], &["-e"]].concat();
-    assert_eq!(
-        run("eu-addr2line", &arguments, &sample().path()),
-        "compute\n??:0\ncompute\n/src/app/main.js:10:3\ncompute\n/src/app/main.js:10:3\n\
-         compute\n/src/app/main.js:12:7\ncompute\n/src/lib/util.js:300:1\nstub\n??:0\n"
-    );
-}
-
-#[test]
 fn gdb_finds_functions_and_lines() {
     let text = run(
         "gdb",
@@ -185,40 +122,6 @@ fn gdb_finds_functions_and_lines() {
     );
 }
 
-/// The instruction that returns, on every machine.
-#[test]
-fn llvm_disassembles_every_machine() {
-    for (machine, endian, thumb, bytes, expected) in [
-        (EM_X86_64, Endian::Little, false, &[0xc3][..], "retq"),
-        (EM_386, Endian::Little, false, &[0xc3], "retl"),
-        (EM_AARCH64, Endian::Little, false, &[0xc0, 0x03, 0x5f, 0xd6], "ret"),
-        (EM_ARM, Endian::Little, false, &[0x1e, 0xff, 0x2f, 0xe1], "bx lr"),
-        (EM_ARM, Endian::Little, true, &[0x70, 0x47], "bx lr"),
-        (EM_S390, Endian::Big, false, &[0x07, 0xfe], "br %r14"),
-        (EM_PPC64, Endian::Big, false, &[0x4e, 0x80, 0x00, 0x20], "blr"),
-    ] {
-        let start = 0x10_0040;
-        let size = bytes.len() as u64;
-        let code = Code::new(bytes).runs_at(start).named("leaf");
-        let code = VisibleCode::whole(code).thumb(thumb);
-        let image = write(Target::new(machine, endian), start..start + size, &[code]);
-        // the exact ARM variant is only in the build attributes of a linked program
-        let triple = match (machine, thumb) {
-            (EM_ARM, false) => "--triple=armv7",
-            (EM_ARM, true) => "--triple=thumbv7",
-            _ => "--triple=",
-        };
-        let arguments = ["-d", "--no-show-raw-insn", triple];
-        let text = words(&run("llvm-objdump", &arguments, &image.path()));
-        let instruction = format!("1040: {expected}");
-        assert!(text.contains(&instruction), "{machine}: {instruction} is not in {text:#?}");
-        let symbols = run("readelf", &["-sW"], &image.path());
-        let value = if thumb { "1041" } else { "1040" };
-        let row = symbols.lines().find(|line| line.ends_with("leaf")).unwrap();
-        assert!(row.split_whitespace().nth(1).unwrap().ends_with(value), "{row}");
-    }
-}
-
 #[test]
 fn without_debug_info_there_are_only_names() {
     let directory = tempfile::tempdir().unwrap();
@@ -232,4 +135,110 @@ fn without_debug_info_there_are_only_names() {
     image.finish(|_| None).unwrap();
     assert!(!run("readelf", &["-SW"], &path).contains(".debug"));
     assert_eq!(run("addr2line", &["-f", "0x1044", "-e"], &path), "compute\n??:?\n");
+}
+
+/// With tools of the second tier (`scripts/test.sh --live`).
+mod live {
+    use super::*;
+
+    #[test]
+    fn the_checkers_find_nothing() {
+        assert_eq!(complaints(&sample().path()), "No errors\n");
+    }
+
+    #[test]
+    fn the_checkers_find_nothing_for_any_machine() {
+        for target in targets() {
+            let first = [
+                Line::new(0, "/src/a.js", 3).column(9),
+                Line::new(8, "b.js", 300),
+                Line::new(0x1fc0, "/a.js", 0x8000_0000).column(u32::MAX),
+            ];
+            let last = [
+                Line::new(0_u32.wrapping_sub(0x1fc0), "/src/a.js", 3).column(9),
+                Line::new(0_u32.wrapping_sub(0x1fb8), "b.js", 300),
+                Line::new(0, "/a.js", 0x8000_0000).column(u32::MAX),
+            ];
+            let code = |start: u64, name: &'static str, lines| {
+                VisibleCode::whole(Code::new(&[0; 16]).runs_at(start).named(name).lines(lines))
+            };
+            let codes = [
+                code(0x10_0040, "a", &first[..]),
+                code(0x10_0050, "", &[][..]),
+                code(0x10_2000, "a", &last[..]),
+            ];
+            let image = write(target, 0x10_0040..0x10_4000, &codes);
+            assert_eq!(complaints(&image.path()), "No errors\n", "{target:?}");
+        }
+    }
+
+    #[test]
+    fn the_checkers_find_nothing_in_images_of_nothing() {
+        let nameless = VisibleCode::whole(Code::at(0x1000, 8));
+        for codes in [&[][..], &[nameless]] {
+            let image = write(targets()[0], 0x1000..0x9000_0000, codes);
+            assert_eq!(complaints(&image.path()), TEXT_WITHOUT_BYTES);
+            // The arena is a hole in the file.
+            assert!(
+                image.finished.file_size > 0x9000_0000 - 0x1000,
+                "{:#x}",
+                image.finished.file_size
+            );
+            let on_disk = 512 * std::fs::metadata(image.path()).expect("the image").blocks();
+            assert!(on_disk < 0x1_0000, "{on_disk:#x}");
+        }
+    }
+
+    /// The tables are a megabyte above the text, where the process may have other files: for libdwfl, the image ends with the text.
+    #[test]
+    fn an_image_ends_with_its_text() {
+        let sample = sample();
+        let end = 0x1000 + sample.finished.text.len;
+        let modules = run("eu-unstrip", &["-n", "-e"], &sample.path());
+        assert!(modules.starts_with(&format!("0+{end:#x} ")), "{modules}");
+    }
+
+    #[test]
+    fn elfutils_finds_functions_and_lines() {
+        let arguments = [&["-f"], &ADDRESSES[..], &["-e"]].concat();
+        assert_eq!(
+            run("eu-addr2line", &arguments, &sample().path()),
+            "compute\n??:0\ncompute\n/src/app/main.js:10:3\ncompute\n/src/app/main.js:10:3\n\
+             compute\n/src/app/main.js:12:7\ncompute\n/src/lib/util.js:300:1\nstub\n??:0\n"
+        );
+    }
+
+    /// The instruction that returns, on every machine.
+    #[test]
+    fn llvm_disassembles_every_machine() {
+        for (machine, endian, thumb, bytes, expected) in [
+            (EM_X86_64, Endian::Little, false, &[0xc3][..], "retq"),
+            (EM_386, Endian::Little, false, &[0xc3], "retl"),
+            (EM_AARCH64, Endian::Little, false, &[0xc0, 0x03, 0x5f, 0xd6], "ret"),
+            (EM_ARM, Endian::Little, false, &[0x1e, 0xff, 0x2f, 0xe1], "bx lr"),
+            (EM_ARM, Endian::Little, true, &[0x70, 0x47], "bx lr"),
+            (EM_S390, Endian::Big, false, &[0x07, 0xfe], "br %r14"),
+            (EM_PPC64, Endian::Big, false, &[0x4e, 0x80, 0x00, 0x20], "blr"),
+        ] {
+            let start = 0x10_0040;
+            let size = bytes.len() as u64;
+            let code = Code::new(bytes).runs_at(start).named("leaf");
+            let code = VisibleCode::whole(code).thumb(thumb);
+            let image = write(Target::new(machine, endian), start..start + size, &[code]);
+            // the exact ARM variant is only in the build attributes of a linked program
+            let triple = match (machine, thumb) {
+                (EM_ARM, false) => "--triple=armv7",
+                (EM_ARM, true) => "--triple=thumbv7",
+                _ => "--triple=",
+            };
+            let arguments = ["-d", "--no-show-raw-insn", triple];
+            let text = words(&run("llvm-objdump", &arguments, &image.path()));
+            let instruction = format!("1040: {expected}");
+            assert!(text.contains(&instruction), "{machine}: {instruction} is not in {text:#?}");
+            let symbols = run("readelf", &["-sW"], &image.path());
+            let value = if thumb { "1041" } else { "1040" };
+            let row = symbols.lines().find(|line| line.ends_with("leaf")).unwrap();
+            assert!(row.split_whitespace().nth(1).unwrap().ends_with(value), "{row}");
+        }
+    }
 }

@@ -171,33 +171,6 @@ fn gdb_comes_later_and_looks_at_a_core() {
     assert_eq!(of_core.part("stack"), stack);
 }
 
-#[test]
-fn lldb_stops_in_code_and_walks_its_stack() {
-    let demo = Demo::new();
-    let said = lldb(
-        &demo.words(),
-        &[
-            "breakpoint set -f demo.scribe -l 71",
-            "run",
-            "thread backtrace -c 4",
-            "image lookup -a $pc",
-        ],
-    );
-    let frames: Vec<&str> = said
-        .lines()
-        .filter(|line| line.contains("frame #"))
-        .filter_map(|line| line.split_once('`'))
-        .map(|(_, at)| at)
-        .collect();
-    // The first is shown when it stops, too.
-    assert_eq!(frames.len(), 5, "{said}");
-    assert_eq!(frames[1], "baseline::roof at demo.scribe:71:16");
-    assert_eq!(frames[2], "baseline::tower at demo.scribe:64:16");
-    assert!(frames[3].starts_with("demo_jit::native::apply"), "{said}");
-    assert_eq!(frames[4], "baseline::tower at demo.scribe:66:17");
-    assert!(said.contains("`baseline::roof + 38 at demo.scribe:71:16"), "{said}");
-}
-
 /// Nothing is told to a debugger that was declined.
 #[test]
 fn nothing_is_registered_where_nobody_wants_it() {
@@ -205,4 +178,36 @@ fn nothing_is_registered_where_nobody_wants_it() {
     let ask = ["set environment JITSCRIBE no-gdb", "break baseline::fib", "run"];
     let said = gdb(&demo.words(), &ask);
     assert!(said.all().contains("exited normally]"), "{}", said.all());
+}
+
+/// With tools of the second tier (`scripts/test.sh --live`).
+mod live {
+    use super::*;
+
+    #[test]
+    fn lldb_stops_in_code_and_walks_its_stack() {
+        let demo = Demo::new();
+        let said = lldb(
+            &demo.words(),
+            &[
+                "breakpoint set -f demo.scribe -l 71",
+                "run",
+                "thread backtrace -c 4",
+                "image lookup -a $pc",
+            ],
+        );
+        let frames: Vec<&str> = said
+            .lines()
+            .filter(|line| line.contains("frame #"))
+            .filter_map(|line| line.split_once('`'))
+            .map(|(_, at)| at)
+            .collect();
+        // The first is shown when it stops, too.
+        assert_eq!(frames.len(), 5, "{said}");
+        assert_eq!(frames[1], "baseline::roof at demo.scribe:71:16");
+        assert_eq!(frames[2], "baseline::tower at demo.scribe:64:16");
+        assert!(frames[3].starts_with("demo_jit::native::apply"), "{said}");
+        assert_eq!(frames[4], "baseline::tower at demo.scribe:66:17");
+        assert!(said.contains("`baseline::roof + 38 at demo.scribe:71:16"), "{said}");
+    }
 }

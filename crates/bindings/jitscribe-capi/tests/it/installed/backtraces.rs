@@ -99,22 +99,35 @@ fn seen_in_cpp(way: &str, options: &[&str]) -> [Seen; 3] {
     })
 }
 
-#[test]
-fn the_table_of_who_names_code_is_true() {
-    let mut rows: Vec<String> =
-        WAYS.iter().map(|(title, way, options)| row(title, seen_in_cpp(way, options))).collect();
-    let own = std::env::current_exe().expect("this program");
-    let seen = PLACES.map(|place| {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut command = Command::new(&own);
-        command.args(["--exact", "installed::rust_backtraces::print", "--ignored", "--nocapture"]);
-        let said = said(command.env("PLACE", place).env("FOLDER", folder.path()));
-        Seen::of(&said, "rust")
-    });
-    rows.push(row("Rust's `std::backtrace`", seen));
-    let docs =
-        std::fs::read_to_string(root().join("../../../docs/crash.md")).expect("docs/crash.md");
-    let (_, table) = docs.split_once("| in the process | ").expect("a table");
-    let table: Vec<&str> = table.lines().skip(2).take_while(|line| line.starts_with('|')).collect();
-    assert_eq!(table, rows, "docs/crash.md should have\n{}", rows.join("\n"));
+/// With tools of the second tier (`scripts/test.sh --live`).
+mod live {
+    use super::*;
+
+    #[test]
+    fn the_table_of_who_names_code_is_true() {
+        let mut rows: Vec<String> = WAYS
+            .iter()
+            .map(|(title, way, options)| row(title, seen_in_cpp(way, options)))
+            .collect();
+        let own = std::env::current_exe().expect("this program");
+        let seen = PLACES.map(|place| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let mut command = Command::new(&own);
+            command.args([
+                "--exact",
+                "installed::rust_backtraces::print",
+                "--ignored",
+                "--nocapture",
+            ]);
+            let said = said(command.env("PLACE", place).env("FOLDER", folder.path()));
+            Seen::of(&said, "rust")
+        });
+        rows.push(row("Rust's `std::backtrace`", seen));
+        let docs =
+            std::fs::read_to_string(root().join("../../../docs/crash.md")).expect("docs/crash.md");
+        let (_, table) = docs.split_once("| in the process | ").expect("a table");
+        let table: Vec<&str> =
+            table.lines().skip(2).take_while(|line| line.starts_with('|')).collect();
+        assert_eq!(table, rows, "docs/crash.md should have\n{}", rows.join("\n"));
+    }
 }

@@ -48,31 +48,6 @@ fn stripped() -> PathBuf {
     library
 }
 
-#[test]
-fn debuggers_see_code_of_a_stripped_library() {
-    let program = compile("examples/c/tinyjit.c", Link::Shared, &[]);
-    let program = program.to_str().expect("a path");
-    // Used instead of the library that the loader would find: the soname is the same.
-    let preload = format!("LD_PRELOAD={}", stripped().display());
-
-    let environment = format!("set environment {}", preload.replacen('=', " ", 1));
-    let said =
-        gdb(&[&environment, "break add_42", "run", "backtrace", "info sharedlibrary"], &[program]);
-    assert!(said.contains("#0  add_42 () at add.tiny:2\n"), "{said}");
-    assert!(said.contains("in run (argument=1, ") && said.contains(" main (argc=1"), "{said}");
-    assert!(said.contains("/stripped/libjitscribe.so.0"), "{said}");
-
-    let environment = format!("settings set target.env-vars {preload}");
-    let said = lldb(
-        &[&environment, "breakpoint set -n add_42", "run", "thread backtrace", "image list"],
-        &[program],
-    );
-    let frames: Vec<&str> = said.lines().filter(|line| line.contains("frame #")).collect();
-    assert!(frames.iter().any(|frame| frame.ends_with("`add_42 at add.tiny:2:5")), "{said}");
-    assert!(frames.iter().any(|frame| frame.contains("`main(argc=1")), "{said}");
-    assert!(said.contains("/stripped/libjitscribe.so.0"), "{said}");
-}
-
 /// With a slow debugger, each code of a burst is shown before its announcement returns if gdb-each is set, and not
 /// otherwise.
 #[test]
@@ -98,4 +73,36 @@ fn a_debugger_that_attaches_later_is_detected() {
     assert!(said.contains("(later_code) pending"), "{said}");
     assert!(said.contains(" in later_code ()\n#1 "), "{said}");
     assert!(said.contains(" main () at "), "{said}");
+}
+
+/// With tools of the second tier (`scripts/test.sh --live`).
+mod live {
+    use super::*;
+
+    #[test]
+    fn debuggers_see_code_of_a_stripped_library() {
+        let program = compile("examples/c/tinyjit.c", Link::Shared, &[]);
+        let program = program.to_str().expect("a path");
+        // Used instead of the library that the loader would find: the soname is the same.
+        let preload = format!("LD_PRELOAD={}", stripped().display());
+
+        let environment = format!("set environment {}", preload.replacen('=', " ", 1));
+        let said = gdb(
+            &[&environment, "break add_42", "run", "backtrace", "info sharedlibrary"],
+            &[program],
+        );
+        assert!(said.contains("#0  add_42 () at add.tiny:2\n"), "{said}");
+        assert!(said.contains("in run (argument=1, ") && said.contains(" main (argc=1"), "{said}");
+        assert!(said.contains("/stripped/libjitscribe.so.0"), "{said}");
+
+        let environment = format!("settings set target.env-vars {preload}");
+        let said = lldb(
+            &[&environment, "breakpoint set -n add_42", "run", "thread backtrace", "image list"],
+            &[program],
+        );
+        let frames: Vec<&str> = said.lines().filter(|line| line.contains("frame #")).collect();
+        assert!(frames.iter().any(|frame| frame.ends_with("`add_42 at add.tiny:2:5")), "{said}");
+        assert!(frames.iter().any(|frame| frame.contains("`main(argc=1")), "{said}");
+        assert!(said.contains("/stripped/libjitscribe.so.0"), "{said}");
+    }
 }

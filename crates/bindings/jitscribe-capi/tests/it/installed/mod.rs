@@ -6,10 +6,14 @@ mod context;
 mod crash;
 mod debuggers;
 mod fork;
-mod guests;
 mod package;
 mod programs;
 mod running;
 mod rust_backtraces;
 mod symbols;
 mod tree;
+
+/// With tools of the second tier (`scripts/test.sh --live`).
+mod live {
+    mod guests;
+}

@@ -111,47 +111,6 @@ fn pkg_config_finds_the_installation() {
     assert_eq!(pkg_config(&["--libs"]), [format!("-L{prefix}/lib"), "-ljitscribe".to_owned()]);
 }
 
-/// As for any other package, and with both libraries.
-#[test]
-fn cmake_finds_the_installation() {
-    let folder = fresh("cmake");
-    let [major, minor] = VERSION.split('.').take(2).collect::<Vec<_>>()[..] else {
-        panic!("{VERSION} has no minor version")
-    };
-    let project = |wanted: &str| {
-        format!(
-            "cmake_minimum_required(VERSION 3.13)
-            project(user C)
-            find_package(jitscribe {wanted} REQUIRED CONFIG)
-            add_executable(shared {source})
-            target_link_libraries(shared jitscribe::jitscribe)
-            add_executable(static {source})
-            target_link_libraries(static jitscribe::static)",
-            source = root().join("examples/c/tinyjit.c").display()
-        )
-    };
-    let configure = |wanted: &str| {
-        std::fs::write(folder.join("CMakeLists.txt"), project(wanted)).expect("written");
-        let mut cmake = Command::new("cmake");
-        cmake.args(["-S", ".", "-B", "built"]).current_dir(&folder);
-        cmake.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix().display()));
-        cmake
-    };
-    run(&mut configure(&format!("{major}.{minor}")));
-    run(Command::new("cmake").args(["--build", "built"]).current_dir(&folder));
-    for (program, needs) in [("shared", true), ("static", false)] {
-        let program = folder.join("built").join(program);
-        run(Command::new(&program).current_dir(&folder));
-        let dynamic = run(Command::new("readelf").arg("-d").arg(program));
-        assert_eq!(dynamic.contains("[libjitscribe.so.0]"), needs, "{dynamic}");
-    }
-    // Each minor version may change the interface.
-    let refused = configure(&format!("{major}.{minor}9")).output().expect("cmake");
-    assert!(!refused.status.success());
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(said.contains(&format!("version: {VERSION}")), "{said}");
-}
-
 /// No shared library at all: `gcc -static`.
 #[test]
 fn a_program_may_be_static_as_a_whole() {
@@ -200,4 +159,50 @@ fn destdir_differs_from_the_prefix() {
     assert_eq!(files(), expected);
     make("uninstall", &variables);
     assert_eq!(files(), Vec::<String>::new());
+}
+
+/// With tools of the second tier (`scripts/test.sh --live`).
+mod live {
+    use super::*;
+
+    /// As for any other package, and with both libraries.
+    #[test]
+    fn cmake_finds_the_installation() {
+        let folder = fresh("cmake");
+        let [major, minor] = VERSION.split('.').take(2).collect::<Vec<_>>()[..] else {
+            panic!("{VERSION} has no minor version")
+        };
+        let project = |wanted: &str| {
+            format!(
+                "cmake_minimum_required(VERSION 3.13)
+                project(user C)
+                find_package(jitscribe {wanted} REQUIRED CONFIG)
+                add_executable(shared {source})
+                target_link_libraries(shared jitscribe::jitscribe)
+                add_executable(static {source})
+                target_link_libraries(static jitscribe::static)",
+                source = root().join("examples/c/tinyjit.c").display()
+            )
+        };
+        let configure = |wanted: &str| {
+            std::fs::write(folder.join("CMakeLists.txt"), project(wanted)).expect("written");
+            let mut cmake = Command::new("cmake");
+            cmake.args(["-S", ".", "-B", "built"]).current_dir(&folder);
+            cmake.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix().display()));
+            cmake
+        };
+        run(&mut configure(&format!("{major}.{minor}")));
+        run(Command::new("cmake").args(["--build", "built"]).current_dir(&folder));
+        for (program, needs) in [("shared", true), ("static", false)] {
+            let program = folder.join("built").join(program);
+            run(Command::new(&program).current_dir(&folder));
+            let dynamic = run(Command::new("readelf").arg("-d").arg(program));
+            assert_eq!(dynamic.contains("[libjitscribe.so.0]"), needs, "{dynamic}");
+        }
+        // Each minor version may change the interface.
+        let refused = configure(&format!("{major}.{minor}9")).output().expect("cmake");
+        assert!(!refused.status.success());
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(said.contains(&format!("version: {VERSION}")), "{said}");
+    }
 }
