@@ -18,7 +18,7 @@ use crate::text::Out;
 use crate::text::shell_word;
 use crate::{Error, Result, companion, note, record, report, text};
 use jitscribe_inject::output;
-use printed::perf;
+use printed::{excerpt_around, perf};
 
 /// The program that is recorded: `examples/demo-jit`.
 const PROGRAM: &str = "demo-jit";
@@ -252,14 +252,6 @@ fn excerpt(annotated: &[String], lines: usize) -> &[String] {
         let first = line.split_whitespace().next().unwrap_or_default();
         first.parse::<f64>().map_or(0, |percent| (percent * 100.0) as u64)
     })
-}
-
-/// So many lines around the one with the greatest share.
-fn excerpt_around<L>(annotated: &[L], lines: usize, share: impl Fn(&L) -> u64) -> &[L] {
-    let hottest = annotated.iter().enumerate().max_by_key(|(_, line)| share(line));
-    let start = hottest.map_or(0, |(at, _)| at.saturating_sub(lines / 2));
-    let end = (start + lines).min(annotated.len());
-    annotated.get(start..end).unwrap_or_default()
 }
 
 /// When the sample was taken that has the most different jitted functions in its stack.

@@ -1,4 +1,4 @@
-//! What other commands print.
+//! What other commands print, and excerpts of it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -20,4 +20,12 @@ pub fn printed(command: &mut Command) -> Vec<String> {
         line.trim_end().trim_end_matches("-      -").trim_end().replace('\t', "        ")
     };
     text.lines().map(plain).collect()
+}
+
+/// So many lines around the one with the greatest share.
+pub fn excerpt_around<L>(annotated: &[L], lines: usize, share: impl Fn(&L) -> u64) -> &[L] {
+    let hottest = annotated.iter().enumerate().max_by_key(|(_, line)| share(line));
+    let start = hottest.map_or(0, |(at, _)| at.saturating_sub(lines / 2));
+    let end = (start + lines).min(annotated.len());
+    annotated.get(start..end).unwrap_or_default()
 }

@@ -16,7 +16,7 @@ use jitscribe_inject::output::Output;
 use profile::{Direction, Totals};
 use profile_text::{Annotated, Line, Parts, Sort, Style, Top, Tree, Wanted, hottest};
 
-use super::excerpt_around;
+use super::printed::excerpt_around;
 use crate::files::Named;
 use crate::inject;
 use crate::line_table::LineTable;
