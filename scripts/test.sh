@@ -120,12 +120,21 @@ if [ -n "$first" ]; then
     cargo build --quiet "${packages[@]}" --locked --lib --bins --tests --examples
     scripts/built-crates.sh save . "$target" || true
 
+    # Killed, forked and starved processes: most of their time is spent waiting, so they run beside the other tests.
+    cat >"$scratch/processes.sh" <<END
+set -euo pipefail
+cargo test --quiet --locked --no-fail-fast ${packages[*]} ${processes[*]}
+cargo test --quiet --locked -p publish-valgrind --test tools
+END
     step "tests"
+    bash "$scratch/processes.sh" >"$scratch/processes" 2>&1 &
+    beside=$!
     run_tests first
 
-    step "tests that are processes"
-    try cargo test --quiet --locked --no-fail-fast "${packages[@]}" "${processes[@]}"
-    try cargo test --quiet --locked -p publish-valgrind --test tools
+    step "tests that are processes, which began beside the others"
+    try wait "$beside"
+    beside=
+    cat "$scratch/processes"
 
     step "examples in the documentation"
     try cargo test --quiet --locked "${packages[@]}" --doc
