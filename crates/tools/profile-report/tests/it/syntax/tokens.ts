@@ -1,6 +1,6 @@
 // Prints what the page colours in files: for each file a JSON list of [line, from, to, kind].
-import { languageOf } from "../../page/syntax/languages.ts";
-import { startOf, tokensOf } from "../../page/syntax/tokens.ts";
+import { languageOf } from "../../../page/syntax/languages.ts";
+import { startOf, tokensOf } from "../../../page/syntax/tokens.ts";
 
 declare const process: { argv: string[]; stdout: { write(text: string): void } };
 declare const require: (name: string) => { readFileSync(file: string, encoding: string): string };
