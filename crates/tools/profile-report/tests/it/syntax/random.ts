@@ -1,6 +1,6 @@
 // Reads random texts in all languages: parts are in order and within their line, whatever the text is.
-import { languageOf } from "../../page/syntax/languages.ts";
-import { startOf, tokensOf } from "../../page/syntax/tokens.ts";
+import { languageOf } from "../../../page/syntax/languages.ts";
+import { startOf, tokensOf } from "../../../page/syntax/tokens.ts";
 
 declare const process: { stdout: { write(text: string): void } };
 
