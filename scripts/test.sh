@@ -83,11 +83,13 @@ run_tests() {
     local cargo=(cargo test --quiet --locked --no-fail-fast)
     if cargo nextest --version >/dev/null 2>&1; then
         case $1 in
-            first) try nextest "${packages[@]}" --lib --bins --tests -E "not ($second)" ;;
+            first) try nextest "${packages[@]}" -E "not ($second)" ;;
             second) try nextest "${packages[@]}" --test it --test live --test corpus --test smoke -E "$second or $again" ;;
         esac
     elif [ "$1" = first ]; then
-        try "${cargo[@]}" "${packages[@]}" --lib --bins --test rules --test corpus --test smoke --test hostile -- --test-threads "$threads"
+        # Not --bins, which has programs without tests run as well.
+        try "${cargo[@]}" "${packages[@]}" --exclude jitscribe-wasmtime --lib --bin jitscribe --bin demo-jit --bin bf-jit -- --test-threads "$threads"
+        try "${cargo[@]}" "${packages[@]}" --test rules --test corpus --test smoke --test hostile -- --test-threads "$threads"
         try "${cargo[@]}" "${packages[@]}" --exclude jitscribe-wasmtime --test it -- --test-threads "$threads" --skip live::
     else
         try "${cargo[@]}" "${packages[@]}" --exclude jitscribe-wasmtime --test it -- --test-threads "$threads" live::
