@@ -111,7 +111,7 @@ luajit() {
 
 # Behind a feature, which the tests of the workspace do not turn on.
 components() {
-    cargo test --quiet --locked -p jitscribe-wasmtime --features component-model
+    (cd crates/bindings/jitscribe-wasmtime && cargo test --quiet --locked --target-dir "$target/wasmtime" --features component-model)
 }
 
 # All tests of the adapter, with other versions than the one in Cargo.lock, in a copy of the repository.
@@ -122,9 +122,9 @@ wasmtime() {
         rm -rf "$scratch/copy"
         mkdir "$scratch/copy"
         git ls-files -z | xargs -0 cp --no-dereference --parents -t "$scratch/copy"
-        (cd "$scratch/copy" &&
-            sed -i "s/^wasmtime = { version = \"[^\"]*\"/wasmtime = { version = \"$version\"/" crates/bindings/jitscribe-wasmtime/Cargo.toml &&
-            cargo +$rust test --quiet --target-dir "$built/wasmtime" -p jitscribe-wasmtime --features component-model)
+        (cd "$scratch/copy/crates/bindings/jitscribe-wasmtime" &&
+            sed -i "s/^wasmtime = { version = \"[^\"]*\"/wasmtime = { version = \"$version\"/" Cargo.toml &&
+            cargo +$rust test --quiet --target-dir "$built/wasmtime" --features component-model)
         echo "adopters.sh: the tests of the adapter pass with wasmtime $version"
     done
 }

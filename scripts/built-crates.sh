@@ -3,9 +3,9 @@
 # scripts/test.sh. A missing or damaged cache costs only time: cargo compiles what it does not find.
 #
 #   scripts/built-crates.sh restore WORKSPACE TARGET    before a build: fills TARGET/debug, unless there is one
-#   scripts/built-crates.sh save WORKSPACE TARGET       after a build: keeps what is not of the workspace itself
+#   scripts/built-crates.sh save WORKSPACE TARGET       after a build: keeps what is not the project's own
 #
-# A set of crates belongs to a compiler, a lock file, and the profiles of a manifest. The newest four sets are kept in JITSCRIBE_CACHE/crates.
+# A set of crates belongs to a compiler, a lock file, and the profiles of a manifest. The newest six sets are kept in JITSCRIBE_CACHE/crates.
 set -euo pipefail
 [ $# = 3 ] || {
     sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
@@ -39,12 +39,14 @@ case $action in
             exit 0
         }
         new=$(mktemp -d "$sets/.new-XXXXXX")
-        cargo metadata --format-version 1 --no-deps --locked | python3 -c '
+        cargo metadata --format-version 1 --locked | python3 -c '
 import json, os, re, shutil, sys
 
 built, new = sys.argv[1:]
 own = set()
 for package in json.load(sys.stdin)["packages"]:
+    if package["source"]:
+        continue
     own.add(package["name"])
     own.update(target["name"] for target in package["targets"])
 own |= {name.replace("-", "_") for name in own}
@@ -69,7 +71,7 @@ for folder in ".fingerprint", "build", "deps":
 ' "$built" "$new"
         mv -T "$new" "$sets/$key" 2>/dev/null || rm -rf "$new"
         # shellcheck disable=SC2012 # the names are ours
-        ls -t "$sets" | tail -n +5 | while read -r old; do rm -rf "${sets:?}/$old"; done
+        ls -t "$sets" | tail -n +7 | while read -r old; do rm -rf "${sets:?}/$old"; done
         echo "built-crates.sh: registry crates are kept in $sets/$key ($(du -sh "$sets/$key" | cut -f1))"
         ;;
 esac

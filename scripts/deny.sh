@@ -18,8 +18,8 @@ if ! cargo deny --version >/dev/null 2>&1; then
     exit 0
 fi
 cargo deny --all-features check licenses bans sources
-for workspace in fuzz fleet; do
-    (cd $workspace && cargo deny --all-features --config ../deny.toml check licenses bans sources)
+for workspace in fuzz fleet crates/bindings/jitscribe-wasmtime; do
+    (cd $workspace && cargo deny --all-features --config "$OLDPWD/deny.toml" check licenses bans sources)
 done
 if cargo deny fetch db; then
     cargo deny --all-features check advisories

@@ -9,7 +9,8 @@ PATH=$PATH:$HOME/.cargo/bin
 
 verify=--no-verify
 [ "${1:-}" != --verify ] || verify=
-target=${CARGO_TARGET_DIR:-target}/package-check
+mkdir -p "${CARGO_TARGET_DIR:-target}"
+target=$(realpath "${CARGO_TARGET_DIR:-target}")/package-check
 
 # Crates with `publish = false` are examples, tests, and libraries that are installed from a checkout.
 published=$(cargo metadata --format-version 1 --no-deps --locked |
@@ -23,8 +24,10 @@ for name in $published; do
 done
 # shellcheck disable=SC2086 # empty or one word
 cargo package --quiet --locked --allow-dirty $verify --target-dir "$target" "${packages[@]}"
+# In a workspace of its own, so that its dependencies among the others are looked for in the registry, were they to be locked or built.
+(cd crates/bindings/jitscribe-wasmtime && cargo package --quiet --allow-dirty --exclude-lockfile --no-verify --target-dir "$target")
 count=0
-for name in $published; do
+for name in $published jitscribe-wasmtime; do
     file=$(ls "$target/package/$name"-[0-9]*.crate)
     files=$(tar -tzf "$file")
     for needed in LICENSE-MIT LICENSE-APACHE README.md Cargo.toml; do

@@ -57,11 +57,12 @@ step() {
     printf '\n== %s (%d s so far, %d MB of disk free)\n' "$1" "$SECONDS" "$(free)"
 }
 
-# Tests of the second tier are in programs named `live`, and in modules named `live` of the integration tests. The adapter for wasmtime is compared with
-# modules that LLVM compiles.
-second='binary(live) or (binary(it) and test(/(^|::)live::/)) or package(jitscribe-wasmtime)'
+# Tests of the second tier are in programs named `live`, and in modules named `live` of the integration tests.
+second='binary(live) or (binary(it) and test(/(^|::)live::/))'
 # These compare with tools of the second tier where they are installed, and so run again there.
 again='binary(corpus) or (binary(smoke) and test(/^demo::/)) or (package(code-image) and test(/^(inlined|symfile)::/))'
+# The adapter for wasmtime is a workspace of its own.
+wasmtime=crates/bindings/jitscribe-wasmtime
 # One selection for both tiers: with another one, dependencies would have other features and be compiled once more.
 packages=(--workspace --exclude benches)
 # Programs with a `main` of their own, each of whose tests is a process.
@@ -88,12 +89,11 @@ run_tests() {
         esac
     elif [ "$1" = first ]; then
         # Not --bins, which has programs without tests run as well.
-        try "${cargo[@]}" "${packages[@]}" --exclude jitscribe-wasmtime --lib --bin jitscribe --bin demo-jit --bin bf-jit -- --test-threads "$threads"
+        try "${cargo[@]}" "${packages[@]}" --lib --bin jitscribe --bin demo-jit --bin bf-jit -- --test-threads "$threads"
         try "${cargo[@]}" "${packages[@]}" --test rules --test corpus --test smoke --test hostile -- --test-threads "$threads"
-        try "${cargo[@]}" "${packages[@]}" --exclude jitscribe-wasmtime --test it -- --test-threads "$threads" --skip live::
+        try "${cargo[@]}" "${packages[@]}" --test it -- --test-threads "$threads" --skip live::
     else
-        try "${cargo[@]}" "${packages[@]}" --exclude jitscribe-wasmtime --test it -- --test-threads "$threads" live::
-        try "${cargo[@]}" -p jitscribe-wasmtime --test it
+        try "${cargo[@]}" "${packages[@]}" --test it -- --test-threads "$threads" live::
         try "${cargo[@]}" "${packages[@]}" --test live --test corpus -- --test-threads "$threads"
         try "${cargo[@]}" -p end-to-end --test smoke -- --test-threads "$threads" demo::
     fi
@@ -149,18 +149,22 @@ if [ -n "$live" ]; then
     step "build of the second tier"
     # `fleet` is built beside: much of it is one crate after the other, for which one processor is enough.
     scripts/built-crates.sh restore fleet "$target/fleet" || true
+    scripts/built-crates.sh restore "$wasmtime" "$target/wasmtime" || true
     (cd fleet && exec cargo build --quiet --locked --target-dir "$target/fleet") &
     fleet=$!
     cargo build --quiet "${packages[@]}" --locked --lib --bins --tests --examples
     # Left out by `--tests`.
     cargo build --quiet "${packages[@]}" --locked --test live
+    (cd "$wasmtime" && cargo build --quiet --locked --tests --target-dir "$target/wasmtime")
     wait "$fleet"
     scripts/built-crates.sh save fleet "$target/fleet" || true
+    scripts/built-crates.sh save "$wasmtime" "$target/wasmtime" || true
 
     # The tests wait much of the time for what they record. This runs beside them, in the time that they leave.
     cat >"$scratch/beside.sh" <<END
 set -euo pipefail
 (cd fleet && cargo test --quiet --locked --target-dir "$target/fleet")
+(cd $wasmtime && cargo test --quiet --locked --target-dir "$target/wasmtime")
 scripts/test-packages.sh --here "$built"
 scripts/adopters.sh libtcc asmjit rbpf
 scripts/foreign.sh --quick
@@ -172,7 +176,7 @@ END
     run_tests second
     try cargo test --quiet --locked -p code-arena --test tools
 
-    step "fleet, packages, adopters and AArch64, which began beside the tests"
+    step "fleet, wasmtime, packages, adopters and AArch64, which began beside the tests"
     try wait "$beside"
     beside=
     cat "$scratch/beside"

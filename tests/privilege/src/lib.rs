@@ -38,6 +38,8 @@ pub enum Privilege {
     OtherUsers,
     /// To trace programs that the test starts, and to change their system calls.
     Trace,
+    /// To record the user's own programs by perf: containers refuse perf_event_open, and so does a high `perf_event_paranoid`.
+    Perf,
     /// To refuse system calls to programs that the test starts, as containers do: see [`refusing`].
     Filters,
     /// perf 6.12 of Debian 13, to compare with: `scripts/setup.sh live` unpacks it.
@@ -55,6 +57,7 @@ impl fmt::Display for Privilege {
             Self::Processes => "PID namespaces (unshare --mount --pid --mount-proc)",
             Self::OtherUsers => "root, with the right to start programs as another user",
             Self::Trace => "ptrace (strace)",
+            Self::Perf => "perf_event_open (perf record)",
             Self::Filters => "seccomp filters (python3 on x86-64 or AArch64)",
             Self::NewerPerf => "perf 6.12, to compare with (scripts/setup.sh live)",
             Self::Dwarfdump => "llvm-dwarfdump (scripts/setup.sh live)",
@@ -66,7 +69,7 @@ impl fmt::Display for Privilege {
 impl Privilege {
     /// Why it is not there, if it is not. Found out by trying, once for each program.
     fn missing(self) -> Option<&'static str> {
-        static ANSWERS: [OnceLock<Option<String>>; 8] = [const { OnceLock::new() }; 8];
+        static ANSWERS: [OnceLock<Option<String>>; 9] = [const { OnceLock::new() }; 9];
         ANSWERS[self as usize].get_or_init(|| try_it(&mut self.trial())).as_deref()
     }
 
@@ -102,6 +105,11 @@ impl Privilege {
                     "true",
                 ]);
                 strace
+            }
+            Self::Perf => {
+                let mut perf = Command::new("perf");
+                perf.args(["record", "-q", "-e", "cpu-clock:u", "-o", "/dev/null", "true"]);
+                perf
             }
             Self::Filters => {
                 let mut filtered = refusing(Refused::PerfEventOpen, 1);
