@@ -35,6 +35,7 @@ mod profile_code;
 mod profile_files;
 mod profile_recordings;
 mod push;
+mod readme;
 mod python;
 mod qemu;
 mod source_lines;
