@@ -68,24 +68,29 @@ impl Bytes {
     }
 
     /// Overwrites a number of 32 bits.
-    pub fn set_u32(&mut self, at: usize, value: u32) {
+    pub fn set_u32(&mut self, at: usize, value: u32) -> &mut Self {
         let bytes = if self.is_big { value.to_be_bytes() } else { value.to_le_bytes() };
         self.out[at..at + 4].copy_from_slice(&bytes);
+        self
     }
 
     /// Overwrites a number of 64 bits.
-    pub fn set_u64(&mut self, at: usize, value: u64) {
+    pub fn set_u64(&mut self, at: usize, value: u64) -> &mut Self {
         let bytes = if self.is_big { value.to_be_bytes() } else { value.to_le_bytes() };
         self.out[at..at + 8].copy_from_slice(&bytes);
+        self
     }
 
     /// Writes a record whose size is what `body` writes.
-    pub fn record(&mut self, id: u32, time: u64, body: impl FnOnce(&mut Self)) -> &mut Self {
+    pub fn record(
+        &mut self,
+        id: u32,
+        time: u64,
+        body: impl FnOnce(&mut Self) -> &mut Self,
+    ) -> &mut Self {
         let start = self.out.len();
-        self.u32(id).u32(0).u64(time);
-        body(self);
+        body(self.u32(id).u32(0).u64(time));
         let size = u32::try_from(self.out.len() - start).expect("a small record");
-        self.set_u32(start + 4, size);
-        self
+        self.set_u32(start + 4, size)
     }
 }

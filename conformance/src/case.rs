@@ -1,8 +1,9 @@
 //! A file with what a correct reader finds in it.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::bytes::Bytes;
+use crate::reading::Code;
 use crate::records::Header;
 
 /// A file with what a correct reader finds in it.
@@ -72,7 +73,7 @@ impl Case {
         name: &str,
         rule: &'static str,
         needs: &'static [&'static str],
-        write: impl FnOnce(&mut Bytes),
+        write: impl FnOnce(&mut Bytes) -> &mut Bytes,
         events: Vec<Value>,
     ) -> Self {
         let header = Header::default();
@@ -81,10 +82,37 @@ impl Case {
         Self::dump(name, rule, needs, file, Reading::of(&header, events))
     }
 
+    /// A file of these codes, each of which `write` writes completely.
+    #[must_use]
+    pub fn codes(
+        name: &str,
+        rule: &'static str,
+        needs: &'static [&'static str],
+        codes: &[Code],
+        write: impl for<'a> Fn(&'a mut Bytes, &Code) -> &'a mut Bytes,
+    ) -> Self {
+        let events = codes.iter().map(Code::event).collect();
+        Self::usual(name, rule, needs, |file| codes.iter().fold(file, write), events)
+    }
+
     /// The same, with another ending.
     #[must_use]
     pub fn ends(mut self, end: &'static str) -> Self {
         self.reading.end = Some(end);
+        self
+    }
+
+    /// The same, with codes that were left out.
+    #[must_use]
+    pub fn left_out(mut self, left_out: [u64; 3]) -> Self {
+        self.reading.left_out = Some(left_out);
+        self
+    }
+
+    /// The same, with one event more.
+    #[must_use]
+    pub fn then(mut self, event: Value) -> Self {
+        self.reading.events.push(event);
         self
     }
 
@@ -108,10 +136,9 @@ impl Case {
     #[must_use]
     pub fn text(&self) -> String {
         let json = self.json();
-        let fields = json.as_object().map_or_else(Map::new, Clone::clone);
         let mut lines = Vec::new();
         for name in ["rule", "needs", "header", "events", "left_out", "end"] {
-            let value = fields.get(name).unwrap_or(&Value::Null);
+            let value = &json[name];
             match value.as_array().filter(|events| name == "events" && !events.is_empty()) {
                 Some(events) => {
                     let events: Vec<String> =

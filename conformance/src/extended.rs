@@ -44,7 +44,12 @@ pub const KINDS: [(&str, u8); 8] = [
 
 impl Bytes {
     /// Writes an item of a tail.
-    pub fn item(&mut self, tag: u16, detail: u16, payload: impl FnOnce(&mut Self)) -> &mut Self {
+    pub fn item(
+        &mut self,
+        tag: u16,
+        detail: u16,
+        payload: impl FnOnce(&mut Self) -> &mut Self,
+    ) -> &mut Self {
         self.u16(tag).u16(detail).u32(0);
         let start = self.out.len();
         payload(self);
@@ -54,13 +59,18 @@ impl Bytes {
     }
 
     /// Writes a DEBUG_INFO without entries and with a tail.
-    pub fn tail(&mut self, time: u64, address: u64, items: impl FnOnce(&mut Self)) -> &mut Self {
+    pub fn tail(
+        &mut self,
+        time: u64,
+        address: u64,
+        items: impl FnOnce(&mut Self) -> &mut Self,
+    ) -> &mut Self {
         self.record(id::DEBUG_INFO, time, |file| {
             file.u64(address).u64(0).u32(MAGIC).u32(0);
             let start = file.out.len();
             items(file);
             let size = u32::try_from(file.out.len() - start).expect("a small tail");
-            file.set_u32(start - 4, size);
+            file.set_u32(start - 4, size)
         })
     }
 
@@ -76,11 +86,11 @@ impl Bytes {
     /// Writes the records of a code as a group. Like the library, it pads the first record so that the last one ends
     /// at a multiple of 8.
     pub fn group(&mut self, code: &Code) -> &mut Self {
-        self.group_with(code, |_| ())
+        self.group_with(code, |file| file)
     }
 
     /// Writes a group with more items.
-    pub fn group_with(&mut self, code: &Code, more: impl Fn(&mut Self)) -> &mut Self {
+    pub fn group_with(&mut self, code: &Code, more: impl Fn(&mut Self) -> &mut Self) -> &mut Self {
         let start = self.out.len();
         let mut rest = Self { out: Vec::new(), is_big: self.is_big };
         if code.bytes.is_some() {
@@ -106,25 +116,19 @@ impl Bytes {
                     .u64(code.index)
                     .u32(0)
                     .u32(code.tid);
-                file.u8(kind).u8(frame_pointer | u8::from(code.bytes.is_none())).raw(&[0; 6]);
+                file.u8(kind).u8(frame_pointer | u8::from(code.bytes.is_none())).raw(&[0; 6])
             });
             if code.bytes.is_none() {
-                file.item(tag::NAME, 0, |file| {
-                    file.raw(&code.name);
-                });
+                file.item(tag::NAME, 0, |file| file.raw(&code.name));
                 if !code.lines.is_empty() {
                     file.line_table(0, code.address, &code.lines);
                 }
                 if let Some(unwind) = &code.unwind {
-                    file.item(tag::EH_FRAME, 0, |file| {
-                        file.raw(&unwind.eh_frame);
-                    });
+                    file.item(tag::EH_FRAME, 0, |file| file.raw(&unwind.eh_frame));
                 }
             }
             if let Some(tier) = &code.tier {
-                file.item(tag::TIER, 0, |file| {
-                    file.raw(tier);
-                });
+                file.item(tag::TIER, 0, |file| file.raw(tier));
             }
             if !code.ir_lines.is_empty() {
                 file.line_table(1, code.address, &code.ir_lines);
@@ -135,7 +139,7 @@ impl Bytes {
             more(file);
             // The group's size is known once the items are written.
             let padding = (file.out.len() - start + rest.out.len()).next_multiple_of(8);
-            file.set_u32(item + 8 + 24, padding as u32);
+            file.set_u32(item + 8 + 24, padding as u32)
         });
         // Padding behind the items, in the first record.
         let size = (self.out.len() - start + rest.out.len()).next_multiple_of(8);
@@ -160,6 +164,7 @@ impl Bytes {
             for name in &files {
                 file.text(name);
             }
+            file
         })
     }
 
@@ -180,6 +185,7 @@ impl Bytes {
                 file.text(&call.name).text(if call.file == before { b"" } else { &call.file });
                 before = &call.file;
             }
+            file
         })
     }
 }

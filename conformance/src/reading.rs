@@ -71,6 +71,20 @@ pub struct Call {
 }
 
 impl Call {
+    /// Makes a call.
+    #[must_use]
+    pub fn new(
+        parent: Option<u32>,
+        name: &str,
+        file: &str,
+        line: u32,
+        column: u32,
+        ranges: &[(u32, u32)],
+    ) -> Self {
+        let (name, file) = (name.as_bytes().to_vec(), file.as_bytes().to_vec());
+        Self { parent, name, file, line, column, ranges: ranges.to_vec() }
+    }
+
     fn json(&self, base: u64) -> Value {
         let range = |&(start, end): &(u32, u32)| {
             json!([address(base + u64::from(start)), address(base + u64::from(end))])

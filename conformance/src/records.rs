@@ -70,10 +70,19 @@ impl Bytes {
 
     /// Writes a LOAD that claims another size, and with padding.
     pub fn load_with(&mut self, code: &Code, size: u64, padding: &[u8]) -> &mut Self {
+        self.any_load(code, [code.address; 2], size, padding)
+    }
+
+    /// Writes a LOAD with these values of `vma` and `code_addr`.
+    pub fn load_at(&mut self, code: &Code, vma: u64, code_addr: u64) -> &mut Self {
+        self.any_load(code, [vma, code_addr], code.size, b"")
+    }
+
+    fn any_load(&mut self, code: &Code, at: [u64; 2], size: u64, padding: &[u8]) -> &mut Self {
         self.record(id::LOAD, code.time, |file| {
-            file.u32(code.pid).u32(code.tid).u64(code.address).u64(code.address);
+            file.u32(code.pid).u32(code.tid).u64(at[0]).u64(at[1]);
             file.u64(size).u64(code.index).text(&code.name);
-            file.raw(code.bytes.as_deref().unwrap_or_default()).raw(padding);
+            file.raw(code.bytes.as_deref().unwrap_or_default()).raw(padding)
         })
     }
 
@@ -89,6 +98,7 @@ impl Bytes {
             for line in lines {
                 file.entry(line, bias);
             }
+            file
         })
     }
 
@@ -114,13 +124,13 @@ impl Bytes {
         mapped_size: u64,
     ) -> &mut Self {
         self.record(id::UNWINDING_INFO, time, |file| {
-            file.u64(data.len() as u64).u64(eh_frame_hdr_size).u64(mapped_size).raw(data);
+            file.u64(data.len() as u64).u64(eh_frame_hdr_size).u64(mapped_size).raw(data)
         })
     }
 
     /// Writes a CLOSE.
     pub fn close(&mut self, time: u64) -> &mut Self {
-        self.record(id::CLOSE, time, |_| ())
+        self.record(id::CLOSE, time, |file| file)
     }
 }
 

@@ -4,24 +4,31 @@
 
 mod table;
 
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
 pub use jitdump_conformance::FIELDS;
-use serde_json::{Value, json};
+pub use jitdump_conformance::reading::{address, bytes, hex};
+use serde_json::Value;
 pub use table::{BEGIN, END, table};
 
-/// Bytes as JSON: a text if they are UTF-8, else in hexadecimal.
-#[must_use]
-pub fn bytes(bytes: &[u8]) -> Value {
-    std::str::from_utf8(bytes).map_or_else(|_| json!({ "hex": hex(bytes) }), |text| json!(text))
-}
-
-/// Bytes in hexadecimal.
-#[must_use]
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// An address as JSON.
-#[must_use]
-pub fn hexadecimal(address: u64) -> String {
-    format!("{address:#x}")
+/// The main function of a reader: prints the reading of the file that the command line names.
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "for programs for the terminal")]
+pub fn print_reading(read: impl FnOnce(&Path) -> io::Result<Value>) -> ExitCode {
+    let Some(path) = std::env::args_os().nth(1) else {
+        eprintln!("error: no FILE");
+        return ExitCode::from(2);
+    };
+    let path = Path::new(&path);
+    match read(path) {
+        Ok(reading) => {
+            println!("{reading}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {}: {error}", path.display());
+            ExitCode::FAILURE
+        }
+    }
 }

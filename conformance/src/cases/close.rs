@@ -11,18 +11,14 @@ pub(super) fn cases() -> Vec<Case> {
             "close",
             "CLOSE says that the writer ended in an orderly way.",
             &["close"],
-            |file| {
-                file.load(&a).close(b.time);
-            },
+            |file| file.load(&a).close(b.time),
             vec![a.event(), close(b.time)],
         ),
         Case::usual(
             "close-then-records",
             "Records after CLOSE are read.",
             &["name"],
-            |file| {
-                file.load(&a).close(a.time + 1).load(&b);
-            },
+            |file| file.load(&a).close(a.time + 1).load(&b),
             vec![a.event(), close(a.time + 1), b.event()],
         ),
         Case::usual(
@@ -31,7 +27,7 @@ pub(super) fn cases() -> Vec<Case> {
             &["lines"],
             |file| {
                 file.debug_info(&lined, 0).close(a.time + 1);
-                file.load(&Code { time: b.time, ..a.clone() });
+                file.load(&Code { time: b.time, ..a.clone() })
             },
             vec![close(a.time + 1), Code { time: b.time, ..a.clone() }.event()],
         ),

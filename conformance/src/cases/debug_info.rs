@@ -23,9 +23,7 @@ fn entries(
         name,
         rule,
         needs,
-        |file| {
-            file.entries(&code, &entries, 0).load(&code);
-        },
+        |file| file.entries(&code, &entries, 0).load(&code),
         vec![code.clone().lined(found).event()],
     )
 }
@@ -61,8 +59,20 @@ pub(super) fn cases() -> Vec<Case> {
             "debug-same-file",
             "A file name of the single byte 0xff is the previous entry's.",
             LINES,
-            &[(0, b"/src/a.lang", 10, 1), (20, b"\xff", 11, 1), (40, b"\xff", 12, 1)],
-            &[(0, "/src/a.lang", 10, 1), (20, "/src/a.lang", 11, 1), (40, "/src/a.lang", 12, 1)],
+            &[
+                (0, b"/a", 10, 1),
+                (20, b"\xff", 11, 1),
+                (40, b"\xff", 12, 1),
+                (50, b"/b", 3, 1),
+                (60, b"\xff", 4, 1),
+            ],
+            &[
+                (0, "/a", 10, 1),
+                (20, "/a", 11, 1),
+                (40, "/a", 12, 1),
+                (50, "/b", 3, 1),
+                (60, "/b", 4, 1),
+            ],
         ),
         entries(
             "debug-same-file-first",
@@ -129,7 +139,7 @@ pub(super) fn cases() -> Vec<Case> {
                 no_entries(file, &a);
                 file.load(&a);
                 no_entries(file, &b);
-                file.load(&b);
+                file.load(&b)
             },
             vec![with_a.event(), b.event()],
         ),
@@ -137,18 +147,14 @@ pub(super) fn cases() -> Vec<Case> {
             "debug-by-address",
             "DEBUG_INFO belongs to the next LOAD of its address, not to the next LOAD.",
             LINES,
-            |file| {
-                file.debug_info(&with_a, 0).debug_info(&with_b, 0).load(&a).load(&b);
-            },
+            |file| file.debug_info(&with_a, 0).debug_info(&with_b, 0).load(&a).load(&b),
             vec![with_a.event(), with_b.event()],
         ),
         Case::usual(
             "debug-of-other-code",
             "DEBUG_INFO of another address gives a code no lines.",
             LINES,
-            |file| {
-                file.debug_info(&with_a, 0).load(&c);
-            },
+            |file| file.debug_info(&with_a, 0).load(&c),
             vec![c.event()],
         ),
         Case::usual(
@@ -157,7 +163,7 @@ pub(super) fn cases() -> Vec<Case> {
             LINES,
             |file| {
                 file.debug_info(&a.clone().lined(&[(0, "/old", 1, 1)]), 0);
-                file.debug_info(&with_a, 0).load(&a);
+                file.debug_info(&with_a, 0).load(&a)
             },
             vec![with_a.event()],
         ),
@@ -165,9 +171,7 @@ pub(super) fn cases() -> Vec<Case> {
             "debug-used-once",
             "DEBUG_INFO is not used for a second LOAD of its address.",
             LINES,
-            |file| {
-                file.debug_info(&with_a, 0).load(&a).load(&again);
-            },
+            |file| file.debug_info(&with_a, 0).load(&a).load(&again),
             vec![with_a.event(), again.event()],
         ),
         Case::usual(
@@ -178,7 +182,7 @@ pub(super) fn cases() -> Vec<Case> {
                 let over = Code { address: a.address - 16, ..b.clone() };
                 // A record between them, so that no reader can go by the position alone.
                 file.debug_info(&with_a, 0).load(&c).load(&over);
-                file.load(&Code { time: over.time + 500, ..a.clone() });
+                file.load(&Code { time: over.time + 500, ..a.clone() })
             },
             vec![
                 c.event(),
@@ -194,9 +198,9 @@ pub(super) fn cases() -> Vec<Case> {
                 file.record(id::DEBUG_INFO, a.time, |file| {
                     file.u64(a.address).u64(1 << 33);
                     file.entry(&Line::new(a.address, b"/src/a.lang", 9, 2), 0);
-                    file.raw(&[0xee; 12]);
+                    file.raw(&[0xee; 12])
                 });
-                file.load(&a);
+                file.load(&a)
             },
             vec![a.clone().lined(&[(0, "/src/a.lang", 9, 2)]).event()],
         ),
@@ -208,9 +212,9 @@ pub(super) fn cases() -> Vec<Case> {
                 file.record(id::DEBUG_INFO, a.time, |file| {
                     file.u64(a.address).u64(2);
                     file.entry(&Line::new(a.address, b"/src/a.lang", 9, 2), 0);
-                    file.u64(a.address + 16).u32(10).u32(2).raw(b"/src/cut");
+                    file.u64(a.address + 16).u32(10).u32(2).raw(b"/src/cut")
                 });
-                file.load(&a);
+                file.load(&a)
             },
             vec![a.clone().lined(&[(0, "/src/a.lang", 9, 2)]).event()],
         ),
@@ -224,9 +228,9 @@ pub(super) fn cases() -> Vec<Case> {
                     for line in &with_a.lines {
                         file.entry(line, 0);
                     }
-                    file.raw(&[0xa5; 7]);
+                    file.raw(&[0xa5; 7])
                 });
-                file.load(&a);
+                file.load(&a)
             },
             vec![with_a.event()],
         ),
@@ -234,9 +238,7 @@ pub(super) fn cases() -> Vec<Case> {
             "debug-without-load",
             "DEBUG_INFO without a LOAD is no code.",
             LINES,
-            |file| {
-                file.load(&b).debug_info(&with_a, 0);
-            },
+            |file| file.load(&b).debug_info(&with_a, 0),
             vec![b.event()],
         ),
     ]

@@ -8,18 +8,10 @@ use crate::records::{Header, unwind_tables};
 
 /// Three calls, of which the second is inlined into the first.
 pub(super) fn calls() -> Vec<Call> {
-    let call = |parent, name: &str, file: &str, line, column, ranges: &[(u32, u32)]| Call {
-        parent,
-        name: name.as_bytes().to_vec(),
-        file: file.as_bytes().to_vec(),
-        line,
-        column,
-        ranges: ranges.to_vec(),
-    };
     vec![
-        call(None, "inner", "/src/a.lang", 4, 9, &[(16, 40), (64, 72)]),
-        call(Some(0), "innermost", "/src/a.lang", 12, 3, &[(20, 32)]),
-        call(None, "other", "/src/b.lang", 5, 0, &[(48, 64)]),
+        Call::new(None, "inner", "/src/a.lang", 4, 9, &[(16, 40), (64, 72)]),
+        Call::new(Some(0), "innermost", "/src/a.lang", 12, 3, &[(20, 32)]),
+        Call::new(None, "other", "/src/b.lang", 5, 0, &[(48, 64)]),
     ]
 }
 
@@ -52,17 +44,7 @@ pub(super) fn without_bytes(mut code: Code) -> Code {
 }
 
 fn groups(name: &str, rule: &'static str, needs: &'static [&'static str], codes: &[Code]) -> Case {
-    Case::usual(
-        name,
-        rule,
-        needs,
-        |file| {
-            for code in codes {
-                file.group(code);
-            }
-        },
-        codes.iter().map(Code::event).collect(),
-    )
+    Case::codes(name, rule, needs, codes, Bytes::group)
 }
 
 fn with_items(
@@ -70,16 +52,14 @@ fn with_items(
     rule: &'static str,
     needs: &'static [&'static str],
     code: &Code,
-    more: impl Fn(&mut Bytes),
+    more: impl Fn(&mut Bytes) -> &mut Bytes,
 ) -> Case {
     let b = Code::number(2);
     Case::usual(
         name,
         rule,
         needs,
-        |file| {
-            file.group_with(code, more).load(&b);
-        },
+        |file| file.group_with(code, more).load(&b),
         vec![code.event(), b.event()],
     )
 }
@@ -92,7 +72,7 @@ pub(super) fn cases() -> Vec<Case> {
     big.group(&big_code);
     let kinds: Vec<Code> =
         (1..).zip(KINDS).map(|(number, (kind, _))| Code { kind, ..Code::number(number) }).collect();
-    let mut cases = vec![
+    vec![
         groups(
             "extension-group",
             "A group: the tail with the description, then lines, unwind tables and LOAD.",
@@ -148,42 +128,28 @@ pub(super) fn cases() -> Vec<Case> {
             "Items with unknown tags are skipped.",
             &["tier"],
             &Code { tier: Some(b"baseline".to_vec()), ..a.clone() },
-            |file| {
-                file.item(999, 7, |file| {
-                    file.raw(b"of a later version");
-                });
-            },
+            |file| file.item(999, 7, |file| file.raw(b"of a later version")),
         ),
         with_items(
             "extension-item-size-lies",
             "An item that does not fit into its tail ends the items; those before it apply.",
             &["tier"],
             &Code { tier: Some(b"baseline".to_vec()), ..a.clone() },
-            |file| {
-                file.u16(tag::INLINED).u16(0).u32(1 << 20).u64(0);
-            },
+            |file| file.u16(tag::INLINED).u16(0).u32(1 << 20).u64(0),
         ),
         with_items(
             "extension-inlined-counts-lie",
             "Counts of INLINED that do not fit into the item are not believed.",
             &["inlined"],
             &a,
-            |file| {
-                file.item(tag::INLINED, 0, |file| {
-                    file.u32(u32::MAX).u32(u32::MAX).u64(0);
-                });
-            },
+            |file| file.item(tag::INLINED, 0, |file| file.u32(u32::MAX).u32(u32::MAX).u64(0)),
         ),
         with_items(
             "extension-lines-count-lies",
             "A number of rows that does not fit into LINES is not believed.",
             &["ir_lines"],
             &a,
-            |file| {
-                file.item(tag::LINES, 1, |file| {
-                    file.u32(1 << 31).u32(1).u64(0).u64(0);
-                });
-            },
+            |file| file.item(tag::LINES, 1, |file| file.u32(1 << 31).u32(1).u64(0).u64(0)),
         ),
         Case::usual(
             "extension-inlined-parent-later",
@@ -192,7 +158,7 @@ pub(super) fn cases() -> Vec<Case> {
             |file| {
                 let mut wrong = calls();
                 wrong[1].parent = Some(2);
-                file.group(&Code { inlined: wrong, ..a.clone() }).load(&b);
+                file.group(&Code { inlined: wrong, ..a.clone() }).load(&b)
             },
             vec![Code { inlined: calls()[..1].to_vec(), ..a.clone() }.event(), b.event()],
         ),
@@ -210,7 +176,7 @@ pub(super) fn cases() -> Vec<Case> {
             |file| {
                 let mut old = Bytes::default();
                 old.u64(0).group(&full(3));
-                file.group(&a).filler(TIME, 32, b"").filler(TIME, 1024, &old.out).group(&b);
+                file.group(&a).filler(TIME, 32, b"").filler(TIME, 1024, &old.out).group(&b)
             },
             vec![a.event(), b.event()],
         ),
@@ -224,7 +190,7 @@ pub(super) fn cases() -> Vec<Case> {
                 file.group(&c);
                 let size = (file.out.len() - start) as u32;
                 file.set_u32(start + 4, size);
-                file.group(&b);
+                file.group(&b)
             },
             vec![a.event(), b.event()],
         ),
@@ -232,9 +198,7 @@ pub(super) fn cases() -> Vec<Case> {
             "extension-without-bytes-too-large",
             "A code without bytes that claims more than 256 MiB is not believed.",
             &["name"],
-            |file| {
-                file.group(&without_bytes(Code { size: (256 << 20) + 1, ..a.clone() })).load(&b);
-            },
+            |file| file.group(&without_bytes(Code { size: (256 << 20) + 1, ..a.clone() })).load(&b),
             vec![b.event()],
         ),
         Case::usual(
@@ -250,29 +214,23 @@ pub(super) fn cases() -> Vec<Case> {
                         file.entry(line, 0);
                     }
                     file.pad(start, 8).u32(MAGIC).u32(16);
-                    file.item(tag::TIER, 0, |file| {
-                        file.raw(b"tier");
-                    });
+                    file.item(tag::TIER, 0, |file| file.raw(b"tier"))
                 });
-                file.load(&a);
+                file.load(&a)
             },
             vec![a.clone().lined(&[(0, "/src/a.lang", 1, 1), (16, "/src/a.lang", 2, 7)]).event()],
         ),
-    ];
-    let mut left_out = Case::usual(
-        "extension-left-out",
-        "LEFT_OUT counts the codes that were not written.",
-        &["left_out"],
-        |file| {
-            file.group(&a).tail(b.time, 0, |file| {
-                file.item(tag::LEFT_OUT, 0, |file| {
-                    file.u64(12).u64(b.time - 5).u64(b.time);
-                });
-            });
-        },
-        vec![a.event()],
-    );
-    left_out.reading.left_out = Some([12, b.time - 5, b.time]);
-    cases.push(left_out);
-    cases
+        Case::usual(
+            "extension-left-out",
+            "LEFT_OUT counts the codes that were not written.",
+            &["left_out"],
+            |file| {
+                file.group(&a).tail(b.time, 0, |file| {
+                    file.item(tag::LEFT_OUT, 0, |file| file.u64(12).u64(b.time - 5).u64(b.time))
+                })
+            },
+            vec![a.event()],
+        )
+        .left_out([12, b.time - 5, b.time]),
+    ]
 }

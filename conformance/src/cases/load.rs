@@ -1,23 +1,13 @@
 //! LOAD.
 
-use crate::bytes::id;
+use crate::bytes::{Bytes, id};
 use crate::case::{Case, Reading};
 use crate::reading::{Code, damage};
 use crate::records::Header;
 
 /// A file of these codes, each of which a LOAD describes completely.
 fn loads(name: &str, rule: &'static str, needs: &'static [&'static str], codes: &[Code]) -> Case {
-    Case::usual(
-        name,
-        rule,
-        needs,
-        |file| {
-            for code in codes {
-                file.load(code);
-            }
-        },
-        codes.iter().map(Code::event).collect(),
-    )
+    Case::codes(name, rule, needs, codes, Bytes::load)
 }
 
 pub(super) fn cases() -> Vec<Case> {
@@ -30,7 +20,14 @@ pub(super) fn cases() -> Vec<Case> {
     let earlier = Code { time: a.time - 500, ..b.clone() };
     let wrapping = Code { address: u64::MAX - 0x0f, ..a.clone() };
     let other_pid = Code { pid: a.pid + 5, ..b.clone() };
-    let mut cases = vec![
+    let vma = |name, rule, vma: u64, code_addr: u64, header: Header| {
+        let mut file = header.file();
+        file.load_at(&a, vma, code_addr);
+        Case::dump(name, rule, &["address"], file, Reading::of(&header, vec![a.event()]))
+    };
+    let usual = Header::default();
+    let arm = Header { machine: 40, ..usual };
+    vec![
         loads("load", "A LOAD is a code.", &["name", "bytes"], &[a.clone(), b.clone(), c.clone()]),
         loads(
             "load-name-empty",
@@ -102,18 +99,14 @@ pub(super) fn cases() -> Vec<Case> {
             "load-padded",
             "The code directly follows the name; bytes after it are padding.",
             &["bytes"],
-            |file| {
-                file.load_with(&a, a.size, &[0xcc; 8]).load(&b);
-            },
+            |file| file.load_with(&a, a.size, &[0xcc; 8]).load(&b),
             vec![a.event(), b.event()],
         ),
         Case::usual(
             "load-without-bytes",
             "A LOAD that claims a size and ends with its name has no bytes (.NET).",
             &["name", "size"],
-            |file| {
-                file.load_with(&Code { bytes: None, ..a.clone() }, 4096, b"").load(&b);
-            },
+            |file| file.load_with(&Code { bytes: None, ..a.clone() }, 4096, b"").load(&b),
             vec![Code { bytes: None, size: 4096, ..a.clone() }.event(), b.event()],
         ),
         Case::usual(
@@ -123,9 +116,9 @@ pub(super) fn cases() -> Vec<Case> {
             |file| {
                 file.record(id::LOAD, a.time, |file| {
                     file.u32(a.pid).u32(a.tid).u64(a.address).u64(a.address);
-                    file.u64(4).u64(a.index).raw(b"no end of the name");
+                    file.u64(4).u64(a.index).raw(b"no end of the name")
                 });
-                file.load(&b);
+                file.load(&b)
             },
             vec![damage(), b.event()],
         ),
@@ -133,18 +126,14 @@ pub(super) fn cases() -> Vec<Case> {
             "load-code-too-large",
             "A LOAD that claims more code than its record has is damage; the next record is read.",
             &["name"],
-            |file| {
-                file.load_with(&a, a.size + 1000, b"").load(&b);
-            },
+            |file| file.load_with(&a, a.size + 1000, b"").load(&b),
             vec![damage(), b.event()],
         ),
         Case::usual(
             "load-code-size-huge",
             "A code_size of nearly 64 bits is damage, and neither overflows nor allocates.",
             &["name"],
-            |file| {
-                file.load_with(&a, u64::MAX - 3, b"").load(&b);
-            },
+            |file| file.load_with(&a, u64::MAX - 3, b"").load(&b),
             vec![damage(), b.event()],
         ),
         Case::usual(
@@ -152,48 +141,31 @@ pub(super) fn cases() -> Vec<Case> {
             "A LOAD without all of its fields is damage; the next record is read.",
             &["name"],
             |file| {
-                file.record(id::LOAD, a.time, |file| {
-                    file.u32(a.pid).u32(a.tid).u64(a.address);
-                });
-                file.load(&b);
+                file.record(id::LOAD, a.time, |file| file.u32(a.pid).u32(a.tid).u64(a.address));
+                file.load(&b)
             },
             vec![damage(), b.event()],
         ),
-    ];
-    let vma = |name, rule, vma: u64, code_addr: u64, header: Header, found: &Code| {
-        let mut file = header.file();
-        file.record(id::LOAD, a.time, |file| {
-            file.u32(a.pid).u32(a.tid).u64(vma).u64(code_addr).u64(a.size).u64(a.index);
-            file.text(&a.name).raw(a.bytes.as_deref().unwrap_or_default());
-        });
-        let needs: &[&str] = &["address"];
-        Case::dump(name, rule, needs, file, Reading::of(&header, vec![found.event()]))
-    };
-    let usual = Header::default();
-    cases.push(vma(
-        "load-vma-0",
-        "A code is at code_addr; vma does not count (LLVM 14 writes 0).",
-        0,
-        a.address,
-        usual,
-        &a,
-    ));
-    cases.push(vma(
-        "load-vma-differs",
-        "A code is at code_addr, also if vma is another address.",
-        a.address + 0x40,
-        a.address,
-        usual,
-        &a,
-    ));
-    let arm = Header { machine: 40, ..usual };
-    cases.push(vma(
-        "load-thumb-bit",
-        "On 32-bit ARM, bit 0 of the address is not part of it.",
-        a.address + 1,
-        a.address + 1,
-        arm,
-        &a,
-    ));
-    cases
+        vma(
+            "load-vma-0",
+            "A code is at code_addr; vma does not count (LLVM 14 writes 0).",
+            0,
+            a.address,
+            usual,
+        ),
+        vma(
+            "load-vma-differs",
+            "A code is at code_addr, also if vma is another address.",
+            a.address + 0x40,
+            a.address,
+            usual,
+        ),
+        vma(
+            "load-thumb-bit",
+            "On 32-bit ARM, bit 0 of the address is not part of it.",
+            a.address + 1,
+            a.address + 1,
+            arm,
+        ),
+    ]
 }

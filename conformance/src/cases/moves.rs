@@ -6,10 +6,10 @@ use crate::bytes::{Bytes, id};
 use crate::case::Case;
 use crate::reading::{Code, address, damage};
 
-fn write(file: &mut Bytes, code: &Code, from: u64, to: u64, index: u64) {
+fn write<'f>(file: &'f mut Bytes, code: &Code, from: u64, to: u64, index: u64) -> &'f mut Bytes {
     file.record(id::MOVE, code.time + 100, |file| {
-        file.u32(code.pid).u32(code.tid).u64(to).u64(from).u64(to).u64(code.size).u64(index);
-    });
+        file.u32(code.pid).u32(code.tid).u64(to).u64(from).u64(to).u64(code.size).u64(index)
+    })
 }
 
 fn event(code: &Code, from: u64, to: u64, index: u64) -> Value {
@@ -36,7 +36,7 @@ pub(super) fn cases() -> Vec<Case> {
             |file| {
                 file.load(&a);
                 write(file, &a, a.address, to, a.index);
-                file.load(&b);
+                file.load(&b)
             },
             vec![a.event(), event(&a, a.address, to, a.index), b.event()],
         ),
@@ -46,7 +46,7 @@ pub(super) fn cases() -> Vec<Case> {
             &["move"],
             |file| {
                 file.load(&a);
-                write(file, &a, a.address, to, 999);
+                write(file, &a, a.address, to, 999)
             },
             vec![a.event(), event(&a, a.address, to, 999)],
         ),
@@ -56,9 +56,9 @@ pub(super) fn cases() -> Vec<Case> {
             &["name"],
             |file| {
                 file.load(&a).record(id::MOVE, a.time + 100, |file| {
-                    file.u32(a.pid).u32(a.tid).u64(to).u64(a.address);
+                    file.u32(a.pid).u32(a.tid).u64(to).u64(a.address)
                 });
-                file.load(&b);
+                file.load(&b)
             },
             vec![a.event(), damage(), b.event()],
         ),

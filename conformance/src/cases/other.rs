@@ -17,9 +17,9 @@ pub(super) fn cases() -> Vec<Case> {
             &["name"],
             |file| {
                 file.load(&a).record(0x1234_5678, a.time + 1, |file| {
-                    file.raw(b"anything, also \0 and \xff");
+                    file.raw(b"anything, also \0 and \xff")
                 });
-                file.load(&b);
+                file.load(&b)
             },
             vec![a.event(), b.event()],
         ),
@@ -27,9 +27,7 @@ pub(super) fn cases() -> Vec<Case> {
             "unknown-record-type-5",
             "Type 5 is unknown too.",
             &["name"],
-            |file| {
-                file.record(5, a.time, |_| ()).load(&b);
-            },
+            |file| file.record(5, a.time, |file| file).load(&b),
             vec![b.event()],
         ),
         Case::usual(
@@ -37,10 +35,8 @@ pub(super) fn cases() -> Vec<Case> {
             "An unknown record between a code's records does not separate them.",
             &["lines", "unwind"],
             |file| {
-                file.debug_info(&whole, 0).record(0x1234_5678, a.time, |file| {
-                    file.raw(&[7; 24]);
-                });
-                file.unwinding(&whole).load(&a);
+                file.debug_info(&whole, 0).record(0x1234_5678, a.time, |file| file.raw(&[7; 24]));
+                file.unwinding(&whole).load(&a)
             },
             vec![whole.event()],
         ),

@@ -9,29 +9,24 @@ const BOTH: &[&str] = &["lines", "inlined"];
 /// A position: caller, function, file, line and column.
 type Position = (i32, u32, i32, u32, u32);
 
-fn write(
-    file: &mut Bytes,
-    record: u32,
-    code: &Code,
-    rows: &[(u32, u32)],
-    positions: &[Position],
-    strings: &[&str],
-) {
+/// Writes these rows with [`POSITIONS`] and [`STRINGS`].
+fn write<'f>(file: &'f mut Bytes, record: u32, code: &Code, rows: &[(u32, u32)]) -> &'f mut Bytes {
     file.record(record, code.time, |file| {
-        file.u64(code.address).u64(rows.len() as u64).u64(positions.len() as u64);
-        file.u64(strings.len() as u64);
+        file.u64(code.address).u64(rows.len() as u64).u64(POSITIONS.len() as u64);
+        file.u64(STRINGS.len() as u64);
         for (offset, position) in rows {
             file.u32(*offset).u32(*position);
         }
-        for (caller, function, name, line, column) in positions {
+        for (caller, function, name, line, column) in POSITIONS {
             file.u32(*caller as u32).u32(*function).u32(*name as u32);
             // Where the function begins.
             file.u32(1).u32(1).u32(*line).u32(*column);
         }
-        for string in strings {
+        for string in STRINGS {
             file.text(string.as_bytes());
         }
-    });
+        file
+    })
 }
 
 const STRINGS: &[&str] = &["outer", "/src/a.lang", "inner", "/src/b.lang", "innermost"];
@@ -47,18 +42,10 @@ const POSITIONS: &[Position] = &[
 const ROWS: &[(u32, u32)] = &[(0, 0), (16, 2), (24, 4), (40, 2), (56, 5)];
 
 fn found() -> Code {
-    let call = |parent, name: &str, file: &str, line, column, ranges: &[(u32, u32)]| Call {
-        parent,
-        name: name.as_bytes().to_vec(),
-        file: file.as_bytes().to_vec(),
-        line,
-        column,
-        ranges: ranges.to_vec(),
-    };
     Code {
         inlined: vec![
-            call(None, "inner", "/src/a.lang", 4, 9, &[(16, 56)]),
-            call(Some(0), "innermost", "/src/b.lang", 22, 5, &[(24, 40)]),
+            Call::new(None, "inner", "/src/a.lang", 4, 9, &[(16, 56)]),
+            Call::new(Some(0), "innermost", "/src/b.lang", 22, 5, &[(24, 40)]),
         ],
         ..Code::number(1).lined(&[
             (0, "/src/a.lang", 3, 1),
@@ -78,8 +65,8 @@ pub(super) fn cases() -> Vec<Case> {
             "SAMPLY_JIT_CODE_DEBUG_INFO2 has lines and inlined calls.",
             BOTH,
             |file| {
-                write(file, id::SOURCE_POSITIONS, &code, ROWS, POSITIONS, STRINGS);
-                file.load(&code);
+                write(file, id::SOURCE_POSITIONS, &code, ROWS);
+                file.load(&code)
             },
             vec![found().event()],
         ),
@@ -88,8 +75,8 @@ pub(super) fn cases() -> Vec<Case> {
             "They take precedence over DEBUG_INFO.",
             BOTH,
             |file| {
-                write(file, id::SOURCE_POSITIONS, &code, ROWS, POSITIONS, STRINGS);
-                file.debug_info(&code.clone().lined(&[(0, "/other", 1, 1)]), 0).load(&code);
+                write(file, id::SOURCE_POSITIONS, &code, ROWS);
+                file.debug_info(&code.clone().lined(&[(0, "/other", 1, 1)]), 0).load(&code)
             },
             vec![found().event()],
         ),
@@ -98,8 +85,8 @@ pub(super) fn cases() -> Vec<Case> {
             "The type 0x31504d53 has an earlier layout: it is skipped.",
             BOTH,
             |file| {
-                write(file, 0x3150_4d53, &code, ROWS, POSITIONS, STRINGS);
-                file.load(&code);
+                write(file, 0x3150_4d53, &code, ROWS);
+                file.load(&code)
             },
             vec![code.event()],
         ),
@@ -109,8 +96,8 @@ pub(super) fn cases() -> Vec<Case> {
             &["lines"],
             |file| {
                 let rows = [(0, 0), (16, 77), (32, 1)];
-                write(file, id::SOURCE_POSITIONS, &code, &rows, POSITIONS, STRINGS);
-                file.load(&code);
+                write(file, id::SOURCE_POSITIONS, &code, &rows);
+                file.load(&code)
             },
             vec![
                 Code {
@@ -130,9 +117,9 @@ pub(super) fn cases() -> Vec<Case> {
             BOTH,
             |file| {
                 file.record(id::SOURCE_POSITIONS, code.time, |file| {
-                    file.u64(code.address).u64(1 << 60).u64(1 << 61).u64(u64::MAX);
+                    file.u64(code.address).u64(1 << 60).u64(1 << 61).u64(u64::MAX)
                 });
-                file.load(&code);
+                file.load(&code)
             },
             vec![code.event()],
         ),

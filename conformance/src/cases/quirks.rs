@@ -1,6 +1,5 @@
 //! What known writers do.
 
-use crate::bytes::id;
 use crate::case::{Case, Reading};
 use crate::reading::{Code, Line};
 use crate::records::Header;
@@ -19,20 +18,12 @@ fn codes(count: u32) -> Vec<Code> {
     (1..=count).map(lined).collect()
 }
 
-fn biased(name: &str, rule: &'static str, header: Header, bias: u64, vma: bool) -> Case {
+fn biased(name: &str, rule: &'static str, header: Header, bias: u64, has_vma: bool) -> Case {
     let codes = codes(10);
     let mut file = header.file();
     for code in &codes {
-        file.debug_info(code, bias);
-        if vma {
-            file.load(code);
-        } else {
-            file.record(id::LOAD, code.time, |file| {
-                file.u32(code.pid).u32(code.tid).u64(0).u64(code.address);
-                file.u64(code.size).u64(code.index).text(&code.name);
-                file.raw(code.bytes.as_deref().unwrap_or_default());
-            });
-        }
+        let vma = if has_vma { code.address } else { 0 };
+        file.debug_info(code, bias).load_at(code, vma, code.address);
     }
     let events = codes.iter().map(Code::event).collect();
     Case::dump(name, rule, &["lines"], file, Reading::of(&header, events))
@@ -80,6 +71,7 @@ fn no_bias() -> Case {
             for code in &codes {
                 file.debug_info(code, 0).load(code);
             }
+            file
         },
         codes.iter().map(Code::event).collect(),
     )

@@ -9,15 +9,7 @@ const UNWIND: &[&str] = &["unwind"];
 
 fn one(name: &str, rule: &'static str, unwind: &Unwind) -> Case {
     let code = Code { unwind: Some(unwind.clone()), ..Code::number(1) };
-    Case::usual(
-        name,
-        rule,
-        UNWIND,
-        |file| {
-            file.unwinding(&code).load(&code);
-        },
-        vec![code.event()],
-    )
+    Case::usual(name, rule, UNWIND, |file| file.unwinding(&code).load(&code), vec![code.event()])
 }
 
 pub(super) fn cases() -> Vec<Case> {
@@ -55,7 +47,7 @@ pub(super) fn cases() -> Vec<Case> {
             |file| {
                 let data = [tables.eh_frame_hdr.as_slice(), &tables.eh_frame].concat();
                 let size = tables.eh_frame_hdr.len() as u64;
-                file.unwinding_with(a.time, &data, size, tables.mapped_size).load(&a);
+                file.unwinding_with(a.time, &data, size, tables.mapped_size).load(&a)
             },
             vec![with.event()],
         ),
@@ -67,9 +59,9 @@ pub(super) fn cases() -> Vec<Case> {
                 file.record(id::UNWINDING_INFO, a.time, |file| {
                     let data = [tables.eh_frame.as_slice(), &tables.eh_frame_hdr].concat();
                     file.u64(data.len() as u64).u64(tables.eh_frame_hdr.len() as u64);
-                    file.u64(tables.mapped_size).raw(&data).raw(&[0xa5; 5]);
+                    file.u64(tables.mapped_size).raw(&data).raw(&[0xa5; 5])
                 });
-                file.load(&a);
+                file.load(&a)
             },
             vec![with.event()],
         ),
@@ -77,9 +69,7 @@ pub(super) fn cases() -> Vec<Case> {
             "unwinding-next-load",
             "The tables belong to the next LOAD alone.",
             UNWIND,
-            |file| {
-                file.unwinding(&with).load(&a).load(&b);
-            },
+            |file| file.unwinding(&with).load(&a).load(&b),
             vec![with.event(), b.event()],
         ),
         Case::usual(
@@ -88,7 +78,7 @@ pub(super) fn cases() -> Vec<Case> {
             UNWIND,
             |file| {
                 let other = Code { unwind: Some(header_alone.clone()), ..a.clone() };
-                file.unwinding(&other).unwinding(&with).load(&a);
+                file.unwinding(&other).unwinding(&with).load(&a)
             },
             vec![with.event()],
         ),
@@ -98,9 +88,9 @@ pub(super) fn cases() -> Vec<Case> {
             &["name"],
             |file| {
                 file.record(id::UNWINDING_INFO, a.time, |file| {
-                    file.u64(1 << 40).u64(20).u64(0).raw(&tables.eh_frame);
+                    file.u64(1 << 40).u64(20).u64(0).raw(&tables.eh_frame)
                 });
-                file.load(&a);
+                file.load(&a)
             },
             vec![damage(), a.event()],
         ),
@@ -108,9 +98,7 @@ pub(super) fn cases() -> Vec<Case> {
             "unwinding-header-too-large",
             "An .eh_frame_hdr that is larger than all tables is damage; the code is read.",
             &["name"],
-            |file| {
-                file.unwinding_with(a.time, &tables.eh_frame, 1 << 20, 0).load(&a);
-            },
+            |file| file.unwinding_with(a.time, &tables.eh_frame, 1 << 20, 0).load(&a),
             vec![damage(), a.event()],
         ),
     ]

@@ -2,26 +2,17 @@
 
 use std::process::ExitCode;
 
-use conformance_readers::{FIELDS, bytes, hex, hexadecimal};
+use conformance_readers::{FIELDS, address, bytes, hex, print_reading};
 use jitdump::extension::{FramePointer, InlinedCall};
 use jitdump::{CodeEvent, CodeLoad, Dump, End, Endian, LineEntry};
 use serde_json::{Value, json};
 
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 fn main() -> ExitCode {
-    let Some(path) = std::env::args().nth(1) else {
-        eprintln!("usage: read-with-jitdump FILE");
-        return ExitCode::from(2);
-    };
-    let file = match std::fs::read(&path) {
-        Ok(file) => file,
-        Err(error) => {
-            eprintln!("error: {path}: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    println!("{}", if path.ends_with(".log") { of_log(&file) } else { of_dump(&file, 0) });
-    ExitCode::SUCCESS
+    print_reading(|path| {
+        let file = std::fs::read(path)?;
+        let is_log = path.extension().is_some_and(|extension| extension == "log");
+        Ok(if is_log { of_log(&file) } else { of_dump(&file, 0) })
+    })
 }
 
 fn refused() -> Value {
@@ -79,8 +70,8 @@ fn of_event(event: CodeEvent<'_>) -> Value {
             "time": moved.timestamp,
             "pid": moved.pid,
             "tid": moved.tid,
-            "old_address": hexadecimal(moved.old_address),
-            "new_address": hexadecimal(moved.new_address),
+            "old_address": address(moved.old_address),
+            "new_address": address(moved.new_address),
             "size": moved.size,
             "index": moved.index,
         }),
@@ -90,7 +81,7 @@ fn of_event(event: CodeEvent<'_>) -> Value {
 
 fn of_line(line: LineEntry<'_>) -> Value {
     json!({
-        "address": hexadecimal(line.address),
+        "address": address(line.address),
         "file": bytes(line.file),
         "line": line.line,
         "column": line.column,
@@ -98,7 +89,7 @@ fn of_line(line: LineEntry<'_>) -> Value {
 }
 
 fn of_call(call: InlinedCall<'_>) -> Value {
-    let ranges = call.ranges.map(|range| [hexadecimal(range.start), hexadecimal(range.end)]);
+    let ranges = call.ranges.map(|range| [address(range.start), address(range.end)]);
     json!({
         "parent": call.parent,
         "name": bytes(call.name),
@@ -110,17 +101,16 @@ fn of_call(call: InlinedCall<'_>) -> Value {
 }
 
 fn of_load(code: &CodeLoad<'_>) -> Value {
-    let has_bytes = code.bytes.len() as u64 == code.size;
     json!({
         "event": "load",
         "time": code.timestamp,
         "pid": code.pid,
         "tid": code.tid,
-        "address": hexadecimal(code.address),
+        "address": address(code.address),
         "size": code.size,
         "index": code.index,
         "name": bytes(code.name),
-        "bytes": has_bytes.then(|| hex(code.bytes)),
+        "bytes": (!code.is_without_bytes()).then(|| hex(code.bytes)),
         "lines": code.lines().map(of_line).collect::<Vec<_>>(),
         "ir_lines": code.ir_lines().map(of_line).collect::<Vec<_>>(),
         "inlined": code.inlined().map(of_call).collect::<Vec<_>>(),

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::process::ExitCode;
 
-use conformance_readers::{bytes, hex, hexadecimal};
+use conformance_readers::{address, bytes, hex, print_reading};
 use linux_perf_data::Endianness;
 use linux_perf_data::jitdump::{JitDumpReader, JitDumpRecord};
 use serde_json::{Value, json};
@@ -15,22 +15,8 @@ const FIELDS: [&str; 15] = [
     "bytes", "lines", "columns", "unwind",
 ];
 
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 fn main() -> ExitCode {
-    let Some(path) = std::env::args().nth(1) else {
-        eprintln!("usage: read-with-linux-perf-data FILE");
-        return ExitCode::from(2);
-    };
-    match std::fs::read(&path) {
-        Ok(file) => {
-            println!("{}", of_dump(&file));
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("error: {path}: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    print_reading(|path| Ok(of_dump(&std::fs::read(path)?)))
 }
 
 fn of_dump(file: &[u8]) -> Value {
@@ -65,7 +51,7 @@ fn of_dump(file: &[u8]) -> Value {
                 "time": time,
                 "pid": load.pid,
                 "tid": load.tid,
-                "address": hexadecimal(load.code_addr),
+                "address": address(load.code_addr),
                 "size": load.code_bytes.len(),
                 "index": load.code_index,
                 "name": bytes(&load.function_name.as_slice()),
@@ -78,15 +64,15 @@ fn of_dump(file: &[u8]) -> Value {
                 "time": time,
                 "pid": moved.pid,
                 "tid": moved.tid,
-                "old_address": hexadecimal(moved.old_code_addr),
-                "new_address": hexadecimal(moved.new_code_addr),
+                "old_address": address(moved.old_code_addr),
+                "new_address": address(moved.new_code_addr),
                 "size": moved.code_size,
                 "index": moved.code_index,
             })),
             Ok(JitDumpRecord::CodeDebugInfo(info)) => {
                 let line = |entry: &linux_perf_data::jitdump::JitCodeDebugInfoEntry<'_>| {
                     json!({
-                        "address": hexadecimal(entry.code_addr),
+                        "address": address(entry.code_addr),
                         "file": bytes(&entry.file_path.as_slice()),
                         "line": entry.line,
                         "column": entry.column,

@@ -2,10 +2,11 @@
 //! symbols, code, lines and unwind tables in the object files that it wrote.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use conformance_readers::{bytes, hex, hexadecimal};
+use conformance_readers::{address, bytes, hex, print_reading};
 use end_to_end::perf::Perf;
 use end_to_end::synthetic::Recording;
 use end_to_end::tool::output;
@@ -17,21 +18,15 @@ use serde_json::{Value, json};
 const FIELDS: [&str; 10] =
     ["time", "pid", "tid", "address", "size", "index", "name", "bytes", "lines", "unwind"];
 
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 fn main() -> ExitCode {
-    let Some(path) = std::env::args().nth(1) else {
-        eprintln!("usage: read-with-perf FILE");
-        return ExitCode::from(2);
-    };
-    println!("{}", of_dump(Path::new(&path)));
-    ExitCode::SUCCESS
+    print_reading(of_dump)
 }
 
-fn of_dump(path: &Path) -> Value {
-    let dir = tempfile::tempdir().expect("a temporary folder");
+fn of_dump(path: &Path) -> io::Result<Value> {
+    let dir = tempfile::tempdir()?;
     // perf takes files of this name alone, where the process with this id mapped them.
     let dump = dir.path().join(format!("jit-{PID}.dump"));
-    fs::copy(path, &dump).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    fs::copy(path, &dump)?;
     let mut recording = Recording::new();
     recording.comm(PID, "jit", TIME, true);
     recording.map(PID, 0x10_0000, 4096, dump.as_os_str().as_encoded_bytes(), TIME + 1);
@@ -43,9 +38,9 @@ fn of_dump(path: &Path) -> Value {
     let run =
         output(perf.command().args(["inject", "--jit", "-i"]).arg(&data).arg("-o").arg(&injected));
     if !run.status.success() {
-        return json!({ "fields": FIELDS, "header": null, "events": [] });
+        return Ok(json!({ "fields": FIELDS, "header": null, "events": [] }));
     }
-    let injected = fs::read(&injected).expect("what perf wrote");
+    let injected = fs::read(&injected)?;
     let mut events = Vec::new();
     for mapping in mappings(&injected) {
         let name = Path::new(&mapping.name);
@@ -57,7 +52,7 @@ fn of_dump(path: &Path) -> Value {
             events.push(of_object(&mapping, index));
         }
     }
-    json!({ "fields": FIELDS, "header": {}, "events": events })
+    Ok(json!({ "fields": FIELDS, "header": {}, "events": events }))
 }
 
 /// An MMAP2 event.
@@ -109,7 +104,7 @@ fn of_object(mapping: &Mapping, index: u64) -> Value {
         "time": mapping.time,
         "pid": mapping.pid,
         "tid": mapping.tid,
-        "address": hexadecimal(mapping.address),
+        "address": address(mapping.address),
         "size": mapping.size,
         "index": index,
         "name": null,
@@ -163,9 +158,9 @@ fn of_lines(section: &[u8], text_address: u64, base: u64) -> Vec<Value> {
             _ => b"",
         };
         // The table has the object's addresses.
-        let address = row.address().wrapping_sub(text_address).wrapping_add(base);
+        let from = row.address().wrapping_sub(text_address).wrapping_add(base);
         found.push(json!({
-            "address": hexadecimal(address),
+            "address": address(from),
             "file": bytes(file),
             "line": row.line().map_or(0, std::num::NonZero::get),
         }));

@@ -50,6 +50,21 @@ fn names_and_rules_differ() {
     }
 }
 
+/// Most of what `jitdump` and `code-log` do when they read is tested here.
+#[test]
+fn our_reader_finds_what_a_correct_reader_finds() {
+    let cases = all();
+    let command = [env!("CARGO_BIN_EXE_read-with-jitdump").to_owned()];
+    let verdicts = run_all(&command, &cases, &folder());
+    let wrong: Vec<_> = cases
+        .iter()
+        .zip(verdicts)
+        .filter(|(_, verdict)| *verdict != Verdict::Passes)
+        .map(|(case, verdict)| (&case.name, verdict))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 /// With tools of the second tier (`scripts/test.sh --live`).
 mod live {
     use super::*;

@@ -1,6 +1,6 @@
 //! Properties of every code with a tail.
 
-use crate::made::{loads, read_all, writer_for};
+use crate::made::{any_endian, any_name, loads, read_all, writer_for};
 use jitdump::extension::{FramePointer, Kind};
 use jitdump::{Dump, Endian, ExtendedCode, Inlined, LineEntry, Writer, check::check};
 use proptest::collection::vec;
@@ -26,50 +26,32 @@ struct Made {
     frame_pointer: Option<bool>,
 }
 
-fn name() -> impl Strategy<Value = Vec<u8>> {
-    vec(1_u8.., 1..20).prop_filter("means the same file", |name| name != b"\xff")
-}
-
 fn made() -> impl Strategy<Value = Made> {
     let bytes = |len| vec(any::<u8>(), 0..len);
-    let line = || vec((0..200_u64, name(), 1_u32.., any::<u32>()), 0..6);
+    let line = || vec((0..200_u64, any_name(1), 1_u32.., any::<u32>()), 0..6);
     let range = (0..200_u64, 1..200_u64).prop_map(|(start, len)| (start, start + len));
-    let call = (any::<prop::sample::Index>(), name(), name(), any::<u32>(), vec(range, 0..3));
-    (
-        (name(), proptest::option::of(bytes(300)), 1..300_u64, proptest::option::of(2_000_u64..)),
-        (0..6_u8, proptest::option::of(bytes(9)), [line(), line()], vec(call, 0..6)),
-        (bytes(40), proptest::option::of(any::<bool>())),
+    let call =
+        (any::<prop::sample::Index>(), any_name(1), any_name(1), any::<u32>(), vec(range, 0..3));
+    let about = (any_name(1), proptest::option::of(bytes(300)), 1..300_u64);
+    let more = (proptest::option::of(2_000_u64..), 0..6_u8, proptest::option::of(bytes(9)));
+    let frames = (bytes(40), proptest::option::of(any::<bool>()));
+    (about, more, ([line(), line()], vec(call, 0..6)), frames).prop_map(
+        |(
+            (name, bytes, size),
+            (died, kind, tier),
+            (mut lines, inlined),
+            (tables, frame_pointer),
+        )| {
+            let size = bytes.as_ref().map_or(size, |bytes| bytes.len() as u64);
+            for lines in &mut lines {
+                lines.retain(|(offset, ..)| *offset < size);
+                lines.sort_by_key(|(offset, ..)| *offset);
+            }
+            let length = [44, 0, 0, 0, 0, 0, 0, 0];
+            let eh_frame = if tables.is_empty() { tables } else { [&length, &tables[..]].concat() };
+            Made { name, bytes, size, died, kind, tier, lines, inlined, eh_frame, frame_pointer }
+        },
     )
-        .prop_map(
-            |(
-                (name, bytes, size, died),
-                (kind, tier, mut lines, inlined),
-                (tables, frame_pointer),
-            )| {
-                let size = bytes.as_ref().map_or(size, |bytes| bytes.len() as u64);
-                for lines in &mut lines {
-                    lines.retain(|(offset, ..)| *offset < size);
-                    lines.sort_by_key(|(offset, ..)| *offset);
-                }
-                let eh_frame = if tables.is_empty() {
-                    tables
-                } else {
-                    [&[44, 0, 0, 0, 0, 0, 0, 0], &tables[..]].concat()
-                };
-                Made {
-                    name,
-                    bytes,
-                    size,
-                    died,
-                    kind,
-                    tier,
-                    lines,
-                    inlined,
-                    eh_frame,
-                    frame_pointer,
-                }
-            },
-        )
 }
 
 const SPACE: u64 = 0x1000;
@@ -134,15 +116,11 @@ fn write(endian: Endian, all: &[Made]) -> Vec<u8> {
     writer.into_sink()
 }
 
-fn endian() -> impl Strategy<Value = Endian> {
-    prop_oneof![Just(Endian::Little), Just(Endian::Big)]
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_is_read(endian in endian(), all in vec(made(), 0..6)) {
+    fn what_is_written_is_read(endian in any_endian(), all in vec(made(), 0..6)) {
         let data = write(endian, &all);
         prop_assert!(data.len().is_multiple_of(8));
         let dump = Dump::parse(&data).unwrap();
@@ -188,7 +166,7 @@ proptest! {
 
     #[test]
     fn any_damage_is_read_without_panic(
-        endian in endian(),
+        endian in any_endian(),
         all in vec(made(), 1..5),
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
         cut in any::<prop::sample::Index>(),

@@ -1,6 +1,8 @@
 //! Tails: what this project records beyond the format.
 
-use crate::made::{EH_FRAME, PID, code as some_code, entry, line, load, loads, writer, writer_for};
+use crate::made::{
+    EH_FRAME, PID, code as some_code, entry, line, load, loads, only, rules, writer, writer_for,
+};
 use jitdump::extension::{
     FramePointer, InlinedCall, ItemBody, Kind, LeftOut, chunk, code, control, log, tag,
 };
@@ -66,9 +68,9 @@ fn owned<'a>(call: InlinedCall<'a>) -> Inlined<'a> {
     Inlined { parent, name, file, line, column, ranges: ranges.collect() }
 }
 
-fn assert_has_all(code: &CodeLoad<'_>, size: u64) {
+fn assert_has_all(code: &CodeLoad<'_>) {
     assert_eq!((code.timestamp, code.pid, code.tid), (2_000_000, PID, PID + 1));
-    assert_eq!((code.address, code.size, code.index), (BASE, size, 9));
+    assert_eq!((code.address, code.size, code.index), (BASE, 64, 9));
     assert_eq!(code.name, b"fib");
     assert_eq!(code.died(), Some(3_000_000));
     assert_eq!(code.kind(), Kind::BytecodeHandler);
@@ -81,31 +83,14 @@ fn assert_has_all(code: &CodeLoad<'_>, size: u64) {
 }
 
 #[test]
-fn a_lean_code_tells_all_but_its_bytes_in_either_byte_order() {
-    for endian in [Endian::Little, Endian::Big] {
-        let mut writer = writer_for(endian);
-        writer.extended(&all(&source_lines(), &ir_lines(), &calls())).unwrap();
-        let data = writer.into_sink();
-        let dump = Dump::parse(&data).unwrap();
-        assert_eq!(dump.records().count(), 1);
-        let [code] = loads(&dump)[..] else { panic!("one code") };
-        assert!(code.is_without_bytes());
-        assert_eq!(code.bytes, b"");
-        assert_has_all(&code, 64);
-    }
-}
-
-#[test]
-fn a_full_code_tells_the_same_in_the_formats_own_records() {
+fn a_code_with_bytes_has_the_formats_own_records() {
     for endian in [Endian::Little, Endian::Big] {
         let bytes = some_code(61);
         let mut writer = writer_for(endian);
         let (lines, ir_lines, calls) = (source_lines(), ir_lines(), calls());
         let full = ExtendedCode { bytes: Some(&bytes), ..all(&lines, &ir_lines, &calls) };
         writer.extended(&full).unwrap();
-        let data = writer.into_sink();
-        assert!(data.len().is_multiple_of(8));
-        let dump = Dump::parse(&data).unwrap();
+        let dump = Dump::parse(writer.sink()).unwrap();
         let records: Vec<_> = dump.records().map(|record| record.unwrap().body).collect();
         let [
             Body::DebugInfo(first),
@@ -124,11 +109,6 @@ fn a_full_code_tells_the_same_in_the_formats_own_records() {
         assert_eq!(lines.entries().last().unwrap().unwrap().addr, BASE + 61);
         assert!(!unwinding.eh_frame_hdr.is_empty());
         assert_eq!((load.code, load.padding), (&bytes[..], &[][..]));
-
-        let [code] = loads(&dump)[..] else { panic!("one code") };
-        assert!(!code.is_without_bytes());
-        assert_eq!(code.bytes, bytes);
-        assert_has_all(&code, 61);
     }
 }
 
@@ -137,27 +117,29 @@ fn codes_that_were_read_can_be_written_with_bytes_or_without() {
     let mut without_bytes = writer();
     without_bytes.extended(&all(&source_lines(), &ir_lines(), &calls())).unwrap();
     let without_bytes = without_bytes.into_sink();
-    let dump_without_bytes = Dump::parse(&without_bytes).unwrap();
+    assert_eq!(Dump::parse(&without_bytes).unwrap().records().count(), 1);
     let bytes = some_code(64);
 
     let mut full = writer();
-    full.code(&loads(&dump_without_bytes)[0], Some(&bytes)).unwrap();
+    full.code(&only(&without_bytes), Some(&bytes)).unwrap();
     let full = full.into_sink();
-    let full_dump = Dump::parse(&full).unwrap();
-    let code = loads(&full_dump)[0];
+    let code = only(&full);
     assert!(!code.is_without_bytes());
     assert_eq!(code.bytes, bytes);
-    assert_has_all(&code, 64);
+    assert_has_all(&code);
 
     let mut again = writer();
     again.code(&code, None).unwrap();
     assert_eq!(again.into_sink(), full);
     let mut again = writer();
-    again.code(&loads(&dump_without_bytes)[0], None).unwrap();
+    again.code(&only(&without_bytes), None).unwrap();
     assert_eq!(again.into_sink(), without_bytes);
     // Also record by record.
     let mut again = writer();
-    full_dump.records().for_each(|record| again.record(&record.unwrap()).unwrap());
+    Dump::parse(&full)
+        .unwrap()
+        .records()
+        .for_each(|record| again.record(&record.unwrap()).unwrap());
     assert_eq!(again.into_sink(), full);
 }
 
@@ -182,16 +164,24 @@ fn codes_are_found_again_at_their_places() {
             })
             .unwrap();
     }
+    // Without tails, with and without lines.
     writer.load(2_000_007, &load(BASE, 7, b"plain", &bytes)).unwrap();
+    writer.debug_info(2_000_008, BASE, [entry(BASE, 1, b"a"), entry(BASE + 4, 2, b"a")]).unwrap();
+    writer.load(2_000_008, &load(BASE, 8, b"lined", &bytes)).unwrap();
     let data = writer.into_sink();
     let dump = Dump::parse(&data).unwrap();
     let quirks = Quirks::detect(&dump);
     let codes = loads(&dump);
-    assert_eq!(codes.len(), 7);
+    assert_eq!(codes.len(), 8);
     for code in codes {
         let again = dump.code_at(&code.place(), &quirks).unwrap();
         assert_eq!(format!("{again:?}"), format!("{code:?}"));
-        assert_eq!(again.lines().count(), usize::from(code.index < 4));
+        assert!(again.lines().eq(code.lines()));
+        let count = if code.index == 8 { 2 } else { usize::from(code.index < 4) };
+        assert_eq!((again.lines().count(), again.place()), (count, code.place()));
+        // In another dump, something else is there.
+        let other = crate::made::writer().into_sink();
+        assert!(Dump::parse(&other).unwrap().code_at(&code.place(), &quirks).is_none());
     }
 }
 
@@ -295,13 +285,13 @@ fn a_code_log_is_read_whatever_its_times_and_what_its_room_holds() {
 
 #[test]
 fn a_code_log_gives_no_finding_but_what_it_left_out() {
-    let rules = |data: &[u8]| {
-        let report = check(data);
-        (report.loads, report.findings.iter().map(|finding| finding.rule).collect::<Vec<_>>())
-    };
     // The tables of the test are not in any process's memory.
-    assert_eq!(rules(&code_log(0)), (2, vec!["unwinding-not-mapped"]));
-    assert_eq!(rules(&code_log(3)), (2, vec!["left-out", "unwinding-not-mapped"]));
+    for (left_out, expected) in
+        [(0, &["unwinding-not-mapped"][..]), (3, &["left-out", "unwinding-not-mapped"])]
+    {
+        let report = check(&code_log(left_out));
+        assert_eq!((report.loads, &rules(&report)[..]), (2, expected));
+    }
     let data = code_log(3);
     let mut codes = Dump::parse(&data).unwrap().codes();
     codes.by_ref().for_each(drop);
@@ -317,72 +307,64 @@ fn a_log_that_is_cut_off_in_unused_room_ends_there() {
         |record: &Record<'_>| matches!(record.body, Body::DebugInfo(info) if info.is_filler());
     let room = dump.records().map(Result::unwrap).find(is_room).unwrap();
     let cut = &data[..(room.offset + u64::from(room.total_size) - 8) as usize];
-    let dump = Dump::parse(cut).unwrap();
-    assert_eq!(loads(&dump).len(), 1);
-    let mut codes = dump.codes();
+    assert_eq!(only(cut).index, 9);
+    let mut codes = Dump::parse(cut).unwrap().codes();
     codes.by_ref().for_each(drop);
     assert_eq!(codes.end(), Some(End::CutOff { offset: room.offset, missing: Some(8) }));
 }
 
 #[test]
-fn a_group_that_was_never_finished_tells_of_no_code() {
+fn a_group_that_was_never_finished_is_no_code() {
     let mut writer = writer();
     writer.extended(&all(&source_lines(), &[], &[])).unwrap();
     let mut data = writer.into_sink();
     // The tail's first word is stored last.
     data[72..80].fill(0);
     let mut writer = Writer::append(data, Endian::Little);
-    let bytes = some_code(8);
-    writer.load(2_000_001, &load(BASE, 1, b"g", &bytes)).unwrap();
-    let data = writer.into_sink();
-    let dump = Dump::parse(&data).unwrap();
-    let [code] = loads(&dump)[..] else { panic!("one code") };
+    writer.load(2_000_001, &load(BASE, 1, b"g", &some_code(8))).unwrap();
+    let code = only(writer.sink());
     assert_eq!((code.index, code.tail(), code.lines().count()), (1, None, 0));
 }
 
-#[test]
-fn room_that_is_being_cleared_tells_of_no_code() {
+/// Adds a code of 8 bytes as a group.
+fn add_group(writer: &mut Writer<Vec<u8>>) {
     let bytes = some_code(8);
+    let code = ExtendedCode { timestamp: 2_000_000, address: BASE, ..ExtendedCode::default() };
+    writer.extended(&ExtendedCode { bytes: Some(&bytes), tier: Some(b"x"), ..code }).unwrap();
+}
+
+#[test]
+fn space_that_is_being_cleared_has_no_code() {
     let mut writer = writer();
-    let lines = source_lines();
-    let dead = all(&lines, &[], &[]);
-    writer.extended(&ExtendedCode { bytes: Some(&bytes), ..dead }).unwrap();
+    add_group(&mut writer);
     let mut data = writer.into_sink();
     // Word 0 comes first.
     let size = data.len() as u32 - 40;
     data[44..48].copy_from_slice(&size.to_le_bytes());
-    let dump = Dump::parse(&data).unwrap();
-    assert_eq!(loads(&dump).len(), 0);
-    assert_eq!(check(&data).findings.iter().map(|f| f.rule).collect::<Vec<_>>(), ["no-code"]);
+    assert_eq!(loads(&Dump::parse(&data).unwrap()).len(), 0);
+    assert_eq!(rules(&check(&data)), ["no-code"]);
 }
 
 #[test]
 fn a_group_takes_nothing_that_was_announced_before_it() {
-    let bytes = some_code(8);
     let mut writer = writer();
     writer.debug_info(1_999_999, BASE, [entry(BASE, 77, b"/old.js")]).unwrap();
     writer.unwinding_info(1_999_999, &crate::made::tables()).unwrap();
-    let code = ExtendedCode { timestamp: 2_000_000, address: BASE, ..ExtendedCode::default() };
-    writer.extended(&ExtendedCode { bytes: Some(&bytes), ..code }).unwrap();
-    let data = writer.into_sink();
-    let dump = Dump::parse(&data).unwrap();
-    let [code] = loads(&dump)[..] else { panic!("one code") };
+    add_group(&mut writer);
+    let code = only(writer.sink());
     assert_eq!((code.lines().count(), code.unwind()), (0, None));
     assert!(code.tail().is_some());
 }
 
 #[test]
 fn a_tail_goes_to_no_load_of_another_address() {
-    let bytes = some_code(8);
     let mut writer = writer();
-    let code = ExtendedCode { timestamp: 2_000_000, address: BASE, ..ExtendedCode::default() };
-    writer.extended(&ExtendedCode { bytes: Some(&bytes), tier: Some(b"x"), ..code }).unwrap();
+    add_group(&mut writer);
     let mut data = writer.into_sink();
     data[56] ^= 0x10;
-    let dump = Dump::parse(&data).unwrap();
-    let [code] = loads(&dump)[..] else { panic!("one code") };
+    let code = only(&data);
     assert_eq!((code.tail(), code.tier(), code.address), (None, None, BASE));
-    assert!(check(&data).findings.iter().any(|finding| finding.rule == "extension-malformed"));
+    assert!(rules(&check(&data)).contains(&"extension-malformed"));
 }
 
 /// A code without bytes whose only other item is this one.
@@ -429,8 +411,7 @@ fn malformed_items_give_what_they_can_and_are_reported() {
     ];
     for (tag, payload, rows, calls) in strange {
         let data = with_item(tag, &payload);
-        let dump = Dump::parse(&data).unwrap();
-        let [code] = loads(&dump)[..] else { panic!("one code") };
+        let code = only(&data);
         assert_eq!((code.lines().count(), code.inlined().count()), (rows, calls), "{payload:?}");
         let report = check(&data);
         let finding = report.findings.iter().find(|f| f.rule == "extension-malformed");
@@ -440,8 +421,7 @@ fn malformed_items_give_what_they_can_and_are_reported() {
     for at in [76, 84] {
         let mut data = with_item(tag::TIER, b"top");
         data[at + 1] = 0x7f;
-        let report = check(&data);
-        assert!(report.findings.iter().any(|f| f.rule == "extension-malformed"), "{report:?}");
+        assert!(rules(&check(&data)).contains(&"extension-malformed"), "{at}");
     }
 }
 
@@ -451,41 +431,31 @@ fn no_size_is_believed_that_nothing_speaks_for() {
     writer.extended(&ExtendedCode { size: u64::MAX / 2, ..all(&[], &[], &[]) }).unwrap();
     let data = writer.into_sink();
     assert_eq!(loads(&Dump::parse(&data).unwrap()).len(), 0);
-    assert!(check(&data).findings.iter().any(|finding| finding.rule == "extension-malformed"));
+    assert!(rules(&check(&data)).contains(&"extension-malformed"));
 }
 
 #[test]
 fn unknown_items_and_tags_are_passed_over() {
     let data = with_item(0x7777, b"later");
-    let dump = Dump::parse(&data).unwrap();
-    assert_eq!(loads(&dump).len(), 1);
-    assert!(
-        check(&data)
-            .findings
-            .iter()
-            .all(|finding| finding.rule == "no-close" || finding.rule == "name-empty")
-    );
+    assert_eq!(only(&data).name, b"");
+    assert!(rules(&check(&data)).iter().all(|rule| ["no-close", "name-empty"].contains(rule)));
 }
 
 #[test]
-fn ranges_of_inlined_calls_end_with_the_code() {
-    let payload =
-        [words(&[1, 3, !0, 2, 3, 3, 8, 8, 60, 999, 70, 80]), b"f\0/a\0".to_vec()].concat();
-    let data = with_item(tag::INLINED, &payload);
-    let dump = Dump::parse(&data).unwrap();
-    let call = loads(&dump)[0].inlined().next().unwrap();
-    assert!(call.ranges.eq(std::iter::once(BASE + 60..BASE + 64)));
-}
-
-#[test]
-fn ranges_of_inlined_calls_have_addresses_at_the_end_of_memory() {
-    // The code has 64 bytes, and only 39 addresses are left before the last.
-    let payload = [words(&[1, 2, !0, 2, 3, 2, 30, 60, 50, 60]), b"f\0/a\0".to_vec()].concat();
-    let start = u64::MAX - 39;
-    let data = with_item_at(start, tag::INLINED, &payload);
-    let dump = Dump::parse(&data).unwrap();
-    let call = loads(&dump)[0].inlined().next().unwrap();
-    assert!(call.ranges.eq(std::iter::once(start + 30..u64::MAX)));
+fn ranges_of_inlined_calls_end_with_the_code_and_with_memory() {
+    // The code has 64 bytes. In the second case, only 39 addresses are left before the last.
+    let last = u64::MAX - 39;
+    for (start, ranges, expected) in [
+        (BASE, &[8, 8, 60, 999, 70, 80][..], BASE + 60..BASE + 64),
+        (last, &[30, 60, 50, 60], last + 30..u64::MAX),
+    ] {
+        let count = ranges.len() as u32 / 2;
+        let head = words(&[1, count, !0, 2, 3, count]);
+        let payload = [head, words(ranges), b"f\0/a\0".to_vec()].concat();
+        let data = with_item_at(start, tag::INLINED, &payload);
+        let call = only(&data).inlined().next().unwrap();
+        assert!(call.ranges.eq([expected]));
+    }
 }
 
 #[test]
@@ -514,14 +484,14 @@ fn a_made_unwind_header_leads_to_the_frames() {
         })
         .unwrap();
     let data = writer.into_sink();
-    let unwind = loads(&Dump::parse(&data).unwrap())[0].unwind().unwrap();
+    let unwind = only(&data).unwind().unwrap();
     let len = eh_frame.len() as i32;
     let (head, table) = unwind.eh_frame_hdr.split_at(4);
     assert_eq!(head, [1, 0x1b, 3, 0x3b]);
     let table: Vec<_> =
         table.as_chunks::<4>().0.iter().map(|word| i32::from_le_bytes(*word)).collect();
     assert_eq!(table, [-len - 4, 2, -64 - len, 44 - len, -32 - len, 24 - len]);
-    assert!(check(&data).findings.iter().all(|finding| finding.rule != "unwinding-malformed"));
+    assert!(!rules(&check(&data)).contains(&"unwinding-malformed"));
 }
 
 #[test]

@@ -71,61 +71,6 @@ fn the_magic_number_tells_the_byte_order() {
 }
 
 #[test]
-fn every_record_is_read_in_both_byte_orders() {
-    for endian in [Endian::Little, Endian::Big] {
-        let (data, offsets) = one_of_each(endian);
-        let records = whole(&data);
-        let ids: Vec<u32> = records.iter().map(|record| record.body.id().0).collect();
-        assert_eq!(ids, [4, 2, 0, 1, 0x5343, 3]);
-        let starts: Vec<usize> = records.iter().map(|record| record.offset as usize).collect();
-        assert_eq!(starts, offsets[..6]);
-        let times: Vec<u64> = records.iter().map(|record| record.timestamp).collect();
-        assert_eq!(times, [10, 11, 12, 13, 14, 15]);
-
-        assert_eq!(records[0].body, Body::UnwindingInfo(tables()));
-        let Body::DebugInfo(info) = records[1].body else { panic!("{:?}", records[1]) };
-        assert_eq!((info.code_addr, info.nr_entry), (0x1000, 2));
-        let entries: Vec<_> = info.entries().map(Result::unwrap).collect();
-        assert_eq!(entries, [entry(0x1000, 1, b"a.c"), same(0x1010, 2)]);
-        assert_eq!(records[2].body, Body::Load(load(0x1000, 1, b"fib", &code(40))));
-        let Body::Move(moved) = records[3].body else { panic!("{:?}", records[3]) };
-        assert_eq!((moved.old_code_addr, moved.new_code_addr), (0x1000, 0x2000));
-        assert_eq!((moved.pid, moved.tid, moved.vma), (1, 2, 3));
-        assert_eq!(records[4].body, Body::Unknown { id: 0x5343, bytes: b"extension" });
-        assert_eq!(records[5].body, Body::Close);
-    }
-}
-
-#[test]
-fn a_dump_cut_anywhere_yields_its_whole_records() {
-    for endian in [Endian::Little, Endian::Big] {
-        let (data, offsets) = one_of_each(endian);
-        let full = whole(&data);
-        for cut in 0..data.len() {
-            if cut < HEADER_SIZE as usize {
-                let error = Dump::parse(&data[..cut]).unwrap_err();
-                assert_eq!(error.kind, ErrorKind::HeaderCutOff { len: cut as u64 });
-                continue;
-            }
-            let (records, end) = all(&data[..cut]);
-            let records: Vec<_> = records.into_iter().map(Result::unwrap).collect();
-            let count = offsets[1..].iter().filter(|offset| **offset <= cut).count();
-            assert_eq!(records, full[..count], "cut at {cut}");
-            let start = offsets[count] as u64;
-            let expected = if start == cut as u64 {
-                End::Complete { offset: start }
-            } else if cut as u64 - start < 16 {
-                End::CutOff { offset: start, missing: None }
-            } else {
-                let missing = Some(offsets[count + 1] as u64 - cut as u64);
-                End::CutOff { offset: start, missing }
-            };
-            assert_eq!(end, expected, "cut at {cut}");
-        }
-    }
-}
-
-#[test]
 fn reading_goes_on_where_a_growing_dump_was_cut_off() {
     let (data, offsets) = one_of_each(Endian::Little);
     let (_, end) = all(&data[..offsets[3] + 20]);
@@ -136,21 +81,6 @@ fn reading_goes_on_where_a_growing_dump_was_cut_off() {
 }
 
 #[test]
-fn a_larger_header_is_skipped() {
-    let (mut data, _) = one_of_each(Endian::Little);
-    data[8] = 48;
-    data.splice(40..40, [0xee; 8]);
-    assert_eq!(whole(&data).len(), 6);
-}
-
-#[test]
-fn a_header_that_was_never_sized_has_forty_bytes() {
-    let (mut data, _) = one_of_each(Endian::Little);
-    data[8] = 0;
-    assert_eq!(whole(&data).len(), 6);
-}
-
-#[test]
 fn a_header_larger_than_the_file_leaves_no_records() {
     let mut data = writer().into_sink();
     data[8] = 200;
@@ -158,25 +88,15 @@ fn a_header_larger_than_the_file_leaves_no_records() {
 }
 
 #[test]
-fn a_version_not_known_is_refused() {
-    let mut data = writer().into_sink();
-    data[4] = 2;
-    let kind = Dump::parse(&data).unwrap_err().kind;
-    assert_eq!(kind, ErrorKind::UnknownVersion { version: 2 });
-    let kind = Dump::parse(&[b'x'; 64]).unwrap_err().kind;
-    assert_eq!(kind, ErrorKind::BadMagic { found: *b"xxxx" });
-}
-
-#[test]
-fn code_follows_the_name_and_padding_the_code() {
-    let code = code(5);
-    let mut padded = load(0x1000, 0, b"f", &code);
-    padded.padding = &[7; 11];
-    let mut writer = writer();
-    writer.load(1, &padded).unwrap();
-    let data = writer.into_sink();
-    assert_eq!(whole(&data)[0].body, Body::Load(padded));
-    assert_eq!(data.len(), 40 + 56 + 2 + 5 + 11);
+fn refusals_name_their_cause() {
+    let data = writer().into_sink();
+    let refused = |data: &[u8]| Dump::parse(data).unwrap_err().kind;
+    assert_eq!(refused(&[b'x'; 64]), ErrorKind::BadMagic { found: *b"xxxx" });
+    let other = [&data[..4], &[2], &data[5..]].concat();
+    assert_eq!(refused(&other), ErrorKind::UnknownVersion { version: 2 });
+    for cut in 0..HEADER_SIZE as usize {
+        assert_eq!(refused(&data[..cut]), ErrorKind::HeaderCutOff { len: cut as u64 });
+    }
 }
 
 #[test]
@@ -256,89 +176,68 @@ fn names(data: &[u8]) -> Vec<Result<&[u8], ErrorKind>> {
 }
 
 #[test]
-fn a_hole_of_zeros_is_one_error_and_what_follows_is_read() {
+fn a_damaged_record_is_one_error_and_what_follows_is_read() {
+    let gap = |len: usize, zeros| ErrorKind::Gap { len: len as u64, zeros };
+    let size = 56 + 7 + 300;
+    let mut cases: Vec<(String, Vec<u8>, ErrorKind)> = Vec::new();
+    let mut case = |what: &str, data, error| cases.push((what.to_owned(), data, error));
     for size in [16, 17, 64, 4096, 100_000] {
-        let data = three_codes(|middle| *middle = vec![0; size]);
-        let gap = ErrorKind::Gap { len: size as u64, zeros: true };
-        assert_eq!(names(&data), [Ok(&b"before"[..]), Err(gap), Ok(b"after")], "{size}");
-        let (_, end) = all(&data);
-        assert_eq!(end, End::Complete { offset: data.len() as u64 });
+        case("a hole", three_codes(|middle| *middle = vec![0; size]), gap(size, true));
     }
-}
-
-#[test]
-fn a_hole_in_a_record_costs_that_record() {
     // The page with its header was lost, but not the page with its end.
-    let data = three_codes(|middle| middle[..200].fill(0));
-    let len = 56 + 7 + 300;
-    let gap = ErrorKind::Gap { len, zeros: true };
-    assert_eq!(names(&data), [Ok(&b"before"[..]), Err(gap), Ok(b"after")]);
-}
-
-#[test]
-fn half_a_record_costs_that_record() {
+    case("a hole in it", three_codes(|middle| middle[..200].fill(0)), gap(size, true));
     // Its length includes the record behind it.
     for size in [16, 17, 56, 100, 362] {
-        let data = three_codes(|middle| middle.truncate(size));
-        let gap = ErrorKind::Gap { len: size as u64, zeros: false };
-        assert_eq!(names(&data), [Ok(&b"before"[..]), Err(gap), Ok(b"after")], "{size}");
+        case("half of it", three_codes(|middle| middle.truncate(size)), gap(size, false));
     }
-}
-
-#[test]
-fn garbage_is_one_error_and_what_follows_is_read() {
     for garbage in [&[0xff; 100][..], &[0x5a; 3], b"\x02\0\0\0\x08\0\0\0 eight bytes in all "] {
         let data = three_codes(|middle| *middle = garbage.to_vec());
-        let gap = ErrorKind::Gap { len: garbage.len() as u64, zeros: false };
-        assert_eq!(names(&data), [Ok(&b"before"[..]), Err(gap), Ok(b"after")]);
+        case("garbage", data, gap(garbage.len(), false));
+    }
+    let beyond = three_codes(|middle| middle[4..8].copy_from_slice(&[0xff, 0xff, 0xff, 0]));
+    case("a length beyond the file", beyond, gap(size, false));
+    case(
+        "more code than available",
+        three_codes(|middle| middle[40..48].copy_from_slice(&[9; 8])),
+        ErrorKind::CodeTooLarge { code_size: 0x0909_0909_0909_0909, available: 300 },
+    );
+    let no_nul = three_codes(|middle| middle[56..].fill(b'n'));
+    case("a name without an end", no_nul, ErrorKind::NameNotTerminated);
+    case(
+        "a record without its fields",
+        three_codes(|middle| {
+            middle.truncate(50);
+            middle[4..6].copy_from_slice(&[50, 0]);
+        }),
+        ErrorKind::RecordTooSmall { id: RecordId::LOAD, total_size: 50 },
+    );
+    for (what, data, error) in cases {
+        assert_eq!(names(&data), [Ok(&b"before"[..]), Err(error), Ok(b"after")], "{what}");
+        assert_eq!(all(&data).1, End::Complete { offset: data.len() as u64 }, "{what}");
     }
 }
 
 #[test]
-fn a_bad_body_with_a_good_length_costs_only_itself() {
-    let too_large = three_codes(|middle| middle[40..48].copy_from_slice(&[9; 8]));
-    let kind = ErrorKind::CodeTooLarge { code_size: 0x0909_0909_0909_0909, available: 300 };
-    assert_eq!(names(&too_large), [Ok(&b"before"[..]), Err(kind), Ok(b"after")]);
-
-    let no_nul = three_codes(|middle| middle[56..].fill(b'n'));
-    let kind = ErrorKind::NameNotTerminated;
-    assert_eq!(names(&no_nul), [Ok(&b"before"[..]), Err(kind), Ok(b"after")]);
-
-    let too_small = three_codes(|middle| {
-        middle.truncate(50);
-        middle[4] = 50;
-        middle[5] = 0;
-    });
-    let kind = ErrorKind::RecordTooSmall { id: RecordId::LOAD, total_size: 50 };
-    assert_eq!(names(&too_small), [Ok(&b"before"[..]), Err(kind), Ok(b"after")]);
-}
-
-#[test]
-fn a_length_beyond_the_file_is_no_cut_if_records_follow() {
-    let data = three_codes(|middle| middle[4..8].copy_from_slice(&[0xff, 0xff, 0xff, 0]));
-    let gap = ErrorKind::Gap { len: 363, zeros: false };
-    assert_eq!(names(&data), [Ok(&b"before"[..]), Err(gap), Ok(b"after")]);
-}
-
-#[test]
-fn zeros_to_the_end_are_room_and_no_damage() {
-    let (mut data, _) = one_of_each(Endian::Little);
+fn zeros_to_the_end_are_unused_space_and_garbage_is_damage() {
+    let (data, _) = one_of_each(Endian::Little);
     let offset = data.len() as u64;
-    data.extend([0; 5000]);
-    let (records, end) = all(&data);
+    let unused = [&data[..], &[0; 5000]].concat();
+    let (records, end) = all(&unused);
     assert!(records.iter().all(Result::is_ok));
     assert_eq!((records.len(), end), (6, End::Zeros { offset }));
-}
 
-#[test]
-fn garbage_to_the_end_is_damage() {
-    let (mut data, _) = one_of_each(Endian::Little);
-    let offset = data.len() as u64;
-    data.extend([0xa5; 500]);
-    let (records, end) = all(&data);
+    let damaged = [&data[..], &[0xa5; 500]].concat();
+    let (records, end) = all(&damaged);
     let error = Error { offset, kind: ErrorKind::Gap { len: 500, zeros: false } };
     assert_eq!(records.last(), Some(&Err(error)));
     assert_eq!((records.len(), end), (7, End::Damaged { offset }));
+}
+
+/// For how long this thread ran, which does not depend on how busy the machine is. Only Linux tells.
+fn seconds() -> u64 {
+    let times = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = times.split(' ').next().and_then(|time| time.parse::<u64>().ok());
+    nanoseconds.unwrap_or(0) / 1_000_000_000
 }
 
 #[test]
@@ -350,9 +249,9 @@ fn hostile_dumps_take_linear_time() {
         let mut data = writer().into_sink();
         data.extend(pattern.iter().cycle().take(len));
         data.push(9);
-        let started = std::time::Instant::now();
+        let before = seconds();
         let count = Dump::parse(&data).unwrap().codes().count();
-        assert!(started.elapsed().as_secs() < 20, "{pattern:?}: {count}");
+        assert!(seconds() - before < 20, "{pattern:?}: {count}");
     }
 }
 

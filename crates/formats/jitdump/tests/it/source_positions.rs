@@ -1,9 +1,11 @@
 //! Source positions: samply's record for lines and inlined calls.
 
-use crate::made::{code as some_code, entry, line, load, loads, writer, writer_for};
+use crate::made::{
+    any_endian, code as some_code, entry, line, load, loads, only, writer, writer_for,
+};
 use jitdump::{
-    CodeLoad, Dump, DumpFile, Endian, Inlined, LineEntry, NewPosition, RecordId, SourcePositions,
-    SourcePositionsBuilder,
+    CodeLoad, Dump, DumpFile, Endian, ExtendedCode, Inlined, LineEntry, NewPosition, RecordId,
+    SourcePositions, SourcePositionsBuilder,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -44,23 +46,12 @@ fn dump(endian: Endian, positions: &SourcePositionsBuilder, size: usize) -> Vec<
     writer.into_sink()
 }
 
-fn frame(function: &str, line: u32) -> Frame {
-    (function.into(), b"/a.js".to_vec(), line, 7)
-}
-
 /// `top`, which calls `mid` in line 20, which calls `leaf` in line 10.
 fn nested() -> SourcePositionsBuilder {
     let mut made = SourcePositionsBuilder::default();
     let mut at = |caller, function: &'static [u8], line| {
-        let file = b"/a.js";
-        made.position(&NewPosition {
-            caller,
-            function,
-            file,
-            line,
-            column: 7,
-            ..NewPosition::default()
-        })
+        let place = NewPosition { file: b"/a.js", line, column: 7, ..NewPosition::default() };
+        made.position(&NewPosition { caller, function, ..place })
     };
     let call_of_mid = at(None, b"top", 20);
     let call_of_leaf = at(Some(call_of_mid), b"mid", 10);
@@ -112,26 +103,6 @@ fn the_layout_is_that_of_samply() {
 }
 
 #[test]
-fn positions_become_lines_and_inlined_calls() {
-    for endian in [Endian::Little, Endian::Big] {
-        let data = dump(endian, &nested(), 32);
-        let dump = Dump::parse(&data).unwrap();
-        let loads = loads(&dump);
-        let at = |offset| frames(&loads[0], BASE + offset);
-        let top = [frame("top", 21)];
-        let mid = [frame("mid", 11), frame("top", 20)];
-        let leaf = [frame("leaf", 2), frame("mid", 10), frame("top", 20)];
-        let is = [(0, &top[..]), (4, &leaf), (9, &mid), (12, &leaf), (23, &top)];
-        for (offset, expected) in is {
-            assert_eq!(at(offset), expected, "{offset}");
-        }
-        assert_eq!(at(24), [(b"top".to_vec(), Vec::new(), 0, 0)]);
-        assert_eq!(loads[0].inlined().count(), 2);
-        assert!(loads[0].has_debug_info());
-    }
-}
-
-#[test]
 fn a_record_belongs_to_the_load_of_its_address() {
     let mut writer = writer();
     writer.source_positions(5, BASE, &nested()).unwrap();
@@ -142,16 +113,16 @@ fn a_record_belongs_to_the_load_of_its_address() {
     writer.load(9, &load(BASE, 3, b"both", &some_code(32))).unwrap();
     let data = writer.into_sink();
     let dump = Dump::parse(&data).unwrap();
-    let counts: Vec<_> =
-        loads(&dump).iter().map(|code| (code.lines().count(), code.inlined().count())).collect();
-    assert_eq!(counts, [(0, 0), (0, 0), (6, 2)]);
+    let counts = loads(&dump)
+        .into_iter()
+        .map(|code| (code.has_debug_info(), code.lines().count(), code.inlined().count()));
+    assert_eq!(counts.collect::<Vec<_>>(), [(false, 0, 0), (false, 0, 0), (true, 6, 2)]);
 }
 
 #[test]
 fn a_code_is_read_again_by_its_place() {
     let data = dump(Endian::Little, &nested(), 32);
-    let parsed = Dump::parse(&data).unwrap();
-    let code = loads(&parsed)[0];
+    let code = only(&data);
     let mut file = DumpFile::open(data.as_slice(), data.len() as u64).unwrap();
     let quirks = file.quirks().unwrap();
     let again = file.code_at(&code.place(), &quirks).unwrap().unwrap();
@@ -168,11 +139,10 @@ fn positions_from_elsewhere_replace_those_of_the_dump() {
     let mut payload = Vec::new();
     nested().encode(BASE, Endian::Little, &mut payload);
     let positions = SourcePositions::parse(&payload, Endian::Little).unwrap();
-    let dump = Dump::parse(&data).unwrap();
-    let code = loads(&dump)[0].with_source_positions(positions);
+    let code = only(&data).with_source_positions(positions);
     assert_eq!(frames(&code, BASE + 5).len(), 3);
     let empty = SourcePositions::parse(&[0; 32], Endian::Little).unwrap();
-    let code = loads(&dump)[0].with_source_positions(empty);
+    let code = only(&data).with_source_positions(empty);
     assert_eq!(code.lines().next().map(|line| line.line), Some(99));
 }
 
@@ -196,7 +166,7 @@ fn a_copy_of_a_dump_has_them_as_well() {
     let lines = [line(BASE, b"/a.js", 21), line(BASE + 6, b"/a.js", 2)];
     let mut writer = writer();
     let bytes = some_code(32);
-    let code = jitdump::ExtendedCode {
+    let code = ExtendedCode {
         timestamp: 5,
         pid: crate::made::PID,
         address: BASE,
@@ -204,12 +174,12 @@ fn a_copy_of_a_dump_has_them_as_well() {
         bytes: Some(&bytes),
         lines: &lines,
         inlined: &calls,
-        ..jitdump::ExtendedCode::default()
+        ..ExtendedCode::default()
     };
     writer.load(4, &load(BASE + 0x100, 1, b"plain", &some_code(8))).unwrap();
     writer.extended(&code).unwrap();
     writer
-        .extended(&jitdump::ExtendedCode { bytes: None, size: 32, address: BASE + 0x200, ..code })
+        .extended(&ExtendedCode { bytes: None, size: 32, address: BASE + 0x200, ..code })
         .unwrap();
     let data = writer.into_sink();
     let dump = Dump::parse(&data).unwrap();
@@ -226,16 +196,11 @@ fn a_copy_of_a_dump_has_them_as_well() {
     let record = records.iter().find(|record| is_new(record)).unwrap();
     let jitdump::Body::Unknown { bytes: payload, .. } = record.body else { panic!("{record:?}") };
     let positions = SourcePositions::parse(payload, Endian::Little).unwrap();
-    let plain = loads(&dump)[0];
-    assert!(plain.inlined().next().is_none());
-    let plain_dump = {
-        let mut writer = crate::made::writer();
-        writer.load(6, &load(BASE, 1, b"top", &some_code(32))).unwrap();
-        writer.into_sink()
-    };
-    let plain = Dump::parse(&plain_dump).unwrap();
-    let plain = loads(&plain)[0].with_source_positions(positions);
-    let original = loads(&dump)[1];
+    let [other, original, _] = loads(&dump)[..] else { panic!("three codes") };
+    assert!(other.inlined().next().is_none());
+    let mut writer = crate::made::writer();
+    writer.load(6, &load(BASE, 1, b"top", &some_code(32))).unwrap();
+    let plain = only(writer.sink()).with_source_positions(positions);
     assert_eq!(original.inlined().count(), 3);
     for offset in 0..32 {
         let address = BASE + offset;
@@ -254,8 +219,7 @@ fn deep_nesting_takes_little_time_and_memory() {
         made.row(number * 2, caller);
     }
     let data = dump(Endian::Little, &made, 100_000);
-    let dump = Dump::parse(&data).unwrap();
-    let code = loads(&dump)[0];
+    let code = only(&data);
     let ranges: usize = code.inlined().map(|call| call.ranges.count()).sum();
     assert!(ranges <= 16 * 100_000, "{ranges}");
     // A position that is its own caller.
@@ -263,13 +227,7 @@ fn deep_nesting_takes_little_time_and_memory() {
     let position =
         made.position(&NewPosition { caller: Some(0), line: 1, ..NewPosition::default() });
     made.row(0, Some(position));
-    let data = dump_of(&made);
-    let dump = Dump::parse(&data).unwrap();
-    assert!(loads(&dump)[0].inlined().count() <= 1);
-}
-
-fn dump_of(made: &SourcePositionsBuilder) -> Vec<u8> {
-    dump(Endian::Little, made, 64)
+    assert!(only(&dump(Endian::Little, &made, 64)).inlined().count() <= 1);
 }
 
 /// Positions, each with the index of its caller among those before it.
@@ -282,7 +240,7 @@ proptest! {
     fn every_address_has_the_frames_of_its_position(
         given in positions(),
         rows in vec((0..64_u32, proptest::option::of(any::<prop::sample::Index>())), 0..20),
-        is_big in any::<bool>(),
+        endian in any_endian(),
     ) {
         let mut made = SourcePositionsBuilder::default();
         let mut numbers: Vec<u32> = Vec::new();
@@ -308,10 +266,8 @@ proptest! {
         for (offset, position) in &rows {
             made.row(*offset, position.map(|position| *position.get(&numbers)));
         }
-        let endian = if is_big { Endian::Big } else { Endian::Little };
         let data = dump(endian, &made, 64);
-        let dump = Dump::parse(&data).unwrap();
-        let code = loads(&dump)[0];
+        let code = only(&data);
         for offset in 0..64_u32 {
             // The last row of the highest offset that is not behind.
             let nearest = rows.iter().map(|row| row.0).filter(|at| *at <= offset).max();
@@ -376,7 +332,7 @@ proptest! {
         made.code(b"top", BASE, 64, &lines, &inlined);
         let mut with_tail = writer();
         with_tail
-            .extended(&jitdump::ExtendedCode {
+            .extended(&ExtendedCode {
                 pid: crate::made::PID,
                 address: BASE,
                 size: 64,
@@ -384,12 +340,11 @@ proptest! {
                 lines: &lines,
                 inlined: &inlined,
                 timestamp: 5,
-                ..jitdump::ExtendedCode::default()
+                ..ExtendedCode::default()
             })
             .unwrap();
-        let (with_tail, data) = (with_tail.into_sink(), dump_of(&made));
-        let (tail, positions) = (Dump::parse(&with_tail).unwrap(), Dump::parse(&data).unwrap());
-        let (tail, positions) = (loads(&tail)[0], loads(&positions)[0]);
+        let (with_tail, data) = (with_tail.into_sink(), dump(Endian::Little, &made, 64));
+        let (tail, positions) = (only(&with_tail), only(&data));
         for offset in 0..64 {
             prop_assert_eq!(
                 frames(&positions, BASE + offset),
@@ -412,9 +367,7 @@ proptest! {
         let mut writer = writer();
         writer.unknown(5, RecordId::SOURCE_POSITIONS.0, &payload).unwrap();
         writer.load(6, &load(BASE, 1, b"top", &some_code(64))).unwrap();
-        let data = writer.into_sink();
-        let dump = Dump::parse(&data).unwrap();
-        let code = loads(&dump)[0];
+        let code = only(writer.sink());
         prop_assert!(code.lines().count() <= 8);
         for (number, call) in code.inlined().enumerate() {
             prop_assert!(call.parent.is_none_or(|parent| (parent as usize) < number));

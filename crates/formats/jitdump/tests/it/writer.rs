@@ -1,7 +1,7 @@
 //! What the writer writes, byte by byte, and what it refuses.
 
 use crate::made::{code, config, entry, load, same, tables, writer};
-use jitdump::{DebugEntry, Dump, EntryName, Sink, WriteError, Writer, WriterConfig, check::check};
+use jitdump::{DebugEntry, EntryName, Sink, WriteError, Writer};
 
 #[test]
 fn a_load_has_the_layout_of_the_format() {
@@ -80,34 +80,4 @@ fn a_file_is_a_sink() {
     let mut writer = Writer::new(IoSink(Vec::new()), &config(jitdump::Endian::Little)).unwrap();
     writer.close(1).unwrap();
     assert_eq!(writer.into_sink().0.len(), 56);
-}
-
-#[test]
-fn a_dump_is_copied_record_by_record() {
-    let mut writer = writer();
-    writer.unwinding_info(1, &tables()).unwrap();
-    writer.debug_info(2, 0x1000, [entry(0x1000, 1, b"a"), same(0x1001, 1)]).unwrap();
-    writer.load(3, &load(0x1000, 1, b"f", &code(10))).unwrap();
-    writer.unknown(4, 99, b"xyz").unwrap();
-    writer.close(5).unwrap();
-    let data = writer.into_sink();
-
-    let dump = Dump::parse(&data).unwrap();
-    let mut copy = Writer::new(Vec::new(), &WriterConfig::from(dump.header())).unwrap();
-    for record in dump.records() {
-        copy.record(&record.unwrap()).unwrap();
-    }
-    assert_eq!(copy.into_sink(), data);
-}
-
-#[test]
-fn the_checker_has_nothing_to_say_of_what_the_writer_writes() {
-    let mut writer = writer();
-    writer.unwinding_info(1_000_001, &tables()).unwrap();
-    writer.debug_info(1_000_002, 0x1000, [entry(0x1000, 1, b"a.c")]).unwrap();
-    writer.load(1_000_003, &load(0x1000, 1, b"f", &code(10))).unwrap();
-    writer.close(1_000_004).unwrap();
-    let report = check(writer.sink());
-    assert_eq!(report.findings, []);
-    assert_eq!((report.records, report.loads), (4, 1));
 }

@@ -4,8 +4,10 @@
 
 use jitdump::{
     Body, CodeEvent, CodeLoad, DebugEntry, Dump, Endian, EntryName, LineEntry, Load, Quirks,
-    UnwindOrder, UnwindingInfo, Writer, WriterConfig, check::check,
+    UnwindOrder, UnwindingInfo, Writer, WriterConfig,
+    check::{Report, check},
 };
+use proptest::prelude::*;
 
 pub const PID: u32 = 700;
 pub const X86_64: u32 = 62;
@@ -78,10 +80,33 @@ pub fn loads<'a>(dump: &Dump<'a>) -> Vec<CodeLoad<'a>> {
         .collect()
 }
 
+/// The code of an undamaged dump that has one.
+pub fn only(data: &[u8]) -> CodeLoad<'_> {
+    let dump = Dump::parse(data).unwrap();
+    let [code] = loads(&dump)[..] else { panic!("{} codes", loads(&dump).len()) };
+    code
+}
+
+/// The rules with a finding.
+pub fn rules(report: &Report) -> Vec<&'static str> {
+    report.findings.iter().map(|finding| finding.rule).collect()
+}
+
 /// Name and lines of each code.
 pub fn lines_by_name(data: &[u8]) -> Vec<(&[u8], Vec<LineEntry<'_>>)> {
     let dump = Dump::parse(data).unwrap();
     loads(&dump).iter().map(|code| (code.name, code.lines().collect())).collect()
+}
+
+/// Either byte order.
+pub fn any_endian() -> impl Strategy<Value = Endian> {
+    prop_oneof![Just(Endian::Little), Just(Endian::Big)]
+}
+
+/// A name of a code or file with at least this length.
+pub fn any_name(least: usize) -> impl Strategy<Value = Vec<u8>> {
+    proptest::collection::vec(1_u8.., least..20)
+        .prop_filter("means the same file", |name| name != b"\xff")
 }
 
 /// Reads everything in every way.
