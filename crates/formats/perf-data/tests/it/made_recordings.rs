@@ -1,11 +1,13 @@
 //! Recordings assembled byte by byte: what cannot be recorded here, and what no recorder would write.
 
-use crate::common::{IDENTIFIED, Maker, PLAIN, copy_to_file, copy_to_pipe, events, gist};
+use crate::common::{IDENTIFIED, Maker, PLAIN, copy_to_file, copy_to_pipe, events, gist, mapping};
 use perf_data::{
     BuildId, Cause, ChainEntry, ClockData, Context, End, Endian, Error, Features, FileIdentity,
-    InlineBuildId, Input, Mmap, MmapDetail, Record, Writer, feature, kind, misc,
+    InlineBuildId, Input, Mmap, Record, Writer, feature, kind, misc,
 };
+use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
+use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
 
 const BOTH: [Endian; 2] = [Endian::Little, Endian::Big];
 
@@ -37,14 +39,11 @@ fn events_come_as_they_are_and_are_copied() {
         let (data, parts) = small(make);
         let attrs = [(make.attr(PLAIN), vec![7, 8])];
         let features = [(feature::HOSTNAME, &hostname(make)[..]), (200, b"from the future")];
-        let file = make.file(&attrs, &data, &features);
-        let mut input = Input::from_bytes(file.clone()).unwrap();
+        let mut input = Input::from_bytes(make.file(&attrs, &data, &features)).unwrap();
         assert_eq!(input.endian(), make.0);
-        assert_eq!(input.attrs().list()[0].ids(), [7, 8]);
-        assert_eq!(input.attrs().list()[0].raw(), attrs[0].0);
-        assert!(input.attrs().list()[0].sample_id_all());
-        assert!(input.attrs().list()[0].is_tracking());
-        assert!(!input.attrs().list()[0].use_clockid());
+        let attr = &input.attrs().list()[0];
+        assert_eq!((attr.ids(), attr.raw()), (&[7, 8][..], &attrs[0].0[..]));
+        assert!(attr.sample_id_all() && attr.is_tracking() && !attr.use_clockid());
         assert_eq!(input.features().get(200), Some(&b"from the future"[..]));
         let (found, end) = events(&mut input);
         assert_eq!(end, End::Complete);
@@ -52,43 +51,33 @@ fn events_come_as_they_are_and_are_copied() {
         assert_eq!(whole, parts);
         assert_eq!(found[4].2, b"PT packets, not looked at");
 
-        input.restart();
-        let copy = copy_to_file(&mut input, |_| {}).unwrap();
-        let mut again = Input::from_bytes(copy).unwrap();
-        assert_eq!(gist(&again), gist(&input));
         let strip = |all: Vec<crate::common::Found>| -> Vec<_> {
             all.into_iter().map(|(_, event, payload)| (event, payload)).collect()
         };
         let found = strip(found);
+        input.restart();
+        let copy = copy_to_file(&mut input, |_| {}).unwrap();
+        let mut again = Input::from_bytes(copy.clone()).unwrap();
+        assert_eq!(gist(&again), gist(&input));
         assert_eq!(strip(events(&mut again).0), found);
 
         // As a pipe, and from the pipe back to a file.
         again.restart();
-        let pipe = copy_to_pipe(&mut again).unwrap();
-        let mut piped = Input::from_bytes(pipe).unwrap();
+        let mut piped = Input::from_bytes(copy_to_pipe(&mut again).unwrap()).unwrap();
         assert!(piped.is_pipe());
         assert_eq!(gist(&piped), gist(&input));
         let (events_of_pipe, end) = events(&mut piped);
         assert_eq!((strip(events_of_pipe), end), (found, End::Complete));
         piped.restart();
-        assert_eq!(
-            copy_to_file(&mut piped, |_| {}).unwrap(),
-            copy_to_file(restarted(&mut again), |_| {}).unwrap()
-        );
+        assert_eq!(copy_to_file(&mut piped, |_| {}).unwrap(), copy);
     }
-}
-
-fn restarted(input: &mut Input) -> &mut Input {
-    input.restart();
-    input
 }
 
 #[test]
 fn records_are_decoded_in_both_byte_orders() {
     for make in BOTH.map(Maker) {
         let (data, _) = small(make);
-        let file = make.file(&[(make.attr(PLAIN), vec![7])], &data, &[]);
-        let mut input = Input::from_bytes(file).unwrap();
+        let mut input = make.input(&data, &[]);
         let event = input.next_event().unwrap().unwrap();
         assert_eq!(event.timestamp(), Some(100));
         let Record::Comm(comm) = event.record().unwrap() else { panic!("{event:?}") };
@@ -98,28 +87,15 @@ fn records_are_decoded_in_both_byte_orders() {
         assert_eq!(event.timestamp(), Some(110));
         let Record::Mmap(map) = event.record().unwrap() else { panic!("{event:?}") };
         let file = FileIdentity::Inode { major: 8, minor: 1, inode: 77, generation: 1 };
-        let expected = Mmap {
-            misc: misc::USER,
-            pid: 5,
-            tid: 5,
-            address: 0x40_0000,
-            len: 0x1000,
-            page_offset: 0,
-            detail: Some(MmapDetail { protection: 5, flags: 2, file }),
-            filename: b"/bin/worker",
-        };
-        assert_eq!(map, expected);
+        assert_eq!(map, mapping(5, [0x40_0000, 0x1000, 0], file, b"/bin/worker"));
         assert!(map.is_executable());
         let trailer = event.attrs().trailer(5, 5, 110);
         assert_eq!(map.encode(make.0, &trailer).unwrap(), event.bytes());
 
         let event = input.next_event().unwrap().unwrap();
         let Record::Sample(sample) = event.record().unwrap() else { panic!("{event:?}") };
-        assert_eq!(
-            (sample.ip, sample.id.pid, sample.id.time),
-            (Some(0x40_0010), Some(5), Some(120))
-        );
-        assert_eq!(event.timestamp(), Some(120));
+        assert_eq!((sample.ip, sample.id.pid), (Some(0x40_0010), Some(5)));
+        assert_eq!((sample.id.time, event.timestamp()), (Some(120), Some(120)));
         assert!(matches!(input.next_event().unwrap().unwrap().record(), Ok(Record::FinishedRound)));
     }
 }
@@ -223,7 +199,6 @@ fn events_of_different_layout_are_told_apart_by_id() {
 #[test]
 fn the_index_of_aux_data_follows_it() {
     for make in BOTH.map(Maker) {
-        let attrs = [(make.attr(PLAIN), vec![7])];
         let data = [
             make.auxtrace(b"first"),
             make.sample(1, 2, 3),
@@ -234,8 +209,7 @@ fn the_index_of_aux_data_follows_it() {
         let mut offsets = vec![start];
         data.iter().for_each(|part| offsets.push(offsets.last().unwrap() + part.len() as u64));
         let index = make.u64s(&[3, offsets[0], 48, offsets[2], 48, offsets[3], 48]);
-        let file = make.file(&attrs, &data.concat(), &[(feature::AUXTRACE, &index)]);
-        let mut input = Input::from_bytes(file).unwrap();
+        let mut input = make.input(&data.concat(), &[(feature::AUXTRACE, &index)]);
         // One event is inserted before all others, the last one is left out.
         let mut out = std::io::Cursor::new(Vec::new());
         let mut writer = Writer::file(&mut out, &input).unwrap();
@@ -262,8 +236,7 @@ fn the_index_of_aux_data_follows_it() {
 #[test]
 fn build_ids_are_appended_and_read_back() {
     for make in BOTH.map(Maker) {
-        let file = make.file(&[(make.attr(PLAIN), vec![7])], &make.sample(1, 2, 3), &[]);
-        let mut input = Input::from_bytes(file).unwrap();
+        let mut input = make.input(&make.sample(1, 2, 3), &[]);
         let ids = [
             BuildId::of_user_file(b"/tmp/image.so", &[0xab; 20]),
             BuildId::of_user_file(b"/tmp/short.so", b"\x01\x02"),
@@ -319,8 +292,7 @@ fn strings_end_at_their_padding() {
 #[test]
 fn features_of_a_pipe_stand_before_its_events() {
     let make = Maker(Endian::Little);
-    let file = make.file(&[(make.attr(PLAIN), vec![7])], &make.sample(1, 2, 3), &[]);
-    let mut input = Input::from_bytes(file).unwrap();
+    let mut input = make.input(&make.sample(1, 2, 3), &[]);
     let mut writer = Writer::pipe(Vec::new(), &input);
     writer.features_mut().unwrap().set(feature::HOSTNAME, hostname(make));
     let event = input.next_event().unwrap().unwrap();
@@ -333,25 +305,12 @@ fn features_of_a_pipe_stand_before_its_events() {
 #[test]
 fn an_inline_build_id_is_kept() {
     for make in BOTH.map(Maker) {
-        let map = Mmap {
-            misc: misc::USER | misc::MMAP_BUILD_ID,
-            pid: 1,
-            tid: 1,
-            address: 0x1000,
-            len: 0x2000,
-            page_offset: 0x3000,
-            detail: Some(MmapDetail {
-                protection: 5,
-                flags: 2,
-                file: FileIdentity::BuildId(InlineBuildId::new(b"0123456789").unwrap()),
-            }),
-            filename: b"1234567",
-        };
-        let trailer = make.trailer(1, 9);
-        let event = map.encode(make.0, &trailer).unwrap();
+        let id = FileIdentity::BuildId(InlineBuildId::new(b"0123456789").unwrap());
+        let map = mapping(1, [0x1000, 0x2000, 0x3000], id, b"1234567");
+        let map = Mmap { misc: misc::USER | misc::MMAP_BUILD_ID, ..map };
+        let event = map.encode(make.0, &make.trailer(1, 9)).unwrap();
         assert_eq!(event.len() % 8, 0);
-        let file = make.file(&[(make.attr(PLAIN), vec![7])], &event, &[]);
-        let mut input = Input::from_bytes(file).unwrap();
+        let mut input = make.input(&event, &[]);
         let Record::Mmap(found) = input.next_event().unwrap().unwrap().record().unwrap() else {
             panic!("no map");
         };
@@ -360,30 +319,31 @@ fn an_inline_build_id_is_kept() {
     assert_eq!(InlineBuildId::new(&[0; 21]), None);
 }
 
+/// The next part of a stream, which a reader can decompress up to its end.
+fn pack(encoder: &mut Encoder<'_>, data: &[u8]) -> Vec<u8> {
+    let mut space = vec![0; 70_000];
+    let mut out = OutBuffer::around(&mut space);
+    let mut input = InBuffer::around(data);
+    while input.pos() < data.len() {
+        encoder.run(&mut input, &mut out).unwrap();
+    }
+    assert_eq!(encoder.flush(&mut out).unwrap(), 0);
+    out.as_slice().to_vec()
+}
+
 /// Events split into records as `perf record -z` does: at arbitrary places; all records are one stream.
 fn compressed(make: Maker, data: &[u8], piece: usize, padded: bool) -> Vec<u8> {
-    use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
     let mut encoder = Encoder::new(1).unwrap();
-    let mut records = Vec::new();
-    for piece in data.chunks(piece) {
-        let mut room = vec![0; 60_000];
-        let mut out = OutBuffer::around(&mut room);
-        let mut input = InBuffer::around(piece);
-        while input.pos() < piece.len() {
-            encoder.run(&mut input, &mut out).unwrap();
+    let record = |piece| {
+        let packed = pack(&mut encoder, piece);
+        if !padded {
+            return make.event(kind::COMPRESSED, 0, &packed);
         }
-        assert_eq!(encoder.flush(&mut out).unwrap(), 0);
-        let packed = out.as_slice();
-        if padded {
-            let mut body = make.u64(packed.len() as u64).to_vec();
-            body.extend_from_slice(packed);
-            body.resize(body.len().next_multiple_of(8), 0);
-            records.extend(make.event(kind::COMPRESSED2, 0, &body));
-        } else {
-            records.extend(make.event(kind::COMPRESSED, 0, packed));
-        }
-    }
-    records
+        let mut body = [&make.u64(packed.len() as u64)[..], &packed].concat();
+        body.resize(body.len().next_multiple_of(8), 0);
+        make.event(kind::COMPRESSED2, 0, &body)
+    };
+    data.chunks(piece).flat_map(record).collect()
 }
 
 #[test]
@@ -396,8 +356,7 @@ fn compressed_events_come_out_of_any_cut() {
             records.extend(make.event(kind::FINISHED_ROUND, 0, &[]));
             let features =
                 [(feature::HOSTNAME, &hostname(make)[..]), (feature::COMPRESSED, b"about zstd")];
-            let file = make.file(&[(make.attr(PLAIN), vec![7])], &records, &features);
-            let mut input = Input::from_bytes(file).unwrap();
+            let mut input = make.input(&records, &features);
             let (found, end) = events(&mut input);
             assert_eq!(end, End::Complete);
             assert_eq!(found.len(), 3001);
@@ -414,7 +373,6 @@ fn compressed_events_come_out_of_any_cut() {
 /// Padding a record to 65,536 bytes makes perf write a size of 0, and no padding.
 #[test]
 fn a_compressed_record_whose_size_overflowed() {
-    use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
     let make = Maker(Endian::Little);
     // Bytes that do not compress, so that the length can be chosen.
     let mut state = 1_u64;
@@ -425,21 +383,12 @@ fn a_compressed_record_whose_size_overflowed() {
     .take(65_499)
     .collect();
     let event = make.event(12345, 0, &noise);
-    let mut room = vec![0; 70_000];
-    let mut out = OutBuffer::around(&mut room);
-    let mut encoder = Encoder::new(1).unwrap();
-    let mut input = InBuffer::around(&event);
-    while input.pos() < event.len() {
-        encoder.run(&mut input, &mut out).unwrap();
-    }
-    assert_eq!(encoder.flush(&mut out).unwrap(), 0);
-    let packed = out.as_slice();
+    let packed = pack(&mut Encoder::new(1).unwrap(), &event);
     assert!((65_513..65_520).contains(&packed.len()), "{}", packed.len());
     let record =
-        [&make.u32(kind::COMPRESSED2)[..], &[0; 4], &make.u64(packed.len() as u64), packed];
+        [&make.u32(kind::COMPRESSED2)[..], &[0; 4], &make.u64(packed.len() as u64), &packed];
     let data = [record.concat(), make.sample(1, 2, 3)].concat();
-    let mut input =
-        Input::from_bytes(make.file(&[(make.attr(PLAIN), vec![7])], &data, &[])).unwrap();
+    let mut input = make.input(&data, &[]);
     let (found, end) = events(&mut input);
     assert_eq!(end, End::Complete);
     assert_eq!(found.len(), 2);
@@ -454,8 +403,7 @@ fn little_compressed_data_may_become_much() {
     let data: Vec<u8> = std::iter::repeat_n(&zeros, count).flatten().copied().collect();
     let records = compressed(make, &data, data.len(), false);
     assert!(records.len() < 1 << 16, "{}", records.len());
-    let mut input =
-        Input::from_bytes(make.file(&[(make.attr(PLAIN), vec![7])], &records, &[])).unwrap();
+    let mut input = make.input(&records, &[]);
     let mut found = 0;
     while let Some(event) = input.next_event().unwrap() {
         assert_eq!(event.bytes().len(), zeros.len());
@@ -477,7 +425,7 @@ fn compressed_and_cut_at_every_offset() {
     let make = Maker(Endian::Little);
     let samples: Vec<Vec<u8>> = (0..40).map(|i| make.sample(1, i * 8, i)).collect();
     let records = compressed(make, &samples.concat(), 100, false);
-    let file = make.file(&[(make.attr(PLAIN), vec![7])], &records, &[]);
+    let file = make.plain(&records, &[]);
     let front = file.len() - records.len();
     let mut most = 0;
     for cut in front..file.len() {
@@ -500,7 +448,7 @@ fn files_of_a_directory_are_merged_by_time() {
         |name: &str, bytes: &[u8]| std::fs::write(directory.path().join(name), bytes).unwrap();
     let front = [make.comm(1, "made up", &make.trailer(1, 0)), make.event(12345, 0, &[])];
     let features = [(feature::DIR_FORMAT, &make.u64(1)[..]), (feature::HOSTNAME, &hostname(make))];
-    write("data", &make.file(&[(make.attr(PLAIN), vec![7])], &front.concat(), &features));
+    write("data", &make.plain(&front.concat(), &features));
     // One processor has the even times and the others the odd ones; data.10 comes behind data.2.
     let count = 30_000;
     let of = |remainder: u64, modulus: u64| -> Vec<u8> {
@@ -546,8 +494,7 @@ fn damage_in_compressed_data_keeps_what_was_before() {
     let good = compressed(make, &data, 4000, false);
     let bad = make.event(kind::COMPRESSED, 0, b"this is no zstd block at all");
     let start = 104 + 144 + 8;
-    let file = make.file(&[(make.attr(PLAIN), vec![7])], &[&good[..], &bad].concat(), &[]);
-    let mut input = Input::from_bytes(file).unwrap();
+    let mut input = make.input(&[&good[..], &bad].concat(), &[]);
     let (found, end) = events(&mut input);
     assert_eq!(found.len(), 300);
     let offset = start + good.len() as u64;
@@ -561,8 +508,7 @@ fn an_event_smaller_than_its_header_ends_the_events() {
         let make = Maker(Endian::Little);
         let bad = [&make.u32(9)[..], &make.u16(0), &make.u16(size), &[0; 8]].concat();
         let data = [make.sample(1, 2, 3), bad].concat();
-        let file = make.file(&[(make.attr(PLAIN), vec![7])], &data, &[]);
-        let mut input = Input::from_bytes(file).unwrap();
+        let mut input = make.input(&data, &[]);
         let (found, end) = events(&mut input);
         assert_eq!(found.len(), 1);
         let offset = found[0].0 + found[0].1.len() as u64;
@@ -573,7 +519,7 @@ fn an_event_smaller_than_its_header_ends_the_events() {
 #[test]
 fn hostile_headers_are_refused() {
     let make = Maker(Endian::Little);
-    let good = make.file(&[(make.attr(PLAIN), vec![7])], &make.sample(1, 2, 3), &[]);
+    let good = make.plain(&make.sample(1, 2, 3), &[]);
     let cause = |at: usize, value: u64| {
         let mut bytes = good.clone();
         bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
@@ -582,22 +528,26 @@ fn hostile_headers_are_refused() {
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(cause(0, 0), Cause::Magic);
-    assert_eq!(cause(0, u64::from_le_bytes(*b"PERFFILE")), Cause::OldFormat);
-    assert_eq!(cause(8, 17), Cause::HeaderSize(17));
-    assert_eq!(cause(16, 15), Cause::AttrSize(15));
-    assert_eq!(cause(16, u64::MAX), Cause::AttrSize(u64::MAX));
-    assert_eq!(cause(32, u64::MAX), Cause::SectionOutside);
-    assert_eq!(cause(32, 1 << 40), Cause::SectionOutside);
     let ids_size = 104 + 128 + 8;
-    assert_eq!(cause(ids_size, 1 << 40), Cause::IdsOverlap);
+    for (at, value, expected) in [
+        (0, 0, Cause::Magic),
+        (0, u64::from_le_bytes(*b"PERFFILE"), Cause::OldFormat),
+        (8, 17, Cause::HeaderSize(17)),
+        (16, 15, Cause::AttrSize(15)),
+        (16, u64::MAX, Cause::AttrSize(u64::MAX)),
+        (32, u64::MAX, Cause::SectionOutside),
+        (32, 1 << 40, Cause::SectionOutside),
+        (ids_size, 1 << 40, Cause::IdsOverlap),
+    ] {
+        assert_eq!(cause(at, value), expected, "{value:#x} at {at}");
+    }
     assert!(matches!(Input::from_bytes(Vec::new()), Err(Error::Malformed { offset: 0, .. })));
 }
 
 #[test]
 fn a_longer_header_is_kept() {
     let make = Maker(Endian::Little);
-    let mut file = make.file(&[(make.attr(PLAIN), vec![7])], &make.sample(1, 2, 3), &[]);
+    let mut file = make.plain(&make.sample(1, 2, 3), &[]);
     // Insert 16 bytes behind the known header and move every offset.
     file.splice(104..104, *b"future of header");
     for (at, value) in [(8, 120), (24, 120), (40, 104 + 144 + 8 + 16), (120 + 128, 120 + 144)] {
@@ -615,9 +565,7 @@ fn a_longer_header_is_kept() {
 #[test]
 fn a_recording_without_events_is_complete() {
     let make = Maker(Endian::Little);
-    let file =
-        make.file(&[(make.attr(PLAIN), vec![7])], &[], &[(feature::HOSTNAME, &hostname(make))]);
-    let mut input = Input::from_bytes(file).unwrap();
+    let mut input = make.input(&[], &[(feature::HOSTNAME, &hostname(make))]);
     assert_eq!(events(&mut input), (Vec::new(), End::Complete));
     assert_eq!(input.features().get(feature::HOSTNAME), Some(&hostname(make)[..]));
 }
@@ -627,8 +575,7 @@ fn a_recording_without_events_is_complete() {
 fn cut_at_every_offset() {
     for make in BOTH.map(Maker) {
         let (data, parts) = small(make);
-        let attrs = [(make.attr(PLAIN), vec![7])];
-        let file = make.file(&attrs, &data, &[(feature::HOSTNAME, &hostname(make))]);
+        let file = make.plain(&data, &[(feature::HOSTNAME, &hostname(make))]);
         let mut pipe =
             make.event(kind::HEADER_ATTR, 0, &[make.attr(PLAIN), make.u64(7).to_vec()].concat());
         let pipe_front = 16 + pipe.len();
@@ -668,7 +615,7 @@ fn cut_at_every_offset() {
 }
 
 fn any_event() -> impl Strategy<Value = Vec<u8>> {
-    (0_u32..100, any::<u16>(), proptest::collection::vec(any::<u8>(), 0..80))
+    (0_u32..100, any::<u16>(), vec(any::<u8>(), 0..80))
         .prop_filter("has no payload, and is not compressed", |(kind, ..)| {
             ![66, 71, 81, 83].contains(kind)
         })
@@ -678,10 +625,10 @@ fn any_event() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn any_events_round_trip(
-        events_in in proptest::collection::vec(any_event(), 0..40),
+        events_in in vec(any_event(), 0..40),
         sample_type in any::<u64>(),
-        ids in proptest::collection::vec(any::<u64>(), 0..5),
-        features_in in proptest::collection::btree_map(any::<u8>(), proptest::collection::vec(any::<u8>(), 0..50), 0..6),
+        ids in vec(any::<u64>(), 0..5),
+        features_in in btree_map(any::<u8>(), vec(any::<u8>(), 0..50), 0..6),
     ) {
         let make = Maker(Endian::Little);
         let features: Vec<(u8, &[u8])> = features_in.iter().map(|(n, bytes)| (*n, &bytes[..])).collect();
@@ -707,7 +654,7 @@ proptest! {
         big in any::<bool>(),
         as_pipe in any::<bool>(),
         sample_type in prop_oneof![Just(PLAIN), Just(IDENTIFIED), any::<u64>()],
-        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
+        changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
     ) {
         let make = Maker(if big { Endian::Big } else { Endian::Little });
         let (mut data, _) = small(make);

@@ -3,19 +3,13 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{Maker, PLAIN, copy_to_file, copy_to_pipe};
-use perf_data::{Endian, FileIdentity, Input, Mmap, MmapDetail, Writer, kind, misc};
+use crate::common::{Maker, copy_to_file, copy_to_pipe, mapping};
+use perf_data::{Endian, FileIdentity, Input, Writer, kind};
 
 fn script(path: &Path) -> String {
     let output = Command::new("perf")
-        .args([
-            "script",
-            "--show-mmap-events",
-            "--show-task-events",
-            "-F",
-            "comm,pid,tid,cpu,time,ip",
-            "-i",
-        ])
+        .args(["script", "--show-mmap-events", "--show-task-events"])
+        .args(["-F", "comm,pid,tid,cpu,time,ip", "-i"])
         .arg(path)
         .env("HOME", path.parent().unwrap())
         .output()
@@ -33,22 +27,9 @@ fn recording(make: Maker) -> Vec<u8> {
         make.event(kind::FINISHED_ROUND, 0, &[]),
         make.sample(500, 0x7000_0010, 5_000_000),
     ];
-    let file = make.file(&[(make.attr(PLAIN), vec![7])], &data.concat(), &[]);
-    let mut input = Input::from_bytes(file).unwrap();
-    let map = Mmap {
-        misc: misc::USER,
-        pid: 500,
-        tid: 500,
-        address: 0x7000_0000,
-        len: 0x2000,
-        page_offset: 0x1000,
-        detail: Some(MmapDetail {
-            protection: 5,
-            flags: 2,
-            file: FileIdentity::Inode { major: 1, minor: 2, inode: 3, generation: 4 },
-        }),
-        filename: b"/nowhere/image.so",
-    };
+    let mut input = make.input(&data.concat(), &[]);
+    let file = FileIdentity::Inode { major: 1, minor: 2, inode: 3, generation: 4 };
+    let map = mapping(500, [0x7000_0000, 0x2000, 0x1000], file, b"/nowhere/image.so");
     let map = map.encode(make.0, &input.attrs().trailer(500, 500, 4_000_000)).unwrap();
     let mut out = std::io::Cursor::new(Vec::new());
     let mut writer = Writer::file(&mut out, &input).unwrap();

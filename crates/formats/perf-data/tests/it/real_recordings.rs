@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::common::events;
 use perf_data::{End, Input, Record, Writer};
 
 /// A process that runs for some milliseconds, forks, execs and maps files.
@@ -77,26 +78,26 @@ const ATTRIBUTES: &[&str] = &["evlist", "-v"];
 const HEADER: &[&str] = &["report", "--header-only"];
 const BUILD_IDS: &[&str] = &["buildid-list"];
 
-fn copy(from: &Path, to: &Path) -> usize {
+/// Copies a recording to a file or a pipe. Returns how many samples it has, and how it ends.
+fn copy(from: &Path, to: &Path, as_pipe: bool) -> (usize, End) {
     let mut input = Input::open(from).unwrap();
-    let mut writer = Writer::file(File::create(to).unwrap(), &input).unwrap();
+    let out = File::create(to).unwrap();
+    let mut writer =
+        if as_pipe { Writer::pipe(out, &input) } else { Writer::file(out, &input).unwrap() };
     let mut samples = 0;
     while let Some(event) = input.next_event().unwrap() {
         samples += usize::from(matches!(event.record().unwrap(), Record::Sample(_)));
         writer.write_event(&event).unwrap();
     }
-    assert_eq!(input.end(), End::Complete);
     writer.finish().unwrap();
-    samples
+    (samples, input.end())
 }
 
-fn copy_to_pipe(from: &Path, to: &Path) {
-    let mut input = Input::open(from).unwrap();
-    let mut writer = Writer::pipe(File::create(to).unwrap(), &input);
-    while let Some(event) = input.next_event().unwrap() {
-        writer.write_event(&event).unwrap();
-    }
-    writer.finish().unwrap();
+/// Copies a recording that is whole, and has samples.
+fn copy_all(from: &Path, to: &Path, as_pipe: bool) {
+    let (samples, end) = copy(from, to, as_pipe);
+    assert!(samples > 10, "{samples} samples");
+    assert_eq!(end, End::Complete);
 }
 
 /// A copy as a file looks the same with every command, and as a pipe has the same samples.
@@ -104,8 +105,7 @@ fn copies_look_the_same(options: &[&str]) {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     let (original, out, pipe) = (record(home, options, false), home.join("out"), home.join("pipe"));
-    let samples = copy(&original, &out);
-    assert!(samples > 10, "{samples} samples");
+    copy_all(&original, &out, false);
     let all = options.contains(&"-a");
     let has_chains = options.iter().any(|option| ["-g", "--call-graph"].contains(option));
     let [script, report] = match all {
@@ -118,12 +118,12 @@ fn copies_look_the_same(options: &[&str]) {
         assert!(!expected.is_empty(), "{verb:?}: {expected:?}");
         assert_eq!(shown(home, verb, &out), expected, "{verb:?}");
     }
-    copy_to_pipe(&original, &pipe);
+    copy_all(&original, &pipe, true);
     for verb in [script, report] {
         assert_eq!(shown(home, verb, &pipe), shown(home, verb, &original), "pipe: {verb:?}");
     }
     // And back: what a file has in sections, a pipe has in events.
-    copy(&pipe, &out);
+    copy_all(&pipe, &out, false);
     for verb in [script, report, ATTRIBUTES] {
         assert_eq!(shown(home, verb, &out), shown(home, verb, &original), "back: {verb:?}");
     }
@@ -194,8 +194,8 @@ fn pipe_and_compressed_pipe() {
         let home = home.path();
         let (original, out, pipe) =
             (record(home, options, true), home.join("out"), home.join("pipe"));
-        assert!(copy(&original, &out) > 10);
-        copy_to_pipe(&original, &pipe);
+        copy_all(&original, &out, false);
+        copy_all(&original, &pipe, true);
         for verb in [SCRIPT, REPORT, ATTRIBUTES] {
             let expected = shown(home, verb, &original);
             assert!(!expected.is_empty(), "{verb:?}: {expected:?}");
@@ -226,16 +226,9 @@ fn standard_input() {
     feeder.join().unwrap();
     assert_eq!(input.attrs().list(), expected.attrs().list());
     assert_eq!(input.features(), expected.features());
-    let count = |input: &mut Input| {
-        let mut count = 0;
-        while input.next_event().unwrap().is_some() {
-            count += 1;
-        }
-        count
-    };
-    let first = count(&mut input);
+    let first = events(&mut input).0.len();
     input.restart();
-    assert_eq!(count(&mut input), first);
+    assert_eq!(events(&mut input).0.len(), first);
     assert!(first > 10);
 }
 
@@ -253,13 +246,8 @@ fn killed_recorder() {
     let killed = home.join("killed");
     fs::write(&killed, bytes).unwrap();
     let out = home.join("out");
-    let mut input = Input::open(&killed).unwrap();
-    let mut writer = Writer::file(File::create(&out).unwrap(), &input).unwrap();
-    while let Some(event) = input.next_event().unwrap() {
-        writer.write_event(&event).unwrap();
-    }
-    assert_eq!(input.end(), End::CutOff { file: 0, offset: data_at + data_size });
-    writer.finish().unwrap();
+    let (_, end) = copy(&killed, &out, false);
+    assert_eq!(end, End::CutOff { file: 0, offset: data_at + data_size });
     let fields = ["script", "-F", "comm,pid,tid,event,time,ip,sym,symoff,dso"];
     let samples = shown(home, &fields, &out);
     assert!(samples.len() > 10);

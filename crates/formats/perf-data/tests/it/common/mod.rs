@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use perf_data::{End, Endian, Error, Event, Input, Writer};
+use perf_data::{End, Endian, Error, Event, FileIdentity, Input, Mmap, MmapDetail, Writer, misc};
 
 /// `PERF_SAMPLE_IP | TID | TIME | CPU`.
 pub const PLAIN: u64 = 1 | 2 | 4 | 1 << 7;
@@ -101,16 +101,8 @@ impl Maker {
             Endian::Big => b"2ELIFREP".to_vec(),
         };
         let attrs_size = (attrs.len() * slot) as u64;
-        out.extend(self.u64s(&[
-            104,
-            slot as u64,
-            104,
-            attrs_size,
-            data_at,
-            data.len() as u64,
-            0,
-            0,
-        ]));
+        let data_size = data.len() as u64;
+        out.extend(self.u64s(&[104, slot as u64, 104, attrs_size, data_at, data_size, 0, 0]));
         let mut bits = [0_u64; 4];
         for &(number, _) in features {
             bits[usize::from(number / 64)] |= 1 << (number % 64);
@@ -133,11 +125,28 @@ impl Maker {
         out
     }
 
+    /// A file of one event ([`PLAIN`], with the id 7), this data and these features.
+    pub fn plain(self, data: &[u8], features: &[(u8, &[u8])]) -> Vec<u8> {
+        self.file(&[(self.attr(PLAIN), vec![7])], data, features)
+    }
+
+    /// The same, opened.
+    pub fn input(self, data: &[u8], features: &[(u8, &[u8])]) -> Input {
+        Input::from_bytes(self.plain(data, features)).unwrap()
+    }
+
     /// A pipe of these events.
     pub fn pipe(self, events: &[u8]) -> Vec<u8> {
         let magic = if self.0 == Endian::Little { *b"PERFILE2" } else { *b"2ELIFREP" };
         [&magic[..], &self.u64(16), events].concat()
     }
+}
+
+/// A private executable mapping, at `[address, len, page_offset]`.
+pub fn mapping(pid: u32, place: [u64; 3], file: FileIdentity, filename: &[u8]) -> Mmap<'_> {
+    let [address, len, page_offset] = place;
+    let detail = Some(MmapDetail { protection: 5, flags: 2, file });
+    Mmap { misc: misc::USER, pid, tid: pid, address, len, page_offset, detail, filename }
 }
 
 /// Offset, bytes and payload of an event.
