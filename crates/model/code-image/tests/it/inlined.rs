@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use crate::common::inlining::{Counts, check_nesting, expected, read};
-use crate::common::{run, targets, write};
+use crate::common::{run, targets, write, x86_64};
 use code_image::VisibleCode;
 use jit_code::{Code, Inlined, Line};
 use proptest::prelude::*;
@@ -108,7 +108,7 @@ const START: u64 = 0x10_0000;
 /// The image of one code of `size` bytes with `inlined` in it.
 fn image(size: u64, inlined: &[Inlined<'_>]) -> crate::common::OnDisk {
     let code = VisibleCode::whole(Code::at(START, size).named("code").inlined(inlined));
-    write(targets()[0], START..START + size, &[code])
+    write(x86_64(), START..START + size, &[code])
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn units_hold_about_1024_calls() {
         .map(|number| Code::at(START + 16 * number, 16).named("code").inlined(&calls))
         .map(VisibleCode::whole)
         .collect();
-    let image = write(targets()[0], START..START + 16_000, &codes);
+    let image = write(x86_64(), START..START + 16_000, &codes);
     assert_eq!(
         crate::common::image::read(&image.path()).units,
         [[103; 9].as_slice(), &[73]].concat()

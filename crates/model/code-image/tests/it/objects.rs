@@ -2,21 +2,20 @@
 
 use crate::common::sample::{START, sample_codes};
 use crate::common::{
-    EM_X86_64, Loadable, assert_contains, complaints, run, run_any, targets, write_object,
+    Loadable, assert_contains, complaints, gdb, run, run_any, targets, write_object, x86_64,
 };
-use code_image::{Endian, ObjectFormat, Target, VisibleCode};
+use code_image::{ObjectFormat, VisibleCode};
 use jit_code::{Code, Line};
 
 const SPAN: std::ops::Range<u64> = 0x7f00_0000_0000..0x7f00_0000_3000;
 
 fn sample() -> Loadable {
-    let target = Target::new(EM_X86_64, Endian::Little);
-    write_object(ObjectFormat::Elf, target, SPAN, &sample_codes())
+    write_object(ObjectFormat::Elf, x86_64(), SPAN, &sample_codes())
 }
 
 #[test]
 fn nothing_is_an_object_too() {
-    let object = write_object(ObjectFormat::Elf, targets()[0], 0x1000..0x2000, &[]);
+    let object = write_object(ObjectFormat::Elf, x86_64(), 0x1000..0x2000, &[]);
     assert_eq!(object.finished.exported, 0);
     let readelf = run("readelf", &["-aW"], &object.path());
     assert!(!readelf.contains("arning"), "{readelf}");
@@ -39,9 +38,8 @@ fn names_are_found_and_lines() {
         "/src/app/main.js:12
          1044: 31 c0 xor %eax,%eax",
     );
-    let gdb = ["-nx", "-batch", "-ex", "info line *0x1047", "-ex", "info symbol 0x2041"];
     assert_contains(
-        &run("gdb", &gdb, &path),
+        &gdb(&["info line *0x1047", "info symbol 0x2041"], &path),
         "Line 300 of \"/src/lib/util.js\" starts at address 0x1046 <compute+6> and ends at 0x1048.
          stub + 1 in section .text",
     );
@@ -59,7 +57,7 @@ fn what_cannot_be_called_is_not_exported() {
     cut.code.bytes = Some(&bytes[..15]);
     let unknown = VisibleCode::whole(Code::at(START + 48, 16).named("unknown"));
     let codes = [front_hidden, back_hidden, cut, unknown, code(START + 64, "größe(x)")];
-    let object = write_object(ObjectFormat::Elf, targets()[0], SPAN, &codes);
+    let object = write_object(ObjectFormat::Elf, x86_64(), SPAN, &codes);
     assert_eq!((object.finished.symbols, object.finished.exported), (5, 1));
     assert_eq!(run("nm", &["-D"], &object.path()), "0000000000001080 T größe(x)\n");
     assert_eq!(run("nm", &[], &object.path()).lines().count(), 5);

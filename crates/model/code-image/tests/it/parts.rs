@@ -3,7 +3,9 @@
 use std::io::Cursor;
 use std::thread;
 
-use code_image::{Endian, Error, ImageWriter, Target, VisibleCode};
+use crate::cfi::CPYTHON;
+use crate::common::{bytes, x86_64};
+use code_image::{Error, ImageWriter, VisibleCode};
 use jit_code::{Code, Inlined, Line, Unwind};
 
 const START: u64 = 0x40_0000;
@@ -12,26 +14,16 @@ const SIZE: u64 = 32;
 const RUN: u64 = 512;
 const COUNT: u64 = 6 * RUN;
 
-/// CPython's for 15 bytes of code, and one with another CIE.
-const FRAMES: [&str; 2] = [
-    "1400000000000000 017a520001781001 1b0c070890010000
-     140000001c000000 d0ffffff0f000000 00480e10460e0800",
-    "1400000000000000 017a520001781001 1b0c070890010e10
-     140000001c000000 d0ffffff0f000000 00480e10460e0800",
-];
-
-fn bytes(digits: &str) -> Vec<u8> {
-    let digits: Vec<u8> = digits.bytes().filter(u8::is_ascii_hexdigit).collect();
-    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
-    digits.chunks(2).map(byte).collect()
-}
+/// Another CIE.
+const OTHER: &str = "1400000000000000 017a520001781001 1b0c070890010e10
+                     140000001c000000 d0ffffff0f000000 00480e10460e0800";
 
 /// Gives `each` codes of all kinds.
 fn for_each_code<E>(
     numbers: std::ops::Range<u64>,
     mut each: impl FnMut(&VisibleCode<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let frames = FRAMES.map(bytes);
+    let frames = [CPYTHON, OTHER].map(bytes);
     for number in numbers {
         let start = START + number * SIZE;
         let name = format!("function {number}");
@@ -61,8 +53,7 @@ fn image(
     file: &mut Cursor<Vec<u8>>,
     debug_info: bool,
 ) -> Result<ImageWriter<&mut Cursor<Vec<u8>>>, Error> {
-    let target = Target::new(62, Endian::Little);
-    Ok(ImageWriter::new(file, target, START..START + COUNT * SIZE)?.debug_info(debug_info))
+    Ok(ImageWriter::new(file, x86_64(), START..START + COUNT * SIZE)?.debug_info(debug_info))
 }
 
 #[test]
@@ -110,9 +101,8 @@ fn parts_come_in_order_and_to_their_image() {
     let late = writer.append(&mut first);
     assert!(matches!(late, Err(Error::Order { start: START, .. })), "{late:?}");
 
-    let target = Target::new(62, Endian::Little);
     let mut elsewhere = Cursor::new(Vec::new());
-    let other = ImageWriter::new(&mut elsewhere, target, 0..0x1000).unwrap();
+    let other = ImageWriter::new(&mut elsewhere, x86_64(), 0..0x1000).unwrap();
     let foreign = writer.append(&mut other.part());
     assert!(matches!(foreign, Err(Error::Outside { .. })), "{foreign:?}");
     assert_eq!(writer.finish(|_| None).unwrap().symbols, 1);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use crate::common::image::{Contents, Place, read, read_object};
-use crate::common::{targets, write, write_object};
+use crate::common::{targets, write, write_object, x86_64};
 use code_image::{ObjectFormat, VisibleCode};
 use jit_code::{Code, Line};
 use object::Object;
@@ -202,7 +202,7 @@ fn units_hold_at_most_512_functions() {
         .map(|(n, lines)| Code::at(0x10_0000 + n * 16, 16).named("same").lines(lines))
         .map(VisibleCode::whole)
         .collect();
-    let image = write(targets()[0], 0x10_0000..0x10_0000 + 1300 * 16, &codes);
+    let image = write(x86_64(), 0x10_0000..0x10_0000 + 1300 * 16, &codes);
     let contents = read(&image.path());
     assert_eq!(contents.units, [512, 512, 276]);
     assert_eq!(contents.symbols.len(), 1300);
@@ -215,6 +215,6 @@ fn one_function_of_many_rows_ends_a_unit() {
     let code =
         |start: u64, size: u64| VisibleCode::whole(Code::at(start, size).named("f").lines(&lines));
     let codes = [code(0x10_0000, 66_000), code(0x10_0000 + 66_000, 4_000)];
-    let image = write(targets()[0], 0x10_0000..0x10_0000 + 70_000, &codes);
+    let image = write(x86_64(), 0x10_0000..0x10_0000 + 70_000, &codes);
     assert_eq!(read(&image.path()).units, [1, 1]);
 }

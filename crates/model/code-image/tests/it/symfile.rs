@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::common::{EM_386, EM_X86_64, run, targets};
+use crate::common::{EM_386, run, targets, x86_64};
 use code_image::{Endian, LARGEST_GAP, Symfile, TAG_AT, Target, VisibleCode};
 use gimli::{BaseAddresses, RunTimeEndian, UnwindSection};
 use jit_code::{Code, Inlined, Line, Unwind};
@@ -221,13 +221,12 @@ proptest! {
         };
         let mut files: Vec<Symfile> = singles
             .chunks(made.len().div_ceil(groups))
-                        .map(|group| {
+            .map(|group| {
                 let group: Vec<&Symfile> = group.iter().collect();
                 Symfile::joined(&group, &is_free).unwrap().unwrap()
             })
             .collect();
-        for &(which, early) in gone.iter().filter(|(_, early)| *early) {
-            let _ = early;
+        for &(which, _) in gone.iter().filter(|(_, early)| *early) {
             for file in &mut files {
                 take(file, which, &mut alive);
             }
@@ -265,7 +264,6 @@ proptest! {
 
 #[test]
 fn what_cannot_be_shown_is_refused() {
-    let target = Target::new(EM_X86_64, Endian::Little);
     let code = |start, size, visible| VisibleCode::whole(Code::at(start, size)).visible(visible);
     for wrong in [
         code(0, 8, 0..8),
@@ -274,9 +272,9 @@ fn what_cannot_be_shown_is_refused() {
         code(16, 8, 16..25),
         code(u64::MAX, 8, u64::MAX..u64::MAX),
     ] {
-        assert!(Symfile::new(target, TAG, 1, &wrong).is_err(), "{wrong:?}");
+        assert!(Symfile::new(x86_64(), TAG, 1, &wrong).is_err(), "{wrong:?}");
     }
-    let file = Symfile::new(target, TAG, 1, &code(16, 8, 16..24)).unwrap();
+    let file = Symfile::new(x86_64(), TAG, 1, &code(16, 8, 16..24)).unwrap();
     assert_eq!(file.span(), 16..24);
 }
 

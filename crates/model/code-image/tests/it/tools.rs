@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use crate::common::sample::{COMPUTE, LINES, START, sample_codes};
 use crate::common::{
     EM_386, EM_AARCH64, EM_ARM, EM_PPC64, EM_S390, EM_X86_64, OnDisk, assert_contains, complaints,
-    run, targets, words, write, write_placed,
+    gdb, run, targets, words, write, write_placed, x86_64,
 };
 use code_image::{Endian, ImageWriter, Target, VisibleCode};
 use jit_code::{Code, Line};
@@ -20,17 +20,18 @@ loadable segment [1] is executable but contains no executable sections
 
 /// Two functions on x86-64, one with lines and unwind info, and its tables a megabyte above.
 fn sample() -> OnDisk {
-    let target = Target::new(EM_X86_64, Endian::Little);
     let span = 0x7f00_0000_0000..0x7f00_0000_3000;
-    write_placed(target, span, &sample_codes(), |_| Some(0x7f00_0010_0000))
+    write_placed(x86_64(), span, &sample_codes(), |_| Some(0x7f00_0010_0000))
 }
 
 #[test]
 fn readelf_shows_segments_lines_and_frames() {
     let sample = sample();
-    let text = run("readelf", &["-lW"], &sample.path());
-    assert_contains(
-        &text,
+    let shows = |arguments: &[&str], expected: &str| {
+        assert_contains(&run("readelf", arguments, &sample.path()), expected);
+    };
+    shows(
+        &["-lW"],
         "LOAD 0x000000 0x0000000000000000 0x0000000000000000 0x000224 0x000224 R 0x1000
          LOAD 0x101000 0x0000000000101000 0x0000000000101000 0x00004c 0x00004c R 0x1000
          LOAD 0x001000 0x0000000000001000 0x0000000000001000 0x003000 0x003000 R E 0x1000
@@ -38,18 +39,16 @@ fn readelf_shows_segments_lines_and_frames() {
          GNU_EH_FRAME 0x101000 0x0000000000101000 0x0000000000101000 0x000014 0x000014 R 0x4
          GNU_STACK 0x000000 0x0000000000000000 0x0000000000000000 0x000000 0x000000 RW 0x10",
     );
-    let text = run("readelf", &["--debug-dump=decodedline"], &sample.path());
-    assert_contains(
-        &text,
+    shows(
+        &["--debug-dump=decodedline"],
         "main.js 10 0x1041 x
          main.js 12 0x1044 x
          /src/lib/util.js:
          util.js 300 0x1046 x
          util.js - 0x1048",
     );
-    let text = run("readelf", &["--debug-dump=frames-interp"], &sample.path());
-    assert_contains(
-        &text,
+    shows(
+        &["--debug-dump=frames-interp"],
         "00000018 0000000000000014 0000001c FDE cie=00000000 pc=0000000000001040..0000000000001048
          LOC CFA rbp ra
          0000000000001040 rsp+8 u c-8
@@ -57,8 +56,8 @@ fn readelf_shows_segments_lines_and_frames() {
          00000030 ZERO terminator",
     );
     let id: String = sample.finished.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_contains(
-        &run("readelf", &["-nW"], &sample.path()),
+    shows(
+        &["-nW"],
         &format!("GNU 0x00000014 NT_GNU_BUILD_ID (unique build ID bitstring) Build ID: {id}"),
     );
 }
@@ -94,24 +93,14 @@ fn addr2line_finds_functions_and_lines() {
 
 #[test]
 fn gdb_finds_functions_and_lines() {
-    let text = run(
-        "gdb",
-        &[
-            "-nx",
-            "-batch",
-            "-ex",
-            "info line *0x1040",
-            "-ex",
-            "info line *0x1043",
-            "-ex",
-            "info line *0x1047",
-            "-ex",
-            "info symbol 0x1045",
-            "-ex",
-            "info symbol 0x2041",
-        ],
-        &sample().path(),
-    );
+    let commands = [
+        "info line *0x1040",
+        "info line *0x1043",
+        "info line *0x1047",
+        "info symbol 0x1045",
+        "info symbol 0x2041",
+    ];
+    let text = gdb(&commands, &sample().path());
     assert_contains(
         &text,
         "No line number information available for address 0x1040 <compute>
@@ -126,10 +115,8 @@ fn gdb_finds_functions_and_lines() {
 fn without_debug_info_there_are_only_names() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("image.so");
-    let target = Target::new(EM_X86_64, Endian::Little);
-    let span = START..START + 8;
-    let mut image =
-        ImageWriter::new(File::create_new(&path).unwrap(), target, span).unwrap().debug_info(false);
+    let file = File::create_new(&path).unwrap();
+    let mut image = ImageWriter::new(file, x86_64(), START..START + 8).unwrap().debug_info(false);
     let code = Code::new(&COMPUTE).runs_at(START).named("compute").lines(&LINES);
     image.add(&VisibleCode::whole(code)).unwrap();
     image.finish(|_| None).unwrap();
@@ -149,16 +136,14 @@ mod live {
     #[test]
     fn the_checkers_find_nothing_for_any_machine() {
         for target in targets() {
-            let first = [
-                Line::new(0, "/src/a.js", 3).column(9),
-                Line::new(8, "b.js", 300),
-                Line::new(0x1fc0, "/a.js", 0x8000_0000).column(u32::MAX),
-            ];
-            let last = [
-                Line::new(0_u32.wrapping_sub(0x1fc0), "/src/a.js", 3).column(9),
-                Line::new(0_u32.wrapping_sub(0x1fb8), "b.js", 300),
-                Line::new(0, "/a.js", 0x8000_0000).column(u32::MAX),
-            ];
+            // The same places, as offsets in the first and in the last code.
+            let [first, last] = [0, 0x1fc0].map(|start: u32| {
+                [
+                    Line::new(0_u32.wrapping_sub(start), "/src/a.js", 3).column(9),
+                    Line::new(8_u32.wrapping_sub(start), "b.js", 300),
+                    Line::new(0x1fc0 - start, "/a.js", 0x8000_0000).column(u32::MAX),
+                ]
+            });
             let code = |start: u64, name: &'static str, lines| {
                 VisibleCode::whole(Code::new(&[0; 16]).runs_at(start).named(name).lines(lines))
             };
@@ -176,7 +161,7 @@ mod live {
     fn the_checkers_find_nothing_in_images_of_nothing() {
         let nameless = VisibleCode::whole(Code::at(0x1000, 8));
         for codes in [&[][..], &[nameless]] {
-            let image = write(targets()[0], 0x1000..0x9000_0000, codes);
+            let image = write(x86_64(), 0x1000..0x9000_0000, codes);
             assert_eq!(complaints(&image.path()), TEXT_WITHOUT_BYTES);
             // The arena is a hole in the file.
             assert!(

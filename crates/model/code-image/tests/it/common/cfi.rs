@@ -16,12 +16,20 @@ fn endian(target: Target) -> RunTimeEndian {
     }
 }
 
+fn address_size(target: Target) -> u8 {
+    if target.is_64 { 8 } else { 4 }
+}
+
+fn section(target: Target, bytes: &[u8]) -> EhFrame<EndianSlice<'_, RunTimeEndian>> {
+    let mut section = EhFrame::new(bytes, endian(target));
+    section.set_address_size(address_size(target));
+    section
+}
+
 /// The rule for every address that the section describes, as text. Expressions are included as their bytes. Where
 /// FDEs overlap, the first by address applies.
 pub fn rules(target: Target, bytes: &[u8], address: u64, text: u64) -> BTreeMap<u64, String> {
-    let endian = endian(target);
-    let mut section = EhFrame::new(bytes, endian);
-    section.set_address_size(if target.is_64 { 8 } else { 4 });
+    let section = section(target, bytes);
     let bases = BaseAddresses::default().set_eh_frame(address).set_text(text);
     let mut found = Vec::new();
     let mut entries = section.entries(&bases);
@@ -36,21 +44,18 @@ pub fn rules(target: Target, bytes: &[u8], address: u64, text: u64) -> BTreeMap<
         let mut unwind = gimli::UnwindContext::new();
         let mut table = fde.rows(&section, &bases, &mut unwind).unwrap();
         while let Some(row) = table.next_row().unwrap() {
+            let code = |e: &gimli::UnwindExpression<usize>| {
+                format!("{:x?}", e.get(&section).unwrap().0.slice())
+            };
             let cfa = match row.cfa() {
-                gimli::CfaRule::Expression(e) => {
-                    format!("{:x?}", e.get(&section).unwrap().0.slice())
-                }
+                gimli::CfaRule::Expression(e) => code(e),
                 rule => format!("{rule:?}"),
             };
             let mut registers: Vec<String> = row
                 .registers()
                 .map(|(register, rule)| match rule {
-                    gimli::RegisterRule::Expression(e) => {
-                        format!("{register:?} at {:x?}", e.get(&section).unwrap().0.slice())
-                    }
-                    gimli::RegisterRule::ValExpression(e) => {
-                        format!("{register:?} is {:x?}", e.get(&section).unwrap().0.slice())
-                    }
+                    gimli::RegisterRule::Expression(e) => format!("{register:?} at {}", code(e)),
+                    gimli::RegisterRule::ValExpression(e) => format!("{register:?} is {}", code(e)),
                     rule => format!("{register:?} {rule:?}"),
                 })
                 .collect();
@@ -105,25 +110,16 @@ pub fn look_up(target: Target, path: &Path, addresses: impl IntoIterator<Item = 
     let file = object::File::parse(&*data).unwrap();
     let frames = file.section_by_name(".eh_frame").unwrap();
     let header = file.section_by_name(".eh_frame_hdr").unwrap();
-    let endian = endian(target);
-    let address_size = if target.is_64 { 8 } else { 4 };
     let bases =
         BaseAddresses::default().set_eh_frame(frames.address()).set_eh_frame_hdr(header.address());
-    let mut section = EhFrame::new(frames.data().unwrap(), endian);
-    section.set_address_size(address_size);
-    let parsed =
-        gimli::EhFrameHdr::new(header.data().unwrap(), endian).parse(&bases, address_size).unwrap();
+    let section = section(target, frames.data().unwrap());
+    let parsed = gimli::EhFrameHdr::new(header.data().unwrap(), endian(target));
+    let parsed = parsed.parse(&bases, address_size(target)).unwrap();
     assert_eq!(parsed.eh_frame_ptr(), gimli::Pointer::Direct(frames.address()));
     let table = parsed.table().unwrap();
     for address in addresses {
-        let fde = table
-            .fde_for_address(
-                &section,
-                &bases,
-                address,
-                EhFrame::<EndianSlice<'_, _>>::cie_from_offset,
-            )
-            .unwrap();
+        let cie = EhFrame::<EndianSlice<'_, _>>::cie_from_offset;
+        let fde = table.fde_for_address(&section, &bases, address, cie).unwrap();
         assert!(fde.contains(address), "{address:#x}");
     }
 }

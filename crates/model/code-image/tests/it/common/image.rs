@@ -58,7 +58,6 @@ pub fn read_object(path: &Path) -> Contents {
 }
 
 fn contents(file: &object::File<'_>) -> Contents {
-    let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
     let mut contents = Contents::default();
     for symbol in file.symbols() {
         assert_eq!(symbol.kind(), object::SymbolKind::Text);
@@ -68,13 +67,9 @@ fn contents(file: &object::File<'_>) -> Contents {
     let text = file.section_by_name(".text").unwrap();
     contents.text = text.data().unwrap().to_vec();
 
-    let section = |id: gimli::SectionId| {
-        let bytes = file.section_by_name(id.name()).map_or(&[][..], |s| s.data().unwrap());
-        Ok::<_, gimli::Error>(EndianSlice::new(bytes, endian))
-    };
-    let dwarf = gimli::Dwarf::load(section).unwrap();
-    let aranges =
-        gimli::DebugAranges::new(section(gimli::SectionId::DebugAranges).unwrap().slice(), endian);
+    let dwarf = dwarf(file);
+    let aranges = section(file, gimli::SectionId::DebugAranges);
+    let aranges = gimli::DebugAranges::from(aranges);
     let mut by_aranges = BTreeMap::new();
     let mut sets = aranges.headers();
     while let Some(set) = sets.next().unwrap() {
@@ -109,8 +104,20 @@ fn contents(file: &object::File<'_>) -> Contents {
     contents
 }
 
-type Dwarf<'a> = gimli::Dwarf<EndianSlice<'a, RunTimeEndian>>;
-type Unit<'a> = gimli::Unit<EndianSlice<'a, RunTimeEndian>>;
+pub type Bytes<'a> = EndianSlice<'a, RunTimeEndian>;
+pub type Dwarf<'a> = gimli::Dwarf<Bytes<'a>>;
+pub type Unit<'a> = gimli::Unit<Bytes<'a>>;
+
+fn section<'a>(file: &object::File<'a>, id: gimli::SectionId) -> Bytes<'a> {
+    let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+    let bytes = file.section_by_name(id.name()).map_or(&[][..], |s| s.data().unwrap());
+    EndianSlice::new(bytes, endian)
+}
+
+/// The debug info of a file.
+pub fn dwarf<'a>(file: &object::File<'a>) -> Dwarf<'a> {
+    gimli::Dwarf::load(|id| Ok::<_, gimli::Error>(section(file, id))).unwrap()
+}
 
 fn functions(dwarf: &Dwarf<'_>, unit: &Unit<'_>, out: &mut Vec<(Vec<u8>, u64, u64, u64)>) {
     let mut entries = unit.entries();

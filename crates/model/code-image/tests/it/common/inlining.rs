@@ -4,9 +4,9 @@ use std::path::Path;
 
 use addr2line::Context;
 use code_image::VisibleCode;
-use gimli::{EndianSlice, RunTimeEndian};
 use jit_code::Inlined;
-use object::{Object, ObjectSection};
+
+use super::image::{Bytes, Dwarf, Unit, dwarf};
 
 /// File, line, column.
 pub type Place = (String, u32, u32);
@@ -48,18 +48,10 @@ pub fn expected(code: &VisibleCode<'_>, address: u64) -> Vec<Caller> {
     callers
 }
 
-type Bytes<'a> = EndianSlice<'a, RunTimeEndian>;
-
 /// Passes the debug info of an image to `look`.
-fn with_dwarf<T>(path: &Path, look: impl FnOnce(gimli::Dwarf<Bytes<'_>>) -> T) -> T {
+fn with_dwarf<T>(path: &Path, look: impl FnOnce(Dwarf<'_>) -> T) -> T {
     let data = std::fs::read(path).unwrap();
-    let file = object::File::parse(&*data).unwrap();
-    let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-    let section = |id: gimli::SectionId| {
-        let bytes = file.section_by_name(id.name()).map_or(&[][..], |s| s.data().unwrap());
-        Ok::<_, gimli::Error>(EndianSlice::new(bytes, endian))
-    };
-    look(gimli::Dwarf::load(section).unwrap())
+    look(dwarf(&object::File::parse(&*data).unwrap()))
 }
 
 /// Reads an image, and looks up each virtual address with addr2line's library.
@@ -109,11 +101,7 @@ pub fn check_nesting(path: &Path) -> Counts {
     })
 }
 
-fn nesting_in_unit<'a>(
-    dwarf: &gimli::Dwarf<Bytes<'a>>,
-    unit: &gimli::Unit<Bytes<'a>>,
-    counts: &mut Counts,
-) {
+fn nesting_in_unit<'a>(dwarf: &Dwarf<'a>, unit: &Unit<'a>, counts: &mut Counts) {
     // the entries around, with their numbers and ranges
     let mut around: Vec<(usize, Vec<gimli::Range>)> = Vec::new();
     // of all calls: number of the entry around, start, end

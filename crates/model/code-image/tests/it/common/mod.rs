@@ -23,10 +23,14 @@ pub const EM_ARM: u16 = 40;
 pub const EM_X86_64: u16 = 62;
 pub const EM_AARCH64: u16 = 183;
 
+pub fn x86_64() -> Target {
+    Target::new(EM_X86_64, Endian::Little)
+}
+
 /// Machines of both word sizes and both byte orders.
 pub fn targets() -> [Target; 6] {
     [
-        Target::new(EM_X86_64, Endian::Little),
+        x86_64(),
         Target::new(EM_AARCH64, Endian::Little),
         Target::new(EM_386, Endian::Little),
         Target::new(EM_ARM, Endian::Little),
@@ -98,6 +102,13 @@ pub fn write_object(
     Loadable { directory, format, finished }
 }
 
+/// Bytes from hexadecimal digits.
+pub fn bytes(digits: &str) -> Vec<u8> {
+    let digits: Vec<u8> = digits.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+    digits.chunks(2).map(byte).collect()
+}
+
 /// Runs a tool on a file; returns its standard output followed by its standard error.
 ///
 /// # Panics
@@ -122,6 +133,12 @@ pub fn run_any(tool: &str, arguments: &[&str], file: &Path) -> (bool, String) {
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.push_str(&String::from_utf8_lossy(&output.stderr));
     (output.status.success(), text)
+}
+
+/// What gdb prints for these commands about a file, which it does not run.
+pub fn gdb(commands: &[&str], file: &Path) -> String {
+    let commands = commands.iter().flat_map(|command| ["-ex", command]);
+    run("gdb", &["-nx", "-batch"].into_iter().chain(commands).collect::<Vec<_>>(), file)
 }
 
 /// Lines without spaces at their ends and with single spaces in between, so that the layout of a table does not

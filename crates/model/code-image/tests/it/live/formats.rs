@@ -2,7 +2,8 @@
 
 use crate::common::sample::sample_codes;
 use crate::common::{
-    EM_AARCH64, EM_S390, EM_X86_64, Loadable, assert_contains, run, run_any, write_object,
+    EM_AARCH64, EM_S390, EM_X86_64, Loadable, assert_contains, gdb, run, run_any, write_object,
+    x86_64,
 };
 use code_image::{Endian, Error, ObjectFormat, ObjectWriter, Target, VisibleCode};
 use jit_code::Code;
@@ -24,17 +25,18 @@ fn check_debug_info(object: &Loadable, base: u64) {
     let addresses = addresses.each_ref().map(String::as_str);
     // The tool takes the file as one more address.
     let found = run("llvm-symbolizer", &[&[file.as_str()], &addresses[..]].concat(), "0".as_ref());
-    let places = [
-        "??:0:0",
-        "/src/app/main.js:10:3",
-        "/src/app/main.js:12:7",
-        "/src/lib/util.js:300:1",
-        "??:0:0",
-    ];
-    for ((lines, place), number) in found.split("\n\n").zip(places).zip(0..) {
-        let name = if number == 4 { "stub" } else { "compute" };
-        assert_eq!(lines, format!("{name}\n{place}"), "{number}");
-    }
+    let expected = "compute\n??:0:0\n
+compute\n/src/app/main.js:10:3\n
+compute\n/src/app/main.js:12:7\n
+compute\n/src/lib/util.js:300:1\n
+stub\n??:0:0\n";
+    assert!(found.starts_with(expected), "{found}");
+}
+
+/// LLVM shows everything without a complaint.
+fn check_all(object: &Loadable, arguments: &[&str]) {
+    let (_, all) = run_any("llvm-readobj", arguments, &object.path());
+    assert!(!all.contains("warning") && !all.contains("error"), "{all}");
 }
 
 #[test]
@@ -56,30 +58,18 @@ fn a_library_for_windows() {
              RVA: 0x2040
              }",
         );
-        let (_, all) = run_any("llvm-readobj", &["--all"], &object.path());
-        assert!(!all.contains("warning") && !all.contains("error"), "{all}");
+        check_all(&object, &["--all"]);
     }
     let object = sample(ObjectFormat::Pe, EM_X86_64);
     let headers = run("x86_64-w64-mingw32-objdump", &["-x"], &object.path());
-    assert_contains(
-        &headers,
-        "Characteristics 0x2022
-         executable
-         large address aware
-         DLL",
-    );
-    assert_contains(
-        &headers,
-        "DllCharacteristics 00000160
-         HIGH_ENTROPY_VA
-         DYNAMIC_BASE
-         NX_COMPAT",
-    );
-    assert_contains(
-        &headers,
+    for part in [
+        "Characteristics 0x2022\nexecutable\nlarge address aware\nDLL",
+        "DllCharacteristics 00000160\nHIGH_ENTROPY_VA\nDYNAMIC_BASE\nNX_COMPAT",
         "0 .text 00003000 0000000180001000 0000000180001000 00001000 2**4
          CONTENTS, ALLOC, LOAD, READONLY, CODE",
-    );
+    ] {
+        assert_contains(&headers, part);
+    }
     // The first half of it is shown as numbers.
     let signature: String =
         object.finished.id[8..16].iter().map(|it| format!("{it:02x}")).collect();
@@ -89,9 +79,8 @@ fn a_library_for_windows() {
         "/src/app/main.js:12
          180001044: 31 c0 xor %eax,%eax",
     );
-    let gdb = ["-nx", "-batch", "-ex", "info line *0x180001047", "-ex", "info symbol 0x180002041"];
     assert_contains(
-        &run("gdb", &gdb, &object.path()),
+        &gdb(&["info line *0x180001047", "info symbol 0x180002041"], &object.path()),
         "Line 300 of \"/src/lib/util.js\" starts at address 0x180001046 <compute+6> and ends at 0x180001048 <compute+8>.
          stub + 1 in section .text",
     );
@@ -115,12 +104,7 @@ fn a_library_for_mac_os() {
         assert!(uuid.contains(&format!("UUID: {id}8")), "{id} is not in {uuid}");
         let symbols = run("dsymutil", &["-s"], &object.path());
         assert!(symbols.contains("0000000000002040 '_stub'"), "{symbols}");
-        let (_, all) = run_any(
-            "llvm-readobj",
-            &["--all", "--macho-segment", "--macho-dysymtab"],
-            &object.path(),
-        );
-        assert!(!all.contains("warning") && !all.contains("error"), "{all}");
+        check_all(&object, &["--all", "--macho-segment", "--macho-dysymtab"]);
     }
     let object = sample(ObjectFormat::MachO, EM_X86_64);
     assert_contains(
@@ -148,10 +132,9 @@ fn names_of_every_kind_are_found() {
             VisibleCode::whole(Code::new(&bytes).runs_at(start).named(name))
         })
         .collect();
-    let target = Target::new(EM_X86_64, Endian::Little);
-    let macho = write_object(ObjectFormat::MachO, target, SPAN, &codes);
+    let macho = write_object(ObjectFormat::MachO, x86_64(), SPAN, &codes);
     let tree = run("llvm-objdump", &["--macho", "--exports-trie"], &macho.path());
-    let pe = write_object(ObjectFormat::Pe, target, SPAN, &codes);
+    let pe = write_object(ObjectFormat::Pe, x86_64(), SPAN, &codes);
     let exports = run("llvm-readobj", &["--coff-exports"], &pe.path());
     let symbols = run("llvm-nm", &[], &pe.path());
     for (number, name) in (0..).zip(names) {
@@ -170,9 +153,8 @@ fn of_more_than_there_can_be_the_newest_are_exported() {
         VisibleCode::whole(Code::new(&[0xc3]).runs_at(start).named(&names[number]))
     };
     let codes: Vec<VisibleCode<'_>> = (0..names.len()).map(code).collect();
-    let target = Target::new(EM_X86_64, Endian::Little);
     let span = SPAN.start..SPAN.start + 0x1_0010;
-    let object = write_object(ObjectFormat::Pe, target, span, &codes);
+    let object = write_object(ObjectFormat::Pe, x86_64(), span, &codes);
     assert_eq!((object.finished.symbols, object.finished.exported), (0x1_0010, 0xffff));
     let exports = run("llvm-readobj", &["--coff-exports"], &object.path());
     assert_eq!(exports.matches("Name: f").count(), 0xffff);

@@ -1,8 +1,8 @@
 //! `.xdata` and `.pdata` of a DLL are what `unwind-info` encodes for Windows from the description itself. The DLL gets it from
 //! `.eh_frame`.
 
-use crate::common::{EM_X86_64, assert_contains, run, write_object};
-use code_image::{Endian, ObjectFormat, Target, VisibleCode};
+use crate::common::{Loadable, assert_contains, run, write_object, x86_64};
+use code_image::{ObjectFormat, VisibleCode};
 use jit_code::{Code, Row, Unwind};
 use object::{Object as _, ObjectSection as _};
 use proptest::collection::{btree_map, btree_set, vec};
@@ -36,12 +36,19 @@ fn descriptions() -> impl Strategy<Value = Vec<Description>> {
     })
 }
 
-/// The content of a section of a DLL with a code at its start.
+/// A DLL of codes with the same frames.
+fn dll(eh_frame: &[u8], count: u64) -> Loadable {
+    let code = |number: u64| {
+        let code = Code::new(&[0x90; SIZE]).runs_at(START + 0x100 * number).named("f");
+        VisibleCode::whole(code.unwind(Unwind::EhFrame(eh_frame)))
+    };
+    let codes: Vec<_> = (0..count).map(code).collect();
+    write_object(ObjectFormat::Pe, x86_64(), START..START + 0x1000, &codes)
+}
+
+/// The content of the sections of a DLL with a code at its start, and how many frames have no form there.
 fn sections(eh_frame: &[u8]) -> (Option<Vec<u8>>, Option<Vec<u8>>, u64) {
-    let target = Target::new(EM_X86_64, Endian::Little);
-    let code = Code::new(&[0x90; SIZE]).runs_at(START).named("f").unwind(Unwind::EhFrame(eh_frame));
-    let span = START..START + 0x1000;
-    let object = write_object(ObjectFormat::Pe, target, span, &[VisibleCode::whole(code)]);
+    let object = dll(eh_frame, 1);
     let bytes = std::fs::read(object.path()).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
     let data = |name| Some(file.section_by_name(name)?.data().unwrap().to_vec());
@@ -88,14 +95,7 @@ fn equal_frames_share_their_info() {
     let mut tables = Vec::new();
     let unwind = Unwind::FRAME_POINTER;
     let sizes = behind_code(Machine::X86_64, SIZE as u64, &unwind, &mut tables).unwrap();
-    let eh_frame = Unwind::EhFrame(&tables[..sizes.eh_frame]);
-    let code = |number: u64| {
-        let code = Code::new(&[0x90; SIZE]).runs_at(START + 0x100 * number).unwind(eh_frame);
-        VisibleCode::whole(code)
-    };
-    let target = Target::new(EM_X86_64, Endian::Little);
-    let codes: Vec<_> = (0..3).map(code).collect();
-    let object = write_object(ObjectFormat::Pe, target, START..START + 0x1000, &codes);
+    let object = dll(&tables[..sizes.eh_frame], 3);
     let listed = run("llvm-readobj", &["--unwind"], &object.path());
     assert_eq!(listed.matches("RuntimeFunction {").count(), 3);
     assert_eq!(listed.matches("UnwindInfoAddress: (0x180004000)").count(), 3, "{listed}");
