@@ -163,11 +163,15 @@ if [ -n "$live" ]; then
     scripts/built-crates.sh save fleet "$target/fleet" || true
     scripts/built-crates.sh save "$wasmtime" "$target/wasmtime" || true
 
+    of_wasmtime="cargo test --quiet"
+    if cargo nextest --version >/dev/null 2>&1; then
+        of_wasmtime="cargo nextest run --config-file '$PWD/.config/nextest.toml' --hide-progress-bar"
+    fi
     # The tests wait much of the time for what they record. This runs beside them, in the time that they leave.
     cat >"$scratch/beside.sh" <<END
 set -euo pipefail
 (cd fleet && cargo test --quiet --locked --target-dir "$target/fleet")
-(cd $wasmtime && cargo test --quiet --locked --target-dir "$target/wasmtime")
+(cd $wasmtime && $of_wasmtime --locked --target-dir "$target/wasmtime")
 scripts/test-packages.sh --here "$built"
 scripts/adopters.sh libtcc asmjit rbpf
 scripts/foreign.sh --quick
