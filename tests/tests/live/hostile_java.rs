@@ -15,6 +15,7 @@ use end_to_end::running::Running;
 use end_to_end::tool::tool;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+use test_privilege::{Privilege, have};
 
 /// An ordinary user.
 const NOBODY: u32 = 65534;
@@ -27,20 +28,6 @@ const OWN: (&str, &str) = ("A_SECRET", "of-its-own");
 
 /// `record` gives those that were named thirty seconds. Much more than that is for ever.
 const FOR_EVER: Duration = Duration::from_secs(240);
-
-/// Whether this can be tested; otherwise reports what it needs.
-#[expect(clippy::print_stderr, reason = "who reads the tests should know")]
-fn may_be_tried(test: &str) -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    let can_become = || as_nobody("true").status().is_ok_and(|status| status.success());
-    let missing = match () {
-        () if !is_root => "root",
-        () if !can_become() => "setpriv, and another user to become",
-        () => return true,
-    };
-    eprintln!("{test}: skipped: needs {missing}");
-    false
-}
 
 /// A command of the ordinary user's.
 fn as_nobody(program: &str) -> Command {
@@ -55,6 +42,33 @@ fn open_folder(place: &Path) {
     fs::set_permissions(place, fs::Permissions::from_mode(0o777)).expect("opened");
 }
 
+/// A folder where the ordinary user may put files, with copies of what this user opens: the folders of the sources and of what was
+/// built may be closed to others.
+struct Scene(TempDir);
+
+impl Scene {
+    fn new() -> Self {
+        let dir = TempDir::with_prefix("jitscribe-hostile-").expect("a temporary folder");
+        open_folder(dir.path());
+        let scene = Self(dir);
+        fs::copy(workload("hostile/fake_jvm.py"), scene.fake_jvm()).expect("copied");
+        fs::copy(java_agent(), scene.agent()).expect("copied");
+        scene
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn fake_jvm(&self) -> PathBuf {
+        self.path().join("fake_jvm.py")
+    }
+
+    fn agent(&self) -> PathBuf {
+        self.path().join("libjitscribe_jvmti.so")
+    }
+}
+
 /// A hostile process.
 struct Fake {
     child: Running,
@@ -63,23 +77,20 @@ struct Fake {
 }
 
 impl Fake {
-    fn start(mode: &'static str, place: &Path) -> Self {
-        let fakes = std::iter::repeat_with(|| Self::start_once(mode, place));
+    fn start(mode: &'static str, scene: &Scene) -> Self {
+        let fakes = std::iter::repeat_with(|| Self::start_once(mode, scene));
         // A JVM that was killed may have left a socket for this number.
         let fake = fakes.take(20).find(|fake| !fake.printed().contains("in use"));
         fake.expect("a number that is free")
     }
 
-    fn start_once(mode: &'static str, place: &Path) -> Self {
-        let folder = place.join(mode);
+    fn start_once(mode: &'static str, scene: &Scene) -> Self {
+        let folder = scene.path().join(mode);
         open_folder(&folder);
         let out = folder.join("out");
         let file = File::create(&out).expect("a file");
-        // What others may not look into, the folder of the sources, they read from here.
-        let program = folder.join("fake_jvm.py");
-        fs::copy(workload("hostile/fake_jvm.py"), &program).expect("copied");
         let mut fake = as_nobody("python3");
-        fake.arg(program).arg(mode).arg(&folder).env_clear().env("PATH", "/usr/bin:/bin");
+        fake.arg(scene.fake_jvm()).arg(mode).arg(&folder).env_clear().env("PATH", "/usr/bin:/bin");
         fake.stdin(Stdio::piped()).stderr(file.try_clone().expect("a copy")).stdout(file);
         let fake = Self { child: Running::start(&mut fake), out, mode };
         let end = Instant::now() + Duration::from_secs(120);
@@ -124,7 +135,7 @@ impl Drop for Fake {
 }
 
 /// Runs `record`, which must end by itself, and returns its output.
-fn record(arguments: &[&str], dir: &Path) -> String {
+fn record(arguments: &[&str], agent: &Path, dir: &Path) -> String {
     let said = dir.join("said");
     let file = File::create(&said).expect("a file");
     let mut record = jitscribe();
@@ -133,7 +144,7 @@ fn record(arguments: &[&str], dir: &Path) -> String {
         .args(arguments)
         .args(["-e", "cpu-clock", "-F", "999"])
         .current_dir(dir);
-    record.env("JITSCRIBE_JAVA_AGENT", java_agent()).env(OF_ROOT.0, OF_ROOT.1);
+    record.env("JITSCRIBE_JAVA_AGENT", agent).env(OF_ROOT.0, OF_ROOT.1);
     record.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
     let mut record = record.spawn().expect("jitscribe");
     let code = end_of(&mut record);
@@ -166,16 +177,15 @@ fn line_about<'s>(said: &'s str, fake: &Fake) -> &'s str {
 
 #[test]
 fn named_hostile_processes_cause_no_delay_and_learn_nothing() {
-    if !may_be_tried("named_hostile_processes_cause_no_delay_and_learn_nothing") {
+    if !have(&[Privilege::OtherUsers, Privilege::Perf]) {
         return;
     }
-    let scene = TempDir::with_prefix("jitscribe-hostile-").expect("a temporary folder");
-    open_folder(scene.path());
+    let scene = Scene::new();
     let modes = [
         "silent", "slow", "mute", "endless", "garbage", "escapes", "fifo", "file", "link",
         "clinging",
     ];
-    let fakes = modes.map(|mode| Fake::start(mode, scene.path()));
+    let fakes = modes.map(|mode| Fake::start(mode, &scene));
     let fake = |mode| fakes.iter().find(|fake| fake.mode == mode).expect("a mode");
     // What they look for can be found: they see it in a program of their own.
     let _own = Running::start(as_nobody("sleep").arg("600").env(OWN.0, OWN.1));
@@ -185,7 +195,8 @@ fn named_hostile_processes_cause_no_delay_and_learn_nothing() {
     let java = Java::start(&jdk, &["-XX:+PreserveFramePointer"], &[LONG]);
     let mut pids: Vec<_> = fakes.iter().map(Fake::pid).collect();
     pids.push(java.pid());
-    let said = record(&["-p", &pids.join(","), "--duration", "1", "-o", "it.data"], java.dir());
+    let options = ["-p", &pids.join(","), "--duration", "1", "-o", "it.data"];
+    let said = record(&options, &scene.agent(), java.dir());
 
     for mode in ["silent", "slow", "mute"] {
         assert!(
@@ -229,26 +240,19 @@ fn named_hostile_processes_cause_no_delay_and_learn_nothing() {
 
 #[test]
 fn a_signal_ends_the_command_without_an_answer_and_leaves_no_files() {
-    if !may_be_tried("a_signal_ends_the_command_without_an_answer_and_leaves_no_files") {
+    if !have(&[Privilege::OtherUsers, Privilege::Perf]) {
         return;
     }
-    let scene = TempDir::with_prefix("jitscribe-hostile-").expect("a temporary folder");
-    open_folder(scene.path());
+    let scene = Scene::new();
     for signal in [Signal::INT, Signal::KILL] {
         // With nothing to listen at, so that there are both a pipe and a file that asks it to listen.
-        let fake = Fake::start("mute", scene.path());
+        let fake = Fake::start("mute", &scene);
         let mut record = interruptible_jitscribe();
-        record.args([
-            "record",
-            "--allow-empty",
-            "-p",
-            &fake.pid(),
-            "--duration",
-            "1",
-            "-e",
-            "cpu-clock",
-        ]);
-        record.env("JITSCRIBE_JAVA_AGENT", java_agent()).current_dir(scene.path());
+        record.args(["record", "--allow-empty", "-p", &fake.pid(), "--duration", "1"]);
+        record
+            .args(["-e", "cpu-clock"])
+            .env("JITSCRIBE_JAVA_AGENT", scene.agent())
+            .current_dir(scene.path());
         let mut record =
             record.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("jitscribe");
         fake.wait_for("signal");
@@ -281,20 +285,17 @@ echo $java >pid
 
 #[test]
 fn many_processes_of_another_user_do_not_block_requests_to_a_jvm() {
-    if !may_be_tried("many_processes_of_another_user_do_not_block_requests_to_a_jvm") {
+    if !have(&[Privilege::OtherUsers, Privilege::Processes, Privilege::Perf]) {
         return;
     }
     let jdk = Jdk::of_debian_12();
-    let dir = TempDir::with_prefix("jitscribe-hostile-").expect("a temporary folder");
-    open_folder(dir.path());
+    let dir = Scene::new();
     open_folder(&dir.path().join("fakes"));
     jdk.compile("Tiers.java", dir.path());
-    let program = dir.path().join("fake_jvm.py");
-    fs::copy(workload("hostile/fake_jvm.py"), &program).expect("copied");
     let mut all = tool("unshare");
     all.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", ALL]);
-    all.env("JAVA", jdk.tool("java").get_program()).env("FAKE", program);
-    all.env("JITSCRIBE", jitscribe().get_program()).env("JITSCRIBE_JAVA_AGENT", java_agent());
+    all.env("JAVA", jdk.tool("java").get_program()).env("FAKE", dir.fake_jvm());
+    all.env("JITSCRIBE", jitscribe().get_program()).env("JITSCRIBE_JAVA_AGENT", dir.agent());
     all.stdin(Stdio::null()).stdout(Stdio::null()).current_dir(dir.path());
     let mut all = all.spawn().expect("unshare");
     let code = end_of(&mut all);
