@@ -1,17 +1,7 @@
 //! The usual prologues, instruction by instruction.
 
-use crate::common::{MACHINES, Placed, State, by_rows, entry};
-use unwind_info::{Machine, Row, Unwind, behind_code, fde, offset_behind};
-
-fn states(machine: Machine, size: u64, unwind: &Unwind<'_>) -> Vec<State> {
-    let mut out = Vec::new();
-    let tables = behind_code(machine, size, unwind, &mut out).unwrap();
-    let (frames, header) = out.split_at(tables.eh_frame);
-    let code = 0x7f00_0000_0000;
-    let frames_at = code + offset_behind(size).unwrap();
-    let header_at = frames_at + tables.eh_frame as u64;
-    Placed { machine, code, code_size: size, frames, frames_at, header, header_at }.all()
-}
+use crate::common::{MACHINES, State, by_rows, entry, states_behind_code as states};
+use unwind_info::{Machine, Row, Unwind, behind_code, fde};
 
 fn state(cfa: (u16, i64), saved: &[(u16, i64)]) -> State {
     State { cfa, saved: saved.iter().copied().collect(), signed: false }
@@ -79,11 +69,10 @@ fn the_precomputed_entry_equals_the_encoded_rows() {
             }
             let size = u64::from(prologue) + 16;
             if size < 200 {
-                let found =
-                    states(machine, size, &Unwind::FramePointer { prologue, signed: false });
+                let unwind = Unwind::FramePointer { prologue, signed: false };
                 let offsets = (0..size as u32).step_by(unit as usize);
                 let model: Vec<_> = offsets.map(|at| by_rows(machine, &rows, at)).collect();
-                assert_eq!(found, model);
+                assert_eq!(states(machine, size, &unwind), model);
             }
         }
     }

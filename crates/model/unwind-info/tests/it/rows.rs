@@ -1,12 +1,9 @@
 //! Rows in, rows out: gimli's evaluation of the output agrees with a naive model.
 
-use crate::common::{MACHINES, Placed, by_rows};
+use crate::common::{MACHINES, Placed, by_rows, entry, states_behind_code};
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
-use unwind_info::{
-    EH_FRAME_HDR_SIZE, Error, Machine, Row, Unwind, behind_code, eh_frame, eh_frame_hdr, fde,
-    offset_behind,
-};
+use unwind_info::{Error, Machine, Row, Unwind, behind_code, eh_frame, eh_frame_hdr, fde};
 
 #[derive(Debug, Clone)]
 struct OwnedRow {
@@ -179,22 +176,8 @@ proptest! {
 fn tables_follow_code_of_any_size() {
     for machine in MACHINES {
         for size in (1..40_u64).map(|units| units * u64::from(machine.code_alignment())) {
-            let mut out = Vec::new();
-            let tables = behind_code(machine, size, &Unwind::Rows(&[]), &mut out).unwrap();
-            assert_eq!((tables.total(), tables.eh_frame_hdr), (out.len(), EH_FRAME_HDR_SIZE));
-            let (frames, header) = out.split_at(tables.eh_frame);
-            let frames_at = 0x1000 + offset_behind(size).unwrap();
-            let header_at = frames_at + tables.eh_frame as u64;
-            let placed = Placed {
-                machine,
-                code: 0x1000,
-                code_size: size,
-                frames,
-                frames_at,
-                header,
-                header_at,
-            };
-            assert!(placed.all().iter().all(|state| *state == crate::common::entry(machine)));
+            let states = states_behind_code(machine, size, &Unwind::Rows(&[]));
+            assert!(states.iter().all(|state| *state == entry(machine)));
         }
     }
 }
@@ -231,40 +214,33 @@ fn only_changes_are_written() {
 
 #[test]
 fn unsupported_rows_are_refused() {
-    let refused = |machine, size, unwind: Unwind<'_>| {
-        behind_code(machine, size, &unwind, &mut Vec::new()).unwrap_err()
-    };
+    use Machine::{Aarch64, X86_64};
     let row = Row::new(4, 7, 16);
-    let rows = |rows: &[Row<'_>]| refused(Machine::X86_64, 8, Unwind::Rows(rows));
-    assert_eq!(rows(&[row, row]), Error::RowOrder { row: 1 });
-    assert_eq!(rows(&[Row::new(8, 7, 16)]), Error::RowOutside { row: 0 });
-    assert_eq!(
-        refused(Machine::Aarch64, 8, Unwind::Rows(&[Row::new(2, 7, 16)])),
-        Error::Alignment { offset: 2 }
-    );
-    assert_eq!(rows(&[Row::new(4, 128, 16)]), Error::Register { row: 0, register: 128 });
-    assert_eq!(
-        rows(&[row.saved(&[(3, -16), (200, -24)])]),
-        Error::Register { row: 0, register: 200 }
-    );
-    assert_eq!(
-        refused(Machine::Aarch64, 8, Unwind::Rows(&[row.saved(&[(34, -8)])])),
-        Error::Register { row: 0, register: 34 }
-    );
-    assert_eq!(
-        rows(&[row.saved(&[(3, -16), (3, -16)])]),
-        Error::SavedTwice { row: 0, register: 3 }
-    );
-    assert_eq!(rows(&[row.saved(&[(3, -12)])]), Error::Unit { row: 0 });
-    assert_eq!(rows(&[Row::new(4, 7, -4)]), Error::Unit { row: 0 });
-    assert_eq!(rows(&[row.signed(true)]), Error::Signed);
-    let signed = Unwind::FramePointerAlways { signed: true };
-    assert_eq!(refused(Machine::X86_64, 8, signed), Error::Signed);
-    assert_eq!(refused(Machine::X86_64, 1 << 32, Unwind::FRAME_POINTER), Error::TooFar);
-    assert_eq!(refused(Machine::X86_64, 0x8000_0000, Unwind::FRAME_POINTER), Error::TooFar);
-    assert_eq!(refused(Machine::X86_64, u64::MAX, Unwind::FRAME_POINTER), Error::TooFar);
-    assert_eq!(refused(Machine::X86_64, 8, Unwind::EhFrame(&[])), Error::Ready);
-    let unwind = Unwind::EhFrame(Machine::X86_64.cie());
-    assert_eq!(refused(Machine::X86_64, 8, unwind), Error::Ready);
-    assert_eq!(fde(Machine::X86_64, 24, 0, 8, &unwind, &mut Vec::new()), Err(Error::ReadyAsEntry));
+    let cases: [(Machine, &[Row<'_>], Error); 10] = [
+        (X86_64, &[row, row], Error::RowOrder { row: 1 }),
+        (X86_64, &[Row::new(8, 7, 16)], Error::RowOutside { row: 0 }),
+        (Aarch64, &[Row::new(2, 7, 16)], Error::Alignment { offset: 2 }),
+        (X86_64, &[Row::new(4, 128, 16)], Error::Register { row: 0, register: 128 }),
+        (X86_64, &[row.saved(&[(3, -16), (200, -24)])], Error::Register { row: 0, register: 200 }),
+        (Aarch64, &[row.saved(&[(34, -8)])], Error::Register { row: 0, register: 34 }),
+        (X86_64, &[row.saved(&[(3, -16), (3, -16)])], Error::SavedTwice { row: 0, register: 3 }),
+        (X86_64, &[row.saved(&[(3, -12)])], Error::Unit { row: 0 }),
+        (X86_64, &[Row::new(4, 7, -4)], Error::Unit { row: 0 }),
+        (X86_64, &[row.signed(true)], Error::Signed),
+    ];
+    let ready = Unwind::EhFrame(X86_64.cie());
+    let rows = cases.map(|(machine, rows, error)| (machine, 8, Unwind::Rows(rows), error));
+    let others = [
+        (X86_64, 8, Unwind::FramePointerAlways { signed: true }, Error::Signed),
+        (X86_64, 1 << 32, Unwind::FRAME_POINTER, Error::TooFar),
+        (X86_64, 0x8000_0000, Unwind::FRAME_POINTER, Error::TooFar),
+        (X86_64, u64::MAX, Unwind::FRAME_POINTER, Error::TooFar),
+        (X86_64, 8, Unwind::EhFrame(&[]), Error::Ready),
+        (X86_64, 8, ready, Error::Ready),
+    ];
+    for (machine, size, unwind, expected) in rows.into_iter().chain(others) {
+        let result = behind_code(machine, size, &unwind, &mut Vec::new());
+        assert_eq!(result, Err(expected), "{machine:?} {size:#x} {unwind:?}");
+    }
+    assert_eq!(fde(X86_64, 24, 0, 8, &ready, &mut Vec::new()), Err(Error::ReadyAsEntry));
 }

@@ -48,6 +48,11 @@ impl Instruction {
             }
             out.push(operation + number(register));
         };
+        let stack = |operation: u8, register: usize, at: i32, out: &mut Vec<u8>| {
+            let (prefix, modrm) = (0x48 | high(register) << 2, 0x84 | number(register) << 3);
+            out.extend([prefix, operation, modrm, 0x24]);
+            out.extend(at.to_le_bytes());
+        };
         match *self {
             Self::Push(register) => short(0x50, register, out),
             Self::Pop(register) => short(0x58, register, out),
@@ -55,18 +60,9 @@ impl Instruction {
                 out.extend([0x48, 0x81, 0xc4]);
                 out.extend(bytes.to_le_bytes());
             }
-            Self::Store(register, at) => {
-                out.extend([0x48 | high(register) << 2, 0x89, 0x84 | number(register) << 3, 0x24]);
-                out.extend(at.to_le_bytes());
-            }
-            Self::Load(register, at) => {
-                out.extend([0x48 | high(register) << 2, 0x8b, 0x84 | number(register) << 3, 0x24]);
-                out.extend(at.to_le_bytes());
-            }
-            Self::SetFrame(register, at) => {
-                out.extend([0x48 | high(register) << 2, 0x8d, 0x84 | number(register) << 3, 0x24]);
-                out.extend(at.to_le_bytes());
-            }
+            Self::Store(register, at) => stack(0x89, register, at, out),
+            Self::Load(register, at) => stack(0x8b, register, at, out),
+            Self::SetFrame(register, at) => stack(0x8d, register, at, out),
             Self::Leave(register, at) => {
                 out.extend([0x48 | high(register), 0x8d, 0xa0 | number(register)]);
                 out.extend(at.to_le_bytes());
@@ -119,13 +115,7 @@ struct OwnedRow {
 }
 
 fn borrow(rows: &[OwnedRow]) -> Vec<Row<'_>> {
-    let row = |row: &'_ OwnedRow| (row.offset, row.cfa.0, row.cfa.1);
-    rows.iter()
-        .map(|owned| {
-            let (offset, cfa_register, cfa_offset) = row(owned);
-            Row::new(offset, cfa_register, cfa_offset).saved(&owned.saved)
-        })
-        .collect()
+    rows.iter().map(|it| row(it.offset, it.cfa, &it.saved)).collect()
 }
 
 /// A function that a compiler may generate.
@@ -173,126 +163,133 @@ struct Compiled {
     instructions: Vec<Instruction>,
     rows: Vec<OwnedRow>,
     bytes: Vec<u8>,
+    /// What describes the next instruction, except for its offset.
+    state: OwnedRow,
     /// Where the frame is made.
     body: u64,
 }
 
+impl Compiled {
+    fn add(&mut self, instruction: Instruction) {
+        instruction.encode(&mut self.bytes);
+        self.instructions.push(instruction);
+        let last = self.rows.last();
+        if last.is_none_or(|it| (it.cfa, &it.saved) != (self.state.cfa, &self.state.saved)) {
+            self.add_row();
+        }
+    }
+
+    /// Describes what follows.
+    fn add_row(&mut self) {
+        self.rows.push(OwnedRow { offset: self.bytes.len() as u32, ..self.state.clone() });
+    }
+
+    /// Removes what describes nothing that exists.
+    fn trim_rows(&mut self) {
+        self.rows.retain(|row| (row.offset as usize) < self.bytes.len());
+    }
+
+    /// The stack has this size, from which the CFA is counted unless there is a frame register.
+    fn set_depth(&mut self, depth: i32) {
+        if self.state.cfa.0 == 7 {
+            self.state.cfa.1 = depth;
+        }
+    }
+}
+
 /// `None` if the space is too small for what is stored there.
 fn compile(shape: &Shape) -> Option<Compiled> {
-    let mut instructions: Vec<Instruction> = Vec::new();
-    let mut rows: Vec<OwnedRow> = Vec::new();
-    let mut bytes = Vec::new();
-    let mut state = OwnedRow { offset: 0, cfa: (7, 8), saved: Vec::new() };
-    let mut depth = 8;
-    let add = |instruction: Instruction,
-               state: &OwnedRow,
-               instructions: &mut Vec<Instruction>,
-               rows: &mut Vec<OwnedRow>,
-               bytes: &mut Vec<u8>| {
-        instruction.encode(bytes);
-        instructions.push(instruction);
-        let row = OwnedRow { offset: bytes.len() as u32, ..state.clone() };
-        if rows.last().is_none_or(|last| (last.cfa, &last.saved) != (row.cfa, &row.saved)) {
-            rows.push(row);
-        }
+    let mut made = Compiled {
+        instructions: Vec::new(),
+        rows: Vec::new(),
+        bytes: Vec::new(),
+        state: OwnedRow { offset: 0, cfa: (7, 8), saved: Vec::new() },
+        body: 0,
     };
-    macro_rules! add {
-        ($instruction:expr) => {
-            add($instruction, &state, &mut instructions, &mut rows, &mut bytes)
-        };
-    }
-    macro_rules! follow {
-        () => {
-            if state.cfa.0 == 7 {
-                state.cfa.1 = depth;
-            }
-        };
-    }
+    let mut depth = 8;
     for _ in 0..shape.padding[0] {
-        add!(Instruction::Nop);
+        made.add(Instruction::Nop);
     }
     for &register in &shape.pushed {
         depth += 8;
-        follow!();
-        state.saved.push((DWARF[register], -depth));
-        add!(Instruction::Push(register));
+        made.set_depth(depth);
+        made.state.saved.push((DWARF[register], -depth));
+        made.add(Instruction::Push(register));
     }
     // Into the space that a caller leaves above the return address.
     let stored = if shape.early { shape.stored.len().min(4) } else { 0 };
     for (number, &register) in shape.stored.iter().enumerate().take(stored) {
         let place = 8 * number as i32;
-        state.saved.push((DWARF[register], place));
-        add!(Instruction::Store(register, depth + place));
+        made.state.saved.push((DWARF[register], place));
+        made.add(Instruction::Store(register, depth + place));
     }
     if shape.room > 0 {
         depth += shape.room;
-        follow!();
-        add!(Instruction::Add(-shape.room));
+        made.set_depth(depth);
+        made.add(Instruction::Add(-shape.room));
     }
     if let Some((register, offset)) = shape.frame {
-        state.cfa = (DWARF[register], depth - offset);
-        add!(Instruction::SetFrame(register, offset));
+        made.state.cfa = (DWARF[register], depth - offset);
+        made.add(Instruction::SetFrame(register, offset));
     }
     for _ in 0..shape.padding[1] {
-        add!(Instruction::Nop);
+        made.add(Instruction::Nop);
     }
     for (number, &register) in shape.stored.iter().enumerate().skip(stored) {
         let at = 8 * (number - stored) as i32;
         if at + 8 > shape.room {
             return None;
         }
-        state.saved.push((DWARF[register], at - depth));
-        add!(Instruction::Store(register, at));
+        made.state.saved.push((DWARF[register], at - depth));
+        made.add(Instruction::Store(register, at));
     }
     for &register in shape.pushed.iter().chain(&shape.stored) {
         if shape.frame.is_none_or(|(frame, _)| frame != register) {
-            add!(Instruction::Clobber(register));
+            made.add(Instruction::Clobber(register));
         }
     }
-    let body = state.clone();
-    let body_begins = bytes.len() as u64;
+    let body = made.state.clone();
+    made.body = made.bytes.len() as u64;
     for _ in 0..shape.ways_out {
-        state = body.clone();
+        made.state.clone_from(&body);
         // Behind a `ret` the body continues.
-        rows.retain(|row| (row.offset as usize) < bytes.len());
-        rows.push(OwnedRow { offset: bytes.len() as u32, ..state.clone() });
+        made.trim_rows();
+        made.add_row();
         for _ in 0..shape.padding[2] {
-            add!(Instruction::Nop);
+            made.add(Instruction::Nop);
         }
         if shape.frame.is_some() {
-            add!(Instruction::Add(-64));
+            made.add(Instruction::Add(-64));
         }
         let left = 8 + 8 * shape.pushed.len() as i32;
         let popped: Vec<u16> = shape.pushed.iter().map(|&register| DWARF[register]).collect();
-        let restored = |state: &mut OwnedRow| {
-            state.saved.retain(|(register, _)| popped.contains(register));
-        };
+        let is_popped = |(register, _): &(u16, i32)| popped.contains(register);
         // Registers saved by `mov` are restored by `mov`.
         let lower = if shape.frame.is_some() { 64 } else { 0 };
         for &(register, place) in &body.saved {
             let register = DWARF.iter().position(|dwarf| *dwarf == register).unwrap();
             if shape.stored.contains(&register) {
-                add!(Instruction::Load(register, depth + lower + place));
+                made.add(Instruction::Load(register, depth + lower + place));
             }
         }
         if let Some((register, offset)) = shape.frame {
-            restored(&mut state);
-            state.cfa = (7, left);
-            add!(Instruction::Leave(register, depth - left - offset));
+            made.state.saved.retain(is_popped);
+            made.state.cfa = (7, left);
+            made.add(Instruction::Leave(register, depth - left - offset));
         } else if shape.room > 0 {
-            restored(&mut state);
-            state.cfa = (7, left);
-            add!(Instruction::Add(shape.room));
+            made.state.saved.retain(is_popped);
+            made.state.cfa = (7, left);
+            made.add(Instruction::Add(shape.room));
         }
         for (number, &register) in shape.pushed.iter().enumerate().rev() {
-            state.cfa = (7, 8 + 8 * number as i32);
-            state.saved.retain(|(saved, _)| *saved != DWARF[register]);
-            add!(Instruction::Pop(register));
+            made.state.cfa = (7, 8 + 8 * number as i32);
+            made.state.saved.retain(|(saved, _)| *saved != DWARF[register]);
+            made.add(Instruction::Pop(register));
         }
-        add!(Instruction::Ret);
+        made.add(Instruction::Ret);
     }
-    rows.retain(|row| (row.offset as usize) < bytes.len());
-    Some(Compiled { instructions, rows, bytes, body: body_begins })
+    made.trim_rows();
+    Some(made)
 }
 
 /// The state that all walks should produce.
@@ -339,7 +336,7 @@ fn new_stack() -> Stack {
 
 fn check_code(shape: &Shape) -> Result<(), TestCaseError> {
     let Some(compiled) = compile(shape) else { return Ok(()) };
-    let Compiled { instructions, rows, bytes: code, body: body_begins } = compiled;
+    let Compiled { instructions, rows, bytes: code, body: body_begins, .. } = compiled;
     let rows = borrow(&rows);
     let mut infos = Vec::new();
     let pieces = match encode(code.len() as u64, &Unwind::Rows(&rows), &mut infos) {
@@ -586,36 +583,30 @@ fn code_with_several_frame_changes_has_several_pieces() {
 
 #[test]
 fn inexpressible_rows_are_refused() {
-    let refused = |rows: &[Row<'_>]| match encode(100, &Unwind::Rows(rows), &mut Vec::new()) {
-        Err(Error::Inexpressible { row, why }) => (row, why),
-        other => panic!("{other:?}"),
-    };
     let first = row(1, (7, 16), &[]);
-    assert_eq!(
-        refused(&[first, row(2, (0, 16), &[])]),
-        (1, Inexpressible::FrameRegister { register: 0 })
-    );
-    assert_eq!(
-        refused(&[row(2, (7, 16), &[(8, -16)])]),
-        (0, Inexpressible::Volatile { register: 8 })
-    );
-    assert_eq!(
-        refused(&[row(2, (7, 16), &[(17, -16)])]),
-        (0, Inexpressible::Volatile { register: 17 })
-    );
-    assert_eq!(refused(&[row(2, (7, 16), &[(16, -16)])]), (0, Inexpressible::ReturnAddress));
-    assert_eq!(refused(&[row(2, (7, 0), &[])]), (0, Inexpressible::Below));
-    assert_eq!(refused(&[row(2, (7, 16), &[(3, -24)])]), (0, Inexpressible::Below));
-    assert_eq!(refused(&[row(2, (6, 16), &[(3, -264)])]), (0, Inexpressible::FarFromFrame));
-    let error = |unwind: Unwind<'_>| encode(100, &unwind, &mut Vec::new()).unwrap_err();
-    assert_eq!(error(Unwind::EhFrame(&[])), Error::ReadyAsEntry);
-    assert_eq!(error(Unwind::FramePointerAlways { signed: true }), Error::Signed);
-    assert_eq!(error(Unwind::Rows(&[row(2, (7, 20), &[])])), Error::Unit { row: 0 });
-    assert_eq!(error(Unwind::Rows(&[first, first])), Error::RowOrder { row: 1 });
-    assert_eq!(error(Unwind::Rows(&[row(100, (7, 16), &[])])), Error::RowOutside { row: 0 });
+    for (rows, at, cause) in [
+        (&[first, row(2, (0, 16), &[])][..], 1, Inexpressible::FrameRegister { register: 0 }),
+        (&[row(2, (7, 16), &[(8, -16)])], 0, Inexpressible::Volatile { register: 8 }),
+        (&[row(2, (7, 16), &[(17, -16)])], 0, Inexpressible::Volatile { register: 17 }),
+        (&[row(2, (7, 16), &[(16, -16)])], 0, Inexpressible::ReturnAddress),
+        (&[row(2, (7, 0), &[])], 0, Inexpressible::Below),
+        (&[row(2, (7, 16), &[(3, -24)])], 0, Inexpressible::Below),
+        (&[row(2, (6, 16), &[(3, -264)])], 0, Inexpressible::FarFromFrame),
+    ] {
+        match encode(100, &Unwind::Rows(rows), &mut Vec::new()) {
+            Err(Error::Inexpressible { row, why }) => assert_eq!((row, why), (at, cause)),
+            other => panic!("{other:?} instead of {cause:?}"),
+        }
+    }
     let twice = [(3, -16), (3, -24)];
-    assert_eq!(
-        error(Unwind::Rows(&[row(2, (7, 32), &twice)])),
-        Error::SavedTwice { row: 0, register: 3 }
-    );
+    for (unwind, expected) in [
+        (Unwind::EhFrame(&[]), Error::ReadyAsEntry),
+        (Unwind::FramePointerAlways { signed: true }, Error::Signed),
+        (Unwind::Rows(&[row(2, (7, 20), &[])]), Error::Unit { row: 0 }),
+        (Unwind::Rows(&[first, first]), Error::RowOrder { row: 1 }),
+        (Unwind::Rows(&[row(100, (7, 16), &[])]), Error::RowOutside { row: 0 }),
+        (Unwind::Rows(&[row(2, (7, 32), &twice)]), Error::SavedTwice { row: 0, register: 3 }),
+    ] {
+        assert_eq!(encode(100, &unwind, &mut Vec::new()), Err(expected));
+    }
 }

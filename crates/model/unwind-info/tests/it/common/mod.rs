@@ -12,7 +12,7 @@ use gimli::{
     AArch64, BaseAddresses, CfaRule, LittleEndian, RegisterRule, UnwindContext, UnwindTableRow,
     Vendor,
 };
-use unwind_info::{Machine, Row};
+use unwind_info::{EH_FRAME_HDR_SIZE, Machine, Row, Unwind, behind_code, offset_behind};
 
 pub const MACHINES: [Machine; 2] = [Machine::X86_64, Machine::Aarch64];
 
@@ -87,17 +87,10 @@ impl Placed<'_> {
         let header = EhFrameHdr::new(self.header, LittleEndian).parse(&bases, 8).unwrap();
         assert_eq!(header.eh_frame_ptr(), gimli::Pointer::Direct(self.frames_at));
         let table = header.table().unwrap();
-        let fde = table
-            .fde_for_address(
-                &frames,
-                &bases,
-                self.code.wrapping_add_signed(offset),
-                EhFrame::cie_from_offset,
-            )
-            .ok()?;
+        let address = self.code.wrapping_add_signed(offset);
+        let fde = table.fde_for_address(&frames, &bases, address, EhFrame::cie_from_offset).ok()?;
         assert_eq!((fde.initial_address(), fde.len()), (self.code, self.code_size));
         let mut context = UnwindContext::new();
-        let address = self.code.wrapping_add_signed(offset);
         let row = fde.unwind_info_for_address(&frames, &bases, &mut context, address).unwrap();
         assert_eq!(fde.cie().return_address_register().0, self.machine.return_address());
         Some(state(row))
@@ -110,4 +103,16 @@ impl Placed<'_> {
         assert_eq!(self.at(self.code_size as i64), None);
         (0..self.code_size as i64).step_by(unit).map(|offset| self.at(offset).unwrap()).collect()
     }
+}
+
+/// The state at each instruction of a code with its tables behind it.
+pub fn states_behind_code(machine: Machine, size: u64, unwind: &Unwind<'_>) -> Vec<State> {
+    let mut out = Vec::new();
+    let tables = behind_code(machine, size, unwind, &mut out).unwrap();
+    assert_eq!((tables.total(), tables.eh_frame_hdr), (out.len(), EH_FRAME_HDR_SIZE));
+    let (frames, header) = out.split_at(tables.eh_frame);
+    let code = 0x7f00_0000_0000;
+    let frames_at = code + offset_behind(size).unwrap();
+    let header_at = frames_at + tables.eh_frame as u64;
+    Placed { machine, code, code_size: size, frames, frames_at, header, header_at }.all()
 }
