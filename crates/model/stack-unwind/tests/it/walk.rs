@@ -32,10 +32,19 @@ impl Mappings for OneFile {
 
 /// The tables of a file with this one function.
 fn tables(unwind: &Unwind<'_>) -> OneFile {
+    OneFile(of_section(encoded(unwind)).map(Rc::new))
+}
+
+/// The section `.eh_frame` of this one function, which is behind it.
+fn encoded(unwind: &Unwind<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     unwind_info::eh_frame(Machine::X86_64, SIZE, SIZE as i64, unwind, &mut bytes).expect("tables");
+    bytes
+}
+
+fn of_section(bytes: Vec<u8>) -> Option<Tables> {
     let eh_frame = Some(Section { address: CODE + SIZE, bytes });
-    OneFile(Tables::new(Sections { eh_frame, ..Sections::default() }).map(Rc::new))
+    Tables::new(Sections { eh_frame, ..Sections::default() })
 }
 
 fn registers(ip: u64, sp: u64, bp: u64) -> Registers {
@@ -187,17 +196,14 @@ fn no_frame_pointer_is_guessed_below_the_frame() {
 /// `_start` and the starts of threads: a CIE whose return address is undefined (`DW_CFA_undefined`, 7).
 #[test]
 fn a_function_without_a_return_address_is_the_bottom() {
-    let mut bytes = Vec::new();
-    unwind_info::eh_frame(Machine::X86_64, SIZE, SIZE as i64, &Unwind::Rows(&[]), &mut bytes)
-        .expect("tables");
+    let mut bytes = encoded(&Unwind::Rows(&[]));
     // The instructions of the FDE are padding so far.
     let length = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize + 4;
     let fde = length(0);
     let instructions = fde + 17;
     assert!(bytes[instructions..fde + length(fde)].iter().all(|&byte| byte == 0));
     bytes[instructions..instructions + 2].copy_from_slice(&[7, 16]);
-    let eh_frame = Some(Section { address: CODE + SIZE, bytes });
-    let tables = Tables::new(Sections { eh_frame, ..Sections::default() }).expect("tables");
+    let tables = of_section(bytes).expect("tables");
     assert!(tables.is_bottom(CODE) && tables.is_bottom(CODE + SIZE - 1));
     assert!(!tables.is_bottom(CODE + SIZE) && !tables.is_bottom(CODE - 1));
     let mut file = OneFile(Some(Rc::new(tables)));
@@ -234,9 +240,7 @@ proptest! {
         debug in any::<bool>(),
     ) {
         let rows = [Row::new(4, 7, 16).saved(&[(6, -16)]), Row::new(8, 6, 16).saved(&[(6, -16)])];
-        let mut real = Vec::new();
-        unwind_info::eh_frame(Machine::X86_64, SIZE, SIZE as i64, &Unwind::Rows(&rows), &mut real)
-            .expect("tables");
+        let mut real = encoded(&Unwind::Rows(&rows));
         for (at, byte) in changes {
             if let Some(place) = real.get_mut(at) {
                 *place = byte;
