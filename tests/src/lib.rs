@@ -23,6 +23,7 @@ pub mod pprof;
 pub mod profile;
 pub mod profiles;
 pub mod receiver;
+pub mod recordings;
 pub mod running;
 pub mod sample;
 pub mod sampled;

@@ -17,12 +17,30 @@ use crate::perf::Perf;
 use crate::sample::{Sample, is_perf_map};
 use crate::tool::{ToolOutput, crate_dir, run};
 
-/// A recording of a real program, with a folder of its own that was the program's working directory.
+/// Where a recording lies.
+#[derive(Debug)]
+enum Folder {
+    /// Of one test, which removes it.
+    Own(TempDir),
+    /// Of all tests of a run: see [`recordings`](crate::recordings).
+    Shared(PathBuf),
+}
+
+impl Folder {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Own(dir) => dir.path(),
+            Self::Shared(dir) => dir,
+        }
+    }
+}
+
+/// A recording of a real program, with a folder that was the program's working directory.
 ///
-/// What the program and perf left in `/tmp` under its process ids is removed when this is dropped.
+/// If the folder is its own, what the program and perf left in `/tmp` under its process ids is removed when this is dropped.
 #[derive(Debug)]
 pub struct Recording {
-    dir: TempDir,
+    dir: Folder,
     perf: Perf,
     /// What the recorded program printed.
     pub printed: ToolOutput,
@@ -32,7 +50,7 @@ pub struct Recording {
 /// How a recording is made.
 #[derive(Debug)]
 pub struct Recorder {
-    dir: TempDir,
+    dir: Folder,
     perf: Perf,
     options: Vec<String>,
     env: Vec<(String, String)>,
@@ -47,8 +65,18 @@ impl Default for Recorder {
 impl Recorder {
     /// A recording on the monotonic clock, with frame-pointer call chains.
     pub fn new() -> Self {
+        let dir = TempDir::with_prefix("jitscribe-live-").expect("a temporary folder");
+        Self::at(Folder::Own(dir))
+    }
+
+    /// The same in a folder that tests share.
+    pub(crate) fn in_folder(dir: &Path) -> Self {
+        Self::at(Folder::Shared(dir.to_owned()))
+    }
+
+    fn at(dir: Folder) -> Self {
         Self {
-            dir: TempDir::with_prefix("jitscribe-live-").expect("a temporary folder"),
+            dir,
             perf: Perf::installed(),
             options: ["-k", "mono", "-F", "999", "-g"].map(str::to_owned).to_vec(),
             env: Vec::new(),
@@ -93,13 +121,22 @@ impl Recorder {
 
     /// Takes over what a command made from [`Recorder::command`] recorded.
     pub fn finish(self, printed: ToolOutput) -> Recording {
-        let raw = self.perf.samples(&self.dir.path().join("perf.data"));
-        assert!(raw.len() > 100, "only {} samples were recorded", raw.len());
-        Recording { dir: self.dir, perf: self.perf, printed, raw }
+        Recording::of(self.dir, self.perf, printed)
     }
 }
 
 impl Recording {
+    fn of(dir: Folder, perf: Perf, printed: ToolOutput) -> Self {
+        let raw = perf.samples(&dir.path().join("perf.data"));
+        assert!(raw.len() > 100, "only {} samples were recorded", raw.len());
+        Self { dir, perf, printed, raw }
+    }
+
+    /// One that lies in a folder that tests share.
+    pub(crate) fn open(dir: PathBuf) -> Self {
+        Self::of(Folder::Shared(dir), Perf::installed(), ToolOutput::default())
+    }
+
     /// The folder in which the program ran.
     pub fn dir(&self) -> &Path {
         self.dir.path()
@@ -142,9 +179,13 @@ impl Recording {
         self.perf.samples(&out)
     }
 
-    /// The samples after `jitscribe inject`.
+    /// The samples after `jitscribe inject`, which is run once of a recording that tests share.
     pub fn ours(&self) -> InjectedRecording {
-        self.ours_with::<&OsStr>(&[])
+        let data = self.dir.path().join("ours.data");
+        match self.dir {
+            Folder::Shared(_) if data.exists() => self.injected(data, ToolOutput::default()),
+            _ => self.ours_with::<&OsStr>(&[]),
+        }
     }
 
     /// The samples after `jitscribe inject` with options.
@@ -301,6 +342,9 @@ impl InjectedRecording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
+        if matches!(self.dir, Folder::Shared(_)) {
+            return;
+        }
         let pids = self.pids();
         let Ok(entries) = std::fs::read_dir("/tmp") else { return };
         for entry in entries.flatten() {

@@ -5,11 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use disassembly::mask_addresses;
-use end_to_end::demo::{demo, record_demo_with};
+use end_to_end::demo::{demo, record_demo};
 use end_to_end::java::Jdk;
 use end_to_end::jitscribe::{java_agent, jitscribe};
-use end_to_end::live::workload;
+use end_to_end::live::{Recorder, Recording, workload};
 use end_to_end::profiles::read;
+use end_to_end::recordings::DEMO;
 use end_to_end::tool::{installed, run};
 use profile::{CodeKey, CodeSource, Function, FunctionKey, FunctionKind, Profile};
 use tempfile::TempDir;
@@ -93,11 +94,8 @@ fn same_codes(one: &Codes, other: &Codes) -> (usize, usize) {
 /// Cranelift's code of one source has the same bytes in each process, but for the addresses in it.
 #[test]
 fn functions_and_codes_of_the_demo_are_the_same_in_two_processes() {
-    let options = ["-k", "mono", "-F", "999", "-g"];
-    let [one, other] = [(); 2].map(|()| {
-        let (recording, _) = record_demo_with(&options);
-        keys(&recording.data(), |_| true)
-    });
+    let of = |recording: &Recording| keys(&recording.data(), |_| true);
+    let (one, other) = (of(&DEMO.get()), of(&record_demo(Recorder::new(), &[]).0));
     let both = expect_same_functions(&one.0, &other.0);
     assert!(both >= 8, "{both} functions in both: {:?}", one.0.keys());
     let (_, same) = same_codes(&one.1, &other.1);
@@ -238,7 +236,7 @@ fn methods_of_java_are_the_same_in_two_processes() {
 /// A program that is built again is another runtime: its functions have other ids, and the same lineage.
 #[test]
 fn the_demo_is_a_runtime_with_a_build_id() {
-    let (recording, _) = record_demo_with(&["-k", "mono", "-F", "999"]);
+    let recording = DEMO.get();
     let program = demo(recording.dir(), "x", &[]).swap_remove(0);
     let elf = fs::read(&program).expect("the demo");
     let elf = object::File::parse(&*elf).expect("an ELF file");

@@ -5,10 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use end_to_end::corpus::Corpus;
-use end_to_end::demo::record_demo_with;
 use end_to_end::jitscribe::inject;
-use end_to_end::live::{Recorder, workload};
 use end_to_end::profiles::{Compared, read, stacks};
+use end_to_end::recordings::{DEMO, DEMO_COPIED, NODE};
 use end_to_end::truth::Truth;
 use profile::{FunctionKind, Profile};
 use serde_json::Value;
@@ -43,11 +42,8 @@ fn expect_truth(profile: &Profile, truth: &Truth, samples: usize) {
 
 #[test]
 fn the_demos_functions_lines_and_inlined_calls_are_those_it_recorded() {
-    for options in [
-        &["-k", "mono", "-F", "999", "-g"][..],
-        &["-k", "mono", "-F", "999", "--call-graph", "dwarf,4096"],
-    ] {
-        let (recording, truth) = record_demo_with(options);
+    for shared in [DEMO, DEMO_COPIED] {
+        let (recording, truth) = shared.with_truth();
         let ours = recording.ours();
         let recorded = read(&ours.data);
         assert!(recorded.warnings.is_empty(), "{:?}", recorded.warnings);
@@ -62,7 +58,7 @@ fn the_demos_functions_lines_and_inlined_calls_are_those_it_recorded() {
 /// All compilations of the sampled functions are in the profile, in the order of time, and no sample is outside the time of its code.
 #[test]
 fn compilations_of_the_demo_have_times() {
-    let (recording, truth) = record_demo_with(&["-k", "mono", "-F", "999", "-g"]);
+    let (recording, truth) = DEMO.with_truth();
     let recorded = read(&recording.data());
     let profile = &recorded.profile;
     let mut sampled = 0;
@@ -99,19 +95,11 @@ fn compilations_of_the_demo_have_times() {
 }
 
 #[test]
-fn stacks_of_the_demo_are_perfs() {
-    let (recording, _) = record_demo_with(&["-k", "mono", "-F", "999", "-g"]);
-    let data = recording.ours().data;
-    Compared::of(&data, &read(&data).profile).expect_equal(200);
-}
-
-#[test]
-fn stacks_of_node_are_perfs() {
-    let script = workload("spin.js");
-    let script = script.to_str().expect("a UTF-8 path");
-    let recording = Recorder::new().record(&["node", "--perf-prof", script]);
-    let data = recording.ours().data;
-    Compared::of(&data, &read(&data).profile).expect_equal(200);
+fn stacks_of_live_recordings_are_perfs() {
+    for shared in [DEMO, NODE] {
+        let data = shared.get().ours().data;
+        Compared::of(&data, &read(&data).profile).expect_equal(200);
+    }
 }
 
 /// The programs and libraries of these recordings are not on this machine: the jitted code is named all the same.

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use end_to_end::demo::record_demo_with;
+use end_to_end::jitscribe::inject;
 use end_to_end::live::{Recorder, workload};
 use end_to_end::profiles::read;
+use end_to_end::recordings::DEMO;
 use end_to_end::tool::{run, tool};
 use end_to_end::truth::Truth;
 use jitdump::{CodeEvent, Dump};
@@ -122,7 +123,7 @@ fn expect_names(code: &mut RecordedCode<'_>, id: CodeId, file: &Path) -> usize {
 
 #[test]
 fn listings_of_the_demo_are_its_dump_and_its_own_record() {
-    let (recording, truth) = record_demo_with(&["-k", "mono", "-F", "999", "-g"]);
+    let (recording, truth) = DEMO.with_truth();
     let data = recording.ours().data;
     let mut recorded = read(&data);
     let profile = &recorded.profile;
@@ -225,9 +226,11 @@ fn listings_of_a_program_are_the_file() {
 /// Without the list of codes, or with a damaged one, a profile is the same but for the times of compilations, and one warning says so.
 #[test]
 fn lists_of_codes_may_be_gone_or_damaged() {
-    let (recording, _) = record_demo_with(&["-k", "mono", "-F", "999", "-g"]);
-    let data = recording.ours().data;
-    let list = recording.dir().join(format!("ours.data.jit/jit-{}.codes.jsonl", recording.pid()));
+    let recording = DEMO.get();
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("ours.data");
+    inject::<_, &str>(&recording.data(), &data, []);
+    let list = folder.path().join(format!("ours.data.jit/jit-{}.codes.jsonl", recording.pid()));
     let whole = fs::read_to_string(&list).expect("a list");
     let own = |profile: &Profile| {
         let samples = profile.samples().iter();
