@@ -1,4 +1,4 @@
-//! Java without the agent: its perf map is written at exit, or whenever `jcmd` asks for it.
+//! Java without the agent: its perf map is written whenever `jcmd` asks for it.
 
 use std::fs;
 use std::path::Path;
@@ -33,20 +33,6 @@ fn expect_as_good_as_stock(recording: &Recording, ours: &InjectedRecording) {
     assert_eq!(tally.perf_wrong, 0, "{tally:?}");
     let perf = recording.perf();
     expect_chains_kept(&perf.chains(&recording.data()), &perf.chains(&ours.data));
-}
-
-#[test]
-fn map_written_at_exit() {
-    let recorder = Recorder::new();
-    compile(recorder.dir());
-    let recording = recorder.record(&[
-        "java",
-        "-XX:+UnlockDiagnosticVMOptions",
-        "-XX:+DumpPerfMapAtExit",
-        "-XX:+PreserveFramePointer",
-        "Spin",
-    ]);
-    recording.expect_map_applied();
 }
 
 #[test]
