@@ -228,10 +228,8 @@ proptest! {
     }
 }
 
-type Add = fn(&mut code_timeline::SourceBuilder<'_, &'static str>);
-
 /// What is where at the end of one source's events.
-fn final_layout(add: Add) -> String {
+fn final_layout(add: impl Fn(&mut code_timeline::SourceBuilder<'_, &'static str>)) -> String {
     let processes = Processes::new();
     let mut builder = HistoryBuilder::new();
     let mut source = builder.source();
@@ -254,69 +252,56 @@ fn code(address: u64, origin: &'static str) -> Code<&'static str> {
 const ONE: AddressSpaceId = AddressSpaceId::ONLY;
 
 #[test]
-fn a_move_finds_its_code() {
-    let cases: [(&str, Add, &str); 6] = [
-        (
-            "a move with a reused index moves the code at the old address",
-            |source| {
-                source.load(ONE, 1, 7, code(0, "A"));
-                source.load(ONE, 2, 7, code(16, "B"));
-                source.moved(ONE, 3, 7, 0, 32);
-                source.moved(ONE, 4, 7, 32, 48);
-            },
-            "B 16..24 of 16..24, A 48..56 of 48..56",
-        ),
-        (
-            "a move applies to code that was overwritten before the move",
-            |source| {
-                source.load(ONE, 1, 1, code(0, "A"));
-                source.load(ONE, 2, 2, code(0, "B"));
-                source.moved(ONE, 3, 1, 0, 32);
-            },
-            "B 0..8 of 0..8, A 32..40 of 32..40",
-        ),
-        (
-            "an unknown index is the code at the old address",
-            |source| {
-                source.load(ONE, 1, 1, code(0, "A"));
-                source.moved(ONE, 3, 9, 0, 32);
-                source.moved(ONE, 4, 1, 32, 48);
-            },
-            "A 48..56 of 48..56",
-        ),
-        (
-            "after a lost move the index identifies the code",
-            |source| {
-                source.load(ONE, 1, 1, code(0, "A"));
-                source.moved(ONE, 3, 1, 16, 32);
-                source.moved(ONE, 3, 2, 16, 48);
-            },
-            "A 32..40 of 32..40",
-        ),
-        (
-            "unloaded code cannot be moved",
-            |source| {
-                let a = source.load(ONE, 1, 1, code(0, "A"));
-                source.unload(ONE, 5, a);
-                source.load(ONE, 1, 2, code(8, "B"));
-                source.moved(ONE, 3, 1, 0, 32);
-                source.moved(ONE, 6, 1, 32, 48);
-            },
-            "B 8..16 of 8..16",
-        ),
-        (
-            "times count before the order of the file",
-            |source| {
-                source.moved(ONE, 3, 1, 0, 32);
-                source.load(ONE, 4, 1, code(0, "B"));
-                source.load(ONE, 1, 1, code(0, "A"));
-            },
-            "B 0..8 of 0..8, A 32..40 of 32..40",
-        ),
-    ];
-    for (rule, add, expected) in cases {
-        assert_eq!(final_layout(add), expected, "{rule}");
-    }
+fn a_move_with_a_reused_index_moves_the_code_at_the_old_address() {
+    let shown = final_layout(|source| {
+        source.load(ONE, 1, 7, code(0, "A"));
+        source.load(ONE, 2, 7, code(16, "B"));
+        source.moved(ONE, 3, 7, 0, 32);
+        source.moved(ONE, 4, 7, 32, 48);
+    });
+    assert_eq!(shown, "B 16..24 of 16..24, A 48..56 of 48..56");
+}
+
+#[test]
+fn a_move_applies_to_code_that_was_overwritten_before_the_move() {
+    let shown = final_layout(|source| {
+        source.load(ONE, 1, 1, code(0, "A"));
+        source.load(ONE, 2, 2, code(0, "B"));
+        source.moved(ONE, 3, 1, 0, 32);
+    });
+    assert_eq!(shown, "B 0..8 of 0..8, A 32..40 of 32..40");
+}
+
+#[test]
+fn an_unknown_index_is_the_code_at_the_old_address() {
+    let shown = final_layout(|source| {
+        source.load(ONE, 1, 1, code(0, "A"));
+        source.moved(ONE, 3, 9, 0, 32);
+        source.moved(ONE, 4, 1, 32, 48);
+    });
+    assert_eq!(shown, "A 48..56 of 48..56");
+}
+
+#[test]
+fn after_a_lost_move_the_index_identifies_the_code() {
+    let shown = final_layout(|source| {
+        source.load(ONE, 1, 1, code(0, "A"));
+        source.moved(ONE, 3, 1, 16, 32);
+        source.moved(ONE, 3, 2, 16, 48);
+    });
+    assert_eq!(shown, "A 32..40 of 32..40");
+}
+
+#[test]
+fn unloaded_code_cannot_be_moved() {
+    let shown = final_layout(|source| {
+        let a = source.load(ONE, 1, 1, code(0, "A"));
+        source.unload(ONE, 5, a);
+        source.load(ONE, 1, 2, code(8, "B"));
+        source.moved(ONE, 3, 1, 0, 32);
+        source.moved(ONE, 6, 1, 32, 48);
+    });
+    assert_eq!(shown, "B 8..16 of 8..16");
 }
 
 #[test]
@@ -341,6 +326,16 @@ fn codes_are_numbered_in_the_order_of_addition() {
         [code_at(0, 1), code_at(16, 2), code_at(16, 8), code_at(16, 9), code_at(32, 9)],
         [Some(1), Some(2), Some(2), None, Some(3)]
     );
+}
+
+#[test]
+fn times_count_before_the_order_of_the_file() {
+    let shown = final_layout(|source| {
+        source.moved(ONE, 3, 1, 0, 32);
+        source.load(ONE, 4, 1, code(0, "B"));
+        source.load(ONE, 1, 1, code(0, "A"));
+    });
+    assert_eq!(shown, "B 0..8 of 0..8, A 32..40 of 32..40");
 }
 
 /// A history with `A` from 10 on at 0..8, `B` from 20 on over its second half, and nothing behind.
