@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use tempfile::TempDir;
+
 use crate::jitscribe::{jitscribe, preload};
 use crate::tool::{ToolOutput, run, tool};
 
@@ -19,6 +21,16 @@ pub fn run_with(dir: &Path, with: &[&str], command: &[&str]) -> ToolOutput {
     }
     // Code is compiled by a thread; what it is too late for on a busy machine would not be jitted.
     run(all.env("MVM_SPESH_BLOCKING", "1"))
+}
+
+/// A folder with this file in it.
+///
+/// # Panics
+/// If it cannot be written.
+pub fn folder_with(name: &str, text: &str) -> TempDir {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    std::fs::write(dir.path().join(name), text).expect("a file");
+    dir
 }
 
 /// Raku that counts letters, as in KDE's bug 492835.

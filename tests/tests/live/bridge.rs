@@ -80,12 +80,6 @@ fn announced(pid: u32) -> Codes {
 }
 
 /// What a process writes in one way is announced, all of it and nothing else.
-fn expect_announced(way: &str) {
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    let program = compiled(dir.path(), "writes.c", &["-Wall"]);
-    expect_announced_by(&program, dir.path(), way);
-}
-
 fn expect_announced_by(program: &Path, dir: &Path, way: &str) {
     let waiting = Waiting::start(program, dir, &[way], true);
     // What is written through a mapping is seen at two looks.
@@ -94,18 +88,23 @@ fn expect_announced_by(program: &Path, dir: &Path, way: &str) {
         std::thread::sleep(std::time::Duration::from_millis(100));
         tries += 1;
     }
-    assert_eq!(announced(waiting.child.id()), waiting.codes());
-    assert_eq!(waiting.end(), Some(3));
+    assert_eq!(announced(waiting.child.id()), waiting.codes(), "{way}");
+    assert_eq!(waiting.end(), Some(3), "{way}");
 }
 
 #[test]
-fn by_write_functions() {
-    expect_announced("write");
-}
-
-#[test]
-fn by_dprintf() {
-    expect_announced("dprintf");
+fn what_is_written_in_any_way_is_announced() {
+    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
+    let program = compiled(dir.path(), "writes.c", &["-Wall"]);
+    // A stream writes records in parts, which the bridge follows without reading the file. What else happens to the file must not mislead it.
+    let parts =
+        ["pieces", "lines", "written", "duplicated", "again", "truncated", "large", "whole"];
+    let parts = parts.map(|step| format!("parts {step}"));
+    // When a file is truncated or written `anew`, its content begins again, and a later line replaces an earlier one.
+    let ways = ["write", "dprintf", "stream", "descriptors", "mapping", "dump", "signal", "anew"];
+    for way in ways.into_iter().chain(parts.iter().map(String::as_str)) {
+        expect_announced_by(&program, dir.path(), way);
+    }
 }
 
 /// The functions that the compiler calls instead, to check at run time what is given to them.
@@ -129,44 +128,6 @@ fn by_checked_functions() {
     for way in ["checked", "dprintf", "stream"] {
         expect_announced_by(&program, dir.path(), way);
     }
-}
-
-#[test]
-fn by_streams() {
-    expect_announced("stream");
-}
-
-#[test]
-fn by_duplicated_descriptors() {
-    expect_announced("descriptors");
-}
-
-#[test]
-fn by_a_mapping() {
-    expect_announced("mapping");
-}
-
-#[test]
-fn by_a_dump() {
-    expect_announced("dump");
-}
-
-/// A stream writes records in parts, which the bridge follows without reading the file. What else happens to the file must not
-/// mislead it.
-#[test]
-fn by_parts_of_records() {
-    let steps =
-        ["pieces", "lines", "written", "duplicated", "again", "truncated", "large", "whole"];
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    let program = compiled(dir.path(), "writes.c", &["-Wall"]);
-    for step in steps {
-        expect_announced_by(&program, dir.path(), &format!("parts {step}"));
-    }
-}
-
-#[test]
-fn by_a_signal_handler() {
-    expect_announced("signal");
 }
 
 #[test]
@@ -194,12 +155,6 @@ fn by_an_object_that_asks_its_own_libraries_first() {
         assert_eq!(announced(waiting.child.id()), waiting.codes(), "{binding}");
         assert_eq!(waiting.end(), Some(3));
     }
-}
-
-/// When a file is truncated or written again, its content begins again, and a later line replaces an earlier one.
-#[test]
-fn closed_files_are_ignored() {
-    expect_announced("anew");
 }
 
 /// The bytes are those that were there when the line was written.

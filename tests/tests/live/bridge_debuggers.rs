@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use end_to_end::bridge::{letters, run_with};
+use end_to_end::bridge::{folder_with, letters, run_with};
 use end_to_end::tool::{cache, run, tool};
 use tempfile::TempDir;
 
@@ -112,8 +112,7 @@ for (let i = 0; i < 3000; i++) s += outer(1000);
 /// Functions that are interpreted, compiled by the baseline compiler and optimized, all between node's own.
 #[test]
 fn node_under_gdb() {
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    std::fs::write(dir.path().join("umask.js"), JS).expect("a file");
+    let dir = folder_with("umask.js", JS);
     // What is hot is compiled there and then.
     let command = ["node", "--no-concurrent-recompilation", "umask.js"];
     let printed = stack_in_gdb_with(dir.path(), "umask", "JS:*inner", &command);
@@ -157,8 +156,7 @@ for ($i = 0; $i < 3000; $i++) outer(100);
 /// A trace has its callers in it, and is in the frame of PHP's interpreter.
 #[test]
 fn php_under_gdb() {
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    std::fs::write(dir.path().join("umask.php"), PHP).expect("a file");
+    let dir = folder_with("umask.php", PHP);
     let printed = stack_in_gdb(dir.path(), "umask", 2_500, &["php", "umask.php"]);
     let frames =
         ["umask ()", "TRACE-", "zend_execute ()", "php_execute_script ()", "__libc_start_main"];

@@ -3,20 +3,24 @@
 use std::path::Path;
 use std::process::Command;
 
-use end_to_end::bridge::{letters, run_with};
+use end_to_end::bridge::{folder_with, letters, run_with};
 use end_to_end::map_oracle::MapOracle;
 use end_to_end::profile::Profile;
 use end_to_end::tool::{run, tool};
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// What `run` reports of each process, behind what the program printed.
+fn reports(dir: &Path, with: &[&str], command: &[&str]) -> Vec<Value> {
+    let printed = run_with(dir, with, command);
+    let json = printed.stdout.find("[\n  {").map_or("", |at| &printed.stdout[at..]);
+    serde_json::from_str(json).expect("a report for each process")
+}
+
 /// What callgrind wrote, without what `record` does to it afterwards, names all code that the runtime's own map has: nothing was left to
 /// be named, and all costs are there. Returns the cost of what was announced.
 fn expect_named_at_once(dir: &Path, command: &[&str]) -> u64 {
-    let printed = run_with(dir, &["callgrind", "--json"], command);
-    let json = printed.stdout.find("[\n  {").map_or("", |at| &printed.stdout[at..]);
-    let report: Value = serde_json::from_str(json).expect("a report");
-    let report = &report[0];
+    let report = &reports(dir, &["callgrind", "--json"], command)[0];
     assert_eq!(report["named_at_once"], true, "{report}");
     let output = dir.join(report["output"].as_str().expect("a path"));
     let profile = Profile::read(&output);
@@ -36,25 +40,15 @@ fn expect_named_at_once(dir: &Path, command: &[&str]) -> u64 {
     of_bridge.map(|(_, costs)| costs[0]).sum()
 }
 
-#[test]
-fn rakudo_under_callgrind() {
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    let script = letters(dir.path(), 12_000);
-    let cost = expect_named_at_once(dir.path(), &["rakudo-m", "-e", script]);
-    assert!(cost > 50_000_000, "{cost}");
-}
-
-/// Its opcache is loaded such that the C library's functions would come first.
-#[test]
-fn php_under_callgrind() {
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    std::fs::write(dir.path().join("fib.php"), PHP).expect("a file");
-    let cost = expect_named_at_once(dir.path(), &["php", "fib.php"]);
-    assert!(cost > 100_000, "{cost}");
-}
-
 const PHP: &str = "<?php function fib($n) { return $n < 2 ? $n : fib($n - 1) + fib($n - 2); }
     for ($i = 0; $i < 12; $i++) { echo fib(14), \"\\n\"; }";
+
+/// A folder with programs for node and PHP.
+fn programs() -> TempDir {
+    let dir = folder_with("fib.js", JS);
+    std::fs::write(dir.path().join("fib.php"), PHP).expect("a file");
+    dir
+}
 
 const JS: &str = "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
 const kept = [];
@@ -62,13 +56,20 @@ function keeper(n) { kept.push(Buffer.allocUnsafeSlow(100000 + n)); return fib(1
 for (let i = 0; i < 100; i++) keeper(i);
 ";
 
-/// It writes both a dump and, so that there is something to compare with, a map.
 #[test]
-fn node_under_callgrind() {
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    std::fs::write(dir.path().join("fib.js"), JS).expect("a file");
-    let cost = expect_named_at_once(dir.path(), &["node", "--perf-basic-prof", "fib.js"]);
-    assert!(cost > 500_000, "{cost}");
+fn code_is_named_at_once_under_callgrind() {
+    let words = programs();
+    let script = letters(words.path(), 12_000);
+    for (dir, command, least) in [
+        (words, &["rakudo-m", "-e", script][..], 50_000_000),
+        // Its opcache is loaded such that the C library's functions would come first.
+        (programs(), &["php", "fib.php"], 100_000),
+        // It writes both a dump and, so that there is something to compare with, a map.
+        (programs(), &["node", "--perf-basic-prof", "fib.js"], 500_000),
+    ] {
+        let cost = expect_named_at_once(dir.path(), command);
+        assert!(cost > least, "{command:?}: {cost}");
+    }
 }
 
 /// Instructions in a profile with `--compress-strings=no --compress-pos=no`: all; those of the bridge's library; and those of
@@ -107,10 +108,7 @@ fn counts(profile: &Path, name: &str) -> [u64; 4] {
 /// The counts of the process that executed the most instructions: Erlang starts others.
 fn counts_of(dir: &Path, command: &[&str], name: &str) -> [u64; 4] {
     let plain = ["callgrind", "--json", "--compress-strings=no", "--compress-pos=no"];
-    let printed = run_with(dir, &plain, command);
-    let json = printed.stdout.find("[\n  {").map_or("", |at| &printed.stdout[at..]);
-    let report: Value = serde_json::from_str(json).expect("a report");
-    let reports = report.as_array().expect("a report for each process");
+    let reports = reports(dir, &plain, command);
     let outputs = reports.iter().map(|report| report["output"].as_str().expect("a path"));
     let all = outputs.map(|output| {
         if let Some((_, pid)) = output.rsplit_once('.') {
@@ -123,42 +121,29 @@ fn counts_of(dir: &Path, command: &[&str], name: &str) -> [u64; 4] {
     all.max_by_key(|counts| counts[0]).expect("a process")
 }
 
-/// V8 unmaps its code before the process ends.
 #[test]
-fn node_keeps_its_lines_under_callgrind() {
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    std::fs::write(dir.path().join("fib.js"), JS).expect("a file");
-    let [all, of_bridge, with_line, _] = counts_of(dir.path(), &["node", "fib.js"], "*fib ");
-    // Code that V8 has compiled again and freed while it ran has none.
-    assert!(with_line > 50_000, "{with_line} instructions with a line");
-    assert!(of_bridge * 100 < all, "{of_bridge} of {all}");
-}
-
-#[test]
-fn the_profile_of_php_is_without_the_bridge() {
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    std::fs::write(dir.path().join("fib.php"), PHP).expect("a file");
-    let [all, of_bridge, ..] = counts_of(dir.path(), &["php", "fib.php"], "fib");
-    assert!(of_bridge > 0 && of_bridge * 100 < all, "{of_bridge} of {all}");
-}
-
-/// Its start compiles 15,000 functions, each of which it writes to a dump in several parts, and to a map.
-#[test]
-fn the_profile_of_erlang_is_without_the_bridge() {
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    let program = "F = fun(F, N) when N < 2 -> N; (F, N) -> F(F, N - 1) + F(F, N - 2) end,
+fn the_bridge_has_no_part_in_a_profile() {
+    // Its start compiles 15,000 functions, each of which it writes to a dump in several parts, and to a map.
+    let erlang = "F = fun(F, N) when N < 2 -> N; (F, N) -> F(F, N - 1) + F(F, N - 2) end,
         io:format(\"~p~n\", [F(F, 12)]), halt().";
-    let command = ["erl", "-noshell", "-eval", program];
-    let [all, of_bridge, ..] = counts_of(dir.path(), &command, "");
-    assert!(of_bridge > 0 && of_bridge * 100 < all, "{of_bridge} of {all}");
+    // V8 unmaps its code before the process ends, and code that it has compiled again and freed while it ran has no lines.
+    for (command, function, least_with_line) in [
+        (&["node", "fib.js"][..], "*fib ", 50_001),
+        (&["php", "fib.php"], "fib", 0),
+        (&["erl", "-noshell", "-eval", erlang], "", 0),
+    ] {
+        let dir = programs();
+        let [all, of_bridge, with_line, _] = counts_of(dir.path(), command, function);
+        assert!(with_line >= least_with_line, "{command:?}: {with_line} with a line");
+        assert!(of_bridge > 0 && of_bridge * 100 < all, "{command:?}: {of_bridge} of {all}");
+    }
 }
 
 /// Every frame has a name, those of JavaScript between those of C++, down to `main`.
 #[test]
-#[ignore = "half a minute of processor time: cargo test -p end-to-end --test bridge_tools -- --ignored"]
+#[ignore = "half a minute of processor time: cargo test -p end-to-end --test live bridge_tools:: -- --ignored"]
 fn node_under_memcheck() {
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    std::fs::write(dir.path().join("keep.js"), JS).expect("a file");
+    let dir = folder_with("keep.js", JS);
     let leaks = ["--leak-check=full", "--show-leak-kinds=all", "--num-callers=100", "-o", "log"];
     let with = [&["memcheck"][..], &leaks].concat();
     run_with(dir.path(), &with, &["node", "keep.js"]);
@@ -199,18 +184,12 @@ fn expect_told_once(dir: &Path, command: &[&str]) {
 }
 
 #[test]
-fn a_dump_of_node_is_announced_once_under_perf() {
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    std::fs::write(dir.path().join("fib.js"), JS).expect("a file");
-    expect_told_once(dir.path(), &["node", "fib.js"]);
-}
-
-/// It writes a line of its map before the record of its dump.
-#[test]
-fn a_dump_of_php_is_announced_once_under_perf() {
-    let dir = TempDir::with_prefix("jitscribe-bridge-").expect("a folder");
-    std::fs::write(dir.path().join("fib.php"), PHP).expect("a file");
-    expect_told_once(dir.path(), &["php", "fib.php"]);
+fn a_dump_is_announced_once_under_perf() {
+    // PHP writes a line of its map before the record of its dump.
+    for command in [["node", "fib.js"], ["php", "fib.php"]] {
+        let dir = programs();
+        expect_told_once(dir.path(), &command);
+    }
 }
 
 /// A map has no bytes; the bridge has taken them when the line was written.
