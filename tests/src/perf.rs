@@ -9,6 +9,13 @@ use crate::chains::{self, Chain};
 use crate::sample::{self, FIELDS, Sample};
 use crate::tool::{cache, run, tool};
 
+/// The images of a folder, as the option `--dsos` takes them.
+pub fn image_names(images: &Path) -> String {
+    let images = images.read_dir().expect("a folder with images");
+    let name = |image: std::fs::DirEntry| image.file_name().into_string().expect("a UTF-8 name");
+    images.map(|image| name(image.expect("an image"))).collect::<Vec<_>>().join(",")
+}
+
 /// One installed perf. Its build-id cache is its own and goes with it.
 #[derive(Debug)]
 pub struct Perf {
@@ -62,17 +69,12 @@ impl Perf {
     /// The samples in the images of a folder, with source positions. perf asks addr2line about no other file: this is the line that the documentation gives.
     /// `tools` is searched for addr2line first.
     pub fn samples_in_images(&self, data: &Path, images: &Path, tools: &Path) -> Vec<Sample> {
-        let images = images
-            .read_dir()
-            .expect("a folder with images")
-            .map(|image| image.expect("an image").file_name().into_string().expect("a UTF-8 name"));
-        let images: Vec<String> = images.collect();
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path = std::env::join_paths(
             std::iter::once(tools.to_owned()).chain(std::env::split_paths(&path)),
         );
         let mut command = self.command();
-        command.args(["script", "--ns", "-G", "--dsos", &images.join(","), "-F"]);
+        command.args(["script", "--ns", "-G", "--dsos", &image_names(images), "-F"]);
         command.arg(format!("{FIELDS},srcline")).arg("-i").arg(data);
         sample::parse(&run(command.env("PATH", path.expect("a path"))).stdout)
     }

@@ -1,38 +1,27 @@
 //! Inlined calls, from the demo JIT's compiler to what perf and addr2line show of them.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use end_to_end::addr2line::{Place, inlined_chains, symbols};
-use end_to_end::demo::record_demo;
-use end_to_end::live::{Recorder, Recording};
-use end_to_end::perf::Perf;
+use end_to_end::jitscribe::inject;
+use end_to_end::perf::{Perf, image_names};
+use end_to_end::recordings::DEMO_COPIED;
 use end_to_end::sample::Sample;
 use end_to_end::tool::run;
 use end_to_end::truth::Truth;
 
-/// A recording of the demo, which wrote listings of its intermediate representation. The stacks are copied: perf
-/// shows inlined calls in stacks that it unwinds itself, and not in those that were taken by frame pointers.
-fn record() -> (Recording, Truth) {
-    let recorder =
-        Recorder::new().options(&["-k", "mono", "-F", "999", "--call-graph", "dwarf,4096"]);
-    let dir = recorder.dir().to_str().expect("a UTF-8 path").to_owned();
-    record_demo(recorder, &["--ir-dir", &dir])
+/// The folder with the images of a recording. perf is asked about no other file: on a busy machine it gives up waiting for the lines of a large
+/// program.
+fn images(data: &Path) -> PathBuf {
+    data.with_extension("data.jit")
 }
 
-/// What `perf script --inline` shows at each sample's own address, from the innermost function outward, by time.
+/// What `perf script --inline` shows at each sample's own address in the images, from the innermost function outward, by time.
 fn shown_by_perf(perf: &Perf, data: &Path) -> BTreeMap<u64, Vec<Place>> {
     let mut command = perf.command();
-    command.args([
-        "script",
-        "--ns",
-        "--inline",
-        "--max-stack",
-        "4",
-        "-F",
-        "time,ip,sym,srcline",
-        "-i",
-    ]);
+    command.args(["script", "--ns", "--inline", "--max-stack", "4"]);
+    command.args(["--dsos", &image_names(&images(data)), "-F", "time,ip,sym,srcline", "-i"]);
     let printed = run(command.arg(data)).stdout;
     let mut samples: BTreeMap<u64, Vec<Place>> = BTreeMap::new();
     let (mut time, mut first, mut is_first) = (0, "", true);
@@ -64,6 +53,13 @@ fn shown_by_perf(perf: &Perf, data: &Path) -> BTreeMap<u64, Vec<Place>> {
     samples
 }
 
+/// The samples in the images, with source positions.
+fn lines(data: &Path) -> Vec<Sample> {
+    let images = images(data);
+    // No addr2line lies in that folder.
+    Perf::installed().samples_in_images(data, &images, &images)
+}
+
 /// The samples in code of the demo, with the demo's record of each.
 fn expected<'s>(truth: &Truth, samples: &'s [Sample]) -> Vec<(&'s Sample, Vec<Place>)> {
     let chain = |sample: &'s Sample| Some((sample, truth.inline_chain(sample.ip, sample.time)?));
@@ -77,11 +73,12 @@ fn expect_deep(expected: &[(&Sample, Vec<Place>)]) {
     }
 }
 
+/// perf shows inlined calls in stacks that it unwinds itself, and not in those that were taken by frame pointers.
 #[test]
 fn perf_and_addr2line_show_the_inlined_calls_around_each_sample() {
-    let (recording, truth) = record();
+    let (recording, truth) = DEMO_COPIED.with_truth();
     let ours = recording.ours();
-    truth.expect(&recording.perf().samples_with_lines(&ours.data), true);
+    truth.expect(&lines(&ours.data), true);
     let expected = expected(&truth, &ours.samples);
     expect_deep(&expected);
     for (name, perf) in [("6.1", &Perf::installed()), ("6.12", &Perf::newer())] {
@@ -114,11 +111,13 @@ fn perf_and_addr2line_show_the_inlined_calls_around_each_sample() {
 /// there, which the listing has in its first column, is always the same line of the source.
 #[test]
 fn the_lines_of_the_intermediate_representation() {
-    let (recording, truth) = record();
-    let ours = recording.ours_with(&["--lines", "ir"]);
-    let mut lines: BTreeMap<(String, String), Vec<Place>> = BTreeMap::new();
+    let (recording, truth) = DEMO_COPIED.with_truth();
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("ir.data");
+    inject(&recording.data(), &data, ["--lines", "ir"]);
+    let mut sources: BTreeMap<(String, String), Vec<Place>> = BTreeMap::new();
     let mut checked = 0;
-    for sample in recording.perf().samples_with_lines(&ours.data) {
+    for sample in lines(&data) {
         let Some(chain) = truth.inline_chain(sample.ip, sample.time) else { continue };
         let symbol = &chain.last().expect("the code itself").0;
         let shown = sample.srcline.as_deref().unwrap_or("");
@@ -132,7 +131,7 @@ fn the_lines_of_the_intermediate_representation() {
         else {
             panic!("{sample}: {shown} is no instruction: {text}")
         };
-        let source = lines.entry((symbol.clone(), location.to_owned())).or_insert(chain.clone());
+        let source = sources.entry((symbol.clone(), location.to_owned())).or_insert(chain.clone());
         assert_eq!(*source, chain, "{sample}: {text}");
         checked += 1;
     }
