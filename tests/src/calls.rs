@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::profile::{ByName, Profile, callgrind, callgrind_files};
+use crate::recordings::shared_folder;
 use crate::tool::{crate_dir, run, tool};
 
 /// The calls whose inclusive costs a profile of unknown code has not in it, and why:
@@ -59,6 +60,16 @@ impl Calls {
         compile.args(["-nostdlib", "-shared", "-Wl,-Bsymbolic,-z,text", "-o"]).arg(&library);
         run(compile.arg(sources.join("calls.c")).arg(sources.join("moves.S")));
         Self { dir: dir.to_owned(), library, runner: runner.into() }
+    }
+
+    /// What it costs as a shared object, with no options: what profiles are compared to. Measured once in a run of the tests.
+    pub fn known(&self) -> Profile {
+        let runner = self.runner.to_str().expect("a UTF-8 path");
+        let folder = shared_folder("calls", |folder| {
+            let profile = Self::build(folder, runner).profile("library", &[], &[]);
+            std::fs::rename(profile, folder.join("known")).expect("a profile");
+        });
+        Profile::read(&folder.join("known"))
     }
 
     /// Runs it as the dynamic linker loads it, and reads the profile.

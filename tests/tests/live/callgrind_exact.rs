@@ -18,7 +18,7 @@ fn calls() -> (TempDir, Calls) {
 #[test]
 fn a_shared_object_has_the_same_profile_each_time() {
     let (_dir, calls) = calls();
-    let (once, again) = (calls.as_library(&[]), calls.as_library(&[]));
+    let (once, again) = (calls.known(), calls.as_library(&[]));
     let once = calls.part_of(&once);
     assert_eq!(once.differences(&calls.part_of(&again), &[]), "");
     let functions = calls.functions();
@@ -32,7 +32,7 @@ fn a_shared_object_has_the_same_profile_each_time() {
 #[test]
 fn a_copy_costs_what_the_shared_object_does() {
     let (_dir, calls) = calls();
-    let known = calls.part_of(&calls.as_library(&[]));
+    let known = calls.part_of(&calls.known());
     let unknown = Profile::read(&calls.as_copy(&[], &[("JITSCRIBE", "off")]));
     assert_eq!(unknown.sum(), unknown.totals);
     let of = |own: &mut dyn Iterator<Item = &Vec<u64>>| own.map(|costs| costs[0]).sum::<u64>();
@@ -55,15 +55,32 @@ fn named(dir: &Path, calls: &Calls, options: &[&str]) -> (PathBuf, serde_json::V
     (PathBuf::from(report["output"].as_str().expect("a path")), report)
 }
 
+/// Every self cost, every count of calls, every inclusive cost, for each way to come from function to function: if the code is announced
+/// while it runs, and if it gets names later, from a dump or from a map.
 #[test]
-fn names_added_later_agree_with_callgrinds_own_counts() {
+fn code_has_the_profile_of_a_shared_object() {
     let (dir, calls) = calls();
-    let known = calls.part_of(&calls.as_library(&[]));
+    let objects = dir.path().to_str().expect("UTF-8");
+    let known = calls.part_of(&calls.known());
+
+    let announced = calls.as_copy(&[], &[("JITSCRIBE", "valgrind"), ("JITSCRIBE_DIR", objects)]);
+    let announced = Profile::read(&announced);
+    assert_eq!(known.differences(&calls.part_of(&announced), &[]), "", "announced");
+    let ours = |object: &str| object.starts_with(objects);
+    let mut nameless = announced.own.keys().filter(|function| function.name.starts_with("0x"));
+    assert_eq!(nameless.find(|function| ours(&function.object)), None);
+
+    let profile = calls.as_copy(&[], &[("JITSCRIBE", "perf-map,no-valgrind")]);
+    let report = jitscribe::callgrind::<&str>(&profile, &[]);
+    let mapped = Profile::read(report["output"].as_str().expect("a path").as_ref());
+    std::fs::remove_file(format!("/tmp/perf-{}.map", mapped.pid)).expect("the map");
+    assert_eq!(known.differences(&calls.part_of(&mapped), UNRECOVERABLE), "", "a map");
+
     let (output, report) = named(dir.path(), &calls, &[]);
     assert_eq!(report["warnings"], serde_json::json!([]), "{report}");
     let named = Profile::read(&output);
     assert_eq!(named.sum(), named.totals);
-    assert_eq!(known.differences(&calls.part_of(&named), UNRECOVERABLE), "");
+    assert_eq!(known.differences(&calls.part_of(&named), UNRECOVERABLE), "", "a dump");
     // The list is not longer than it has to be.
     for call in UNRECOVERABLE {
         let inclusive = |part: &end_to_end::profile::ByName| {
@@ -125,7 +142,7 @@ fn inclusive_costs_of_memory_accesses_are_exact() {
 #[test]
 fn lines_and_bytes_are_the_codes_own() {
     let (dir, calls) = calls();
-    let known = calls.as_library(&[]);
+    let known = calls.known();
     let (output, report) = named(dir.path(), &calls, &[]);
     let named = Profile::read(&output);
     let functions = calls.functions();
@@ -183,18 +200,6 @@ fn failures_are_reported() {
         let unknown = &report["events"][0];
         assert!(unknown["named"].as_u64() > Some(500_000), "{report}");
     }
-}
-
-/// The file of perf's is enough for everything but lines and bytes.
-#[test]
-fn a_perf_map_is_enough_for_names() {
-    let (_dir, calls) = calls();
-    let known = calls.part_of(&calls.as_library(&[]));
-    let profile = calls.as_copy(&[], &[("JITSCRIBE", "perf-map,no-valgrind")]);
-    let report = jitscribe::callgrind::<&str>(&profile, &[]);
-    let named = Profile::read(report["output"].as_str().expect("a path").as_ref());
-    assert_eq!(known.differences(&calls.part_of(&named), UNRECOVERABLE), "");
-    std::fs::remove_file(format!("/tmp/perf-{}.map", named.pid)).expect("the map");
 }
 
 /// What was asked for and is not possible is said where Valgrind writes, and not otherwise.
