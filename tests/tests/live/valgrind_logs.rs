@@ -54,10 +54,8 @@ impl Heap {
     fn as_copy(&self, told: Source, tool: &str, options: &[&str], name: &str) -> PathBuf {
         let copy = self.valgrind("copy", tool, options, name);
         if told == Source::PerfMap {
-            for entry in self.dir.path().read_dir().expect("a folder").flatten() {
-                if entry.file_name().to_string_lossy().ends_with(".dump") {
-                    std::fs::remove_file(entry.path()).expect("the dump");
-                }
+            for dump in self.dumps() {
+                std::fs::remove_file(dump).expect("the dump");
             }
         }
         copy
@@ -80,20 +78,15 @@ impl Heap {
         path
     }
 
-    /// What the process that ran last told, as options: its file's name does not say its process.
-    fn source(&self, told: Source) -> [PathBuf; 2] {
-        let (folder, prefix, suffix, option) = match told {
-            Source::Jitdump => (self.dir.path(), "jit-", ".dump", "--jitdump"),
-            Source::PerfMap => (Path::new("/tmp"), "perf-", ".map", "--perf-map"),
-        };
-        let files = folder.read_dir().expect("a folder").flatten().filter(|entry| {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            name.starts_with(prefix) && name.ends_with(suffix)
+    /// The dumps of the processes that have run, the newest last.
+    fn dumps(&self) -> Vec<PathBuf> {
+        let files = self.dir.path().read_dir().expect("a folder").flatten();
+        let mut dumps: Vec<_> = files.map(|entry| entry.path()).collect();
+        dumps.retain(|path| path.extension().is_some_and(|extension| extension == "dump"));
+        dumps.sort_by_key(|path| {
+            path.metadata().and_then(|metadata| metadata.modified()).expect("a time")
         });
-        let newest = files.max_by_key(|entry| {
-            entry.metadata().and_then(|metadata| metadata.modified()).expect("a time")
-        });
-        [option.into(), newest.expect("a file that tells of code").path()]
+        dumps
     }
 }
 
@@ -254,7 +247,9 @@ fn massif_shows_who_allocated() {
     let options = ["--detailed-freq=1", "--threshold=0.0", "--max-snapshots=1000"];
     let expected = trees(&read(&heap.as_library("massif", &options, "massif.out.library")));
     let file = heap.as_copy(Source::Jitdump, "massif", &options, "massif.out.copy");
-    let (named, report) = name("massif", &file, &heap.source(Source::Jitdump));
+    // The file's name does not say its process.
+    let dump = heap.dumps().pop().expect("a dump");
+    let (named, report) = name("massif", &file, &["--jitdump".into(), dump]);
     assert_eq!(report["unknown"], report["named"]);
     let got = trees(&named);
     assert!(got.iter().any(|line| line.contains("deep (heap.c:")), "{named}");

@@ -26,6 +26,13 @@ impl Recorded {
         Self::with_options(&[], of, variables, command)
     }
 
+    /// With this script in the folder.
+    fn script(name: &str, text: &str, of: &str, command: &Command) -> Self {
+        let dir = TempDir::with_prefix("jitscribe-record-").expect("a folder");
+        std::fs::write(dir.path().join(name), text).expect("a file");
+        Self::record(dir, of, &[], &[], command)
+    }
+
     fn with_options(
         options: &[&str],
         of: &str,
@@ -34,10 +41,6 @@ impl Recorded {
     ) -> Self {
         let dir = TempDir::with_prefix("jitscribe-record-").expect("a folder");
         Self::record(dir, of, options, variables, command)
-    }
-
-    fn within(dir: TempDir, of: &str, variables: &[(&str, &str)], command: &Command) -> Self {
-        Self::record(dir, of, &[], variables, command)
     }
 
     fn record(
@@ -89,6 +92,21 @@ impl Recorded {
     }
 }
 
+fn calls() -> (TempDir, Calls) {
+    let dir = TempDir::with_prefix("jitscribe-calls-").expect("a folder");
+    let calls = Calls::build(dir.path(), env!("CARGO_BIN_EXE_run-calls"));
+    (dir, calls)
+}
+
+/// The command that runs the code in one way.
+fn program(calls: &Calls, how: &str) -> Command {
+    let words = calls.command(how, 1);
+    let (program, arguments) = words.split_first().expect("a program");
+    let mut command = Command::new(program);
+    command.args(arguments);
+    command
+}
+
 /// The costs by function, file and line, of functions that `calls` has.
 fn lines(calls: &Calls, profile: &Profile) -> BTreeMap<(String, String, u64), Vec<u64>> {
     let (mut lines, functions) = (BTreeMap::new(), calls.functions());
@@ -116,11 +134,9 @@ fn cost(profile: &Profile, name: &str) -> u64 {
 fn node_under_callgrind() {
     let script = "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
         let sum = 0; for (let i = 0; i < 40; i++) sum += fib(15); console.log(sum);";
-    let dir = TempDir::with_prefix("jitscribe-record-").expect("a folder");
-    std::fs::write(dir.path().join("fib.js"), script).expect("a file");
     let mut node = tool("node");
     node.args(["--single-threaded", "fib.js"]);
-    let recorded = Recorded::within(dir, "callgrind", &[], &node);
+    let recorded = Recorded::script("fib.js", script, "callgrind", &node);
     assert_eq!(recorded.report["named_at_once"], false);
     let profile = Profile::read(&recorded.output("callgrind.out."));
     assert_eq!(profile.sum(), profile.totals);
@@ -136,11 +152,9 @@ fn node_under_callgrind() {
 fn php_under_callgrind() {
     let script = "<?php function fib($n) { return $n < 2 ? $n : fib($n - 1) + fib($n - 2); }
         for ($i = 0; $i < 30; $i++) { echo fib(14), \"\\n\"; }";
-    let dir = TempDir::with_prefix("jitscribe-record-").expect("a folder");
-    std::fs::write(dir.path().join("fib.php"), script).expect("a file");
     let mut php = tool("php");
     php.arg("fib.php");
-    let recorded = Recorded::within(dir, "callgrind", &[], &php);
+    let recorded = Recorded::script("fib.php", script, "callgrind", &php);
     let profile = Profile::read(&recorded.output("callgrind.out."));
     assert_eq!(profile.sum(), profile.totals);
     assert!(cost(&profile, "fib") > 100_000, "{}", recorded.said);
@@ -167,12 +181,9 @@ fn a_program_that_links_the_library() {
 /// if the code is gone when callgrind writes the profile.
 #[test]
 fn lines_of_code_that_is_gone_at_the_end() {
-    let dir = TempDir::with_prefix("jitscribe-calls-").expect("a folder");
-    let calls = Calls::build(dir.path(), env!("CARGO_BIN_EXE_run-calls"));
+    let (_dir, calls) = calls();
     let record = |how: &str| {
-        let words = calls.command(how, 1);
-        let (program, arguments) = words.split_first().expect("a program");
-        let recorded = Recorded::new("callgrind", &[], Command::new(program).args(arguments));
+        let recorded = Recorded::new("callgrind", &[], &program(&calls, how));
         let profile = Profile::read(&recorded.output("callgrind.out."));
         assert_eq!(profile.sum(), profile.totals, "{how}");
         (recorded, profile)
@@ -217,12 +228,9 @@ fn lines_of_code_that_is_gone_at_the_end() {
 /// cachegrind looks up lines when code first runs.
 #[test]
 fn cachegrind_has_lines_of_code_that_is_gone_at_the_end() {
-    let dir = TempDir::with_prefix("jitscribe-calls-").expect("a folder");
-    let calls = Calls::build(dir.path(), env!("CARGO_BIN_EXE_run-calls"));
+    let (_dir, calls) = calls();
     let [there, gone] = ["copy", "reused"].map(|how| {
-        let words = calls.command(how, 1);
-        let (program, arguments) = words.split_first().expect("a program");
-        let recorded = Recorded::new("cachegrind", &[], Command::new(program).args(arguments));
+        let recorded = Recorded::new("cachegrind", &[], &program(&calls, how));
         let text = std::fs::read(recorded.output("cachegrind.out.")).expect("a profile");
         let text = String::from_utf8_lossy(&text);
         let sources = text.split("\nfl=").filter(|part| {
@@ -238,12 +246,8 @@ fn cachegrind_has_lines_of_code_that_is_gone_at_the_end() {
 /// Without addresses, lines cannot be restored, and without a log either. The report says so.
 #[test]
 fn lines_that_cannot_be_restored() {
-    let dir = TempDir::with_prefix("jitscribe-calls-").expect("a folder");
-    let calls = Calls::build(dir.path(), env!("CARGO_BIN_EXE_run-calls"));
-    let words = calls.command("reused", 1);
-    let (program, arguments) = words.split_first().expect("a program");
-    let mut command = Command::new(program);
-    command.args(arguments);
+    let (_dir, calls) = calls();
+    let command = program(&calls, "reused");
     for (option, variables, expected) in [
         ("--dump-instr=no", &[][..], "with --dump-instr=yes they are restored"),
         ("--dump-instr=yes", &[("JITSCRIBE", "valgrind")], "To write one: JITSCRIBE=jitdump"),
@@ -257,8 +261,7 @@ fn lines_that_cannot_be_restored() {
 /// A map that was last changed before the command began is left out, and said.
 #[test]
 fn a_map_that_an_earlier_process_left() {
-    let dir = TempDir::with_prefix("jitscribe-calls-").expect("a folder");
-    let calls = Calls::build(dir.path(), env!("CARGO_BIN_EXE_run-calls"));
+    let (_dir, calls) = calls();
     let script = "my $map = \"/tmp/perf-$$.map\"; open(my $file, '>', $map) or die; print $file \"1000 10 stale\\n\"; close $file;
         utime 1, 1, $map; exec @ARGV";
     let mut command = tool("perl");
@@ -284,7 +287,7 @@ fn no_output_refers_to_a_deleted_file() {
     copy.arg("copy").arg(&library).arg("3");
     // A leak check reads all of the log.
     let words = [("JITSCRIBE", "jitdump,no-valgrind"), ("JITSCRIBE_LIMIT", "1M")];
-    let recorded = Recorded::within(dir, "memcheck", &words, &copy);
+    let recorded = Recorded::record(dir, "memcheck", &[], &words, &copy);
     let log = std::fs::read_to_string(recorded.output("memcheck.out.")).expect("a log");
     assert!(log.contains(": read_behind\n"), "{log}");
     assert!(!log.contains(".dump"), "{log}");
