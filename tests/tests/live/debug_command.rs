@@ -108,6 +108,12 @@ impl Session {
         said
     }
 
+    /// Debugs the program with these words, by a script in which `OUT` is the file for what it prints.
+    fn debug(&self, script: &str, words: &[&str]) -> Said {
+        let script = script.replace("OUT", &format!("{:?}", self.path("out")));
+        self.run(self.command(&script).args(["--no-env", "--", CROWD]).args(words))
+    }
+
     /// The stacks that the program says to have, in order.
     fn truth(&self) -> Vec<String> {
         let text = fs::read_to_string(self.path("out")).expect("the program's output");
@@ -151,8 +157,7 @@ while alive():
 "#;
 
 fn stacks_are_true(session: &Session, words: &[&str]) {
-    let script = STACKS.replace("OUT", &format!("{:?}", session.path("out")));
-    let said = session.run(session.command(&script).args(["--no-env", "--", CROWD]).args(words));
+    let said = session.debug(STACKS, words);
     let truth = session.truth();
     assert!(!truth.is_empty());
     assert_eq!(said.stacks(), truth, "{words:?}\n{}", said.0);
@@ -189,11 +194,8 @@ while alive():
     gdb.execute("continue")
 "#;
     for debugger in debuggers() {
-        let session = Session::new(&debugger);
-        let script = script.replace("OUT", &format!("{:?}", session.path("out")));
-        let mut command = session.command(&script);
-        let words = ["--no-env", "--", CROWD, "100", "--call", "43,70", "--stops", "0"];
-        let said = session.run(command.args(words));
+        let words = ["100", "--call", "43,70", "--stops", "0"];
+        let said = Session::new(&debugger).debug(script, &words);
         // gdb stops at the first or the second line of a function.
         let hits = said.stacks();
         assert_eq!(hits[0], "many_43:433", "{}", said.0);
@@ -215,10 +217,8 @@ while alive():
     gdb.execute("continue")
 "#;
     for debugger in debuggers() {
-        let session = Session::new(&debugger);
-        let mut command = session.command(script);
-        let words = ["--no-env", "--", CROWD, "10", "--call", "0", "--rejit", "5"];
-        let said = session.run(command.args(words));
+        let words = ["10", "--call", "0", "--rejit", "5"];
+        let said = Session::new(&debugger).debug(script, &words);
         let hits = said.parts("hit");
         assert_eq!(hits.len(), 6, "{}", said.0);
         for hit in hits {
@@ -238,9 +238,7 @@ show("stack", "backtrace")
 show("info", "jitscribe info")
 gdb.execute("kill")
 "#;
-    let session = Session::new(Path::new("gdb"));
-    let mut command = session.command(script);
-    let said = session.run(command.args(["--no-env", "--", CROWD, "100", "--call", "70"]));
+    let said = Session::new(Path::new("gdb")).debug(script, &["100", "--call", "70"]);
     assert!(said.0.contains("jitscribe: too many breakpoints to announce"), "{}", said.0);
     assert!(said.stacks()[0].starts_with("many_70:70"), "{}", said.0);
     assert!(!said.parts("info")[0].contains("calls gdb"), "{}", said.0);

@@ -85,9 +85,18 @@ fn annotated(recording: &Recording, variables: &[(&str, &Path)]) -> Option<Value
     (shown["function"]["name"] == "spin").then_some(shown)
 }
 
+/// From all places in turn, for one recording: only the last leaves a file.
 #[test]
-fn by_the_link_in_the_program() {
+fn debug_files_are_found() {
     let stripped = Stripped::new();
+    by_the_link_in_the_program(&stripped);
+    stripped.expect_unnamed(&[]);
+    from_a_server(&stripped);
+    stripped.expect_unnamed(&[]);
+    by_build_id(&stripped);
+}
+
+fn by_the_link_in_the_program(stripped: &Stripped) {
     let code = &stripped.whole["codes"][0];
     let frames = |instruction: &Value| instruction["frames"].as_array().expect("frames").len();
     let instructions = code["instructions"].as_array().expect("instructions");
@@ -110,9 +119,7 @@ fn by_the_link_in_the_program() {
     assert!(stripped.program.is_file());
 }
 
-#[test]
-fn by_build_id() {
-    let stripped = Stripped::new();
+fn by_build_id(stripped: &Stripped) {
     let (folder, rest) = stripped.build_id.split_at(2);
     let home = stripped.dir().join("home");
     stripped.put(&home.join(".debug/.build-id").join(folder).join(rest).join("debug"));
@@ -145,9 +152,7 @@ fn serve(path: String, content: Vec<u8>) -> u16 {
     port
 }
 
-#[test]
-fn from_a_server() {
-    let stripped = Stripped::new();
+fn from_a_server(stripped: &Stripped) {
     let programs = cache().join("debuginfod/usr/bin");
     tool(programs.join("debuginfod-find"));
     let path = std::env::var_os("PATH").unwrap_or_default();

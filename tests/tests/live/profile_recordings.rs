@@ -7,8 +7,9 @@ use std::process::{Command, Stdio};
 
 use end_to_end::demo::{TRUTH, demo, record_demo_with};
 use end_to_end::jitscribe::inject;
-use end_to_end::live::{Recorder, Recording, workload};
+use end_to_end::live::Recorder;
 use end_to_end::profiles::{Compared, expect_same_samples, read, stacks};
+use end_to_end::recordings::{DEMO_COPIED, FRAME_POINTERS, script};
 use end_to_end::tool::run;
 use profile::Profile;
 
@@ -30,17 +31,8 @@ fn jitted(profile: &Profile) -> BTreeSet<String> {
 
 #[test]
 fn several_events() {
-    let (recording, _) = record_demo_with(&[
-        "-k",
-        "mono",
-        "-g",
-        "-F",
-        "999",
-        "-e",
-        "cpu-clock",
-        "-e",
-        "page-faults",
-    ]);
+    let events = [FRAME_POINTERS, &["-e", "cpu-clock", "-e", "page-faults"]].concat();
+    let (recording, _) = record_demo_with(&events);
     let profile = expect_equal(&recording.data(), &recording.ours().data);
     let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
     for sample in profile.samples().iter() {
@@ -54,7 +46,7 @@ fn several_processes_and_threads() {
     let recorder = Recorder::new();
     let mut words = demo(recorder.dir(), TRUTH, &[]);
     words.extend(["&".into(), "node".into(), "--perf-prof".into()]);
-    words.push(workload("spin.js").to_str().expect("a UTF-8 path").to_owned());
+    words.push(script("spin.js"));
     let script = format!("{}; wait", words.join(" "));
     let recording = recorder.record(&["sh", "-c", &script]);
     let profile = expect_equal(&recording.data(), &recording.ours().data);
@@ -99,7 +91,7 @@ fn the_whole_machine() {
 
 #[test]
 fn compressed() {
-    let (recording, _) = record_demo_with(&["-k", "mono", "-F", "999", "-g", "-z"]);
+    let (recording, _) = record_demo_with(&[FRAME_POINTERS, &["-z"]].concat());
     expect_equal(&recording.data(), &recording.ours().data);
 }
 
@@ -173,18 +165,9 @@ fn replaced(profile: &Profile) -> impl Fn(u64) -> bool + '_ {
     }
 }
 
-fn copied_stacks(recording: &Recording) {
-    let data = recording.ours().data;
-    let recorded = read(&data);
-    expect_same_samples(&data, &recorded.profile);
-    let compared = Compared::of_copied(&data, &recorded.profile, &replaced(&recorded.profile));
-    compared.expect_equal_copies(100);
-}
-
 #[test]
 fn copied_stacks_of_the_demo() {
-    let (recording, truth) =
-        record_demo_with(&["-k", "mono", "-F", "999", "--call-graph", "dwarf,16384"]);
+    let (recording, truth) = DEMO_COPIED.with_truth();
     let data = recording.ours().data;
     let recorded = read(&data);
     let is_replaced = |address| truth.is_reused(address);
@@ -193,14 +176,12 @@ fn copied_stacks_of_the_demo() {
 
 #[test]
 fn copied_stacks_of_node() {
-    let script = workload("spin.js");
-    let script = script.to_str().expect("a UTF-8 path");
     let options = ["-k", "mono", "-F", "999", "--call-graph", "dwarf,32768"];
-    let recorder = Recorder::new().options(&options);
-    copied_stacks(&recorder.record(&[
-        "node",
-        "--perf-prof",
-        "--interpreted-frames-native-stack",
-        script,
-    ]));
+    let program = ["node", "--perf-prof", "--interpreted-frames-native-stack", &script("spin.js")];
+    let recording = Recorder::new().options(&options).record(&program);
+    let data = recording.ours().data;
+    let recorded = read(&data);
+    expect_same_samples(&data, &recorded.profile);
+    let compared = Compared::of_copied(&data, &recorded.profile, &replaced(&recorded.profile));
+    compared.expect_equal_copies(100);
 }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use end_to_end::jitscribe::jitscribe;
 use end_to_end::perf::Perf;
 use end_to_end::receiver::{self, Receiver};
+use end_to_end::recordings::shared_folder;
 use end_to_end::tool::{cache, output, run, tool};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -28,31 +28,24 @@ const end = Date.now() + 600;
 while (Date.now() < end) top(10000);
 ";
 
-/// A folder with a recording, `run.data`, which tests that run at the same time share.
-fn recorded() -> Arc<TempDir> {
-    static SHARED: Mutex<Weak<TempDir>> = Mutex::new(Weak::new());
-    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(folder) = shared.upgrade() {
-        return folder;
-    }
-    let folder = TempDir::with_prefix("jitscribe-push-").expect("a folder");
-    fs::write(folder.path().join("spin.js"), SCRIPT).expect("a script");
-    tool("node");
-    let mut record = jitscribe();
-    record.current_dir(folder.path());
-    run(record.args(["record", "-F", "999", "-o", "run.data", "--", "node", "spin.js"]));
-    let folder = Arc::new(folder);
-    *shared = Arc::downgrade(&folder);
-    folder
+/// A folder with a recording, `run.data`.
+fn recorded() -> PathBuf {
+    shared_folder("push", |folder| {
+        fs::write(folder.join("spin.js"), SCRIPT).expect("a script");
+        tool("node");
+        let mut record = jitscribe();
+        record.current_dir(folder);
+        run(record.args(["record", "-F", "999", "-o", "run.data", "--", "node", "spin.js"]));
+    })
 }
 
 fn folder() -> TempDir {
     TempDir::with_prefix("jitscribe-push-").expect("a folder")
 }
 
-fn push(recorded: &TempDir, words: &[&str]) -> Command {
+fn push(recorded: &Path, words: &[&str]) -> Command {
     let mut command = jitscribe();
-    command.current_dir(recorded.path()).args(["push", "-i", "run.data"]).args(words);
+    command.current_dir(recorded).args(["push", "-i", "run.data"]).args(words);
     for name in ["ENDPOINT", "PROTOCOL", "HEADERS", "TIMEOUT", "COMPRESSION", "CERTIFICATE"] {
         command.env_remove(format!("OTEL_EXPORTER_OTLP_{name}"));
     }
@@ -67,10 +60,9 @@ fn done(command: &mut Command) -> (Option<i32>, String) {
 }
 
 /// How many samples perf counts.
-fn samples(recorded: &TempDir) -> u64 {
+fn samples(recorded: &Path) -> u64 {
     let mut perf = Perf::installed().command();
-    let perf =
-        perf.current_dir(recorded.path()).args(["script", "-G", "-F", "ip", "-i", "run.data"]);
+    let perf = perf.current_dir(recorded).args(["script", "-G", "-F", "ip", "-i", "run.data"]);
     run(perf).stdout.lines().filter(|line| !line.trim().is_empty()).count() as u64
 }
 
@@ -108,7 +100,7 @@ fn receivers_get_what_perf_recorded() {
     // The file that `export` writes has the same IDs.
     let exported = folder.path().join("run.data.otlp~");
     let mut export = jitscribe();
-    export.current_dir(recorded.path()).args(["export", "--otlp", "-i", "run.data", "-o"]);
+    export.current_dir(&recorded).args(["export", "--otlp", "-i", "run.data", "-o"]);
     run(export.arg(&exported));
     let [again] = &receiver::read(&[exported])[..] else { panic!("one file") };
     assert_eq!(stacks(again), stacks(http));
@@ -304,12 +296,12 @@ fn build_ids(folder: &Path) -> BTreeMap<String, String> {
 fn images_have_their_build_ids() {
     let recorded = recorded();
     let folder = folder();
-    let expected = build_ids(&recorded.path().join("run.data.jit"));
+    let expected = build_ids(&recorded.join("run.data.jit"));
     assert!(!expected.is_empty());
     let exported = |format: &str| {
         let path = folder.path().join(format);
         let mut export = jitscribe();
-        export.current_dir(recorded.path()).args([
+        export.current_dir(&recorded).args([
             "export",
             &format!("--{format}"),
             "-i",

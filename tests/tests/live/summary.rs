@@ -241,12 +241,6 @@ const GARBAGE: &str = "function spin(n) { return n < 2 ? n : spin(n - 1) + spin(
       if (kept.length > 200000) kept = [];
     }";
 
-fn garbage() -> TempDir {
-    let dir = TempDir::with_prefix("jitscribe-summary-").expect("a folder");
-    std::fs::write(dir.path().join("spin.js"), GARBAGE).expect("a file");
-    dir
-}
-
 /// Whether a frame is in V8's collector.
 fn is_collector(frame: &Frame) -> bool {
     let parts = [
@@ -270,12 +264,25 @@ fn collects(chain: &Chain) -> bool {
     in_user && chain.frames.iter().take_while(|frame| !is_jitted(frame)).any(is_collector)
 }
 
+/// Checks the samples in the kernel and in V8's collector. Returns the chains.
+fn expect_activities_of_node(dir: &Path, report: &Value) -> Vec<Chain> {
+    let (perf, data) = (Perf::installed(), dir.join("perf.data"));
+    let chains = perf.chains(&data);
+    let activities = &report["activities"];
+    assert_eq!(number(&activities["kernel"]), in_kernel(&perf, &data));
+    let truth = chains.iter().filter(|chain| collects(chain)).count() as u64;
+    let told = number(&activities["garbage_collector"]);
+    assert!(truth > 20, "the program collects too little: {truth}");
+    assert!(told.abs_diff(truth) * 20 <= truth, "{told} samples told, perf script shows {truth}");
+    chains
+}
+
 #[test]
 fn node_that_collects_garbage() {
-    let dir = garbage();
+    let dir = TempDir::with_prefix("jitscribe-summary-").expect("a folder");
+    std::fs::write(dir.path().join("spin.js"), GARBAGE).expect("a file");
     let (report, printed) = record(dir.path(), &["node", "spin.js"], &[]);
-    let (perf, data) = (Perf::installed(), dir.path().join("perf.data"));
-    let chains = perf.chains(&data);
+    let chains = expect_activities_of_node(dir.path(), &report);
     Truth::of(&chains).expect(&report, true);
     let spin = top(&report, "spin ");
     assert!(number(&spin["inclusive"]) >= number(&spin["samples"]), "{spin}");
@@ -284,30 +291,14 @@ fn node_that_collects_garbage() {
     assert!(symbol.starts_with("JS:") && symbol.contains("spin "), "{symbol}");
     let annotate = printed.stderr.lines().find(|line| line.contains("perf annotate"));
     assert!(annotate.is_some_and(|line| line.contains("JS:")), "{}", printed.stderr);
-    let activities = &report["activities"];
-    assert_eq!(number(&activities["kernel"]), in_kernel(&perf, &data));
-    let truth = chains.iter().filter(|chain| collects(chain)).count() as u64;
-    let told = number(&activities["garbage_collector"]);
-    assert!(truth > 20, "the program collects too little: {truth}");
-    assert!(told.abs_diff(truth) * 20 <= truth, "{told} samples told, perf script shows {truth}");
-}
 
-/// On copied stacks, the callers tell the activity as well: much of what the collector does is done by functions that it calls.
-#[test]
-fn node_that_collects_garbage_on_copied_stacks() {
-    let dir = garbage();
+    // On copied stacks, the callers tell the activity as well: much of what the collector does is done by functions that it calls.
     let options = ["--call-graph", "dwarf,16384"];
     let (report, _) = record_with(dir.path(), &options, &["node", "spin.js"], &[]);
-    let (perf, data) = (Perf::installed(), dir.path().join("perf.data"));
-    let chains = perf.chains(&data);
-    let activities = &report["activities"];
-    assert_eq!(number(&activities["kernel"]), in_kernel(&perf, &data));
-    let truth = chains.iter().filter(|chain| collects(chain)).count() as u64;
-    let told = number(&activities["garbage_collector"]);
-    assert!(truth > 20, "the program collects too little: {truth}");
-    assert!(told.abs_diff(truth) * 20 <= truth, "{told} samples told, perf script shows {truth}");
+    let chains = expect_activities_of_node(dir.path(), &report);
     let leaves = chains.iter().filter(|chain| chain.frames.first().is_some_and(is_collector));
-    let leaves = leaves.count() as u64;
+    let (leaves, told) =
+        (leaves.count() as u64, number(&report["activities"]["garbage_collector"]));
     assert!(told > leaves, "{told} samples told, {leaves} are in the collector itself: {report}");
 }
 
