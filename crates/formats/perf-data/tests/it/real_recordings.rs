@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::common::events;
 use perf_data::{End, Input, Record, Writer};
+use test_privilege::{Privilege, have};
 
 /// A process that runs for some milliseconds, forks, execs and maps files.
 const WORK: &str =
@@ -102,6 +103,9 @@ fn copy_all(from: &Path, to: &Path, as_pipe: bool) {
 
 /// A copy as a file looks the same with every command, and as a pipe has the same samples.
 fn copies_look_the_same(options: &[&str]) {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     let (original, out, pipe) = (record(home, options, false), home.join("out"), home.join("pipe"));
@@ -187,6 +191,9 @@ fn inline_build_ids() {
 /// A pipe's copies as a pipe and as a file.
 #[test]
 fn pipe_and_compressed_pipe() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     for options in
         [&["-g", "-e", "cpu-clock,page-faults"][..], &["-z", "-F", "5000", "-e", "cpu-clock"]]
     {
@@ -216,6 +223,9 @@ fn pipe_and_compressed_pipe() {
 /// The same through a real pipe, which cannot be read twice.
 #[test]
 fn standard_input() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let home = tempfile::tempdir().unwrap();
     let original = record(home.path(), &["-e", "cpu-clock"], true);
     let (read, mut write) = std::io::pipe().unwrap();
@@ -235,6 +245,9 @@ fn standard_input() {
 /// The recorder is killed: no data size, no features.
 #[test]
 fn killed_recorder() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     let original = record(home, &["-e", "cpu-clock,page-faults"], false);

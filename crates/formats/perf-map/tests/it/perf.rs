@@ -8,6 +8,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use test_privilege::{Privilege, have};
+
 const BASE: u64 = 0x70_0000_0000;
 
 /// Runs a busy loop in each of as many pages as the argument says, one after another in
@@ -95,6 +97,9 @@ fn map() -> String {
 
 #[test]
 fn perf_reads_each_spelling_as_the_rules_say() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let folder = std::env::temp_dir().join(format!("perf-map-test-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let pid = record(&folder, CASES.len());
