@@ -5,7 +5,7 @@
 #   scripts/built-crates.sh restore WORKSPACE TARGET    before a build: fills TARGET/debug, unless there is one
 #   scripts/built-crates.sh save WORKSPACE TARGET       after a build: keeps what is not the project's own
 #
-# A set of crates belongs to a compiler, a lock file, and the profiles of a manifest. The newest six sets are kept in JITSCRIBE_CACHE/crates.
+# A set of crates belongs to a compiler, the crates of a lock file, and the features and profiles in a manifest. The newest six sets are kept in JITSCRIBE_CACHE/crates.
 set -euo pipefail
 [ $# = 3 ] || {
     sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
@@ -17,8 +17,9 @@ built=$3/debug
 sets=${JITSCRIBE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/jitscribe}/crates
 key=$({
     rustc -vV
-    cat Cargo.lock
-    sed -n '/^\[profile/,/^$/p' Cargo.toml
+    # Only crates of a registry have a source.
+    awk -v RS= '/\nsource = /' Cargo.lock
+    sed -n '/^\[workspace.dependencies\]/,/^$/p; /^\[profile/,/^$/p' Cargo.toml
     echo "${RUSTFLAGS:-}"
 } | sha256sum | cut -c1-16)
 
