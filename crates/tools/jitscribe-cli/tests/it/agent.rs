@@ -3,75 +3,34 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::process::Command;
 
 use crate::common::agent::Agent;
-use crate::common::announcer::Announcer;
-use crate::common::{Bench, Done, expect_tool, finish};
-use jitscribe::{Code, Line, LoadedCode, Scribe};
+use crate::common::announcer::{program, started, started_by};
+use crate::common::{Bench, Done, contained, expect_tool, finish, only_child};
 use serde_json::{Value, json};
-use test_privilege::{Privilege, have, unshare};
-
-fn announcer_by(command: Command) -> Announcer {
-    Announcer::start("agent::announcer", command, "")
-}
-
-fn started() -> Announcer {
-    announcer_by(Command::new(program()))
-}
-
-fn program() -> PathBuf {
-    std::env::current_exe().expect("this program")
-}
-
-#[test]
-#[ignore = "the process that the other tests look at, started by them"]
-#[allow(clippy::print_stdout, reason = "standard output is how it answers")]
-fn announcer() {
-    if std::env::var_os("ANNOUNCER").is_none() {
-        return;
-    }
-    let scribe = Scribe::builder().build();
-    let lines = [Line::new(0, "/src/a.lang", 7), Line::new(8, "/src/a.lang", 8)];
-    let mut loaded: Vec<LoadedCode> = Vec::new();
-    println!("done");
-    for line in std::io::stdin().lines() {
-        let line = line.expect("a line");
-        match line.split_once(' ') {
-            Some(("load", place)) => {
-                let (address, name) = place.split_once(' ').expect("an address and a name");
-                let address = address.parse().expect("an address");
-                let code = Code::at(address, 16).named(name).lines(&lines).tier("baseline");
-                loaded.push(scribe.load(&code));
-            }
-            Some(("free", index)) => drop(loaded.remove(index.parse().expect("a number"))),
-            _ => panic!("{line}"),
-        }
-        println!("done");
-    }
-}
+use test_privilege::{Privilege, have};
 
 #[test]
 fn what_a_running_process_announces_is_answered_at_once() {
     let bench = Bench::new();
     let agent = Agent::start(&bench, &[]);
     let mut process = started();
-    process.tell("load 4096 first");
+    process.tell("load 4096 16 first");
     let answer = agent.code_at(process.pid(), 4106);
     let code = &answer["code"];
     assert_eq!(code["frames"], json!([{"function": "first", "file": "/src/a.lang", "line": 8}]));
     assert_eq!((&code["tier"], &code["generation"]), (&json!("baseline"), &json!(1)), "{answer}");
     // From now on it is known, and an answer contains what was announced before the question.
     for n in 2..30_u64 {
-        process.tell(&format!("load {} code {n}", n << 12));
+        process.tell(&format!("load {} 16 code {n}", n << 12));
         let answer = agent.code_at(process.pid(), n << 12);
         assert_eq!(answer["code"]["frames"][0]["function"], format!("code {n}"), "{answer}");
     }
     // What was there before is known by the time.
     let loaded = agent.code_at(process.pid(), 4096)["code"]["loaded"].as_u64().expect("a time");
     process.tell("free 0");
-    process.tell("load 4096 second");
+    process.tell("load 4096 16 second");
     let at = |time: u64| json!({"pid": process.pid(), "address": 4096, "time": time});
     let [then, now] = agent.resolve(&[at(loaded), at(u64::MAX)]).try_into().expect("two answers");
     assert_eq!(then["code"]["frames"][0]["function"], "first");
@@ -79,9 +38,8 @@ fn what_a_running_process_announces_is_answered_at_once() {
     assert_eq!(now["code"]["frames"][0]["function"], "second");
     // By the command.
     let pid = process.pid().to_string();
-    let mut command = bench.jitscribe("agent");
-    command.args(["ask", &pid, "0x1008", "0x999000", "--socket"]).arg(&agent.socket);
-    let Done { code, stdout, stderr } = finish(command);
+    let words = ["agent", "ask", &pid, "0x1008", "0x999000", "--socket", "agent.sock"];
+    let Done { code, stdout, stderr } = bench.ask(&words);
     assert_eq!(code, 0, "{stderr}");
     let lines: Vec<&str> = stdout.lines().collect();
     assert_eq!(lines[0], "0x1008  second  /src/a.lang:8");
@@ -90,30 +48,27 @@ fn what_a_running_process_announces_is_answered_at_once() {
     // What it announced last is known when it has ended.
     drop(process);
     let pid: u32 = pid.parse().expect("a number");
-    assert_eq!(agent.code_at(pid, 4096)["code"]["frames"][0]["function"], "second");
+    assert_eq!(agent.function_at(pid, 4096), "second");
 }
 
 #[test]
 fn an_agent_that_is_killed_is_replaced_by_another() {
     let bench = Bench::new();
     let mut process = started();
-    process.tell("load 4096 code");
+    process.tell("load 4096 16 code");
     for _ in 0..3 {
         let agent = Agent::start(&bench, &[]);
         assert_eq!(agent.code_at(process.pid(), 4096)["code"]["generation"], 1);
         // A second one does not take its place.
-        let mut command = bench.jitscribe("agent");
-        command.arg("--socket").arg(&agent.socket);
-        let refused = finish(command);
+        let socket = agent.socket.to_str().expect("UTF-8");
+        let refused = bench.ask(&["agent", "--socket", socket]);
         assert_eq!(refused.code, 1);
         assert!(refused.stderr.contains("another agent serves"), "{}", refused.stderr);
         // Dropping it is kill -9: the socket stays behind.
         drop(agent);
         assert!(bench.path("agent.sock").exists());
     }
-    let mut command = bench.jitscribe("agent");
-    command.args(["ask", "1", "1", "--socket"]).arg(bench.path("agent.sock"));
-    let done = finish(command);
+    let done = bench.ask(&["agent", "ask", "1", "1", "--socket", "agent.sock"]);
     assert_eq!(done.code, 1);
     assert!(done.stderr.contains("jitscribe agent --socket"), "{}", done.stderr);
     // One that is asked to end removes it, if it may: one that was started as root may not.
@@ -127,10 +82,8 @@ fn an_agent_that_is_killed_is_replaced_by_another() {
 fn once_lists_what_there_is() {
     let bench = Bench::new();
     let mut process = started();
-    process.tell("load 4096 code");
-    let mut command = bench.jitscribe("agent");
-    command.arg("--once");
-    let done = finish(command);
+    process.tell("load 4096 16 code");
+    let done = bench.ask(&["agent", "--once"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     let lines = done.stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let found = lines.into_iter().find(|info| info["pid"] == process.pid()).expect("it is there");
@@ -176,11 +129,10 @@ fn other_users_learn_nothing() {
     let bench = Bench::new();
     let agent = Agent::start(&bench, &[]);
     let mut process = started();
-    process.tell("load 4096 secret");
-    assert_eq!(agent.code_at(process.pid(), 4096)["code"]["frames"][0]["function"], "secret");
+    process.tell("load 4096 16 secret");
+    assert_eq!(agent.function_at(process.pid(), 4096), "secret");
     // The folder, too, must let the other user in.
-    let folder = agent.socket.parent().expect("a folder");
-    fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
+    bench.open();
     let script = format!(
         "import json, socket, sys
 s = socket.socket(socket.AF_UNIX); s.connect({:?})
@@ -191,14 +143,8 @@ f = s.makefile(); print(f.readline() + f.readline(), end='')",
         process.pid()
     );
     let mut other = Command::new("setpriv");
-    other.args([
-        "--reuid=65534",
-        "--regid=65534",
-        "--clear-groups",
-        "/usr/bin/python3",
-        "-c",
-        &script,
-    ]);
+    other.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    other.args(["/usr/bin/python3", "-c", &script]);
     let done = finish(other);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert_eq!(
@@ -216,23 +162,20 @@ fn a_process_in_a_container_is_known_by_both_its_ids() {
     expect_tool("unshare");
     let bench = Bench::new();
     let agent = Agent::start(&bench, &[]);
-    let mut container = unshare();
-    container.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]).arg(program());
-    let mut process = announcer_by(container);
-    process.tell("load 4096 inside");
-    let parent = process.pid();
-    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
-    let pid: u32 = children.expect("children").trim().parse().expect("one child");
+    let mut container = contained();
+    container.arg(program().get_program());
+    let mut process = started_by(container);
+    process.tell("load 4096 16 inside");
+    let pid = only_child(process.pid());
     assert_eq!(agent.wait_for(pid)["inner_pid"], 1);
-    assert_eq!(agent.code_at(pid, 4096)["code"]["frames"][0]["function"], "inside");
+    assert_eq!(agent.function_at(pid, 4096), "inside");
 }
 
 #[test]
 fn metrics_are_for_this_machine() {
     let bench = Bench::new();
-    let mut command = bench.jitscribe("agent");
-    command.args(["--metrics", "0.0.0.0:9464", "--socket"]).arg(bench.path("agent.sock"));
-    let refused = finish(command);
+    let words = ["agent", "--metrics", "0.0.0.0:9464", "--socket", "agent.sock"];
+    let refused = bench.ask(&words);
     assert_eq!(refused.code, 2, "{}", refused.stderr);
     assert!(refused.stderr.contains("127.0.0.1:9464"), "{}", refused.stderr);
     assert!(!bench.path("agent.sock").exists());
@@ -268,6 +211,6 @@ fn privileges_are_given_away_after_the_start() {
     }
     // It still finds processes of any user.
     let mut process = started();
-    process.tell("load 4096 code");
-    assert_eq!(agent.code_at(process.pid(), 4096)["code"]["frames"][0]["function"], "code");
+    process.tell("load 4096 16 code");
+    assert_eq!(agent.function_at(process.pid(), 4096), "code");
 }

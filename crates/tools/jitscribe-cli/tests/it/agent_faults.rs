@@ -1,25 +1,22 @@
 //! `jitscribe agent` when things go wrong: it is killed, processes lie in their logs, and hundreds of them come and go.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, sleep, spawn};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::common::agent::{Agent, free_address, metric};
-use crate::common::announcer::Announcer;
-use crate::common::{Bench, Done, finish};
-use crate::mutants::{Numbers, damage_log};
-use jitscribe::{Code, Line, LoadedCode, Scribe};
+use crate::common::announcer::{Announcer, program, started};
+use crate::common::{Bench, Done, children, contained, finish, only_child, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use test_privilege::{Privilege, have, unshare};
+use test_privilege::{Privilege, have};
 
 /// Whether there are no processes but those of this test, so that what an agent counts is known. If not, the test `name` is run once more, where there are none.
 fn is_alone(name: &str) -> bool {
@@ -28,101 +25,13 @@ fn is_alone(name: &str) -> bool {
     }
     // The agent becomes another user, for which a user's own namespace has no number.
     if have(&[Privilege::Processes, Privilege::OtherUsers]) {
-        let mut alone = unshare();
-        alone.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]);
-        alone.arg(std::env::current_exe().expect("this program"));
+        let mut alone = contained();
+        alone.arg(program().get_program());
         alone.args(["--exact", name, "--nocapture"]).env("ALONE", "1");
         let Done { code, stdout, stderr } = finish(alone);
         assert!(code == 0 && stdout.contains("1 passed"), "{stdout}{stderr}");
     }
     false
-}
-
-fn started() -> Announcer {
-    let program = Command::new(std::env::current_exe().expect("this program"));
-    Announcer::start("agent_faults::announcer", program, "")
-}
-
-/// A log, as a process that lies writes it.
-struct Log {
-    file: File,
-    sound: Vec<u8>,
-}
-
-impl Log {
-    fn of(scribe: &Scribe) -> Self {
-        let log = scribe.log_fd().expect("a log").try_clone_to_owned().expect("a descriptor");
-        let file = File::from(log);
-        let mut sound = vec![0; 1 << 20];
-        file.read_exact_at(&mut sound, 0).expect("its bytes");
-        let used = sound.iter().rposition(|byte| *byte != 0).expect("something");
-        sound.truncate((used + 4096) / 4096 * 4096);
-        Self { file, sound }
-    }
-
-    /// Writes what it should be, and over a few places of that.
-    fn damage(&self, numbers: &mut Numbers) {
-        let mut bytes = self.sound.clone();
-        damage_log(numbers, &mut bytes);
-        self.file.write_all_at(&bytes, 0).expect("written");
-    }
-}
-
-#[test]
-#[ignore = "the process that the other tests look at, started by them"]
-#[allow(clippy::print_stdout, reason = "standard output is how it answers")]
-fn announcer() {
-    if std::env::var_os("ANNOUNCER").is_none() {
-        return;
-    }
-    let scribe = Scribe::builder().build();
-    let lines = [Line::new(0, "/src/a.lang", 7), Line::new(8, "/src/a.lang", 8)];
-    let mut loaded: Vec<LoadedCode> = Vec::new();
-    let mut log: Option<Arc<Log>> = None;
-    println!("done");
-    for line in std::io::stdin().lines() {
-        let line = line.expect("a line");
-        let words: Vec<&str> = line.split(' ').collect();
-        let number = |at: usize| words[at].parse::<u64>().expect("a number");
-        match words[0] {
-            "load" => {
-                let code = Code::at(number(1), 16).named(words[2]).lines(&lines);
-                loaded.push(scribe.load(&code.tier("baseline")));
-            }
-            "free" => drop(loaded.remove(number(1) as usize)),
-            // From then on, it announces no more.
-            "damage" => {
-                let log = log.get_or_insert_with(|| Arc::new(Log::of(&scribe)));
-                log.damage(&mut Numbers::new(number(1)));
-            }
-            "lie" => {
-                let log = log.get_or_insert_with(|| Arc::new(Log::of(&scribe))).clone();
-                spawn(move || {
-                    let mut numbers = Numbers::new(u64::MAX);
-                    loop {
-                        log.damage(&mut numbers);
-                    }
-                });
-            }
-            _ => panic!("{line}"),
-        }
-        println!("done");
-    }
-}
-
-/// Waits until something is true.
-#[track_caller]
-fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(120);
-    while !is_true() {
-        assert!(Instant::now() < end, "never: {what}");
-        sleep(Duration::from_millis(5));
-    }
-}
-
-fn children(pid: u32) -> Vec<u32> {
-    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("children");
-    text.split_whitespace().map(|pid| pid.parse().expect("a process")).collect()
 }
 
 /// The processes of sessions, which run.
@@ -192,10 +101,10 @@ fn an_agent_may_be_killed_at_any_moment() {
     let bench = Bench::new();
     let mut process = started();
     for number in 1..=20_u64 {
-        process.tell(&format!("load {} code-{number}", number << 12));
+        process.tell(&format!("load {} 16 code-{number}", number << 12));
     }
     process.tell("free 3");
-    process.tell("load 16384 other");
+    process.tell("load 16384 16 other");
     let pid = process.pid();
     let addresses: Vec<Value> = (1..=21_u64)
         .flat_map(|number| {
@@ -248,9 +157,9 @@ fn a_process_that_lies_misleads_nobody_about_others() {
     let options = ["--keep-ended", "0", "--interval", "0.05", "--metrics", &address];
     let mut agent = Agent::start(&bench, &options);
     let (mut honest, mut liar) = (started(), started());
-    honest.tell("load 4096 honest");
+    honest.tell("load 4096 16 honest");
     for number in 1..=200_u64 {
-        liar.tell(&format!("load {} lie-{number}", number << 12));
+        liar.tell(&format!("load {} 16 lie-{number}", number << 12));
     }
     let expected = agent.code_at(honest.pid(), 4096);
     assert_eq!(expected["code"]["frames"][0]["function"], "honest");
@@ -275,11 +184,11 @@ fn a_process_that_lies_misleads_nobody_about_others() {
         ask();
     }
     // Codes that are announced while the log is damaged are known, and so are processes that start then.
-    honest.tell("load 8192 more");
-    assert_eq!(agent.code_at(honest.pid(), 8192)["code"]["frames"][0]["function"], "more");
+    honest.tell("load 8192 16 more");
+    assert_eq!(agent.function_at(honest.pid(), 8192), "more");
     let mut new = started();
-    new.tell("load 4096 new");
-    assert_eq!(agent.code_at(new.pid(), 4096)["code"]["frames"][0]["function"], "new");
+    new.tell("load 4096 16 new");
+    assert_eq!(agent.function_at(new.pid(), 4096), "new");
     drop(liar);
     wait_until("the liar is forgotten", || agent.processes().len() == 2);
     assert_eq!(metric(&address, "jitscribe_agent_codes"), 3.0);
@@ -289,8 +198,7 @@ fn a_process_that_lies_misleads_nobody_about_others() {
 
 /// How many descriptors the helper of an agent has open.
 fn descriptors_of_helper(agent: u32) -> usize {
-    let [helper] = children(agent).try_into().expect("one helper");
-    fs::read_dir(format!("/proc/{helper}/fd")).expect("a helper").count()
+    fs::read_dir(format!("/proc/{}/fd", only_child(agent))).expect("a helper").count()
 }
 
 #[test]
@@ -304,7 +212,7 @@ fn five_hundred_processes_leave_nothing() {
     let agent = Agent::start(&bench, &options);
     // One that stays, so that the agent has everything that it ever opens for itself.
     let mut stays = started();
-    stays.tell("load 4096 stays");
+    stays.tell("load 4096 16 stays");
     agent.wait_for(stays.pid());
     let table = || {
         let names = ["processes", "ended_processes", "codes", "code_bytes", "left_out_processes"];
@@ -316,10 +224,10 @@ fn five_hundred_processes_leave_nothing() {
     for _ in 0..10 {
         let mut all: Vec<Announcer> = (0..10).map(|_| started()).collect();
         for process in &mut all {
-            process.tell("load 4096 goes");
+            process.tell("load 4096 16 goes");
         }
         for process in &all {
-            assert_eq!(agent.code_at(process.pid(), 4096)["code"]["frames"][0]["function"], "goes");
+            assert_eq!(agent.function_at(process.pid(), 4096), "goes");
         }
         for _ in 0..40 {
             assert!(Command::new("true").status().expect("run").success());
@@ -337,7 +245,7 @@ fn five_hundred_processes_leave_nothing() {
         fewest = now;
     }
     assert!(metric(&address, "jitscribe_agent_codes_total") >= 101.0);
-    assert_eq!(agent.code_at(stays.pid(), 4096)["code"]["frames"][0]["function"], "stays");
+    assert_eq!(agent.function_at(stays.pid(), 4096), "stays");
     assert!(!agent.said().contains("panicked"), "{}", agent.said());
 }
 
@@ -347,16 +255,15 @@ fn a_helper_that_does_not_run_is_noticed() {
     let address = free_address();
     let agent = Agent::start(&bench, &["--metrics", &address]);
     let mut before = started();
-    before.tell("load 4096 before");
+    before.tell("load 4096 16 before");
     agent.wait_for(before.pid());
-    let [helper] = children(agent.running.pid()).try_into().expect("one helper");
-    let helper = Pid::from_raw(helper as i32).expect("a process");
+    let helper = Pid::from_raw(only_child(agent.running.pid()) as i32).expect("a process");
     kill_process(helper, Signal::STOP).expect("it runs");
     let mut new = started();
-    new.tell("load 4096 new");
+    new.tell("load 4096 16 new");
     let age = || metric(&address, "jitscribe_agent_look_age_seconds");
     wait_until("the age grows", || age() >= 1.0);
     kill_process(helper, Signal::CONT).expect("it is there");
-    assert_eq!(agent.code_at(new.pid(), 4096)["code"]["frames"][0]["function"], "new");
+    assert_eq!(agent.function_at(new.pid(), 4096), "new");
     wait_until("all are examined", || age() == 0.0);
 }

@@ -7,11 +7,13 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::common::agent::Agent;
-use crate::common::{Bench, Running, expect_tool, finish};
+use crate::common::{
+    Bench, Removed, Running, contained, expect_tool, only_child, removed_map, wait_until,
+};
 use jitdump::{CodeEvent, Dump};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
-use test_privilege::{Privilege, have, unshare};
+use test_privilege::{Privilege, have};
 
 /// How long something may take that takes a second on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -27,19 +29,6 @@ const SPIN: &str = "
         spin(16);
     }, 10);";
 
-/// A file outside of the test's folder, removed at the end.
-struct Removed(PathBuf);
-
-impl Drop for Removed {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-fn map_of(pid: u32) -> Removed {
-    Removed(PathBuf::from(format!("/tmp/perf-{pid}.map")))
-}
-
 fn node(bench: &Bench, option: &str) -> Running {
     expect_tool("node");
     bench.write("spin.js", SPIN);
@@ -52,20 +41,18 @@ fn node(bench: &Bench, option: &str) -> Running {
 
 /// Waits until a process is known to have a source of this kind with code.
 fn wait_for_source(agent: &Agent, pid: u32, kind: &str) -> Value {
-    let begun = Instant::now();
-    loop {
+    let has_code = |source: &Value| source["kind"] == kind && source["codes"].as_u64() > Some(0);
+    let has_source =
+        |process: &Value| process["sources"].as_array().expect("sources").iter().any(has_code);
+    let mut found = None;
+    wait_until(&format!("a {kind} of {pid}"), || {
         // A process that is not known is examined because it is asked for.
         agent.resolve(&[json!({"pid": pid, "address": 1})]);
-        let found = agent.processes().into_iter().find(|process| process["pid"] == pid);
-        let has_code =
-            |source: &Value| source["kind"] == kind && source["codes"].as_u64() > Some(0);
-        let sources = |process: &Value| process["sources"].as_array().expect("sources").clone();
-        if let Some(found) = found.filter(|it| sources(it).iter().any(has_code)) {
-            return found;
-        }
-        assert!(begun.elapsed() < PATIENCE, "no {kind} of {pid}: {:?}", agent.processes());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+        let mut known = agent.processes().into_iter();
+        found = known.find(|process| process["pid"] == pid && has_source(process));
+        found.is_some()
+    });
+    found.expect("a process")
 }
 
 /// Compares the answers with a map: all lines that were in it before the question. The map grows on.
@@ -93,16 +80,8 @@ fn expect_answers_of_map(agent: &Agent, pid: u32, map: &Path) {
             }
             compared += 1;
             let code = &answer["code"];
-            let expected = json!({
-                "function": String::from_utf8_lossy(entry.name),
-                "address": entry.address,
-                "size": entry.size,
-            });
-            let found = json!({
-                "function": code["frames"][0]["function"],
-                "address": code["address"],
-                "size": code["size"],
-            });
+            let expected = json!([String::from_utf8_lossy(entry.name), entry.address, entry.size]);
+            let found = json!([code["frames"][0]["function"], code["address"], code["size"]]);
             if found != expected {
                 differing.push((found, expected));
             }
@@ -127,13 +106,11 @@ fn the_map_of_node() {
     let bench = Bench::new();
     let agent = Agent::start(&bench, &[]);
     let node = node(&bench, "--perf-basic-prof");
-    let map = map_of(node.pid());
+    let map = removed_map(node.pid());
     wait_for_source(&agent, node.pid(), "perf-map");
     expect_answers_of_map(&agent, node.pid(), &map.0);
     // By the command, and once.
-    let mut once = bench.jitscribe("agent");
-    once.arg("--once");
-    let done = finish(once);
+    let done = bench.ask(&["agent", "--once"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     let pid = format!("\"pid\":{},", node.pid());
     let line = done.stdout.lines().find(|line| line.contains(&pid)).expect("the process");
@@ -156,7 +133,6 @@ fn the_dump_of_node() {
     wait_for_source(&agent, pid, "jitdump");
     let dump = bench.path(&format!("jit-{pid}.dump"));
     let begun = Instant::now();
-    let (mut with_lines, mut differing);
     loop {
         let bytes = fs::read(&dump).expect("the dump");
         let parsed = Dump::parse(&bytes).expect("a dump");
@@ -178,7 +154,7 @@ fn the_dump_of_node() {
             |(load, _, address)| json!({"pid": pid, "address": address, "time": load.timestamp}),
         );
         let answers = agent.resolve(&addresses.collect::<Vec<_>>());
-        (with_lines, differing) = (0, Vec::new());
+        let (mut with_lines, mut differing) = (0, Vec::new());
         for ((load, line, address), answer) in asked.iter().zip(&answers) {
             let code = &answer["code"];
             let same_time = loads.iter().filter(|other| {
@@ -215,7 +191,7 @@ fn the_dump_of_node() {
             }
         }
         if differing.is_empty() && with_lines > 20 && answers.len() > 300 {
-            break;
+            return;
         }
         // node writes its dump in large pieces, so lines may come late.
         assert!(
@@ -227,7 +203,6 @@ fn the_dump_of_node() {
         );
         std::thread::sleep(Duration::from_millis(200));
     }
-    assert!(with_lines > 20 && differing.is_empty());
 }
 
 #[test]
@@ -241,18 +216,15 @@ fn the_map_of_a_container_under_its_inner_id() {
     bench.write("spin.js", SPIN);
     let script =
         "mount -t tmpfs none /tmp; cp ./spin.js /tmp; cd /tmp; exec node --perf-basic-prof spin.js";
-    let container = unshare();
+    let container = contained();
     let mut command = bench.command(container.get_program().to_str().expect("UTF-8"));
     command.args(container.get_args());
-    command.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]);
     command.args(["sh", "-e", "-c", script]).stdout(Stdio::piped());
     let mut command = Running::start(command);
     command.wait_for_line("running");
-    let parent = command.pid();
-    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
-    let pid: u32 = children.expect("children").trim().parse().expect("one child");
+    let pid = only_child(command.pid());
     // Of a process outside that had this id before.
-    let outside = map_of(pid);
+    let outside = removed_map(pid);
     fs::write(&outside.0, "1000 10 stale\n").expect("written");
     assert_eq!(wait_for_source(&agent, pid, "perf-map")["inner_pid"], 1);
     let map = PathBuf::from(format!("/proc/{pid}/root/tmp/perf-1.map"));
@@ -295,7 +267,7 @@ while True:
         let mut running = Running::start(command);
         running.wait_for_line("running");
         // Some earlier process with this id may have left one.
-        drop(map_of(running.pid()));
+        drop(removed_map(running.pid()));
         Self { running, folder }
     }
 
@@ -303,17 +275,21 @@ while True:
         self.running.pid()
     }
 
+    /// Writes a line into its map, which stays open as `f`.
+    fn write_map(&mut self, line: &str) -> Removed {
+        self.tell(&format!("f = open(path, 'w'); f.write('{line}\\n'); f.flush()"));
+        removed_map(self.pid())
+    }
+
     fn tell(&mut self, text: &str) {
         let name = self.folder.join(format!("do-{}", self.pid()));
         let done = self.folder.join(format!("do-{}.done", self.pid()));
         fs::write(self.folder.join("new"), text).expect("written");
         fs::rename(self.folder.join("new"), &name).expect("renamed");
-        let begun = Instant::now();
-        while !done.exists() {
+        wait_until(text, || {
             assert!(self.running.is_running(), "it ended of {text}");
-            assert!(begun.elapsed() < PATIENCE, "it did not do {text}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+            done.exists()
+        });
         fs::remove_file(&done).expect("removed");
     }
 }
@@ -329,15 +305,10 @@ fn expect_unknown(agent: &Agent, pid: u32, address: u64) {
 
 /// Waits until an address of a process has this name.
 fn wait_for_name(agent: &Agent, pid: u32, address: u64, name: &str) {
-    let begun = Instant::now();
-    loop {
+    wait_until(name, || {
         let answer = agent.resolve(&[json!({"pid": pid, "address": address})]).remove(0);
-        if answer["code"]["frames"][0]["function"] == name {
-            return;
-        }
-        assert!(begun.elapsed() < PATIENCE, "not {name}: {answer}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+        answer["code"]["frames"][0]["function"] == name
+    });
 }
 
 #[test]
@@ -345,8 +316,8 @@ fn files_that_are_replaced_truncated_and_written_again() {
     let bench = Bench::new();
     let agent = Agent::start(&bench, &[]);
     let mut process = Liar::start(&bench, None);
-    let (pid, _map) = (process.pid(), map_of(process.pid()));
-    process.tell("f = open(path, 'w'); f.write('1000 10 first\\n'); f.flush()");
+    let pid = process.pid();
+    let _map = process.write_map("1000 10 first");
     wait_for_name(&agent, pid, 0x1000, "first");
     process.tell("f.write('2000 10 seco'); f.flush()");
     process.tell("f.write('nd\\n'); f.flush()");
@@ -369,11 +340,10 @@ fn processes_that_lie_keep_no_other_from_being_answered() {
     let bench = Bench::new();
     let agent = Agent::start(&bench, &["--interval", "0.2"]);
     let mut honest = Liar::start(&bench, None);
-    let _map = map_of(honest.pid());
-    honest.tell("f = open(path, 'w'); f.write('1000 10 honest\\n'); f.flush()");
+    let _map = honest.write_map("1000 10 honest");
     wait_for_name(&agent, honest.pid(), 0x1000, "honest");
     let mut liars: Vec<Liar> = (0..6).map(|_| Liar::start(&bench, None)).collect();
-    let maps: Vec<Removed> = liars.iter().map(|liar| map_of(liar.pid())).collect();
+    let maps: Vec<Removed> = liars.iter().map(|liar| removed_map(liar.pid())).collect();
     // Absurd addresses and sizes, and lines without end.
     fs::write(
         &maps[0].0,
@@ -448,22 +418,20 @@ fn a_map_is_read_with_the_rights_of_the_process_and_believed_of_its_user() {
     mode(&bench.path(""), 0o777);
     let agent = Agent::start(&bench, &[]);
     let mut theirs = Liar::start(&bench, Some("65534"));
-    let _map = map_of(theirs.pid());
-    theirs.tell("os.umask(0o077); f = open(path, 'w'); f.write('1000 10 own\\n'); f.flush()");
+    theirs.tell("os.umask(0o077)");
+    let _map = theirs.write_map("1000 10 own");
     wait_for_name(&agent, theirs.pid(), 0x1000, "own");
     // One of another user than root and the process's own.
     let mut process = Liar::start(&bench, None);
-    let map = map_of(process.pid());
+    let _map = removed_map(process.pid());
     process.tell("f = open(path, 'w'); f.write('1000 10 forged\\n'); f.flush(); os.chown(path, 65534, 65534)");
     let mut control = Liar::start(&bench, None);
-    let _other = map_of(control.pid());
-    control.tell("f = open(path, 'w'); f.write('1000 10 control\\n'); f.flush()");
+    let _other = control.write_map("1000 10 control");
     wait_for_name(&agent, control.pid(), 0x1000, "control");
     expect_unknown(&agent, process.pid(), 0x1000);
     // It is the owner that counts.
     process.tell("os.chown(path, 0, 0)");
     wait_for_name(&agent, process.pid(), 0x1000, "forged");
-    drop(map);
 }
 
 #[test]
@@ -471,13 +439,12 @@ fn a_map_of_an_earlier_process_is_not_read() {
     let bench = Bench::new();
     let agent = Agent::start(&bench, &[]);
     let mut process = Liar::start(&bench, None);
-    let _map = map_of(process.pid());
+    let _map = removed_map(process.pid());
     process.tell(
         "f = open(path, 'w'); f.write('1000 10 stale\\n'); f.flush(); os.utime(path, (1000, 1000))",
     );
     let mut control = Liar::start(&bench, None);
-    let _other = map_of(control.pid());
-    control.tell("f = open(path, 'w'); f.write('1000 10 control\\n'); f.flush()");
+    let _other = control.write_map("1000 10 control");
     wait_for_name(&agent, control.pid(), 0x1000, "control");
     expect_unknown(&agent, process.pid(), 0x1000);
     // Appended to by this process, it is its own.

@@ -5,9 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::agent::{Agent, metric};
-use crate::common::images::{Image, bytes, code_at, files, image, started};
-use crate::common::{Bench, expect_tool, finish};
+use crate::common::agent::{Agent, free_address, metric};
+use crate::common::announcer::{bytes, started_with_bytes};
+use crate::common::images::{Image, code_at, image};
+use crate::common::{Bench, expect_tool, files, finish};
 use serde_json::json;
 use test_privilege::{Privilege, have, unshare};
 
@@ -15,8 +16,7 @@ use test_privilege::{Privilege, have, unshare};
 fn folder(bench: &Bench) -> PathBuf {
     let above = bench.path("state");
     fs::create_dir_all(&above).expect("a folder");
-    let parent = bench.path("");
-    fs::set_permissions(parent, PermissionsExt::from_mode(0o755)).expect("set");
+    bench.open();
     above.join("images")
 }
 
@@ -39,9 +39,7 @@ fn a_folder_that_cannot_be_used_is_refused() {
     let bench = Bench::new();
     let folder = folder(&bench);
     let refusal = |words: &[&str]| {
-        let mut command = bench.jitscribe("agent");
-        command.arg("--socket").arg(bench.path("other.sock")).args(words);
-        let refused = finish(command);
+        let refused = bench.ask(&[&["agent", "--socket", "other.sock"], words].concat());
         assert_ne!(refused.code, 0);
         refused.stderr
     };
@@ -75,7 +73,7 @@ mod live {
     fn what_is_asked_for_has_an_image_over_restarts() {
         let bench = Bench::new();
         let folder = folder(&bench);
-        let mut process = started();
+        let mut process = started_with_bytes();
         process.tell("load 28672 64 first");
         process.tell("load 32784 64 second");
         let mut known = Vec::new();
@@ -100,9 +98,8 @@ mod live {
         // As the command shows it.
         let agent = Agent::start(&bench, &options(&folder, "16"));
         agent.wait_for(process.pid());
-        let mut command = bench.jitscribe("agent");
-        command.args(["ask", &process.pid().to_string(), "0x7002", "--socket"]).arg(&agent.socket);
-        let shown = finish(command).stdout;
+        let pid = process.pid().to_string();
+        let shown = bench.ask(&["agent", "ask", &pid, "0x7002", "--socket", "agent.sock"]).stdout;
         let line = format!("    image {} has it at 0x1000", known[0][0].build_id);
         assert_eq!(shown.lines().nth(2), Some(&*line), "{shown}");
     }
@@ -111,10 +108,8 @@ mod live {
     fn the_folder_is_bounded_and_other_files_stay() {
         let bench = Bench::new();
         let folder = folder(&bench);
-        let mut process = started();
-        let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = port.local_addr().expect("bound").to_string();
-        drop(port);
+        let mut process = started_with_bytes();
+        let address = free_address();
         let mut words = options(&folder, "2").to_vec();
         words.extend(["--metrics", &address, "--interval", "0.05"]);
         let agent = Agent::start(&bench, &words);
@@ -184,7 +179,7 @@ mod live {
         expect_tool("strace");
         let bench = Bench::new();
         let folder = folder(&bench);
-        let mut process = started();
+        let mut process = started_with_bytes();
         process.tell("load 4096 64 code");
         let by_id = folder.join(".build-id");
         let part = by_id.join("jitscribe-image.part");
@@ -228,7 +223,7 @@ mod live {
         let bench = Bench::new();
         let disk = folder(&bench);
         fs::create_dir_all(&disk).expect("a folder");
-        let mut process = started();
+        let mut process = started_with_bytes();
         let mut command = unshare();
         // Of the tmpfs there is nothing outside of the namespace.
         let script = "mount -t tmpfs -o size=256k,mode=0755 none \"$0\" && exec \"$@\"";

@@ -1,15 +1,15 @@
 //! `jitscribe record` of processes in a container, with mounts and process ids of their own, that run when it ends or have ended.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::common::{Bench, Done, Running, expect_tool};
+use crate::common::{
+    Bench, Done, Running, children, contained, expect_tool, only_child, removed_map,
+};
 use jitdump::{Endian, Writer, WriterConfig};
-use rustix::process::geteuid;
 use serde_json::Value;
-use test_privilege::{Privilege, have, unshare};
+use test_privilege::{Privilege, have};
 
 /// A process in mount and pid namespaces of its own, where it is process 1.
 struct Contained {
@@ -22,18 +22,13 @@ struct Contained {
 impl Contained {
     /// Runs a script in the bench's folder, which says "running" when it does.
     fn start(bench: &Bench, script: &str) -> Self {
-        expect_tool("unshare");
-        let mut unshare = bench.command("unshare");
-        if !geteuid().is_root() {
-            unshare.arg("--map-root-user");
-        }
-        unshare.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]);
+        let container = contained();
+        let mut unshare = bench.command(container.get_program().to_str().expect("UTF-8"));
+        unshare.args(container.get_args());
         unshare.args(["sh", "-e", "-c", script]).stdout(Stdio::piped());
         let mut unshare = Running::start(unshare);
         unshare.wait_for_line("running");
-        let parent = unshare.pid();
-        let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
-        let pid = children.expect("children").trim().to_owned();
+        let pid = only_child(unshare.pid()).to_string();
         Self { _unshare: unshare, pid }
     }
 
@@ -44,53 +39,30 @@ impl Contained {
     }
 }
 
-/// A file of ours outside, which is removed again.
-struct Outside(PathBuf);
-
-impl Outside {
-    fn write(path: impl AsRef<Path>, bytes: &[u8]) -> Self {
-        fs::write(&path, bytes).expect("a file");
-        Self(path.as_ref().to_owned())
-    }
-}
-
-impl Drop for Outside {
-    fn drop(&mut self) {
-        // It may be gone already.
-        _ = fs::remove_file(&self.0);
-    }
-}
-
 /// perf shows the function while the process runs, when it looks at files from inside the container,
 /// and afterwards.
 fn expect_shown(bench: &Bench, process: Contained, function: &str) {
-    let shows = || bench.symbols("perf.data").iter().any(|symbol| symbol.contains(function));
-    assert!(shows(), "while it runs: {:#?}", bench.symbols("perf.data"));
+    bench.expect_symbol("perf.data", function);
     drop(process);
-    assert!(shows(), "when it has ended: {:#?}", bench.symbols("perf.data"));
+    bench.expect_symbol("perf.data", function);
 }
 
-/// What [`Contained::start`] needs.
-const CONTAINER: &[Privilege] = &[Privilege::Processes];
+/// What it takes to record in a container.
+const CONTAINER: &[Privilege] = &[Privilege::Processes, Privilege::Perf];
 
 #[test]
 fn a_perf_map_in_a_folder_that_only_the_process_sees() {
     if !have(CONTAINER) {
         return;
     }
-    expect_tool("node");
-    let bench = Bench::new();
-    bench.write(
-        "spin.js",
-        "function spin(n) { return n < 2 ? n : spin(n - 1) + spin(n - 2) }
-         console.log('running'); for (;;) spin(18)",
-    );
+    let bench = with_program("node", "spin.js", SPIN_JS);
     let process = Contained::start(
         &bench,
         "mount -t tmpfs none /tmp; cp ./spin.js /tmp; cd /tmp; exec node --perf-basic-prof spin.js",
     );
     // Of a process that had this number before.
-    let _stale = Outside::write(format!("/tmp/perf-{}.map", process.pid), b"1000 10 stale\n");
+    let stale = removed_map(process.pid.parse().expect("a number"));
+    fs::write(&stale.0, b"1000 10 stale\n").expect("a file");
     let done = process.record(&bench);
     assert!(done.stderr.contains("build-id cache"), "{}", done.stderr);
     expect_shown(&bench, process, "spin ");
@@ -122,6 +94,14 @@ const SPIN_JAVA: &str = "public class Spin {
                 || !java.nio.file.Files.exists(go)) spin(27);
     }
 }";
+
+/// A folder with the source of a program, for which there is a tool.
+fn with_program(tool: &str, name: &str, text: &str) -> Bench {
+    expect_tool(tool);
+    let bench = Bench::new();
+    bench.write(name, text);
+    bench
+}
 
 /// A recording that has ended.
 struct Recorded {
@@ -160,10 +140,6 @@ impl Recorded {
 /// Waits until the worker that follows processes has looked at all that run now: each time it waits for its next look, it gives up the
 /// processor.
 fn wait_for_looks(record: u32) {
-    let children = |pid: u32| -> Vec<u32> {
-        let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-        list.unwrap_or_default().split_whitespace().map(|pid| pid.parse().expect("a pid")).collect()
-    };
     let is_helper = |pid: &u32| {
         let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         words.split(|byte| *byte == 0).any(|word| word == b"look-at-foreign-processes")
@@ -192,9 +168,8 @@ fn record_to_its_end(bench: &Bench, file: &str, command: &str, in_container: boo
     record.args(["--force", "--json", "-F", "999", "--"]).stdout(Stdio::piped());
     let mut script = String::from("exec 9<.;");
     if in_container {
-        let unshare = unshare();
-        record.arg(unshare.get_program()).args(unshare.get_args());
-        record.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]);
+        let container = contained();
+        record.arg(container.get_program()).args(container.get_args());
         script +=
             &format!("mount -t tmpfs none /tmp; mkdir /tmp/own; cp {file} /tmp/own; cd /tmp/own;");
     }
@@ -213,30 +188,15 @@ fn expect_named_as_outside(bench: &Bench, file: &str, command: &str, function: &
 }
 
 #[test]
-fn a_perf_map_of_a_container_that_has_ended() {
+fn the_files_of_a_container_that_has_ended() {
     if !have(CONTAINER) {
         return;
     }
-    expect_tool("node");
-    let bench = Bench::new();
-    bench.write("spin.js", SPIN_JS);
-    expect_named_as_outside(
-        &bench,
-        "spin.js",
-        "node --perf-basic-prof --no-perf-prof spin.js",
-        "spin ",
-    );
-}
-
-#[test]
-fn a_jitdump_of_a_container_that_has_ended() {
-    if !have(CONTAINER) {
-        return;
+    // A perf map, and a jitdump.
+    for command in ["node --perf-basic-prof --no-perf-prof spin.js", "node --perf-prof spin.js"] {
+        let bench = with_program("node", "spin.js", SPIN_JS);
+        expect_named_as_outside(&bench, "spin.js", command, "spin ");
     }
-    expect_tool("node");
-    let bench = Bench::new();
-    bench.write("spin.js", SPIN_JS);
-    expect_named_as_outside(&bench, "spin.js", "node --perf-prof spin.js", "spin ");
 }
 
 /// Its root is held before perf begins.
@@ -245,9 +205,7 @@ fn a_container_that_was_attached_to_and_has_ended() {
     if !have(CONTAINER) {
         return;
     }
-    expect_tool("node");
-    let bench = Bench::new();
-    bench.write("spin.js", SPIN_JS);
+    let bench = with_program("node", "spin.js", SPIN_JS);
     let process = Contained::start(
         &bench,
         "exec 9<.; mount -t tmpfs none /tmp; cp spin.js /tmp; cd /tmp; exec node --perf-basic-prof spin.js",
@@ -270,19 +228,15 @@ fn a_container_that_was_attached_to_and_has_ended() {
 mod live {
     use super::*;
 
+    const PHP: &str = "php -dopcache.enable_cli=1 -dopcache.jit=function -dopcache.jit_debug=32 \
+                       -dopcache.jit_buffer_size=16M -dopcache.file_update_protection=0 spin.php";
+
     #[test]
     fn a_jitdump_in_a_folder_that_only_the_process_sees() {
         if !have(CONTAINER) {
             return;
         }
-        expect_tool("php");
-        let bench = Bench::new();
-        bench.write(
-            "spin.php",
-            "<?php function spin($n) { return $n < 2 ? $n : spin($n - 1) + spin($n - 2); }
-             for ($i = 0; $i < 1000; $i++) spin(10);
-             echo \"running\\n\"; for (;;) spin(18);",
-        );
+        let bench = with_program("php", "spin.php", SPIN_PHP);
         // What we see under the path that the process tells of is another's.
         fs::create_dir(bench.path("private")).expect("a folder");
         let config =
@@ -291,9 +245,7 @@ mod live {
         fs::write(bench.path("private/jit-1.dump"), others).expect("a jitdump");
         let process = Contained::start(
             &bench,
-            "mount -t tmpfs none private; cp spin.php private; cd private
-             exec php -dopcache.enable_cli=1 -dopcache.jit=function -dopcache.jit_buffer_size=16M \
-             -dopcache.jit_debug=32 -dopcache.file_update_protection=0 spin.php",
+            &format!("mount -t tmpfs none private; cp spin.php private; cd private; exec {PHP}"),
         );
         process.record(&bench);
         expect_shown(&bench, process, "spin");
@@ -304,18 +256,7 @@ mod live {
         if !have(CONTAINER) {
             return;
         }
-        expect_tool("javac");
-        let bench = Bench::new();
-        bench.write(
-            "Spin.java",
-            "public class Spin {
-                 static int spin(int n) { return n < 2 ? n : spin(n - 1) + spin(n - 2); }
-                 public static void main(String[] words) {
-                     System.out.println(\"running\");
-                     for (;;) spin(18);
-                 }
-             }",
-        );
+        let bench = with_program("javac", "Spin.java", SPIN_JAVA);
         bench.run(&["javac", "Spin.java"]);
         let process = Contained::start(
             &bench,
@@ -331,13 +272,9 @@ mod live {
         if !have(CONTAINER) {
             return;
         }
-        expect_tool("php");
-        let bench = Bench::new();
-        bench.write("spin.php", SPIN_PHP);
+        let bench = with_program("php", "spin.php", SPIN_PHP);
         // The folder with our settings is hidden too.
-        let command = "php -dopcache.enable_cli=1 -dopcache.jit=function -dopcache.jit_buffer_size=16M \
-                       -dopcache.jit_debug=32 -dopcache.file_update_protection=0 spin.php";
-        expect_named_as_outside(&bench, "spin.php", command, "spin");
+        expect_named_as_outside(&bench, "spin.php", PHP, "spin");
     }
 
     #[test]
@@ -345,9 +282,7 @@ mod live {
         if !have(CONTAINER) {
             return;
         }
-        expect_tool("javac");
-        let bench = Bench::new();
-        bench.write("Spin.java", SPIN_JAVA);
+        let bench = with_program("javac", "Spin.java", SPIN_JAVA);
         bench.run(&["javac", "Spin.java"]);
         expect_named_as_outside(&bench, "Spin.class", "java -cp . Spin", "Spin.spin");
     }

@@ -8,7 +8,8 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::common::{Bench, Done, Running, expect_tool, finish, interrupt};
+use crate::common::{Bench, Done, Running, expect_tool, interrupt};
+use test_privilege::{Privilege, have};
 
 /// Nearly all of its time is in `leaf`, which V8 inlines into `top`.
 const SCRIPT: &str = "\
@@ -37,9 +38,7 @@ fn recorded() -> Bench {
 }
 
 fn export(bench: &Bench, words: &[&str]) -> Done {
-    let mut command = bench.jitscribe("export");
-    command.args(["-i", "run.data"]).args(words);
-    finish(command)
+    bench.ask(&[&["export", "-i", "run.data"], words].concat())
 }
 
 fn exported(bench: &Bench, words: &[&str]) -> String {
@@ -63,6 +62,9 @@ fn array(value: &Value) -> &[Value] {
 
 #[test]
 fn exports_have_the_samples_that_perf_has() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let bench = recorded();
     let perf =
         bench.run(&["perf", "script", "--no-inline", "-G", "-F", "ip,sym", "-i", "run.data"]);
@@ -88,8 +90,7 @@ fn exports_have_the_samples_that_perf_has() {
     let json =
         |words: &[&str]| -> Value { serde_json::from_str(&exported(&bench, words)).expect("JSON") };
     let firefox = json(&["--firefox"]);
-    let of_thread = |thread: &Value| array(&thread["samples"]["stack"]).len();
-    assert_eq!(array(&firefox["threads"]).iter().map(of_thread).sum::<usize>(), all);
+    assert_eq!(array(&firefox["threads"]).iter().map(of_firefox).sum::<usize>(), all);
     let speedscope = json(&["--speedscope"]);
     let of_thread = |thread: &Value| {
         array(&thread["samples"]).iter().filter(|stack| !array(stack).is_empty()).count()
@@ -124,6 +125,9 @@ fn of_firefox(thread: &Value) -> usize {
 
 #[test]
 fn nothing_is_overwritten_and_errors_say_what_there_is() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let bench = recorded();
     let done = export(&bench, &["--pprof"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
@@ -137,19 +141,6 @@ fn nothing_is_overwritten_and_errors_say_what_there_is() {
     let quiet = export(&bench, &["--pprof", "--force", "-q"]);
     assert_eq!((quiet.code, quiet.stderr.as_str()), (0, ""));
 
-    for words in [
-        &[][..],
-        &["--pprof", "--folded"],
-        &["--pprof", "--serve"],
-        &["--firefox", "--port", "1"],
-        &["--parquet", "fleet", "--pprof"],
-        &["--parquet", "fleet", "-o", "x"],
-        &["--parquet", "fleet", "--window", "0"],
-        &["--pprof", "--window", "60"],
-        &["--pprof", "--host", "x"],
-    ] {
-        assert_eq!(export(&bench, words).code, 2, "{words:?}");
-    }
     // Tables are written below a folder, all or none.
     let tables = ["--parquet", "fleet", "--host", "a/b", "--service", "../x"];
     let done = export(&bench, &tables);
@@ -171,10 +162,26 @@ fn nothing_is_overwritten_and_errors_say_what_there_is() {
         assert_eq!(done.code, 1, "{words:?}");
         assert!(done.stderr.contains(said), "{words:?}: {}", done.stderr);
     }
+}
+
+#[test]
+fn what_cannot_be_exported_is_refused() {
+    let bench = Bench::new();
+    for words in [
+        &[][..],
+        &["--pprof", "--folded"],
+        &["--pprof", "--serve"],
+        &["--firefox", "--port", "1"],
+        &["--parquet", "fleet", "--pprof"],
+        &["--parquet", "fleet", "-o", "x"],
+        &["--parquet", "fleet", "--window", "0"],
+        &["--pprof", "--window", "60"],
+        &["--pprof", "--host", "x"],
+    ] {
+        assert_eq!(export(&bench, words).code, 2, "{words:?}");
+    }
     bench.write("text.data", "no recording\n");
-    let mut command = bench.jitscribe("export");
-    command.args(["--folded", "-i", "text.data"]);
-    let done = finish(command);
+    let done = bench.ask(&["export", "--folded", "-i", "text.data"]);
     assert_eq!((done.code, done.stdout.as_str()), (1, ""));
     assert!(!bench.path("text.data.folded").exists(), "nothing is left");
 }
@@ -200,6 +207,9 @@ fn ask(host: &str, path: &str, question: &Value) -> (u16, Value) {
 
 #[test]
 fn the_server_shows_source_and_assembly_to_those_who_have_the_token() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let bench = recorded();
     let mut command = bench.jitscribe("export");
     command.args(["--firefox", "--serve", "-i", "run.data"]).stdout(Stdio::piped());

@@ -7,28 +7,15 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use crate::mutants::{Numbers, damage_log};
+use crate::mutants::{Numbers, announce, bytes_of_log, damage_log};
 use code_log::{Budget, Follower, Source, snapshot_within};
-use jitscribe::{Code, Line, Scribe};
+use jitscribe::Scribe;
 
 /// A log with code alive and dead, and what is in use of it.
 fn log() -> (Scribe, File, Vec<u8>) {
     let scribe = Scribe::builder().build();
-    let memory: &'static [u8] = Box::leak(vec![0xc3; 1 << 16].into_boxed_slice());
-    let lines = [Line::new(0, "/src/a.lang", 7).column(1)];
-    for number in 0..500_usize {
-        let at = number * 64;
-        let name = format!("function {number}");
-        let handle = scribe.load(&Code::new(&memory[at..at + 64]).named(&name).lines(&lines));
-        if number % 3 == 0 { drop(handle) } else { handle.leak() }
-    }
-    let file =
-        File::from(scribe.log_fd().expect("a log").try_clone_to_owned().expect("a descriptor"));
-    let mut bytes = vec![0; 4096 + (4 << 20)];
-    let count = Source::read_at(&file, 0, &mut bytes).expect("its bytes");
-    bytes.truncate(count);
-    let used = bytes.iter().rposition(|byte| *byte != 0).expect("something");
-    bytes.truncate((used + 4096) / 4096 * 4096);
+    announce(&scribe, vec![[0xc3; 64]; 500].leak());
+    let (file, bytes) = bytes_of_log(&scribe);
     (scribe, file, bytes)
 }
 
@@ -173,11 +160,12 @@ fn holes_are_not_read() {
 fn what_a_budget_does_not_allow_is_left_out_and_said() {
     let (_scribe, _, sound) = log();
     let source = sound.as_slice();
+    let within = |budget| snapshot_within(&source, budget).expect("a snapshot");
     let usual = Budget::default();
-    let cut = snapshot_within(&source, Budget { codes: 100, ..usual }).expect("a snapshot");
+    let cut = within(Budget { codes: 100, ..usual });
     assert!(cut.is_cut && cut.codes <= 100);
-    let cut = snapshot_within(&source, Budget { held: 10_000, ..usual }).expect("a snapshot");
+    let cut = within(Budget { held: 10_000, ..usual });
     assert!(cut.is_cut && cut.codes > 0 && cut.bytes.len() <= 10_000 + 4096);
-    let cut = snapshot_within(&source, Budget { read: 20_000, ..usual }).expect("a snapshot");
+    let cut = within(Budget { read: 20_000, ..usual });
     assert!(cut.is_cut && cut.codes < 500);
 }

@@ -1,11 +1,10 @@
 //! `jitscribe record` with the real perf and real runtimes.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::common::{Bench, expect_tool, finish, interrupt};
+use crate::common::{Bench, Running, expect_tool, finish, interrupt, removed_map};
+use test_privilege::{Privilege, have};
 
 /// Spends half a second in one function.
 const SPIN_JS: &str = "function spin(n) { return n < 2 ? n : spin(n - 1) + spin(n - 2) }
@@ -22,6 +21,9 @@ const SPIN_JAVA: &str = "public class Spin {
 
 #[test]
 fn the_command_s_exit_code_is_passed_through() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let bench = Bench::new();
     for (script, code) in [
         ("exit 0", 0),
@@ -38,6 +40,9 @@ fn the_command_s_exit_code_is_passed_through() {
 
 #[test]
 fn node_has_names_and_leaves_nothing() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     expect_tool("node");
     // Started by a script too, where V8's log cannot be put elsewhere.
     for command in [&["node", "spin.js"][..], &["sh", "-c", "node spin.js; exit 0"]] {
@@ -46,8 +51,7 @@ fn node_has_names_and_leaves_nothing() {
         let words = [&["-F", "999", "-o", "out.data", "--"], command].concat();
         let done = bench.record(&words);
         assert_eq!(done.code, 0, "{}", done.stderr);
-        let symbols = bench.symbols("out.data");
-        assert!(symbols.iter().any(|symbol| symbol.contains("spin ")), "{symbols:#?}");
+        bench.expect_symbol("out.data", "spin ");
         assert!(done.stderr.contains("next: jitscribe report -i out.data"), "{}", done.stderr);
         assert!(done.stderr.contains("perf annotate -i out.data "), "{}", done.stderr);
         assert_eq!(bench.files(), ["out.data", "out.data.jit", "spin.js"], "{}", done.stderr);
@@ -58,6 +62,9 @@ fn node_has_names_and_leaves_nothing() {
 
 #[test]
 fn files_that_the_user_asked_node_for_stay() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     expect_tool("node");
     for (variable, words) in [
         ("", &["--", "node", "--perf-prof", "spin.js"][..]),
@@ -77,24 +84,22 @@ fn files_that_the_user_asked_node_for_stay() {
         assert!(done.stderr.contains(&format!("/{dump}")), "{dump} is not said: {}", done.stderr);
         // A map, which the variable asks for too.
         let pid = dump.trim_start_matches("jit-").trim_end_matches(".dump");
-        _ = fs::remove_file(format!("/tmp/perf-{pid}.map"));
+        drop(removed_map(pid.parse().expect("a number")));
     }
-}
-
-/// Removes the perf map that a process which had this id before may have left.
-fn remove_earlier_map(pid: u32) {
-    _ = fs::remove_file(format!("/tmp/perf-{pid}.map"));
 }
 
 #[test]
 fn variables_are_set_extended_or_left_alone() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let bench = Bench::new();
     let environment = |words: &[&str]| {
         let mut record = bench.jitscribe("record");
         record.args(words).args(["--force", "--allow-empty", "--", "env"]);
         record.env("NODE_OPTIONS", "--max-old-space-size=99").env("JITDUMPDIR", "/mine");
         record.env_remove("PYTHONPERFSUPPORT");
-        let done = crate::common::finish(record);
+        let done = finish(record);
         assert_eq!(done.code, 0, "{}", done.stderr);
         done.stdout.lines().map(str::to_owned).collect::<Vec<_>>()
     };
@@ -107,8 +112,9 @@ fn variables_are_set_extended_or_left_alone() {
 
     let untouched = environment(&["--no-env"]);
     // perf itself adds some variables.
-    let names: Vec<&str> =
-        untouched.iter().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+    let is_set = |name: &str| {
+        untouched.iter().any(|line| line.split_once('=').is_some_and(|(there, _)| there == name))
+    };
     assert!(untouched.iter().any(|line| line == "NODE_OPTIONS=--max-old-space-size=99"));
     for name in [
         "JAVA_TOOL_OPTIONS",
@@ -118,32 +124,19 @@ fn variables_are_set_extended_or_left_alone() {
         "MONO_ENV_OPTIONS",
         "JSC_useJITDump",
     ] {
-        assert!(!names.contains(&name), "{name}");
+        assert!(!is_set(name), "{name}");
     }
 }
 
 #[test]
-fn nothing_is_overwritten_unless_forced() {
-    let bench = Bench::new();
-    bench.write("perf.data", "mine");
-    let done = bench.record(&["--", "touch", "ran"]);
-    assert_eq!(done.code, 1);
-    assert!(done.stderr.contains("--force"), "{}", done.stderr);
-    assert_eq!(fs::read_to_string(bench.path("perf.data")).unwrap(), "mine");
-    assert!(!bench.path("ran").exists(), "it ran, though its recording could not be written");
-
-    let done = bench.record(&["--force", "--allow-empty", "--", "touch", "ran"]);
-    assert_eq!(done.code, 0, "{}", done.stderr);
-    assert_ne!(fs::read(bench.path("perf.data")).unwrap(), b"mine");
-    assert_eq!(bench.files(), ["perf.data", "ran"]);
-}
-
-#[test]
 fn an_interrupt_ends_the_recording_and_not_the_work_on_it() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let bench = Bench::new();
     let mut record = bench.jitscribe("record");
     record.args(["--", "sh", "-c", "echo running; while :; do :; done"]).stdout(Stdio::piped());
-    let mut running = crate::common::Running::start(record);
+    let mut running = Running::start(record);
     running.wait_for_line("running");
     std::thread::sleep(Duration::from_millis(300));
     interrupt(running.pid());
@@ -154,18 +147,21 @@ fn an_interrupt_ends_the_recording_and_not_the_work_on_it() {
 
 #[test]
 fn an_interrupt_is_how_a_recording_of_a_process_ends() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let bench = Bench::new();
     let mut spin = bench.command("sh");
     spin.args(["-c", "echo running; while :; do :; done"]).stdout(Stdio::piped());
-    let mut spin = crate::common::Running::start(spin);
+    let mut spin = Running::start(spin);
     spin.wait_for_line("running");
-    remove_earlier_map(spin.pid());
+    drop(removed_map(spin.pid()));
     let mut record = bench.jitscribe("record");
     record.args(["--allow-empty", "-p", &spin.pid().to_string()]).stdout(Stdio::piped());
-    let mut running = crate::common::Running::start(record);
+    let mut running = Running::start(record);
     // perf has begun when its file has content.
-    let end = Instant::now() + Duration::from_secs(30);
-    while !bench.recording_has_begun() && Instant::now() < end {
+    while !bench.recording_has_begun() {
+        assert!(running.is_running(), "it ended");
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(Duration::from_millis(500));
@@ -177,46 +173,24 @@ fn an_interrupt_is_how_a_recording_of_a_process_ends() {
 
 #[test]
 fn options_of_perf_reach_it() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let bench = Bench::new();
     let spin = ["--", "sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"];
-    let mut words = vec![
-        "-e",
-        "cpu-clock:u",
-        "-o",
-        "a",
-        "-c",
-        "1000000",
-        "--call-graph",
-        "none",
-        "--allow-empty",
-    ];
-    words.extend(spin);
-    let done = bench.record(&words);
-    assert_eq!(done.code, 0, "{}", done.stderr);
-    let events = bench.run(&["perf", "evlist", "-v", "-i", "a"]);
-    assert!(events.contains("cpu-clock:u"), "{events}");
-    assert!(events.contains("use_clockid: 1"), "{events}");
-    assert!(!events.contains("CALLCHAIN"), "{events}");
-
-    let mut words = vec!["-o", "b", "-z", "--call-graph=dwarf,4096", "--allow-empty"];
-    words.extend(spin);
-    let done = bench.record(&words);
-    assert_eq!(done.code, 0, "{}", done.stderr);
-    let events = bench.run(&["perf", "evlist", "-v", "-i", "b"]);
-    assert!(events.contains("sample_stack_user: 4096"), "{events}");
-}
-
-#[test]
-fn the_raw_recording_is_kept_on_demand() {
-    let bench = Bench::new();
-    let done = bench.record(&["--keep-raw", "--json", "--allow-empty", "--", "true"]);
-    assert_eq!(done.code, 0, "{}", done.stderr);
-    assert_eq!(bench.files(), ["perf.data", "perf.data.raw"]);
-    assert!(bench.path("perf.data.raw/perf.data").exists());
-    let mode = fs::metadata(bench.path("perf.data.raw")).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o700);
-    let report: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
-    assert!(report["samples"]["samples"].is_u64(), "{report}");
+    let events = |options: &str| {
+        let options: Vec<&str> = options.split(' ').collect();
+        let words = ["-f", "--allow-empty"].iter().chain(&options).chain(&spin);
+        let done = bench.record(&words.copied().collect::<Vec<_>>());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        bench.run(&["perf", "evlist", "-v", "-i", "perf.data"])
+    };
+    let of_options = events("-e cpu-clock:u -c 1000000 --call-graph none");
+    assert!(of_options.contains("cpu-clock:u"), "{of_options}");
+    assert!(of_options.contains("use_clockid: 1"), "{of_options}");
+    assert!(!of_options.contains("CALLCHAIN"), "{of_options}");
+    let of_stacks = events("-z --call-graph=dwarf,4096");
+    assert!(of_stacks.contains("sample_stack_user: 4096"), "{of_stacks}");
 }
 
 #[test]
@@ -251,7 +225,7 @@ fn without_perf_the_package_is_named() {
     let bench = Bench::new();
     let mut record = bench.jitscribe("record");
     record.args(["--", "/bin/true"]).env("PATH", bench.path("."));
-    let done = crate::common::finish(record);
+    let done = finish(record);
     assert_eq!(done.code, 1);
     assert!(done.stderr.contains("apt-get install linux-perf"), "{}", done.stderr);
     assert_eq!(bench.files(), Vec::<String>::new());
@@ -261,36 +235,38 @@ fn without_perf_the_package_is_named() {
 mod live {
     use super::*;
 
-    #[test]
-    fn java_has_names_also_when_a_script_starts_it() {
+    fn with_java() -> Bench {
         expect_tool("javac");
         let bench = Bench::new();
         bench.write("Spin.java", SPIN_JAVA);
         bench.run(&["javac", "Spin.java"]);
+        bench
+    }
+
+    #[test]
+    fn java_has_names_also_when_a_script_starts_it() {
+        let bench = with_java();
         let script = "java -cp . Spin 500; exit 5";
         let done = bench.record(&["-F", "999", "--", "sh", "-c", script]);
         assert_eq!(done.code, 5, "{}", done.stderr);
         assert_eq!(done.stdout, "running\n");
-        let symbols = bench.symbols("perf.data");
-        assert!(symbols.iter().any(|symbol| symbol.contains("Spin.spin")), "{symbols:#?}");
+        bench.expect_symbol("perf.data", "Spin.spin");
     }
 
     #[test]
     fn a_running_java_is_asked_for_its_names() {
-        expect_tool("javac");
-        let bench = Bench::new();
-        bench.write("Spin.java", SPIN_JAVA);
-        bench.run(&["javac", "Spin.java"]);
+        let bench = with_java();
         let mut java = bench.command("java");
         java.args(["-cp", ".", "Spin", "60000"]).stdout(Stdio::piped());
-        let mut java = crate::common::Running::start(java);
+        let mut java = Running::start(java);
         java.wait_for_line("running");
         let pid = java.pid().to_string();
-        remove_earlier_map(java.pid());
+        // Of an earlier process with this id, and its own.
+        drop(removed_map(java.pid()));
+        let _map = removed_map(java.pid());
         let done = bench.record(&["-p", &pid, "--duration", "2"]);
         assert_eq!(done.code, 0, "{}", done.stderr);
-        let symbols = bench.symbols("perf.data");
-        assert!(symbols.iter().any(|symbol| symbol.contains("Spin.spin")), "{symbols:#?}");
+        bench.expect_symbol("perf.data", "Spin.spin");
         // It may write there again.
         assert!(!done.stderr.contains("no longer needed"), "{}", done.stderr);
     }
@@ -308,8 +284,7 @@ mod live {
         let done = bench.record(&["-F", "999", "--", "php", "spin.php"]);
         assert_eq!(done.code, 0, "{}", done.stderr);
         assert!(done.stderr.contains("PHP is run with -dopcache.enable_cli=1"), "{}", done.stderr);
-        let symbols = bench.symbols("perf.data");
-        assert!(symbols.iter().any(|symbol| symbol.contains("spin$")), "{symbols:#?}");
+        bench.expect_symbol("perf.data", "spin$");
 
         bench.write(
             "spin.erl",
@@ -321,8 +296,7 @@ mod live {
         let done =
             bench.record(&["-F", "999", "--force", "--", "erl", "-noshell", "-s", "spin", "main"]);
         assert_eq!(done.code, 0, "{}", done.stderr);
-        let symbols = bench.symbols("perf.data");
-        assert!(symbols.iter().any(|symbol| symbol.contains("spin:spin/1")), "{symbols:#?}");
+        bench.expect_symbol("perf.data", "spin:spin/1");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Bench, finish};
+use crate::common::{Bench, Done, finish};
 use serde_json::Value;
 use test_browser::{Browser, Seen};
 
@@ -20,10 +20,8 @@ const end = Date.now() + 1500;
 while (Date.now() < end) all += hottest(200000);
 ";
 
-fn report(bench: &Bench, words: &[&str]) -> crate::common::Done {
-    let mut command = bench.jitscribe("report");
-    command.args(words);
-    finish(command)
+fn report(bench: &Bench, words: &[&str]) -> Done {
+    bench.ask(&[&["report"], words].concat())
 }
 
 /// With tools of the second tier (`scripts/test.sh --live`).
@@ -76,18 +74,9 @@ mod live {
     #[test]
     fn only_a_report_is_replaced_without_force() {
         let bench = Bench::new();
-        let recorded = bench.run(&[
-            "perf",
-            "record",
-            "-q",
-            "-o",
-            "native.data",
-            "--",
-            "sh",
-            "-c",
-            "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done",
-        ]);
-        assert_eq!(recorded, "");
+        let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+        let record = ["perf", "record", "-q", "-o", "native.data", "--", "sh", "-c", spin];
+        assert_eq!(bench.run(&record), "");
         bench.write("report.html", "<!DOCTYPE html>\nmine");
         let refused = report(&bench, &["-i", "native.data"]);
         assert_eq!(refused.code, 1, "{}", refused.stderr);

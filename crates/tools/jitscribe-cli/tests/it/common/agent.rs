@@ -76,6 +76,11 @@ impl Agent {
         self.resolve(&[json!({"pid": pid, "address": address})]).remove(0)
     }
 
+    /// The name of the function at an address of a process, once the process is known.
+    pub fn function_at(&self, pid: u32, address: u64) -> Value {
+        self.code_at(pid, address)["code"]["frames"][0]["function"].clone()
+    }
+
     /// The processes that it knows.
     pub fn processes(&self) -> Vec<Value> {
         let answer = self.ask(&json!({"version": 1, "ask": "processes"}));

@@ -1,54 +1,11 @@
-//! A process whose code has bytes, and the images that an agent keeps of it.
+//! The images that an agent keeps.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use jitscribe::{Code, Line, LoadedCode, Scribe};
 use serde_json::Value;
 
 use super::agent::Agent;
-use super::announcer::Announcer;
-
-/// Starts the process: this test program, with the ignored test [`announcer`].
-pub fn started() -> Announcer {
-    let program = Command::new(std::env::current_exe().expect("this program"));
-    Announcer::start("common::images::announcer", program, "")
-}
-
-/// The bytes of a code: a function that returns a number, and then traps.
-pub fn bytes(number: u64, size: usize) -> Vec<u8> {
-    let mut bytes = vec![0xcc; size];
-    let number = u8::try_from(number & 0x7f).expect("seven bits");
-    bytes[..4].copy_from_slice(&[0x6a, number, 0x58, 0xc3]);
-    bytes
-}
-
-/// Announces code as the lines of standard input say: `load ADDRESS SIZE NAME`.
-#[test]
-#[ignore = "the process that the other tests look at, started by them"]
-#[allow(clippy::print_stdout, reason = "standard output is how it answers")]
-fn announcer() {
-    if std::env::var_os("ANNOUNCER").is_none() {
-        return;
-    }
-    let scribe = Scribe::builder().with_bytes().build();
-    let lines = [Line::new(0, "/src/a.lang", 7), Line::new(2, "/src/a.lang", 8)];
-    let mut loaded: Vec<LoadedCode> = Vec::new();
-    println!("done");
-    for line in std::io::stdin().lines() {
-        let line = line.expect("a line");
-        let mut words = line.splitn(4, ' ');
-        let mut word = || words.next().unwrap_or_else(|| panic!("{line}"));
-        assert_eq!(word(), "load");
-        let address: u64 = word().parse().expect("an address");
-        let size = word().parse().expect("a size");
-        let bytes = bytes(address >> 12, size);
-        let code = Code::new(&bytes).runs_at(address).named(word()).lines(&lines);
-        loaded.push(scribe.load(&code));
-        println!("done");
-    }
-}
 
 /// The image of a code, as an answer names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,23 +55,4 @@ pub fn code_at(agent: &Agent, pid: u32, address: u64) -> Value {
         }
         std::thread::yield_now();
     }
-}
-
-/// The files below a folder, with their paths in it, sorted.
-pub fn files(folder: &Path) -> Vec<String> {
-    let mut all = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(&next).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let path = path.strip_prefix(folder).expect("below it");
-                all.push(path.to_str().expect("UTF-8").to_owned());
-            }
-        }
-    }
-    all.sort();
-    all
 }

@@ -8,9 +8,11 @@ pub mod images;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -55,6 +57,11 @@ impl Bench {
         names
     }
 
+    /// Lets other users look into the folder.
+    pub fn open(&self) {
+        fs::set_permissions(self.folder.path(), PermissionsExt::from_mode(0o755)).expect("set");
+    }
+
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.folder.path()).env("HOME", self.home.path()).stdin(Stdio::null());
@@ -69,8 +76,14 @@ impl Bench {
     }
 
     pub fn record(&self, words: &[&str]) -> Done {
-        let mut command = self.jitscribe("record");
-        command.args(words);
+        self.ask(&[&["record"], words].concat())
+    }
+
+    /// Runs `jitscribe` with a verb and its options.
+    pub fn ask(&self, words: &[&str]) -> Done {
+        let (verb, rest) = words.split_first().expect("a verb");
+        let mut command = self.jitscribe(verb);
+        command.args(rest);
         finish(command)
     }
 
@@ -94,6 +107,12 @@ impl Bench {
         symbols
     }
 
+    /// Fails unless samples of a recording were taken in a symbol with this text.
+    pub fn expect_symbol(&self, recording: &str, text: &str) {
+        let symbols = self.symbols(recording);
+        assert!(symbols.iter().any(|symbol| symbol.contains(text)), "no {text}: {symbols:#?}");
+    }
+
     /// Whether perf has begun to write into the folder that a recording comes to be in.
     pub fn recording_has_begun(&self) -> bool {
         let is_begun = |name: &String| {
@@ -102,6 +121,25 @@ impl Bench {
         };
         self.files().iter().any(is_begun)
     }
+}
+
+/// The files below a folder, with their paths in it, sorted.
+pub fn files(folder: &Path) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let path = path.strip_prefix(folder).expect("below it");
+                all.push(path.to_str().expect("UTF-8").to_owned());
+            }
+        }
+    }
+    all.sort();
+    all
 }
 
 /// Runs a command to its end.
@@ -169,6 +207,51 @@ impl Drop for Running {
         _ = self.0.kill();
         _ = self.0.wait();
     }
+}
+
+/// Waits until something is true, for much longer than it takes on a busy machine.
+#[track_caller]
+pub fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(300);
+    while !is_true() {
+        assert!(Instant::now() < end, "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A command that runs the command in its further arguments with mounts and process ids of its own.
+pub fn contained() -> Command {
+    let mut unshare = test_privilege::unshare();
+    unshare.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]);
+    unshare
+}
+
+/// The children of a process.
+pub fn children(pid: u32) -> Vec<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("children");
+    text.split_whitespace().map(|pid| pid.parse().expect("a process")).collect()
+}
+
+/// The child of a process that has one.
+#[track_caller]
+pub fn only_child(pid: u32) -> u32 {
+    let [child] = children(pid).try_into().expect("one child");
+    child
+}
+
+/// A file outside of the test's folder, removed at the end.
+pub struct Removed(pub PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        // It may be gone already.
+        _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Where a process has its perf map, or an earlier one with this id had.
+pub fn removed_map(pid: u32) -> Removed {
+    Removed(PathBuf::from(format!("/tmp/perf-{pid}.map")))
 }
 
 /// Does what Ctrl-C does, to this process alone.

@@ -2,11 +2,12 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::chown;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use test_privilege::{Privilege, have};
 
+use crate::common::{Running, wait_until};
 use crate::inject::recording::Recording;
 use crate::inject::scene::{ARENA, CODE, Injected, Jit, MARKER, MS, PID, Scene};
 
@@ -74,28 +75,17 @@ fn where_others_cannot_make_files_it_does_not_matter_whose_they_are() {
     assert_eq!(injected.clean().counts(), (1, 0));
 }
 
-/// A process of another user, ended when dropped.
-struct Sleeper(Child);
-
-impl Sleeper {
-    fn new() -> Self {
-        let mut command = Command::new("setpriv");
-        let user = USER.to_string();
-        command.args(["--reuid", &user, "--regid", &user, "--clear-groups", "sleep", "600"]);
-        let sleeper = Self(command.spawn().unwrap());
-        let status = format!("/proc/{}/status", sleeper.0.id());
-        while !fs::read_to_string(&status).unwrap().contains(&format!("Uid:\t{user}\t{user}")) {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        sleeper
-    }
-}
-
-impl Drop for Sleeper {
-    fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
+/// A process of another user.
+fn sleeper() -> Running {
+    let mut command = Command::new("setpriv");
+    let user = USER.to_string();
+    command.args(["--reuid", &user, "--regid", &user, "--clear-groups", "sleep", "600"]);
+    let sleeper = Running::start(command);
+    let status = format!("/proc/{}/status", sleeper.pid());
+    wait_until("it has become another user", || {
+        fs::read_to_string(&status).unwrap().contains(&format!("Uid:\t{user}\t{user}"))
+    });
+    sleeper
 }
 
 #[test]
@@ -103,8 +93,8 @@ fn the_perf_map_of_a_process_that_runs_is_its_users() {
     if !have(&[Privilege::OtherUsers]) {
         return;
     }
-    let process = Sleeper::new();
-    let pid = process.0.id();
+    let process = sleeper();
+    let pid = process.pid();
     let (scene, map) = map_of(pid, USER);
     assert_eq!(scene.inject_file("perf.data", &[]).clean().counts(), (1, 0));
     // A process that began later has this number by chance, or because its user wanted it.

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::agent::Agent;
-use crate::common::images::{Image, bytes, image, started};
+use crate::common::announcer::{bytes, started_with_bytes};
+use crate::common::images::{Image, image};
 use crate::common::{Bench, Running, expect_tool, finish};
 
 /// debuginfod, which serves a folder.
@@ -100,15 +101,14 @@ const SECOND: u64 = 0x7f00_0000_8010;
 impl Scene {
     fn new() -> Self {
         let bench = Bench::new();
-        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(bench.path(""), open).expect("set");
+        bench.open();
         let folder = bench.path("images");
         let words = ["--images", folder.to_str().expect("UTF-8")];
         let agent = Agent::start(&bench, &words);
         // It answers when it has opened the folder.
         agent.processes();
         let mut server = Server::start(&bench, &folder);
-        let mut process = started();
+        let mut process = started_with_bytes();
         process.tell(&format!("load {FIRST} 64 first"));
         process.tell(&format!("load {SECOND} 64 second"));
         let images = [FIRST, SECOND].map(|address| image(&agent, process.pid(), address));

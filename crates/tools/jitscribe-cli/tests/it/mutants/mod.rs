@@ -8,6 +8,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use jitscribe::{Code, Line, Scribe};
+
 /// Random numbers that are the same each time.
 #[derive(Debug)]
 pub struct Numbers(u64);
@@ -38,12 +40,23 @@ impl Numbers {
     }
 }
 
+/// Tries mutants of this, with random numbers for each; `is_used` says whether one was used and not refused.
+pub fn try_mutants(what: &'static str, mut is_used: impl FnMut(&mut Numbers, u64) -> bool) {
+    let (mut used, mut tried) = (0, 0);
+    for seed in seeds(what) {
+        used += u32::from(is_used(&mut Numbers::new(seed), seed));
+        tried += 1;
+    }
+    // Those that are refused at their heads show little.
+    assert!(used * 5 > tried, "{used} of {tried}");
+}
+
 /// How many there are in an ordinary run of the tests.
 const USUAL: u64 = 150;
 
 /// The seeds of mutants: a few, or as many as there is time for by `JITSCRIBE_MUTANT_SECONDS`. How many there were is printed.
 #[expect(clippy::print_stdout, reason = "for who asked for more than the usual number")]
-pub fn seeds(what: &'static str) -> impl Iterator<Item = u64> {
+fn seeds(what: &'static str) -> impl Iterator<Item = u64> {
     let seconds = std::env::var("JITSCRIBE_MUTANT_SECONDS").ok();
     let seconds = seconds.map(|seconds| seconds.parse().expect("a number of seconds"));
     let (begun, time) = (Instant::now(), seconds.map(Duration::from_secs));
@@ -71,6 +84,27 @@ pub fn mutate(numbers: &mut Numbers, bytes: &mut Vec<u8>, stretches: &[std::ops:
     }
     if numbers.next(10) == 0 {
         bytes.truncate(numbers.next(bytes.len()));
+    }
+}
+
+/// The file of a log, and as many pages of it as are in use.
+pub fn bytes_of_log(scribe: &Scribe) -> (File, Vec<u8>) {
+    let log = scribe.log_fd().expect("a log").try_clone_to_owned().expect("a descriptor");
+    let file = File::from(log);
+    let mut bytes = vec![0; 4096 + (4 << 20)];
+    let count = code_log::Source::read_at(&file, 0, &mut bytes).expect("its bytes");
+    let used = bytes[..count].iter().rposition(|byte| *byte != 0).expect("something");
+    bytes.truncate((used + 1).next_multiple_of(4096));
+    (file, bytes)
+}
+
+/// Announces as many pieces of code, one behind the other, of which every third one is dead.
+pub fn announce(scribe: &Scribe, pieces: &[[u8; 64]]) {
+    let lines = [Line::new(0, "/src/a.lang", 7).column(1)];
+    for (number, bytes) in pieces.iter().enumerate() {
+        let name = format!("function {number}");
+        let handle = scribe.load(&Code::new(bytes).named(&name).lines(&lines));
+        if number % 3 == 0 { drop(handle) } else { handle.leak() }
     }
 }
 
