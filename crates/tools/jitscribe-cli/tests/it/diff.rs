@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::common::{Bench, Done, finish};
+use crate::common::{Bench, Done};
+use crate::inject::recording::Recording;
 use test_browser::{Browser, Seen};
 
 /// Two programs of one name, whose parts take different times.
@@ -18,9 +19,7 @@ for _ in range(30):
 ";
 
 fn diff(bench: &Bench, words: &[&str]) -> Done {
-    let mut command = bench.jitscribe("diff");
-    command.args(words);
-    finish(command)
+    bench.ask(&[&["diff"], words].concat())
 }
 
 fn record(bench: &Bench, name: &str, first: u32, second: u32) {
@@ -38,7 +37,8 @@ fn samples(bench: &Bench, name: &str) -> usize {
 #[test]
 fn only_a_page_of_ours_is_replaced_without_force() {
     let bench = Bench::new();
-    record(&bench, "one.data", 1_000, 1_000);
+    let recording = Recording::new().comm(1, 1, "app", 1).sample(1, 0x1000, 2).file();
+    fs::write(bench.path("one.data"), recording).expect("a recording");
     let words = ["--html", "-q", "one.data", "one.data"];
     bench.write("diff.html", "<!DOCTYPE html>\nmine");
     let refused = diff(&bench, &words);

@@ -28,8 +28,7 @@ fn injected(
     scene.write("jit-5000007.dump", dump);
     let injected = scene.inject(recording, &[]);
     injected.json();
-    let names = scene.shown().iter().map(|line| line.split('+').next().unwrap().into()).collect();
-    (injected, names)
+    (injected, scene.names())
 }
 
 fn scheduler_clock() -> Recording {
@@ -43,7 +42,7 @@ fn offset(injected: &Injected) -> i64 {
 #[test]
 fn the_marker_tells_how_the_clocks_differ() {
     // The recording's clock runs 5 s ahead, or 5 ms behind.
-    let dump = versions(Jit::new(PID, 10 * MS), 20 * MS, 30 * MS);
+    let dump = versions(Jit::begun(), 20 * MS, 30 * MS);
     let (ahead, names) = injected(&mut scheduler_clock(), &dump, 5010, &[5025, 5029, 5030]);
     assert_eq!(names, ["5025 old", "5029 old", "5030 new"]);
     assert_eq!(offset(&ahead), 5_000_000_000);
@@ -62,7 +61,7 @@ fn the_marker_tells_how_the_clocks_differ() {
 
 #[test]
 fn with_k_mono_times_stay_as_they_are() {
-    let dump = versions(Jit::new(PID, 10 * MS), 20 * MS, 30 * MS);
+    let dump = versions(Jit::begun(), 20 * MS, 30 * MS);
     let (injected, names) = injected(&mut Recording::new(), &dump, 15, &[20, 29, 30]);
     assert_eq!(names, ["20 old", "29 old", "30 new"]);
     assert_eq!(offset(injected.clean()), 0);

@@ -3,10 +3,10 @@
 use std::process::Command;
 
 use crate::inject::recording::Recording;
-use crate::inject::scene::{ARENA, CODE, Injected, Jit, MARKER, MS, OTHER, PID, Scene};
+use crate::inject::scene::{ARENA, CODE, Jit, MARKER, MS, OTHER, PID, Scene};
 
 fn dump(pid: u32) -> Vec<u8> {
-    Jit::new(pid, 10 * MS).load(20 * MS, CODE, 0x40, "code").bytes()
+    Jit::new(pid, 10 * MS).code(20, 0, "code").bytes()
 }
 
 /// A process with this marker, and two samples in its code.
@@ -23,45 +23,30 @@ fn recording(marker: Option<&str>) -> Recording {
 const NAMED: [&str; 1] = ["25 code+0x1 jit-5000007-0.elf"];
 
 /// The dump at `path` is found and applied.
-fn finds(scene: &Scene, marker: Option<&str>, args: &[&str], path: &str) -> Injected {
+fn finds(what: &str, scene: &Scene, marker: Option<&str>, args: &[&str], path: &str) {
     let injected = scene.inject(&recording(marker), args);
-    assert_eq!(injected.clean().counts(), (1, 0));
+    assert_eq!(injected.clean().counts(), (1, 0), "{what}");
     let found = injected.json()["sources"][0]["path"].as_str().unwrap().to_owned();
-    assert_eq!(scene.folder().join(&found), scene.path(path), "{found}");
-    assert_eq!(scene.shown(), NAMED);
-    injected
+    assert_eq!(scene.folder().join(&found), scene.path(path), "{what}: {found}");
+    assert_eq!(scene.shown(), NAMED, "{what}");
 }
+
+/// Where a dump of `PID` was, and is no more.
+const NOWHERE: Option<&str> = Some("/nowhere/jit-5000007.dump");
 
 #[test]
 fn at_the_recorded_path() {
-    let scene = Scene::new();
-    scene.write("there/jit-5000007.dump", &dump(PID));
-    finds(&scene, Some(&scene.name("there/jit-5000007.dump")), &[], "there/jit-5000007.dump");
-}
-
-#[test]
-fn by_javascriptcores_name() {
-    let scene = Scene::new();
-    scene.write("there/jit-5000009-5000007.dump", &dump(PID));
-    let name = scene.name("there/jit-5000009-5000007.dump");
-    finds(&scene, Some(&name), &[], "there/jit-5000009-5000007.dump");
-}
-
-#[test]
-fn under_any_name_if_its_header_says_jitdump() {
-    let scene = Scene::new();
-    for name in ["there/code.log", "there/perf", "there/x.dump (deleted)"] {
-        scene.write(name, &dump(PID));
-        finds(&scene, Some(&scene.name(name)), &["--force"], name);
+    for (what, path) in [
+        ("by its name", "there/jit-5000007.dump"),
+        ("by JavaScriptCore's name", "there/jit-5000009-5000007.dump"),
+        ("by its header", "there/code.log"),
+        ("by its header", "there/perf"),
+        ("by its header", "there/x.dump (deleted)"),
+    ] {
+        let scene = Scene::new();
+        scene.write(path, &dump(PID));
+        finds(what, &scene, Some(&scene.name(path)), &[], path);
     }
-}
-
-#[test]
-fn in_a_folder_by_its_name() {
-    let scene = Scene::new();
-    scene.write("moved/deep/jit-5000007.dump", &dump(1)).write("moved/a.dump", &dump(OTHER));
-    let marker = "/nowhere/jit-5000007.dump";
-    finds(&scene, Some(marker), &["--aux-dir", "moved"], "moved/deep/jit-5000007.dump");
 }
 
 #[test]
@@ -69,39 +54,38 @@ fn in_a_folder_rather_than_at_the_recorded_path() {
     // Another dump may lie there by now.
     let scene = Scene::new();
     scene.write("moved/jit-5000007.dump", &dump(PID));
-    scene.write("there/jit-5000007.dump", &Jit::new(PID, 10 * MS).bytes());
+    scene.write("there/jit-5000007.dump", &Jit::begun().bytes());
     let marker = scene.name("there/jit-5000007.dump");
-    finds(&scene, Some(&marker), &["--aux-dir", "moved"], "moved/jit-5000007.dump");
+    finds("moved", &scene, Some(&marker), &["--aux-dir", "moved"], "moved/jit-5000007.dump");
 }
 
 #[test]
-fn in_a_folder_by_the_pid_in_its_header() {
-    let scene = Scene::new();
-    scene.write("moved/other.dump", &dump(OTHER)).write("moved/renamed.dump", &dump(PID));
-    let marker = "/nowhere/jit-5000007.dump";
-    finds(&scene, Some(marker), &["--aux-dir", "moved"], "moved/renamed.dump");
-    let args = ["--aux-dir", "moved", "--force"];
-    finds(&scene, None, &args, "moved/renamed.dump");
-}
-
-#[test]
-fn beside_the_recording() {
-    let scene = Scene::new();
-    scene.write("jit-5000007.dump", &dump(PID));
-    finds(&scene, Some("/nowhere/jit-5000007.dump"), &[], "jit-5000007.dump");
-    finds(&scene, None, &["--force"], "jit-5000007.dump");
-}
-
-#[test]
-fn as_said() {
-    let scene = Scene::new();
-    scene.write("x/y", &dump(PID));
-    finds(&scene, None, &["--jitdump", "x/y"], "x/y");
-    let marker = "/nowhere/jit-5000007.dump";
-    let said = ["--jitdump", "5000007=x/z", "--force"];
-    scene.write("x/z", &dump(1));
-    finds(&scene, None, &said, "x/z");
-    finds(&scene, Some(marker), &said, "x/z");
+fn elsewhere() {
+    // Dumps, with the processes in their headers; the recorded path; options; which is found.
+    type Case<'a> = (&'a str, &'a [(&'a str, u32)], Option<&'a str>, &'a [&'a str], &'a str);
+    let by_name: &[_] = &[("moved/deep/jit-5000007.dump", 1), ("moved/a.dump", OTHER)];
+    let by_header: &[_] = &[("moved/other.dump", OTHER), ("moved/renamed.dump", PID)];
+    let beside: &[_] = &[("jit-5000007.dump", PID)];
+    let said: &[_] = &[("x/y", PID), ("x/z", 1)];
+    let (moved, y, z) =
+        (["--aux-dir", "moved"], ["--jitdump", "x/y"], ["--jitdump", "5000007=x/z"]);
+    let cases: &[Case<'_>] = &[
+        ("in a folder, by its name", by_name, NOWHERE, &moved, "moved/deep/jit-5000007.dump"),
+        ("in a folder, by its header", by_header, NOWHERE, &moved, "moved/renamed.dump"),
+        ("in a folder, without a marker", by_header, None, &moved, "moved/renamed.dump"),
+        ("beside the recording", beside, NOWHERE, &[], "jit-5000007.dump"),
+        ("beside the recording, without a marker", beside, None, &[], "jit-5000007.dump"),
+        ("as said", said, None, &y, "x/y"),
+        ("as said with a process", said, None, &z, "x/z"),
+        ("as said with a process, though there is a marker", said, NOWHERE, &z, "x/z"),
+    ];
+    for (what, files, marker, args, found) in cases {
+        let scene = Scene::new();
+        for (name, pid) in *files {
+            scene.write(name, &dump(*pid));
+        }
+        finds(what, &scene, *marker, args, found);
+    }
 }
 
 #[test]
@@ -120,41 +104,35 @@ fn a_file_of_a_process_that_was_not_recorded_is_named() {
 }
 
 #[test]
-fn a_missing_dump_is_named_and_the_rest_goes_on() {
-    let scene = Scene::new();
-    let mut recording = recording(Some(&scene.name("jit-5000007.dump")));
-    recording
-        .comm(OTHER, OTHER, "lost", MS)
-        .map(OTHER, MARKER, "/nowhere/jit-5000008.dump", 10 * MS)
-        .sample(OTHER, CODE + 2, 26 * MS);
-    scene.write("jit-5000007.dump", &dump(PID));
-    let injected = scene.inject(&recording, &[]);
-    assert_eq!(
-        injected.warnings(),
-        [
-            "/nowhere/jit-5000008.dump: the jitdump of lost (pid 5000008) is not there; specify where it \
-          is now with --jitdump FILE or --aux-dir DIR"
-        ]
-    );
-    assert_eq!(scene.shown(), [NAMED[0], "26 [unknown] [unknown]"]);
-}
-
-#[test]
-fn a_damaged_dump_is_named_and_the_rest_goes_on() {
-    let scene = Scene::new();
+fn a_missing_or_damaged_dump_is_named_and_the_rest_goes_on() {
     let good = dump(PID);
     let mut cut = dump(OTHER);
     cut.extend(&good[40..good.len() - 1]);
-    let mut recording = recording(Some(&scene.name("jit-5000007.dump")));
-    recording
-        .comm(OTHER, OTHER, "cut", MS)
-        .map(OTHER, MARKER, &scene.name("jit-5000008.dump"), 10 * MS)
-        .sample(OTHER, CODE + 2, 26 * MS);
-    scene.write("jit-5000007.dump", &good).write("jit-5000008.dump", &cut);
-    let injected = scene.inject(&recording, &[]);
-    let [warning] = &injected.warnings()[..] else { panic!("{:?}", injected.warnings()) };
-    assert!(warning.contains("jit-5000008.dump: truncated at offset 0xa5"), "{warning}");
-    assert_eq!(scene.shown(), [NAMED[0], "26 code+0x2 jit-5000008-0.elf"]);
+    let missing = "/nowhere/jit-5000008.dump: the jitdump of lost (pid 5000008) is not there; \
+                   specify where it is now with --jitdump FILE or --aux-dir DIR";
+    let damaged = "./jit-5000008.dump: truncated at offset 0xa5, or still being written; \
+                   the 1 codes before that are used";
+    for (content, warned, shown) in [
+        (None, missing, "26 [unknown] [unknown]"),
+        (Some(cut), damaged, "26 code+0x2 jit-5000008-0.elf"),
+    ] {
+        let scene = Scene::new();
+        let mut recording = recording(Some(&scene.name("jit-5000007.dump")));
+        scene.write("jit-5000007.dump", &good);
+        let mut marker = "/nowhere/jit-5000008.dump".to_owned();
+        if let Some(content) = content {
+            marker = scene.name("jit-5000008.dump");
+            scene.write("jit-5000008.dump", &content);
+        }
+        recording.comm(OTHER, OTHER, "lost", MS).map(OTHER, MARKER, &marker, 10 * MS).sample(
+            OTHER,
+            CODE + 2,
+            26 * MS,
+        );
+        let injected = scene.inject(&recording, &[]);
+        assert_eq!(injected.warnings(), [warned]);
+        assert_eq!(scene.shown(), [NAMED[0], shown]);
+    }
 }
 
 #[test]
@@ -186,17 +164,12 @@ fn a_marker_from_before_the_recording_is_followed() {
     // perf record -p tells of what is mapped already at time 0.
     let scene = Scene::new();
     let mut recording = Recording::new();
-    recording
-        .comm(PID, PID, "app", 0)
-        .map(PID, ARENA, "//anon", 0)
-        .map(PID, MARKER, &scene.name("jit-5000007.dump"), 0)
-        .sample(PID, CODE + 1, 25 * MS)
-        .sample(PID, CODE + 2, 35 * MS);
-    let jit =
-        Jit::new(PID, 10 * MS).load(20 * MS, CODE, 0x40, "old").load(30 * MS, CODE, 0x40, "new");
+    recording.comm(PID, PID, "app", 0).map(PID, ARENA, "//anon", 0);
+    recording.map(PID, MARKER, &scene.name("jit-5000007.dump"), 0);
+    let jit = Jit::begun().code(20, 0, "old").code(30, 0, "new");
     scene.write("jit-5000007.dump", &jit.bytes());
-    scene.inject(&recording, &[]).clean();
-    assert_eq!(scene.shown(), ["25 old+0x1 jit-5000007-0.elf", "35 new+0x2 jit-5000007-0-1.elf"]);
+    let old = (PID, 25, 1, "old+0x1 jit-5000007-0.elf");
+    scene.expect(&mut recording, &[old, (PID, 35, 2, "new+0x2 jit-5000007-0-1.elf")]);
 }
 
 #[test]
@@ -216,7 +189,7 @@ fn nothing_to_do_says_why() {
         std::fs::read(scene.path("perf.data")).unwrap(),
         std::fs::read(scene.path("out.data")).unwrap()
     );
-    let injected = scene.inject(&recording(Some("/nowhere/jit-5000007.dump")), &["--force"]);
+    let injected = scene.inject(&recording(NOWHERE), &["--force"]);
     assert!(injected.said().contains("none of the recorded dumps exists"), "{}", injected.said());
     let empty = Jit::new(PID, 10 * MS).bytes();
     scene.write("jit-5000007.dump", &empty);

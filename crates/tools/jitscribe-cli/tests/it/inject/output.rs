@@ -2,28 +2,16 @@
 
 use std::path::Path;
 
-use crate::inject::recording::Recording;
-use crate::inject::scene::{CODE, Jit, MS, PID, Scene, process};
+use crate::inject::recording::{Recording, feature_text};
+use crate::inject::scene::{CODE, Jit, MS, PID, Scene, begun};
 
 /// `HEADER_HOSTNAME` and `HEADER_CMDLINE` of perf.
 const HOSTNAME: u32 = 3;
 const CMDLINE: u32 = 11;
 
-/// A text as feature sections hold it.
-fn text(text: &str) -> Vec<u8> {
-    let mut bytes = 64u32.to_le_bytes().to_vec();
-    bytes.extend(text.as_bytes());
-    bytes.resize(68, 0);
-    bytes
-}
-
 fn scene() -> (Scene, Recording) {
-    let scene = Scene::new();
-    let mut recording = Recording::new();
-    process(&scene, &mut recording, PID);
+    let (scene, mut recording) = begun(Jit::begun().code(20, 0, "code"));
     recording.sample(PID, CODE + 1, 25 * MS);
-    let jit = Jit::new(PID, 10 * MS).load(20 * MS, CODE, 0x40, "code");
-    scene.write("jit-5000007.dump", &jit.bytes());
     (scene, recording)
 }
 
@@ -96,9 +84,9 @@ fn the_output_over_the_input() {
 #[test]
 fn features_are_kept_and_images_named_by_their_build_ids() {
     let (scene, mut recording) = scene();
-    recording.feature(HOSTNAME, &text("somewhere")).feature(CMDLINE, &{
+    recording.feature(HOSTNAME, &feature_text("somewhere")).feature(CMDLINE, &{
         let mut bytes = 2u32.to_le_bytes().to_vec();
-        bytes.extend([text("perf"), text("record")].concat());
+        bytes.extend([feature_text("perf"), feature_text("record")].concat());
         bytes
     });
     let injected = scene.inject(&recording, &[]);

@@ -1,107 +1,80 @@
 //! Code that only a perf map knows.
 
-use crate::inject::recording::Recording;
-use crate::inject::scene::{ARENA, CODE, Jit, MARKER, MS, PID, Scene};
+use crate::inject::recording::{Recording, feature_text};
+use crate::inject::scene::{ARENA, CODE, Expected, Injected, Jit, MS, PID, Scene, begun};
 
 /// `HEADER_ARCH`.
 const HEADER_ARCH: u32 = 6;
 
 const MAP: &str = "perf-5000007.map";
 
-/// One process with a perf map, seen at these addresses at 21 ms, 22 ms, …
-fn shown(
-    scene: &Scene,
-    maps: &[(std::ops::Range<u64>, &str)],
-    map: &str,
-    samples: &[u64],
-) -> (Vec<String>, (u64, u64)) {
+/// A process that has mapped this, with a perf map.
+fn expect(maps: &[(std::ops::Range<u64>, &str)], map: &str, samples: &[Expected<'_>]) -> Injected {
+    let scene = Scene::new();
     let mut recording = Recording::new();
     recording.comm(PID, PID, "app", MS);
     for (range, name) in maps {
         recording.map(PID, range.clone(), name, 2 * MS);
     }
-    for (number, &ip) in (21..).zip(samples) {
-        recording.sample(PID, ip, number * MS);
-    }
     scene.write(MAP, map.as_bytes());
-    let injected = scene.inject(&recording, &["--force"]);
-    (scene.shown(), injected.clean().counts())
+    scene.expect(&mut recording, samples)
 }
 
 #[test]
 fn code_in_memory_where_perf_would_not_look_is_named() {
-    let scene = Scene::new();
     for memory in ["[anon:JIT]", "/memfd:jit (deleted)"] {
-        let map = "7f0000000100 40 LFoo;::bar\n7f0000008200 20 b\n";
-        let samples = [CODE + 0x100, CODE + 0x13f, CODE + 0x140, CODE + 0x8201];
-        let (shown, counts) = shown(&scene, &[(ARENA, memory)], map, &samples);
-        assert_eq!(
-            shown,
-            [
-                "21 LFoo;::bar+0x0 jit-5000007-0.elf",
-                "22 LFoo;::bar+0x3f jit-5000007-0.elf",
-                "23 [unknown] jit-5000007-0.elf",
-                "24 b+0x1 jit-5000007-0.elf",
-            ]
+        let injected = expect(
+            &[(ARENA, memory)],
+            "7f0000000100 40 LFoo;::bar\n7f0000008200 20 b\n",
+            &[
+                (PID, 21, 0x100, "LFoo;::bar+0x0 jit-5000007-0.elf"),
+                (PID, 22, 0x13f, "LFoo;::bar+0x3f jit-5000007-0.elf"),
+                (PID, 23, 0x140, "[unknown] jit-5000007-0.elf"),
+                (PID, 24, 0x8201, "b+0x1 jit-5000007-0.elf"),
+            ],
         );
-        assert_eq!(counts, (3, 1));
+        assert_eq!(injected.counts(), (3, 1), "{memory}");
     }
 }
 
 #[test]
 fn of_overlapping_lines_the_later_wins() {
-    let scene = Scene::new();
-    let map = "7f0000000000 1000 stale\n7f0000000100 40 first\n7f0000000100 40 second\n\
-               7f0000000120 100 third\n";
-    let samples = [CODE, CODE + 0x101, CODE + 0x120, CODE + 0x21f, CODE + 0x220];
-    let (shown, _) = shown(&scene, &[(ARENA, "//anon")], map, &samples);
-    assert_eq!(
-        shown,
-        [
-            "21 stale+0x0 jit-5000007-0.elf",
-            "22 second+0x1 jit-5000007-0-1.elf",
-            "23 third+0x0 jit-5000007-0-2.elf",
-            "24 third+0xff jit-5000007-0-2.elf",
-            "25 stale+0x220 jit-5000007-0.elf",
-        ]
+    expect(
+        &[(ARENA, "//anon")],
+        "7f0000000000 1000 stale\n7f0000000100 40 first\n7f0000000100 40 second\n\
+         7f0000000120 100 third\n",
+        &[
+            (PID, 21, 0, "stale+0x0 jit-5000007-0.elf"),
+            (PID, 22, 0x101, "second+0x1 jit-5000007-0-1.elf"),
+            (PID, 23, 0x120, "third+0x0 jit-5000007-0-2.elf"),
+            (PID, 24, 0x21f, "third+0xff jit-5000007-0-2.elf"),
+            (PID, 25, 0x220, "stale+0x220 jit-5000007-0.elf"),
+        ],
     );
 }
 
 #[test]
 fn lines_over_a_files_mapping_are_left_to_the_file() {
-    let scene = Scene::new();
-    let maps = [(ARENA, "//anon"), (CODE + 0x1000..CODE + 0x2000, "/nowhere/libx.so")];
-    let map = "7f0000000100 40 code\n7f0000001000 40 plt\n";
-    let (shown, counts) = shown(&scene, &maps, map, &[CODE + 0x100, CODE + 0x1000]);
-    assert_eq!(shown, ["21 code+0x0 jit-5000007-0.elf", "22 [unknown] libx.so"]);
-    assert_eq!(counts, (1, 0));
+    let injected = expect(
+        &[(ARENA, "//anon"), (CODE + 0x1000..CODE + 0x2000, "/nowhere/libx.so")],
+        "7f0000000100 40 code\n7f0000001000 40 plt\n",
+        &[(PID, 21, 0x100, "code+0x0 jit-5000007-0.elf"), (PID, 22, 0x1000, "[unknown] libx.so")],
+    );
+    assert_eq!(injected.counts(), (1, 0));
 }
 
 #[test]
 fn a_dump_of_the_same_process_says_more() {
-    let scene = Scene::new();
-    let mut recording = Recording::new();
-    recording
-        .comm(PID, PID, "app", MS)
-        .map(PID, ARENA, "//anon", 2 * MS)
-        .map(PID, MARKER, &scene.name("jit-5000007.dump"), 10 * MS)
-        .sample(PID, CODE + 1, 25 * MS)
-        .sample(PID, CODE + 1, 35 * MS)
-        .sample(PID, CODE + 0x101, 36 * MS)
-        .sample(PID, CODE + 0x51, 37 * MS);
-    let jit =
-        Jit::new(PID, 10 * MS).load(20 * MS, CODE, 0x40, "old").load(30 * MS, CODE, 0x40, "new");
-    scene.write("jit-5000007.dump", &jit.bytes());
+    let (scene, mut recording) = begun(Jit::begun().code(20, 0, "old").code(30, 0, "new"));
     scene.write(MAP, b"7f0000000100 40 stub\n7f0000000000 60 by the map\n");
-    scene.inject(&recording, &[]).clean();
-    assert_eq!(
-        scene.shown(),
-        [
-            "25 old+0x1 jit-5000007-0-1.elf",
-            "35 new+0x1 jit-5000007-0-2.elf",
-            "36 stub+0x1 jit-5000007-0.elf",
-            "37 by the map+0x51 jit-5000007-0.elf",
-        ]
+    scene.expect(
+        &mut recording,
+        &[
+            (PID, 25, 1, "old+0x1 jit-5000007-0-1.elf"),
+            (PID, 35, 1, "new+0x1 jit-5000007-0-2.elf"),
+            (PID, 36, 0x101, "stub+0x1 jit-5000007-0.elf"),
+            (PID, 37, 0x51, "by the map+0x51 jit-5000007-0.elf"),
+        ],
     );
 }
 
@@ -146,10 +119,7 @@ fn code_without_a_gap_that_is_larger_than_one_image_can_be() {
     for arch in ["x86_64", "i686"] {
         let scene = Scene::new();
         let mut recording = Recording::new();
-        let mut arch_name = 64u32.to_le_bytes().to_vec();
-        arch_name.extend(arch.as_bytes());
-        arch_name.resize(68, 0);
-        recording.feature(HEADER_ARCH, &arch_name);
+        recording.feature(HEADER_ARCH, &feature_text(arch));
         recording.comm(PID, PID, "app", MS).map(PID, CODE..CODE + 18 * LINE, "[anon:JIT]", 2 * MS);
         let mut map = String::new();
         let mut expected = Vec::new();

@@ -173,18 +173,10 @@ impl Recording {
         time: u64,
     ) -> &mut Self {
         let mut body = [self.u32(pid), self.u32(pid)].concat();
-        for word in [range.start, range.end.wrapping_sub(range.start), 0] {
-            body.extend(self.u64(word));
-        }
-        for word in device {
-            body.extend(self.u32(word));
-        }
-        for word in [inode, 1] {
-            body.extend(self.u64(word));
-        }
-        for word in [5, 2] {
-            body.extend(self.u32(word));
-        }
+        body.extend(self.u64s(&[range.start, range.end.wrapping_sub(range.start), 0]));
+        body.extend(device.map(|number| self.u32(number)).concat());
+        body.extend(self.u64s(&[inode, 1]));
+        body.extend([self.u32(5), self.u32(2)].concat());
         body.extend(text(name));
         body.extend(self.trailer(pid, pid, time));
         self.event(10, 2, &body)
@@ -224,16 +216,11 @@ impl Recording {
             body.extend(self.u64(1));
         }
         if attr.has(CALLCHAIN) {
-            body.extend(self.u64(callers.len() as u64 + 2));
-            for &address in [CONTEXT_USER, ip].iter().chain(callers) {
-                body.extend(self.u64(address));
-            }
+            body.extend(self.u64s(&[callers.len() as u64 + 2, CONTEXT_USER, ip]));
+            body.extend(self.u64s(callers));
         }
-        if attr.has(REGS_USER) {
-            // No registers were had, and no stack.
-            body.extend(self.u64(0));
-        }
-        if attr.has(STACK_USER) {
+        // No registers were had, and no stack.
+        for _ in [REGS_USER, STACK_USER].into_iter().filter(|field| attr.has(*field)) {
             body.extend(self.u64(0));
         }
         self.event(9, 2, &body)
@@ -246,10 +233,7 @@ impl Recording {
 
     /// One tick of the processor's counter is `mult / 2^shift` ns, and tick 0 was at `zero`.
     pub fn time_conv(&mut self, shift: u64, mult: u64, zero: u64) -> &mut Self {
-        let mut body: Vec<u8> =
-            [shift, mult, zero, 0, 0].iter().flat_map(|&word| self.u64(word)).collect();
-        body.extend([0; 8]);
-        self.event(79, 0, &body)
+        self.event(79, 0, &self.u64s(&[shift, mult, zero, 0, 0, 0]))
     }
 
     /// Where the next event will lie, from the beginning of the first.
@@ -289,9 +273,7 @@ impl Recording {
         // PERF_TYPE_SOFTWARE, and the size of all this.
         let mut bytes = [self.u32(1), self.u32(128)].concat();
         // PERF_COUNT_SW_CPU_CLOCK, and a period.
-        for word in [0, 1_000_000, attr.sample_type, 0, flags] {
-            bytes.extend(self.u64(word));
-        }
+        bytes.extend(self.u64s(&[0, 1_000_000, attr.sample_type, 0, flags]));
         bytes.resize(80, 0);
         bytes.extend(self.u64(if attr.has(REGS_USER) { 0xff } else { 0 }));
         bytes.extend(self.u32(if attr.has(STACK_USER) { 8192 } else { 0 }));
@@ -308,9 +290,7 @@ impl Recording {
             let at = 104 + front.len() as u64;
             front.extend(self.u64(attr.id));
             table.extend(self.attr(attr));
-            for word in [at, 8] {
-                table.extend(self.u64(word));
-            }
+            table.extend(self.u64s(&[at, 8]));
         }
         let attrs = 104 + front.len() as u64;
         front.extend(&table);
@@ -321,17 +301,13 @@ impl Recording {
         }
         let mut file = self.magic();
         let data_len = self.data.len() as u64;
-        for word in [104, 144, attrs, table.len() as u64, data, data_len, 0, 0] {
-            file.extend(self.u64(word));
-        }
-        file.extend(bits.iter().flat_map(|&word| self.u64(word)));
+        file.extend(self.u64s(&[104, 144, attrs, table.len() as u64, data, data_len, 0, 0]));
+        file.extend(self.u64s(&bits));
         file.extend(front);
         file.extend(&self.data);
         let mut at = file.len() as u64 + 16 * self.features.len() as u64;
         for (_, bytes) in &self.features {
-            for word in [at, bytes.len() as u64] {
-                file.extend(self.u64(word));
-            }
+            file.extend(self.u64s(&[at, bytes.len() as u64]));
             at += bytes.len() as u64;
         }
         file.extend(self.features.iter().flat_map(|(_, bytes)| bytes.iter().copied()));
@@ -360,6 +336,10 @@ impl Recording {
         if self.big_endian { value.to_be_bytes() } else { value.to_le_bytes() }
     }
 
+    fn u64s(&self, values: &[u64]) -> Vec<u8> {
+        values.iter().flat_map(|&value| self.u64(value)).collect()
+    }
+
     fn u64(&self, value: u64) -> [u8; 8] {
         if self.big_endian { value.to_be_bytes() } else { value.to_le_bytes() }
     }
@@ -369,5 +349,13 @@ impl Recording {
 fn text(name: &[u8]) -> Vec<u8> {
     let mut bytes = name.to_vec();
     bytes.resize((name.len() + 1).next_multiple_of(8), 0);
+    bytes
+}
+
+/// A text as feature sections hold it.
+pub fn feature_text(text: &str) -> Vec<u8> {
+    let mut bytes = 64u32.to_le_bytes().to_vec();
+    bytes.extend(text.as_bytes());
+    bytes.resize(68, 0);
     bytes
 }

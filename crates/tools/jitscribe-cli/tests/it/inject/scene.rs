@@ -3,13 +3,13 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use jitdump::{DebugEntry, Endian, EntryName, ExtendedCode, Load, Move, Writer, WriterConfig};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::inject::recording::Recording;
+use crate::common::files;
+use crate::inject::recording::{Attr, Recording, USUAL};
 
 /// A process id that no process of this machine can have.
 pub const PID: u32 = 5_000_007;
@@ -78,28 +78,47 @@ impl Scene {
     /// `jitscribe inject ARGS`, which must end by itself within a minute. Inferred names have tests of their own (`tests/tests/live/unnamed.rs`);
     /// without them, these tests see where nothing is announced.
     pub fn run(&self, args: &[&str]) -> Injected {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_jitscribe"));
+        let mut command = Command::new("timeout");
+        command.args(["60", env!("CARGO_BIN_EXE_jitscribe")]);
         command.args(["inject", "--allow-empty", "--no-inferred-names"]).args(args);
         command.current_dir(self.folder());
-        command.env("HOME", self.path("home")).env("NO_COLOR", "1");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let begun = Instant::now();
-        let mut child = command.spawn().unwrap();
-        while child.try_wait().unwrap().is_none() {
-            if begun.elapsed() > Duration::from_secs(60) {
-                child.kill().unwrap();
-                panic!("jitscribe inject {args:?} hangs");
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let output = child.wait_with_output().unwrap();
-        Injected { output, took: begun.elapsed() }
+        command.env("HOME", self.path("home")).env("NO_COLOR", "1").stdin(Stdio::null());
+        let output = command.output().unwrap();
+        assert_ne!(output.status.code(), Some(124), "jitscribe inject {args:?} hangs");
+        Injected { output }
     }
 
     /// What perf shows of `out.data`, sample by sample: time in milliseconds, symbol and offset,
     /// file.
     pub fn shown(&self) -> Vec<String> {
         self.script("out.data").into_iter().map(|sample| sample.shown()).collect()
+    }
+
+    /// The same without offset and file.
+    pub fn names(&self) -> Vec<String> {
+        self.shown().iter().map(|line| line.split('+').next().unwrap().to_owned()).collect()
+    }
+
+    /// Injects the recording with these samples in it. Nothing is warned of, and perf shows the samples so.
+    pub fn expect(&self, recording: &mut Recording, samples: &[Expected<'_>]) -> Injected {
+        for &(pid, time, offset, _) in samples {
+            recording.sample(pid, CODE + offset, time * MS);
+        }
+        let injected = self.inject(recording, &[]);
+        injected.clean();
+        self.expect_shown(samples);
+        injected
+    }
+
+    /// perf shows these samples of `out.data`, and no others.
+    pub fn expect_shown(&self, samples: &[Expected<'_>]) {
+        let shown = self.script("out.data").into_iter();
+        let shown: Vec<String> =
+            shown.map(|sample| format!("{} at {}", sample.pid, sample.shown())).collect();
+        let expected = samples.iter();
+        let expected: Vec<String> =
+            expected.map(|(pid, time, _, shown)| format!("{pid} at {time} {shown}")).collect();
+        assert_eq!(shown, expected);
     }
 
     /// `perf script` on a recording.
@@ -151,22 +170,12 @@ impl Scene {
 
     /// The names of the files in the folder and below, but for perf's own.
     pub fn files(&self) -> Vec<String> {
-        fn walk(folder: &Path, under: &Path, found: &mut Vec<String>) {
-            for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
-                let path = entry.path();
-                if path.is_dir() {
-                    walk(&path, under, found);
-                } else {
-                    found.push(path.strip_prefix(under).unwrap().to_str().unwrap().to_owned());
-                }
-            }
-        }
-        let mut found = Vec::new();
-        walk(self.folder(), self.folder(), &mut found);
-        found.sort();
-        found
+        files(self.folder())
     }
 }
+
+/// A sample: its process, millisecond, and distance from `CODE`; and what perf shows of it: symbol and offset, file.
+pub type Expected<'a> = (u32, u64, u64, &'a str);
 
 /// One sample as perf shows it.
 #[derive(Clone, Debug)]
@@ -201,7 +210,6 @@ fn frame_of(line: &str) -> Option<(String, String)> {
 #[derive(Debug)]
 pub struct Injected {
     pub output: Output,
-    pub took: Duration,
 }
 
 impl Injected {
@@ -262,6 +270,11 @@ impl Jit {
         Self::with_flags(pid, time, 0)
     }
 
+    /// Of `PID`, which has its marker at the same time.
+    pub fn begun() -> Self {
+        Self::new(PID, 10 * MS)
+    }
+
     /// With the processor's counter for times.
     pub fn by_counter(pid: u32, ticks: u64) -> Self {
         Self::with_flags(pid, ticks, jitdump::FLAG_ARCH_TIMESTAMP)
@@ -300,6 +313,11 @@ impl Jit {
         self.writer.load(time, &load).unwrap();
         self.next_index += 1;
         self
+    }
+
+    /// The same at a millisecond, so far from `CODE`, of 0x40 bytes.
+    pub fn code(self, time: u64, offset: u64, name: &str) -> Self {
+        self.load(time * MS, CODE + offset, 0x40, name)
     }
 
     /// Code came, of which all is told.
@@ -352,4 +370,18 @@ pub fn process(scene: &Scene, recording: &mut Recording, pid: u32) {
         &scene.name(&format!("jit-{pid}.dump")),
         10 * MS,
     );
+}
+
+/// A folder with a dump of `PID`, and a recording that begins with that process.
+pub fn begun(jit: Jit) -> (Scene, Recording) {
+    begun_with(Attr::new(USUAL), jit)
+}
+
+/// The same with a recording of another event.
+pub fn begun_with(attr: Attr, jit: Jit) -> (Scene, Recording) {
+    let scene = Scene::new();
+    let mut recording = Recording::of(&[attr]);
+    process(&scene, &mut recording, PID);
+    scene.write("jit-5000007.dump", &jit.bytes());
+    (scene, recording)
 }

@@ -1,12 +1,11 @@
 //! Recordings of every shape: pipes, several events, old kernels, other machines, cut off.
 
 use crate::inject::recording::{Attr, CPU, IDENTIFIER, PERIOD, Recording, USUAL};
-use crate::inject::scene::{ARENA, CODE, Jit, MS, PID, Scene, process};
+use crate::inject::scene::{ARENA, CODE, Injected, Jit, MS, PID, Scene, process};
 
 /// `CODE` re-jitted at 30 ms.
 fn dump() -> Vec<u8> {
-    let jit = Jit::new(PID, 10 * MS).load(20 * MS, CODE, 0x40, "old");
-    jit.load(30 * MS, CODE, 0x40, "new").bytes()
+    Jit::begun().code(20, 0, "old").code(30, 0, "new").bytes()
 }
 
 fn sampled(scene: &Scene, mut recording: Recording) -> Recording {
@@ -15,6 +14,15 @@ fn sampled(scene: &Scene, mut recording: Recording) -> Recording {
     recording.sample(PID, CODE + 2, 35 * MS).round();
     scene.write("jit-5000007.dump", &dump());
     recording
+}
+
+/// What this recording was, all else being equal, makes no difference.
+fn expect_both(recording: Recording) -> Injected {
+    let scene = Scene::new();
+    let injected = scene.inject(&sampled(&scene, recording), &[]);
+    injected.clean();
+    assert_eq!(scene.shown(), BOTH);
+    injected
 }
 
 const BOTH: [&str; 2] = ["25 old+0x1 jit-5000007-0.elf", "35 new+0x2 jit-5000007-0-1.elf"];
@@ -77,19 +85,13 @@ fn two_events_of_different_layout() {
 #[test]
 fn records_without_times() {
     // perf takes such a recording's events as they come.
-    let scene = Scene::new();
     let attr = Attr::new(USUAL).without_sample_id_all();
-    let recording = sampled(&scene, Recording::of(&[attr]));
-    assert_eq!(scene.inject(&recording, &[]).clean().counts(), (2, 0));
-    assert_eq!(scene.shown(), BOTH);
+    assert_eq!(expect_both(Recording::of(&[attr])).counts(), (2, 0));
 }
 
 #[test]
 fn of_a_machine_of_the_other_byte_order() {
-    let scene = Scene::new();
-    let recording = sampled(&scene, Recording::new().big_endian());
-    scene.inject(&recording, &[]).clean();
-    assert_eq!(scene.shown(), BOTH);
+    expect_both(Recording::new().big_endian());
 }
 
 #[test]

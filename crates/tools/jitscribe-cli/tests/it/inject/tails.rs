@@ -3,8 +3,7 @@
 use jitdump::extension::Kind;
 use jitdump::{ExtendedCode, Inlined, LineEntry};
 
-use crate::inject::recording::Recording;
-use crate::inject::scene::{CODE, Jit, MS, PID, Scene, process};
+use crate::inject::scene::{CODE, Jit, MS, PID, begun};
 
 fn code(time: u64, address: u64, name: &str) -> ExtendedCode<'_> {
     ExtendedCode {
@@ -18,21 +17,10 @@ fn code(time: u64, address: u64, name: &str) -> ExtendedCode<'_> {
     }
 }
 
-fn scene(jit: Jit, samples: &[(u64, u64)]) -> (Scene, Recording) {
-    let scene = Scene::new();
-    let mut recording = Recording::new();
-    process(&scene, &mut recording, PID);
-    for &(ip, time) in samples {
-        recording.sample(PID, ip, time * MS);
-    }
-    scene.write("jit-5000007.dump", &jit.bytes());
-    (scene, recording)
-}
-
 #[test]
 fn code_has_its_address_until_it_dies() {
     let bytes = [0x90; 0x40];
-    let jit = Jit::new(PID, 10 * MS)
+    let jit = Jit::begun()
         .extended(&ExtendedCode { died: Some(30 * MS), ..code(20, CODE, "lean") })
         // In a log, the later may stand before the earlier.
         .extended(&ExtendedCode { bytes: Some(&bytes), ..code(60, CODE, "last") })
@@ -41,28 +29,24 @@ fn code_has_its_address_until_it_dies() {
             died: Some(50 * MS),
             ..code(40, CODE, "full")
         });
-    let (scene, recording) = scene(
-        jit,
-        &[(CODE + 1, 20), (CODE + 2, 29), (CODE + 3, 40), (CODE + 5, 49), (CODE + 6, 70)],
-    );
-    scene.inject(&recording, &[]).clean();
-    assert_eq!(
-        scene.shown(),
-        [
-            "20 lean+0x1 jit-5000007-0.elf",
-            "29 lean+0x2 jit-5000007-0.elf",
-            "40 full+0x3 jit-5000007-0-1.elf",
-            "49 full+0x5 jit-5000007-0-1.elf",
-            "70 last+0x6 jit-5000007-0-2.elf",
-        ]
+    let (scene, mut recording) = begun(jit);
+    scene.expect(
+        &mut recording,
+        &[
+            (PID, 20, 1, "lean+0x1 jit-5000007-0.elf"),
+            (PID, 29, 2, "lean+0x2 jit-5000007-0.elf"),
+            (PID, 40, 3, "full+0x3 jit-5000007-0-1.elf"),
+            (PID, 49, 5, "full+0x5 jit-5000007-0-1.elf"),
+            (PID, 70, 6, "last+0x6 jit-5000007-0-2.elf"),
+        ],
     );
 }
 
 #[test]
 fn samples_taken_where_code_died_are_not_counted_as_named() {
-    let jit = Jit::new(PID, 10 * MS)
-        .extended(&ExtendedCode { died: Some(30 * MS), ..code(20, CODE, "dead") });
-    let (scene, recording) = scene(jit, &[(CODE + 1, 25), (CODE + 2, 3000)]);
+    let dead = ExtendedCode { died: Some(30 * MS), ..code(20, CODE, "dead") };
+    let (scene, mut recording) = begun(Jit::begun().extended(&dead));
+    recording.sample(PID, CODE + 1, 25 * MS).sample(PID, CODE + 2, 3000 * MS);
     let injected = scene.inject(&recording, &[]);
     assert_eq!(injected.counts(), (1, 1), "named and unnamed: {}", injected.said());
 }
@@ -76,7 +60,7 @@ fn either_line_table_can_be_shown_and_inlined_calls_with_the_source() {
         column: 1,
     };
     let bytes = [0x90; 0x40];
-    let jit = Jit::new(PID, 10 * MS).extended(&ExtendedCode {
+    let jit = Jit::begun().extended(&ExtendedCode {
         bytes: Some(&bytes),
         lines: &[line(0, b"/src/app.js", 5), line(8, b"/src/lib.js", 70)],
         ir_lines: &[line(0, b"/ir/outer.ir", 1), line(8, b"/ir/outer.ir", 2)],
@@ -90,7 +74,8 @@ fn either_line_table_can_be_shown_and_inlined_calls_with_the_source() {
         }],
         ..code(20, CODE, "outer")
     });
-    let (scene, recording) = scene(jit, &[(CODE + 1, 25), (CODE + 9, 26)]);
+    let (scene, mut recording) = begun(jit);
+    recording.sample(PID, CODE + 1, 25 * MS).sample(PID, CODE + 9, 26 * MS);
     scene.inject(&recording, &[]).clean();
     assert_eq!(scene.source_lines(), ["25 app.js:5", "26 lib.js:70"]);
     let image = scene.path("out.data.jit/jit-5000007-0.elf");
@@ -112,11 +97,9 @@ fn either_line_table_can_be_shown_and_inlined_calls_with_the_source() {
 
 #[test]
 fn what_a_log_had_no_room_for_is_told() {
-    let scene = Scene::new();
-    let mut recording = Recording::new();
-    process(&scene, &mut recording, PID);
+    let (scene, mut recording) = begun(Jit::begun());
     recording.sample(PID, CODE + 1, 25 * MS);
-    let jit = Jit::new(PID, 10 * MS).extended(&code(20, CODE, "f"));
+    let jit = Jit::begun().extended(&code(20, CODE, "f"));
     let mut writer = jitdump::Writer::append(jit.bytes(), jitdump::Endian::Little);
     let left_out = jitdump::extension::LeftOut { count: 3, first: 21 * MS, last: 22 * MS };
     writer.left_out(23 * MS, &left_out).unwrap();
