@@ -1,22 +1,20 @@
 //! `jitscribe check`, word by word.
 
-use crate::made::{dump, file, run};
+use crate::made::{Folder, dump};
 
 #[test]
 fn a_map_without_fault_passes() {
-    let folder = tempfile::tempdir().unwrap();
-    file(folder.path(), "perf-7.map", b"1000 10 fib\n1010 10 sum\n");
+    let folder = Folder::with("perf-7.map", b"1000 10 fib\n1010 10 sum\n");
     assert_eq!(
-        run(folder.path(), &["check", "perf-7.map"]),
+        folder.run("check perf-7.map"),
         (0, "perf-7.map: perf map, 2 codes: no problems found\n".to_owned(), String::new())
     );
 }
 
 #[test]
 fn an_error_is_told_with_place_cost_and_mend_and_fails() {
-    let folder = tempfile::tempdir().unwrap();
-    file(folder.path(), "perf-7.map", b"0x1000 0x10 fib\n0x1010 0 sum\n");
-    let (code, out, err) = run(folder.path(), &["check", "perf-7.map"]);
+    let folder = Folder::with("perf-7.map", b"0x1000 0x10 fib\n0x1010 0 sum\n");
+    let (code, out, err) = folder.run("check perf-7.map");
     assert_eq!(
         out,
         "perf-7.map: perf map, 2 codes: 1 error, 1 warning, 0 notes
@@ -36,9 +34,8 @@ fn an_error_is_told_with_place_cost_and_mend_and_fails() {
 
 #[test]
 fn warnings_alone_pass() {
-    let folder = tempfile::tempdir().unwrap();
-    file(folder.path(), "perf-7.map", b"1000 10 fib\n1008 10 sum\n");
-    let (code, out, _) = run(folder.path(), &["check", "perf-7.map"]);
+    let folder = Folder::with("perf-7.map", b"1000 10 fib\n1008 10 sum\n");
+    let (code, out, _) = folder.run("check perf-7.map");
     assert!(
         out.starts_with("perf-7.map: perf map, 2 codes: 0 errors, 1 warning, 0 notes\n"),
         "{out}"
@@ -48,9 +45,8 @@ fn warnings_alone_pass() {
 
 #[test]
 fn json_has_one_object_a_file() {
-    let folder = tempfile::tempdir().unwrap();
-    file(folder.path(), "perf-7.map", b"1000 10 fn\n");
-    let (code, out, err) = run(folder.path(), &["check", "--json", "perf-7.map", "absent"]);
+    let folder = Folder::with("perf-7.map", b"1000 10 fn\n");
+    let (code, out, err) = folder.run("check --json perf-7.map absent");
     assert_eq!(
         out,
         r#"{"file":"perf-7.map","format":"perf map","codes":1,"errors":1,"warnings":0,"notes":0,"findings":[{"rule":"short-name","severity":"error","count":1,"places":[{"offset":0,"line":1}],"what":"the name \"fn\" has 2 bytes","cost":"perf drops names of one or two bytes: the code's frames are shown as addresses","mend":"make the name at least three bytes long, for instance with the module or the tier: `main::f`, `f [jit]`"}]}
@@ -61,51 +57,33 @@ fn json_has_one_object_a_file() {
     assert_eq!(code, 1);
 }
 
-/// The rules that a file breaks, as `severity: rule (count)`.
-fn rules(out: &str) -> Vec<&str> {
-    out.lines().filter_map(|line| line.strip_prefix("  ").filter(|l| !l.starts_with(' '))).collect()
+/// Exit code, and the rules that a file breaks, as `severity: rule (count)`.
+fn rules(name: &str, bytes: &[u8]) -> (i32, Vec<String>) {
+    let (code, out, _) = Folder::with(name, bytes).run(&format!("check {name}"));
+    let lines = out.lines().filter_map(|line| line.strip_prefix("  "));
+    (code, lines.filter(|line| !line.starts_with(' ')).map(str::to_owned).collect())
 }
 
 #[test]
-fn jitdumps_are_checked_by_content_and_name() {
-    let folder = tempfile::tempdir().unwrap();
-    file(folder.path(), "jit-7.dump", &dump());
-    file(folder.path(), "jit-8-7.dump", &dump());
-    let (code, out, _) = run(folder.path(), &["check", "jit-7.dump"]);
-    assert!(!rules(&out).contains(&"error: file-name (once)"), "{out}");
-    assert_eq!(code, 0, "{out}");
-    let (code, out, _) = run(folder.path(), &["check", "jit-8-7.dump"]);
-    assert_eq!(rules(&out)[0], "error: file-name (once)");
-    assert_eq!(code, 1);
+fn files_are_checked_by_content_and_name() {
+    let rule = |rule: &str| vec![rule.to_owned()];
+    assert_eq!(rules("perf-7.map", b""), (0, rule("warning: no-entries (once)")));
+    let text = b"nothing of the kind\n";
+    assert_eq!(rules("jit-7.dump", text), (1, rule("error: not-a-jitdump (once)")));
+    // The name has another process's id.
+    let file_name = "error: file-name (once)".to_owned();
+    let (code, broken) = rules("jit-7.dump", &dump());
+    assert!(code == 0 && !broken.contains(&file_name), "{broken:?}");
+    let (code, broken) = rules("jit-8-7.dump", &dump());
+    assert_eq!((code, &broken[0]), (1, &file_name));
 }
 
 #[test]
 fn one_bad_file_does_not_keep_it_from_the_others() {
-    let folder = tempfile::tempdir().unwrap();
-    file(folder.path(), "perf-7.map", b"1000 10 fib\n");
-    file(folder.path(), "notes", b"nothing of the kind\n");
-    let (code, out, err) = run(folder.path(), &["check", "absent", "notes", "perf-7.map"]);
+    let folder =
+        Folder::with("perf-7.map", b"1000 10 fib\n").and("notes", b"nothing of the kind\n");
+    let (code, out, err) = folder.run("check absent notes perf-7.map");
     assert_eq!(out, "perf-7.map: perf map, 1 code: no problems found\n");
     assert_eq!(err.lines().count(), 2, "{err}");
     assert_eq!(code, 1);
-}
-
-#[test]
-fn an_empty_map_is_told_and_a_file_that_is_no_jitdump_fails() {
-    let folder = tempfile::tempdir().unwrap();
-    file(folder.path(), "perf-7.map", b"");
-    file(folder.path(), "jit-7.dump", b"nothing of the kind\n");
-    let (code, out, _) = run(folder.path(), &["check", "perf-7.map"]);
-    assert_eq!((code, rules(&out)), (0, vec!["warning: no-entries (once)"]));
-    let (code, out, _) = run(folder.path(), &["check", "jit-7.dump"]);
-    assert_eq!((code, rules(&out)), (1, vec!["error: not-a-jitdump (once)"]));
-}
-
-#[test]
-fn help_has_examples() {
-    let folder = tempfile::tempdir().unwrap();
-    for help in ["-h", "--help"] {
-        let (code, out, _) = run(folder.path(), &["check", help]);
-        assert!(code == 0 && out.contains("EXAMPLES:\n  jitscribe check"), "{out}");
-    }
 }

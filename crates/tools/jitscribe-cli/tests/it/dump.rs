@@ -1,27 +1,17 @@
 //! `jitscribe dump`, word by word.
 
 use std::io::Write;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use crate::made::{dump, ended, file, jitscribe, run};
+use crate::inject::scene::Jit;
+use crate::made::{Folder, dump, ended};
 use jitdump::extension::{FramePointer, Kind, LeftOut};
 use jitdump::{Endian, ExtendedCode, Inlined, LineEntry, Writer};
 
-/// What a tool of binutils prints.
-fn binutils(folder: &Path, args: &[&str]) -> String {
-    let (tool, args) = args.split_first().unwrap();
-    let run = Command::new(tool).args(args).current_dir(folder).output();
-    let run = run.unwrap_or_else(|e| panic!("{tool}: {e}; scripts/setup.sh installs binutils"));
-    assert!(run.status.success(), "{tool}: {}", String::from_utf8_lossy(&run.stderr));
-    String::from_utf8(run.stdout).unwrap()
-}
-
 #[test]
 fn the_listing_has_one_line_a_code_in_the_order_of_the_file() {
-    let folder = tempfile::tempdir().unwrap();
-    file(folder.path(), "jit-7.dump", &dump());
-    let (code, out, err) = run(folder.path(), &["dump", "jit-7.dump"]);
+    let folder = Folder::with("jit-7.dump", &dump());
+    let (code, out, err) = folder.run("dump jit-7.dump");
     assert_eq!(
         out,
         r"# jitdump version 1, little-endian, ELF machine 62, pid 7, times in seconds
@@ -41,9 +31,8 @@ fn the_listing_has_one_line_a_code_in_the_order_of_the_file() {
 
 #[test]
 fn json_has_one_object_a_line() {
-    let folder = tempfile::tempdir().unwrap();
-    file(folder.path(), "jit-7.dump", &dump());
-    let (code, out, err) = run(folder.path(), &["dump", "--json", "jit-7.dump"]);
+    let folder = Folder::with("jit-7.dump", &dump());
+    let (code, out, err) = folder.run("dump --json jit-7.dump");
     let lines: Vec<_> = out.lines().collect();
     assert_eq!(lines.len(), 9);
     assert_eq!(
@@ -66,68 +55,48 @@ fn json_has_one_object_a_line() {
 
 #[test]
 fn of_code_at_one_address_the_last_by_time_comes_into_the_perf_map() {
-    let folder = tempfile::tempdir().unwrap();
-    file(folder.path(), "jit-7.dump", &dump());
-    let map = |more: &[&str]| {
-        let (code, out, err) =
-            run(folder.path(), &[&["dump", "--perf-map", "jit-7.dump"], more].concat());
+    let folder = Folder::with("jit-7.dump", &dump());
+    let map = |more: &str| {
+        let (code, out, err) = folder.run(&format!("dump --perf-map jit-7.dump {more}"));
         assert_eq!((code, err.as_str()), (0, ""));
         out
     };
     let end = "7f0000001000 18 fib [opt]\n7f0000001018 10 a?[31m?\n7f0000002000 10 sum\n";
-    assert_eq!(map(&[]), end);
-    assert_eq!(map(&["--at", "4.000000001"]), end);
-    assert_eq!(map(&["--at", "4"]), "7f0000001000 20 fib [opt]\n7f0000002000 10 sum\n");
-    assert_eq!(map(&["--at", "2.5"]), "7f0000001000 20 fib [opt]\n7f0000001020 10 sum\n");
-    assert_eq!(map(&["--at", "1.999999999"]), "7f0000001000 20 gone\n7f0000001020 10 sum\n");
-    assert_eq!(map(&["--at", "1.5"]), "7f0000001000 20 fib\n");
-    assert_eq!(map(&["--at", "1.4"]), "");
+    assert_eq!(map(""), end);
+    assert_eq!(map("--at 4.000000001"), end);
+    assert_eq!(map("--at 4"), "7f0000001000 20 fib [opt]\n7f0000002000 10 sum\n");
+    assert_eq!(map("--at 2.5"), "7f0000001000 20 fib [opt]\n7f0000001020 10 sum\n");
+    assert_eq!(map("--at 1.999999999"), "7f0000001000 20 gone\n7f0000001020 10 sum\n");
+    assert_eq!(map("--at 1.5"), "7f0000001000 20 fib\n");
+    assert_eq!(map("--at 1.4"), "");
 }
 
 #[test]
 fn elf_images_hold_what_was_live() {
-    let folder = tempfile::tempdir().unwrap();
-    file(folder.path(), "jit-7.dump", &dump());
-    let (code, out, err) =
-        run(folder.path(), &["dump", "--elf", "images", "--at", "1.6", "jit-7.dump"]);
-    assert_eq!(
-        (code, out.as_str(), err.as_str()),
-        (
-            0,
-            "",
-            "jit-7.dump: 2 pieces of code in 1 files; next: objdump -d images/jit-7-7f0000001000.elf\n"
-        )
-    );
+    let folder = Folder::with("jit-7.dump", &dump());
+    let (code, out, err) = folder.run("dump --elf images --at 1.6 jit-7.dump");
     let image = "images/jit-7-7f0000001000.elf";
+    let said = format!("jit-7.dump: 2 pieces of code in 1 files; next: objdump -d {image}\n");
+    assert_eq!((code, out.as_str(), err), (0, "", said));
     // The byte at 0x1000 was at the address in the file's name.
     assert_eq!(
-        binutils(folder.path(), &["nm", "-n", "-S", "--defined-only", image]),
+        folder.tool(&format!("nm -n -S --defined-only {image}")),
         "0000000000001000 0000000000000020 T fib\n0000000000001020 0000000000000010 T sum\n"
     );
     assert_eq!(
-        binutils(
-            folder.path(),
-            &["addr2line", "-e", image, "0x1000", "0x100f", "0x1010", "0x101f"]
-        ),
+        folder.tool(&format!("addr2line -e {image} 0x1000 0x100f 0x1010 0x101f")),
         "/src/fib.js:10\n/src/fib.js:10\n/src/fib.js:11\n/src/fib.js:11\n"
     );
-    let frames = binutils(folder.path(), &["readelf", "--debug-dump=frames", image]);
+    let frames = folder.tool(&format!("readelf --debug-dump=frames {image}"));
     assert!(frames.contains("pc=0000000000001000..0000000000001020"), "{frames}");
 
-    let again = run(folder.path(), &["dump", "--elf", "images", "--at", "1.6", "jit-7.dump"]);
-    assert_eq!(
-        again,
-        (
-            1,
-            String::new(),
-            "jitscribe: error: images/jit-7-7f0000001000.elf: already exists; use --force to replace it\n"
-                .to_owned()
-        )
-    );
-    let (code, ..) = run(folder.path(), &["dump", "--elf", "images", "--force", "jit-7.dump"]);
+    let again = folder.run("dump --elf images --at 1.6 jit-7.dump");
+    let said = format!("jitscribe: error: {image}: already exists; use --force to replace it\n");
+    assert_eq!(again, (1, String::new(), said));
+    let (code, ..) = folder.run("dump --elf images --force jit-7.dump");
     assert_eq!(code, 0);
     assert_eq!(
-        binutils(folder.path(), &["nm", "-n", "-S", "--defined-only", image]),
+        folder.tool(&format!("nm -n -S --defined-only {image}")),
         "0000000000001000 0000000000000018 T fib [opt]\n\
          0000000000001018 0000000000000010 T a\\x1b[31m\\x0a\n\
          0000000000002000 0000000000000010 T sum\n"
@@ -136,53 +105,18 @@ fn elf_images_hold_what_was_live() {
 
 #[test]
 fn lines_move_with_their_code() {
-    use jitdump::{DebugEntry, Endian, EntryName, Load, Move, Writer, WriterConfig};
-    let config =
-        WriterConfig { endian: Endian::Little, machine: 62, pid: 7, timestamp: 1, flags: 0 };
-    let mut writer = Writer::new(Vec::new(), &config).unwrap();
-    let entry = DebugEntry { addr: 0x10000, line: 3, discrim: 0, name: EntryName::Path(b"/a.c") };
-    writer.debug_info(2, 0x10000, [entry]).unwrap();
-    let (vma, code_addr) = (0x10000, 0x10000);
-    let code = &[0xc3; 4];
-    let load = Load {
-        pid: 7,
-        tid: 7,
-        vma,
-        code_addr,
-        code_index: 0,
-        name: b"moved",
-        code,
-        padding: &[],
-        missing: 0,
-    };
-    writer.load(2, &load).unwrap();
-    let (old_code_addr, new_code_addr) = (0x10000, 0x5000);
-    let moved = Move {
-        pid: 7,
-        tid: 7,
-        vma: 0x5000,
-        old_code_addr,
-        new_code_addr,
-        code_size: 4,
-        code_index: 0,
-    };
-    writer.move_code(3, &moved).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    file(folder.path(), "jit-7.dump", &writer.into_sink());
-    let (code, ..) = run(folder.path(), &["dump", "--elf", ".", "jit-7.dump"]);
+    let jit = Jit::new(7, 1).lines(2, 0x10000, &[(0x10000, 3)]).load(2, 0x10000, 4, "moved");
+    let jit = jit.moved(3, 0, 0x10000, 0x5000, 4);
+    let folder = Folder::with("jit-7.dump", &jit.bytes());
+    let (code, ..) = folder.run("dump --elf . jit-7.dump");
     assert_eq!(code, 0);
-    assert_eq!(
-        binutils(folder.path(), &["addr2line", "-f", "-e", "jit-7-5000.elf", "0x1003"]),
-        "moved\n/a.c:3\n"
-    );
+    assert_eq!(folder.tool("addr2line -f -e jit-7-5000.elf 0x1003"), "moved\n/src/app.js:3\n");
 }
 
 #[test]
 fn a_cut_off_dump_shows_what_it_has() {
-    let folder = tempfile::tempdir().unwrap();
-    let whole = dump();
-    file(folder.path(), "jit-7.dump", &whole[..310]);
-    let (code, out, err) = run(folder.path(), &["dump", "jit-7.dump"]);
+    let folder = Folder::with("jit-7.dump", &dump()[..310]);
+    let (code, out, err) = folder.run("dump jit-7.dump");
     assert_eq!(out.lines().count(), 3, "{out}");
     assert_eq!(
         err,
@@ -195,9 +129,8 @@ fn a_cut_off_dump_shows_what_it_has() {
 
 #[test]
 fn perf_maps_are_listed_resolved_and_told_to_programs() {
-    let folder = tempfile::tempdir().unwrap();
-    file(folder.path(), "perf-7.map", b"0x1000 40 old\nnonsense\n1010 10 n\xffw\x07");
-    let (code, out, err) = run(folder.path(), &["dump", "perf-7.map"]);
+    let folder = Folder::with("perf-7.map", b"0x1000 40 old\nnonsense\n1010 10 n\xffw\x07");
+    let (code, out, err) = folder.run("dump perf-7.map");
     assert_eq!(
         out,
         "# perf map\n\
@@ -210,11 +143,11 @@ fn perf_maps_are_listed_resolved_and_told_to_programs() {
     assert_eq!(err, format!("{bad}perf-7.map: 2 entries, 1 unreadable lines\n"));
     assert_eq!(code, 0);
 
-    let (code, out, err) = run(folder.path(), &["dump", "--perf-map", "perf-7.map"]);
+    let (code, out, err) = folder.run("dump --perf-map perf-7.map");
     assert_eq!(out, "1000 10 old\n1010 10 n\u{fffd}w?\n1020 20 old\n");
     assert_eq!((code, err.as_str()), (0, bad));
 
-    let (code, out, err) = run(folder.path(), &["dump", "--json", "perf-7.map"]);
+    let (code, out, err) = folder.run("dump --json perf-7.map");
     assert_eq!(
         out,
         r#"{"event":"entry","offset":0,"line":1,"address":"0x1000","size":64,"name":"old"}
@@ -228,9 +161,9 @@ fn perf_maps_are_listed_resolved_and_told_to_programs() {
 
 #[test]
 fn standard_input_serves_as_well() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut child = jitscribe(folder.path())
-        .args(["dump", "--perf-map", "-"])
+    let folder = Folder::with("none", b"");
+    let mut child = folder
+        .jitscribe("dump --perf-map -")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -243,75 +176,58 @@ fn standard_input_serves_as_well() {
 
 #[test]
 fn what_cannot_be_done_is_refused_with_the_reason() {
-    let folder = tempfile::tempdir().unwrap();
-    file(folder.path(), "jit-7.dump", &dump());
-    file(folder.path(), "perf-7.map", b"1000 10 fib\n");
-    file(folder.path(), "notes", b"nothing of the kind\n");
-    file(folder.path(), "broken.dump", b"nothing of the kind\n");
-    let refused = |args: &[&str]| {
-        let (code, out, err) = run(folder.path(), &[&["dump"], args].concat());
+    let folder = Folder::with("jit-7.dump", &dump())
+        .and("perf-7.map", b"1000 10 fib\n")
+        .and("notes", b"nothing of the kind\n")
+        .and("broken.dump", b"nothing of the kind\n");
+    let refused = |words: &str| {
+        let (code, out, err) = folder.run(&format!("dump {words}"));
         assert_eq!(out, "");
         (code, err.strip_prefix("jitscribe: error: ").unwrap_or(&err).trim_end().to_owned())
     };
-    let cases: &[(&[&str], &str)] = &[
-        (&["absent"], "absent: No such file or directory (os error 2)"),
+    for (words, cause) in [
+        ("absent", "absent: No such file or directory (os error 2)"),
         (
-            &["notes"],
+            "notes",
             "notes: neither a jitdump (it begins with [6e, 6f, 74, 68], not with 4a 69 54 44 in \
              either byte order) nor a perf map (no line has the form ADDRESS SIZE NAME)",
         ),
         (
-            &["broken.dump"],
+            "broken.dump",
             "broken.dump: at offset 0x0: not a jitdump: it begins with [6e, 6f, 74, 68]",
         ),
         (
-            &["--elf", "images", "perf-7.map"],
+            "--elf images perf-7.map",
             "perf-7.map: a perf map has names and addresses but no code bytes, so it cannot be \
              converted to object files or a jitdump",
         ),
         (
-            &["--perf-map", "--at", "1", "perf-7.map"],
+            "--perf-map --at 1 perf-7.map",
             "perf-7.map: a perf map has no timestamps; --at needs a jitdump",
         ),
         (
-            &["--at", "1", "jit-7.dump"],
+            "--at 1 jit-7.dump",
             "--at needs an output that shows live code: add --perf-map, or --elf, --pe or --macho with DIR",
         ),
-    ];
-    for (args, cause) in cases {
-        assert_eq!(refused(args), (1, (*cause).to_owned()), "{args:?}");
+    ] {
+        assert_eq!(refused(words), (1, cause.to_owned()), "{words}");
     }
     assert!(!folder.path().join("images").exists());
-    for args in [&["--json", "--perf-map", "jit-7.dump"][..], &["--at", "noon", "jit-7.dump"], &[]]
-    {
-        assert_eq!(refused(args).0, 2, "{args:?}");
+    for words in ["--json --perf-map jit-7.dump", "--at noon jit-7.dump", ""] {
+        assert_eq!(refused(words).0, 2, "{words}");
     }
 }
 
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
-    let folder = tempfile::tempdir().unwrap();
     let map: String = (1..100_000).map(|n| format!("{:x} 10 function_{n}\n", n * 16)).collect();
-    file(folder.path(), "perf-7.map", map.as_bytes());
-    for how in [&["dump", "perf-7.map"][..], &["dump", "--json", "perf-7.map"]] {
-        let mut child = jitscribe(folder.path())
-            .args(how)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+    let folder = Folder::with("perf-7.map", map.as_bytes());
+    for how in ["dump perf-7.map", "dump --json perf-7.map"] {
+        let mut child =
+            folder.jitscribe(how).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         let (code, _, err) = ended(&child.wait_with_output().unwrap());
-        assert_eq!((code, err.as_str()), (0, ""), "{how:?}");
-    }
-}
-
-#[test]
-fn help_has_examples() {
-    let folder = tempfile::tempdir().unwrap();
-    for help in ["-h", "--help"] {
-        let (code, out, _) = run(folder.path(), &["dump", help]);
-        assert!(code == 0 && out.contains("EXAMPLES:\n  jitscribe dump jit-4711.dump"), "{out}");
+        assert_eq!((code, err.as_str()), (0, ""), "{how}");
     }
 }
 
@@ -352,9 +268,8 @@ fn told_in_full() -> Vec<u8> {
 
 #[test]
 fn what_tails_tell_is_shown() {
-    let folder = tempfile::tempdir().unwrap();
-    file(folder.path(), "jit-7.dump", &told_in_full());
-    let (code, out, err) = run(folder.path(), &["dump", "jit-7.dump"]);
+    let folder = Folder::with("jit-7.dump", &told_in_full());
+    let (code, out, err) = folder.run("dump jit-7.dump");
     let name = "add [stub, baseline, 1 IR lines, 1 calls inlined, died at 2.000000000]";
     assert!(out.lines().any(|line| line.ends_with(name)), "{out}");
     assert!(err.contains("1 codes are missing because the log was full"), "{err}");
@@ -363,7 +278,7 @@ fn what_tails_tell_is_shown() {
     );
     assert_eq!(code, 0);
 
-    let (_, out, _) = run(folder.path(), &["dump", "--json", "jit-7.dump"]);
+    let (_, out, _) = folder.run("dump --json jit-7.dump");
     let lines: Vec<_> = out.lines().collect();
     assert!(
         lines[1].ends_with(
@@ -376,9 +291,8 @@ fn what_tails_tell_is_shown() {
 
 #[test]
 fn dead_code_is_not_live() {
-    let folder = tempfile::tempdir().unwrap();
-    file(folder.path(), "jit-7.dump", &told_in_full());
-    let map = |at: &str| run(folder.path(), &["dump", "--perf-map", "--at", at, "jit-7.dump"]).1;
+    let folder = Folder::with("jit-7.dump", &told_in_full());
+    let map = |at: &str| folder.run(&format!("dump --perf-map --at {at} jit-7.dump")).1;
     assert_eq!(map("1.9"), "7f0000001000 20 add\n");
     assert_eq!(map("2"), "");
 }
@@ -389,33 +303,23 @@ mod live {
 
     #[test]
     fn objects_are_written_in_three_formats() {
-        let folder = tempfile::tempdir().unwrap();
-        file(folder.path(), "jit-7.dump", &dump());
+        let folder = Folder::with("jit-7.dump", &dump());
         for (option, extension) in [("--elf", "elf"), ("--pe", "dll"), ("--macho", "dylib")] {
-            let (code, _, err) =
-                run(folder.path(), &["dump", option, "images", "--at", "1.6", "jit-7.dump"]);
+            let (code, _, err) = folder.run(&format!("dump {option} images --at 1.6 jit-7.dump"));
             let path = format!("images/jit-7-7f0000001000.{extension}");
             let next = if option == "--elf" { "objdump" } else { "llvm-objdump" };
             let said = format!("jit-7.dump: 2 pieces of code in 1 files; next: {next} -d {path}\n");
             assert_eq!((code, err), (0, said));
             let base = if option == "--pe" { "0x180001010" } else { "0x1010" };
-            let object = format!("--obj={path}");
-            assert_eq!(
-                binutils(folder.path(), &["llvm-symbolizer", &object, base]),
-                "fib\n/src/fib.js:11:5\n\n"
-            );
+            let symbol = folder.tool(&format!("llvm-symbolizer --obj={path} {base}"));
+            assert_eq!(symbol, "fib\n/src/fib.js:11:5\n\n");
         }
-        let exports = |arguments: &[&str]| binutils(folder.path(), arguments);
-        let found = exports(&["nm", "-D", "images/jit-7-7f0000001000.elf"]);
+        let found = folder.tool("nm -D images/jit-7-7f0000001000.elf");
         assert_eq!(found, "0000000000001000 T fib\n0000000000001020 T sum\n");
-        let found = exports(&["llvm-readobj", "--coff-exports", "images/jit-7-7f0000001000.dll"]);
+        let found = folder.tool("llvm-readobj --coff-exports images/jit-7-7f0000001000.dll");
         assert!(found.contains("Name: fib\n") && found.contains("RVA: 0x1020\n"), "{found}");
-        let found = exports(&[
-            "llvm-objdump",
-            "--macho",
-            "--exports-trie",
-            "images/jit-7-7f0000001000.dylib",
-        ]);
+        let image = "images/jit-7-7f0000001000.dylib";
+        let found = folder.tool(&format!("llvm-objdump --macho --exports-trie {image}"));
         assert!(found.ends_with("0x00001000  _fib\n0x00001020  _sum\n"), "{found}");
     }
 }

@@ -19,6 +19,17 @@ fn completions_and_man_pages_name_every_verb() {
 }
 
 #[test]
+fn help_has_examples() {
+    for verb in ["dump jit-4711.dump", "check"] {
+        let name = verb.split(' ').next().expect("a verb");
+        for help in ["-h", "--help"] {
+            let page = printed(&[name, help]);
+            assert!(page.contains(&format!("EXAMPLES:\n  jitscribe {verb}")), "{page}");
+        }
+    }
+}
+
+#[test]
 fn each_verb_has_a_man_page_of_its_own() {
     let list = printed(&["man", "--list"]);
     let names: Vec<&str> = list.lines().collect();

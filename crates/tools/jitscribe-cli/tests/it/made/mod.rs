@@ -1,11 +1,12 @@
 //! A small jitdump in which every event happens, and the command to show it with.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use jitdump::{
     DebugEntry, Endian, EntryName, Load, Move, UnwindOrder, UnwindingInfo, Writer, WriterConfig,
 };
+use tempfile::TempDir;
 
 /// Where the code begins.
 pub const BASE: u64 = 0x7f00_0000_1000;
@@ -76,26 +77,50 @@ pub fn dump() -> Vec<u8> {
     writer.into_sink()
 }
 
-/// Writes a file into a folder.
-pub fn file(folder: &Path, name: &str, bytes: &[u8]) -> PathBuf {
-    let path = folder.join(name);
-    std::fs::write(&path, bytes).unwrap();
-    path
+/// A folder with files, in which the command runs.
+pub struct Folder(TempDir);
+
+impl Folder {
+    /// One with this file.
+    pub fn with(name: &str, bytes: &[u8]) -> Self {
+        Self(tempfile::tempdir().unwrap()).and(name, bytes)
+    }
+
+    /// This file, too.
+    pub fn and(self, name: &str, bytes: &[u8]) -> Self {
+        std::fs::write(self.path().join(name), bytes).unwrap();
+        self
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// The command under test, with words that blanks separate.
+    pub fn jitscribe(&self, words: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_jitscribe"));
+        command.args(words.split_whitespace()).current_dir(self.path()).env("NO_COLOR", "1");
+        command
+    }
+
+    /// Its exit code, standard output and standard error.
+    pub fn run(&self, words: &str) -> (i32, String, String) {
+        ended(&self.jitscribe(words).output().unwrap())
+    }
+
+    /// What another command prints, which must succeed.
+    pub fn tool(&self, words: &str) -> String {
+        let mut words = words.split_whitespace();
+        let tool = words.next().unwrap();
+        let run = Command::new(tool).args(words).current_dir(self.path()).output();
+        let run = run.unwrap_or_else(|e| panic!("{tool}: {e}; scripts/setup.sh installs binutils"));
+        let (code, out, err) = ended(&run);
+        assert_eq!(code, 0, "{tool}: {err}");
+        out
+    }
 }
 
-/// The command under test, in a folder.
-pub fn jitscribe(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_jitscribe"));
-    command.current_dir(folder).env("NO_COLOR", "1");
-    command
-}
-
-/// Exit code, standard output and standard error.
-pub fn run(folder: &Path, args: &[&str]) -> (i32, String, String) {
-    ended(&jitscribe(folder).args(args).output().unwrap())
-}
-
-/// The same of a command that has ended.
+/// Exit code, standard output and standard error of a command that has ended.
 pub fn ended(output: &Output) -> (i32, String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
