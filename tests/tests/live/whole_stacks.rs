@@ -8,73 +8,66 @@ use end_to_end::chains::Chain;
 use end_to_end::jitscribe::{jitscribe, report};
 use end_to_end::live::workload;
 use end_to_end::perf::Perf;
+use end_to_end::recordings::script;
 use end_to_end::stacks::{Stacks, WholeStacks};
 use end_to_end::tool::{bun, cache, deno, run, tool};
-
-fn script(name: &str) -> String {
-    workload(name).to_str().expect("a UTF-8 path").to_owned()
-}
 
 fn record(program: &[&str]) -> Stacks {
     Stacks::record(program, |_| {})
 }
 
-/// At least 95 of 100 are whole.
-fn expect_whole(counts: WholeStacks) {
-    let WholeStacks { stacks, injected, counted, .. } = counts;
-    assert!(injected * 100 >= stacks * 95 && counted * 100 >= stacks * 95, "{counts:?}");
-}
-
-#[test]
-fn node() {
-    let counts = record(&["node", &script("spin.js")]).expect_agreement("node 18");
-    expect_whole(counts);
-    assert!(counts.raw < counts.injected, "{counts:?}");
-}
-
-fn java(option: &str) {
-    let program = ["java", option, "Spin", "1500"];
-    let mut stacks = Stacks::record(&program, |folder| {
-        run(tool("javac").arg("-d").arg(folder).arg(workload("Spin.java")));
-    });
-    let counts = stacks.expect_agreement(&format!("Java 17, `{option}`"));
-    expect_whole(counts);
-}
-
-#[test]
-fn java_with_frame_pointers() {
-    java("-XX:+PreserveFramePointer");
-}
-
-#[test]
-fn java_without_frame_pointers() {
-    java("-XX:-PreserveFramePointer");
-}
-
-#[test]
-fn cpython() {
+fn python() -> String {
     let python = cache().join("trixie/run/python3.13");
     assert!(python.exists(), "Python 3.13 is not there: run scripts/setup.sh test");
-    let python = python.to_str().expect("a UTF-8 path");
-    expect_whole(record(&[python, &script("spin.py")]).expect_agreement("CPython 3.13"));
+    python.to_str().expect("a UTF-8 path").to_owned()
 }
 
 #[test]
-fn php() {
-    let mut program = vec!["php"];
-    for setting in [
-        "opcache.enable_cli=1",
-        "opcache.jit=tracing",
-        "opcache.jit_buffer_size=64M",
-        "opcache.file_update_protection=0",
-    ] {
-        program.extend(["-d", setting]);
+fn stacks_reach_the_bottom() {
+    let compile = |folder: &Path| {
+        run(tool("javac").arg("-d").arg(folder).arg(workload("Spin.java")));
+    };
+    let [of_node, of_python, of_php] = ["spin.js", "spin.py", "spin.php"].map(script);
+    let python = python();
+    let php = [
+        "php",
+        "-dopcache.enable_cli=1",
+        "-dopcache.jit=tracing",
+        "-dopcache.jit_buffer_size=64M",
+        "-dopcache.file_update_protection=0",
+        &of_php,
+    ];
+    let is_less = |raw: usize, injected: usize| raw < injected;
+    let is_any = |_, _| true;
+    // Whether so many are whole in perf without images.
+    type Expected = fn(raw: usize, injected: usize) -> bool;
+    let rows: [(&str, &[&str], Expected); 5] = [
+        ("node 18", &["node", &of_node], is_less),
+        (
+            "Java 17, `-XX:+PreserveFramePointer`",
+            &["java", "-XX:+PreserveFramePointer", "Spin", "1500"],
+            is_any,
+        ),
+        (
+            "Java 17, `-XX:-PreserveFramePointer`",
+            &["java", "-XX:-PreserveFramePointer", "Spin", "1500"],
+            is_any,
+        ),
+        ("CPython 3.13", &[&python, &of_python], is_any),
+        ("PHP 8.2", &php, |raw, injected| raw * 2 < injected),
+    ];
+    for (what, program, is_expected) in rows {
+        let mut recorded = Stacks::record(program, |folder| {
+            if program[0] == "java" {
+                compile(folder);
+            }
+        });
+        let counts = recorded.expect_agreement(what);
+        let WholeStacks { stacks, raw, injected, counted, .. } = counts;
+        // At least 95 of 100.
+        let is_whole = injected * 100 >= stacks * 95 && counted * 100 >= stacks * 95;
+        assert!(is_whole && is_expected(raw, injected), "{what}: {counts:?}");
     }
-    let script = script("spin.php");
-    program.push(&script);
-    let counts = record(&program).expect_agreement("PHP 8.2");
-    expect_whole(counts);
-    assert!(counts.raw * 2 < counts.injected, "{counts:?}");
 }
 
 /// Erlang's processes have stacks of their own, which are not copied while C runs. A stack of Erlang's own code is whole.
@@ -99,20 +92,13 @@ fn javascriptcore() {
 }
 
 /// The programs of deno and bun have no unwind tables, at which perf ends a stack. They keep frame pointers, which `jitscribe report` follows.
-fn expect_whole_by_guess(program: &Path, what: &str) {
-    let program = program.to_str().expect("a UTF-8 path");
-    let counts = record(&[program, "run", &script("spin.js")]).expect_agreement(what);
-    assert!(counts.guessed * 100 >= counts.stacks * 95, "{counts:?}");
-}
-
 #[test]
-fn deno_without_tables() {
-    expect_whole_by_guess(&deno(), "deno 2.9");
-}
-
-#[test]
-fn bun_without_tables() {
-    expect_whole_by_guess(&bun(), "bun 1.4");
+fn stacks_without_tables_are_whole_by_guess() {
+    for (what, program) in [("deno 2.9", deno()), ("bun 1.4", bun())] {
+        let program = program.to_str().expect("a UTF-8 path");
+        let counts = record(&[program, "run", &script("spin.js")]).expect_agreement(what);
+        assert!(counts.guessed * 100 >= counts.stacks * 95, "{what}: {counts:?}");
+    }
 }
 
 /// With frame pointers, which `record` chooses, perf shows whole stacks of both, except where the C library runs, which keeps none.
