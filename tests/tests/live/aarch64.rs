@@ -11,6 +11,7 @@ use std::process::Command;
 use end_to_end::jitscribe::jitscribe;
 use end_to_end::live::workload;
 use end_to_end::perf::Perf;
+use end_to_end::recordings::shared_folder;
 use end_to_end::sampled::Dump;
 use end_to_end::tool::{cache, output, run, tool};
 use tempfile::TempDir;
@@ -42,10 +43,12 @@ fn file(folder: &Path, begin: &str) -> PathBuf {
     found.remove(0)
 }
 
-/// node runs the usual work, and writes a dump.
-fn node(folder: &Path) -> PathBuf {
-    run(arm64("node").arg("--perf-prof").arg(workload("spin.js")).current_dir(folder));
-    file(folder, "jit-")
+/// The dump of node, which has run the usual work.
+fn node() -> PathBuf {
+    let folder = shared_folder("node-on-aarch64", |folder| {
+        run(arm64("node").arg("--perf-prof").arg(workload("spin.js")).current_dir(folder));
+    });
+    file(&folder, "jit-")
 }
 
 const AARCH64: u32 = 183;
@@ -53,7 +56,7 @@ const AARCH64: u32 = 183;
 #[test]
 fn a_recording_of_node_on_aarch64() {
     let folder = TempDir::with_prefix("jitscribe-aarch64-").expect("a folder");
-    let path = node(folder.path());
+    let path = node();
     let dump = Dump::read(&path);
     assert_eq!(dump.machine, AARCH64);
     assert!(dump.loads.len() > 500, "{}", dump.loads.len());
@@ -88,7 +91,7 @@ fn a_recording_of_node_on_aarch64() {
 #[test]
 fn images_are_for_aarch64() {
     let folder = TempDir::with_prefix("jitscribe-aarch64-").expect("a folder");
-    let path = node(folder.path());
+    let path = node();
     let dump = Dump::read(&path);
     let images = folder.path().join("images");
     run(jitscribe().args(["dump", "--elf"]).arg(&images).arg(&path));

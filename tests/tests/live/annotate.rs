@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use end_to_end::corpus::Corpus;
-use end_to_end::demo::record_demo;
 use end_to_end::jitscribe::{inject, jitscribe};
-use end_to_end::live::Recorder;
+use end_to_end::live::{Recorder, Recording};
 use end_to_end::perf::Perf;
+use end_to_end::recordings::{DEMO, FRAME_POINTERS, Shared};
 use end_to_end::tool::{output, run, tool};
 use serde_json::Value;
 
@@ -68,7 +68,7 @@ fn codes(data: &str) -> Vec<Value> {
 
 #[test]
 fn the_demo_is_annotated_as_its_own_record_says() {
-    let (recording, truth) = record_demo(Recorder::new(), &[]);
+    let (recording, truth) = DEMO.with_truth();
     let ours = recording.ours();
     let data = ours.data.to_str().expect("a UTF-8 path");
 
@@ -110,11 +110,8 @@ fn the_demo_is_annotated_as_its_own_record_says() {
 /// Of node's functions, each address has perf's number of samples, and each instruction is objdump's.
 #[test]
 fn functions_of_node_are_annotated_as_perf_and_objdump_see_them() {
-    let recorder = Recorder::new();
-    fs::write(recorder.dir().join("program.js"), PROGRAM).expect("a file");
-    let options = ["node", "--allow-natives-syntax", "--perf-prof", "program.js", "1"];
-    let recording = recorder.record(&options);
-    let data = recording.ours().data;
+    let data = BEFORE.get().ours().data;
+    let folder = tempfile::tempdir().expect("a folder");
     let mut expected: BTreeMap<(String, u64), u64> = BTreeMap::new();
     for sample in Perf::installed().samples(&data) {
         if let Some(symbol) = sample.announced() {
@@ -136,7 +133,7 @@ fn functions_of_node_are_annotated_as_perf_and_objdump_see_them() {
             }
         }
         if code["missing"].is_null() && number(&code["samples"]) > 0 && decoded < 20 {
-            expect_objdump(recording.dir(), code);
+            expect_objdump(folder.path(), code);
             decoded += 1;
         }
     }
@@ -214,19 +211,29 @@ function main(factor) {
 console.log(main(Number(process.argv[2])));
 ";
 
+/// The command that runs it, in the folder of a recorder.
+fn program(recorder: &Recorder, factor: &str) -> Vec<String> {
+    fs::write(recorder.dir().join("program.js"), PROGRAM).expect("a file");
+    ["node", "--allow-natives-syntax", "--perf-prof", "program.js", factor]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+/// Its first run.
+const BEFORE: Shared = Shared {
+    name: "annotated",
+    options: FRAME_POINTERS,
+    program: |recorder| program(recorder, "1"),
+};
+
 #[test]
 fn a_function_that_became_slower_is_found() {
-    let record = |factor: &str| {
-        let recorder = Recorder::new();
-        fs::write(recorder.dir().join("program.js"), PROGRAM).expect("a file");
-        let options = ["node", "--allow-natives-syntax", "--perf-prof", "program.js", factor];
-        let recording = recorder.record(&options);
-        let ours = recording.ours();
-        (recording, ours)
-    };
-    let (before, after) = (record("1"), record("4"));
-    let path = |data: &Path| data.to_str().expect("a UTF-8 path").to_owned();
-    let (before, after) = (path(&before.1.data), path(&after.1.data));
+    let path =
+        |recording: &Recording| recording.ours().data.to_str().expect("a UTF-8 path").to_owned();
+    let recorder = Recorder::new();
+    let slower = program(&recorder, "4");
+    let slower = recorder.record(&slower);
+    let (before, after) = (path(&BEFORE.get()), path(&slower));
     let difference = json(&["diff", &before, &after]);
     let function = |name: &str| {
         let functions = list(&difference["functions"]).iter();
