@@ -28,12 +28,6 @@ fn record(bench: &Bench, name: &str, first: u32, second: u32) {
     bench.run(&["perf", "record", "-q", "-g", "-o", name, "--", "python3", "program.py"]);
 }
 
-/// The samples of a recording, as perf lists them.
-fn samples(bench: &Bench, name: &str) -> usize {
-    let script = bench.run(&["perf", "script", "--no-inline", "-i", name, "-F", "ip"]);
-    script.split("\n\n").filter(|sample| !sample.trim().is_empty()).count()
-}
-
 #[test]
 fn only_a_page_of_ours_is_replaced_without_force() {
     let bench = Bench::new();
@@ -83,7 +77,7 @@ mod live {
             "{}",
             done.stderr
         );
-        let counts = [samples(&bench, "before.data"), samples(&bench, "after.data")];
+        let counts = ["before.data", "after.data"].map(|name| bench.samples(name));
         for (name, count) in ["before.data", "after.data"].into_iter().zip(counts) {
             let text = format!("{name} ({count} samples)");
             assert!(done.stderr.contains(&text), "{text}: {}", done.stderr);
@@ -142,7 +136,7 @@ mod live {
         for (name, first) in names.into_iter().zip([20_000, 22_000, 90_000, 92_000]) {
             record(&bench, name, first, 40_000);
         }
-        let counts = names.map(|name| samples(&bench, name) as u64);
+        let counts = names.map(|name| bench.samples(name) as u64);
         let sides = ["--before", "b1.data", "b2.data", "--after", "a1.data", "a2.data"];
         for measure in ["share", "time"] {
             let printed = diff(&bench, &[&["--json", "--by", measure][..], &sides].concat());

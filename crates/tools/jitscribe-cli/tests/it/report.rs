@@ -43,8 +43,7 @@ mod live {
         );
 
         // As many samples as perf counts.
-        let script = bench.run(&["perf", "script", "--no-inline", "-i", "run.data", "-F", "ip"]);
-        let samples = script.split("\n\n").filter(|sample| !sample.trim().is_empty()).count();
+        let samples = bench.samples("run.data");
         let shown = format!("{samples} samples");
         assert!(done.stderr.contains(&shown), "{shown}: {}", done.stderr);
 

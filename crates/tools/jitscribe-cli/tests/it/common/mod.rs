@@ -107,6 +107,12 @@ impl Bench {
         symbols
     }
 
+    /// How many samples a recording has, as perf lists them.
+    pub fn samples(&self, recording: &str) -> usize {
+        // A line each. With addresses, a sample that has none would be an empty line.
+        self.run(&["perf", "script", "-i", recording, "-F", "time"]).lines().count()
+    }
+
     /// Fails unless samples of a recording were taken in a symbol with this text.
     pub fn expect_symbol(&self, recording: &str, text: &str) {
         let symbols = self.symbols(recording);
