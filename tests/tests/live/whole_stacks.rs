@@ -3,6 +3,7 @@
 //! `cargo test -p end-to-end --locked --test live whole_stacks:: -- --nocapture --test-threads 1`
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use end_to_end::chains::Chain;
 use end_to_end::jitscribe::{jitscribe, report};
@@ -20,6 +21,19 @@ fn python() -> String {
     let python = cache().join("trixie/run/python3.13");
     assert!(python.exists(), "Python 3.13 is not there: run scripts/setup.sh test");
     python.to_str().expect("a UTF-8 path").to_owned()
+}
+
+/// Adds up the counts of recordings until the first is above 100: where other programs have the processors, one recording has few samples.
+fn add_up<const COUNTS: usize>(mut record: impl FnMut() -> [usize; COUNTS]) -> [usize; COUNTS] {
+    let end = Instant::now() + Duration::from_secs(300);
+    let mut sums = [0; COUNTS];
+    while sums[0] <= 100 {
+        assert!(Instant::now() < end, "too few samples: {sums:?}");
+        for (sum, count) in sums.iter_mut().zip(record()) {
+            *sum += count;
+        }
+    }
+    sums
 }
 
 #[test]
@@ -77,10 +91,13 @@ fn erlang() {
         run(tool("erlc").arg("-o").arg(folder).arg(workload("spin.erl")));
     };
     let program = ["erl", "+S", "2", "-noshell", "-s", "spin", "main", "-s", "init", "stop"];
-    let mut stacks = Stacks::record(&program, compile);
-    let counts = stacks.count("Erlang 25");
-    let (all, whole) = stacks.from_jitted_code();
-    assert!(all > 100 && whole * 100 >= all * 90, "{whole} of {all}, {counts:?}");
+    let [all, whole] = add_up(|| {
+        let mut stacks = Stacks::record(&program, compile);
+        stacks.count("Erlang 25");
+        let (all, whole) = stacks.from_jitted_code();
+        [all, whole]
+    });
+    assert!(whole * 100 >= all * 90, "{whole} of {all}");
 }
 
 /// JavaScriptCore enters jitted code, and its interpreter, by code that keeps a frame pointer and has no tables. perf's libunwind
@@ -105,26 +122,32 @@ fn stacks_without_tables_are_whole_by_guess() {
 #[test]
 fn deno_and_bun_by_frame_pointers() {
     for program in [deno(), bun()] {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut record = jitscribe();
-        record.args(["record", "--json", "-F", "999", "-o", "it.data", "--"]).arg(&program);
-        // How soon code is compiled depends on the machine: a second may have too few samples in it.
-        record.arg("run").arg(workload("spin.js")).arg("4").current_dir(folder.path());
-        let report = report(&run(record.env("DENO_DIR", folder.path())));
-        let [named, unnamed] =
-            ["named", "unnamed"].map(|count| report["samples"][count].as_u64().expect("a number"));
-        assert!(named > 100 && unnamed * 100 <= named, "{report}");
-        let chains = Perf::installed().chains(&folder.path().join("it.data"));
-        let is_jitted = |chain: &&Chain| {
-            chain.frames.first().is_some_and(|leaf| leaf.dso.contains("/it.data.jit/"))
-        };
-        let is_whole = |chain: &&Chain| {
-            let bottoms = ["__libc_start_call_main", "start_thread", "clone3", "_start"];
-            let last = chain.frames.last().and_then(|frame| frame.name());
-            last.is_some_and(|name| bottoms.contains(&name))
-        };
-        let all = chains.iter().filter(is_jitted).count();
-        let whole = chains.iter().filter(is_jitted).filter(is_whole).count();
-        assert!(all > 100 && whole * 100 >= all * 95, "{whole} of {all}");
+        let [all, whole, named, unnamed] = add_up(|| by_frame_pointers(&program));
+        assert!(named > 100 && unnamed * 100 <= named, "{program:?}: {named}, {unnamed} unnamed");
+        assert!(whole * 100 >= all * 95, "{program:?}: {whole} of {all}");
     }
+}
+
+/// Records a program by frame pointers. Returns how many stacks from jitted code there are, and how many of them are whole; and how many samples are
+/// named, and how many are not.
+fn by_frame_pointers(program: &Path) -> [usize; 4] {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut record = jitscribe();
+    record.args(["record", "--json", "-F", "999", "-o", "it.data", "--"]).arg(program);
+    record.arg("run").arg(workload("spin.js")).arg("4").current_dir(folder.path());
+    let report = report(&run(record.env("DENO_DIR", folder.path())));
+    let [named, unnamed] = ["named", "unnamed"]
+        .map(|count| report["samples"][count].as_u64().expect("a number") as usize);
+    let chains = Perf::installed().chains(&folder.path().join("it.data"));
+    let is_jitted = |chain: &&Chain| {
+        chain.frames.first().is_some_and(|leaf| leaf.dso.contains("/it.data.jit/"))
+    };
+    let is_whole = |chain: &&Chain| {
+        let bottoms = ["__libc_start_call_main", "start_thread", "clone3", "_start"];
+        let last = chain.frames.last().and_then(|frame| frame.name());
+        last.is_some_and(|name| bottoms.contains(&name))
+    };
+    let all = chains.iter().filter(is_jitted).count();
+    let whole = chains.iter().filter(is_jitted).filter(is_whole).count();
+    [all, whole, named, unnamed]
 }
