@@ -5,9 +5,13 @@ use std::process::{Command, Stdio};
 use end_to_end::jitscribe::jitscribe;
 use end_to_end::running::Running;
 use end_to_end::tool::{run, tool};
+use test_privilege::{Privilege, have};
 
 #[test]
 fn perf_names_it_without_further_steps() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("perf.data");
     let mut record = tool("perf");

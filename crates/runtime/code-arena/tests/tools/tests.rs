@@ -94,6 +94,9 @@ fn check_spin(directory: &Path) {
 }
 
 fn perf_names_and_annotates() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let directory = temporary();
     record(directory.path(), &[], &role("spin", directory.path()));
     check_spin(directory.path());
@@ -112,6 +115,9 @@ fn perf_names_and_annotates() {
 }
 
 fn perf_names_what_was_only_mapped() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let directory = temporary();
     let mut command = role("spin", directory.path());
     command.env("UNLINKED", "1");
@@ -120,6 +126,9 @@ fn perf_names_what_was_only_mapped() {
 }
 
 fn perf_unwinds_by_the_tables() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let directory = temporary();
     record(directory.path(), &["--call-graph", "dwarf"], &role("stack", directory.path()));
     let stacks = output(perf(directory.path()).args(["script", "-F", "ip,sym", "-i", "perf.data"]));
@@ -165,6 +174,9 @@ impl Waiting {
 }
 
 fn gdb_that_attaches_knows_all() {
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
     let directory = temporary();
     let (waiting, _) = Waiting::start(&mut role("wait", directory.path()));
     let pid = waiting.0.id().to_string();

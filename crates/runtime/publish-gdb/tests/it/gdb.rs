@@ -34,7 +34,7 @@ const COUNT_FILES_IN_MEMORY: &str = "python print('Files in memory:', sum('in-me
 /// With one symfile per function, gdb needs over 400 s.
 #[test]
 fn ten_thousand_functions_are_announced_one_at_a_time() {
-    if !have(&[Privilege::Kernel]) {
+    if !have(&[Privilege::Kernel, Privilege::Trace]) {
         return;
     }
     let said = gdb(
@@ -59,7 +59,7 @@ fn ten_thousand_functions_are_announced_one_at_a_time() {
 
 #[test]
 fn unloaded_functions_leave_nothing_behind() {
-    if !have(&[Privilege::Kernel]) {
+    if !have(&[Privilege::Kernel, Privilege::Trace]) {
         return;
     }
     let said = gdb(

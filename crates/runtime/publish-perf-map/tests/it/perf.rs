@@ -11,6 +11,7 @@ use std::process::{Command, Output};
 
 use crate::unsafe_parts::Arena;
 use publish_perf_map::{Options, PerfMap};
+use test_privilege::{Privilege, have};
 
 const ROLE: &str = "PUBLISH_PERF_MAP_ROLE";
 const BASE: u64 = 0x70_0000_0000;
@@ -72,6 +73,9 @@ fn role() {
 
 #[test]
 fn perf_names_the_code_that_ran() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let me = env::current_exe().unwrap();
     let recorder = ["record", "-q", "-e", "cpu-clock:u", "-F", "5000", "-o", "perf.data"];

@@ -5,10 +5,14 @@ mod reader;
 mod session;
 
 use session::{Demo, Running, gdb, lldb};
+use test_privilege::{Privilege, have};
 
 /// Stacks, breakpoints by name that wait for their function, lines, assembly, steps.
 #[test]
 fn gdb_stops_in_code_and_knows_where_it_is() {
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
     let demo = Demo::new();
     let said = gdb(
         &demo.words(),
@@ -68,6 +72,9 @@ End of assembler dump.",
 /// Calls that were inlined are frames of their own, and breakpoints in lines of theirs hit.
 #[test]
 fn gdb_shows_inlined_calls_as_frames() {
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
     let demo = Demo::new();
     let said = gdb(
         &demo.words(),
@@ -98,6 +105,9 @@ fn gdb_shows_inlined_calls_as_frames() {
 /// At the end of the run each address is that of the code that is there, and of none where it was freed.
 #[test]
 fn gdb_knows_who_is_at_an_address_after_re_jits_moves_and_frees() {
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
     let demo = Demo::new();
     // Without randomised addresses, which gdb turns off, one run is like the other.
     let ask = |questions: &[String]| {
@@ -145,6 +155,9 @@ fn gdb_knows_who_is_at_an_address_after_re_jits_moves_and_frees() {
 /// A debugger that comes later finds all that is there, and so does one that looks at a core.
 #[test]
 fn gdb_comes_later_and_looks_at_a_core() {
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
     let running = Running::start("gdb");
     let core = running.demo.dir().join("core");
     let save = format!("generate-core-file {}", core.display());

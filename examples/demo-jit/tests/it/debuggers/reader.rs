@@ -7,6 +7,7 @@ use std::process::Command;
 use jitdump::extension::{control, log, tail};
 
 use crate::debuggers::session::{Demo, Running, Said, gdb_with};
+use test_privilege::{Privilege, have};
 
 /// The library that gdb loads, which is built with the tests.
 fn load_reader() -> String {
@@ -66,6 +67,9 @@ fn without_heap(registers: &str) -> String {
 
 #[test]
 fn the_reader_says_what_symbol_files_do() {
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
     let shown = in_the_tower("gdb", &[], &QUESTIONS);
     let reader = load_reader();
     // The first time, gdb has the log locator for a file without symbols.
@@ -87,6 +91,9 @@ fn the_reader_says_what_symbol_files_do() {
 /// Code that is announced after gdb asked for names is unwound all the same.
 #[test]
 fn code_that_came_later_is_unwound() {
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
     let demo = Demo::new();
     let reader = load_reader();
     let words: Vec<String> = std::iter::once("--args".to_owned()).chain(demo.words()).collect();
@@ -110,6 +117,9 @@ fn code_that_came_later_is_unwound() {
 
 #[test]
 fn the_reader_reads_a_process_that_runs_and_its_core() {
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
     let running = Running::start("no-gdb");
     let core = running.demo.dir().join("core");
     let save = format!("generate-core-file {}", core.display());
@@ -134,6 +144,9 @@ fn the_reader_reads_a_process_that_runs_and_its_core() {
 /// A process that is asked to show its code and announces nothing has shown none: the reader goes on to read its log.
 #[test]
 fn a_request_that_still_stands_does_not_silence_the_reader() {
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
     let running = Running::start("no-gdb");
     // It does nothing that it is asked for meanwhile.
     let stopped = Command::new("kill").args(["-STOP", &running.pid()]).status().expect("kill");

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::installed::running::Running;
 use crate::installed::tree::fresh;
+use test_privilege::{Privilege, have};
 
 /// Starts the program with a handler of this kind.
 fn start(handler: &str) -> Running {
@@ -43,18 +44,27 @@ fn at_the_end(handler: &str, name: &str) -> String {
 
 #[test]
 fn a_crash_shows_its_code() {
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
     let said = at_the_end("plain", "crash-plain");
     assert!(is_known(&said), "{said}");
 }
 
 #[test]
 fn a_handler_that_gives_up_runs_first() {
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
     let said = at_the_end("gives-up", "crash-gives-up");
     assert!(is_known(&said), "{said}");
 }
 
 #[test]
 fn a_signal_that_a_handler_repairs_is_not_a_crash() {
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
     let program = start("goes-on");
     let said = crash(&program, &["tbreak puts", "continue", "backtrace", "info functions ^outer$"]);
     assert!(said.contains("in main (argc="), "{said}");
@@ -64,6 +74,9 @@ fn a_signal_that_a_handler_repairs_is_not_a_crash() {
 /// The handler lets a debugger look while it runs.
 #[test]
 fn a_handler_can_show_code_itself() {
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
     let program = start("asks");
     let core = core("crash-asks");
     let save = format!("generate-core-file {}", core.display());

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::installed::running::Running;
 use crate::installed::tree::{Link, compile, fresh, prefix, run};
+use test_privilege::{Privilege, have};
 
 /// The output of gdb for a program that it starts.
 pub fn gdb(script: &[&str], words: &[&str]) -> String {
@@ -52,6 +53,9 @@ fn stripped() -> PathBuf {
 /// otherwise.
 #[test]
 fn gdb_synchronous_shows_each_code_of_a_burst_at_once() {
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
     let program = compile("tests/c/burst.c", Link::Shared, &[]);
     let program = program.to_str().expect("a path");
     let burst = |setting: &str| {
@@ -68,6 +72,9 @@ fn gdb_synchronous_shows_each_code_of_a_burst_at_once() {
 /// No request is pending, and the program announces nothing more.
 #[test]
 fn a_debugger_that_attaches_later_is_detected() {
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
     let program = Running::start("tests/c/later.c", &[]);
     let said = program.attach(&["break later_code", "continue", "backtrace"]);
     assert!(said.contains("(later_code) pending"), "{said}");

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use crate::installed::debuggers::gdb;
 use crate::installed::tree::{Link, compile, run};
+use test_privilege::{Privilege, have};
 
 const FORK: &str = "tests/c/fork.c";
 
@@ -19,6 +20,9 @@ fn the_list_of_a_child_is_valid_and_complete() {
 /// With a debugger attached, that thread is always changing it.
 #[test]
 fn a_debugger_that_follows_the_child_has_its_code() {
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
     let program = compile(FORK, Link::Shared, &[]);
     let program = program.to_str().expect("a path");
     let script = [
