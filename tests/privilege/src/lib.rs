@@ -40,6 +40,10 @@ pub enum Privilege {
     Trace,
     /// To record the user's own programs by perf: containers refuse perf_event_open, and so does a high `perf_event_paranoid`.
     Perf,
+    /// To record all processes by perf: `perf record -a`.
+    PerfOfAll,
+    /// To be root, with the right to mount a file system of `/dev/fuse`.
+    Fuse,
     /// To refuse system calls to programs that the test starts, as containers do: see [`refusing`].
     Filters,
     /// perf 6.12 of Debian 13, to compare with: `scripts/setup.sh live` unpacks it.
@@ -58,6 +62,8 @@ impl fmt::Display for Privilege {
             Self::OtherUsers => "root, with the right to start programs as another user",
             Self::Trace => "ptrace (strace)",
             Self::Perf => "perf_event_open (perf record)",
+            Self::PerfOfAll => "perf_event_open for all processes (perf record -a)",
+            Self::Fuse => "root, with /dev/fuse and mounts",
             Self::Filters => "seccomp filters (python3 on x86-64 or AArch64)",
             Self::NewerPerf => "perf 6.12, to compare with (scripts/setup.sh live)",
             Self::Dwarfdump => "llvm-dwarfdump (scripts/setup.sh live)",
@@ -69,7 +75,7 @@ impl fmt::Display for Privilege {
 impl Privilege {
     /// Why it is not there, if it is not. Found out by trying, once for each program.
     fn missing(self) -> Option<&'static str> {
-        static ANSWERS: [OnceLock<Option<String>>; 9] = [const { OnceLock::new() }; 9];
+        static ANSWERS: [OnceLock<Option<String>>; 11] = [const { OnceLock::new() }; 11];
         ANSWERS[self as usize].get_or_init(|| try_it(&mut self.trial())).as_deref()
     }
 
@@ -106,10 +112,12 @@ impl Privilege {
                 ]);
                 strace
             }
-            Self::Perf => {
-                let mut perf = Command::new("perf");
-                perf.args(["record", "-q", "-e", "cpu-clock:u", "-o", "/dev/null", "true"]);
-                perf
+            Self::Perf => perf_record(&[]),
+            Self::PerfOfAll => perf_record(&["-a"]),
+            Self::Fuse => {
+                let mut sh = Command::new("sh");
+                sh.args(["-ec", "exec 3<>/dev/fuse; test \"$(id -u)\" = 0; unshare --mount true"]);
+                sh
             }
             Self::Filters => {
                 let mut filtered = refusing(Refused::PerfEventOpen, 1);
@@ -139,6 +147,12 @@ impl Privilege {
             }
         }
     }
+}
+
+fn perf_record(more: &[&str]) -> Command {
+    let mut perf = Command::new("perf");
+    perf.args(["record", "-q", "-e", "cpu-clock:u", "-o", "/dev/null"]).args(more).arg("true");
+    perf
 }
 
 /// `unshare`, which lets a user who is not root become root in a namespace.

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use end_to_end::jitscribe::{interruptible_jitscribe, jitscribe, shared_library};
 use end_to_end::tool::{run, tool};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
+use test_privilege::{Privilege, have};
 
 /// An ordinary user.
 const NOBODY: u32 = 65_534;
@@ -169,11 +170,6 @@ fn assert_sound(done: &Output) {
     assert!(!said.contains("panicked"), "{said}");
 }
 
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn skipped(needs: &str) {
-    eprintln!("skipped: needs {needs}");
-}
-
 /// `record -p` for a second.
 fn record(scene: &Scene, pid: &str) -> Output {
     let recording = scene.path("recording");
@@ -186,8 +182,9 @@ fn record(scene: &Scene, pid: &str) -> Output {
 
 #[test]
 fn a_replacement_of_a_log_is_not_written_to() {
-    if !geteuid().is_root() {
-        return skipped("root: for others, nothing is to be gained");
+    // For others than root, nothing is to be gained.
+    if !have(&[Privilege::OtherUsers, Privilege::Perf]) {
+        return;
     }
     let secret = vec![b'.'; 4096];
     for what in ["file", "fifo", "folder", "device"] {
@@ -233,8 +230,9 @@ fn a_log_that_changes_during_a_request_does_no_harm() {
 
 #[test]
 fn a_file_that_the_process_may_only_read_is_not_written_to_where_its_log_was() {
-    if !geteuid().is_root() {
-        return skipped("root: for others, nothing is to be gained");
+    // For others than root, nothing is to be gained.
+    if !have(&[Privilege::OtherUsers, Privilege::Perf]) {
+        return;
     }
     let scene = Scene::new();
     let target = scene.his("target");
@@ -265,7 +263,9 @@ fn files_with_the_name_of_a_log_cause_no_delay() {
     command
         .args(["record", "--allow-empty", "-a", "--duration", "1", "-e", "cpu-clock", "-o"])
         .arg(all);
-    if geteuid().is_root() { assert_sound(&ends(command)) } else { skipped("root, for record -a") }
+    if have(&[Privilege::PerfOfAll]) {
+        assert_sound(&ends(command));
+    }
 }
 
 /// Runs `jitscribe` where it may have only so much memory.
@@ -317,11 +317,8 @@ fn codes_at_the_same_addresses_are_copied_once() {
 
 #[test]
 fn memory_of_an_unresponsive_file_system_causes_no_delay() {
-    if !geteuid().is_root() {
-        return skipped("root, to mount");
-    }
-    if fs::File::open("/dev/fuse").is_err() {
-        return skipped("/dev/fuse");
+    if !have(&[Privilege::Fuse]) {
+        return;
     }
     let scene = Scene::new();
     let mount = scene.path("m");
@@ -423,6 +420,9 @@ fn alive(words: &[&str]) -> Vec<String> {
 
 #[test]
 fn a_forked_worker_without_announcements_has_the_code_from_the_fork() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let scene = Scene::new();
     let mut server = scene.start("prefork", &[]);
     assert_eq!(server.line(), "ready");
@@ -453,6 +453,9 @@ fn a_forked_worker_without_announcements_has_the_code_from_the_fork() {
 
 #[test]
 fn all_logs_of_a_process_are_merged() {
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
     let scene = Scene::new();
     let hostile = scene.start("scribes", &[]);
     let pid = hostile.pid().to_owned();

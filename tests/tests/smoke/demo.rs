@@ -23,6 +23,9 @@ fn record(options: &[&str], more: &[&str]) -> (Recording, Truth) {
 
 #[test]
 fn each_sample_gets_the_version_that_ran_then_and_its_line() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let (recording, truth) = record(PLAIN, &[]);
     assert!(truth.most_versions_at_one_address() >= 3);
     let ours = recording.ours();
@@ -35,6 +38,9 @@ fn each_sample_gets_the_version_that_ran_then_and_its_line() {
 /// Every stack that begins in a code without frame pointers reaches `main`.
 #[test]
 fn dwarf_stacks_reach_main_without_frame_pointers() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let (recording, truth) = record(DWARF, &["--no-frame-pointers"]);
     let ours = recording.ours();
     truth.expect(&ours.samples, false);
@@ -69,6 +75,9 @@ fn expect_stacks_to_main(truth: &Truth, samples: &[Sample], chains: &[Chain], na
 
 #[test]
 fn annotate_shows_assembly_and_source() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let (recording, _) = record(PLAIN, &[]);
     let ours = recording.ours();
     let mut annotate = recording.perf().command();
@@ -80,18 +89,27 @@ fn annotate_shows_assembly_and_source() {
 
 #[test]
 fn code_in_a_memfd() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let (recording, truth) = record(PLAIN, &["--memory", "memfd"]);
     truth.expect(&recording.ours().samples, false);
 }
 
 #[test]
 fn a_compressed_recording() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let (recording, truth) = record(&["-k", "mono", "-F", "999", "-g", "-z"], &[]);
     truth.expect(&recording.ours().samples, false);
 }
 
 #[test]
 fn a_process_that_was_attached_to() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let recorder = Recorder::new().options(PLAIN);
     let start = recorder.dir().join("start");
     let start_when = ["--start-when", start.to_str().expect("UTF-8")];
@@ -109,6 +127,9 @@ fn a_process_that_was_attached_to() {
 
 #[test]
 fn code_that_was_announced_before_the_recording() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let recorder = Recorder::new().options(DWARF);
     let dir = recorder.dir().to_owned();
     let start = dir.join("start");
@@ -143,6 +164,9 @@ fn code_that_was_announced_before_the_recording() {
 
 #[test]
 fn processes_that_began_during_the_recording() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let recorder = Recorder::new();
     let mut record = jitscribe();
     let later = Later::new(recorder.dir());
@@ -156,6 +180,9 @@ fn processes_that_began_during_the_recording() {
 
 #[test]
 fn children_forked_during_the_recording() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let recorder = Recorder::new();
     let later = Later::new(recorder.dir());
     let start = recorder.dir().join("start");
@@ -258,7 +285,7 @@ impl Later {
 
 #[test]
 fn a_pid_namespace() {
-    if !have(&[Privilege::Processes]) {
+    if !have(&[Privilege::Processes, Privilege::Perf]) {
         return;
     }
     let recorder = Recorder::new().options(PLAIN);
@@ -272,6 +299,9 @@ fn a_pid_namespace() {
 
 #[test]
 fn two_jits_on_the_whole_machine() {
+    if !have(&[Privilege::PerfOfAll]) {
+        return;
+    }
     let recorder = Recorder::new().options(&["-k", "mono", "-F", "999", "-g", "-a"]);
     // A folder each: both write their program's source.
     let both: Vec<String> = ["one", "two"]
@@ -302,6 +332,9 @@ fn two_jits_on_the_whole_machine() {
 
 #[test]
 fn a_pipe() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let recorder = Recorder::new();
     let words = demo(recorder.dir(), "truth.json", &[]);
     let out = recorder.dir().join("ours.data");
@@ -320,6 +353,9 @@ fn a_pipe() {
 
 #[test]
 fn a_deleted_dump_is_reported_and_the_rest_is_used() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let (recording, _) = record(PLAIN, &[]);
     let name = format!("jit-{}.dump", recording.pid());
     std::fs::remove_file(recording.dir().join(&name)).expect("the dump");
@@ -334,6 +370,9 @@ fn a_deleted_dump_is_reported_and_the_rest_is_used() {
 
 #[test]
 fn a_recording_that_was_cut_off() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let (recording, truth) = record(PLAIN, &[]);
     let whole = std::fs::read(recording.data()).expect("the recording");
     let cut = recording.dir().join("cut.data");

@@ -7,6 +7,7 @@ use end_to_end::jitscribe::{demo_jit, jitscribe};
 use end_to_end::tool::{output, run, tool};
 use serde_json::Value;
 use tempfile::TempDir;
+use test_privilege::{Privilege, have};
 
 /// `jitscribe demo -o demo` in a folder that is also its home.
 fn demo(folder: &TempDir) -> Command {
@@ -24,6 +25,9 @@ fn demo(folder: &TempDir) -> Command {
 
 #[test]
 fn the_demo_shows_names_lines_and_stacks() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let folder = TempDir::with_prefix("jitscribe-demo-").expect("a temporary folder");
     let done = run(demo(&folder).args(["--phase", "200"]));
     let (before, after) = done.stdout.split_once("── perf report, after ──").expect("two reports");
@@ -54,6 +58,9 @@ fn the_demo_shows_names_lines_and_stacks() {
 /// As for any program that links the library, `record` sets a variable.
 #[test]
 fn the_program_itself_has_names_without_a_flag() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let folder = TempDir::with_prefix("jitscribe-demo-").expect("a temporary folder");
     for (option, is_named) in [("--call-graph=none", true), ("--no-env", false)] {
         let mut record = jitscribe();
@@ -71,6 +78,9 @@ fn the_program_itself_has_names_without_a_flag() {
 
 #[test]
 fn stacks_reach_main_without_frame_pointers() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let folder = TempDir::with_prefix("jitscribe-demo-").expect("a temporary folder");
     run(demo(&folder).args(["--dwarf", "--phase", "100"]));
     let mut perf = tool("perf");

@@ -22,6 +22,7 @@ use minidump_unwind::{
 use minidump_writer::CrashContextExt;
 use minidump_writer::minidump_writer::MinidumpWriterConfig;
 use object::{Object, ObjectSymbol};
+use test_privilege::{Privilege, have};
 
 /// A process that has crashed and waits in its handler, and what its handler has written.
 struct Crashed {
@@ -209,6 +210,9 @@ fn code_bytes(stream: &[u8]) -> Vec<(u64, Vec<u8>)> {
 
 #[test]
 fn a_reporter_in_another_process_writes_the_code() {
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
     let crashed = Crashed::start();
     let minidump = crashed.minidump();
     let stream = crashed.stream_from_outside(&minidump);
@@ -230,6 +234,9 @@ fn a_reporter_in_another_process_writes_the_code() {
 
 #[test]
 fn a_reporter_in_the_process_writes_the_same_code() {
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
     let crashed = Crashed::start();
     let minidump = crashed.minidump();
     check(&process(append(&minidump, &crashed.stream).unwrap()));
@@ -243,6 +250,9 @@ fn a_reporter_in_the_process_writes_the_same_code() {
 /// Without the stream, the stack is not found: the test above can fail.
 #[test]
 fn without_the_stream_the_code_has_no_names() {
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
     let crashed = Crashed::start();
     let frames = process(crashed.minidump());
     assert!(frames[0].function_name.is_none());

@@ -105,13 +105,19 @@ fn limits() -> Vec<(&'static str, u32, &'static [u64], bool)> {
     ]
 }
 
+/// Bytes that the logs and dumps of a scene take at most.
+const ROOM: u64 = 512 << 20;
+
+/// Bytes that can be written to a file system.
+fn room(folder: &Path) -> u64 {
+    rustix::fs::statvfs(folder).map_or(0, |system| system.f_bavail * system.f_frsize)
+}
+
 pub fn all(jitscribe: PathBuf, seconds: u64) -> ExitCode {
     sys::adopt_orphans();
-    let base = if Path::new("/dev/shm").is_dir() {
-        PathBuf::from("/dev/shm")
-    } else {
-        std::env::temp_dir()
-    };
+    // Containers often have little of it.
+    let memory = Path::new("/dev/shm");
+    let base = if room(memory) < ROOM { std::env::temp_dir() } else { memory.to_owned() };
     let folder = tempfile::Builder::new().prefix("jitscribe-storm-").tempdir_in(base);
     let folder = folder.expect("a folder");
     let small = folder.path().join("small");

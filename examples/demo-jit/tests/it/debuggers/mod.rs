@@ -187,6 +187,9 @@ fn gdb_comes_later_and_looks_at_a_core() {
 /// Nothing is told to a debugger that was declined.
 #[test]
 fn nothing_is_registered_where_nobody_wants_it() {
+    if !have(&[Privilege::Trace]) {
+        return;
+    }
     let demo = Demo::new();
     let ask = ["set environment JITSCRIBE no-gdb", "break baseline::fib", "run"];
     let said = gdb(&demo.words(), &ask);
