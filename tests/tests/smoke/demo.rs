@@ -164,7 +164,7 @@ fn code_that_was_announced_before_the_recording() {
 
 #[test]
 fn processes_that_began_during_the_recording() {
-    if !have(&[Privilege::Perf]) {
+    if !have(&[Privilege::PerfOfAll]) {
         return;
     }
     let recorder = Recorder::new();
@@ -285,7 +285,7 @@ impl Later {
 
 #[test]
 fn a_pid_namespace() {
-    if !have(&[Privilege::Processes, Privilege::Perf]) {
+    if !have(&[Privilege::Processes, Privilege::OtherUsers, Privilege::Perf]) {
         return;
     }
     let recorder = Recorder::new().options(PLAIN);

@@ -95,6 +95,9 @@ fn stacks_reach_main_without_frame_pointers() {
 
 #[test]
 fn without_the_program_the_message_says_how_to_install_it() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let folder = TempDir::new().expect("a temporary folder");
     let alone = folder.path().join("jitscribe");
     fs::copy(jitscribe().get_program(), &alone).expect("a copy");

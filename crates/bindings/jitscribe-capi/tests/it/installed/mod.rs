@@ -2,7 +2,6 @@
 
 mod announced;
 mod backtraces;
-mod context;
 mod crash;
 mod debuggers;
 mod fork;
@@ -15,5 +14,6 @@ mod tree;
 
 /// With tools of the second tier (`scripts/test.sh --live`).
 mod live {
+    mod context;
     mod guests;
 }
