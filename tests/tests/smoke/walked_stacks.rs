@@ -69,7 +69,7 @@ fn expect_the_same_counts(words: &[&str], behind: usize) {
     let program = program(folder.path());
     let data = folder.path().join("it.data");
     let mut perf = tool("perf");
-    perf.args(["record", "-q", "-k", "mono", "-e", "cpu-clock:u", "-F", "499", "-g"]);
+    perf.args(["record", "-q", "-k", "mono", "-e", "cpu-clock:u", "-F", "1999", "-g"]);
     perf.args(["--no-buildid-cache", "-o"]).arg(&data).arg("--").arg(program).args(words);
     run(&mut perf);
 

@@ -47,7 +47,8 @@ fn node_has_names_and_leaves_nothing() {
     // Started by a script too, where V8's log cannot be put elsewhere.
     for command in [&["node", "spin.js"][..], &["sh", "-c", "node spin.js; exit 0"]] {
         let bench = Bench::new();
-        bench.write("spin.js", SPIN_JS);
+        // Long enough to be seen while it runs, on a busy machine too: only then are its files removed, instead of named.
+        bench.write("spin.js", &SPIN_JS.replace("500", "3000"));
         let words = [&["-F", "999", "-o", "out.data", "--"], command].concat();
         let done = bench.record(&words);
         assert_eq!(done.code, 0, "{}", done.stderr);
