@@ -60,7 +60,7 @@ step() {
 # Tests of the second tier are in programs named `live`, and in modules named `live` of the integration tests.
 second='binary(live) or (binary(it) and test(/(^|::)live::/))'
 # These compare with tools of the second tier where they are installed, and so run again there.
-again='binary(corpus) or (binary(smoke) and test(/^demo::/)) or (package(code-image) and test(/^(inlined|symfile)::/))'
+again='binary(corpus) or (binary(smoke) and test(/^demo::/)) or (package(code-image) and test(/^(inlined|symfile)::/)) or (package(jitscribe-cli) and test(/^agent_images::/))'
 # The adapter for wasmtime is a workspace of its own.
 wasmtime=crates/bindings/jitscribe-wasmtime
 # One selection for both tiers: with another one, dependencies would have other features and be compiled once more.

@@ -50,6 +50,8 @@ pub enum Privilege {
     NewerPerf,
     /// LLVM's checker of debug information: `scripts/setup.sh live` installs it.
     Dwarfdump,
+    /// The checker of ELF files of elfutils: `scripts/setup.sh live` installs it.
+    Elflint,
     /// That the kernel itself runs the program, and not QEMU's user mode, whose own calls and signals `/proc` shows.
     Kernel,
 }
@@ -67,6 +69,7 @@ impl fmt::Display for Privilege {
             Self::Filters => "seccomp filters (python3 on x86-64 or AArch64)",
             Self::NewerPerf => "perf 6.12, to compare with (scripts/setup.sh live)",
             Self::Dwarfdump => "llvm-dwarfdump (scripts/setup.sh live)",
+            Self::Elflint => "eu-elflint (scripts/setup.sh live)",
             Self::Kernel => "a program that the kernel runs, not QEMU",
         })
     }
@@ -75,7 +78,7 @@ impl fmt::Display for Privilege {
 impl Privilege {
     /// Why it is not there, if it is not. Found out by trying, once for each program.
     fn missing(self) -> Option<&'static str> {
-        static ANSWERS: [OnceLock<Option<String>>; 11] = [const { OnceLock::new() }; 11];
+        static ANSWERS: [OnceLock<Option<String>>; 12] = [const { OnceLock::new() }; 12];
         ANSWERS[self as usize].get_or_init(|| try_it(&mut self.trial())).as_deref()
     }
 
@@ -133,11 +136,8 @@ impl Privilege {
                 perf.arg("--version");
                 perf
             }
-            Self::Dwarfdump => {
-                let mut dwarfdump = Command::new("llvm-dwarfdump");
-                dwarfdump.arg("--version");
-                dwarfdump
-            }
+            Self::Dwarfdump => version_of("llvm-dwarfdump"),
+            Self::Elflint => version_of("eu-elflint"),
             Self::Kernel => {
                 // QEMU answers as if it were the program for `/proc/self`, but not by this path.
                 let runs = std::fs::read_link("/proc/thread-self/exe").unwrap_or_default();
@@ -147,6 +147,12 @@ impl Privilege {
             }
         }
     }
+}
+
+fn version_of(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.arg("--version");
+    command
 }
 
 fn perf_record(more: &[&str]) -> Command {

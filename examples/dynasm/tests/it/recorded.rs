@@ -6,9 +6,13 @@ use end_to_end::jitscribe::jitscribe;
 use end_to_end::perf::Perf;
 use end_to_end::tool::run;
 use tempfile::TempDir;
+use test_privilege::{Privilege, have};
 
 #[test]
 fn a_recorded_program_has_names_lines_and_stacks() {
+    if !have(&[Privilege::Perf]) {
+        return;
+    }
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/loops.bf");
     let folder = TempDir::with_prefix("jitscribe-dynasm-").expect("a temporary folder");
     let mut record = jitscribe();
