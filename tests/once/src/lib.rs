@@ -1,7 +1,7 @@
 //! What the tests of one run share: a library that is installed, a program that is compiled, a recording.
 //!
 //! cargo-nextest runs each test in a process of its own, so a static variable is not shared; `cargo test` runs the tests of a program in one process.
-//! Here, whoever comes first makes a folder, under a lock, and all others of the same run wait for it and use it. Nothing is taken from an earlier run.
+//! Here, the first process that needs a folder makes it, under a lock, and all others of the same run wait for it and use it. Nothing is taken from an earlier run.
 #![forbid(unsafe_code)]
 
 use std::fs::{self, File};

@@ -190,7 +190,7 @@ impl Output {
         self.send(Kind::Progress, &[], &[])
     }
 
-    /// Reports the process id of the worker. The helper calls this, which waits for nobody: the worker may have filled the socket.
+    /// Reports the process id of the worker. The helper calls this, which never waits: the worker may have filled the socket.
     ///
     /// # Errors
     /// If the command no longer waits for the answer, or there is no space.

@@ -1,6 +1,6 @@
 //! What a process has used of the processors, and what it has waited for them: what a [`Deadline`](super::Deadline) counts by.
 //!
-//! Everybody may read these files, and no process can delay that. They are missing if `/proc` hides processes of others (`hidepid`),
+//! All users may read these files, and no process can delay that. They are missing if `/proc` hides processes of others (`hidepid`),
 //! or if the kernel was built without `CONFIG_SCHED_INFO`.
 
 use std::fs::File;
@@ -59,7 +59,7 @@ impl Usage {
         if let Some(excess) = ids.len().checked_sub(THREADS) {
             ids.drain(THREADS / 2..THREADS / 2 + excess);
         }
-        // A thread may have ended meanwhile.
+        // A thread may have ended since.
         let read = |id: u32| ThreadUsage::read(&tasks, &id.to_string(), id, &wanted);
         let threads: Vec<_> = ids.into_iter().filter_map(read).collect();
         if threads.is_empty() {

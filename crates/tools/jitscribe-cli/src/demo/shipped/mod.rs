@@ -26,7 +26,7 @@ use crate::{Error, Result, note, record, recorded, report};
 
 /// The recording as perf wrote it.
 const RECORDING: &[u8] = include_bytes!("perf.data.gz");
-/// What the demo's compiler wrote meanwhile.
+/// What the demo's compiler wrote during the recording.
 const DUMP: &[u8] = include_bytes!("jit.dump.gz");
 /// The program that was compiled.
 const SOURCE: &[u8] = include_bytes!("demo.scribe.gz");

@@ -192,7 +192,7 @@ fn open(proc: impl AsFd, name: &str) -> io::Result<File> {
 }
 
 /// Whether a JVM's thread of this name has to run before the JVM answers: the one that handles SIGQUIT, the one that serves requests,
-/// and those that stop and continue the others and collect garbage meanwhile. Threads of the application do not count: a thread that
+/// and those that stop the others, collect garbage, and continue them. Threads of the application do not count: a thread that
 /// always has work waits for processors all the time, also in a JVM that would never answer.
 fn answers(name: &[u8]) -> bool {
     let begins = [&b"Signal Dispatch"[..], b"Attach Listener", b"VM Thread", b"GC ", b"G1 "];
