@@ -20,7 +20,7 @@ use super::mapping::Mapping;
 use super::records::{Piece, State, pieces};
 
 /// How often a chunk is read whose space is reused again and again. That takes all other chunks to be filled in between.
-const ATTEMPTS: usize = 8;
+const ATTEMPTS: usize = 32;
 
 /// A log as one reader sees it.
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,9 @@ use super::description::Field;
 use super::lookup::LogView;
 use crate::symbol::Symbol;
 
-/// How often a code is looked up whose space is reused while it is read.
-const ATTEMPTS: usize = 4;
+/// How often a code is looked up in whose chunk space is reused while it is read. Another thread that announces small codes without a pause disturbs
+/// one of a hundred lookups, and more on a busy machine; a lookup takes some microseconds.
+const ATTEMPTS: usize = 64;
 
 impl Log {
     /// The function number `number` at `pc`, with its texts in `buffer`.
