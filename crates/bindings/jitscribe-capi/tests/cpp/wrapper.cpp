@@ -108,7 +108,7 @@ static void callbacks()
 {
     static unsigned times = 0;
     static auto notice = [](std::uint32_t subject, std::string_view text) {
-        std::printf("notice %u: %.*s\n", unsigned(subject), int(text.size()), text.data());
+        std::fprintf(stderr, "notice %u: %.*s\n", unsigned(subject), int(text.size()), text.data());
         MUST(subject == JITSCRIBE_SUBJECT_LOG && !text.empty());
         times += 1;
     };
