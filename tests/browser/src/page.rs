@@ -95,6 +95,14 @@ impl<'b> Page<'b> {
         self.eval("new Promise((done) => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))), 0))");
     }
 
+    /// Waits until there is an element that the selector finds: code is read when it is first shown.
+    pub fn wait_for(&mut self, selector: &str) {
+        let selector = json!(selector);
+        self.eval(&format!(
+            "new Promise((done) => {{ const look = () => document.querySelector({selector}) ? done() : setTimeout(look, 5); look(); }})"
+        ));
+    }
+
     /// The text of the first element that the selector finds.
     pub fn text(&mut self, selector: &str) -> String {
         let found = self.eval(&format!("document.querySelector({})?.innerText", json!(selector)));

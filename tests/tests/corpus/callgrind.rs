@@ -16,6 +16,12 @@ fn calls() -> (TempDir, Calls) {
     (dir, calls)
 }
 
+/// The variables with which the program writes a dump into the folder, and announces nothing to Valgrind.
+fn dumped(dir: &TempDir) -> [(&str, &str); 2] {
+    let folder = dir.path().to_str().expect("UTF-8");
+    [("JITSCRIBE", "jitdump,no-valgrind"), ("JITSCRIBE_DIR", folder)]
+}
+
 /// Numbers by name.
 type Counts = Vec<(String, u64)>;
 
@@ -39,9 +45,7 @@ fn named(profile: &Path) -> Profile {
 fn one_profile_a_thread() {
     let (dir, calls) = calls();
     let known = calls.threads("library", 3, &[]);
-    let dump = dir.path().to_str().expect("UTF-8");
-    let unknown =
-        calls.threads("copy", 3, &[("JITSCRIBE", "jitdump,no-valgrind"), ("JITSCRIBE_DIR", dump)]);
+    let unknown = calls.threads("copy", 3, &dumped(&dir));
     assert_eq!((known.len(), unknown.len()), (4, 4), "{known:?} {unknown:?}");
     for (known, unknown) in known.iter().zip(&unknown).skip(1) {
         let known = calls.part_of(&Profile::read(known));
@@ -55,11 +59,8 @@ fn one_profile_a_thread() {
 fn several_parts() {
     let (dir, calls) = calls();
     let known = calls.part_of(&calls.as_library(&[]));
-    let dump = dir.path().to_str().expect("UTF-8");
-    let profile = calls.as_copy(
-        &["--combine-dumps=yes", "--dump-every-bb=40000"],
-        &[("JITSCRIBE", "jitdump,no-valgrind"), ("JITSCRIBE_DIR", dump)],
-    );
+    let options = ["--combine-dumps=yes", "--dump-every-bb=40000"];
+    let profile = calls.as_copy(&options, &dumped(&dir));
     let parts = std::fs::read_to_string(&profile).expect("a profile").matches("\npart: ").count();
     assert!(parts > 5, "{parts} parts");
     let named = calls.part_of(&named(&profile));
@@ -74,9 +75,7 @@ fn jumps_are_kept() {
     let (dir, calls) = calls();
     let options = ["--separate-recs=1"];
     let known = calls.part_of(&calls.as_library(&options));
-    let dump = dir.path().to_str().expect("UTF-8");
-    let variables = [("JITSCRIBE", "jitdump,no-valgrind"), ("JITSCRIBE_DIR", dump)];
-    let named = calls.part_of(&named(&calls.as_copy(&options, &variables)));
+    let named = calls.part_of(&named(&calls.as_copy(&options, &dumped(&dir))));
     assert!(known.jumps.len() > 15, "{:?}", known.jumps);
     assert_eq!(known.jumps, named.jumps);
 }
@@ -85,9 +84,7 @@ fn jumps_are_kept() {
 #[test]
 fn through_a_pipe() {
     let (dir, calls) = calls();
-    let dump = dir.path().to_str().expect("UTF-8");
-    let variables = [("JITSCRIBE", "jitdump,no-valgrind"), ("JITSCRIBE_DIR", dump)];
-    let profile = calls.as_copy(&[], &variables);
+    let profile = calls.as_copy(&[], &dumped(&dir));
     let pid = Profile::read(&profile).pid;
     let report = jitscribe::callgrind::<&str>(&profile, &[]);
     let from_file =
@@ -113,7 +110,7 @@ fn one_profile_a_thread_by_one_command() {
     let mut command = jitscribe();
     command.args(["record", "--tool=callgrind", "--json", "--separate-threads=yes", "-o"]);
     command.arg(&output).arg("--").args(calls.command("copy", 2));
-    command.env("JITSCRIBE", "jitdump,no-valgrind").env("JITSCRIBE_DIR", dir.path());
+    command.envs(dumped(&dir));
     let printed = run(&mut command);
     // What the program itself prints comes before.
     let json = printed.stdout.find("[\n").map(|at| &printed.stdout[at..]).expect("JSON");

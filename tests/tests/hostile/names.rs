@@ -13,6 +13,7 @@ use end_to_end::jitscribe::jitscribe;
 use end_to_end::synthetic::{Dump, Recording, item};
 use end_to_end::tool::{crate_dir, output, run, tool};
 use jitscribe::{Code, Inlined, Line, Scribe};
+use serde_json::Value;
 use tempfile::TempDir;
 use test_privilege::{Privilege, have};
 
@@ -81,6 +82,20 @@ fn shown(command: &mut Command) -> Output {
 #[track_caller]
 fn assert_done(done: &Output) {
     assert!(done.status.success(), "{}", done.stderr.escape_ascii());
+}
+
+/// What a command with `--json` reports.
+#[track_caller]
+fn json(done: &Output) -> Value {
+    assert_done(done);
+    serde_json::from_slice(&done.stdout).expect("JSON")
+}
+
+/// `jitscribe inject --allow-empty` of a recording.
+fn inject(data: &Path) -> Command {
+    let mut command = jitscribe();
+    command.args(["inject", "--allow-empty", "-i"]).arg(data);
+    command
 }
 
 /// Random numbers, the same in every run (splitmix64).
@@ -210,22 +225,13 @@ fn process_names_and_markers_07() {
         let data = dir.path().join("p.data");
         recording(name, &marker, 1).write(&data);
         let out = dir.path().join(format!("q{number}.data"));
-        let done = shown(
-            jitscribe()
-                .args(["inject", "--allow-empty", "-i"])
-                .arg(&data)
-                .arg("-o")
-                .arg(&out)
-                .arg("--json"),
-        );
-        assert_done(&done);
+        let done = shown(inject(&data).arg("-o").arg(&out).arg("--json"));
+        assert!(json(&done)["warnings"].is_array());
         let said = String::from_utf8(done.stderr).expect("UTF-8");
         assert!(said.contains("is not there; specify where"), "{said}");
         // No name begins a line of its own.
         assert!(said.lines().all(|line| !line.starts_with("jitscribe: error")), "{said}");
         assert_eq!(said.lines().filter(|line| line.contains("is not there")).count(), 1, "{said}");
-        let report: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
-        assert!(report["warnings"].is_array());
     }
 }
 
@@ -246,13 +252,13 @@ fn names_of_functions_files_and_inlined_calls_14() {
     // A line each, and names that are not hostile stay.
     assert_eq!(listing.lines().count(), 2 + 2 * names.len());
     assert!(listing.contains("größe 数 दिल्ली 👩\u{200d}🚀"));
-    let json = shown(jitscribe().args(["dump", "--json"]).arg(&path));
-    assert_done(&json);
-    let told: Vec<serde_json::Value> = String::from_utf8(json.stdout)
+    let events = shown(jitscribe().args(["dump", "--json"]).arg(&path));
+    assert_done(&events);
+    let told: Vec<Value> = String::from_utf8(events.stdout)
         .expect("UTF-8")
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
-        .filter(|event: &serde_json::Value| event["event"] == "load")
+        .filter(|event: &Value| event["event"] == "load")
         .collect();
     for (pair, name) in told.chunks(2).zip(&names) {
         for load in pair {
@@ -272,16 +278,7 @@ fn names_of_functions_files_and_inlined_calls_14() {
     }
 
     let out = at("out\x1b[2J\n.data");
-    let injected = shown(
-        jitscribe()
-            .args(["inject", "--allow-empty", "-i"])
-            .arg(&data)
-            .arg("-o")
-            .arg(&out)
-            .arg("--json"),
-    );
-    assert_done(&injected);
-    let report: serde_json::Value = serde_json::from_slice(&injected.stdout).expect("JSON");
+    let report = json(&shown(inject(&data).arg("-o").arg(&out).arg("--json")));
     assert_eq!(report["top"].as_array().map(Vec::len), Some(10), "{report}");
     let script = script(&out);
     assert_harmless("perf script", &script);
@@ -385,10 +382,7 @@ fn folders_of_dumps() {
         for arguments in [&["dump"][..], &["check"], &["check", "--json"]] {
             shown(jitscribe().args(arguments).arg(&path));
         }
-        let injected =
-            shown(jitscribe().args(["inject", "--allow-empty", "--json", "-i"]).arg(&data));
-        assert_done(&injected);
-        let report: serde_json::Value = serde_json::from_slice(&injected.stdout).expect("JSON");
+        let report = json(&shown(inject(&data).arg("--json")));
         assert_eq!(report["sources"].as_array().map(Vec::len), Some(2), "{report}");
         // Once more: it exists already.
         assert!(!shown(jitscribe().args(["inject", "-i"]).arg(&data)).status.success());
@@ -473,9 +467,7 @@ fn logs_of_valgrind_s() {
             let option = if *source == dump_path { "--jitdump" } else { "--perf-map" };
             let mut command = jitscribe();
             command.arg(verb).arg(&path).arg(option).arg(source).args(["--force", "--json"]);
-            let done = shown(&mut command);
-            assert_done(&done);
-            let report: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
+            let report = json(&shown(&mut command));
             let written = fs::read(report["output"].as_str().expect("a path")).expect("a file");
             let text = String::from_utf8_lossy(&written);
             assert!(text.contains("größe 数 दिल्ली 👩\u{200d}🚀"), "{verb} {option}: {text}");
@@ -636,16 +628,8 @@ fn image_folders_of_strangers_18() {
     let dump_path = at(&format!("jit-{PID}.dump"));
     dump(&names()).write(&dump_path);
     recording(b"jit", dump_path.as_os_str().as_bytes(), 3).write(&at("p.data"));
-    let inject = |out: &str, more: &[&str]| {
-        let mut command = jitscribe();
-        command
-            .args(["inject", "--allow-empty", "-i"])
-            .arg(at("p.data"))
-            .arg("-o")
-            .arg(at(out))
-            .args(more);
-        shown(&mut command)
-    };
+    let inject =
+        |out: &str, more: &[&str]| shown(inject(&at("p.data")).arg("-o").arg(at(out)).args(more));
     let is_empty = |path: &Path| fs::read_dir(path).expect("a folder").next().is_none();
 
     // Our own link is followed.

@@ -93,6 +93,7 @@ fn stacks_reach_main_without_frame_pointers() {
     assert!(through_both.count() > 0, "no stack leads from jitted code to main");
 }
 
+/// Where perf is refused, the shipped recording is shown instead: the command's own tests (`demo.rs`) check that.
 #[test]
 fn without_the_program_the_message_says_how_to_install_it() {
     if !have(&[Privilege::Perf]) {

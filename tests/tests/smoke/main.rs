@@ -2,5 +2,7 @@
 
 mod demo;
 mod demo_command;
+#[cfg(target_arch = "x86_64")]
+mod python;
 mod valgrind_demo;
 mod walked_stacks;

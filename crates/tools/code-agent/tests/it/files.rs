@@ -1,16 +1,9 @@
 //! The table of processes, with perf maps and jitdumps.
 
-use std::fs::File;
-use std::io;
-use std::ops::Range;
-
-use code_agent::access::Peer;
 use code_agent::protocol::{Address, Resolved, ResolvedCode, Unknown};
 use code_agent::{
-    FileIdentity, FileKind, FilePart, FileReading, FileStatus, FoundLog, Limits, ProcessFacts,
-    ProcessKey, Processes,
+    FileIdentity, FileKind, FilePart, FileReading, FileStatus, Limits, ProcessKey, Processes,
 };
-use code_log::Source;
 use jitdump::extension::Kind;
 use jitdump::{
     CodeEvent, Dump, Endian, ExtendedCode, FLAG_ARCH_TIMESTAMP, Inlined, LineEntry, Move, Writer,
@@ -19,30 +12,12 @@ use jitdump::{
 use jitscribe::{Code, Scribe};
 use proptest::prelude::*;
 
-/// The memory file of a log.
-#[derive(Debug)]
-struct Log(File);
+use crate::common::{KEY, ROOT, Whole, facts, found};
 
-impl Source for Log {
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read_at(at, buffer)
-    }
-
-    fn next_data(&self, range: Range<u64>) -> io::Result<Option<Range<u64>>> {
-        Ok(Some(range).filter(|range| !range.is_empty()))
-    }
-}
-
-const KEY: ProcessKey = ProcessKey { pid: 4711, start: 99 };
-const ROOT: Peer = Peer { user: 0, sees_all: true };
 /// When the tests read and ask: later than all times in the dumps.
 const NOW: u64 = 1_000_000_000_000;
 
-fn facts(owner: u32) -> ProcessFacts {
-    ProcessFacts { owner, inner_pid: 7, container: None }
-}
-
-fn table() -> Processes<Log> {
+fn table() -> Processes<Whole> {
     Processes::new(Limits::default())
 }
 
@@ -59,7 +34,7 @@ impl Growing {
     }
 
     /// What a reading of at most `most` bytes finds. The worker's own rules are tested where it is.
-    fn read(&self, table: &Processes<Log>, key: ProcessKey, most: usize) -> FileReading {
+    fn read(&self, table: &Processes<Whole>, key: ProcessKey, most: usize) -> FileReading {
         let path = b"/tmp/file".to_vec();
         let identity = FileIdentity { device: 1, inode: self.inode, created: (0, 0) };
         let status = FileStatus { identity, size: self.bytes.len() as u64, modified: (0, 0) };
@@ -76,7 +51,7 @@ impl Growing {
     }
 
     /// Reads it to its end in pieces.
-    fn read_all(&self, table: &mut Processes<Log>, key: ProcessKey, owner: u32, most: usize) {
+    fn read_all(&self, table: &mut Processes<Whole>, key: ProcessKey, owner: u32, most: usize) {
         loop {
             let reading = self.read(table, key, most);
             if !table.files_read(key, facts(owner), &[reading], true, NOW) {
@@ -86,7 +61,7 @@ impl Growing {
     }
 }
 
-fn resolve(table: &mut Processes<Log>, asked: &[(u64, Option<u64>)]) -> Vec<Resolved> {
+fn resolve(table: &mut Processes<Whole>, asked: &[(u64, Option<u64>)]) -> Vec<Resolved> {
     let address = |&(address, time): &(u64, Option<u64>)| Address {
         pid: KEY.pid,
         start: Some(KEY.start),
@@ -97,7 +72,7 @@ fn resolve(table: &mut Processes<Log>, asked: &[(u64, Option<u64>)]) -> Vec<Reso
     table.resolve(ROOT, &asked, NOW)
 }
 
-fn at(table: &mut Processes<Log>, address: u64, time: Option<u64>) -> Option<ResolvedCode> {
+fn at(table: &mut Processes<Whole>, address: u64, time: Option<u64>) -> Option<ResolvedCode> {
     match resolve(table, &[(address, time)]).remove(0) {
         Resolved::Code(code) => Some(*code),
         Resolved::Unknown(Unknown::Code | Unknown::Process) => None,
@@ -105,7 +80,7 @@ fn at(table: &mut Processes<Log>, address: u64, time: Option<u64>) -> Option<Res
     }
 }
 
-fn name_at(table: &mut Processes<Log>, address: u64, time: Option<u64>) -> String {
+fn name_at(table: &mut Processes<Whole>, address: u64, time: Option<u64>) -> String {
     at(table, address, time)
         .map(|code| code.frames.last().expect("a frame").function.clone())
         .unwrap_or_default()
@@ -266,10 +241,8 @@ fn a_file_that_was_written_again_has_none_of_what_it_had() {
 #[test]
 fn the_code_log_wins() {
     let scribe = Scribe::builder().build();
-    let log = scribe.log_fd().expect("a log").try_clone_to_owned().expect("a descriptor");
-    let found = FoundLog { identity: (1, 2), source: Log(File::from(log)), until: None };
     let mut table = table();
-    table.found(KEY, facts(1000), vec![found]);
+    table.found(KEY, facts(1000), found(&scribe));
     let map = Growing::new(FileKind::PerfMap, "1000 10 in the map\n");
     // A log without code has nothing to say.
     assert!(table.wants_files(KEY));
@@ -284,7 +257,7 @@ fn the_code_log_wins() {
 }
 
 /// The most that a table may have: what its limit says, and what a reading adds before it is found to be too much.
-fn assert_bounded(table: &Processes<Log>, limits: &Limits) {
+fn assert_bounded(table: &Processes<Whole>, limits: &Limits) {
     let gauges = table.gauges();
     assert!(gauges.file_bytes <= limits.file_bytes + (2 << 20), "{gauges:?}");
     assert!(gauges.codes <= limits.codes, "{gauges:?}");

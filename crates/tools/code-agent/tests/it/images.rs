@@ -1,34 +1,15 @@
 //! Images of codes that were asked for, within a bound.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io;
-use std::ops::Range;
 
 use code_agent::access::Peer;
 use code_agent::protocol::{Address, ImagePlace, Resolved, ResolvedCode};
-use code_agent::{
-    BuildId, FoundLog, ImageChange, Images, Limits, ProcessFacts, ProcessKey, Processes,
-};
+use code_agent::{BuildId, ImageChange, Images, Limits, ProcessKey, Processes};
 use code_image::build_id_of_image;
-use code_log::Source;
 use jitscribe::{Code, Line, LoadedCode, Scribe};
 
-/// A log, read without its holes: some file systems cannot find them.
-#[derive(Debug)]
-struct Whole(File);
+use crate::common::{ROOT, Whole, facts, found};
 
-impl Source for Whole {
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read_at(at, buffer)
-    }
-
-    fn next_data(&self, range: Range<u64>) -> io::Result<Option<Range<u64>>> {
-        Ok(Some(range).filter(|range| !range.is_empty()))
-    }
-}
-
-const ROOT: Peer = Peer { user: 0, sees_all: true };
 const MIB: u64 = 1 << 20;
 /// What the image of a small code takes: a page of headers, and the text with all else in another one.
 const IMAGE: u64 = 2 * 4096;
@@ -58,10 +39,8 @@ impl Scene {
 
     /// Adds a process with this id, which belongs to a user, and has the same log.
     fn process(&mut self, pid: u32, owner: u32) {
-        let log = self.scribe.log_fd().expect("a log").try_clone_to_owned().expect("a descriptor");
-        let log = FoundLog { identity: (1, 2), source: Whole(File::from(log)), until: None };
-        let facts = ProcessFacts { owner, inner_pid: 7, container: None };
-        self.table.found(ProcessKey { pid, start: 9 }, facts, vec![log]);
+        let key = ProcessKey { pid, start: 9 };
+        self.table.found(key, facts(owner), found(&self.scribe));
     }
 
     fn load(&mut self, address: u64, name: &str, bytes: &[u8]) {

@@ -1,5 +1,6 @@
 //! The integration tests, as one program.
 
+mod common;
 mod files;
 mod images;
 mod processes;

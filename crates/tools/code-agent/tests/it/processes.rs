@@ -1,50 +1,18 @@
 //! The table of processes, with logs that the library writes.
 
-use std::fs::File;
-use std::io;
-use std::ops::Range;
-
 use code_agent::access::Peer;
 use code_agent::protocol::{Address, Resolved, ResolvedCode, Unknown};
-use code_agent::{FoundLog, Limits, ProcessFacts, ProcessKey, Processes};
-use code_log::{Budget, Source, snapshot_within};
+use code_agent::{Limits, ProcessKey, Processes};
+use code_log::{Budget, snapshot_within};
 use code_timeline::{CodeId, TimelineBuilder};
 use jitdump::{CodeEvent, CodeLoad, Dump};
 use jitscribe::{Code, Line, LoadedCode, Scribe};
 
-/// A log, read without its holes: some file systems cannot find them.
-#[derive(Debug)]
-struct Whole(File);
-
-impl Source for Whole {
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read_at(at, buffer)
-    }
-
-    fn next_data(&self, range: Range<u64>) -> io::Result<Option<Range<u64>>> {
-        Ok(Some(range).filter(|range| !range.is_empty()))
-    }
-}
-
-fn log_of(scribe: &Scribe) -> Whole {
-    let log = scribe.log_fd().expect("a log").try_clone_to_owned().expect("a descriptor");
-    Whole(File::from(log))
-}
-
-const KEY: ProcessKey = ProcessKey { pid: 4711, start: 99 };
-const ROOT: Peer = Peer { user: 0, sees_all: true };
-
-fn facts() -> ProcessFacts {
-    ProcessFacts { owner: 1000, inner_pid: 7, container: None }
-}
-
-fn found(scribe: &Scribe) -> Vec<FoundLog<Whole>> {
-    vec![FoundLog { identity: (1, 2), source: log_of(scribe), until: None }]
-}
+use crate::common::{KEY, ROOT, Whole, facts, found};
 
 fn table(scribe: &Scribe, limits: Limits) -> Processes<Whole> {
     let mut table = Processes::new(limits);
-    table.found(KEY, facts(), found(scribe));
+    table.found(KEY, facts(1000), found(scribe));
     table
 }
 
@@ -70,7 +38,7 @@ fn one_user_takes_no_more_descriptors_than_its_share() {
     let mut table = Processes::new(Limits { sources: 16, ..Limits::default() });
     let mut add = |pid: u32, owner: u32| {
         let key = ProcessKey { pid, start: 1 };
-        table.found(key, ProcessFacts { owner, ..facts() }, found(&scribe));
+        table.found(key, facts(owner), found(&scribe));
         table.list(Peer { user: owner, sees_all: false }).iter().map(|it| it.sources.len()).sum()
     };
     let counts: Vec<usize> = (1..=8).map(|pid| add(pid, 1000)).collect();
@@ -128,7 +96,7 @@ fn a_batch_is_answered_as_a_timeline_of_the_whole_log_answers() {
                 drop(alive.swap_remove(usize::try_from(number >> 30).unwrap() % alive.len()));
             }
         }
-        let log = log_of(&scribe);
+        let log = Whole::of(&scribe);
         let snapshot = snapshot_within(&log, Budget::default()).unwrap();
         let codes: Vec<CodeLoad<'_>> = Dump::parse(&snapshot.bytes)
             .unwrap()
@@ -263,7 +231,7 @@ fn processes_that_come_and_go_leave_nothing() {
         let code = scribe.load(&Code::at(0x1000, 64).named(&format!("process {number}")));
         // One id in ten is used again.
         let key = ProcessKey { pid: number % 50, start: u64::from(number) };
-        table.found(key, facts(), found(&scribe));
+        table.found(key, facts(1000), found(&scribe));
         // What was announced last is read when it has ended: the log is still held.
         drop(code);
         let last = scribe.load(&Code::at(0x2000, 64).named("last"));

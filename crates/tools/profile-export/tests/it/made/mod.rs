@@ -58,20 +58,19 @@ pub fn profile() -> impl Strategy<Value = Profile> {
                 for (generation, tier) in tiers.into_iter().enumerate() {
                     let mut code = Code::new(function, 16);
                     code.tier = tier;
-                    if kind == FunctionKind::Jitted || number == 7 {
+                    let (number, generation) = (number as u64, generation as u64);
+                    let start = if kind == FunctionKind::Jitted || number == 7 {
                         code.process = Some(processes[0]);
                         // All generations were at one address.
-                        code.address = 0x7f00_0000_0000 + 32 * number as u64;
-                        code.loaded = Some(generation as u64 * 1000);
+                        code.address = 0x7f00_0000_0000 + 32 * number;
+                        code.loaded = Some(generation * 1000);
+                        code.address
                     } else {
                         code.module = Some(program);
-                        code.module_address = 0x1000 + 64 * number as u64 + 16 * generation as u64;
-                    }
-                    codes.push((
-                        function,
-                        builder.code(code),
-                        code_start(number, generation, kind),
-                    ));
+                        code.module_address = 0x1000 + 64 * number + 16 * generation;
+                        code.module_address
+                    };
+                    codes.push((function, builder.code(code), start));
                 }
             }
             let stacks: Vec<_> = stacks
@@ -103,12 +102,4 @@ pub fn profile() -> impl Strategy<Value = Profile> {
             builder.finish()
         },
     )
-}
-
-fn code_start(number: usize, generation: usize, kind: FunctionKind) -> u64 {
-    if kind == FunctionKind::Jitted || number == 7 {
-        0x7f00_0000_0000 + 32 * number as u64
-    } else {
-        0x1000 + 64 * number as u64 + 16 * generation as u64
-    }
 }

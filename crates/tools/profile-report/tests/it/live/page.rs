@@ -278,7 +278,7 @@ fn source_and_assembly_show_the_samples_of_lines_and_instructions() {
     let report = Report::new();
     let mut browser = Browser::start();
     let mut page = browser.open(&report.file(), "#fn=render", SIZE);
-    page.eval("new Promise((done) => { const look = () => document.querySelector('.instruction') ? done() : setTimeout(look, 5); look(); })");
+    page.wait_for(".instruction");
     page.settle();
     // The compilation with the most samples.
     let totals = Totals::all(&report.profile);
@@ -381,7 +381,7 @@ fn branches_are_drawn_to_their_targets_and_highlighted() {
     let report = Report::new();
     let mut browser = Browser::start();
     let mut page = browser.open(&report.file(), "#fn=render", SIZE);
-    page.eval("new Promise((done) => { const look = () => document.querySelector('.instruction') ? done() : setTimeout(look, 5); look(); })");
+    page.wait_for(".instruction");
     page.settle();
     let row = |page: &mut Page<'_>, offset: u64| {
         let row = page.eval(&format!("Number(document.querySelector('.instruction[data-offset=\"{offset}\"] .branches').dataset.row)"));
@@ -456,7 +456,7 @@ fn more_branches_than_there_is_space_for_are_left_out_and_counted() {
     fs::write(report.file(), html).expect("written");
     let mut browser = Browser::start();
     let mut page = browser.open(&report.file(), "#fn=render&code=0", SIZE);
-    page.eval("new Promise((done) => { const look = () => document.querySelector('.instruction') ? done() : setTimeout(look, 5); look(); })");
+    page.wait_for(".instruction");
     page.settle();
     let lines = branch_lines(&mut page);
     let targets: Vec<String> = lines.as_object().expect("branches").keys().cloned().collect();
@@ -473,7 +473,7 @@ fn compilations_lie_on_the_axis_of_time_and_can_be_compared() {
     let report = Report::new();
     let mut browser = Browser::start();
     let mut page = browser.open(&report.file(), "#fn=render&view=generations", SIZE);
-    page.eval("new Promise((done) => { const look = () => document.querySelector('.different') ? done() : setTimeout(look, 5); look(); })");
+    page.wait_for(".different");
     page.settle();
     let totals = Totals::all(&report.profile);
     let first = report.profile.samples().times()[0];
@@ -580,19 +580,12 @@ fn colored(page: &mut Page<'_>, kind: &str) -> Vec<String> {
     serde_json::from_value(parts).expect("texts")
 }
 
-/// Waits until there is an element: code is read when it is first shown.
-fn wait_for(page: &mut Page<'_>, selector: &str) {
-    page.eval(&format!(
-        "new Promise((done) => {{ const look = () => document.querySelector('{selector}') ? done() : setTimeout(look, 5); look(); }})"
-    ));
-}
-
 #[test]
 fn sources_have_the_colours_of_their_language() {
     let report = Report::new();
     let mut browser = Browser::start();
     let mut page = browser.open(&report.file(), "#fn=escape", SIZE);
-    wait_for(&mut page, ".source-line");
+    page.wait_for(".source-line");
     assert_eq!(colored(&mut page, "comment"), ["// Renders pages."]);
     let strings = ["''", "'<li>'", "'</li>'", "''"];
     assert_eq!(colored(&mut page, "string"), strings);
@@ -664,10 +657,10 @@ fn the_end_of_a_long_source_has_its_colours_once_all_above_is_read() {
     fs::write(&file, html).expect("written");
     let mut browser = Browser::start();
     let mut page = browser.open(&file, "#fn=escape", SIZE);
-    wait_for(&mut page, ".source-line");
+    page.wait_for(".source-line");
     assert_eq!(colored(&mut page, "keyword"), [""; 0]);
     page.eval("document.querySelector('.pane.source .rows').scrollTop = 1e9");
-    wait_for(&mut page, ".source-line .syntax-keyword");
+    page.wait_for(".source-line .syntax-keyword");
     assert_eq!(colored(&mut page, "keyword"), ["return"]);
     assert_eq!(colored(&mut page, "string"), ["'a string'"]);
     let comments = colored(&mut page, "comment");

@@ -8,11 +8,11 @@ use end_to_end::pprof::pprof;
 use end_to_end::receiver::{self, Receiver};
 use profile::Profile;
 use profile_export::Format;
-use profile_push::{BodyId, BodyKind, Delivery, Event, ProfileBody, Protocol, Spool};
+use profile_push::{BodyId, Delivery, Event, ProfileBody, Protocol};
 use prost::Message;
 use serde_json::{Value, json};
 
-use super::{Clock, OTLP, PushRequest, client, deliver, folder, gunzip, made, words};
+use super::{Clock, OTLP, PushRequest, client, deliver, folder, gunzip, made, spooled, words};
 
 /// All that is known of samples, with how often they were and when.
 type Samples = BTreeMap<String, (u64, Vec<u64>)>;
@@ -100,11 +100,7 @@ fn receivers_that_take_less_get_parts() {
             let received = folder.path().join(format!("{protocol:?} {on_disk}"));
             let receiver = Receiver::start(&received, &json!({ "limit": 40_000 }));
             let mut delivery = match on_disk {
-                true => {
-                    let spool = received.join("spool");
-                    let spool = Spool::open(&spool, BodyKind::Otlp, 1 << 20).expect("a spool");
-                    Delivery::with_spool(spool, 1 << 20)
-                }
+                true => spooled(&received.join("spool")),
                 false => Delivery::in_memory(1 << 20),
             };
             delivery.push(&body).expect("space");
@@ -139,9 +135,7 @@ fn receivers_that_take_less_get_parts() {
 fn a_single_sample_that_is_too_long_is_rejected() {
     let folder = folder();
     let receiver = Receiver::start(&folder.path().join("received"), &json!({ "limit": 100 }));
-    let spool =
-        Spool::open(&folder.path().join("spool"), BodyKind::Otlp, 1 << 20).expect("a spool");
-    let mut delivery = Delivery::with_spool(spool, 1 << 20);
+    let mut delivery = spooled(&folder.path().join("spool"));
     let (body, _) = whole(folder.path(), &made::large(20, Some(1)));
     delivery.push(&body).expect("space");
     let mut client = client(&receiver, Protocol::OtlpHttp);

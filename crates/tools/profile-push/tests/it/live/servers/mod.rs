@@ -37,7 +37,26 @@ fn destination(receiver: &Receiver, protocol: Protocol) -> Destination {
 }
 
 fn client(receiver: &Receiver, protocol: Protocol) -> HttpClient {
-    HttpClient::new(destination(receiver, protocol), HttpSettings::default()).expect("a client")
+    client_with(receiver, protocol, HttpSettings::default())
+}
+
+fn client_with(receiver: &Receiver, protocol: Protocol, settings: HttpSettings) -> HttpClient {
+    HttpClient::new(destination(receiver, protocol), settings).expect("a client")
+}
+
+/// The profiles with these numbers, which wait in memory.
+fn in_memory(numbers: &[u64]) -> Delivery {
+    let mut delivery = Delivery::in_memory(1 << 20);
+    for number in numbers {
+        delivery.push(&made::body(*number)).expect("space");
+    }
+    delivery
+}
+
+/// What waits in a spool at this path.
+fn spooled(path: &Path) -> Delivery {
+    let spool = Spool::open(path, BodyKind::Otlp, 1 << 20).expect("a spool");
+    Delivery::with_spool(spool, 1 << 20)
 }
 
 /// A clock that jumps over waits.
@@ -125,13 +144,8 @@ fn both_protocols_deliver_the_same_numbers() {
             let mut settings = HttpSettings::default();
             settings.gzip = gzip;
             settings.headers.set("Authorization", b"Bearer secret").expect("a header");
-            let client = HttpClient::new(destination(&receiver, protocol), settings);
-            let mut delivery = Delivery::in_memory(1 << 20);
-            for number in [1, 2] {
-                delivery.push(&made::body(number)).expect("space");
-            }
-            let mut clock = Clock::new();
-            let events = deliver(&mut delivery, &mut client.expect("a client"), &mut clock);
+            let mut client = client_with(&receiver, protocol, settings);
+            let events = deliver(&mut in_memory(&[1, 2]), &mut client, &mut Clock::new());
             assert_eq!(words(&events), ["delivered"; 2], "{protocol:?}");
         }
     }
@@ -158,9 +172,7 @@ fn faults_of_a_server_delay_profiles_and_lose_none() {
     for protocol in OTLP {
         let folder = folder();
         let receiver = Receiver::with_faults(&folder.path().join("received"), &faults);
-        let spool = folder.path().join("spool");
-        let spool = Spool::open(&spool, BodyKind::Otlp, 1 << 20).expect("a spool");
-        let mut delivery = Delivery::with_spool(spool, 1 << 20);
+        let mut delivery = spooled(&folder.path().join("spool"));
         for number in [1, 2, 3] {
             delivery.push(&made::body(number)).expect("space");
         }
@@ -215,13 +227,9 @@ fn proxies_and_broken_connections_delay_profiles() {
     let mut settings = HttpSettings::default();
     // A server that is slow for another reason is asked once more, which the expectation below allows for.
     settings.timeout = Duration::from_secs(3);
-    let client = HttpClient::new(destination(&receiver, Protocol::OtlpHttp), settings);
-    let mut delivery = Delivery::in_memory(1 << 20);
-    for number in [1, 2] {
-        delivery.push(&made::body(number)).expect("space");
-    }
+    let mut client = client_with(&receiver, Protocol::OtlpHttp, settings);
     let mut clock = Clock::new();
-    let events = deliver(&mut delivery, &mut client.expect("a client"), &mut clock);
+    let events = deliver(&mut in_memory(&[1, 2]), &mut client, &mut clock);
     let expected = [
         "postponed: HTTP 502: bad gateway",
         "postponed: HTTP 503",
@@ -245,8 +253,7 @@ fn wrong_settings_are_refused_and_lose_nothing() {
     ];
     let folder = folder();
     let receiver = Receiver::with_faults(folder.path(), &faults);
-    let mut delivery = Delivery::in_memory(1 << 20);
-    delivery.push(&made::body(1)).expect("space");
+    let mut delivery = in_memory(&[1]);
     let mut client = client(&receiver, Protocol::OtlpHttp);
     let mut clock = Clock::new();
     let mut said = Vec::new();
@@ -273,11 +280,7 @@ fn an_hour_without_a_receiver_loses_nothing() {
         let ports = json!({ "http": receiver.http_port, "grpc": receiver.grpc_port });
         drop(receiver);
         let spool_path = folder.path().join("spool");
-        let open = || {
-            let spool = Spool::open(&spool_path, BodyKind::Otlp, 1 << 20).expect("a spool");
-            Delivery::with_spool(spool, 1 << 20)
-        };
-        let mut delivery = open();
+        let mut delivery = spooled(&spool_path);
         let mut now = Instant::now();
         let mut attempts = 0;
         for minute in 0..60 {
@@ -285,7 +288,7 @@ fn an_hour_without_a_receiver_loses_nothing() {
             // Ours is restarted in the middle.
             if minute == 30 {
                 drop(delivery);
-                delivery = open();
+                delivery = spooled(&spool_path);
             }
             for _ in 0..60 {
                 let mut events = Vec::new();
@@ -343,23 +346,23 @@ fn certificates_are_checked_on_both_sides() {
     let open = start("open", None);
     let closed = start("closed", Some("ca.pem"));
     for protocol in OTLP {
-        let attempt = |receiver: &Receiver, authority: &str, has_identity: bool| {
+        let client_of = |receiver: &Receiver, authority: &str, has_identity: bool| {
             let mut settings = HttpSettings::default();
             settings.tls.authorities = Some(file(authority));
             settings.tls.identity = has_identity.then(|| (file("client.pem"), file("client.key")));
-            let client = HttpClient::new(destination(receiver, protocol), settings);
-            let mut delivery = Delivery::in_memory(1 << 20);
-            delivery.push(&made::body(1)).expect("space");
-            words(&deliver(&mut delivery, &mut client.expect("a client"), &mut Clock::new()))
+            client_with(receiver, protocol, settings)
         };
-        assert_eq!(attempt(&open, "ca.pem", false), ["delivered"], "{protocol:?}");
-        assert_eq!(attempt(&open, "other.pem", false), ["certificate"], "{protocol:?}");
-        assert_eq!(attempt(&closed, "ca.pem", true), ["delivered"], "{protocol:?}");
-        let mut settings = HttpSettings::default();
-        settings.tls.authorities = Some(file("ca.pem"));
-        let client = HttpClient::new(destination(&closed, protocol), settings);
-        let refused = client.expect("a client").send(&made::body(1)).expect_err("no certificate");
-        match refused {
+        for (attempt, receiver, authority, has_identity, expected) in [
+            ("without a client's certificate", &open, "ca.pem", false, "delivered"),
+            ("another authority", &open, "other.pem", false, "certificate"),
+            ("with a client's certificate", &closed, "ca.pem", true, "delivered"),
+        ] {
+            let mut client = client_of(receiver, authority, has_identity);
+            let events = deliver(&mut in_memory(&[1]), &mut client, &mut Clock::new());
+            assert_eq!(words(&events), [expected], "{protocol:?}, {attempt}");
+        }
+        let mut client = client_of(&closed, "ca.pem", false);
+        match client.send(&made::body(1)).expect_err("no certificate") {
             Unreachable::Certificate { .. } => {}
             // gRPC's server closes the connection, and does not say why.
             Unreachable::Broken { .. } if protocol == Protocol::OtlpGrpc => {}
