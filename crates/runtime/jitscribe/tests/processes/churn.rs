@@ -1,7 +1,7 @@
 //! A day of a busy runtime in little time: the same addresses get new code over and over, and memory stays
 //! within the limit.
 
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use jitdump::{CodeEvent, Dump};
 use jitscribe::{Code, Line, LoadedCode, Scribe};
 
 use crate::Test;
-use crate::logs::player;
+use crate::logs::{own_log, own_snapshot, player};
 
 pub const TESTS: &[Test] = &[("churn_stays_within_the_limit", churn)];
 
@@ -69,8 +69,7 @@ pub fn play(arguments: &[&str]) {
     });
     let seconds = start.elapsed().as_secs_f64();
     let rest = private_memory();
-    let file = File::from(scribe.log_fd().unwrap().try_clone_to_owned().unwrap());
-    let snapshot = code_log::snapshot(&file).unwrap();
+    let snapshot = own_snapshot(scribe);
     assert_eq!((snapshot.torn, snapshot.head.left_out), (0, 0));
     let mut found = 0;
     for event in Dump::parse(&snapshot.bytes).unwrap().codes() {
@@ -100,8 +99,7 @@ pub fn play(arguments: &[&str]) {
 
 /// Bytes of memory behind the log's file.
 fn log_size(scribe: Scribe) -> u64 {
-    let file = File::from(scribe.log_fd().unwrap().try_clone_to_owned().unwrap());
-    file.metadata().unwrap().blocks() * 512
+    own_log(scribe).metadata().unwrap().blocks() * 512
 }
 
 /// KiB of memory that the process has for itself.

@@ -1,9 +1,8 @@
 //! What a process may not do, or does to itself.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::Read;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
 use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 
@@ -12,7 +11,9 @@ use jitscribe::{Code, Scribe, Subject};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::Test;
-use crate::logs::{log_of, player};
+use crate::logs::{
+    Mapped, listening, log_of, own_log, own_snapshot, player, shared_memory, subjects,
+};
 use crate::sys;
 
 pub const TESTS: &[Test] = &[
@@ -24,14 +25,13 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// Starts a scenario, which reports when it is ready and then waits for its end.
-fn start(scenario: &str) -> Child {
-    let mut child = player("degraded", &[scenario.to_owned()])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+fn start(scenario: &[&str]) -> Child {
+    let arguments: Vec<String> = scenario.iter().copied().map(str::to_owned).collect();
+    let mut command = player("degraded", &arguments);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut ready = [0; 6];
-    child.stdout.as_mut().unwrap().read_exact(&mut ready).expect(scenario);
+    let read = child.stdout.as_mut().unwrap().read_exact(&mut ready);
+    read.unwrap_or_else(|error| panic!("{scenario:?}: {error}"));
     assert_eq!(&ready, b"ready\n");
     child
 }
@@ -43,16 +43,13 @@ fn end(mut child: Child) {
 }
 
 pub fn play(arguments: &[&str]) {
-    let heard = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let listener = heard.clone();
-    let builder =
-        Scribe::builder().on_notice(move |notice| listener.lock().unwrap().push(notice.subject()));
+    let (builder, heard) = listening(Scribe::builder());
     match arguments {
         ["no-memfd", error] => {
             sys::forbid(&[libc::SYS_memfd_create], error.parse().unwrap());
             let scribe = builder.build();
             load(scribe, 0..1_000);
-            assert_eq!(*heard.lock().unwrap(), [Subject::Log]);
+            assert_eq!(subjects(&heard.lock().unwrap()), [Subject::Log]);
         }
         ["no-fallocate"] => {
             // The log grows by its mapping.
@@ -64,12 +61,11 @@ pub fn play(arguments: &[&str]) {
             sys::forbid(&[libc::SYS_madvise], libc::EINVAL);
             let scribe = builder.build();
             load(scribe, 0..500);
-            assert_eq!(*heard.lock().unwrap(), [Subject::Fork]);
+            assert_eq!(subjects(&heard.lock().unwrap()), [Subject::Fork]);
             // Each announcement asks for the process's id: a child is known all the same.
             let Some(child) = sys::fork() else {
                 load(scribe, 5_000..5_010);
-                let fd = scribe.log_fd().unwrap().try_clone_to_owned().unwrap();
-                let head = code_log::snapshot(&File::from(fd)).unwrap().head;
+                let head = own_snapshot(scribe).head;
                 sys::exit(i32::from(head.pid != std::process::id()));
             };
             assert_eq!(sys::wait_for(child), 0);
@@ -105,13 +101,13 @@ pub fn play(arguments: &[&str]) {
             assert_eq!(size_of_table() == before, others > 0, "{before}");
             // The kernel begins with 64 numbers.
             assert!(fd.as_raw_fd() >= if others > 0 { 48 } else { 900 }, "{fd:?}");
-            has_all(&File::from(fd.try_clone_to_owned().unwrap()));
+            has_all(&own_log(scribe));
             sys::exit(0);
         }
         _ => panic!("{arguments:?}"),
     }
     println!("ready");
-    let _ = io::stdin().read(&mut [0]);
+    let _ = std::io::stdin().read(&mut [0]);
 }
 
 /// The number of descriptors that the kernel allows.
@@ -153,77 +149,44 @@ fn has_all(source: &impl code_log::Source) {
     assert!(found.iter().all(|count| *count == 1));
 }
 
-/// Anonymous shared memory of a process, found as `jitscribe dump -p` finds it.
-struct Memory {
-    file: File,
-    start: u64,
-    size: u64,
-}
-
-impl code_log::Source for Memory {
-    fn read_at(&self, at: u64, room: &mut [u8]) -> io::Result<usize> {
-        let length = room.len().min(self.size.saturating_sub(at) as usize);
-        self.file.read_exact_at(&mut room[..length], self.start + at)?;
-        Ok(length)
-    }
-}
-
-fn log_in_memory(child: &Child) -> Memory {
-    let maps = fs::read_to_string(format!("/proc/{}/maps", child.id())).unwrap();
-    let shared = maps.lines().filter(|line| line.contains(" rw-s "));
-    let found = shared.filter_map(|line| {
-        let (start, rest) = line.split_once('-').unwrap();
-        let start = u64::from_str_radix(start, 16).unwrap();
-        let end = u64::from_str_radix(rest.split(' ').next().unwrap(), 16).unwrap();
-        let file = File::open(format!("/proc/{}/mem", child.id())).unwrap();
-        let memory = Memory { file, start, size: end - start };
+/// The log in anonymous shared memory of a process, found as `jitscribe dump -p` finds it.
+fn log_in_memory(child: &Child) -> Mapped {
+    let is_log = |memory: &Mapped| {
         let mut bytes = vec![0; code_log::Head::SIZE];
-        code_log::Source::read_at(&memory, 0, &mut bytes).ok()?;
-        code_log::Head::parse(&bytes).ok().map(|_| memory)
-    });
-    let mut found: Vec<_> = found.collect();
-    assert_eq!(found.len(), 1, "{maps}");
+        code_log::Source::read_at(memory, 0, &mut bytes).is_ok()
+            && code_log::Head::parse(&bytes).is_ok()
+    };
+    let mut found = shared_memory(&child.id().to_string(), "");
+    found.retain(is_log);
+    assert_eq!(found.len(), 1, "{found:?}");
     found.pop().unwrap()
 }
 
 fn without_memfd_create() {
     for error in [libc::EPERM, libc::ENOSYS] {
-        let child = player_with("no-memfd", &error.to_string());
+        let child = start(&["no-memfd", &error.to_string()]);
         has_all(&log_in_memory(&child));
         end(child);
     }
-    let child = start("no-fallocate");
-    has_all(&log_of(&child));
-    end(child);
+    has_all_in_its_log("no-fallocate");
 }
 
-fn player_with(scenario: &str, argument: &str) -> Child {
-    let mut child = player("degraded", &[scenario.to_owned(), argument.to_owned()])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut ready = [0; 6];
-    child.stdout.as_mut().unwrap().read_exact(&mut ready).expect(scenario);
-    child
+fn has_all_in_its_log(scenario: &str) {
+    let child = start(&[scenario]);
+    has_all(&log_of(&child));
+    end(child);
 }
 
 fn without_what_makes_forks_known() {
-    let child = start("no-madvise");
-    has_all(&log_of(&child));
-    end(child);
+    has_all_in_its_log("no-madvise");
 }
 
 fn a_child_that_shares_memory() {
-    let child = start("vfork");
-    has_all(&log_of(&child));
-    end(child);
+    has_all_in_its_log("vfork");
 }
 
 fn among_many_descriptors() {
-    let child = start("descriptors");
-    has_all(&log_of(&child));
-    end(child);
+    has_all_in_its_log("descriptors");
 }
 
 fn table_of_descriptors() {

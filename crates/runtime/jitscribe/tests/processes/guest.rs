@@ -8,16 +8,16 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use code_log::Source;
 use jitdump::{CodeEvent, Dump};
-use jitscribe::{Builder, Code, Scribe, Subject};
+use jitscribe::{Code, Scribe, Subject};
 use rustix::process::{Resource, getrlimit};
 
 use crate::Test;
-use crate::logs::player;
+use crate::logs::{Mapped, listening, own_log, own_snapshot, player, shared_memory};
 use crate::sys;
 
 pub const TESTS: &[Test] = &[
@@ -72,17 +72,6 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-type Heard = Arc<Mutex<Vec<(Subject, String)>>>;
-
-fn listening(builder: Builder) -> (Builder, Heard) {
-    let heard = Heard::default();
-    let listener = heard.clone();
-    let builder = builder.on_notice(move |notice| {
-        listener.lock().unwrap().push((notice.subject(), notice.to_string()));
-    });
-    (builder, heard)
-}
-
 pub fn play(arguments: &[&str]) {
     match arguments {
         ["closed", kind, growth, dir] => close_and_announce(kind, growth, Path::new(dir)),
@@ -117,35 +106,13 @@ pub fn play(arguments: &[&str]) {
     }
 }
 
-/// Memory of this process or another, read as `/proc/PID/mem` has it.
-struct Mapped {
-    file: File,
-    start: u64,
-    size: u64,
-}
-
-impl Source for Mapped {
-    fn read_at(&self, at: u64, room: &mut [u8]) -> std::io::Result<usize> {
-        let length = room.len().min(self.size.saturating_sub(at) as usize);
-        FileExt::read_at(&self.file, &mut room[..length], self.start + at)
-    }
-}
-
 /// The log of this process, found by its mapping alone. Of a dump, the marker is mapped as well.
-fn own_log(name: &str) -> Mapped {
-    let maps = fs::read_to_string("/proc/self/maps").unwrap();
-    let ours: Vec<_> = maps
-        .lines()
-        .filter(|line| line.contains(name) && line.contains(" rw-s "))
-        .map(|line| {
-            let (start, rest) = line.split_once('-').unwrap();
-            let end = rest.split(' ').next().unwrap();
-            let number = |text| u64::from_str_radix(text, 16).unwrap();
-            (number(start), number(end))
-        })
-        .collect();
-    let (start, end) = (ours.first().unwrap().0, ours.last().unwrap().1);
-    Mapped { file: File::open("/proc/self/mem").unwrap(), start, size: end - start }
+fn own_log_in_memory(name: &str) -> Mapped {
+    let mut parts = shared_memory("self", name);
+    let end = parts.last().unwrap().end;
+    let mut log = parts.swap_remove(0);
+    log.end = end;
+    log
 }
 
 /// How many codes a log has.
@@ -171,11 +138,7 @@ const CONTENT: &[u8] = b"precious";
 
 impl Precious {
     fn take_all_numbers() -> Self {
-        // SAFETY: what a daemon does. Nothing of this process uses one of them but the library under test.
-        #[allow(unsafe_code)]
-        unsafe {
-            libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0)
-        };
+        sys::close_all_descriptors();
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(CONTENT).unwrap();
         file.rewind().unwrap();
@@ -224,22 +187,21 @@ fn close_and_announce(kind: &str, growth: &str, dir: &Path) {
     precious.assert_untouched();
     assert!(scribe.log_fd().is_none());
     let name = if kind == "file" { "jit-" } else { "memfd:jitscribe" };
-    assert_eq!(codes_in(&own_log(name)), 50_100);
+    assert_eq!(codes_in(&own_log_in_memory(name)), 50_100);
 
     let Some(child) = sys::fork() else {
         assert_eq!(load(scribe, 50_000), 50_000);
         precious.assert_untouched();
         // From then on it has its parent's codes itself.
-        let fd = scribe.log_fd().expect("its own log").try_clone_to_owned().unwrap();
-        assert_eq!(codes_in(&own_log(name)), 100_100);
-        let head = code_log::snapshot(&File::from(fd)).unwrap().head;
+        assert_eq!(codes_in(&own_log_in_memory(name)), 100_100);
+        let head = own_snapshot(scribe).head;
         sys::exit(i32::from(head.pid != std::process::id()));
     };
     assert_eq!(sys::wait_for(child), 0);
     // The parent's is as it was.
     assert_eq!(load(scribe, 100), 100);
     precious.assert_untouched();
-    assert_eq!(codes_in(&own_log(name)), 50_200);
+    assert_eq!(codes_in(&own_log_in_memory(name)), 50_200);
     assert_eq!(heard.lock().unwrap().len(), kept, "{heard:?}");
 }
 
@@ -360,8 +322,7 @@ fn announce_in_handlers(kind: &str, dir: &Path) {
         announce(n);
     }
     let scribe = SCRIBE.get().unwrap();
-    let fd = scribe.log_fd().unwrap().try_clone_to_owned().unwrap();
-    let snapshot = code_log::snapshot(&File::from(fd)).unwrap();
+    let snapshot = own_snapshot(*scribe);
     let is_well = snapshot.torn == 0 && snapshot.head.pid == std::process::id();
     if IN_CHILD.load(Relaxed) != 0 {
         sys::exit(i32::from(!is_well));
@@ -488,8 +449,7 @@ fn orphan() {
         sys::exit(i32::from(load(scribe, 100) > 0));
     };
     assert_eq!(sys::wait_for(child), 0);
-    let fd = scribe.log_fd().unwrap().try_clone_to_owned().unwrap();
-    assert_eq!(codes_in(&File::from(fd)), 100);
+    assert_eq!(codes_in(&own_log(scribe)), 100);
 }
 
 /// The child's dump is not where its name would be, which is taken.
@@ -502,11 +462,7 @@ fn grow_a_childs_dump(dir: &Path) {
         assert_eq!(load(scribe, 100), 100);
         let path = scribe.dump_path().unwrap();
         assert_eq!(path, dir.join("2").join(name));
-        // SAFETY: what a daemon does. Nothing of this process uses one of them but the library under test.
-        #[allow(unsafe_code)]
-        unsafe {
-            libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0)
-        };
+        sys::close_all_descriptors();
         assert_eq!(load(scribe, 50_000), 50_000);
         assert_eq!(codes_in(&File::open(path).unwrap()), 50_200);
         sys::exit(0);
@@ -583,8 +539,7 @@ fn announce_without(name: &str, how: &str, when: &str) {
         if name == "getpid" {
             // By the process's number in it, readers know the log for one of the process that they look at.
             let number = fs::read_link("/proc/self").unwrap();
-            let fd = scribe.log_fd().unwrap().try_clone_to_owned().unwrap();
-            let head = code_log::snapshot(&File::from(fd)).unwrap().head;
+            let head = own_snapshot(scribe).head;
             assert_eq!(head.pid.to_string(), number.to_str().unwrap());
         }
         i32::from(loaded < 5_000)

@@ -5,15 +5,14 @@ use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
 
 use jitscribe::{Builder, Code, Scribe, Subject};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tempfile::TempDir;
-use test_privilege::{Privilege, have};
+use test_privilege::{Privilege, have, unshare};
 
 use crate::Test;
-use crate::logs::{bytes_of, errors_in, player};
+use crate::logs::{bytes_of, errors_in, listening, own_log, player, subjects};
 
 pub const TESTS: &[Test] = &[
     ("what_stands_in_the_dumps_place_stays", what_stands_in_the_dumps_place_stays),
@@ -35,13 +34,8 @@ const CODES: usize = 3_000;
 
 /// Announces, moves and unloads as a runtime would, whatever its scribe can do.
 fn announce(builder: Builder, prepare: impl FnOnce()) -> Announced {
-    let heard: Arc<Mutex<Vec<_>>> = Arc::default();
-    let listener = heard.clone();
-    let scribe = builder
-        .on_notice(move |notice| {
-            listener.lock().unwrap().push((notice.subject(), notice.to_string()));
-        })
-        .build();
+    let (builder, heard) = listening(builder);
+    let scribe = builder.build();
     prepare();
     let bytes = [0xc3_u8; 300];
     let mut alive = Vec::new();
@@ -60,15 +54,13 @@ fn announce(builder: Builder, prepare: impl FnOnce()) -> Announced {
 }
 
 impl Announced {
-    fn heard(&self, subjects: &[Subject]) {
-        let heard: Vec<_> = self.notices.iter().map(|(subject, _)| *subject).collect();
-        assert_eq!(heard, subjects, "{:?}", self.notices);
+    fn heard(&self, expected: &[Subject]) {
+        assert_eq!(subjects(&self.notices), expected, "{:?}", self.notices);
     }
 
     /// The log is there, valid, and has what was written.
     fn has_log(&self) {
-        let fd = self.scribe.log_fd().expect("a log").try_clone_to_owned().unwrap();
-        let file = File::from(fd);
+        let file = own_log(self.scribe);
         let snapshot = code_log::snapshot(&file).unwrap();
         assert_eq!(snapshot.torn, 0);
         let raw = bytes_of(&file);
@@ -84,22 +76,18 @@ impl Announced {
     }
 }
 
-/// Runs a scenario in a process of its own, by a wrapper's command line if there is one.
-fn run(wrapper: &[&str], scenario: &str, dir: &Path, envs: &[(&str, &Path)]) {
-    let player = player("hostile", &[scenario.to_owned(), dir.display().to_string()]);
-    let mut command = match wrapper {
-        [] => player,
-        [program, arguments @ ..] => {
-            let mut command = Command::new(program);
-            command.args(arguments).arg(player.get_program()).args(player.get_args());
-            command
-        }
-    };
+/// A scenario in a process of its own.
+fn scenario(name: &str, dir: &Path) -> Command {
+    player("hostile", &[name.to_owned(), dir.display().to_string()])
+}
+
+/// Runs it without the settings of this process.
+fn run(mut command: Command, envs: &[(&str, &Path)]) {
     for name in ["JITSCRIBE", "JITSCRIBE_DIR", "JITSCRIBE_LIMIT", "XDG_RUNTIME_DIR"] {
         command.env_remove(name);
     }
     let status = command.envs(envs.iter().copied()).status().unwrap();
-    assert!(status.success(), "{scenario}: {status}");
+    assert!(status.success(), "{command:?}: {status}");
 }
 
 pub fn play(arguments: &[&str]) {
@@ -132,27 +120,16 @@ pub fn play(arguments: &[&str]) {
             symlink("/tmp", dir.join("2")).unwrap();
             in_memory(announce(to_dir(), || ()));
         }
-        "symlink" => {
-            symlink(dir.join("victim"), &dump).unwrap();
-            beside(announce(to_dir(), || ()));
-        }
-        "dangling" => {
-            symlink(dir.join("nothing"), &dump).unwrap();
+        "symlink" | "dangling" | "hard-link" | "folder" | "fifo" => {
+            match *scenario {
+                "symlink" => symlink(dir.join("victim"), &dump).unwrap(),
+                "dangling" => symlink(dir.join("nothing"), &dump).unwrap(),
+                "hard-link" => fs::hard_link(dir.join("victim"), &dump).unwrap(),
+                "folder" => fs::create_dir(&dump).unwrap(),
+                _ => assert!(Command::new("mkfifo").arg(&dump).status().unwrap().success()),
+            }
             beside(announce(to_dir(), || ()));
             assert!(!dir.join("nothing").exists());
-        }
-        "hard-link" => {
-            fs::hard_link(dir.join("victim"), &dump).unwrap();
-            beside(announce(to_dir(), || ()));
-        }
-        "folder" => {
-            fs::create_dir(&dump).unwrap();
-            beside(announce(to_dir(), || ()));
-        }
-        "fifo" => {
-            let status = Command::new("mkfifo").arg(&dump).status().unwrap();
-            assert!(status.success());
-            beside(announce(to_dir(), || ()));
         }
         "no-directory" => in_memory(announce(to_dir(), || ())),
         "environment" => in_memory(announce(Scribe::builder().environment(), || ())),
@@ -269,17 +246,17 @@ fn dir_with_victim() -> (TempDir, impl Fn()) {
 }
 
 fn what_stands_in_the_dumps_place_stays() {
-    for scenario in ["symlink", "dangling", "hard-link", "folder", "fifo", "taken-twice"] {
+    for name in ["symlink", "dangling", "hard-link", "folder", "fifo", "taken-twice"] {
         let (dir, unchanged) = dir_with_victim();
-        run(&[], scenario, dir.path(), &[]);
+        run(scenario(name, dir.path()), &[]);
         unchanged();
     }
 }
 
 fn a_directory_that_is_none() {
     let (dir, unchanged) = dir_with_victim();
-    run(&[], "no-directory", &dir.path().join("nowhere"), &[]);
-    run(&[], "no-directory", &dir.path().join("victim"), &[]);
+    run(scenario("no-directory", &dir.path().join("nowhere")), &[]);
+    run(scenario("no-directory", &dir.path().join("victim")), &[]);
     unchanged();
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }
@@ -289,7 +266,7 @@ fn a_private_directory_of_others() {
     let (dir, unchanged) = dir_with_victim();
     let private = dir.path().join("jitscribe");
     let envs = [("JITSCRIBE", jitdump), ("XDG_RUNTIME_DIR", dir.path())];
-    let refused = || run(&[], "environment", dir.path(), &envs);
+    let refused = || run(scenario("environment", dir.path()), &envs);
     // Others may write to it.
     fs::create_dir(&private).unwrap();
     fs::set_permissions(&private, fs::Permissions::from_mode(0o777)).unwrap();
@@ -316,8 +293,10 @@ fn a_private_directory_of_others() {
 fn a_dump_is_for_its_user_alone() {
     let dir = TempDir::new().unwrap();
     let jitdump = Path::new("jitdump");
-    run(&[], "dump", dir.path(), &[("JITSCRIBE", jitdump), ("XDG_RUNTIME_DIR", dir.path())]);
-    run(&[], "dump", dir.path(), &[("JITSCRIBE", jitdump), ("JITSCRIBE_DIR", dir.path())]);
+    for variable in ["XDG_RUNTIME_DIR", "JITSCRIBE_DIR"] {
+        let envs = [("JITSCRIBE", jitdump), (variable, dir.path())];
+        run(scenario("dump", dir.path()), &envs);
+    }
     let private = fs::metadata(dir.path().join("jitscribe")).unwrap();
     assert_eq!(private.permissions().mode() & 0o777, 0o700);
 }
@@ -326,18 +305,19 @@ fn no_space_for_a_dump() {
     if !have(&[Privilege::Mounts]) {
         return;
     }
-    let user_too = if rustix::process::geteuid().is_root() { "-m" } else { "-rm" };
-    for (scenario, size) in [("little-space", "size=512k"), ("no-space", "size=64k")] {
+    for (name, size) in [("little-space", "size=512k"), ("no-space", "size=64k")] {
         let dir = TempDir::new().unwrap();
         let mount = r#"mount -t tmpfs -o "$1" none "$2" && shift 2 && exec "$@""#;
-        let path = dir.path().display().to_string();
-        let wrapper = ["unshare", user_too, "sh", "-c", mount, "sh", size, &path];
-        run(&wrapper, scenario, dir.path(), &[]);
+        let mut shell = unshare();
+        shell.args(["--mount", "sh", "-c", mount, "sh", size]).arg(dir.path());
+        let player = scenario(name, dir.path());
+        shell.arg(player.get_program()).args(player.get_args());
+        run(shell, &[]);
     }
 }
 
 fn no_limit_is_a_signal() {
-    for scenario in [
+    for name in [
         "file-size-0",
         "file-size-little",
         "file-size-little-dump",
@@ -348,6 +328,6 @@ fn no_limit_is_a_signal() {
         "no-descriptors-for-a-dump",
     ] {
         let dir = TempDir::new().unwrap();
-        run(&[], scenario, dir.path(), &[]);
+        run(scenario(name, dir.path()), &[]);
     }
 }

@@ -1,11 +1,15 @@
 //! Other processes, and their logs as an outsider reads them.
 
 use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::process::{Child, Command};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use code_log::{Snapshot, Source};
 use jitdump::check::{Severity, check};
 use jitdump::extension::log;
+use jitscribe::{Builder, Scribe, Subject};
 
 /// This program in another role.
 pub fn player(role: &str, arguments: &[String]) -> Command {
@@ -21,6 +25,62 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(start.elapsed() < Duration::from_secs(20), "{what}: not within 20 s");
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Notices, in the order in which they came.
+pub type Heard = Arc<Mutex<Vec<(Subject, String)>>>;
+
+pub fn listening(builder: Builder) -> (Builder, Heard) {
+    let heard = Heard::default();
+    let listener = heard.clone();
+    let builder = builder.on_notice(move |notice| {
+        listener.lock().unwrap().push((notice.subject(), notice.to_string()));
+    });
+    (builder, heard)
+}
+
+pub fn subjects(notices: &[(Subject, String)]) -> Vec<Subject> {
+    notices.iter().map(|(subject, _)| *subject).collect()
+}
+
+/// The log of a scribe of this process.
+pub fn own_log(scribe: Scribe) -> File {
+    File::from(scribe.log_fd().expect("a log").try_clone_to_owned().unwrap())
+}
+
+/// What is in the log of a scribe of this process.
+pub fn own_snapshot(scribe: Scribe) -> Snapshot {
+    code_log::snapshot(&own_log(scribe)).unwrap()
+}
+
+/// Memory of this process or another, read as `/proc/PID/mem` has it.
+#[derive(Debug)]
+pub struct Mapped {
+    file: File,
+    start: u64,
+    pub end: u64,
+}
+
+impl Source for Mapped {
+    fn read_at(&self, at: u64, room: &mut [u8]) -> std::io::Result<usize> {
+        let size = self.end - self.start;
+        let length = room.len().min(size.saturating_sub(at) as usize);
+        FileExt::read_at(&self.file, &mut room[..length], self.start + at)
+    }
+}
+
+/// The shared memory of a process, by its number or `self`: that of files whose path contains `name`.
+pub fn shared_memory(process: &str, name: &str) -> Vec<Mapped> {
+    let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
+    let shared = maps.lines().filter(|line| line.contains(" rw-s ") && line.contains(name));
+    let number = |text: &str| u64::from_str_radix(text, 16).unwrap();
+    let mapped = shared.map(|line| {
+        let (start, rest) = line.split_once('-').unwrap();
+        let (end, _) = rest.split_once(' ').unwrap();
+        let file = File::open(format!("/proc/{process}/mem")).unwrap();
+        Mapped { file, start: number(start), end: number(end) }
+    });
+    mapped.collect()
 }
 
 /// The memfd with the log of a process, for ever.
@@ -52,7 +112,7 @@ pub fn bytes_of(file: &File) -> Vec<u8> {
     let head = code_log::snapshot(file).unwrap().head;
     let used = log::FIRST_CHUNK + head.chunks as usize * head.chunk_size as usize;
     let mut bytes = vec![0; used];
-    let count = code_log::Source::read_at(file, 0, &mut bytes).unwrap();
+    let count = Source::read_at(file, 0, &mut bytes).unwrap();
     bytes.truncate(count);
     bytes
 }

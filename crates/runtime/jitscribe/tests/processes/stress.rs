@@ -10,7 +10,7 @@ use jitdump::{CodeEvent, Dump};
 use jitscribe::{Code, LoadedCode, Scribe};
 
 use crate::Test;
-use crate::logs::{bytes_of, errors_in, log_of, player, wait_until};
+use crate::logs::{bytes_of, errors_in, log_of, own_log, own_snapshot, player, wait_until};
 use crate::roster::{Hand, Roster, SLOTS, Slot, THREADS, WORDS, compare};
 use crate::sys::{self, Shared};
 
@@ -249,8 +249,7 @@ fn late_child() {
                 std::thread::sleep(Duration::from_millis(1));
             }
             let result = child(&mut hand, parent, &before, &before);
-            let file = File::from(scribe.log_fd().unwrap().try_clone_to_owned().unwrap());
-            let left_out = code_log::snapshot(&file).unwrap().head.left_out;
+            let left_out = own_snapshot(scribe).head.left_out;
             if result.is_err() || left_out > 0 {
                 sys::complain(&format!("{result:?}, {left_out} left out\n"));
             }
@@ -261,8 +260,7 @@ fn late_child() {
         told.word(0).store(1, SeqCst);
         assert_eq!(sys::wait_for(pid), 0);
         // Nothing of the child is in its parent's log.
-        let file = File::from(scribe.log_fd().unwrap().try_clone_to_owned().unwrap());
-        let snapshot = code_log::snapshot(&file).unwrap();
+        let snapshot = own_snapshot(scribe);
         assert_eq!(compare(&snapshot.bytes, &after, &after, with_bytes, |_| false), Ok(0));
         (0..SLOTS).for_each(|slot| hand.unload(slot));
     }
@@ -298,7 +296,7 @@ fn copy_in_time() {
             std::thread::sleep(Duration::from_millis(1));
         }
     };
-    let parent = File::from(scribe.log_fd().unwrap().try_clone_to_owned().unwrap());
+    let parent = own_log(scribe);
     let Some(pid) = sys::fork() else {
         load(OLD + 1).leak();
         let own = File::open(format!("/proc/self/fd/{}", scribe.log_fd_number().unwrap())).unwrap();

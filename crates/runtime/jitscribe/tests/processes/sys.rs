@@ -67,6 +67,12 @@ pub fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
+/// Closes all descriptors but the standard ones, as a daemon does.
+pub fn close_all_descriptors() {
+    // SAFETY: nothing of this process uses one of them but the library under test.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };
+}
+
 /// Says it without locks, which a thread may hold that is not in this child.
 pub fn complain(text: &str) {
     // SAFETY: the bytes are as many.
