@@ -18,9 +18,9 @@ use crate::sys;
 
 pub const TESTS: &[Test] = &[
     ("without_memfd_create_the_log_is_found_in_memory", without_memfd_create),
-    ("without_what_makes_forks_known", without_what_makes_forks_known),
-    ("a_child_that_shares_memory_writes_to_the_same_log", a_child_that_shares_memory),
-    ("among_many_descriptors_the_log_is_found", among_many_descriptors),
+    ("without_what_makes_forks_known", || has_all_in_its_log("no-madvise")),
+    ("a_child_that_shares_memory_writes_to_the_same_log", || has_all_in_its_log("vfork")),
+    ("among_many_descriptors_the_log_is_found", || has_all_in_its_log("descriptors")),
     ("the_table_of_descriptors_is_enlarged_for_one_thread_alone", table_of_descriptors),
 ];
 
@@ -175,18 +175,6 @@ fn has_all_in_its_log(scenario: &str) {
     let child = start(&[scenario]);
     has_all(&log_of(&child));
     end(child);
-}
-
-fn without_what_makes_forks_known() {
-    has_all_in_its_log("no-madvise");
-}
-
-fn a_child_that_shares_memory() {
-    has_all_in_its_log("vfork");
-}
-
-fn among_many_descriptors() {
-    has_all_in_its_log("descriptors");
 }
 
 fn table_of_descriptors() {

@@ -22,15 +22,15 @@ use crate::sys;
 
 pub const TESTS: &[Test] = &[
     ("a_host_that_closes_all_descriptors_keeps_its_files", closed_descriptors),
-    ("a_log_that_cannot_grow_says_why", refused_growth),
-    ("a_code_larger_than_the_log_is_said_to_be", too_large),
+    ("a_log_that_cannot_grow_says_why", || succeeds(&["refused"])),
+    ("a_code_larger_than_the_log_is_said_to_be", || succeeds(&["large"])),
     ("a_signal_handler_may_announce", signal_handlers),
-    ("a_real_time_thread_waits_for_an_ordinary_one", real_time),
+    ("a_real_time_thread_waits_for_an_ordinary_one", || succeeds(&["real-time"])),
     ("memcheck_does_not_search_the_room_of_a_log", memcheck),
-    ("two_scribes_have_two_dumps_of_perfs_name", two_dumps),
-    ("the_environment_has_one_scribe", one_global),
-    ("a_childs_dump_grows_without_its_descriptor", child_dumps),
-    ("a_child_without_a_log_leaves_its_parents_alone", orphans),
+    ("two_scribes_have_two_dumps_of_perfs_name", || succeeds_in_a_folder("two-dumps")),
+    ("the_environment_has_one_scribe", || succeeds(&["from-env"])),
+    ("a_childs_dump_grows_without_its_descriptor", || succeeds_in_a_folder("child-dump")),
+    ("a_child_without_a_log_leaves_its_parents_alone", || succeeds(&["orphan"])),
     ("each_system_call_may_be_forbidden", forbidden_calls),
 ];
 
@@ -38,9 +38,8 @@ pub const TESTS: &[Test] = &[
 const LONG: Duration = Duration::from_secs(240);
 
 fn start(arguments: &[&str]) -> Command {
-    let arguments: Vec<String> =
-        std::iter::once("guest").chain(arguments.iter().copied()).map(str::to_owned).collect();
-    let mut command = player("guest", &arguments[1..]);
+    let arguments: Vec<String> = arguments.iter().copied().map(str::to_owned).collect();
+    let mut command = player("guest", &arguments);
     for name in ["JITSCRIBE", "JITSCRIBE_DIR", "JITSCRIBE_LIMIT"] {
         command.env_remove(name);
     }
@@ -66,6 +65,11 @@ fn run(arguments: &[&str]) -> ExitStatus {
 fn succeeds(arguments: &[&str]) {
     let status = run(arguments);
     assert!(status.success(), "{arguments:?}: {status}");
+}
+
+fn succeeds_in_a_folder(scenario: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    succeeds(&[scenario, dir.path().to_str().unwrap()]);
 }
 
 fn is_root() -> bool {
@@ -237,10 +241,6 @@ fn announce_without_descriptor() {
     load(scribe, 100);
 }
 
-fn refused_growth() {
-    succeeds(&["refused"]);
-}
-
 fn announce_large() {
     let (builder, heard) = listening(Scribe::builder().limit(1 << 20));
     let scribe = builder.build();
@@ -256,10 +256,6 @@ fn announce_large() {
     let heard = heard.lock().unwrap();
     let [_, (Subject::Full, text)] = heard.as_slice() else { panic!("{heard:?}") };
     assert!(text.contains("is full"), "{text}");
-}
-
-fn too_large() {
-    succeeds(&["large"]);
 }
 
 static SCRIBE: OnceLock<Scribe> = OnceLock::new();
@@ -368,10 +364,6 @@ fn announce_in_real_time() {
     assert_eq!(slow, 0);
 }
 
-fn real_time() {
-    succeeds(&["real-time"]);
-}
-
 /// Page faults of memcheck with a log that may take so much.
 fn faults(limit: &str) -> Option<i64> {
     let mut command = Command::new("valgrind");
@@ -433,11 +425,6 @@ fn dump_twice(dir: &Path) {
     check(0);
 }
 
-fn two_dumps() {
-    let dir = tempfile::tempdir().unwrap();
-    succeeds(&["two-dumps", dir.path().to_str().unwrap()]);
-}
-
 /// Without a page that is cleared on fork, in a child that gets no log: neither the first announcement nor a later one goes to
 /// the parent's.
 fn orphan() {
@@ -468,19 +455,6 @@ fn grow_a_childs_dump(dir: &Path) {
         sys::exit(0);
     };
     assert_eq!(sys::wait_for(child), 0);
-}
-
-fn child_dumps() {
-    let dir = tempfile::tempdir().unwrap();
-    succeeds(&["child-dump", dir.path().to_str().unwrap()]);
-}
-
-fn orphans() {
-    succeeds(&["orphan"]);
-}
-
-fn one_global() {
-    succeeds(&["from-env"]);
 }
 
 /// What becomes of announcements where a system call is forbidden.
