@@ -1,7 +1,7 @@
 //! What is announced is what an outsider reads.
 #![cfg(target_os = "linux")]
 
-use crate::common::{codes, snapshot};
+use crate::common::{builder, codes, living, log_file, snapshot};
 use jitdump::LineEntry;
 use jitscribe::{Code, Inlined, Kind, Line, LoadedCode, Row, Scribe, Unwind};
 use unwind_info::Machine;
@@ -88,8 +88,7 @@ fn a_code_with_bytes_is_a_standard_record() {
 #[test]
 fn unloads_and_moves_are_recorded() {
     for with_bytes in [false, true] {
-        let scribe =
-            if with_bytes { Scribe::builder().with_bytes() } else { Scribe::builder() }.build();
+        let scribe = builder(with_bytes).build();
         let (old, new) = (vec![1_u8; 40], vec![2_u8; 40]);
         drop(scribe.load(&Code::new(&old).named("dead")));
         let mut moved = scribe.load(&Code::new(&old).named("moved").lines(&LINES).tier("t"));
@@ -137,10 +136,10 @@ fn a_stale_handle_does_nothing() {
             handle
         })
         .collect();
-    let mut living = Vec::new();
+    let mut kept = Vec::new();
     for _ in 0..20 {
         let more: Vec<_> = (0..400).map(|_| scribe.load(&code)).collect();
-        living.extend(more.into_iter().enumerate().filter_map(|(n, code)| {
+        kept.extend(more.into_iter().enumerate().filter_map(|(n, code)| {
             // The others die here.
             (n % 20 == 0).then_some(code)
         }));
@@ -152,39 +151,33 @@ fn a_stale_handle_does_nothing() {
             drop(LoadedCode::from_raw(scribe, handle));
         }
     }
-    assert!(living.iter().all(|code| !code.is_stale()));
+    assert!(kept.iter().all(|code| !code.is_stale()));
     let snapshot = snapshot(scribe);
     let codes = codes(&snapshot.bytes);
-    let alive: Vec<_> = codes.iter().filter(|code| code.died().is_none()).collect();
-    assert_eq!((alive.len(), snapshot.head.left_out), (living.len(), 0));
+    let alive = living(&codes);
+    assert_eq!((alive.len(), snapshot.head.left_out), (kept.len(), 0));
     assert!(alive.iter().all(|code| code.address == memory.as_ptr().addr() as u64));
 }
 
 #[test]
 fn space_of_dead_code_is_reused_and_live_code_stays() {
     let scribe = Scribe::builder().limit(1 << 20).build();
-    let mut living = Vec::new();
-    for number in 0..200_000_u64 {
-        let name = format!("code {number} {}", "x".repeat((number % 97) as usize));
-        let code = scribe.load(&Code::at(0x1000 + number, 1).named(&name));
+    let name = |number: u64| format!("code {number} {}", "x".repeat((number % 97) as usize));
+    let mut kept = Vec::new();
+    for number in 0..200_000 {
+        let code = scribe.load(&Code::at(0x1000 + number, 1).named(&name(number)));
         if number % 1000 == 0 {
-            living.push((number, code));
+            kept.push((number, code));
         }
     }
     let snapshot = snapshot(scribe);
     assert!(snapshot.bytes.len() <= 1 << 20);
     assert_eq!((snapshot.torn, snapshot.head.left_out), (0, 0));
     let codes = codes(&snapshot.bytes);
-    let alive: Vec<u64> = codes
-        .iter()
-        .filter(|code| code.died().is_none())
-        .map(|code| code.address - 0x1000)
-        .collect();
-    assert_eq!(alive, living.iter().map(|(number, _)| *number).collect::<Vec<_>>());
+    let alive: Vec<u64> = living(&codes).iter().map(|code| code.address - 0x1000).collect();
+    assert_eq!(alive, kept.iter().map(|(number, _)| *number).collect::<Vec<_>>());
     for code in &codes {
-        let number = code.address - 0x1000;
-        let name = format!("code {number} {}", "x".repeat((number % 97) as usize));
-        assert_eq!(code.name, name.as_bytes());
+        assert_eq!(code.name, name(code.address - 0x1000).as_bytes());
     }
 }
 
@@ -244,7 +237,7 @@ fn code_larger_than_a_chunk_is_written_and_its_space_reused() {
         let snapshot = snapshot(scribe);
         assert_eq!(snapshot.head.left_out, 0, "round {round}");
         let codes = codes(&snapshot.bytes);
-        let alive: Vec<_> = codes.iter().filter(|code| code.died().is_none()).collect();
+        let alive = living(&codes);
         assert_eq!(alive.len(), 2, "round {round}");
         assert_eq!(alive[1].bytes, &memory[..size]);
         drop((small, large));
@@ -258,9 +251,8 @@ fn every_prefix_of_a_log_is_a_dump() {
     for n in 0..20 {
         scribe.load(&Code::new(&memory).named(&format!("f{n}")).lines(&LINES)).leak();
     }
-    let fd = scribe.log_fd().unwrap().try_clone_to_owned().unwrap();
     let mut raw = vec![0; 128 << 10];
-    let count = std::os::unix::fs::FileExt::read_at(&std::fs::File::from(fd), &mut raw, 0).unwrap();
+    let count = std::os::unix::fs::FileExt::read_at(&log_file(scribe), &mut raw, 0).unwrap();
     raw.truncate(count);
     assert_eq!(codes(&raw).len(), 20);
 }

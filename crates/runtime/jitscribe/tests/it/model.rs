@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{codes, snapshot};
+use crate::common::{assert_valid, builder, codes, living, raw, snapshot};
 use jitscribe::{Code, Line, LoadedCode, Scribe};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -138,8 +138,8 @@ impl Model {
             }
         }
         assert_eq!(alive, self.alive.len());
-        crate::common::assert_valid(&snapshot.bytes);
-        crate::common::assert_valid(&crate::common::raw(self.scribe));
+        assert_valid(&snapshot.bytes);
+        assert_valid(&raw(self.scribe));
     }
 }
 
@@ -152,10 +152,8 @@ proptest! {
         limit in prop_oneof![Just(80_000_usize), Just(300_000), Just(1_500_000)],
         with_bytes in any::<bool>(),
     ) {
-        let scribe = Scribe::builder().limit(limit);
-        let scribe = if with_bytes { scribe.with_bytes() } else { scribe }.build();
         let mut model = Model {
-            scribe,
+            scribe: builder(with_bytes).limit(limit).build(),
             with_bytes,
             alive: BTreeMap::new(),
             dead: BTreeMap::new(),
@@ -211,6 +209,6 @@ fn a_fragmented_log_leaves_out_larger_codes_only() {
     assert!(found > 900, "{found}");
     let snapshot = snapshot(scribe);
     assert_eq!(snapshot.torn, 0);
-    let living = codes(&snapshot.bytes).iter().filter(|code| code.died().is_none()).count();
+    let living = living(&codes(&snapshot.bytes)).len();
     assert_eq!(living, alive.len() + found as usize);
 }

@@ -6,6 +6,7 @@
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use crate::common::{assert_valid, builder, codes, living, log_file, raw, snapshot};
 use jitdump::extension::control;
 use jitscribe::{Code, Line, LoadedCode, Scribe};
 
@@ -43,8 +44,7 @@ fn a_thread_that_ends_releases_its_lane() {
     let count = std::env::var("JITSCRIBE_THREADS_OPS").ok().and_then(|n| n.parse().ok());
     let count: u64 = count.unwrap_or(20_000);
     for with_bytes in [false, true] {
-        let scribe = Scribe::builder().limit(3 << 20);
-        let scribe = if with_bytes { scribe.with_bytes() } else { scribe }.build();
+        let scribe = builder(with_bytes).limit(3 << 20).build();
         let working = AtomicUsize::new(THREADS as usize);
         let alive: usize = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..THREADS)
@@ -58,7 +58,7 @@ fn a_thread_that_ends_releases_its_lane() {
                 })
                 .collect();
             // Meanwhile someone outside asks for a perf map again and again: all that is alive is written to it.
-            let log = std::fs::File::from(scribe.log_fd().unwrap().try_clone_to_owned().unwrap());
+            let log = log_file(scribe);
             let request = control::LOG
                 | control::PERF_MAP
                 | control::REQUEST
@@ -66,16 +66,15 @@ fn a_thread_that_ends_releases_its_lane() {
             while working.load(Relaxed) > 0 {
                 log.write_all_at(&request.to_ne_bytes(), code_log::Head::CONTROL).unwrap();
                 std::thread::sleep(std::time::Duration::from_millis(20));
-                assert_eq!(crate::common::snapshot(scribe).torn, 0);
+                assert_eq!(snapshot(scribe).torn, 0);
             }
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
-        let snapshot = crate::common::snapshot(scribe);
-        let found =
-            crate::common::codes(&snapshot.bytes).iter().filter(|c| c.died().is_none()).count();
+        let snapshot = snapshot(scribe);
+        let found = living(&codes(&snapshot.bytes)).len();
         assert_eq!((snapshot.torn, found), (0, alive));
-        crate::common::assert_valid(&snapshot.bytes);
-        crate::common::assert_valid(&crate::common::raw(scribe));
+        assert_valid(&snapshot.bytes);
+        assert_valid(&raw(scribe));
     }
     let map = format!("/tmp/perf-{}.map", std::process::id());
     assert!(std::fs::read_to_string(&map).unwrap().lines().count() > 100);
@@ -105,10 +104,9 @@ fn unloading_a_code_twice_frees_its_space_once() {
             unload();
         });
     }
-    let snapshot = crate::common::snapshot(scribe);
-    let codes = crate::common::codes(&snapshot.bytes);
-    let alive: Vec<u64> =
-        codes.iter().filter(|code| code.died().is_none()).map(|code| code.address >> 8).collect();
+    let snapshot = snapshot(scribe);
+    let codes = codes(&snapshot.bytes);
+    let alive: Vec<u64> = living(&codes).iter().map(|code| code.address >> 8).collect();
     assert_eq!(alive, (0..ROUNDS).map(|round| CODES * round).collect::<Vec<_>>());
     assert_eq!((snapshot.torn, snapshot.head.left_out), (0, 0));
 }

@@ -4,12 +4,21 @@ use std::fs::File;
 
 use code_log::Snapshot;
 use jitdump::{CodeEvent, CodeLoad, Dump};
-use jitscribe::Scribe;
+use jitscribe::{Builder, Scribe};
 
-/// What the log of `scribe` holds, read through a descriptor of its own.
+/// A scribe whose log has the bytes of codes, or not.
+pub fn builder(with_bytes: bool) -> Builder {
+    if with_bytes { Scribe::builder().with_bytes() } else { Scribe::builder() }
+}
+
+/// The file of a log, through a descriptor of its own.
+pub fn log_file(scribe: Scribe) -> File {
+    File::from(scribe.log_fd().expect("a log in a file").try_clone_to_owned().unwrap())
+}
+
+/// What the log of `scribe` holds.
 pub fn snapshot(scribe: Scribe) -> Snapshot {
-    let fd = scribe.log_fd().expect("a log in a file").try_clone_to_owned().unwrap();
-    code_log::snapshot(&File::from(fd)).unwrap()
+    code_log::snapshot(&log_file(scribe)).unwrap()
 }
 
 /// The codes of a dump without a fault.
@@ -23,11 +32,14 @@ pub fn codes(dump: &[u8]) -> Vec<CodeLoad<'_>> {
         .collect()
 }
 
+/// Those that have not died.
+pub fn living<'a, 'b>(codes: &'a [CodeLoad<'b>]) -> Vec<&'a CodeLoad<'b>> {
+    codes.iter().filter(|code| code.died().is_none()).collect()
+}
+
 /// The log itself, as a tool that knows nothing of logs would read it.
-#[allow(dead_code)]
 pub fn raw(scribe: Scribe) -> Vec<u8> {
-    let fd = scribe.log_fd().expect("a log in a file").try_clone_to_owned().unwrap();
-    let mut file = File::from(fd);
+    let mut file = log_file(scribe);
     let mut bytes = Vec::new();
     std::io::Seek::rewind(&mut file).unwrap();
     std::io::Read::read_to_end(&mut file, &mut bytes).unwrap();
@@ -35,7 +47,6 @@ pub fn raw(scribe: Scribe) -> Vec<u8> {
 }
 
 /// Fails at whatever the checker calls an error.
-#[allow(dead_code)]
 pub fn assert_valid(dump: &[u8]) {
     let report = jitdump::check::check(dump);
     let errors: Vec<_> = report
