@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::jit;
@@ -104,31 +105,26 @@ extern "C-unwind" fn throw(_: usize, number: usize) {
 fn panic() {
     let arena = jit::arena();
     let (code, call) = jit::caller(&arena, "jit::caller");
-    extern "C-unwind" fn deeper(own: usize, depth: usize) {
+    extern "C-unwind" fn deeper(_: usize, depth: usize) {
         // SAFETY: the address of the jitted code, put there below.
-        let call = unsafe {
-            std::mem::transmute::<usize, jit::Caller>(
-                CALL.load(std::sync::atomic::Ordering::Relaxed),
-            )
-        };
-        let _ = own;
+        let call = unsafe { std::mem::transmute::<usize, jit::Caller>(CALL.load(Relaxed)) };
         if depth == 0 {
             throw(0, 7);
         }
         call(deeper, depth - 1);
     }
-    static CALL: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-    CALL.store(code.address() as usize, std::sync::atomic::Ordering::Relaxed);
-    let done = std::sync::atomic::AtomicBool::new(false);
+    static CALL: AtomicUsize = AtomicUsize::new(0);
+    CALL.store(code.address() as usize, Relaxed);
+    let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for _ in 0..10_000 {
                 drop(jit::caller(&arena, "jit::passing"));
             }
-            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            done.store(true, Relaxed);
         });
         let mut caught = 0;
-        while !done.load(std::sync::atomic::Ordering::Relaxed) {
+        while !done.load(Relaxed) {
             let result = std::panic::catch_unwind(|| call(deeper, 100));
             assert_eq!(result.unwrap_err().downcast_ref(), Some(&7_usize));
             caught += 1;
@@ -237,10 +233,6 @@ fn churn() {
         println!("{:x} {} jit::churn{number}", code.address() - base(&arena), code.size());
     }
     assert_eq!((arena.paths().len(), arena.left_out()), (1, 0));
-    jit_wait();
-}
-
-fn jit_wait() {
     wait_for_input(0, 0);
 }
 

@@ -40,20 +40,33 @@ fn temporary() -> tempfile::TempDir {
 /// `perf record` of a role. The cache of object files is in the directory, too.
 fn record(directory: &Path, options: &[&str], command: &Command) {
     let mut perf = perf(directory);
-    perf.args(["record", "-q", "-F", "997", "-o", "perf.data"])
-        .args(options)
-        .arg("--")
-        .arg(command.get_program());
-    for (name, value) in command.get_envs() {
-        perf.env(name, value.unwrap());
-    }
-    output(&mut perf);
+    perf.args(["record", "-q", "-F", "997", "-o", "perf.data"]).args(options).arg("--");
+    output(with_program(&mut perf, command));
+}
+
+/// A tool that runs a role: with the program and the environment of its command.
+fn with_program<'a>(tool: &'a mut Command, command: &Command) -> &'a mut Command {
+    let environment = command.get_envs().map(|(name, value)| (name, value.unwrap()));
+    tool.arg(command.get_program()).envs(environment)
 }
 
 fn perf(directory: &Path) -> Command {
     let mut perf = Command::new("perf");
     perf.arg("--buildid-dir").arg(directory.join("cache")).current_dir(directory);
     perf
+}
+
+/// What a command of perf prints about the recording.
+fn shown(directory: &Path, subcommand: &str, options: &[&str]) -> String {
+    output(perf(directory).args([subcommand, "-i", "perf.data"]).args(options))
+}
+
+/// Asserts that the first occurrences of these parts come one after another.
+#[track_caller]
+fn assert_order(text: &str, parts: &[&str]) {
+    let place = |part: &&str| text.find(*part).unwrap_or_else(|| panic!("no {part} in\n{text}"));
+    let places: Vec<usize> = parts.iter().map(place).collect();
+    assert!(places.is_sorted_by(|one, next| one < next), "not in the order {parts:?}:\n{text}");
 }
 
 fn names_of(report: &str) -> Vec<(&str, f64)> {
@@ -67,17 +80,8 @@ fn names_of(report: &str) -> Vec<(&str, f64)> {
 }
 
 fn check_spin(directory: &Path) {
-    let report = output(perf(directory).args([
-        "report",
-        "--stdio",
-        "-q",
-        "-t",
-        "|",
-        "-F",
-        "overhead,sym",
-        "-i",
-        "perf.data",
-    ]));
+    let options = ["--stdio", "-q", "-t", "|", "-F", "overhead,sym"];
+    let report = shown(directory, "report", &options);
     let names = names_of(&report);
     let jitted: f64 =
         names.iter().filter(|(name, _)| name.contains("jit::count")).map(|(_, share)| share).sum();
@@ -100,17 +104,9 @@ fn perf_names_and_annotates() {
     let directory = temporary();
     record(directory.path(), &[], &role("spin", directory.path()));
     check_spin(directory.path());
-    let annotated = output(perf(directory.path()).args([
-        "annotate",
-        "--stdio",
-        "-s",
-        "jit::count2",
-        "-i",
-        "perf.data",
-    ]));
+    let annotated = shown(directory.path(), "annotate", &["--stdio", "-s", "jit::count2"]);
     assert!(annotated.contains("dec    %rdi"), "{annotated}");
-    let lines =
-        output(perf(directory.path()).args(["script", "-F", "ip,sym,srcline", "-i", "perf.data"]));
+    let lines = shown(directory.path(), "script", &["-F", "ip,sym,srcline"]);
     assert!(lines.contains("arena.jit:10"), "{}", &lines[..lines.len().min(2000)]);
 }
 
@@ -131,7 +127,7 @@ fn perf_unwinds_by_the_tables() {
     }
     let directory = temporary();
     record(directory.path(), &["--call-graph", "dwarf"], &role("stack", directory.path()));
-    let stacks = output(perf(directory.path()).args(["script", "-F", "ip,sym", "-i", "perf.data"]));
+    let stacks = shown(directory.path(), "script", &["-F", "ip,sym"]);
     let (mut through, mut all) = (0, 0);
     for stack in stacks.split("\n\n").filter(|stack| stack.contains("spin_a_while")) {
         all += 1;
@@ -185,9 +181,7 @@ fn gdb_that_attaches_knows_all() {
     gdb.args(["-ex", "info sharedlibrary code-", "-ex", "disassemble 'jit::caller'"]);
     let text = output(gdb.env("DEBUGINFOD_URLS", ""));
     waiting.end();
-    let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what} in\n{text}"));
-    assert!(place("in jit::caller () at /src/arena.jit:11") < place("native_bottom"), "{text}");
-    assert!(place("native_bottom") < place("main ("), "{text}");
+    assert_order(&text, &["in jit::caller () at /src/arena.jit:11", "native_bottom", "main ("]);
     assert!(text.contains("xor    %ebp,%ebp"), "{text}");
 }
 
@@ -198,17 +192,14 @@ fn lldb_that_attaches_knows_all() {
     let mut lldb = Command::new("lldb");
     let text = output(lldb.args(["-x", "-b", "-p", &pid, "-o", "bt", "-o", "detach"]));
     waiting.end();
-    let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what} in\n{text}"));
-    assert!(place("jit::caller at arena.jit:11") < place("native_bottom"), "{text}");
+    assert_order(&text, &["jit::caller at arena.jit:11", "native_bottom"]);
 }
 
 fn backtraces_have_names() {
     let directory = temporary();
     let text = output(&mut role("backtrace", directory.path()));
-    let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what} in\n{text}"));
-    assert!(place("print_backtrace") < place("jit::caller"), "{text}");
-    assert!(place("jit::caller") < place("native_bottom"), "{text}");
-    assert!(place("/src/arena.jit:11") < place("native_bottom"), "{text}");
+    assert_order(&text, &["print_backtrace", "jit::caller", "native_bottom"]);
+    assert_order(&text, &["/src/arena.jit:11", "native_bottom"]);
 }
 
 fn panics_pass_through() {
@@ -226,9 +217,7 @@ fn libunwind_knows_it() {
     let directory = temporary();
     // Version 1.6.2, that of Debian 12, ends a walk at a signed return address.
     let text = output(role("libunwind", directory.path()).env(crate::jit::UNSIGNED, "1"));
-    let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what} in\n{text}"));
-    assert!(place("jit::caller") < place("native_bottom"), "{text}");
-    assert!(place("native_bottom") < place("main"), "{text}");
+    assert_order(&text, &["jit::caller", "native_bottom", "main"]);
 }
 
 fn checkers_take_the_file() {
@@ -258,13 +247,9 @@ fn heaptrack_names_who_allocates() {
     let directory = temporary();
     let files = directory.path().join("files");
     std::fs::create_dir(&files).unwrap();
-    let program = role("allocate", &files);
     let mut heaptrack = Command::new("heaptrack");
-    heaptrack.arg("-o").arg(directory.path().join("heap")).arg(program.get_program());
-    for (name, value) in program.get_envs() {
-        heaptrack.env(name, value.unwrap());
-    }
-    output(&mut heaptrack);
+    heaptrack.arg("-o").arg(directory.path().join("heap"));
+    output(with_program(&mut heaptrack, &role("allocate", &files)));
     let recorded = std::fs::read_dir(directory.path())
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -312,25 +297,16 @@ fn forks_do_not_meet() {
 /// On a disk of 1 MiB, and with a limit for the size of files.
 fn a_full_disk_is_no_signal() {
     let directory = temporary();
-    let own = std::env::current_exe().unwrap();
-    let script = "mount -t tmpfs -o size=1m none \"$DIRECTORY\" && \"$0\"";
+    let count = |shell: &mut Command, script: &str| -> usize {
+        let text =
+            output(with_program(shell.args(["-c", script]), &role("full", directory.path())));
+        text.split(' ').next().unwrap().parse().unwrap()
+    };
     if have(&[Privilege::Mounts]) {
-        let mut full = unshare();
-        full.args(["--mount", "sh", "-c", script])
-            .arg(&own)
-            .env("ROLE", "full")
-            .env("DIRECTORY", directory.path());
-        let text = output(&mut full);
-        let count: usize = text.split(' ').next().unwrap().parse().unwrap();
-        assert!((100..1000).contains(&count), "{text}");
+        let script = "mount -t tmpfs -o size=1m none \"$DIRECTORY\" && \"$0\"";
+        let full = count(unshare().args(["--mount", "sh"]), script);
+        assert!((100..1000).contains(&full), "{full}");
     }
-    let mut limited = Command::new("sh");
-    limited
-        .args(["-c", "ulimit -f 5500; \"$0\""])
-        .arg(&own)
-        .env("ROLE", "full")
-        .env("DIRECTORY", directory.path());
-    let text = output(&mut limited);
-    let count: usize = text.split(' ').next().unwrap().parse().unwrap();
-    assert!(count > 10, "{text}");
+    let limited = count(&mut Command::new("sh"), "ulimit -f 5500; \"$0\"");
+    assert!(limited > 10, "{limited}");
 }
