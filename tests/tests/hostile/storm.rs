@@ -9,7 +9,7 @@ use end_to_end::tool::output;
 #[test]
 fn a_short_storm() {
     let mut storm = Command::new(env!("CARGO_BIN_EXE_storm"));
-    let done = output(storm.arg(jitscribe().get_program()).arg("10"));
+    let done = output(storm.arg(jitscribe().get_program()).arg("5"));
     let table = String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success(), "{table}\n{}", String::from_utf8_lossy(&done.stderr));
     // Every scene is in the table, be it as left out.

@@ -295,9 +295,11 @@ impl Later {
 }
 
 impl Drop for Later {
-    /// Kills it if the test fails: then it may wait for its end for ever.
+    /// Kills it if the test fails: then it may wait for its end for ever. Otherwise it has ended, and its process id may be another's.
     fn drop(&mut self) {
-        if let Ok(pid) = std::fs::read_to_string(self.pid_file()) {
+        if std::thread::panicking()
+            && let Ok(pid) = std::fs::read_to_string(self.pid_file())
+        {
             _ = Command::new("kill").args(["-KILL", pid.trim()]).status();
         }
     }
