@@ -357,10 +357,10 @@ impl Storm {
             scene.count(parent);
             self.judge(name, &mut scene, found);
             parent.free();
-            sys::forget_orphans();
             // Children that were created and have not reported that they are done.
             let end = Instant::now() + PATIENCE;
             loop {
+                let has_children = sys::forget_orphans();
                 let left: Vec<Entry> =
                     self.truth.entries().filter(|entry| entry.state() != State::Free).collect();
                 if left.is_empty() {
@@ -369,10 +369,8 @@ impl Storm {
                 for entry in left {
                     if entry.state() == State::Done {
                         self.look_at_heir(name, &mut scene, folder, entry);
-                    } else if entry.pid() == 0
-                        && Instant::now() + PATIENCE > end + Duration::from_secs(2)
-                    {
-                        // Claimed by a parent that did not come to fork.
+                    } else if entry.pid() == 0 && !has_children {
+                        // Claimed by a parent that did not come to fork. A child that was not yet given processor time would write to it.
                         entry.free();
                     }
                 }

@@ -205,10 +205,16 @@ pub fn send(pid: i32, signal: i32) {
     unsafe { libc::kill(pid, signal) };
 }
 
-/// Reaps children of children that have ended. No other thread may wait for a child of this process at the same time.
-pub fn forget_orphans() {
-    // SAFETY: nothing is written.
-    unsafe { while libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) > 0 {} }
+/// Reaps children of children that have ended, and says whether others are left. No other thread may wait for a child of this process at the same time.
+pub fn forget_orphans() -> bool {
+    loop {
+        // SAFETY: nothing is written.
+        match unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } {
+            0 => return true,
+            -1 => return false,
+            _ => {}
+        }
+    }
 }
 
 /// Takes away what [`mount_small`] mounted.
