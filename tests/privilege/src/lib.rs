@@ -36,6 +36,8 @@ pub enum Privilege {
     Processes,
     /// To be root, and to start programs as another user.
     OtherUsers,
+    /// That programs with the set-user-id bit get the rights of their owner: a seccomp filter usually forbids it (`no_new_privs`).
+    SetUserId,
     /// To trace programs that the test starts, and to change their system calls.
     Trace,
     /// To record the user's own programs by perf: containers refuse perf_event_open, and so does a high `perf_event_paranoid`.
@@ -62,6 +64,7 @@ impl fmt::Display for Privilege {
             Self::Mounts => "mount namespaces (unshare --mount)",
             Self::Processes => "PID namespaces (unshare --mount --pid --mount-proc)",
             Self::OtherUsers => "root, with the right to start programs as another user",
+            Self::SetUserId => "set-user-id programs (no_new_privs forbids them)",
             Self::Trace => "ptrace (strace)",
             Self::Perf => "perf_event_open (perf record)",
             Self::PerfOfAll => "perf_event_open for all processes (perf record -a)",
@@ -78,7 +81,7 @@ impl fmt::Display for Privilege {
 impl Privilege {
     /// Why it is not there, if it is not. Found out by trying, once for each program.
     fn missing(self) -> Option<&'static str> {
-        static ANSWERS: [OnceLock<Option<String>>; 12] = [const { OnceLock::new() }; 12];
+        static ANSWERS: [OnceLock<Option<String>>; 13] = [const { OnceLock::new() }; 13];
         ANSWERS[self as usize].get_or_init(|| try_it(&mut self.trial())).as_deref()
     }
 
@@ -101,6 +104,11 @@ impl Privilege {
                 let mut other = Command::new("setpriv");
                 other.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "true"]);
                 other
+            }
+            Self::SetUserId => {
+                let mut grep = Command::new("grep");
+                grep.args(["-q", "^NoNewPrivs:.0$", "/proc/self/status"]);
+                grep
             }
             Self::Trace => {
                 let mut strace = Command::new("strace");

@@ -81,7 +81,7 @@ fn missing() {
 
 /// A copy of this program that belongs to another user, whose rights it gets.
 fn set_user_id() {
-    if !have(&[Privilege::OtherUsers]) {
+    if !have(&[Privilege::OtherUsers, Privilege::SetUserId]) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
