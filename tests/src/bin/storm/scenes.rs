@@ -356,13 +356,15 @@ impl Storm {
             let found = dump.and_then(|dump| self.compare(parent, dump.as_deref(), THREADS as u64));
             scene.count(parent);
             self.judge(name, &mut scene, found);
-            parent.free();
-            // Children that were created and have not reported that they are done.
+            // Children that were created and have not reported that they are done. A child begins by copying its parent's record, which stays until
+            // then.
             let end = Instant::now() + PATIENCE;
             loop {
                 let has_children = sys::forget_orphans();
-                let left: Vec<Entry> =
-                    self.truth.entries().filter(|entry| entry.state() != State::Free).collect();
+                let is_child = |entry: &Entry| entry.number() != parent.number();
+                let left: Vec<Entry> = (self.truth.entries().filter(is_child))
+                    .filter(|entry| entry.state() != State::Free)
+                    .collect();
                 if left.is_empty() {
                     break;
                 }
@@ -380,6 +382,7 @@ impl Storm {
                 }
                 std::thread::sleep(Duration::from_millis(1));
             }
+            parent.free();
         }
         Self::row(name, &scene);
     }

@@ -152,19 +152,22 @@ fn costs(profile: &str, map: &mut impl CodeMap) -> Costs {
 }
 
 /// A name with one of few numbers: defined again, or referred to.
-fn name(names: &'static [&'static str]) -> impl Strategy<Value = String> {
-    (1..4_u64, prop::option::of(prop::sample::select(names))).prop_map(|(id, name)| match name {
-        Some(name) => format!("({id}) {name}"),
-        None => format!("({id})"),
-    })
+/// Boxed, as the others here: the type of all that is combined takes ten seconds to compile.
+fn name(names: &'static [&'static str]) -> BoxedStrategy<String> {
+    (1..4_u64, prop::option::of(prop::sample::select(names)))
+        .prop_map(|(id, name)| match name {
+            Some(name) => format!("({id}) {name}"),
+            None => format!("({id})"),
+        })
+        .boxed()
 }
 
 const OBJECTS: &[&str] = &["???", "/bin/x", "/bin/y", "/bin/y"];
 const FILES: &[&str] = &["???", "x.c", "y.c"];
 const FUNCTIONS: &[&str] = &["main", "0x1000", "0x1010", "0x2000'2", "f"];
 
-fn lines() -> impl Strategy<Value = String> {
-    let at = || prop::sample::select(vec!["0x1000 1", "+3 *", "* +1", "0x2000 0", "-1 -1"]);
+fn lines() -> BoxedStrategy<String> {
+    let at = || prop::sample::select(vec!["0x1000 1", "+3 *", "* +1", "0x2000 0", "-1 -1"]).boxed();
     let function =
         (prop::option::of(name(OBJECTS)), prop::option::of(name(FILES)), name(FUNCTIONS)).prop_map(
             |(object, file, name)| {
@@ -193,12 +196,13 @@ fn lines() -> impl Strategy<Value = String> {
         },
     );
     prop_oneof![
-        2 => jump,
-        4 => (at(), 1..99_u64).prop_map(|(at, cost)| format!("{at} {cost}\n")),
-        3 => function,
-        3 => call,
-        1 => name(FILES).prop_map(|name| format!("fi={name}\n")),
+        2 => jump.boxed(),
+        4 => (at(), 1..99_u64).prop_map(|(at, cost)| format!("{at} {cost}\n")).boxed(),
+        3 => function.boxed(),
+        3 => call.boxed(),
+        1 => name(FILES).prop_map(|name| format!("fi={name}\n")).boxed(),
     ]
+    .boxed()
 }
 
 proptest! {
