@@ -2,5 +2,6 @@
 
 mod cost;
 mod names;
+mod outputs;
 mod process;
 mod storm;

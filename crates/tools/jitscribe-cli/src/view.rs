@@ -1,9 +1,11 @@
 //! What the verbs that show recordings have in common: where they print and write, and their JSON.
 
+use std::ffi::OsStr;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::sync::Arc;
 
-use jitscribe_inject::output::Output;
+use jitscribe_inject::output::{Folder, Output};
 use profile_text::Line;
 use serde::Serialize;
 
@@ -51,6 +53,11 @@ impl Target {
     /// A file at `path`, or standard output. Fails if it may not be written, before work is spent on it.
     pub fn open(path: Option<&Path>, replace: bool) -> Result<Self> {
         Ok(Self(path.map(|path| Output::create(path, replace)).transpose()?))
+    }
+
+    /// A file in a folder that is open.
+    pub fn within(folder: &Arc<Folder>, name: &OsStr, replace: bool) -> Result<Self> {
+        Ok(Self(Some(Output::create_in(folder, name, replace)?)))
     }
 
     /// Writes it.

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use code_timeline::{AddressSpaceId, CodeId};
 use serde::Serialize;
@@ -15,7 +16,7 @@ use super::code_table::CodeTable;
 use super::files::code_list_name;
 use super::images::Images;
 use super::listed_codes::{ListedCodes, ListedNames};
-use super::output::Output;
+use super::output::{Folder, Output};
 use super::plan::Plan;
 use super::recording_index::RecordingIndex;
 use super::top::Hits;
@@ -67,17 +68,19 @@ struct InImage {
 pub fn write(
     list: &ListedCodes,
     mut names: ListedNames,
-    (folder, replace): (&Path, bool),
+    (folder, replace): (Option<&Arc<Folder>>, bool),
     (plan, images): (&Plan, &Images),
     index: &RecordingIndex,
     table: &CodeTable<'_>,
     hits: &Hits,
 ) -> Result<()> {
+    // No images, no list.
+    let Some(folder) = folder else { return Ok(()) };
     let mut texts: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
     for arena in &plan.arenas {
         let text = texts.entry(index.processes.pid(arena.space)).or_default();
         if text.is_empty() {
-            add_line(text, &HEADER).map_err(Error::file(folder))?;
+            add_line(text, &HEADER).map_err(Error::file(folder.path()))?;
         }
     }
     let file_name =
@@ -123,12 +126,11 @@ pub fn write(
             samples: hits.in_code(listed.code),
             images: images.collect(),
         };
-        add_line(text, &line).map_err(Error::file(folder))?;
+        add_line(text, &line).map_err(Error::file(folder.path()))?;
     }
     for (pid, text) in texts {
-        let path = folder.join(code_list_name(pid));
-        let mut output = Output::create(&path, replace)?;
-        output.file().write_all(&text).map_err(Error::file(&path))?;
+        let mut output = Output::create_in(folder, code_list_name(pid).as_ref(), replace)?;
+        output.file().write_all(&text).map_err(Error::file(folder.path()))?;
         output.finish()?;
     }
     Ok(())

@@ -1,8 +1,9 @@
 //! Writes one image; several threads prepare its parts.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
 use std::ops::Range;
-use std::path::Path;
+use std::sync::Arc;
 
 use code_image::jitdump::{Converter, LineTable};
 use code_image::{Finished, ImageWriter, Part, Target, VisibleCode};
@@ -18,14 +19,14 @@ use super::php::InterpreterFrame;
 use super::plan::{ImageCode, PlannedImage};
 use super::source_lines::{CachedResolver, SourceResolver};
 use super::top::{CodeDescription, Hits, Top};
-use crate::output::Output;
+use crate::output::{Folder, Output};
 use crate::{Error, Result};
 
 /// How images are written.
 #[derive(Clone, Copy)]
 pub struct ImageOptions<'a> {
-    /// Their folder, which exists.
-    pub folder: &'a Path,
+    /// Their folder; `None` if there are no images.
+    pub folder: Option<&'a Arc<Folder>>,
     /// Whether to replace existing images.
     pub replace: bool,
     /// The line table to use.
@@ -48,14 +49,14 @@ pub struct ImageOptions<'a> {
 /// read at a time.
 const RUN: usize = 2048;
 
-/// Writes `image` to the file `path`. `place` gets the end of its text and the size of its unwind tables, and returns
+/// Writes `image` to the file `name` in `folder`. `place` gets the end of its text and the size of its unwind tables, and returns
 /// the address for these. `top` gets the codes with samples, or on the stacks of samples, and `listed` the names of those in the list.
 #[expect(
     clippy::too_many_arguments,
     reason = "what to write, from which tables, and two callbacks"
 )]
 pub fn write(
-    path: &Path,
+    (folder, name): (&Arc<Folder>, &OsStr),
     image: &PlannedImage,
     table: &CodeTable<'_>,
     target: Target,
@@ -65,10 +66,10 @@ pub fn write(
     place: impl Fn(u64, u64) -> Option<u64>,
 ) -> Result<Finished> {
     let failed = |error: code_image::Error| match error {
-        code_image::Error::Io(source) => Error::File { path: path.to_owned(), source },
-        other => Error::format(path)(other),
+        code_image::Error::Io(source) => Error::File { path: folder.path().join(name), source },
+        other => Error::format(folder.path().join(name))(other),
     };
-    let mut output = Output::create(path, options.replace)?;
+    let mut output = Output::create_in(folder, name, options.replace)?;
     let mut writer = ImageWriter::new(output.file(), target, image.span.clone()).map_err(failed)?;
     writer.expect(image.shown.len());
     if options.stack_copies {

@@ -94,6 +94,7 @@ impl Images {
         // For the current address space; arenas of one address space are adjacent in the plan.
         let mut free: Option<(AddressSpaceId, Free)> = None;
         for arena in &plan.arenas {
+            let Some(folder) = options.folder else { continue };
             if index.stack_copies && free.as_ref().is_none_or(|(space, _)| *space != arena.space) {
                 // Free in all of its arenas, with space for their tables.
                 let spans = plan.arenas_of(arena.space).iter().map(|arena| arena.span.clone());
@@ -109,7 +110,8 @@ impl Images {
             for (part, image) in arena.images.iter().enumerate() {
                 let is_only = arena.images.len() == 1 || is_layered && part == 0;
                 let part = (!is_only).then_some(part);
-                let path = options.folder.join(image_name(pid, arena_of_pid, part));
+                let name = image_name(pid, arena_of_pid, part);
+                let path = folder.path().join(&name);
                 let place = |from: u64, size: u64| {
                     let place = free.as_ref()?.1.first(from.max(taken), size)?;
                     (place + size - arena.span.start < REACH).then_some(place)
@@ -120,7 +122,8 @@ impl Images {
                 let names_of = (&mut images.top, &mut images.names);
                 let finished = {
                     let names = (arena.space, &names);
-                    image::write(&path, image, table, target, options, names_of, names, place)?
+                    let file = (folder, name.as_ref());
+                    image::write(file, image, table, target, options, names_of, names, place)?
                 };
                 if let Some(tables) = finished.eh_frame.as_ref().filter(|_| is_layered) {
                     taken = tables.address + tables.len;

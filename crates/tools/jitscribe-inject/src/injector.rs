@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fmt;
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use code_image::jitdump::LineTable;
 use perf_data::{BuildId, Writer};
@@ -24,7 +24,7 @@ use super::interpreted::InterpretedFrames;
 use super::listed_codes::ListedCodes;
 use super::locate::SearchPaths;
 use super::mapped_files::Guesses;
-use super::output::{self, Output};
+use super::output::{Folder, Output};
 use super::parallel::join;
 use super::plan::{CodeLayout, Plan};
 use super::progress::{Progress, Stage};
@@ -226,14 +226,10 @@ impl<'a> Injector<'a> {
         }
         warnings.extend(plan.warnings());
         let folder = self.folder(&destination)?;
-        if !plan.arenas.is_empty() {
-            output::folder(&folder)?;
-        }
-        // perf opens the images by this path, in any working directory.
-        let folder = if plan.arenas.is_empty() {
-            folder
-        } else {
-            fs::canonicalize(&folder).map_err(Error::file(&folder))?
+        let folder = match plan.arenas.is_empty() {
+            true => None,
+            // perf opens the images by this path, in any working directory.
+            false => Some(Arc::new(Folder::create(&folder)?.canonical()?)),
         };
         let script_text = |url: &[u8]| codes.table.script_text(url);
         let sources = SourceResolver::new(&self.sources, self.files).script_texts(&script_text);
@@ -245,7 +241,7 @@ impl<'a> Injector<'a> {
             input.attrs(),
             &|space| codes.targets.target(space, input.features()),
             ImageOptions {
-                folder: &folder,
+                folder: folder.as_ref(),
                 replace: self.replace,
                 lines: self.lines,
                 sources: &sources,
@@ -259,10 +255,12 @@ impl<'a> Injector<'a> {
         )?;
 
         warnings.extend(sources.into_warnings());
-        if codes.table.logged() > 0 && !plan.arenas.is_empty() {
-            let scripts = folder.join(SOURCES);
+        if let Some(folder) = folder.as_ref().filter(|_| codes.table.logged() > 0) {
             let sampled = codes.table.in_v8_logs(hits.codes());
-            v8_log::write_sampled(&scripts, sampled).map_err(Error::file(&scripts))?;
+            let written = folder
+                .inner(SOURCES.as_ref())
+                .and_then(|scripts| v8_log::write_sampled(&scripts, sampled));
+            written.map_err(Error::file(folder.path().join(SOURCES)))?;
         }
 
         progress(Progress::Begins(Stage::WritingRecording));
@@ -294,7 +292,7 @@ impl<'a> Injector<'a> {
                 code_list::write(
                     &list,
                     names,
-                    (&folder, replace),
+                    (folder.as_ref(), replace),
                     (&plan, &images),
                     index,
                     &codes.table,

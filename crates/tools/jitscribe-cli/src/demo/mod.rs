@@ -17,7 +17,7 @@ use crate::source_lines::SourceLineArgs;
 use crate::text::Out;
 use crate::text::shell_word;
 use crate::{Error, Result, companion, note, record, report, text};
-use jitscribe_inject::output;
+use jitscribe_inject::output::Folder;
 use printed::{excerpt_around, perf};
 
 /// The program that is recorded: `examples/demo-jit`.
@@ -182,7 +182,7 @@ fn print_rest(folder: &Path) {
 fn folder(args: &Args) -> Result<PathBuf> {
     let folder = match &args.output {
         Some(folder) => {
-            output::folder(folder)?;
+            Folder::create(folder)?;
             folder.clone()
         }
         None => {

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use code_image::jitdump::{Converter, LineTable};
 use code_image::{ObjectFormat, ObjectWriter, Target};
@@ -10,7 +11,7 @@ use jitdump::Dump;
 use super::input::Input;
 use super::live::{Live, Piece};
 use crate::{Error, Result, note, text};
-use jitscribe_inject::output::{self, Output};
+use jitscribe_inject::output::{Folder, Output};
 use jitscribe_inject::output_limits::split_into_arenas;
 
 /// The start of an arena is rounded down to a multiple of this.
@@ -46,15 +47,15 @@ pub fn write(
         note::warning(input.message("no code is live at that time, so no file is written"));
         return Ok(());
     }
-    output::folder(folder)?;
+    let folder = Arc::new(Folder::create(folder)?);
     let mut last = PathBuf::new();
     let (extension, disassemble) = ways(format);
     for &arena in &arenas {
         let start = arena.first().map_or(0, arena_start);
         let name = format!("jit-{}-{start:x}", dump.header().pid);
-        let path = folder.join(format!("{name}.{extension}"));
-        object(target, format, arena, &name, &path, force)?;
-        last = path;
+        let output = Output::create_in(&folder, format!("{name}.{extension}").as_ref(), force)?;
+        last = output.path().to_owned();
+        object(target, format, arena, &name, output)?;
     }
     note::say(format_args!(
         "{}: {} pieces of code in {} files; next: {disassemble} {}",
@@ -77,14 +78,13 @@ fn object(
     format: ObjectFormat,
     arena: &[Piece<'_, '_>],
     name: &str,
-    path: &Path,
-    force: bool,
+    mut output: Output,
 ) -> Result<()> {
     let (Some(first), Some(last)) = (arena.first(), arena.last()) else { return Ok(()) };
     let span: Range<u64> = arena_start(first)..last.end;
-    let mut output = Output::create(path, force)?;
+    let path = output.path().to_owned();
     let mut writer = ObjectWriter::new(output.file(), target, format, span)
-        .map_err(Error::format(path))?
+        .map_err(Error::format(&path))?
         .named(name);
     let mut room = Converter::new(target.machine.into());
     for piece in arena {
@@ -92,8 +92,8 @@ fn object(
         room.convert(load, piece.start, visible, LineTable::Source, |code| {
             writer.add(code, load.timestamp)
         })
-        .map_err(Error::format(path))?;
+        .map_err(Error::format(&path))?;
     }
-    writer.finish().map_err(Error::format(path))?;
+    writer.finish().map_err(Error::format(&path))?;
     Ok(output.finish()?)
 }

@@ -1,9 +1,11 @@
 //! `jitscribe export --parquet`: tables of a recording, beside those of other hosts.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use std::{env, fs};
 
+use jitscribe_inject::output::Folder;
 use profile::Profile;
 use profile_parquet::{Error as TableError, Options};
 
@@ -86,21 +88,28 @@ pub fn run(args: Export<'_>, folder: &Path) -> Result<()> {
         other => Error::Refused(other.to_string()),
     })?;
     // All of them can be written before the first one is.
+    let top = Arc::new(Folder::create(folder)?);
     let mut targets = Vec::new();
     let mut bytes = 0_u64;
     for file in &exported.files {
-        let path = folder.join(&file.path);
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(Error::file(parent))?;
-        }
         bytes = bytes.saturating_add(file.content.len() as u64);
-        targets.push((Target::open(Some(&path), args.force)?, file));
+        targets.push((target(&top, &file.path, args.force)?, file));
     }
     for (target, file) in targets {
         target.write(|out| out.write_all(&file.content))?;
     }
     say(args, profile, &exported, folder, bytes);
     Ok(())
+}
+
+/// A file below the folder, for whose path the folders are created. Links in it are refused.
+fn target(top: &Arc<Folder>, path: &Path, force: bool) -> Result<Target> {
+    let mut folder = Arc::clone(top);
+    for part in path.parent().into_iter().flat_map(Path::iter) {
+        let inner = folder.inner(part).map_err(Error::file(folder.path().join(part)))?;
+        folder = Arc::new(inner);
+    }
+    Target::within(&folder, path.file_name().unwrap_or_default(), force)
 }
 
 fn options(args: Export<'_>, profile: &Profile) -> Result<Options> {

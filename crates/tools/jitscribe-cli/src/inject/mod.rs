@@ -153,7 +153,7 @@ pub fn inject(args: &Args) -> Result<Report> {
         Destination::Stream(Box::new(text::Out::new()))
     } else {
         Destination::File(match &args.keep_old {
-            Some(old) => Output::keeping(&output, old)?,
+            Some(old) => Output::keeping(&output, old.file_name().unwrap_or_default())?,
             None => Output::create(&output, args.force)?,
         })
     };

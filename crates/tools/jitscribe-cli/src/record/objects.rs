@@ -11,7 +11,7 @@ use super::args::{Args, with_suffix};
 use crate::runtimes::Preparation;
 use crate::text::shell_word;
 use crate::{Error, Result};
-use jitscribe_inject::output;
+use jitscribe_inject::output::Folder;
 
 /// The environment variable that gives the library the folder.
 const VARIABLE: &str = "JITSCRIBE_DIR";
@@ -43,7 +43,7 @@ impl Objects {
         match DirBuilder::new().mode(0o700).create(&folder) {
             Err(error) if folder.is_dir() => {
                 drop(error);
-                output::folder(&folder)?;
+                Folder::create(&folder)?;
             }
             made => made.map_err(Error::file(&folder))?,
         }

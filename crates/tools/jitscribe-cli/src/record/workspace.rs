@@ -4,12 +4,13 @@ use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use jitscribe_inject::output::is_safe_from_others;
 use tempfile::TempDir;
 
 use crate::{Error, Result, text};
 
-/// A private folder beside the output, with the recording as perf writes it and the dumps
-/// of runtimes that let us choose the place. Dropping this deletes the folder, unless it is to be kept.
+/// A private folder with the recording as perf writes it and the dumps of runtimes that let us choose the place. It is beside the output,
+/// unless another user could replace it there. Dropping this deletes the folder, unless it is to be kept.
 #[derive(Debug)]
 pub struct Workspace {
     path: PathBuf,
@@ -25,13 +26,20 @@ impl Workspace {
         };
         let (path, temporary) = match keep_at {
             Some(path) => {
+                if !is_safe_from_others(beside) {
+                    return Err(Error::Refused(format!(
+                        "--keep-raw: other users may replace {}, where perf would write; write to a folder of your own with -o FILE",
+                        text::path(path)
+                    )));
+                }
                 DirBuilder::new().mode(0o700).create(path).map_err(Error::file(path))?;
                 (path.to_owned(), None)
             }
             None => {
                 let mut builder = tempfile::Builder::new();
                 builder.prefix(".jitscribe-").permissions(Permissions::from_mode(0o700));
-                let folder = builder.tempdir_in(beside).map_err(Error::file(beside))?;
+                let place = safe_place(beside);
+                let folder = builder.tempdir_in(place).map_err(Error::file(place))?;
                 (folder.path().to_owned(), Some(folder))
             }
         };
@@ -56,6 +64,16 @@ impl Workspace {
             // The path is known already.
             _ = folder.keep();
         }
+    }
+}
+
+/// Where a folder of ours stays ours. Root often records in a folder of the user whose program it is: there, the user could put a link
+/// in the place of the workspace, through which perf then writes as root. `/var/tmp` has the sticky bit, and is on a disk.
+fn safe_place(beside: &Path) -> &Path {
+    let other = Path::new("/var/tmp");
+    match is_safe_from_others(beside) || !is_safe_from_others(other) {
+        true => beside,
+        false => other,
     }
 }
 

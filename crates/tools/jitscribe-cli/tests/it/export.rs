@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::symlink;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
@@ -152,6 +153,14 @@ fn nothing_is_overwritten_and_errors_say_what_there_is() {
     }
     assert!(export(&bench, &tables).stderr.contains("--force"));
     assert_eq!(export(&bench, &[&tables[..], &["--force"]].concat()).code, 0);
+    // Not through a link that another user may have put there.
+    for folder in ["theirs", "elsewhere"] {
+        fs::create_dir(bench.path(folder)).expect("a folder");
+    }
+    symlink("../elsewhere", bench.path("theirs/samples")).expect("a link");
+    let through = export(&bench, &["--parquet", "theirs"]);
+    assert!(through.code == 1 && through.stderr.contains("theirs/samples"), "{}", through.stderr);
+    assert_eq!(fs::read_dir(bench.path("elsewhere")).expect("a folder").count(), 0);
     for (words, said) in [
         (&["--parquet", "run.data"][..], "not a folder"),
         (&["--folded", "--tid", "1"], "threads with samples: "),

@@ -47,7 +47,7 @@ pub struct FoundImage {
 /// If the folder cannot be created, or is another user's trap.
 pub fn create(folder: &Path, user: u32) -> Result<()> {
     let is_new = !folder.exists();
-    output::folder(folder)?;
+    output::Folder::create(folder)?;
     if is_new {
         let readable = fs::Permissions::from_mode(0o755);
         fs::set_permissions(folder, readable).map_err(Error::file(folder))?;
