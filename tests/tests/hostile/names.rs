@@ -29,6 +29,10 @@ const CODE: [u8; 32] = {
 
 /// A character that a terminal must not get; a newline ends lines.
 fn is_dangerous(c: char) -> bool {
+    // Nearly all characters, and there are millions: decided first.
+    if (' '..='~').contains(&c) {
+        return false;
+    }
     let code = u32::from(c);
     let is_control = code < 0x20 && c != '\n' || (0x7f..0xa0).contains(&code);
     let bidi = [0x61c, 0x200e, 0x200f].contains(&code)
