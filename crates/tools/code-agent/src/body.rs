@@ -8,6 +8,7 @@ use jitscribe_inject::CodeLines;
 use crate::images::CodeImage;
 use crate::only_code::only_code;
 use crate::protocol::Frame;
+use crate::request_budget::shortened;
 
 /// What is known of a code beside its place.
 #[derive(Debug)]
@@ -59,10 +60,9 @@ impl Body {
 
     /// The functions at an address, the innermost first.
     pub(crate) fn frames(&self, address: u64) -> Vec<Frame> {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let frames = self.lines.at(address).map(|frame| Frame {
-            function: text(frame.function),
-            file: text(frame.file),
+            function: shortened(frame.function),
+            file: shortened(frame.file),
             line: frame.line,
             inlined: frame.inlined,
         });

@@ -6,6 +6,7 @@ use jitdump::{CodeEvent, Dump, HEADER_SIZE, Header};
 use crate::file::{FileKind, FilePart, FileStatus, KnownFile};
 use crate::file_codes::{FileCodes, Nearest, Space};
 use crate::protocol::{Resolved, ResolvedCode, Unknown};
+use crate::request_budget::RequestBudget;
 
 /// A dump is given up if more than this is held while the end of a record is missing.
 const MOST_HELD: usize = 16 << 20;
@@ -183,13 +184,18 @@ impl FollowedFile {
     }
 
     /// What is at addresses, which are sorted, each with a time. Fills in what is not known yet.
-    pub(crate) fn resolve(&self, sorted: &[(u64, u64)], resolved: &mut [Resolved], work: &mut u64) {
+    pub(crate) fn resolve(
+        &self,
+        sorted: &[(u64, u64)],
+        resolved: &mut [Resolved],
+        budget: &mut RequestBudget,
+    ) {
         let has_times = self.kind == FileKind::Jitdump && !self.has_other_clock;
         let at =
             |(address, time): &(u64, u64)| (*address, if has_times { *time } else { u64::MAX });
         let timed: Vec<(u64, u64)> = sorted.iter().map(at).collect();
         let mut found = vec![Nearest::default(); timed.len()];
-        if !self.codes.find(&timed, &mut found, work) {
+        if !self.codes.find(&timed, &mut found, &mut budget.work) {
             return;
         }
         // Addresses of one code mostly follow each other.
@@ -211,8 +217,12 @@ impl FollowedFile {
                 *resolved = Resolved::Unknown(Unknown::Description);
                 continue;
             };
+            let Some(frames) = budget.frames(body, code.described(*address)) else {
+                *resolved = Resolved::Unknown(Unknown::Description);
+                continue;
+            };
             *resolved = Resolved::Code(Box::new(ResolvedCode {
-                frames: body.frames(code.described(*address)),
+                frames,
                 address: code.address,
                 size: code.size,
                 loaded: Some(code.loaded).filter(|_| has_times),

@@ -31,6 +31,7 @@ mod process_files;
 mod processes;
 mod processes_with_files;
 pub mod protocol;
+mod request_budget;
 
 pub use build_id::BuildId;
 pub use file::{FileIdentity, FileKind, FilePart, FileReading, FileStatus, KnownFile};

@@ -4,6 +4,7 @@ use crate::file::{FileReading, KnownFile};
 use crate::file_codes::Space;
 use crate::followed_file::FollowedFile;
 use crate::protocol::{Resolved, SourceInfo, Unknown};
+use crate::request_budget::RequestBudget;
 
 /// The most files of a process: a map, and a few dumps.
 const MOST: usize = 8;
@@ -82,10 +83,14 @@ impl ProcessFiles {
     }
 
     /// What is at addresses, which are sorted, each with a time.
-    pub(crate) fn resolve(&self, sorted: &[(u64, u64)], work: &mut u64) -> Vec<Resolved> {
+    pub(crate) fn resolve(
+        &self,
+        sorted: &[(u64, u64)],
+        budget: &mut RequestBudget,
+    ) -> Vec<Resolved> {
         let mut resolved = vec![Resolved::Unknown(Unknown::Code); sorted.len()];
         for file in &self.0 {
-            file.resolve(sorted, &mut resolved, work);
+            file.resolve(sorted, &mut resolved, budget);
         }
         resolved
     }

@@ -15,6 +15,7 @@ use crate::protocol::{
     Address, Answer, Ask, Content, ProcessInfo, Request, Resolved, ResolvedCode, SourceInfo,
     Unknown,
 };
+use crate::request_budget::RequestBudget;
 
 /// A process. Its id may be used again later, with another start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,9 +84,6 @@ const AHEAD: u64 = 500_000_000;
 
 /// What reading something costs beside its bytes, as a number of bytes that can be copied in this time.
 const READ: u64 = 4096;
-
-/// How many pairs of a code and an address one request may take: a fraction of a second of work.
-const WORK: u64 = 50_000_000;
 
 impl<S: Source> Process<S> {
     /// Whether there is code in one of its logs.
@@ -326,7 +324,7 @@ impl<S: Source> Processes<S> {
                 by_process.entry(key).or_default().push(number);
             }
         }
-        let mut work = WORK;
+        let mut budget = RequestBudget::new();
         for (key, mut numbers) in by_process {
             // What was announced before the question is in the answer.
             self.update(key, now);
@@ -336,7 +334,7 @@ impl<S: Source> Processes<S> {
             };
             numbers.sort_by_key(asked);
             let sorted: Vec<(u64, u64)> = numbers.iter().map(asked).collect();
-            let answers = self.resolve_in(peer, key, &sorted, &mut work);
+            let answers = self.resolve_in(peer, key, &sorted, &mut budget);
             for (number, answer) in numbers.into_iter().zip(answers) {
                 if let Some(resolved) = resolved.get_mut(number) {
                     *resolved = answer;
@@ -355,24 +353,23 @@ impl<S: Source> Processes<S> {
         peer: Peer,
         key: ProcessKey,
         sorted: &[(u64, u64)],
-        work: &mut u64,
+        budget: &mut RequestBudget,
     ) -> Vec<Resolved> {
         let mut resolved = vec![Resolved::Unknown(Unknown::Code); sorted.len()];
         let Some(process) = self.processes.get(&key) else { return resolved };
         if !process.has_logged_code() {
-            // One process must not take the work that others in this request need.
-            let mut own = *work / 8;
-            *work -= own;
+            let mut own = budget.take_for_process(budget.work / 8);
             let resolved = process.files.resolve(sorted, &mut own);
-            *work += own;
+            budget.give_back(&own);
             return resolved;
         }
         let mut found = vec![Candidates::default(); sorted.len()];
         for (index, (_, log)) in process.logs.iter().enumerate() {
-            if !log.find(index, sorted, &mut found, work) {
+            if !log.find(index, sorted, &mut found, &mut budget.work) {
                 return resolved;
             }
         }
+        let mut own = budget.take_for_process(0);
         // Those that were loaded and not unloaded; and of code that was first sampled before its announcement was written, the
         // first at the address.
         let mut answers: Vec<(usize, Candidate, u64)> = Vec::new();
@@ -407,9 +404,11 @@ impl<S: Source> Processes<S> {
                 };
                 let at = codes.binary_search_by_key(&code.at(), Followed::at);
                 let body = at.ok().and_then(|at| bodies.get(at)?.clone());
-                *resolved = body.map_or(Resolved::Unknown(Unknown::Description), |body| {
+                let framed = body.and_then(|body| Some((own.frames(&body, *address)?, body)));
+                *resolved = framed.map_or(Resolved::Unknown(Unknown::Description), |it| {
+                    let (frames, body) = it;
                     Resolved::Code(Box::new(ResolvedCode {
-                        frames: body.frames(*address),
+                        frames,
                         address: code.address,
                         size: body.size,
                         loaded: Some(code.loaded),
@@ -422,6 +421,7 @@ impl<S: Source> Processes<S> {
                 });
             }
         }
+        budget.give_back(&own);
         resolved
     }
 

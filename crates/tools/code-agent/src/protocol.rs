@@ -93,7 +93,7 @@ pub enum Unknown {
     Process,
     /// No known code was there at this time.
     Code,
-    /// There was a code, but its description is gone, or too large.
+    /// There was a code, but its description is gone, or too large for this answer: ask about fewer addresses at a time.
     Description,
 }
 

@@ -1,7 +1,9 @@
 //! The table of processes, with logs that the library writes.
 
 use code_agent::access::Peer;
-use code_agent::protocol::{Address, Resolved, ResolvedCode, Unknown};
+use code_agent::protocol::{
+    Address, Ask, Content, Request, Resolved, ResolvedCode, Unknown, VERSION,
+};
 use code_agent::{Limits, ProcessKey, Processes};
 use code_log::{Budget, snapshot_within};
 use code_timeline::{CodeId, TimelineBuilder};
@@ -281,4 +283,35 @@ fn one_process_takes_no_more_than_its_share() {
     }
     assert_eq!(table.gauges().codes, 2000);
     assert!(updates > 1, "{updates}");
+}
+
+/// Eight thousand times a code with a long name would be gigabytes.
+#[test]
+fn an_answer_is_bounded_whatever_names_are() {
+    let long = "\u{1}".repeat(100_000);
+    let scribe = Scribe::builder().build();
+    let _long = scribe.load(&Code::at(0x10000, 64).named(&*long));
+    let _short = scribe.load(&Code::at(0x20000, 64).named("short"));
+    let mut table = table(&scribe, Limits::default());
+    let other = ProcessKey { pid: KEY.pid + 1, start: 1 };
+    table.found(other, facts(1000), found(&scribe));
+    let mut addresses = vec![asked(0x10000, None); 8000];
+    addresses.push(Address {
+        pid: other.pid,
+        start: Some(other.start),
+        address: 0x20000,
+        time: None,
+    });
+    let request = Request { version: VERSION, id: 1, ask: Ask::Resolve(addresses) };
+    let answer = table.answer(ROOT, &request, 1_000_000_000);
+    assert!(answer.line().len() < 16 << 20, "{}", answer.line().len());
+    let Content::Resolved(resolved) = answer.content else { panic!("an error") };
+    let of = |resolved: &Resolved| match resolved {
+        Resolved::Code(code) => Ok(code.frames[0].function.chars().count()),
+        Resolved::Unknown(why) => Err(*why),
+    };
+    // Cut, then left out; what another process has is answered.
+    assert_eq!(of(&resolved[0]), Ok(4097));
+    assert_eq!(of(&resolved[7999]), Err(Unknown::Description));
+    assert_eq!(of(&resolved[8000]), Ok("short".len()));
 }

@@ -1,0 +1,103 @@
+//! What the answer to one request may cost.
+
+use crate::body::Body;
+use crate::protocol::Frame;
+
+/// How many pairs of a code and an address one request may take: a fraction of a second of work.
+const WORK: u64 = 50_000_000;
+/// The most bytes of JSON of an answer's frames.
+const BYTES: usize = 16 << 20;
+/// The most bytes of a function's or a file's name in an answer. The rest is cut off.
+const LONGEST_NAME: usize = 4096;
+/// Bytes of a frame in JSON beside its names.
+const FRAME: usize = 64;
+
+/// What is left for the rest of a request.
+#[derive(Debug)]
+pub(crate) struct RequestBudget {
+    /// Pairs of a code and an address.
+    pub(crate) work: u64,
+    bytes: usize,
+}
+
+impl RequestBudget {
+    pub(crate) fn new() -> Self {
+        Self { work: WORK, bytes: BYTES }
+    }
+
+    /// Takes out what one process may use: it must not use up what the others in this request need.
+    pub(crate) fn take_for_process(&mut self, work: u64) -> Self {
+        let own = Self { work: work.min(self.work), bytes: self.bytes / 2 };
+        self.work -= own.work;
+        self.bytes -= own.bytes;
+        own
+    }
+
+    /// Returns what a process did not use.
+    pub(crate) fn give_back(&mut self, rest: &Self) {
+        self.work += rest.work;
+        self.bytes += rest.bytes;
+    }
+
+    /// The functions at an address of a code; `None` if they are too large for what is left.
+    pub(crate) fn frames(&mut self, body: &Body, address: u64) -> Option<Vec<Frame>> {
+        if self.bytes == 0 {
+            return None;
+        }
+        let frames = body.frames(address);
+        let size = |frame: &Frame| FRAME + json_size(&frame.function) + json_size(&frame.file);
+        let needed = frames.iter().map(size).sum();
+        // What was too large has taken its time: it counts, too.
+        let left = self.bytes.checked_sub(needed);
+        self.bytes = left.unwrap_or(0);
+        left.map(|_| frames)
+    }
+}
+
+/// The text of a name, cut where it is too long.
+pub(crate) fn shortened(name: &[u8]) -> String {
+    match name.get(..LONGEST_NAME) {
+        Some(begin) if name.len() > LONGEST_NAME => {
+            // Within a character, its first bytes are no text.
+            let whole = begin.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+            let is_text = begin.len() - whole.len() < 4;
+            let begin = if is_text { whole.into() } else { String::from_utf8_lossy(begin) };
+            format!("{begin}…")
+        }
+        _ => String::from_utf8_lossy(name).into_owned(),
+    }
+}
+
+/// How many bytes a text takes in JSON.
+fn json_size(text: &str) -> usize {
+    let size = |byte| match byte {
+        0..0x20 => 6,
+        b'"' | b'\\' => 2,
+        _ => 1,
+    };
+    text.bytes().map(size).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cut_between_characters() {
+        assert_eq!(shortened(b"f"), "f");
+        assert_eq!(shortened(b"\xff"), "\u{fffd}");
+        let long = "ä".repeat(LONGEST_NAME);
+        assert_eq!(shortened(long.as_bytes()), format!("{}…", "ä".repeat(LONGEST_NAME / 2)));
+        let odd = format!("x{long}");
+        assert_eq!(shortened(odd.as_bytes()), format!("x{}…", "ä".repeat(LONGEST_NAME / 2 - 1)));
+        let binary = vec![0xff; LONGEST_NAME + 1];
+        assert_eq!(shortened(&binary), format!("{}…", "\u{fffd}".repeat(LONGEST_NAME)));
+    }
+
+    #[test]
+    fn sizes_are_those_of_the_json() {
+        for text in ["", "a\"b\\c", "\n\u{1}\u{7f}ä", "…"] {
+            assert!(serde_json::to_string(text).unwrap().len() <= json_size(text) + 2, "{text:?}");
+        }
+    }
+}
