@@ -260,7 +260,11 @@ impl<'a> Injector<'a> {
             let written = folder
                 .inner(SOURCES.as_ref())
                 .and_then(|scripts| v8_log::write_sampled(&scripts, sampled));
-            written.map_err(Error::file(folder.path().join(SOURCES)))?;
+            // The recording has all else, and cannot be made again.
+            if let Err(error) = written {
+                let folder = folder.path().join(SOURCES);
+                warnings.push(Warning::SourcesNotKept { folder, cause: error.to_string() });
+            }
         }
 
         progress(Progress::Begins(Stage::WritingRecording));

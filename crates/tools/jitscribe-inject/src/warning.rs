@@ -193,6 +193,13 @@ pub enum Warning {
         /// Number of codes.
         codes: usize,
     },
+    /// The sources of scripts could not be kept beside the images, where another user may have put something else.
+    SourcesNotKept {
+        /// Their folder.
+        folder: PathBuf,
+        /// The system's error.
+        cause: String,
+    },
     /// A warning of the program that uses this library, for programs that add to a report's warnings.
     Other(String),
 }
@@ -369,6 +376,12 @@ impl Display for Warning {
                 f,
                 "code without gaps exceeds what one object file can show, so {codes} of its functions are \
                  shown in parts; offsets count from the beginning of each part",
+            ),
+            Self::SourcesNotKept { folder, cause } => write!(
+                f,
+                "{}: {}; the sources of scripts are not kept, and perf annotate shows code of theirs without source text",
+                shown(folder),
+                said(cause),
             ),
             Self::Other(text) => f.write_str(text),
         }
