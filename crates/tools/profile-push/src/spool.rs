@@ -6,10 +6,14 @@
 //!
 //! Several processes may add to one spool; one at a time sends. Two files are locked for this: `lock` during each change, and `sender` while a process sends.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
@@ -40,6 +44,12 @@ pub enum SpoolError {
         /// The limit.
         limit: u64,
     },
+    /// Another process holds the lock, and does not come to its end.
+    #[error("{}: another process has held this lock for {} s; end it, or use another folder", path.display(), LONGEST_LOCKED.as_secs())]
+    Locked {
+        /// The file that is locked.
+        path: PathBuf,
+    },
     /// There is no number left behind the last one.
     #[error("{}: no number is left for a new profile", folder.display())]
     NoNumber {
@@ -47,6 +57,9 @@ pub enum SpoolError {
         folder: PathBuf,
     },
 }
+
+/// A change takes as long as writing one profile to the disk. A process that has the lock for longer was stopped.
+const LONGEST_LOCKED: Duration = Duration::from_secs(30);
 
 /// For `map_err`.
 fn of(path: &Path) -> impl FnOnce(io::Error) -> SpoolError {
@@ -62,6 +75,8 @@ pub struct Spool {
     limit: u64,
     /// Locked while this process sends.
     sender: Option<File>,
+    /// What waited when the folder was last listed, without what has been sent since. New profiles come behind it.
+    listed: RefCell<VecDeque<Spooled>>,
 }
 
 /// What adding a profile did.
@@ -108,7 +123,13 @@ impl Spool {
     /// If the folder cannot be made or written.
     pub fn open(folder: &Path, kind: BodyKind, limit: u64) -> Result<Self, SpoolError> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(of(folder))?;
-        let spool = Self { folder: folder.to_owned(), kind, limit, sender: None };
+        let spool = Self {
+            folder: folder.to_owned(),
+            kind,
+            limit,
+            sender: None,
+            listed: RefCell::default(),
+        };
         spool.lock().map(|_| spool)
     }
 
@@ -128,14 +149,33 @@ impl Spool {
         let path = self.folder.join(name);
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true).mode(0o600);
-        options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
-        Ok((options.open(&path).map_err(of(&path))?, path))
+        // In a folder of another user, it may be anything, such as a FIFO that waits for a reader.
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+        options.custom_flags(flags.bits().cast_signed());
+        let file = options.open(&path).map_err(of(&path))?;
+        if !file.metadata().map_err(of(&path))?.is_file() {
+            return Err(of(&path)(io::Error::other("not a regular file")));
+        }
+        Ok((file, path))
     }
 
     fn lock(&self) -> Result<Locked, SpoolError> {
+        self.lock_within(LONGEST_LOCKED)
+    }
+
+    fn lock_within(&self, time: Duration) -> Result<Locked, SpoolError> {
         let (file, path) = self.lock_file("lock")?;
-        file.lock().map_err(of(&path))?;
-        Ok(Locked { file })
+        let begun = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Locked { file }),
+                Err(TryLockError::WouldBlock) if begun.elapsed() < time => {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                Err(TryLockError::WouldBlock) => return Err(SpoolError::Locked { path }),
+                Err(TryLockError::Error(source)) => return Err(SpoolError::File { path, source }),
+            }
+        }
     }
 
     /// All profiles, the oldest first; files of others are left out.
@@ -228,6 +268,8 @@ impl Spool {
             self.put(&half, body, || Ok(()))?;
         }
         self.delete(whole)?;
+        // The halves come next.
+        self.listed.borrow_mut().clear();
         self.make_space(&self.list()?, 0)
     }
 
@@ -321,16 +363,28 @@ impl Spool {
     /// # Errors
     /// If the folder cannot be read.
     pub fn oldest(&self) -> Result<Option<Spooled>, SpoolError> {
+        let mut listed = self.listed.borrow_mut();
+        // The folder is not listed again for each profile.
+        while let Some(first) = listed.front() {
+            if fs::symlink_metadata(self.path(first)).is_ok() {
+                return Ok(Some(first.clone()));
+            }
+            listed.pop_front();
+        }
         let waits = |it: &Spooled| it.state == FileState::Waiting && it.kind == self.kind;
-        Ok(self.list()?.into_iter().find(waits))
+        *listed = self.list()?.into_iter().filter(waits).collect();
+        Ok(listed.front().cloned())
     }
 
-    /// Reads a profile. A damaged one is set aside.
+    /// Reads a profile. A damaged one is set aside, and so is one that is larger than all that the spool may hold.
     ///
     /// # Errors
     /// If the file cannot be read.
     pub fn read(&self, spooled: &Spooled) -> Result<Content, SpoolError> {
         let path = self.path(spooled);
+        if spooled.size > self.limit {
+            return self.rename(spooled, FileState::Damaged).map(Content::Damaged);
+        }
         let mut options = OpenOptions::new();
         // Nothing that was put in the place of the file is followed, or waited for.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;

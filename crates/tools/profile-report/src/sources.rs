@@ -45,7 +45,10 @@ pub fn add<'p>(
             summary.sources_unknown = summary.sources_unknown.saturating_add(1);
             continue;
         };
-        let Some(rest) = left.checked_sub(text.text.len()) else {
+        // A text of short lines takes more than its bytes.
+        let ends = text.text.iter().filter(|byte| **byte == b'\n').count();
+        let size = text.text.len().max(size_of::<String>().saturating_mul(ends));
+        let Some(rest) = left.checked_sub(size) else {
             summary.sources_left_out = summary.sources_left_out.saturating_add(1);
             continue;
         };

@@ -253,11 +253,11 @@ fn source_lines(
     let range: RangeInclusive<u32> = begin..=end;
     match text {
         Some(file) if end.saturating_sub(begin) <= MOST_LINES => {
-            let there = range.take_while(|line| file.line(*line).is_some() || *line <= *highest);
-            lines.extend(there.map(|line| row(line, file.line(line).map(str::to_owned))));
+            let there = range.take_while(|line| file.has(*line) || *line <= *highest);
+            lines.extend(there.map(|line| row(line, file.line(line))));
         }
         Some(file) => {
-            lines.extend(known.iter().map(|line| row(*line, file.line(*line).map(str::to_owned))));
+            lines.extend(known.iter().map(|line| row(*line, file.line(*line))));
         }
         None => lines.extend(known.iter().map(|line| row(*line, None))),
     }
@@ -329,7 +329,7 @@ impl AnnotatedCode {
                 file: lossy(&frame.file),
                 line: frame.line,
                 column: frame.column,
-                text: sources.line(source, &frame.file, frame.line).map(str::to_owned),
+                text: sources.line(source, &frame.file, frame.line),
             });
             self.instructions.push(AnnotatedInstruction {
                 offset: line.offset,

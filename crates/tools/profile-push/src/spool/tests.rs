@@ -231,3 +231,62 @@ proptest! {
         }
     }
 }
+
+/// Of thousands of files, each is looked at once, and what another process adds or drops meanwhile counts.
+#[test]
+fn the_folder_is_listed_once() {
+    let folder = folder();
+    let spool = open(&folder, 1 << 20);
+    let bodies: Vec<ProfileBody> =
+        (0..50).map(|number| body(&format!("profile {number}"))).collect();
+    for body in &bodies {
+        spool.add(body).expect("space");
+    }
+    let first = spool.oldest().expect("a folder").expect("a file");
+    assert_eq!(spool.listed.borrow().len(), 50);
+    let other = open(&folder, 1 << 20);
+    other.remove(&first).expect("removed");
+    let last = body("added by another process");
+    other.add(&last).expect("space");
+    assert_eq!(drained(&spool), [&bodies[1..], &[last]].concat());
+    assert_eq!(spool.listed.borrow().len(), 0);
+}
+
+#[test]
+fn what_is_too_large_is_not_read() {
+    let folder = folder();
+    let spool = open(&folder, 1 << 20);
+    spool.add(&body("a profile")).expect("space");
+    let spooled = spool.oldest().expect("a folder").expect("a file");
+    let path = spool.path(&spooled);
+    File::options().write(true).open(path).and_then(|file| file.set_len(2 << 30)).expect("a hole");
+    spool.listed.borrow_mut().clear();
+    let spooled = spool.oldest().expect("a folder").expect("a file");
+    let Content::Damaged(path) = spool.read(&spooled).expect("a file") else { panic!("whole") };
+    assert!(path.is_file());
+    assert_eq!(spool.oldest().expect("a folder"), None);
+}
+
+/// Another user, in a folder of his, or a process that was stopped.
+#[test]
+fn a_lock_that_is_never_free_is_an_error() {
+    let folder = folder();
+    let spool = open(&folder, 1 << 20);
+    let held = File::open(folder.path().join("lock")).expect("a file");
+    held.lock().expect("free");
+    let locked = spool.lock_within(Duration::from_millis(20));
+    assert!(matches!(locked, Err(SpoolError::Locked { .. })));
+    drop(held);
+    assert!(spool.lock_within(Duration::ZERO).is_ok());
+    let path = folder.path().join("lock");
+    fs::remove_file(&path).expect("a file");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &path,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .expect("a FIFO");
+    assert!(matches!(spool.add(&body("a profile")), Err(SpoolError::File { .. })));
+}
