@@ -53,9 +53,10 @@ impl Sources {
         if !self.files.contains_key(path) {
             let read = source.source(path);
             let bytes = read.as_ref().map_or(0, |read| read.text.len());
-            let fits = self.bytes.saturating_add(bytes) <= MOST_BYTES;
+            let together = self.bytes.saturating_add(bytes);
+            let fits = together <= MOST_BYTES;
             if fits {
-                self.bytes += bytes;
+                self.bytes = together;
             }
             let file = read.filter(|_| fits).map(File::new);
             self.files.insert(path.to_vec(), file);
@@ -72,7 +73,7 @@ impl Sources {
 impl File {
     fn new(source: Source) -> Self {
         let ends = source.text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
-        let starts = std::iter::once(0).chain(ends.map(|(at, _)| at + 1));
+        let starts = std::iter::once(0).chain(ends.map(|(at, _)| at.saturating_add(1)));
         let blocks = starts.step_by(BLOCK).collect();
         Self { blocks, text: source.text, is_newer: source.is_newer }
     }

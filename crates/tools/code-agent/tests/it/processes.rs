@@ -290,7 +290,7 @@ fn one_process_takes_no_more_than_its_share() {
 fn an_answer_is_bounded_whatever_names_are() {
     let long = "\u{1}".repeat(100_000);
     let scribe = Scribe::builder().build();
-    let _long = scribe.load(&Code::at(0x10000, 64).named(&*long));
+    let _long = scribe.load(&Code::at(0x10000, 64).named(&long));
     let _short = scribe.load(&Code::at(0x20000, 64).named("short"));
     let mut table = table(&scribe, Limits::default());
     let other = ProcessKey { pid: KEY.pid + 1, start: 1 };
