@@ -8,7 +8,9 @@ use jitscribe_inject::CodeLines;
 use crate::images::CodeImage;
 use crate::only_code::only_code;
 use crate::protocol::Frame;
-use crate::request_budget::shortened;
+
+/// The most bytes of a function's or a file's name in an answer. The rest is cut off.
+const LONGEST_NAME: usize = 4096;
 
 /// What is known of a code beside its place.
 #[derive(Debug)]
@@ -75,4 +77,35 @@ pub(crate) fn name_hash(dump: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     only_code(dump).map_or(&b""[..], |code| code.name).hash(&mut hasher);
     hasher.finish()
+}
+
+/// The text of a name, cut where it is too long.
+fn shortened(name: &[u8]) -> String {
+    match name.get(..LONGEST_NAME) {
+        Some(begin) if name.len() > LONGEST_NAME => {
+            // Within a character, its first bytes are no text.
+            let whole = begin.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+            let is_text = begin.len() - whole.len() < 4;
+            let begin = if is_text { whole.into() } else { String::from_utf8_lossy(begin) };
+            format!("{begin}…")
+        }
+        _ => String::from_utf8_lossy(name).into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cut_between_characters() {
+        assert_eq!(shortened(b"f"), "f");
+        assert_eq!(shortened(b"\xff"), "\u{fffd}");
+        let long = "ä".repeat(LONGEST_NAME);
+        assert_eq!(shortened(long.as_bytes()), format!("{}…", "ä".repeat(LONGEST_NAME / 2)));
+        let odd = format!("x{long}");
+        assert_eq!(shortened(odd.as_bytes()), format!("x{}…", "ä".repeat(LONGEST_NAME / 2 - 1)));
+        let binary = vec![0xff; LONGEST_NAME + 1];
+        assert_eq!(shortened(&binary), format!("{}…", "\u{fffd}".repeat(LONGEST_NAME)));
+    }
 }

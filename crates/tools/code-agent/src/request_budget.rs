@@ -7,8 +7,6 @@ use crate::protocol::Frame;
 const WORK: u64 = 50_000_000;
 /// The most bytes of JSON of an answer's frames.
 const BYTES: usize = 16 << 20;
-/// The most bytes of a function's or a file's name in an answer. The rest is cut off.
-const LONGEST_NAME: usize = 4096;
 /// Bytes of a frame in JSON beside its names.
 const FRAME: usize = 64;
 
@@ -54,20 +52,6 @@ impl RequestBudget {
     }
 }
 
-/// The text of a name, cut where it is too long.
-pub(crate) fn shortened(name: &[u8]) -> String {
-    match name.get(..LONGEST_NAME) {
-        Some(begin) if name.len() > LONGEST_NAME => {
-            // Within a character, its first bytes are no text.
-            let whole = begin.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-            let is_text = begin.len() - whole.len() < 4;
-            let begin = if is_text { whole.into() } else { String::from_utf8_lossy(begin) };
-            format!("{begin}…")
-        }
-        _ => String::from_utf8_lossy(name).into_owned(),
-    }
-}
-
 /// How many bytes a text takes in JSON.
 fn json_size(text: &str) -> usize {
     let size = |byte| match byte {
@@ -81,18 +65,6 @@ fn json_size(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_cut_between_characters() {
-        assert_eq!(shortened(b"f"), "f");
-        assert_eq!(shortened(b"\xff"), "\u{fffd}");
-        let long = "ä".repeat(LONGEST_NAME);
-        assert_eq!(shortened(long.as_bytes()), format!("{}…", "ä".repeat(LONGEST_NAME / 2)));
-        let odd = format!("x{long}");
-        assert_eq!(shortened(odd.as_bytes()), format!("x{}…", "ä".repeat(LONGEST_NAME / 2 - 1)));
-        let binary = vec![0xff; LONGEST_NAME + 1];
-        assert_eq!(shortened(&binary), format!("{}…", "\u{fffd}".repeat(LONGEST_NAME)));
-    }
 
     #[test]
     fn sizes_are_those_of_the_json() {

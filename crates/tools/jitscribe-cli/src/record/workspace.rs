@@ -5,6 +5,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use jitscribe_inject::output::is_safe_from_others;
+use rustix::fs::{Access, access};
 use tempfile::TempDir;
 
 use crate::{Error, Result, text};
@@ -24,6 +25,9 @@ impl Workspace {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
+        // Where the output cannot be written, this is said before anything runs.
+        access(beside, Access::WRITE_OK | Access::EXEC_OK)
+            .map_err(|error| Error::file(beside)(error.into()))?;
         let (path, temporary) = match keep_at {
             Some(path) => {
                 if !is_safe_from_others(beside) {

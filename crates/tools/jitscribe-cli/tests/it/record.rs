@@ -212,7 +212,7 @@ fn what_cannot_be_done_is_said_before_anything_runs() {
         (&["--", "no-such-command"], 127, "command not found"),
         (&["--", "./plain"], 126, "permission denied"),
         (&["-e", "no-such-event", "--", "true"], 1, "perf record -k mono"),
-        (&["-o", "no/such/folder/out", "--", "true"], 1, "no/such/folder"),
+        (&["-o", "no/such/folder/out", "--", "touch", "ran"], 1, "no/such/folder"),
     ] {
         let done = bench.record(words);
         assert_eq!(done.code, code, "{words:?}: {}", done.stderr);
