@@ -82,7 +82,7 @@ impl Clients {
             let of_user = self.all.iter().filter(|client| client.peer.user == user).count();
             let others = self.all.iter().filter(|client| !client.peer.sees_all).count();
             let Limits { all, others: most_others, user: most_of_user, .. } = self.limits;
-            let is_full = if sees_all { self.all.len() >= all } else { others >= most_others };
+            let is_full = self.all.len() >= all || !sees_all && others >= most_others;
             let is_too_many = of_user >= most_of_user && user != 0;
             if is_too_many || is_full {
                 refused += 1;
