@@ -232,7 +232,7 @@ proptest! {
     }
 }
 
-/// Of thousands of files, each is looked at once, and what another process adds or drops meanwhile counts.
+/// Of thousands of files, each is looked at once, and what another process adds or drops in between counts.
 #[test]
 fn the_folder_is_listed_once() {
     let folder = folder();
