@@ -1,4 +1,4 @@
-//! Outputs in folders of other users, who put links there: they lead nowhere.
+//! Outputs in folders of other users: what is written follows no link that they put there.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
