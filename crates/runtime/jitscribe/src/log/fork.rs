@@ -31,6 +31,8 @@ impl Log {
         let failed = |cause| Failure::of("room for the code log after fork", cause);
         // What may be refused comes before the mapping is replaced, so that it stays the parent's in that case.
         let mut copy = ChunkCopy::new(&self.chunks).map_err(failed)?;
+        // Only with the descriptor is the second mapping where readers find it.
+        let may_share = may_share && self.backing.fd().is_some();
         let used = FIRST_CHUNK + in_use * CHUNK;
         let parents = match in_use {
             0 => None,

@@ -112,11 +112,12 @@ pub fn play(arguments: &[&str]) {
 
 /// The log of this process, found by its mapping alone. Of a dump, the marker is mapped as well.
 fn own_log_in_memory(name: &str) -> Mapped {
-    let mut parts = shared_memory("self", name);
-    let end = parts.last().unwrap().end;
-    let mut log = parts.swap_remove(0);
-    log.end = end;
-    log
+    // The child of a fork may still have its parent's log mapped, on either side of its own.
+    let pid = std::process::id();
+    let mut logs = shared_memory("self", name);
+    logs.retain(|log| code_log::snapshot(log).is_ok_and(|snapshot| snapshot.head.pid == pid));
+    let [own] = <[Mapped; 1]>::try_from(logs).unwrap();
+    own
 }
 
 /// How many codes a log has.

@@ -58,7 +58,7 @@ pub fn own_snapshot(scribe: Scribe) -> Snapshot {
 pub struct Mapped {
     file: File,
     start: u64,
-    pub end: u64,
+    end: u64,
 }
 
 impl Source for Mapped {
@@ -69,18 +69,26 @@ impl Source for Mapped {
     }
 }
 
-/// The shared memory of a process, by its number or `self`: that of files whose path contains `name`.
+/// The shared memory of a process, by its number or `self`: that of files whose path contains `name`. Adjacent mappings of one
+/// file are one.
 pub fn shared_memory(process: &str, name: &str) -> Vec<Mapped> {
     let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
-    let shared = maps.lines().filter(|line| line.contains(" rw-s ") && line.contains(name));
     let number = |text: &str| u64::from_str_radix(text, 16).unwrap();
-    let mapped = shared.map(|line| {
-        let (start, rest) = line.split_once('-').unwrap();
-        let (end, _) = rest.split_once(' ').unwrap();
-        let file = File::open(format!("/proc/{process}/mem")).unwrap();
-        Mapped { file, start: number(start), end: number(end) }
-    });
-    mapped.collect()
+    let mut found: Vec<(Mapped, String)> = Vec::new();
+    for line in maps.lines().filter(|line| line.contains(" rw-s ") && line.contains(name)) {
+        // The range, the permissions, the offset, the device and the inode.
+        let columns: Vec<&str> = line.split_ascii_whitespace().take(5).collect();
+        let (start, end) = columns[0].split_once('-').unwrap();
+        let (start, end, file) = (number(start), number(end), columns[3..].join(" "));
+        match found.last_mut().filter(|(last, of)| last.end == start && *of == file) {
+            Some((last, _)) => last.end = end,
+            None => {
+                let memory = File::open(format!("/proc/{process}/mem")).unwrap();
+                found.push((Mapped { file: memory, start, end }, file));
+            }
+        }
+    }
+    found.into_iter().map(|(mapped, _)| mapped).collect()
 }
 
 /// The memfd with the log of a process, for ever.
