@@ -246,8 +246,8 @@ impl Compared {
                 {
                     self.alias += 1;
                 }
-                // perf does not know the stubs of each section, and takes them for the end of the function before.
-                (Some(name), Some(ours)) if ours.ends_with("@plt") && !name.ends_with("@plt") => {
+                // perf does not know the stubs of each section, and takes them for the end of the function before, which is this one.
+                (Some("_fini"), Some(ours)) if ours.ends_with("@plt") => {
                     self.alias += 1;
                 }
                 (None, Some(ours)) => {

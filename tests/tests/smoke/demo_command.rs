@@ -88,7 +88,7 @@ fn stacks_reach_main_without_frame_pointers() {
     let stacks = run(perf.current_dir(&folder).env("HOME", folder.path())).stdout;
     let through_both = stacks.split("\n\n").filter(|stack| {
         let jitted = stack.lines().any(|line| line.contains("perf.data.jit/"));
-        jitted && stack.lines().any(|line| line.split_whitespace().nth(1) == Some("demo_jit::main"))
+        jitted && stack.lines().any(|line| line.split_whitespace().nth(1) == Some("main"))
     });
     assert!(through_both.count() > 0, "no stack leads from jitted code to main");
 }

@@ -5,6 +5,7 @@ use std::fmt::{self, Display};
 use std::os::unix::ffi::OsStrExt;
 
 use crate::Escaped;
+use crate::cut::boundary;
 
 /// The longest name in a message, in bytes.
 const LONGEST_NAME: usize = 400;
@@ -53,12 +54,6 @@ impl Display for Foreign<'_> {
         let cut = |range| Escaped(text.get(range).unwrap_or_default());
         write!(f, "{}…[{} bytes]…{}", cut(0..start), text.len(), cut(end..text.len()))
     }
-}
-
-/// The index `at`, or one of the three before it, so that it is not inside a UTF-8 character.
-fn boundary(text: &[u8], at: usize) -> usize {
-    let between = |at: &usize| text.get(*at).is_none_or(|byte| byte & 0xc0 != 0x80);
-    (at.saturating_sub(3)..=at).rev().find(between).unwrap_or(at)
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@
 #[cfg(all(feature = "std", unix))]
 extern crate std;
 
+mod cut;
 #[cfg(all(feature = "std", unix))]
 mod foreign;
 mod hexadecimal;
@@ -28,6 +29,7 @@ mod shell;
 use core::fmt::{self, Display, Write};
 use core::str::Utf8Chunks;
 
+pub use cut::beginning;
 #[cfg(all(feature = "std", unix))]
 pub use foreign::{Foreign, name, path, said, whole};
 pub use hexadecimal::Hexadecimal;

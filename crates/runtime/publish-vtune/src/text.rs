@@ -18,7 +18,10 @@ impl Text {
     /// A name, for people: what is not printable becomes `?`, and NULs are among that.
     pub(crate) fn name(&mut self, name: &[u8]) -> &CStr {
         let name = if name.is_empty() { b"<unnamed>" } else { name };
-        let kept = if name.len() > LONGEST { cut(name, LONGEST - CUT.len()) } else { name };
+        let kept = match name.len() > LONGEST {
+            true => printable::beginning(name, LONGEST - CUT.len()),
+            false => name,
+        };
         self.0.clear();
         printable::replaced(kept, "?").for_each(|piece| self.0.extend_from_slice(piece));
         if kept.len() < name.len() {
@@ -46,13 +49,6 @@ impl Text {
         self.0.push(0);
         self.as_c_str()
     }
-}
-
-/// The first `length` bytes, or slightly fewer, to avoid cutting a UTF-8 character.
-fn cut(name: &[u8], length: usize) -> &[u8] {
-    let within = |at: &usize| name.get(*at).is_none_or(|byte| byte & 0xc0 != 0x80);
-    let length = (length.saturating_sub(3)..=length).rev().find(within).unwrap_or(length);
-    name.get(..length).unwrap_or(name)
 }
 
 #[cfg(test)]

@@ -81,16 +81,12 @@ pub(crate) fn name_hash(dump: &[u8]) -> u64 {
 
 /// The text of a name, cut where it is too long.
 fn shortened(name: &[u8]) -> String {
-    match name.get(..LONGEST_NAME) {
-        Some(begin) if name.len() > LONGEST_NAME => {
-            // Within a character, its first bytes are no text.
-            let whole = begin.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-            let is_text = begin.len() - whole.len() < 4;
-            let begin = if is_text { whole.into() } else { String::from_utf8_lossy(begin) };
-            format!("{begin}…")
-        }
-        _ => String::from_utf8_lossy(name).into_owned(),
+    let kept = printable::beginning(name, LONGEST_NAME);
+    let mut text = String::from_utf8_lossy(kept).into_owned();
+    if kept.len() < name.len() {
+        text.push('…');
     }
+    text
 }
 
 #[cfg(test)]

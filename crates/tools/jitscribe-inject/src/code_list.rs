@@ -130,7 +130,8 @@ pub fn write(
     }
     for (pid, text) in texts {
         let mut output = Output::create_in(folder, code_list_name(pid).as_ref(), replace)?;
-        output.file().write_all(&text).map_err(Error::file(folder.path()))?;
+        let written = output.file().write_all(&text);
+        written.map_err(Error::file(output.path()))?;
         output.finish()?;
     }
     Ok(())

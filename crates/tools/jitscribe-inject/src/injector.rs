@@ -258,7 +258,7 @@ impl<'a> Injector<'a> {
         if let Some(folder) = folder.as_ref().filter(|_| codes.table.logged() > 0) {
             let sampled = codes.table.in_v8_logs(hits.codes());
             let written = folder
-                .inner(SOURCES.as_ref())
+                .below([SOURCES.as_ref()])
                 .and_then(|scripts| v8_log::write_sampled(&scripts, sampled));
             // The recording has all else, and cannot be made again.
             if let Err(error) = written {

@@ -104,11 +104,8 @@ pub fn run(args: Export<'_>, folder: &Path) -> Result<()> {
 
 /// A file below the folder, for whose path the folders are created. Links in it are refused.
 fn target(top: &Arc<Folder>, path: &Path, force: bool) -> Result<Target> {
-    let mut folder = Arc::clone(top);
-    for part in path.parent().into_iter().flat_map(Path::iter) {
-        let inner = folder.inner(part).map_err(Error::file(folder.path().join(part)))?;
-        folder = Arc::new(inner);
-    }
+    let above = path.parent().unwrap_or(Path::new(""));
+    let folder = top.below(above).map_err(Error::file(top.path().join(above)))?;
     Target::within(&folder, path.file_name().unwrap_or_default(), force)
 }
 

@@ -15,6 +15,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use jitscribe_inject::files::{self, code_list};
+use jitscribe_inject::output;
 use jitscribe_inject::{Recording, SOURCES, without_spelling};
 
 use super::args::{Args, with_suffix};
@@ -249,10 +250,7 @@ fn is_image(image: &Path, output: &Path) -> bool {
 
 /// A path in the form in which recordings have it: absolute, without links in the folder.
 fn resolved(path: &Path) -> PathBuf {
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let parent = output::parent(path);
     let parent = fs::canonicalize(parent).unwrap_or_else(|_| parent.to_owned());
     path.file_name().map_or_else(|| parent.clone(), |name| parent.join(name))
 }

@@ -4,7 +4,7 @@ use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use jitscribe_inject::output::is_safe_from_others;
+use jitscribe_inject::output::{self, is_safe_from_others};
 use rustix::fs::{Access, access};
 use tempfile::TempDir;
 
@@ -21,10 +21,7 @@ pub struct Workspace {
 impl Workspace {
     /// Creates the folder: a temporary one, or `keep_at`, which is kept.
     pub fn new(output: &Path, keep_at: Option<&Path>) -> Result<Self> {
-        let beside = match output.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
+        let beside = output::parent(output);
         // Where the output cannot be written, this is said before anything runs.
         access(beside, Access::WRITE_OK | Access::EXEC_OK)
             .map_err(|error| Error::file(beside)(error.into()))?;

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, mkdirat, openat, statat};
 use rustix::io::Errno;
@@ -94,6 +95,18 @@ impl Folder {
         Ok(Self { open, path: self.path.join(name) })
     }
 
+    /// Opens a folder below it, each as [`inner`](Self::inner) does.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn below<'p>(
+        self: &Arc<Self>,
+        folders: impl IntoIterator<Item = &'p OsStr>,
+    ) -> io::Result<Arc<Self>> {
+        let open = |folder: Arc<Self>, name| folder.inner(name).map(Arc::new);
+        folders.into_iter().try_fold(Arc::clone(self), open)
+    }
+
     /// Creates a file in it, for which there must be nothing yet.
     ///
     /// # Errors
@@ -146,8 +159,9 @@ impl Folder {
     }
 }
 
-/// The folder that a path is in.
-pub(super) fn parent(path: &Path) -> &Path {
+/// The folder that a path is in; the current one for a name alone.
+#[must_use]
+pub fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, Mode, RenameFlags, linkat, renameat, renameat_with, statat, unlinkat};
 use rustix::io::Errno;
 
-pub use folder::{Folder, is_safe_from_others};
+pub use folder::{Folder, is_safe_from_others, parent};
 
 use crate::{Error, Result};
 
@@ -42,6 +42,12 @@ enum Existing {
     Rename(OsString),
 }
 
+impl From<bool> for Existing {
+    fn from(replace: bool) -> Self {
+        if replace { Self::Replace } else { Self::Refuse }
+    }
+}
+
 impl Output {
     /// Starts writing the file `path`. An existing file is replaced only if `replace` is true, and only when the new
     /// file is complete.
@@ -49,7 +55,7 @@ impl Output {
     /// # Errors
     /// [`Error::Exists`]; [`Error::File`] if nothing can be written there.
     pub fn create(path: &Path, replace: bool) -> Result<Self> {
-        Self::at(path, if replace { Existing::Replace } else { Existing::Refuse })
+        Self::at(path, Existing::from(replace))
     }
 
     /// Starts writing a file with this name in a folder that is open; otherwise as [`create`](Self::create).
@@ -57,8 +63,7 @@ impl Output {
     /// # Errors
     /// The same.
     pub fn create_in(folder: &Arc<Folder>, name: &OsStr, replace: bool) -> Result<Self> {
-        let existing = if replace { Existing::Replace } else { Existing::Refuse };
-        Self::new(Arc::clone(folder), name, folder.path().join(name), existing)
+        Self::new(Arc::clone(folder), name, folder.path().join(name), Existing::from(replace))
     }
 
     /// Starts writing the file `path`. When the new file is complete, an existing file is renamed to `old`, a name in the same
@@ -71,7 +76,7 @@ impl Output {
     }
 
     fn at(path: &Path, existing: Existing) -> Result<Self> {
-        let folder = Folder::open(folder::parent(path)).map_err(|error| match error {
+        let folder = Folder::open(parent(path)).map_err(|error| match error {
             Error::File { source, .. } => Error::File { path: path.to_owned(), source },
             other => other,
         })?;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 
 use rustix::fs::Mode;
 
@@ -24,7 +25,7 @@ const DEEPEST: usize = 64;
 /// # Errors
 /// The system's error. A path that cannot be a file name is skipped.
 pub fn write_sampled<'l>(
-    folder: &Folder,
+    folder: &Arc<Folder>,
     codes: impl Iterator<Item = (&'l LoggedCodes, InfoId)>,
 ) -> io::Result<()> {
     let mut done = BTreeSet::new();
@@ -65,13 +66,9 @@ fn components(url: &str) -> Option<Vec<Vec<u8>>> {
 }
 
 /// Writes the file, unless there is one with the same content. Links are not followed.
-fn keep(folder: &Folder, path: &[Vec<u8>], text: &str) -> io::Result<()> {
+fn keep(folder: &Arc<Folder>, path: &[Vec<u8>], text: &str) -> io::Result<()> {
     let Some((name, folders)) = path.split_last() else { return Ok(()) };
-    let mut within = None;
-    for part in folders {
-        within = Some(within.as_ref().unwrap_or(folder).inner(OsStr::from_bytes(part))?);
-    }
-    let folder = within.as_ref().unwrap_or(folder);
+    let folder = folder.below(folders.iter().map(|part| OsStr::from_bytes(part)))?;
     for number in 1..10 {
         let mut name = OsStr::from_bytes(name).to_owned();
         if number > 1 {
@@ -128,7 +125,7 @@ mod tests {
     #[test]
     fn sources_are_kept_once_for_each_content() {
         let top = tempfile::tempdir().unwrap();
-        let folder = Folder::create(&top.path().join("sources")).unwrap();
+        let folder = Arc::new(Folder::create(&top.path().join("sources")).unwrap());
         let path = |path: &str| components(path).unwrap();
         for text in ["one", "two", "one"] {
             keep(&folder, &path("a/b.js"), text).unwrap();
@@ -147,7 +144,7 @@ mod tests {
     #[test]
     fn no_source_is_written_through_a_link() {
         let top = tempfile::tempdir().unwrap();
-        let folder = Folder::create(&top.path().join("sources")).unwrap();
+        let folder = Arc::new(Folder::create(&top.path().join("sources")).unwrap());
         fs::create_dir(top.path().join("elsewhere")).unwrap();
         symlink("../elsewhere", top.path().join("sources/etc")).unwrap();
         symlink("elsewhere/new", top.path().join("sources/file.js")).unwrap();
