@@ -19,6 +19,9 @@ pub enum Align {
     Right,
 }
 
+/// The most characters of a cell.
+const LONGEST_CELL: usize = 400;
+
 /// Rows of text below headings.
 #[derive(Debug)]
 pub struct Printed {
@@ -32,12 +35,16 @@ impl Printed {
         Self { headings: headings.to_vec(), rows: Vec::new() }
     }
 
-    /// Adds a row. Names from the tables are foreign text: what would command a terminal is spelled out.
+    /// Adds a row. Names from the tables are foreign text: what would command a terminal is spelled out, and long ones are cut.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         let escaped = |cell: String| {
             let mut shown = String::new();
             // Writing into a String cannot fail.
             let _ = write!(Escape(&mut shown), "{cell}");
+            if let Some((end, _)) = shown.char_indices().nth(LONGEST_CELL) {
+                shown.truncate(end);
+                shown.push('…');
+            }
             shown
         };
         self.rows.push(cells.into_iter().map(escaped).collect());
@@ -109,5 +116,21 @@ pub fn percent(part: f64, all: f64) -> String {
     match all > 0.0 {
         true => format!("{:.2}", part * 100.0 / all),
         false => "0.00".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_are_cut() {
+        let mut table = Printed::new(&[("NAME", Align::Left), ("SAMPLES", Align::Right)]);
+        for name in ["a".repeat(LONGEST_CELL), "é".repeat(70_000)] {
+            table.row([name, "1".into()]);
+        }
+        let lengths: Vec<_> = table.rows.iter().map(|row| row[0].chars().count()).collect();
+        assert_eq!(lengths, [LONGEST_CELL, LONGEST_CELL + 1]);
+        table.print().unwrap();
     }
 }

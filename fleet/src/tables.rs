@@ -1,18 +1,22 @@
 //! The four tables, for DataFusion. `docs/fleet.md` describes their columns.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
+use datafusion::arrow::array::AsArray as _;
+use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema, TimeUnit};
 use datafusion::common::DataFusionError;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::prelude::{DataFrame, Expr, SessionConfig, SessionContext};
+use datafusion::logical_expr::{ColumnarValue, ScalarUDF, Volatility, create_udf};
+use datafusion::prelude::{DataFrame, Expr, SessionConfig, SessionContext, col};
 
 use crate::batch::Rows;
 use crate::error::{Error, Result};
 use crate::location::Location;
+use crate::printed;
 use crate::selection::Selection;
 
 /// What the engine may use before it writes intermediate rows to disk.
@@ -23,6 +27,25 @@ pub struct Tables {
     /// Where they are.
     pub location: Location,
     context: SessionContext,
+    /// Makes counts that are impossible 0.
+    possible: ScalarUDF,
+    /// Whether there were any.
+    were_impossible: Arc<AtomicBool>,
+}
+
+/// No window of a host has more samples of one kind, or compilations. With at most this in each row, no sum of them overflows.
+const MOST_COUNTED: i64 = 1 << 32;
+
+impl Drop for Tables {
+    fn drop(&mut self) {
+        if self.were_impossible.load(Relaxed) {
+            printed::say(format_args!(
+                "jitscribe fleet: warning: {}: rows with counts below 0 or above {MOST_COUNTED} were left out: the tables are \
+                 damaged or forged",
+                self.location
+            ));
+        }
+    }
 }
 
 impl Tables {
@@ -39,15 +62,24 @@ impl Tables {
             .map_err(Error::engine(&location))?;
         let context = SessionContext::new_with_config_rt(config, runtime);
         location.register(&context)?;
-        let tables = Self { location, context };
-        tables.register("samples", samples(), selection.of_samples())?;
-        tables.register("stacks", stacks(), None)?;
-        tables.register("functions", functions(), None)?;
-        tables.register("codes", codes(), selection.of_origin())?;
+        let were_impossible = Arc::<AtomicBool>::default();
+        let possible = possible(Arc::clone(&were_impossible));
+        let tables = Self { location, context, possible, were_impossible };
+        tables.register("samples", samples(), Some("sample_count"), selection.of_samples())?;
+        tables.register("stacks", stacks(), None, None)?;
+        tables.register("functions", functions(), None, None)?;
+        tables.register("codes", codes(), Some("compilations"), selection.of_origin())?;
         Ok(tables)
     }
 
-    fn register(&self, name: &str, columns: Vec<Field>, condition: Option<Expr>) -> Result<()> {
+    /// Makes a table known to the engine: the rows for which the condition holds. Its column of counts is checked.
+    fn register(
+        &self,
+        name: &str,
+        columns: Vec<Field>,
+        counts: Option<&str>,
+        condition: Option<Expr>,
+    ) -> Result<()> {
         let url = self.location.table(name)?;
         let options =
             ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension(".parquet");
@@ -58,6 +90,10 @@ impl Tables {
             let rows = self.context.read_table(Arc::new(ListingTable::try_new(config)?))?;
             let rows = match condition {
                 Some(condition) => rows.filter(condition)?,
+                None => rows,
+            };
+            let rows = match counts {
+                Some(counts) => rows.with_column(counts, self.possible.call(vec![col(counts)]))?,
                 None => rows,
             };
             self.context.register_table(name, rows.into_view())?;
@@ -83,6 +119,26 @@ impl Tables {
     pub fn failed(&self) -> impl Fn(DataFusionError) -> Error {
         Error::engine(&self.location)
     }
+}
+
+/// A function of a column of counts: those that no host can have are 0, and noted.
+fn possible(were_impossible: Arc<AtomicBool>) -> ScalarUDF {
+    let check = move |count: i64| {
+        if (0..=MOST_COUNTED).contains(&count) {
+            return count;
+        }
+        were_impossible.store(true, Relaxed);
+        0
+    };
+    let of_column = move |arguments: &[ColumnarValue]| {
+        let arrays = ColumnarValue::values_to_arrays(arguments)?;
+        let counts = arrays.first().and_then(|array| array.as_primitive_opt::<Int64Type>());
+        let counts =
+            counts.ok_or_else(|| DataFusionError::Internal("a column of counts".into()))?;
+        Ok(ColumnarValue::Array(Arc::new(counts.unary::<_, Int64Type>(&check))))
+    };
+    let number = DataType::Int64;
+    create_udf("possible", vec![number.clone()], number, Volatility::Immutable, Arc::new(of_column))
 }
 
 fn text(name: &str) -> Field {
@@ -149,4 +205,33 @@ fn codes() -> Vec<Field> {
         text("build_id"),
         number("module_address"),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_that_no_window_can_have_are_left_out() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
+        runtime.block_on(check());
+    }
+
+    async fn check() {
+        let were_impossible = Arc::<AtomicBool>::default();
+        let context = SessionContext::new();
+        context.register_udf(possible(Arc::clone(&were_impossible)));
+        let sum = async |counts: &str| {
+            let sql = format!("SELECT SUM(possible(column1)) AS sum FROM (VALUES {counts}) AS t");
+            let batches = context.sql(&sql).await.unwrap().collect().await.unwrap();
+            Rows(&batches[0]).numbers("sum").unwrap().value(0)
+        };
+        assert_eq!(sum("(1), (4294967296)").await, 1 + MOST_COUNTED);
+        assert!(!were_impossible.load(Relaxed));
+        for impossible in ["-1", "4294967297", "9223372036854775807"] {
+            were_impossible.store(false, Relaxed);
+            assert_eq!(sum(&format!("(2), ({impossible}), (3)")).await, 5, "{impossible}");
+            assert!(were_impossible.load(Relaxed));
+        }
+    }
 }
