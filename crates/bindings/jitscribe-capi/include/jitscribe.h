@@ -19,9 +19,9 @@
  *     ... the code runs, until it is freed:
  *     jitscribe_unload(scribe, handle);
  *
- * Results. A function that can fail returns a jitscribe_result. If the result is not JITSCRIBE_RESULT_OK, nothing was done
- * and no out-parameter was written. Except for those of jitscribe_write_object, all failures are mistakes in the call; a
- * runtime may ignore them. A missing resource (no memory, a full log) is not a failure: the feature is off, and the notice
+ * Results. A function that can fail returns a jitscribe_result. If the result is not JITSCRIBE_RESULT_OK, nothing was done,
+ * and out-parameters have the value that stands for nothing: 0, NULL, or -1 for a descriptor. Except for those of
+ * jitscribe_write_object, all failures are mistakes in the call; a runtime may ignore them. A missing resource (no memory, a full log) is not a failure: the feature is off, and the notice
  * callback reports it once.
  *
  * Ownership. A scribe and an arena live as long as the process. Nothing needs to be closed or freed, except allocations of an
@@ -67,8 +67,8 @@
 #define JITSCRIBE_NO_PARENT UINT32_MAX
 
 
-// The result of a call. Whatever the result is, the program can go on: nothing wrong was announced, and no out-parameter
-// was written unless the result is JITSCRIBE_RESULT_OK.
+// The result of a call. Whatever the result is, the program can go on: nothing wrong was announced, and out-parameters have
+// the value that stands for nothing unless the result is JITSCRIBE_RESULT_OK.
 //
 // A log that is off, full or could not be created is not an error: the call succeeds, and the notice callback reports it
 // once.

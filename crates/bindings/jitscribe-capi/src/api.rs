@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
 
 use jitscribe::{CodeContext, LoadedCode, Scribe};
 
@@ -40,7 +41,7 @@ pub unsafe extern "C" fn jitscribe_open(
     guard(|| {
         // SAFETY: the contract of the header.
         unsafe {
-            let out = Out::new(scribe)?;
+            let out = Out::new(scribe, ptr::null())?;
             let opened = if settings.is_null() {
                 settings::open(None)
             } else {
@@ -64,7 +65,7 @@ pub unsafe extern "C" fn jitscribe_open(
 pub unsafe extern "C" fn jitscribe_global(scribe: *mut *const OpaqueScribe) -> Outcome {
     guard(|| {
         // SAFETY: the contract of the header.
-        let out = unsafe { Out::new(scribe) }?;
+        let out = unsafe { Out::new(scribe, ptr::null()) }?;
         out.set(OpaqueScribe::global());
         Ok(())
     })
@@ -103,11 +104,11 @@ pub unsafe extern "C" fn jitscribe_load(
     guard(|| {
         // SAFETY: the contract of the header.
         unsafe {
+            let out = if handle.is_null() { None } else { Some(Out::new(handle, 0)?) };
             let scribe = raw::shared(scribe)?.scribe;
             if code.is_null() {
                 return Err(Failure::Null);
             }
-            let out = if handle.is_null() { None } else { Some(Out::new(handle)?) };
             let raw_handle = if scribe.is_on() { announced(scribe, code)? } else { 0 };
             if let Some(out) = out {
                 out.set(raw_handle);
@@ -254,7 +255,7 @@ pub unsafe extern "C" fn jitscribe_show_before_crash(scribe: *const OpaqueScribe
 pub unsafe extern "C" fn jitscribe_log_fd(scribe: *const OpaqueScribe, fd: *mut c_int) -> Outcome {
     guard(|| {
         // SAFETY: the contract of the header.
-        let (scribe, out) = unsafe { (raw::shared(scribe)?.scribe, Out::new(fd)?) };
+        let (out, scribe) = unsafe { (Out::new(fd, -1)?, raw::shared(scribe)?.scribe) };
         #[cfg(target_os = "linux")]
         let fd = scribe.log_fd().map_or(-1, |fd| std::os::fd::AsRawFd::as_raw_fd(&fd));
         // On macOS and Windows, the log is private memory of the process; a dump of macOS has a path.
@@ -285,11 +286,11 @@ pub unsafe extern "C" fn jitscribe_dump_path(
 ) -> Outcome {
     guard(|| {
         // SAFETY: the contract of the header.
-        let (scribe, buffer, out) = unsafe {
+        let (out, scribe, buffer) = unsafe {
             (
+                Out::new(length, 0)?,
                 raw::shared(scribe)?.scribe,
                 raw::buffer(buffer.cast::<u8>(), size)?,
-                Out::new(length)?,
             )
         };
         let path = scribe.dump_path().unwrap_or_default();
@@ -321,7 +322,8 @@ pub unsafe extern "C" fn jitscribe_code_context(
 ) -> Outcome {
     guard(|| {
         // SAFETY: the contract of the header.
-        let (buffer, out) = unsafe { (raw::buffer(buffer.cast::<u8>(), size)?, Out::new(length)?) };
+        let (out, buffer) =
+            unsafe { (Out::new(length, 0)?, raw::buffer(buffer.cast::<u8>(), size)?) };
         let mut entries = [0; CodeContext::MOST_BYTES];
         let size = CodeContext::of_process().encode_attributes(&mut entries).unwrap_or(0);
         let entries = entries.get(..size).unwrap_or_default();

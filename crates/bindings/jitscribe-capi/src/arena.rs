@@ -106,7 +106,9 @@ pub unsafe extern "C" fn jitscribe_arena_open(
 ) -> Outcome {
     guard(|| {
         // SAFETY: the contract of the header.
-        let (scribe, out) = unsafe { (raw::shared(scribe)?.scribe, Out::new(arena)?) };
+        let out = unsafe { Out::new(arena, ptr::null()) }?;
+        // SAFETY: the contract of the header.
+        let scribe = unsafe { raw::shared(scribe) }?.scribe;
         // SAFETY: the contract of the header.
         let choose = unsafe { arena_options(settings) }?;
         let made = scribe.code_arena_with(choose);
@@ -175,23 +177,23 @@ pub unsafe extern "C" fn jitscribe_arena_allocate(
 ) -> Outcome {
     guard(|| {
         // SAFETY: the contract of the header.
-        let (arena, allocation, bytes, address) = unsafe {
-            (raw::shared(arena)?, Out::new(allocation)?, Out::new(bytes)?, Out::new(address)?)
+        let (allocation, bytes, address) = unsafe {
+            (
+                Out::new(allocation, ptr::null_mut())?,
+                Out::new(bytes, ptr::null_mut())?,
+                Out::new(address, 0)?,
+            )
         };
+        // SAFETY: the contract of the header.
+        let arena = unsafe { raw::shared(arena) }?;
         let place = fallible::Place::new().ok();
-        match place.and_then(|place| Some((place, arena.arena.allocate(size, align)?))) {
-            Some((place, mut draft)) => {
-                bytes.set(draft.bytes_mut().as_mut_ptr().cast());
-                address.set(draft.address());
-                allocation.set(Box::into_raw(
-                    place.fill(OpaqueAllocation(AllocationState::Draft(draft))),
-                ));
-            }
-            None => {
-                bytes.set(ptr::null_mut());
-                address.set(0);
-                allocation.set(ptr::null_mut());
-            }
+        if let Some((place, mut draft)) =
+            place.and_then(|place| Some((place, arena.arena.allocate(size, align)?)))
+        {
+            bytes.set(draft.bytes_mut().as_mut_ptr().cast());
+            address.set(draft.address());
+            let draft = OpaqueAllocation(AllocationState::Draft(draft));
+            allocation.set(Box::into_raw(place.fill(draft)));
         }
         Ok(())
     })
@@ -227,7 +229,9 @@ pub unsafe extern "C" fn jitscribe_allocation_edit(
 ) -> Outcome {
     guard(|| {
         // SAFETY: the contract of the header.
-        let (allocation, out) = unsafe { (raw::in_out(allocation)?, Out::new(bytes)?) };
+        let out = unsafe { Out::new(bytes, ptr::null_mut()) }?;
+        // SAFETY: the contract of the header.
+        let allocation = unsafe { raw::in_out(allocation) }?;
         allocation.0 = match std::mem::replace(&mut allocation.0, AllocationState::Nothing) {
             AllocationState::Executable(code) => match code.edit() {
                 Ok(draft) => AllocationState::Draft(draft),

@@ -50,13 +50,13 @@ pub unsafe extern "C" fn jitscribe_crash_stream(
 ) -> Outcome {
     guard(|| {
         // SAFETY: the contract of the header.
-        let (scribe, stacks, words, buffer, out) = unsafe {
+        let (out, scribe, stacks, words, buffer) = unsafe {
             (
+                Out::new(length, 0)?,
                 raw::shared(scribe)?.scribe,
                 raw::slice(stacks, stack_count)?,
                 raw::slice(words, word_count)?,
                 raw::zeroed_buffer(buffer.cast::<u8>(), size)?,
-                Out::new(length)?,
             )
         };
         let stacks =

@@ -3,8 +3,8 @@
 #[cfg(unix)]
 use jitscribe::ObjectError;
 
-/// The result of a call. Whatever the result is, the program can go on: nothing wrong was announced, and no out-parameter
-/// was written unless the result is JITSCRIBE_RESULT_OK.
+/// The result of a call. Whatever the result is, the program can go on: nothing wrong was announced, and out-parameters have
+/// the value that stands for nothing unless the result is JITSCRIBE_RESULT_OK.
 ///
 /// A log that is off, full or could not be created is not an error: the call succeeds, and the notice callback reports it
 /// once.

@@ -121,20 +121,26 @@ pub(crate) unsafe fn text<'a>(
 /// The size that stands for a string that ends with a NUL.
 pub(crate) const NUL_TERMINATED: usize = usize::MAX;
 
-/// An out-parameter, checked before the work whose result it receives.
+/// An out-parameter, checked before the work whose result it receives. A call that fails leaves "nothing" in it: a host that
+/// ignores the result must not go on with what was there before.
 pub(crate) struct Out<T>(*mut T);
 
 impl<T> Out<T> {
-    /// A required out-parameter.
+    /// A required out-parameter, whose value is `nothing` until it is set. Callers make it before anything that may fail.
     ///
     /// # Safety
     /// `to` is NULL, or may be written to as long as this `Out` exists.
     #[inline]
-    pub(crate) unsafe fn new(to: *mut T) -> Result<Self, Failure> {
+    pub(crate) unsafe fn new(to: *mut T, nothing: T) -> Result<Self, Failure> {
         match to {
             to if to.is_null() => Err(Failure::Null),
             to if !to.is_aligned() => Err(Failure::Argument),
-            to => Ok(Self(to)),
+            to => {
+                // SAFETY: not NULL and aligned, and the caller guarantees that it is writable. The previous content may be
+                // uninitialised, and is not dropped.
+                unsafe { to.write(nothing) };
+                Ok(Self(to))
+            }
         }
     }
 
@@ -331,9 +337,13 @@ mod tests {
         let to = place.as_mut_ptr();
         // SAFETY: NULL, a pointer that is refused, and a local.
         unsafe {
-            assert_eq!(Out::<u64>::new(std::ptr::null_mut()).err(), Some(Failure::Null));
-            assert_eq!(Out::new(to.byte_add(4)).err(), Some(Failure::Argument));
-            Out::new(to).map(|out| out.set(9)).unwrap();
+            assert_eq!(Out::<u64>::new(std::ptr::null_mut(), 0).err(), Some(Failure::Null));
+            assert_eq!(Out::new(to.byte_add(4), 0).err(), Some(Failure::Argument));
+            assert_eq!(place, [7, 7]);
+            let to = place.as_mut_ptr();
+            let out = Out::new(to, 0).unwrap();
+            assert_eq!(to.read(), 0);
+            out.set(9);
         }
         assert_eq!(place, [9, 7]);
         // SAFETY: as above.

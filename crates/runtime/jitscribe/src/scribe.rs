@@ -491,8 +491,8 @@ impl LoadedCode {
         raw
     }
 
-    /// The handle for a number from [`Self::into_raw`]. If the code is gone, or the number is 0, it does nothing: see
-    /// [`Self::is_stale`].
+    /// The handle for a number from [`Self::into_raw`]. If the code is gone, or the number is 0 or was never given out, it does
+    /// nothing: see [`Self::is_stale`].
     pub fn from_raw(scribe: Scribe, raw: u64) -> Self {
         let position = NonZeroU32::new((raw >> 32) as u32);
         Self { shared: scribe.0, position, index: raw as u32 }

@@ -1,15 +1,16 @@
 //! The source files in line tables: one list for all object files.
 
-use fallible::{HashMap, Vec};
+use fallible::Vec;
 
 use crate::encode::Encode;
+use crate::numbers::Numbers;
 
 /// All files so far, encoded as in the header of a line table, so that an object file can use the
 /// first part of the list unchanged.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    numbers: HashMap<Vec<u8>, u32>,
-    directories: HashMap<Vec<u8>, u32>,
+    numbers: Numbers,
+    directories: Numbers,
     /// `include_directories` and `file_names`, without the zeros that end them.
     encoded_directories: Vec<u8>,
     encoded_files: Vec<u8>,
@@ -32,7 +33,7 @@ impl Files {
             return self.last.1;
         }
         let number = match self.numbers.get(path) {
-            Some(&number) => number,
+            Some(number) => number,
             None => self.add(path),
         };
         self.last.0.clear();
@@ -52,19 +53,15 @@ impl Files {
         self.encoded_files.uleb(in_directory.into());
         self.encoded_files.extend_from_slice(&[0, 0]); // no time, no size
         self.ends.push((self.encoded_directories.len(), self.encoded_files.len()));
-        let number = self.ends.len() as u32;
-        self.numbers.insert(Vec::from(path), number);
-        number
+        self.numbers.add(path)
     }
 
     fn directory(&mut self, path: &[u8]) -> u32 {
-        if let Some(&number) = self.directories.get(path) {
+        if let Some(number) = self.directories.get(path) {
             return number;
         }
         push_text(&mut self.encoded_directories, path);
-        let number = self.directories.len() as u32 + 1;
-        self.directories.insert(Vec::from(path), number);
-        number
+        self.directories.add(path)
     }
 
     /// The directories and files that a line table with this highest file number needs.

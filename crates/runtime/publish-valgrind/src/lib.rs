@@ -53,6 +53,7 @@ mod lines;
 mod loaded;
 mod memory;
 mod name;
+mod numbers;
 mod object;
 mod options;
 mod publisher;

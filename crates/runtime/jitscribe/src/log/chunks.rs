@@ -138,6 +138,12 @@ impl Chunks {
         self.in_use.load(Acquire)
     }
 
+    /// Where the last chunk in use ends. All before it has memory behind it.
+    #[inline]
+    pub(super) fn end(&self) -> usize {
+        FIRST_CHUNK + self.in_use() * CHUNK
+    }
+
     /// Prevents chunks from changing owners until the result is dropped.
     ///
     /// `None` if another thread holds them for too long: one that a crash or a debugger stopped.

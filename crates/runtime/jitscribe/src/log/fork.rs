@@ -103,7 +103,7 @@ impl Log {
         };
         let failed = |cause| Failure::of("a code log after fork", cause);
         // A limit on file sizes that was set since leaves the end of the mapping without a file.
-        let used = FIRST_CHUNK + self.chunks.in_use() * CHUNK;
+        let used = self.chunks.end();
         let size = self.mapping.size().min(new.most()).max(used);
         // Before the mapping is replaced, so that it stays the parent's if this fails.
         new.set_size(size).map_err(failed)?;

@@ -446,7 +446,8 @@ impl Log {
     #[inline]
     fn code_at(&self, position: Position, index: u32) -> Option<(usize, GroupWords<'_>)> {
         let at = position.get() as usize * 8;
-        if at + code::END > self.mapping.size() || !self.has_own_copy(at) {
+        // Any number may be given for a handle. Behind the chunks in use, the mapping may have no memory.
+        if at + code::END > self.chunks.end() || !self.has_own_copy(at) {
             return None;
         }
         let group = self.mapping.words::<{ code::END / 8 }>(at);
@@ -549,7 +550,7 @@ impl Log {
 
     /// The current size of the log, and its limit, in bytes.
     pub(crate) fn extent(&self) -> (usize, usize) {
-        (FIRST_CHUNK + self.chunks.in_use() * CHUNK, self.mapping.size())
+        (self.chunks.end(), self.mapping.size())
     }
 
     /// Address and maximum size of the log in this process's memory. The mapping stays, also in a child.

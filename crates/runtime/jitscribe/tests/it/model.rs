@@ -212,3 +212,26 @@ fn a_fragmented_log_leaves_out_larger_codes_only() {
     let living = living(&codes(&snapshot.bytes)).len();
     assert_eq!(living, alive.len() + found as usize);
 }
+
+/// Runtimes mix handles up. Those of no code are stale, wherever the log is; behind its end, a file has no memory.
+#[test]
+fn numbers_that_are_no_handles_are_stale() {
+    let folder = tempfile::tempdir().unwrap();
+    for builder in [Scribe::builder(), Scribe::builder().jitdump_in(folder.path())] {
+        let scribe = builder.build();
+        let raw = scribe.load(&Code::at(0x1000, 16).named("f")).into_raw();
+        let (position, index) = (raw >> 32, raw & 0xffff_ffff);
+        let near = (1..position + 4096).filter(|at| *at != position);
+        let far = (12..32).flat_map(|bit| [1 << bit, (1 << bit) + 1, (2 << bit) - 1]);
+        for at in near.chain(far) {
+            for index in [index, 0, 1, u64::from(u32::MAX)] {
+                let made_up = at << 32 | index;
+                assert!(LoadedCode::from_raw(scribe, made_up).is_stale(), "{made_up:x}");
+                let mut moved = LoadedCode::from_raw(scribe, made_up);
+                moved.moved_to_address(0x2000);
+                assert!(!moved.unload(), "{made_up:x}");
+            }
+        }
+        assert!(LoadedCode::from_raw(scribe, raw).unload());
+    }
+}
