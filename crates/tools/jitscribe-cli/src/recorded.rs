@@ -1,10 +1,11 @@
 //! Reading a recording into a profile, for all verbs that show one.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use profile::Profile;
-use profile_recording::{Options, RecordedProfile};
+use profile_recording::{Options, RecordedCode, RecordedProfile};
 
 use crate::files::Believed;
 use crate::stage_bar::StageBar;
@@ -17,10 +18,23 @@ pub fn believed(input: &Path) -> Believed {
 
 /// Reads a recording. Says what was left out, and what is missing.
 pub fn read<'f>(input: &Path, files: &'f Believed) -> Result<RecordedProfile<'f>> {
+    read_with_sources(input, files, &[])
+}
+
+/// The same, for a view with sources. Those in `folders` are shown if the folder's owner may read them.
+pub fn read_with_sources<'f>(
+    input: &Path,
+    files: &'f Believed,
+    folders: &[PathBuf],
+) -> Result<RecordedProfile<'f>> {
     descriptors::raise();
     let bar = StageBar::new(input, "reading the samples");
     let mut options = Options::default();
     options.files = files;
+    for folder in folders {
+        // The paths in recordings are absolute, and lead through no links.
+        options.sources.folders.push(fs::canonicalize(folder).map_err(Error::file(folder))?);
+    }
     let recorded = profile_recording::read(input, &options, &|progress| bar.show(progress))?;
     bar.finish();
     for warning in &recorded.warnings {
@@ -45,6 +59,19 @@ pub fn missing(profile: &Profile) -> String {
             format!("; {samples} samples in files that cannot be looked into (-v lists them)")
         }
     }
+}
+
+/// Says which sources are not shown, though they are there.
+pub fn warn_of_withheld(code: &RecordedCode<'_>) {
+    let count = code.withheld().count();
+    let Some(first) = code.withheld().next() else { return };
+    let sources = if count == 1 { "source" } else { "sources" };
+    note::warning(format_args!(
+        "{count} {sources} not shown, as the users whose code names them may not read them, as far as is known: {}{}; to show them, \
+         name their folder: --source-dir DIR",
+        text::name(first),
+        if count == 1 { "" } else { ", ..." }
+    ));
 }
 
 /// The profile of a recording that this command has made itself. Prints nothing.

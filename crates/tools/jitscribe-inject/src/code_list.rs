@@ -30,9 +30,10 @@ const MOST_IMAGES: usize = 64;
 struct Header {
     format: &'static str,
     version: u32,
+    /// The user of the process, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<u32>,
 }
-
-const HEADER: Header = Header { format: "jitscribe codes", version: 1 };
 
 /// A code in a file. Bytes that are no text are replaced.
 #[derive(Serialize)]
@@ -70,7 +71,7 @@ pub fn write(
     mut names: ListedNames,
     (folder, replace): (Option<&Arc<Folder>>, bool),
     (plan, images): (&Plan, &Images),
-    index: &RecordingIndex,
+    (index, user_of): (&RecordingIndex, &dyn Fn(u32) -> Option<u32>),
     table: &CodeTable<'_>,
     hits: &Hits,
 ) -> Result<()> {
@@ -78,9 +79,11 @@ pub fn write(
     let Some(folder) = folder else { return Ok(()) };
     let mut texts: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
     for arena in &plan.arenas {
-        let text = texts.entry(index.processes.pid(arena.space)).or_default();
+        let pid = index.processes.pid(arena.space);
+        let text = texts.entry(pid).or_default();
         if text.is_empty() {
-            add_line(text, &HEADER).map_err(Error::file(folder.path()))?;
+            let header = Header { format: "jitscribe codes", version: 1, user: user_of(pid) };
+            add_line(text, &header).map_err(Error::file(folder.path()))?;
         }
     }
     let file_name =

@@ -60,6 +60,20 @@ impl Sources {
         &self.list
     }
 
+    /// The user of a process whose code they describe; `None` if that is not known, or not one user.
+    pub(crate) fn user_of(
+        &self,
+        pid: u32,
+        index: &RecordingIndex,
+        files: &dyn SourceFiles,
+    ) -> Option<u32> {
+        let of_process = |source: &&Source| index.processes.pid(source.space) == pid;
+        let own = self.list.iter().filter(of_process);
+        let mut users = own.map(|source| files.user_of(pid, &source.path));
+        let first = users.next()??;
+        users.all(|user| user == Some(first)).then_some(first)
+    }
+
     /// Number of markers of jitdumps in the recording.
     #[must_use]
     pub fn markers(&self) -> usize {

@@ -47,12 +47,16 @@ pub struct ListedCode {
 struct Header {
     format: String,
     version: u64,
+    /// The user of the process.
+    user: Option<u32>,
 }
 
 /// The lists of all processes.
 #[derive(Debug, Default)]
 pub struct CodeLists {
     read: FxHashSet<PathBuf>,
+    /// The users of the lists' processes.
+    users: FxHashMap<PathBuf, u32>,
     codes: Vec<ListedCode>,
     /// By path of the image: the codes by address in it.
     by_image: FxHashMap<Vec<u8>, BTreeMap<u64, usize>>,
@@ -69,7 +73,13 @@ impl CodeLists {
         }
         let folder = path.strip_suffix(base_name(path)).unwrap_or_default();
         let problem = match content(&list, files) {
-            Ok(text) => self.add(&text, pid, folder),
+            Ok(text) => {
+                let header = text.split(|&byte| byte == b'\n').next().and_then(header);
+                if let Some(user) = header.and_then(|header| header.user) {
+                    self.users.insert(list.clone(), user);
+                }
+                self.add(&text, pid, folder)
+            }
             Err(error) => Some(format!("cannot be read ({error}), so compilations have no times")),
         };
         let warning = problem.map(|left_out| Warning::PartlyRead { path: list, left_out });
@@ -79,7 +89,7 @@ impl CodeLists {
     /// Adds the codes of a list. Returns what is wrong with it.
     fn add(&mut self, text: &[u8], pid: u32, folder: &[u8]) -> Option<String> {
         let mut lines = text.split(|&byte| byte == b'\n');
-        if !lines.next().is_some_and(is_header) {
+        if lines.next().and_then(header).is_none() {
             return Some("not a list of codes, so compilations have no times".into());
         }
         let (mut all, mut damaged) = (0_usize, 0_usize);
@@ -102,6 +112,11 @@ impl CodeLists {
         (damaged > 0).then(|| {
             format!("{damaged} of {all} lines are damaged, so some compilations have no times")
         })
+    }
+
+    /// The user of the process whose code is in the image at `path`, if that is known.
+    pub fn user_of(&self, path: &[u8]) -> Option<u32> {
+        self.users.get(&list_of(path)?.1).copied()
     }
 
     /// The number of the code at an address in the image at `path`, and the address where it begins there.
@@ -132,9 +147,9 @@ fn content(list: &Path, files: &dyn SourceFiles) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-fn is_header(line: &[u8]) -> bool {
-    let header = serde_json::from_slice::<Header>(line);
-    header.is_ok_and(|header| header.format == "jitscribe codes" && header.version == 1)
+fn header(line: &[u8]) -> Option<Header> {
+    let header: Header = serde_json::from_slice(line).ok()?;
+    (header.format == "jitscribe codes" && header.version == 1).then_some(header)
 }
 
 /// The process of an image `jit-PID-NUMBER.elf`, and the path of its list.

@@ -202,6 +202,11 @@ impl Codes {
         builder.code(code)
     }
 
+    /// The user of the process whose code is in the image at `path`, if that is known.
+    pub fn user_of(&self, path: &[u8]) -> Option<u32> {
+        self.lists.user_of(path)
+    }
+
     /// Where each code is, and what is wrong with the lists.
     pub fn into_places(self) -> (Vec<CodePlace>, Vec<Warning>) {
         (self.places, self.lists.warnings)

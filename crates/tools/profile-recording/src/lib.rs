@@ -63,6 +63,7 @@ mod options;
 mod reader;
 mod recorded_code;
 mod recorded_profile;
+mod source_users;
 mod threads;
 mod vdso;
 

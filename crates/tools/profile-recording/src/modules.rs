@@ -34,6 +34,8 @@ pub struct Module {
     /// What it is.
     pub kind: ModuleKind,
     file: Option<NativeFile<SourceFile>>,
+    /// To whom the file belongs.
+    owner: Option<u32>,
     /// Why it cannot be looked into.
     problem: Option<String>,
 }
@@ -114,6 +116,11 @@ impl<'f> Modules<'f> {
         self.list.iter().enumerate()
     }
 
+    /// Whether the recording is of this machine.
+    pub fn are_here(&self) -> bool {
+        self.is_this_machine
+    }
+
     /// How files are opened.
     pub fn files(&self) -> &'f dyn SourceFiles {
         self.files
@@ -128,13 +135,14 @@ impl Module {
         is_this_machine: bool,
     ) -> Self {
         let kind = if is_image(&path) { ModuleKind::Image } else { ModuleKind::File };
-        let mut module = Self { path, kind, file: None, problem: None };
+        let mut module = Self { path, kind, file: None, owner: None, problem: None };
         let file = match &*module.path {
             vdso::NAME if is_this_machine => vdso::read(),
             // The kernel's own names of memory.
             path if !path.starts_with(b"/") => return module,
             path => files.open(Path::new(OsStr::from_bytes(path)), None),
         };
+        module.owner = file.as_ref().ok().and_then(SourceFile::owner);
         match file.and_then(Elf::read) {
             Ok(elf) if recorded.is_some_and(|id| !is_build_id(id, elf.build_id())) => {
                 let replaced = "has another build-id than the recorded file: it was replaced, or is another machine's";
@@ -156,6 +164,11 @@ impl Module {
     /// Why it cannot be looked into, if it cannot.
     pub fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
+    }
+
+    /// To whom the file belongs, if that is known.
+    pub fn owner(&self) -> Option<u32> {
+        self.owner
     }
 
     /// Whether functions that the file does not export have no names.

@@ -1,6 +1,7 @@
 //! The frames at addresses of files and of the kernel.
 
 use std::ops::Range;
+use std::path::PathBuf;
 
 use jitscribe_inject::Recording;
 use profile::{Builder, Frame, FrameId, FunctionKind, Missing, ModuleId, ModuleKind, StackId};
@@ -14,6 +15,7 @@ use crate::modules::{InFile, Modules};
 use crate::options::Options;
 use crate::recorded_code::RecordedCode;
 use crate::recorded_profile::RecordedProfile;
+use crate::source_users::SourceUsers;
 use crate::threads::Threads;
 
 /// Names addresses, each of them once.
@@ -25,6 +27,8 @@ pub struct Namer<'f> {
     kernel: Kernel,
     codes: Codes,
     with_lines: bool,
+    /// The folders with sources that the user named.
+    source_folders: Vec<PathBuf>,
     /// By module and address in it.
     in_files: FxHashMap<(usize, u64), FramesAt>,
     in_kernel: FxHashMap<u64, FramesAt>,
@@ -51,6 +55,7 @@ impl<'f> Namer<'f> {
             kernel: Kernel::of(recording),
             codes: Codes::default(),
             with_lines: options.lines,
+            source_folders: options.sources.folders.clone(),
             in_files: FxHashMap::default(),
             in_kernel: FxHashMap::default(),
             frames: Vec::new(),
@@ -228,9 +233,13 @@ impl<'f> Namer<'f> {
         }
         missing.sort_by_key(|missing| std::cmp::Reverse(missing.samples));
         missing.into_iter().for_each(|missing| self.builder.missing(missing));
+        let mut users = SourceUsers::new(&self.modules, |path| self.codes.user_of(path));
         let (places, warnings) = self.codes.into_places();
         let code = RecordedCode::new(self.modules, places, end, folder);
         code.add_sources(&mut self.builder);
-        RecordedProfile { profile: self.builder.finish(), code, warnings }
+        let profile = self.builder.finish();
+        let ids = self.module_ids.iter().map(|(&number, &id)| (id, number)).collect();
+        users.add_functions(&profile, &ids);
+        RecordedProfile { code: code.showing(users, self.source_folders), profile, warnings }
     }
 }

@@ -3,13 +3,16 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt;
-use std::io::Read;
+use std::fs;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jitscribe_inject::SOURCES;
+use jitscribe_inject::files::SourceFile;
 use native_files::SourceFrame;
 use profile::{
     Builder, CodeId, CodeSource, ContentHash, ListedFrame, ListedLine, Listing, ModuleKind, Source,
@@ -21,6 +24,7 @@ use tempfile::TempDir;
 use crate::demangle::demangled;
 use crate::functions::inlined_name;
 use crate::modules::Modules;
+use crate::source_users::SourceUsers;
 
 /// Larger source files are not read.
 const LARGEST_SOURCE: u64 = 1 << 26;
@@ -36,6 +40,11 @@ pub struct RecordedCode<'f> {
     folders: BTreeSet<PathBuf>,
     /// When the recording ended, in nanoseconds since 1970, if that is known.
     end: Option<i64>,
+    users: SourceUsers,
+    /// The folders with sources that the user named.
+    source_folders: Vec<PathBuf>,
+    /// Sources that are there, but are not shown.
+    withheld: BTreeSet<Vec<u8>>,
     /// Keeps images that were made for this profile.
     _temporary: Option<TempDir>,
 }
@@ -68,7 +77,48 @@ impl<'f> RecordedCode<'f> {
         let images = modules.iter().filter(|(_, module)| module.kind == ModuleKind::Image);
         let folder = |path: &[u8]| Path::new(OsStr::from_bytes(path)).parent().map(Path::to_owned);
         let folders = images.filter_map(|(_, module)| folder(&module.path)).collect();
-        Self { modules, codes, folders, end, _temporary: temporary }
+        Self {
+            modules,
+            codes,
+            folders,
+            end,
+            users: SourceUsers::default(),
+            source_folders: Vec::new(),
+            withheld: BTreeSet::new(),
+            _temporary: temporary,
+        }
+    }
+
+    /// Shows the sources that these users may read, and those in these folders that their owners may read.
+    pub(crate) fn showing(mut self, users: SourceUsers, folders: Vec<PathBuf>) -> Self {
+        (self.users, self.source_folders) = (users, folders);
+        self
+    }
+
+    /// The sources that were asked for and are there, but are not shown: no user whose code names them may read them, as far as is known.
+    pub fn withheld(&self) -> impl Iterator<Item = &[u8]> {
+        self.withheld.iter().map(Vec::as_slice)
+    }
+
+    /// Opens a source file for those who may see it.
+    fn open_source(&mut self, file: &[u8]) -> Option<SourceFile> {
+        let path = Path::new(OsStr::from_bytes(file));
+        let files = self.modules.files();
+        // A folder that the user named is that of someone, who may have put links there.
+        let within = self.source_folders.iter().filter(|folder| path.starts_with(folder));
+        let owners = within.filter_map(|folder| Some(fs::metadata(folder).ok()?.uid()));
+        let users = self.users.of(file).chain(owners.map(Some));
+        let mut is_denied = false;
+        for user in users {
+            match files.open_source(path, user) {
+                Ok(opened) => return Some(opened),
+                Err(error) => is_denied |= error.kind() == io::ErrorKind::PermissionDenied,
+            }
+        }
+        if is_denied {
+            self.withheld.insert(file.to_vec());
+        }
+        None
     }
 
     /// Adds the hashes of the sources that the recording has.
@@ -96,15 +146,7 @@ impl<'f> RecordedCode<'f> {
     }
 
     fn read(&self, path: &Path) -> Option<(Vec<u8>, Option<SystemTime>)> {
-        let opened = self.modules.files().open(path, None).ok()?;
-        let metadata = opened.metadata().ok()?;
-        if metadata.len() > LARGEST_SOURCE {
-            return None;
-        }
-        let mut text = Vec::new();
-        let mut content: &std::fs::File = &opened;
-        content.by_ref().take(LARGEST_SOURCE).read_to_end(&mut text).ok()?;
-        Some((text, metadata.modified().ok()))
+        content(&self.modules.files().open(path, None).ok()?)
     }
 
     fn listed(&self, place: &CodePlace, frames: Vec<SourceFrame>) -> Vec<ListedFrame> {
@@ -124,23 +166,36 @@ impl<'f> RecordedCode<'f> {
     }
 }
 
+/// The text of a source file, and when it was changed.
+fn content(opened: &SourceFile) -> Option<(Vec<u8>, Option<SystemTime>)> {
+    let metadata = opened.metadata().ok()?;
+    if metadata.len() > LARGEST_SOURCE {
+        return None;
+    }
+    let mut text = Vec::new();
+    let mut content: &fs::File = opened;
+    content.by_ref().take(LARGEST_SOURCE).read_to_end(&mut text).ok()?;
+    Some((text, metadata.modified().ok()))
+}
+
 impl CodeSource for RecordedCode<'_> {
     fn listing(&mut self, code: CodeId) -> Option<Listing> {
         let place = self.codes.get(code.index())?;
         let module = self.modules.get(place.module)?;
         let elf = module.file()?.elf();
         let bytes = elf.bytes(&place.range)?;
+        let machine = elf.machine();
         let lines = module.lines().map(|lines| lines.in_range(&place.range)).unwrap_or_default();
         let lines = lines.into_iter().map(|(address, frames)| ListedLine {
             offset: address.saturating_sub(place.range.start),
             frames: self.listed(place, frames),
         });
-        Some(Listing {
-            address: place.range.start,
-            machine: elf.machine(),
-            bytes,
-            lines: lines.collect(),
-        })
+        let lines: Vec<_> = lines.collect();
+        let (number, address) = (place.module, place.range.start);
+        for frame in lines.iter().flat_map(|line| &line.frames) {
+            self.users.add(&frame.file, Some(number));
+        }
+        Some(Listing { address, machine, bytes, lines })
     }
 
     fn name_at(&mut self, code: CodeId, address: u64) -> Option<(Vec<u8>, u64)> {
@@ -157,7 +212,6 @@ impl CodeSource for RecordedCode<'_> {
     }
 
     fn source(&mut self, file: &[u8]) -> Option<Source> {
-        let path = Path::new(OsStr::from_bytes(file));
         // As the runtime compiled them.
         let mut kept = self.folders.iter().filter_map(|folder| {
             let below = below(&folder.join(SOURCES), file)?;
@@ -166,7 +220,7 @@ impl CodeSource for RecordedCode<'_> {
         if let Some((text, _)) = kept.next() {
             return Some(Source { text, is_newer: false });
         }
-        let (text, modified) = self.read(path)?;
+        let (text, modified) = content(&self.open_source(file)?)?;
         let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let modified = modified.and_then(|time| i64::try_from(time.as_nanos()).ok());
         let is_newer = modified.zip(self.end).is_some_and(|(modified, end)| modified > end);

@@ -54,6 +54,9 @@ pub struct Args {
     /// Do not use a pager
     #[arg(long)]
     no_pager: bool,
+    /// A folder with sources to show that the recorded process is not known to be allowed to read
+    #[arg(long, value_name = "DIR")]
+    source_dir: Vec<PathBuf>,
     // The last one: its heading is for all options behind it.
     #[command(flatten)]
     selection: SelectionArgs,
@@ -75,7 +78,7 @@ const MOST_CHOICES: usize = 40;
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     let files = recorded::believed(&args.input);
-    let mut recorded = recorded::read(&args.input, &files)?;
+    let mut recorded = recorded::read_with_sources(&args.input, &files, &args.source_dir)?;
     let profile = &recorded.profile;
     let selection = args.selection.of(profile)?;
     let totals = Totals::of(profile, selection.of(profile));
@@ -90,6 +93,7 @@ pub fn run(args: &Args) -> Result<()> {
         syntax: if args.att { Syntax::Att } else { Syntax::Intel },
     };
     let annotated = Annotated::of(profile, &selection, function, &mut recorded.code, &wanted);
+    recorded::warn_of_withheld(&recorded.code);
     check_shown(args, &annotated)?;
     if args.json {
         return view::print_json("annotate", &[&args.input], annotated);

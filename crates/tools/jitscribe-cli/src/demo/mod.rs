@@ -165,7 +165,7 @@ fn record_and_show(args: &Args) -> Result<()> {
         count_stacks: false,
     })?;
     present(&recorded.report, &raw, &data, &with_ir)?;
-    report::write(&data, &folder.join("report.html"), args.force)?;
+    report::write(&data, &[], &folder.join("report.html"), args.force)?;
     record::summary::print(&recorded.report, &data);
     note::say(format_args!("     perf script -i {} -F +srcline", shell_word(&data)));
     print_rest(&folder);

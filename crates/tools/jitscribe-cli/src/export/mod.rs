@@ -168,9 +168,9 @@ fn serve(args: &Args) -> Result<()> {
 }
 
 /// Serves all threads of a recording to the Firefox Profiler, by the event with the most samples.
-pub fn serve_all(input: &Path, port: Option<u16>) -> Result<()> {
+pub fn serve_all(input: &Path, source_dirs: &[PathBuf], port: Option<u16>) -> Result<()> {
     let believed = recorded::believed(input);
-    let recorded = recorded::read(input, &believed)?;
+    let recorded = recorded::read_with_sources(input, &believed, source_dirs)?;
     let mut options = Options::default();
     options.selection = SelectionArgs::default().of(&recorded.profile)?;
     firefox_server::serve(recorded, &options, port.unwrap_or(0))

@@ -12,7 +12,7 @@ use std::{fs, io};
 use jitscribe_inject::files::{SourceFile, SourceFiles, Untrusted};
 use rustix::process::geteuid;
 
-use super::{Inode, facts, is_file, jitdump_pid, open_owned_by, same_file};
+use super::{Inode, facts, is_file, jitdump_pid, open_owned_by, open_source, same_file};
 use crate::foreign;
 use crate::process;
 
@@ -77,14 +77,14 @@ impl Believed {
         }
         let user = facts.user;
         let is_mapped = mapped.is_some_and(|mapped| mapped == facts.inode);
-        if is_mapped || self.users.contains(&user) || self.user_of(pid) == Some(user) {
+        if is_mapped || self.users.contains(&user) || self.user_of_process(pid) == Some(user) {
             return Ok(Some(user));
         }
         Err(Untrusted { user })
     }
 
     /// The user that a process runs as, or ran as when it was recorded.
-    fn user_of(&self, pid: u32) -> Option<u32> {
+    fn user_of_process(&self, pid: u32) -> Option<u32> {
         if let Some(user) = self.noted.get(&pid) {
             return Some(*user);
         }
@@ -99,6 +99,16 @@ impl Believed {
 impl SourceFiles for Believed {
     fn open(&self, path: &Path, owner: Option<u32>) -> io::Result<SourceFile> {
         Ok(open_owned_by(owner, path)?.into())
+    }
+
+    fn open_source(&self, path: &Path, user: Option<u32>) -> io::Result<SourceFile> {
+        Ok(open_source(path, user)?.into())
+    }
+
+    fn user_of(&self, pid: u32, dump: &Path) -> Option<u32> {
+        // A recording in one command knows all processes, and its copies of their logs are its own.
+        let owner = || facts(dump).ok().filter(|_| self.noted.is_empty()).map(|file| file.user);
+        self.user_of_process(pid).or_else(owner)
     }
 
     fn jitdump_pid(&self, path: &Path) -> Option<u32> {

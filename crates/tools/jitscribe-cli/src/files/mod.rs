@@ -11,6 +11,6 @@ pub use jitscribe_inject::files::{
     Damage, Index, Inode, Kind, Named, looks_like_marker, pid_in_name, report_end,
 };
 pub use open::{
-    FileSystem, Opened, facts, is_file, jitdump_pid, open_all, open_owned_by, open_regular, reopen,
-    same_file,
+    FileSystem, Opened, facts, is_file, jitdump_pid, open_all, open_owned_by, open_regular,
+    open_source, reopen, same_file,
 };

@@ -13,14 +13,14 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use jitscribe_inject::files::SourceFile;
+use jitscribe_inject::files::{SourceFile, check_readable_by_all, may_read_what_we_may};
 use rustix::fs::{
-    CWD, FileType, MemfdFlags, Mode, OFlags, fstat, fstatfs, ftruncate, memfd_create, openat,
+    CWD, FileType, MemfdFlags, Mode, OFlags, Stat, fstat, fstatfs, ftruncate, memfd_create, openat,
 };
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
-use crate::foreign::{self, Answer, Budget, Limit, Output, Patience, Reservation};
+use crate::foreign::{self, Answer, Budget, Limit, Output, Owner, Patience, Reservation};
 use crate::note;
 
 use super::{Inode, next_data};
@@ -41,7 +41,7 @@ pub struct Opened {
 
 impl From<Opened> for SourceFile {
     fn from(opened: Opened) -> Self {
-        Self::with(opened.file, opened._copy)
+        Self::with(opened.file, opened.owner, opened._copy)
     }
 }
 
@@ -81,12 +81,24 @@ impl Seek for Opened {
 /// # Errors
 /// The system's error; [`io::ErrorKind::TimedOut`] if the file system does not respond.
 pub fn open_regular(path: &Path) -> io::Result<Opened> {
-    let answer = ask(path, What::Open { left: COPIES.left() })?;
+    opened(path, What::Open { left: COPIES.left() })
+}
+
+fn opened(path: &Path, what: What) -> io::Result<Opened> {
+    let answer = ask(path, what)?;
     let mut copy = Reservation::of(&COPIES);
     let [copied, owner] = numbers(&answer.bytes)?;
     copy.add(copied)?;
     let file = answer.descriptors.into_iter().next().ok_or(io::ErrorKind::UnexpectedEof)?;
     Ok(Opened { file: file.into(), owner: user(owner)?, _copy: copy })
+}
+
+/// Like [`open_regular`], for a file that code of `user` names as its source: see [`SourceFiles::open_source`].
+///
+/// # Errors
+/// As for [`open_regular`]; [`io::ErrorKind::PermissionDenied`] if that user may not read it, or without a user, any.
+pub fn open_source(path: &Path, user: Option<u32>) -> io::Result<Opened> {
+    opened(path, What::OpenSource { left: COPIES.left(), user })
 }
 
 /// Like [`open_regular`]. If `owner` is given, the file must belong to that user: it may have been replaced since it was found.
@@ -227,6 +239,8 @@ pub struct OpenFile {
 enum What {
     /// Opens a regular file, or copies it: at most `left` bytes.
     Open { left: u64 },
+    /// The same, if this user may read it, or every user.
+    OpenSource { left: u64, user: Option<u32> },
     /// Reads as many bytes of a regular file as a jitdump header has.
     Header,
     /// Checks whether there is a regular file.
@@ -249,13 +263,14 @@ pub fn open_all(output: &mut Output) -> io::Result<()> {
 
 impl OpenFile {
     fn perform(&self, output: &mut Output) -> io::Result<()> {
-        let path = std::ffi::OsStr::from_bytes(&self.path);
-        // O_PATH does not open the file, so no device has side effects and no FIFO blocks. The file that it finds can no longer
-        // be replaced by another.
-        let found = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        let status = fstat(&found)?;
+        let path = Path::new(std::ffi::OsStr::from_bytes(&self.path));
+        if let What::OpenSource { left, user } = self.what {
+            return Found::source(path, user)?.answer(left, output);
+        }
+        let found = Found::at(path)?;
+        let status = &found.status;
         if self.what == What::Facts {
-            let is_open_to_all = u64::from(is_open_to_all(Path::new(path)));
+            let is_open_to_all = u64::from(is_open_to_all(path));
             // Signed or not, depending on how rustix calls the system.
             let nanoseconds = u64::try_from(i128::from(status.st_mtime_nsec)).unwrap_or(0);
             let facts = [
@@ -268,21 +283,76 @@ impl OpenFile {
             ];
             return output.bytes(facts.map(u64::to_ne_bytes).as_flattened());
         }
-        let system = FileSystem::of(&found);
-        if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile
-            || system == FileSystem::Kernel
-        {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-        }
         if self.what == What::IsFile {
-            return Ok(());
+            return found.check_regular();
         }
-        let file = reopen(&found, OFlags::RDONLY)?;
+        let found = found.open()?;
         let What::Open { left } = self.what else {
             let mut header = [0; jitdump::HEADER_SIZE as usize];
-            let count = rustix::io::pread(&file, &mut header, 0)?;
+            let count = rustix::io::pread(&found.file, &mut header, 0)?;
             return output.bytes(header.get(..count).unwrap_or_default());
         };
+        found.answer(left, output)
+    }
+}
+
+/// The largest id of a user or a group, which owns nothing; files of `nobody` exist.
+const UNUSED: u32 = u32::MAX - 1;
+
+/// A file at a path, which can no longer be replaced by another.
+struct Found {
+    /// Opened by `O_PATH` at first: no device has side effects then, and no FIFO blocks.
+    file: OwnedFd,
+    status: Stat,
+    system: FileSystem,
+}
+
+impl Found {
+    fn at(path: &Path) -> io::Result<Self> {
+        let file = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Self { status: fstat(&file)?, system: FileSystem::of(&file), file })
+    }
+
+    /// Opens it for reading as far as this user may, or all users.
+    fn source(path: &Path, user: Option<u32>) -> io::Result<Self> {
+        let open = || Self::at(path)?.open();
+        if may_read_what_we_may(user) {
+            return open();
+        }
+        if geteuid().is_root() {
+            let owner = Owner { user: user.unwrap_or(UNUSED), group: UNUSED };
+            // Root of a user namespace may not become a user that is not in it.
+            if let Ok(opened) = owner.act_as(open) {
+                return opened;
+            }
+        }
+        let opened = open()?;
+        check_readable_by_all(path, &opened.inode())?;
+        Ok(opened)
+    }
+
+    fn inode(&self) -> Inode {
+        let device = self.status.st_dev;
+        let device = (rustix::fs::major(device), rustix::fs::minor(device));
+        Inode { device, number: self.status.st_ino }
+    }
+
+    fn check_regular(&self) -> io::Result<()> {
+        let is_regular = FileType::from_raw_mode(self.status.st_mode) == FileType::RegularFile;
+        if is_regular && self.system != FileSystem::Kernel {
+            return Ok(());
+        }
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
+    }
+
+    fn open(self) -> io::Result<Self> {
+        self.check_regular()?;
+        Ok(Self { file: reopen(&self.file, OFlags::RDONLY)?, ..self })
+    }
+
+    /// Answers with the open file, or a copy of at most `left` bytes.
+    fn answer(self, left: u64, output: &mut Output) -> io::Result<()> {
+        let Self { file, status, system } = self;
         // Reading or closing a file may block forever if a user serves its file system. The same holds for any file that another
         // user writes to: the data may come from memory mapped from such a file system, with the file's lock held.
         let is_ours = status.st_uid == 0 || status.st_uid == geteuid().as_raw();

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 use rustix::process::{
-    DumpableBehavior, Gid, Resource, Rlimit, Signal, Uid, getegid, geteuid, getppid,
+    DumpableBehavior, Gid, Resource, Rlimit, Signal, Uid, getegid, geteuid, getgroups, getppid,
     set_dumpable_behavior, set_parent_process_death_signal, setrlimit,
 };
 use rustix::thread::{
@@ -139,6 +139,28 @@ impl Owner {
         // Processes of that user must not be able to trace this process or access its descriptors.
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         Ok(())
+    }
+
+    /// Calls `act` as this user, without other groups, and is root again afterwards. Only for root, in a process with one thread.
+    ///
+    /// # Errors
+    /// If the user could not be changed, `act` is not called. If root could not be restored, its result is lost.
+    pub fn act_as<T>(self, act: impl FnOnce() -> T) -> io::Result<T> {
+        let groups = getgroups()?;
+        let group = getegid();
+        set_thread_groups(&[])?;
+        let restore = || {
+            set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT)?;
+            set_thread_res_gid(group, group, group)?;
+            set_thread_groups(&groups)?;
+            // Changing the user has cleared this setting.
+            set_parent_process_death_signal(Some(Signal::KILL))
+        };
+        let became = set_thread_res_gid(group, Gid::from_raw(self.group), group)
+            .and_then(|()| set_thread_res_uid(Uid::ROOT, Uid::from_raw(self.user), Uid::ROOT));
+        let done = became.map(|()| act());
+        restore()?;
+        Ok(done?)
     }
 
     /// Like [`Self::become_this`]; in addition, this process can from then on only read its open descriptors and answer. A

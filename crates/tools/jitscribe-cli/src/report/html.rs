@@ -53,10 +53,10 @@ impl HtmlArgs {
 }
 
 /// Writes the report.
-pub fn run(input: &Path, args: &HtmlArgs) -> Result<()> {
+pub fn run(input: &Path, source_dirs: &[PathBuf], args: &HtmlArgs) -> Result<()> {
     let html = Html::create(&args.output, args.open, args.force)?;
     let believed = recorded::believed(input);
-    let mut recorded = recorded::read(input, &believed)?;
+    let mut recorded = recorded::read_with_sources(input, &believed, source_dirs)?;
     let mut options = Options::default();
     options.most_source_bytes = args.max_source.saturating_mul(1 << 20);
     options.most_instructions = args.max_instructions;
@@ -64,7 +64,9 @@ pub fn run(input: &Path, args: &HtmlArgs) -> Result<()> {
     html.write(
         |mut out| profile_report::write(profile, code, &options, &mut out),
         |summary| (described(input, summary, profile), summary.bytes),
-    )
+    )?;
+    recorded::warn_of_withheld(&recorded.code);
+    Ok(())
 }
 
 fn described(input: &Path, summary: &Summary, profile: &Profile) -> String {

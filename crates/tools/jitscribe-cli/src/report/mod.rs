@@ -48,15 +48,18 @@ pub struct Args {
     /// The port to serve at, on 127.0.0.1 [default: any that is free]
     #[arg(long, value_name = "PORT", requires = "firefox_server")]
     port: Option<u16>,
+    /// A folder with sources to show that the recorded process is not known to be allowed to read
+    #[arg(long, value_name = "DIR", conflicts_with = "stdio")]
+    source_dir: Vec<PathBuf>,
     #[command(flatten)]
     html: html::HtmlArgs,
     #[command(flatten)]
     text: stdio::TextArgs,
 }
 
-/// Writes the recording `input` as an HTML file.
-pub fn write(input: &Path, output: &Path, force: bool) -> Result<()> {
-    html::run(input, &html::HtmlArgs::to(output, force))
+/// Writes the recording `input` as an HTML file, with the sources in these folders.
+pub fn write(input: &Path, source_dirs: &[PathBuf], output: &Path, force: bool) -> Result<()> {
+    html::run(input, source_dirs, &html::HtmlArgs::to(output, force))
 }
 
 /// Runs the command.
@@ -70,7 +73,7 @@ pub fn run(args: &Args) -> Result<()> {
         ));
     }
     if args.firefox_server {
-        return export::serve_all(&args.input, args.port);
+        return export::serve_all(&args.input, &args.source_dir, args.port);
     }
-    html::run(&args.input, &args.html)
+    html::run(&args.input, &args.source_dir, &args.html)
 }

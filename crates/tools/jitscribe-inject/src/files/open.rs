@@ -25,6 +25,7 @@ pub struct Inode {
 #[derive(Debug)]
 pub struct SourceFile {
     file: File,
+    owner: Option<u32>,
     _kept: Option<Box<dyn Any + Send + Sync>>,
 }
 
@@ -32,12 +33,19 @@ impl SourceFile {
     /// A file without data.
     #[must_use]
     pub fn new(file: File) -> Self {
-        Self { file, _kept: None }
+        let owner = file.metadata().ok().map(|file| file.uid());
+        Self { file, owner, _kept: None }
     }
 
-    /// A file with data that is dropped with it; for example, a reservation of memory for a copy.
-    pub fn with(file: File, kept: impl Any + Send + Sync) -> Self {
-        Self { file, _kept: Some(Box::new(kept)) }
+    /// A file of this user, or a copy of it, with data that is dropped with it; for example, a reservation of memory for a copy.
+    pub fn with(file: File, owner: u32, kept: impl Any + Send + Sync) -> Self {
+        Self { file, owner: Some(owner), _kept: Some(Box::new(kept)) }
+    }
+
+    /// The user to whom the file belongs; of a copy, the file that was copied.
+    #[must_use]
+    pub fn owner(&self) -> Option<u32> {
+        self.owner
     }
 }
 
@@ -85,6 +93,25 @@ pub trait SourceFiles: Debug + Sync {
     /// Whether two paths refer to the same file.
     fn same_file(&self, a: &Path, b: &Path) -> bool;
 
+    /// Opens a file that code of this user names as its source: only if that user may read it; without a user, only if every
+    /// user may. A process can name any file, and what is shown of it may be passed on.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open); [`io::ErrorKind::PermissionDenied`] if the user may not read it.
+    fn open_source(&self, path: &Path, user: Option<u32>) -> io::Result<SourceFile> {
+        let file = self.open(path, None)?;
+        if !may_read_what_we_may(user) {
+            check_readable_by_all(path, &inode(&file.metadata()?))?;
+        }
+        Ok(file)
+    }
+
+    /// The user of process `pid`, whose code is described by `dump`, a file that was found for it.
+    fn user_of(&self, pid: u32, dump: &Path) -> Option<u32> {
+        let _ = pid;
+        fs::metadata(dump).ok().map(|file| file.uid())
+    }
+
     /// Whether to use a file that was found for process `pid`, and that no user named. `mapped` is the file that the
     /// process has mapped by this name, if the recording has it.
     ///
@@ -94,6 +121,34 @@ pub trait SourceFiles: Debug + Sync {
     /// If it must not be used.
     fn trust(&self, path: &Path, pid: u32, mapped: Option<Inode>)
     -> Result<Option<u32>, Untrusted>;
+}
+
+/// Whether this user may read all that this process may read.
+#[must_use]
+pub fn may_read_what_we_may(user: Option<u32>) -> bool {
+    user == Some(0) || user == Some(geteuid().as_raw())
+}
+
+/// Checks, without becoming another user, that every user may read a file that was opened by this path: others are denied
+/// neither by the file nor by a folder.
+///
+/// # Errors
+/// [`io::ErrorKind::PermissionDenied`] if they are; the system's error if it cannot be found out.
+pub fn check_readable_by_all(path: &Path, opened: &Inode) -> io::Result<()> {
+    let denied = || Err(io::ErrorKind::PermissionDenied.into());
+    // It has no links, so that all folders are in it.
+    let path = fs::canonicalize(path)?;
+    let found = fs::symlink_metadata(&path)?;
+    // The path may lead elsewhere since.
+    if inode(&found) != *opened || found.mode() & 0o4 == 0 {
+        return denied();
+    }
+    for folder in path.ancestors().skip(1) {
+        if fs::symlink_metadata(folder)?.mode() & 0o1 == 0 {
+            return denied();
+        }
+    }
+    Ok(())
 }
 
 /// The process id in the header of a jitdump; `None` if it is not a jitdump.

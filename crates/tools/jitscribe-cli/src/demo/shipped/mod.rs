@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::DirBuilder;
 use std::io::{Read, Write};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use disassembly::Syntax;
 use flate2::read::GzDecoder;
@@ -81,8 +81,9 @@ pub fn show(folder: &Path, force: bool) -> Result<()> {
         // The libraries in which the stacks begin are those of another machine.
         count_stacks: false,
     })?;
-    present(&raw, &data)?;
-    report::write(&data, &folder.join("report.html"), force)?;
+    let sources = [folder.to_owned()];
+    present(&raw, &data, &sources)?;
+    report::write(&data, &sources, &folder.join("report.html"), force)?;
     record::summary::print_samples(&report);
     note::say(format_args!(
         "written: {}, {}",
@@ -92,7 +93,12 @@ pub fn show(folder: &Path, force: bool) -> Result<()> {
     note::say(format_args!("next: jitscribe report --stdio -i {}", shell_word(&data)));
     if let Some(top) = record::summary::to_annotate(&report) {
         let name = shell_word(String::from_utf8_lossy(&top.symbol).as_ref());
-        note::say(format_args!("      jitscribe annotate -i {} {name}", shell_word(&data)));
+        // The recording is another machine's, so that nothing is known of what its users may read.
+        note::say(format_args!(
+            "      jitscribe annotate -i {} --source-dir {} {name}",
+            shell_word(&data),
+            shell_word(folder)
+        ));
     }
     Ok(())
 }
@@ -108,14 +114,14 @@ fn unpack(compressed: &[u8], path: &Path, force: bool) -> Result<()> {
 }
 
 /// Prints what is in the recording before and after.
-fn present(raw: &Path, data: &Path) -> Result<()> {
+fn present(raw: &Path, data: &Path, sources: &[PathBuf]) -> Result<()> {
     let mut out = Out::by_lines();
     section(&mut out, "before: what perf recorded")?;
     for line in addresses::most_sampled(raw, MOST_ADDRESSES)? {
         out.styled(&line)?;
     }
     let files = recorded::believed(data);
-    let mut recorded = recorded::read(data, &files)?;
+    let mut recorded = recorded::read_with_sources(data, &files, sources)?;
     let profile = &recorded.profile;
     let selection = profile::Selection::default();
     let totals = Totals::of(profile, selection.of(profile));

@@ -18,5 +18,6 @@ pub mod recording;
 mod reuse;
 pub mod scene;
 mod shapes;
+mod sources;
 mod stacks;
 mod tails;

@@ -329,13 +329,14 @@ impl Jit {
     }
 
     /// Where the lines of the code that comes next begin.
-    pub fn lines(mut self, time: u64, address: u64, lines: &[(u64, u32)]) -> Self {
-        let entry = |&(addr, line)| DebugEntry {
-            addr,
-            line,
-            discrim: 0,
-            name: EntryName::Path(b"/src/app.js"),
-        };
+    pub fn lines(self, time: u64, address: u64, lines: &[(u64, u32)]) -> Self {
+        self.lines_of("/src/app.js", time, address, lines)
+    }
+
+    /// The same for another source file.
+    pub fn lines_of(mut self, file: &str, time: u64, address: u64, lines: &[(u64, u32)]) -> Self {
+        let name = EntryName::Path(file.as_bytes());
+        let entry = |&(addr, line)| DebugEntry { addr, line, discrim: 0, name };
         self.writer.debug_info(time, address, lines.iter().map(entry)).unwrap();
         self
     }
