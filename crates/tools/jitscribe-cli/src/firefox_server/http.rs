@@ -1,13 +1,14 @@
 //! Serves requests by HTTP/1.1, of which it knows as much as a browser needs that asks for JSON.
 //!
 //! Any page and any program of this machine can connect. Each connection has a thread, which reads one request within a limited time and size;
-//! the number of connections is limited too.
+//! the number of connections is limited too: beyond it, the oldest of those whose request is not there yet makes way.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -65,25 +66,52 @@ impl Answer {
     }
 }
 
+/// The connections whose requests are not there yet, the oldest first, each with a number.
+#[derive(Debug, Default)]
+struct Waiting(Mutex<VecDeque<(u64, TcpStream)>>);
+
+impl Waiting {
+    fn add(&self, number: u64, stream: TcpStream) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back((number, stream));
+    }
+
+    fn remove(&self, number: u64) {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.retain(|(other, _)| *other != number);
+    }
+
+    /// Closes the oldest one. `false` if there is none.
+    fn close_oldest(&self) -> bool {
+        let oldest = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        // Its thread, which reads from it, ends.
+        oldest.is_some_and(|(_, stream)| stream.shutdown(Shutdown::Both).is_ok())
+    }
+}
+
 /// Accepts connections in threads of their own. Each request that arrives comes with where to send its answer.
 pub fn listen(listener: TcpListener) -> Receiver<(Request, SyncSender<Answer>)> {
     let (requests, received) = mpsc::channel();
     let open = Arc::new(AtomicUsize::new(0));
+    let waiting = Arc::new(Waiting::default());
     thread::spawn(move || {
-        for stream in listener.incoming() {
+        for (number, stream) in (0..).zip(listener.incoming()) {
             let Ok(stream) = stream else {
                 // Too many open files: others will be closed.
                 thread::sleep(Duration::from_millis(50));
                 continue;
             };
-            if open.load(Ordering::Relaxed) >= MOST_CONNECTIONS {
+            if open.load(Ordering::Relaxed) >= MOST_CONNECTIONS && !waiting.close_oldest() {
                 continue;
             }
+            let Ok(second) = stream.try_clone() else { continue };
+            waiting.add(number, second);
             open.fetch_add(1, Ordering::Relaxed);
             let (requests, open) = (requests.clone(), Arc::clone(&open));
+            let waiting = Arc::clone(&waiting);
             thread::spawn(move || {
                 // A client that stays away gets no answer.
-                let _ = converse(stream, &requests);
+                let _ = converse(stream, &requests, || waiting.remove(number));
+                waiting.remove(number);
                 open.fetch_sub(1, Ordering::Relaxed);
             });
         }
@@ -94,20 +122,22 @@ pub fn listen(listener: TcpListener) -> Receiver<(Request, SyncSender<Answer>)> 
 fn converse(
     mut stream: TcpStream,
     requests: &Sender<(Request, SyncSender<Answer>)>,
+    has_come: impl FnOnce(),
 ) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
-    let answer =
-        match Request::read(&mut Timed { stream: &stream, until: Instant::now() + PATIENCE })? {
-            Some(request) => {
-                let (reply, answer) = mpsc::sync_channel(1);
-                if requests.send((request, reply)).is_err() {
-                    return Ok(());
-                }
-                let Ok(answer) = answer.recv() else { return Ok(()) };
-                answer
+    let request = Request::read(&mut Timed { stream: &stream, until: Instant::now() + PATIENCE })?;
+    has_come();
+    let answer = match request {
+        Some(request) => {
+            let (reply, answer) = mpsc::sync_channel(1);
+            if requests.send((request, reply)).is_err() {
+                return Ok(());
             }
-            None => Answer::status(400),
-        };
+            let Ok(answer) = answer.recv() else { return Ok(()) };
+            answer
+        }
+        None => Answer::status(400),
+    };
     answer.write(&mut stream)?;
     stream.shutdown(Shutdown::Write)
 }
@@ -126,5 +156,43 @@ impl Read for Timed<'_> {
         }
         self.stream.set_read_timeout(Some(left))?;
         self.stream.read(buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn connections_that_ask_nothing_make_way() {
+        let begun = Instant::now();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let at = listener.local_addr().unwrap();
+        let requests = listen(listener);
+        let half_open: Vec<TcpStream> = (0..2 * MOST_CONNECTIONS)
+            .map(|_| {
+                let mut stream = TcpStream::connect(at).unwrap();
+                stream.write_all(b"GET /half HTTP/1.1\r\n").unwrap();
+                stream
+            })
+            .collect();
+        let answering = thread::spawn(move || {
+            let (request, reply) = requests.recv().unwrap();
+            reply.send(Answer::status(204)).unwrap();
+            request.path
+        });
+        let mut stream = TcpStream::connect(at).unwrap();
+        stream.write_all(b"GET /whole HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 204 "), "{answer}");
+        assert_eq!(answering.join().unwrap(), "/whole");
+        half_open.last().unwrap().set_nonblocking(true).unwrap();
+        let newest = half_open.last().unwrap().peek(&mut [0]);
+        // Unless their time was over by then, they were closed to make way, the oldest first.
+        let waits = newest.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        assert!(waits || begun.elapsed() > PATIENCE);
     }
 }

@@ -3,12 +3,14 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, mkdirat, openat, statat};
+use rustix::fs::{
+    Access, AtFlags, CWD, FileType, Mode, OFlags, access, fstat, linkat, mkdirat, openat, statat,
+};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 
@@ -111,9 +113,29 @@ impl Folder {
     ///
     /// # Errors
     /// The system's error.
-    pub fn new_file(&self, name: &OsStr, mode: Mode) -> io::Result<File> {
+    pub fn new_file(&self, name: &OsStr, mode: Mode) -> std::result::Result<File, Errno> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         Ok(openat(&self.open, name, flags | OFlags::NOFOLLOW, mode)?.into())
+    }
+
+    /// Creates a file on its file system that has no name yet, and that only its owner may read. It is gone once it is closed.
+    ///
+    /// # Errors
+    /// The system's error: not all file systems have such files, and without `/proc`, [`name_file`](Self::name_file) cannot
+    /// name them.
+    pub(super) fn unnamed_file(&self) -> std::result::Result<File, Errno> {
+        access("/proc/self/fd", Access::EXEC_OK)?;
+        let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+        Ok(openat(&self.open, ".", flags, Mode::RUSR | Mode::WUSR)?.into())
+    }
+
+    /// Gives a file from [`unnamed_file`](Self::unnamed_file) this name, for which there must be nothing yet.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub(super) fn name_file(&self, file: &File, name: &OsStr) -> std::result::Result<(), Errno> {
+        let file = format!("/proc/self/fd/{}", file.as_raw_fd());
+        linkat(CWD, file, &self.open, name, AtFlags::SYMLINK_FOLLOW)
     }
 
     /// Whether a regular file in it has this content. A link has none.

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use rustix::fs::Mode;
+use rustix::io::Errno;
 
 use super::logged_codes::{InfoId, LoggedCodes};
 use crate::output::Folder;
@@ -76,12 +77,12 @@ fn keep(folder: &Arc<Folder>, path: &[Vec<u8>], text: &str) -> io::Result<()> {
         }
         match folder.new_file(&name, Mode::from_raw_mode(0o666)) {
             Ok(mut file) => return file.write_all(text.as_bytes()),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(Errno::EXIST) => {
                 if folder.has(&name, text.as_bytes())? {
                     return Ok(());
                 }
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(())
