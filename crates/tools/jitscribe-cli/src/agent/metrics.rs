@@ -1,7 +1,7 @@
 //! The agent's counts for Prometheus: HTTP on a loopback port.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::event::PollFlags;
@@ -127,8 +127,30 @@ pub fn of_this_process() -> String {
     )
 }
 
+/// Whether the request is to an address of loopback. A page in a browser of this machine can send requests to the name of its own
+/// site that leads here, and would read the answer.
+fn is_for_this_machine(request: &[u8]) -> bool {
+    let request = String::from_utf8_lossy(request);
+    let headers = request.lines().skip(1).take_while(|line| !line.is_empty());
+    let headers = headers.filter_map(|line| line.split_once(':'));
+    let mut hosts = headers.filter(|(name, _)| name.eq_ignore_ascii_case("host"));
+    hosts.all(|(_, host)| {
+        let host = host.trim();
+        let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if is_port(port) && !name.ends_with(':') => name,
+            _ => host,
+        };
+        let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|it| it.is_loopback())
+    })
+}
+
 fn response(request: &[u8], text: &impl Fn() -> String) -> Vec<u8> {
     let (status, body) = match request {
+        _ if !is_for_this_machine(request) => {
+            ("403 Forbidden", "only requests to localhost are answered\n".to_owned())
+        }
         _ if request.starts_with(b"GET /metrics ") => ("200 OK", text()),
         _ if request.starts_with(b"GET ") => {
             ("404 Not Found", "the metrics are at /metrics\n".to_owned())
@@ -141,4 +163,28 @@ fn response(request: &[u8], text: &impl Fn() -> String) -> Vec<u8> {
         "HTTP/1.0 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     )
     .into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_requests_to_loopback_are_answered() {
+        let status = |host: &str| {
+            let request = format!("GET /metrics HTTP/1.1\r\nAccept: */*\r\n{host}\r\n");
+            let answer = response(request.as_bytes(), &|| "text".to_owned());
+            String::from_utf8(answer).unwrap()[9..12].to_owned()
+        };
+        for host in ["127.0.0.1:9464", "127.0.0.1", "localhost:1", "LOCALHOST", "[::1]:9464", "::1"]
+        {
+            assert_eq!(status(&format!("Host: {host}\r\n")), "200", "{host}");
+        }
+        // Of HTTP/1.0.
+        assert_eq!(status(""), "200");
+        for host in ["example.org", "example.org:9464", "127.0.0.1.example.org", "10.0.0.1", ""] {
+            assert_eq!(status(&format!("hOST:{host}\r\n")), "403", "{host}");
+        }
+        assert_eq!(status("Host: localhost\r\nHost: example.org\r\n"), "403");
+    }
 }

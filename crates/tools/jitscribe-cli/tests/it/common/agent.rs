@@ -123,7 +123,8 @@ pub fn free_address() -> String {
 /// Asks for the metrics, as Prometheus does. Returns the one with this name.
 pub fn metric(address: &str, name: &str) -> f64 {
     let mut stream = TcpStream::connect(address).expect("it listens");
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").expect("asked");
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("asked");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
     assert!(answer.starts_with("HTTP/1.0 200 OK\r\n"), "{answer}");
