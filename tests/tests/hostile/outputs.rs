@@ -1,11 +1,13 @@
 //! Outputs in folders of other users: what is written follows no link that they put there.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
+use end_to_end::corpus::Corpus;
 use end_to_end::jitscribe::jitscribe;
-use end_to_end::tool::output;
+use end_to_end::tool::{output, run};
 use tempfile::TempDir;
 use test_privilege::{Privilege, have};
 
@@ -55,4 +57,109 @@ fn a_workspace_is_where_no_other_user_can_replace_it() {
         assert!(!done.status.success() && said.contains("other users may replace"), "{said}");
     }
     assert!(!of_user.path().join("perf.data").exists());
+}
+
+/// Verbs that write a file, whose path comes behind.
+const FILES: [&str; 10] = [
+    "inject -i g.data -o",
+    "report -i in.data -o",
+    "export --pprof -i in.data -o",
+    "export --firefox -i in.data -o",
+    "export --folded -i in.data -o",
+    "diff --before in.data --after in.data --html -o",
+    "callgrind --jitdump jit-11229.dump callgrind.out -o",
+    "memcheck --jitdump jit-11229.dump memcheck.log -o",
+    "massif --jitdump jit-11229.dump massif.out -o",
+    "record -o",
+];
+/// Verbs that write into a folder.
+const FOLDERS: [&str; 5] = [
+    "inject -i g.data -o new.data --image-dir",
+    "export --parquet",
+    "dump --jitdump jit-11229.dump --elf",
+    "demo -o",
+    "record -o new.data --image-dir",
+];
+
+/// A folder with a recording, and with what Valgrind's tools wrote of the same process.
+fn inputs() -> Corpus {
+    let corpus = Corpus::unpack("wasmtime-jitdump");
+    let write = |name: &str, text: &str| fs::write(corpus.dir().join(name), text).expect("a file");
+    write(
+        "callgrind.out",
+        "version: 1\ncreator: callgrind\npid: 11229\ncmd: x\npart: 1\npositions: instr line\nevents: Ir\n\
+         summary: 5\n\nob=???\nfl=???\nfn=(1) 0x7f0000001000\n0x7f0000001000 0 5\n",
+    );
+    write(
+        "memcheck.log",
+        "==11229== Memcheck, a memory error detector\n==11229== Invalid read of size 4\n\
+         ==11229==    at 0x7F0000001000: ???\n",
+    );
+    write(
+        "massif.out",
+        "desc: x\ncmd: x\ntime_unit: i\n#-----------\nsnapshot=0\n#-----------\ntime=0\nmem_heap_B=0\n\
+         mem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=empty\n",
+    );
+    run(jitscribe().args(["inject", "-i", "g.data", "-o", "in.data"]).current_dir(corpus.dir()));
+    corpus
+}
+
+/// The command in a folder with inputs. What else verbs need comes behind the output.
+fn verb(inputs: &Corpus, words: &str, at: &str, options: &[&str]) -> Command {
+    let mut command = jitscribe();
+    let (verb, words) = words.split_once(' ').expect("options");
+    command.arg(verb).args(options).args(words.split(' ')).arg(at).current_dir(inputs.dir());
+    match verb {
+        "record" => command.args(["--", "true"]),
+        "export" if words == "--parquet" => command.args(["-i", "in.data", "--service", "s"]),
+        _ => &mut command,
+    };
+    command
+}
+
+/// In the place of the output is a link of another user to a file of root. Without `--force` it stays, with it, it is replaced:
+/// the file is not written to.
+#[test]
+fn no_verb_writes_through_a_link() {
+    let inputs = inputs();
+    let folder = inputs.dir().join("of-user");
+    let precious = inputs.dir().join("precious");
+    fs::write(&precious, "precious").expect("a file");
+    for words in FILES {
+        fs::create_dir(&folder).expect("a folder");
+        symlink("../precious", folder.join("out")).expect("a link");
+        if have(&[Privilege::OtherUsers]) {
+            for path in [&folder, &folder.join("out")] {
+                lchown(path, Some(65534), Some(65534)).expect("root");
+            }
+        }
+        let done = output(&mut verb(&inputs, words, "of-user/out", &[]));
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(!done.status.success() && said.contains("already exists"), "{words}: {said}");
+        assert!(folder.join("out").is_symlink(), "{words}");
+        output(&mut verb(&inputs, words, "of-user/out", &["--force"]));
+        assert_eq!(fs::read(&precious).expect("a file"), b"precious", "{words}");
+        fs::remove_dir_all(&folder).expect("it is there");
+    }
+}
+
+/// In the place of the folder is a link of another user to a folder of root: nothing is created there.
+#[test]
+fn no_verb_writes_into_a_folder_behind_a_link() {
+    if !have(&[Privilege::OtherUsers]) {
+        return;
+    }
+    let inputs = inputs();
+    let roots = inputs.dir().join("of-root");
+    fs::create_dir(&roots).expect("a folder");
+    symlink("of-root", inputs.dir().join("link")).expect("a link");
+    lchown(inputs.dir().join("link"), Some(65534), Some(65534)).expect("root");
+    for words in FOLDERS {
+        let done = output(&mut verb(&inputs, words, "link", &[]));
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        // `record` finds no code in `true` before it comes to that.
+        assert!(!done.status.success(), "{words}: {said}");
+        let made = fs::read_dir(&roots).expect("a folder").count();
+        assert_eq!(made, 0, "{words}: {said}");
+    }
 }

@@ -95,7 +95,8 @@ impl<'f> RecordedCode<'f> {
         self
     }
 
-    /// The sources that were asked for and are there, but are not shown: no user whose code names them may read them, as far as is known.
+    /// The sources that were asked for and are there, but are not shown: no user whose code names them may read them, as far as is
+    /// known.
     pub fn withheld(&self) -> impl Iterator<Item = &[u8]> {
         self.withheld.iter().map(Vec::as_slice)
     }

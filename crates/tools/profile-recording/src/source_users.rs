@@ -1,7 +1,7 @@
 //! Which users' code names a source file.
 //!
-//! Any process can name any file as the source of its code, and what a view shows of it may be passed on. So a file is shown only if a user whose code
-//! names it may read it: the user of the process, or the owner of the program or library.
+//! Any process can name any file as the source of its code, and what a view shows of it may be passed on. So a file is shown only
+//! if a user whose code names it may read it: the user of the process, or the owner of the program or library.
 
 use std::collections::BTreeSet;
 

@@ -121,7 +121,7 @@ FILES:
   FILE is the recording, and FILE.jit/ holds the code in it. Keep the two together; nothing else is
   needed. A recording that is FILE already becomes FILE.old, and replaces an earlier FILE.old; its code stays where
   it is, and the new code goes into FILE.jit.2/ or the next free number. While recording, a folder .jitscribe-XXXXXX beside FILE holds intermediate files; it is kept
-  if processing fails. Runtimes that let us choose the place write their dumps there. node's dump and
+  if processing fails, and removed by the next recording if this one is killed. Runtimes that let us choose the place write their dumps there. node's dump and
   log in the working directory are removed, unless your own flags ask for such files. All other dumps
   are listed at the end, with the command that removes them.
 

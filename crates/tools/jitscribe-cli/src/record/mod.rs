@@ -10,6 +10,7 @@
 //! - [`summary`] reports the result, and [`leftovers`] removes what only we caused.
 //! - [`mod@valgrind`] does the same with a tool of valgrind instead of perf.
 
+mod abandoned;
 mod args;
 mod arguments;
 mod call_graph;

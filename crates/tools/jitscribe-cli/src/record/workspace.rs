@@ -1,6 +1,6 @@
 //! The folder for the intermediate files of a recording.
 
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +8,7 @@ use jitscribe_inject::output::{self, is_safe_from_others};
 use rustix::fs::{Access, access};
 use tempfile::TempDir;
 
+use super::abandoned::{self, KEPT, PREFIX};
 use crate::{Error, Result, text};
 
 /// A private folder with the recording as perf writes it and the dumps of runtimes that let us choose the place. It is beside the output,
@@ -16,6 +17,8 @@ use crate::{Error, Result, text};
 pub struct Workspace {
     path: PathBuf,
     temporary: Option<TempDir>,
+    /// While it is open, [other recordings](super::abandoned) do not take the folder for abandoned.
+    _open: File,
 }
 
 impl Workspace {
@@ -38,15 +41,17 @@ impl Workspace {
             }
             None => {
                 let mut builder = tempfile::Builder::new();
-                builder.prefix(".jitscribe-").permissions(Permissions::from_mode(0o700));
+                builder.prefix(PREFIX).permissions(Permissions::from_mode(0o700));
                 let place = safe_place(beside);
+                abandoned::remove(place);
                 let folder = builder.tempdir_in(place).map_err(Error::file(place))?;
                 (folder.path().to_owned(), Some(folder))
             }
         };
         // Runtimes change their working directory.
         let path = fs::canonicalize(&path).map_err(Error::file(&path))?;
-        Ok(Self { path, temporary })
+        let open = File::open(&path).map_err(Error::file(&path))?;
+        Ok(Self { path, temporary, _open: open })
     }
 
     /// The recording as perf writes it.
@@ -62,6 +67,8 @@ impl Workspace {
     /// Keeps the folder, so that the recording is not lost.
     pub fn keep(&mut self) {
         if let Some(folder) = self.temporary.take() {
+            // Without it, the next recording would remove it.
+            _ = File::create(self.path.join(KEPT));
             // The path is known already.
             _ = folder.keep();
         }
