@@ -241,8 +241,16 @@ impl<'a> Code<'a> {
         self
     }
 
-    /// Sets [`Unwind::FRAME_POINTER`]: the usual prologue at the very start, and a frame pointer up to the end.
+    /// Sets [`Unwind::FRAME_POINTER`]: the usual prologue at the very start, and a frame pointer up to the end. The code changes no
+    /// other register that a call must preserve, or [says where it saves them](Self::frame_pointer_saving).
     pub fn frame_pointer(self) -> Self {
         self.unwind(Unwind::FRAME_POINTER)
+    }
+
+    /// Sets [`Unwind::FramePointerSaving`]: the usual prologue at the very start, and from the offset `saved_from` on, these
+    /// registers are saved at these distances from the CFA.
+    pub fn frame_pointer_saving(self, saved_from: u32, saved: &'a [(u16, i32)]) -> Self {
+        let (prologue, signed) = (0, false);
+        self.unwind(Unwind::FramePointerSaving { prologue, signed, saved_from, saved })
     }
 }

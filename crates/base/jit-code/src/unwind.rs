@@ -15,8 +15,11 @@ pub enum Unwind<'a> {
     /// x86-64: `push rbp; mov rbp, rsp`. aarch64: `stp x29, x30, [sp, -16]!; mov x29, sp`.
     ///
     /// This is correct at each instruction from the code's start on, except where an epilogue has already removed the
-    /// frame: a stack that is walked from the final `ret` lacks the caller. What is below the frame pointer does not
-    /// matter. On aarch64, a prologue may allocate a larger frame at once, with the frame record at its bottom. It is
+    /// frame: a stack that is walked from the final `ret` lacks the caller.
+    ///
+    /// It assumes that the code changes no other register that a call must preserve (x86-64: rbx and r12 to r15). Otherwise use
+    /// [`FramePointerSaving`](Self::FramePointerSaving): stacks are right either way, but an exception that passes through the code
+    /// would continue with wrong values in these registers, and a debugger would show them for the callers. On aarch64, a prologue may allocate a larger frame at once, with the frame record at its bottom. It is
     /// unwound with the correct callers, but with a stack pointer that is too low in them. Use [`Rows`](Self::Rows)
     /// if they need the correct one.
     FramePointer {
@@ -26,6 +29,19 @@ pub enum Unwind<'a> {
         prologue: u32,
         /// aarch64: the saved return address is signed, by a `paciasp` before the prologue. x86-64 has no equivalent.
         signed: bool,
+    },
+    /// Like [`FramePointer`](Self::FramePointer), for code that saves further registers in its frame and then changes them, as most
+    /// compilers' code does.
+    FramePointerSaving {
+        /// As in [`FramePointer`](Self::FramePointer).
+        prologue: u32,
+        /// As in [`FramePointer`](Self::FramePointer).
+        signed: bool,
+        /// Offset in the code from which on the registers are saved: behind the last instruction that saves one, and before the
+        /// first that changes one.
+        saved_from: u32,
+        /// The registers and where they are saved, as in [`Row::saved`], without the frame pointer and the return address.
+        saved: &'a [(u16, i32)],
     },
     /// A frame pointer that is valid at each instruction: for code that runs in a frame that other code has set up,
     /// such as interpreter handlers and parts of a function.

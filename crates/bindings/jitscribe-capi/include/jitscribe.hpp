@@ -144,6 +144,15 @@ public:
     {
         return unwind(JITSCRIBE_UNWIND_KIND_FRAME_POINTER, prologue, is_signed);
     }
+    /// The same, and from the offset of the one row on, the registers that it lists are saved, too.
+    code &frame_pointer(view<row> saves, std::uint32_t prologue = 0,
+                        bool is_signed = false) noexcept
+    {
+        unwind(JITSCRIBE_UNWIND_KIND_FRAME_POINTER, prologue, is_signed);
+        raw_.unwind.rows = saves.data();
+        raw_.unwind.row_count = saves.size();
+        return *this;
+    }
     /// A frame pointer that is valid at each instruction.
     code &frame_pointer_always(bool is_signed = false) noexcept
     {

@@ -14,7 +14,9 @@ pub enum UnwindKind {
     /// this.
     None = 0,
     /// The usual prologue at `prologue`, and a frame pointer from there to the end. x86-64: `push rbp; mov rbp, rsp`.
-    /// aarch64: `stp x29, x30, [sp, -16]!; mov x29, sp`. Correct at each instruction except in the epilogue.
+    /// aarch64: `stp x29, x30, [sp, -16]!; mov x29, sp`. Correct at each instruction except in the epilogue. If the code
+    /// changes other registers that a call must preserve (x86-64: rbx and r12 to r15), say with `rows` where it saves them:
+    /// otherwise an exception that passes through it continues with wrong values.
     FramePointer = 1,
     /// A frame pointer that is valid at each instruction: for code that runs in a frame which other code has set up.
     FramePointerAlways = 2,
@@ -89,6 +91,9 @@ pub struct Unwind {
     pub flags: u32,
     /// Reserved: set to 0.
     pub reserved: u32,
+    /// FRAME_POINTER: NULL, or one row: from its `offset` on, which is behind the prologue, the registers in its `saved` are
+    /// saved, too. Its other fields are not used.
+    ///
     /// ROWS: ascending by offset. Before the first row, the frame is as the call left it (x86-64: CFA = rsp + 8;
     /// aarch64: CFA = sp), so an empty table describes a leaf function without a frame.
     pub rows: *const Row,
@@ -110,10 +115,11 @@ pub(crate) struct SavedBuffer(SmallVec<[(u16, i32); 16]>);
 pub(crate) struct RowBuffer<'a>(SmallVec<[unwind_info::Row<'a>; 8]>);
 
 impl Unwind {
-    /// Whether it is a table of rows, for which [`Self::decode`] needs buffers.
+    /// Whether there are rows, for which [`Self::decode`] needs buffers.
     #[inline]
     pub(crate) fn has_rows(&self) -> bool {
         self.kind == UnwindKind::Rows as u32
+            || self.kind == UnwindKind::FramePointer as u32 && self.row_count != 0
     }
 
     /// The unwind info, as the Rust type. `None`: there is none.
@@ -127,7 +133,17 @@ impl Unwind {
     ) -> Result<Option<unwind_info::Unwind<'r>>, Failure> {
         if self.has_rows() {
             // SAFETY: guaranteed by the caller.
-            return Ok(Some(unwind_info::Unwind::Rows(unsafe { self.rows(saved, rows) }?)));
+            let rows = unsafe { self.rows(saved, rows) }?;
+            if self.kind == UnwindKind::Rows as u32 {
+                return Ok(Some(unwind_info::Unwind::Rows(rows)));
+            }
+            let [row] = rows else { return Err(Failure::Argument) };
+            return Ok(Some(unwind_info::Unwind::FramePointerSaving {
+                prologue: self.prologue,
+                signed: self.is_signed(),
+                saved_from: row.offset,
+                saved: row.saved,
+            }));
         }
         // SAFETY: guaranteed by the caller.
         unsafe { self.without_rows() }
@@ -144,7 +160,7 @@ impl Unwind {
         const FRAME_POINTER: u32 = UnwindKind::FramePointer as u32;
         const FRAME_POINTER_ALWAYS: u32 = UnwindKind::FramePointerAlways as u32;
         const EH_FRAME: u32 = UnwindKind::EhFrame as u32;
-        let signed = self.flags & UnwindFlag::Signed as u32 != 0;
+        let signed = self.is_signed();
         Ok(Some(match self.kind {
             FRAME_POINTER => unwind_info::Unwind::FramePointer { prologue: self.prologue, signed },
             FRAME_POINTER_ALWAYS => unwind_info::Unwind::FramePointerAlways { signed },
@@ -154,6 +170,10 @@ impl Unwind {
             ),
             _ => return Ok(None),
         }))
+    }
+
+    fn is_signed(&self) -> bool {
+        self.flags & UnwindFlag::Signed as u32 != 0
     }
 
     /// # Safety

@@ -71,6 +71,12 @@ pub(crate) fn append(
             let rows = rows.iter().take_while(|row| row.offset < size);
             program::encode(machine, size, rows, out)?;
         }
+        Unwind::FramePointerSaving { prologue, signed, saved_from, saved } => {
+            let all = Prologue::all_saved(machine, saved)?;
+            let rows = Prologue::rows_saving(machine, (*prologue, *signed), *saved_from, &all);
+            let rows = rows.iter().take_while(|row| row.offset < size);
+            program::encode(machine, size, rows, out)?;
+        }
         Unwind::FramePointerAlways { signed } => {
             if size > 0 {
                 program::encode(machine, size, &[Prologue::always(machine, *signed)], out)?;

@@ -63,6 +63,14 @@ impl Machine {
         }
     }
 
+    /// General registers, the stack pointer among them, have the numbers below this.
+    pub(crate) const fn general_registers(self) -> u16 {
+        match self {
+            Self::X86_64 => 16,
+            Self::Aarch64 => 32,
+        }
+    }
+
     /// The number of the return address column: a separate column on x86-64, `x30` on aarch64.
     #[must_use]
     pub const fn return_address(self) -> u16 {

@@ -104,6 +104,10 @@ impl State {
             self.signed = row.signed;
         }
 
+        // libgcc ends the process if the CFA is computed from another register (`_Unwind_GetGR` in `unwind-dw2.c`).
+        if row.cfa_register >= machine.general_registers() {
+            return Err(Error::Register { row: number, register: row.cfa_register });
+        }
         let register = small(row.cfa_register, number)?;
         let (same_register, same_offset) =
             (row.cfa_register == self.cfa_register, row.cfa_offset == self.cfa_offset);

@@ -1,5 +1,8 @@
 //! The usual prologues, as rows and as encoded FDEs.
 
+use alloc::vec::Vec;
+
+use crate::error::Error;
 use crate::machine::Machine;
 use jit_code::Row;
 
@@ -107,6 +110,31 @@ impl Prologue {
             row(behind_save, machine.stack_pointer(), FRAME).saved(saved),
             row(behind_set, machine.frame_pointer(), FRAME).saved(saved),
         ]
+    }
+
+    /// The registers that the usual prologue saves, and these.
+    pub(crate) fn all_saved(
+        machine: Machine,
+        more: &[(u16, i32)],
+    ) -> Result<Vec<(u16, i32)>, Error> {
+        let usual = machine.prologue().saved;
+        let mut all = Vec::new();
+        all.try_reserve_exact(usual.len().saturating_add(more.len())).map_err(|_| Error::Memory)?;
+        all.extend_from_slice(usual);
+        all.extend_from_slice(more);
+        Ok(all)
+    }
+
+    /// The states of the prologue at the offset `at`, and that from `from` on, where `all` these registers are saved.
+    pub(crate) fn rows_saving(
+        machine: Machine,
+        (at, signed): (u32, bool),
+        from: u32,
+        all: &[(u16, i32)],
+    ) -> [Row<'_>; 4] {
+        let [call, save, set] = Self::rows(machine, at, signed);
+        let saving = Row::new(from, set.cfa_register, set.cfa_offset).saved(all).signed(signed);
+        [call, save, set, saving]
     }
 
     /// The state behind the prologue, applied from the code's start on.

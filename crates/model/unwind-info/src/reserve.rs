@@ -23,6 +23,9 @@ pub(crate) fn reserve(unwind: &Unwind<'_>, out: &mut Vec<u8>) -> Result<(), Erro
 fn most(unwind: &Unwind<'_>) -> usize {
     match unwind {
         Unwind::FramePointer { .. } | Unwind::FramePointerAlways { .. } => FIXED,
+        Unwind::FramePointerSaving { saved, .. } => {
+            FIXED.saturating_add(ROW).saturating_add(saved.len().saturating_mul(SAVED))
+        }
         Unwind::Rows(rows) => rows.iter().fold(FIXED, |sum, row| {
             sum.saturating_add(ROW).saturating_add(row.saved.len().saturating_mul(SAVED))
         }),
@@ -47,7 +50,7 @@ mod tests {
                 .map(|number| {
                     Row::new(
                         number * 0x8_0000,
-                        90 + (number % 2) as u16,
+                        12 + (number % 2) as u16,
                         if number % 3 == 0 { i32::MIN } else { i32::MAX },
                     )
                     .saved(if number % 2 == 0 { &far } else { &near })

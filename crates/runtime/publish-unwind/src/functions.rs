@@ -35,19 +35,37 @@ pub(crate) struct Functions {
 }
 
 impl Functions {
-    /// Looks for it among the symbols of the process.
-    pub(crate) fn look() -> Option<Self> {
+    /// Looks for it among the symbols of the process, and among those that this library was linked with. There are two if these are
+    /// different ones.
+    pub(crate) fn look() -> [Option<Self>; 2] {
+        match (Self::among(symbol), linked()) {
+            (None, linked) => [linked, None],
+            (Some(found), Some(linked)) if linked.is(&found) => [Some(found), None],
+            (found, linked) => [found, linked],
+        }
+    }
+
+    /// Whether it is the same unwinder.
+    fn is(&self, other: &Self) -> bool {
+        std::ptr::fn_addr_eq(self.register, other.register)
+    }
+
+    fn among(symbol: fn(&CStr) -> Option<*mut c_void>) -> Option<Self> {
         let register = function(symbol(c"__register_frame")?);
         let deregister = function(symbol(c"__deregister_frame")?);
         #[cfg(target_os = "macos")]
         return Some(Self { kind: Kind::Llvm, register, deregister });
         #[cfg(target_os = "linux")]
-        Some(Self::with_tables(register, deregister))
+        Some(Self::with_tables(register, deregister, symbol))
     }
 
     /// What else there is tells which unwinder it is.
     #[cfg(target_os = "linux")]
-    fn with_tables(register: Register, deregister: Register) -> Self {
+    fn with_tables(
+        register: Register,
+        deregister: Register,
+        symbol: fn(&CStr) -> Option<*mut c_void>,
+    ) -> Self {
         let tables = symbol(c"__register_frame_info_table").zip(symbol(c"__deregister_frame_info"));
         // SAFETY: libgcc's functions of these names have these types.
         let tables = tables.map(|(register, deregister)| unsafe {
@@ -103,6 +121,22 @@ impl Functions {
         // SAFETY: guaranteed by the caller.
         unsafe { (self.deregister)(registered.cast()) }
     }
+}
+
+/// The unwinder that this library was linked with.
+fn linked() -> Option<Functions> {
+    #[cfg(all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(miri)
+    ))]
+    return Functions::among(crate::linked::function);
+    #[cfg(not(all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(miri)
+    )))]
+    None
 }
 
 fn symbol(name: &CStr) -> Option<*mut c_void> {

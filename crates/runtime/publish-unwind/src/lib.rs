@@ -50,6 +50,8 @@ mod entries;
 mod functions;
 #[cfg(target_os = "linux")]
 mod libunwind;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+mod linked;
 #[cfg(target_os = "linux")]
 mod list;
 #[cfg(target_os = "linux")]
@@ -72,6 +74,8 @@ mod section;
 mod singles;
 #[cfg(target_os = "linux")]
 mod spare;
+#[cfg(target_os = "linux")]
+mod unwinder;
 #[cfg(target_os = "linux")]
 mod unwinders;
 #[cfg(all(windows, target_arch = "x86_64"))]

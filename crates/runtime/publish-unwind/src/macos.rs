@@ -35,7 +35,7 @@ impl Unwinders {
     #[must_use]
     pub fn find() -> Option<Self> {
         Some(Self {
-            functions: Functions::look()?,
+            functions: Functions::look().into_iter().flatten().next()?,
             singles: Mutex::default(),
             is_lost: AtomicBool::new(false),
             is_off: AtomicBool::new(false),

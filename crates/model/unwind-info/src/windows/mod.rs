@@ -83,12 +83,18 @@ fn append(code_size: u64, unwind: &Unwind<'_>, out: &mut Vec<u8>) -> Result<Vec<
     const MACHINE: Machine = Machine::X86_64;
     let size = u32::try_from(code_size).map_err(|_| Error::TooFar)?;
     match unwind {
-        Unwind::FramePointer { signed: true, .. } | Unwind::FramePointerAlways { signed: true } => {
-            Err(Error::Signed)
-        }
+        Unwind::FramePointer { signed: true, .. }
+        | Unwind::FramePointerSaving { signed: true, .. }
+        | Unwind::FramePointerAlways { signed: true } => Err(Error::Signed),
         Unwind::FramePointer { prologue, .. } => {
             let rows = Usual::rows(MACHINE, *prologue, false);
             // A code may end within its prologue.
+            let within = rows.iter().take_while(|row| row.offset < size).count();
+            pieces(size, rows.get(..within).unwrap_or_default(), out)
+        }
+        Unwind::FramePointerSaving { prologue, saved_from, saved, .. } => {
+            let all = Usual::all_saved(MACHINE, saved)?;
+            let rows = Usual::rows_saving(MACHINE, (*prologue, false), *saved_from, &all);
             let within = rows.iter().take_while(|row| row.offset < size).count();
             pieces(size, rows.get(..within).unwrap_or_default(), out)
         }

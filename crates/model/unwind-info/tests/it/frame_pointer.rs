@@ -78,6 +78,50 @@ fn the_precomputed_entry_equals_the_encoded_rows() {
     }
 }
 
+/// Registers that the code saves itself have a row of their own.
+#[test]
+fn saved_registers_equal_the_encoded_rows() {
+    for machine in MACHINES {
+        let (unit, lengths) = (
+            machine.code_alignment(),
+            match machine {
+                Machine::X86_64 => (1, 4),
+                _ => (4, 8),
+            },
+        );
+        let [usual, more]: [&[(u16, i32)]; 2] = match machine {
+            Machine::X86_64 => [&[(6, -16)], &[(3, -24), (12, -32)]],
+            _ => [&[(29, -16), (30, -8)], &[(19, -24), (20, -32)]],
+        };
+        let all = [usual, more].concat();
+        for (prologue, saved_from) in [(0, 8 * unit), (4, 4 + 8 * unit), (4, 60)] {
+            let rows = [
+                Row::new(prologue + lengths.0, machine.stack_pointer(), 16).saved(usual),
+                Row::new(prologue + lengths.1, machine.frame_pointer(), 16).saved(usual),
+                Row::new(saved_from, machine.frame_pointer(), 16).saved(&all),
+            ];
+            let saving =
+                Unwind::FramePointerSaving { prologue, signed: false, saved_from, saved: more };
+            let mut tables = [Vec::new(), Vec::new()];
+            for (out, unwind) in tables.iter_mut().zip([saving, Unwind::Rows(&rows)]) {
+                behind_code(machine, 64, &unwind, out).unwrap();
+            }
+            assert_eq!(tables[0], tables[1], "{machine:?} {prologue} {saved_from}");
+            let offsets = (0..64).step_by(unit as usize);
+            let model: Vec<_> = offsets.map(|at| by_rows(machine, &rows, at)).collect();
+            assert_eq!(states(machine, 64, &saving), model);
+        }
+        let within = Unwind::FramePointerSaving {
+            prologue: 0,
+            signed: false,
+            saved_from: lengths.1,
+            saved: more,
+        };
+        let refused = behind_code(machine, 64, &within, &mut Vec::new());
+        assert_eq!(refused, Err(unwind_info::Error::RowOrder { row: 3 }), "{machine:?}");
+    }
+}
+
 #[test]
 fn aarch64_has_no_instruction_between_two() {
     let unwind = Unwind::FramePointer { prologue: 2, signed: false };

@@ -29,7 +29,7 @@ fn place() -> impl Strategy<Value = i32> {
 }
 
 fn cfa(machine: Machine) -> impl Strategy<Value = (u16, i32)> {
-    let registers = [machine.stack_pointer(), machine.frame_pointer(), 127];
+    let registers = [machine.stack_pointer(), machine.frame_pointer(), 14];
     let offset = prop_oneof![
         6 => (0..300).prop_map(|n: i32| n),
         1 => 0..=i32::MAX,
@@ -141,6 +141,12 @@ proptest! {
             Unwind::Rows(&rows),
             Unwind::EhFrame(&bytes),
             Unwind::FramePointer { prologue, signed },
+            Unwind::FramePointerSaving {
+                prologue,
+                signed,
+                saved_from: prologue.saturating_add(8),
+                saved: rows.first().map_or(&[], |row| row.saved),
+            },
             Unwind::FramePointerAlways { signed },
         ] {
             let mut out = vec![1, 2, 3];

@@ -407,6 +407,12 @@ proptest! {
         for unwind in [
             Unwind::Rows(&rows),
             Unwind::FramePointer { prologue, signed: false },
+            Unwind::FramePointerSaving {
+                prologue,
+                signed: false,
+                saved_from: prologue.saturating_add(8),
+                saved: rows.first().map_or(&[], |row| row.saved),
+            },
             Unwind::FramePointerAlways { signed: false },
         ] {
             let mut out = vec![1, 2, 3];
