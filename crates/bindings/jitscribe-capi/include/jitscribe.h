@@ -154,7 +154,7 @@ enum jitscribe_flag
     JITSCRIBE_FLAG_DUMP = 8,
     // A thread waits for requests of `jitscribe ctl`. Without it, the next announcement or poll applies them.
     JITSCRIBE_FLAG_WATCH = 16,
-    // Settings from the environment are added. JITSCRIBE is a comma-separated list of log, off, bytes, arch-clock, perf-map,
+    // Settings from the environment are added. JITSCRIBE is a comma-separated list of log, off, bytes, strict, arch-clock, perf-map,
     // jitdump, gdb, gdb-each, gdb-on-crash, no-gdb, unwinders, no-unwinders, vtune, no-vtune, process-context, no-process-context.
     // JITSCRIBE_DIR is the directory for a dump. OTEL_SERVICE_NAME is the name of the service in a process context.
     // JITSCRIBE_LIMIT is a size in bytes, or with K, M, G. A program that runs set-user-ID ignores these variables.
@@ -178,6 +178,8 @@ enum jitscribe_flag
     // No code is reported to VTune, and no collector is loaded. Without this flag, a program in whose environment
     // INTEL_JIT_PROFILER64 is set, as VTune does, loads the library that it names. A program that runs set-user-ID never does.
     JITSCRIBE_FLAG_NO_VTUNE = 1024,
+    // Each mistake in the description of a code is reported (JITSCRIBE_SUBJECT_DESCRIPTION), not only the first of its kind.
+    JITSCRIBE_FLAG_STRICT = 2048,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -237,6 +239,9 @@ enum jitscribe_subject
     JITSCRIBE_SUBJECT_VTUNE = 11,
     // The code that is reported to Windows' profilers.
     JITSCRIBE_SUBJECT_ETW = 12,
+    // A part of a code's description that cannot be true, and is not used: unwind info, lines behind the end, or files that are
+    // not in the list.
+    JITSCRIBE_SUBJECT_DESCRIPTION = 13,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -256,7 +261,9 @@ enum jitscribe_unwind_kind
     // this.
     JITSCRIBE_UNWIND_KIND_NONE = 0,
     // The usual prologue at `prologue`, and a frame pointer from there to the end. x86-64: `push rbp; mov rbp, rsp`.
-    // aarch64: `stp x29, x30, [sp, -16]!; mov x29, sp`. Correct at each instruction except in the epilogue.
+    // aarch64: `stp x29, x30, [sp, -16]!; mov x29, sp`. Correct at each instruction except in the epilogue. If the code
+    // changes other registers that a call must preserve (x86-64: rbx and r12 to r15), say with `rows` where it saves them:
+    // otherwise an exception that passes through it continues with wrong values.
     JITSCRIBE_UNWIND_KIND_FRAME_POINTER = 1,
     // A frame pointer that is valid at each instruction: for code that runs in a frame which other code has set up.
     JITSCRIBE_UNWIND_KIND_FRAME_POINTER_ALWAYS = 2,
@@ -471,6 +478,9 @@ typedef struct jitscribe_unwind {
     uint32_t flags;
     // Reserved: set to 0.
     uint32_t reserved;
+    // FRAME_POINTER: NULL, or one row: from its `offset` on, which is behind the prologue, the registers in its `saved` are
+    // saved, too. Its other fields are not used.
+    //
     // ROWS: ascending by offset. Before the first row, the frame is as the call left it (x86-64: CFA = rsp + 8;
     // aarch64: CFA = sp), so an empty table describes a leaf function without a frame.
     const struct jitscribe_row *rows;

@@ -19,7 +19,8 @@ type Calls<'a> = SmallVec<[jitscribe::Inlined<'a>; 8]>;
 type Ranges = SmallVec<[std::ops::Range<u32>; 16]>;
 type Files<'a> = SmallVec<[&'a [u8]; 4]>;
 
-/// Calls `announce` with the code.
+/// Calls `announce` with the code. What refers to files that the code does not have is left out of it; the second result says whether
+/// there was any.
 ///
 /// # Safety
 /// What `given` points to fulfils the contract of the header: it is readable, and is not written to during the
@@ -28,8 +29,9 @@ type Files<'a> = SmallVec<[&'a [u8]; 4]>;
 pub(crate) unsafe fn with_code<R>(
     given: &Code,
     announce: impl FnOnce(&jitscribe::Code<'_>) -> R,
-) -> Result<R, Failure> {
+) -> Result<(R, bool), Failure> {
     let tier;
+    let mut are_missing = false;
     let (mut files, mut lines) = (Files::new(), Lines::new());
     // The fields are set in place: each method of `Code` that sets one would copy the others.
     // SAFETY: guaranteed by the caller, for all that is read here.
@@ -45,13 +47,14 @@ pub(crate) unsafe fn with_code<R>(
         }
         paths(&mut files, raw::slice(given.files, given.file_count)?)?;
         if given.line_count != 0 {
-            code.lines = table(&mut lines, raw::slice(given.lines, given.line_count)?, &files)?;
+            let given = raw::slice(given.lines, given.line_count)?;
+            code.lines = table(&mut lines, given, &files, &mut are_missing)?;
         }
         if given.ir_line_count != 0 || given.inlined_count != 0 || given.unwind.has_rows() {
-            return with_more_tables(given, code, &files, announce);
+            return with_more_tables(given, code, &files, are_missing, announce);
         }
         code.unwind = given.unwind.without_rows()?;
-        Ok(announce(&code))
+        Ok((announce(&code), are_missing))
     }
 }
 
@@ -64,8 +67,9 @@ unsafe fn with_more_tables<R>(
     given: &Code,
     code: jitscribe::Code<'_>,
     files: &[&[u8]],
+    mut are_missing: bool,
     announce: impl FnOnce(&jitscribe::Code<'_>) -> R,
-) -> Result<R, Failure> {
+) -> Result<(R, bool), Failure> {
     let mut ir_lines = Lines::new();
     let (mut ranges, mut calls) = (Ranges::new(), Calls::new());
     let (mut saved, mut rows) = (SavedBuffer::default(), RowBuffer::default());
@@ -74,16 +78,16 @@ unsafe fn with_more_tables<R>(
     unsafe {
         if given.ir_line_count != 0 {
             let given = raw::slice(given.ir_lines, given.ir_line_count)?;
-            code.ir_lines = table(&mut ir_lines, given, files)?;
+            code.ir_lines = table(&mut ir_lines, given, files, &mut are_missing)?;
         }
         if given.inlined_count != 0 {
             let given = raw::slice(given.inlined, given.inlined_count)?;
             collect(&mut ranges, given)?;
-            code.inlined = inlined(&mut calls, given, files, &ranges)?;
+            code.inlined = inlined(&mut calls, given, files, &ranges, &mut are_missing)?;
         }
         code.unwind = given.unwind.decode(&mut saved, &mut rows)?;
     }
-    Ok(announce(&code))
+    Ok((announce(&code), are_missing))
 }
 
 /// Where the code runs, and its bytes if they are announced.
@@ -129,6 +133,7 @@ fn table<'t, 'a>(
     to: &'t mut Lines<'a>,
     given: &[Line],
     files: &[&'a [u8]],
+    are_missing: &mut bool,
 ) -> Result<&'t [jitscribe::Line<'a>], Failure> {
     to.try_reserve(given.len()).map_err(|_| Failure::Memory)?;
     let convert = |line: &Line, file| {
@@ -136,16 +141,15 @@ fn table<'t, 'a>(
     };
     match *files {
         // Most codes have lines of one file, which need not be looked up for each.
-        [only] => {
-            if given.iter().fold(0, |bits, line| bits | line.file) != 0 {
-                return Err(Failure::Argument);
-            }
+        [only] if given.iter().fold(0, |bits, line| bits | line.file) == 0 => {
             to.extend(given.iter().map(|line| convert(line, only)));
         }
         _ => {
             for line in given {
-                let file = files.get(line.file as usize).ok_or(Failure::Argument)?;
-                to.push(convert(line, file));
+                match files.get(line.file as usize) {
+                    Some(file) => to.push(convert(line, file)),
+                    None => *are_missing = true,
+                }
             }
         }
     }
@@ -175,16 +179,18 @@ unsafe fn inlined<'t, 'a>(
     given: &[Inlined],
     files: &[&'a [u8]],
     mut ranges: &'a [std::ops::Range<u32>],
+    are_missing: &mut bool,
 ) -> Result<&'t [jitscribe::Inlined<'a>], Failure> {
     to.try_reserve(given.len()).map_err(|_| Failure::Memory)?;
     for call in given {
         let (own, rest) = ranges.split_at_checked(call.range_count).ok_or(Failure::Argument)?;
         ranges = rest;
-        let file = files.get(call.file as usize).ok_or(Failure::Argument)?;
+        let file = files.get(call.file as usize);
+        *are_missing |= file.is_none();
         // SAFETY: guaranteed by the caller.
         let name = unsafe { call.name.bytes() }?;
         let inlined = jitscribe::Inlined::new_bytes(name, own)
-            .called_from_bytes(file, call.line)
+            .called_from_bytes(file.copied().unwrap_or_default(), call.line)
             .column(call.column)
             .within((call.parent != NO_PARENT).then_some(call.parent));
         to.push(inlined);

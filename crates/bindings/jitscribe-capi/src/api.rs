@@ -127,7 +127,12 @@ unsafe fn announced(scribe: Scribe, code: *const Code) -> Result<Handle, Failure
     // SAFETY: guaranteed by the caller.
     let announced = unsafe {
         let code = raw::versioned(code)?;
-        with_code(&code, |code| scribe.load(code).into_raw())
+        with_code(&code, |code| scribe.load(code).into_raw()).map(|(handle, are_files_missing)| {
+            if are_files_missing {
+                scribe.files_are_missing(code.name.bytes().unwrap_or_default());
+            }
+            handle
+        })
     };
     match announced {
         Err(Failure::Memory) => {

@@ -30,6 +30,9 @@ pub enum Subject {
     Vtune = 11,
     /// The code that is reported to Windows' profilers.
     Etw = 12,
+    /// A part of a code's description that cannot be true, and is not used: unwind info, lines behind the end, or files that are
+    /// not in the list.
+    Description = 13,
 }
 
 impl From<jitscribe::Subject> for Subject {
@@ -47,6 +50,7 @@ impl From<jitscribe::Subject> for Subject {
             jitscribe::Subject::ProcessContext => Self::ProcessContext,
             jitscribe::Subject::Vtune => Self::Vtune,
             jitscribe::Subject::Etw => Self::Etw,
+            jitscribe::Subject::Description => Self::Description,
             _ => Self::Other,
         }
     }

@@ -46,7 +46,7 @@ pub enum Flag {
     Dump = 8,
     /// A thread waits for requests of `jitscribe ctl`. Without it, the next announcement or poll applies them.
     Watch = 16,
-    /// Settings from the environment are added. JITSCRIBE is a comma-separated list of log, off, bytes, arch-clock, perf-map,
+    /// Settings from the environment are added. JITSCRIBE is a comma-separated list of log, off, bytes, strict, arch-clock, perf-map,
     /// jitdump, gdb, gdb-each, gdb-on-crash, no-gdb, unwinders, no-unwinders, vtune, no-vtune, process-context, no-process-context.
     /// JITSCRIBE_DIR is the directory for a dump. OTEL_SERVICE_NAME is the name of the service in a process context.
     /// JITSCRIBE_LIMIT is a size in bytes, or with K, M, G. A program that runs set-user-ID ignores these variables.
@@ -70,6 +70,8 @@ pub enum Flag {
     /// No code is reported to VTune, and no collector is loaded. Without this flag, a program in whose environment
     /// INTEL_JIT_PROFILER64 is set, as VTune does, loads the library that it names. A program that runs set-user-ID never does.
     NoVtune = 1024,
+    /// Each mistake in the description of a code is reported (JITSCRIBE_SUBJECT_DESCRIPTION), not only the first of its kind.
+    Strict = 2048,
 }
 
 /// Settings of a scribe. Set struct_size, set everything else to zero, and then set what you need.
@@ -200,6 +202,9 @@ unsafe fn apply(
         builder = builder.with_bytes();
     }
     builder = apply_shared(builder, has, dump_dir);
+    if has(Flag::Strict) {
+        builder = builder.strict();
+    }
     if has(Flag::Unwinders) {
         builder = builder.unwinders();
     }

@@ -38,6 +38,7 @@ pub struct Builder {
     limit: Option<usize>,
     arch_clock: bool,
     watch: bool,
+    strict: bool,
     process_context: bool,
     service_name: Option<Text>,
     replay: Option<Replay>,
@@ -65,6 +66,7 @@ impl std::fmt::Debug for Builder {
             .field("dump_dir", &self.dump_dir)
             .field("limit", &self.limit)
             .field("watch", &self.watch)
+            .field("strict", &self.strict)
             .finish_non_exhaustive()
     }
 }
@@ -155,6 +157,13 @@ impl Builder {
     pub fn unwinders(mut self) -> Self {
         let where_not = "without the feature `unwinders`";
         self.unwinders = self.has(cfg!(feature = "unwinders"), "code for unwinders", where_not);
+        self
+    }
+
+    /// Reports each mistake in the description of a code ([`Subject::Description`]): unwind info that cannot be used, lines behind the
+    /// code's end. Otherwise only the first of each kind is reported. For tests of a runtime: `JITSCRIBE=strict`.
+    pub fn strict(mut self) -> Self {
+        self.strict = true;
         self
     }
 
@@ -344,8 +353,8 @@ impl Builder {
 
     /// Adds the settings of the environment:
     ///
-    /// - `JITSCRIBE`, a comma-separated list of: `log` (the default), `off`, `bytes`, `arch-clock`, `perf-map`, `jitdump`, `gdb`,
-    ///   `gdb-each`, `gdb-on-crash`, `no-gdb`, `unwinders`, `no-unwinders`, `valgrind`, `no-valgrind`, `vtune`, `no-vtune`,
+    /// - `JITSCRIBE`, a comma-separated list of: `log` (the default), `off`, `bytes`, `strict`, `arch-clock`, `perf-map`, `jitdump`,
+    ///   `gdb`, `gdb-each`, `gdb-on-crash`, `no-gdb`, `unwinders`, `no-unwinders`, `valgrind`, `no-valgrind`, `vtune`, `no-vtune`,
     ///   `process-context`, `no-process-context`;
     /// - `OTEL_SERVICE_NAME`, the `service.name` of a process context;
     /// - `JITSCRIBE_DIR`, the directory for a dump, the object files for Valgrind, and the files of arenas;
@@ -382,6 +391,7 @@ impl Builder {
                 "log" => self.is_off = false,
                 "off" => self.is_off = true,
                 "bytes" => self.bytes = true,
+                "strict" => self.strict = true,
                 "arch-clock" => self = self.arch_clock(),
                 "perf-map" => self = self.perf_map(),
                 "jitdump" => {
@@ -401,7 +411,7 @@ impl Builder {
                 "process-context" => self = self.process_context(),
                 "no-process-context" => self = self.no_process_context(),
                 _ => self.wrong.push(fallible::text!(
-                    "unknown JITSCRIBE value `{word}`; known values: log, off, bytes, arch-clock, perf-map, jitdump, gdb, gdb-each, \
+                    "unknown JITSCRIBE value `{word}`; known values: log, off, bytes, strict, arch-clock, perf-map, jitdump, gdb, gdb-each, \
                      gdb-on-crash, no-gdb, unwinders, no-unwinders, valgrind, no-valgrind, vtune, no-vtune, process-context, \
                      no-process-context",
                 )),
@@ -539,6 +549,7 @@ impl Builder {
             perf_map: !self.no_perf_map,
             perf_map_dir: self.perf_map_dir,
             watch: self.watch,
+            strict: self.strict,
             process_context: self.process_context,
             service_name: self.service_name,
             listener: None,

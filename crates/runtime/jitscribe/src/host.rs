@@ -16,7 +16,7 @@ pub(crate) struct Host {
     /// `None`: nothing is announced.
     pub(crate) log: Option<Log>,
     pub(crate) settings: Settings,
-    /// The kinds of [`LeftOutReason`] that were reported.
+    /// The kinds of [`LeftOutReason`] and of mistakes that were reported.
     reported: AtomicU32,
 }
 
@@ -45,7 +45,7 @@ impl Host {
             LeftOutReason::Refused(_) => 8,
             LeftOutReason::Memory => 16,
         };
-        if self.reported.fetch_or(kind, Relaxed) & kind != 0 {
+        if !self.is_first(kind) {
             return;
         }
         let (taken, limit) = log.extent();
@@ -69,6 +69,16 @@ impl Host {
                 format_args!("the code log does not grow beyond {taken} KiB (its limit is {limit} KiB): the system refuses more memory ({}); new codes are left out until old ones die", OsError(cause.raw_os_error())),
             ),
         }
+    }
+
+    /// Kinds of mistakes in descriptions of codes, as bits of what was reported.
+    pub(crate) const UNWIND: u32 = 32;
+    pub(crate) const LINES: u32 = 64;
+    pub(crate) const FILES: u32 = 128;
+
+    /// Whether nothing of this kind was reported before.
+    pub(crate) fn is_first(&self, kind: u32) -> bool {
+        self.reported.fetch_or(kind, Relaxed) & kind == 0
     }
 
     /// Reports that an allocation failed. Does not allocate.

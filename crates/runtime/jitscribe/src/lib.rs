@@ -51,6 +51,7 @@ mod host;
 )]
 mod image;
 mod log;
+mod mistakes;
 mod notice;
 #[cfg(all(feature = "objects", unix))]
 mod objects;

@@ -91,6 +91,9 @@ pub enum Subject {
     ProcessContext,
     /// An unknown setting in the environment.
     Setting,
+    /// A part of a code's description that cannot be true, and is not used: unwind info, lines behind the end, or files that are
+    /// not in the list.
+    Description,
 }
 
 impl Notice {
@@ -117,6 +120,7 @@ impl Notice {
             Subject::ProcessContext => "out of memory: no process context is published",
             Subject::Unwinders => "out of memory: unwinders know no code any more",
             Subject::Setting => "out of memory: settings were not read",
+            Subject::Description => "out of memory: a code's description was not checked",
         };
         Self { subject, text: Text::new(text) }
     }

@@ -15,6 +15,7 @@ use crate::crash;
 use crate::fork_state::{ForkState, ORPHAN, OWN, UNKNOWN, adopting};
 use crate::host::Host;
 use crate::log::{Failure, ForkPage, LiveCode, Log, LogEntry, Position};
+use crate::mistakes;
 use crate::notice::{self, Notice, Subject};
 use crate::publishers::Publishers;
 use crate::settings::Settings;
@@ -203,6 +204,13 @@ impl Scribe {
             log.refused();
             self.0.host.report_left_out();
         }
+    }
+
+    /// Reports that lines of a code with this name refer to files that are not in its list.
+    #[doc(hidden)]
+    #[cold]
+    pub fn files_are_missing(&self, name: &[u8]) {
+        self.0.host.report_missing_files(name);
     }
 
     /// Applies requests of other processes (`jitscribe ctl`). Announcements do this, too; a runtime that announces nothing for a
@@ -399,6 +407,9 @@ impl Scribe {
         let shared = self.0;
         let host = &shared.host;
         #[cfg(target_os = "linux")]
+        if let Some(log) = host.log.as_ref().filter(|_| host.settings.strict) {
+            log.suspect(true);
+        }
         if host.settings.watch && host.log.is_some() {
             let watch = move || shared.watch();
             if let Err(error) = guest::spawn("jitscribe", watch) {
@@ -611,7 +622,12 @@ impl Shared {
             log.load(code, control_bits & control::BYTES != 0, thread::id())
         };
         match written {
-            Some((position, index)) => LoadedCode { shared: self, position: Some(position), index },
+            Some((position, index)) => {
+                if mistakes::may_be_in(log, code) {
+                    self.host.report_mistakes(log, code);
+                }
+                LoadedCode { shared: self, position: Some(position), index }
+            }
             None => {
                 self.host.report_left_out();
                 nothing()

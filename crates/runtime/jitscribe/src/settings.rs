@@ -36,6 +36,8 @@ pub(crate) struct Settings {
     /// The directory of the perf map; `None` for the one in which perf looks for it.
     pub(crate) perf_map_dir: Option<PathText>,
     pub(crate) watch: bool,
+    /// Whether each mistake in the descriptions of codes is reported, not only the first of its kind.
+    pub(crate) strict: bool,
     /// Whether OpenTelemetry's process context says where the log is.
     pub(crate) process_context: bool,
     /// The `service.name` for it.
@@ -67,6 +69,7 @@ impl Settings {
             perf_map: false,
             perf_map_dir: None,
             watch: false,
+            strict: false,
             process_context: false,
             service_name: None,
             listener: None,

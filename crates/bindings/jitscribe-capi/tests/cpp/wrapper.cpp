@@ -85,7 +85,10 @@ static void inputs(scribe to)
     MUST(raw.unwind.rows == nullptr && raw.unwind.prologue == 4);
 
     const jitscribe::line wrong[] = {{0, 1, 1, 7}};
-    loaded_code refused = to.load(code.lines(wrong));
+    // Announced without the line.
+    MUST(to.load(code.lines(wrong)).result() == JITSCRIBE_RESULT_OK);
+    const jitscribe::row no_saves[] = {{8, 0, 0, 0, 0, nullptr}, {9, 0, 0, 0, 0, nullptr}};
+    loaded_code refused = to.load(code.lines({}).frame_pointer(no_saves));
     MUST(!refused && refused.result() == JITSCRIBE_RESULT_ERROR_ARGUMENT);
     MUST(to.load(code.lines({}).frame_pointer_always().eh_frame({})).result() ==
          JITSCRIBE_RESULT_OK);

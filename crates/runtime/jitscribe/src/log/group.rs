@@ -56,12 +56,13 @@ pub(crate) struct Tables<'a> {
 const FRAME_POINTER_ALWAYS: Unwind<'static> = Unwind::FramePointerAlways { signed: false };
 
 /// Appends the unwind tables of `code` to `buffer`, and returns the size of the .eh_frame among them. Unwind info
-/// that cannot be encoded is left out, but the code is not.
+/// that cannot be encoded is left out, but the code is not: then `refused` is called.
 #[inline(always)]
 pub(crate) fn unwind_tables(
     code: &Code<'_>,
     with_bytes: bool,
     buffer: &mut Vec<u8>,
+    refused: impl FnOnce(),
 ) -> Result<usize, Refused> {
     let is_without_bytes = !with_bytes || code.bytes.is_none();
     let Some(unwind) = code.unwind else { return Ok(0) };
@@ -69,18 +70,26 @@ pub(crate) fn unwind_tables(
     if is_without_bytes && matches!(unwind, Unwind::FRAME_POINTER | FRAME_POINTER_ALWAYS) {
         return Ok(0);
     }
-    described(code.size, &unwind, buffer)
+    described(code.size, &unwind, buffer, refused)
 }
 
 #[inline(never)]
-fn described(size: u64, unwind: &Unwind<'_>, buffer: &mut Vec<u8>) -> Result<usize, Refused> {
+fn described(
+    size: u64,
+    unwind: &Unwind<'_>,
+    buffer: &mut Vec<u8>,
+    refused: impl FnOnce(),
+) -> Result<usize, Refused> {
     let Some(machine) = Machine::from_elf(MACHINE) else { return Ok(0) };
     // Reserve at once: growing with each field takes longer than all the rest.
     buffer.try_reserve(TABLES)?;
     match unwind_info::behind_code(machine, size, unwind, buffer.inner_mut()) {
         Ok(tables) => Ok(tables.eh_frame),
         Err(Error::Memory) => Err(Refused),
-        Err(_) => Ok(0),
+        Err(_) => {
+            refused();
+            Ok(0)
+        }
     }
 }
 

@@ -45,7 +45,7 @@ use std::num::NonZeroU32;
 #[cfg(target_os = "linux")]
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{
-    AtomicI32, AtomicU32, AtomicU64,
+    AtomicBool, AtomicI32, AtomicU32, AtomicU64,
     Ordering::{Relaxed, Release, SeqCst},
     compiler_fence,
 };
@@ -135,6 +135,8 @@ pub(crate) struct Log {
     retry_after: AtomicU32,
     /// The reason for the last code that was left out.
     left_out_reason: AtomicLeftOutReason,
+    /// Whether unwind info was refused, or all descriptions are checked.
+    is_suspicious: AtomicBool,
     options: LogOptions,
 }
 
@@ -260,6 +262,7 @@ impl Log {
             began: AtomicU64::new(0),
             retry_after: AtomicU32::new(0),
             left_out_reason: AtomicLeftOutReason::default(),
+            is_suspicious: AtomicBool::new(false),
             options,
         };
         log.begin(pid)?;
@@ -315,7 +318,8 @@ impl Log {
     #[inline(never)]
     fn load_in_full(&self, code: &Code<'_>, with_bytes: bool, tid: u32) -> Option<LogEntry> {
         let mut space = Vec::new();
-        let Ok(frames) = group::unwind_tables(code, with_bytes, &mut space) else {
+        let Ok(frames) = group::unwind_tables(code, with_bytes, &mut space, || self.suspect(true))
+        else {
             self.refused();
             return None;
         };
@@ -332,6 +336,18 @@ impl Log {
         self.write_group(plan.size, behind, items, code.address, tid, |space, stamp| {
             plan.write(space, code, tables, stamp);
         })
+    }
+
+    /// Whether unwind info was refused since the last [`suspect(false)`](Self::suspect).
+    #[inline]
+    pub(crate) fn is_suspicious(&self) -> bool {
+        self.is_suspicious.load(Relaxed)
+    }
+
+    /// Has the descriptions of codes checked from now on, or only those that are refused.
+    #[cold]
+    pub(crate) fn suspect(&self, all: bool) {
+        self.is_suspicious.store(all, Relaxed);
     }
 
     /// Counts a code that was left out because an allocation failed.

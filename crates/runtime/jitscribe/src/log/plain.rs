@@ -12,7 +12,7 @@ use jit_code::{Code, Inlined, Kind, Line};
 /// A dump of this one code, with `more` bytes of extra space.
 fn dump(code: &Code<'_>, with_bytes: bool, more: usize) -> Vec<u8> {
     let mut buffer = fallible::Vec::new();
-    let frames = unwind_tables(code, with_bytes, &mut buffer).unwrap();
+    let frames = unwind_tables(code, with_bytes, &mut buffer, || {}).unwrap();
     let (eh_frame, eh_frame_hdr) = buffer.split_at(frames);
     let tables = Tables { eh_frame, eh_frame_hdr };
     let mut plan = Plan::default();

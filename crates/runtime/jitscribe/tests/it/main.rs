@@ -5,6 +5,7 @@ mod caller;
 #[cfg(target_os = "linux")]
 mod common;
 mod log;
+mod mistakes;
 mod model;
 mod objects;
 mod threads;

@@ -122,6 +122,18 @@ fn all_pass_under_memcheck() {
     }
 }
 
+/// The unwinder that the program's exceptions use: a shared library's, its own, or that of a program without any shared library.
+#[test]
+fn exceptions_go_through_code_however_the_unwinder_is_linked() {
+    for options in
+        [&[][..], &["-static-libgcc"], &["-static-libgcc", "-static-libstdc++"], &["-static"]]
+    {
+        let program = compile("tests/cpp/exceptions.cpp", Link::Static, options);
+        passes("tests/cpp/exceptions.cpp", &mut Command::new(program));
+    }
+    passes_linked("tests/cpp/exceptions.cpp", Link::Shared);
+}
+
 /// Whatever is written, nothing of it is taken for lost at the end.
 #[test]
 fn no_publisher_fails_a_host_s_leak_check() {
