@@ -406,10 +406,10 @@ impl Scribe {
     fn begin(&self) {
         let shared = self.0;
         let host = &shared.host;
-        #[cfg(target_os = "linux")]
         if let Some(log) = host.log.as_ref().filter(|_| host.settings.strict) {
             log.suspect(true);
         }
+        #[cfg(target_os = "linux")]
         if host.settings.watch && host.log.is_some() {
             let watch = move || shared.watch();
             if let Err(error) = guest::spawn("jitscribe", watch) {
