@@ -91,8 +91,9 @@ impl Truth {
             if has_stacks && !is_inferred {
                 let inclusive = self.inclusive.get(name).copied().unwrap_or_default();
                 let told = number(&row["inclusive"]);
-                // perf looks up return addresses, which may be behind the code that called.
-                assert!(told.abs_diff(inclusive) * 100 <= inclusive, "{name}: {told}, {inclusive}");
+                // perf looks up return addresses, which may be behind the code that called: of few samples, one may be such.
+                let differ = told.abs_diff(inclusive);
+                assert!(differ <= (inclusive / 100).max(1), "{name}: {told}, {inclusive}");
             } else if has_stacks {
                 assert!(number(&row["inclusive"]) >= own, "{row}");
             } else {

@@ -167,7 +167,7 @@ impl<'a> Injector<'a> {
         let progress = self.progress;
         let at = |at| progress(Progress::At(at));
         let mut warnings: Vec<Warning> = recording.warning().into_iter().collect();
-        let recording_is_here = recording.is_of_this_machine();
+        let is_here = recording.is_of_this_machine();
         let found = Sources::find(recording, &self.paths, self.files, &mut warnings);
         let Recording { path: ref input_path, ref mut input, ref index, ref spaces } = *recording;
         let recorded = RecordedFiles::new(input, &index.names, self.files);
@@ -287,7 +287,6 @@ impl<'a> Injector<'a> {
         let frames = InterpretedFrames::new(index, spaces, &codes.table);
         let replace = self.replace;
         // The callers on copied stacks are known later, and with them the functions with the most samples.
-        let is_here = recording_is_here;
         let user_of = |pid| found.user_of(pid, index, self.files).filter(|_| is_here);
         let top = (!unwinds).then(|| std::mem::take(&mut images.top));
         if top.is_some() {

@@ -10,7 +10,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use jitscribe_inject::Warning;
-use jitscribe_inject::files::{SourceFiles, base_name, code_list, pid_of_image};
+use jitscribe_inject::files::{
+    SourceFiles, base_name, code_list, may_read_what_we_may, pid_of_image,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
 
@@ -55,7 +57,7 @@ struct Header {
 #[derive(Debug, Default)]
 pub struct CodeLists {
     read: FxHashSet<PathBuf>,
-    /// The users of the lists' processes.
+    /// The users of the processes whose lists can be believed about that.
     users: FxHashMap<PathBuf, u32>,
     codes: Vec<ListedCode>,
     /// By path of the image: the codes by address in it.
@@ -73,9 +75,11 @@ impl CodeLists {
         }
         let folder = path.strip_suffix(base_name(path)).unwrap_or_default();
         let problem = match content(&list, files) {
-            Ok(text) => {
+            Ok((text, owner)) => {
                 let header = text.split(|&byte| byte == b'\n').next().and_then(header);
-                if let Some(user) = header.and_then(|header| header.user) {
+                let user = header.and_then(|header| header.user);
+                // Any process can map a file that has the name of an image, with a list beside it.
+                if let Some(user) = user.filter(|_| may_read_what_we_may(owner)) {
                     self.users.insert(list.clone(), user);
                 }
                 self.add(&text, pid, folder)
@@ -138,13 +142,13 @@ impl CodeLists {
     }
 }
 
-/// The content of a list.
-fn content(list: &Path, files: &dyn SourceFiles) -> io::Result<Vec<u8>> {
+/// The content of a list, and to whom it belongs.
+fn content(list: &Path, files: &dyn SourceFiles) -> io::Result<(Vec<u8>, Option<u32>)> {
     let file = files.open(list, None)?;
     let mut text = Vec::new();
     let mut content: &std::fs::File = &file;
     content.by_ref().take(LARGEST).read_to_end(&mut text)?;
-    Ok(text)
+    Ok((text, file.owner()))
 }
 
 fn header(line: &[u8]) -> Option<Header> {

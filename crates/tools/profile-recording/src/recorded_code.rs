@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jitscribe_inject::SOURCES;
@@ -106,7 +106,9 @@ impl<'f> RecordedCode<'f> {
         let path = Path::new(OsStr::from_bytes(file));
         let files = self.modules.files();
         // A folder that the user named is that of someone, who may have put links there.
-        let within = self.source_folders.iter().filter(|folder| path.starts_with(folder));
+        let is_plain = path.components().all(|part| part != Component::ParentDir);
+        let within = self.source_folders.iter();
+        let within = within.filter(|folder| is_plain && path.starts_with(folder));
         let owners = within.filter_map(|folder| Some(fs::metadata(folder).ok()?.uid()));
         let users = self.users.of(file).chain(owners.map(Some));
         let mut is_denied = false;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use jitscribe_inject::files::may_read_what_we_may;
 use profile::{ModuleId, ModuleKind, Profile};
 use rustc_hash::FxHashMap;
 
@@ -24,7 +25,8 @@ impl SourceUsers {
         let users = modules.iter().map(|(_, module)| match module.kind {
             // Users of another machine are others.
             _ if !modules.are_here() => None,
-            ModuleKind::Image => of_image(&module.path),
+            // One that was written by this user, or by root.
+            ModuleKind::Image if may_read_what_we_may(module.owner()) => of_image(&module.path),
             _ => module.owner(),
         });
         Self { of_modules: users.collect(), by_file: FxHashMap::default() }

@@ -93,7 +93,8 @@ fn opened(path: &Path, what: What) -> io::Result<Opened> {
     Ok(Opened { file: file.into(), owner: user(owner)?, _copy: copy })
 }
 
-/// Like [`open_regular`], for a file that code of `user` names as its source: see [`SourceFiles::open_source`].
+/// Like [`open_regular`], for a file that code of `user` names as its source: see
+/// [`SourceFiles::open_source`](jitscribe_inject::files::SourceFiles::open_source).
 ///
 /// # Errors
 /// As for [`open_regular`]; [`io::ErrorKind::PermissionDenied`] if that user may not read it, or without a user, any.

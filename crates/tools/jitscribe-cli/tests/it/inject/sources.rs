@@ -35,6 +35,12 @@ fn scene() -> Scene {
 
 /// What `jitscribe VERB` prints of a recording of a process whose code names this file, and whose dump belongs to this user.
 fn looked_at(scene: &Scene, file: &str, owner: Option<u32>, words: &[&str]) -> (String, String) {
+    record(scene, file, owner);
+    shown(scene, words)
+}
+
+/// Makes that recording.
+fn record(scene: &Scene, file: &str, owner: Option<u32>) {
     let jit = Jit::begun().lines_of(&scene.name(file), 20 * MS, CODE, &[(CODE, 1), (CODE + 1, 2)]);
     scene.write("jit.dump", &jit.load(20 * MS, CODE, 0x40, "hot").bytes());
     chown(scene.path("jit.dump"), owner, None).unwrap();
@@ -43,6 +49,10 @@ fn looked_at(scene: &Scene, file: &str, owner: Option<u32>, words: &[&str]) -> (
     recording.sample(PID, CODE, 25 * MS).sample(PID, CODE + 1, 26 * MS);
     let injected = scene.inject(&recording, &["--jitdump", "jit.dump", "--force"]);
     assert_eq!(injected.counts(), (2, 0));
+}
+
+/// What `jitscribe VERB` prints of it.
+fn shown(scene: &Scene, words: &[&str]) -> (String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jitscribe"));
     command.args(words).args(["-i", "out.data"]).current_dir(scene.folder());
     let done = command.env("HOME", scene.path("home")).env("NO_COLOR", "1").output().unwrap();
@@ -95,11 +105,42 @@ fn sources_that_the_recorded_user_may_not_read_are_not_shown() {
         let (out, err) = looked_at(&scene, "private/open", Some(USER), &words);
         assert!(out.contains("CANARY") && !err.contains("--source-dir"), "{out}{err}");
     }
+    // A path may lead out of the folder.
+    let words = ["annotate", "--no-pager", "--source-dir", "named"];
+    let (out, err) = looked_at(&scene, "named/../private/open", Some(USER), &words);
+    assert!(!out.contains("CANARY") && err.contains("1 source not shown"), "{out}{err}");
     // In a folder of the recorded user's, a link may lead anywhere.
     chown(scene.path("links"), Some(USER), None).unwrap();
     let words = ["annotate", "--no-pager", "--source-dir", "links"];
     let (out, err) = looked_at(&scene, "links/link", Some(USER), &words);
     assert!(!out.contains("CANARY") && err.contains("1 source not shown"), "{out}{err}");
+}
+
+/// Any process can map a file with the name of an image, which has a list of codes beside it.
+#[test]
+fn images_of_other_users_cannot_say_whose_code_it_is() {
+    if !have(&[Privilege::OtherUsers]) {
+        return;
+    }
+    let scene = scene();
+    record(&scene, "closed", Some(0));
+    let annotate = ["annotate", "--no-pager"];
+    let (out, err) = shown(&scene, &annotate);
+    assert!(out.contains("CANARY"), "{out}{err}");
+    let planted = |names: &str, owner: u32| {
+        for entry in fs::read_dir(scene.path("out.data.jit")).unwrap() {
+            let path = entry.unwrap().path();
+            if path.to_str().unwrap().ends_with(names) {
+                chown(path, Some(owner), None).unwrap();
+            }
+        }
+    };
+    for names in [".elf", ".jsonl"] {
+        planted(names, USER);
+        let (out, err) = shown(&scene, &annotate);
+        assert!(!out.contains("CANARY") && err.contains("1 source not shown"), "{out}{err}");
+        planted(names, 0);
+    }
 }
 
 /// Of another machine's recording, nothing is known of the users.
