@@ -19,9 +19,10 @@ pub enum Unwind<'a> {
     ///
     /// It assumes that the code changes no other register that a call must preserve (x86-64: rbx and r12 to r15). Otherwise use
     /// [`FramePointerSaving`](Self::FramePointerSaving): stacks are right either way, but an exception that passes through the code
-    /// would continue with wrong values in these registers, and a debugger would show them for the callers. On aarch64, a prologue may allocate a larger frame at once, with the frame record at its bottom. It is
-    /// unwound with the correct callers, but with a stack pointer that is too low in them. Use [`Rows`](Self::Rows)
-    /// if they need the correct one.
+    /// would continue with wrong values in these registers, and a debugger would show them for the callers.
+    ///
+    /// On aarch64, a prologue may allocate a larger frame at once, with the frame record at its bottom. It is unwound with the
+    /// correct callers, but with a stack pointer that is too low in them. Use [`Rows`](Self::Rows) if they need the correct one.
     FramePointer {
         /// Offset of the prologue's first instruction in the code: 0, or 4 behind an `endbr64`, `bti` or `paciasp`.
         /// The instructions before it must not change stack pointer, frame pointer and return address (except for

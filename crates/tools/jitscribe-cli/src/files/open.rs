@@ -297,7 +297,7 @@ impl OpenFile {
     }
 }
 
-/// The largest id of a user or a group, which owns nothing; files of `nobody` exist.
+/// The largest id of a user or a group. It owns no files, unlike 65534, the usual id of a user without rights.
 const UNUSED: u32 = u32::MAX - 1;
 
 /// A file at a path, which can no longer be replaced by another.
