@@ -44,11 +44,11 @@ pub fn read<'b>(
         if !memory.read_at(address, &mut header) {
             return Err(ReadError::Unreadable(address));
         }
-        // Before the first publication, the signature may be missing, too.
-        let header = Header::parse(&header)?;
+        // Before the first publication, the signature and the version may be missing, too.
         if before == 0 {
             continue;
         }
+        let header = Header::parse(&header)?;
         let result = payload(memory, &header, buffer);
         // What went wrong counts only if the header was complete.
         if published_at()? == before {

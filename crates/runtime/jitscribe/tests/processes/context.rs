@@ -124,12 +124,21 @@ fn decoded(name: String, published: Published<'_>) -> Found {
     Found { name, at: published.at, logs, service }
 }
 
-/// The one context of a process.
+/// The one context of a process, once it is complete: another thread may have mapped it just now.
 fn context_of(pid: u32) -> Found {
     let mappings = mappings(pid);
     let [(address, name)] = &mappings[..] else { panic!("{mappings:?}") };
-    let mut buffer = vec![0; LARGEST_PAYLOAD];
-    decoded(name.clone(), read(&memory(pid), *address, &mut buffer).unwrap())
+    let memory = memory(pid);
+    let mut found = None;
+    wait_until("the context is complete", || {
+        let mut buffer = vec![0; LARGEST_PAYLOAD];
+        found = match read(&memory, *address, &mut buffer) {
+            Err(ReadError::Busy) => None,
+            published => Some(decoded(name.clone(), published.unwrap())),
+        };
+        found.is_some()
+    });
+    found.unwrap()
 }
 
 /// The logs of a process by the names of their mappings, without regard to parts.
@@ -498,7 +507,7 @@ fn threads() {
                         seen = logs;
                     }
                     // The mapping is there before its header.
-                    Err(ReadError::Busy | ReadError::Signature | ReadError::Version(_)) => {}
+                    Err(ReadError::Busy) => {}
                     Err(error) => panic!("{error}"),
                 }
             }
