@@ -231,6 +231,16 @@ fn in_arena_with_lines(bencher: Bencher<'_, '_>) {
     into_an_arena(bencher, Code::new(&CODE).named(NAME).frame_pointer().lines(&lines()));
 }
 
+/// [`without_bytes_and_unload`] in a process that has an arena, of code that is elsewhere.
+#[divan::bench(sample_count = SAMPLES, sample_size = SIZE)]
+fn beside_an_arena(bencher: Bencher<'_, '_>) {
+    let folder = tempfile::tempdir().unwrap();
+    let scribe = builder().limit(8 << 20).arena_in(folder.path()).build();
+    let _arena = scribe.code_arena_with(|options| options.removed()).expect("an arena");
+    let code = Code::new(&CODE).named(NAME).frame_pointer();
+    bencher.bench(|| drop(scribe.load(black_box(&code))));
+}
+
 /// Room in an arena, written to and finished: what comes before an announcement there.
 #[divan::bench(sample_count = SAMPLES, sample_size = SIZE / 10)]
 fn arena_allocation(bencher: Bencher<'_, '_>) {

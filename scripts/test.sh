@@ -57,8 +57,8 @@ step() {
     printf '\n== %s (%d s so far, %d MB of disk free)\n' "$1" "$SECONDS" "$(free)"
 }
 
-# Tests of the second tier are in programs named `live`, and in modules named `live` of the integration tests.
-second='binary(live) or (binary(it) and test(/(^|::)live::/))'
+# Tests of the second tier are in programs named `live`, and in modules named `live` of libraries and of their integration tests.
+second='binary(live) or ((binary(it) or kind(lib)) and test(/(^|::)live::/))'
 # These compare with tools of the second tier where they are installed, and so run again there.
 again='binary(corpus) or (binary(smoke) and test(/^demo::/)) or (package(code-image) and test(/^(inlined|symfile)::/)) or (package(jitscribe-cli) and test(/^agent_images::/))'
 # The adapter for wasmtime is a workspace of its own.
@@ -85,15 +85,16 @@ run_tests() {
     if cargo nextest --version >/dev/null 2>&1; then
         case $1 in
             first) try nextest "${packages[@]}" -E "not ($second)" ;;
-            second) try nextest "${packages[@]}" --test it --test live --test corpus --test smoke -E "$second or $again" ;;
+            second) try nextest "${packages[@]}" --lib --test it --test live --test corpus --test smoke -E "$second or $again" ;;
         esac
     elif [ "$1" = first ]; then
         # Not --bins, which has programs without tests run as well.
-        try "${cargo[@]}" "${packages[@]}" --lib --bin jitscribe --bin demo-jit --bin bf-jit -- --test-threads "$threads"
+        try "${cargo[@]}" "${packages[@]}" --lib -- --test-threads "$threads" --skip live::
+        try "${cargo[@]}" "${packages[@]}" --bin jitscribe --bin demo-jit --bin bf-jit -- --test-threads "$threads"
         try "${cargo[@]}" "${packages[@]}" --test rules --test corpus --test smoke --test hostile -- --test-threads "$threads"
         try "${cargo[@]}" "${packages[@]}" --test it -- --test-threads "$threads" --skip live::
     else
-        try "${cargo[@]}" "${packages[@]}" --test it -- --test-threads "$threads" live::
+        try "${cargo[@]}" "${packages[@]}" --lib --test it -- --test-threads "$threads" live::
         try "${cargo[@]}" "${packages[@]}" --test live --test corpus -- --test-threads "$threads"
         try "${cargo[@]}" -p end-to-end --test smoke -- --test-threads "$threads" demo::
     fi

@@ -370,3 +370,10 @@ pub fn workload(name: &str) -> PathBuf {
     assert!(path.exists(), "there is no workload {name}");
     path
 }
+
+/// The name of a JavaScript function, behind V8's tag; `None` if it is none. The tag is `LazyCompile` or `Function` up to node 18, and
+/// `JS` since.
+pub fn without_tag(name: &str) -> Option<&str> {
+    let (tag, name) = name.split_once(':')?;
+    ["LazyCompile", "Function", "JS"].contains(&tag).then_some(name)
+}

@@ -3,7 +3,11 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command};
 
-use crate::tool::{ToolOutput, run, succeeded, tool};
+use rustix::process::{Pid, kill_process};
+
+pub use rustix::process::Signal;
+
+use crate::tool::{ToolOutput, succeeded};
 
 /// A program that runs; it is killed when this is dropped.
 #[derive(Debug)]
@@ -28,7 +32,7 @@ impl Running {
 
     /// Sends it what Ctrl-C sends.
     pub fn interrupt(&self) {
-        run(tool("kill").args(["-INT", &self.pid().to_string()]));
+        send(self.pid(), Signal::INT);
     }
 
     /// Waits until it ends, and gives what it printed into pipes.
@@ -62,4 +66,13 @@ impl Drop for Running {
             _ = child.wait();
         }
     }
+}
+
+/// Sends a signal to a process of the test.
+///
+/// # Panics
+/// If there is no such process.
+pub fn send(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process id");
+    kill_process(pid, signal).expect("a process");
 }

@@ -291,7 +291,7 @@ fn what_was_loaded_while_the_log_was_off_is_announced_when_it_is_turned_on() {
         // What was announced is not announced once more.
         run(jitscribe().args(["ctl", "-p", &pid, "off"]));
         run(jitscribe().args(["ctl", "-p", &pid, "on"]));
-        run(tool("kill").args(["-USR1", &pid]));
+        run(tool("sh").arg("-c").arg(format!("kill -USR1 {pid}")));
         running.wait_for_line("freed");
         let gone = codes(&["-p", &pid]);
         assert_eq!(gone.len(), expected.len(), "{mode}");

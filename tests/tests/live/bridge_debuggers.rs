@@ -115,14 +115,14 @@ fn node_under_gdb() {
     let dir = folder_with("umask.js", JS);
     // What is hot is compiled there and then.
     let command = ["node", "--no-concurrent-recompilation", "umask.js"];
-    let printed = stack_in_gdb_with(dir.path(), "umask", "JS:*inner", &command);
+    let printed = stack_in_gdb_with(dir.path(), "umask", ":*inner", &command);
     let frames = [
         "umask ()",
         "node::Umask",
         "wrappedUmask",
-        "JS:*inner",
+        ":*inner",
         "outer",
-        "JS:~Module._compile",
+        ":~Module._compile",
         "run_main_module",
         "v8::Function::Call",
         "node::Start",

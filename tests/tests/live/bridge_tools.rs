@@ -152,7 +152,7 @@ fn node_under_memcheck() {
     let log = logs.find(|entry| entry.path().is_file() && is_log(&entry.path()));
     let log = std::fs::read_to_string(log.expect("a log").path()).expect("text");
     let is_whole = |stack: &str| {
-        let places = ["JS:~allocUnsafeSlow", "keeper", "node::Start", "(below main)"];
+        let places = [":~allocUnsafeSlow", "keeper", "node::Start", "(below main)"];
         let places = places.map(|name| stack.find(name));
         places.iter().all(Option::is_some) && places.is_sorted()
     };

@@ -146,8 +146,8 @@ fn a_jvm_lets_go_of_a_record_that_was_killed(jdk: &Jdk) {
         assert!(Instant::now() < end, "{:?} stay", pipes(&java));
         std::thread::sleep(Duration::from_millis(20));
     }
-    let group = format!("-{}", killed.pid());
-    run(tool("kill").args(["-KILL", "--", &group]));
+    let kill = format!("kill -KILL -{}", killed.pid());
+    run(tool("sh").args(["-c", &kill]));
     wait_for_codes(&java, |alive| alive == 0);
     // Another is heard.
     let mut record = jitscribe();

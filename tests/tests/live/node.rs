@@ -2,7 +2,7 @@
 
 use end_to_end::chains::Chain;
 use end_to_end::jitscribe::{jitscribe, report};
-use end_to_end::live::workload;
+use end_to_end::live::{without_tag, workload};
 use end_to_end::perf::Perf;
 use end_to_end::tool::run;
 use serde_json::Value;
@@ -28,11 +28,10 @@ fn inclusive(report: &Value, function: &str) -> u64 {
 
 /// How often perf shows it.
 fn in_chains(chains: &[Chain], function: &str) -> u64 {
-    let name = format!("JS:~{function} ");
-    let is_on = |chain: &&Chain| {
-        let mut names = chain.frames.iter().filter_map(|frame| frame.name());
-        names.any(|of_frame| of_frame.starts_with(&name))
+    let is_it = |name: &str| {
+        without_tag(name).is_some_and(|name| name.starts_with(&format!("~{function} ")))
     };
+    let is_on = |chain: &&Chain| chain.frames.iter().filter_map(|frame| frame.name()).any(is_it);
     chains.iter().filter(is_on).count() as u64
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use end_to_end::java::{Java, Jdk, LONG};
 use end_to_end::jitscribe::{interruptible_jitscribe, java_agent, jitscribe};
-use end_to_end::running::Running;
+use end_to_end::running::{Running, Signal, send};
 use end_to_end::tool::{run, tool};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -143,7 +143,7 @@ fn a_jvm_that_starts_later_is_asked() {
     };
     assert_eq!(messages.iter().filter(|message| is_told(message)).count(), 1, "{messages:?}");
     assert!(!java.alive().is_empty(), "the agent is at work");
-    run(tool("kill").args(["-INT", &top.id().to_string()]));
+    send(top.id(), Signal::INT);
     assert!(top.wait().expect("it ends").success());
     // It lets go of the JVM.
     assert_eq!(java.alive().len(), 0, "the agent goes on");

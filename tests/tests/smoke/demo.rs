@@ -300,7 +300,7 @@ impl Drop for Later {
         if std::thread::panicking()
             && let Ok(pid) = std::fs::read_to_string(self.pid_file())
         {
-            _ = Command::new("kill").args(["-KILL", pid.trim()]).status();
+            _ = Command::new("sh").arg("-c").arg(format!("kill -KILL {pid}")).status();
         }
     }
 }

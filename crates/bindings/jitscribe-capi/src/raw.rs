@@ -3,6 +3,8 @@
 
 use std::mem::MaybeUninit;
 
+use guest::memory_sanitizer::written;
+
 use crate::outcome::Failure;
 
 /// A struct that may be read from any bytes, whose first field is its size, and to which later versions add
@@ -139,6 +141,7 @@ impl<T> Out<T> {
                 // SAFETY: not NULL and aligned, and the caller guarantees that it is writable. The previous content may be
                 // uninitialised, and is not dropped.
                 unsafe { to.write(nothing) };
+                written(to.cast(), size_of::<T>());
                 Ok(Self(to))
             }
         }
@@ -172,6 +175,7 @@ impl<T: Versioned> OutVersioned<T> {
             let size = self.0.cast::<usize>().read().min(size_of::<T>());
             let from = std::ptr::from_ref(value).cast::<u8>().add(first);
             std::ptr::copy_nonoverlapping(from, self.0.cast::<u8>().add(first), size - first);
+            written(self.0.cast(), size);
         }
     }
 }
@@ -210,7 +214,9 @@ pub(crate) unsafe fn buffer<'a>(
     }
     // SAFETY: not NULL, and not larger than a slice may be. The caller guarantees that only we access it. Bytes of
     // any content, even uninitialised ones, are valid `MaybeUninit`.
-    Ok(unsafe { std::slice::from_raw_parts_mut(at.cast(), size) })
+    let buffer = unsafe { std::slice::from_raw_parts_mut(at.cast(), size) };
+    written(at, size);
+    Ok(buffer)
 }
 
 /// [`buffer`], filled with zeros.

@@ -7,6 +7,7 @@ use std::mem::offset_of;
 use std::sync::OnceLock;
 
 use fallible::Shared;
+use guest::memory_sanitizer::{self, call_host};
 use jitscribe::{Builder, Notice, Scribe};
 
 use crate::notice::Subject;
@@ -226,7 +227,7 @@ unsafe fn apply(
         builder = builder.replay(move |scribe| {
             let scribe = *opened.get_or_init(|| OpaqueScribe::new(scribe));
             // SAFETY: the caller guarantees that it may be called from any thread with its data.
-            unsafe { replay(data.get(), scribe) }
+            call_host(|| unsafe { replay(data.get(), scribe) });
         });
     }
     if let Some(notice) = settings.notice {
@@ -242,8 +243,9 @@ unsafe fn apply(
             written.filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
             let said_text = CStr::from_bytes_until_nul(&text).unwrap_or_default();
             let subject = Subject::from(said.subject()) as u32;
+            memory_sanitizer::written(text.as_ptr(), text.len());
             // SAFETY: as above; the text ends with a NUL and outlives the call.
-            unsafe { notice(data.get(), subject, said_text.as_ptr()) }
+            call_host(|| unsafe { notice(data.get(), subject, said_text.as_ptr()) });
         });
     }
     // Last, so that the environment overrides the program.

@@ -193,8 +193,9 @@ pub(crate) struct PcStackInfo {
     pub(crate) bcis: *const c_int,
 }
 
+/// Needs a JDK, which the second tier of the tests has.
 #[cfg(test)]
-mod tests {
+mod live {
     use std::mem::{offset_of, size_of};
     use std::process::Command;
 
@@ -202,11 +203,11 @@ mod tests {
 
     /// The headers of a JDK; `scripts/setup.sh` installs them.
     fn headers() -> std::path::PathBuf {
-        let jdks = std::fs::read_dir("/usr/lib/jvm").expect("no JDK: run scripts/setup.sh test");
+        let jdks = std::fs::read_dir("/usr/lib/jvm").expect("no JDK: run scripts/setup.sh live");
         let mut includes = jdks.flatten().map(|jdk| jdk.path().join("include"));
         includes
             .find(|path| path.join("jvmti.h").exists())
-            .expect("no jvmti.h: run scripts/setup.sh test")
+            .expect("no jvmti.h: run scripts/setup.sh live")
     }
 
     #[test]

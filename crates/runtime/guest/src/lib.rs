@@ -19,6 +19,7 @@ mod futex;
 #[cfg(unix)]
 mod limits;
 mod lock_owner;
+pub mod memory_sanitizer;
 mod notifier;
 #[cfg(target_os = "linux")]
 mod signal_mask;
@@ -27,6 +28,8 @@ mod status;
 mod thread;
 mod uncounted;
 pub mod valgrind;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod weak;
 
 #[cfg(target_os = "linux")]
 pub use at_exit::at_exit;

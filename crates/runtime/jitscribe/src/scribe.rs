@@ -456,7 +456,9 @@ impl LoadedCode {
         let Some((log, position, living)) = self.living() else { return };
         let from = (position, self.index);
         let new = log.move_to(position, self.index, address, bytes, thread::id());
-        self.shared.end(log, from, living, |publishers| publishers.moved(log, from, new, address));
+        let is_wanted = self.shared.publishers.are_there_for(address);
+        let pass_on = |publishers: &Publishers| publishers.moved(log, from, new, address);
+        self.shared.end(log, from, living, is_wanted, pass_on);
         self.position = new.map(|(position, _)| position);
         self.index = new.map_or(0, |(_, index)| index);
         if new.is_none() {
@@ -484,7 +486,8 @@ impl LoadedCode {
         let Some((log, position)) = self.shared.current().zip(self.position) else { return true };
         let Some(living) = log.living(position, self.index) else { return false };
         let entry = (position, self.index);
-        self.shared.end(log, entry, living, |publishers| publishers.unload(log, entry));
+        let is_wanted = self.shared.publishers.are_there();
+        self.shared.end(log, entry, living, is_wanted, |publishers| publishers.unload(log, entry));
         true
     }
 
@@ -616,7 +619,7 @@ impl Shared {
         if control_bits & control::LOG == 0 {
             return nothing();
         }
-        let written = if self.publishers.are_there() {
+        let written = if self.publishers.are_there_for(code.address) {
             self.load_and_publish(log, control_bits, code)
         } else {
             log.load(code, control_bits & control::BYTES != 0, thread::id())
@@ -659,16 +662,17 @@ impl Shared {
         self.publishers.report_refusals(&self.host);
     }
 
-    /// Ends a code in the log, after `pass_on` has informed the publishers.
+    /// Ends a code in the log, after `pass_on` has informed the publishers if one `is_wanted`.
     #[inline]
     fn end(
         &self,
         log: &Log,
         entry: LogEntry,
         living: LiveCode<'_>,
+        is_wanted: bool,
         pass_on: impl FnOnce(&Publishers),
     ) {
-        if !self.publishers.are_there() {
+        if !is_wanted {
             return log.end(living);
         }
         let mut is_awaited = false;

@@ -1,7 +1,8 @@
 //! Announces many functions one at a time and prints what it cost. Used for measuring debuggers.
 //!
-//! `many COUNT [each|scatter|churn|linger]`: functions called `f0`, `f1`, … with four lines each, and unwind info. Then it waits
-//! for a line on standard input, if that is a pipe or a terminal.
+//! `many COUNT [each|scatter|churn|linger|colon]`: functions called `f0`, `f1`, … with four lines each, and unwind info; with `colon`,
+//! `many:f0:0` and so on. With `churn`, they are unloaded again, all but the last 100. Then it waits for a line on standard input, if
+//! that is a pipe or a terminal.
 
 use std::io::Read;
 use std::time::Instant;
@@ -28,7 +29,11 @@ pub fn run(mut words: impl Iterator<Item = String>) {
 
     let memory = vec![0xc3_u8; SIZE * count.max(1)];
     let base = memory.as_ptr().addr() as u64;
-    let names: Vec<String> = (0..count).map(|number| format!("f{number}")).collect();
+    let name = |number: usize| match &*how {
+        "colon" => format!("many:f{number}:0"),
+        _ => format!("f{number}"),
+    };
+    let names: Vec<String> = (0..count).map(name).collect();
     let load = |key: usize, place: usize| {
         let start = base + (place * SIZE) as u64;
         let line = |number: u32| {
@@ -61,7 +66,7 @@ pub fn run(mut words: impl Iterator<Item = String>) {
     {
         eprintln!("{count} functions in {:.3} s, {each} ns each", took.as_secs_f64());
     }
-    if how == "linger" || how == "churn" {
+    if ["linger", "churn", "colon"].contains(&&*how) {
         while gdb.is_pending() {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }

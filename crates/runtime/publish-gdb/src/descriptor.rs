@@ -9,6 +9,8 @@ use std::sync::atomic::{
 
 use code_image::{TAG, TAG_AT};
 
+use crate::breakpoint::has_breakpoint;
+
 /// `struct jit_code_entry`.
 #[repr(C)]
 struct RawEntry {
@@ -133,6 +135,9 @@ const NOTHING: u32 = 0;
 const REGISTER: u32 = 1;
 const UNREGISTER: u32 = 2;
 
+/// How many bytes of the function are one instruction, on every machine, or `endbr64` and one byte.
+const ENTRY: u64 = if cfg!(target_arch = "x86_64") { 5 } else { 4 };
+
 /// Maximum number of entries in a walk over the list: with more, the list is taken to be circular.
 const LONGEST_LIST: usize = 1 << 22;
 
@@ -147,6 +152,13 @@ fn first() -> &'static AtomicPtr<RawEntry> {
     // SAFETY: the descriptor is a static of this layout, aligned to 8, in writable memory. Other writers use plain stores
     // of a pointer's size: other languages have no atomics for it, and the interface is defined this way.
     unsafe { AtomicPtr::from_ptr(&raw mut __jit_debug_descriptor.first) }
+}
+
+/// Whether a debugger has its breakpoint in the function, and so reads what changes: gdb and lldb place it at the function's address,
+/// and `endbr64` may come before it.
+pub(crate) fn is_watched() -> bool {
+    let function = (__jit_debug_register_code as *const ()).addr() as u64;
+    has_breakpoint(function..function.saturating_add(ENTRY))
 }
 
 /// Passes an entry to the debugger, with an action.

@@ -9,7 +9,7 @@ use fallible::{Map, Vec};
 use crate::breakpoint::has_breakpoint;
 use crate::budget::Budget;
 use crate::debugger;
-use crate::descriptor::Entry;
+use crate::descriptor::{self, Entry};
 use crate::waiting::Waiting;
 
 /// This many files of one level are joined into one of the next.
@@ -126,6 +126,9 @@ impl Files {
     }
 
     /// Unloads a code. Does nothing if it is not known, or if its address now belongs to another code.
+    ///
+    /// It is removed from its file in place, which a debugger that attaches later reads. One that is there has read the file, so that it
+    /// must be made again; otherwise, this waits until most of it is dead.
     pub(crate) fn unload(&mut self, key: u64, start: u64) {
         let Some(live) = self.codes.get(&start).copied().filter(|live| live.key == key) else {
             return;
@@ -137,10 +140,11 @@ impl Files {
         for (slot, file) in self.slots.iter_mut().enumerate() {
             let Some(file) = file else { continue };
             if file.symfile.span().contains(&start) && file.symfile.take_out(start, key) {
-                if !self.frees_breakpoint && has_breakpoint(start..live.end) {
+                let is_watched = descriptor::is_watched();
+                if is_watched && !self.frees_breakpoint && has_breakpoint(start..live.end) {
                     self.frees_breakpoint = true;
                 }
-                if !file.is_stale {
+                if !file.is_stale && (is_watched || file.symfile.is_mostly_removed()) {
                     file.is_stale = true;
                     self.stale.push(slot);
                 }

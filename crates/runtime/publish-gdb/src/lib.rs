@@ -28,9 +28,9 @@
 //!   256 calls have been made in a row, and have taken 0.4 s, further calls may take up at most half of the time. Code that
 //!   is announced faster waits for as long as the last calls took; then all waiting code is shown at once. A thread does this,
 //!   which is created when it is first needed. With [`Options::each`], nothing waits.
-//! - **Up to date.** Unloaded code is removed from its file in place, and the debugger reads the file again: at once if there
-//!   is a breakpoint in the code ([`has_breakpoint`]), else within the same limits. Code that is loaded over other code unloads
-//!   that code.
+//! - **Up to date.** Unloaded code is removed from its file in place. A debugger that is attached, as its breakpoint in
+//!   `__jit_debug_register_code` shows, reads the file again: at once if there is a breakpoint in the code ([`has_breakpoint`]),
+//!   else within the same limits. Code that is loaded over other code unloads that code.
 //!
 //! A debugger that reads the process's code log needs none of this, but the log's address: see [`LogLocator`].
 //!

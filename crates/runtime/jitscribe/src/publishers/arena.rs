@@ -9,10 +9,10 @@ use jit_code::Code;
 #[derive(Debug)]
 pub(super) struct Arena;
 
-/// Whether the process has an arena.
+/// Whether code at this address is in an arena.
 #[inline]
-pub(super) fn are_there() -> bool {
-    code_arena::are_there()
+pub(super) fn contains(address: u64) -> bool {
+    code_arena::are_there() && code_arena::contains(address)
 }
 
 /// Whether unwinders know the code at this address from its arena, so that it must not be registered again.
@@ -27,11 +27,11 @@ impl Publisher for Arena {
     }
 
     fn is_on(&self) -> bool {
-        are_there()
+        code_arena::are_there()
     }
 
     fn load(&self, _: &Log, code: &Code<'_>, _: Option<LogEntry>) {
-        if code_arena::contains(code.address) {
+        if contains(code.address) {
             // If an allocation fails, the code is left out.
             let _ = fallible::attempt(|| code_arena::announce(code));
         }
@@ -41,7 +41,7 @@ impl Publisher for Arena {
         let _ = fallible::attempt(|| {
             if let Some((position, index)) = to
                 && let Some((address, _)) = log.place(position, index)
-                && code_arena::contains(address)
+                && contains(address)
                 && let Some(dump) = log.dump_of(position, index)
             {
                 crate::image::logged(&dump, |code| {

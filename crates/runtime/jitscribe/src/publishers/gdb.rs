@@ -21,11 +21,29 @@ pub(super) struct Gdb {
     interface: OnceLock<publish_gdb::Gdb>,
     /// Whether the allocation of the interface failed.
     is_refused: AtomicBool,
+    /// Set once it is started.
+    host: OnceLock<HostRef>,
+    /// Whether it was reported how to set a breakpoint in code with a colon in its name.
+    has_hinted: AtomicBool,
+}
+
+/// Its content would not be of interest.
+struct HostRef(&'static Host);
+
+impl std::fmt::Debug for HostRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Host")
+    }
 }
 
 impl Gdb {
     pub(super) const fn new() -> Self {
-        Self { interface: OnceLock::new(), is_refused: AtomicBool::new(false) }
+        Self {
+            interface: OnceLock::new(),
+            is_refused: AtomicBool::new(false),
+            host: OnceLock::new(),
+            has_hinted: AtomicBool::new(false),
+        }
     }
 
     /// Runs `work`, which allocates. If an allocation fails, nothing is shown from then on.
@@ -37,8 +55,25 @@ impl Gdb {
         }
     }
 
+    /// Reports, once, how to set a breakpoint in code whose name gdb takes for a place in a file.
+    fn hint(&self, name: &[u8]) {
+        if !is_like_place(name) || self.has_hinted.swap(true, Relaxed) {
+            return;
+        }
+        if let Some(HostRef(host)) = self.host.get() {
+            let name = printable::Escaped(name);
+            host.report(
+                Subject::Debuggers,
+                format_args!(
+                    "gdb's `break` takes what is behind a colon for a line; this sets a breakpoint: break -function '{name}'"
+                ),
+            );
+        }
+    }
+
     fn show(&self, entry: LogEntry, code: &Code<'_>) {
         let Some(interface) = self.interface.get() else { return };
+        self.hint(code.name);
         match code.unwind.zip(Machine::from_elf(MACHINE)) {
             // A section of the runtime.
             Some((Unwind::EhFrame(_), _)) | None => interface.load(key(entry), code),
@@ -61,7 +96,10 @@ impl Gdb {
             interface.load_many(|load| {
                 for &(position, index, _) in &alive {
                     if let Some(dump) = log.dump_of(position, index) {
-                        logged(&dump, |code| load(key((position, index)), code));
+                        logged(&dump, |code| {
+                            self.hint(code.name);
+                            load(key((position, index)), code);
+                        });
                     }
                 }
             });
@@ -96,6 +134,7 @@ impl Publisher for Gdb {
             return false;
         };
         // From here on, other threads show the code that they load. The code that is already in the log follows.
+        let _ = self.host.set(HostRef(host));
         let interface = self.interface.get_or_init(|| new);
         self.show_all(interface, log);
         !interface.is_off()
@@ -143,7 +182,31 @@ impl Publisher for Gdb {
     }
 }
 
+/// Whether gdb's `break` takes the name for `FILE:LINE`: it has a colon that is not part of `::`.
+fn is_like_place(name: &[u8]) -> bool {
+    name.chunk_by(|one, next| one == next).any(|run| run == b":")
+}
+
 /// The key of a code in the interface.
 fn key((position, index): LogEntry) -> u64 {
     u64::from(position.get()) << 32 | u64::from(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_like_place;
+
+    #[test]
+    fn a_single_colon_makes_a_place() {
+        for (name, expected) in [
+            ("main", false),
+            ("wasm[0]::function[3]::add", false),
+            ("lua:main:12", true),
+            ("ns::f:3", true),
+            (":", true),
+            ("", false),
+        ] {
+            assert_eq!(is_like_place(name.as_bytes()), expected, "{name}");
+        }
+    }
 }

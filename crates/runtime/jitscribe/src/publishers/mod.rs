@@ -142,14 +142,22 @@ impl Publishers {
         fulfilled
     }
 
-    /// Whether any publisher may be on. Each announcement checks this.
+    /// Whether any publisher may be on that is called when code ends.
     #[inline]
     pub(crate) fn are_there(&self) -> bool {
+        self.was_started.load(Relaxed)
+    }
+
+    /// Whether any publisher may be on for code at this address. Each announcement checks this: an arena is only for its own code.
+    #[inline]
+    pub(crate) fn are_there_for(&self, address: u64) -> bool {
         #[cfg(all(feature = "arena", target_os = "linux"))]
-        if arena::are_there() {
+        if arena::contains(address) {
             return true;
         }
-        self.was_started.load(Relaxed)
+        #[cfg(not(all(feature = "arena", target_os = "linux")))]
+        let _ = address;
+        self.are_there()
     }
 
     /// The publishers that are on.

@@ -79,3 +79,17 @@ fn unloaded_functions_leave_nothing_behind() {
         assert!(said.contains(&unknown), "{gone}: {said}");
     }
 }
+
+#[test]
+fn a_name_with_colons_is_a_function_and_no_place() {
+    if !have(&[Privilege::Kernel, Privilege::Trace]) {
+        return;
+    }
+    let said = gdb(
+        "100 colon",
+        &["set breakpoint pending off", "break many:f7:0", "break -function 'many:f7:0'"],
+    );
+    assert!(said.contains("No source file named many."), "{said}");
+    let set = said.lines().filter(|line| line.starts_with("Breakpoint ")).count();
+    assert_eq!(set, 1, "{said}");
+}

@@ -149,7 +149,8 @@ fn a_request_that_still_stands_does_not_silence_the_reader() {
     }
     let running = Running::start("no-gdb");
     // It does nothing that it is asked for meanwhile.
-    let stopped = Command::new("kill").args(["-STOP", &running.pid()]).status().expect("kill");
+    let stop = format!("kill -STOP {}", running.pid());
+    let stopped = Command::new("sh").args(["-c", &stop]).status().expect("a shell");
     assert!(stopped.success());
     let folder = std::fs::read_dir(format!("/proc/{}/fd", running.pid())).expect("descriptors");
     let is_log = |path: &PathBuf| {

@@ -217,6 +217,12 @@ impl Symfile {
         self.live
     }
 
+    /// Whether more of its codes were removed than are left.
+    #[must_use]
+    pub fn is_mostly_removed(&self) -> bool {
+        self.codes.len().saturating_sub(self.live) > self.live
+    }
+
     /// The codes, sorted by address, including those that were removed.
     pub fn codes(&self) -> impl ExactSizeIterator<Item = SymfileCode> + '_ {
         self.codes.iter().map(|shown| shown.code)
@@ -234,9 +240,13 @@ impl Symfile {
     #[must_use]
     pub fn covers(&self, address: u64) -> bool {
         let behind = self.codes.partition_point(|shown| shown.code.start <= address);
-        let Some(before) = behind.checked_sub(1).and_then(|at| self.codes.get(at)) else {
-            return false;
-        };
+        let Some(at) = behind.checked_sub(1) else { return false };
+        let Some(before) = self.codes.get(at) else { return false };
+        if self.is_alone(at) {
+            // Its section was removed with it.
+            let code = before.code;
+            return code.is_shown && address.saturating_sub(code.start) < code.size;
+        }
         let next = self.codes.get(behind);
         address.saturating_sub(before.code.start) < before.code.size
             || next.is_some_and(|next| next.run == before.run)

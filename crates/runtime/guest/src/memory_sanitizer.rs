@@ -1,0 +1,102 @@
+//! MemorySanitizer (`clang -fsanitize=memory`) of a host that is compiled with it.
+//!
+//! It follows which memory was written to by code that it compiled. This library is not among that: what it writes stays unwritten to
+//! the sanitizer, which then reports the host that reads it, and calls of `memcmp` and `write` by the library itself. The functions here
+//! tell it, by `sanitizer/msan_interface.h`. Without the sanitizer, each is a load and a branch.
+#![allow(unsafe_code)]
+
+use std::marker::PhantomData;
+
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod interface {
+    use std::ffi::c_void;
+    use std::mem::transmute;
+
+    /// Calls a function of no arguments, if it is there.
+    macro_rules! call {
+        ($name:literal) => {{
+            let function = crate::weak_symbol!($name);
+            if !function.is_null() {
+                // SAFETY: the sanitizer's function of this name takes nothing, and returns nothing.
+                unsafe { transmute::<*mut c_void, unsafe extern "C" fn()>(function)() }
+            }
+        }};
+    }
+
+    #[inline]
+    pub(super) fn stop_checking() {
+        call!("__msan_scoped_disable_interceptor_checks");
+    }
+
+    #[inline]
+    pub(super) fn check_again() {
+        call!("__msan_scoped_enable_interceptor_checks");
+    }
+
+    #[inline]
+    pub(super) fn unpoison(at: *const u8, size: usize) {
+        let function = crate::weak_symbol!("__msan_unpoison");
+        if !function.is_null() {
+            // SAFETY: the sanitizer's function of this name takes an address and a size, and does not touch the memory.
+            unsafe {
+                transmute::<*mut c_void, unsafe extern "C" fn(*const c_void, usize)>(function)(
+                    at.cast(),
+                    size,
+                );
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn unpoison_arguments(count: usize) {
+        let function = crate::weak_symbol!("__msan_unpoison_param");
+        if !function.is_null() {
+            // SAFETY: the sanitizer's function of this name takes a number of arguments.
+            unsafe { transmute::<*mut c_void, unsafe extern "C" fn(usize)>(function)(count) }
+        }
+    }
+}
+
+/// The sanitizer is not supported there.
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+mod interface {
+    pub(super) fn stop_checking() {}
+    pub(super) fn check_again() {}
+    pub(super) fn unpoison(_: *const u8, _: usize) {}
+    pub(super) fn unpoison_arguments(_: usize) {}
+}
+
+/// While this value exists, the C library's functions that this thread calls check no memory.
+#[derive(Debug)]
+#[must_use = "memory is checked again when it is dropped"]
+pub struct Unchecked(PhantomData<*const ()>);
+
+/// Begins work of the library, as long as the result lives.
+#[inline]
+pub fn unchecked() -> Unchecked {
+    interface::stop_checking();
+    Unchecked(PhantomData)
+}
+
+impl Drop for Unchecked {
+    #[inline]
+    fn drop(&mut self) {
+        interface::check_again();
+    }
+}
+
+/// Calls a function of the host, with up to eight arguments, in the midst of [`unchecked`] work.
+#[inline]
+pub fn call_host<R>(call: impl FnOnce() -> R) -> R {
+    interface::check_again();
+    interface::unpoison_arguments(8);
+    let result = call();
+    interface::stop_checking();
+    result
+}
+
+/// The library has written to this memory, which the host may read.
+#[inline]
+pub fn written(at: *const u8, size: usize) {
+    interface::unpoison(at, size);
+}
