@@ -101,6 +101,8 @@ the C library for AArch64|/usr/aarch64-linux-gnu/lib/libc.so.6|libc6-dev-arm64-c
 a C compiler for musl|musl-gcc|musl-tools
 CMake|cmake|cmake
 lli|lli-14|llvm-14-runtime
+clang, which has MemorySanitizer|clang-14|clang-14
+MemorySanitizer|/usr/lib/llvm-14/lib/clang/14.0.6/lib/linux/libclang_rt.msan-x86_64.a|libclang-rt-14-dev
 llc|llc-14|llvm-14
 the headers of LLVM|/usr/include/llvm-14/llvm/IR/Module.h|llvm-14-dev
 AsmJit|/usr/include/asmjit/core.h|libasmjit-dev

@@ -3,7 +3,7 @@
 
 use std::mem::MaybeUninit;
 
-use guest::memory_sanitizer::written;
+use guest::sanitizers::written;
 
 use crate::outcome::Failure;
 

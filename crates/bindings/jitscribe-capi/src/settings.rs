@@ -7,7 +7,7 @@ use std::mem::offset_of;
 use std::sync::OnceLock;
 
 use fallible::Shared;
-use guest::memory_sanitizer::{self, call_host};
+use guest::sanitizers::{self, call_host};
 use jitscribe::{Builder, Notice, Scribe};
 
 use crate::notice::Subject;
@@ -243,7 +243,7 @@ unsafe fn apply(
             written.filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
             let said_text = CStr::from_bytes_until_nul(&text).unwrap_or_default();
             let subject = Subject::from(said.subject()) as u32;
-            memory_sanitizer::written(text.as_ptr(), text.len());
+            sanitizers::written(text.as_ptr(), text.len());
             // SAFETY: as above; the text ends with a NUL and outlives the call.
             call_host(|| unsafe { notice(data.get(), subject, said_text.as_ptr()) });
         });

@@ -19,8 +19,8 @@ mod futex;
 #[cfg(unix)]
 mod limits;
 mod lock_owner;
-pub mod memory_sanitizer;
 mod notifier;
+pub mod sanitizers;
 #[cfg(target_os = "linux")]
 mod signal_mask;
 mod signals;

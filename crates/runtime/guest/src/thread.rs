@@ -74,7 +74,7 @@ extern "C" fn run<F: FnOnce()>(start: *mut libc::c_void) -> *mut libc::c_void {
         libc::prctl(libc::PR_SET_NAME, start.name.as_ptr());
     }
     let work = start.work;
-    let _unchecked = crate::memory_sanitizer::unchecked();
+    let _unchecked = crate::sanitizers::unchecked();
     // A panic ends this thread and nothing else.
     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     std::ptr::null_mut()

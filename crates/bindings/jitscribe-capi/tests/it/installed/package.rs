@@ -154,6 +154,7 @@ fn destdir_differs_from_the_prefix() {
         format!("{lib}/libjitscribe.so.0"),
         format!("{lib}/libjitscribe.so.{VERSION}"),
         format!("{lib}/pkgconfig/jitscribe.pc"),
+        "usr/share/jitscribe/jitscribe.supp".to_owned(),
     ];
     expected.sort_unstable();
     assert_eq!(files(), expected);

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use test_privilege::{Privilege, have};
 
-use crate::installed::tree::{Link, compile, fresh, run};
+use crate::installed::tree::{Link, compile, fresh, prefix, run};
 
 const JIT_C: &str = "examples/c/tinyjit.c";
 const JIT_CPP: &str = "examples/cpp/tinyjit.cpp";
@@ -13,6 +13,7 @@ const CHECK: &str = "tests/c/check.c";
 const ARENA: &str = "tests/c/arena.c";
 const ARENA_CPP: &str = "tests/cpp/arena.cpp";
 const OBJECT: &str = "tests/c/object.c";
+const THREADS: &str = "tests/c/threads.c";
 const WRAPPER: &str = "tests/cpp/wrapper.cpp";
 const SANITIZE: [&str; 2] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
 
@@ -143,6 +144,62 @@ fn no_publisher_fails_a_host_s_leak_check() {
         let command = valgrind(&program);
         command.env("JITSCRIBE", publishers).env("JITSCRIBE_DIR", &home).env("HOME", &home);
         passes_as_it_is(JIT_C, command.env_remove("XDG_RUNTIME_DIR"));
+    }
+}
+
+/// What an environment turns on for [`THREADS`].
+const PUBLISHERS: [&str; 3] = ["", "log,bytes,strict,unknown", "perf-map,gdb,unwinders"];
+
+/// [`THREADS`] as `command` runs it, with all publishers.
+fn passes_with_publishers(command: impl Fn() -> Command) {
+    let folder = tempfile::tempdir().expect("a folder");
+    for publishers in PUBLISHERS {
+        let mut command = command();
+        command.env("JITSCRIBE", publishers).env("HOME", folder.path());
+        passes_as_it_is(THREADS, command.env_remove("XDG_RUNTIME_DIR"));
+    }
+}
+
+/// The races that both tools see in atomic instructions are suppressed by the file that is installed.
+#[test]
+fn no_race_is_reported_with_the_suppressions() {
+    let suppressions = prefix().join("share/jitscribe/jitscribe.supp");
+    for link in [Link::Shared, Link::Static] {
+        let program = compile(THREADS, link, &[]);
+        for tool in ["helgrind", "drd"] {
+            passes_with_publishers(|| {
+                let mut command = Command::new("valgrind");
+                command.args(["--quiet", "--error-exitcode=9", &format!("--tool={tool}")]);
+                if link == Link::Static {
+                    command.arg("--num-callers=50");
+                }
+                command.arg(format!("--suppressions={}", suppressions.display())).arg(&program);
+                command
+            });
+        }
+    }
+}
+
+#[test]
+fn thread_sanitizer_reports_nothing() {
+    let program = compile(THREADS, Link::Static, &["-fsanitize=thread"]);
+    passes_with_publishers(|| Command::new(&program));
+}
+
+/// With tools of the second tier (`scripts/test.sh --live`).
+mod live {
+    use super::*;
+
+    #[test]
+    fn memory_sanitizer_reports_nothing() {
+        for source in [JIT_C, CHECK, THREADS] {
+            for link in [Link::Shared, Link::Static] {
+                let program = compile(source, link, &["-fsanitize=memory"]);
+                passes(source, &mut Command::new(program));
+            }
+        }
+        let program = compile(THREADS, Link::Static, &["-fsanitize=memory"]);
+        passes_with_publishers(|| Command::new(&program));
     }
 }
 

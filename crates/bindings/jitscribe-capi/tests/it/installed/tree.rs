@@ -55,7 +55,7 @@ pub fn pkg_config(arguments: &[&str]) -> Vec<String> {
 }
 
 /// The library that a program is linked with.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
     Shared,
     Static,
@@ -80,6 +80,8 @@ pub fn compile(source: &str, link: Link, more: &[&str]) -> PathBuf {
 fn compile_to(program: &Path, source: &str, link: Link, more: &[&str]) {
     let (compiler, standard) =
         if source.ends_with(".c") { ("cc", "-std=c11") } else { ("c++", "-std=c++17") };
+    // GCC has no MemorySanitizer.
+    let compiler = if more.contains(&"-fsanitize=memory") { "clang-14" } else { compiler };
     let mut command = Command::new(compiler);
     command.args([standard, "-g", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion"]);
     // A library is searched for what is missing so far.

@@ -1,15 +1,16 @@
-//! MemorySanitizer (`clang -fsanitize=memory`) of a host that is compiled with it.
+//! MemorySanitizer and ThreadSanitizer of a host that is compiled with them (`-fsanitize=memory`, `-fsanitize=thread`).
 //!
-//! It follows which memory was written to by code that it compiled. This library is not among that: what it writes stays unwritten to
-//! the sanitizer, which then reports the host that reads it, and calls of `memcmp` and `write` by the library itself. The functions here
-//! tell it, by `sanitizer/msan_interface.h`. Without the sanitizer, each is a load and a branch.
+//! They follow what code that they compiled does to memory, and this library is not among that. So what it writes stays unwritten to the
+//! first, which then reports the host that reads it; and the second does not see the atomic instructions by which its threads agree. But
+//! both see its calls of `memcmp`, `memcpy` and `write`. The functions here tell them what to ignore. Without a sanitizer, each is a load
+//! and a branch.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod interface {
-    use std::ffi::c_void;
+    use std::ffi::{c_char, c_int, c_void};
     use std::mem::transmute;
 
     /// Calls a function of no arguments, if it is there.
@@ -23,13 +24,33 @@ mod interface {
         }};
     }
 
+    /// Calls one of ThreadSanitizer's annotations, which take a file and a line.
+    macro_rules! annotate {
+        ($name:literal) => {{
+            let function = crate::weak_symbol!($name);
+            if !function.is_null() {
+                // SAFETY: the sanitizer's function of this name has these arguments, and keeps neither.
+                unsafe {
+                    transmute::<*mut c_void, unsafe extern "C" fn(*const c_char, c_int)>(function)(
+                        c"jitscribe".as_ptr(),
+                        0,
+                    );
+                }
+            }
+        }};
+    }
+
     #[inline]
     pub(super) fn stop_checking() {
         call!("__msan_scoped_disable_interceptor_checks");
+        annotate!("AnnotateIgnoreReadsBegin");
+        annotate!("AnnotateIgnoreWritesBegin");
     }
 
     #[inline]
     pub(super) fn check_again() {
+        annotate!("AnnotateIgnoreWritesEnd");
+        annotate!("AnnotateIgnoreReadsEnd");
         call!("__msan_scoped_enable_interceptor_checks");
     }
 
