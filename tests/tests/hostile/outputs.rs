@@ -11,20 +11,27 @@ use end_to_end::tool::{output, run};
 use tempfile::TempDir;
 use test_privilege::{Privilege, have};
 
-/// Where `jitscribe record -o OUTPUT` lets perf write.
-fn recording_of_perf(output_file: &Path) -> PathBuf {
+/// What a shell command prints that takes the place of a tool, in a run of `jitscribe`.
+fn said_by(tool: &str, shell: &str, arguments: impl FnOnce(&mut Command)) -> String {
     let programs = TempDir::with_prefix("jitscribe-programs-").expect("a folder");
-    let (perf, told) = (programs.path().join("perf"), programs.path().join("told"));
-    let script = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" >> '{}'\nexit 1\n", told.display());
-    fs::write(&perf, script).expect("a program");
-    fs::set_permissions(&perf, fs::Permissions::from_mode(0o755)).expect("ours");
+    let (program, told) = (programs.path().join(tool), programs.path().join("told"));
+    let script = format!("#!/bin/sh\n{shell} >> '{}'\nexit 1\n", told.display());
+    fs::write(&program, script).expect("a program");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("ours");
     let path = std::env::var_os("PATH").unwrap_or_default();
     let paths = [programs.path().to_owned()].into_iter().chain(std::env::split_paths(&path));
-    let mut record = jitscribe();
-    record.args(["record", "-o"]).arg(output_file).args(["--", "true"]);
-    record.env("PATH", std::env::join_paths(paths).expect("a search path"));
-    let done = output(&mut record);
-    let words = fs::read_to_string(&told).unwrap_or_else(|error| panic!("{error}: {done:?}"));
+    let mut command = jitscribe();
+    arguments(&mut command);
+    command.env("PATH", std::env::join_paths(paths).expect("a search path"));
+    let done = output(&mut command);
+    fs::read_to_string(&told).unwrap_or_else(|error| panic!("{error}: {done:?}"))
+}
+
+/// Where `jitscribe record -o OUTPUT` lets perf write.
+fn recording_of_perf(output_file: &Path) -> PathBuf {
+    let words = said_by("perf", "printf '%s\\n' \"$@\"", |record| {
+        record.args(["record", "-o"]).arg(output_file).args(["--", "true"]);
+    });
     let words: Vec<&str> = words.lines().collect();
     let option = words.windows(2).find(|words| words[0] == "-o").expect("perf has an output");
     PathBuf::from(option[1])
@@ -57,6 +64,31 @@ fn a_workspace_is_where_no_other_user_can_replace_it() {
         assert!(!done.status.success() && said.contains("other users may replace"), "{said}");
     }
     assert!(!of_user.path().join("perf.data").exists());
+}
+
+/// Where a program under `jitscribe record --tool callgrind -o OUTPUT` is to write object files.
+fn folder_of_objects(output_file: &Path) -> PathBuf {
+    let said = said_by("valgrind", "echo \"$JITSCRIBE_DIR\"", |record| {
+        record.args(["record", "--tool", "callgrind", "-o"]).arg(output_file).args(["--", "true"]);
+    });
+    PathBuf::from(said.trim_end())
+}
+
+/// The folder would be a link of the user's by then, through which the program writes as root.
+#[test]
+fn object_files_are_where_no_other_user_can_replace_them() {
+    let own = TempDir::with_prefix("jitscribe-own-").expect("a folder");
+    let folder = own.path().canonicalize().expect("a folder");
+    assert_eq!(folder_of_objects(&own.path().join("out")), folder.join("out.jit"));
+    if !have(&[Privilege::OtherUsers]) {
+        return;
+    }
+    let of_user = TempDir::with_prefix("jitscribe-user-").expect("a folder");
+    chown(of_user.path(), Some(65534), Some(65534)).expect("root");
+    let objects = folder_of_objects(&of_user.path().join("out"));
+    assert!(objects.starts_with("/var/tmp"), "{}", objects.display());
+    assert!(!objects.exists(), "{} is left, and empty", objects.display());
+    assert!(!of_user.path().join("out.jit").exists());
 }
 
 /// Verbs that write a file, whose path comes behind.

@@ -13,36 +13,30 @@ mod interface {
     use std::ffi::{c_char, c_int, c_void};
     use std::mem::transmute;
 
-    /// Calls a function of no arguments, if it is there.
+    /// Calls a function of a sanitizer, if it is there.
     macro_rules! call {
-        ($name:literal) => {{
+        ($name:literal, fn($($kind:ty),*), $($argument:expr),*) => {{
             let function = crate::weak_symbol!($name);
             if !function.is_null() {
-                // SAFETY: the sanitizer's function of this name takes nothing, and returns nothing.
-                unsafe { transmute::<*mut c_void, unsafe extern "C" fn()>(function)() }
-            }
-        }};
-    }
-
-    /// Calls one of ThreadSanitizer's annotations, which take a file and a line.
-    macro_rules! annotate {
-        ($name:literal) => {{
-            let function = crate::weak_symbol!($name);
-            if !function.is_null() {
-                // SAFETY: the sanitizer's function of this name has these arguments, and keeps neither.
+                // SAFETY: the function of this name has these arguments, and keeps none (`sanitizer/msan_interface.h`; of
+                // ThreadSanitizer, `tsan_interface_ann.cpp`).
                 unsafe {
-                    transmute::<*mut c_void, unsafe extern "C" fn(*const c_char, c_int)>(function)(
-                        c"jitscribe".as_ptr(),
-                        0,
-                    );
+                    transmute::<*mut c_void, unsafe extern "C" fn($($kind),*)>(function)($($argument),*)
                 }
             }
         }};
     }
 
+    /// The annotations of ThreadSanitizer take a file and a line.
+    macro_rules! annotate {
+        ($name:literal) => {
+            call!($name, fn(*const c_char, c_int), c"jitscribe".as_ptr(), 0)
+        };
+    }
+
     #[inline]
     pub(super) fn stop_checking() {
-        call!("__msan_scoped_disable_interceptor_checks");
+        call!("__msan_scoped_disable_interceptor_checks", fn(),);
         annotate!("AnnotateIgnoreReadsBegin");
         annotate!("AnnotateIgnoreWritesBegin");
     }
@@ -51,30 +45,17 @@ mod interface {
     pub(super) fn check_again() {
         annotate!("AnnotateIgnoreWritesEnd");
         annotate!("AnnotateIgnoreReadsEnd");
-        call!("__msan_scoped_enable_interceptor_checks");
+        call!("__msan_scoped_enable_interceptor_checks", fn(),);
     }
 
     #[inline]
     pub(super) fn unpoison(at: *const u8, size: usize) {
-        let function = crate::weak_symbol!("__msan_unpoison");
-        if !function.is_null() {
-            // SAFETY: the sanitizer's function of this name takes an address and a size, and does not touch the memory.
-            unsafe {
-                transmute::<*mut c_void, unsafe extern "C" fn(*const c_void, usize)>(function)(
-                    at.cast(),
-                    size,
-                );
-            }
-        }
+        call!("__msan_unpoison", fn(*const c_void, usize), at.cast(), size);
     }
 
     #[inline]
     pub(super) fn unpoison_arguments(count: usize) {
-        let function = crate::weak_symbol!("__msan_unpoison_param");
-        if !function.is_null() {
-            // SAFETY: the sanitizer's function of this name takes a number of arguments.
-            unsafe { transmute::<*mut c_void, unsafe extern "C" fn(usize)>(function)(count) }
-        }
+        call!("__msan_unpoison_param", fn(usize), count);
     }
 }
 

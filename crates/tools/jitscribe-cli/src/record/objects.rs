@@ -3,20 +3,21 @@
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::args::{Args, with_suffix};
+use super::workspace::safe_place;
 use crate::runtimes::Preparation;
 use crate::text::shell_word;
 use crate::{Error, Result};
-use jitscribe_inject::output::Folder;
+use jitscribe_inject::output::{self, Folder};
 
 /// The environment variable that gives the library the folder.
 const VARIABLE: &str = "JITSCRIBE_DIR";
 
-/// The folder FILE.jit. Dropping this deletes the dumps in it.
+/// The folder FILE.jit, or one in `/var/tmp` where another user could replace it. Dropping this deletes the dumps in it.
 #[derive(Debug)]
 pub struct Objects {
     /// `None` if the user has chosen a folder, or if no variables are set at all.
@@ -39,14 +40,25 @@ impl Objects {
         if args.keep_raw {
             return Ok(Self { folder: Some(workspace.to_owned()), before: None });
         }
-        let folder = with_suffix(base, ".jit");
-        match DirBuilder::new().mode(0o700).create(&folder) {
-            Err(error) if folder.is_dir() => {
-                drop(error);
-                Folder::create(&folder)?;
+        let beside = output::parent(base);
+        let folder = match safe_place(beside) {
+            place if place == beside => {
+                let folder = with_suffix(base, ".jit");
+                match DirBuilder::new().mode(0o700).create(&folder) {
+                    Err(error) if folder.is_dir() => {
+                        drop(error);
+                        Folder::create(&folder)?;
+                    }
+                    made => made.map_err(Error::file(&folder))?,
+                }
+                folder
             }
-            made => made.map_err(Error::file(&folder))?,
-        }
+            place => {
+                let mut builder = tempfile::Builder::new();
+                builder.prefix("jitscribe-objects-").permissions(Permissions::from_mode(0o700));
+                builder.tempdir_in(place).map_err(Error::file(place))?.keep()
+            }
+        };
         let folder = fs::canonicalize(&folder).map_err(Error::file(&folder))?;
         folder.as_os_str().clone_into(variable);
         let before = Some(names(&folder).collect());
