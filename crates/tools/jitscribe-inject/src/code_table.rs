@@ -5,7 +5,7 @@ use std::io;
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 
-use code_timeline::{AddressSpaceId, CodeId, History, HistoryBuilder, Processes, ranges};
+use code_timeline::{AddressSpaceId, CodeId, History, HistoryBuilder, Processes};
 use jit_code::Kind;
 use rustc_hash::FxBuildHasher;
 
@@ -368,23 +368,20 @@ impl<'a> CodeTable<'a> {
         (self.builder.len() - before, outcome)
     }
 
-    /// Adds the lines of a perf map. They have no times: they are valid from the beginning, and a later line replaces an
-    /// earlier one. `files` are the addresses of mapped files, whose own symbols have more details. Returns the number
+    /// Adds the lines of a perf map, without code that is named by the file it is in. They have no times: they are valid from the
+    /// beginning, and a later line replaces an earlier one. `is_named_by_file` tells that of the addresses of a line. Returns the number
     /// of lines that were used.
     pub fn add_map(
         &mut self,
         entries: impl Iterator<Item = perf_map::Entry<'a>>,
         space: AddressSpaceId,
-        files: &[Range<u64>],
+        mut is_named_by_file: impl FnMut(&Range<u64>) -> bool,
     ) -> usize {
         let before = self.builder.len();
         for entry in entries {
             let range = entry.address..entry.address.saturating_add(entry.size);
             let size = range.end - range.start;
-            if range.is_empty()
-                || size > content::LARGEST_CODE
-                || !ranges::overlapping(files, &range).is_empty()
-            {
+            if range.is_empty() || size > content::LARGEST_CODE || is_named_by_file(&range) {
                 continue;
             }
             self.bytes += entry.name.len() as u64;

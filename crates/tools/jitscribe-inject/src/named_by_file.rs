@@ -1,4 +1,4 @@
-//! Decides which code of a jitdump is left to the file that it is in.
+//! Decides which code of a jitdump or a perf map is left to the file that it is in.
 //!
 //! V8's dump has the builtins that lie in node's own executable, whose symbol table names them too. An image that is mapped over them would divide the
 //! executable's mapping into thousands, and hide native functions from readers that take one mapping for each file (samply, hotspot). So
@@ -10,7 +10,8 @@ use code_timeline::{AddressSpaceId, ranges};
 
 use super::address_space::AddressSpaces;
 use super::files::RecordedFiles;
-use super::recording_index::RecordingIndex;
+use super::recording_index::{MapEvent, RecordingIndex};
+use crate::interner::NameId;
 
 /// Tells which code the mapped files of a recording name.
 #[derive(Debug)]
@@ -20,6 +21,10 @@ pub struct NamedByFile<'a> {
     files: &'a RecordedFiles<'a>,
     /// The last address space that was asked about, and where files were ever mapped in it or in those that it was forked from.
     mapped: Option<(AddressSpaceId, Vec<Range<u64>>)>,
+    /// The last file that was asked about and is not known as an object file, and whether it is certainly none.
+    no_object: Option<(NameId, bool)>,
+    /// How often the answer was that the file has a symbol.
+    pub count: usize,
 }
 
 impl<'a> NamedByFile<'a> {
@@ -29,7 +34,7 @@ impl<'a> NamedByFile<'a> {
         spaces: &'a AddressSpaces,
         files: &'a RecordedFiles<'a>,
     ) -> Self {
-        Self { index, spaces, files, mapped: None }
+        Self { index, spaces, files, mapped: None, no_object: None, count: 0 }
     }
 
     /// Whether the file that is mapped at `address` at `time` has a symbol for it.
@@ -41,10 +46,42 @@ impl<'a> NamedByFile<'a> {
         if ranges::overlapping(mapped, &(address..address.saturating_add(1))).is_empty() {
             return false;
         }
-        let map = self.spaces.mapping(self.index, space, address, time);
-        let map = map.and_then(|map| self.index.maps.get(map));
-        let Some(map) = map.filter(|map| !map.anonymous) else { return false };
-        let symbols = self.files.functions(map.name);
-        symbols.is_some_and(|symbols| symbols.has_name(address.wrapping_sub(map.above_offset)))
+        let map = self.mapping(space, address, time).filter(|map| !map.anonymous);
+        let has_name = map.and_then(|map| self.file_names(map, address));
+        self.counted(has_name == Some(true))
+    }
+
+    /// The same for code that is only known to have been there at some time, in a process that has files there: it is left to a file
+    /// that cannot be read.
+    pub fn may_have(&mut self, space: AddressSpaceId, address: u64, time: u64) -> bool {
+        let has_name = match self.mapping(space, address, time) {
+            Some(map) if map.anonymous => Some(false),
+            Some(map) => self.file_names(map, address),
+            None => None,
+        };
+        self.counted(has_name != Some(false))
+    }
+
+    fn mapping(&self, space: AddressSpaceId, address: u64, time: u64) -> Option<&'a MapEvent> {
+        let map = self.spaces.mapping(self.index, space, address, time)?;
+        self.index.maps.get(map)
+    }
+
+    /// `None` if the file cannot be read.
+    fn file_names(&mut self, map: &MapEvent, address: u64) -> Option<bool> {
+        if let Some(symbols) = self.files.functions(map.name) {
+            return Some(symbols.has_name(address.wrapping_sub(map.above_offset)));
+        }
+        let is_no_object = match self.no_object {
+            Some((name, is_none)) if name == map.name => is_none,
+            _ => self.files.is_no_object(map.name),
+        };
+        self.no_object = Some((map.name, is_no_object));
+        is_no_object.then_some(false)
+    }
+
+    fn counted(&mut self, has_name: bool) -> bool {
+        self.count += usize::from(has_name);
+        has_name
     }
 }

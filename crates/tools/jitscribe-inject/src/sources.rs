@@ -185,7 +185,11 @@ impl<'a> Codes<'a> {
                         &mut guests,
                         warnings,
                     );
-                    (guest.unwrap_or_else(|| all.add_map(source, bytes, spaces, warnings)), 0)
+                    let add = || {
+                        let time = index.last_sample;
+                        all.add_map(source, bytes, spaces, &mut named_by_file, time, warnings)
+                    };
+                    (guest.unwrap_or_else(add), 0)
                 }
             };
             all.reports.push(SourceReport {
@@ -301,13 +305,16 @@ impl<'a> Codes<'a> {
         }
         self.table.reserve(source.space, content::size_on_disk(&metadata));
         let v8_logs = LoggedCodes::read(&source.v8_logs, files, warnings);
+        let before = named_by_file.count;
         let dump = OpenDump { path: path(), file: dump, quirks, v8_logs };
         let (count, outcome) =
             self.table.add_dump(dump, damaged, time_of, space_of, named_by_file, &index.processes);
         damage.report(&source.path, warnings);
         report_end(&source.path, count, outcome, warnings);
-        if count == 0 {
-            warnings.push(Warning::NoCode { path: path() });
+        match named_by_file.count - before {
+            _ if count > 0 => {}
+            0 => warnings.push(Warning::NoCode { path: path() }),
+            codes => warnings.push(Warning::NamedByFiles { path: path(), codes }),
         }
         Ok((count, times.map_or(0, |times| times.offset)))
     }
@@ -368,6 +375,8 @@ impl<'a> Codes<'a> {
         source: &Source,
         bytes: &'a [u8],
         spaces: &AddressSpaces,
+        named_by_file: &mut NamedByFile<'_>,
+        time: u64,
         warnings: &mut Vec<Warning>,
     ) -> usize {
         let mut damage = Damage::default();
@@ -378,9 +387,20 @@ impl<'a> Codes<'a> {
                 None
             }
         });
-        let files = spaces.files(source.space);
-        let count = self.table.add_map(entries, source.space, files);
+        let (files, before) = (spaces.files(source.space), named_by_file.count);
+        let count = self.table.add_map(entries, source.space, |range| {
+            let files = ranges::overlapping(files, range);
+            // Code that only ends in a file is none that was in this process.
+            files.first().is_some_and(|file| {
+                !file.contains(&range.start)
+                    || named_by_file.may_have(source.space, range.start, time)
+            })
+        });
         damage.report(&source.path, warnings);
+        let in_files = named_by_file.count - before;
+        if count == 0 && in_files > 0 {
+            warnings.push(Warning::NamedByFiles { path: source.path.clone(), codes: in_files });
+        }
         count
     }
 }

@@ -110,6 +110,13 @@ pub enum Warning {
         /// The jitdump.
         path: PathBuf,
     },
+    /// All code of a jitdump or perf map is in programs or libraries that have symbols for it.
+    NamedByFiles {
+        /// The jitdump or perf map.
+        path: PathBuf,
+        /// Number of codes.
+        codes: usize,
+    },
     /// A jitdump's clock differs from the recording's; its times were converted.
     ClockMoved {
         /// The jitdump.
@@ -293,6 +300,11 @@ impl Display for Warning {
                 write!(f, "{}: skipped: belongs to a different run ({why})", shown(path))
             }
             Self::NoCode { path } => write!(f, "{}: contains no code", shown(path)),
+            Self::NamedByFiles { path, codes } => write!(
+                f,
+                "{}: not used: where its code is ({codes} in all), programs or libraries have symbols of their own",
+                shown(path)
+            ),
             Self::ClockMoved { path, offset } => write!(
                 f,
                 "{}: the recording was not made with -k mono; the dump's timestamps are \
@@ -348,7 +360,7 @@ impl Display for Warning {
             ),
             Self::NothingApplied(why) => f.write_str(match why {
                 NothingApplied::NoCode => {
-                    "none of the files contains code; to see why, run: jitscribe check FILE"
+                    "none of the files contains code that is used; to see why, run: jitscribe check FILE"
                 }
                 NothingApplied::DumpsMissing => {
                     "nothing was applied: none of the recorded dumps exists"

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -51,6 +52,13 @@ impl<'a> RecordedFiles<'a> {
             self.is_recorded(name, functions.build_id()).then(|| Rc::new(functions))
         });
         functions.clone()
+    }
+
+    /// Whether the file that is mapped under this name can be read, and is no object file: a code cache, an image of a heap.
+    pub fn is_no_object(&self, name: NameId) -> bool {
+        let mut magic = [0; 4];
+        self.open(self.path(name))
+            .is_some_and(|file| file.read_exact_at(&mut magic, 0).is_ok() && magic != *b"\x7fELF")
     }
 
     /// The same for what the file has to unwind stacks. It is not kept.

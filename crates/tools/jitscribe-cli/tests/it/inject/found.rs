@@ -194,7 +194,11 @@ fn nothing_to_do_says_why() {
     let empty = Jit::new(PID, 10 * MS).bytes();
     scene.write("jit-5000007.dump", &empty);
     let injected = scene.inject(&recording(None), &["--force"]);
-    assert!(injected.said().contains("none of the files contains code"), "{}", injected.said());
+    assert!(
+        injected.said().contains("none of the files contains code that is used"),
+        "{}",
+        injected.said()
+    );
 }
 
 /// Started by the dynamic linker, the command takes that for its own program, and cannot start its helper process.

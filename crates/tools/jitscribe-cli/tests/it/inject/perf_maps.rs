@@ -1,5 +1,7 @@
 //! Code that only a perf map knows.
 
+use std::process::Command;
+
 use crate::inject::recording::{Recording, feature_text};
 use crate::inject::scene::{ARENA, CODE, Expected, Injected, Jit, MS, PID, Scene, begun};
 
@@ -7,6 +9,13 @@ use crate::inject::scene::{ARENA, CODE, Expected, Injected, Jit, MS, PID, Scene,
 const HEADER_ARCH: u32 = 6;
 
 const MAP: &str = "perf-5000007.map";
+
+/// What a command prints, which must succeed.
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
 
 /// A process that has mapped this, with a perf map.
 fn expect(maps: &[(std::ops::Range<u64>, &str)], map: &str, samples: &[Expected<'_>]) -> Injected {
@@ -61,6 +70,36 @@ fn lines_over_a_files_mapping_are_left_to_the_file() {
         &[(PID, 21, 0x100, "code+0x0 jit-5000007-0.elf"), (PID, 22, 0x1000, "[unknown] libx.so")],
     );
     assert_eq!(injected.counts(), (1, 0));
+}
+
+/// A code cache, or an image of a heap, into which a runtime also compiles: SBCL's core is one.
+#[test]
+fn lines_over_a_file_that_is_no_object_file_name_its_code() {
+    let scene = Scene::new();
+    let mut recording = Recording::new();
+    recording.comm(PID, PID, "app", MS).map(PID, ARENA, &scene.name("image.core"), 2 * MS);
+    scene.write("image.core", &[0x90; 0x1000]).write(MAP, b"7f0000000100 40 code\n");
+    scene.expect(&mut recording, &[(PID, 21, 0x101, "code+0x1 jit-5000007-0.elf")]);
+}
+
+/// What a library has symbols for is its own, and this is said.
+#[test]
+fn lines_over_a_file_with_symbols_say_why_they_are_not_used() {
+    let scene = Scene::new();
+    scene.write("f.c", b"int f(void) { return 1; }");
+    let (source, library) = (scene.name("f.c"), scene.name("libf.so"));
+    run(Command::new("cc").args(["-shared", &source, "-o", &library]));
+    let symbols = run(Command::new("nm").args(["--defined-only", &library]));
+    let symbol = symbols.lines().find(|line| line.ends_with(" T f")).expect("a function");
+    let address = u64::from_str_radix(symbol.split(' ').next().unwrap(), 16).unwrap();
+    let mut recording = Recording::new();
+    recording.comm(PID, PID, "app", MS).map(PID, ARENA, &library, 2 * MS);
+    recording.sample(PID, CODE + address, 21 * MS);
+    scene.write(MAP, format!("{:x} 4 code\n", CODE + address).as_bytes());
+    let injected = scene.inject(&recording, &[]);
+    let said = injected.said();
+    assert!(said.contains("(1 in all), programs or libraries have symbols of their own"), "{said}");
+    assert_eq!(injected.counts(), (0, 1));
 }
 
 #[test]
