@@ -11,7 +11,7 @@ use std::time::Duration;
 use end_to_end::java::{Java, Jdk, LONG};
 use end_to_end::jitscribe::{interruptible_jitscribe, java_agent, jitscribe};
 use end_to_end::running::{Running, Signal, send};
-use end_to_end::tool::{run, tool};
+use end_to_end::tool::tool;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::Value;

@@ -1,5 +1,10 @@
-// Works until it is killed, half of the time in one function, and the rest in two others.
-function heavy(n) { return n < 2 ? n : heavy(n - 1) + heavy(n - 2); }
-function middle(n) { return n < 2 ? n : middle(n - 1) + middle(n - 2); }
-function light(n) { return n < 2 ? n : light(n - 1) + light(n - 2); }
-for (;;) { heavy(18); heavy(18); heavy(18); middle(18); middle(18); light(18); }
+// Works until it is killed, half of the time in one function, and the rest in two others. Says "steady" when it has begun.
+function steadyHeavy(n) { return n < 2 ? n : steadyHeavy(n - 1) + steadyHeavy(n - 2); }
+function steadyMiddle(n) { return n < 2 ? n : steadyMiddle(n - 1) + steadyMiddle(n - 2); }
+function steadyLight(n) { return n < 2 ? n : steadyLight(n - 1) + steadyLight(n - 2); }
+function round() {
+    steadyHeavy(18); steadyHeavy(18); steadyHeavy(18); steadyMiddle(18); steadyMiddle(18); steadyLight(18);
+}
+for (let i = 0; i < 100; i++) round();
+require("fs").writeSync(1, "steady\n");
+for (;;) round();

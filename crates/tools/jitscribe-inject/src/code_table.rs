@@ -368,27 +368,27 @@ impl<'a> CodeTable<'a> {
         (self.builder.len() - before, outcome)
     }
 
-    /// Adds the lines of a perf map, without code that is named by the file it is in. They have no times: they are valid from the
-    /// beginning, and a later line replaces an earlier one. `is_named_by_file` tells that of the addresses of a line. Returns the number
-    /// of lines that were used.
+    /// Adds the lines of a perf map. They have no times: `earliest` tells from when on the addresses of a line are its code's, or `None` if
+    /// they are a file's. A later line replaces an earlier one. Returns the number of lines that were used.
     pub fn add_map(
         &mut self,
         entries: impl Iterator<Item = perf_map::Entry<'a>>,
         space: AddressSpaceId,
-        mut is_named_by_file: impl FnMut(&Range<u64>) -> bool,
+        mut earliest: impl FnMut(&Range<u64>) -> Option<u64>,
     ) -> usize {
         let before = self.builder.len();
         for entry in entries {
             let range = entry.address..entry.address.saturating_add(entry.size);
             let size = range.end - range.start;
-            if range.is_empty() || size > content::LARGEST_CODE || is_named_by_file(&range) {
+            if range.is_empty() || size > content::LARGEST_CODE {
                 continue;
             }
+            let Some(time) = earliest(&range) else { continue };
             self.bytes += entry.name.len() as u64;
             let origin = Origin::Map(u32::try_from(self.map_names.len()).unwrap_or(u32::MAX));
             self.map_names.push(entry.name);
             let code = Code { address: entry.address, size, origin };
-            self.builder.load(space, 0, code);
+            self.builder.load(space, time, code);
         }
         self.builder.len() - before
     }

@@ -51,15 +51,17 @@ impl<'a> NamedByFile<'a> {
         self.counted(has_name == Some(true))
     }
 
-    /// The same for code that is only known to have been there at some time, in a process that has files there: it is left to a file
-    /// that cannot be read.
-    pub fn may_have(&mut self, space: AddressSpaceId, address: u64, time: u64) -> bool {
-        let has_name = match self.mapping(space, address, time) {
-            Some(map) if map.anonymous => Some(false),
-            Some(map) => self.file_names(map, address),
-            None => None,
-        };
-        self.counted(has_name != Some(false))
+    /// The earliest time of code that is only known to have been there at some time, in a process that has files there: when the file was
+    /// mapped. `None` if the file has a symbol for it, or cannot be read: the code is left to it.
+    pub fn earliest(&mut self, space: AddressSpaceId, address: u64, time: u64) -> Option<u64> {
+        let earliest = self.mapping(space, address, time).and_then(|map| match map.anonymous {
+            true => Some(0),
+            false => {
+                (self.file_names(map, address) == Some(false)).then(|| map.time.saturating_add(1))
+            }
+        });
+        self.counted(earliest.is_none());
+        earliest
     }
 
     fn mapping(&self, space: AddressSpaceId, address: u64, time: u64) -> Option<&'a MapEvent> {

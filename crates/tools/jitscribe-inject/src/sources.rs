@@ -389,12 +389,14 @@ impl<'a> Codes<'a> {
         });
         let (files, before) = (spaces.files(source.space), named_by_file.count);
         let count = self.table.add_map(entries, source.space, |range| {
-            let files = ranges::overlapping(files, range);
-            // Code that only ends in a file is none that was in this process.
-            files.first().is_some_and(|file| {
-                !file.contains(&range.start)
-                    || named_by_file.may_have(source.space, range.start, time)
-            })
+            match ranges::overlapping(files, range).first() {
+                None => Some(0),
+                Some(file) if file.contains(&range.start) => {
+                    named_by_file.earliest(source.space, range.start, time)
+                }
+                // Code that only ends in a file is none that was in this process.
+                Some(_) => None,
+            }
         });
         damage.report(&source.path, warnings);
         let in_files = named_by_file.count - before;

@@ -99,7 +99,7 @@ fn lines_over_a_file_with_symbols_say_why_they_are_not_used() {
     let injected = scene.inject(&recording, &[]);
     let said = injected.said();
     assert!(said.contains("(1 in all), programs or libraries have symbols of their own"), "{said}");
-    assert_eq!(injected.counts(), (0, 1));
+    assert_eq!(injected.counts(), (0, 0), "the sample is the library's");
 }
 
 #[test]
