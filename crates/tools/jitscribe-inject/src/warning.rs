@@ -110,7 +110,7 @@ pub enum Warning {
         /// The jitdump.
         path: PathBuf,
     },
-    /// All code of a jitdump or perf map is in programs or libraries that have symbols for it.
+    /// All code of a jitdump or perf map is in files that have symbols for it; or, of a perf map, in files that cannot be read.
     NamedByFiles {
         /// The jitdump or perf map.
         path: PathBuf,
@@ -302,7 +302,7 @@ impl Display for Warning {
             Self::NoCode { path } => write!(f, "{}: contains no code", shown(path)),
             Self::NamedByFiles { path, codes } => write!(
                 f,
-                "{}: not used: where its code is ({codes} in all), programs or libraries have symbols of their own",
+                "{}: not used: its code ({codes} in all) is in files that have symbols of their own there, or cannot be read",
                 shown(path)
             ),
             Self::ClockMoved { path, offset } => write!(

@@ -98,7 +98,7 @@ fn lines_over_a_file_with_symbols_say_why_they_are_not_used() {
     scene.write(MAP, format!("{:x} 4 code\n", CODE + address).as_bytes());
     let injected = scene.inject(&recording, &[]);
     let said = injected.said();
-    assert!(said.contains("(1 in all), programs or libraries have symbols of their own"), "{said}");
+    assert!(said.contains("(1 in all) is in files that have symbols of their own there"), "{said}");
     assert_eq!(injected.counts(), (0, 0), "the sample is the library's");
 }
 
