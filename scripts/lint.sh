@@ -23,6 +23,8 @@ cargo fmt --all --check
 
 step "lints"
 cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
+# Programs that only the second tier builds.
+cargo clippy --quiet --workspace --test live --locked -- -D warnings
 # As a build instead of a check, it takes the dependencies that the tests have built: checked, they would be compiled once more.
 (cd fleet && RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings \
     cargo build --quiet --all-targets --locked --target-dir "$target/fleet")
