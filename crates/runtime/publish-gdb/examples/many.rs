@@ -1,7 +1,8 @@
 //! Announces many functions one at a time and prints what it cost. Used for measuring debuggers.
 //!
-//! `many COUNT [each|scatter|churn|linger|colon]`: functions called `f0`, `f1`, … with four lines each, and unwind info; with `colon`,
-//! `many:f0:0` and so on. With `churn`, they are unloaded again, all but the last 100. Then it waits for a line on standard input, if
+//! `many COUNT [each|scatter|churn|linger|colon|unload]`: functions called `f0`, `f1`, … with four lines each, and unwind info; with `colon`,
+//! `many:f0:0` and so on. With `churn`, they are unloaded again, all but the last 100; with `unload`, all
+//! at the end, in a scattered order. Then it waits for a line on standard input, if
 //! that is a pipe or a terminal.
 
 use std::io::Read;
@@ -65,6 +66,18 @@ pub fn run(mut words: impl Iterator<Item = String>) {
     #[allow(clippy::print_stderr)]
     {
         eprintln!("{count} functions in {:.3} s, {each} ns each", took.as_secs_f64());
+    }
+    if how == "unload" {
+        let began = Instant::now();
+        for number in 0..count {
+            let key = number * 7919 % count;
+            gdb.unload(key as u64, base + (key * SIZE) as u64);
+        }
+        let each = began.elapsed().as_nanos() / count.max(1) as u128;
+        #[allow(clippy::print_stderr)]
+        {
+            eprintln!("unloaded: {each} ns each");
+        }
     }
     if ["linger", "churn", "colon"].contains(&&*how) {
         while gdb.is_pending() {
