@@ -7,20 +7,18 @@ use crate::outcome::{Failure, Outcome};
 /// Runs the body of an API function.
 #[inline]
 pub(crate) fn guard(body: impl FnOnce() -> Result<(), Failure>) -> Outcome {
-    let _unchecked = guest::sanitizers::unchecked();
-    // A panic leaves no broken invariant behind: the library consists of atomics, and holds no lock
-    // while it calls out.
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(())) => Outcome::Ok,
-        Ok(Err(failure)) => failure.into(),
-        Err(_) => Outcome::ErrorInternal,
-    }
+    guard_value(Outcome::ErrorInternal, || match body() {
+        Ok(()) => Outcome::Ok,
+        Err(failure) => failure.into(),
+    })
 }
 
 /// Like [`guard`], for a function that returns a value: `otherwise` if it panics.
 #[inline]
 pub(crate) fn guard_value<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     let _unchecked = guest::sanitizers::unchecked();
+    // A panic leaves no broken invariant behind: the library consists of atomics, and holds no lock
+    // while it calls out.
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(otherwise)
 }
 

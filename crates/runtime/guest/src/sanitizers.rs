@@ -2,8 +2,8 @@
 //!
 //! They follow what code that they compiled does to memory, and this library is not among that. So what it writes stays unwritten to the
 //! first, which then reports the host that reads it; and the second does not see the atomic instructions by which its threads agree. But
-//! both see its calls of `memcmp`, `memcpy` and `write`. The functions here tell them what to ignore. Without a sanitizer, each is a load
-//! and a branch.
+//! both see its calls of `memcmp`, `memcpy` and `write`. The functions here tell them what to ignore. Without a sanitizer, each is one to
+//! three loads and branches.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;

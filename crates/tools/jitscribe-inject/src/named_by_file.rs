@@ -11,7 +11,6 @@ use code_timeline::{AddressSpaceId, ranges};
 use super::address_space::AddressSpaces;
 use super::files::RecordedFiles;
 use super::recording_index::{MapEvent, RecordingIndex};
-use crate::interner::NameId;
 
 /// Tells which code the mapped files of a recording name.
 #[derive(Debug)]
@@ -21,9 +20,7 @@ pub struct NamedByFile<'a> {
     files: &'a RecordedFiles<'a>,
     /// The last address space that was asked about, and where files were ever mapped in it or in those that it was forked from.
     mapped: Option<(AddressSpaceId, Vec<Range<u64>>)>,
-    /// The last file that was asked about and is not known as an object file, and whether it is certainly none.
-    no_object: Option<(NameId, bool)>,
-    /// How often the answer was that the file has a symbol.
+    /// How much code was left to files.
     pub count: usize,
 }
 
@@ -34,7 +31,7 @@ impl<'a> NamedByFile<'a> {
         spaces: &'a AddressSpaces,
         files: &'a RecordedFiles<'a>,
     ) -> Self {
-        Self { index, spaces, files, mapped: None, no_object: None, count: 0 }
+        Self { index, spaces, files, mapped: None, count: 0 }
     }
 
     /// Whether the file that is mapped at `address` at `time` has a symbol for it.
@@ -48,7 +45,7 @@ impl<'a> NamedByFile<'a> {
         }
         let map = self.mapping(space, address, time).filter(|map| !map.anonymous);
         let has_name = map.and_then(|map| self.file_names(map, address));
-        self.counted(has_name == Some(true))
+        self.counted(has_name.unwrap_or(false))
     }
 
     /// The earliest time of code that is only known to have been there at some time, in a process that has files there: when the file was
@@ -57,7 +54,10 @@ impl<'a> NamedByFile<'a> {
         let earliest = self.mapping(space, address, time).and_then(|map| match map.anonymous {
             true => Some(0),
             false => {
-                (self.file_names(map, address) == Some(false)).then(|| map.time.saturating_add(1))
+                let has_name = self.file_names(map, address);
+                let is_free =
+                    has_name.map_or_else(|| self.files.is_no_object(map.name), |has| !has);
+                is_free.then(|| map.time.saturating_add(1))
             }
         });
         self.counted(earliest.is_none());
@@ -69,17 +69,10 @@ impl<'a> NamedByFile<'a> {
         self.index.maps.get(map)
     }
 
-    /// `None` if the file cannot be read.
-    fn file_names(&mut self, map: &MapEvent, address: u64) -> Option<bool> {
-        if let Some(symbols) = self.files.functions(map.name) {
-            return Some(symbols.has_name(address.wrapping_sub(map.above_offset)));
-        }
-        let is_no_object = match self.no_object {
-            Some((name, is_none)) if name == map.name => is_none,
-            _ => self.files.is_no_object(map.name),
-        };
-        self.no_object = Some((map.name, is_no_object));
-        is_no_object.then_some(false)
+    /// `None` if the file cannot be read as an object file.
+    fn file_names(&self, map: &MapEvent, address: u64) -> Option<bool> {
+        let symbols = self.files.functions(map.name)?;
+        Some(symbols.has_name(address.wrapping_sub(map.above_offset)))
     }
 
     fn counted(&mut self, has_name: bool) -> bool {

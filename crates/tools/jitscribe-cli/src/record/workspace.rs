@@ -75,8 +75,9 @@ impl Workspace {
     }
 }
 
-/// Where a folder of ours stays ours: beside the output, if no other user can replace it there. Root often records in a folder of the user whose program it is: there, the user could put a link
-/// in the place of the workspace, through which perf then writes as root. `/var/tmp` has the sticky bit, and is on a disk.
+/// Where a folder of ours stays ours: beside the output, if no other user can replace it there. Root often records in a folder of the
+/// user whose program it is: there, the user could put a link in the place of the workspace, through which perf then writes as root.
+/// `/var/tmp` has the sticky bit, and is on a disk.
 pub(super) fn safe_place(beside: &Path) -> &Path {
     let other = Path::new("/var/tmp");
     match is_safe_from_others(beside) || !is_safe_from_others(other) {

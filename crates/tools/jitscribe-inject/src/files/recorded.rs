@@ -28,6 +28,8 @@ pub struct RecordedFiles<'a> {
     build_ids: HashMap<Vec<u8>, Vec<u8>>,
     /// What was read so far; `None` if a file cannot be used.
     functions: RefCell<HashMap<NameId, Option<RecordedFunctions>, FxBuildHasher>>,
+    /// Whether those that were asked about are no object files.
+    no_objects: RefCell<HashMap<NameId, bool, FxBuildHasher>>,
 }
 
 impl<'a> RecordedFiles<'a> {
@@ -35,7 +37,13 @@ impl<'a> RecordedFiles<'a> {
     pub fn new(input: &Input, names: &'a Interner, files: &'a dyn SourceFiles) -> Self {
         let ids = input.features().build_ids(input.endian());
         let build_ids = ids.into_iter().map(|file| (file.filename, file.id)).collect();
-        Self { files, names, build_ids, functions: RefCell::default() }
+        Self {
+            files,
+            names,
+            build_ids,
+            functions: RefCell::default(),
+            no_objects: RefCell::default(),
+        }
     }
 
     /// How files are opened.
@@ -52,13 +60,6 @@ impl<'a> RecordedFiles<'a> {
             self.is_recorded(name, functions.build_id()).then(|| Rc::new(functions))
         });
         functions.clone()
-    }
-
-    /// Whether the file that is mapped under this name can be read, and is no object file: a code cache, an image of a heap.
-    pub fn is_no_object(&self, name: NameId) -> bool {
-        let mut magic = [0; 4];
-        self.open(self.path(name))
-            .is_some_and(|file| file.read_exact_at(&mut magic, 0).is_ok() && magic != *b"\x7fELF")
     }
 
     /// The same for what the file has to unwind stacks. It is not kept.
@@ -101,6 +102,17 @@ impl<'a> RecordedFiles<'a> {
 
     fn path(&self, name: NameId) -> &Path {
         Path::new(OsStr::from_bytes(self.names.get(name)))
+    }
+
+    /// Whether the file that is mapped under this name can be read, and is no object file: a code cache, an image of a heap.
+    pub fn is_no_object(&self, name: NameId) -> bool {
+        let mut read = self.no_objects.borrow_mut();
+        *read.entry(name).or_insert_with(|| {
+            let mut magic = [0; 4];
+            let file = self.open(self.path(name));
+            file.is_some_and(|file| file.read_exact_at(&mut magic, 0).is_ok())
+                && magic != *b"\x7fELF"
+        })
     }
 
     fn open(&self, path: &Path) -> Option<SourceFile> {
@@ -163,6 +175,7 @@ mod tests {
             names: &names,
             build_ids: [(names.get(replaced).to_vec(), vec![7; 20])].into(),
             functions: RefCell::default(),
+            no_objects: RefCell::default(),
         };
         for _ in 0..2 {
             assert!(files.functions(this).is_some());
