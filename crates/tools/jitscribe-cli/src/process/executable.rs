@@ -3,8 +3,7 @@
 //! Each request is one reading. The process is not stopped. Only pages that are present are read, so that none is allocated.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -15,7 +14,7 @@ use rustix::time::ClockId;
 use serde::{Deserialize, Serialize};
 
 use super::logs::nanoseconds;
-use super::memory::{Mapping, Memory};
+use super::memory::{Mappings, Memory};
 use super::source::read_all;
 use crate::foreign::{Output, Progress, Target};
 
@@ -29,9 +28,6 @@ const EXAMINED: u64 = 1 << 16;
 const SENT: u64 = 1 << 14;
 /// How often one page is sent. Code that changes more often is data, or is patched all the time.
 const CHANGES: u8 = 12;
-/// The most bytes that are read of the list of mappings.
-const MAPPINGS: u64 = 16 << 20;
-
 /// The task: read the executable memory of a process, once for each request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReadExecutable {
@@ -112,7 +108,7 @@ impl ReadExecutable {
         let mut reader = ExecutableReader {
             memory: target.file("mem", OFlags::RDONLY)?,
             pages: target.file("pagemap", OFlags::RDONLY)?,
-            mappings: File::from(target.file("maps", OFlags::RDONLY)?),
+            mappings: Mappings(target.file("maps", OFlags::RDONLY)?.into()),
             known: HashMap::new(),
             sent: 0,
         };
@@ -136,7 +132,7 @@ impl ReadExecutable {
 struct ExecutableReader {
     memory: OwnedFd,
     pages: OwnedFd,
-    mappings: File,
+    mappings: Mappings,
     /// For each page: a hash of its last content, and how often it was sent.
     known: HashMap<u64, (u64, u8)>,
     /// Number of pages that were sent.
@@ -207,21 +203,16 @@ impl ExecutableReader {
 
     /// Where executable memory without a file is mapped.
     fn ranges(&mut self) -> io::Result<Vec<Range<u64>>> {
-        self.mappings.rewind()?;
-        let mut text = Vec::new();
-        (&self.mappings).take(MAPPINGS).read_to_end(&mut text)?;
-        // The process has ended, or runs another program.
-        if text.is_empty() {
-            return Err(Errno::SRCH.into());
-        }
         let mut ranges: Vec<Range<u64>> = Vec::new();
-        let mappings = text.split(|&byte| byte == b'\n').filter_map(Mapping::parse);
-        for mapping in mappings.filter(|mapping| mapping.is_executable && mapping.is_anonymous()) {
+        self.mappings.each(|mapping| {
+            if !mapping.is_executable || !mapping.is_anonymous() {
+                return;
+            }
             match ranges.last_mut() {
                 Some(last) if last.end == mapping.range.start => last.end = mapping.range.end,
                 _ => ranges.push(mapping.range),
             }
-        }
+        })?;
         Ok(ranges)
     }
 }
@@ -238,6 +229,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::process::memory::Mapping;
 
     #[test]
     fn zeros_have_the_hash_of_memory_that_was_never_seen() {

@@ -4,8 +4,7 @@
 //! opened here, once; `docs/design/foreign-processes.md` explains the order.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use code_log::Head;
@@ -13,15 +12,13 @@ use rustix::fs::{Dir, FileType, OFlags, fstat, makedev, readlinkat};
 use serde::{Deserialize, Serialize};
 
 use super::context::ListedLogs;
-use super::memory::Mapping;
+use super::memory::{Mapping, Mappings};
 use super::source::LogSource;
 use crate::files::{FileSystem, reopen};
 use crate::foreign::{Output, Owner, Target};
 
 /// The maximum number of logs of one process.
 const LOGS: usize = 32;
-/// The most bytes that are read of the list of mappings.
-const MAPPINGS: u64 = 64 << 20;
 
 /// The task: find the logs of a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -97,7 +94,7 @@ impl FindLogs {
         let access = if self.for_requests { OFlags::RDWR } else { OFlags::RDONLY };
         let memory = target.file("mem", access);
         let pages = target.file("pagemap", OFlags::RDONLY).ok();
-        let mappings = File::from(target.file("maps", OFlags::RDONLY)?);
+        let mappings = Mappings(target.file("maps", OFlags::RDONLY)?.into());
         let Mapped { mut candidates, contexts, has_code_memory } = Mapped::read(mappings)?;
         if !candidates.is_empty() {
             find_files(&target, self.pid, &mut candidates)?;
@@ -194,19 +191,10 @@ struct Mapped {
 }
 
 impl Mapped {
-    fn read(mappings: File) -> io::Result<Self> {
+    fn read(mut mappings: Mappings) -> io::Result<Self> {
         let mut mapped = Self::default();
-        let mut lines = BufReader::new(mappings.take(MAPPINGS));
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            if lines.read_until(b'\n', &mut line)? == 0 {
-                return Ok(mapped);
-            }
-            if let Some(mapping) = Mapping::parse(&line) {
-                mapped.add(mapping);
-            }
-        }
+        mappings.each(|mapping| mapped.add(mapping))?;
+        Ok(mapped)
     }
 
     fn add(&mut self, mapping: Mapping) {

@@ -1,9 +1,11 @@
 //! The memory and the mappings of a process, as read by a worker.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
 
 use super::find::device;
 use super::log_dump::CodeBytes;
@@ -18,6 +20,9 @@ const LARGE: u64 = 1 << 16;
 /// The number of bytes read at a time.
 const PART: usize = 1 << 20;
 
+/// The most bytes that are read of the list of mappings. A large JVM has some ten thousand lines of a hundred bytes.
+const MAPPINGS: u64 = 64 << 20;
+
 /// The memory of a process, read by address.
 #[derive(Debug)]
 pub struct Memory<'f> {
@@ -26,6 +31,10 @@ pub struct Memory<'f> {
     pages: Option<&'f OwnedFd>,
     progress: &'f Progress<'f>,
 }
+
+/// The list of the mappings of a process, `/proc/PID/maps`. It is that of the program that ran when the file was opened.
+#[derive(Debug)]
+pub struct Mappings(pub File);
 
 /// One line of `/proc/PID/maps`.
 #[derive(Debug, PartialEq, Eq)]
@@ -105,6 +114,27 @@ impl Mapping {
         self.range.end == next.range.start
             && (self.device, self.inode) == (next.device, next.inode)
             && self.offset.checked_add(length) == Some(next.offset)
+    }
+}
+
+impl Mappings {
+    /// Passes each mapping to `each`.
+    ///
+    /// # Errors
+    /// `ESRCH` if the process ended or began another program before all were read: the kernel ends the list then, as if there were
+    /// no more.
+    pub fn each(&mut self, mut each: impl FnMut(Mapping)) -> io::Result<()> {
+        self.0.rewind()?;
+        let mut lines = BufReader::new((&self.0).take(MAPPINGS));
+        let mut line = Vec::new();
+        while lines.read_until(b'\n', &mut line)? > 0 {
+            if let Some(mapping) = Mapping::parse(&line) {
+                each(mapping);
+            }
+            line.clear();
+        }
+        self.0.rewind()?;
+        if (&self.0).read(&mut [0])? == 0 { Err(Errno::SRCH.into()) } else { Ok(()) }
     }
 }
 
@@ -191,7 +221,24 @@ impl CodeBytes for Memory<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use super::*;
+
+    #[test]
+    fn a_list_that_a_process_s_end_cuts_is_not_taken_for_a_whole_one() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("a child");
+        let file = File::open(format!("/proc/{}/maps", child.id())).expect("its mappings");
+        let mut mappings = Mappings(file);
+        let mut count = 0;
+        mappings.each(|_| count += 1).expect("all of its mappings");
+        assert!(count > 3);
+        let ended = mappings.each(|_| {
+            let _ = child.kill();
+            let _ = child.wait();
+        });
+        assert_eq!(ended.expect_err("it has ended").raw_os_error(), Some(libc::ESRCH));
+    }
 
     #[test]
     fn lines_of_maps() {

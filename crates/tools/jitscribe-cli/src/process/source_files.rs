@@ -6,7 +6,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -18,7 +18,7 @@ use rustix::io::{Errno, pread, retry_on_intr};
 use serde::{Deserialize, Serialize};
 
 use super::logs::began;
-use super::memory::Mapping;
+use super::memory::Mappings;
 use super::root::{FOLDER, open_in_root};
 use crate::files::{FileSystem, reopen};
 use crate::foreign::{Output, Owner, Target};
@@ -27,8 +27,6 @@ use crate::foreign::{Output, Owner, Target};
 const MOST: u64 = 1 << 20;
 /// The most jitdumps of a process.
 const DUMPS: usize = 4;
-/// The most bytes that are read of the list of mappings.
-const MAPPINGS: u64 = 64 << 20;
 /// An upper bound for the rounding of file and process times.
 const ROUNDED: Duration = Duration::from_secs(1);
 
@@ -106,7 +104,7 @@ impl ReadSourceFiles {
             });
             return Ok(wanted.collect());
         }
-        let markers = markers(File::from(target.file("maps", OFlags::RDONLY)?))?;
+        let markers = markers(Mappings(target.file("maps", OFlags::RDONLY)?.into()))?;
         let mut wanted: Vec<Wanted<'_>> = Vec::new();
         for Marker { path, file } in markers {
             let kind = FileKind::Jitdump;
@@ -175,22 +173,18 @@ struct Marker {
 }
 
 /// The jitdumps that a process has mapped.
-fn markers(mappings: File) -> io::Result<Vec<Marker>> {
+fn markers(mut mappings: Mappings) -> io::Result<Vec<Marker>> {
     let mut markers: Vec<Marker> = Vec::new();
-    let mut lines = BufReader::new(mappings.take(MAPPINGS));
-    let mut line = Vec::new();
-    while markers.len() < DUMPS {
-        line.clear();
-        if lines.read_until(b'\n', &mut line)? == 0 {
-            break;
-        }
-        let Some(mapping) = Mapping::parse(&line).filter(Mapping::is_marker) else { continue };
+    mappings.each(|mapping| {
         let path = mapping.path();
-        if markers.iter().all(|known| known.path != path) {
+        if mapping.is_marker()
+            && markers.len() < DUMPS
+            && markers.iter().all(|known| known.path != path)
+        {
             let file = (mapping.device, mapping.inode);
             markers.push(Marker { path: path.to_owned(), file });
         }
-    }
+    })?;
     Ok(markers)
 }
 
